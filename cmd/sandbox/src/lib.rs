@@ -1,0 +1,1 @@
+//! A Kubernetes API in one process.
