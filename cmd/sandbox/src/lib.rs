@@ -1,1 +1,4 @@
 //! A Kubernetes API in one process.
+
+pub mod field;
+pub mod resource;

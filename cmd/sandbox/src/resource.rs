@@ -1,0 +1,112 @@
+//! What is served under one path: a resource of one group and version, built in or defined by a CRD.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+/// One served resource.
+#[derive(Debug, Clone)]
+pub struct Resource {
+    /// API group, empty for core.
+    pub group: String,
+    /// API version, such as `v1`.
+    pub version: String,
+    /// Kind, such as `Pod`.
+    pub kind: String,
+    /// Kind of lists, such as `PodList`.
+    pub list_kind: String,
+    /// Plural name as in paths, such as `pods`.
+    pub plural: String,
+    /// Singular name, such as `pod`.
+    pub singular: String,
+    /// Short names, such as `po`.
+    pub short_names: Vec<String>,
+    /// Categories, such as `all`.
+    pub categories: Vec<String>,
+    /// Whether objects live in namespaces.
+    pub namespaced: bool,
+    /// Whether there is a `/status` subresource.
+    pub status: bool,
+    /// Where the `/scale` subresource finds its numbers, if there is one.
+    pub scale: Option<Scale>,
+    /// Name of the collection in the store. Several resources may share one: `events` of core and of events.k8s.io,
+    /// or the versions of a CRD.
+    pub collection: String,
+    /// `apiVersion` of the objects as they are stored in that collection.
+    pub stored_as: String,
+    /// What only custom resources have.
+    pub custom: Option<Arc<Custom>>,
+}
+
+/// Paths of the scale subresource, as dotted JSON paths without a leading dot (`spec.replicas`).
+#[derive(Debug, Clone, PartialEq)]
+pub struct Scale {
+    /// Where the desired number stands.
+    pub spec_replicas: String,
+    /// Where the observed number stands.
+    pub status_replicas: String,
+    /// Where a custom resource keeps its selector as a string; built-in kinds compute theirs.
+    pub selector: Option<String>,
+}
+
+/// What a CRD says of one of its versions.
+#[derive(Debug, Clone)]
+pub struct Custom {
+    /// Name of the CRD.
+    pub crd: String,
+    /// The version's `schema.openAPIV3Schema`.
+    pub schema: Value,
+    /// `spec.preserveUnknownFields` or the schema's own marker at the root.
+    pub preserve_unknown: bool,
+    /// `additionalPrinterColumns`.
+    pub columns: Vec<PrinterColumn>,
+}
+
+/// One printer column of a CRD.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PrinterColumn {
+    /// Heading.
+    pub name: String,
+    /// `string`, `integer`, `number`, `boolean` or `date`.
+    pub kind: String,
+    /// OpenAPI format, may be empty.
+    pub format: String,
+    /// Description, may be empty.
+    pub description: String,
+    /// 0 is shown always, more only in wide output.
+    pub priority: i64,
+    /// JSON path, such as `.spec.replicas`.
+    pub json_path: String,
+}
+
+impl Resource {
+    /// `v1` or `apps/v1`.
+    #[must_use]
+    pub fn api_version(&self) -> String {
+        if self.group.is_empty() {
+            self.version.clone()
+        } else {
+            format!("{}/{}", self.group, self.version)
+        }
+    }
+
+    /// `pods` or `deployments.apps`, as error messages name a resource.
+    #[must_use]
+    pub fn qualified(&self) -> String {
+        if self.group.is_empty() {
+            self.plural.clone()
+        } else {
+            format!("{}.{}", self.plural, self.group)
+        }
+    }
+
+    /// `Pod` or `Deployment.apps`, as error messages name a kind.
+    #[must_use]
+    pub fn qualified_kind(&self) -> String {
+        if self.group.is_empty() {
+            self.kind.clone()
+        } else {
+            format!("{}.{}", self.kind, self.group)
+        }
+    }
+}
