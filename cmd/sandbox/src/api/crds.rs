@@ -1,0 +1,232 @@
+//! CRDs: from the definition to the resources that are served.
+//!
+//! On a cluster two controllers establish a definition and clean up behind it. Here the API does both itself, in the
+//! request that writes the definition: its resources are served when the next request comes.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::Api;
+use super::delete::{DeleteOptions, Outcome, check_preconditions};
+use crate::meta;
+use crate::resource::{Custom, PrinterColumn, Resource, Scale};
+use crate::status::{ApiError, Result};
+use crate::store::Object;
+
+/// Where definitions are kept.
+pub(super) const COLLECTION: &str = "customresourcedefinitions.apiextensions.k8s.io";
+const CLEANUP_FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
+
+impl Api {
+    /// Accepts the names of a definition that was just written, and serves what it defines.
+    pub(super) fn crd_written(&self, object: &Arc<Object>) {
+        let registry = self.registry();
+        let Some(res) = registry.find("apiextensions.k8s.io", "v1", "customresourcedefinitions") else { return };
+        let name = object.key.clone();
+        let now = self.env.time();
+        // If it was deleted meanwhile there is nothing to establish.
+        let _ = self.mutate(&res, "", &name, false, |crd| {
+            establish(crd, conflict(registry.all(), &name, crd), &now);
+            Ok(())
+        });
+        self.refresh_custom_resources();
+    }
+
+    /// Makes the registry what the stored definitions say.
+    pub(super) fn refresh_custom_resources(&self) {
+        let Ok(snapshot) = self.store.snapshot(COLLECTION, "", None, None) else { return };
+        let custom = snapshot.objects.iter().flat_map(|o| resources(&o.value())).collect();
+        self.set_registry(self.registry().with_custom(custom));
+    }
+
+    pub(super) fn delete_crd(&self, res: &Resource, name: &str, options: &DeleteOptions) -> Result<Outcome> {
+        let current = self.store.get(COLLECTION, name).ok_or_else(|| ApiError::not_found(res, name))?;
+        if meta::is_terminating(&current.value()) {
+            return self.delete_plain(res, "", name, options);
+        }
+        let now = self.env.time();
+        let marked = self.mutate(res, "", name, options.dry_run, |crd| {
+            check_preconditions(res, crd, options)?;
+            meta::set(crd, "deletionTimestamp", now.clone());
+            let mut finalizers: Vec<String> = meta::finalizers(crd).into_iter().map(str::to_owned).collect();
+            if !finalizers.iter().any(|f| f == CLEANUP_FINALIZER) {
+                finalizers.push(CLEANUP_FINALIZER.to_owned());
+            }
+            meta::set(crd, "finalizers", finalizers);
+            let message = "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon";
+            set_condition(crd, "Terminating", "True", "InstanceDeletionPending", message, &now);
+            Ok(())
+        })?;
+        if !options.dry_run {
+            self.delete_instances(name);
+            self.finish_crd(name);
+        }
+        Ok(Outcome::Marked(marked))
+    }
+
+    fn delete_instances(&self, crd: &str) {
+        let registry = self.registry();
+        let Some(res) = registry.stored().find(|r| r.custom.as_ref().is_some_and(|c| c.crd == crd)) else { return };
+        let Ok(snapshot) = self.store.snapshot(&res.collection, "", None, None) else { return };
+        for object in snapshot.objects {
+            let (namespace, name) = object.key.split_once('/').unwrap_or(("", &object.key));
+            // One that is gone, or waits for its finalizers, is as deleted as it can be.
+            let _ = self.delete_object(res, namespace, name, &DeleteOptions::background());
+        }
+    }
+
+    /// Lets a definition go that is marked and has no instances left.
+    pub(super) fn finish_crd(&self, name: &str) {
+        let Some(current) = self.store.get(COLLECTION, name) else { return };
+        if !meta::is_terminating(&current.value()) {
+            return;
+        }
+        let instances = self.store.snapshot(name, "", None, None);
+        if instances.is_ok_and(|s| !s.objects.is_empty()) {
+            return;
+        }
+        let Some(res) = self.registry().find("apiextensions.k8s.io", "v1", "customresourcedefinitions") else { return };
+        let _ = self.mutate(&res, "", name, false, |crd| {
+            let rest: Vec<String> =
+                meta::finalizers(crd).into_iter().filter(|f| *f != CLEANUP_FINALIZER).map(str::to_owned).collect();
+            meta::set(crd, "finalizers", rest);
+            Ok(())
+        });
+    }
+}
+
+/// The name that another resource of the group already has, if there is one: reason and message.
+fn conflict(served: &[Arc<Resource>], crd_name: &str, crd: &Value) -> Option<(&'static str, String)> {
+    let group = crd["spec"]["group"].as_str().unwrap_or_default();
+    let names = &crd["spec"]["names"];
+    let others = || {
+        let foreign = |r: &&Arc<Resource>| r.custom.as_ref().is_none_or(|c| c.crd != crd_name);
+        served.iter().filter(move |r| r.group == group).filter(foreign)
+    };
+    let used = |name: &str| others().any(|r| r.plural == name || r.singular == name || r.short_names.iter().any(|s| s == name));
+    let taken = |name: &str| format!("{name:?} is already in use");
+    for (field, reason) in [("plural", "PluralConflict"), ("singular", "SingularConflict")] {
+        let name = names[field].as_str().unwrap_or_default();
+        if !name.is_empty() && used(name) {
+            return Some((reason, taken(name)));
+        }
+    }
+    for name in names["shortNames"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+        if used(name) {
+            return Some(("ShortNamesConflict", taken(name)));
+        }
+    }
+    let kind_used = |kind: &str| others().any(|r| r.kind == kind || r.list_kind == kind);
+    for (field, reason) in [("kind", "KindConflict"), ("listKind", "ListKindConflict")] {
+        let kind = names[field].as_str().unwrap_or_default();
+        if !kind.is_empty() && kind_used(kind) {
+            return Some((reason, taken(kind)));
+        }
+    }
+    None
+}
+
+fn establish(crd: &mut Value, conflict: Option<(&'static str, String)>, now: &str) {
+    let storage = crd["spec"]["versions"].as_array().into_iter().flatten().find(|v| v["storage"] == true);
+    let storage = storage.map(|v| v["name"].clone());
+    let mut stored: Vec<Value> = crd["status"]["storedVersions"].as_array().cloned().unwrap_or_default();
+    stored.extend(storage.filter(|s| !stored.contains(s)));
+    meta::set_path(crd, "status.storedVersions", stored.into());
+    if let Some((reason, message)) = conflict {
+        set_condition(crd, "NamesAccepted", "False", reason, &message, now);
+        if condition(crd, "Established") != Some("True") {
+            set_condition(crd, "Established", "False", "NotAccepted", "not all names are accepted", now);
+            meta::set_path(crd, "status.acceptedNames", json!({"kind": "", "plural": ""}));
+        }
+        return;
+    }
+    let names = crd["spec"]["names"].clone();
+    meta::set_path(crd, "status.acceptedNames", names);
+    set_condition(crd, "NamesAccepted", "True", "NoConflicts", "no conflicts found", now);
+    set_condition(crd, "Established", "True", "InitialNamesAccepted", "the initial names have been accepted", now);
+}
+
+fn condition<'a>(crd: &'a Value, kind: &str) -> Option<&'a str> {
+    let conditions = crd["status"]["conditions"].as_array()?;
+    conditions.iter().find(|c| c["type"] == kind)?["status"].as_str()
+}
+
+/// Sets a condition; its time changes only with its status.
+fn set_condition(crd: &mut Value, kind: &str, status: &str, reason: &str, message: &str, now: &str) {
+    let mut conditions = crd["status"]["conditions"].as_array().cloned().unwrap_or_default();
+    let mut next =
+        json!({"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": now});
+    match conditions.iter_mut().find(|c| c["type"] == kind) {
+        Some(present) => {
+            if present["status"] == status {
+                next["lastTransitionTime"] = present["lastTransitionTime"].clone();
+            }
+            *present = next;
+        }
+        None => conditions.push(next),
+    }
+    meta::set_path(crd, "status.conditions", conditions.into());
+}
+
+/// The resources that a definition serves, one per version; none before it is established.
+fn resources(crd: &Value) -> Vec<Resource> {
+    if condition(crd, "Established") != Some("True") {
+        return Vec::new();
+    }
+    let versions = crd["spec"]["versions"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let stored = versions.iter().find(|v| v["storage"] == true).map_or("", |v| text(&v["name"]));
+    versions.iter().filter(|v| v["served"] == true).map(|version| resource(crd, version, stored)).collect()
+}
+
+fn resource(crd: &Value, version: &Value, stored: &str) -> Resource {
+    let group = text(&crd["spec"]["group"]);
+    let names = &crd["status"]["acceptedNames"];
+    let strings = |v: &Value| v.as_array().into_iter().flatten().filter_map(|s| s.as_str().map(str::to_owned)).collect();
+    let path = |v: &Value| text(v).trim_start_matches('.').to_owned();
+    let scale = version["subresources"]["scale"].as_object().map(|scale| Scale {
+        spec_replicas: path(&scale.get("specReplicasPath").cloned().unwrap_or_default()),
+        status_replicas: path(&scale.get("statusReplicasPath").cloned().unwrap_or_default()),
+        selector: scale.get("labelSelectorPath").map(path),
+    });
+    let schema = version["schema"]["openAPIV3Schema"].clone();
+    let custom = Custom {
+        crd: meta::name(crd).to_owned(),
+        preserve_unknown: crd["spec"]["preserveUnknownFields"] == true
+            || schema["x-kubernetes-preserve-unknown-fields"] == true,
+        schema,
+        columns: version["additionalPrinterColumns"].as_array().into_iter().flatten().map(column).collect(),
+    };
+    Resource {
+        group: group.to_owned(),
+        version: text(&version["name"]).to_owned(),
+        kind: text(&names["kind"]).to_owned(),
+        list_kind: text(&names["listKind"]).to_owned(),
+        plural: text(&names["plural"]).to_owned(),
+        singular: text(&names["singular"]).to_owned(),
+        short_names: strings(&names["shortNames"]),
+        categories: strings(&names["categories"]),
+        namespaced: crd["spec"]["scope"] == "Namespaced",
+        status: version["subresources"]["status"].is_object(),
+        scale,
+        collection: meta::name(crd).to_owned(),
+        stored_as: format!("{group}/{stored}"),
+        custom: Some(Arc::new(custom)),
+    }
+}
+
+fn column(column: &Value) -> PrinterColumn {
+    let owned = |v: &Value| text(v).to_owned();
+    PrinterColumn {
+        name: owned(&column["name"]),
+        kind: owned(&column["type"]),
+        format: owned(&column["format"]),
+        description: owned(&column["description"]),
+        priority: column["priority"].as_i64().unwrap_or(0),
+        json_path: owned(&column["jsonPath"]),
+    }
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}

@@ -1,0 +1,144 @@
+//! POST of an object.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::{Api, Call, Reply, decode};
+use crate::field::FieldError;
+use crate::kinds;
+use crate::meta;
+use crate::resource::Resource;
+use crate::status::{ApiError, Result};
+use crate::store::{Guard, Object, StoreError};
+
+/// How often a `generateName` is completed anew when the name is taken.
+const NAME_ATTEMPTS: usize = 8;
+/// Longest name that a `generateName` grows into.
+const MAX_GENERATED_NAME: usize = 63;
+const SUFFIX: usize = 5;
+
+impl Api {
+    pub(super) fn create(&self, call: &Call) -> Result<Reply> {
+        let dry_run = call.dry_run()?;
+        let decode::Decoded { value, warnings } = decode::body(call)?;
+        let created = self.create_object(&call.res, &call.namespace, value, dry_run)?;
+        Ok(Reply::object(201, created).warn(warnings))
+    }
+
+    /// Creates a decoded object, and returns it as it is served.
+    pub(super) fn create_object(&self, res: &Resource, namespace: &str, value: Value, dry_run: bool) -> Result<Value> {
+        let generated = meta::name(&value).is_empty() && !meta::text(&value, "generateName").is_empty();
+        let attempts = if generated { NAME_ATTEMPTS } else { 1 };
+        let mut outcome = Err(ApiError::internal("no attempt was made"));
+        for _ in 0..attempts {
+            outcome = self.create_once(res, namespace, value.clone(), dry_run);
+            if !outcome.as_ref().is_err_and(|e| e.reason == "AlreadyExists") {
+                break;
+            }
+        }
+        outcome
+    }
+
+    fn create_once(&self, res: &Resource, namespace: &str, mut value: Value, dry_run: bool) -> Result<Value> {
+        check_namespace(res, namespace, &mut value)?;
+        if !meta::text(&value, "resourceVersion").is_empty() {
+            return Err(ApiError::bad_request("resourceVersion should not be set on objects to be created"));
+        }
+        self.fill_system_fields(&mut value);
+        let name = meta::name(&value).to_owned();
+        if name.is_empty() {
+            let wrong = FieldError::required("metadata.name", "name or generateName is required");
+            return Err(ApiError::invalid(res, "", &[wrong]));
+        }
+        if res.namespaced {
+            self.check_namespace_open(res, &name, namespace)?;
+        }
+        kinds::prepare_create(res, &mut value);
+        self.before_create(res, &mut value)?;
+        let errors = kinds::validate_create(res, &value);
+        if !errors.is_empty() {
+            return Err(ApiError::invalid(res, &name, &errors));
+        }
+        let key = meta::key(namespace, &name);
+        if dry_run {
+            return match self.store.get(&res.collection, &key) {
+                Some(existing) => Err(taken(res, &value, &existing)),
+                None => Ok(value),
+            };
+        }
+        let open = |ns: Option<&Object>| ns.is_some_and(|ns| !meta::is_terminating(&ns.value()));
+        let guard = res.namespaced.then_some(Guard { collection: "namespaces", key: namespace, holds: &open });
+        match self.store.create(&res.collection, &key, Self::draft(res, value.clone()), guard) {
+            Ok(object) => {
+                let served = Self::served(res, &object);
+                self.after_write(res, &object);
+                Ok(served)
+            }
+            Err(StoreError::Exists) => match self.store.get(&res.collection, &key) {
+                Some(existing) => Err(taken(res, &value, &existing)),
+                None => Err(ApiError::already_exists(res, &name, false)),
+            },
+            Err(StoreError::Refused) => Err(self.namespace_refusal(res, &name, namespace)),
+            Err(other) => Err(ApiError::internal(other.to_string())),
+        }
+    }
+
+    fn fill_system_fields(&self, value: &mut Value) {
+        for field in ["deletionTimestamp", "deletionGracePeriodSeconds", "generation"] {
+            meta::set(value, field, Value::Null);
+        }
+        meta::set(value, "uid", self.env.uid());
+        meta::set(value, "creationTimestamp", self.env.time());
+        if meta::name(value).is_empty() {
+            let prefix = meta::text(value, "generateName");
+            if !prefix.is_empty() {
+                let mut end = prefix.len().min(MAX_GENERATED_NAME - SUFFIX);
+                while !prefix.is_char_boundary(end) {
+                    end -= 1;
+                }
+                let name = format!("{}{}", &prefix[..end], self.env.name_suffix());
+                meta::set(value, "name", name);
+            }
+        }
+    }
+
+    /// What needs more than the object itself: cluster IPs, names that CRDs may take.
+    fn before_create(&self, res: &Resource, value: &mut Value) -> Result<()> {
+        match res.collection.as_str() {
+            "services" => self.allocate_cluster_ip(value),
+            _ => Ok(()),
+        }
+    }
+
+    /// What follows from a write that has been committed.
+    pub(super) fn after_write(&self, res: &Resource, object: &Arc<Object>) {
+        if res.collection == super::crds::COLLECTION {
+            self.crd_written(object);
+        }
+    }
+}
+
+fn taken(res: &Resource, value: &Value, existing: &Object) -> ApiError {
+    let name = meta::name(value);
+    if meta::text(value, "generateName").is_empty() {
+        ApiError::already_exists(res, name, meta::is_terminating(&existing.value()))
+    } else {
+        ApiError::generate_name_conflict(res, name)
+    }
+}
+
+/// The namespace of the object and of the path must agree; one that is left out is taken from the path.
+pub(super) fn check_namespace(res: &Resource, namespace: &str, value: &mut Value) -> Result<()> {
+    let said = meta::namespace(value);
+    if !res.namespaced {
+        meta::set(value, "namespace", Value::Null);
+    } else if said.is_empty() {
+        meta::set(value, "namespace", namespace);
+    } else if said != namespace {
+        return Err(ApiError::bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request",
+        ));
+    }
+    Ok(())
+}

@@ -1,0 +1,140 @@
+//! From the body of a request to an object of the kind that the path names.
+
+use serde_json::{Value, json};
+
+use super::Call;
+use crate::kinds;
+use crate::resource::Resource;
+use crate::schema;
+use crate::status::{ApiError, Result};
+
+/// What to do about fields that the kind does not have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum FieldValidation {
+    Ignore,
+    Warn,
+    Strict,
+}
+
+impl FieldValidation {
+    pub fn of(call: &Call) -> Result<Self> {
+        match call.query.get("fieldValidation") {
+            None | Some("Warn") => Ok(Self::Warn),
+            Some("Ignore") => Ok(Self::Ignore),
+            Some("Strict") => Ok(Self::Strict),
+            Some(other) => {
+                let wrong = crate::field::FieldError::not_supported(
+                    "fieldValidation",
+                    other,
+                    &["", "Ignore", "Strict", "Warn"],
+                );
+                Err(ApiError::invalid_kind("meta.k8s.io", "CreateOptions", "", &[wrong]))
+            }
+        }
+    }
+}
+
+/// A decoded object and what the client is warned of.
+pub(super) struct Decoded {
+    pub value: Value,
+    pub warnings: Vec<String>,
+}
+
+/// Decodes the body of a create or update.
+pub(super) fn body(call: &Call) -> Result<Decoded> {
+    if !crate::negotiate::is_json(&call.content_type) {
+        return Err(ApiError::unsupported_media_type("application/json"));
+    }
+    let parsed = schema::parse(&call.body).map_err(|e| {
+        let what = format!("{} in version {:?}", call.res.kind, call.res.version);
+        ApiError::bad_request(format!("{what} cannot be handled as a {}: {e}", call.res.kind))
+    })?;
+    object(&call.res, parsed.value, &parsed.duplicates, FieldValidation::of(call)?)
+}
+
+/// Brings a tree into the shape of the kind: right kind and version, right types, no unknown fields, defaults set.
+pub(super) fn object(
+    res: &Resource,
+    mut value: Value,
+    duplicates: &[String],
+    validation: FieldValidation,
+) -> Result<Decoded> {
+    check_kind(res, &mut value)?;
+    let mut wrong: Vec<String> = duplicates.iter().map(|path| format!("duplicate field {path:?}")).collect();
+    let unknown = conform(res, &mut value)?;
+    wrong.extend(unknown.iter().map(|path| format!("unknown field {path:?}")));
+    let warnings = match validation {
+        FieldValidation::Strict if !wrong.is_empty() => {
+            let what = format!("{} in version {:?}", res.kind, res.version);
+            let message =
+                format!("{what} cannot be handled as a {}: strict decoding error: {}", res.kind, wrong.join(", "));
+            return Err(ApiError::bad_request(message));
+        }
+        FieldValidation::Ignore => Vec::new(),
+        FieldValidation::Warn | FieldValidation::Strict => wrong,
+    };
+    kinds::default(res, &mut value);
+    Ok(Decoded { value, warnings })
+}
+
+/// Types and fields; returns the fields that were dropped.
+fn conform(res: &Resource, value: &mut Value) -> Result<Vec<String>> {
+    let cannot = |e: schema::DecodeError| {
+        let what = format!("{} in version {:?}", res.kind, res.version);
+        ApiError::bad_request(format!("{what} cannot be handled as a {}: {e}", res.kind))
+    };
+    let unknown = if let Some(kind) = schema::builtin(&res.api_version(), &res.kind) {
+        schema::conform(kind, value).map_err(cannot)?
+    } else {
+        // A custom resource: only its metadata has a shape that we know.
+        let Some(meta) = crate::meta::of_mut(value) else { return Err(not_an_object(res)) };
+        let mut tree = Value::Object(std::mem::take(meta));
+        let dropped = schema::conform(schema::object_meta(), &mut tree).map_err(cannot)?;
+        if let (Some(meta), Value::Object(tree)) = (crate::meta::of_mut(value), tree) {
+            *meta = tree;
+        }
+        dropped.into_iter().map(|path| format!("metadata.{path}")).collect()
+    };
+    // Who owns which field is not recorded (yet), and what a client claims about it is not stored.
+    crate::meta::set(value, "managedFields", Value::Null);
+    crate::meta::set(value, "selfLink", Value::Null);
+    Ok(unknown)
+}
+
+fn not_an_object(res: &Resource) -> ApiError {
+    let what = format!("{} in version {:?}", res.kind, res.version);
+    ApiError::bad_request(format!(
+        "{what} cannot be handled as a {}: json: cannot unmarshal into Go value of type {}",
+        res.kind, res.kind
+    ))
+}
+
+/// A body may leave out kind and version, but not name others.
+fn check_kind(res: &Resource, value: &mut Value) -> Result<()> {
+    let expected = res.api_version();
+    let Some(map) = value.as_object_mut() else { return Err(not_an_object(res)) };
+    if !map.get("metadata").is_none_or(|m| m.is_object() || m.is_null()) {
+        return Err(not_an_object(res));
+    }
+    let said = |field: &str| map.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let (api_version, kind) = (said("apiVersion"), said("kind"));
+    if !kind.is_empty() && kind != res.kind {
+        let version = api_version.rsplit('/').next().unwrap_or_default();
+        return Err(ApiError::bad_request(format!(
+            "{kind} in version {version:?} cannot be handled as a {}: the kind in the data ({kind}) does not match the \
+             expected kind ({})",
+            res.kind, res.kind
+        )));
+    }
+    if !api_version.is_empty() && api_version != expected {
+        return Err(ApiError::bad_request(format!(
+            "the API version in the data ({api_version}) does not match the expected API version ({expected})"
+        )));
+    }
+    map.insert("apiVersion".to_owned(), json!(expected));
+    map.insert("kind".to_owned(), json!(res.kind));
+    if map.get("metadata").is_none_or(Value::is_null) {
+        map.insert("metadata".to_owned(), json!({}));
+    }
+    Ok(())
+}

@@ -1,0 +1,366 @@
+//! DELETE of an object and of a collection: preconditions, propagation, finalizers, graceful pods.
+
+use jiff::SignedDuration;
+use serde_json::{Value, json};
+
+use super::{Api, Body, Call, Reply, decode, list};
+use crate::env::rfc3339;
+use crate::field::FieldError;
+use crate::kinds::{self, Propagation};
+use crate::meta::{self, FOREGROUND_FINALIZER, ORPHAN_FINALIZER};
+use crate::resource::Resource;
+use crate::schema;
+use crate::status::{ApiError, Result};
+use crate::store::StoreError;
+
+const ATTEMPTS: usize = 16;
+
+/// Kinds whose removal answers with the object; the others answer with a `Status`.
+const RETURN_THE_OBJECT: [&str; 6] =
+    ["pods", "namespaces", "services", "serviceaccounts", "resourcequotas", "persistentvolumeclaims"];
+
+/// What a request asks of a deletion.
+#[derive(Debug, Clone, Default)]
+pub(super) struct DeleteOptions {
+    pub grace: Option<i64>,
+    pub uid: Option<String>,
+    pub resource_version: Option<String>,
+    pub orphan_dependents: Option<bool>,
+    pub propagation: Option<String>,
+    pub dry_run: bool,
+}
+
+impl DeleteOptions {
+    /// Dependents are collected after the owner: what the removal of a container asks for.
+    pub fn background() -> Self {
+        Self { propagation: Some("Background".to_owned()), ..Self::default() }
+    }
+
+    fn of(call: &Call) -> Result<Self> {
+        let options = if call.body.is_empty() { Self::from_query(call)? } else { Self::from_body(call)? };
+        let mut errors = Vec::new();
+        if options.orphan_dependents.is_some() && options.propagation.is_some() {
+            let why = "orphanDependents and deletionPropagation cannot be both set";
+            errors.push(FieldError::invalid("propagationPolicy", options.propagation.clone().unwrap_or_default(), why));
+        }
+        if let Some(policy) = &options.propagation
+            && !matches!(policy.as_str(), "Foreground" | "Background" | "Orphan")
+        {
+            const ALLOWED: [&str; 4] = ["Background", "Foreground", "Orphan", "nil"];
+            errors.push(FieldError::not_supported("propagationPolicy", policy.clone(), &ALLOWED));
+        }
+        if errors.is_empty() {
+            Ok(options)
+        } else {
+            Err(ApiError::invalid_kind("meta.k8s.io", "DeleteOptions", "", &errors))
+        }
+    }
+
+    fn from_query(call: &Call) -> Result<Self> {
+        Ok(Self {
+            grace: call.query.number("gracePeriodSeconds")?,
+            orphan_dependents: call.query.flag("orphanDependents"),
+            propagation: call.query.get("propagationPolicy").map(str::to_owned),
+            dry_run: call.dry_run()?,
+            ..Self::default()
+        })
+    }
+
+    fn from_body(call: &Call) -> Result<Self> {
+        if !crate::negotiate::is_json(&call.content_type) {
+            return Err(ApiError::unsupported_media_type("application/json"));
+        }
+        let mut value = schema::parse(&call.body).map_err(|e| ApiError::bad_request(e.to_string()))?.value;
+        if !value.is_object() {
+            return Err(ApiError::bad_request("decoded object cannot be converted to DeleteOptions"));
+        }
+        if value["kind"].as_str().is_some_and(|kind| kind != "DeleteOptions") {
+            let message = format!("no kind {} is registered for the internal version of group \"meta.k8s.io\"", value["kind"]);
+            return Err(ApiError::bad_request(message));
+        }
+        schema::conform(schema::delete_options(), &mut value).map_err(|e| ApiError::bad_request(e.to_string()))?;
+        let dry_run: Vec<String> =
+            value["dryRun"].as_array().into_iter().flatten().filter_map(|v| v.as_str().map(str::to_owned)).collect();
+        if dry_run.iter().any(|v| v != "All") {
+            return Err(super::invalid_dry_run("DeleteOptions", &dry_run));
+        }
+        let text = |v: &Value| v.as_str().map(str::to_owned);
+        Ok(Self {
+            grace: value["gracePeriodSeconds"].as_i64(),
+            uid: text(&value["preconditions"]["uid"]),
+            resource_version: text(&value["preconditions"]["resourceVersion"]),
+            orphan_dependents: value["orphanDependents"].as_bool(),
+            propagation: text(&value["propagationPolicy"]),
+            dry_run: !dry_run.is_empty() || call.dry_run()?,
+        })
+    }
+
+    /// Whether the request itself says what becomes of dependents.
+    fn says_what_follows(&self) -> bool {
+        self.orphan_dependents.is_some() || self.propagation.is_some()
+    }
+}
+
+/// What a DELETE did.
+pub(super) enum Outcome {
+    /// The object is gone; its last state.
+    Removed(Value),
+    /// It stays for now, as it is here.
+    Marked(Value),
+}
+
+/// What is to be done with one version of an object.
+enum Step {
+    /// Nothing: a graceful deletion is under way, and not made shorter.
+    Nothing,
+    /// Store this version, and keep the object.
+    Mark(Value),
+    /// Store this version, then remove the object.
+    MarkAndRemove(Value),
+    /// Remove the object.
+    Remove,
+}
+
+impl Api {
+    pub(super) fn delete(&self, call: &Call) -> Result<Reply> {
+        let options = DeleteOptions::of(call)?;
+        let outcome = self.delete_object(&call.res, &call.namespace, call.name(), &options)?;
+        let mut warnings = Vec::new();
+        if !options.says_what_follows()
+            && let Some(warning) = kinds::propagation_warning(&call.res)
+        {
+            warnings.push(warning.to_owned());
+        }
+        let reply = match outcome {
+            Outcome::Marked(object) => {
+                let code = if options.orphan_dependents == Some(false) { 202 } else { 200 };
+                Reply::object(code, object)
+            }
+            Outcome::Removed(object) if RETURN_THE_OBJECT.contains(&call.res.collection.as_str()) => {
+                Reply::object(200, object)
+            }
+            Outcome::Removed(object) => Reply { code: 200, body: Body::Plain(success(&call.res, &object)), warnings: Vec::new() },
+        };
+        Ok(reply.warn(warnings))
+    }
+
+    pub(super) fn delete_collection(&self, call: &Call) -> Result<Reply> {
+        let options = DeleteOptions::of(call)?;
+        let selector = list::selector(call)?;
+        let snapshot = self.store.snapshot(&call.res.collection, &list::prefix(call), None, None).map_err(list::expired)?;
+        let mut objects = Vec::new();
+        for object in snapshot.objects.into_iter().filter(|o| selector.matches(o)) {
+            let value = object.value();
+            match self.delete_object(&call.res, meta::namespace(&value), meta::name(&value), &options) {
+                // Somebody else was faster.
+                Err(error) if error.code == 404 => {}
+                Err(error) => return Err(error),
+                Ok(_) => objects.push(object),
+            }
+        }
+        let metadata = json!({"resourceVersion": self.store.revision().to_string()});
+        Ok(Reply { code: 200, body: Body::List { objects, metadata }, warnings: Vec::new() })
+    }
+
+    /// Deletes one object as far as it can be deleted now.
+    pub(super) fn delete_object(
+        &self,
+        res: &Resource,
+        namespace: &str,
+        name: &str,
+        options: &DeleteOptions,
+    ) -> Result<Outcome> {
+        match res.collection.as_str() {
+            "namespaces" => return self.delete_namespace(res, name, options),
+            super::crds::COLLECTION => return self.delete_crd(res, name, options),
+            _ => {}
+        }
+        self.delete_plain(res, namespace, name, options)
+    }
+
+    /// The same for kinds that contain nothing.
+    pub(super) fn delete_plain(
+        &self,
+        res: &Resource,
+        namespace: &str,
+        name: &str,
+        options: &DeleteOptions,
+    ) -> Result<Outcome> {
+        let key = meta::key(namespace, name);
+        for _ in 0..ATTEMPTS {
+            let current = self.store.get(&res.collection, &key).ok_or_else(|| ApiError::not_found(res, name))?;
+            let object = Self::served(res, &current);
+            check_preconditions(res, &object, options)?;
+            let done = match self.step(res, &object, options) {
+                Step::Nothing => return Ok(Outcome::Marked(object)),
+                Step::Mark(next) if options.dry_run => return Ok(Outcome::Marked(next)),
+                Step::MarkAndRemove(next) if options.dry_run => return Ok(Outcome::Removed(next)),
+                Step::Remove if options.dry_run => return Ok(Outcome::Removed(object)),
+                Step::Mark(next) if next == object => return Ok(Outcome::Marked(object)),
+                Step::Mark(next) => self
+                    .store
+                    .replace(&res.collection, &key, current.revision, Self::draft(res, next))
+                    .map(|stored| Outcome::Marked(Self::served(res, &stored))),
+                Step::MarkAndRemove(next) => self
+                    .store
+                    .replace(&res.collection, &key, current.revision, Self::draft(res, next.clone()))
+                    .and_then(|marked| self.remove(res, &key, marked.revision, next)),
+                Step::Remove => self.remove(res, &key, current.revision, object),
+            };
+            match done {
+                Ok(outcome) => return Ok(outcome),
+                Err(StoreError::Changed) => {}
+                Err(StoreError::Missing) => return Err(ApiError::not_found(res, name)),
+                Err(other) => return Err(ApiError::internal(other.to_string())),
+            }
+        }
+        Err(ApiError::modified(res, name))
+    }
+
+    fn remove(&self, res: &Resource, key: &str, revision: u64, last: Value) -> Result<Outcome, StoreError> {
+        let removed = self.store.remove(&res.collection, key, revision, Self::draft(res, last))?;
+        self.after_removal(res, &removed);
+        Ok(Outcome::Removed(Self::served(res, &removed)))
+    }
+
+    fn step(&self, res: &Resource, object: &Value, options: &DeleteOptions) -> Step {
+        let mut next = object.clone();
+        let graceful = if res.collection == "pods" { self.graceful(&mut next, options) } else { Graceful::No };
+        if graceful == Graceful::Pending {
+            return Step::Nothing;
+        }
+        meta::set(&mut next, "finalizers", gc_finalizers(res, object, options));
+        let held = !meta::finalizers(&next).is_empty();
+        match graceful {
+            Graceful::For(0) if !held => Step::MarkAndRemove(next),
+            Graceful::For(_) => Step::Mark(next),
+            _ if held => {
+                self.mark(&mut next);
+                Step::Mark(next)
+            }
+            _ => Step::Remove,
+        }
+    }
+
+    /// Marks an object whose finalizers are all that keeps it.
+    pub(super) fn mark(&self, object: &mut Value) {
+        let now = self.env.time();
+        if !meta::is_terminating(object) {
+            bump_generation(object);
+        }
+        // An earlier time stays. Times in this form compare as text.
+        if !meta::is_terminating(object) || meta::text(object, "deletionTimestamp") > now.as_str() {
+            meta::set(object, "deletionTimestamp", now);
+        }
+        meta::set(object, "deletionGracePeriodSeconds", 0);
+    }
+
+    /// Gives a pod its time to end, if it gets any.
+    fn graceful(&self, pod: &mut Value, options: &DeleteOptions) -> Graceful {
+        let asked = options.grace.map(|g| if g < 0 { 1 } else { g });
+        if meta::is_terminating(pod) {
+            let stored = pod["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or(0);
+            return match asked {
+                _ if stored == 0 => Graceful::No,
+                Some(period) if period < stored => Graceful::For(self.shorten(pod, stored, period)),
+                _ => Graceful::Pending,
+            };
+        }
+        let own = pod["spec"]["terminationGracePeriodSeconds"].as_i64();
+        let mut period = asked.or(own.map(|g| if g < 0 { 1 } else { g })).unwrap_or(0);
+        let unbound = pod["spec"]["nodeName"].as_str().unwrap_or_default().is_empty();
+        if unbound || matches!(pod["status"]["phase"].as_str(), Some("Failed" | "Succeeded")) {
+            period = 0;
+        }
+        let at = self.env.now().checked_add(SignedDuration::from_secs(period)).unwrap_or(jiff::Timestamp::MAX);
+        meta::set(pod, "deletionTimestamp", rfc3339(at));
+        meta::set(pod, "deletionGracePeriodSeconds", period);
+        bump_generation(pod);
+        Graceful::For(period)
+    }
+
+    /// Moves the deletion of a terminating pod to an earlier time, but never into the past.
+    fn shorten(&self, pod: &mut Value, stored: i64, period: i64) -> i64 {
+        let now = self.env.now();
+        let planned: jiff::Timestamp = meta::text(pod, "deletionTimestamp").parse().unwrap_or(now);
+        let at = planned.checked_add(SignedDuration::from_secs(period - stored)).unwrap_or(now);
+        let (at, period) = if at < now { (now, period.min(1)) } else { (at, period) };
+        meta::set(pod, "deletionTimestamp", rfc3339(at));
+        meta::set(pod, "deletionGracePeriodSeconds", period);
+        period
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Graceful {
+    /// The deletion happens at once, or waits for finalizers only.
+    No,
+    /// This many seconds are left to whoever runs the pod.
+    For(i64),
+    /// An earlier request gave no more time than this one.
+    Pending,
+}
+
+fn bump_generation(object: &mut Value) {
+    if let Some(generation) = object["metadata"]["generation"].as_i64().filter(|g| *g > 0) {
+        meta::set(object, "generation", generation + 1);
+    }
+}
+
+pub(super) fn check_preconditions(res: &Resource, object: &Value, options: &DeleteOptions) -> Result<()> {
+    let name = meta::name(object);
+    let uid = meta::text(object, "uid");
+    if let Some(expected) = options.uid.as_deref().filter(|e| *e != uid) {
+        let why = format!(
+            "the UID in the precondition ({expected}) does not match the UID in record ({uid}). The object might have \
+             been deleted and then recreated"
+        );
+        return Err(ApiError::conflict(res, name, &why));
+    }
+    let version = meta::text(object, "resourceVersion");
+    if let Some(expected) = options.resource_version.as_deref().filter(|e| *e != version) {
+        let why = format!(
+            "the ResourceVersion in the precondition ({expected}) does not match the ResourceVersion in record \
+             ({version}). The object might have been modified"
+        );
+        return Err(ApiError::conflict(res, name, &why));
+    }
+    Ok(())
+}
+
+/// The finalizers of an object once a deletion has been asked for: the collector's own ones are set anew. What the
+/// request says goes before what an earlier one has set, and that before the default of the kind.
+pub(super) fn gc_finalizers(res: &Resource, object: &Value, options: &DeleteOptions) -> Vec<String> {
+    let present = meta::finalizers(object);
+    let has = |f: &str| present.contains(&f);
+    let wanted = if kinds::never_gets_gc_finalizers(res) {
+        None
+    } else if let Some(orphan) = options.orphan_dependents {
+        orphan.then_some(ORPHAN_FINALIZER)
+    } else if let Some(policy) = &options.propagation {
+        match policy.as_str() {
+            "Orphan" => Some(ORPHAN_FINALIZER),
+            "Foreground" => Some(FOREGROUND_FINALIZER),
+            _ => None,
+        }
+    } else if let Some(first) = present.iter().find(|f| [ORPHAN_FINALIZER, FOREGROUND_FINALIZER].contains(*f)) {
+        Some(*first)
+    } else {
+        (kinds::default_propagation(res) == Propagation::Orphan).then_some(ORPHAN_FINALIZER)
+    };
+    let others = present.iter().filter(|f| ![ORPHAN_FINALIZER, FOREGROUND_FINALIZER].contains(*f));
+    let next: Vec<String> = others.copied().chain(wanted).map(str::to_owned).collect();
+    // The same set in another order is no change.
+    if next.len() == present.len() && next.iter().all(|f| has(f)) {
+        return present.into_iter().map(str::to_owned).collect();
+    }
+    next
+}
+
+fn success(res: &Resource, object: &Value) -> Value {
+    let mut details = json!({"name": meta::name(object), "kind": res.plural, "uid": meta::text(object, "uid")});
+    if !res.group.is_empty() {
+        details["group"] = res.group.clone().into();
+    }
+    json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details})
+}

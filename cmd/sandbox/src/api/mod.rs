@@ -1,0 +1,175 @@
+//! The API itself: what each verb does to the store, for every resource.
+//!
+//! A request that got here has been routed (`door`): its resource is known. Each verb lives in its own file and ends
+//! in one [`Reply`] or one [`ApiError`]. Writes read the present version, compute the next one without a lock, and
+//! commit it only if the version has not changed meanwhile; if it has, they start over.
+
+mod create;
+mod crds;
+mod decode;
+mod delete;
+mod list;
+mod namespaces;
+mod read;
+mod render;
+mod scale;
+mod services;
+mod pods;
+mod update;
+mod watch;
+
+use std::sync::{Arc, PoisonError, RwLock};
+
+use bytes::Bytes;
+use serde_json::Value;
+
+use crate::door::Lag;
+use crate::env::Env;
+use crate::kinds;
+use crate::negotiate::View;
+use crate::registry::Registry;
+use crate::request::Query;
+use crate::resource::Resource;
+use crate::status::{ApiError, Result};
+use crate::store::{Draft, Limits, Object, Store};
+
+pub use render::Body;
+pub use watch::WatchStream;
+
+/// What all front doors share.
+pub struct Api {
+    pub(crate) store: Store,
+    pub(crate) env: Env,
+    registry: RwLock<Registry>,
+}
+
+/// One routed request.
+pub struct Call {
+    /// What it is about.
+    pub res: Arc<Resource>,
+    /// Namespace of the path, empty if it has none.
+    pub namespace: String,
+    /// Name of the path.
+    pub name: Option<String>,
+    /// Options.
+    pub query: Query,
+    /// Body, empty if there is none.
+    pub body: Bytes,
+    /// Media type of the body.
+    pub content_type: String,
+    /// The form in which the answer is wanted.
+    pub view: View,
+    /// How far the watch cache of the front door is behind.
+    pub lag: Arc<Lag>,
+}
+
+/// The answer to a request, before it is rendered.
+pub struct Reply {
+    /// HTTP status code.
+    pub code: u16,
+    /// What to send.
+    pub body: Body,
+    /// `Warning` headers.
+    pub warnings: Vec<String>,
+}
+
+impl Reply {
+    fn object(code: u16, value: Value) -> Self {
+        Self { code, body: Body::Object(value), warnings: Vec::new() }
+    }
+
+    fn warn(mut self, warnings: Vec<String>) -> Self {
+        self.warnings.extend(warnings);
+        self
+    }
+}
+
+impl Api {
+    /// An API with the namespaces and the service that every cluster has.
+    #[must_use]
+    pub fn new(env: Env, limits: Limits) -> Self {
+        let api = Self { store: Store::new(limits), env, registry: RwLock::new(Registry::new()) };
+        api.bootstrap();
+        api
+    }
+
+    /// The resources that are served now.
+    #[must_use]
+    pub fn registry(&self) -> Registry {
+        self.registry.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn set_registry(&self, registry: Registry) {
+        *self.registry.write().unwrap_or_else(PoisonError::into_inner) = registry;
+    }
+
+    /// Carries out a request.
+    pub async fn handle(self: &Arc<Self>, method: &http::Method, subresource: Option<&str>, call: Call) -> Result<Reply> {
+        use http::Method;
+        let named = call.name.is_some();
+        match (subresource, method, named) {
+            (None, &Method::GET, _) if call.query.flag("watch") == Some(true) => self.watch(call).await,
+            (None, &Method::GET, true) => self.get(&call).await,
+            (None, &Method::GET, false) => self.list(&call).await,
+            (None, &Method::POST, false) if call.namespaced_as_its_kind() => self.create(&call),
+            (None | Some("status"), &Method::PUT, true) => self.put(&call, subresource),
+            (None | Some("status"), &Method::PATCH, true) => self.patch(&call, subresource),
+            (None, &Method::DELETE, true) => self.delete(&call),
+            (None, &Method::DELETE, false) if call.namespaced_as_its_kind() => self.delete_collection(&call),
+            (Some("status"), &Method::GET, true) => self.get(&call).await,
+            (Some("scale"), _, true) => self.scale(method, &call),
+            (Some("binding"), &Method::POST, true) => self.bind(&call),
+            (Some("eviction"), &Method::POST, true) => self.evict(&call),
+            (Some("finalize"), &Method::PUT, true) => self.finalize_namespace(&call),
+            _ => Err(ApiError::method_not_allowed()),
+        }
+    }
+
+    /// What field selectors and the stored version need to know of an object in its served version.
+    fn draft(res: &Resource, mut value: Value) -> Draft {
+        kinds::to_stored(res, &mut value);
+        let fields = kinds::selectable_fields(res, &value);
+        Draft { value, fields }
+    }
+
+    /// A stored object in the version that `res` serves.
+    fn served(res: &Resource, object: &Object) -> Value {
+        let mut value = object.value();
+        if let Some(map) = value.as_object_mut() {
+            map.insert("apiVersion".to_owned(), res.stored_as.clone().into());
+            map.insert("kind".to_owned(), res.kind.clone().into());
+        }
+        kinds::from_stored(res, &mut value);
+        value
+    }
+}
+
+impl Call {
+    /// A namespaced kind is written below its namespace, a cluster-scoped one is not.
+    fn namespaced_as_its_kind(&self) -> bool {
+        self.res.namespaced != self.namespace.is_empty()
+    }
+
+    fn name(&self) -> &str {
+        self.name.as_deref().unwrap_or_default()
+    }
+
+    fn key(&self) -> String {
+        crate::meta::key(&self.namespace, self.name())
+    }
+
+    /// `dryRun=All`.
+    fn dry_run(&self) -> Result<bool> {
+        match self.query.all("dryRun") {
+            [] => Ok(false),
+            values if values.iter().all(|v| v == "All") => Ok(true),
+            values if values.iter().all(String::is_empty) => Ok(false),
+            values => Err(invalid_dry_run("Options", values)),
+        }
+    }
+}
+
+fn invalid_dry_run(kind: &str, values: &[String]) -> ApiError {
+    let wrong = crate::field::FieldError::not_supported("dryRun", Value::from(values.to_vec()), &["All"]);
+    ApiError::invalid_kind("meta.k8s.io", kind, "", &[wrong])
+}

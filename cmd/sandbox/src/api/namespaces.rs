@@ -1,0 +1,160 @@
+//! Namespaces: what may be created in them, and how they go away with all that is in them.
+//!
+//! On a cluster a controller empties a namespace that is marked for deletion. There is none here, so the API does it
+//! itself, in the request that marks it; what has finalizers stays, and the namespace goes with the last of it.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::delete::{DeleteOptions, Outcome, check_preconditions, gc_finalizers};
+use super::update::Part;
+use super::{Api, Call, Reply, decode};
+use crate::meta;
+use crate::resource::Resource;
+use crate::status::{ApiError, Result};
+use crate::store::Object;
+
+const NAMESPACES: &str = "namespaces";
+/// The namespaces that exist from the start; the first three cannot be deleted.
+const INITIAL: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
+
+impl Api {
+    /// What every cluster has before anybody asks.
+    pub(super) fn bootstrap(&self) {
+        let create = |plural: &str, namespace: &str, object: Value| {
+            let Some(res) = self.registry().find("", "v1", plural) else { return };
+            let decoded = decode::object(&res, object, &[], decode::FieldValidation::Ignore);
+            let made = decoded.and_then(|d| self.create_object(&res, namespace, d.value, false));
+            if let Err(error) = made {
+                tracing::error!(resource = plural, error = error.message, "Could not create an initial object");
+            }
+        };
+        for name in INITIAL {
+            create(NAMESPACES, "", json!({"metadata": {"name": name}}));
+        }
+        let labels = json!({"component": "apiserver", "provider": "kubernetes"});
+        let ports = json!([{"name": "https", "port": 443, "targetPort": 6443}]);
+        let spec = json!({"clusterIP": "10.0.0.1", "ports": ports});
+        create("services", "default", json!({"metadata": {"name": "kubernetes", "labels": labels}, "spec": spec}));
+    }
+
+    /// Nothing is created in a namespace that does not exist or is going away.
+    pub(super) fn check_namespace_open(&self, res: &Resource, name: &str, namespace: &str) -> Result<()> {
+        match self.store.get(NAMESPACES, namespace) {
+            Some(ns) if !meta::is_terminating(&ns.value()) => Ok(()),
+            _ => Err(self.namespace_refusal(res, name, namespace)),
+        }
+    }
+
+    pub(super) fn namespace_refusal(&self, res: &Resource, name: &str, namespace: &str) -> ApiError {
+        if self.store.get(NAMESPACES, namespace).is_some() {
+            ApiError::namespace_terminating(res, name, namespace)
+        } else {
+            ApiError::namespace_not_found(namespace)
+        }
+    }
+
+    pub(super) fn delete_namespace(&self, res: &Resource, name: &str, options: &DeleteOptions) -> Result<Outcome> {
+        let check = |object: &Value| check_preconditions(res, object, options);
+        let current = self.store.get(NAMESPACES, name).ok_or_else(|| ApiError::not_found(res, name))?;
+        check(&Self::served(res, &current))?;
+        if INITIAL[..3].contains(&name) {
+            return Err(ApiError::forbidden(res, name, "this namespace may not be deleted"));
+        }
+        let marked = self.mutate(res, "", name, options.dry_run, |object| {
+            check(object)?;
+            if !meta::is_terminating(object) {
+                self.mark(object);
+                // A namespace does not say for how long it may go on.
+                meta::set(object, "deletionGracePeriodSeconds", Value::Null);
+                meta::set_path(object, "status.phase", "Terminating".into());
+            }
+            let finalizers = gc_finalizers(res, object, options);
+            meta::set(object, "finalizers", finalizers);
+            Ok(())
+        })?;
+        if options.dry_run {
+            return Ok(Outcome::Marked(marked));
+        }
+        self.empty_namespace(name);
+        self.finish_namespace(name);
+        Ok(Outcome::Marked(marked))
+    }
+
+    /// Deletes what is in a namespace, as far as it can be deleted at once.
+    fn empty_namespace(&self, namespace: &str) {
+        let prefix = format!("{namespace}/");
+        for res in self.registry().stored().filter(|r| r.namespaced) {
+            let Ok(snapshot) = self.store.snapshot(&res.collection, &prefix, None, None) else { continue };
+            for object in snapshot.objects {
+                let name = object.key.strip_prefix(&prefix).unwrap_or_default();
+                // One that is gone, or waits for its finalizers, is as deleted as it can be.
+                let _ = self.delete_object(res, namespace, name, &DeleteOptions::background());
+            }
+        }
+    }
+
+    /// Removes a namespace that is marked, empty, and held by nobody.
+    fn finish_namespace(&self, name: &str) {
+        let Some(current) = self.store.get(NAMESPACES, name) else { return };
+        if !meta::is_terminating(&current.value()) || self.has_content(name) {
+            return;
+        }
+        let Some(res) = self.registry().find("", "v1", NAMESPACES) else { return };
+        // If somebody else has finished it meanwhile, there is nothing left to do.
+        let _ = self.mutate(&res, "", name, false, |object| {
+            meta::set_path(object, "spec.finalizers", json!([]));
+            Ok(())
+        });
+    }
+
+    fn has_content(&self, namespace: &str) -> bool {
+        let prefix = format!("{namespace}/");
+        self.registry().stored().filter(|r| r.namespaced).any(|res| {
+            let content = self.store.snapshot(&res.collection, &prefix, None, None);
+            content.is_ok_and(|snapshot| !snapshot.objects.is_empty())
+        })
+    }
+
+    /// What follows from an object's removal: the container that waited for it may go.
+    pub(super) fn after_removal(&self, res: &Resource, removed: &Arc<Object>) {
+        if let Some((namespace, _)) = removed.key.split_once('/') {
+            self.finish_namespace(namespace);
+        }
+        if res.collection == super::crds::COLLECTION {
+            self.refresh_custom_resources();
+        } else if let Some(custom) = &res.custom {
+            self.finish_crd(&custom.crd);
+        }
+    }
+
+    /// PUT of `/finalize`: only the finalizers of the spec are taken.
+    pub(super) fn finalize_namespace(&self, call: &Call) -> Result<Reply> {
+        let decoded = decode::body(call)?;
+        let finalizers = decoded.value["spec"]["finalizers"].clone();
+        let dry_run = call.dry_run()?;
+        let updated = self.mutate(&call.res, "", call.name(), dry_run, |object| {
+            let wanted = if finalizers.is_null() { json!([]) } else { finalizers.clone() };
+            meta::set_path(object, "spec.finalizers", wanted);
+            Ok(())
+        })?;
+        Ok(Reply::object(200, updated))
+    }
+
+    /// A change that the server itself makes: no client's rules apply, only that the version has not moved.
+    pub(super) fn mutate(
+        &self,
+        res: &Resource,
+        namespace: &str,
+        name: &str,
+        dry_run: bool,
+        mut change: impl FnMut(&mut Value) -> Result<()>,
+    ) -> Result<Value> {
+        self.update(res, namespace, name, Part::Server, dry_run, |current| {
+            let mut next = current.clone();
+            change(&mut next)?;
+            Ok(next)
+        })
+    }
+}

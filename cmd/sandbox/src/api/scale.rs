@@ -1,0 +1,133 @@
+//! The `/scale` subresource: one way to read and set the number of replicas, whatever the kind.
+
+use http::Method;
+use serde_json::{Value, json};
+
+use super::update::{self, Part};
+use super::{Api, Body, Call, Reply};
+use crate::field::FieldError;
+use crate::meta;
+use crate::patch;
+use crate::resource::{Resource, Scale};
+use crate::schema;
+use crate::status::{ApiError, Result};
+
+impl Api {
+    pub(super) fn scale(&self, method: &Method, call: &Call) -> Result<Reply> {
+        let Some(paths) = call.res.scale.clone() else { return Err(ApiError::method_not_allowed()) };
+        let scale = match *method {
+            Method::GET => {
+                let object = self.store.get(&call.res.collection, &call.key());
+                let object = object.ok_or_else(|| ApiError::not_found(&call.res, call.name()))?;
+                scale_of(&call.res, &paths, &Self::served(&call.res, &object))
+            }
+            Method::PUT | Method::PATCH => self.set_scale(method, call, &paths)?,
+            _ => return Err(ApiError::method_not_allowed()),
+        };
+        Ok(Reply { code: 200, body: Body::Plain(scale), warnings: Vec::new() })
+    }
+
+    fn set_scale(&self, method: &Method, call: &Call, paths: &Scale) -> Result<Value> {
+        let res = &call.res;
+        let patch_type = if *method == Method::PATCH { Some(update::patch_type(call)?) } else { None };
+        let schema = schema::builtin("autoscaling/v1", "Scale");
+        let produce = |object: &Value| {
+            let present = scale_of(res, paths, object);
+            let mut wanted = match patch_type {
+                Some(kind) => patch::apply(kind, &present, &call.body, schema).map_err(update::refused)?,
+                None => schema::parse(&call.body).map_err(|e| ApiError::bad_request(e.to_string()))?.value,
+            };
+            if wanted["kind"].as_str().is_some_and(|kind| kind != "Scale") {
+                return Err(ApiError::bad_request(format!("expected a Scale, got {}", wanted["kind"])));
+            }
+            if let Some(schema) = schema {
+                schema::conform(schema, &mut wanted).map_err(|e| ApiError::bad_request(e.to_string()))?;
+            }
+            check(res, call.name(), &present, &wanted)?;
+            let mut next = object.clone();
+            meta::set_path(&mut next, &paths.spec_replicas, wanted["spec"]["replicas"].as_i64().unwrap_or(0).into());
+            Ok(next)
+        };
+        let updated = self.update(res, &call.namespace, call.name(), Part::Main, call.dry_run()?, produce)?;
+        Ok(scale_of(res, paths, &updated))
+    }
+}
+
+fn check(res: &Resource, name: &str, present: &Value, wanted: &Value) -> Result<()> {
+    let said = meta::name(wanted);
+    if !said.is_empty() && said != name {
+        let message = format!("the name of the object ({said}) does not match the name on the URL ({name})");
+        return Err(ApiError::bad_request(message));
+    }
+    let version = meta::text(wanted, "resourceVersion");
+    if !version.is_empty() && version != meta::text(present, "resourceVersion") {
+        return Err(ApiError::modified(res, name));
+    }
+    let uid = meta::text(wanted, "uid");
+    if !uid.is_empty() && uid != meta::text(present, "uid") {
+        return Err(ApiError::conflict(res, name, "Precondition failed: UID in precondition does not match"));
+    }
+    let replicas = wanted["spec"]["replicas"].as_i64().unwrap_or(0);
+    if replicas < 0 {
+        let wrong = FieldError::invalid("spec.replicas", replicas, "must be greater than or equal to 0");
+        return Err(ApiError::invalid_kind("autoscaling", "Scale", name, &[wrong]));
+    }
+    Ok(())
+}
+
+fn scale_of(res: &Resource, paths: &Scale, object: &Value) -> Value {
+    let number = |path: &str| meta::at_path(object, path).as_i64().unwrap_or(0);
+    let mut metadata = json!({});
+    for field in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
+        if !object["metadata"][field].is_null() {
+            metadata[field] = object["metadata"][field].clone();
+        }
+    }
+    let mut status = json!({"replicas": number(&paths.status_replicas)});
+    let selector = match &paths.selector {
+        Some(path) => meta::at_path(object, path).as_str().unwrap_or_default().to_owned(),
+        None if res.custom.is_some() => String::new(),
+        None => selector_text(&object["spec"]["selector"]),
+    };
+    if !selector.is_empty() {
+        status["selector"] = selector.into();
+    }
+    let mut spec = json!({});
+    let wanted = number(&paths.spec_replicas);
+    if wanted != 0 {
+        spec["replicas"] = wanted.into();
+    }
+    json!({
+        "kind": "Scale",
+        "apiVersion": "autoscaling/v1",
+        "metadata": metadata,
+        "spec": spec,
+        "status": status,
+    })
+}
+
+/// A selector object in the grammar of queries. `ReplicationController` selectors are plain maps.
+fn selector_text(selector: &Value) -> String {
+    let Some(map) = selector.as_object() else { return String::new() };
+    let structured = map.contains_key("matchLabels") || map.contains_key("matchExpressions");
+    let pairs = if structured { selector["matchLabels"].as_object() } else { Some(map) };
+    let mut terms: Vec<String> = pairs
+        .into_iter()
+        .flatten()
+        .map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default()))
+        .collect();
+    for expression in selector["matchExpressions"].as_array().into_iter().flatten() {
+        let key = expression["key"].as_str().unwrap_or_default();
+        let mut values: Vec<&str> =
+            expression["values"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        values.sort_unstable();
+        terms.push(match expression["operator"].as_str() {
+            Some("In") => format!("{key} in ({})", values.join(",")),
+            Some("NotIn") => format!("{key} notin ({})", values.join(",")),
+            Some("DoesNotExist") => format!("!{key}"),
+            _ => key.to_owned(),
+        });
+    }
+    terms.sort_unstable();
+    terms.join(",")
+}

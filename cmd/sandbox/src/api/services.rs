@@ -1,0 +1,103 @@
+//! Cluster IPs of Services: one address of the service range each, never two Services with the same one.
+
+use std::collections::BTreeSet;
+use std::net::Ipv4Addr;
+
+use serde_json::{Value, json};
+
+use super::Api;
+use crate::field::FieldError;
+use crate::meta;
+use crate::status::{ApiError, Result};
+
+/// The range that addresses are taken from: 10.0.0.0/16 without its first and last address.
+const FIRST: u32 = 0x0a00_0001;
+const LAST: u32 = 0x0a00_fffe;
+
+impl Api {
+    /// Gives a new Service its address, unless it wants none.
+    pub(super) fn allocate_cluster_ip(&self, service: &mut Value) -> Result<()> {
+        if service["spec"]["type"] == "ExternalName" {
+            return Ok(());
+        }
+        let asked = service["spec"]["clusterIP"].as_str().unwrap_or_default().to_owned();
+        let address = match asked.as_str() {
+            "None" => asked,
+            "" => self.free_cluster_ip()?,
+            _ => self.check_cluster_ip(service, asked)?,
+        };
+        set_cluster_ip(service, &address);
+        Ok(())
+    }
+
+    /// An update that does not name the address keeps it; one that turns the Service into another type moves it.
+    pub(super) fn keep_cluster_ip(&self, old: &Value, new: &mut Value) -> Result<()> {
+        let external = |s: &Value| s["spec"]["type"] == "ExternalName";
+        let named = new["spec"]["clusterIP"].as_str().is_some_and(|ip| !ip.is_empty());
+        match (external(old), external(new)) {
+            (_, true) => {
+                if let Some(spec) = new["spec"].as_object_mut()
+                    && !named
+                {
+                    spec.remove("clusterIP");
+                    spec.remove("clusterIPs");
+                }
+                Ok(())
+            }
+            (true, false) => self.allocate_cluster_ip(new),
+            (false, false) if named => {
+                let address = new["spec"]["clusterIP"].as_str().unwrap_or_default().to_owned();
+                if new["spec"]["clusterIPs"].is_null() {
+                    set_cluster_ip(new, &address);
+                }
+                Ok(())
+            }
+            (false, false) => {
+                let address = old["spec"]["clusterIP"].as_str().unwrap_or_default().to_owned();
+                if !address.is_empty() {
+                    set_cluster_ip(new, &address);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn check_cluster_ip(&self, service: &Value, asked: String) -> Result<String> {
+        let wrong = |why: &str| {
+            let value = Value::from(vec![asked.clone()]);
+            let error = FieldError::invalid("spec.clusterIPs", value, why);
+            ApiError::invalid_kind("", "Service", meta::name(service), &[error])
+        };
+        let Ok(address) = asked.parse::<Ipv4Addr>() else {
+            return Err(wrong("failed to allocate IP: not a valid IP address"));
+        };
+        if !(FIRST..=LAST).contains(&u32::from(address)) {
+            return Err(wrong("failed to allocate IP: the provided IP is not in the valid range"));
+        }
+        if self.used_cluster_ips().contains(&asked) {
+            return Err(wrong(&format!("failed to allocate IP {asked}: provided IP is already allocated")));
+        }
+        Ok(asked)
+    }
+
+    fn free_cluster_ip(&self) -> Result<String> {
+        let used = self.used_cluster_ips();
+        let span = u64::from(LAST - FIRST) + 1;
+        let start = self.env.below(span);
+        (0..span)
+            .filter_map(|i| u32::try_from((start + i) % span).ok())
+            .map(|offset| Ipv4Addr::from(FIRST + offset).to_string())
+            .find(|address| !used.contains(address))
+            .ok_or_else(|| ApiError::internal("failed to allocate a serviceIP: range is full"))
+    }
+
+    fn used_cluster_ips(&self) -> BTreeSet<String> {
+        let Ok(snapshot) = self.store.snapshot("services", "", None, None) else { return BTreeSet::new() };
+        snapshot.objects.iter().filter_map(|o| o.value()["spec"]["clusterIP"].as_str().map(str::to_owned)).collect()
+    }
+}
+
+fn set_cluster_ip(service: &mut Value, address: &str) {
+    meta::set_path(service, "spec.clusterIP", address.into());
+    meta::set_path(service, "spec.clusterIPs", json!([address]));
+}

@@ -1,0 +1,244 @@
+//! PUT and PATCH, of the object and of its status.
+//!
+//! Both produce the wanted object from the present one; everything after that is the same, and is here once.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::decode::{self, Decoded, FieldValidation};
+use super::{Api, Call, Reply, create};
+use crate::field::FieldError;
+use crate::kinds;
+use crate::meta;
+use crate::patch::{self, PatchError, PatchType};
+use crate::resource::Resource;
+use crate::schema;
+use crate::status::{ApiError, Result};
+use crate::store::{Object, StoreError};
+
+/// How often a write that lost a race against another starts over.
+const ATTEMPTS: usize = 16;
+
+/// Which part of the object a request writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Part {
+    Main,
+    Status,
+    /// Whatever the server itself wants to write.
+    Server,
+}
+
+impl Part {
+    fn of(subresource: Option<&str>) -> Self {
+        if subresource.is_some() { Self::Status } else { Self::Main }
+    }
+}
+
+impl Api {
+    pub(super) fn put(&self, call: &Call, subresource: Option<&str>) -> Result<Reply> {
+        let dry_run = call.dry_run()?;
+        let Decoded { value, warnings } = decode::body(call)?;
+        let name = meta::name(&value);
+        if name.is_empty() {
+            let wrong = FieldError::required("metadata.name", "name is required");
+            return Err(ApiError::invalid(&call.res, "", &[wrong]));
+        }
+        if name != call.name() {
+            return Err(ApiError::bad_request(format!(
+                "the name of the object ({name}) does not match the name on the URL ({})",
+                call.name()
+            )));
+        }
+        let part = Part::of(subresource);
+        if self.store.get(&call.res.collection, &call.key()).is_none()
+            && part == Part::Main
+            && kinds::allows_create_on_update(&call.res)
+        {
+            let mut value = value;
+            meta::set(&mut value, "resourceVersion", Value::Null);
+            let created = self.create_object(&call.res, &call.namespace, value, dry_run)?;
+            return Ok(Reply::object(201, created).warn(warnings));
+        }
+        let updated = self.update(&call.res, &call.namespace, call.name(), part, dry_run, |_| Ok(value.clone()))?;
+        Ok(Reply::object(200, updated).warn(warnings))
+    }
+
+    pub(super) fn patch(&self, call: &Call, subresource: Option<&str>) -> Result<Reply> {
+        let dry_run = call.dry_run()?;
+        let validation = FieldValidation::of(call)?;
+        let kind = patch_type(call)?;
+        let schema = schema::builtin(&call.res.api_version(), &call.res.kind);
+        let mut warnings = Vec::new();
+        let produce = |current: &Value| {
+            let patched = patch::apply(kind, current, &call.body, schema).map_err(refused)?;
+            let decoded = decode::object(&call.res, patched, &[], validation)?;
+            warnings = decoded.warnings;
+            check_identity(&call.res, current, &decoded.value)?;
+            Ok(decoded.value)
+        };
+        let part = Part::of(subresource);
+        let updated = self.update(&call.res, &call.namespace, call.name(), part, dry_run, produce)?;
+        Ok(Reply::object(200, updated).warn(warnings))
+    }
+
+    /// Replaces an object by what `produce` makes of it, and returns the result as it is served.
+    pub(super) fn update(
+        &self,
+        res: &Resource,
+        namespace: &str,
+        name: &str,
+        part: Part,
+        dry_run: bool,
+        mut produce: impl FnMut(&Value) -> Result<Value>,
+    ) -> Result<Value> {
+        let key = meta::key(namespace, name);
+        for _ in 0..ATTEMPTS {
+            let current = self.store.get(&res.collection, &key).ok_or_else(|| ApiError::not_found(res, name))?;
+            let old = Self::served(res, &current);
+            let new = produce(&old)?;
+            let next = self.next_version(res, namespace, part, &old, new)?;
+            if next == old {
+                return Ok(old);
+            }
+            if dry_run {
+                return Ok(next);
+            }
+            match self.commit_update(res, &key, &current, next) {
+                Err(StoreError::Changed) => {}
+                Err(StoreError::Missing) => return Err(ApiError::not_found(res, name)),
+                Err(other) => return Err(ApiError::internal(other.to_string())),
+                Ok(object) => return Ok(Self::served(res, &object)),
+            }
+        }
+        Err(ApiError::modified(res, name))
+    }
+
+    fn commit_update(
+        &self,
+        res: &Resource,
+        key: &str,
+        current: &Object,
+        next: Value,
+    ) -> Result<Arc<Object>, StoreError> {
+        let draft = Self::draft(res, next.clone());
+        if finished_by(&next) {
+            let removed = self.store.remove(&res.collection, key, current.revision, draft)?;
+            self.after_removal(res, &removed);
+            Ok(removed)
+        } else {
+            let object = self.store.replace(&res.collection, key, current.revision, draft)?;
+            self.after_write(res, &object);
+            Ok(object)
+        }
+    }
+
+    /// The version that follows `old` when a client asks for `new`; equal to `old` if nothing changes.
+    fn next_version(&self, res: &Resource, namespace: &str, part: Part, old: &Value, mut new: Value) -> Result<Value> {
+        if part == Part::Server {
+            return Ok(new);
+        }
+        let name = meta::name(old).to_owned();
+        create::check_namespace(res, namespace, &mut new)?;
+        check_versions(res, old, &new)?;
+        meta::copy(old, &mut new, "resourceVersion");
+        meta::copy(old, &mut new, "generation");
+        match part {
+            Part::Main => kinds::prepare_update(res, old, &mut new),
+            Part::Status | Part::Server => kinds::prepare_status(res, old, &mut new),
+        }
+        if meta::text(&new, "uid").is_empty() {
+            meta::copy(old, &mut new, "uid");
+        }
+        meta::copy(old, &mut new, "creationTimestamp");
+        if meta::is_terminating(old) {
+            meta::copy(old, &mut new, "deletionTimestamp");
+        }
+        if new["metadata"]["deletionGracePeriodSeconds"].is_null() {
+            meta::copy(old, &mut new, "deletionGracePeriodSeconds");
+        }
+        if res.collection == "services" && part == Part::Main {
+            self.keep_cluster_ip(old, &mut new)?;
+        }
+        let errors = match part {
+            Part::Main => kinds::validate_update(res, old, &new),
+            Part::Status | Part::Server => kinds::validate_status(res, old, &new),
+        };
+        if !errors.is_empty() {
+            return Err(ApiError::invalid(res, &name, &errors));
+        }
+        Ok(new)
+    }
+}
+
+/// The client's idea of the object must be the present one.
+fn check_versions(res: &Resource, old: &Value, new: &Value) -> Result<()> {
+    let name = meta::name(old);
+    let (uid, old_uid) = (meta::text(new, "uid"), meta::text(old, "uid"));
+    if !uid.is_empty() && uid != old_uid {
+        let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {old_uid}");
+        return Err(ApiError::conflict(res, name, &why));
+    }
+    let version = meta::text(new, "resourceVersion");
+    if version.is_empty() || version == "0" {
+        if kinds::allows_unconditional_update(res) {
+            return Ok(());
+        }
+        let wrong = FieldError::invalid("metadata.resourceVersion", 0, "must be specified for an update");
+        return Err(ApiError::invalid_kind(&res.group, &res.plural, name, &[wrong]));
+    }
+    if version.parse::<u64>().is_err() {
+        let wrong = FieldError::invalid("metadata.resourceVersion", version, "strconv.ParseUint: invalid syntax");
+        return Err(ApiError::invalid(res, name, &[wrong]));
+    }
+    if version == meta::text(old, "resourceVersion") { Ok(()) } else { Err(ApiError::modified(res, name)) }
+}
+
+/// A patch may not move the object somewhere else.
+fn check_identity(res: &Resource, old: &Value, new: &Value) -> Result<()> {
+    if meta::name(new) != meta::name(old) {
+        return Err(ApiError::bad_request(format!(
+            "the name of the object ({}) does not match the name on the URL ({})",
+            meta::name(new),
+            meta::name(old)
+        )));
+    }
+    if res.namespaced && meta::namespace(new) != meta::namespace(old) {
+        return Err(ApiError::bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request",
+        ));
+    }
+    Ok(())
+}
+
+/// An object that is marked for deletion goes when its last finalizer does, unless it still has time.
+fn finished_by(next: &Value) -> bool {
+    let grace = next["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or(0);
+    let namespace_content = next["kind"] == "Namespace" && next["spec"]["finalizers"].as_array().is_some_and(|f| !f.is_empty());
+    meta::is_terminating(next) && grace == 0 && meta::finalizers(next).is_empty() && !namespace_content
+}
+
+/// The kind of patch that the content type names, if this resource takes it.
+pub(super) fn patch_type(call: &Call) -> Result<PatchType> {
+    let custom = call.res.custom.is_some();
+    let supported = if custom {
+        "application/json-patch+json, application/merge-patch+json"
+    } else {
+        "application/json-patch+json, application/merge-patch+json, application/strategic-merge-patch+json"
+    };
+    match PatchType::from_content_type(&call.content_type) {
+        Ok(PatchType::Strategic) if custom => Err(ApiError::unsupported_media_type(supported)),
+        Ok(PatchType::Apply) | Err(_) => Err(ApiError::unsupported_media_type(supported)),
+        Ok(kind) => Ok(kind),
+    }
+}
+
+pub(super) fn refused(error: PatchError) -> ApiError {
+    let message = error.to_string();
+    match error.code() {
+        400 => ApiError::bad_request(message),
+        413 => ApiError::too_large(&message),
+        500 => ApiError::internal(message),
+        _ => ApiError::unprocessable(message),
+    }
+}

@@ -1,0 +1,240 @@
+//! WATCH: every change after a version, in order, until the deadline.
+//!
+//! A watcher holds no queue of its own, only the revision that it has reached: it reads on in the store's history when
+//! its client takes more. One that is too slow finds that history has been dropped, and is cut off with 410.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use super::render::{self, Form};
+use super::{Api, Body, Call, Reply, list};
+use crate::door::Lag;
+use crate::field::FieldError;
+use crate::selector::Selector;
+use crate::status::{ApiError, Result};
+use crate::store::{Change, Object};
+
+const BOOKMARK_EVERY: Duration = Duration::from_mins(1);
+/// The last bookmark comes this long before the deadline.
+const LAST_BOOKMARK: Duration = Duration::from_secs(2);
+/// Without `timeoutSeconds` a watch lasts between once and twice this long.
+const DEFAULT_SECONDS: u64 = 30 * 60;
+/// What is encoded at once. A client that does not read costs no more than this.
+const FRAME_BYTES: usize = 64 * 1024;
+const CHANGES_AT_ONCE: usize = 256;
+
+/// One watch connection.
+pub struct WatchStream {
+    api: Arc<Api>,
+    lag: Arc<Lag>,
+    form: Form,
+    selector: Selector,
+    prefix: String,
+    /// Objects that are sent as ADDED before the changes.
+    initial: std::vec::IntoIter<Arc<Object>>,
+    /// Whether the end of the initial objects is to be marked.
+    mark_initial: bool,
+    /// Everything up to this revision has been sent.
+    reached: u64,
+    bookmarks: bool,
+    next_bookmark: Instant,
+    deadline: Instant,
+    commits: watch::Receiver<u64>,
+    moved: watch::Receiver<u64>,
+    finished: bool,
+}
+
+impl Api {
+    pub(super) async fn watch(self: &Arc<Self>, call: Call) -> Result<Reply> {
+        check_options(&call)?;
+        let selector = list::selector(&call)?;
+        let send_initial = call.query.flag("sendInitialEvents");
+        let bookmarks = call.query.flag("allowWatchBookmarks") == Some(true);
+        let seconds = match call.query.number("timeoutSeconds")? {
+            Some(n) if n > 0 => u64::try_from(n).unwrap_or(DEFAULT_SECONDS),
+            _ => DEFAULT_SECONDS + self.env.below(DEFAULT_SECONDS),
+        };
+        let collection = call.res.collection.clone();
+        // Subscribed before the state is read, so that nothing falls between the two.
+        let commits = self.store.subscribe(&collection);
+        let version = call.query.get("resourceVersion");
+        let asked = version.map(list::parse_version).transpose()?;
+        let from_state = send_initial.unwrap_or(asked.is_none_or(|v| v == 0));
+        let reached = match asked {
+            Some(version) if !from_state && version > 0 => version,
+            None => self.visible(&call, self.store.revision()).await?,
+            Some(version) => self.visible(&call, version).await?,
+        };
+        let prefix = list::prefix(&call);
+        let initial = if from_state {
+            let snapshot = self.store.snapshot(&collection, &prefix, None, Some(reached));
+            snapshot.map_err(list::expired)?.objects
+        } else {
+            Vec::new()
+        };
+        let now = self.env.instant();
+        let deadline = now + Duration::from_secs(seconds.min(365 * 24 * 3600));
+        let stream = WatchStream {
+            api: self.clone(),
+            moved: call.lag.subscribe(),
+            lag: call.lag,
+            form: Form::new(call.res, call.view, &call.query),
+            selector,
+            prefix,
+            initial: initial.into_iter(),
+            mark_initial: send_initial == Some(true) && bookmarks,
+            reached,
+            bookmarks,
+            next_bookmark: bookmark_after(now, now, deadline),
+            deadline,
+            commits,
+            finished: false,
+        };
+        Ok(Reply { code: 200, body: Body::Watch(Box::new(stream)), warnings: Vec::new() })
+    }
+}
+
+impl WatchStream {
+    /// The next piece of the response; `None` when the watch is over.
+    pub async fn next_frame(&mut self) -> Option<Bytes> {
+        while !self.finished {
+            self.commits.borrow_and_update();
+            self.moved.borrow_and_update();
+            let mut frame = Vec::new();
+            self.initial_events(&mut frame);
+            if frame.is_empty() {
+                self.changes(&mut frame);
+            }
+            let now = self.api.env.instant();
+            if frame.is_empty() && self.bookmarks && now >= self.next_bookmark {
+                self.form.bookmark(&mut frame, self.reached, false);
+                self.next_bookmark = bookmark_after(now, now, self.deadline);
+            }
+            if !frame.is_empty() {
+                return Some(frame.into());
+            }
+            if now >= self.deadline {
+                break;
+            }
+            let wake = if self.bookmarks { self.next_bookmark.min(self.deadline) } else { self.deadline };
+            tokio::select! {
+                biased;
+                () = self.api.env.sleep_until(wake) => {}
+                changed = self.commits.changed() => if changed.is_err() { break },
+                _ = self.moved.changed() => {}
+            }
+        }
+        None
+    }
+
+    fn initial_events(&mut self, frame: &mut Vec<u8>) {
+        while frame.len() < FRAME_BYTES {
+            let Some(object) = self.initial.next() else { break };
+            if self.selector.matches(&object) {
+                self.form.event(frame, "ADDED", &object);
+            }
+        }
+        if self.initial.as_slice().is_empty() && self.mark_initial {
+            self.mark_initial = false;
+            self.form.bookmark(frame, self.reached, true);
+        }
+    }
+
+    fn changes(&mut self, frame: &mut Vec<u8>) {
+        let collection = &self.form.res.collection;
+        while frame.len() < FRAME_BYTES {
+            let visible = self.lag.visible(collection, self.api.store.revision());
+            if visible <= self.reached {
+                return;
+            }
+            let (changes, known) = match self.api.store.changes(collection, self.reached, CHANGES_AT_ONCE) {
+                Ok(read) => read,
+                Err(_) => return self.cut_off(frame),
+            };
+            for change in &changes {
+                if change.revision > visible {
+                    break;
+                }
+                self.reached = change.revision;
+                self.change(frame, change);
+                if frame.len() >= FRAME_BYTES {
+                    return;
+                }
+            }
+            // Nothing else of this collection up to there: that is what a bookmark may say.
+            self.reached = self.reached.max(known.min(visible));
+        }
+    }
+
+    /// A change of an object is, for a selection, its coming, its changing or its going.
+    fn change(&self, frame: &mut Vec<u8>, change: &Change) {
+        if !change.key().starts_with(&self.prefix) {
+            return;
+        }
+        let selected = |o: &&Arc<Object>| self.selector.matches(o);
+        let before = change.before.as_ref().filter(selected);
+        match (before, change.after.as_ref().filter(selected)) {
+            (None, Some(after)) => self.form.event(frame, "ADDED", after),
+            (Some(_), Some(after)) => self.form.event(frame, "MODIFIED", after),
+            (Some(before), None) => match &change.removed {
+                Some(removed) => self.form.event(frame, "DELETED", removed),
+                // It only left the selection: its last selected state, at the version of the change.
+                None => self.form.event(frame, "DELETED", &render::at_revision(before, change.revision)),
+            },
+            (None, None) => {}
+        }
+    }
+
+    fn cut_off(&mut self, frame: &mut Vec<u8>) {
+        let oldest = self.api.store.compacted(&self.form.res.collection);
+        let error = ApiError::expired(format!("too old resource version: {} ({oldest})", self.reached));
+        render::error_event(frame, &error.to_status());
+        self.finished = true;
+    }
+}
+
+fn bookmark_after(now: Instant, last: Instant, deadline: Instant) -> Instant {
+    let regular = last + BOOKMARK_EVERY;
+    match deadline.checked_sub(LAST_BOOKMARK) {
+        Some(final_one) if final_one > now => regular.min(final_one),
+        _ => regular,
+    }
+}
+
+fn check_options(call: &Call) -> Result<()> {
+    const MATCH: &str = "resourceVersionMatch";
+    let mut errors = Vec::new();
+    let initial = call.query.flag("sendInitialEvents");
+    let matching = call.query.get(MATCH);
+    if initial.is_some() && matching != Some("NotOlderThan") {
+        let why = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan";
+        errors.push(FieldError::forbidden(MATCH, why));
+    }
+    if let Some(matching) = matching {
+        if initial.is_none() {
+            let why = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided";
+            errors.push(FieldError::forbidden(MATCH, why));
+        }
+        if matching != "NotOlderThan" {
+            errors.push(FieldError::not_supported(MATCH, matching, &["NotOlderThan"]));
+        }
+        if call.query.get("continue").is_some() {
+            errors.push(FieldError::forbidden(MATCH, "resourceVersionMatch is forbidden when continue is provided"));
+        }
+    }
+    if errors.is_empty() { Ok(()) } else { Err(ApiError::invalid_kind("meta.k8s.io", "ListOptions", "", &errors)) }
+}
+
+/// The object of a bookmark: nothing but a version.
+pub(super) fn bookmark_object(api_version: &str, kind: &str, revision: u64, initial_end: bool) -> Value {
+    let mut metadata = json!({"resourceVersion": revision.to_string()});
+    if initial_end {
+        metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
+    }
+    json!({"kind": kind, "apiVersion": api_version, "metadata": metadata})
+}

@@ -1,0 +1,164 @@
+//! What a URL asks for: the resource path, and the query's options.
+
+use std::collections::BTreeMap;
+
+use http::Uri;
+use percent_encoding::percent_decode_str;
+
+use crate::status::{ApiError, Result};
+
+/// A path below `/api/v1` or `/apis/<group>/<version>`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Target {
+    /// API group, empty for core.
+    pub group: String,
+    /// Version.
+    pub version: String,
+    /// Plural resource name.
+    pub resource: String,
+    /// Namespace, if the path has one.
+    pub namespace: Option<String>,
+    /// Object name, if the path has one.
+    pub name: Option<String>,
+    /// Subresource, such as `status`.
+    pub subresource: Option<String>,
+    /// Whether the path is one of the old `/watch/` ones.
+    pub watch: bool,
+}
+
+impl Target {
+    /// Reads a resource path; `None` for everything else.
+    #[must_use]
+    pub fn parse(path: &str) -> Option<Self> {
+        let decoded: Option<Vec<String>> = path
+            .strip_prefix('/')?
+            .split('/')
+            .map(|s| percent_decode_str(s).decode_utf8().ok().map(std::borrow::Cow::into_owned))
+            .collect();
+        let segments = decoded?;
+        let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
+        let (group, version, mut rest) = match segments.as_slice() {
+            ["api", version, rest @ ..] => ("", *version, rest),
+            ["apis", group, version, rest @ ..] => (*group, *version, rest),
+            _ => return None,
+        };
+        let watch = rest.first() == Some(&"watch");
+        if watch {
+            rest = &rest[1..];
+        }
+        let mut namespace = None;
+        // `/namespaces/x/status` is about the namespace itself, `/namespaces/x/pods` about what is in it.
+        if let ["namespaces", name, inner, ..] = rest
+            && !matches!(*inner, "status" | "finalize")
+        {
+            namespace = Some((*name).to_owned());
+            rest = &rest[2..];
+        }
+        let (resource, name, subresource) = match rest {
+            [resource] => (*resource, None, None),
+            [resource, name] => (*resource, Some(*name), None),
+            [resource, name, sub] => (*resource, Some(*name), Some(*sub)),
+            _ => return None,
+        };
+        let empty = |s: &str| s.is_empty();
+        if empty(resource) || name.is_some_and(empty) || subresource.is_some_and(empty) {
+            return None;
+        }
+        Some(Self {
+            group: group.to_owned(),
+            version: version.to_owned(),
+            resource: resource.to_owned(),
+            namespace,
+            name: name.map(str::to_owned),
+            subresource: subresource.map(str::to_owned),
+            watch,
+        })
+    }
+}
+
+/// The query of a request. Unknown parameters are ignored, as on the real server.
+#[derive(Debug, Clone, Default)]
+pub struct Query {
+    values: BTreeMap<String, Vec<String>>,
+}
+
+impl Query {
+    /// Reads the query of a URI.
+    #[must_use]
+    pub fn parse(uri: &Uri) -> Self {
+        let mut values: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for (key, value) in form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes()) {
+            values.entry(key.into_owned()).or_default().push(value.into_owned());
+        }
+        Self { values }
+    }
+
+    /// The first value of a parameter, unless it is missing or empty.
+    #[must_use]
+    pub fn get(&self, key: &str) -> Option<&str> {
+        self.values.get(key)?.first().map(String::as_str).filter(|v| !v.is_empty())
+    }
+
+    /// All values of a parameter.
+    #[must_use]
+    pub fn all(&self, key: &str) -> &[String] {
+        self.values.get(key).map_or(&[], Vec::as_slice)
+    }
+
+    /// A boolean, in the server's reading: present and neither `false` nor `0` is true.
+    #[must_use]
+    pub fn flag(&self, key: &str) -> Option<bool> {
+        let value = self.values.get(key)?.first()?;
+        Some(!(value.eq_ignore_ascii_case("false") || value == "0"))
+    }
+
+    /// A number.
+    pub fn number(&self, key: &str) -> Result<Option<i64>> {
+        let Some(value) = self.get(key) else { return Ok(None) };
+        value
+            .parse()
+            .map(Some)
+            .map_err(|_| ApiError::bad_request(format!("strconv.ParseInt: parsing {value:?}: invalid syntax")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn target(path: &str) -> Option<(String, Option<String>, Option<String>, Option<String>)> {
+        Target::parse(path).map(|t| (format!("{}/{}/{}", t.group, t.version, t.resource), t.namespace, t.name, t.subresource))
+    }
+
+    #[test]
+    fn paths() {
+        let s = |s: &str| Some(s.to_owned());
+        for (path, expected) in [
+            ("/api/v1/pods", Some(("/v1/pods".to_owned(), None, None, None))),
+            ("/api/v1/namespaces", Some(("/v1/namespaces".to_owned(), None, None, None))),
+            ("/api/v1/namespaces/a", Some(("/v1/namespaces".to_owned(), None, s("a"), None))),
+            ("/api/v1/namespaces/a/status", Some(("/v1/namespaces".to_owned(), None, s("a"), s("status")))),
+            ("/api/v1/namespaces/a/pods", Some(("/v1/pods".to_owned(), s("a"), None, None))),
+            ("/apis/apps/v1/namespaces/a/deployments/b/scale", Some(("apps/v1/deployments".to_owned(), s("a"), s("b"), s("scale")))),
+            ("/apis/r/v1/clusterroles/system%3Anode", Some(("r/v1/clusterroles".to_owned(), None, s("system:node"), None))),
+            ("/api/v1", None),
+            ("/api/v1/", None),
+            ("/api/v1/pods/", None),
+            ("/api/v1/namespaces/a/pods/b/c/d", None),
+            ("/metrics", None),
+            ("/api/v1/pods/%ff", None),
+        ] {
+            assert_eq!(target(path), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn flags_follow_the_servers_reading() {
+        let query = |q: &str| Query::parse(&format!("/x?{q}").parse().expect("a URI"));
+        assert_eq!(query("watch=1").flag("watch"), Some(true));
+        assert_eq!(query("watch").flag("watch"), Some(true));
+        assert_eq!(query("watch=False").flag("watch"), Some(false));
+        assert_eq!(query("").flag("watch"), None);
+        assert!(query("limit=x").number("limit").is_err());
+    }
+}

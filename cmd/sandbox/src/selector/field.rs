@@ -1,0 +1,136 @@
+//! Field selectors: `metadata.name=web,status.phase!=Running`, with `\` before `,`, `=` and `\` in values.
+
+use super::SelectorError;
+
+/// A conjunction of comparisons.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FieldSelector {
+    terms: Vec<Term>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Term {
+    field: String,
+    equal: bool,
+    value: String,
+}
+
+impl FieldSelector {
+    /// Reads the text of a selector; `supported` says which fields this resource can be selected by.
+    pub fn parse(text: &str, supported: impl Fn(&str) -> bool) -> Result<Self, SelectorError> {
+        let mut terms = Vec::new();
+        for part in split_terms(text) {
+            if part.is_empty() {
+                continue;
+            }
+            let (field, equal, value) = split_operator(&part)
+                .ok_or_else(|| SelectorError(format!("invalid selector: '{text}'; can't understand '{part}'")))?;
+            if !supported(field) {
+                return Err(SelectorError(format!("field label not supported: {field}")));
+            }
+            terms.push(Term { field: field.to_owned(), equal, value: unescape(value, text)? });
+        }
+        Ok(Self { terms })
+    }
+
+    /// Only the object of this name.
+    #[must_use]
+    pub fn named(name: &str) -> Self {
+        Self { terms: vec![Term { field: "metadata.name".to_owned(), equal: true, value: name.to_owned() }] }
+    }
+
+    /// Both selectors at once.
+    #[must_use]
+    pub fn and(mut self, other: Self) -> Self {
+        self.terms.extend(other.terms);
+        self
+    }
+
+    /// A field that is not set compares as the empty string.
+    #[must_use]
+    pub fn matches(&self, fields: &[(&'static str, String)]) -> bool {
+        self.terms.iter().all(|term| {
+            let actual = fields.iter().find(|(name, _)| *name == term.field).map_or("", |(_, v)| v.as_str());
+            (actual == term.value) == term.equal
+        })
+    }
+
+    /// Whether there is nothing to compare.
+    #[must_use]
+    pub fn is_everything(&self) -> bool {
+        self.terms.is_empty()
+    }
+}
+
+fn split_terms(text: &str) -> Vec<String> {
+    let mut terms = vec![String::new()];
+    let mut escaped = false;
+    for c in text.chars() {
+        if c == ',' && !escaped {
+            terms.push(String::new());
+            continue;
+        }
+        escaped = c == '\\' && !escaped;
+        if let Some(last) = terms.last_mut() {
+            last.push(c);
+        }
+    }
+    terms
+}
+
+fn split_operator(term: &str) -> Option<(&str, bool, &str)> {
+    let at = term.find('=')?;
+    let (left, right) = (&term[..at], &term[at + 1..]);
+    if let Some(field) = left.strip_suffix('!') {
+        return Some((field, false, right));
+    }
+    Some((left, true, right.strip_prefix('=').unwrap_or(right)))
+}
+
+fn unescape(value: &str, whole: &str) -> Result<String, SelectorError> {
+    let wrong = || SelectorError(format!("invalid field selector {whole:?}: invalid escape or bare separator"));
+    let mut out = String::with_capacity(value.len());
+    let mut chars = value.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            '\\' => match chars.next() {
+                Some(next @ ('\\' | ',' | '=')) => out.push(next),
+                _ => return Err(wrong()),
+            },
+            ',' | '=' => return Err(wrong()),
+            _ => out.push(c),
+        }
+    }
+    Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<FieldSelector, SelectorError> {
+        FieldSelector::parse(text, |f| f == "metadata.name" || f == "status.phase")
+    }
+
+    #[test]
+    fn compares_and_treats_missing_as_empty() {
+        let fields = [("metadata.name", "a,b".to_owned())];
+        for (text, expected) in [
+            ("", true),
+            ("metadata.name=a\\,b", true),
+            ("metadata.name==a\\,b", true),
+            ("metadata.name!=a\\,b", false),
+            ("status.phase=", true),
+            ("status.phase!=Running,metadata.name=x", false),
+        ] {
+            assert_eq!(parse(text).map(|s| s.matches(&fields)), Ok(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn refuses_unknown_fields_and_bad_syntax() {
+        for text in ["spec.foo=1", "metadata.name", "metadata.name=a=b", "metadata.name=a\\b"] {
+            assert!(parse(text).is_err(), "{text}");
+        }
+    }
+}

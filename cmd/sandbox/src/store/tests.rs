@@ -1,0 +1,133 @@
+//! The store against its contract.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+
+fn draft(n: u32) -> Draft {
+    Draft { value: json!({"metadata": {"labels": {"n": n.to_string()}}}), fields: Vec::new() }
+}
+
+fn keys(snapshot: &Snapshot) -> Vec<&str> {
+    snapshot.objects.iter().map(|o| o.key.as_str()).collect()
+}
+
+#[test]
+fn writes_name_the_version_they_replace() {
+    let store = Store::new(Limits::default());
+    let first = store.create("pods", "a/x", draft(1), None).expect("a free key");
+    assert_eq!(store.create("pods", "a/x", draft(2), None).err(), Some(StoreError::Exists));
+    let second = store.replace("pods", "a/x", first.revision, draft(2)).expect("the present version");
+    assert_eq!(store.replace("pods", "a/x", first.revision, draft(3)).err(), Some(StoreError::Changed));
+    assert_eq!(store.remove("pods", "a/x", first.revision, draft(3)).err(), Some(StoreError::Changed));
+    let removed = store.remove("pods", "a/x", second.revision, draft(3)).expect("the present version");
+    assert_eq!(store.remove("pods", "a/x", second.revision, draft(3)).err(), Some(StoreError::Missing));
+    assert_eq!((first.revision, second.revision, removed.revision), (2, 3, 4));
+    assert_eq!(removed.value()["metadata"]["resourceVersion"], "4", "watchers are told the revision of the removal");
+}
+
+#[test]
+fn a_guard_is_checked_with_the_write() {
+    let store = Store::new(Limits::default());
+    let present = |o: Option<&Object>| o.is_some();
+    let guard = || Some(Guard { collection: "namespaces", key: "a", holds: &present });
+    assert_eq!(store.create("pods", "a/x", draft(1), guard()).err(), Some(StoreError::Refused));
+    store.create("namespaces", "a", draft(0), None).expect("a free key");
+    assert!(store.create("pods", "a/x", draft(1), guard()).is_ok());
+}
+
+#[test]
+fn prefixes_select_one_namespace_only() {
+    let store = Store::new(Limits::default());
+    for key in ["a/x", "a-b/x", "a/y", "b/x"] {
+        store.create("pods", key, draft(0), None).expect("a free key");
+    }
+    assert_eq!(keys(&store.snapshot("pods", "a/", None, None).expect("now")), ["a/x", "a/y"]);
+    assert_eq!(keys(&store.snapshot("pods", "a/", Some("a/x\0"), None).expect("now")), ["a/y"]);
+    assert_eq!(keys(&store.snapshot("pods", "", None, None).expect("now")), ["a-b/x", "a/x", "a/y", "b/x"]);
+}
+
+#[test]
+fn history_is_bounded_in_entries_and_in_bytes() {
+    for limits in [Limits { entries: 3, bytes: usize::MAX }, Limits { entries: usize::MAX, bytes: 1500 }] {
+        let store = Store::new(limits);
+        for n in 0..20 {
+            store.create("pods", &format!("{n:02}"), draft(n), None).expect("a free key");
+        }
+        let oldest = store.compacted("pods");
+        assert!(oldest > 10, "most of the past is gone: {oldest}");
+        assert!(store.changes("pods", oldest - 1, 100).is_err());
+        let (changes, known) = store.changes("pods", oldest, 100).expect("what is retained");
+        assert_eq!(known, 21);
+        assert_eq!(changes.len() as u64, known - oldest);
+        assert!(store.snapshot("pods", "", None, Some(oldest - 1)).is_err());
+        let past = store.snapshot("pods", "", None, Some(oldest)).expect("what is retained");
+        assert_eq!(past.objects.len() as u64, oldest - 1);
+    }
+}
+
+#[derive(Debug, Clone)]
+enum Op {
+    Create(u8),
+    Replace(u8),
+    Remove(u8),
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    let key = 0..6_u8;
+    prop_oneof![key.clone().prop_map(Op::Create), key.clone().prop_map(Op::Replace), key.prop_map(Op::Remove)]
+}
+
+proptest! {
+    /// Against a model that keeps a whole copy of every state: any retained state can be read again, and replaying
+    /// the changes after any of them leads to the present.
+    #[test]
+    fn every_retained_state_can_be_read_and_replayed(ops in prop::collection::vec(op(), 1..60), entries in 1_usize..40) {
+        let store = Store::new(Limits { entries, bytes: usize::MAX });
+        let mut states: BTreeMap<u64, BTreeMap<String, u64>> = BTreeMap::from([(store.revision(), BTreeMap::new())]);
+        for (n, op) in (0..).zip(ops) {
+            let (Op::Create(key) | Op::Replace(key) | Op::Remove(key)) = op;
+            let key = format!("ns/{key}");
+            let mut state = states.last_key_value().map(|(_, s)| s.clone()).unwrap_or_default();
+            let expected = state.get(&key).copied().unwrap_or(0);
+            let before = store.revision();
+            let done = match op {
+                Op::Create(_) => store.create("pods", &key, draft(n), None).map(|o| state.insert(key, o.revision)),
+                Op::Replace(_) => store.replace("pods", &key, expected, draft(n)).map(|o| state.insert(key, o.revision)),
+                Op::Remove(_) => store.remove("pods", &key, expected, draft(n)).map(|_| state.remove(&key)),
+            };
+            prop_assert_eq!(store.revision(), before + u64::from(done.is_ok()), "only a write that happened takes a revision");
+            states.insert(store.revision(), state);
+        }
+        let oldest = store.compacted("pods");
+        for (revision, expected) in &states {
+            let read = store.snapshot("pods", "", None, Some(*revision));
+            if *revision < oldest {
+                prop_assert!(read.is_err());
+                continue;
+            }
+            let mut state: BTreeMap<String, u64> =
+                read.expect("it is retained").objects.iter().map(|o| (o.key.clone(), o.revision)).collect();
+            prop_assert_eq!(&state, expected);
+            for (key, version) in expected {
+                let one = store.get_at("pods", key, *revision).expect("it is retained");
+                prop_assert_eq!(one.map(|o| o.revision), Some(*version));
+            }
+            let (changes, known) = store.changes("pods", *revision, usize::MAX).expect("it is retained");
+            let mut last = *revision;
+            for change in changes {
+                prop_assert!(change.revision > last);
+                last = change.revision;
+                match &change.after {
+                    Some(object) => state.insert(object.key.clone(), object.revision),
+                    None => state.remove(change.key()),
+                };
+            }
+            prop_assert_eq!(known, store.revision());
+            prop_assert_eq!(Some(&state), states.get(&known));
+        }
+    }
+}
