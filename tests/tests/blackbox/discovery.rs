@@ -25,8 +25,47 @@ pub fn tests() -> Vec<Test> {
     ]
 }
 
-const ALL: &str = "create delete deletecollection get list patch update watch";
-const STATUS: &str = "get patch update";
+/// Rows of resource lists: name, singular name, scope, kind, verbs, short name, category; `-` is nothing.
+const CORE: &str = "
+    configmaps                   configmap             Namespaced ConfigMap             all    cm    -
+    events                       event                 Namespaced Event                 all    ev    -
+    namespaces                   namespace             Cluster    Namespace             single ns    -
+    namespaces/finalize          -                     Cluster    Namespace             update -     -
+    namespaces/status            -                     Cluster    Namespace             part   -     -
+    nodes                        node                  Cluster    Node                  all    no    -
+    nodes/status                 -                     Cluster    Node                  part   -     -
+    persistentvolumeclaims       persistentvolumeclaim Namespaced PersistentVolumeClaim all    pvc   -
+    pods                         pod                   Namespaced Pod                   all    po    all
+    pods/binding                 -                     Namespaced Binding               create -     -
+    pods/eviction                -                     Namespaced Eviction              create -     -
+    pods/status                  -                     Namespaced Pod                   part   -     -
+    replicationcontrollers       replicationcontroller Namespaced ReplicationController all    rc    all
+    replicationcontrollers/scale -                     Namespaced Scale                 part   -     -
+    resourcequotas               resourcequota         Namespaced ResourceQuota         all    quota -
+    secrets                      secret                Namespaced Secret                all    -     -
+    serviceaccounts              serviceaccount        Namespaced ServiceAccount        all    sa    -
+    services/status              -                     Namespaced Service               part   -     -
+";
+const APPS: &str = "
+    controllerrevisions controllerrevision Namespaced ControllerRevision all  -      -
+    daemonsets          daemonset          Namespaced DaemonSet          all  ds     all
+    daemonsets/status   -                  Namespaced DaemonSet          part -      -
+    deployments         deployment         Namespaced Deployment         all  deploy all
+    deployments/scale   -                  Namespaced Scale              part -      -
+    deployments/status  -                  Namespaced Deployment         part -      -
+    replicasets         replicaset         Namespaced ReplicaSet         all  rs     all
+    replicasets/scale   -                  Namespaced Scale              part -      -
+    replicasets/status  -                  Namespaced ReplicaSet         part -      -
+    statefulsets        statefulset        Namespaced StatefulSet        all  sts    all
+    statefulsets/scale  -                  Namespaced Scale              part -      -
+    statefulsets/status -                  Namespaced StatefulSet        part -      -
+";
+const BATCH: &str = "
+    cronjobs        cronjob Namespaced CronJob all  cj all
+    cronjobs/status -       Namespaced CronJob part -  -
+    jobs            job     Namespaced Job     all  -  all
+    jobs/status     -       Namespaced Job     part -  -
+";
 
 async fn version_is_a_json_object_of_texts(c: Cluster) {
     let version = c.api().get("/version").await.expect(200);
@@ -99,155 +138,24 @@ async fn group_has_versions_and_a_preferred_one(c: Cluster) {
 }
 
 async fn core_resources(c: Cluster) {
-    let list = c.api().get("/api/v1").await.expect(200);
-    assert_eq!(
-        (&list["kind"], &list["groupVersion"]),
-        (&json!("APIResourceList"), &json!("v1"))
-    );
-    let rows = Rows {
-        cluster: &c,
-        list: &list,
-    };
-    rows.has("configmaps", "configmap", true, "ConfigMap", ALL, &["cm"], &[]);
-    rows.has("events", "event", true, "Event", ALL, &["ev"], &[]);
-    // No deletecollection: namespaces go one by one.
-    let verbs = "create delete get list patch update watch";
-    rows.has("namespaces", "namespace", false, "Namespace", verbs, &["ns"], &[]);
-    rows.has("namespaces/finalize", "", false, "Namespace", "update", &[], &[]);
-    rows.has("namespaces/status", "", false, "Namespace", STATUS, &[], &[]);
-    rows.has("nodes", "node", false, "Node", ALL, &["no"], &[]);
-    rows.has("nodes/status", "", false, "Node", STATUS, &[], &[]);
-    rows.has(
-        "persistentvolumeclaims",
-        "persistentvolumeclaim",
-        true,
-        "PersistentVolumeClaim",
-        ALL,
-        &["pvc"],
-        &[],
-    );
-    rows.has("pods", "pod", true, "Pod", ALL, &["po"], &["all"]);
-    rows.has("pods/binding", "", true, "Binding", "create", &[], &[]);
-    rows.has("pods/eviction", "", true, "Eviction", "create", &[], &[]);
-    rows.has("pods/status", "", true, "Pod", STATUS, &[], &[]);
-    rows.has(
-        "replicationcontrollers",
-        "replicationcontroller",
-        true,
-        "ReplicationController",
-        ALL,
-        &["rc"],
-        &["all"],
-    );
-    rows.has(
-        "replicationcontrollers/scale",
-        "",
-        true,
-        "Scale",
-        STATUS,
-        &[],
-        &[],
-    );
-    rows.has(
-        "resourcequotas",
-        "resourcequota",
-        true,
-        "ResourceQuota",
-        ALL,
-        &["quota"],
-        &[],
-    );
-    rows.has("secrets", "secret", true, "Secret", ALL, &[], &[]);
-    rows.has(
-        "serviceaccounts",
-        "serviceaccount",
-        true,
-        "ServiceAccount",
-        ALL,
-        &["sa"],
-        &[],
-    );
-    rows.has("services/status", "", true, "Service", STATUS, &[], &[]);
+    assert_rows(&c, "/api/v1", CORE).await;
 }
 
 async fn apps_resources(c: Cluster) {
-    let list = c.api().get("/apis/apps/v1").await.expect(200);
-    assert_eq!(
-        (&list["kind"], &list["groupVersion"]),
-        (&json!("APIResourceList"), &json!("apps/v1"))
+    let list = assert_rows(&c, "/apis/apps/v1", APPS).await;
+    // A scale is of another group than the list it stands in.
+    let scales = list.iter().filter(|row| row["kind"] == "Scale");
+    assert!(
+        scales
+            .clone()
+            .all(|row| row["group"] == "autoscaling" && row["version"] == "v1"),
+        "{list:#?}"
     );
-    let rows = Rows {
-        cluster: &c,
-        list: &list,
-    };
-    rows.has(
-        "controllerrevisions",
-        "controllerrevision",
-        true,
-        "ControllerRevision",
-        ALL,
-        &[],
-        &[],
-    );
-    rows.has(
-        "daemonsets",
-        "daemonset",
-        true,
-        "DaemonSet",
-        ALL,
-        &["ds"],
-        &["all"],
-    );
-    rows.has(
-        "deployments",
-        "deployment",
-        true,
-        "Deployment",
-        ALL,
-        &["deploy"],
-        &["all"],
-    );
-    rows.has(
-        "replicasets",
-        "replicaset",
-        true,
-        "ReplicaSet",
-        ALL,
-        &["rs"],
-        &["all"],
-    );
-    rows.has(
-        "statefulsets",
-        "statefulset",
-        true,
-        "StatefulSet",
-        ALL,
-        &["sts"],
-        &["all"],
-    );
-    for kind in ["Deployment", "ReplicaSet", "StatefulSet"] {
-        let plural = format!("{}s", kind.to_lowercase());
-        rows.has(&format!("{plural}/status"), "", true, kind, STATUS, &[], &[]);
-        let scale = rows.has(&format!("{plural}/scale"), "", true, "Scale", STATUS, &[], &[]);
-        // The scale is of another group than the list it stands in.
-        assert_eq!(
-            (&scale["group"], &scale["version"]),
-            (&json!("autoscaling"), &json!("v1")),
-            "{scale:#}"
-        );
-    }
+    assert_eq!(scales.count(), 3);
 }
 
 async fn batch_resources(c: Cluster) {
-    let list = c.api().get("/apis/batch/v1").await.expect(200);
-    let rows = Rows {
-        cluster: &c,
-        list: &list,
-    };
-    rows.has("cronjobs", "cronjob", true, "CronJob", ALL, &["cj"], &["all"]);
-    rows.has("cronjobs/status", "", true, "CronJob", STATUS, &[], &[]);
-    rows.has("jobs", "job", true, "Job", ALL, &[], &["all"]);
-    rows.has("jobs/status", "", true, "Job", STATUS, &[], &[]);
+    assert_rows(&c, "/apis/batch/v1", BATCH).await;
 }
 
 async fn trailing_slashes_do_not_matter(c: Cluster) {
@@ -349,46 +257,43 @@ fn assert_plain_404(reply: &Reply) {
     reply.check(plain, "expected the plain-text 404");
 }
 
-/// A resource list to look into.
-struct Rows<'a> {
-    cluster: &'a Cluster,
-    list: &'a Value,
-}
-
-impl Rows<'_> {
-    /// Asserts that the row of `name` is exactly this, and returns it.
-    #[track_caller]
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "a row of a table; the names are in every kubectl user's head"
-    )]
-    fn has(
-        &self,
-        name: &str,
-        singular: &str,
-        namespaced: bool,
-        kind: &str,
-        verbs: &str,
-        short: &[&str],
-        categories: &[&str],
-    ) -> Value {
-        let rows = self.list["resources"].as_array().expect("resources is a list");
-        let row = rows.iter().find(|row| row["name"] == name);
-        let row = row.unwrap_or_else(|| panic!("no {name} in {:#}", self.list));
-        // Built-in kinds have their singular name in discovery since 1.27.
-        let singular = if self.cluster.version() < (1, 27) {
-            ""
-        } else {
-            singular
+/// Asserts that the resource list at `path` has each row of `table` as it stands there; returns all its rows.
+async fn assert_rows(c: &Cluster, path: &str, table: &str) -> Vec<Value> {
+    let list = c.api().get(path).await.expect(200);
+    assert_eq!(list["kind"], "APIResourceList");
+    assert_eq!(
+        list["groupVersion"],
+        path.trim_start_matches("/apis/").trim_start_matches("/api/")
+    );
+    let rows = list["resources"].as_array().expect("resources is a list");
+    for line in table.lines().filter(|line| !line.trim().is_empty()) {
+        let columns: Vec<&str> = line.split_whitespace().collect();
+        let [name, singular, scope, kind, verbs, short, category] = columns[..] else {
+            panic!("a row has seven columns: {line}");
         };
+        let verbs = match verbs {
+            "all" => "create delete deletecollection get list patch update watch",
+            "single" => "create delete get list patch update watch",
+            "part" => "get patch update",
+            verb => verb,
+        };
+        // Built-in kinds have their singular name in discovery since 1.27.
+        let singular = if c.version() < (1, 27) { "-" } else { singular };
+        let row = rows.iter().find(|row| row["name"] == name);
+        let row = row.unwrap_or_else(|| panic!("no {name} in {list:#}"));
         let texts = |field: &str| row[field].as_array().cloned().unwrap_or_default();
-        let same = row["singularName"] == singular
-            && row["namespaced"] == namespaced
+        let same = row["singularName"] == singular.trim_matches('-')
+            && row["namespaced"] == (scope == "Namespaced")
             && row["kind"] == kind
             && texts("verbs") == verbs.split(' ').collect::<Vec<_>>()
-            && texts("shortNames") == short
-            && texts("categories") == categories;
-        assert!(same, "another row for {name}: {row:#}");
-        row.clone()
+            && texts("shortNames") == optional(short)
+            && texts("categories") == optional(category);
+        assert!(same, "expected {line}, got {row:#}");
     }
+    rows.clone()
+}
+
+/// A column as a list of one or none.
+fn optional(column: &str) -> Vec<&str> {
+    Some(column).filter(|text| *text != "-").into_iter().collect()
 }
