@@ -1,0 +1,131 @@
+#!/bin/sh
+# Provides kube-apiserver, kube-controller-manager and etcd on a Debian machine that has none, and prints the directory to
+# put into KUBEBUILDER_ASSETS (nothing else goes to stdout). The only downloads are packages: the servers are built from
+# Debian's own source package, once per machine, into a cache outside the work tree; etcd and the Go tool chain are
+# installed with apt-get. Where that is not possible it says why in one line and exits with 3.
+#
+#   KUBEBUILDER_ASSETS=$(tests/real-apiserver.sh) cargo test -p coxswain-tests
+set -eu
+
+VERSION=1.20.2
+NEED_MIB=3000 # the unpacked source, the compiler's cache and what comes out of it
+
+say() { echo "real-apiserver: $*" >&2; }
+give_up() {
+    say "no real API server: $*"
+    exit 3
+}
+
+if [ -x "${KUBEBUILDER_ASSETS:-}/kube-apiserver" ]; then
+    echo "$KUBEBUILDER_ASSETS"
+    exit 0
+fi
+
+home=${COXSWAIN_CACHE:-${XDG_CACHE_HOME:-${HOME:?}/.cache}/coxswain}
+mkdir -p "$home" 2>/dev/null || give_up "cannot create the cache directory $home"
+home=$(cd "$home" && pwd) # the build changes directory
+assets=$home/kube-$VERSION
+work=$assets.building
+log=$assets.log
+
+as_root() {
+    if [ "$(id -u)" = 0 ]; then "$@"; else sudo -n "$@"; fi
+}
+
+# What is not on this machine yet, as package names.
+missing_packages() {
+    for pair in go:golang-go make:make rsync:rsync dpkg-source:dpkg-dev etcd:etcd-server; do
+        command -v "${pair%%:*}" >/dev/null 2>&1 || echo "${pair#*:}"
+    done
+}
+
+install_packages() {
+    missing=$(missing_packages)
+    [ -n "$missing" ] || return 0
+    say "installing" $missing
+    # A first try without `update`: it is slow, and the lists are usually there. No child may keep the lock (fd 9): the
+    # etcd package may start a daemon.
+    for try in first second; do
+        if as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $missing >>"$log" 2>&1 9>&-; then
+            return 0
+        fi
+        [ "$try" = second ] || as_root apt-get update >>"$log" 2>&1 9>&- || break
+    done
+    give_up "apt-get could not install" $missing "(needs root or sudo without a password; see $log)"
+}
+
+# The source package, from the mirrors of the system's own sources: apt itself is asked where they are, so that both forms
+# of its source files are understood and no host is written down here.
+fetch_source() {
+    keyring=/usr/share/keyrings/debian-archive-keyring.gpg
+    option=
+    [ ! -r $keyring ] || option="[signed-by=$keyring] "
+    mkdir -p "$work/apt/lists/partial" "$work/apt/cache/archives/partial" "$work/source"
+    apt-get update --print-uris 2>>"$log" |
+        sed -n "s|^'\(.*\)/dists/\([^/]*\)/main/binary-.*|deb-src $option\1 \2 main|p" | sort -u >"$work/apt/sources.list"
+    [ -s "$work/apt/sources.list" ] || give_up "the system's apt sources name no Debian mirror"
+    cat >"$work/apt/apt.conf" <<CONF
+Dir::Etc::sourcelist "$work/apt/sources.list";
+Dir::Etc::sourceparts "-";
+Dir::State::lists "$work/apt/lists";
+Dir::Cache "$work/apt/cache";
+CONF
+    export APT_CONFIG="$work/apt/apt.conf"
+    say "fetching Debian's source package kubernetes"
+    # A third party's mirror without sources makes `update` fail; what counts is whether the package is found.
+    apt-get update >>"$log" 2>&1 || true
+    (cd "$work/source" && apt-get source --only-source kubernetes >>"$log" 2>&1) ||
+        give_up "apt-get could not fetch the source package kubernetes (see $log)"
+    unset APT_CONFIG
+    # Debian's version may go back without going down: 1.20.5+really1.20.2.
+    found=$(cd "$work/source" && echo kubernetes-*/)
+    found=${found%/}
+    [ "${found##*[-y]}" = "$VERSION" ] || give_up "this release of Debian has $found, not $VERSION"
+    mv "$work/source/$found" "$work/source/kubernetes"
+}
+
+build() {
+    tree=$work/go/src/k8s.io/kubernetes
+    mkdir -p "$work/go/src/k8s.io" "$work/tmp"
+    mv "$work/source/kubernetes" "$tree"
+    say "building kube-apiserver and kube-controller-manager $VERSION (about 10 minutes; log: $log)"
+    # No C compiler is asked for: these are static binaries. The version is given, as there is no git history to ask.
+    (
+        cd "$tree"
+        env -u GOFLAGS -u GOROOT GOPATH="$work/go" GOCACHE="$work/gocache" TMPDIR="$work/tmp" GO111MODULE=off CGO_ENABLED=0 \
+            KUBE_GIT_VERSION="v$VERSION" KUBE_GIT_MAJOR=1 KUBE_GIT_MINOR=20 \
+            make WHAT="cmd/kube-apiserver cmd/kube-controller-manager" >>"$log" 2>&1
+    ) || give_up "the build failed (see the end of $log)"
+    mkdir "$work/bin"
+    for server in kube-apiserver kube-controller-manager; do
+        cp -L "$tree/_output/bin/$server" "$work/bin/" || give_up "the build left no $server (see $log)"
+        [ "$("$work/bin/$server" --version)" = "Kubernetes v$VERSION" ] || give_up "the $server that was built does not say v$VERSION"
+    done
+}
+
+if [ ! -x "$assets/kube-apiserver" ]; then
+    command -v apt-get >/dev/null 2>&1 || give_up "this is not a Debian machine (no apt-get)"
+    command -v flock >/dev/null 2>&1 || give_up "flock is not installed"
+fi
+exec 9>"$assets.lock" || give_up "cannot write to $home"
+if ! flock -n 9; then
+    say "waiting for another run that builds it"
+    flock 9
+fi
+if [ ! -x "$assets/kube-apiserver" ]; then
+    : >"$log"
+    # Under the lock, so whatever is there was left by a run that was killed.
+    rm -rf "$work"
+    trap 'chmod -R u+w "$work" 2>/dev/null; rm -rf "$work"' EXIT
+    trap 'exit 130' HUP INT TERM
+    free=$(df -Pm "$home" | awk 'NR == 2 { print $4 }')
+    [ "$free" -ge "$NEED_MIB" ] || give_up "$home has $free MiB free, the build needs $NEED_MIB"
+    install_packages
+    fetch_source
+    build
+    rm -rf "$assets"
+    mv "$work/bin" "$assets"
+    say "built $assets"
+fi
+command -v etcd >/dev/null 2>&1 || [ -x "$assets/etcd" ] || install_packages
+echo "$assets"

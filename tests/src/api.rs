@@ -1,0 +1,191 @@
+//! Plain HTTP to the cluster: what a test sends is what goes over the wire, and every answer comes back as it is.
+//!
+//! An HTTP status is never an error here; a broken connection or an answer that does not come within [`time::ANSWER`] is a
+//! panic that names the request, as no test can go on from there.
+
+use http::{HeaderMap, Method, Request, Response, header};
+use http_body_util::BodyExt as _;
+use kube::client::Body;
+use serde_json::Value;
+
+use crate::{Reply, Watch, time};
+
+/// A request body: JSON, text as it stands (for malformed input), or `()` for none.
+pub struct Payload(Vec<u8>);
+
+/// Sends requests as whoever its client is.
+#[derive(Clone)]
+pub struct Api {
+    client: kube::Client,
+}
+
+impl Api {
+    /// Over the client's connections.
+    #[must_use]
+    pub fn new(client: kube::Client) -> Self {
+        Self { client }
+    }
+
+    /// The client it sends with.
+    #[must_use]
+    pub fn client(&self) -> kube::Client {
+        self.client.clone()
+    }
+
+    /// `GET path`; a query is part of the path.
+    pub async fn get(&self, path: &str) -> Reply {
+        self.request(Method::GET, path, &[], ()).await
+    }
+
+    /// `POST path`.
+    pub async fn post(&self, path: &str, body: impl Into<Payload>) -> Reply {
+        self.request(Method::POST, path, &[], body).await
+    }
+
+    /// `PUT path`.
+    pub async fn put(&self, path: &str, body: impl Into<Payload>) -> Reply {
+        self.request(Method::PUT, path, &[], body).await
+    }
+
+    /// `PATCH path`; the content type names the kind of patch.
+    pub async fn patch(&self, path: &str, content_type: &str, body: impl Into<Payload>) -> Reply {
+        self.request(Method::PATCH, path, &[("content-type", content_type)], body)
+            .await
+    }
+
+    /// `DELETE path`, with delete options or `()`.
+    pub async fn delete(&self, path: &str, body: impl Into<Payload>) -> Reply {
+        self.request(Method::DELETE, path, &[], body).await
+    }
+
+    /// Any request. A body is sent as JSON and JSON is accepted unless `headers` say otherwise.
+    ///
+    /// # Panics
+    /// When there is no whole answer in time.
+    pub async fn request(
+        &self,
+        method: Method,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: impl Into<Payload>,
+    ) -> Reply {
+        let line = format!("{method} {path}");
+        let work = async {
+            let (parts, body) = self.send(method, path, headers, body.into()).await.into_parts();
+            let body = body
+                .collect()
+                .await
+                .unwrap_or_else(|error| panic!("{line}: the answer broke off: {error}"));
+            (parts, body.to_bytes())
+        };
+        let (parts, body) = time::within(time::ANSWER, work)
+            .await
+            .unwrap_or_else(|| panic!("{line}: no answer within {:?}", time::ANSWER));
+        Reply {
+            request: line,
+            status: parts.status.as_u16(),
+            headers: parts.headers,
+            body,
+        }
+    }
+
+    /// Opens a watch: a `GET` whose path asks for one (`?watch=1`).
+    ///
+    /// # Panics
+    /// When the server does not answer 200, with the whole reply. (Test refusals with [`Api::get`].)
+    pub async fn watch(&self, path: &str) -> Watch {
+        self.watch_with(path, &[]).await
+    }
+
+    /// [`Api::watch`] with headers, such as an `accept` for another form.
+    ///
+    /// # Panics
+    /// As [`Api::watch`].
+    pub async fn watch_with(&self, path: &str, headers: &[(&str, &str)]) -> Watch {
+        let line = format!("GET {path}");
+        let open = self.send(Method::GET, path, headers, Payload(Vec::new()));
+        let response = time::within(time::ANSWER, open)
+            .await
+            .unwrap_or_else(|| panic!("{line}: no answer within {:?}", time::ANSWER));
+        let (parts, body) = response.into_parts();
+        if parts.status != http::StatusCode::OK {
+            let body = time::within(time::ANSWER, body.collect())
+                .await
+                .and_then(Result::ok);
+            let body = body.map(http_body_util::Collected::to_bytes).unwrap_or_default();
+            let reply = Reply {
+                request: line,
+                status: parts.status.as_u16(),
+                headers: parts.headers,
+                body,
+            };
+            panic!("the watch was refused\n{reply}");
+        }
+        Watch::new(line, parts.headers, body)
+    }
+
+    async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        headers: &[(&str, &str)],
+        Payload(body): Payload,
+    ) -> Response<Body> {
+        let line = format!("{method} {path}");
+        let mut request = Request::builder().method(method).uri(path);
+        let has = |wanted: http::HeaderName| headers.iter().any(|(name, _)| wanted == *name);
+        if !has(header::ACCEPT) {
+            request = request.header(header::ACCEPT, "application/json");
+        }
+        if !body.is_empty() && !has(header::CONTENT_TYPE) {
+            request = request.header(header::CONTENT_TYPE, "application/json");
+        }
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let request = request
+            .body(Body::from(body))
+            .unwrap_or_else(|error| panic!("{line}: no valid request: {error}"));
+        self.client
+            .send(request)
+            .await
+            .unwrap_or_else(|error| panic!("{line}: no answer: {error}"))
+    }
+}
+
+/// The value of a header, if it is there and is text.
+pub(crate) fn header_text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    headers.get(name)?.to_str().ok()
+}
+
+// === impl Payload ===
+
+impl From<()> for Payload {
+    fn from((): ()) -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl From<Value> for Payload {
+    fn from(value: Value) -> Self {
+        Self::from(&value)
+    }
+}
+
+impl From<&Value> for Payload {
+    fn from(value: &Value) -> Self {
+        Self(value.to_string().into_bytes())
+    }
+}
+
+impl From<&str> for Payload {
+    fn from(text: &str) -> Self {
+        Self(text.as_bytes().to_vec())
+    }
+}
+
+impl From<Vec<u8>> for Payload {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self(bytes)
+    }
+}

@@ -1,0 +1,191 @@
+//! The cluster under test, started once per test process.
+//!
+//! [`Running`] owns it and is stopped at the end of the run; a [`Cluster`] is what each test gets: cheap to clone, and the
+//! same to look at whichever server is behind it.
+
+use std::{
+    env, io,
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use serde_json::json;
+use tempfile::TempDir;
+
+use crate::{
+    api::Api,
+    endpoint::{self, ClientError},
+    process::Process,
+    real::{self, KUBECONFIG, Servers},
+    sandbox,
+};
+
+/// A cluster and all that lives and dies with it.
+pub struct Running {
+    /// What tests get.
+    pub cluster: Cluster,
+    // In this order: the servers stop before their directory goes.
+    _servers: Option<Servers>,
+    _dir: TempDir,
+}
+
+/// A cluster to test.
+#[derive(Clone)]
+pub struct Cluster(Arc<Inner>);
+
+struct Inner {
+    api: Api,
+    anonymous: Api,
+    kubeconfig: PathBuf,
+    is_sandbox: bool,
+    has_kcm: bool,
+    version: (u32, u32),
+    git_version: String,
+    namespaces: AtomicU64,
+}
+
+/// Starts the real cluster that `KUBEBUILDER_ASSETS` names, or the sandbox. Stop it by dropping it.
+pub async fn start() -> Result<Running, StartError> {
+    let dir = tempfile::Builder::new().prefix("coxswain-tests-").tempdir()?;
+    let kubeconfig = dir.path().join(KUBECONFIG);
+    let assets = env::var_os("KUBEBUILDER_ASSETS").filter(|assets| !assets.is_empty());
+    let servers = if let Some(assets) = assets {
+        Some(real::start(Path::new(&assets), &dir).await?)
+    } else {
+        let endpoint = sandbox::start().await.map_err(StartError::Sandbox)?;
+        endpoint.write_kubeconfig(&kubeconfig)?;
+        None
+    };
+    let api = Api::new(endpoint::client(&kubeconfig).await?);
+    let anonymous = Api::new(endpoint::anonymous_client(&kubeconfig).await?);
+    let version = api.get("/version").await.expect(200);
+    let text = |field: &str| version[field].as_str().unwrap_or_default().to_owned();
+    // A vendor's minor may read `20+`.
+    let number = |field: &str| text(field).trim_end_matches('+').parse::<u32>();
+    let (Ok(major), Ok(minor)) = (number("major"), number("minor")) else {
+        return Err(StartError::Assets(format!(
+            "/version names no version: {version}"
+        )));
+    };
+    let inner = Inner {
+        api,
+        anonymous,
+        kubeconfig,
+        is_sandbox: servers.is_none(),
+        has_kcm: servers.as_ref().is_none_or(|servers| servers.has_kcm),
+        version: (major, minor),
+        git_version: text("gitVersion"),
+        namespaces: AtomicU64::new(0),
+    };
+    Ok(Running {
+        cluster: Cluster(Arc::new(inner)),
+        _servers: servers,
+        _dir: dir,
+    })
+}
+
+impl Cluster {
+    /// Plain HTTP, as an administrator.
+    #[must_use]
+    pub fn api(&self) -> &Api {
+        &self.0.api
+    }
+
+    /// Plain HTTP without credentials; a test may add an `authorization` header.
+    #[must_use]
+    pub fn anonymous(&self) -> &Api {
+        &self.0.anonymous
+    }
+
+    /// The same connection as a `kube::Client` that does not retry.
+    #[must_use]
+    pub fn client(&self) -> kube::Client {
+        self.0.api.client()
+    }
+
+    /// A file for kubectl, readable by its owner only.
+    #[must_use]
+    pub fn kubeconfig(&self) -> &Path {
+        &self.0.kubeconfig
+    }
+
+    /// Major and minor, as `/version` says.
+    #[must_use]
+    pub fn version(&self) -> (u32, u32) {
+        self.0.version
+    }
+
+    /// Whether the server is ours.
+    #[must_use]
+    pub fn is_sandbox(&self) -> bool {
+        self.0.is_sandbox
+    }
+
+    /// Whether someone finishes the deletion of namespaces: KCM, or the sandbox itself.
+    #[must_use]
+    pub fn has_kcm(&self) -> bool {
+        self.0.has_kcm
+    }
+
+    /// The tier's name for the last line: `real 1.20.2`, `sandbox 1.36`.
+    #[must_use]
+    pub fn tier(&self) -> String {
+        if self.is_sandbox() {
+            let (major, minor) = self.version();
+            format!("sandbox {major}.{minor}")
+        } else {
+            format!("real {}", self.0.git_version.trim_start_matches('v'))
+        }
+    }
+
+    /// Creates a namespace for one test and returns its name. Nobody deletes it: the cluster does not outlive the run.
+    pub async fn namespace(&self) -> String {
+        let name = format!("test-{}", self.0.namespaces.fetch_add(1, Ordering::Relaxed));
+        let body = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+        self.api().post("/api/v1/namespaces", body).await.expect(201);
+        name
+    }
+}
+
+/// Why there is no cluster. Not retryable: the run ends.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The directory in `KUBEBUILDER_ASSETS` lacks something.
+    #[error("KUBEBUILDER_ASSETS: {0}")]
+    Assets(String),
+    /// The sandbox did not start.
+    #[error("the sandbox did not start: {0}")]
+    Sandbox(String),
+    /// A server of the real tier did not start.
+    #[error("{name} {what}; the end of its log:\n{log}")]
+    Server {
+        /// Which one.
+        name: &'static str,
+        /// What it did.
+        what: &'static str,
+        /// The last lines it wrote.
+        log: String,
+    },
+    /// No certificates.
+    #[error("cannot make certificates: {0}")]
+    Certs(#[from] rcgen::Error),
+    /// No client.
+    #[error(transparent)]
+    Client(#[from] ClientError),
+    /// Files or processes.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+impl StartError {
+    pub(crate) fn server(process: &Process, what: &'static str) -> Self {
+        Self::Server {
+            name: process.name(),
+            what,
+            log: process.log_tail(),
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! Where a server is and how to prove who one is; from it the kubeconfig file and the client are made.
+
+use std::{
+    fs::OpenOptions,
+    io::{self, Write as _},
+    os::unix::fs::OpenOptionsExt as _,
+    path::Path,
+};
+
+use base64::{Engine as _, prelude::BASE64_STANDARD};
+use kube::config::{AuthInfo, Config, KubeConfigOptions, Kubeconfig, KubeconfigError};
+use serde_json::json;
+
+/// All that a client needs to talk to a cluster as its administrator.
+#[derive(Clone, Debug)]
+pub struct Endpoint {
+    /// Such as `https://127.0.0.1:6443`.
+    pub url: String,
+    /// The authority that signed the server's certificate.
+    pub ca_pem: String,
+    /// A bearer token of a member of `system:masters`.
+    pub token: String,
+}
+
+impl Endpoint {
+    /// Writes a kubeconfig that only its owner can read. (JSON is YAML; no YAML writer is needed.)
+    pub fn write_kubeconfig(&self, path: &Path) -> io::Result<()> {
+        let text = json!({
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": "test",
+            "clusters": [{"name": "test", "cluster": {
+                "server": self.url,
+                "certificate-authority-data": BASE64_STANDARD.encode(&self.ca_pem),
+            }}],
+            "users": [{"name": "admin", "user": {"token": self.token}}],
+            "contexts": [{"name": "test", "context": {"cluster": "test", "user": "admin", "namespace": "default"}}],
+        });
+        let mut file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(path)?;
+        file.write_all(text.to_string().as_bytes())
+    }
+}
+
+/// A client by the kubeconfig at `path`. It does not retry: a test must see what the server said the first time.
+pub async fn client(path: &Path) -> Result<kube::Client, ClientError> {
+    client_as(path, true).await
+}
+
+/// The same without the token, for tests that bring their own or none.
+pub async fn anonymous_client(path: &Path) -> Result<kube::Client, ClientError> {
+    client_as(path, false).await
+}
+
+async fn client_as(path: &Path, admin: bool) -> Result<kube::Client, ClientError> {
+    let mut config =
+        Config::from_custom_kubeconfig(Kubeconfig::read_from(path)?, &KubeConfigOptions::default()).await?;
+    config.default_retry = false;
+    if !admin {
+        config.auth_info = AuthInfo::default();
+    }
+    Ok(kube::Client::try_from(config)?)
+}
+
+/// Why no client could be made. Not retryable.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// The kubeconfig could not be used.
+    #[error("cannot use the kubeconfig: {0}")]
+    Kubeconfig(#[from] KubeconfigError),
+    /// The client refused its configuration.
+    #[error("cannot build a client: {0}")]
+    Client(#[from] kube::Error),
+}

@@ -1,0 +1,208 @@
+//! The real tier: etcd, kube-apiserver and, where its binary is there, KCM with its namespace controller only.
+//!
+//! The flags work for 1.20 and for 1.36; where a release needs another one, the version that the binary prints decides.
+
+use std::{
+    env, fs, io,
+    net::TcpListener,
+    path::{Path, PathBuf},
+    process::Command,
+    time::Duration,
+};
+
+use tempfile::TempDir;
+
+use crate::{
+    certs,
+    cluster::StartError,
+    endpoint::{self, Endpoint},
+    process::Process,
+    time,
+};
+
+/// The name of the kubeconfig in the run's directory.
+pub const KUBECONFIG: &str = "kubeconfig";
+
+/// A first start migrates nothing and needs seconds; a machine that compiles at the same time needs more.
+const START: Duration = Duration::from_secs(120);
+
+/// Between choosing a free port and listening on it, another process can take it.
+const ATTEMPTS: usize = 3;
+
+/// The servers of one run. Dropping it stops them, the last started first, and then removes their directory.
+pub struct Servers {
+    /// Where they are served.
+    pub endpoint: Endpoint,
+    /// Whether KCM runs.
+    pub has_kcm: bool,
+    processes: Vec<Process>,
+}
+
+/// Starts the servers of `assets`, all in `dir`, and returns when they are ready.
+pub async fn start(assets: &Path, dir: &TempDir) -> Result<Servers, StartError> {
+    let mut attempt = 1;
+    loop {
+        match attempt_start(assets, dir.path()).await {
+            Err(StartError::Server { log, .. })
+                if attempt < ATTEMPTS && log.contains("address already in use") =>
+            {
+                attempt += 1;
+            }
+            result => return result,
+        }
+    }
+}
+
+impl Drop for Servers {
+    fn drop(&mut self) {
+        while let Some(process) = self.processes.pop() {
+            drop(process);
+        }
+    }
+}
+
+async fn attempt_start(assets: &Path, dir: &Path) -> Result<Servers, StartError> {
+    let apiserver = assets.join("kube-apiserver");
+    let minor = minor_version(&apiserver)?;
+    let certs = certs::generate()?;
+    let file = |name: &str, text: &str| -> io::Result<PathBuf> {
+        let path = dir.join(name);
+        fs::write(&path, text)?;
+        Ok(path)
+    };
+    let (etcd_port, peer_port, port) = (free_port()?, free_port()?, free_port()?);
+    let mut servers = Servers {
+        endpoint: Endpoint {
+            url: format!("https://127.0.0.1:{port}"),
+            ca_pem: certs.ca,
+            token: certs.token,
+        },
+        has_kcm: false,
+        processes: Vec::new(),
+    };
+    let kubeconfig = dir.join(KUBECONFIG);
+    servers.endpoint.write_kubeconfig(&kubeconfig)?;
+
+    let data = dir.join("etcd");
+    let _ = fs::remove_dir_all(&data);
+    let etcd = [
+        format!("--data-dir={}", data.display()),
+        format!("--listen-client-urls=http://127.0.0.1:{etcd_port}"),
+        format!("--advertise-client-urls=http://127.0.0.1:{etcd_port}"),
+        format!("--listen-peer-urls=http://127.0.0.1:{peer_port}"),
+        format!("--initial-advertise-peer-urls=http://127.0.0.1:{peer_port}"),
+        format!("--initial-cluster=default=http://127.0.0.1:{peer_port}"),
+        // Nothing here is to survive anything. (From 3.4.10 on; no older one is packaged where this runs.)
+        "--unsafe-no-fsync".to_owned(),
+    ];
+    servers
+        .processes
+        .push(Process::start("etcd", dir, &find_etcd(assets)?, &etcd)?);
+
+    let signer = file("service-account.key", &certs.service_account_key)?;
+    let verifier = file("service-account.pub", &certs.service_account_public)?;
+    let api = [
+        format!("--etcd-servers=http://127.0.0.1:{etcd_port}"),
+        "--bind-address=127.0.0.1".to_owned(),
+        "--advertise-address=127.0.0.1".to_owned(),
+        // A loopback address may not be written into the endpoints of the service `kubernetes`.
+        "--endpoint-reconciler-type=none".to_owned(),
+        format!("--secure-port={port}"),
+        format!("--tls-cert-file={}", file("server.crt", &certs.cert)?.display()),
+        format!(
+            "--tls-private-key-file={}",
+            file("server.key", &certs.key)?.display()
+        ),
+        format!(
+            "--token-auth-file={}",
+            file(
+                "tokens.csv",
+                &format!("{},admin,admin,system:masters\n", servers.endpoint.token)
+            )?
+            .display()
+        ),
+        "--authorization-mode=RBAC".to_owned(),
+        "--service-account-issuer=https://kubernetes.default.svc".to_owned(),
+        format!("--service-account-key-file={}", verifier.display()),
+        format!("--service-account-signing-key-file={}", signer.display()),
+        "--service-cluster-ip-range=10.0.0.0/24".to_owned(),
+        "--disable-admission-plugins=ServiceAccount".to_owned(),
+        "--allow-privileged=true".to_owned(),
+    ];
+    servers
+        .processes
+        .push(Process::start("kube-apiserver", dir, &apiserver, &api)?);
+    wait_until_ready(&mut servers, &kubeconfig).await?;
+
+    let kcm = assets.join("kube-controller-manager");
+    if kcm.exists() {
+        let mut flags = vec![
+            format!("--kubeconfig={}", kubeconfig.display()),
+            "--controllers=namespace".to_owned(),
+            "--leader-elect=false".to_owned(),
+            "--secure-port=0".to_owned(),
+            "--kube-api-qps=500".to_owned(),
+            "--kube-api-burst=1000".to_owned(),
+        ];
+        if minor < 24 {
+            flags.push("--port=0".to_owned()); // The insecure port, on a fixed number unless switched off.
+        }
+        servers
+            .processes
+            .push(Process::start("kube-controller-manager", dir, &kcm, &flags)?);
+        servers.has_kcm = true;
+    }
+    Ok(servers)
+}
+
+/// Asks `/readyz` until it says yes, a server ends, or time is up.
+async fn wait_until_ready(servers: &mut Servers, kubeconfig: &Path) -> Result<(), StartError> {
+    let client = endpoint::client(kubeconfig).await?;
+    let ready = time::eventually(START, async || {
+        if let Some(dead) = servers
+            .processes
+            .iter_mut()
+            .find_map(|p| p.has_ended().then_some(&*p))
+        {
+            return Some(Err(StartError::server(dead, "ended by itself")));
+        }
+        let request = http::Request::get("/readyz").body(Vec::new()).ok()?;
+        let answer = time::within(time::ANSWER, client.request_text(request)).await?;
+        matches!(answer, Ok(text) if text == "ok").then_some(Ok(()))
+    })
+    .await;
+    let slow = || {
+        servers
+            .processes
+            .last()
+            .map(|p| StartError::server(p, "was not ready in time"))
+    };
+    ready.or_else(|| slow().map(Err)).unwrap_or(Ok(()))
+}
+
+/// The minor version that the binary prints (`Kubernetes v1.20.2`).
+fn minor_version(apiserver: &Path) -> Result<u32, StartError> {
+    let bad = |why: String| StartError::Assets(format!("{} --version: {why}", apiserver.display()));
+    let output = Command::new(apiserver)
+        .arg("--version")
+        .output()
+        .map_err(|error| bad(error.to_string()))?;
+    let text = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    text.strip_prefix("Kubernetes v1.")
+        .and_then(|rest| rest.split('.').next()?.parse().ok())
+        .ok_or_else(|| bad(format!("{text:?} is no version 1.x")))
+}
+
+/// etcd of the assets directory, or of the machine.
+fn find_etcd(assets: &Path) -> Result<PathBuf, StartError> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    std::iter::once(assets.to_owned())
+        .chain(env::split_paths(&path))
+        .map(|dir| dir.join("etcd"))
+        .find(|file| file.is_file())
+        .ok_or_else(|| StartError::Assets(format!("no etcd in {} nor in PATH", assets.display())))
+}
+
+fn free_port() -> io::Result<u16> {
+    Ok(TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port())
+}

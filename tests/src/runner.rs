@@ -1,0 +1,174 @@
+//! Runs the registered tests in parallel on one cluster and says what was skipped and why.
+//!
+//! What does not apply to the cluster at hand is reported as ignored, by name, with the reason as its kind
+//! (`test [needs 1.27] watch::initial_events ... ignored`), and counted in the last line.
+
+use std::{
+    cell::RefCell,
+    panic::{self, AssertUnwindSafe},
+    pin::Pin,
+    process::ExitCode,
+    time::Duration,
+};
+
+use libtest_mimic::{Arguments, Completion, Failed, Trial};
+use tokio::runtime::{Handle, Runtime};
+
+use crate::{
+    cluster::{self, Cluster},
+    time,
+};
+
+/// A test that takes longer hangs.
+const LIMIT: Duration = Duration::from_secs(240);
+
+/// The oldest server the tests are written for.
+const OLDEST: (u32, u32) = (1, 20);
+
+type Body = fn(Cluster) -> Pin<Box<dyn Future<Output = ()>>>;
+
+/// What a test needs besides a server version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// Someone who finishes the deletion of namespaces.
+    Kcm,
+    /// Our own server: the test is about something only it promises.
+    Sandbox,
+    /// The real server, for what the sandbox does not promise.
+    Real,
+}
+
+/// A registered test; made by the macro [`test!`](crate::test).
+#[derive(Clone)]
+pub struct Test {
+    name: String,
+    body: Body,
+    since: (u32, u32),
+    needs: Vec<Need>,
+}
+
+/// Registers an `async fn(Cluster)` under its module's and its own name.
+///
+/// `test!(list_pages)`, `test!(sends_initial_events).since(1, 27)`, `test!(deletes_contents).needs(Need::Kcm)`.
+#[macro_export]
+macro_rules! test {
+    ($function:ident) => {
+        $crate::Test::new(module_path!(), stringify!($function), |cluster| {
+            Box::pin($function(cluster))
+        })
+    };
+}
+
+impl Test {
+    /// See [`test!`](crate::test). The crate's own name, the first part of `module`, is left out.
+    #[must_use]
+    pub fn new(module: &str, function: &str, body: Body) -> Self {
+        let surface = module.split_once("::").map_or(module, |(_, surface)| surface);
+        Self {
+            name: format!("{surface}::{function}"),
+            body,
+            since: OLDEST,
+            needs: Vec::new(),
+        }
+    }
+
+    /// The least server version on which this holds.
+    #[must_use]
+    pub fn since(mut self, major: u32, minor: u32) -> Self {
+        self.since = (major, minor);
+        self
+    }
+
+    /// Something else it needs; may be called several times.
+    #[must_use]
+    pub fn needs(mut self, need: Need) -> Self {
+        self.needs.push(need);
+        self
+    }
+
+    /// Why it does not apply to this cluster, if it does not.
+    fn inapplicable(&self, cluster: &Cluster) -> Option<String> {
+        if cluster.version() < self.since {
+            return Some(format!("needs {}.{}", self.since.0, self.since.1));
+        }
+        self.needs.iter().find_map(|need| match need {
+            Need::Kcm if !cluster.has_kcm() => Some("needs kube-controller-manager".to_owned()),
+            Need::Sandbox if !cluster.is_sandbox() => Some("sandbox only".to_owned()),
+            Need::Real if cluster.is_sandbox() => Some("real server only".to_owned()),
+            _ => None,
+        })
+    }
+
+    fn into_trial(self, cluster: Cluster, runtime: Handle) -> Trial {
+        match self.inapplicable(&cluster) {
+            // Not by the ignored flag alone: `--include-ignored` cannot make it apply.
+            Some(reason) => Trial::ignorable_test(self.name, || Ok(Completion::ignored())).with_kind(reason),
+            None => Trial::test(self.name, move || run_one(self.body, cluster, &runtime)),
+        }
+    }
+}
+
+/// The `main` of a test binary: starts the cluster, runs what the arguments select, stops the cluster.
+#[must_use]
+pub fn main(tests: Vec<Test>) -> ExitCode {
+    let arguments = Arguments::from_args();
+    if arguments.list {
+        let listed = tests
+            .into_iter()
+            .map(|test| Trial::test(test.name, || Ok(())))
+            .collect();
+        return libtest_mimic::run(&arguments, listed).exit_code();
+    }
+    let runtime = match Runtime::new() {
+        Ok(runtime) => runtime,
+        Err(error) => return fail(&format!("no runtime: {error}")),
+    };
+    let running = match runtime.block_on(cluster::start()) {
+        Ok(running) => running,
+        Err(error) => return fail(&format!("no cluster to test: {error}")),
+    };
+    keep_panic_reports();
+    let tier = running.cluster.tier();
+    let trial = |test: Test| test.into_trial(running.cluster.clone(), runtime.handle().clone());
+    let outcome = libtest_mimic::run(&arguments, tests.into_iter().map(trial).collect());
+    drop(running);
+    runtime.shutdown_timeout(Duration::from_secs(5));
+    println!(
+        "tier: {tier}; {} passed, {} failed, {} skipped",
+        outcome.num_passed, outcome.num_failed, outcome.num_ignored
+    );
+    outcome.exit_code()
+}
+
+fn fail(why: &str) -> ExitCode {
+    eprintln!("{why}");
+    ExitCode::from(101)
+}
+
+thread_local! {
+    /// While a test runs on this thread: what its panic said, and where.
+    static REPORT: RefCell<Option<String>> = const { RefCell::new(None) };
+}
+
+/// A test runs on the thread of its trial, so that its panic can be shown with its name instead of between others' output.
+fn run_one(body: Body, cluster: Cluster, runtime: &Handle) -> Result<(), Failed> {
+    REPORT.set(Some(String::new()));
+    let run = AssertUnwindSafe(|| runtime.block_on(time::within(LIMIT, body(cluster))));
+    let outcome = panic::catch_unwind(run);
+    let report = REPORT.take().unwrap_or_default();
+    match outcome {
+        Ok(Some(())) => Ok(()),
+        Ok(None) => Err(format!("did not end within {LIMIT:?}").into()),
+        Err(_) => Err(report.into()),
+    }
+}
+
+fn keep_panic_reports() {
+    let default = panic::take_hook();
+    panic::set_hook(Box::new(move |info| {
+        let kept = REPORT.with_borrow_mut(|slot| slot.as_mut().map(|report| *report = info.to_string()));
+        if kept.is_none() {
+            default(info);
+        }
+    }));
+}

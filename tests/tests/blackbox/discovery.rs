@@ -1,0 +1,299 @@
+//! Discovery: what a client finds out before it sends its first object, and what it gets for a path that leads nowhere.
+
+use coxswain_tests::{Cluster, Reply, Test, test};
+use http::Method;
+use serde_json::{Value, json};
+
+/// What is registered of this surface.
+pub fn tests() -> Vec<Test> {
+    vec![
+        test!(version_is_a_json_object_of_texts),
+        test!(health_says_ok_in_plain_text),
+        test!(core_has_one_version),
+        test!(group_list_names_the_groups),
+        test!(newer_groups_are_served).since(1, 29),
+        test!(group_has_versions_and_a_preferred_one),
+        test!(core_resources),
+        test!(apps_resources),
+        test!(batch_resources).since(1, 21),
+        test!(trailing_slashes_do_not_matter),
+        // Before, the answer was 404 with a list of the paths there are.
+        test!(unknown_path_is_a_plain_404).since(1, 23),
+        test!(unknown_group_is_a_plain_404),
+        test!(unknown_resource_of_a_known_group_is_a_status),
+        test!(method_that_a_path_does_not_have_is_405),
+    ]
+}
+
+/// Rows of resource lists: name, singular name, scope, kind, verbs, short name, category; `-` is nothing.
+const CORE: &str = "
+    configmaps                   configmap             Namespaced ConfigMap             all    cm    -
+    events                       event                 Namespaced Event                 all    ev    -
+    namespaces                   namespace             Cluster    Namespace             single ns    -
+    namespaces/finalize          -                     Cluster    Namespace             update -     -
+    namespaces/status            -                     Cluster    Namespace             part   -     -
+    nodes                        node                  Cluster    Node                  all    no    -
+    nodes/status                 -                     Cluster    Node                  part   -     -
+    persistentvolumeclaims       persistentvolumeclaim Namespaced PersistentVolumeClaim all    pvc   -
+    pods                         pod                   Namespaced Pod                   all    po    all
+    pods/binding                 -                     Namespaced Binding               create -     -
+    pods/eviction                -                     Namespaced Eviction              create -     -
+    pods/status                  -                     Namespaced Pod                   part   -     -
+    replicationcontrollers       replicationcontroller Namespaced ReplicationController all    rc    all
+    replicationcontrollers/scale -                     Namespaced Scale                 part   -     -
+    resourcequotas               resourcequota         Namespaced ResourceQuota         all    quota -
+    secrets                      secret                Namespaced Secret                all    -     -
+    serviceaccounts              serviceaccount        Namespaced ServiceAccount        all    sa    -
+    services/status              -                     Namespaced Service               part   -     -
+";
+const APPS: &str = "
+    controllerrevisions controllerrevision Namespaced ControllerRevision all  -      -
+    daemonsets          daemonset          Namespaced DaemonSet          all  ds     all
+    daemonsets/status   -                  Namespaced DaemonSet          part -      -
+    deployments         deployment         Namespaced Deployment         all  deploy all
+    deployments/scale   -                  Namespaced Scale              part -      -
+    deployments/status  -                  Namespaced Deployment         part -      -
+    replicasets         replicaset         Namespaced ReplicaSet         all  rs     all
+    replicasets/scale   -                  Namespaced Scale              part -      -
+    replicasets/status  -                  Namespaced ReplicaSet         part -      -
+    statefulsets        statefulset        Namespaced StatefulSet        all  sts    all
+    statefulsets/scale  -                  Namespaced Scale              part -      -
+    statefulsets/status -                  Namespaced StatefulSet        part -      -
+";
+const BATCH: &str = "
+    cronjobs        cronjob Namespaced CronJob all  cj all
+    cronjobs/status -       Namespaced CronJob part -  -
+    jobs            job     Namespaced Job     all  -  all
+    jobs/status     -       Namespaced Job     part -  -
+";
+
+async fn version_is_a_json_object_of_texts(c: Cluster) {
+    let version = c.api().get("/version").await.expect(200);
+    for field in ["major", "minor", "gitVersion", "platform"] {
+        assert!(
+            version[field].as_str().is_some_and(|text| !text.is_empty()),
+            "{field} of {version:#}"
+        );
+    }
+    let (major, minor) = c.version();
+    let git_version = version["gitVersion"].as_str().unwrap_or_default();
+    assert!(
+        git_version.starts_with(&format!("v{major}.{minor}.")),
+        "{git_version}"
+    );
+}
+
+async fn health_says_ok_in_plain_text(c: Cluster) {
+    for path in ["/healthz", "/livez", "/readyz"] {
+        let reply = c.api().get(path).await;
+        reply.check(reply.status == 200 && reply.text() == "ok", "expected a plain ok");
+        reply.check(is_plain_text(&reply), "expected plain text");
+    }
+}
+
+async fn core_has_one_version(c: Cluster) {
+    let versions = c.api().get("/api").await.expect(200);
+    assert_eq!(versions["kind"], "APIVersions");
+    assert_eq!(versions["versions"], json!(["v1"]));
+}
+
+async fn group_list_names_the_groups(c: Cluster) {
+    let served = served_versions(&c).await;
+    for wanted in [
+        "admissionregistration.k8s.io/v1",
+        "apiextensions.k8s.io/v1",
+        "apps/v1",
+        "batch/v1",
+        "coordination.k8s.io/v1",
+        "events.k8s.io/v1",
+        "networking.k8s.io/v1",
+        "rbac.authorization.k8s.io/v1",
+        "scheduling.k8s.io/v1",
+    ] {
+        assert!(
+            served.iter().any(|version| version == wanted),
+            "{wanted} is not in {served:?}"
+        );
+    }
+}
+
+/// policy/v1 came with 1.21, autoscaling/v2 with 1.23, flowcontrol/v1 with 1.29.
+async fn newer_groups_are_served(c: Cluster) {
+    let served = served_versions(&c).await;
+    for wanted in ["policy/v1", "autoscaling/v2", "flowcontrol.apiserver.k8s.io/v1"] {
+        assert!(
+            served.iter().any(|version| version == wanted),
+            "{wanted} is not in {served:?}"
+        );
+    }
+}
+
+async fn group_has_versions_and_a_preferred_one(c: Cluster) {
+    let group = c.api().get("/apis/apps").await.expect(200);
+    let version = json!({"groupVersion": "apps/v1", "version": "v1"});
+    assert_eq!(
+        group,
+        json!({"kind": "APIGroup", "apiVersion": "v1", "name": "apps", "versions": [version], "preferredVersion": version}),
+    );
+}
+
+async fn core_resources(c: Cluster) {
+    assert_rows(&c, "/api/v1", CORE).await;
+}
+
+async fn apps_resources(c: Cluster) {
+    let list = assert_rows(&c, "/apis/apps/v1", APPS).await;
+    // A scale is of another group than the list it stands in.
+    let scales = list.iter().filter(|row| row["kind"] == "Scale");
+    assert!(
+        scales
+            .clone()
+            .all(|row| row["group"] == "autoscaling" && row["version"] == "v1"),
+        "{list:#?}"
+    );
+    assert_eq!(scales.count(), 3);
+}
+
+async fn batch_resources(c: Cluster) {
+    assert_rows(&c, "/apis/batch/v1", BATCH).await;
+}
+
+async fn trailing_slashes_do_not_matter(c: Cluster) {
+    for path in [
+        "/version",
+        "/api",
+        "/api/v1",
+        "/apis",
+        "/apis/apps",
+        "/apis/apps/v1",
+    ] {
+        let (without, with) = (
+            c.api().get(path).await.expect(200),
+            c.api().get(&format!("{path}/")).await.expect(200),
+        );
+        assert_eq!(without, with, "{path}");
+    }
+}
+
+async fn unknown_path_is_a_plain_404(c: Cluster) {
+    for path in ["/nope", "/nope?watch=1", "/healthz/nope", "/livez/nope"] {
+        assert_plain_404(&c.api().get(path).await);
+    }
+    assert_plain_404(&c.api().post("/nope", json!({})).await);
+}
+
+async fn unknown_group_is_a_plain_404(c: Cluster) {
+    for path in [
+        "/apis/nope.example.com",
+        "/apis/nope.example.com/v1",
+        "/apis/nope.example.com/v1/things",
+    ] {
+        assert_plain_404(&c.api().get(path).await);
+    }
+}
+
+async fn unknown_resource_of_a_known_group_is_a_status(c: Cluster) {
+    for path in [
+        "/api/v2",
+        "/api/v1/nopes",
+        "/api/v1/namespaces/default/nopes",
+        "/api/v1/namespaces/default/pods/a/nope",
+        "/apis/apps/v9",
+        "/apis/apps/v1/nopes",
+        "/apis/apps/v1/namespaces/default/nopes/a",
+    ] {
+        let reply = c.api().get(path).await;
+        reply.expect_error(404, "NotFound");
+        reply.check(
+            reply.message() == "the server could not find the requested resource",
+            "another message",
+        );
+        reply.check(reply.json()["details"] == json!({}), "expected empty details");
+    }
+}
+
+async fn method_that_a_path_does_not_have_is_405(c: Cluster) {
+    for (method, path) in [
+        (Method::PUT, "/api/v1/namespaces/default/pods"),
+        (Method::POST, "/api/v1/namespaces/default/pods/a"),
+        (Method::DELETE, "/api/v1/namespaces"),
+        (Method::DELETE, "/apis/apps/v1"),
+    ] {
+        let reply = c.api().request(method, path, &[], ()).await;
+        reply.expect_error(405, "MethodNotAllowed");
+        let message = "the server does not allow this method on the requested resource";
+        reply.check(reply.message() == message, "another message");
+    }
+}
+
+/// Every `groupVersion` of the group list.
+async fn served_versions(c: &Cluster) -> Vec<String> {
+    let list = c.api().get("/apis").await.expect(200);
+    assert_eq!(
+        (&list["kind"], &list["apiVersion"]),
+        (&json!("APIGroupList"), &json!("v1"))
+    );
+    let groups = list["groups"].as_array().expect("groups is a list");
+    let versions = groups
+        .iter()
+        .flat_map(|group| group["versions"].as_array().expect("versions is a list"));
+    versions
+        .map(|version| {
+            version["groupVersion"]
+                .as_str()
+                .expect("groupVersion is a text")
+                .to_owned()
+        })
+        .collect()
+}
+
+fn is_plain_text(reply: &Reply) -> bool {
+    reply.header("content-type") == Some("text/plain; charset=utf-8")
+}
+
+#[track_caller]
+fn assert_plain_404(reply: &Reply) {
+    let plain = reply.status == 404 && is_plain_text(reply) && reply.text() == "404 page not found\n";
+    reply.check(plain, "expected the plain-text 404");
+}
+
+/// Asserts that the resource list at `path` has each row of `table` as it stands there; returns all its rows.
+async fn assert_rows(c: &Cluster, path: &str, table: &str) -> Vec<Value> {
+    let list = c.api().get(path).await.expect(200);
+    assert_eq!(list["kind"], "APIResourceList");
+    assert_eq!(
+        list["groupVersion"],
+        path.trim_start_matches("/apis/").trim_start_matches("/api/")
+    );
+    let rows = list["resources"].as_array().expect("resources is a list");
+    for line in table.lines().filter(|line| !line.trim().is_empty()) {
+        let columns: Vec<&str> = line.split_whitespace().collect();
+        let [name, singular, scope, kind, verbs, short, category] = columns[..] else {
+            panic!("a row has seven columns: {line}");
+        };
+        let verbs = match verbs {
+            "all" => "create delete deletecollection get list patch update watch",
+            "single" => "create delete get list patch update watch",
+            "part" => "get patch update",
+            verb => verb,
+        };
+        // Built-in kinds have their singular name in discovery since 1.27.
+        let singular = if c.version() < (1, 27) { "-" } else { singular };
+        let row = rows.iter().find(|row| row["name"] == name);
+        let row = row.unwrap_or_else(|| panic!("no {name} in {list:#}"));
+        let texts = |field: &str| row[field].as_array().cloned().unwrap_or_default();
+        let same = row["singularName"] == singular.trim_matches('-')
+            && row["namespaced"] == (scope == "Namespaced")
+            && row["kind"] == kind
+            && texts("verbs") == verbs.split(' ').collect::<Vec<_>>()
+            && texts("shortNames") == optional(short)
+            && texts("categories") == optional(category);
+        assert!(same, "expected {line}, got {row:#}");
+    }
+    rows.clone()
+}
+
+/// A column as a list of one or none.
+fn optional(column: &str) -> Vec<&str> {
+    Some(column).filter(|text| *text != "-").into_iter().collect()
+}
