@@ -1,4 +1,105 @@
-//! A Kubernetes API in one process.
+//! A Kubernetes API in one process: no cluster, no containers, exact where a controller can tell.
+//!
+//! A [`Sandbox`] is a store and the API in front of it. It is entered through [`Door`]s, which are `tower` services: in
+//! process without a socket (and under a paused clock), or over HTTPS by a [`Server`]. It is a bare API: nothing makes
+//! pods run, nothing collects garbage. That is what controllers are for, and what they can be tried on here.
+//!
+//! ```
+//! # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+//! # runtime.block_on(async {
+//! use k8s_openapi::api::core::v1::ConfigMap;
+//! use kube::api::{Api, PostParams};
+//!
+//! let sandbox = coxswain_sandbox::Sandbox::new(coxswain_sandbox::Options::default());
+//! let client = kube::Client::new(sandbox.door(), "default");
+//! let maps: Api<ConfigMap> = Api::default_namespaced(client);
+//! let mut map = ConfigMap::default();
+//! map.metadata.name = Some("settings".to_owned());
+//! let created = maps.create(&PostParams::default(), &map).await?;
+//! assert!(created.metadata.uid.is_some());
+//! # Ok::<_, kube::Error>(())
+//! # })?;
+//! # Ok::<_, Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! The walk of a request: `door` (authenticate, route, bound the body) → `api` (one file per verb: decode with `schema`,
+//! `patch`, apply the rules of `kinds`) → `store` (commit, history) → `door` (render, `table`, `partial`).
 
-pub mod field;
-pub mod resource;
+mod api;
+pub mod cli;
+mod discovery;
+mod door;
+mod env;
+mod field;
+mod kinds;
+mod meta;
+mod negotiate;
+mod partial;
+mod patch;
+mod registry;
+mod request;
+mod resource;
+mod schema;
+mod selector;
+mod serve;
+mod status;
+mod store;
+mod table;
+
+use std::sync::Arc;
+
+pub use door::{BoxError, Door, Lag, ResponseBody};
+pub use env::Env;
+pub use serve::{CONTEXT, Credentials, CredentialsError, ServeError, Server};
+pub use store::Limits;
+
+/// How a sandbox is made.
+pub struct Options {
+    /// Time and chance. Default: the machine's.
+    pub env: Env,
+    /// How much of the past is kept for watches and paged lists, per resource. Default: 20,000 changes or 32 MiB.
+    pub history: Limits,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { env: Env::system(), history: Limits::default() }
+    }
+}
+
+/// A store and the API in front of it. Clones share the store.
+#[derive(Clone)]
+pub struct Sandbox {
+    api: Arc<api::Api>,
+}
+
+impl Sandbox {
+    /// An API with nothing in it but what every cluster has.
+    #[must_use]
+    pub fn new(options: Options) -> Self {
+        Self { api: Arc::new(api::Api::new(options.env, options.history)) }
+    }
+
+    /// A new front door, with a watch cache of its own.
+    #[must_use]
+    pub fn door(&self) -> Door {
+        Door::new(self.api.clone())
+    }
+
+    /// The revision of the last write: the newest resourceVersion.
+    #[must_use]
+    pub fn revision(&self) -> u64 {
+        self.api.store.revision()
+    }
+
+    /// Forgets the past up to `revision`: older watches and lists get 410.
+    pub fn compact(&self, revision: u64) {
+        self.api.store.compact(revision);
+    }
+
+    /// How many objects there are, and how many bytes they take as JSON.
+    #[must_use]
+    pub fn size(&self) -> (usize, usize) {
+        self.api.store.size()
+    }
+}

@@ -184,9 +184,14 @@ impl ApiError {
 
     /// 406: none of the accepted representations can be given.
     #[must_use]
-    pub fn not_acceptable(supported: &str) -> Self {
-        let message = format!("only the following media types are accepted: {supported}");
+    pub fn not_acceptable(message: impl Into<String>) -> Self {
         Self::new(406, "NotAcceptable", message)
+    }
+
+    /// 404: the path names a resource, subresource or version that is not served.
+    #[must_use]
+    pub fn no_such_resource() -> Self {
+        Self::new(404, "NotFound", "the server could not find the requested resource").about("", "", "")
     }
 
     /// 415: the body's media type is not understood.

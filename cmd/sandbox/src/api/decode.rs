@@ -42,9 +42,7 @@ pub(super) struct Decoded {
 
 /// Decodes the body of a create or update.
 pub(super) fn body(call: &Call) -> Result<Decoded> {
-    if !crate::negotiate::is_json(&call.content_type) {
-        return Err(ApiError::unsupported_media_type("application/json"));
-    }
+    crate::negotiate::json_body(Some(&call.content_type)).map_err(|_| ApiError::unsupported_media_type("application/json"))?;
     let parsed = schema::parse(&call.body).map_err(|e| {
         let what = format!("{} in version {:?}", call.res.kind, call.res.version);
         ApiError::bad_request(format!("{what} cannot be handled as a {}: {e}", call.res.kind))

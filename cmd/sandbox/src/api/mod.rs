@@ -22,6 +22,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use bytes::Bytes;
 use serde_json::Value;
+use tokio::sync::watch as watch_channel;
 
 use crate::door::Lag;
 use crate::env::Env;
@@ -33,7 +34,7 @@ use crate::resource::Resource;
 use crate::status::{ApiError, Result};
 use crate::store::{Draft, Limits, Object, Store};
 
-pub use render::Body;
+pub use render::{Body, Form};
 pub use watch::WatchStream;
 
 /// What all front doors share.
@@ -41,6 +42,8 @@ pub struct Api {
     pub(crate) store: Store,
     pub(crate) env: Env,
     registry: RwLock<Registry>,
+    /// True once every watch is to end.
+    closing: watch_channel::Sender<bool>,
 }
 
 /// One routed request.
@@ -88,7 +91,7 @@ impl Api {
     /// An API with the namespaces and the service that every cluster has.
     #[must_use]
     pub fn new(env: Env, limits: Limits) -> Self {
-        let api = Self { store: Store::new(limits), env, registry: RwLock::new(Registry::new()) };
+        let api = Self { store: Store::new(limits), env, registry: RwLock::new(Registry::new()), closing: watch_channel::Sender::new(false) };
         api.bootstrap();
         api
     }
@@ -97,6 +100,11 @@ impl Api {
     #[must_use]
     pub fn registry(&self) -> Registry {
         self.registry.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Ends every watch.
+    pub(crate) fn close_watches(&self) {
+        self.closing.send_replace(true);
     }
 
     fn set_registry(&self, registry: Registry) {

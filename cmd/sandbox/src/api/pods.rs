@@ -184,9 +184,7 @@ fn spares_unready(budget: &Value) -> bool {
 }
 
 fn subresource_body(call: &Call, api_version: &str, kind: &str) -> Result<Value> {
-    if !crate::negotiate::is_json(&call.content_type) {
-        return Err(ApiError::unsupported_media_type("application/json"));
-    }
+    crate::negotiate::json_body(Some(&call.content_type)).map_err(|_| ApiError::unsupported_media_type("application/json"))?;
     let mut value = schema::parse(&call.body).map_err(|e| ApiError::bad_request(e.to_string()))?.value;
     if value["kind"].as_str().is_some_and(|k| k != kind) {
         return Err(ApiError::bad_request(format!("not a {kind} object: {}", value["kind"])));

@@ -46,6 +46,7 @@ pub struct WatchStream {
     deadline: Instant,
     commits: watch::Receiver<u64>,
     moved: watch::Receiver<u64>,
+    closing: watch::Receiver<bool>,
     finished: bool,
 }
 
@@ -83,7 +84,7 @@ impl Api {
             api: self.clone(),
             moved: call.lag.subscribe(),
             lag: call.lag,
-            form: Form::new(call.res, call.view, &call.query),
+            form: Form::new(call.res, call.view, &call.query, self.env.now())?,
             selector,
             prefix,
             initial: initial.into_iter(),
@@ -93,6 +94,7 @@ impl Api {
             next_bookmark: bookmark_after(now, now, deadline),
             deadline,
             commits,
+            closing: self.closing.subscribe(),
             finished: false,
         };
         Ok(Reply { code: 200, body: Body::Watch(Box::new(stream)), warnings: Vec::new() })
@@ -118,7 +120,7 @@ impl WatchStream {
             if !frame.is_empty() {
                 return Some(frame.into());
             }
-            if now >= self.deadline {
+            if now >= self.deadline || *self.closing.borrow() {
                 break;
             }
             let wake = if self.bookmarks { self.next_bookmark.min(self.deadline) } else { self.deadline };
@@ -127,6 +129,7 @@ impl WatchStream {
                 () = self.api.env.sleep_until(wake) => {}
                 changed = self.commits.changed() => if changed.is_err() { break },
                 _ = self.moved.changed() => {}
+                _ = self.closing.changed() => {}
             }
         }
         None
@@ -146,13 +149,13 @@ impl WatchStream {
     }
 
     fn changes(&mut self, frame: &mut Vec<u8>) {
-        let collection = &self.form.res.collection;
+        let collection = self.form.res.collection.clone();
         while frame.len() < FRAME_BYTES {
-            let visible = self.lag.visible(collection, self.api.store.revision());
+            let visible = self.lag.visible(&collection, self.api.store.revision());
             if visible <= self.reached {
                 return;
             }
-            let (changes, known) = match self.api.store.changes(collection, self.reached, CHANGES_AT_ONCE) {
+            let (changes, known) = match self.api.store.changes(&collection, self.reached, CHANGES_AT_ONCE) {
                 Ok(read) => read,
                 Err(_) => return self.cut_off(frame),
             };
@@ -172,11 +175,12 @@ impl WatchStream {
     }
 
     /// A change of an object is, for a selection, its coming, its changing or its going.
-    fn change(&self, frame: &mut Vec<u8>, change: &Change) {
+    fn change(&mut self, frame: &mut Vec<u8>, change: &Change) {
         if !change.key().starts_with(&self.prefix) {
             return;
         }
-        let selected = |o: &&Arc<Object>| self.selector.matches(o);
+        let selector = &self.selector;
+        let selected = |o: &&Arc<Object>| selector.matches(o);
         let before = change.before.as_ref().filter(selected);
         match (before, change.after.as_ref().filter(selected)) {
             (None, Some(after)) => self.form.event(frame, "ADDED", after),

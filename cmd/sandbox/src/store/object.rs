@@ -31,7 +31,7 @@ pub struct Draft {
 
 impl Object {
     /// Puts the revision into the draft and encodes it.
-    pub(super) fn seal(key: &str, revision: u64, draft: Draft) -> Self {
+    pub(crate) fn seal(key: &str, revision: u64, draft: Draft) -> Self {
         let Draft { mut value, fields } = draft;
         let mut labels = BTreeMap::new();
         if let Some(map) = value.as_object_mut() {

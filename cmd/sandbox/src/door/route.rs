@@ -1,0 +1,160 @@
+//! From a path to what answers it.
+
+use std::sync::Arc;
+
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use http::{Method, Request, Response};
+use serde_json::Value;
+
+use super::body::{self, ResponseBody};
+use super::{BoxError, Door, collect};
+use crate::api::{Body, Call, Form, Reply};
+use crate::discovery;
+use crate::negotiate::{self, Holds};
+use crate::registry::Registry;
+use crate::request::{Query, Target};
+use crate::resource::Resource;
+use crate::status::ApiError;
+
+/// The largest body that is taken.
+const MAX_BODY: usize = 3 * 1024 * 1024;
+
+type Answer = Result<Response<ResponseBody>, ApiError>;
+
+impl Door {
+    pub(super) async fn route<B>(&self, request: Request<B>) -> Response<ResponseBody>
+    where
+        B: http_body::Body<Error: Into<BoxError>>,
+    {
+        let path = request.uri().path().to_owned();
+        if let Some(answer) = health(&path) {
+            return answer;
+        }
+        if !self.lets_in(request.headers()) {
+            return body::error(&ApiError::unauthorized());
+        }
+        let registry = self.api.registry();
+        if let Some(document) = document(&registry, path.trim_end_matches('/')) {
+            return match request.method() {
+                &Method::GET => document_answer(request.headers(), &document),
+                _ => body::error(&ApiError::method_not_allowed()),
+            };
+        }
+        self.resource(&registry, &path, request).await.unwrap_or_else(|error| body::error(&error))
+    }
+
+    /// Everything but health is for clients that show the token.
+    fn lets_in(&self, headers: &HeaderMap) -> bool {
+        let Some(token) = &self.token else { return true };
+        let shown = headers.get(AUTHORIZATION).and_then(|h| h.to_str().ok()).and_then(|h| h.strip_prefix("Bearer "));
+        // Compared without regard to where the difference is, so that time tells nothing.
+        shown.is_some_and(|shown| {
+            let difference = shown.bytes().zip(token.bytes()).fold(0, |all, (a, b)| all | (a ^ b));
+            shown.len() == token.len() && difference == 0
+        })
+    }
+
+    async fn resource<B>(&self, registry: &Registry, path: &str, request: Request<B>) -> Answer
+    where
+        B: http_body::Body<Error: Into<BoxError>>,
+    {
+        let known_group = |group: &str| registry.all().iter().any(|r| r.group == group);
+        let group = path.strip_prefix("/apis/").map(|rest| rest.split('/').next().unwrap_or_default());
+        if !(path.starts_with("/api/") || group.is_some_and(known_group)) {
+            return Ok(body::text(404, "404 page not found\n"));
+        }
+        let Some(target) = Target::parse(path) else { return Err(ApiError::no_such_resource()) };
+        let res = find(registry, &target).ok_or_else(ApiError::no_such_resource)?;
+        let mut query = Query::parse(request.uri());
+        if target.watch {
+            query.set("watch", "true");
+        }
+        let method = request.method().clone();
+        let headers = request.headers().clone();
+        let header = |name: HeaderName| headers.get(name).and_then(|h| h.to_str().ok()).map(str::to_owned);
+        let watching = query.flag("watch") == Some(true) && method == Method::GET;
+        let holds = match (&target.subresource, &target.name, watching) {
+            (None, None, false) if method != Method::POST => Holds::List,
+            _ => Holds::Object,
+        };
+        let view = negotiate::accept(header(ACCEPT).as_deref(), holds).map_err(|e| ApiError::not_acceptable(e.to_string()))?;
+        let form = Form::new(res.clone(), view, &query, self.api.env.now())?;
+        let call = Call {
+            res,
+            namespace: target.namespace.unwrap_or_default(),
+            name: target.name,
+            query,
+            body: collect(request.into_body(), MAX_BODY).await?,
+            content_type: header(CONTENT_TYPE).unwrap_or_default(),
+            view,
+            lag: self.lag.clone(),
+        };
+        let reply = self.api.handle(&method, target.subresource.as_deref(), call).await?;
+        Ok(rendered(&form, reply))
+    }
+}
+
+fn rendered(form: &Form, reply: Reply) -> Response<ResponseBody> {
+    let Reply { code, body: content, warnings } = reply;
+    let mut response = match content {
+        Body::Watch(watch) => body::watch(*watch),
+        other => body::json_bytes(code, form.encode(&other)),
+    };
+    for warning in warnings {
+        // `299 - "text"`: the code for warnings that are not about caching.
+        if let Ok(value) = HeaderValue::from_str(&format!("299 - {warning:?}")) {
+            response.headers_mut().append(http::header::WARNING, value);
+        }
+    }
+    response
+}
+
+/// The resource of a path, if its scope and its subresource exist.
+fn find(registry: &Registry, target: &Target) -> Option<Arc<Resource>> {
+    let res = registry.find(&target.group, &target.version, &target.resource)?;
+    let scoped = match (res.namespaced, &target.namespace, &target.name) {
+        (true, None, Some(_)) | (false, Some(_), _) => false,
+        _ => true,
+    };
+    let subresource = match target.subresource.as_deref() {
+        None => true,
+        Some("status") => res.status,
+        Some("scale") => res.scale.is_some(),
+        Some("binding" | "eviction") => res.collection == "pods",
+        Some("finalize") => res.collection == "namespaces",
+        Some(_) => false,
+    };
+    (scoped && subresource).then_some(res)
+}
+
+fn health(path: &str) -> Option<Response<ResponseBody>> {
+    let check = path.trim_end_matches('/');
+    matches!(check, "/healthz" | "/livez" | "/readyz" | "/healthz/ping" | "/livez/ping" | "/readyz/ping")
+        .then(|| body::text(200, "ok"))
+}
+
+fn document(registry: &Registry, path: &str) -> Option<Value> {
+    let served = registry.all();
+    let segments: Vec<&str> = path.split('/').skip(1).collect();
+    match segments.as_slice() {
+        ["version"] => Some(discovery::version()),
+        ["api"] => Some(discovery::core_versions(served, "")),
+        ["apis"] => Some(discovery::group_list(served)),
+        ["apis", group] => discovery::group(served, group),
+        ["api", version] => discovery::resource_list(served, "", version),
+        ["apis", group, version] => discovery::resource_list(served, group, version),
+        ["openapi", "v2"] => Some(discovery::openapi_v2(served)),
+        ["openapi", "v3"] => Some(discovery::openapi_v3_index(served)),
+        ["openapi", "v3", "api", version] => discovery::openapi_v3_of(served, "", version),
+        ["openapi", "v3", "apis", group, version] => discovery::openapi_v3_of(served, group, version),
+        _ => None,
+    }
+}
+
+fn document_answer(headers: &HeaderMap, document: &Value) -> Response<ResponseBody> {
+    let accepted = headers.get(ACCEPT).and_then(|h| h.to_str().ok());
+    match negotiate::accept(accepted, Holds::Document) {
+        Ok(_) => body::json(200, document),
+        Err(error) => body::error(&ApiError::not_acceptable(error.to_string())),
+    }
+}

@@ -1,0 +1,152 @@
+//! HTTPS in front of a door: connections, their limits, and their end.
+
+mod credentials;
+
+use std::io;
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
+use hyper_util::server::graceful::GracefulShutdown;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use tokio_rustls::TlsAcceptor;
+use tower_service::Service as _;
+
+pub use credentials::{CONTEXT, Credentials, CredentialsError};
+
+use crate::door::Door;
+
+/// Connections at a time; one more waits to be accepted.
+const MAX_CONNECTIONS: usize = 1024;
+/// Watches and other requests at a time on one HTTP/2 connection.
+const MAX_STREAMS: u32 = 250;
+const MAX_HEADER_BYTES: usize = 64 * 1024;
+/// How long a client may take to finish its handshake, or to send its headers.
+const HANDSHAKE: Duration = Duration::from_secs(10);
+/// How long requests under way may go on after the server was told to stop.
+const DRAIN: Duration = Duration::from_secs(2);
+
+/// A bound server that does not serve yet.
+pub struct Server {
+    listener: TcpListener,
+    address: SocketAddr,
+    credentials: Credentials,
+}
+
+impl Server {
+    /// Binds `address` and makes credentials for it.
+    pub async fn bind(address: SocketAddr) -> Result<Self, ServeError> {
+        let listener = TcpListener::bind(address).await.map_err(|source| ServeError::Bind { address, source })?;
+        let address = listener.local_addr().map_err(|source| ServeError::Bind { address, source })?;
+        let credentials = Credentials::generate(address.ip())?;
+        Ok(Self { listener, address, credentials })
+    }
+
+    /// Where clients reach it.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("https://{}", self.address)
+    }
+
+    /// What clients need to trust it, and to be trusted.
+    #[must_use]
+    pub fn credentials(&self) -> &Credentials {
+        &self.credentials
+    }
+
+    /// Serves `door` to clients that show the token, until `shutdown` is done; then ends watches, lets requests
+    /// under way finish, and closes what is left.
+    pub async fn serve(self, door: Door, shutdown: impl Future<Output = ()>) {
+        let env = door.env();
+        let door = door.asking_for(&self.credentials.token);
+        let acceptor = TlsAcceptor::from(self.credentials.tls.clone());
+        let graceful = GracefulShutdown::new();
+        let slots = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+        let mut connections = JoinSet::new();
+        let mut shutdown = pin!(shutdown);
+        loop {
+            // A finished connection is forgotten here, so that the set holds the open ones only.
+            while connections.try_join_next().is_some() {}
+            let Ok(slot) = slots.clone().acquire_owned().await else { break };
+            let accepted = tokio::select! {
+                biased;
+                () = &mut shutdown => break,
+                accepted = self.listener.accept() => accepted,
+            };
+            let socket = match accepted {
+                Ok((socket, _)) => socket,
+                Err(error) => {
+                    // Out of file descriptors, most likely: without a pause this would be a hot loop.
+                    tracing::warn!(%error, "Could not accept a connection");
+                    env.sleep(Duration::from_millis(100)).await;
+                    continue;
+                }
+            };
+            let (acceptor, door, watcher, env) = (acceptor.clone(), door.clone(), graceful.watcher(), env.clone());
+            connections.spawn(async move {
+                let _slot = slot;
+                let handshake = tokio::select! {
+                    biased;
+                    done = handshake(acceptor, socket) => done,
+                    () = env.sleep(HANDSHAKE) => Err(io::ErrorKind::TimedOut.into()),
+                };
+                let Ok(stream) = handshake.inspect_err(|error| tracing::debug!(%error, "A TLS handshake failed")) else {
+                    return;
+                };
+                let service = service_fn(move |request| door.clone().call(request));
+                let builder = builder();
+                let connection = builder.serve_connection(TokioIo::new(stream), service);
+                if let Err(error) = watcher.watch(connection).await {
+                    tracing::debug!(error, "A connection ended with an error");
+                }
+            });
+        }
+        drop(self.listener);
+        door.close_watches();
+        tokio::select! {
+            biased;
+            () = graceful.shutdown() => {}
+            () = env.sleep(DRAIN) => {}
+        }
+    }
+}
+
+async fn handshake(acceptor: TlsAcceptor, socket: TcpStream) -> io::Result<tokio_rustls::server::TlsStream<TcpStream>> {
+    socket.set_nodelay(true)?;
+    acceptor.accept(socket).await
+}
+
+fn builder() -> auto::Builder<TokioExecutor> {
+    let mut builder = auto::Builder::new(TokioExecutor::new());
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(HANDSHAKE).max_buf_size(MAX_HEADER_BYTES);
+    let header_limit = u32::try_from(MAX_HEADER_BYTES).unwrap_or(u32::MAX);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(MAX_STREAMS)
+        .max_header_list_size(header_limit)
+        .keep_alive_interval(Duration::from_secs(30));
+    builder
+}
+
+/// Why the server did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// The address cannot be listened on.
+    #[error("cannot listen on {address}: {source}; choose another address with --listen (port 0 picks a free one)")]
+    Bind {
+        /// The address.
+        address: SocketAddr,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// There are no credentials.
+    #[error(transparent)]
+    Credentials(#[from] CredentialsError),
+}
