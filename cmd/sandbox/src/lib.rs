@@ -1,4 +1,5 @@
 //! A Kubernetes API in one process.
 
 pub mod field;
+pub mod kinds;
 pub mod resource;
