@@ -107,8 +107,7 @@ impl FieldError {
         let head = match &self.wrong {
             Wrong::Required => "Required value".to_owned(),
             Wrong::Forbidden => "Forbidden".to_owned(),
-            Wrong::Invalid(value) => format!("Invalid value: {}", shown(value)),
-            Wrong::TypeInvalid(value) => format!("Invalid value: {}", shown(value)),
+            Wrong::Invalid(value) | Wrong::TypeInvalid(value) => format!("Invalid value: {}", shown(value)),
             Wrong::Duplicate(value) => format!("Duplicate value: {}", shown(value)),
             Wrong::NotFound(value) => format!("Not found: {}", shown(value)),
             Wrong::NotSupported(value, allowed) => {
@@ -119,8 +118,18 @@ impl FieldError {
                     allowed.join(", ")
                 )
             }
-            Wrong::TooLong(limit) => format!("Too long: may not be more than {limit} bytes"),
-            Wrong::TooMany(actual, limit) => format!("Too many: {actual}: must have at most {limit} items"),
+            Wrong::TooLong(limit) => {
+                format!(
+                    "Too long: may not be more than {limit} {}",
+                    plural(*limit, "byte")
+                )
+            }
+            Wrong::TooMany(actual, limit) => {
+                format!(
+                    "Too many: {actual}: must have at most {limit} {}",
+                    plural(*limit, "item")
+                )
+            }
         };
         if self.detail.is_empty() {
             head
@@ -133,6 +142,15 @@ impl FieldError {
 impl fmt::Display for FieldError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.field, self.body())
+    }
+}
+
+/// `1 byte`, `2 bytes`.
+fn plural(count: usize, noun: &str) -> String {
+    if count == 1 {
+        noun.to_owned()
+    } else {
+        format!("{noun}s")
     }
 }
 

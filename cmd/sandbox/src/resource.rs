@@ -69,7 +69,7 @@ pub struct PrinterColumn {
     pub name: String,
     /// `string`, `integer`, `number`, `boolean` or `date`.
     pub kind: String,
-    /// OpenAPI format, may be empty.
+    /// `OpenAPI` format, may be empty.
     pub format: String,
     /// Description, may be empty.
     pub description: String,
