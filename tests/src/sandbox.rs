@@ -1,9 +1,26 @@
 //! The default cluster: the sandbox, served over HTTPS from this process.
 
+use std::net::{Ipv4Addr, SocketAddr};
+
+use coxswain_sandbox::{Options, Sandbox, Server};
+
 use crate::endpoint::Endpoint;
 
 /// Starts it on a free loopback port; it runs until the runtime ends.
-#[expect(clippy::unused_async, reason = "binding a listener will wait")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the server belongs to the runtime, which ends it"
+)]
 pub async fn start() -> Result<Endpoint, String> {
-    Err("the sandbox does not serve yet; set KUBEBUILDER_ASSETS (see tests/real-apiserver.sh)".to_owned())
+    let server = Server::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))
+        .await
+        .map_err(|e| e.to_string())?;
+    let endpoint = Endpoint {
+        url: server.url(),
+        ca_pem: server.credentials().ca_pem.clone(),
+        token: server.credentials().token.clone(),
+    };
+    let door = Sandbox::new(Options::default()).door();
+    tokio::spawn(server.serve(door, std::future::pending()));
+    Ok(endpoint)
 }

@@ -35,7 +35,9 @@ pub struct Args {
 #[derive(Debug, thiserror::Error)]
 pub enum CliError {
     /// The address is open to other machines.
-    #[error("{0} can be reached from other machines: use a loopback address, or say --allow-remote if that is meant")]
+    #[error(
+        "{0} can be reached from other machines: use a loopback address, or say --allow-remote if that is meant"
+    )]
     NotLoopback(SocketAddr),
     /// The file is somebody else's.
     #[error("{0} exists and is not a kubeconfig of a sandbox: choose another file, or remove it first")]
@@ -59,7 +61,11 @@ pub enum CliError {
 impl Args {
     /// Serves until SIGINT or SIGTERM.
     pub fn run(self) -> Result<(), CliError> {
-        let Self { listen, allow_remote, kubeconfig } = self;
+        let Self {
+            listen,
+            allow_remote,
+            kubeconfig,
+        } = self;
         if !listen.ip().is_loopback() && !allow_remote {
             return Err(CliError::NotLoopback(listen));
         }
@@ -67,7 +73,10 @@ impl Args {
             check_ours(path)?;
         }
         let filter = tracing_subscriber::EnvFilter::try_from_default_env().unwrap_or_else(|_| "warn".into());
-        tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).init();
+        tracing_subscriber::fmt()
+            .with_env_filter(filter)
+            .with_writer(io::stderr)
+            .init();
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
         runtime.block_on(serve(listen, kubeconfig))
     }
@@ -79,11 +88,16 @@ async fn serve(listen: SocketAddr, kubeconfig: Option<PathBuf>) -> Result<(), Cl
     let server = Server::bind(listen).await?;
     let (path, temporary) = match kubeconfig {
         Some(path) => (path, false),
-        None => (std::env::temp_dir().join(format!("{CONTEXT}-{}.kubeconfig", std::process::id())), true),
+        None => (
+            std::env::temp_dir().join(format!("{CONTEXT}-{}.kubeconfig", std::process::id())),
+            true,
+        ),
     };
     let url = server.url();
-    write_private(&path, &server.credentials().kubeconfig(&url))
-        .map_err(|source| CliError::Kubeconfig { path: path.clone(), source })?;
+    write_private(&path, &server.credentials().kubeconfig(&url)).map_err(|source| CliError::Kubeconfig {
+        path: path.clone(),
+        source,
+    })?;
     println!("Listening on {url}");
     println!("Kubeconfig:  {}", path.display());
     println!("Try:         kubectl --kubeconfig {} get all -A", path.display());
@@ -111,7 +125,10 @@ fn check_ours(path: &Path) -> Result<(), CliError> {
         Ok(text) if text.contains(&format!("current-context: {CONTEXT}\n")) => Ok(()),
         Ok(_) => Err(CliError::NotOurs(path.to_owned())),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        Err(source) => Err(CliError::Kubeconfig { path: path.to_owned(), source }),
+        Err(source) => Err(CliError::Kubeconfig {
+            path: path.to_owned(),
+            source,
+        }),
     }
 }
 
@@ -121,7 +138,11 @@ fn write_private(path: &Path, content: &str) -> io::Result<()> {
     name.push(format!(".{}", std::process::id()));
     let fresh = path.with_file_name(name);
     let written = (|| {
-        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&fresh)?;
+        let mut file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&fresh)?;
         file.set_permissions(fs::Permissions::from_mode(0o600))?;
         file.write_all(content.as_bytes())?;
         fs::rename(&fresh, path)

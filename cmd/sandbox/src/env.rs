@@ -25,14 +25,20 @@ pub struct Env {
 impl Env {
     /// The machine's clock and a seed from its entropy.
     #[must_use]
-    #[expect(clippy::disallowed_methods, reason = "this is the one place that reads the machine's clock and entropy")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "this is the one place that reads the machine's clock and entropy"
+    )]
     pub fn system() -> Self {
         Self::starting_at(Timestamp::now(), rand::rng().random())
     }
 
     /// A given time and seed, for runs that can be repeated.
     #[must_use]
-    #[expect(clippy::disallowed_methods, reason = "the runtime's clock, which a test may have paused")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the runtime's clock, which a test may have paused"
+    )]
     pub fn starting_at(wall: Timestamp, seed: u64) -> Self {
         Self {
             wall_at_start: wall,
@@ -43,7 +49,10 @@ impl Env {
 
     /// Time that only goes forward, for deadlines.
     #[must_use]
-    #[expect(clippy::disallowed_methods, reason = "the runtime's clock, which a test may have paused")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the runtime's clock, which a test may have paused"
+    )]
     pub fn instant(&self) -> Instant {
         Instant::now()
     }
@@ -92,7 +101,9 @@ impl Env {
     #[must_use]
     pub fn name_suffix(&self) -> String {
         let mut rng = self.rng();
-        (0..5).map(|_| char::from(NAME_ALPHABET[rng.random_range(0..NAME_ALPHABET.len())])).collect()
+        (0..5)
+            .map(|_| char::from(NAME_ALPHABET[rng.random_range(0..NAME_ALPHABET.len())]))
+            .collect()
     }
 
     /// A number in `0..limit`.

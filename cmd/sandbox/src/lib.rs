@@ -63,7 +63,10 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { env: Env::system(), history: Limits::default() }
+        Self {
+            env: Env::system(),
+            history: Limits::default(),
+        }
     }
 }
 
@@ -77,7 +80,9 @@ impl Sandbox {
     /// An API with nothing in it but what every cluster has.
     #[must_use]
     pub fn new(options: Options) -> Self {
-        Self { api: Arc::new(api::Api::new(options.env, options.history)) }
+        Self {
+            api: Arc::new(api::Api::new(options.env, options.history)),
+        }
     }
 
     /// A new front door, with a watch cache of its own.

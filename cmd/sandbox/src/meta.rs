@@ -30,7 +30,12 @@ pub fn namespace(object: &Value) -> &str {
 /// `metadata.finalizers`.
 #[must_use]
 pub fn finalizers(object: &Value) -> Vec<&str> {
-    object["metadata"]["finalizers"].as_array().into_iter().flatten().filter_map(Value::as_str).collect()
+    object["metadata"]["finalizers"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect()
 }
 
 /// Whether the object has been marked for deletion.
@@ -41,7 +46,11 @@ pub fn is_terminating(object: &Value) -> bool {
 
 /// The metadata, created if it is missing.
 pub fn of_mut(object: &mut Value) -> Option<&mut Map<String, Value>> {
-    object.as_object_mut()?.entry("metadata").or_insert_with(|| json!({})).as_object_mut()
+    object
+        .as_object_mut()?
+        .entry("metadata")
+        .or_insert_with(|| json!({}))
+        .as_object_mut()
 }
 
 /// Sets a field of the metadata; an empty string, an empty list and null remove it.
@@ -70,7 +79,11 @@ pub fn copy(source: &Value, target: &mut Value, field: &str) {
 /// The key of an object in its collection.
 #[must_use]
 pub fn key(namespace: &str, name: &str) -> String {
-    if namespace.is_empty() { name.to_owned() } else { format!("{namespace}/{name}") }
+    if namespace.is_empty() {
+        name.to_owned()
+    } else {
+        format!("{namespace}/{name}")
+    }
 }
 
 /// Reads a dotted path such as `spec.replicas`.

@@ -31,7 +31,10 @@ impl Registry {
             .iter()
             .map(|r| ((r.group.clone(), r.version.clone(), r.plural.clone()), r.clone()))
             .collect();
-        Self { resources: Arc::new(resources), by_path: Arc::new(by_path) }
+        Self {
+            resources: Arc::new(resources),
+            by_path: Arc::new(by_path),
+        }
     }
 
     /// The same with `custom` in place of the custom resources that it had.
@@ -44,7 +47,9 @@ impl Registry {
     /// The resource at a path.
     #[must_use]
     pub fn find(&self, group: &str, version: &str, plural: &str) -> Option<Arc<Resource>> {
-        self.by_path.get(&(group.to_owned(), version.to_owned(), plural.to_owned())).cloned()
+        self.by_path
+            .get(&(group.to_owned(), version.to_owned(), plural.to_owned()))
+            .cloned()
     }
 
     /// All of them, built-in ones first.

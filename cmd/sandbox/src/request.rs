@@ -33,7 +33,12 @@ impl Target {
         let decoded: Option<Vec<String>> = path
             .strip_prefix('/')?
             .split('/')
-            .map(|s| percent_decode_str(s).decode_utf8().ok().map(std::borrow::Cow::into_owned))
+            .map(|s| {
+                percent_decode_str(s)
+                    .decode_utf8()
+                    .ok()
+                    .map(std::borrow::Cow::into_owned)
+            })
             .collect();
         let segments = decoded?;
         let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
@@ -88,7 +93,10 @@ impl Query {
     pub fn parse(uri: &Uri) -> Self {
         let mut values: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for (key, value) in form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes()) {
-            values.entry(key.into_owned()).or_default().push(value.into_owned());
+            values
+                .entry(key.into_owned())
+                .or_default()
+                .push(value.into_owned());
         }
         Self { values }
     }
@@ -101,7 +109,11 @@ impl Query {
     /// The first value of a parameter, unless it is missing or empty.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&str> {
-        self.values.get(key)?.first().map(String::as_str).filter(|v| !v.is_empty())
+        self.values
+            .get(key)?
+            .first()
+            .map(String::as_str)
+            .filter(|v| !v.is_empty())
     }
 
     /// All values of a parameter.
@@ -119,11 +131,12 @@ impl Query {
 
     /// A number.
     pub fn number(&self, key: &str) -> Result<Option<i64>> {
-        let Some(value) = self.get(key) else { return Ok(None) };
-        value
-            .parse()
-            .map(Some)
-            .map_err(|_| ApiError::bad_request(format!("strconv.ParseInt: parsing {value:?}: invalid syntax")))
+        let Some(value) = self.get(key) else {
+            return Ok(None);
+        };
+        value.parse().map(Some).map_err(|_| {
+            ApiError::bad_request(format!("strconv.ParseInt: parsing {value:?}: invalid syntax"))
+        })
     }
 }
 
@@ -132,7 +145,14 @@ mod tests {
     use super::*;
 
     fn target(path: &str) -> Option<(String, Option<String>, Option<String>, Option<String>)> {
-        Target::parse(path).map(|t| (format!("{}/{}/{}", t.group, t.version, t.resource), t.namespace, t.name, t.subresource))
+        Target::parse(path).map(|t| {
+            (
+                format!("{}/{}/{}", t.group, t.version, t.resource),
+                t.namespace,
+                t.name,
+                t.subresource,
+            )
+        })
     }
 
     #[test]
@@ -140,12 +160,30 @@ mod tests {
         let s = |s: &str| Some(s.to_owned());
         for (path, expected) in [
             ("/api/v1/pods", Some(("/v1/pods".to_owned(), None, None, None))),
-            ("/api/v1/namespaces", Some(("/v1/namespaces".to_owned(), None, None, None))),
-            ("/api/v1/namespaces/a", Some(("/v1/namespaces".to_owned(), None, s("a"), None))),
-            ("/api/v1/namespaces/a/status", Some(("/v1/namespaces".to_owned(), None, s("a"), s("status")))),
-            ("/api/v1/namespaces/a/pods", Some(("/v1/pods".to_owned(), s("a"), None, None))),
-            ("/apis/apps/v1/namespaces/a/deployments/b/scale", Some(("apps/v1/deployments".to_owned(), s("a"), s("b"), s("scale")))),
-            ("/apis/r/v1/clusterroles/system%3Anode", Some(("r/v1/clusterroles".to_owned(), None, s("system:node"), None))),
+            (
+                "/api/v1/namespaces",
+                Some(("/v1/namespaces".to_owned(), None, None, None)),
+            ),
+            (
+                "/api/v1/namespaces/a",
+                Some(("/v1/namespaces".to_owned(), None, s("a"), None)),
+            ),
+            (
+                "/api/v1/namespaces/a/status",
+                Some(("/v1/namespaces".to_owned(), None, s("a"), s("status"))),
+            ),
+            (
+                "/api/v1/namespaces/a/pods",
+                Some(("/v1/pods".to_owned(), s("a"), None, None)),
+            ),
+            (
+                "/apis/apps/v1/namespaces/a/deployments/b/scale",
+                Some(("apps/v1/deployments".to_owned(), s("a"), s("b"), s("scale"))),
+            ),
+            (
+                "/apis/r/v1/clusterroles/system%3Anode",
+                Some(("r/v1/clusterroles".to_owned(), None, s("system:node"), None)),
+            ),
             ("/api/v1", None),
             ("/api/v1/", None),
             ("/api/v1/pods/", None),

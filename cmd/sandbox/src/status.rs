@@ -29,7 +29,14 @@ pub type Result<T, E = ApiError> = std::result::Result<T, E>;
 
 impl ApiError {
     fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
-        Self { code, reason, message: message.into(), details: None, retry_after: None, continue_token: None }
+        Self {
+            code,
+            reason,
+            message: message.into(),
+            details: None,
+            retry_after: None,
+            continue_token: None,
+        }
     }
 
     fn about(mut self, group: &str, kind: &str, name: &str) -> Self {
@@ -79,12 +86,17 @@ impl ApiError {
     /// 409: the name is taken.
     #[must_use]
     pub fn already_exists(res: &Resource, name: &str, being_deleted: bool) -> Self {
-        let prefix = if being_deleted { "object is being deleted: " } else { "" };
-        Self::new(409, "AlreadyExists", format!("{prefix}{} {name:?} already exists", res.qualified())).about(
-            &res.group,
-            &res.plural,
-            name,
+        let prefix = if being_deleted {
+            "object is being deleted: "
+        } else {
+            ""
+        };
+        Self::new(
+            409,
+            "AlreadyExists",
+            format!("{prefix}{} {name:?} already exists", res.qualified()),
         )
+        .about(&res.group, &res.plural, name)
     }
 
     /// 409: no free name was found for a `generateName`, or the name chosen beside it is taken.
@@ -94,20 +106,26 @@ impl ApiError {
             "{} {name:?} already exists, the server was not able to generate a unique name for the object",
             res.qualified()
         );
-        Self::new(409, "AlreadyExists", message).about(&res.group, &res.plural, name).retrying(1)
+        Self::new(409, "AlreadyExists", message)
+            .about(&res.group, &res.plural, name)
+            .retrying(1)
     }
 
     /// 409: the object is not as the request expects it.
     #[must_use]
     pub fn conflict(res: &Resource, name: &str, why: &str) -> Self {
-        let message = format!("Operation cannot be fulfilled on {} {name:?}: {why}", res.qualified());
+        let message = format!(
+            "Operation cannot be fulfilled on {} {name:?}: {why}",
+            res.qualified()
+        );
         Self::new(409, "Conflict", message).about(&res.group, &res.plural, name)
     }
 
     /// 409: the object has changed since the client read it.
     #[must_use]
     pub fn modified(res: &Resource, name: &str) -> Self {
-        let why = "the object has been modified; please apply your changes to the latest version and try again";
+        let why =
+            "the object has been modified; please apply your changes to the latest version and try again";
         Self::conflict(res, name, why)
     }
 
@@ -120,7 +138,11 @@ impl ApiError {
     /// 422 for a kind that is no resource, such as `DeleteOptions`.
     #[must_use]
     pub fn invalid_kind(group: &str, kind: &str, name: &str, errors: &[FieldError]) -> Self {
-        let qualified = if group.is_empty() { kind.to_owned() } else { format!("{kind}.{group}") };
+        let qualified = if group.is_empty() {
+            kind.to_owned()
+        } else {
+            format!("{kind}.{group}")
+        };
         let shown: Vec<String> = errors.iter().map(ToString::to_string).collect();
         let message = match shown.as_slice() {
             [] => format!("{qualified} {name:?} is invalid"),
@@ -131,7 +153,9 @@ impl ApiError {
             .iter()
             .map(|e| json!({"reason": e.reason(), "message": e.body(), "field": e.field}))
             .collect();
-        Self::new(422, "Invalid", message).about(group, kind, name).with_causes(causes)
+        Self::new(422, "Invalid", message)
+            .about(group, kind, name)
+            .with_causes(causes)
     }
 
     /// 422 without fields: a patch that cannot be applied.
@@ -166,7 +190,8 @@ impl ApiError {
     /// 403: nothing new may be created in a namespace that is going away.
     #[must_use]
     pub fn namespace_terminating(res: &Resource, name: &str, namespace: &str) -> Self {
-        let why = format!("unable to create new content in namespace {namespace} because it is being terminated");
+        let why =
+            format!("unable to create new content in namespace {namespace} because it is being terminated");
         Self::forbidden(res, name, &why).with_causes(vec![json!({
             "reason": "NamespaceTerminating",
             "message": format!("namespace {namespace} is being terminated"),
@@ -177,9 +202,12 @@ impl ApiError {
     /// 405: the resource exists, the verb does not.
     #[must_use]
     pub fn method_not_allowed() -> Self {
-        Self::new(405, "MethodNotAllowed", "the server does not allow this method on the requested resource").about(
-            "", "", "",
+        Self::new(
+            405,
+            "MethodNotAllowed",
+            "the server does not allow this method on the requested resource",
         )
+        .about("", "", "")
     }
 
     /// 406: none of the accepted representations can be given.
@@ -191,14 +219,20 @@ impl ApiError {
     /// 404: the path names a resource, subresource or version that is not served.
     #[must_use]
     pub fn no_such_resource() -> Self {
-        Self::new(404, "NotFound", "the server could not find the requested resource").about("", "", "")
+        Self::new(
+            404,
+            "NotFound",
+            "the server could not find the requested resource",
+        )
+        .about("", "", "")
     }
 
     /// 415: the body's media type is not understood.
     #[must_use]
     pub fn unsupported_media_type(supported: &str) -> Self {
-        let message =
-            format!("the body of the request was in an unknown format - accepted media types include: {supported}");
+        let message = format!(
+            "the body of the request was in an unknown format - accepted media types include: {supported}"
+        );
         Self::new(415, "UnsupportedMediaType", message)
     }
 
@@ -210,8 +244,14 @@ impl ApiError {
 
     /// 413: the body is over the limit.
     #[must_use]
-    pub fn too_large(message: &str) -> Self {
-        Self::new(413, "RequestEntityTooLarge", format!("Request entity too large: {message}"))
+    pub fn too_large(message: impl Into<String>) -> Self {
+        Self::new(413, "RequestEntityTooLarge", message)
+    }
+
+    /// 500 without a reason, for requests that the real server has no better answer to.
+    #[must_use]
+    pub fn unexplained(message: impl Into<String>) -> Self {
+        Self::new(500, "", message)
     }
 
     /// 429: not now.
@@ -235,8 +275,12 @@ impl ApiError {
     #[must_use]
     pub fn internal(message: impl Into<String>) -> Self {
         let message = message.into();
-        Self::new(500, "InternalError", format!("Internal error occurred: {message}"))
-            .with_causes(vec![json!({"message": message})])
+        Self::new(
+            500,
+            "InternalError",
+            format!("Internal error occurred: {message}"),
+        )
+        .with_causes(vec![json!({"message": message})])
     }
 
     /// 504: the version asked for lies in the future.
@@ -264,9 +308,11 @@ impl ApiError {
             "metadata": metadata,
             "status": "Failure",
             "message": self.message,
-            "reason": self.reason,
             "code": self.code,
         });
+        if let (Some(map), false) = (status.as_object_mut(), self.reason.is_empty()) {
+            map.insert("reason".to_owned(), self.reason.into());
+        }
         if let (Some(map), Some(details)) = (status.as_object_mut(), &self.details) {
             map.insert("details".to_owned(), details.clone());
         }

@@ -22,7 +22,9 @@ impl Api {
     /// Accepts the names of a definition that was just written, and serves what it defines.
     pub(super) fn crd_written(&self, object: &Arc<Object>) {
         let registry = self.registry();
-        let Some(res) = registry.find("apiextensions.k8s.io", "v1", "customresourcedefinitions") else { return };
+        let Some(res) = registry.find("apiextensions.k8s.io", "v1", "customresourcedefinitions") else {
+            return;
+        };
         let name = object.key.clone();
         let now = self.env.time();
         // If it was deleted meanwhile there is nothing to establish.
@@ -35,13 +37,22 @@ impl Api {
 
     /// Makes the registry what the stored definitions say.
     pub(super) fn refresh_custom_resources(&self) {
-        let Ok(snapshot) = self.store.snapshot(COLLECTION, "", None, None) else { return };
-        let custom = snapshot.objects.iter().flat_map(|o| resources(&o.value())).collect();
+        let Ok(snapshot) = self.store.snapshot(COLLECTION, "", None, None) else {
+            return;
+        };
+        let custom = snapshot
+            .objects
+            .iter()
+            .flat_map(|o| resources(&o.value()))
+            .collect();
         self.set_registry(self.registry().with_custom(custom));
     }
 
     pub(super) fn delete_crd(&self, res: &Resource, name: &str, options: &DeleteOptions) -> Result<Outcome> {
-        let current = self.store.get(COLLECTION, name).ok_or_else(|| ApiError::not_found(res, name))?;
+        let current = self
+            .store
+            .get(COLLECTION, name)
+            .ok_or_else(|| ApiError::not_found(res, name))?;
         if meta::is_terminating(&current.value()) {
             return self.delete_plain(res, "", name, options);
         }
@@ -54,8 +65,16 @@ impl Api {
                 finalizers.push(CLEANUP_FINALIZER.to_owned());
             }
             meta::set(crd, "finalizers", finalizers);
-            let message = "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon";
-            set_condition(crd, "Terminating", "True", "InstanceDeletionPending", message, &now);
+            let message =
+                "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon";
+            set_condition(
+                crd,
+                "Terminating",
+                "True",
+                "InstanceDeletionPending",
+                message,
+                &now,
+            );
             Ok(())
         })?;
         if !options.dry_run {
@@ -67,8 +86,15 @@ impl Api {
 
     fn delete_instances(&self, crd: &str) {
         let registry = self.registry();
-        let Some(res) = registry.stored().find(|r| r.custom.as_ref().is_some_and(|c| c.crd == crd)) else { return };
-        let Ok(snapshot) = self.store.snapshot(&res.collection, "", None, None) else { return };
+        let Some(res) = registry
+            .stored()
+            .find(|r| r.custom.as_ref().is_some_and(|c| c.crd == crd))
+        else {
+            return;
+        };
+        let Ok(snapshot) = self.store.snapshot(&res.collection, "", None, None) else {
+            return;
+        };
         for object in snapshot.objects {
             let (namespace, name) = object.key.split_once('/').unwrap_or(("", &object.key));
             // One that is gone, or waits for its finalizers, is as deleted as it can be.
@@ -78,7 +104,9 @@ impl Api {
 
     /// Lets a definition go that is marked and has no instances left.
     pub(super) fn finish_crd(&self, name: &str) {
-        let Some(current) = self.store.get(COLLECTION, name) else { return };
+        let Some(current) = self.store.get(COLLECTION, name) else {
+            return;
+        };
         if !meta::is_terminating(&current.value()) {
             return;
         }
@@ -86,10 +114,18 @@ impl Api {
         if instances.is_ok_and(|s| !s.objects.is_empty()) {
             return;
         }
-        let Some(res) = self.registry().find("apiextensions.k8s.io", "v1", "customresourcedefinitions") else { return };
+        let Some(res) = self
+            .registry()
+            .find("apiextensions.k8s.io", "v1", "customresourcedefinitions")
+        else {
+            return;
+        };
         let _ = self.mutate(&res, "", name, false, |crd| {
-            let rest: Vec<String> =
-                meta::finalizers(crd).into_iter().filter(|f| *f != CLEANUP_FINALIZER).map(str::to_owned).collect();
+            let rest: Vec<String> = meta::finalizers(crd)
+                .into_iter()
+                .filter(|f| *f != CLEANUP_FINALIZER)
+                .map(str::to_owned)
+                .collect();
             meta::set(crd, "finalizers", rest);
             Ok(())
         });
@@ -104,7 +140,9 @@ fn conflict(served: &[Arc<Resource>], crd_name: &str, crd: &Value) -> Option<(&'
         let foreign = |r: &&Arc<Resource>| r.custom.as_ref().is_none_or(|c| c.crd != crd_name);
         served.iter().filter(move |r| r.group == group).filter(foreign)
     };
-    let used = |name: &str| others().any(|r| r.plural == name || r.singular == name || r.short_names.iter().any(|s| s == name));
+    let used = |name: &str| {
+        others().any(|r| r.plural == name || r.singular == name || r.short_names.iter().any(|s| s == name))
+    };
     let taken = |name: &str| format!("{name:?} is already in use");
     for (field, reason) in [("plural", "PluralConflict"), ("singular", "SingularConflict")] {
         let name = names[field].as_str().unwrap_or_default();
@@ -112,7 +150,12 @@ fn conflict(served: &[Arc<Resource>], crd_name: &str, crd: &Value) -> Option<(&'
             return Some((reason, taken(name)));
         }
     }
-    for name in names["shortNames"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+    for name in names["shortNames"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+    {
         if used(name) {
             return Some(("ShortNamesConflict", taken(name)));
         }
@@ -128,23 +171,51 @@ fn conflict(served: &[Arc<Resource>], crd_name: &str, crd: &Value) -> Option<(&'
 }
 
 fn establish(crd: &mut Value, conflict: Option<(&'static str, String)>, now: &str) {
-    let storage = crd["spec"]["versions"].as_array().into_iter().flatten().find(|v| v["storage"] == true);
+    let storage = crd["spec"]["versions"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .find(|v| v["storage"] == true);
     let storage = storage.map(|v| v["name"].clone());
-    let mut stored: Vec<Value> = crd["status"]["storedVersions"].as_array().cloned().unwrap_or_default();
+    let mut stored: Vec<Value> = crd["status"]["storedVersions"]
+        .as_array()
+        .cloned()
+        .unwrap_or_default();
     stored.extend(storage.filter(|s| !stored.contains(s)));
     meta::set_path(crd, "status.storedVersions", stored.into());
     if let Some((reason, message)) = conflict {
         set_condition(crd, "NamesAccepted", "False", reason, &message, now);
         if condition(crd, "Established") != Some("True") {
-            set_condition(crd, "Established", "False", "NotAccepted", "not all names are accepted", now);
+            set_condition(
+                crd,
+                "Established",
+                "False",
+                "NotAccepted",
+                "not all names are accepted",
+                now,
+            );
             meta::set_path(crd, "status.acceptedNames", json!({"kind": "", "plural": ""}));
         }
         return;
     }
     let names = crd["spec"]["names"].clone();
     meta::set_path(crd, "status.acceptedNames", names);
-    set_condition(crd, "NamesAccepted", "True", "NoConflicts", "no conflicts found", now);
-    set_condition(crd, "Established", "True", "InitialNamesAccepted", "the initial names have been accepted", now);
+    set_condition(
+        crd,
+        "NamesAccepted",
+        "True",
+        "NoConflicts",
+        "no conflicts found",
+        now,
+    );
+    set_condition(
+        crd,
+        "Established",
+        "True",
+        "InitialNamesAccepted",
+        "the initial names have been accepted",
+        now,
+    );
 }
 
 fn condition<'a>(crd: &'a Value, kind: &str) -> Option<&'a str> {
@@ -154,9 +225,11 @@ fn condition<'a>(crd: &'a Value, kind: &str) -> Option<&'a str> {
 
 /// Sets a condition; its time changes only with its status.
 fn set_condition(crd: &mut Value, kind: &str, status: &str, reason: &str, message: &str, now: &str) {
-    let mut conditions = crd["status"]["conditions"].as_array().cloned().unwrap_or_default();
-    let mut next =
-        json!({"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": now});
+    let mut conditions = crd["status"]["conditions"]
+        .as_array()
+        .cloned()
+        .unwrap_or_default();
+    let mut next = json!({"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": now});
     match conditions.iter_mut().find(|c| c["type"] == kind) {
         Some(present) => {
             if present["status"] == status {
@@ -174,15 +247,31 @@ fn resources(crd: &Value) -> Vec<Resource> {
     if condition(crd, "Established") != Some("True") {
         return Vec::new();
     }
-    let versions = crd["spec"]["versions"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let stored = versions.iter().find(|v| v["storage"] == true).map_or("", |v| text(&v["name"]));
-    versions.iter().filter(|v| v["served"] == true).map(|version| resource(crd, version, stored)).collect()
+    let versions = crd["spec"]["versions"]
+        .as_array()
+        .map(Vec::as_slice)
+        .unwrap_or_default();
+    let stored = versions
+        .iter()
+        .find(|v| v["storage"] == true)
+        .map_or("", |v| text(&v["name"]));
+    versions
+        .iter()
+        .filter(|v| v["served"] == true)
+        .map(|version| resource(crd, version, stored))
+        .collect()
 }
 
 fn resource(crd: &Value, version: &Value, stored: &str) -> Resource {
     let group = text(&crd["spec"]["group"]);
     let names = &crd["status"]["acceptedNames"];
-    let strings = |v: &Value| v.as_array().into_iter().flatten().filter_map(|s| s.as_str().map(str::to_owned)).collect();
+    let strings = |v: &Value| {
+        v.as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(|s| s.as_str().map(str::to_owned))
+            .collect()
+    };
     let path = |v: &Value| text(v).trim_start_matches('.').to_owned();
     let scale = version["subresources"]["scale"].as_object().map(|scale| Scale {
         spec_replicas: path(&scale.get("specReplicasPath").cloned().unwrap_or_default()),
@@ -195,7 +284,12 @@ fn resource(crd: &Value, version: &Value, stored: &str) -> Resource {
         preserve_unknown: crd["spec"]["preserveUnknownFields"] == true
             || schema["x-kubernetes-preserve-unknown-fields"] == true,
         schema,
-        columns: version["additionalPrinterColumns"].as_array().into_iter().flatten().map(column).collect(),
+        columns: version["additionalPrinterColumns"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(column)
+            .collect(),
     };
     Resource {
         group: group.to_owned(),

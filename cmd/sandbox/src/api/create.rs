@@ -27,7 +27,13 @@ impl Api {
     }
 
     /// Creates a decoded object, and returns it as it is served.
-    pub(super) fn create_object(&self, res: &Resource, namespace: &str, value: Value, dry_run: bool) -> Result<Value> {
+    pub(super) fn create_object(
+        &self,
+        res: &Resource,
+        namespace: &str,
+        value: Value,
+        dry_run: bool,
+    ) -> Result<Value> {
         let generated = meta::name(&value).is_empty() && !meta::text(&value, "generateName").is_empty();
         let attempts = if generated { NAME_ATTEMPTS } else { 1 };
         let mut outcome = Err(ApiError::internal("no attempt was made"));
@@ -43,7 +49,9 @@ impl Api {
     fn create_once(&self, res: &Resource, namespace: &str, mut value: Value, dry_run: bool) -> Result<Value> {
         check_namespace(res, namespace, &mut value)?;
         if !meta::text(&value, "resourceVersion").is_empty() {
-            return Err(ApiError::bad_request("resourceVersion should not be set on objects to be created"));
+            return Err(ApiError::bad_request(
+                "resourceVersion should not be set on objects to be created",
+            ));
         }
         self.fill_system_fields(&mut value);
         let name = meta::name(&value).to_owned();
@@ -68,8 +76,15 @@ impl Api {
             };
         }
         let open = |ns: Option<&Object>| ns.is_some_and(|ns| !meta::is_terminating(&ns.value()));
-        let guard = res.namespaced.then_some(Guard { collection: "namespaces", key: namespace, holds: &open });
-        match self.store.create(&res.collection, &key, Self::draft(res, value.clone()), guard) {
+        let guard = res.namespaced.then_some(Guard {
+            collection: "namespaces",
+            key: namespace,
+            holds: &open,
+        });
+        match self
+            .store
+            .create(&res.collection, &key, Self::draft(res, value.clone()), guard)
+        {
             Ok(object) => {
                 let served = Self::served(res, &object);
                 self.after_write(res, &object);

@@ -28,7 +28,12 @@ impl FieldValidation {
                     other,
                     &["", "Ignore", "Strict", "Warn"],
                 );
-                Err(ApiError::invalid_kind("meta.k8s.io", "CreateOptions", "", &[wrong]))
+                Err(ApiError::invalid_kind(
+                    "meta.k8s.io",
+                    "CreateOptions",
+                    "",
+                    &[wrong],
+                ))
             }
         }
     }
@@ -42,12 +47,18 @@ pub(super) struct Decoded {
 
 /// Decodes the body of a create or update.
 pub(super) fn body(call: &Call) -> Result<Decoded> {
-    crate::negotiate::json_body(Some(&call.content_type)).map_err(|_| ApiError::unsupported_media_type("application/json"))?;
+    crate::negotiate::json_body(Some(&call.content_type))
+        .map_err(|_| ApiError::unsupported_media_type("application/json"))?;
     let parsed = schema::parse(&call.body).map_err(|e| {
         let what = format!("{} in version {:?}", call.res.kind, call.res.version);
         ApiError::bad_request(format!("{what} cannot be handled as a {}: {e}", call.res.kind))
     })?;
-    object(&call.res, parsed.value, &parsed.duplicates, FieldValidation::of(call)?)
+    object(
+        &call.res,
+        parsed.value,
+        &parsed.duplicates,
+        FieldValidation::of(call)?,
+    )
 }
 
 /// Brings a tree into the shape of the kind: right kind and version, right types, no unknown fields, defaults set.
@@ -58,14 +69,20 @@ pub(super) fn object(
     validation: FieldValidation,
 ) -> Result<Decoded> {
     check_kind(res, &mut value)?;
-    let mut wrong: Vec<String> = duplicates.iter().map(|path| format!("duplicate field {path:?}")).collect();
+    let mut wrong: Vec<String> = duplicates
+        .iter()
+        .map(|path| format!("duplicate field {path:?}"))
+        .collect();
     let unknown = conform(res, &mut value)?;
     wrong.extend(unknown.iter().map(|path| format!("unknown field {path:?}")));
     let warnings = match validation {
         FieldValidation::Strict if !wrong.is_empty() => {
             let what = format!("{} in version {:?}", res.kind, res.version);
-            let message =
-                format!("{what} cannot be handled as a {}: strict decoding error: {}", res.kind, wrong.join(", "));
+            let message = format!(
+                "{what} cannot be handled as a {}: strict decoding error: {}",
+                res.kind,
+                wrong.join(", ")
+            );
             return Err(ApiError::bad_request(message));
         }
         FieldValidation::Ignore => Vec::new(),
@@ -85,13 +102,21 @@ fn conform(res: &Resource, value: &mut Value) -> Result<Vec<String>> {
         schema::conform(kind, value).map_err(cannot)?
     } else {
         // A custom resource: only its metadata has a shape that we know.
-        let Some(meta) = crate::meta::of_mut(value) else { return Err(not_an_object(res)) };
+        let Some(meta) = crate::meta::of_mut(value) else {
+            return Err(not_an_object(res));
+        };
         let mut tree = Value::Object(std::mem::take(meta));
-        let dropped = schema::conform(schema::object_meta(), &mut tree).map_err(cannot)?;
+        let dropped = match schema::object_meta() {
+            Some(shape) => schema::conform(shape, &mut tree).map_err(cannot)?,
+            None => Vec::new(),
+        };
         if let (Some(meta), Value::Object(tree)) = (crate::meta::of_mut(value), tree) {
             *meta = tree;
         }
-        dropped.into_iter().map(|path| format!("metadata.{path}")).collect()
+        dropped
+            .into_iter()
+            .map(|path| format!("metadata.{path}"))
+            .collect()
     };
     // Who owns which field is not recorded (yet), and what a client claims about it is not stored.
     crate::meta::set(value, "managedFields", Value::Null);
@@ -110,11 +135,18 @@ fn not_an_object(res: &Resource) -> ApiError {
 /// A body may leave out kind and version, but not name others.
 fn check_kind(res: &Resource, value: &mut Value) -> Result<()> {
     let expected = res.api_version();
-    let Some(map) = value.as_object_mut() else { return Err(not_an_object(res)) };
+    let Some(map) = value.as_object_mut() else {
+        return Err(not_an_object(res));
+    };
     if !map.get("metadata").is_none_or(|m| m.is_object() || m.is_null()) {
         return Err(not_an_object(res));
     }
-    let said = |field: &str| map.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let said = |field: &str| {
+        map.get(field)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned()
+    };
     let (api_version, kind) = (said("apiVersion"), said("kind"));
     if !kind.is_empty() && kind != res.kind {
         let version = api_version.rsplit('/').next().unwrap_or_default();

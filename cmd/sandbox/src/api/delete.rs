@@ -3,7 +3,7 @@
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 
-use super::{Api, Body, Call, Reply, decode, list};
+use super::{Api, Body, Call, Reply, list};
 use crate::env::rfc3339;
 use crate::field::FieldError;
 use crate::kinds::{self, Propagation};
@@ -16,8 +16,14 @@ use crate::store::StoreError;
 const ATTEMPTS: usize = 16;
 
 /// Kinds whose removal answers with the object; the others answer with a `Status`.
-const RETURN_THE_OBJECT: [&str; 6] =
-    ["pods", "namespaces", "services", "serviceaccounts", "resourcequotas", "persistentvolumeclaims"];
+const RETURN_THE_OBJECT: [&str; 6] = [
+    "pods",
+    "namespaces",
+    "services",
+    "serviceaccounts",
+    "resourcequotas",
+    "persistentvolumeclaims",
+];
 
 /// What a request asks of a deletion.
 #[derive(Debug, Clone, Default)]
@@ -33,26 +39,46 @@ pub(super) struct DeleteOptions {
 impl DeleteOptions {
     /// Dependents are collected after the owner: what the removal of a container asks for.
     pub fn background() -> Self {
-        Self { propagation: Some("Background".to_owned()), ..Self::default() }
+        Self {
+            propagation: Some("Background".to_owned()),
+            ..Self::default()
+        }
     }
 
     fn of(call: &Call) -> Result<Self> {
-        let options = if call.body.is_empty() { Self::from_query(call)? } else { Self::from_body(call)? };
+        let options = if call.body.is_empty() {
+            Self::from_query(call)?
+        } else {
+            Self::from_body(call)?
+        };
         let mut errors = Vec::new();
         if options.orphan_dependents.is_some() && options.propagation.is_some() {
             let why = "orphanDependents and deletionPropagation cannot be both set";
-            errors.push(FieldError::invalid("propagationPolicy", options.propagation.clone().unwrap_or_default(), why));
+            errors.push(FieldError::invalid(
+                "propagationPolicy",
+                options.propagation.clone().unwrap_or_default(),
+                why,
+            ));
         }
         if let Some(policy) = &options.propagation
             && !matches!(policy.as_str(), "Foreground" | "Background" | "Orphan")
         {
             const ALLOWED: [&str; 4] = ["Background", "Foreground", "Orphan", "nil"];
-            errors.push(FieldError::not_supported("propagationPolicy", policy.clone(), &ALLOWED));
+            errors.push(FieldError::not_supported(
+                "propagationPolicy",
+                policy.clone(),
+                &ALLOWED,
+            ));
         }
         if errors.is_empty() {
             Ok(options)
         } else {
-            Err(ApiError::invalid_kind("meta.k8s.io", "DeleteOptions", "", &errors))
+            Err(ApiError::invalid_kind(
+                "meta.k8s.io",
+                "DeleteOptions",
+                "",
+                &errors,
+            ))
         }
     }
 
@@ -67,18 +93,32 @@ impl DeleteOptions {
     }
 
     fn from_body(call: &Call) -> Result<Self> {
-        crate::negotiate::json_body(Some(&call.content_type)).map_err(|_| ApiError::unsupported_media_type("application/json"))?;
-        let mut value = schema::parse(&call.body).map_err(|e| ApiError::bad_request(e.to_string()))?.value;
+        crate::negotiate::json_body(Some(&call.content_type))
+            .map_err(|_| ApiError::unsupported_media_type("application/json"))?;
+        let mut value = schema::parse(&call.body)
+            .map_err(|e| ApiError::bad_request(e.to_string()))?
+            .value;
         if !value.is_object() {
-            return Err(ApiError::bad_request("decoded object cannot be converted to DeleteOptions"));
+            return Err(ApiError::bad_request(
+                "decoded object cannot be converted to DeleteOptions",
+            ));
         }
         if value["kind"].as_str().is_some_and(|kind| kind != "DeleteOptions") {
-            let message = format!("no kind {} is registered for the internal version of group \"meta.k8s.io\"", value["kind"]);
+            let message = format!(
+                "no kind {} is registered for the internal version of group \"meta.k8s.io\"",
+                value["kind"]
+            );
             return Err(ApiError::bad_request(message));
         }
-        schema::conform(schema::delete_options(), &mut value).map_err(|e| ApiError::bad_request(e.to_string()))?;
-        let dry_run: Vec<String> =
-            value["dryRun"].as_array().into_iter().flatten().filter_map(|v| v.as_str().map(str::to_owned)).collect();
+        if let Some(shape) = schema::delete_options() {
+            schema::conform(shape, &mut value).map_err(|e| ApiError::bad_request(e.to_string()))?;
+        }
+        let dry_run: Vec<String> = value["dryRun"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(|v| v.as_str().map(str::to_owned))
+            .collect();
         if dry_run.iter().any(|v| v != "All") {
             return Err(super::invalid_dry_run("DeleteOptions", &dry_run));
         }
@@ -131,13 +171,21 @@ impl Api {
         }
         let reply = match outcome {
             Outcome::Marked(object) => {
-                let code = if options.orphan_dependents == Some(false) { 202 } else { 200 };
+                let code = if options.orphan_dependents == Some(false) {
+                    202
+                } else {
+                    200
+                };
                 Reply::object(code, object)
             }
             Outcome::Removed(object) if RETURN_THE_OBJECT.contains(&call.res.collection.as_str()) => {
                 Reply::object(200, object)
             }
-            Outcome::Removed(object) => Reply { code: 200, body: Body::Plain(success(&call.res, &object)), warnings: Vec::new() },
+            Outcome::Removed(object) => Reply {
+                code: 200,
+                body: Body::Plain(success(&call.res, &object)),
+                warnings: Vec::new(),
+            },
         };
         Ok(reply.warn(warnings))
     }
@@ -145,7 +193,10 @@ impl Api {
     pub(super) fn delete_collection(&self, call: &Call) -> Result<Reply> {
         let options = DeleteOptions::of(call)?;
         let selector = list::selector(call)?;
-        let snapshot = self.store.snapshot(&call.res.collection, &list::prefix(call), None, None).map_err(list::expired)?;
+        let snapshot = self
+            .store
+            .snapshot(&call.res.collection, &list::prefix(call), None, None)
+            .map_err(list::expired)?;
         let mut objects = Vec::new();
         for object in snapshot.objects.into_iter().filter(|o| selector.matches(o)) {
             let value = object.value();
@@ -157,7 +208,11 @@ impl Api {
             }
         }
         let metadata = json!({"resourceVersion": self.store.revision().to_string()});
-        Ok(Reply { code: 200, body: Body::List { objects, metadata }, warnings: Vec::new() })
+        Ok(Reply {
+            code: 200,
+            body: Body::List { objects, metadata },
+            warnings: Vec::new(),
+        })
     }
 
     /// Deletes one object as far as it can be deleted now.
@@ -186,7 +241,10 @@ impl Api {
     ) -> Result<Outcome> {
         let key = meta::key(namespace, name);
         for _ in 0..ATTEMPTS {
-            let current = self.store.get(&res.collection, &key).ok_or_else(|| ApiError::not_found(res, name))?;
+            let current = self
+                .store
+                .get(&res.collection, &key)
+                .ok_or_else(|| ApiError::not_found(res, name))?;
             let object = Self::served(res, &current);
             check_preconditions(res, &object, options)?;
             let done = match self.step(res, &object, options) {
@@ -201,7 +259,12 @@ impl Api {
                     .map(|stored| Outcome::Marked(Self::served(res, &stored))),
                 Step::MarkAndRemove(next) => self
                     .store
-                    .replace(&res.collection, &key, current.revision, Self::draft(res, next.clone()))
+                    .replace(
+                        &res.collection,
+                        &key,
+                        current.revision,
+                        Self::draft(res, next.clone()),
+                    )
                     .and_then(|marked| self.remove(res, &key, marked.revision, next)),
                 Step::Remove => self.remove(res, &key, current.revision, object),
             };
@@ -216,14 +279,20 @@ impl Api {
     }
 
     fn remove(&self, res: &Resource, key: &str, revision: u64, last: Value) -> Result<Outcome, StoreError> {
-        let removed = self.store.remove(&res.collection, key, revision, Self::draft(res, last))?;
+        let removed = self
+            .store
+            .remove(&res.collection, key, revision, Self::draft(res, last))?;
         self.after_removal(res, &removed);
         Ok(Outcome::Removed(Self::served(res, &removed)))
     }
 
     fn step(&self, res: &Resource, object: &Value, options: &DeleteOptions) -> Step {
         let mut next = object.clone();
-        let graceful = if res.collection == "pods" { self.graceful(&mut next, options) } else { Graceful::No };
+        let graceful = if res.collection == "pods" {
+            self.graceful(&mut next, options)
+        } else {
+            Graceful::No
+        };
         if graceful == Graceful::Pending {
             return Step::Nothing;
         }
@@ -257,7 +326,9 @@ impl Api {
     fn graceful(&self, pod: &mut Value, options: &DeleteOptions) -> Graceful {
         let asked = options.grace.map(|g| if g < 0 { 1 } else { g });
         if meta::is_terminating(pod) {
-            let stored = pod["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or(0);
+            let stored = pod["metadata"]["deletionGracePeriodSeconds"]
+                .as_i64()
+                .unwrap_or(0);
             return match asked {
                 _ if stored == 0 => Graceful::No,
                 Some(period) if period < stored => Graceful::For(self.shorten(pod, stored, period)),
@@ -270,7 +341,11 @@ impl Api {
         if unbound || matches!(pod["status"]["phase"].as_str(), Some("Failed" | "Succeeded")) {
             period = 0;
         }
-        let at = self.env.now().checked_add(SignedDuration::from_secs(period)).unwrap_or(jiff::Timestamp::MAX);
+        let at = self
+            .env
+            .now()
+            .checked_add(SignedDuration::from_secs(period))
+            .unwrap_or(jiff::Timestamp::MAX);
         meta::set(pod, "deletionTimestamp", rfc3339(at));
         meta::set(pod, "deletionGracePeriodSeconds", period);
         bump_generation(pod);
@@ -281,8 +356,14 @@ impl Api {
     fn shorten(&self, pod: &mut Value, stored: i64, period: i64) -> i64 {
         let now = self.env.now();
         let planned: jiff::Timestamp = meta::text(pod, "deletionTimestamp").parse().unwrap_or(now);
-        let at = planned.checked_add(SignedDuration::from_secs(period - stored)).unwrap_or(now);
-        let (at, period) = if at < now { (now, period.min(1)) } else { (at, period) };
+        let at = planned
+            .checked_add(SignedDuration::from_secs(period - stored))
+            .unwrap_or(now);
+        let (at, period) = if at < now {
+            (now, period.min(1))
+        } else {
+            (at, period)
+        };
         meta::set(pod, "deletionTimestamp", rfc3339(at));
         meta::set(pod, "deletionGracePeriodSeconds", period);
         period
@@ -341,12 +422,17 @@ pub(super) fn gc_finalizers(res: &Resource, object: &Value, options: &DeleteOpti
             "Foreground" => Some(FOREGROUND_FINALIZER),
             _ => None,
         }
-    } else if let Some(first) = present.iter().find(|f| [ORPHAN_FINALIZER, FOREGROUND_FINALIZER].contains(*f)) {
+    } else if let Some(first) = present
+        .iter()
+        .find(|f| [ORPHAN_FINALIZER, FOREGROUND_FINALIZER].contains(*f))
+    {
         Some(*first)
     } else {
         (kinds::default_propagation(res) == Propagation::Orphan).then_some(ORPHAN_FINALIZER)
     };
-    let others = present.iter().filter(|f| ![ORPHAN_FINALIZER, FOREGROUND_FINALIZER].contains(*f));
+    let others = present
+        .iter()
+        .filter(|f| ![ORPHAN_FINALIZER, FOREGROUND_FINALIZER].contains(*f));
     let next: Vec<String> = others.copied().chain(wanted).map(str::to_owned).collect();
     // The same set in another order is no change.
     if next.len() == present.len() && next.iter().all(|f| has(f)) {
@@ -356,7 +442,8 @@ pub(super) fn gc_finalizers(res: &Resource, object: &Value, options: &DeleteOpti
 }
 
 fn success(res: &Resource, object: &Value) -> Value {
-    let mut details = json!({"name": meta::name(object), "kind": res.plural, "uid": meta::text(object, "uid")});
+    let mut details =
+        json!({"name": meta::name(object), "kind": res.plural, "uid": meta::text(object, "uid")});
     if !res.group.is_empty() {
         details["group"] = res.group.clone().into();
     }

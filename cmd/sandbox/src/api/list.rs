@@ -32,24 +32,46 @@ impl Api {
         };
         let mut metadata = json!({"resourceVersion": snapshot.revision.to_string()});
         let total = snapshot.objects.len();
-        let mut selected = snapshot.objects.into_iter().enumerate().filter(|(_, o)| selector.matches(o));
-        let objects: Vec<_> = if limit == 0 { selected.by_ref().collect() } else { selected.by_ref().take(limit).collect() };
+        let mut selected = snapshot
+            .objects
+            .into_iter()
+            .enumerate()
+            .filter(|(_, o)| selector.matches(o));
+        let objects: Vec<_> = if limit == 0 {
+            selected.by_ref().collect()
+        } else {
+            selected.by_ref().take(limit).collect()
+        };
         // A token is only given when something follows.
         if let (Some((last, object)), true) = (objects.last(), selected.next().is_some()) {
-            metadata["continue"] = Token { revision: Some(snapshot.revision), start: after(&object.key) }.encode().into();
+            metadata["continue"] = Token {
+                revision: Some(snapshot.revision),
+                start: after(&object.key),
+            }
+            .encode()
+            .into();
             if selector.is_everything() {
                 metadata["remainingItemCount"] = (total - last - 1).into();
             }
         }
         let objects = objects.into_iter().map(|(_, o)| o).collect();
-        Ok(Reply { code: 200, body: Body::List { objects, metadata }, warnings: Vec::new() })
+        Ok(Reply {
+            code: 200,
+            body: Body::List { objects, metadata },
+            warnings: Vec::new(),
+        })
     }
 
     async fn first_page(&self, call: &Call, limit: usize) -> Result<(Snapshot, usize)> {
         let prefix = prefix(call);
         let collection = &call.res.collection;
         let Some(version) = call.query.get("resourceVersion") else {
-            return Ok((self.store.snapshot(collection, &prefix, None, None).map_err(expired)?, limit));
+            return Ok((
+                self.store
+                    .snapshot(collection, &prefix, None, None)
+                    .map_err(expired)?,
+                limit,
+            ));
         };
         let asked = parse_version(version)?;
         if call.query.get("resourceVersionMatch") == Some("Exact") {
@@ -57,12 +79,22 @@ impl Api {
             if asked > newest {
                 return Err(ApiError::too_large_resource_version(asked, newest));
             }
-            return Ok((self.store.snapshot(collection, &prefix, None, Some(asked)).map_err(expired)?, limit));
+            return Ok((
+                self.store
+                    .snapshot(collection, &prefix, None, Some(asked))
+                    .map_err(expired)?,
+                limit,
+            ));
         }
         let at = self.visible(call, asked).await?;
         // A list of "any version" comes whole out of the watch cache.
         let limit = if asked == 0 { 0 } else { limit };
-        Ok((self.store.snapshot(collection, &prefix, None, Some(at)).map_err(expired)?, limit))
+        Ok((
+            self.store
+                .snapshot(collection, &prefix, None, Some(at))
+                .map_err(expired)?,
+            limit,
+        ))
     }
 
     fn continued(&self, call: &Call, token: &str) -> Result<Snapshot> {
@@ -71,17 +103,28 @@ impl Api {
                 "specifying resource version is not allowed when using continue",
             ));
         }
-        let token = Token::decode(token)
-            .ok_or_else(|| ApiError::bad_request("continue key is not valid: it was not issued by this server"))?;
+        let token = Token::decode(token).ok_or_else(|| {
+            ApiError::bad_request("continue key is not valid: it was not issued by this server")
+        })?;
         let prefix = prefix(call);
         if !token.start.starts_with(&prefix) {
-            return Err(ApiError::bad_request("continue key is not valid: it belongs to another list"));
+            return Err(ApiError::bad_request(
+                "continue key is not valid: it belongs to another list",
+            ));
         }
-        self.store.snapshot(&call.res.collection, &prefix, Some(&token.start), token.revision).map_err(|_| {
-            let mut error = ApiError::expired(EXPIRED_CONTINUE);
-            error.continue_token = Some(Token { revision: None, start: token.start.clone() }.encode());
-            error
-        })
+        self.store
+            .snapshot(&call.res.collection, &prefix, Some(&token.start), token.revision)
+            .map_err(|_| {
+                let mut error = ApiError::expired(EXPIRED_CONTINUE);
+                error.continue_token = Some(
+                    Token {
+                        revision: None,
+                        start: token.start.clone(),
+                    }
+                    .encode(),
+                );
+                error
+            })
     }
 
     /// The revision that the front door's watch cache shows, once it has reached `at_least`.
@@ -110,7 +153,11 @@ impl Api {
 
 /// Where in its collection the objects of a call stand.
 pub(super) fn prefix(call: &Call) -> String {
-    if call.namespace.is_empty() { String::new() } else { format!("{}/", call.namespace) }
+    if call.namespace.is_empty() {
+        String::new()
+    } else {
+        format!("{}/", call.namespace)
+    }
 }
 
 /// The smallest key behind `key`.
@@ -120,16 +167,18 @@ fn after(key: &str) -> String {
 
 pub(super) fn expired(error: StoreError) -> ApiError {
     match error {
-        StoreError::Compacted { asked, oldest } => {
-            ApiError::expired(format!("The resourceVersion for the provided list is too old: {asked} ({oldest})"))
-        }
+        StoreError::Compacted { asked, oldest } => ApiError::expired(format!(
+            "The resourceVersion for the provided list is too old: {asked} ({oldest})"
+        )),
         other => ApiError::internal(other.to_string()),
     }
 }
 
 pub(super) fn parse_version(version: &str) -> Result<u64> {
     version.parse().map_err(|_| {
-        ApiError::bad_request(format!("invalid resource version {version:?}: strconv.ParseUint: invalid syntax"))
+        ApiError::bad_request(format!(
+            "invalid resource version {version:?}: strconv.ParseUint: invalid syntax"
+        ))
     })
 }
 
@@ -138,7 +187,8 @@ pub(super) fn selector(call: &Call) -> Result<Selector> {
     let bad = |e: crate::selector::SelectorError| ApiError::bad_request(e.to_string());
     let labels = LabelSelector::parse(call.query.get("labelSelector").unwrap_or_default()).map_err(bad)?;
     let supported = |field: &str| kinds::supports_field(&call.res, field);
-    let mut fields = FieldSelector::parse(call.query.get("fieldSelector").unwrap_or_default(), supported).map_err(bad)?;
+    let mut fields =
+        FieldSelector::parse(call.query.get("fieldSelector").unwrap_or_default(), supported).map_err(bad)?;
     if let Some(name) = &call.name {
         fields = fields.and(FieldSelector::named(name));
     }
@@ -153,22 +203,42 @@ fn check_options(call: &Call) -> Result<()> {
     if let Some(matching) = call.query.get("resourceVersionMatch") {
         const FIELD: &str = "resourceVersionMatch";
         if version.is_none() {
-            forbid(FIELD, "resourceVersionMatch is forbidden unless resourceVersion is provided");
+            forbid(
+                FIELD,
+                "resourceVersionMatch is forbidden unless resourceVersion is provided",
+            );
         }
         if call.query.get("continue").is_some() {
-            forbid(FIELD, "resourceVersionMatch is forbidden when continue is provided");
+            forbid(
+                FIELD,
+                "resourceVersionMatch is forbidden when continue is provided",
+            );
         }
         if matching == "Exact" && version == Some("0") {
-            forbid(FIELD, "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"");
+            forbid(
+                FIELD,
+                "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"",
+            );
         }
         if !matches!(matching, "Exact" | "NotOlderThan") {
-            errors.push(FieldError::not_supported(FIELD, matching, &["Exact", "NotOlderThan", ""]));
+            errors.push(FieldError::not_supported(
+                FIELD,
+                matching,
+                &["Exact", "NotOlderThan", ""],
+            ));
         }
     }
     if call.query.get("sendInitialEvents").is_some() {
-        errors.push(FieldError::forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"));
+        errors.push(FieldError::forbidden(
+            "sendInitialEvents",
+            "sendInitialEvents is forbidden for list",
+        ));
     }
-    if errors.is_empty() { Ok(()) } else { Err(ApiError::invalid_kind("meta.k8s.io", "ListOptions", "", &errors)) }
+    if errors.is_empty() {
+        Ok(())
+    } else {
+        Err(ApiError::invalid_kind("meta.k8s.io", "ListOptions", "", &errors))
+    }
 }
 
 /// Where the next page starts, and in which state of the store. Without a revision: in the present one.
@@ -180,13 +250,17 @@ struct Token {
 impl Token {
     fn encode(&self) -> String {
         let revision = self.revision.map_or(json!(-1), Value::from);
-        URL_SAFE_NO_PAD.encode(json!({"v": "meta.k8s.io/v1", "rv": revision, "start": self.start}).to_string())
+        URL_SAFE_NO_PAD
+            .encode(json!({"v": "meta.k8s.io/v1", "rv": revision, "start": self.start}).to_string())
     }
 
     fn decode(text: &str) -> Option<Self> {
         let value: Value = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(text).ok()?).ok()?;
         let start = value["start"].as_str()?.to_owned();
         let revision = value["rv"].as_i64()?;
-        Some(Self { revision: u64::try_from(revision).ok(), start })
+        Some(Self {
+            revision: u64::try_from(revision).ok(),
+            start,
+        })
     }
 }

@@ -4,17 +4,17 @@
 //! in one [`Reply`] or one [`ApiError`]. Writes read the present version, compute the next one without a lock, and
 //! commit it only if the version has not changed meanwhile; if it has, they start over.
 
-mod create;
 mod crds;
+mod create;
 mod decode;
 mod delete;
 mod list;
 mod namespaces;
+mod pods;
 mod read;
 mod render;
 mod scale;
 mod services;
-mod pods;
 mod update;
 mod watch;
 
@@ -78,7 +78,11 @@ pub struct Reply {
 
 impl Reply {
     fn object(code: u16, value: Value) -> Self {
-        Self { code, body: Body::Object(value), warnings: Vec::new() }
+        Self {
+            code,
+            body: Body::Object(value),
+            warnings: Vec::new(),
+        }
     }
 
     fn warn(mut self, warnings: Vec<String>) -> Self {
@@ -91,7 +95,12 @@ impl Api {
     /// An API with the namespaces and the service that every cluster has.
     #[must_use]
     pub fn new(env: Env, limits: Limits) -> Self {
-        let api = Self { store: Store::new(limits), env, registry: RwLock::new(Registry::new()), closing: watch_channel::Sender::new(false) };
+        let api = Self {
+            store: Store::new(limits),
+            env,
+            registry: RwLock::new(Registry::new()),
+            closing: watch_channel::Sender::new(false),
+        };
         api.bootstrap();
         api
     }
@@ -99,7 +108,10 @@ impl Api {
     /// The resources that are served now.
     #[must_use]
     pub fn registry(&self) -> Registry {
-        self.registry.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.registry
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     /// Ends every watch.
@@ -112,7 +124,12 @@ impl Api {
     }
 
     /// Carries out a request.
-    pub async fn handle(self: &Arc<Self>, method: &http::Method, subresource: Option<&str>, call: Call) -> Result<Reply> {
+    pub async fn handle(
+        self: &Arc<Self>,
+        method: &http::Method,
+        subresource: Option<&str>,
+        call: Call,
+    ) -> Result<Reply> {
         use http::Method;
         let named = call.name.is_some();
         match (subresource, method, named) {
@@ -123,7 +140,11 @@ impl Api {
             (None | Some("status"), &Method::PUT, true) => self.put(&call, subresource),
             (None | Some("status"), &Method::PATCH, true) => self.patch(&call, subresource),
             (None, &Method::DELETE, true) => self.delete(&call),
-            (None, &Method::DELETE, false) if call.namespaced_as_its_kind() => self.delete_collection(&call),
+            (None, &Method::DELETE, false)
+                if call.namespaced_as_its_kind() && call.res.collection != "namespaces" =>
+            {
+                self.delete_collection(&call)
+            }
             (Some("status"), &Method::GET, true) => self.get(&call).await,
             (Some("scale"), _, true) => self.scale(method, &call),
             (Some("binding"), &Method::POST, true) => self.bind(&call),

@@ -23,11 +23,17 @@ impl Api {
     /// What every cluster has before anybody asks.
     pub(super) fn bootstrap(&self) {
         let create = |plural: &str, namespace: &str, object: Value| {
-            let Some(res) = self.registry().find("", "v1", plural) else { return };
+            let Some(res) = self.registry().find("", "v1", plural) else {
+                return;
+            };
             let decoded = decode::object(&res, object, &[], decode::FieldValidation::Ignore);
             let made = decoded.and_then(|d| self.create_object(&res, namespace, d.value, false));
             if let Err(error) = made {
-                tracing::error!(resource = plural, error = error.message, "Could not create an initial object");
+                tracing::error!(
+                    resource = plural,
+                    error = error.message,
+                    "Could not create an initial object"
+                );
             }
         };
         for name in INITIAL {
@@ -36,7 +42,11 @@ impl Api {
         let labels = json!({"component": "apiserver", "provider": "kubernetes"});
         let ports = json!([{"name": "https", "port": 443, "targetPort": 6443}]);
         let spec = json!({"clusterIP": "10.0.0.1", "ports": ports});
-        create("services", "default", json!({"metadata": {"name": "kubernetes", "labels": labels}, "spec": spec}));
+        create(
+            "services",
+            "default",
+            json!({"metadata": {"name": "kubernetes", "labels": labels}, "spec": spec}),
+        );
     }
 
     /// Nothing is created in a namespace that does not exist or is going away.
@@ -55,12 +65,24 @@ impl Api {
         }
     }
 
-    pub(super) fn delete_namespace(&self, res: &Resource, name: &str, options: &DeleteOptions) -> Result<Outcome> {
+    pub(super) fn delete_namespace(
+        &self,
+        res: &Resource,
+        name: &str,
+        options: &DeleteOptions,
+    ) -> Result<Outcome> {
         let check = |object: &Value| check_preconditions(res, object, options);
-        let current = self.store.get(NAMESPACES, name).ok_or_else(|| ApiError::not_found(res, name))?;
+        let current = self
+            .store
+            .get(NAMESPACES, name)
+            .ok_or_else(|| ApiError::not_found(res, name))?;
         check(&Self::served(res, &current))?;
         if INITIAL[..3].contains(&name) {
-            return Err(ApiError::forbidden(res, name, "this namespace may not be deleted"));
+            return Err(ApiError::forbidden(
+                res,
+                name,
+                "this namespace may not be deleted",
+            ));
         }
         let marked = self.mutate(res, "", name, options.dry_run, |object| {
             check(object)?;
@@ -86,7 +108,9 @@ impl Api {
     fn empty_namespace(&self, namespace: &str) {
         let prefix = format!("{namespace}/");
         for res in self.registry().stored().filter(|r| r.namespaced) {
-            let Ok(snapshot) = self.store.snapshot(&res.collection, &prefix, None, None) else { continue };
+            let Ok(snapshot) = self.store.snapshot(&res.collection, &prefix, None, None) else {
+                continue;
+            };
             for object in snapshot.objects {
                 let name = object.key.strip_prefix(&prefix).unwrap_or_default();
                 // One that is gone, or waits for its finalizers, is as deleted as it can be.
@@ -97,11 +121,15 @@ impl Api {
 
     /// Removes a namespace that is marked, empty, and held by nobody.
     fn finish_namespace(&self, name: &str) {
-        let Some(current) = self.store.get(NAMESPACES, name) else { return };
+        let Some(current) = self.store.get(NAMESPACES, name) else {
+            return;
+        };
         if !meta::is_terminating(&current.value()) || self.has_content(name) {
             return;
         }
-        let Some(res) = self.registry().find("", "v1", NAMESPACES) else { return };
+        let Some(res) = self.registry().find("", "v1", NAMESPACES) else {
+            return;
+        };
         // If somebody else has finished it meanwhile, there is nothing left to do.
         let _ = self.mutate(&res, "", name, false, |object| {
             meta::set_path(object, "spec.finalizers", json!([]));
@@ -135,7 +163,11 @@ impl Api {
         let finalizers = decoded.value["spec"]["finalizers"].clone();
         let dry_run = call.dry_run()?;
         let updated = self.mutate(&call.res, "", call.name(), dry_run, |object| {
-            let wanted = if finalizers.is_null() { json!([]) } else { finalizers.clone() };
+            let wanted = if finalizers.is_null() {
+                json!([])
+            } else {
+                finalizers.clone()
+            };
             meta::set_path(object, "spec.finalizers", wanted);
             Ok(())
         })?;

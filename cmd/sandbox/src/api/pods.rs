@@ -19,7 +19,11 @@ impl Api {
         let binding = subresource_body(call, "v1", "Binding")?;
         let node = binding["target"]["name"].as_str().unwrap_or_default();
         if !matches!(binding["target"]["kind"].as_str(), None | Some("" | "Node")) {
-            let wrong = crate::field::FieldError::not_supported("target.kind", binding["target"]["kind"].clone(), &["Node", "<empty>"]);
+            let wrong = crate::field::FieldError::not_supported(
+                "target.kind",
+                binding["target"]["kind"].clone(),
+                &["Node", "<empty>"],
+            );
             return Err(ApiError::invalid_kind("", "Binding", call.name(), &[wrong]));
         }
         if node.is_empty() {
@@ -62,7 +66,8 @@ impl Api {
         if !dry_run {
             let marked = self.mutate(&call.res, &call.namespace, call.name(), false, |pod| {
                 super::delete::check_preconditions(&call.res, pod, &options)?;
-                let mut condition = json!({"type": "DisruptionTarget", "status": "True", "lastTransitionTime": now});
+                let mut condition =
+                    json!({"type": "DisruptionTarget", "status": "True", "lastTransitionTime": now});
                 condition["reason"] = "EvictionByEvictionAPI".into();
                 condition["message"] = "Eviction API: evicting".into();
                 set_condition(pod, condition);
@@ -84,7 +89,10 @@ impl Api {
         pod: &Value,
         dry_run: bool,
     ) -> Result<()> {
-        let snapshot = self.store.snapshot(BUDGETS, &format!("{namespace}/"), None, None).map_err(super::list::expired)?;
+        let snapshot = self
+            .store
+            .snapshot(BUDGETS, &format!("{namespace}/"), None, None)
+            .map_err(super::list::expired)?;
         let covering: Vec<Value> = snapshot
             .objects
             .iter()
@@ -103,9 +111,13 @@ impl Api {
         if !is_ready(pod) && spares_unready(budget) {
             return Ok(());
         }
-        let Some(res) = self.registry().find("policy", "v1", "poddisruptionbudgets") else { return Ok(()) };
+        let Some(res) = self.registry().find("policy", "v1", "poddisruptionbudgets") else {
+            return Ok(());
+        };
         let (name, now) = (meta::name(budget).to_owned(), self.env.time());
-        self.mutate(&res, namespace, &name, dry_run, |budget| spend(&name, budget, meta::name(pod), &now))?;
+        self.mutate(&res, namespace, &name, dry_run, |budget| {
+            spend(&name, budget, meta::name(pod), &now)
+        })?;
         Ok(())
     }
 }
@@ -126,7 +138,10 @@ fn spend(name: &str, budget: &mut Value, pod: &str, now: &str) -> Result<()> {
         return Err(ApiError::disruption_budget(NO_DISRUPTION, &cause, None));
     }
     meta::set_path(budget, "status.disruptionsAllowed", (allowed - 1).into());
-    let mut disrupted = budget["status"]["disruptedPods"].as_object().cloned().unwrap_or_default();
+    let mut disrupted = budget["status"]["disruptedPods"]
+        .as_object()
+        .cloned()
+        .unwrap_or_default();
     disrupted.insert(pod.to_owned(), now.into());
     meta::set_path(budget, "status.disruptedPods", disrupted.into());
     Ok(())
@@ -134,15 +149,23 @@ fn spend(name: &str, budget: &mut Value, pod: &str, now: &str) -> Result<()> {
 
 fn assign(res: &Resource, pod: &mut Value, node: &str, binding: &Value, now: &str) -> Result<()> {
     let name = meta::name(pod).to_owned();
-    let binding_res = Resource { plural: format!("{}/binding", res.plural), ..res.clone() };
+    let binding_res = Resource {
+        plural: format!("{}/binding", res.plural),
+        ..res.clone()
+    };
     let refuse = |why: String| Err(ApiError::conflict(&binding_res, &name, &why));
     if meta::is_terminating(pod) {
-        return refuse(format!("pod {name} is being deleted, cannot be assigned to a host"));
+        return refuse(format!(
+            "pod {name} is being deleted, cannot be assigned to a host"
+        ));
     }
     if let Some(present) = pod["spec"]["nodeName"].as_str().filter(|n| !n.is_empty()) {
         return refuse(format!("pod {name} is already assigned to node {present:?}"));
     }
-    if pod["spec"]["schedulingGates"].as_array().is_some_and(|gates| !gates.is_empty()) {
+    if pod["spec"]["schedulingGates"]
+        .as_array()
+        .is_some_and(|gates| !gates.is_empty())
+    {
         return refuse(format!("pod {name} has non-empty .spec.schedulingGates"));
     }
     meta::set_path(pod, "spec.nodeName", node.into());
@@ -153,12 +176,18 @@ fn assign(res: &Resource, pod: &mut Value, node: &str, binding: &Value, now: &st
             meta::set(pod, field, merged);
         }
     }
-    set_condition(pod, json!({"type": "PodScheduled", "status": "True", "lastTransitionTime": now}));
+    set_condition(
+        pod,
+        json!({"type": "PodScheduled", "status": "True", "lastTransitionTime": now}),
+    );
     Ok(())
 }
 
 fn set_condition(pod: &mut Value, condition: Value) {
-    let mut conditions = pod["status"]["conditions"].as_array().cloned().unwrap_or_default();
+    let mut conditions = pod["status"]["conditions"]
+        .as_array()
+        .cloned()
+        .unwrap_or_default();
     match conditions.iter_mut().find(|c| c["type"] == condition["type"]) {
         Some(present) => *present = condition,
         None => conditions.push(condition),
@@ -168,12 +197,19 @@ fn set_condition(pod: &mut Value, condition: Value) {
 
 /// Evicting such a pod disrupts nothing that is not disrupted already.
 fn already_disrupted(pod: &Value) -> bool {
-    meta::is_terminating(pod) || matches!(pod["status"]["phase"].as_str(), Some("Succeeded" | "Failed" | "Pending"))
+    meta::is_terminating(pod)
+        || matches!(
+            pod["status"]["phase"].as_str(),
+            Some("Succeeded" | "Failed" | "Pending")
+        )
 }
 
 fn is_ready(pod: &Value) -> bool {
     let conditions = pod["status"]["conditions"].as_array();
-    conditions.into_iter().flatten().any(|c| c["type"] == "Ready" && c["status"] == "True")
+    conditions
+        .into_iter()
+        .flatten()
+        .any(|c| c["type"] == "Ready" && c["status"] == "True")
 }
 
 /// Whether the budget lets pods go that are not ready anyway.
@@ -184,16 +220,24 @@ fn spares_unready(budget: &Value) -> bool {
 }
 
 fn subresource_body(call: &Call, api_version: &str, kind: &str) -> Result<Value> {
-    crate::negotiate::json_body(Some(&call.content_type)).map_err(|_| ApiError::unsupported_media_type("application/json"))?;
-    let mut value = schema::parse(&call.body).map_err(|e| ApiError::bad_request(e.to_string()))?.value;
+    crate::negotiate::json_body(Some(&call.content_type))
+        .map_err(|_| ApiError::unsupported_media_type("application/json"))?;
+    let mut value = schema::parse(&call.body)
+        .map_err(|e| ApiError::bad_request(e.to_string()))?
+        .value;
     if value["kind"].as_str().is_some_and(|k| k != kind) {
-        return Err(ApiError::bad_request(format!("not a {kind} object: {}", value["kind"])));
+        return Err(ApiError::bad_request(format!(
+            "not a {kind} object: {}",
+            value["kind"]
+        )));
     }
     if let Some(schema) = schema::builtin(api_version, kind) {
         schema::conform(schema, &mut value).map_err(|e| ApiError::bad_request(e.to_string()))?;
     }
     if meta::name(&value) != call.name() {
-        return Err(ApiError::bad_request(format!("name in URL does not match name in {kind} object")));
+        return Err(ApiError::bad_request(format!(
+            "name in URL does not match name in {kind} object"
+        )));
     }
     Ok(value)
 }
@@ -203,6 +247,11 @@ fn some_text(value: &Value) -> Option<String> {
 }
 
 fn created() -> Reply {
-    let status = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201});
-    Reply { code: 201, body: Body::Plain(status), warnings: Vec::new() }
+    let status =
+        json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201});
+    Reply {
+        code: 201,
+        body: Body::Plain(status),
+        warnings: Vec::new(),
+    }
 }

@@ -11,10 +11,16 @@ impl Api {
             Some(version) => {
                 let at_least = super::list::parse_version(version)?;
                 let at = self.visible(call, at_least).await?;
-                self.store.get_at(&call.res.collection, &call.key(), at).map_err(super::list::expired)?
+                self.store
+                    .get_at(&call.res.collection, &call.key(), at)
+                    .map_err(super::list::expired)?
             }
         };
         let object = found.ok_or_else(|| ApiError::not_found(&call.res, call.name()))?;
-        Ok(Reply { code: 200, body: Body::Stored(object), warnings: Vec::new() })
+        Ok(Reply {
+            code: 200,
+            body: Body::Stored(object),
+            warnings: Vec::new(),
+        })
     }
 }

@@ -47,7 +47,13 @@ impl Form {
     /// Reads what the query says about tables.
     pub fn new(res: Arc<Resource>, view: View, query: &Query, now: jiff::Timestamp) -> Result<Self> {
         let include = IncludeObject::parse(query.get("includeObject")).map_err(ApiError::bad_request)?;
-        Ok(Self { res, view, include, first_table: true, now })
+        Ok(Self {
+            res,
+            view,
+            include,
+            first_table: true,
+            now,
+        })
     }
 
     /// The bytes of everything but a watch.
@@ -91,7 +97,11 @@ impl Form {
     fn shaped_event(&mut self, out: &mut Vec<u8>, kind: &str, object: &Value) {
         let object = match self.view {
             View::Table(version) => {
-                let options = table::Options { version, include: self.include, now: self.now };
+                let options = table::Options {
+                    version,
+                    include: self.include,
+                    now: self.now,
+                };
                 table::render_event(&self.res, object, std::mem::take(&mut self.first_table), &options)
             }
             _ => self.shape(object),
@@ -106,7 +116,14 @@ impl Form {
     }
 
     fn raw(&self, out: &mut Vec<u8>, object: &Object) {
-        out.extend_from_slice(format!(r#"{{"kind":{:?},"apiVersion":{:?},"#, self.res.kind, self.res.api_version()).as_bytes());
+        out.extend_from_slice(
+            format!(
+                r#"{{"kind":{:?},"apiVersion":{:?},"#,
+                self.res.kind,
+                self.res.api_version()
+            )
+            .as_bytes(),
+        );
         // The stored text is an object with metadata: it begins with a brace, and is not empty.
         out.extend_from_slice(object.json.get(1..).unwrap_or(b"}"));
     }
@@ -116,7 +133,11 @@ impl Form {
             View::Object => object.clone(),
             View::Partial(version) | View::PartialList(version) => partial::object(object, version),
             View::Table(version) => {
-                let options = table::Options { version, include: self.include, now: self.now };
+                let options = table::Options {
+                    version,
+                    include: self.include,
+                    now: self.now,
+                };
                 table::render(&self.res, std::slice::from_ref(object), None, &options)
             }
         }
@@ -130,14 +151,26 @@ impl Form {
                 return line(&partial::list(&served(), metadata.clone(), version));
             }
             View::Table(version) => {
-                let options = table::Options { version, include: self.include, now: self.now };
-                return line(&table::render(&self.res, &served(), Some(metadata.clone()), &options));
+                let options = table::Options {
+                    version,
+                    include: self.include,
+                    now: self.now,
+                };
+                return line(&table::render(
+                    &self.res,
+                    &served(),
+                    Some(metadata.clone()),
+                    &options,
+                ));
             }
         }
         let size: usize = objects.iter().map(|o| o.json.len() + 64).sum();
         let mut out = Vec::with_capacity(size + 128);
         let (kind, version) = (&self.res.list_kind, self.res.api_version());
-        out.extend_from_slice(format!(r#"{{"kind":{kind:?},"apiVersion":{version:?},"metadata":{metadata},"items":["#).as_bytes());
+        out.extend_from_slice(
+            format!(r#"{{"kind":{kind:?},"apiVersion":{version:?},"metadata":{metadata},"items":["#)
+                .as_bytes(),
+        );
         for (n, object) in objects.iter().enumerate() {
             if n > 0 {
                 out.push(b',');
@@ -168,7 +201,10 @@ pub(super) fn error_event(out: &mut Vec<u8>, status: &Value) {
 
 /// The same state at another version.
 pub(super) fn at_revision(object: &Object, revision: u64) -> Object {
-    let draft = Draft { value: object.value(), fields: object.fields.clone() };
+    let draft = Draft {
+        value: object.value(),
+        fields: object.fields.clone(),
+    };
     Object::seal(&object.key, revision, draft)
 }
 

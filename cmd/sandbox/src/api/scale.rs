@@ -14,7 +14,9 @@ use crate::status::{ApiError, Result};
 
 impl Api {
     pub(super) fn scale(&self, method: &Method, call: &Call) -> Result<Reply> {
-        let Some(paths) = call.res.scale.clone() else { return Err(ApiError::method_not_allowed()) };
+        let Some(paths) = call.res.scale.clone() else {
+            return Err(ApiError::method_not_allowed());
+        };
         let scale = match *method {
             Method::GET => {
                 let object = self.store.get(&call.res.collection, &call.key());
@@ -24,31 +26,57 @@ impl Api {
             Method::PUT | Method::PATCH => self.set_scale(method, call, &paths)?,
             _ => return Err(ApiError::method_not_allowed()),
         };
-        Ok(Reply { code: 200, body: Body::Plain(scale), warnings: Vec::new() })
+        Ok(Reply {
+            code: 200,
+            body: Body::Plain(scale),
+            warnings: Vec::new(),
+        })
     }
 
     fn set_scale(&self, method: &Method, call: &Call, paths: &Scale) -> Result<Value> {
         let res = &call.res;
-        let patch_type = if *method == Method::PATCH { Some(update::patch_type(call)?) } else { None };
+        let patch_type = if *method == Method::PATCH {
+            Some(update::patch_type(call)?)
+        } else {
+            None
+        };
         let schema = schema::builtin("autoscaling/v1", "Scale");
         let produce = |object: &Value| {
             let present = scale_of(res, paths, object);
             let mut wanted = match patch_type {
                 Some(kind) => patch::apply(kind, &present, &call.body, schema).map_err(update::refused)?,
-                None => schema::parse(&call.body).map_err(|e| ApiError::bad_request(e.to_string()))?.value,
+                None => {
+                    schema::parse(&call.body)
+                        .map_err(|e| ApiError::bad_request(e.to_string()))?
+                        .value
+                }
             };
             if wanted["kind"].as_str().is_some_and(|kind| kind != "Scale") {
-                return Err(ApiError::bad_request(format!("expected a Scale, got {}", wanted["kind"])));
+                return Err(ApiError::bad_request(format!(
+                    "expected a Scale, got {}",
+                    wanted["kind"]
+                )));
             }
             if let Some(schema) = schema {
                 schema::conform(schema, &mut wanted).map_err(|e| ApiError::bad_request(e.to_string()))?;
             }
             check(res, call.name(), &present, &wanted)?;
             let mut next = object.clone();
-            meta::set_path(&mut next, &paths.spec_replicas, wanted["spec"]["replicas"].as_i64().unwrap_or(0).into());
+            meta::set_path(
+                &mut next,
+                &paths.spec_replicas,
+                wanted["spec"]["replicas"].as_i64().unwrap_or(0).into(),
+            );
             Ok(next)
         };
-        let updated = self.update(res, &call.namespace, call.name(), Part::Main, call.dry_run()?, produce)?;
+        let updated = self.update(
+            res,
+            &call.namespace,
+            call.name(),
+            Part::Main,
+            call.dry_run()?,
+            produce,
+        )?;
         Ok(scale_of(res, paths, &updated))
     }
 }
@@ -65,7 +93,11 @@ fn check(res: &Resource, name: &str, present: &Value, wanted: &Value) -> Result<
     }
     let uid = meta::text(wanted, "uid");
     if !uid.is_empty() && uid != meta::text(present, "uid") {
-        return Err(ApiError::conflict(res, name, "Precondition failed: UID in precondition does not match"));
+        return Err(ApiError::conflict(
+            res,
+            name,
+            "Precondition failed: UID in precondition does not match",
+        ));
     }
     let replicas = wanted["spec"]["replicas"].as_i64().unwrap_or(0);
     if replicas < 0 {
@@ -85,7 +117,10 @@ fn scale_of(res: &Resource, paths: &Scale, object: &Value) -> Value {
     }
     let mut status = json!({"replicas": number(&paths.status_replicas)});
     let selector = match &paths.selector {
-        Some(path) => meta::at_path(object, path).as_str().unwrap_or_default().to_owned(),
+        Some(path) => meta::at_path(object, path)
+            .as_str()
+            .unwrap_or_default()
+            .to_owned(),
         None if res.custom.is_some() => String::new(),
         None => selector_text(&object["spec"]["selector"]),
     };
@@ -108,9 +143,15 @@ fn scale_of(res: &Resource, paths: &Scale, object: &Value) -> Value {
 
 /// A selector object in the grammar of queries. `ReplicationController` selectors are plain maps.
 fn selector_text(selector: &Value) -> String {
-    let Some(map) = selector.as_object() else { return String::new() };
+    let Some(map) = selector.as_object() else {
+        return String::new();
+    };
     let structured = map.contains_key("matchLabels") || map.contains_key("matchExpressions");
-    let pairs = if structured { selector["matchLabels"].as_object() } else { Some(map) };
+    let pairs = if structured {
+        selector["matchLabels"].as_object()
+    } else {
+        Some(map)
+    };
     let mut terms: Vec<String> = pairs
         .into_iter()
         .flatten()
@@ -118,8 +159,12 @@ fn selector_text(selector: &Value) -> String {
         .collect();
     for expression in selector["matchExpressions"].as_array().into_iter().flatten() {
         let key = expression["key"].as_str().unwrap_or_default();
-        let mut values: Vec<&str> =
-            expression["values"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        let mut values: Vec<&str> = expression["values"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .collect();
         values.sort_unstable();
         terms.push(match expression["operator"].as_str() {
             Some("In") => format!("{key} in ({})", values.join(",")),

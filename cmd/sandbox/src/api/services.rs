@@ -20,7 +20,10 @@ impl Api {
         if service["spec"]["type"] == "ExternalName" {
             return Ok(());
         }
-        let asked = service["spec"]["clusterIP"].as_str().unwrap_or_default().to_owned();
+        let asked = service["spec"]["clusterIP"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned();
         let address = match asked.as_str() {
             "None" => asked,
             "" => self.free_cluster_ip()?,
@@ -72,10 +75,14 @@ impl Api {
             return Err(wrong("failed to allocate IP: not a valid IP address"));
         };
         if !(FIRST..=LAST).contains(&u32::from(address)) {
-            return Err(wrong("failed to allocate IP: the provided IP is not in the valid range"));
+            return Err(wrong(
+                "failed to allocate IP: the provided IP is not in the valid range",
+            ));
         }
         if self.used_cluster_ips().contains(&asked) {
-            return Err(wrong(&format!("failed to allocate IP {asked}: provided IP is already allocated")));
+            return Err(wrong(&format!(
+                "failed to allocate IP {asked}: provided IP is already allocated"
+            )));
         }
         Ok(asked)
     }
@@ -92,8 +99,14 @@ impl Api {
     }
 
     fn used_cluster_ips(&self) -> BTreeSet<String> {
-        let Ok(snapshot) = self.store.snapshot("services", "", None, None) else { return BTreeSet::new() };
-        snapshot.objects.iter().filter_map(|o| o.value()["spec"]["clusterIP"].as_str().map(str::to_owned)).collect()
+        let Ok(snapshot) = self.store.snapshot("services", "", None, None) else {
+            return BTreeSet::new();
+        };
+        snapshot
+            .objects
+            .iter()
+            .filter_map(|o| o.value()["spec"]["clusterIP"].as_str().map(str::to_owned))
+            .collect()
     }
 }
 

@@ -31,7 +31,11 @@ pub(super) enum Part {
 
 impl Part {
     fn of(subresource: Option<&str>) -> Self {
-        if subresource.is_some() { Self::Status } else { Self::Main }
+        if subresource.is_some() {
+            Self::Status
+        } else {
+            Self::Main
+        }
     }
 }
 
@@ -60,7 +64,9 @@ impl Api {
             let created = self.create_object(&call.res, &call.namespace, value, dry_run)?;
             return Ok(Reply::object(201, created).warn(warnings));
         }
-        let updated = self.update(&call.res, &call.namespace, call.name(), part, dry_run, |_| Ok(value.clone()))?;
+        let updated = self.update(&call.res, &call.namespace, call.name(), part, dry_run, |_| {
+            Ok(value.clone())
+        })?;
         Ok(Reply::object(200, updated).warn(warnings))
     }
 
@@ -94,7 +100,10 @@ impl Api {
     ) -> Result<Value> {
         let key = meta::key(namespace, name);
         for _ in 0..ATTEMPTS {
-            let current = self.store.get(&res.collection, &key).ok_or_else(|| ApiError::not_found(res, name))?;
+            let current = self
+                .store
+                .get(&res.collection, &key)
+                .ok_or_else(|| ApiError::not_found(res, name))?;
             let old = Self::served(res, &current);
             let new = produce(&old)?;
             let next = self.next_version(res, namespace, part, &old, new)?;
@@ -127,14 +136,23 @@ impl Api {
             self.after_removal(res, &removed);
             Ok(removed)
         } else {
-            let object = self.store.replace(&res.collection, key, current.revision, draft)?;
+            let object = self
+                .store
+                .replace(&res.collection, key, current.revision, draft)?;
             self.after_write(res, &object);
             Ok(object)
         }
     }
 
     /// The version that follows `old` when a client asks for `new`; equal to `old` if nothing changes.
-    fn next_version(&self, res: &Resource, namespace: &str, part: Part, old: &Value, mut new: Value) -> Result<Value> {
+    fn next_version(
+        &self,
+        res: &Resource,
+        namespace: &str,
+        part: Part,
+        old: &Value,
+        mut new: Value,
+    ) -> Result<Value> {
         if part == Part::Server {
             return Ok(new);
         }
@@ -188,10 +206,18 @@ fn check_versions(res: &Resource, old: &Value, new: &Value) -> Result<()> {
         return Err(ApiError::invalid_kind(&res.group, &res.plural, name, &[wrong]));
     }
     if version.parse::<u64>().is_err() {
-        let wrong = FieldError::invalid("metadata.resourceVersion", version, "strconv.ParseUint: invalid syntax");
+        let wrong = FieldError::invalid(
+            "metadata.resourceVersion",
+            version,
+            "strconv.ParseUint: invalid syntax",
+        );
         return Err(ApiError::invalid(res, name, &[wrong]));
     }
-    if version == meta::text(old, "resourceVersion") { Ok(()) } else { Err(ApiError::modified(res, name)) }
+    if version == meta::text(old, "resourceVersion") {
+        Ok(())
+    } else {
+        Err(ApiError::modified(res, name))
+    }
 }
 
 /// A patch may not move the object somewhere else.
@@ -213,32 +239,34 @@ fn check_identity(res: &Resource, old: &Value, new: &Value) -> Result<()> {
 
 /// An object that is marked for deletion goes when its last finalizer does, unless it still has time.
 fn finished_by(next: &Value) -> bool {
-    let grace = next["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or(0);
-    let namespace_content = next["kind"] == "Namespace" && next["spec"]["finalizers"].as_array().is_some_and(|f| !f.is_empty());
+    let grace = next["metadata"]["deletionGracePeriodSeconds"]
+        .as_i64()
+        .unwrap_or(0);
+    let namespace_content = next["kind"] == "Namespace"
+        && next["spec"]["finalizers"]
+            .as_array()
+            .is_some_and(|f| !f.is_empty());
     meta::is_terminating(next) && grace == 0 && meta::finalizers(next).is_empty() && !namespace_content
 }
 
 /// The kind of patch that the content type names, if this resource takes it.
 pub(super) fn patch_type(call: &Call) -> Result<PatchType> {
-    let custom = call.res.custom.is_some();
-    let supported = if custom {
-        "application/json-patch+json, application/merge-patch+json"
-    } else {
-        "application/json-patch+json, application/merge-patch+json, application/strategic-merge-patch+json"
-    };
-    match PatchType::from_content_type(&call.content_type) {
-        Ok(PatchType::Strategic) if custom => Err(ApiError::unsupported_media_type(supported)),
-        Ok(PatchType::Apply) | Err(_) => Err(ApiError::unsupported_media_type(supported)),
-        Ok(kind) => Ok(kind),
+    let kind = PatchType::from_content_type(&call.content_type);
+    if call.res.custom.is_some() && !matches!(kind, Ok(PatchType::Json | PatchType::Merge)) {
+        return Err(ApiError::unsupported_media_type(
+            "application/json-patch+json, application/merge-patch+json",
+        ));
     }
+    kind.map_err(refused)
 }
 
 pub(super) fn refused(error: PatchError) -> ApiError {
     let message = error.to_string();
-    match error.code() {
-        400 => ApiError::bad_request(message),
-        413 => ApiError::too_large(&message),
-        500 => ApiError::internal(message),
-        _ => ApiError::unprocessable(message),
+    match error {
+        PatchError::NotDecodable(_) => ApiError::bad_request(message),
+        PatchError::NotApplicable(_) => ApiError::unprocessable(message),
+        PatchError::TooManyOperations(_) => ApiError::too_large(message),
+        PatchError::UnsupportedMediaType(types) => ApiError::unsupported_media_type(types),
+        PatchError::Internal(_) => ApiError::unexplained(message),
     }
 }

@@ -97,7 +97,11 @@ impl Api {
             closing: self.closing.subscribe(),
             finished: false,
         };
-        Ok(Reply { code: 200, body: Body::Watch(Box::new(stream)), warnings: Vec::new() })
+        Ok(Reply {
+            code: 200,
+            body: Body::Watch(Box::new(stream)),
+            warnings: Vec::new(),
+        })
     }
 }
 
@@ -123,7 +127,11 @@ impl WatchStream {
             if now >= self.deadline || *self.closing.borrow() {
                 break;
             }
-            let wake = if self.bookmarks { self.next_bookmark.min(self.deadline) } else { self.deadline };
+            let wake = if self.bookmarks {
+                self.next_bookmark.min(self.deadline)
+            } else {
+                self.deadline
+            };
             tokio::select! {
                 biased;
                 () = self.api.env.sleep_until(wake) => {}
@@ -188,7 +196,9 @@ impl WatchStream {
             (Some(before), None) => match &change.removed {
                 Some(removed) => self.form.event(frame, "DELETED", removed),
                 // It only left the selection: its last selected state, at the version of the change.
-                None => self.form.event(frame, "DELETED", &render::at_revision(before, change.revision)),
+                None => self
+                    .form
+                    .event(frame, "DELETED", &render::at_revision(before, change.revision)),
             },
             (None, None) => {}
         }
@@ -228,10 +238,17 @@ fn check_options(call: &Call) -> Result<()> {
             errors.push(FieldError::not_supported(MATCH, matching, &["NotOlderThan"]));
         }
         if call.query.get("continue").is_some() {
-            errors.push(FieldError::forbidden(MATCH, "resourceVersionMatch is forbidden when continue is provided"));
+            errors.push(FieldError::forbidden(
+                MATCH,
+                "resourceVersionMatch is forbidden when continue is provided",
+            ));
         }
     }
-    if errors.is_empty() { Ok(()) } else { Err(ApiError::invalid_kind("meta.k8s.io", "ListOptions", "", &errors)) }
+    if errors.is_empty() {
+        Ok(())
+    } else {
+        Err(ApiError::invalid_kind("meta.k8s.io", "ListOptions", "", &errors))
+    }
 }
 
 /// The object of a bookmark: nothing but a version.

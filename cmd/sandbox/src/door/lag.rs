@@ -24,7 +24,10 @@ struct Held {
 
 impl Default for Lag {
     fn default() -> Self {
-        Self { held: Mutex::default(), moved: watch::Sender::new(0) }
+        Self {
+            held: Mutex::default(),
+            moved: watch::Sender::new(0),
+        }
     }
 }
 

@@ -36,13 +36,20 @@ pub struct Door {
 
 impl Door {
     pub(crate) fn new(api: Arc<Api>) -> Self {
-        Self { api, lag: Arc::default(), token: None }
+        Self {
+            api,
+            lag: Arc::default(),
+            token: None,
+        }
     }
 
     /// The same door, but only for clients that show this bearer token.
     #[must_use]
     pub fn asking_for(&self, token: &str) -> Self {
-        Self { token: Some(token.into()), ..self.clone() }
+        Self {
+            token: Some(token.into()),
+            ..self.clone()
+        }
     }
 
     /// How far this door's watch cache is behind.
@@ -98,7 +105,8 @@ where
 
 fn panic_message(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
-    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message")
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("no message")
 }
 
 /// Reads a body up to `limit` bytes.
@@ -109,9 +117,11 @@ where
     use http_body_util::BodyExt as _;
     match http_body_util::Limited::new(body, limit).collect().await {
         Ok(collected) => Ok(collected.to_bytes()),
-        Err(error) if error.is::<http_body_util::LengthLimitError>() => {
-            Err(ApiError::too_large(&format!("limit is {limit}")))
-        }
-        Err(error) => Err(ApiError::bad_request(format!("the body could not be read: {error}"))),
+        Err(error) if error.is::<http_body_util::LengthLimitError>() => Err(ApiError::too_large(format!(
+            "Request entity too large: limit is {limit}"
+        ))),
+        Err(error) => Err(ApiError::bad_request(format!(
+            "the body could not be read: {error}"
+        ))),
     }
 }

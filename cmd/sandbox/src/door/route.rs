@@ -40,16 +40,24 @@ impl Door {
                 _ => body::error(&ApiError::method_not_allowed()),
             };
         }
-        self.resource(&registry, &path, request).await.unwrap_or_else(|error| body::error(&error))
+        self.resource(&registry, &path, request)
+            .await
+            .unwrap_or_else(|error| body::error(&error))
     }
 
     /// Everything but health is for clients that show the token.
     fn lets_in(&self, headers: &HeaderMap) -> bool {
         let Some(token) = &self.token else { return true };
-        let shown = headers.get(AUTHORIZATION).and_then(|h| h.to_str().ok()).and_then(|h| h.strip_prefix("Bearer "));
+        let shown = headers
+            .get(AUTHORIZATION)
+            .and_then(|h| h.to_str().ok())
+            .and_then(|h| h.strip_prefix("Bearer "));
         // Compared without regard to where the difference is, so that time tells nothing.
         shown.is_some_and(|shown| {
-            let difference = shown.bytes().zip(token.bytes()).fold(0, |all, (a, b)| all | (a ^ b));
+            let difference = shown
+                .bytes()
+                .zip(token.bytes())
+                .fold(0, |all, (a, b)| all | (a ^ b));
             shown.len() == token.len() && difference == 0
         })
     }
@@ -59,11 +67,15 @@ impl Door {
         B: http_body::Body<Error: Into<BoxError>>,
     {
         let known_group = |group: &str| registry.all().iter().any(|r| r.group == group);
-        let group = path.strip_prefix("/apis/").map(|rest| rest.split('/').next().unwrap_or_default());
+        let group = path
+            .strip_prefix("/apis/")
+            .map(|rest| rest.split('/').next().unwrap_or_default());
         if !(path.starts_with("/api/") || group.is_some_and(known_group)) {
             return Ok(body::text(404, "404 page not found\n"));
         }
-        let Some(target) = Target::parse(path) else { return Err(ApiError::no_such_resource()) };
+        let Some(target) = Target::parse(path) else {
+            return Err(ApiError::no_such_resource());
+        };
         let res = find(registry, &target).ok_or_else(ApiError::no_such_resource)?;
         let mut query = Query::parse(request.uri());
         if target.watch {
@@ -77,7 +89,8 @@ impl Door {
             (None, None, false) if method != Method::POST => Holds::List,
             _ => Holds::Object,
         };
-        let view = negotiate::accept(header(ACCEPT).as_deref(), holds).map_err(|e| ApiError::not_acceptable(e.to_string()))?;
+        let view = negotiate::accept(header(ACCEPT).as_deref(), holds)
+            .map_err(|e| ApiError::not_acceptable(e.to_string()))?;
         let form = Form::new(res.clone(), view, &query, self.api.env.now())?;
         let call = Call {
             res,
@@ -89,13 +102,20 @@ impl Door {
             view,
             lag: self.lag.clone(),
         };
-        let reply = self.api.handle(&method, target.subresource.as_deref(), call).await?;
+        let reply = self
+            .api
+            .handle(&method, target.subresource.as_deref(), call)
+            .await?;
         Ok(rendered(&form, reply))
     }
 }
 
 fn rendered(form: &Form, reply: Reply) -> Response<ResponseBody> {
-    let Reply { code, body: content, warnings } = reply;
+    let Reply {
+        code,
+        body: content,
+        warnings,
+    } = reply;
     let mut response = match content {
         Body::Watch(watch) => body::watch(*watch),
         other => body::json_bytes(code, form.encode(&other)),
@@ -129,8 +149,11 @@ fn find(registry: &Registry, target: &Target) -> Option<Arc<Resource>> {
 
 fn health(path: &str) -> Option<Response<ResponseBody>> {
     let check = path.trim_end_matches('/');
-    matches!(check, "/healthz" | "/livez" | "/readyz" | "/healthz/ping" | "/livez/ping" | "/readyz/ping")
-        .then(|| body::text(200, "ok"))
+    matches!(
+        check,
+        "/healthz" | "/livez" | "/readyz" | "/healthz/ping" | "/livez/ping" | "/readyz/ping"
+    )
+    .then(|| body::text(200, "ok"))
 }
 
 fn document(registry: &Registry, path: &str) -> Option<Value> {

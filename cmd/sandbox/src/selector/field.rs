@@ -23,12 +23,17 @@ impl FieldSelector {
             if part.is_empty() {
                 continue;
             }
-            let (field, equal, value) = split_operator(&part)
-                .ok_or_else(|| SelectorError(format!("invalid selector: '{text}'; can't understand '{part}'")))?;
+            let (field, equal, value) = split_operator(&part).ok_or_else(|| {
+                SelectorError(format!("invalid selector: '{text}'; can't understand '{part}'"))
+            })?;
             if !supported(field) {
                 return Err(SelectorError(format!("field label not supported: {field}")));
             }
-            terms.push(Term { field: field.to_owned(), equal, value: unescape(value, text)? });
+            terms.push(Term {
+                field: field.to_owned(),
+                equal,
+                value: unescape(value, text)?,
+            });
         }
         Ok(Self { terms })
     }
@@ -36,7 +41,13 @@ impl FieldSelector {
     /// Only the object of this name.
     #[must_use]
     pub fn named(name: &str) -> Self {
-        Self { terms: vec![Term { field: "metadata.name".to_owned(), equal: true, value: name.to_owned() }] }
+        Self {
+            terms: vec![Term {
+                field: "metadata.name".to_owned(),
+                equal: true,
+                value: name.to_owned(),
+            }],
+        }
     }
 
     /// Both selectors at once.
@@ -50,7 +61,10 @@ impl FieldSelector {
     #[must_use]
     pub fn matches(&self, fields: &[(&'static str, String)]) -> bool {
         self.terms.iter().all(|term| {
-            let actual = fields.iter().find(|(name, _)| *name == term.field).map_or("", |(_, v)| v.as_str());
+            let actual = fields
+                .iter()
+                .find(|(name, _)| *name == term.field)
+                .map_or("", |(_, v)| v.as_str());
             (actual == term.value) == term.equal
         })
     }
@@ -88,7 +102,11 @@ fn split_operator(term: &str) -> Option<(&str, bool, &str)> {
 }
 
 fn unescape(value: &str, whole: &str) -> Result<String, SelectorError> {
-    let wrong = || SelectorError(format!("invalid field selector {whole:?}: invalid escape or bare separator"));
+    let wrong = || {
+        SelectorError(format!(
+            "invalid field selector {whole:?}: invalid escape or bare separator"
+        ))
+    };
     let mut out = String::with_capacity(value.len());
     let mut chars = value.chars();
     while let Some(c) = chars.next() {
@@ -129,7 +147,12 @@ mod tests {
 
     #[test]
     fn refuses_unknown_fields_and_bad_syntax() {
-        for text in ["spec.foo=1", "metadata.name", "metadata.name=a=b", "metadata.name=a\\b"] {
+        for text in [
+            "spec.foo=1",
+            "metadata.name",
+            "metadata.name=a=b",
+            "metadata.name=a\\b",
+        ] {
             assert!(parse(text).is_err(), "{text}");
         }
     }

@@ -33,7 +33,10 @@ impl LabelSelector {
     /// Reads the grammar of the `labelSelector` parameter.
     pub fn parse(text: &str) -> Result<Self, SelectorError> {
         let tokens = tokens(text)?;
-        let mut parser = Parser { tokens: &tokens, at: 0 };
+        let mut parser = Parser {
+            tokens: &tokens,
+            at: 0,
+        };
         let mut requirements = Vec::new();
         if parser.peek().is_some() {
             loop {
@@ -43,12 +46,18 @@ impl LabelSelector {
                     Some(Token::Comma) if parser.peek().is_some() => {}
                     Some(Token::Comma) => return Err(unparsable("found '', expected: identifier after ','")),
                     Some(other) => {
-                        return Err(unparsable(&format!("found '{}', expected: ',' or 'end of string'", other.text())));
+                        return Err(unparsable(&format!(
+                            "found '{}', expected: ',' or 'end of string'",
+                            other.text()
+                        )));
                     }
                 }
             }
         }
-        Ok(Self { requirements, nothing: false })
+        Ok(Self {
+            requirements,
+            nothing: false,
+        })
     }
 
     /// Whether labels fulfil all requirements.
@@ -62,8 +71,12 @@ impl LabelSelector {
                     Test::Missing => value.is_none(),
                     Test::In(set) => value.is_some_and(|v| set.contains(v)),
                     Test::NotIn(set) => value.is_none_or(|v| !set.contains(v)),
-                    Test::Greater(than) => value.and_then(|v| v.parse::<i64>().ok()).is_some_and(|v| v > *than),
-                    Test::Less(than) => value.and_then(|v| v.parse::<i64>().ok()).is_some_and(|v| v < *than),
+                    Test::Greater(than) => value
+                        .and_then(|v| v.parse::<i64>().ok())
+                        .is_some_and(|v| v > *than),
+                    Test::Less(than) => value
+                        .and_then(|v| v.parse::<i64>().ok())
+                        .is_some_and(|v| v < *than),
                 }
             })
     }
@@ -79,12 +92,18 @@ impl LabelSelector {
 #[must_use]
 pub fn from_json(selector: Option<&Value>) -> LabelSelector {
     let Some(selector) = selector.filter(|s| !s.is_null()) else {
-        return LabelSelector { requirements: Vec::new(), nothing: true };
+        return LabelSelector {
+            requirements: Vec::new(),
+            nothing: true,
+        };
     };
     let mut requirements = Vec::new();
     for (key, value) in selector["matchLabels"].as_object().into_iter().flatten() {
         let set = BTreeSet::from([value.as_str().unwrap_or_default().to_owned()]);
-        requirements.push(Requirement { key: key.clone(), test: Test::In(set) });
+        requirements.push(Requirement {
+            key: key.clone(),
+            test: Test::In(set),
+        });
     }
     for expression in selector["matchExpressions"].as_array().into_iter().flatten() {
         let values = || {
@@ -97,11 +116,22 @@ pub fn from_json(selector: Option<&Value>) -> LabelSelector {
             Some("Exists") => Test::Exists,
             Some("DoesNotExist") => Test::Missing,
             // Validation refuses other operators; should one get here, it must not widen the selection.
-            _ => return LabelSelector { requirements: Vec::new(), nothing: true },
+            _ => {
+                return LabelSelector {
+                    requirements: Vec::new(),
+                    nothing: true,
+                };
+            }
         };
-        requirements.push(Requirement { key: expression["key"].as_str().unwrap_or_default().to_owned(), test });
+        requirements.push(Requirement {
+            key: expression["key"].as_str().unwrap_or_default().to_owned(),
+            test,
+        });
     }
-    LabelSelector { requirements, nothing: false }
+    LabelSelector {
+        requirements,
+        nothing: false,
+    }
 }
 
 fn unparsable(why: &str) -> SelectorError {
@@ -147,7 +177,10 @@ fn tokens(text: &str) -> Result<Vec<Token>, SelectorError> {
         }
         if !",()!=<>".contains(c) {
             let mut word = String::new();
-            while let Some(&c) = chars.peek().filter(|c| !c.is_whitespace() && !",()!=<>".contains(**c)) {
+            while let Some(&c) = chars
+                .peek()
+                .filter(|c| !c.is_whitespace() && !",()!=<>".contains(**c))
+            {
                 word.push(c);
                 chars.next();
             }
@@ -175,7 +208,11 @@ fn tokens(text: &str) -> Result<Vec<Token>, SelectorError> {
             }
         });
     }
-    if text.len() > 64 * 1024 { Err(unparsable("the selector is too long")) } else { Ok(out) }
+    if text.len() > 64 * 1024 {
+        Err(unparsable("the selector is too long"))
+    } else {
+        Ok(out)
+    }
 }
 
 struct Parser<'a> {
@@ -197,7 +234,10 @@ impl<'a> Parser<'a> {
     fn requirement(&mut self) -> Result<Requirement, SelectorError> {
         if self.peek() == Some(&Token::Not) {
             self.next();
-            return Ok(Requirement { key: self.key()?, test: Test::Missing });
+            return Ok(Requirement {
+                key: self.key()?,
+                test: Test::Missing,
+            });
         }
         let key = self.key()?;
         let test = match self.peek() {
@@ -225,7 +265,9 @@ impl<'a> Parser<'a> {
             ))),
             other => {
                 let found = other.map_or("", Token::text);
-                Err(unparsable(&format!("found '{found}', expected: !, identifier, or 'end of string'")))
+                Err(unparsable(&format!(
+                    "found '{found}', expected: !, identifier, or 'end of string'"
+                )))
             }
         }
     }
@@ -239,14 +281,19 @@ impl<'a> Parser<'a> {
                 value(word)
             }
             None | Some(Token::Comma) => Ok(String::new()),
-            Some(other) => Err(unparsable(&format!("found '{}', expected: identifier", other.text()))),
+            Some(other) => Err(unparsable(&format!(
+                "found '{}', expected: identifier",
+                other.text()
+            ))),
         }
     }
 
     fn number(&mut self) -> Result<i64, SelectorError> {
         let operand = self.operand()?;
         operand.parse().map_err(|_| {
-            unparsable(&format!("values: Invalid value: {operand:?}: for 'Gt', 'Lt' operators, the value must be an integer"))
+            unparsable(&format!(
+                "values: Invalid value: {operand:?}: for 'Gt', 'Lt' operators, the value must be an integer"
+            ))
         })
     }
 
@@ -283,7 +330,9 @@ impl<'a> Parser<'a> {
                 }
                 other => {
                     let found = other.map_or("", Token::text);
-                    return Err(unparsable(&format!("found '{found}', expected: ',', ')' or identifier")));
+                    return Err(unparsable(&format!(
+                        "found '{found}', expected: ',', ')' or identifier"
+                    )));
                 }
             }
         }
@@ -294,7 +343,9 @@ fn value(word: &str) -> Result<String, SelectorError> {
     if is_name(word) {
         Ok(word.to_owned())
     } else {
-        Err(unparsable(&format!("values[0][key]: Invalid value: {word:?}: a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character")))
+        Err(unparsable(&format!(
+            "values[0][key]: Invalid value: {word:?}: a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character"
+        )))
     }
 }
 
@@ -310,7 +361,11 @@ fn is_qualified_name(key: &str) -> bool {
     match key.split_once('/') {
         None => is_name(key),
         Some((prefix, name)) => {
-            let label = |l: &str| is_name(l) && l.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
+            let label = |l: &str| {
+                is_name(l)
+                    && l.bytes()
+                        .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
+            };
             is_name(name) && prefix.len() <= 253 && prefix.split('.').all(label)
         }
     }
@@ -323,7 +378,10 @@ mod tests {
     use super::*;
 
     fn labels(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
-        pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect()
+        pairs
+            .iter()
+            .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
+            .collect()
     }
 
     #[test]
@@ -350,13 +408,20 @@ mod tests {
             ("empty=,app", true),
             ("empty in (,x)", true),
         ] {
-            assert_eq!(LabelSelector::parse(text).map(|s| s.matches(&web)), Ok(expected), "{text}");
+            assert_eq!(
+                LabelSelector::parse(text).map(|s| s.matches(&web)),
+                Ok(expected),
+                "{text}"
+            );
         }
     }
 
     #[test]
     fn bad_grammar() {
-        for text in ["=", "a=b=c", "a in", "a in (", "a in (b", "a,,b", ",", "a,", "-a", "a b", "a=-", "a>x", "(a)", "x/y/z"] {
+        for text in [
+            "=", "a=b=c", "a in", "a in (", "a in (b", "a,,b", ",", "a,", "-a", "a b", "a=-", "a>x", "(a)",
+            "x/y/z",
+        ] {
             assert!(LabelSelector::parse(text).is_err(), "{text}");
         }
     }
@@ -365,10 +430,16 @@ mod tests {
     fn objects() {
         let web = labels(&[("app", "web")]);
         assert!(!from_json(None).matches(&web), "no selector selects nothing");
-        assert!(from_json(Some(&json!({}))).matches(&web), "an empty one everything");
+        assert!(
+            from_json(Some(&json!({}))).matches(&web),
+            "an empty one everything"
+        );
         let in_set = json!({"matchExpressions": [{"key": "app", "operator": "In", "values": ["web"]}]});
         assert!(from_json(Some(&in_set)).matches(&web));
         let odd = json!({"matchExpressions": [{"key": "app", "operator": "Near"}]});
-        assert!(!from_json(Some(&odd)).matches(&web), "what is not understood selects nothing");
+        assert!(
+            !from_json(Some(&odd)).matches(&web),
+            "what is not understood selects nothing"
+        );
     }
 }

@@ -7,7 +7,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use rand::RngExt;
 use rcgen::{
-    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair, KeyUsagePurpose,
+    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair,
+    KeyUsagePurpose,
 };
 use rustls::ServerConfig;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
@@ -36,14 +37,22 @@ impl Credentials {
     /// Fresh credentials for a server that is reached at `host` or as `localhost`.
     pub fn generate(host: IpAddr) -> Result<Self, CredentialsError> {
         let mut ca = CertificateParams::default();
-        ca.distinguished_name.push(DnType::CommonName, "coxswain-sandbox-ca");
+        ca.distinguished_name
+            .push(DnType::CommonName, "coxswain-sandbox-ca");
         ca.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         ca.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
         let ca = CertifiedIssuer::self_signed(ca, KeyPair::generate()?)?;
 
-        let names = vec!["localhost".to_owned(), "127.0.0.1".to_owned(), "::1".to_owned(), host.to_string()];
+        let names = vec![
+            "localhost".to_owned(),
+            "127.0.0.1".to_owned(),
+            "::1".to_owned(),
+            host.to_string(),
+        ];
         let mut server = CertificateParams::new(names)?;
-        server.distinguished_name.push(DnType::CommonName, "coxswain-sandbox");
+        server
+            .distinguished_name
+            .push(DnType::CommonName, "coxswain-sandbox");
         server.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
         let key = KeyPair::generate()?;
         let certificate = server.signed_by(&key, &ca)?;
@@ -57,7 +66,11 @@ impl Credentials {
             .with_no_client_auth()
             .with_single_cert(chain, key)?;
         tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-        Ok(Self { ca_pem: ca.pem(), token: token(), tls: Arc::new(tls) })
+        Ok(Self {
+            ca_pem: ca.pem(),
+            token: token(),
+            tls: Arc::new(tls),
+        })
     }
 
     /// A kubeconfig with one context that leads to `url`.
@@ -76,7 +89,10 @@ impl Credentials {
 /// The name of the kubeconfig's context, and how a kubeconfig of ours is known again.
 pub const CONTEXT: &str = "coxswain-sandbox";
 
-#[expect(clippy::disallowed_methods, reason = "a secret must not come from a seed that somebody may know")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a secret must not come from a seed that somebody may know"
+)]
 fn token() -> String {
     let bytes: [u8; 24] = rand::rng().random();
     bytes.iter().map(|b| format!("{b:02x}")).collect()

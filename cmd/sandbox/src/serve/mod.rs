@@ -42,10 +42,18 @@ pub struct Server {
 impl Server {
     /// Binds `address` and makes credentials for it.
     pub async fn bind(address: SocketAddr) -> Result<Self, ServeError> {
-        let listener = TcpListener::bind(address).await.map_err(|source| ServeError::Bind { address, source })?;
-        let address = listener.local_addr().map_err(|source| ServeError::Bind { address, source })?;
+        let listener = TcpListener::bind(address)
+            .await
+            .map_err(|source| ServeError::Bind { address, source })?;
+        let address = listener
+            .local_addr()
+            .map_err(|source| ServeError::Bind { address, source })?;
         let credentials = Credentials::generate(address.ip())?;
-        Ok(Self { listener, address, credentials })
+        Ok(Self {
+            listener,
+            address,
+            credentials,
+        })
     }
 
     /// Where clients reach it.
@@ -73,7 +81,9 @@ impl Server {
         loop {
             // A finished connection is forgotten here, so that the set holds the open ones only.
             while connections.try_join_next().is_some() {}
-            let Ok(slot) = slots.clone().acquire_owned().await else { break };
+            let Ok(slot) = slots.clone().acquire_owned().await else {
+                break;
+            };
             let accepted = tokio::select! {
                 biased;
                 () = &mut shutdown => break,
@@ -88,7 +98,8 @@ impl Server {
                     continue;
                 }
             };
-            let (acceptor, door, watcher, env) = (acceptor.clone(), door.clone(), graceful.watcher(), env.clone());
+            let (acceptor, door, watcher, env) =
+                (acceptor.clone(), door.clone(), graceful.watcher(), env.clone());
             connections.spawn(async move {
                 let _slot = slot;
                 let handshake = tokio::select! {
@@ -96,7 +107,9 @@ impl Server {
                     done = handshake(acceptor, socket) => done,
                     () = env.sleep(HANDSHAKE) => Err(io::ErrorKind::TimedOut.into()),
                 };
-                let Ok(stream) = handshake.inspect_err(|error| tracing::debug!(%error, "A TLS handshake failed")) else {
+                let Ok(stream) =
+                    handshake.inspect_err(|error| tracing::debug!(%error, "A TLS handshake failed"))
+                else {
                     return;
                 };
                 let service = service_fn(move |request| door.clone().call(request));
@@ -117,14 +130,21 @@ impl Server {
     }
 }
 
-async fn handshake(acceptor: TlsAcceptor, socket: TcpStream) -> io::Result<tokio_rustls::server::TlsStream<TcpStream>> {
+async fn handshake(
+    acceptor: TlsAcceptor,
+    socket: TcpStream,
+) -> io::Result<tokio_rustls::server::TlsStream<TcpStream>> {
     socket.set_nodelay(true)?;
     acceptor.accept(socket).await
 }
 
 fn builder() -> auto::Builder<TokioExecutor> {
     let mut builder = auto::Builder::new(TokioExecutor::new());
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(HANDSHAKE).max_buf_size(MAX_HEADER_BYTES);
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HANDSHAKE)
+        .max_buf_size(MAX_HEADER_BYTES);
     let header_limit = u32::try_from(MAX_HEADER_BYTES).unwrap_or(u32::MAX);
     builder
         .http2()
@@ -139,7 +159,9 @@ fn builder() -> auto::Builder<TokioExecutor> {
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
     /// The address cannot be listened on.
-    #[error("cannot listen on {address}: {source}; choose another address with --listen (port 0 picks a free one)")]
+    #[error(
+        "cannot listen on {address}: {source}; choose another address with --listen (port 0 picks a free one)"
+    )]
     Bind {
         /// The address.
         address: SocketAddr,

@@ -25,7 +25,11 @@ impl Change {
     /// The key of the object.
     #[must_use]
     pub fn key(&self) -> &str {
-        [&self.after, &self.removed, &self.before].into_iter().flatten().next().map_or("", |o| o.key.as_str())
+        [&self.after, &self.removed, &self.before]
+            .into_iter()
+            .flatten()
+            .next()
+            .map_or("", |o| o.key.as_str())
     }
 
     fn weight(&self) -> usize {
@@ -46,7 +50,10 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { entries: 20_000, bytes: 32 << 20 }
+        Self {
+            entries: 20_000,
+            bytes: 32 << 20,
+        }
     }
 }
 

@@ -91,8 +91,15 @@ impl Store {
     pub fn new(limits: Limits) -> Self {
         // Clients take "0" for "any version", so the first write must not be there.
         let revision = 1;
-        let inner = Inner { revision, collections: BTreeMap::new() };
-        Self { inner: Mutex::new(inner), limits, newest: watch::Sender::new(revision) }
+        let inner = Inner {
+            revision,
+            collections: BTreeMap::new(),
+        };
+        Self {
+            inner: Mutex::new(inner),
+            limits,
+            newest: watch::Sender::new(revision),
+        }
     }
 
     /// The revision of the last write.
@@ -108,9 +115,16 @@ impl Store {
     }
 
     /// The version that an object had at `revision`.
-    pub fn get_at(&self, collection: &str, key: &str, revision: u64) -> Result<Option<Arc<Object>>, StoreError> {
+    pub fn get_at(
+        &self,
+        collection: &str,
+        key: &str,
+        revision: u64,
+    ) -> Result<Option<Arc<Object>>, StoreError> {
         let inner = self.lock();
-        let Some(coll) = inner.collections.get(collection) else { return Ok(None) };
+        let Some(coll) = inner.collections.get(collection) else {
+            return Ok(None);
+        };
         coll.check_retained(revision)?;
         let undone = coll.history.after(revision).find(|c| c.key() == key);
         Ok(match undone {
@@ -129,12 +143,19 @@ impl Store {
     ) -> Result<Arc<Object>, StoreError> {
         let mut inner = self.lock();
         if let Some(guard) = guard {
-            let other = inner.collections.get(guard.collection).and_then(|c| c.objects.get(guard.key));
+            let other = inner
+                .collections
+                .get(guard.collection)
+                .and_then(|c| c.objects.get(guard.key));
             if !(guard.holds)(other.map(AsRef::as_ref)) {
                 return Err(StoreError::Refused);
             }
         }
-        if inner.collections.get(collection).is_some_and(|c| c.objects.contains_key(key)) {
+        if inner
+            .collections
+            .get(collection)
+            .is_some_and(|c| c.objects.contains_key(key))
+        {
             return Err(StoreError::Exists);
         }
         let object = Arc::new(Object::seal(key, inner.revision + 1, draft));
@@ -187,7 +208,15 @@ impl Store {
             Some(object) => coll.objects.insert(key.to_owned(), object.clone()),
             None => coll.objects.remove(key),
         };
-        coll.history.push(Change { revision, before, after, removed }, self.limits);
+        coll.history.push(
+            Change {
+                revision,
+                before,
+                after,
+                removed,
+            },
+            self.limits,
+        );
         if let Some(wake) = &coll.wake {
             wake.send_replace(revision);
         }
@@ -205,7 +234,10 @@ impl Store {
         let inner = self.lock();
         let revision = at.unwrap_or(inner.revision).min(inner.revision);
         let Some(coll) = inner.collections.get(collection) else {
-            return Ok(Snapshot { objects: Vec::new(), revision });
+            return Ok(Snapshot {
+                objects: Vec::new(),
+                revision,
+            });
         };
         coll.check_retained(revision)?;
         let wanted = |key: &str| key.starts_with(prefix) && start.is_none_or(|s| key >= s);
@@ -215,17 +247,24 @@ impl Store {
             .range::<str, _>((Bound::Included(from), Bound::Unbounded))
             .take_while(|(key, _)| key.starts_with(prefix));
         if revision == inner.revision {
-            return Ok(Snapshot { objects: present.map(|(_, o)| o.clone()).collect(), revision });
+            return Ok(Snapshot {
+                objects: present.map(|(_, o)| o.clone()).collect(),
+                revision,
+            });
         }
-        let mut past: BTreeMap<&str, Arc<Object>> =
-            present.map(|(key, object)| (key.as_str(), object.clone())).collect();
+        let mut past: BTreeMap<&str, Arc<Object>> = present
+            .map(|(key, object)| (key.as_str(), object.clone()))
+            .collect();
         for change in coll.history.after(revision).rev().filter(|c| wanted(c.key())) {
             match &change.before {
                 Some(before) => past.insert(change.key(), before.clone()),
                 None => past.remove(change.key()),
             };
         }
-        Ok(Snapshot { objects: past.into_values().collect(), revision })
+        Ok(Snapshot {
+            objects: past.into_values().collect(),
+            revision,
+        })
     }
 
     /// Up to `max` changes of a collection after `revision`, and the revision up to which that is all there is.
@@ -241,14 +280,21 @@ impl Store {
         };
         coll.check_retained(revision)?;
         let changes: Vec<_> = coll.history.after(revision).take(max).cloned().collect();
-        let known = if changes.len() == max { changes.last().map_or(revision, |c| c.revision) } else { inner.revision };
+        let known = if changes.len() == max {
+            changes.last().map_or(revision, |c| c.revision)
+        } else {
+            inner.revision
+        };
         Ok((changes, known))
     }
 
     /// The oldest revision after which every change of the collection is known.
     #[must_use]
     pub fn compacted(&self, collection: &str) -> u64 {
-        self.lock().collections.get(collection).map_or(0, |c| c.history.compacted)
+        self.lock()
+            .collections
+            .get(collection)
+            .map_or(0, |c| c.history.compacted)
     }
 
     /// Wakes its reader on every change of the collection.
@@ -257,7 +303,9 @@ impl Store {
         let mut inner = self.lock();
         let revision = inner.revision;
         let coll = inner.collections.entry(collection.to_owned()).or_default();
-        coll.wake.get_or_insert_with(|| watch::Sender::new(revision)).subscribe()
+        coll.wake
+            .get_or_insert_with(|| watch::Sender::new(revision))
+            .subscribe()
     }
 
     /// Wakes its reader on every commit.
@@ -302,7 +350,14 @@ impl Inner {
 impl Collection {
     fn check_retained(&self, revision: u64) -> Result<(), StoreError> {
         let oldest = self.history.compacted;
-        if revision < oldest { Err(StoreError::Compacted { asked: revision, oldest }) } else { Ok(()) }
+        if revision < oldest {
+            Err(StoreError::Compacted {
+                asked: revision,
+                oldest,
+            })
+        } else {
+            Ok(())
+        }
     }
 }
 

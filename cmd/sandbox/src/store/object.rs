@@ -47,7 +47,13 @@ impl Object {
                     .collect();
             }
         }
-        Self { key: key.to_owned(), revision, json: value.to_string().into(), labels, fields }
+        Self {
+            key: key.to_owned(),
+            revision,
+            json: value.to_string().into(),
+            labels,
+            fields,
+        }
     }
 
     /// The object as a tree, without `apiVersion` and `kind`.

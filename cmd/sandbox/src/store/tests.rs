@@ -8,7 +8,10 @@ use serde_json::json;
 use super::*;
 
 fn draft(n: u32) -> Draft {
-    Draft { value: json!({"metadata": {"labels": {"n": n.to_string()}}}), fields: Vec::new() }
+    Draft {
+        value: json!({"metadata": {"labels": {"n": n.to_string()}}}),
+        fields: Vec::new(),
+    }
 }
 
 fn keys(snapshot: &Snapshot) -> Vec<&str> {
@@ -19,23 +22,54 @@ fn keys(snapshot: &Snapshot) -> Vec<&str> {
 fn writes_name_the_version_they_replace() {
     let store = Store::new(Limits::default());
     let first = store.create("pods", "a/x", draft(1), None).expect("a free key");
-    assert_eq!(store.create("pods", "a/x", draft(2), None).err(), Some(StoreError::Exists));
-    let second = store.replace("pods", "a/x", first.revision, draft(2)).expect("the present version");
-    assert_eq!(store.replace("pods", "a/x", first.revision, draft(3)).err(), Some(StoreError::Changed));
-    assert_eq!(store.remove("pods", "a/x", first.revision, draft(3)).err(), Some(StoreError::Changed));
-    let removed = store.remove("pods", "a/x", second.revision, draft(3)).expect("the present version");
-    assert_eq!(store.remove("pods", "a/x", second.revision, draft(3)).err(), Some(StoreError::Missing));
+    assert_eq!(
+        store.create("pods", "a/x", draft(2), None).err(),
+        Some(StoreError::Exists)
+    );
+    let second = store
+        .replace("pods", "a/x", first.revision, draft(2))
+        .expect("the present version");
+    assert_eq!(
+        store.replace("pods", "a/x", first.revision, draft(3)).err(),
+        Some(StoreError::Changed)
+    );
+    assert_eq!(
+        store.remove("pods", "a/x", first.revision, draft(3)).err(),
+        Some(StoreError::Changed)
+    );
+    let removed = store
+        .remove("pods", "a/x", second.revision, draft(3))
+        .expect("the present version");
+    assert_eq!(
+        store.remove("pods", "a/x", second.revision, draft(3)).err(),
+        Some(StoreError::Missing)
+    );
     assert_eq!((first.revision, second.revision, removed.revision), (2, 3, 4));
-    assert_eq!(removed.value()["metadata"]["resourceVersion"], "4", "watchers are told the revision of the removal");
+    assert_eq!(
+        removed.value()["metadata"]["resourceVersion"],
+        "4",
+        "watchers are told the revision of the removal"
+    );
 }
 
 #[test]
 fn a_guard_is_checked_with_the_write() {
     let store = Store::new(Limits::default());
     let present = |o: Option<&Object>| o.is_some();
-    let guard = || Some(Guard { collection: "namespaces", key: "a", holds: &present });
-    assert_eq!(store.create("pods", "a/x", draft(1), guard()).err(), Some(StoreError::Refused));
-    store.create("namespaces", "a", draft(0), None).expect("a free key");
+    let guard = || {
+        Some(Guard {
+            collection: "namespaces",
+            key: "a",
+            holds: &present,
+        })
+    };
+    assert_eq!(
+        store.create("pods", "a/x", draft(1), guard()).err(),
+        Some(StoreError::Refused)
+    );
+    store
+        .create("namespaces", "a", draft(0), None)
+        .expect("a free key");
     assert!(store.create("pods", "a/x", draft(1), guard()).is_ok());
 }
 
@@ -45,17 +79,37 @@ fn prefixes_select_one_namespace_only() {
     for key in ["a/x", "a-b/x", "a/y", "b/x"] {
         store.create("pods", key, draft(0), None).expect("a free key");
     }
-    assert_eq!(keys(&store.snapshot("pods", "a/", None, None).expect("now")), ["a/x", "a/y"]);
-    assert_eq!(keys(&store.snapshot("pods", "a/", Some("a/x\0"), None).expect("now")), ["a/y"]);
-    assert_eq!(keys(&store.snapshot("pods", "", None, None).expect("now")), ["a-b/x", "a/x", "a/y", "b/x"]);
+    assert_eq!(
+        keys(&store.snapshot("pods", "a/", None, None).expect("now")),
+        ["a/x", "a/y"]
+    );
+    assert_eq!(
+        keys(&store.snapshot("pods", "a/", Some("a/x\0"), None).expect("now")),
+        ["a/y"]
+    );
+    assert_eq!(
+        keys(&store.snapshot("pods", "", None, None).expect("now")),
+        ["a-b/x", "a/x", "a/y", "b/x"]
+    );
 }
 
 #[test]
 fn history_is_bounded_in_entries_and_in_bytes() {
-    for limits in [Limits { entries: 3, bytes: usize::MAX }, Limits { entries: usize::MAX, bytes: 1500 }] {
+    for limits in [
+        Limits {
+            entries: 3,
+            bytes: usize::MAX,
+        },
+        Limits {
+            entries: usize::MAX,
+            bytes: 1500,
+        },
+    ] {
         let store = Store::new(limits);
         for n in 0..20 {
-            store.create("pods", &format!("{n:02}"), draft(n), None).expect("a free key");
+            store
+                .create("pods", &format!("{n:02}"), draft(n), None)
+                .expect("a free key");
         }
         let oldest = store.compacted("pods");
         assert!(oldest > 10, "most of the past is gone: {oldest}");
@@ -64,7 +118,9 @@ fn history_is_bounded_in_entries_and_in_bytes() {
         assert_eq!(known, 21);
         assert_eq!(changes.len() as u64, known - oldest);
         assert!(store.snapshot("pods", "", None, Some(oldest - 1)).is_err());
-        let past = store.snapshot("pods", "", None, Some(oldest)).expect("what is retained");
+        let past = store
+            .snapshot("pods", "", None, Some(oldest))
+            .expect("what is retained");
         assert_eq!(past.objects.len() as u64, oldest - 1);
     }
 }
@@ -78,7 +134,11 @@ enum Op {
 
 fn op() -> impl Strategy<Value = Op> {
     let key = 0..6_u8;
-    prop_oneof![key.clone().prop_map(Op::Create), key.clone().prop_map(Op::Replace), key.prop_map(Op::Remove)]
+    prop_oneof![
+        key.clone().prop_map(Op::Create),
+        key.clone().prop_map(Op::Replace),
+        key.prop_map(Op::Remove)
+    ]
 }
 
 proptest! {
