@@ -16,7 +16,7 @@ use tokio::runtime::{Handle, Runtime};
 
 use crate::{
     cluster::{self, Cluster},
-    time,
+    kubectl, time,
 };
 
 /// A test that takes longer hangs.
@@ -36,6 +36,8 @@ pub enum Need {
     Sandbox,
     /// The real server, for what the sandbox does not promise.
     Real,
+    /// `kubectl` on this machine.
+    Kubectl,
 }
 
 /// A registered test; made by the macro [`test!`](crate::test).
@@ -95,6 +97,7 @@ impl Test {
             Need::Kcm if !cluster.has_kcm() => Some("needs kube-controller-manager".to_owned()),
             Need::Sandbox if !cluster.is_sandbox() => Some("sandbox only".to_owned()),
             Need::Real if cluster.is_sandbox() => Some("real server only".to_owned()),
+            Need::Kubectl if kubectl::find().is_none() => Some("needs kubectl".to_owned()),
             _ => None,
         })
     }

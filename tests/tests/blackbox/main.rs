@@ -2,7 +2,8 @@
 
 mod cluster;
 mod discovery;
+mod kubectl;
 
 fn main() -> std::process::ExitCode {
-    coxswain_tests::runner::main([cluster::tests(), discovery::tests()].concat())
+    coxswain_tests::runner::main([cluster::tests(), discovery::tests(), kubectl::tests()].concat())
 }

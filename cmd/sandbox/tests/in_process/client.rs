@@ -1,0 +1,149 @@
+//! A client that calls a door directly.
+
+use bytes::Bytes;
+use coxswain_sandbox::{Door, Env, Limits, Options, ResponseBody, Sandbox};
+use http::{Method, Request};
+use http_body_util::{BodyExt as _, Full};
+use serde_json::{Value, json};
+use tower_service::Service as _;
+
+/// A sandbox with a fixed time and seed.
+pub fn sandbox() -> Sandbox {
+    sandbox_with(Limits::default())
+}
+
+/// The same with a bounded past.
+pub fn sandbox_with(history: Limits) -> Sandbox {
+    let start = jiff::Timestamp::from_second(1_800_000_000).expect("a time");
+    Sandbox::new(Options {
+        env: Env::starting_at(start, 7),
+        history,
+    })
+}
+
+/// Sends one request and reads the whole answer.
+pub async fn send(door: &Door, method: Method, path: &str, body: &Value) -> (u16, Value) {
+    let response = call(door, method, path, body).await;
+    let status = response.status().as_u16();
+    let bytes = response
+        .into_body()
+        .collect()
+        .await
+        .expect("bodies do not fail")
+        .to_bytes();
+    (status, serde_json::from_slice(&bytes).unwrap_or_default())
+}
+
+pub async fn get(door: &Door, path: &str) -> (u16, Value) {
+    send(door, Method::GET, path, &Value::Null).await
+}
+
+/// Creates a ConfigMap in `default`, and returns its resourceVersion.
+pub async fn create(door: &Door, name: &str) -> u64 {
+    let (status, object) = send(door, Method::POST, MAPS, &json!({"metadata": {"name": name}})).await;
+    assert_eq!(status, 201, "{object}");
+    version(&object)
+}
+
+pub const MAPS: &str = "/api/v1/namespaces/default/configmaps";
+
+/// `metadata.resourceVersion` of an object or a list.
+pub fn version(object: &Value) -> u64 {
+    object["metadata"]["resourceVersion"]
+        .as_str()
+        .and_then(|v| v.parse().ok())
+        .expect("a resourceVersion")
+}
+
+/// The names of the objects of a list.
+pub fn names(list: &Value) -> Vec<&str> {
+    list["items"]
+        .as_array()
+        .expect("items")
+        .iter()
+        .filter_map(|i| i["metadata"]["name"].as_str())
+        .collect()
+}
+
+/// A watch that has begun.
+pub struct Watch {
+    body: ResponseBody,
+    pending: std::collections::VecDeque<Value>,
+}
+
+/// Opens a watch.
+pub async fn watch(door: &Door, path: &str) -> Watch {
+    let response = call(door, Method::GET, path, &Value::Null).await;
+    assert_eq!(response.status(), 200, "{path}");
+    Watch {
+        body: response.into_body(),
+        pending: std::collections::VecDeque::new(),
+    }
+}
+
+impl Watch {
+    /// The next event; `None` when the watch has ended.
+    pub async fn next(&mut self) -> Option<Value> {
+        loop {
+            if let Some(event) = self.pending.pop_front() {
+                return Some(event);
+            }
+            let frame = self.body.frame().await?.expect("bodies do not fail");
+            let data = frame.into_data().expect("watches have no trailers");
+            let lines = data.split(|b| *b == b'\n').filter(|line| !line.is_empty());
+            self.pending
+                .extend(lines.map(|line| serde_json::from_slice::<Value>(line).expect("JSON lines")));
+        }
+    }
+
+    /// The next event as `TYPE name`, or `TYPE @version` for bookmarks.
+    pub async fn brief(&mut self) -> Option<String> {
+        let event = self.next().await?;
+        let kind = event["type"].as_str().unwrap_or_default();
+        let object = &event["object"];
+        Some(match object["metadata"]["name"].as_str() {
+            Some(name) => format!("{kind} {name}"),
+            None if kind == "ERROR" => format!(
+                "{kind} {} {}",
+                object["code"],
+                object["reason"].as_str().unwrap_or_default()
+            ),
+            None => format!("{kind} @{}", version(object)),
+        })
+    }
+
+    /// Whether nothing comes without the clock moving.
+    pub async fn is_quiet(&mut self) -> bool {
+        use futures_util::FutureExt as _;
+        // Polled a few times: the watch may have to look twice before it waits.
+        for _ in 0..3 {
+            if self.brief().now_or_never().is_some() {
+                return false;
+            }
+        }
+        true
+    }
+}
+
+async fn call(door: &Door, method: Method, path: &str, body: &Value) -> http::Response<ResponseBody> {
+    let bytes = if body.is_null() {
+        Bytes::new()
+    } else {
+        Bytes::from(body.to_string())
+    };
+    let kind = if method == Method::PATCH {
+        "application/merge-patch+json"
+    } else {
+        "application/json"
+    };
+    let request = Request::builder()
+        .method(method)
+        .uri(path)
+        .header("content-type", kind)
+        .body(Full::new(bytes))
+        .expect("a request");
+    match door.clone().call(request).await {
+        Ok(response) => response,
+        Err(never) => match never {},
+    }
+}

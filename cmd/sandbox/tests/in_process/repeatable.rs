@@ -1,0 +1,35 @@
+//! The same seed and the same requests give the same answers, to the byte.
+
+use http::Method;
+use serde_json::{Value, json};
+
+use crate::client::{MAPS, get, sandbox, send};
+
+async fn run() -> Vec<(u16, Value)> {
+    let door = sandbox().door();
+    let mut transcript = Vec::new();
+    for n in 0..5 {
+        let map = json!({"metadata": {"generateName": "map-"}, "data": {"n": n.to_string()}});
+        transcript.push(send(&door, Method::POST, MAPS, &map).await);
+        tokio::time::advance(std::time::Duration::from_secs(3)).await;
+    }
+    let service = json!({"metadata": {"name": "web"}, "spec": {"ports": [{"port": 80}]}});
+    transcript.push(
+        send(
+            &door,
+            Method::POST,
+            "/api/v1/namespaces/default/services",
+            &service,
+        )
+        .await,
+    );
+    transcript.push(get(&door, MAPS).await);
+    transcript
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_runs_are_identical() {
+    let first = run().await;
+    assert!(first.iter().all(|(status, _)| *status < 300), "{first:?}");
+    assert_eq!(first, run().await);
+}

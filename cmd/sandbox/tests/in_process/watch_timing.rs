@@ -1,0 +1,71 @@
+//! What a watch does as time passes.
+
+use tokio::time::Instant;
+
+use crate::client::{MAPS, create, get, sandbox, version, watch};
+
+async fn elapsed<T>(future: impl Future<Output = T>) -> (T, u64) {
+    #[expect(clippy::disallowed_methods, reason = "the paused clock of the test")]
+    let now = Instant::now;
+    let start = now();
+    (future.await, (now() - start).as_secs())
+}
+
+#[tokio::test(start_paused = true)]
+async fn bookmarks_come_every_minute_and_shortly_before_the_deadline() {
+    let door = sandbox().door();
+    let (_, list) = get(&door, MAPS).await;
+    let from = version(&list);
+    let path = format!("{MAPS}?watch=1&allowWatchBookmarks=true&timeoutSeconds=150&resourceVersion={from}");
+    let mut events = watch(&door, &path).await;
+    assert_eq!(
+        elapsed(events.brief()).await,
+        (Some(format!("BOOKMARK @{from}")), 60)
+    );
+    // What happens to other resources moves the version of a bookmark, too.
+    create(&sandbox().door(), "elsewhere").await;
+    assert_eq!(elapsed(events.brief()).await.1, 60);
+    assert_eq!(elapsed(events.brief()).await.1, 28, "two seconds before the end");
+    assert_eq!(elapsed(events.brief()).await, (None, 2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn bookmarks_say_how_far_the_whole_store_has_come() {
+    let sandbox = sandbox();
+    let door = sandbox.door();
+    let path = format!(
+        "/api/v1/namespaces/default/secrets?watch=1&allowWatchBookmarks=true&resourceVersion={}",
+        sandbox.revision()
+    );
+    let mut secrets = watch(&door, &path).await;
+    let later = create(&door, "a").await;
+    assert_eq!(secrets.brief().await, Some(format!("BOOKMARK @{later}")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_ends_at_its_timeout_and_not_before() {
+    let door = sandbox().door();
+    let mut events = watch(
+        &door,
+        &format!("{MAPS}?watch=1&resourceVersion=1&timeoutSeconds=7"),
+    )
+    .await;
+    let ((), seconds) = elapsed(async { while events.next().await.is_some() {} }).await;
+    assert_eq!(seconds, 7);
+    let mut events = watch(&door, &format!("{MAPS}?watch=1&resourceVersion=1")).await;
+    let ((), seconds) = elapsed(async { while events.next().await.is_some() {} }).await;
+    assert!((1800..3600).contains(&seconds), "the server chooses: {seconds}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_version_in_the_future_is_waited_for_and_then_refused() {
+    let sandbox = sandbox();
+    let door = sandbox.door();
+    let path = format!("{MAPS}?resourceVersion={}", sandbox.revision() + 1);
+    let ((status, body), seconds) = elapsed(get(&door, &path)).await;
+    assert_eq!((status, seconds), (504, 3));
+    assert_eq!(body["details"]["causes"][0]["reason"], "ResourceVersionTooLarge");
+    let waiting = get(&door, &path);
+    let ((status, _), _) = tokio::join!(biased; waiting, create(&door, "a"));
+    assert_eq!(status, 200, "it came while we waited");
+}
