@@ -1,0 +1,172 @@
+//! `/api/v1` and `/apis/<group>/<version>`: the resources of one version, with their subresources and verbs.
+
+use std::borrow::Borrow;
+
+use serde_json::{Value, json};
+
+use crate::resource::Resource;
+
+const VERBS: &[&str] = &[
+    "create",
+    "delete",
+    "deletecollection",
+    "get",
+    "list",
+    "patch",
+    "update",
+    "watch",
+];
+/// The same for custom resources, in the order in which the real server lists them.
+const CUSTOM_VERBS: &[&str] = &[
+    "delete",
+    "deletecollection",
+    "get",
+    "list",
+    "patch",
+    "create",
+    "update",
+    "watch",
+];
+const NAMESPACE_VERBS: &[&str] = &["create", "delete", "get", "list", "patch", "update", "watch"];
+const SUBRESOURCE_VERBS: &[&str] = &["get", "patch", "update"];
+
+/// A subresource: what stands behind the slash, what it can do, and the kind it speaks.
+pub(super) struct Subresource {
+    pub name: &'static str,
+    pub verbs: &'static [&'static str],
+    /// Group, version and kind, if not those of the resource itself.
+    pub kind: Option<[&'static str; 3]>,
+}
+
+/// The list of one version's resources; `None` if it has none.
+#[must_use]
+pub fn resource_list<R: Borrow<Resource>>(resources: &[R], group: &str, version: &str) -> Option<Value> {
+    let mut served = of_version(resources, group, version);
+    served.sort_by(|a, b| a.plural.cmp(&b.plural));
+    let entries: Vec<Value> = served.into_iter().flat_map(entries).collect();
+    if entries.is_empty() {
+        return None;
+    }
+    Some(if group.is_empty() {
+        json!({"kind": "APIResourceList", "groupVersion": version, "resources": entries})
+    } else {
+        json!({
+            "kind": "APIResourceList",
+            "apiVersion": "v1",
+            "groupVersion": format!("{group}/{version}"),
+            "resources": entries,
+        })
+    })
+}
+
+/// The resources of one version.
+pub(super) fn of_version<'a, R: Borrow<Resource>>(
+    resources: &'a [R],
+    group: &str,
+    version: &str,
+) -> Vec<&'a Resource> {
+    let resources = resources.iter().map(Borrow::borrow);
+    resources
+        .filter(|resource| resource.group == group && resource.version == version)
+        .collect()
+}
+
+/// A resource and its subresources.
+fn entries(resource: &Resource) -> Vec<Value> {
+    let mut main = json!({
+        "name": resource.plural,
+        "singularName": resource.singular,
+        "namespaced": resource.namespaced,
+        "kind": resource.kind,
+        "verbs": verbs(resource),
+    });
+    for (key, names) in [
+        ("shortNames", &resource.short_names),
+        ("categories", &resource.categories),
+    ] {
+        if !names.is_empty() {
+            main[key] = json!(names);
+        }
+    }
+    let below = subresources(resource).into_iter().map(|sub| {
+        let mut entry = json!({
+            "name": format!("{}/{}", resource.plural, sub.name),
+            "singularName": "",
+            "namespaced": resource.namespaced,
+            "kind": resource.kind,
+            "verbs": sub.verbs,
+        });
+        if let Some([group, version, kind]) = sub.kind {
+            // Left out where it is the list's own.
+            if group != resource.group || version != resource.version {
+                entry["group"] = json!(group);
+                entry["version"] = json!(version);
+            }
+            entry["kind"] = json!(kind);
+        }
+        entry
+    });
+    std::iter::once(main).chain(below).collect()
+}
+
+/// What can be done with the resource itself.
+pub(super) fn verbs(resource: &Resource) -> &'static [&'static str] {
+    match (
+        &resource.custom,
+        resource.group.as_str(),
+        resource.plural.as_str(),
+    ) {
+        (Some(_), ..) => CUSTOM_VERBS,
+        // Namespaces go one by one.
+        (None, "", "namespaces") => NAMESPACE_VERBS,
+        _ => VERBS,
+    }
+}
+
+/// The subresources, in the order in which they are listed: by name, but status first for custom resources.
+pub(super) fn subresources(resource: &Resource) -> Vec<Subresource> {
+    let mut all = Vec::new();
+    if resource.status {
+        all.push(Subresource {
+            name: "status",
+            verbs: SUBRESOURCE_VERBS,
+            kind: None,
+        });
+    }
+    if resource.scale.is_some() {
+        let kind = Some(["autoscaling", "v1", "Scale"]);
+        all.push(Subresource {
+            name: "scale",
+            verbs: SUBRESOURCE_VERBS,
+            kind,
+        });
+    }
+    if resource.custom.is_none() {
+        match (resource.group.as_str(), resource.plural.as_str()) {
+            ("", "pods") => {
+                let binding = Some(["", "v1", "Binding"]);
+                let eviction = Some(["policy", "v1", "Eviction"]);
+                all.push(Subresource {
+                    name: "binding",
+                    verbs: &["create"],
+                    kind: binding,
+                });
+                all.push(Subresource {
+                    name: "eviction",
+                    verbs: &["create"],
+                    kind: eviction,
+                });
+            }
+            ("", "namespaces") => {
+                all.push(Subresource {
+                    name: "finalize",
+                    verbs: &["update"],
+                    kind: None,
+                });
+            }
+            _ => {}
+        }
+        all.sort_by_key(|sub| sub.name);
+    }
+    all
+}

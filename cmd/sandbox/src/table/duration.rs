@@ -1,0 +1,118 @@
+//! Ages as people read them: `5s`, `2m3s`, `7h`, `3d12h`, `2y10d`.
+//!
+//! The rules keep two or three significant figures and are those of every Kubernetes server, because scripts
+//! compare and parse the `AGE` column.
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+const MINUTE: i64 = 60;
+const HOUR: i64 = 60 * MINUTE;
+const DAY: i64 = 24 * HOUR;
+const YEAR: i64 = 365 * DAY;
+
+/// The length of a span of whole seconds.
+///
+/// A span that is negative by less than two seconds counts as none, since the clocks of two machines may differ;
+/// more than that is `<invalid>`.
+#[must_use]
+pub fn human(seconds: i64) -> String {
+    match seconds {
+        ..-1 => "<invalid>".to_owned(),
+        -1 => "0s".to_owned(),
+        s if s < 2 * MINUTE => format!("{s}s"),
+        s if s < 10 * MINUTE => two(s / MINUTE, "m", s % MINUTE, "s"),
+        s if s < 3 * HOUR => format!("{}m", s / MINUTE),
+        s if s < 8 * HOUR => two(s / HOUR, "h", s % HOUR / MINUTE, "m"),
+        s if s < 2 * DAY => format!("{}h", s / HOUR),
+        s if s < 8 * DAY => two(s / DAY, "d", s % DAY / HOUR, "h"),
+        s if s < 2 * YEAR => format!("{}d", s / DAY),
+        s if s < 8 * YEAR => two(s / YEAR, "y", s % YEAR / DAY, "d"),
+        s => format!("{}y", s / YEAR),
+    }
+}
+
+/// How long ago a timestamp was; `<unknown>` if there is none.
+#[must_use]
+pub fn since(timestamp: Option<&Value>, now: Timestamp) -> String {
+    match parse(timestamp) {
+        Some(then) => human(now.duration_since(then).as_secs()),
+        None => "<unknown>".to_owned(),
+    }
+}
+
+/// How long ago an object was created.
+#[must_use]
+pub fn age(object: &Value, now: Timestamp) -> String {
+    since(object.pointer("/metadata/creationTimestamp"), now)
+}
+
+/// A timestamp field, if it is there and holds a timestamp.
+#[must_use]
+pub fn parse(timestamp: Option<&Value>) -> Option<Timestamp> {
+    timestamp?.as_str()?.parse().ok()
+}
+
+/// The smaller unit is left out when it is zero.
+fn two(large: i64, large_unit: &str, small: i64, small_unit: &str) -> String {
+    if small == 0 {
+        format!("{large}{large_unit}")
+    } else {
+        format!("{large}{large_unit}{small}{small_unit}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn every_band_and_its_edges() {
+        for (seconds, text) in [
+            (-2, "<invalid>"),
+            (-1, "0s"),
+            (0, "0s"),
+            (119, "119s"),
+            (120, "2m"),
+            (121, "2m1s"),
+            (599, "9m59s"),
+            (600, "10m"),
+            (3 * HOUR - 1, "179m"),
+            (3 * HOUR, "3h"),
+            (3 * HOUR + 59, "3h"),
+            (3 * HOUR + 60, "3h1m"),
+            (8 * HOUR - 1, "7h59m"),
+            (8 * HOUR, "8h"),
+            (48 * HOUR - 1, "47h"),
+            (48 * HOUR, "2d"),
+            (49 * HOUR, "2d1h"),
+            (8 * DAY - 1, "7d23h"),
+            (8 * DAY, "8d"),
+            (2 * YEAR - 1, "729d"),
+            (2 * YEAR, "2y"),
+            (2 * YEAR + DAY, "2y1d"),
+            (8 * YEAR - 1, "7y364d"),
+            (8 * YEAR, "8y"),
+        ] {
+            assert_eq!(human(seconds), text, "{seconds} s");
+        }
+    }
+
+    #[test]
+    fn parts_of_a_second_are_cut_off_towards_zero() {
+        let now: Timestamp = "2026-01-01T00:00:10Z".parse().unwrap();
+        for (then, text) in [
+            ("2026-01-01T00:00:08.100000Z", "1s"),
+            ("2026-01-01T00:00:11.900000Z", "0s"),
+            ("2026-01-01T00:00:12Z", "<invalid>"),
+            ("2026-01-01T01:00:00+01:00", "10s"),
+        ] {
+            assert_eq!(since(Some(&json!(then)), now), text, "{then}");
+        }
+        for none in [None, Some(&Value::Null), Some(&json!("yesterday"))] {
+            assert_eq!(since(none, now), "<unknown>");
+        }
+    }
+}
