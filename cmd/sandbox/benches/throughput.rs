@@ -1,0 +1,171 @@
+//! Prints what the sandbox can do: `cargo bench -p coxswain-sandbox`.
+//!
+//! 50,000 small objects are written, listed, watched and counted, through the door and without a socket. Times depend on
+//! the machine; compare them between two versions on one machine, not between machines.
+
+use std::time::Instant;
+
+use bytes::Bytes;
+use coxswain_sandbox::{Door, Limits, Options, Sandbox};
+use http::{Method, Request};
+use http_body_util::{BodyExt as _, Full};
+use serde_json::{Value, json};
+use tower_service::Service as _;
+
+const OBJECTS: u32 = 50_000;
+const PODS: &str = "/api/v1/namespaces/default/pods";
+
+fn main() {
+    // `cargo test --benches` only wants to know that it builds and runs.
+    let objects = if std::env::args().any(|a| a == "--bench") {
+        OBJECTS
+    } else {
+        500
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime");
+    runtime.block_on(run(objects));
+}
+
+async fn run(objects: u32) {
+    let history = Limits {
+        entries: 2 * objects as usize,
+        bytes: usize::MAX,
+    };
+    let sandbox = Sandbox::new(Options {
+        history,
+        ..Options::default()
+    });
+    let door = sandbox.door();
+    let from = sandbox.revision();
+    let before = resident();
+    measure("create", objects, async {
+        for n in 0..objects {
+            send(&door, Method::POST, PODS, &pod(n)).await;
+        }
+    })
+    .await;
+    let created = sandbox.revision();
+    let (count, bytes) = sandbox.size();
+    println!("{count} objects, {} bytes of JSON each", bytes / count.max(1));
+    println!(
+        "{} bytes of memory for each, with its history",
+        (resident().saturating_sub(before)) / u64::from(objects)
+    );
+    measure("patch", objects, async {
+        for n in 0..objects {
+            let path = format!("{PODS}/pod-{n}");
+            send(
+                &door,
+                Method::PATCH,
+                &path,
+                &json!({"metadata": {"annotations": {"n": "1"}}}),
+            )
+            .await;
+        }
+    })
+    .await;
+    measure("list", objects, async {
+        send(&door, Method::GET, PODS, &Value::Null).await;
+    })
+    .await;
+    measure("list by label", objects, async {
+        send(
+            &door,
+            Method::GET,
+            &format!("{PODS}?labelSelector=shard%3D7"),
+            &Value::Null,
+        )
+        .await;
+    })
+    .await;
+    measure("watch, replay of the creates", objects, async {
+        let path = format!("{PODS}?watch=1&resourceVersion={from}");
+        watch(&door, &path, created - from).await;
+    })
+    .await;
+    measure("delete", objects, async {
+        for n in 0..objects {
+            send(&door, Method::DELETE, &format!("{PODS}/pod-{n}"), &Value::Null).await;
+        }
+    })
+    .await;
+}
+
+async fn measure(what: &str, objects: u32, work: impl Future<Output = ()>) {
+    #[expect(clippy::disallowed_methods, reason = "a benchmark is about real time")]
+    let start = Instant::now();
+    work.await;
+    let seconds = start.elapsed().as_secs_f64();
+    println!("{what}: {:.0} objects/s", f64::from(objects) / seconds);
+}
+
+async fn send(door: &Door, method: Method, path: &str, body: &Value) {
+    let bytes = if body.is_null() {
+        Bytes::new()
+    } else {
+        Bytes::from(body.to_string())
+    };
+    let kind = if method == Method::PATCH {
+        "application/merge-patch+json"
+    } else {
+        "application/json"
+    };
+    let request = Request::builder()
+        .method(method)
+        .uri(path)
+        .header("content-type", kind);
+    let request = request.body(Full::new(bytes)).expect("a request");
+    let Ok(response) = door.clone().call(request).await;
+    let status = response.status();
+    let answer = response
+        .into_body()
+        .collect()
+        .await
+        .expect("bodies do not fail")
+        .to_bytes();
+    assert!(
+        status.is_success(),
+        "{path}: {}",
+        String::from_utf8_lossy(&answer)
+    );
+}
+
+/// Reads a watch until it has brought `events`.
+async fn watch(door: &Door, path: &str, events: u64) {
+    let request = Request::get(path)
+        .body(Full::new(Bytes::new()))
+        .expect("a request");
+    let Ok(response) = door.clone().call(request).await;
+    let mut body = response.into_body();
+    let mut seen = 0;
+    while seen < events {
+        let frame = body
+            .frame()
+            .await
+            .expect("more to come")
+            .expect("bodies do not fail");
+        let data = frame.into_data().unwrap_or_default();
+        seen += data.iter().filter(|b| **b == b'\n').count() as u64;
+    }
+}
+
+fn pod(n: u32) -> Value {
+    json!({
+        "metadata": {"name": format!("pod-{n}"), "labels": {"app": "web", "shard": (n % 100).to_string()}},
+        "spec": {"containers": [{"name": "main", "image": "registry.example.com/web:1.2.3", "ports": [{"containerPort": 80}]}]},
+    })
+}
+
+/// Resident memory of this process in bytes.
+fn resident() -> u64 {
+    let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    statm
+        .split_whitespace()
+        .nth(1)
+        .and_then(|pages| pages.parse::<u64>().ok())
+        .unwrap_or(0)
+        * 4096
+}
