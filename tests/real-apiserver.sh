@@ -8,6 +8,8 @@
 set -eu
 
 VERSION=1.20.2
+REVISION=2    # of the way it is built: another one is built anew
+REFLECT=/usr/share/gocode/src/github.com/modern-go/reflect2
 NEED_MIB=3000 # the unpacked source, the compiler's cache and what comes out of it
 
 say() { echo "real-apiserver: $*" >&2; }
@@ -24,7 +26,7 @@ fi
 home=${COXSWAIN_CACHE:-${XDG_CACHE_HOME:-${HOME:?}/.cache}/coxswain}
 mkdir -p "$home" 2>/dev/null || give_up "cannot create the cache directory $home"
 home=$(cd "$home" && pwd) # the build changes directory
-assets=$home/kube-$VERSION
+assets=$home/kube-$VERSION-$REVISION
 work=$assets.building
 log=$assets.log
 
@@ -37,6 +39,7 @@ missing_packages() {
     for pair in go:golang-go make:make rsync:rsync dpkg-source:dpkg-dev etcd:etcd-server; do
         command -v "${pair%%:*}" >/dev/null 2>&1 || echo "${pair#*:}"
     done
+    [ -d "$REFLECT" ] || echo golang-github-modern-go-reflect2-dev
 }
 
 install_packages() {
@@ -88,6 +91,9 @@ build() {
     tree=$work/go/src/k8s.io/kubernetes
     mkdir -p "$work/go/src/k8s.io" "$work/tmp"
     mv "$work/source/kubernetes" "$tree"
+    # The reflect2 that comes with this source crashes the server on the first custom resource when it is built with Go 1.18
+    # or later; Debian packages the version that does not.
+    cp "$REFLECT"/*.go "$REFLECT"/*.s "$tree/vendor/github.com/modern-go/reflect2/" || give_up "$REFLECT has no sources"
     say "building kube-apiserver and kube-controller-manager $VERSION (about 10 minutes; log: $log)"
     # No C compiler is asked for: these are static binaries. The version is given, as there is no git history to ask.
     (

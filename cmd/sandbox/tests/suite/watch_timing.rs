@@ -22,8 +22,6 @@ async fn bookmarks_come_every_minute_and_shortly_before_the_deadline() {
         elapsed(events.brief()).await,
         (Some(format!("BOOKMARK @{from}")), 60)
     );
-    // What happens to other resources moves the version of a bookmark, too.
-    create(&sandbox().door(), "elsewhere").await;
     assert_eq!(elapsed(events.brief()).await.1, 60);
     assert_eq!(elapsed(events.brief()).await.1, 28, "two seconds before the end");
     assert_eq!(elapsed(events.brief()).await, (None, 2));

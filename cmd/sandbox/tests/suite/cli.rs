@@ -1,0 +1,157 @@
+//! The program `coxswain-sandbox`: what it prints, what it writes, what it refuses, how it ends.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_coxswain-sandbox");
+
+fn refused(arguments: &[&str]) -> String {
+    let Output {
+        status,
+        stderr,
+        stdout,
+    } = Command::new(PROGRAM).args(arguments).output().expect("it starts");
+    assert!(!status.success());
+    assert!(stdout.is_empty(), "nothing was started");
+    String::from_utf8(stderr).expect("text")
+}
+
+struct Running {
+    child: Child,
+    printed: String,
+}
+
+/// Starts it, and waits until it has said what there is to say.
+fn start(arguments: &[&str]) -> Running {
+    let mut child = Command::new(PROGRAM)
+        .args(arguments)
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    let mut lines = BufReader::new(child.stdout.take().expect("its output"));
+    let mut printed = String::new();
+    while !printed.contains("This is a bare API") {
+        assert_ne!(
+            lines.read_line(&mut printed).expect("text"),
+            0,
+            "it ended early: {printed}"
+        );
+    }
+    Running { child, printed }
+}
+
+impl Running {
+    fn end(mut self, signal: &str) -> (Option<i32>, String) {
+        let id = self.child.id().to_string();
+        assert!(
+            Command::new("kill")
+                .args(["-s", signal, &id])
+                .status()
+                .expect("kill starts")
+                .success()
+        );
+        let status = self.child.wait().expect("it ends");
+        (status.code(), self.printed)
+    }
+}
+
+fn kubeconfig_of(printed: &str) -> &Path {
+    let line = printed
+        .lines()
+        .find_map(|l| l.strip_prefix("Kubeconfig:"))
+        .expect("a line that names the kubeconfig");
+    Path::new(line.trim())
+}
+
+#[test]
+fn writes_a_private_kubeconfig_and_ends_on_either_signal() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let file = dir.path().join("config");
+    for signal in ["TERM", "INT"] {
+        let running = start(&["--kubeconfig", file.to_str().expect("text")]);
+        let text = fs::read_to_string(&file).expect("it was written before the program said so");
+        assert_eq!(
+            fs::metadata(&file).expect("it is there").permissions().mode() & 0o777,
+            0o600
+        );
+        let url = running
+            .printed
+            .lines()
+            .find_map(|l| l.strip_prefix("Listening on "))
+            .expect("an address")
+            .to_owned();
+        assert!(url.starts_with("https://127.0.0.1:"), "{url}");
+        assert!(text.contains(&format!("server: {url}\n")), "{text}");
+        assert_eq!(running.end(signal).0, Some(0));
+        assert!(
+            file.exists(),
+            "a file that the user named stays, and is overwritten next time"
+        );
+    }
+}
+
+#[test]
+fn without_a_file_the_kubeconfig_is_temporary() {
+    let running = start(&[]);
+    let path = kubeconfig_of(&running.printed).to_owned();
+    assert!(path.exists());
+    assert_eq!(running.end("TERM").0, Some(0));
+    assert!(!path.exists());
+}
+
+#[test]
+fn a_kubeconfig_of_somebody_else_is_not_overwritten() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let file = dir.path().join("config");
+    fs::write(&file, "current-context: production\n").expect("it can be written");
+    let error = refused(&["--kubeconfig", file.to_str().expect("text")]);
+    assert!(error.contains("is not a kubeconfig of a sandbox"), "{error}");
+    assert_eq!(
+        fs::read_to_string(&file).expect("it is there"),
+        "current-context: production\n"
+    );
+}
+
+#[test]
+fn bad_arguments_get_one_clear_sentence() {
+    let error = refused(&["--listen", "0.0.0.0:0"]);
+    assert!(error.contains("--allow-remote"), "{error}");
+    let error = refused(&["--kubeconfig", "/no/such/directory/config"]);
+    assert!(
+        error.contains("cannot write the kubeconfig /no/such/directory/config"),
+        "{error}"
+    );
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = taken.local_addr().expect("an address").to_string();
+    let error = refused(&["--listen", &address]);
+    assert!(error.contains(&format!("cannot listen on {address}")), "{error}");
+    let error = refused(&["--port", "1"]);
+    assert!(error.contains("unexpected argument '--port'"), "{error}");
+}
+
+#[test]
+fn help_tells_what_it_is() {
+    let mut help = String::new();
+    let child = Command::new(PROGRAM)
+        .arg("--help")
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    child
+        .stdout
+        .expect("its output")
+        .read_to_string(&mut help)
+        .expect("text");
+    for part in [
+        "A Kubernetes API in one process",
+        "--listen",
+        "--kubeconfig",
+        "--allow-remote",
+        "Nothing makes pods run",
+    ] {
+        assert!(help.contains(part), "no {part:?} in\n{help}");
+    }
+}

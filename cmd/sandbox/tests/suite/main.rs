@@ -1,0 +1,9 @@
+//! The sandbox from outside its library: without a socket, under a paused clock; and as the program that people start.
+
+mod cli;
+mod client;
+mod doors;
+mod history;
+mod invariants;
+mod repeatable;
+mod watch_timing;
