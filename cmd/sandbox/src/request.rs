@@ -144,7 +144,9 @@ impl Query {
 mod tests {
     use super::*;
 
-    fn target(path: &str) -> Option<(String, Option<String>, Option<String>, Option<String>)> {
+    type Parts = (String, Option<String>, Option<String>, Option<String>);
+
+    fn target(path: &str) -> Option<Parts> {
         Target::parse(path).map(|t| {
             (
                 format!("{}/{}/{}", t.group, t.version, t.resource),

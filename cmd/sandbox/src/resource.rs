@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
-
 /// One served resource.
 #[derive(Debug, Clone)]
 pub struct Resource {
@@ -54,10 +52,6 @@ pub struct Scale {
 pub struct Custom {
     /// Name of the CRD.
     pub crd: String,
-    /// The version's `schema.openAPIV3Schema`.
-    pub schema: Value,
-    /// `spec.preserveUnknownFields` or the schema's own marker at the root.
-    pub preserve_unknown: bool,
     /// `additionalPrinterColumns`.
     pub columns: Vec<PrinterColumn>,
 }
@@ -97,16 +91,6 @@ impl Resource {
             self.plural.clone()
         } else {
             format!("{}.{}", self.plural, self.group)
-        }
-    }
-
-    /// `Pod` or `Deployment.apps`, as error messages name a kind.
-    #[must_use]
-    pub fn qualified_kind(&self) -> String {
-        if self.group.is_empty() {
-            self.kind.clone()
-        } else {
-            format!("{}.{}", self.kind, self.group)
         }
     }
 }

@@ -278,12 +278,8 @@ fn resource(crd: &Value, version: &Value, stored: &str) -> Resource {
         status_replicas: path(&scale.get("statusReplicasPath").cloned().unwrap_or_default()),
         selector: scale.get("labelSelectorPath").map(path),
     });
-    let schema = version["schema"]["openAPIV3Schema"].clone();
     let custom = Custom {
         crd: meta::name(crd).to_owned(),
-        preserve_unknown: crd["spec"]["preserveUnknownFields"] == true
-            || schema["x-kubernetes-preserve-unknown-fields"] == true,
-        schema,
         columns: version["additionalPrinterColumns"]
             .as_array()
             .into_iter()

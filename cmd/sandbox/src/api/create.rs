@@ -22,7 +22,7 @@ impl Api {
     pub(super) fn create(&self, call: &Call) -> Result<Reply> {
         let dry_run = call.dry_run()?;
         let decode::Decoded { value, warnings } = decode::body(call)?;
-        let created = self.create_object(&call.res, &call.namespace, value, dry_run)?;
+        let created = self.create_object(&call.res, &call.namespace, &value, dry_run)?;
         Ok(Reply::object(201, created).warn(warnings))
     }
 
@@ -31,10 +31,10 @@ impl Api {
         &self,
         res: &Resource,
         namespace: &str,
-        value: Value,
+        value: &Value,
         dry_run: bool,
     ) -> Result<Value> {
-        let generated = meta::name(&value).is_empty() && !meta::text(&value, "generateName").is_empty();
+        let generated = meta::name(value).is_empty() && !meta::text(value, "generateName").is_empty();
         let attempts = if generated { NAME_ATTEMPTS } else { 1 };
         let mut outcome = Err(ApiError::internal("no attempt was made"));
         for _ in 0..attempts {

@@ -134,7 +134,7 @@ impl Api {
         let named = call.name.is_some();
         match (subresource, method, named) {
             (None, &Method::GET, _) if call.query.flag("watch") == Some(true) => self.watch(call).await,
-            (None, &Method::GET, true) => self.get(&call).await,
+            (None | Some("status"), &Method::GET, true) => self.get(&call).await,
             (None, &Method::GET, false) => self.list(&call).await,
             (None, &Method::POST, false) if call.namespaced_as_its_kind() => self.create(&call),
             (None | Some("status"), &Method::PUT, true) => self.put(&call, subresource),
@@ -145,7 +145,6 @@ impl Api {
             {
                 self.delete_collection(&call)
             }
-            (Some("status"), &Method::GET, true) => self.get(&call).await,
             (Some("scale"), _, true) => self.scale(method, &call),
             (Some("binding"), &Method::POST, true) => self.bind(&call),
             (Some("eviction"), &Method::POST, true) => self.evict(&call),

@@ -27,7 +27,7 @@ impl Api {
                 return;
             };
             let decoded = decode::object(&res, object, &[], decode::FieldValidation::Ignore);
-            let made = decoded.and_then(|d| self.create_object(&res, namespace, d.value, false));
+            let made = decoded.and_then(|d| self.create_object(&res, namespace, &d.value, false));
             if let Err(error) = made {
                 tracing::error!(
                     resource = plural,

@@ -61,7 +61,7 @@ impl Api {
         {
             let mut value = value;
             meta::set(&mut value, "resourceVersion", Value::Null);
-            let created = self.create_object(&call.res, &call.namespace, value, dry_run)?;
+            let created = self.create_object(&call.res, &call.namespace, &value, dry_run)?;
             return Ok(Reply::object(201, created).warn(warnings));
         }
         let updated = self.update(&call.res, &call.namespace, call.name(), part, dry_run, |_| {
@@ -113,7 +113,7 @@ impl Api {
             if dry_run {
                 return Ok(next);
             }
-            match self.commit_update(res, &key, &current, next) {
+            match self.commit_update(res, &key, &current, &next) {
                 Err(StoreError::Changed) => {}
                 Err(StoreError::Missing) => return Err(ApiError::not_found(res, name)),
                 Err(other) => return Err(ApiError::internal(other.to_string())),
@@ -128,10 +128,10 @@ impl Api {
         res: &Resource,
         key: &str,
         current: &Object,
-        next: Value,
+        next: &Value,
     ) -> Result<Arc<Object>, StoreError> {
         let draft = Self::draft(res, next.clone());
-        if finished_by(&next) {
+        if finished_by(next) {
             let removed = self.store.remove(&res.collection, key, current.revision, draft)?;
             self.after_removal(res, &removed);
             Ok(removed)
@@ -261,12 +261,11 @@ pub(super) fn patch_type(call: &Call) -> Result<PatchType> {
 }
 
 pub(super) fn refused(error: PatchError) -> ApiError {
-    let message = error.to_string();
     match error {
-        PatchError::NotDecodable(_) => ApiError::bad_request(message),
-        PatchError::NotApplicable(_) => ApiError::unprocessable(message),
-        PatchError::TooManyOperations(_) => ApiError::too_large(message),
+        PatchError::NotDecodable(why) => ApiError::bad_request(why),
         PatchError::UnsupportedMediaType(types) => ApiError::unsupported_media_type(types),
-        PatchError::Internal(_) => ApiError::unexplained(message),
+        PatchError::Internal(why) => ApiError::unexplained(why),
+        PatchError::NotApplicable(_) => ApiError::unprocessable(error.to_string()),
+        PatchError::TooManyOperations(_) => ApiError::too_large(error.to_string()),
     }
 }

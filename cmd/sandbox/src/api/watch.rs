@@ -19,7 +19,7 @@ use crate::selector::Selector;
 use crate::status::{ApiError, Result};
 use crate::store::{Change, Object};
 
-const BOOKMARK_EVERY: Duration = Duration::from_mins(1);
+const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
 /// The last bookmark comes this long before the deadline.
 const LAST_BOOKMARK: Duration = Duration::from_secs(2);
 /// Without `timeoutSeconds` a watch lasts between once and twice this long.
@@ -163,9 +163,9 @@ impl WatchStream {
             if visible <= self.reached {
                 return;
             }
-            let (changes, known) = match self.api.store.changes(&collection, self.reached, CHANGES_AT_ONCE) {
-                Ok(read) => read,
-                Err(_) => return self.cut_off(frame),
+            let Ok((changes, known)) = self.api.store.changes(&collection, self.reached, CHANGES_AT_ONCE)
+            else {
+                return self.cut_off(frame);
             };
             for change in &changes {
                 if change.revision > visible {

@@ -13,7 +13,7 @@ use std::borrow::Borrow;
 
 use serde_json::{Value, json};
 
-pub use self::openapi::{openapi_v2, openapi_v3_hash, openapi_v3_index, openapi_v3_of};
+pub use self::openapi::{openapi_v2, openapi_v3_index, openapi_v3_of};
 pub use self::resources::resource_list;
 pub use self::version::version;
 use crate::resource::Resource;

@@ -27,8 +27,6 @@ fn resource(api: &str, plural: &str, kind: &str) -> Resource {
 fn custom(api: &str, plural: &str, kind: &str) -> Resource {
     let custom = Custom {
         crd: format!("{plural}.io"),
-        schema: Value::Null,
-        preserve_unknown: false,
         columns: Vec::new(),
     };
     Resource {
@@ -305,7 +303,10 @@ fn the_index_links_every_version_and_changes_with_it() {
     let document = openapi_v3_of(&all, "ex.io", "v1").unwrap();
     assert_eq!(
         ex,
-        format!("/openapi/v3/apis/ex.io/v1?hash={}", openapi_v3_hash(&document))
+        format!(
+            "/openapi/v3/apis/ex.io/v1?hash={}",
+            openapi::openapi_v3_hash(&document)
+        )
     );
 
     let mut more = all.clone();

@@ -132,10 +132,10 @@ fn rendered(form: &Form, reply: Reply) -> Response<ResponseBody> {
 /// The resource of a path, if its scope and its subresource exist.
 fn find(registry: &Registry, target: &Target) -> Option<Arc<Resource>> {
     let res = registry.find(&target.group, &target.version, &target.resource)?;
-    let scoped = match (res.namespaced, &target.namespace, &target.name) {
-        (true, None, Some(_)) | (false, Some(_), _) => false,
-        _ => true,
-    };
+    let scoped = !matches!(
+        (res.namespaced, &target.namespace, &target.name),
+        (true, None, Some(_)) | (false, Some(_), _)
+    );
     let subresource = match target.subresource.as_deref() {
         None => true,
         Some("status") => res.status,

@@ -94,6 +94,6 @@ pub const CONTEXT: &str = "coxswain-sandbox";
     reason = "a secret must not come from a seed that somebody may know"
 )]
 fn token() -> String {
-    let bytes: [u8; 24] = rand::rng().random();
-    bytes.iter().map(|b| format!("{b:02x}")).collect()
+    let [a, b]: [u128; 2] = rand::rng().random();
+    format!("{a:032x}{b:032x}")
 }

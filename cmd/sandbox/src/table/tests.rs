@@ -128,8 +128,6 @@ fn bookmarks_are_rows_of_an_empty_object() {
     let columns: Vec<PrinterColumn> = Vec::new();
     custom.custom = Some(Arc::new(Custom {
         crd: "foos.ex.io".to_owned(),
-        schema: Value::Null,
-        preserve_unknown: false,
         columns,
     }));
     for (resource, cells) in [

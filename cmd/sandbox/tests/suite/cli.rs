@@ -1,7 +1,7 @@
 //! The program `coxswain-sandbox`: what it prints, what it writes, what it refuses, how it ends.
 
 use std::fs;
-use std::io::{BufRead as _, BufReader, Read as _};
+use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
@@ -134,17 +134,8 @@ fn bad_arguments_get_one_clear_sentence() {
 
 #[test]
 fn help_tells_what_it_is() {
-    let mut help = String::new();
-    let child = Command::new(PROGRAM)
-        .arg("--help")
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("it starts");
-    child
-        .stdout
-        .expect("its output")
-        .read_to_string(&mut help)
-        .expect("text");
+    let output = Command::new(PROGRAM).arg("--help").output().expect("it starts");
+    let help = String::from_utf8(output.stdout).expect("text");
     for part in [
         "A Kubernetes API in one process",
         "--listen",

@@ -38,7 +38,7 @@ pub async fn get(door: &Door, path: &str) -> (u16, Value) {
     send(door, Method::GET, path, &Value::Null).await
 }
 
-/// Creates a ConfigMap in `default`, and returns its resourceVersion.
+/// Creates a `ConfigMap` in `default`, and returns its resourceVersion.
 pub async fn create(door: &Door, name: &str) -> u64 {
     let (status, object) = send(door, Method::POST, MAPS, &json!({"metadata": {"name": name}})).await;
     assert_eq!(status, 201, "{object}");
@@ -113,7 +113,7 @@ impl Watch {
     }
 
     /// Whether nothing comes without the clock moving.
-    pub async fn is_quiet(&mut self) -> bool {
+    pub fn is_quiet(&mut self) -> bool {
         use futures_util::FutureExt as _;
         // Polled a few times: the watch may have to look twice before it waits.
         for _ in 0..3 {

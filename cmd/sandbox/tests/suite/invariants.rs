@@ -72,12 +72,12 @@ async fn perform(door: &Door, n: usize, request: &Request) -> (u16, Value) {
             send(door, Method::POST, &collection, &body).await
         }
         Action::Put { fresh, finalizers } => {
-            let stale = if *fresh {
+            let claimed = if *fresh {
                 present["metadata"]["resourceVersion"].clone()
             } else {
                 json!("2")
             };
-            let metadata = json!({"name": name, "finalizers": finalizers, "resourceVersion": stale});
+            let metadata = json!({"name": name, "finalizers": finalizers, "resourceVersion": claimed});
             send(
                 door,
                 Method::PUT,
@@ -87,14 +87,14 @@ async fn perform(door: &Door, n: usize, request: &Request) -> (u16, Value) {
             .await
         }
         Action::Patch { data, finalizers } => {
-            let mut patch = json!({});
+            let mut merge = json!({});
             if *data {
-                patch["data"] = json!({"n": n.to_string()});
+                merge["data"] = json!({"n": n.to_string()});
             }
             if let Some(finalizers) = finalizers {
-                patch["metadata"] = json!({"finalizers": finalizers});
+                merge["metadata"] = json!({"finalizers": finalizers});
             }
-            send(door, Method::PATCH, &path, &patch).await
+            send(door, Method::PATCH, &path, &merge).await
         }
         Action::Delete { policy, uid } => {
             let mut options = json!({"kind": "DeleteOptions", "apiVersion": "v1"});
