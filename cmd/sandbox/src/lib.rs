@@ -36,6 +36,7 @@ mod meta;
 mod negotiate;
 mod partial;
 mod patch;
+mod protobuf;
 mod registry;
 mod request;
 mod resource;
