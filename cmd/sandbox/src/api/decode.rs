@@ -4,6 +4,8 @@ use serde_json::{Value, json};
 
 use super::Call;
 use crate::kinds;
+use crate::negotiate;
+use crate::protobuf;
 use crate::resource::Resource;
 use crate::schema;
 use crate::status::{ApiError, Result};
@@ -47,18 +49,34 @@ pub(super) struct Decoded {
 
 /// Decodes the body of a create or update.
 pub(super) fn body(call: &Call) -> Result<Decoded> {
-    crate::negotiate::json_body(Some(&call.content_type))
-        .map_err(|_| ApiError::unsupported_media_type("application/json"))?;
-    let parsed = schema::parse(&call.body).map_err(|e| {
-        let what = format!("{} in version {:?}", call.res.kind, call.res.version);
-        ApiError::bad_request(format!("{what} cannot be handled as a {}: {e}", call.res.kind))
-    })?;
+    let parsed = tree(call, &call.res.api_version(), &call.res.kind)?;
     object(
         &call.res,
         parsed.value,
         &parsed.duplicates,
         FieldValidation::of(call)?,
     )
+}
+
+/// The tree that a body holds, whatever its form: JSON, or protobuf.
+pub(super) fn tree(call: &Call, api_version: &str, kind: &str) -> Result<schema::Parsed> {
+    if protobuf::is_protobuf(&call.content_type) {
+        let value = protobuf::decode(&call.body, (api_version, kind))
+            .map_err(|e| ApiError::bad_request(e.to_string()))?;
+        return Ok(schema::Parsed {
+            value,
+            duplicates: Vec::new(),
+        });
+    }
+    negotiate::json_body(Some(&call.content_type)).map_err(|_| {
+        ApiError::unsupported_media_type("application/json, application/vnd.kubernetes.protobuf")
+    })?;
+    let version = api_version.rsplit('/').next().unwrap_or_default();
+    schema::parse(&call.body).map_err(|e| {
+        ApiError::bad_request(format!(
+            "{kind} in version {version:?} cannot be handled as a {kind}: {e}"
+        ))
+    })
 }
 
 /// Brings a tree into the shape of the kind: right kind and version, right types, no unknown fields, defaults set.

@@ -93,11 +93,7 @@ impl DeleteOptions {
     }
 
     fn from_body(call: &Call) -> Result<Self> {
-        crate::negotiate::json_body(Some(&call.content_type))
-            .map_err(|_| ApiError::unsupported_media_type("application/json"))?;
-        let mut value = schema::parse(&call.body)
-            .map_err(|e| ApiError::bad_request(e.to_string()))?
-            .value;
+        let mut value = super::decode::tree(call, "v1", "DeleteOptions")?.value;
         if !value.is_object() {
             return Err(ApiError::bad_request(
                 "decoded object cannot be converted to DeleteOptions",

@@ -220,11 +220,7 @@ fn spares_unready(budget: &Value) -> bool {
 }
 
 fn subresource_body(call: &Call, api_version: &str, kind: &str) -> Result<Value> {
-    crate::negotiate::json_body(Some(&call.content_type))
-        .map_err(|_| ApiError::unsupported_media_type("application/json"))?;
-    let mut value = schema::parse(&call.body)
-        .map_err(|e| ApiError::bad_request(e.to_string()))?
-        .value;
+    let mut value = super::decode::tree(call, api_version, kind)?.value;
     if value["kind"].as_str().is_some_and(|k| k != kind) {
         return Err(ApiError::bad_request(format!(
             "not a {kind} object: {}",
