@@ -88,6 +88,27 @@ pub fn accept(header: Option<&str>, holds: Holds) -> Result<View, NotAcceptable>
     }
 }
 
+/// Media type of the `OpenAPI` version 2 document as protobuf, as it is sent.
+pub const SWAGGER_PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
+
+/// Whether the `OpenAPI` version 2 document is wanted as protobuf rather than as JSON.
+#[must_use]
+pub fn prefers_swagger_protobuf(header: Option<&str>) -> bool {
+    let choice = |clause: &Clause| {
+        // Clients write the type with an @, which is no valid character there; it is understood, but not sent.
+        let name = format!("{}/{}", clause.kind, clause.subtype.replace('@', "."));
+        if name == SWAGGER_PROTOBUF {
+            Some(true)
+        } else {
+            clause.view(Holds::Document).map(|_| false)
+        }
+    };
+    clauses(header.unwrap_or_default())
+        .iter()
+        .find_map(choice)
+        .unwrap_or(false)
+}
+
 /// Checks that a body is JSON. A request that does not say what it sends, sends JSON.
 pub fn json_body(content_type: Option<&str>) -> Result<(), UnsupportedMediaType> {
     let media_type = content_type
@@ -303,6 +324,29 @@ mod tests {
             accept(Some(protobuf), Holds::Document),
             Err(NotAcceptable::MediaType)
         );
+    }
+
+    #[test]
+    fn swagger_comes_in_two_forms() {
+        for (header, protobuf) in [
+            (None, false),
+            (Some("*/*"), false),
+            (Some("text/html"), false),
+            (
+                Some("application/json, application/com.github.proto-openapi.spec.v2@v1.0+protobuf"),
+                false,
+            ),
+            (
+                Some("application/com.github.proto-openapi.spec.v2@v1.0+protobuf"),
+                true,
+            ),
+            (
+                Some("application/com.github.proto-openapi.spec.v2.v1.0+protobuf, application/json"),
+                true,
+            ),
+        ] {
+            assert_eq!(prefers_swagger_protobuf(header), protobuf, "{header:?}");
+        }
     }
 
     #[test]

@@ -7,6 +7,7 @@
 mod openapi;
 mod order;
 mod resources;
+mod swagger;
 mod version;
 
 use std::borrow::Borrow;
@@ -15,6 +16,7 @@ use serde_json::{Value, json};
 
 pub use self::openapi::{openapi_v2, openapi_v3_index, openapi_v3_of};
 pub use self::resources::resource_list;
+pub use self::swagger::openapi_v2_protobuf;
 pub use self::version::version;
 use crate::resource::Resource;
 

@@ -7,8 +7,7 @@
 //! them it takes the types it was built with.
 //!
 //! Version 3 is a document for each group and version, found through an index whose links carry a hash, by which
-//! clients cache. Version 2 is all in one document; it is asked for only when version 3 fails, and as protobuf, which
-//! we do not write: clients take the 406 quietly.
+//! clients cache. Version 2 is all in one document, as JSON or as protobuf.
 
 use std::borrow::Borrow;
 use std::collections::BTreeSet;
@@ -27,7 +26,7 @@ pub fn openapi_v3_index<R: Borrow<Resource>>(resources: &[R]) -> Value {
         .filter_map(|(group, version)| {
             let document = openapi_v3_of(resources, group, version)?;
             let path = root(group, version);
-            let url = format!("/openapi/v3/{path}?hash={}", openapi_v3_hash(&document));
+            let url = format!("/openapi/v3/{path}?hash={}", hash(&document));
             Some((path, json!({"serverRelativeURL": url})))
         })
         .collect();
@@ -51,8 +50,7 @@ pub fn openapi_v3_of<R: Borrow<Resource>>(resources: &[R], group: &str, version:
 /// The hash in the link to a document: another one for another document.
 ///
 /// FNV-1a: nobody gains anything by a collision here.
-#[must_use]
-pub fn openapi_v3_hash(document: &Value) -> String {
+pub(super) fn hash(document: &Value) -> String {
     let text = document.to_string();
     let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)

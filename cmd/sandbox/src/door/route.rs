@@ -176,6 +176,10 @@ fn document(registry: &Registry, path: &str) -> Option<Value> {
 
 fn document_answer(headers: &HeaderMap, document: &Value) -> Response<ResponseBody> {
     let accepted = headers.get(ACCEPT).and_then(|h| h.to_str().ok());
+    if document.get("swagger").is_some() && negotiate::prefers_swagger_protobuf(accepted) {
+        let media_type = HeaderValue::from_static(negotiate::SWAGGER_PROTOBUF);
+        return body::bytes(200, media_type, discovery::openapi_v2_protobuf(document));
+    }
     match negotiate::accept(accepted, Holds::Document) {
         Ok(_) => body::json(200, document),
         Err(error) => body::error(&ApiError::not_acceptable(error.to_string())),

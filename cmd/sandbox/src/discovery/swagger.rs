@@ -1,0 +1,154 @@
+//! The `OpenAPI` version 2 document as protobuf, which is how `kubectl` asks for it.
+//!
+//! Up to 1.28 it gives up on `apply` without this document. A kind that has no definition in it, it takes as it is and
+//! leaves to the server.
+//! Written by hand from the JSON form, since it is a handful of messages; only what clients look for is in it.
+
+use serde_json::Value;
+
+/// `Operation` fields of a path item by method.
+const METHODS: [(&str, u64); 5] = [("get", 2), ("put", 3), ("post", 4), ("delete", 5), ("patch", 8)];
+
+/// `/openapi/v2` as protobuf, from its JSON form.
+#[must_use]
+pub fn openapi_v2_protobuf(document: &Value) -> Vec<u8> {
+    let mut out = Message::default();
+    out.text(1, str_of(&document["swagger"]));
+    out.message(2, |info| {
+        info.text(1, str_of(&document["info"]["title"]));
+        info.text(2, str_of(&document["info"]["version"]));
+    });
+    out.message(8, |paths| {
+        for (path, item) in document["paths"].as_object().into_iter().flatten() {
+            paths.message(2, |named| {
+                named.text(1, path);
+                named.message(2, |out| path_item(item, out));
+            });
+        }
+    });
+    out.0
+}
+
+fn path_item(item: &Value, out: &mut Message) {
+    for (method, field) in METHODS {
+        let Some(operation) = item.get(method) else {
+            continue;
+        };
+        out.message(field, |out| {
+            for parameter in operation["parameters"].as_array().into_iter().flatten() {
+                // An item, which is a parameter, which is not the body, but in the query.
+                out.bytes(8, &query(parameter).within(3).within(2).within(1).0);
+            }
+            // Extensions are kept as YAML, of which JSON is a part.
+            let gvk = "x-kubernetes-group-version-kind";
+            out.message(13, |named| {
+                named.text(1, gvk);
+                named.message(2, |any| any.text(2, &operation[gvk].to_string()));
+            });
+        });
+    }
+}
+
+fn query(parameter: &Value) -> Message {
+    let mut out = Message::default();
+    out.text(2, "query");
+    out.text(4, str_of(&parameter["name"]));
+    out.text(6, str_of(&parameter["type"]));
+    out
+}
+
+fn str_of(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+/// A protobuf message in the making. All our fields are of wire type 2: their length, then their bytes.
+#[derive(Default)]
+struct Message(Vec<u8>);
+
+impl Message {
+    fn text(&mut self, field: u64, text: &str) {
+        self.bytes(field, text.as_bytes());
+    }
+
+    fn message(&mut self, field: u64, fill: impl FnOnce(&mut Self)) {
+        let mut inner = Self::default();
+        fill(&mut inner);
+        self.bytes(field, &inner.0);
+    }
+
+    /// The message that has this one as its only field.
+    fn within(self, field: u64) -> Self {
+        let mut outer = Self::default();
+        outer.bytes(field, &self.0);
+        outer
+    }
+
+    fn bytes(&mut self, field: u64, bytes: &[u8]) {
+        self.varint(field << 3 | 2);
+        self.varint(bytes.len() as u64);
+        self.0.extend_from_slice(bytes);
+    }
+
+    /// Seven bits at a time, the lowest first, all but the last marked.
+    fn varint(&mut self, mut number: u64) {
+        while let more @ 1.. = number >> 7 {
+            self.0.push(number.to_le_bytes()[0] | 0x80);
+            number = more;
+        }
+        self.0.push(number.to_le_bytes()[0]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn numbers_of_one_byte_and_of_more() {
+        for (number, bytes) in [
+            (0, vec![0]),
+            (127, vec![0x7f]),
+            (128, vec![0x80, 1]),
+            (300, vec![0xac, 2]),
+        ] {
+            let mut message = Message::default();
+            message.varint(number);
+            assert_eq!(message.0, bytes, "{number}");
+        }
+    }
+
+    #[test]
+    fn a_document_byte_by_byte() {
+        let document = json!({
+            "swagger": "2.0",
+            "info": {"title": "T", "version": "v"},
+            "paths": {"/p": {
+                "parameters": [],
+                "patch": {
+                    "parameters": [{"name": "q", "in": "query", "type": "string"}],
+                    "x-kubernetes-group-version-kind": {"kind": "K"},
+                },
+            }},
+        });
+        let gvk = b"x-kubernetes-group-version-kind";
+        let query = [&[0x12, 5][..], b"query", &[0x22, 1], b"q", &[0x32, 6], b"string"].concat();
+        let query = [&[0x42, 24, 0x0a, 22, 0x12, 20, 0x1a, 18][..], &query].concat();
+        let extension = [&[0x0a, 31][..], gvk, &[0x12, 14, 0x12, 12], br#"{"kind":"K"}"#].concat();
+        let operation = [&query[..], &[0x6a, 49], &extension].concat();
+        let item = [&[0x42, 77][..], &operation].concat();
+        let path = [&[0x0a, 2][..], b"/p", &[0x12, 79], &item].concat();
+        let expected = [
+            &[0x0a, 3][..],
+            b"2.0",
+            &[0x12, 6, 0x0a, 1],
+            b"T",
+            &[0x12, 1],
+            b"v",
+            &[0x42, 87, 0x12, 85],
+            &path,
+        ];
+        assert_eq!(openapi_v2_protobuf(&document), expected.concat());
+    }
+}
