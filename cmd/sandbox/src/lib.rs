@@ -1,4 +1,6 @@
 //! A Kubernetes API in one process.
 
 pub mod field;
+pub mod patch;
 pub mod resource;
+pub mod schema;
