@@ -43,14 +43,15 @@ proptest! {
         prop_assert_eq!(merge_patch(&current, &patch), Ok(expected));
     }
 
-    /// The server takes more than the RFC, so that only what the RFC takes is compared.
+    /// The server takes more than the RFC, so that only what the RFC takes is compared. (`patch` undoes what failed, and
+    /// panics where it cannot; we throw it away.)
     #[test]
     fn json_patch_agrees_with_the_rfc(current in value(), operations in prop::collection::vec(operation(), 1..6)) {
         prop_assume!(current.is_object());
         let patch = Value::from(operations);
         let rfc: ::json_patch::Patch = serde_json::from_value(patch.clone()).expect("a patch");
         let mut expected = current.clone();
-        if ::json_patch::patch(&mut expected, &rfc).is_ok() {
+        if ::json_patch::patch_unsafe(&mut expected, &rfc).is_ok() {
             prop_assert_eq!(json_patch(&current, &patch), Ok(expected));
         } else {
             let _ = json_patch(&current, &patch);
