@@ -1,0 +1,213 @@
+//! Lists that merge: by a key for lists of objects, as sets for lists of scalars.
+//!
+//! An item of the patch with `$patch: delete` takes the item with its key away; one with `$patch: replace` makes the other
+//! items of the patch the whole list. Items of the patch keep the patch's order, those that only the server has keep the
+//! server's, and where the two meet the server's order decides if it knows both items; if not, the patch's item goes first.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use super::strategic::{DIRECTIVE, Shape, merge_object, unknown_directive, wrong_type};
+use super::{PatchError, show};
+
+pub(super) const BAD_ELEMENT_ORDER: &str = "invalid patch format of setElementOrder list";
+
+/// Merges the items of a patch into a list. `key` is empty for lists of scalars.
+pub(super) fn merge_list(
+    original: Vec<Value>,
+    patch: Vec<Value>,
+    item: Shape,
+    key: &str,
+) -> Result<Vec<Value>, PatchError> {
+    if original.is_empty() && patch.is_empty() {
+        return Ok(original);
+    }
+    same_type(&original, &patch)?;
+    if !original.iter().chain(&patch).all(Value::is_object) {
+        let mut merged = original.clone();
+        let mut known: BTreeSet<String> = original.iter().map(Value::to_string).collect();
+        merged.extend(patch.iter().filter(|new| known.insert(new.to_string())).cloned());
+        return in_order(merged, &patch, &original, "");
+    }
+    if key.is_empty() {
+        return Err(PatchError::Internal(
+            "cannot merge lists without merge key for struct".to_owned(),
+        ));
+    }
+    let (original, patch) = obey_directives(original, patch, key)?;
+    let merged = merge_items(original.clone(), &patch, item, key)?;
+    in_order(merged, &patch, &original, key)
+}
+
+/// Takes the items with directives out of the patch, and does what they say.
+fn obey_directives(
+    mut original: Vec<Value>,
+    patch: Vec<Value>,
+    key: &str,
+) -> Result<(Vec<Value>, Vec<Value>), PatchError> {
+    let mut plain = Vec::new();
+    let mut gone = BTreeSet::new();
+    let mut replace = false;
+    for item in patch {
+        let Some(directive) = item.get(DIRECTIVE) else {
+            plain.push(item);
+            continue;
+        };
+        match directive.as_str() {
+            Some("delete") => {
+                gone.insert(id_of(&item, key)?);
+            }
+            Some("replace") => replace = true,
+            Some("merge") => {
+                let reason = "merging lists cannot yet be specified in the patch";
+                return Err(PatchError::Internal(reason.to_owned()));
+            }
+            _ => {
+                return Err(item
+                    .as_object()
+                    .map_or_else(|| wrong_type(OBJECT, &item), unknown_directive));
+            }
+        }
+    }
+    original.retain(|item| !id_of(item, key).is_ok_and(|id| gone.contains(&id)));
+    Ok(if replace {
+        (plain, Vec::new())
+    } else {
+        (original, plain)
+    })
+}
+
+/// Merges each object of the patch into the first item with its key, or adds it. What is added is added as it is,
+/// directives and all: the server does the same, and then finds unknown fields.
+fn merge_items(
+    mut merged: Vec<Value>,
+    patch: &[Value],
+    item: Shape,
+    key: &str,
+) -> Result<Vec<Value>, PatchError> {
+    let mut places = places(&merged, key);
+    for new in patch {
+        let id = id_of(new, key)?;
+        if let (Some(old), Value::Object(new)) = (places.get(&id).and_then(|at| merged.get_mut(*at)), new) {
+            if let Value::Object(map) = old.take() {
+                *old = Value::Object(merge_object(map, new.clone(), item)?);
+            }
+        } else {
+            places.insert(id, merged.len());
+            merged.push(new.clone());
+        }
+    }
+    Ok(merged)
+}
+
+/// Puts a merged list in order: `patch_order` for the items that are in it, `server_order` for the others.
+pub(super) fn in_order(
+    merged: Vec<Value>,
+    patch_order: &[Value],
+    server_order: &[Value],
+    key: &str,
+) -> Result<Vec<Value>, PatchError> {
+    for item in patch_order {
+        id_of(item, key)?;
+    }
+    let (by_patch, by_server) = (places(patch_order, key), places(server_order, key));
+    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+    for item in merged {
+        let id = id_of(&item, key)?;
+        let at_server = by_server.get(&id).copied();
+        match by_patch.get(&id) {
+            Some(at_patch) => ours.push((*at_patch, at_server, item)),
+            None => theirs.push((at_server, item)),
+        }
+    }
+    ours.sort_by_key(|(at_patch, ..)| *at_patch);
+    // What neither order knows goes last.
+    theirs.sort_by_key(|(at_server, _)| at_server.unwrap_or(usize::MAX));
+
+    let mut ordered = Vec::with_capacity(ours.len() + theirs.len());
+    let mut theirs = theirs.into_iter().peekable();
+    for (_, at, item) in ours {
+        let is_before = |next: Option<usize>| next.zip(at).is_some_and(|(next, at)| next < at);
+        while let Some((_, next)) = theirs.next_if(|(next, _)| is_before(*next)) {
+            ordered.push(next);
+        }
+        ordered.push(item);
+    }
+    ordered.extend(theirs.map(|(_, item)| item));
+    Ok(ordered)
+}
+
+/// Where each item stands; the first one of those that are the same.
+fn places(items: &[Value], key: &str) -> BTreeMap<String, usize> {
+    let mut places = BTreeMap::new();
+    for (at, item) in items.iter().enumerate() {
+        if let Ok(id) = id_of(item, key) {
+            places.entry(id).or_insert(at);
+        }
+    }
+    places
+}
+
+/// The items of a patch must stand in its `$setElementOrder` list, in the same order; those with directives need not.
+pub(super) fn check_order(patch: &[Value], order: &[Value], key: &str) -> Result<(), PatchError> {
+    if patch.is_empty() || order.is_empty() {
+        return Ok(());
+    }
+    let mut plain = patch
+        .iter()
+        .filter(|item| item.get(DIRECTIVE).is_none())
+        .peekable();
+    for ordered in order {
+        let Some(next) = plain.peek() else {
+            return Ok(());
+        };
+        if id_of(next, key)? == id_of(ordered, key)? {
+            plain.next();
+        }
+    }
+    if plain.peek().is_none() {
+        return Ok(());
+    }
+    Err(PatchError::Internal(format!(
+        "The order in patch list:\n{}\n doesn't match $setElementOrder list:\n{}\n",
+        show::go_list(patch),
+        show::go_list(order)
+    )))
+}
+
+/// Items of lists that merge are all of one type, and no lists.
+pub(super) fn same_type(original: &[Value], patch: &[Value]) -> Result<(), PatchError> {
+    let mut items = original.iter().chain(patch);
+    let Some(first) = items.next() else {
+        return Ok(());
+    };
+    if first.is_array() {
+        return Err(PatchError::NotApplicable(
+            "lists of lists are not supported".to_owned(),
+        ));
+    }
+    if items.any(|item| show::go_type(item) != show::go_type(first)) {
+        return Err(PatchError::Internal(format!(
+            "list element types are not identical: [{} {}]",
+            show::go_list(original),
+            show::go_list(patch)
+        )));
+    }
+    Ok(())
+}
+
+const OBJECT: &str = "map[string]interface {}";
+
+/// What tells an item from others, as JSON so that it can be looked up: the value under its key, or the item itself where
+/// there is no key.
+fn id_of(item: &Value, key: &str) -> Result<String, PatchError> {
+    if key.is_empty() {
+        return Ok(item.to_string());
+    }
+    let object = item.as_object().ok_or_else(|| wrong_type(OBJECT, item))?;
+    object.get(key).map(Value::to_string).ok_or_else(|| {
+        let item = show::go_value(item);
+        PatchError::Internal(format!("map: {item} does not contain declared merge key: {key}"))
+    })
+}

@@ -1,0 +1,49 @@
+//! JSON merge patch, RFC 7386: objects merge, null deletes, anything else replaces.
+//!
+//! One thing goes beyond the RFC, as on the server: where a list (or scalar) is new or takes another's place, nulls inside
+//! its objects are dropped too; where it takes the place of an object, they stay.
+
+use serde_json::{Map, Value};
+
+use super::{PatchError, read_object};
+
+pub(super) fn apply(current: &Value, patch: &[u8]) -> Result<Value, PatchError> {
+    let Some(patch) = read_object(patch, "error decoding patch: ")? else {
+        return Err(PatchError::NotDecodable("Invalid JSON Patch".to_owned()));
+    };
+    let mut patched = match current {
+        Value::Object(map) => map.clone(),
+        _ => Map::new(),
+    };
+    merge(&mut patched, patch);
+    Ok(Value::Object(patched))
+}
+
+/// As deep as the patch, which the parser bounds.
+fn merge(target: &mut Map<String, Value>, patch: Map<String, Value>) {
+    for (key, new) in patch {
+        match (target.get_mut(&key), new) {
+            (_, Value::Null) => {
+                target.remove(&key);
+            }
+            (Some(Value::Object(old)), Value::Object(new)) => merge(old, new),
+            (Some(old @ Value::Object(_)), new) => *old = new,
+            (_, mut new) => {
+                prune(&mut new);
+                target.insert(key, new);
+            }
+        }
+    }
+}
+
+/// Drops nulls from objects, at any depth; items of lists keep their places.
+pub(super) fn prune(value: &mut Value) {
+    match value {
+        Value::Object(map) => map.retain(|_, value| {
+            prune(value);
+            !value.is_null()
+        }),
+        Value::Array(items) => items.iter_mut().for_each(prune),
+        _ => {}
+    }
+}

@@ -1,0 +1,268 @@
+//! Strategic merge patch: a merge patch that knows which lists are sets, and obeys directives in the patch.
+//!
+//! - `$patch: replace` in an object: the rest of the object takes the old one's place; `delete`: it becomes empty.
+//! - `$retainKeys`: fields of the object that are not in this list go.
+//! - `$setElementOrder/f`: the order that list `f` is to have; `$deleteFromPrimitiveList/f`: what goes from it.
+//! - In items of a merging list see [`super::lists`].
+//!
+//! Anything else that begins with `$` is an unknown field like any other, and left for the schema to find. Which failure is
+//! a 400 and which a 500 follows the server, where most of them are 500.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value};
+
+use super::lists::{self, merge_list};
+use super::merge::prune;
+use super::merge_keys::{Rule, rule};
+use super::{PatchError, read_object, show};
+use crate::schema::{Type, TypeRef};
+
+pub(super) const DIRECTIVE: &str = "$patch";
+const RETAIN_KEYS: &str = "$retainKeys";
+const ELEMENT_ORDER: &str = "$setElementOrder";
+const DELETE_FROM_LIST: &str = "$deleteFromPrimitiveList";
+
+/// What the schema says of the object at hand.
+#[derive(Clone, Copy)]
+pub(super) enum Shape {
+    /// An object type.
+    Struct(TypeRef),
+    /// A map: its values are data, and may not be merged into.
+    Map,
+    /// Free-form JSON.
+    Opaque,
+}
+
+pub(super) fn apply(current: &Value, patch: &[u8], schema: TypeRef) -> Result<Value, PatchError> {
+    let patch = read_object(patch, "")?.unwrap_or_default();
+    let current = match current {
+        Value::Object(map) => map.clone(),
+        _ => Map::new(),
+    };
+    merge_object(current, patch, Shape::Struct(schema)).map(Value::Object)
+}
+
+/// Merges `patch` into `original`; as deep as the patch, which the parser bounds.
+pub(super) fn merge_object(
+    mut original: Map<String, Value>,
+    mut patch: Map<String, Value>,
+    shape: Shape,
+) -> Result<Map<String, Value>, PatchError> {
+    if let Some(directive) = patch.get(DIRECTIVE) {
+        return match directive.as_str() {
+            Some("replace") => {
+                patch.remove(DIRECTIVE);
+                Ok(patch)
+            }
+            Some("delete") => Ok(Map::new()),
+            _ => Err(unknown_directive(&patch)),
+        };
+    }
+    retain_keys(&mut original, &mut patch)?;
+    set_element_order(&mut original, &mut patch, shape)?;
+    for (key, new) in patch {
+        match list_to_delete_from(&key)? {
+            Some(field) => delete_from_list(&mut original, field, new, shape)?,
+            None => set(&mut original, key, new, shape)?,
+        }
+    }
+    Ok(original)
+}
+
+/// Sets one field to what the patch says.
+fn set(original: &mut Map<String, Value>, key: String, new: Value, shape: Shape) -> Result<(), PatchError> {
+    let merged = match (original.remove(&key), new) {
+        (_, Value::Null) => None,
+        (Some(Value::Object(old)), Value::Object(new)) => {
+            let (ty, rule) = shape.field(&key)?;
+            Some(Value::Object(if rule.replaces() {
+                new
+            } else {
+                merge_object(old, new, Shape::of(ty))?
+            }))
+        }
+        (Some(Value::Array(old)), Value::Array(new)) => {
+            let (item, rule) = shape.list(&key)?;
+            Some(Value::Array(if rule.merges() {
+                merge_list(old, new, item, rule.key)?
+            } else {
+                new
+            }))
+        }
+        (_, mut new) => {
+            prune(&mut new);
+            without_directives(new)
+        }
+    };
+    if let Some(merged) = merged {
+        original.insert(key, merged);
+    }
+    Ok(())
+}
+
+/// `$retainKeys`: the patch may set no field that it does not retain.
+fn retain_keys(original: &mut Map<String, Value>, patch: &mut Map<String, Value>) -> Result<(), PatchError> {
+    let bad = || PatchError::NotDecodable("invalid patch format of retainKeys".to_owned());
+    let Some(keys) = patch.remove(RETAIN_KEYS) else {
+        return Ok(());
+    };
+    let keys = keys.as_array().ok_or_else(bad)?;
+    let retained = |key: &str| keys.iter().any(|retained| retained.as_str() == Some(key));
+    let free = |key: &str| key.starts_with(DELETE_FROM_LIST) || key.starts_with(ELEMENT_ORDER);
+    if patch
+        .iter()
+        .any(|(key, value)| !value.is_null() && !free(key) && !retained(key))
+    {
+        return Err(bad());
+    }
+    original.retain(|key, _| retained(key));
+    Ok(())
+}
+
+/// `$setElementOrder/f`: merges the list `f` here and now, then puts it in order.
+fn set_element_order(
+    original: &mut Map<String, Value>,
+    patch: &mut Map<String, Value>,
+    shape: Shape,
+) -> Result<(), PatchError> {
+    let directives: Vec<String> = patch
+        .keys()
+        .filter(|key| key.starts_with(ELEMENT_ORDER))
+        .cloned()
+        .collect();
+    for directive in directives {
+        let order = into_list(patch.remove(&directive).unwrap_or_default())?;
+        let field = directive
+            .strip_prefix(ELEMENT_ORDER)
+            .and_then(|rest| rest.strip_prefix('/'))
+            .ok_or_else(|| PatchError::NotDecodable(lists::BAD_ELEMENT_ORDER.to_owned()))?;
+        let old = original.get(field).cloned().map(into_list).transpose()?;
+        let new = patch.get(field).cloned().map(into_list).transpose()?;
+        let (item, rule) = shape.list(field)?;
+        lists::check_order(new.as_deref().unwrap_or_default(), &order, rule.key)?;
+        let server_order = old.clone().unwrap_or_default();
+        let merged = match (old, new) {
+            (None, None) => continue,
+            (Some(old), None) => old,
+            (None, Some(new)) => new.into_iter().filter_map(without_directives).collect(),
+            (Some(old), Some(new)) if rule.merges() => merge_list(old, new, item, rule.key)?,
+            (Some(_), Some(new)) => new,
+        };
+        let ordered = lists::in_order(merged, &order, &server_order, rule.key)?;
+        original.insert(field.to_owned(), Value::Array(ordered));
+        patch.remove(field);
+    }
+    Ok(())
+}
+
+/// The field that a `$deleteFromPrimitiveList` directive is about.
+fn list_to_delete_from(key: &str) -> Result<Option<&str>, PatchError> {
+    match key
+        .strip_prefix(DELETE_FROM_LIST)
+        .map(|rest| rest.strip_prefix('/'))
+    {
+        None => Ok(None),
+        Some(Some(field)) => Ok(Some(field)),
+        Some(None) => Err(PatchError::NotDecodable(
+            "invalid patch format of primitive list".to_owned(),
+        )),
+    }
+}
+
+/// Nothing to delete from is no error, and the field's own strategy does not matter.
+fn delete_from_list(
+    original: &mut Map<String, Value>,
+    field: &str,
+    gone: Value,
+    shape: Shape,
+) -> Result<(), PatchError> {
+    match (original.get_mut(field), gone) {
+        (_, Value::Null) => {
+            original.remove(field);
+        }
+        (Some(Value::Array(items)), Value::Array(gone)) => {
+            shape.list(field)?;
+            lists::same_type(items, &gone)?;
+            let gone: BTreeSet<String> = gone.iter().map(Value::to_string).collect();
+            items.retain(|item| !gone.contains(&item.to_string()));
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+/// What is new has nothing to merge with, so that its directives go: objects with `$patch` altogether.
+fn without_directives(mut value: Value) -> Option<Value> {
+    let keep = |value: &mut Value| match without_directives(value.take()) {
+        Some(kept) => {
+            *value = kept;
+            true
+        }
+        None => false,
+    };
+    match &mut value {
+        Value::Object(map) if map.contains_key(DIRECTIVE) => return None,
+        Value::Object(map) => map.retain(|_, value| keep(value)),
+        Value::Array(items) => items.retain_mut(keep),
+        _ => {}
+    }
+    Some(value)
+}
+
+fn into_list(value: Value) -> Result<Vec<Value>, PatchError> {
+    match value {
+        Value::Array(items) => Ok(items),
+        other => Err(wrong_type("[]interface {}", &other)),
+    }
+}
+
+pub(super) fn wrong_type(expected: &str, found: &Value) -> PatchError {
+    let found = show::go_type(found);
+    PatchError::Internal(format!("expected a {expected}, but received a {found}"))
+}
+
+pub(super) fn unknown_directive(patch: &Map<String, Value>) -> PatchError {
+    let directive = patch.get(DIRECTIVE).map(show::go_value).unwrap_or_default();
+    let patch = show::go_value(&Value::Object(patch.clone()));
+    PatchError::Internal(format!("unknown patch type: {directive} in map: {patch}"))
+}
+
+// === impl Shape ===
+
+impl Shape {
+    fn of(ty: &Type) -> Self {
+        match ty {
+            Type::Map(_) => Self::Map,
+            _ => ty.object().map_or(Self::Opaque, Self::Struct),
+        }
+    }
+
+    /// Type and rule of a field.
+    fn field(self, key: &str) -> Result<(&'static Type, Rule), PatchError> {
+        let name = match self {
+            Self::Struct(ty) => match ty.field(key) {
+                Some(field) => return Ok((&field.ty, rule(ty.short_name(), key))),
+                None => ty.name().rsplit('.').next().unwrap_or_default(),
+            },
+            Self::Map => {
+                let reason = "merging an object in json but data type is not struct, instead is: map";
+                return Err(PatchError::Internal(reason.to_owned()));
+            }
+            Self::Opaque => "RawExtension",
+        };
+        Err(PatchError::Internal(format!(
+            "unable to find api field in struct {name} for the json field {key:?}"
+        )))
+    }
+
+    /// Shape of the items, and rule, of a field that must be a list.
+    fn list(self, key: &str) -> Result<(Self, Rule), PatchError> {
+        match self.field(key)? {
+            (Type::List(item), rule) => Ok((Self::of(item), rule)),
+            _ => Err(PatchError::Internal(
+                "expected slice or array type, but got: struct".to_owned(),
+            )),
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! All patch formats through the front door, on real kinds.
+
+mod json_patch;
+mod properties;
+mod strategic;
+
+use serde_json::{Value, json};
+
+use super::{PatchError, PatchType, apply, strict_errors};
+use crate::schema;
+
+fn json_patch(current: &Value, patch: &Value) -> Result<Value, PatchError> {
+    apply(PatchType::Json, current, patch.to_string().as_bytes(), None)
+}
+
+fn merge_patch(current: &Value, patch: &Value) -> Result<Value, PatchError> {
+    apply(PatchType::Merge, current, patch.to_string().as_bytes(), None)
+}
+
+fn not_decodable(reason: &str) -> PatchError {
+    PatchError::NotDecodable(reason.to_owned())
+}
+
+#[test]
+fn a_content_type_names_the_format() {
+    let good = [
+        ("application/json-patch+json", PatchType::Json),
+        ("application/merge-patch+json;charset=utf-8", PatchType::Merge),
+        ("application/strategic-merge-patch+json", PatchType::Strategic),
+        ("application/apply-patch+yaml", PatchType::Apply),
+    ];
+    for (content_type, kind) in good {
+        assert_eq!(PatchType::from_content_type(content_type), Ok(kind));
+    }
+    for bad in [
+        "",
+        "application/json",
+        "Application/merge-patch+json",
+        "application/merge-patch+json ;x",
+    ] {
+        let answer = PatchType::from_content_type(bad);
+        assert!(
+            matches!(answer, Err(PatchError::UnsupportedMediaType(_))),
+            "{bad}"
+        );
+    }
+}
+
+#[test]
+fn custom_resources_take_no_strategic_patch_and_nobody_takes_apply() {
+    let pod = schema::builtin("v1", "Pod");
+    for (kind, schema) in [
+        (PatchType::Strategic, None),
+        (PatchType::Apply, None),
+        (PatchType::Apply, pod),
+    ] {
+        let answer = apply(kind, &json!({}), b"{}", schema);
+        assert!(
+            matches!(answer, Err(PatchError::UnsupportedMediaType(_))),
+            "{kind:?}"
+        );
+    }
+}
+
+#[test]
+fn what_is_no_patch_is_refused() {
+    let map = "json: cannot unmarshal array into Go value of type map[string]interface {}";
+    let cases = [
+        (PatchType::Json, "[", "error decoding patch: unexpected end of JSON input".to_owned()),
+        (PatchType::Json, "{}", "error decoding patch: json: cannot unmarshal object into Go value of type []handlers.jsonPatchOp".to_owned()),
+        (PatchType::Json, r#"["x"]"#, "error decoding patch: json: cannot unmarshal string into Go value of type handlers.jsonPatchOp".to_owned()),
+        (PatchType::Json, r#"[{"op":"add","path":5}]"#,
+         "error decoding patch: json: cannot unmarshal number into Go struct field jsonPatchOp.path of type string".to_owned()),
+        (PatchType::Merge, "[]", format!("error decoding patch: {map}")),
+        (PatchType::Merge, "null", "Invalid JSON Patch".to_owned()),
+        (PatchType::Merge, "", "error decoding patch: unexpected end of JSON input".to_owned()),
+        (PatchType::Strategic, "[]", map.to_owned()),
+        (PatchType::Strategic, r#"{"a":"#, "unexpected end of JSON input".to_owned()),
+    ];
+    for (kind, patch, reason) in cases {
+        let answer = apply(kind, &json!({}), patch.as_bytes(), schema::builtin("v1", "Pod"));
+        assert_eq!(answer, Err(not_decodable(&reason)), "{kind:?} {patch}");
+    }
+    for kind in [PatchType::Json, PatchType::Strategic] {
+        let answer = apply(kind, &json!({"a": 1}), b"null", schema::builtin("v1", "Pod"));
+        assert_eq!(answer, Ok(json!({"a": 1})), "null is the empty patch");
+    }
+}
+
+#[test]
+fn strict_decoding_names_what_the_patch_has_too_much() {
+    let json = br#"[{"op":"test","op":"test","zork":1,"value":{"a":1,"a":1}}]"#;
+    assert_eq!(
+        strict_errors(PatchType::Json, json),
+        [
+            r#"json patch duplicate field "[0].op""#,
+            r#"json patch duplicate field "[0].value.a""#,
+            r#"json patch unknown field "[0].zork""#
+        ]
+    );
+    assert_eq!(
+        strict_errors(PatchType::Merge, br#"{"data":{"z":1,"z":2}}"#),
+        [r#"duplicate field "data.z""#]
+    );
+    assert!(strict_errors(PatchType::Strategic, b"{").is_empty());
+}
+
+#[test]
+fn merge_patch_merges_objects_and_replaces_the_rest() {
+    let cases = [
+        (
+            json!({"a": {"b": 1, "c": 2}}),
+            json!({"a": {"b": null, "d": 3}}),
+            json!({"a": {"c": 2, "d": 3}}),
+        ),
+        (json!({"a": [1, 2]}), json!({"a": [3]}), json!({"a": [3]})),
+        (
+            json!({"a": 1}),
+            json!({"a": {"b": {"c": null}}}),
+            json!({"a": {"b": {}}}),
+        ),
+        (json!({"a": {}}), json!({"a": "x"}), json!({"a": "x"})),
+        (
+            json!({}),
+            json!({"a": [{"b": null}, null]}),
+            json!({"a": [{}, null]}),
+        ),
+        (json!({"a": [1]}), json!({"a": [{"b": null}]}), json!({"a": [{}]})),
+        (
+            json!({"a": {}}),
+            json!({"a": [{"b": null}]}),
+            json!({"a": [{"b": null}]}),
+        ),
+    ];
+    for (current, patch, expected) in cases {
+        assert_eq!(merge_patch(&current, &patch), Ok(expected), "{current} {patch}");
+    }
+}

@@ -1,0 +1,103 @@
+//! What holds for any patch.
+
+use std::collections::BTreeSet;
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::super::{PatchType, apply};
+use super::strategic::{deployment, names};
+use super::{json_patch, merge_patch};
+use crate::schema;
+
+/// Small objects over few keys, so that patches hit. No null inside lists: there the server and the RFC differ.
+fn object(leaf: BoxedStrategy<Value>) -> impl Strategy<Value = Value> {
+    let scalars = prop::collection::vec(any::<bool>(), 0..3).prop_map(Value::from);
+    prop_oneof![3 => leaf, 1 => scalars.boxed()].prop_recursive(4, 40, 4, |inner| {
+        prop::collection::btree_map("[abc]", inner, 0..4)
+            .prop_map(|map| Value::Object(map.into_iter().collect()))
+    })
+}
+
+fn value() -> impl Strategy<Value = Value> {
+    object(any::<u8>().prop_map(Value::from).boxed())
+}
+
+fn value_or_null() -> impl Strategy<Value = Value> {
+    object(prop_oneof![any::<u8>().prop_map(Value::from), Just(Value::Null)].boxed())
+}
+
+fn operation() -> impl Strategy<Value = Value> {
+    let pointer = "(/([abc]|0|1|-)){1,3}";
+    let op = prop::sample::select(vec!["add", "remove", "replace", "move", "copy", "test"]);
+    (op, pointer, pointer, value())
+        .prop_map(|(op, path, from, value)| json!({"op": op, "path": path, "from": from, "value": value}))
+}
+
+proptest! {
+    #[test]
+    fn merge_patch_agrees_with_the_rfc(current in value(), patch in value_or_null()) {
+        prop_assume!(current.is_object() && patch.is_object());
+        let mut expected = current.clone();
+        ::json_patch::merge(&mut expected, &patch);
+        prop_assert_eq!(merge_patch(&current, &patch), Ok(expected));
+    }
+
+    /// The server takes more than the RFC, so that only what the RFC takes is compared. (`patch` undoes what failed, and
+    /// panics where it cannot; we throw it away.)
+    #[test]
+    fn json_patch_agrees_with_the_rfc(current in value(), operations in prop::collection::vec(operation(), 1..6)) {
+        prop_assume!(current.is_object());
+        let patch = Value::from(operations);
+        let rfc: ::json_patch::Patch = serde_json::from_value(patch.clone()).expect("a patch");
+        let mut expected = current.clone();
+        if ::json_patch::patch_unsafe(&mut expected, &rfc).is_ok() {
+            prop_assert_eq!(json_patch(&current, &patch), Ok(expected));
+        } else {
+            let _ = json_patch(&current, &patch);
+        }
+    }
+
+    #[test]
+    fn an_empty_strategic_patch_changes_nothing(pod in value()) {
+        let schema = schema::builtin("apps/v1", "Deployment");
+        let current = deployment(&pod);
+        prop_assert_eq!(apply(PatchType::Strategic, &current, b"{}", schema), Ok(current));
+    }
+
+    /// Without lists that merge and without directives, a strategic merge patch is a merge patch.
+    #[test]
+    fn a_strategic_patch_of_labels_is_a_merge_patch(current in value(), patch in value_or_null()) {
+        prop_assume!(current.is_object() && patch.is_object());
+        let (current, patch) = (json!({"metadata": {"labels": current}}), json!({"metadata": {"labels": patch}}));
+        let schema = schema::builtin("v1", "ConfigMap");
+        match apply(PatchType::Strategic, &current, patch.to_string().as_bytes(), schema) {
+            Ok(patched) => prop_assert_eq!(Ok(patched), merge_patch(&current, &patch)),
+            Err(error) => prop_assert!(error.to_string().contains("data type is not struct"), "{}", error),
+        }
+    }
+
+    /// Whatever the order, items keep their keys: nothing is lost and nothing is doubled.
+    #[test]
+    fn merging_a_list_keeps_each_key_once(old in prop::collection::btree_set(0u8..9, 0..6), new in prop::collection::btree_set(0u8..9, 0..6), turn in 0usize..6) {
+        let items = |keys: &[u8]| keys.iter().map(|key| json!({"name": key.to_string()})).collect::<Value>();
+        let old: Vec<u8> = old.into_iter().collect();
+        let mut new: Vec<u8> = new.into_iter().collect();
+        if !new.is_empty() {
+            let turn = turn % new.len();
+            new.rotate_left(turn);
+        }
+        let schema = schema::builtin("v1", "Pod");
+        let (current, patch) = (json!({"spec": {"containers": items(&old)}}), json!({"spec": {"containers": items(&new)}}));
+        let patched = apply(PatchType::Strategic, &current, patch.to_string().as_bytes(), schema).expect("patched");
+        let found = names(&patched["spec"]["containers"]).iter().map(|name| name.parse().expect("a number")).collect::<Vec<u8>>();
+        let all: BTreeSet<u8> = old.iter().chain(&new).copied().collect();
+        prop_assert_eq!(found.iter().copied().collect::<BTreeSet<u8>>(), all.clone());
+        prop_assert_eq!(found.len(), all.len());
+        // Both orders are kept, each among its own.
+        let of_patch: Vec<u8> = found.iter().copied().filter(|key| new.contains(key)).collect();
+        prop_assert_eq!(of_patch, new.clone());
+        let of_server: Vec<u8> = found.iter().copied().filter(|key| !new.contains(key)).collect();
+        prop_assert_eq!(of_server, old.iter().copied().filter(|key| !new.contains(key)).collect::<Vec<u8>>());
+    }
+}

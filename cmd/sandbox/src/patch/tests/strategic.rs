@@ -1,0 +1,354 @@
+//! Strategic merge patches: what a Deployment and its pod template become.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use super::super::merge_keys::{RULES, rule};
+use super::super::{PatchError, PatchType, apply};
+use super::not_decodable;
+use crate::schema::{self, Type, TypeRef};
+
+fn pod_spec() -> Value {
+    json!({
+        "containers": [{"name": "a", "image": "a", "env": [{"name": "X", "value": "1"}, {"name": "Y", "value": "2"}]},
+                       {"name": "b", "image": "b"}],
+        "volumes": [{"name": "v", "emptyDir": {}}],
+        "tolerations": [{"key": "t"}],
+        "nodeSelector": {"disk": "ssd"}
+    })
+}
+
+pub(super) fn deployment(pod: &Value) -> Value {
+    json!({"metadata": {"name": "d", "finalizers": ["x/a", "x/b"], "labels": {"a": "1"}},
+           "spec": {"strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1}}, "template": {"spec": pod}}})
+}
+
+fn strategic(patch: &Value) -> Result<Value, PatchError> {
+    let schema = schema::builtin("apps/v1", "Deployment");
+    apply(
+        PatchType::Strategic,
+        &deployment(&pod_spec()),
+        patch.to_string().as_bytes(),
+        schema,
+    )
+}
+
+fn patched_pod(patch: &Value) -> Value {
+    let patched = strategic(&json!({"spec": {"template": {"spec": patch}}}))
+        .unwrap_or_else(|error| panic!("{patch}: {error}"));
+    patched["spec"]["template"]["spec"].clone()
+}
+
+pub(super) fn names(list: &Value) -> Vec<&str> {
+    list.as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|item| item["name"].as_str())
+        .collect()
+}
+
+#[test]
+fn lists_with_a_key_merge_by_it() {
+    let pod = patched_pod(&json!({"containers": [{"name": "b", "image": "new", "command": null}]}));
+    assert_eq!(pod["containers"][0], pod_spec()["containers"][0]);
+    assert_eq!(pod["containers"][1], json!({"name": "b", "image": "new"}));
+    let pod = patched_pod(
+        &json!({"containers": [{"name": "a", "env": [{"name": "Y", "value": "3"}, {"name": "Z"}]}]}),
+    );
+    assert_eq!(
+        pod["containers"][0]["env"],
+        json!([{"name": "X", "value": "1"}, {"name": "Y", "value": "3"}, {"name": "Z"}])
+    );
+}
+
+#[test]
+fn new_items_stand_before_those_that_only_the_server_has() {
+    let cases = [
+        (json!([{"name": "z"}]), vec!["z", "a", "b"]),
+        (json!([{"name": "b"}, {"name": "z"}]), vec!["a", "b", "z"]),
+        (json!([{"name": "z"}, {"name": "b"}]), vec!["z", "a", "b"]),
+        (json!([{"name": "a"}, {"name": "z"}]), vec!["a", "z", "b"]),
+        (json!([{"name": "b"}, {"name": "a"}]), vec!["b", "a"]),
+        (json!([]), vec!["a", "b"]),
+    ];
+    for (containers, expected) in cases {
+        let pod = patched_pod(&json!({ "containers": containers }));
+        assert_eq!(names(&pod["containers"]), expected, "{containers}");
+    }
+}
+
+#[test]
+fn items_with_directives_delete_or_replace() {
+    let pod = patched_pod(
+        &json!({"containers": [{"name": "a", "$patch": "delete"}, {"name": "none", "$patch": "delete"}]}),
+    );
+    assert_eq!(names(&pod["containers"]), ["b"]);
+    let pod = patched_pod(&json!({"containers": [{"$patch": "replace"}, {"name": "z", "image": "z"}]}));
+    assert_eq!(pod["containers"], json!([{"name": "z", "image": "z"}]));
+}
+
+#[test]
+fn objects_merge_and_obey_their_directives() {
+    let pod =
+        patched_pod(&json!({"nodeSelector": {"zone": "1"}, "tolerations": [{"key": "u"}], "volumes": null}));
+    assert_eq!(pod["nodeSelector"], json!({"disk": "ssd", "zone": "1"}));
+    assert_eq!(
+        pod["tolerations"],
+        json!([{"key": "u"}]),
+        "a list without a key is replaced"
+    );
+    assert_eq!(pod.get("volumes"), None);
+    assert_eq!(
+        patched_pod(&json!({"nodeSelector": {"$patch": "replace", "zone": "1"}}))["nodeSelector"],
+        json!({"zone": "1"})
+    );
+    assert_eq!(
+        patched_pod(&json!({"nodeSelector": {"$patch": "delete"}}))["nodeSelector"],
+        json!({})
+    );
+    assert_eq!(
+        patched_pod(&json!({"nodeSelector": {"disk": null}}))["nodeSelector"],
+        json!({})
+    );
+}
+
+#[test]
+fn what_is_new_comes_without_nulls_and_directives() {
+    let pod = patched_pod(
+        &json!({"securityContext": {"runAsUser": null, "sysctls": [{"name": "a", "value": null}]},
+                                  "affinity": {"$patch": "delete"}, "hostAliases": [{"ip": "1", "$patch": "delete"}]}),
+    );
+    assert_eq!(pod["securityContext"], json!({"sysctls": [{"name": "a"}]}));
+    assert_eq!(pod.get("affinity"), None);
+    assert_eq!(pod["hostAliases"], json!([]));
+}
+
+#[test]
+fn retained_keys_are_all_that_stays() {
+    let patched = strategic(&json!({"spec": {"strategy": {"$retainKeys": ["type"], "type": "Recreate"}}}))
+        .expect("patched");
+    assert_eq!(patched["spec"]["strategy"], json!({"type": "Recreate"}));
+    let pod = patched_pod(
+        &json!({"volumes": [{"name": "v", "$retainKeys": ["name", "secret"], "secret": {"secretName": "s"}}]}),
+    );
+    assert_eq!(
+        pod["volumes"],
+        json!([{"name": "v", "secret": {"secretName": "s"}}])
+    );
+}
+
+#[test]
+fn lists_of_scalars_are_sets() {
+    let finalizers = |patch: Value| {
+        let patched = strategic(&json!({ "metadata": patch })).expect("patched");
+        patched["metadata"]["finalizers"].clone()
+    };
+    assert_eq!(
+        finalizers(json!({"finalizers": ["x/c", "x/a"]})),
+        json!(["x/c", "x/a", "x/b"])
+    );
+    assert_eq!(
+        finalizers(json!({"$deleteFromPrimitiveList/finalizers": ["x/a", "x/none"]})),
+        json!(["x/b"])
+    );
+    assert_eq!(
+        finalizers(json!({"$deleteFromPrimitiveList/finalizers": ["x/a"], "finalizers": ["x/c"]})),
+        json!(["x/c", "x/b"])
+    );
+    assert_eq!(
+        finalizers(json!({"$setElementOrder/finalizers": ["x/b", "x/a"]})),
+        json!(["x/b", "x/a"])
+    );
+    assert_eq!(finalizers(json!({"finalizers": null})), json!(null));
+}
+
+#[test]
+fn the_element_order_puts_a_list_in_order() {
+    let pod = patched_pod(
+        &json!({"$setElementOrder/containers": [{"name": "b"}, {"name": "c"}, {"name": "a"}],
+                                  "containers": [{"name": "c", "image": "c"}, {"name": "a", "image": "new"}]}),
+    );
+    assert_eq!(names(&pod["containers"]), ["b", "c", "a"]);
+    assert_eq!(pod["containers"][2]["image"], "new");
+    let pod = patched_pod(&json!({"$setElementOrder/containers": [{"name": "b"}],
+                                  "containers": [{"name": "a", "$patch": "delete"}]}));
+    assert_eq!(names(&pod["containers"]), ["b"]);
+    let pod = patched_pod(
+        &json!({"$setElementOrder/imagePullSecrets": [{"name": "s"}], "imagePullSecrets": [{"name": "s"}]}),
+    );
+    assert_eq!(pod["imagePullSecrets"], json!([{"name": "s"}]));
+}
+
+#[test]
+fn strategic_patches_that_make_no_sense_are_told_so() {
+    let internal = |reason: &str| PatchError::Internal(reason.to_owned());
+    let pod = |pod: Value| json!({"spec": {"template": {"spec": pod}}});
+    let cases = [
+        (
+            pod(json!({"containers": [{"image": "x"}]})),
+            internal("map: map[image:x] does not contain declared merge key: name"),
+        ),
+        (
+            pod(json!({"containers": [{"$patch": "delete"}]})),
+            internal("map: map[$patch:delete] does not contain declared merge key: name"),
+        ),
+        (
+            pod(json!({"containers": [{"name": "a", "$patch": "zap"}]})),
+            internal("unknown patch type: zap in map: map[$patch:zap name:a]"),
+        ),
+        (
+            pod(json!({"containers": [{"name": "a", "$patch": "merge"}]})),
+            internal("merging lists cannot yet be specified in the patch"),
+        ),
+        (
+            json!({"spec": {"$patch": "merge"}}),
+            internal("unknown patch type: merge in map: map[$patch:merge]"),
+        ),
+        (
+            pod(json!({"volumes": ["x"]})),
+            internal("list element types are not identical: [[map[emptyDir:map[] name:v]] [x]]"),
+        ),
+        (
+            json!({"metadata": {"finalizers": [[]]}}),
+            internal("list element types are not identical: [[x/a x/b] [[]]]"),
+        ),
+        (
+            json!({"metadata": {"$deleteFromPrimitiveList": ["x"]}}),
+            not_decodable("invalid patch format of primitive list"),
+        ),
+        (
+            json!({"metadata": {"$setElementOrder": ["x"]}}),
+            not_decodable("invalid patch format of setElementOrder list"),
+        ),
+        (
+            json!({"metadata": {"$setElementOrder/finalizers": "x"}}),
+            internal("expected a []interface {}, but received a string"),
+        ),
+        (
+            json!({"metadata": {"$setElementOrder/labels": ["x"]}}),
+            internal("expected a []interface {}, but received a map[string]interface {}"),
+        ),
+        (
+            json!({"metadata": {"$setElementOrder/zork": ["x"]}}),
+            internal("unable to find api field in struct ObjectMeta for the json field \"zork\""),
+        ),
+        (
+            pod(
+                json!({"$setElementOrder/containers": [{"name": "b"}], "containers": [{"name": "a", "image": "q"}]}),
+            ),
+            internal(
+                "The order in patch list:\n[map[image:q name:a]]\n doesn't match $setElementOrder list:\n[map[name:b]]\n",
+            ),
+        ),
+        (
+            pod(json!({"$setElementOrder/containers": [{"nam": "b"}], "containers": [{"name": "a"}]})),
+            internal("map: map[nam:b] does not contain declared merge key: name"),
+        ),
+        (
+            json!({"spec": {"strategy": {"$retainKeys": "x"}}}),
+            not_decodable("invalid patch format of retainKeys"),
+        ),
+        (
+            json!({"spec": {"strategy": {"$retainKeys": ["type"], "rollingUpdate": {}}}}),
+            not_decodable("invalid patch format of retainKeys"),
+        ),
+    ];
+    for (patch, error) in cases {
+        assert_eq!(strategic(&patch), Err(error), "{patch}");
+    }
+}
+
+#[test]
+fn unknown_directives_in_objects_are_unknown_fields() {
+    let patched = strategic(&json!({"spec": {"$zork": 1}})).expect("patched");
+    assert_eq!(patched["spec"]["$zork"], json!(1));
+}
+
+#[test]
+fn a_selector_of_a_disruption_budget_is_replaced() {
+    let current = json!({"spec": {"selector": {"matchLabels": {"a": "1"}}, "minAvailable": 1}});
+    let patch = br#"{"spec":{"selector":{"matchLabels":{"b":"2"}}}}"#;
+    let schema = schema::builtin("policy/v1", "PodDisruptionBudget");
+    let patched = apply(PatchType::Strategic, &current, patch, schema);
+    assert_eq!(
+        patched,
+        Ok(json!({"spec": {"selector": {"matchLabels": {"b": "2"}}, "minAvailable": 1}}))
+    );
+}
+
+#[test]
+fn free_form_data_cannot_be_merged_into() {
+    let schema = schema::builtin("apps/v1", "ControllerRevision");
+    let answer = apply(
+        PatchType::Strategic,
+        &json!({"data": {"spec": {}}}),
+        br#"{"data":{"spec":{}}}"#,
+        schema,
+    );
+    let reason = "unable to find api field in struct RawExtension for the json field \"spec\"";
+    assert_eq!(answer, Err(PatchError::Internal(reason.to_owned())));
+}
+
+#[test]
+fn every_rule_is_about_a_field_that_exists() {
+    assert!(RULES.is_sorted());
+    // All types are reached from some kind; walk them once.
+    let mut found = 0;
+    let mut seen = BTreeSet::new();
+    let mut open: Vec<TypeRef> = KINDS
+        .iter()
+        .filter_map(|(version, kind)| schema::builtin(version, kind))
+        .collect();
+    while let Some(ty) = open.pop() {
+        if !seen.insert(ty.name()) {
+            continue;
+        }
+        for (name, field) in ty.fields() {
+            let rule = rule(ty.short_name(), name);
+            if !rule.strategies.is_empty() {
+                found += 1;
+            }
+            let item = match &field.ty {
+                Type::List(item) => {
+                    let by_key = item.object().is_some_and(|item| item.field(rule.key).is_some());
+                    assert!(
+                        !rule.merges() || by_key || rule.key.is_empty(),
+                        "{} {name}",
+                        ty.name()
+                    );
+                    item
+                }
+                Type::Map(item) => item,
+                other => other,
+            };
+            open.extend(item.object());
+        }
+    }
+    assert_eq!(found, RULES.len());
+}
+
+const KINDS: &[(&str, &str)] = &[
+    ("v1", "Namespace"),
+    ("v1", "Node"),
+    ("v1", "Pod"),
+    ("v1", "Service"),
+    ("v1", "ServiceAccount"),
+    ("v1", "ReplicationController"),
+    ("v1", "PersistentVolumeClaim"),
+    ("apps/v1", "ReplicaSet"),
+    ("apps/v1", "Deployment"),
+    ("apps/v1", "StatefulSet"),
+    ("apps/v1", "DaemonSet"),
+    ("batch/v1", "Job"),
+    ("policy/v1", "PodDisruptionBudget"),
+    ("autoscaling/v2", "HorizontalPodAutoscaler"),
+    ("flowcontrol.apiserver.k8s.io/v1", "FlowSchema"),
+    ("flowcontrol.apiserver.k8s.io/v1", "PriorityLevelConfiguration"),
+    ("admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration"),
+    (
+        "admissionregistration.k8s.io/v1",
+        "ValidatingWebhookConfiguration",
+    ),
+    ("apiextensions.k8s.io/v1", "CustomResourceDefinition"),
+];

@@ -1,0 +1,197 @@
+//! What typed decoding does to a body: unknown fields go, and are reported; nulls and what `omitempty` leaves out go
+//! silently; times, amounts and bytes take their canonical form; a value of the wrong type is an error.
+//!
+//! Doing it twice is the same as doing it once. The walk is as deep as the body, which [`super::parse`] bounds.
+
+use serde_json::{Map, Value};
+use thiserror::Error;
+
+use super::path::{Path, Reported};
+use super::{Field, Type, TypeRef, scalar, tail};
+
+/// The body is JSON, and not of this type. The text is the server's, to stand after "cannot be handled as a Pod: ".
+#[derive(Debug, Clone, PartialEq, Error)]
+#[error("{0}")]
+pub struct DecodeError(pub(super) String);
+
+/// Makes `value` what `schema` says. Returns the paths of the unknown fields that were removed; after an error, `value` is
+/// half done and must not be used.
+pub fn conform(schema: TypeRef, value: &mut Value) -> Result<Vec<String>, DecodeError> {
+    let mut unknown = Reported::default();
+    object(schema, value, &Path::Root, &mut unknown)?;
+    Ok(unknown.into_vec())
+}
+
+fn object(
+    schema: TypeRef,
+    value: &mut Value,
+    path: &Path<'_>,
+    unknown: &mut Reported,
+) -> Result<(), DecodeError> {
+    let Value::Object(map) = value else {
+        return Err(mismatch(value, &go_struct(schema.name()), path));
+    };
+    let owner = tail(schema.name(), 1);
+    retain(map, |name, value| {
+        let path = path.field(owner, name);
+        let Some(field) = schema.field(name) else {
+            unknown.add(&path);
+            return Ok(false);
+        };
+        if value.is_null() {
+            return Ok(false);
+        }
+        visit(&field.ty, value, &path, unknown)?;
+        Ok(!is_omitted(field, value))
+    })
+}
+
+fn visit(ty: &Type, value: &mut Value, path: &Path<'_>, unknown: &mut Reported) -> Result<(), DecodeError> {
+    match ty {
+        Type::Object(_) => match ty.object() {
+            Some(schema) => object(schema, value, path, unknown),
+            None => Ok(()),
+        },
+        Type::Map(inner) => {
+            let Value::Object(map) = value else {
+                return Err(mismatch(value, &go_type(ty), path));
+            };
+            retain(map, |key, value| {
+                item(inner, value, &path.key(key), unknown)?;
+                Ok(true)
+            })
+        }
+        Type::List(inner) => {
+            let Value::Array(items) = value else {
+                return Err(mismatch(value, &go_type(ty), path));
+            };
+            items
+                .iter_mut()
+                .enumerate()
+                .try_for_each(|(index, value)| item(inner, value, &path.index(index), unknown))
+        }
+        Type::OneOf(types) => match types.iter().find(|ty| has_shape(ty, value)) {
+            Some(ty) => visit(ty, value, path, unknown),
+            None => Err(mismatch(value, &go_type(ty), path)),
+        },
+        _ => scalar::conform(ty, value).map_err(|wrong| match wrong {
+            scalar::Wrong::Type { number: true } => mismatch_number(value, &go_type(ty), path),
+            scalar::Wrong::Type { number: false } => mismatch(value, &go_type(ty), path),
+            scalar::Wrong::Text(text) => DecodeError(text),
+        }),
+    }
+}
+
+/// Items of lists and maps cannot be left out, so that a null becomes the zero value of its type.
+fn item(ty: &Type, value: &mut Value, path: &Path<'_>, unknown: &mut Reported) -> Result<(), DecodeError> {
+    if value.is_null() {
+        *value = zero(ty);
+        return Ok(());
+    }
+    visit(ty, value, path, unknown)
+}
+
+fn zero(ty: &Type) -> Value {
+    match ty {
+        Type::Object(_) => Value::Object(Map::new()),
+        Type::String | Type::Bytes => "".into(),
+        Type::Quantity => "0".into(),
+        Type::Int32 | Type::Int64 | Type::Number | Type::IntOrString => 0.into(),
+        Type::Boolean => false.into(),
+        Type::Map(_) | Type::List(_) | Type::Time | Type::MicroTime | Type::OneOf(_) | Type::Any => {
+            Value::Null
+        }
+    }
+}
+
+/// Whether a field at this value is left out. An empty object type stays: `emptyDir: {}` says something.
+fn is_omitted(field: &Field, value: &Value) -> bool {
+    if field.required {
+        return false;
+    }
+    match (&field.ty, value) {
+        (Type::List(_), Value::Array(items)) => items.is_empty(),
+        (Type::Map(_), Value::Object(map)) => map.is_empty(),
+        (Type::Bytes, Value::String(text)) => text.is_empty(),
+        (Type::String, Value::String(text)) => text.is_empty() && !field.keeps_zero,
+        (Type::Boolean, Value::Bool(set)) => !set && !field.keeps_zero,
+        (Type::Int32 | Type::Int64 | Type::Number, Value::Number(number)) => {
+            number.as_f64() == Some(0.0) && !field.keeps_zero
+        }
+        _ => false,
+    }
+}
+
+fn has_shape(ty: &Type, value: &Value) -> bool {
+    match ty {
+        Type::Object(_) | Type::Map(_) => value.is_object(),
+        Type::List(_) => value.is_array(),
+        Type::Boolean => value.is_boolean(),
+        _ => true,
+    }
+}
+
+/// `Map::retain` for a predicate that may fail; stops asking after the first error.
+fn retain<E>(
+    map: &mut Map<String, Value>,
+    mut keep: impl FnMut(&str, &mut Value) -> Result<bool, E>,
+) -> Result<(), E> {
+    let mut result = Ok(());
+    map.retain(|key, value| match &result {
+        Err(_) => true,
+        Ok(()) => keep(key, value).unwrap_or_else(|error| {
+            result = Err(error);
+            true
+        }),
+    });
+    result
+}
+
+/// The type as the server names it.
+fn go_type(ty: &Type) -> String {
+    match ty {
+        Type::Object(name) => go_struct(name),
+        Type::Map(inner) => format!("map[string]{}", go_type(inner)),
+        Type::List(inner) => format!("[]{}", go_type(inner)),
+        Type::String | Type::Time | Type::MicroTime => "string".to_owned(),
+        Type::Int32 | Type::IntOrString => "int32".to_owned(),
+        Type::Int64 => "int64".to_owned(),
+        Type::Number => "float64".to_owned(),
+        Type::Boolean => "bool".to_owned(),
+        Type::Quantity => "resource.Quantity".to_owned(),
+        Type::Bytes => "[]uint8".to_owned(),
+        Type::OneOf(types) => types.first().map_or_else(String::new, go_type),
+        Type::Any => "interface {}".to_owned(),
+    }
+}
+
+/// `v1.PodSpec`
+fn go_struct(name: &str) -> String {
+    tail(name, 2).to_owned()
+}
+
+fn mismatch(value: &Value, expected: &str, path: &Path<'_>) -> DecodeError {
+    let found = match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    };
+    cannot_unmarshal(found, expected, path)
+}
+
+/// A number of the wrong sort is shown, so that one sees whether it is too large or not whole.
+fn mismatch_number(value: &Value, expected: &str, path: &Path<'_>) -> DecodeError {
+    cannot_unmarshal(&format!("number {value}"), expected, path)
+}
+
+fn cannot_unmarshal(found: &str, expected: &str, path: &Path<'_>) -> DecodeError {
+    DecodeError(match path.innermost_field() {
+        Some((owner, names)) => {
+            format!("json: cannot unmarshal {found} into Go struct field {owner}.{names} of type {expected}")
+        }
+        None => format!("json: cannot unmarshal {found} into Go value of type {expected}"),
+    })
+}

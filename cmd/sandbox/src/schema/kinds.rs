@@ -1,0 +1,71 @@
+//! Which kinds are built in.
+
+use std::sync::LazyLock;
+
+use k8s_openapi::api::{
+    admissionregistration::v1 as admission, apps::v1 as apps, autoscaling::v1 as autoscaling1,
+    autoscaling::v2 as autoscaling2, batch::v1 as batch, coordination::v1 as coordination, core::v1 as core,
+    events::v1 as events, flowcontrol::v1 as flowcontrol, networking::v1 as networking, policy::v1 as policy,
+    rbac::v1 as rbac, scheduling::v1 as scheduling,
+};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1 as apiextensions;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1 as meta;
+
+use super::Schema;
+use super::compile::Compiler;
+
+static SCHEMA: LazyLock<Schema> = LazyLock::new(compile);
+
+/// The schema of all built-in kinds, compiled on first use.
+pub(super) fn schema() -> &'static Schema {
+    &SCHEMA
+}
+
+fn compile() -> Schema {
+    let mut compiler = Compiler::default();
+    macro_rules! kinds {
+        ($($kind:ty),* $(,)?) => { $(compiler.kind::<$kind>();)* };
+    }
+    kinds![
+        core::Namespace,
+        core::Node,
+        core::Pod,
+        core::Service,
+        core::ConfigMap,
+        core::Secret,
+        core::ServiceAccount,
+        core::Event,
+        core::ReplicationController,
+        core::PersistentVolumeClaim,
+        core::ResourceQuota,
+        core::Binding,
+        core::PodTemplate,
+        apps::ReplicaSet,
+        apps::Deployment,
+        apps::StatefulSet,
+        apps::DaemonSet,
+        apps::ControllerRevision,
+        batch::Job,
+        batch::CronJob,
+        coordination::Lease,
+        events::Event,
+        policy::PodDisruptionBudget,
+        policy::Eviction,
+        rbac::Role,
+        rbac::RoleBinding,
+        rbac::ClusterRole,
+        rbac::ClusterRoleBinding,
+        networking::NetworkPolicy,
+        scheduling::PriorityClass,
+        autoscaling2::HorizontalPodAutoscaler,
+        autoscaling1::Scale,
+        flowcontrol::FlowSchema,
+        flowcontrol::PriorityLevelConfiguration,
+        admission::MutatingWebhookConfiguration,
+        admission::ValidatingWebhookConfiguration,
+        apiextensions::CustomResourceDefinition,
+    ];
+    compiler.definition::<meta::ObjectMeta>();
+    compiler.definition::<meta::DeleteOptions>();
+    compiler.finish()
+}

@@ -1,0 +1,265 @@
+//! Reading JSON, and noticing keys that stand twice.
+//!
+//! The last of two equal keys wins, as everywhere in the API; which ones there were is for the caller to refuse, to warn
+//! about or to ignore. Nesting is bounded by the parser (127 levels), so that walks over a parsed value may recurse.
+
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Number, Value};
+use thiserror::Error;
+
+use super::path::{Path, Reported};
+
+/// A body, read.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Parsed {
+    /// What it says.
+    pub value: Value,
+    /// The paths of keys that stand more than once, such as `spec.replicas`.
+    pub duplicates: Vec<String>,
+}
+
+/// The body is not JSON. The text follows the server's, as far as one parser can speak for another.
+#[derive(Debug, Clone, PartialEq, Error)]
+#[error("{0}")]
+pub struct ParseError(String);
+
+/// Reads a body.
+pub fn parse(body: &[u8]) -> Result<Parsed, ParseError> {
+    // The server, too, takes bytes that are no UTF-8 and puts replacement characters in their place.
+    let text = String::from_utf8_lossy(body);
+    let mut duplicates = Reported::default();
+    let mut deserializer = serde_json::Deserializer::from_str(&text);
+    let seed = Seed {
+        path: &Path::Root,
+        duplicates: &mut duplicates,
+    };
+    let value = seed
+        .deserialize(&mut deserializer)
+        .and_then(|value| deserializer.end().map(|()| value))
+        .map_err(|error| ParseError(message(&error, &text)))?;
+    Ok(Parsed {
+        value,
+        duplicates: duplicates.into_vec(),
+    })
+}
+
+/// What our parser found, in the words of the other one.
+fn message(error: &serde_json::Error, text: &str) -> String {
+    if error.is_eof() {
+        return "unexpected end of JSON input".to_owned();
+    }
+    let ours = error.to_string();
+    let character = || {
+        let line = text.lines().nth(error.line().checked_sub(1)?)?;
+        line.get(error.column().checked_sub(1)?..)?.chars().next()
+    };
+    let (Some(character), Some(place)) = (character(), place(&ours)) else {
+        return ours;
+    };
+    let place = match (place, character) {
+        ("", '}') => "looking for beginning of object key string",
+        ("", _) => "looking for beginning of value",
+        (place, _) => place,
+    };
+    format!("invalid character {character:?} {place}")
+}
+
+/// Where a character was not expected; empty where only the character tells.
+fn place(ours: &str) -> Option<&'static str> {
+    const PLACES: [(&str, &str); 8] = [
+        ("expected value", "looking for beginning of value"),
+        (
+            "key must be a string",
+            "looking for beginning of object key string",
+        ),
+        ("expected `:`", "after object key"),
+        ("expected `,` or `}`", "after object key:value pair"),
+        ("expected `,` or `]`", "after array element"),
+        ("trailing characters", "after top-level value"),
+        ("trailing comma", ""),
+        ("invalid number", "in numeric literal"),
+    ];
+    PLACES
+        .iter()
+        .find(|(start, _)| ours.starts_with(start))
+        .map(|(_, place)| *place)
+}
+
+struct Seed<'a> {
+    path: &'a Path<'a>,
+    duplicates: &'a mut Reported,
+}
+
+impl<'de> DeserializeSeed<'de> for Seed<'_> {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Seed<'_> {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any JSON value")
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(Value::Bool(value))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(Value::Number(value.into()))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(Value::Number(value.into()))
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+        Ok(Number::from_f64(value).map_or(Value::Null, Value::Number))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+        Ok(Value::String(value.to_owned()))
+    }
+
+    fn visit_string<E>(self, value: String) -> Result<Value, E> {
+        Ok(Value::String(value))
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
+        let mut items = Vec::new();
+        loop {
+            let path = self.path.index(items.len());
+            let seed = Seed {
+                path: &path,
+                duplicates: self.duplicates,
+            };
+            match access.next_element_seed(seed)? {
+                Some(item) => items.push(item),
+                None => return Ok(Value::Array(items)),
+            }
+        }
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
+        let mut map = Map::new();
+        while let Some(key) = access.next_key::<String>()? {
+            let path = self.path.key(&key);
+            if map.contains_key(&key) {
+                self.duplicates.add(&path);
+            }
+            let seed = Seed {
+                path: &path,
+                duplicates: self.duplicates,
+            };
+            let value = access.next_value_seed(seed)?;
+            map.insert(key, value);
+        }
+        Ok(Value::Object(map))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn duplicates_are_named_and_the_last_one_wins() {
+        let parsed =
+            parse(br#"{"spec":{"replicas":1,"list":[{"a":1,"a":2},{"a":1}],"replicas":2},"spec.x":1}"#)
+                .expect("JSON");
+        assert_eq!(
+            parsed.value,
+            json!({"spec": {"replicas": 2, "list": [{"a": 2}, {"a": 1}]}, "spec.x": 1})
+        );
+        assert_eq!(parsed.duplicates, ["spec.list[0].a", "spec.replicas"]);
+    }
+
+    #[test]
+    fn what_is_not_json_is_told_as_the_server_tells_it() {
+        let cases = [
+            ("", "unexpected end of JSON input"),
+            (r#"{"a":"#, "unexpected end of JSON input"),
+            ("x", "invalid character 'x' looking for beginning of value"),
+            (
+                "{a:1}",
+                "invalid character 'a' looking for beginning of object key string",
+            ),
+            (
+                r#"{"a":1,}"#,
+                "invalid character '}' looking for beginning of object key string",
+            ),
+            (r#"{"a" 5}"#, "invalid character '5' after object key"),
+            (
+                r#"{"a":{} "x"}"#,
+                "invalid character '\"' after object key:value pair",
+            ),
+            (r#"{"a":[1 2]}"#, "invalid character '2' after array element"),
+            (
+                r#"{"a":[1,]}"#,
+                "invalid character ']' looking for beginning of value",
+            ),
+            ("{\n\"a\":1}\nx", "invalid character 'x' after top-level value"),
+            (r#"{"a":1.}"#, "invalid character '}' in numeric literal"),
+        ];
+        for (body, message) in cases {
+            assert_eq!(
+                parse(body.as_bytes()).expect_err(body).to_string(),
+                message,
+                "{body}"
+            );
+        }
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_are_replaced_and_deep_nesting_is_refused() {
+        assert_eq!(parse(b"\"a\xff\"").expect("JSON").value, json!("a\u{fffd}"));
+        let deep = |n: usize| "[".repeat(n) + &"]".repeat(n);
+        assert!(parse(deep(127).as_bytes()).is_ok());
+        assert!(parse(deep(100_000).as_bytes()).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn parsing_reads_what_was_written(value in json_value()) {
+            let parsed = parse(value.to_string().as_bytes()).expect("JSON");
+            prop_assert_eq!(parsed.value, value);
+            prop_assert!(parsed.duplicates.is_empty());
+        }
+
+        #[test]
+        fn no_text_makes_the_parser_fall(text in ".{0,24}") {
+            let _ = parse(text.as_bytes());
+        }
+    }
+
+    /// Any small JSON value. Numbers are whole: two readers may disagree about the last bit of a fraction.
+    fn json_value() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            any::<u64>().prop_map(Value::from),
+            ".{0,8}".prop_map(Value::from),
+        ];
+        leaf.prop_recursive(4, 32, 4, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+                prop::collection::btree_map("[a-z.]{0,3}", inner, 0..4)
+                    .prop_map(|map| Value::Object(map.into_iter().collect())),
+            ]
+        })
+    }
+}

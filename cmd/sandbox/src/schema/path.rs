@@ -1,0 +1,101 @@
+//! Where we are in a body. A path lives on the stack of the walk, and costs nothing until somebody asks for its text.
+
+use std::fmt;
+
+/// A place, as a chain back to the root.
+#[derive(Clone, Copy)]
+pub(super) enum Path<'a> {
+    /// The body itself.
+    Root,
+    /// A field of an object type; `owner` is the short name of that type.
+    Field {
+        parent: &'a Path<'a>,
+        owner: &'a str,
+        name: &'a str,
+    },
+    /// A key of a map, or of an object whose type is not known.
+    Key { parent: &'a Path<'a>, key: &'a str },
+    /// An item of a list.
+    Index { parent: &'a Path<'a>, index: usize },
+}
+
+impl<'a> Path<'a> {
+    pub(super) fn field(&'a self, owner: &'a str, name: &'a str) -> Self {
+        Self::Field {
+            parent: self,
+            owner,
+            name,
+        }
+    }
+
+    pub(super) fn key(&'a self, key: &'a str) -> Self {
+        Self::Key { parent: self, key }
+    }
+
+    pub(super) fn index(&'a self, index: usize) -> Self {
+        Self::Index { parent: self, index }
+    }
+
+    /// The innermost field, with the type that has it: type errors name both, and leave out indexes and map keys.
+    pub(super) fn innermost_field(&self) -> Option<(&'a str, String)> {
+        let mut owner = None;
+        let mut names = Vec::new();
+        let mut at = *self;
+        loop {
+            at = match at {
+                Self::Root => break,
+                Self::Key { parent, .. } | Self::Index { parent, .. } => *parent,
+                Self::Field {
+                    parent,
+                    owner: of,
+                    name,
+                } => {
+                    owner = owner.or(Some(of));
+                    names.push(name);
+                    *parent
+                }
+            };
+        }
+        names.reverse();
+        owner.map(|owner| (owner, names.join(".")))
+    }
+}
+
+/// `spec.template.spec.containers[0].image`
+impl fmt::Display for Path<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Root => Ok(()),
+            Self::Index { parent, index } => write!(f, "{parent}[{index}]"),
+            Self::Field {
+                parent, name: key, ..
+            }
+            | Self::Key { parent, key } => match parent {
+                Path::Root => f.write_str(key),
+                parent => write!(f, "{parent}.{key}"),
+            },
+        }
+    }
+}
+
+/// Paths to report, in the order they were met. The server stops at a hundred and names none twice; so do we, or a hostile
+/// body could make its answer larger than itself.
+#[derive(Default)]
+pub(super) struct Reported(Vec<String>);
+
+impl Reported {
+    const MOST: usize = 100;
+
+    pub(super) fn add(&mut self, path: &Path<'_>) {
+        if self.0.len() < Self::MOST {
+            let path = path.to_string();
+            if !self.0.contains(&path) {
+                self.0.push(path);
+            }
+        }
+    }
+
+    pub(super) fn into_vec(self) -> Vec<String> {
+        self.0
+    }
+}

@@ -1,0 +1,90 @@
+//! Values without parts: is it of the type, and what is its canonical form.
+
+use base64::alphabet::STANDARD;
+use base64::engine::{Engine, GeneralPurpose, GeneralPurposeConfig};
+use serde_json::Value;
+
+use super::{Type, quantity, time};
+
+/// As lenient about the unused bits at the end as the server is.
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &STANDARD,
+    GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true),
+);
+
+/// Why a value is not of its type.
+pub(super) enum Wrong {
+    /// It has another JSON type; `number`: it is a number, and not one of this sort.
+    Type {
+        /// Whether to show the number.
+        number: bool,
+    },
+    /// Its text cannot be read; the server's words.
+    Text(String),
+}
+
+const OTHER_TYPE: Wrong = Wrong::Type { number: false };
+const OTHER_NUMBER: Wrong = Wrong::Type { number: true };
+
+/// Checks one scalar and brings it to its canonical form.
+pub(super) fn conform(ty: &Type, value: &mut Value) -> Result<(), Wrong> {
+    match ty {
+        Type::String if !value.is_string() => Err(OTHER_TYPE),
+        Type::Boolean if !value.is_boolean() => Err(OTHER_TYPE),
+        Type::Number if !value.is_number() => Err(OTHER_TYPE),
+        Type::Int32 => int32(value),
+        Type::Int64 => int64(value),
+        Type::IntOrString if !value.is_string() => int32(value),
+        Type::Quantity => quantity(value),
+        Type::Time => canonical(value, |text| time::canonical(text, time::Precision::Seconds)),
+        Type::MicroTime => canonical(value, |text| time::canonical(text, time::Precision::Micros)),
+        Type::Bytes => canonical(value, bytes),
+        _ => Ok(()),
+    }
+}
+
+fn int32(value: &Value) -> Result<(), Wrong> {
+    if value.is_number() && value.as_i64().and_then(|n| i32::try_from(n).ok()).is_none() {
+        return Err(OTHER_NUMBER);
+    }
+    int64(value)
+}
+
+fn int64(value: &Value) -> Result<(), Wrong> {
+    match value {
+        Value::Number(number) if number.is_i64() => Ok(()),
+        Value::Number(_) => Err(OTHER_NUMBER),
+        _ => Err(OTHER_TYPE),
+    }
+}
+
+/// A number is read from its text, anything that is no amount fails as text does.
+fn quantity(value: &mut Value) -> Result<(), Wrong> {
+    let text = match &*value {
+        Value::String(text) => quantity::canonical(text),
+        other => quantity::canonical(&other.to_string()),
+    };
+    *value = Value::String(text.map_err(|error| Wrong::Text(error.to_owned()))?);
+    Ok(())
+}
+
+fn canonical(value: &mut Value, read: impl Fn(&str) -> Result<String, String>) -> Result<(), Wrong> {
+    let Value::String(text) = value else {
+        return Err(OTHER_TYPE);
+    };
+    *text = read(text).map_err(Wrong::Text)?;
+    Ok(())
+}
+
+/// Line breaks inside are allowed, and dropped.
+fn bytes(text: &str) -> Result<String, String> {
+    let joined: String = text.chars().filter(|c| !matches!(c, '\r' | '\n')).collect();
+    let bytes = BASE64.decode(&joined).map_err(|error| {
+        let at = match error {
+            base64::DecodeError::InvalidByte(at, _) => at,
+            _ => joined.len(),
+        };
+        format!("illegal base64 data at input byte {at}")
+    })?;
+    Ok(BASE64.encode(bytes))
+}
