@@ -93,6 +93,7 @@ build() {
     mv "$work/source/kubernetes" "$tree"
     # The reflect2 that comes with this source crashes the server on the first custom resource when it is built with Go 1.18
     # or later; Debian packages the version that does not.
+    rm -f "$tree"/vendor/github.com/modern-go/reflect2/*.go "$tree"/vendor/github.com/modern-go/reflect2/*.s
     cp "$REFLECT"/*.go "$REFLECT"/*.s "$tree/vendor/github.com/modern-go/reflect2/" || give_up "$REFLECT has no sources"
     say "building kube-apiserver and kube-controller-manager $VERSION (about 10 minutes; log: $log)"
     # No C compiler is asked for: these are static binaries. The version is given, as there is no git history to ask.

@@ -16,11 +16,11 @@ use crate::table::{self, IncludeObject};
 
 /// What an answer holds.
 pub enum Body {
-    /// An object of the resource.
+    /// An object of the resource, or of its scale.
     Object(Value),
     /// An object of the resource, as it is stored.
     Stored(Arc<Object>),
-    /// Something else, such as a `Status` or a `Scale`: it has one form only.
+    /// Something else, such as a `Status`: it has one form only.
     Plain(Value),
     /// A list of the resource's objects.
     List {

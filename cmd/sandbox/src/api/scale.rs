@@ -28,7 +28,7 @@ impl Api {
         };
         Ok(Reply {
             code: 200,
-            body: Body::Plain(scale),
+            body: Body::Object(scale),
             warnings: Vec::new(),
         })
     }
