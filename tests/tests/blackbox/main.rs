@@ -1,9 +1,19 @@
 //! The black-box tests, one file per surface.
 
 mod cluster;
+mod delete;
 mod discovery;
 mod kubectl;
+mod support;
 
 fn main() -> std::process::ExitCode {
-    coxswain_tests::runner::main([cluster::tests(), discovery::tests(), kubectl::tests()].concat())
+    coxswain_tests::runner::main(
+        [
+            cluster::tests(),
+            delete::tests(),
+            discovery::tests(),
+            kubectl::tests(),
+        ]
+        .concat(),
+    )
 }
