@@ -13,6 +13,8 @@ pub enum Wrong {
     Required,
     /// The value breaks a rule.
     Invalid(Value),
+    /// The value breaks a rule, and would say less than the detail does.
+    InvalidHidden,
     /// The value must be unique in its list, and is not.
     Duplicate(Value),
     /// The value is none of those that are allowed.
@@ -23,8 +25,6 @@ pub enum Wrong {
     TooLong(usize),
     /// The list has too many items: how many there are, and how many may be.
     TooMany(usize, usize),
-    /// The value has the wrong type.
-    TypeInvalid(Value),
     /// Something else refers to this value, and it was not found.
     NotFound(Value),
 }
@@ -90,13 +90,12 @@ impl FieldError {
     pub fn reason(&self) -> &'static str {
         match self.wrong {
             Wrong::Required => "FieldValueRequired",
-            Wrong::Invalid(_) => "FieldValueInvalid",
+            Wrong::Invalid(_) | Wrong::InvalidHidden => "FieldValueInvalid",
             Wrong::Duplicate(_) => "FieldValueDuplicate",
             Wrong::NotSupported(..) => "FieldValueNotSupported",
             Wrong::Forbidden => "FieldValueForbidden",
             Wrong::TooLong(_) => "FieldValueTooLong",
             Wrong::TooMany(..) => "FieldValueTooMany",
-            Wrong::TypeInvalid(_) => "FieldValueTypeInvalid",
             Wrong::NotFound(_) => "FieldValueNotFound",
         }
     }
@@ -107,7 +106,8 @@ impl FieldError {
         let head = match &self.wrong {
             Wrong::Required => "Required value".to_owned(),
             Wrong::Forbidden => "Forbidden".to_owned(),
-            Wrong::Invalid(value) | Wrong::TypeInvalid(value) => format!("Invalid value: {}", shown(value)),
+            Wrong::InvalidHidden => "Invalid value".to_owned(),
+            Wrong::Invalid(value) => format!("Invalid value: {}", shown(value)),
             Wrong::Duplicate(value) => format!("Duplicate value: {}", shown(value)),
             Wrong::NotFound(value) => format!("Not found: {}", shown(value)),
             Wrong::NotSupported(value, allowed) => {

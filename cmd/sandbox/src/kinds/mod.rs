@@ -10,14 +10,47 @@
 //! - update of `/status`: [`prepare_status`], then [`validate_status`].
 //!
 //! Nothing here looks at other objects, at the clock or at the store; whoever calls does (namespaces, cluster IPs,
-//! resource versions).
+//! priority classes, resource versions).
 
+mod autoscaler;
+mod batch;
+mod config;
+mod crd;
+mod custom;
+mod event;
+mod fields;
+mod flow;
+mod json;
+mod labels;
+mod lease;
+mod meta;
+mod names;
+mod namespace;
+mod network_policy;
+mod node;
+mod pod;
+mod policy;
+mod quantity;
+mod rbac;
+mod rules;
+mod service;
+mod shape;
+mod storage;
 mod table;
+mod webhooks;
+mod workload;
 
-use serde_json::Value;
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;
+
+use serde_json::{Map, Value};
 
 use crate::field::FieldError;
 use crate::resource::Resource;
+
+use rules::{Rules, rules_of};
 
 pub use table::all;
 
@@ -30,80 +63,189 @@ pub enum Propagation {
     Background,
 }
 
-/// Fills in what the server fills in while it decodes an object.
-pub fn default(_res: &Resource, _obj: &mut Value) {}
+/// Fills in what the server fills in while it decodes an object, and brings it into the shape in which it is kept.
+pub fn default(res: &Resource, obj: &mut Value) {
+    if res.custom.is_none() {
+        (rules_of(res).default)(obj);
+        shape::settle(res, obj);
+    }
+}
 
 /// Clears and sets what clients may not choose when they create. Name and uid must be known by now.
-pub fn prepare_create(_res: &Resource, _obj: &mut Value) {}
+pub fn prepare_create(res: &Resource, obj: &mut Value) {
+    let rules = rules_of(res);
+    if res.custom.is_some() {
+        custom::prepare_create(res, obj);
+    } else {
+        if res.status && !rules.status_on_create {
+            json::set(obj, "status", Map::new());
+        }
+        (rules.create)(obj);
+        shape::settle(res, obj);
+    }
+    if rules.generation.is_some() {
+        meta::first_generation(obj);
+    }
+}
 
 /// Keeps what an update of the main endpoint may not touch, and counts the generation.
-pub fn prepare_update(_res: &Resource, _old: &Value, _new: &mut Value) {}
+pub fn prepare_update(res: &Resource, old: &Value, new: &mut Value) {
+    let rules = rules_of(res);
+    meta::keep_system_fields(old, new);
+    if res.status {
+        json::keep(old, new, "status");
+    }
+    if res.custom.is_none() {
+        (rules.update)(old, new);
+        shape::settle(res, new);
+    }
+    if rules.generation.is_some_and(|changed| changed(old, new)) {
+        meta::next_generation(old, new);
+    }
+}
 
 /// Keeps what an update of the status endpoint may not touch.
-pub fn prepare_status(_res: &Resource, _old: &Value, _new: &mut Value) {}
+pub fn prepare_status(res: &Resource, old: &Value, new: &mut Value) {
+    if res.custom.is_some() {
+        custom::prepare_status(old, new);
+        return;
+    }
+    meta::keep_system_fields(old, new);
+    json::keep(old, new, "spec");
+    (rules_of(res).status)(old, new);
+    shape::settle(res, new);
+}
 
 /// What is wrong with a new object; empty if nothing is.
 #[must_use]
-pub fn validate_create(_res: &Resource, _obj: &Value) -> Vec<FieldError> {
-    Vec::new()
+pub fn validate_create(res: &Resource, obj: &Value) -> Vec<FieldError> {
+    let rules = rules_of(res);
+    let mut errors = meta::validate(&obj["metadata"], res.namespaced, rules.name);
+    errors.extend(validate_finalizers(res, obj));
+    errors.extend((rules.validate)(obj));
+    distinct(errors)
 }
 
 /// What is wrong with an update of the main endpoint.
 #[must_use]
-pub fn validate_update(_res: &Resource, _old: &Value, _new: &Value) -> Vec<FieldError> {
-    Vec::new()
+pub fn validate_update(res: &Resource, old: &Value, new: &Value) -> Vec<FieldError> {
+    let mut errors = validate_metadata_update(res, old, new);
+    errors.extend((rules_of(res).validate_update)(old, new));
+    distinct(errors)
 }
 
 /// What is wrong with an update of the status endpoint.
 #[must_use]
-pub fn validate_status(_res: &Resource, _old: &Value, _new: &Value) -> Vec<FieldError> {
-    Vec::new()
+pub fn validate_status(res: &Resource, old: &Value, new: &Value) -> Vec<FieldError> {
+    let mut errors = validate_metadata_update(res, old, new);
+    errors.extend((rules_of(res).validate_status)(old, new));
+    distinct(errors)
 }
 
-/// The fields of an object (as served by `res`) that field selectors can ask for.
+/// A name cannot change, so that updates do not hold one against rules that are younger than the object.
+fn validate_metadata_update(res: &Resource, old: &Value, new: &Value) -> Vec<FieldError> {
+    let mut errors = meta::validate(&new["metadata"], res.namespaced, names::segment_name);
+    errors.extend(meta::validate_update(&old["metadata"], &new["metadata"]));
+    errors.extend(validate_finalizers(res, new));
+    errors
+}
+
+/// The kinds that came from the API machinery take any finalizer with the form of a label key.
+fn validate_finalizers(res: &Resource, obj: &Value) -> Vec<FieldError> {
+    let lenient = res.custom.is_some()
+        || matches!(
+            res.kind.as_str(),
+            "CustomResourceDefinition"
+                | "Lease"
+                | "MutatingWebhookConfiguration"
+                | "PodDisruptionBudget"
+                | "ValidatingWebhookConfiguration"
+        )
+        || (res.kind == "Event" && res.group.is_empty());
+    if lenient {
+        Vec::new()
+    } else {
+        meta::validate_finalizer_owners(&obj["metadata"])
+    }
+}
+
+/// The same thing is only said once.
+fn distinct(errors: Vec<FieldError>) -> Vec<FieldError> {
+    let mut kept: Vec<FieldError> = Vec::with_capacity(errors.len());
+    for error in errors {
+        if !kept.contains(&error) {
+            kept.push(error);
+        }
+    }
+    kept
+}
+
+/// The fields of a stored object that field selectors can ask for.
 #[must_use]
-pub fn selectable_fields(_res: &Resource, _obj: &Value) -> Vec<(&'static str, String)> {
-    Vec::new()
+pub fn selectable_fields(res: &Resource, obj: &Value) -> Vec<(&'static str, String)> {
+    fields::of(res, obj)
 }
 
 /// Whether field selectors may name this field.
 #[must_use]
-pub fn supports_field(_res: &Resource, _label: &str) -> bool {
-    false
+pub fn supports_field(res: &Resource, label: &str) -> bool {
+    fields::supports(res, label)
 }
 
 /// Turns an object of the served version into the one that is stored.
-pub fn to_stored(_res: &Resource, _obj: &mut Value) {}
+pub fn to_stored(res: &Resource, obj: &mut Value) {
+    if res.group == "events.k8s.io" {
+        event::to_core(obj);
+    }
+    json::set(obj, "apiVersion", res.stored_as.as_str());
+}
 
 /// Turns a stored object into the served version.
-pub fn from_stored(_res: &Resource, _obj: &mut Value) {}
+pub fn from_stored(res: &Resource, obj: &mut Value) {
+    if res.group == "events.k8s.io" {
+        event::from_core(obj);
+    }
+    json::set(obj, "apiVersion", res.api_version());
+}
+
+fn is_job(res: &Resource) -> bool {
+    res.group == "batch" && res.kind == "Job"
+}
 
 /// Who goes with the owner when a delete request does not say.
 #[must_use]
-pub fn default_propagation(_res: &Resource) -> Propagation {
-    Propagation::Background
+pub fn default_propagation(res: &Resource) -> Propagation {
+    let old_controller = res.group.is_empty() && res.kind == "ReplicationController";
+    if old_controller || is_job(res) {
+        Propagation::Orphan
+    } else {
+        Propagation::Background
+    }
 }
 
 /// What a delete request that relied on the default is warned of.
 #[must_use]
-pub fn propagation_warning(_res: &Resource) -> Option<&'static str> {
-    None
+pub fn propagation_warning(res: &Resource) -> Option<&'static str> {
+    is_job(res).then_some(
+        "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them \
+         or set propagationPolicy=Orphan to suppress this warning",
+    )
 }
 
 /// Kinds that never wait for the garbage collector, whatever the request asks for.
 #[must_use]
-pub fn never_gets_gc_finalizers(_res: &Resource) -> bool {
-    false
+pub fn never_gets_gc_finalizers(res: &Resource) -> bool {
+    res.collection == "events"
 }
 
 /// Whether PUT to a name that does not exist creates the object.
 #[must_use]
-pub fn allows_create_on_update(_res: &Resource) -> bool {
-    false
+pub fn allows_create_on_update(res: &Resource) -> bool {
+    rules_of(res).create_on_update
 }
 
 /// Whether PUT without a resourceVersion overwrites whatever is there.
 #[must_use]
-pub fn allows_unconditional_update(_res: &Resource) -> bool {
-    true
+pub fn allows_unconditional_update(res: &Resource) -> bool {
+    rules_of(res).unconditional_update
 }

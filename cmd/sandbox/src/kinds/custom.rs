@@ -1,0 +1,139 @@
+//! Custom resources: what holds for all of them. Their schemas say the rest.
+
+use serde_json::Value;
+
+use super::Rules;
+use super::json::{keep, keep_meta, set};
+use crate::resource::Resource;
+
+/// Names, and no unconditional updates.
+pub(super) const RULES: Rules = Rules {
+    generation: Some(changed),
+    unconditional_update: false,
+    ..Rules::PLAIN
+};
+
+/// A new object: with a status endpoint, status is not for the creator to say.
+pub(super) fn prepare_create(res: &Resource, obj: &mut Value) {
+    if res.status {
+        super::json::remove(obj, "status");
+    }
+}
+
+/// Whether the generation counts this change: anything outside the metadata. With a status endpoint, status has been
+/// put back by now, so that it never counts.
+fn changed(old: &Value, new: &Value) -> bool {
+    let relevant = |obj: &Value| {
+        let mut obj = obj.clone();
+        super::json::remove(&mut obj, "metadata");
+        obj
+    };
+    relevant(old) != relevant(new)
+}
+
+/// The status endpoint takes status and nothing else.
+pub(super) fn prepare_status(old: &Value, new: &mut Value) {
+    let sent = new.clone();
+    *new = old.clone();
+    keep(&sent, new, "status");
+    keep_meta(&sent, new, "managedFields");
+    // The version that the client speaks, which need not be the one that is stored.
+    for key in ["apiVersion", "kind"] {
+        if !sent[key].is_null() {
+            set(new, key, sent[key].clone());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use serde_json::{Value, json};
+
+    use crate::kinds::{prepare_create, prepare_status, prepare_update, validate_create};
+    use crate::resource::{Custom, Resource};
+
+    fn widgets(status: bool) -> Resource {
+        Resource {
+            group: "x.io".into(),
+            version: "v1".into(),
+            kind: "Widget".into(),
+            list_kind: "WidgetList".into(),
+            plural: "widgets".into(),
+            singular: "widget".into(),
+            short_names: vec![],
+            categories: vec![],
+            namespaced: true,
+            status,
+            scale: None,
+            collection: "widgets.x.io".into(),
+            stored_as: "x.io/v1".into(),
+            custom: Some(Arc::new(Custom {
+                crd: "widgets.x.io".into(),
+                columns: vec![],
+            })),
+        }
+    }
+
+    fn widget(generation: i64, size: i64, phase: &str) -> Value {
+        json!({"metadata": {"name": "w", "namespace": "n", "generation": generation}, "size": size,
+            "status": {"phase": phase}})
+    }
+
+    #[test]
+    fn generations_count_all_but_metadata_and_status() {
+        let cases = [
+            (true, widget(9, 1, "new"), 3, "old"),
+            (true, widget(9, 2, "new"), 4, "old"),
+            (false, widget(9, 1, "old"), 3, "old"),
+            (false, widget(9, 1, "new"), 4, "new"),
+        ];
+        for (status, mut new, generation, phase) in cases {
+            let old = widget(3, 1, "old");
+            prepare_update(&widgets(status), &old, &mut new);
+            assert_eq!(new["metadata"]["generation"], generation);
+            assert_eq!(new["status"]["phase"], phase);
+        }
+        let old = widget(3, 1, "old");
+        let mut labelled = old.clone();
+        labelled["metadata"]["labels"] = json!({"a": "b"});
+        prepare_update(&widgets(true), &old, &mut labelled);
+        assert_eq!(labelled["metadata"]["generation"], 3);
+        assert_eq!(labelled["metadata"]["labels"], json!({"a": "b"}));
+    }
+
+    #[test]
+    fn creators_do_not_say_the_status_if_it_has_an_endpoint() {
+        for status in [true, false] {
+            let mut new = widget(9, 1, "mine");
+            prepare_create(&widgets(status), &mut new);
+            assert_eq!(new["metadata"]["generation"], 1);
+            assert_eq!(new["status"].is_null(), status);
+        }
+    }
+
+    #[test]
+    fn the_status_endpoint_takes_only_status() {
+        let old = widget(3, 1, "old");
+        let mut new = widget(9, 2, "new");
+        new["metadata"]["labels"] = json!({"a": "b"});
+        new["metadata"]["managedFields"] = json!([{"manager": "m"}]);
+        prepare_status(&widgets(true), &old, &mut new);
+        assert_eq!(
+            new,
+            json!({"metadata": {"name": "w", "namespace": "n", "generation": 3, "managedFields": [{"manager": "m"}]},
+                "size": 1, "status": {"phase": "new"}})
+        );
+        let mut silent = json!({"metadata": {"name": "w", "namespace": "n"}});
+        prepare_status(&widgets(true), &old, &mut silent);
+        assert!(silent.get("status").is_none());
+    }
+
+    #[test]
+    fn names_are_subdomains() {
+        let mut bad = widget(0, 1, "x");
+        bad["metadata"]["name"] = "A".into();
+        assert_eq!(validate_create(&widgets(true), &bad).len(), 1);
+    }
+}

@@ -1,0 +1,105 @@
+//! What can differ from kind to kind, and which kind has which rules.
+
+use serde_json::Value;
+
+use super::names::{self, NameRule};
+use super::{
+    autoscaler, batch, config, crd, custom, event, flow, lease, namespace, network_policy, node, pod, policy,
+    rbac, service, storage, webhooks, workload,
+};
+use crate::field::FieldError;
+use crate::resource::Resource;
+
+/// The rules of one kind; those it does not name are those of [`Rules::PLAIN`].
+pub(super) struct Rules {
+    /// The form of names.
+    pub(super) name: NameRule,
+    /// Defaults that are set while decoding.
+    pub(super) default: fn(&mut Value),
+    /// What a create changes, after status was emptied.
+    pub(super) create: fn(&mut Value),
+    /// What an update of the main endpoint changes, after status was put back.
+    pub(super) update: fn(&Value, &mut Value),
+    /// What an update of the status endpoint changes, after spec was put back.
+    pub(super) status: fn(&Value, &mut Value),
+    /// Whether the generation counts this update (old, new); none if the kind has no generation.
+    pub(super) generation: Option<fn(&Value, &Value) -> bool>,
+    /// Whether a create may bring its own status.
+    pub(super) status_on_create: bool,
+    /// Checks a new object.
+    pub(super) validate: fn(&Value) -> Vec<FieldError>,
+    /// Checks an update of the main endpoint (old, new).
+    pub(super) validate_update: fn(&Value, &Value) -> Vec<FieldError>,
+    /// Checks an update of the status endpoint (old, new).
+    pub(super) validate_status: fn(&Value, &Value) -> Vec<FieldError>,
+    /// Whether PUT may create.
+    pub(super) create_on_update: bool,
+    /// Whether PUT needs no resourceVersion.
+    pub(super) unconditional_update: bool,
+}
+
+impl Rules {
+    /// A kind of which only the metadata is checked.
+    pub(super) const PLAIN: Self = Self {
+        name: names::subdomain_name,
+        default: |_| {},
+        create: |_| {},
+        update: |_, _| {},
+        status: |_, _| {},
+        generation: None,
+        status_on_create: false,
+        validate: |_| Vec::new(),
+        validate_update: |_, _| Vec::new(),
+        validate_status: |_, _| Vec::new(),
+        create_on_update: false,
+        unconditional_update: true,
+    };
+
+    /// The most common answer to [`Rules::generation`].
+    pub(super) fn spec_changed(old: &Value, new: &Value) -> bool {
+        old["spec"] != new["spec"]
+    }
+}
+
+/// The rules of a resource.
+pub(super) fn rules_of(res: &Resource) -> &'static Rules {
+    if res.custom.is_some() {
+        return &custom::RULES;
+    }
+    match (res.group.as_str(), res.kind.as_str()) {
+        ("", "ConfigMap") => &config::CONFIG_MAP,
+        ("", "Event") => &event::CORE,
+        ("events.k8s.io", "Event") => &event::MODERN,
+        ("", "Namespace") => &namespace::RULES,
+        ("", "Node") => &node::RULES,
+        ("", "PersistentVolumeClaim") => &storage::CLAIM,
+        ("", "Pod") => &pod::RULES,
+        ("", "ReplicationController") => &workload::REPLICATION_CONTROLLER,
+        ("", "ResourceQuota") => &storage::QUOTA,
+        ("", "Secret") => &config::SECRET,
+        ("", "Service") => &service::RULES,
+        ("", "ServiceAccount") => &config::SERVICE_ACCOUNT,
+        (_, "ControllerRevision") => &workload::CONTROLLER_REVISION,
+        (_, "DaemonSet") => &workload::DAEMON_SET,
+        (_, "Deployment") => &workload::DEPLOYMENT,
+        (_, "ReplicaSet") => &workload::REPLICA_SET,
+        (_, "StatefulSet") => &workload::STATEFUL_SET,
+        (_, "CronJob") => &batch::CRON_JOB,
+        (_, "Job") => &batch::JOB,
+        (_, "Lease") => &lease::RULES,
+        (_, "PodDisruptionBudget") => &policy::DISRUPTION_BUDGET,
+        (_, "PriorityClass") => &policy::PRIORITY_CLASS,
+        (_, "Role") => &rbac::ROLE,
+        (_, "ClusterRole") => &rbac::CLUSTER_ROLE,
+        (_, "RoleBinding") => &rbac::ROLE_BINDING,
+        (_, "ClusterRoleBinding") => &rbac::CLUSTER_ROLE_BINDING,
+        (_, "NetworkPolicy") => &network_policy::RULES,
+        (_, "HorizontalPodAutoscaler") => &autoscaler::RULES,
+        (_, "FlowSchema") => &flow::SCHEMA,
+        (_, "PriorityLevelConfiguration") => &flow::LEVEL,
+        (_, "MutatingWebhookConfiguration") => &webhooks::MUTATING,
+        (_, "ValidatingWebhookConfiguration") => &webhooks::VALIDATING,
+        (_, "CustomResourceDefinition") => &crd::RULES,
+        _ => &Rules::PLAIN,
+    }
+}

@@ -1,0 +1,80 @@
+//! What the tests of this folder share.
+
+use serde_json::{Value, json};
+
+use crate::field::FieldError;
+use crate::resource::Resource;
+
+/// The built-in resource of this qualified name.
+pub(super) fn resource(qualified: &str) -> Resource {
+    super::all()
+        .into_iter()
+        .find(|res| res.qualified() == qualified)
+        .expect("a built-in resource")
+}
+
+/// Errors as clients see them.
+pub(super) fn texts(errors: &[FieldError]) -> Vec<String> {
+    errors.iter().map(ToString::to_string).collect()
+}
+
+/// An object of the kind with a name, a namespace if it needs one, a uid, and the given top-level fields; defaulted.
+pub(super) fn object(qualified: &str, fields: Value) -> Value {
+    let res = resource(qualified);
+    let mut obj = json!({
+        "apiVersion": res.api_version(),
+        "kind": res.kind,
+        "metadata": {"name": "web", "uid": "u1"},
+    });
+    if let (Some(obj), Value::Object(fields)) = (obj.as_object_mut(), fields) {
+        for (key, value) in fields {
+            match (key.as_str(), value) {
+                ("metadata", Value::Object(meta)) => {
+                    if let Some(into) = obj.get_mut("metadata").and_then(Value::as_object_mut) {
+                        into.extend(meta);
+                    }
+                }
+                (_, value) => {
+                    obj.insert(key, value);
+                }
+            }
+        }
+    }
+    if let Some(meta) = obj.get_mut("metadata").and_then(Value::as_object_mut)
+        && res.namespaced
+    {
+        meta.entry("namespace").or_insert("default".into());
+    }
+    super::default(&res, &mut obj);
+    obj
+}
+
+/// The same, as it is stored after a create.
+pub(super) fn created(qualified: &str, fields: Value) -> Value {
+    let mut obj = object(qualified, fields);
+    super::prepare_create(&resource(qualified), &mut obj);
+    obj
+}
+
+/// Errors of creating it.
+pub(super) fn create_errors(qualified: &str, fields: Value) -> Vec<String> {
+    texts(&super::validate_create(
+        &resource(qualified),
+        &created(qualified, fields),
+    ))
+}
+
+/// Stores the first object, then updates it to the second; returns what would be stored, and the errors.
+pub(super) fn updated(qualified: &str, old: Value, new: Value) -> (Value, Vec<String>) {
+    let res = resource(qualified);
+    let old = created(qualified, old);
+    let mut new = object(qualified, new);
+    super::prepare_update(&res, &old, &mut new);
+    let errors = texts(&super::validate_update(&res, &old, &new));
+    (new, errors)
+}
+
+/// A template of one container, with these labels.
+pub(super) fn template(labels: &Value) -> Value {
+    json!({"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": "nginx"}]}})
+}

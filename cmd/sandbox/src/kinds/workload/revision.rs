@@ -1,0 +1,40 @@
+//! Controller revisions: snapshots that never change.
+
+use serde_json::Value;
+
+use super::super::Rules;
+use super::super::json::set_default;
+use super::super::meta::immutable;
+use super::validate_counts;
+use crate::field::FieldError;
+
+pub(in super::super) const RULES: Rules = Rules {
+    default: |revision| set_default(revision, "revision", 0),
+    validate,
+    validate_update: |old, new| {
+        let mut errors = revision_number(new);
+        errors.extend(immutable(&old["data"], &new["data"], "data"));
+        errors
+    },
+    ..Rules::PLAIN
+};
+
+fn revision_number(revision: &Value) -> Vec<FieldError> {
+    validate_counts(revision, "", &["revision"])
+        .into_iter()
+        .map(|error| FieldError {
+            field: "revision".to_owned(),
+            ..error
+        })
+        .collect()
+}
+
+fn validate(revision: &Value) -> Vec<FieldError> {
+    let mut errors = revision_number(revision);
+    match &revision["data"] {
+        Value::Object(_) => {}
+        Value::Null => errors.push(FieldError::required("data", "data is mandatory")),
+        _ => errors.push(FieldError::required("data", "data must be a valid JSON object")),
+    }
+    errors
+}
