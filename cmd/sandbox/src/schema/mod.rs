@@ -20,7 +20,7 @@ mod tests;
 use std::collections::BTreeMap;
 
 pub use conform::{DecodeError, conform};
-pub use parse::{ParseError, Parsed, parse};
+pub use parse::{Parsed, parse};
 
 /// The schema of a built-in kind; `None` for anything else, custom resources first of all.
 #[must_use]
@@ -128,6 +128,7 @@ impl TypeRef {
     }
 
     /// All fields, by name.
+    #[cfg(test)]
     pub fn fields(self) -> impl Iterator<Item = (&'static str, &'static Field)> {
         self.0.fields.iter().map(|(name, field)| (name.as_str(), field))
     }

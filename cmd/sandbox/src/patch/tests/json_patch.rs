@@ -183,6 +183,11 @@ fn json_patches_are_bounded() {
         Err(PatchError::TooManyOperations(MAX_OPERATIONS + 1))
     );
 
+    let third = Value::from("x".repeat(1024 * 1024 - 2));
+    let copies = |n: usize| vec![json!({"op": "copy", "from": "/a", "path": "/b"}); n].into();
+    assert!(json_patch(&json!({ "a": third }), &copies(3)).is_ok());
+    assert!(json_patch(&json!({ "a": third }), &copies(4)).is_err());
+
     // Doubling in size, then in depth: both would end the process if nobody counted.
     let wide = vec![json!({"op": "copy", "from": "/a", "path": "/a/-"}); 40];
     let answer = json_patch(&json!({"a": ["0123456789"]}), &wide.into());

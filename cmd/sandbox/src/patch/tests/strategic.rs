@@ -171,6 +171,8 @@ fn the_element_order_puts_a_list_in_order() {
     );
     assert_eq!(names(&pod["containers"]), ["b", "c", "a"]);
     assert_eq!(pod["containers"][2]["image"], "new");
+    let pod = patched_pod(&json!({"$setElementOrder/containers": [], "containers": [{"name": "z"}]}));
+    assert_eq!(names(&pod["containers"]), ["a", "b", "z"]);
     let pod = patched_pod(&json!({"$setElementOrder/containers": [{"name": "b"}],
                                   "containers": [{"name": "a", "$patch": "delete"}]}));
     assert_eq!(names(&pod["containers"]), ["b"]);
