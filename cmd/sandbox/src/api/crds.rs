@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::Api;
-use super::delete::{DeleteOptions, Outcome, check_preconditions};
+use super::delete::{DeleteOptions, Outcome, check_container_preconditions};
 use crate::meta;
 use crate::resource::{Custom, PrinterColumn, Resource, Scale};
 use crate::status::{ApiError, Result};
@@ -58,7 +58,7 @@ impl Api {
         }
         let now = self.env.time();
         let marked = self.mutate(res, "", name, options.dry_run, |crd| {
-            check_preconditions(res, crd, options)?;
+            check_container_preconditions(res, crd, options)?;
             meta::set(crd, "deletionTimestamp", now.clone());
             let mut finalizers: Vec<String> = meta::finalizers(crd).into_iter().map(str::to_owned).collect();
             if !finalizers.iter().any(|f| f == CLEANUP_FINALIZER) {

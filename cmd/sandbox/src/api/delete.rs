@@ -3,7 +3,8 @@
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 
-use super::{Api, Body, Call, Reply, list};
+use super::list::Page;
+use super::{Api, Body, Call, Reply};
 use crate::env::rfc3339;
 use crate::field::FieldError;
 use crate::kinds::{self, Propagation};
@@ -63,7 +64,7 @@ impl DeleteOptions {
         if let Some(policy) = &options.propagation
             && !matches!(policy.as_str(), "Foreground" | "Background" | "Orphan")
         {
-            const ALLOWED: [&str; 4] = ["Background", "Foreground", "Orphan", "nil"];
+            const ALLOWED: [&str; 4] = ["Foreground", "Background", "Orphan", "nil"];
             errors.push(FieldError::not_supported(
                 "propagationPolicy",
                 policy.clone(),
@@ -186,27 +187,25 @@ impl Api {
         Ok(reply.warn(warnings))
     }
 
-    pub(super) fn delete_collection(&self, call: &Call) -> Result<Reply> {
+    pub(super) async fn delete_collection(&self, call: &Call) -> Result<Reply> {
         let options = DeleteOptions::of(call)?;
-        let selector = list::selector(call)?;
-        let snapshot = self
-            .store
-            .snapshot(&call.res.collection, &list::prefix(call), None, None)
-            .map_err(list::expired)?;
-        let mut objects = Vec::new();
-        for object in snapshot.objects.into_iter().filter(|o| selector.matches(o)) {
+        let Page { objects, metadata } = self.page(call).await?;
+        let mut deleted = Vec::new();
+        for object in objects {
             let value = object.value();
             match self.delete_object(&call.res, meta::namespace(&value), meta::name(&value), &options) {
                 // Somebody else was faster.
                 Err(error) if error.code == 404 => {}
                 Err(error) => return Err(error),
-                Ok(_) => objects.push(object),
+                Ok(_) => deleted.push(object),
             }
         }
-        let metadata = json!({"resourceVersion": self.store.revision().to_string()});
         Ok(Reply {
             code: 200,
-            body: Body::List { objects, metadata },
+            body: Body::List {
+                objects: deleted,
+                metadata,
+            },
             warnings: Vec::new(),
         })
     }
@@ -384,6 +383,11 @@ fn bump_generation(object: &mut Value) {
 
 pub(super) fn check_preconditions(res: &Resource, object: &Value, options: &DeleteOptions) -> Result<()> {
     let name = meta::name(object);
+    // The real server names the kind here where all other conflicts name the resource.
+    let res = &Resource {
+        plural: res.kind.clone(),
+        ..res.clone()
+    };
     let uid = meta::text(object, "uid");
     if let Some(expected) = options.uid.as_deref().filter(|e| *e != uid) {
         let why = format!(
@@ -399,6 +403,28 @@ pub(super) fn check_preconditions(res: &Resource, object: &Value, options: &Dele
              ({version}). The object might have been modified"
         );
         return Err(ApiError::conflict(res, name, &why));
+    }
+    Ok(())
+}
+
+/// The same in the words of kinds that contain others.
+pub(super) fn check_container_preconditions(
+    res: &Resource,
+    object: &Value,
+    options: &DeleteOptions,
+) -> Result<()> {
+    let wanted = [
+        ("UID", "uid", &options.uid),
+        ("ResourceVersion", "resourceVersion", &options.resource_version),
+    ];
+    for (label, field, expected) in wanted {
+        let actual = meta::text(object, field);
+        if let Some(expected) = expected.as_deref().filter(|e| *e != actual) {
+            let why = format!(
+                "Precondition failed: {label} in precondition: {expected}, {label} in object meta: {actual}"
+            );
+            return Err(ApiError::conflict(res, meta::name(object), &why));
+        }
     }
     Ok(())
 }

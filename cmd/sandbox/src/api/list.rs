@@ -1,5 +1,6 @@
 //! LIST: selectors, paging, and which moment of the store a list shows.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -11,7 +12,7 @@ use crate::field::FieldError;
 use crate::kinds;
 use crate::selector::{FieldSelector, LabelSelector, Selector};
 use crate::status::{ApiError, Result};
-use crate::store::{Snapshot, StoreError};
+use crate::store::{Object, Snapshot, StoreError};
 
 /// How long a request waits for a version that the watch cache has not reached.
 const FRESHNESS_WAIT: Duration = Duration::from_secs(3);
@@ -23,6 +24,16 @@ const EXPIRED_CONTINUE: &str = "The provided continue parameter is too old to di
 
 impl Api {
     pub(super) async fn list(&self, call: &Call) -> Result<Reply> {
+        let Page { objects, metadata } = self.page(call).await?;
+        Ok(Reply {
+            code: 200,
+            body: Body::List { objects, metadata },
+            warnings: Vec::new(),
+        })
+    }
+
+    /// The objects that a list shows, and its metadata.
+    pub(super) async fn page(&self, call: &Call) -> Result<Page> {
         check_options(call)?;
         let selector = selector(call)?;
         let limit = usize::try_from(call.query.number("limit")?.unwrap_or(0)).unwrap_or(0);
@@ -55,11 +66,7 @@ impl Api {
             }
         }
         let objects = objects.into_iter().map(|(_, o)| o).collect();
-        Ok(Reply {
-            code: 200,
-            body: Body::List { objects, metadata },
-            warnings: Vec::new(),
-        })
+        Ok(Page { objects, metadata })
     }
 
     async fn first_page(&self, call: &Call, limit: usize) -> Result<(Snapshot, usize)> {
@@ -149,6 +156,12 @@ impl Api {
             }
         }
     }
+}
+
+/// One page of a list, or all of it.
+pub(super) struct Page {
+    pub objects: Vec<Arc<Object>>,
+    pub metadata: Value,
 }
 
 /// Where in its collection the objects of a call stand.

@@ -143,7 +143,7 @@ impl Api {
             (None, &Method::DELETE, false)
                 if call.namespaced_as_its_kind() && call.res.collection != "namespaces" =>
             {
-                self.delete_collection(&call)
+                self.delete_collection(&call).await
             }
             (Some("scale"), _, true) => self.scale(method, &call),
             (Some("binding"), &Method::POST, true) => self.bind(&call),

@@ -3,11 +3,12 @@
 //! On a cluster a controller empties a namespace that is marked for deletion. There is none here, so the API does it
 //! itself, in the request that marks it; what has finalizers stays, and the namespace goes with the last of it.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::delete::{DeleteOptions, Outcome, check_preconditions, gc_finalizers};
+use super::delete::{DeleteOptions, Outcome, check_container_preconditions, gc_finalizers};
 use super::update::Part;
 use super::{Api, Call, Reply, decode};
 use crate::meta;
@@ -71,7 +72,7 @@ impl Api {
         name: &str,
         options: &DeleteOptions,
     ) -> Result<Outcome> {
-        let check = |object: &Value| check_preconditions(res, object, options);
+        let check = |object: &Value| check_container_preconditions(res, object, options);
         let current = self
             .store
             .get(NAMESPACES, name)
@@ -101,6 +102,7 @@ impl Api {
         }
         self.empty_namespace(name);
         self.finish_namespace(name);
+        self.report_remaining(name);
         Ok(Outcome::Marked(marked))
     }
 
@@ -143,6 +145,36 @@ impl Api {
             let content = self.store.snapshot(&res.collection, &prefix, None, None);
             content.is_ok_and(|snapshot| !snapshot.objects.is_empty())
         })
+    }
+
+    /// Says in the status of a namespace what keeps it.
+    fn report_remaining(&self, name: &str) {
+        let prefix = format!("{name}/");
+        let mut resources = BTreeMap::<String, usize>::new();
+        let mut finalizers = BTreeMap::<String, usize>::new();
+        for res in self.registry().stored().filter(|r| r.namespaced) {
+            let Ok(snapshot) = self.store.snapshot(&res.collection, &prefix, None, None) else {
+                continue;
+            };
+            for object in snapshot.objects {
+                *resources
+                    .entry(format!("{}.{}", res.plural, res.group))
+                    .or_default() += 1;
+                for finalizer in meta::finalizers(&object.value()) {
+                    *finalizers.entry(finalizer.to_owned()).or_default() += 1;
+                }
+            }
+        }
+        let Some(res) = self.registry().find("", "v1", NAMESPACES) else {
+            return;
+        };
+        let now = self.env.time();
+        // If it is gone, there is nobody to tell.
+        let _ = self.mutate(&res, "", name, false, |namespace| {
+            let conditions = remaining_conditions(&resources, &finalizers, &now);
+            meta::set_path(namespace, "status.conditions", conditions);
+            Ok(())
+        });
     }
 
     /// What follows from an object's removal: the container that waited for it may go.
@@ -189,4 +221,55 @@ impl Api {
             Ok(next)
         })
     }
+}
+
+/// The conditions of a namespace that is going away.
+fn remaining_conditions(
+    resources: &BTreeMap<String, usize>,
+    finalizers: &BTreeMap<String, usize>,
+    now: &str,
+) -> Value {
+    let listed = |counts: &BTreeMap<String, usize>, how: &str| {
+        let parts: Vec<String> = counts
+            .iter()
+            .map(|(what, n)| format!("{what} {how} {n} resource instances"))
+            .collect();
+        parts.join(", ")
+    };
+    let condition = |kind: &str, status: bool, reason: &str, message: String| {
+        let status = if status { "True" } else { "False" };
+        json!({"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": now})
+    };
+    let content = if resources.is_empty() {
+        condition(
+            "NamespaceContentRemaining",
+            false,
+            "ContentRemoved",
+            "All content successfully removed".to_owned(),
+        )
+    } else {
+        let message = format!("Some resources are remaining: {}", listed(resources, "has"));
+        condition("NamespaceContentRemaining", true, "SomeResourcesRemain", message)
+    };
+    let held = if finalizers.is_empty() {
+        let message = "All content-preserving finalizers finished".to_owned();
+        condition(
+            "NamespaceFinalizersRemaining",
+            false,
+            "ContentHasNoFinalizers",
+            message,
+        )
+    } else {
+        let message = format!(
+            "Some content in the namespace has finalizers remaining: {}",
+            listed(finalizers, "in")
+        );
+        condition(
+            "NamespaceFinalizersRemaining",
+            true,
+            "SomeFinalizersRemain",
+            message,
+        )
+    };
+    json!([content, held])
 }

@@ -2,8 +2,6 @@
 //!
 //! Both produce the wanted object from the present one; everything after that is the same, and is here once.
 
-use std::sync::Arc;
-
 use serde_json::Value;
 
 use super::decode::{self, Decoded, FieldValidation};
@@ -113,35 +111,37 @@ impl Api {
             if dry_run {
                 return Ok(next);
             }
-            match self.commit_update(res, &key, &current, &next) {
+            match self.commit_update(res, &key, &current, &old, next) {
                 Err(StoreError::Changed) => {}
                 Err(StoreError::Missing) => return Err(ApiError::not_found(res, name)),
                 Err(other) => return Err(ApiError::internal(other.to_string())),
-                Ok(object) => return Ok(Self::served(res, &object)),
+                Ok(object) => return Ok(object),
             }
         }
         Err(ApiError::modified(res, name))
     }
 
+    /// Stores the next version, or removes the object if nothing holds it any longer.
     fn commit_update(
         &self,
         res: &Resource,
         key: &str,
         current: &Object,
-        next: &Value,
-    ) -> Result<Arc<Object>, StoreError> {
-        let draft = Self::draft(res, next.clone());
-        if finished_by(next) {
-            let removed = self.store.remove(&res.collection, key, current.revision, draft)?;
+        old: &Value,
+        next: Value,
+    ) -> Result<Value, StoreError> {
+        if finished_by(&next) {
+            // Watchers are told the last state that was stored, the client what it asked for.
+            let last = Self::draft(res, old.clone());
+            let removed = self.store.remove(&res.collection, key, current.revision, last)?;
             self.after_removal(res, &removed);
-            Ok(removed)
-        } else {
-            let object = self
-                .store
-                .replace(&res.collection, key, current.revision, draft)?;
-            self.after_write(res, &object);
-            Ok(object)
+            return Ok(next);
         }
+        let object = self
+            .store
+            .replace(&res.collection, key, current.revision, Self::draft(res, next))?;
+        self.after_write(res, &object);
+        Ok(Self::served(res, &object))
     }
 
     /// The version that follows `old` when a client asks for `new`; equal to `old` if nothing changes.
