@@ -4,6 +4,7 @@ mod cluster;
 mod delete;
 mod discovery;
 mod kubectl;
+mod lists;
 mod support;
 
 fn main() -> std::process::ExitCode {
@@ -13,6 +14,7 @@ fn main() -> std::process::ExitCode {
             delete::tests(),
             discovery::tests(),
             kubectl::tests(),
+            lists::tests(),
         ]
         .concat(),
     )
