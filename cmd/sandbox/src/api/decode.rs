@@ -50,12 +50,12 @@ pub(super) struct Decoded {
 /// Decodes the body of a create or update.
 pub(super) fn body(call: &Call) -> Result<Decoded> {
     let parsed = tree(call, &call.res.api_version(), &call.res.kind)?;
-    object(
-        &call.res,
-        parsed.value,
-        &parsed.duplicates,
-        FieldValidation::of(call)?,
-    )
+    let wrong = parsed
+        .duplicates
+        .iter()
+        .map(|path| format!("duplicate field {path:?}"))
+        .collect();
+    object(&call.res, parsed.value, wrong, FieldValidation::of(call)?)
 }
 
 /// The tree that a body holds, whatever its form: JSON, or protobuf.
@@ -80,17 +80,14 @@ pub(super) fn tree(call: &Call, api_version: &str, kind: &str) -> Result<schema:
 }
 
 /// Brings a tree into the shape of the kind: right kind and version, right types, no unknown fields, defaults set.
+/// `wrong` is what strict validation has against the body already.
 pub(super) fn object(
     res: &Resource,
     mut value: Value,
-    duplicates: &[String],
+    mut wrong: Vec<String>,
     validation: FieldValidation,
 ) -> Result<Decoded> {
     check_kind(res, &mut value)?;
-    let mut wrong: Vec<String> = duplicates
-        .iter()
-        .map(|path| format!("duplicate field {path:?}"))
-        .collect();
     let unknown = conform(res, &mut value)?;
     wrong.extend(unknown.iter().map(|path| format!("unknown field {path:?}")));
     let warnings = match validation {

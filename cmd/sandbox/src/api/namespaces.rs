@@ -27,7 +27,7 @@ impl Api {
             let Some(res) = self.registry().find("", "v1", plural) else {
                 return;
             };
-            let decoded = decode::object(&res, object, &[], decode::FieldValidation::Ignore);
+            let decoded = decode::object(&res, object, Vec::new(), decode::FieldValidation::Ignore);
             let made = decoded.and_then(|d| self.create_object(&res, namespace, &d.value, false));
             if let Err(error) = made {
                 tracing::error!(

@@ -76,7 +76,9 @@ impl Api {
         let mut warnings = Vec::new();
         let produce = |current: &Value| {
             let patched = patch::apply(kind, current, &call.body, schema).map_err(refused)?;
-            let decoded = decode::object(&call.res, patched, &[], validation)?;
+            let wrong = patch::strict_errors(kind, &call.body);
+            let decoded =
+                decode::object(&call.res, patched, wrong, validation).map_err(|e| unfit(call, e))?;
             warnings = decoded.warnings;
             check_identity(&call.res, current, &decoded.value)?;
             Ok(decoded.value)
@@ -247,6 +249,15 @@ fn finished_by(next: &Value) -> bool {
             .as_array()
             .is_some_and(|f| !f.is_empty());
     meta::is_terminating(next) && grace == 0 && meta::finalizers(next).is_empty() && !namespace_content
+}
+
+/// A patch whose result is no object of the kind is the patch's fault.
+fn unfit(call: &Call, error: ApiError) -> ApiError {
+    if error.code != 400 {
+        return error;
+    }
+    let patch = String::from_utf8_lossy(&call.body).into_owned();
+    ApiError::invalid_kind("", "", "", &[FieldError::invalid("patch", patch, error.message)])
 }
 
 /// The kind of patch that the content type names, if this resource takes it.

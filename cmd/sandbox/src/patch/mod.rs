@@ -96,7 +96,6 @@ pub fn apply(
 /// What strict decoding has against the patch itself, one sentence each: keys that stand twice, and unknown members of
 /// JSON patch operations. Unknown fields of the result are found by [`schema::conform`]. Empty if the patch is no JSON.
 #[must_use]
-#[cfg_attr(not(test), expect(dead_code, reason = "the PATCH verb does not ask yet"))]
 pub fn strict_errors(kind: PatchType, patch: &[u8]) -> Vec<String> {
     let Ok(parsed) = schema::parse(patch) else {
         return Vec::new();
