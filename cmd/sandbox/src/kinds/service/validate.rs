@@ -73,7 +73,7 @@ pub(super) fn service(service: &Value) -> Vec<FieldError> {
     }
     let mut seen = BTreeSet::new();
     for (i, port) in ports.iter().enumerate() {
-        errors.extend(port(
+        errors.extend(one_port(
             port,
             ports.len() > 1,
             &mut seen,
@@ -129,7 +129,7 @@ fn external_name(spec: &Value) -> Vec<FieldError> {
     errors
 }
 
-fn port<'a>(
+fn one_port<'a>(
     port: &'a Value,
     needs_name: bool,
     seen: &mut BTreeSet<&'a str>,
