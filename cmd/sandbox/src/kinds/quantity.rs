@@ -55,11 +55,14 @@ impl Quantity {
             let scaled = mantissa.checked_mul(1_i128 << exponent)?.checked_mul(ONE)?;
             divide_up(scaled, power_of_ten(fraction_digits)?)
         } else {
-            let power = exponent + 9 - fraction_digits;
+            let power = exponent.saturating_add(9).saturating_sub(fraction_digits);
             if power >= 0 {
                 mantissa.checked_mul(power_of_ten(power)?)?
             } else {
-                divide_up(mantissa, power_of_ten(-power).unwrap_or(i128::MAX))
+                divide_up(
+                    mantissa,
+                    power_of_ten(power.saturating_neg()).unwrap_or(i128::MAX),
+                )
             }
         };
         Some(Self {
@@ -212,6 +215,7 @@ mod tests {
             (json!("-2k"), "-2k"),
             (json!(".5"), "500m"),
             (json!("0.0000000001"), "1n"),
+            (json!("1e-2147483648"), "1e-9"),
         ];
         for (given, expected) in cases {
             assert_eq!(
@@ -224,7 +228,18 @@ mod tests {
 
     #[test]
     fn nonsense_is_no_quantity() {
-        for bad in ["", "m", "1 ", "1Q", "1.2.3", "abc", "1ki", "--1"] {
+        for bad in [
+            "",
+            "m",
+            "1 ",
+            "1Q",
+            "1.2.3",
+            "abc",
+            "1ki",
+            "--1",
+            "1e99",
+            "1e2147483647",
+        ] {
             assert_eq!(Quantity::read(&json!(bad)), None, "{bad}");
         }
         assert_eq!(Quantity::read(&json!(true)), None);

@@ -27,7 +27,7 @@ pub(in super::super) const RULES: Rules = Rules {
     },
     update: |old, new| {
         let changed = old["spec"]["template"] != new["spec"]["template"];
-        set_template_generation(new, template_generation(old) + i64::from(changed));
+        set_template_generation(new, template_generation(old).saturating_add(i64::from(changed)));
     },
     status: |old, new| set_template_generation(new, template_generation(old)),
     generation: Some(Rules::spec_changed),

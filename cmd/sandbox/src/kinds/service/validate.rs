@@ -1,196 +1,35 @@
-//! Services. Addresses and node ports are handed out elsewhere; here is what can be said without knowing which are free.
+//! What a service must look like.
 
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::json::{
-    default_text, each, empty, keep, list, number, remove, section, set, set_default, text, with,
-};
-use super::shape::drop_empty_map;
-use super::{Rules, labels, names};
+use super::super::json::{empty, list, number, text};
+use super::super::{labels, names};
+use super::{has_node_ports, is_headless};
 use crate::field::FieldError;
 
-pub(super) const RULES: Rules = Rules {
-    name: names::label_name,
-    default,
-    create: families,
-    update,
-    validate,
-    validate_update: |old, new| {
-        let mut errors = validate_same_address(old, new);
-        errors.extend(validate(new));
-        errors
-    },
-    validate_status: |_, new| {
-        let addresses = list(&new["status"]["loadBalancer"]["ingress"]);
-        if addresses.is_empty() || text(&new["spec"]["type"]) == "LoadBalancer" {
-            return Vec::new();
-        }
-        vec![FieldError::forbidden(
-            "status.loadBalancer.ingress",
-            "may only be used when `spec.type` is 'LoadBalancer'",
-        )]
-    },
-    create_on_update: true,
-    ..Rules::PLAIN
-};
-
-fn default(service: &mut Value) {
-    let Some(spec) = section(service, "spec") else {
-        return;
-    };
-    drop_empty_map(spec, "selector");
-    default_text(spec, "sessionAffinity", "None");
-    match text(&spec["sessionAffinity"]) {
-        "None" => remove(spec, "sessionAffinityConfig"),
-        "ClientIP" if spec["sessionAffinityConfig"]["clientIP"]["timeoutSeconds"].is_null() => {
-            set(
-                spec,
-                "sessionAffinityConfig",
-                json!({"clientIP": {"timeoutSeconds": 10800}}),
-            );
-        }
-        _ => {}
-    }
-    default_text(spec, "type", "ClusterIP");
-    each(spec, "ports", |port| {
-        default_text(port, "protocol", "TCP");
-        if [Value::Null, json!(0), json!("")].contains(&port["targetPort"]) {
-            let same = port["port"].clone();
-            set(port, "targetPort", same);
-        }
-    });
-    let kind = text(&spec["type"]).to_owned();
-    let outside = matches!(kind.as_str(), "NodePort" | "LoadBalancer")
-        || (kind == "ClusterIP" && !list(&spec["externalIPs"]).is_empty());
-    if outside {
-        default_text(spec, "externalTrafficPolicy", "Cluster");
-    }
-    if kind != "ExternalName" {
-        set_default(spec, "internalTrafficPolicy", "Cluster");
-    }
-    if kind == "LoadBalancer" {
-        set_default(spec, "allocateLoadBalancerNodePorts", true);
-    }
+/// Checks an update of the main endpoint.
+pub(super) fn update(old: &Value, new: &Value) -> Vec<FieldError> {
+    let mut errors = same_address(old, new);
+    errors.extend(service(new));
+    errors
 }
 
-fn is_headless(spec: &Value) -> bool {
-    list(&spec["clusterIPs"]).first().is_some_and(|ip| ip == "None") || text(&spec["clusterIP"]) == "None"
+/// Checks an update of the status endpoint.
+pub(super) fn status(_old: &Value, new: &Value) -> Vec<FieldError> {
+    let addresses = list(&new["status"]["loadBalancer"]["ingress"]);
+    if addresses.is_empty() || text(&new["spec"]["type"]) == "LoadBalancer" {
+        return Vec::new();
+    }
+    vec![FieldError::forbidden(
+        "status.loadBalancer.ingress",
+        "may only be used when `spec.type` is 'LoadBalancer'",
+    )]
 }
 
-/// The single address and the list of addresses say the same; families follow.
-fn families(service: &mut Value) {
-    with(service, "spec", |spec| {
-        let kind = text(&spec["type"]).to_owned();
-        if kind == "ExternalName" {
-            return;
-        }
-        if empty(&spec["clusterIPs"]) && !text(&spec["clusterIP"]).is_empty() {
-            let single = spec["clusterIP"].clone();
-            set(spec, "clusterIPs", json!([single]));
-        }
-        // Whoever writes the endpoints of such a service by hand may use either family.
-        if is_headless(spec) && empty(&spec["selector"]) && spec["ipFamilyPolicy"].is_null() {
-            if empty(&spec["ipFamilies"]) {
-                set(spec, "ipFamilies", json!(["IPv4", "IPv6"]));
-            }
-            set(spec, "ipFamilyPolicy", "RequireDualStack");
-            return;
-        }
-        if empty(&spec["ipFamilies"]) {
-            set(spec, "ipFamilies", json!(["IPv4"]));
-        }
-        set_default(spec, "ipFamilyPolicy", "SingleStack");
-    });
-}
-
-fn update(old: &Value, service: &mut Value) {
-    let before = &old["spec"];
-    with(service, "spec", |spec| {
-        let stays = text(&before["type"]) != "ExternalName" && text(&spec["type"]) != "ExternalName";
-        if stays {
-            carry_address(before, spec);
-        }
-        drop_what_the_type_lost(before, spec);
-    });
-    families(service);
-}
-
-/// An update that says nothing about addresses keeps them; one that names only the first means the list.
-fn carry_address(before: &Value, spec: &mut Value) {
-    if text(&spec["clusterIP"]).is_empty() && empty(&spec["clusterIPs"]) {
-        keep(before, spec, "clusterIP");
-        keep(before, spec, "clusterIPs");
-    } else if spec["clusterIP"] != before["clusterIP"] && spec["clusterIPs"] == before["clusterIPs"] {
-        if text(&spec["clusterIP"]).is_empty() {
-            keep(before, spec, "clusterIP");
-        } else {
-            let single = spec["clusterIP"].clone();
-            set(spec, "clusterIPs", json!([single]));
-        }
-    } else if text(&spec["clusterIP"]).is_empty()
-        && let Some(first) = list(&spec["clusterIPs"]).first().cloned()
-    {
-        set(spec, "clusterIP", first);
-    }
-    for key in ["ipFamilies", "ipFamilyPolicy"] {
-        if empty(&spec[key]) {
-            keep(before, spec, key);
-        }
-    }
-    if has_node_ports(text(&before["type"])) && has_node_ports(text(&spec["type"])) {
-        each(spec, "ports", |port| {
-            let same_port = |old: &&Value| {
-                ["name", "port", "protocol"]
-                    .iter()
-                    .all(|key| old[*key] == port[*key])
-            };
-            if port["nodePort"].is_null()
-                && let Some(old) = list(&before["ports"]).iter().find(same_port)
-            {
-                keep(old, port, "nodePort");
-            }
-        });
-    }
-}
-
-fn has_node_ports(kind: &str) -> bool {
-    matches!(kind, "NodePort" | "LoadBalancer")
-}
-
-/// Changing the type is a small patch; what only the former type needed goes with it, unless it was changed too.
-fn drop_what_the_type_lost(before: &Value, spec: &mut Value) {
-    let kind = text(&spec["type"]).to_owned();
-    if kind == "ExternalName" && spec["clusterIPs"] == before["clusterIPs"] {
-        for key in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
-            remove(spec, key);
-        }
-        if spec["internalTrafficPolicy"] == before["internalTrafficPolicy"] {
-            remove(spec, "internalTrafficPolicy");
-        }
-    }
-    if has_node_ports(text(&before["type"])) && !has_node_ports(&kind) {
-        let old_ports = list(&before["ports"]);
-        each(spec, "ports", |port| {
-            if old_ports.iter().any(|old| old["nodePort"] == port["nodePort"]) {
-                remove(port, "nodePort");
-            }
-        });
-        if spec["externalTrafficPolicy"] == before["externalTrafficPolicy"] && empty(&spec["externalIPs"]) {
-            remove(spec, "externalTrafficPolicy");
-        }
-    }
-    if kind != "LoadBalancer" {
-        for key in ["allocateLoadBalancerNodePorts", "loadBalancerClass"] {
-            if spec[key] == before[key] {
-                remove(spec, key);
-            }
-        }
-    }
-}
-
-fn validate_same_address(old: &Value, new: &Value) -> Vec<FieldError> {
+/// An address is given for good.
+fn same_address(old: &Value, new: &Value) -> Vec<FieldError> {
     let (before, after) = (&old["spec"], &new["spec"]);
     let either = |value: &str| text(&before["type"]) == value || text(&after["type"]) == value;
     if either("ExternalName") || (is_headless(before) && is_headless(after)) {
@@ -213,7 +52,8 @@ fn validate_same_address(old: &Value, new: &Value) -> Vec<FieldError> {
     errors
 }
 
-fn validate(service: &Value) -> Vec<FieldError> {
+/// Checks a service.
+pub(super) fn service(service: &Value) -> Vec<FieldError> {
     let spec = &service["spec"];
     let kind = text(&spec["type"]);
     let ports = list(&spec["ports"]);
@@ -229,11 +69,11 @@ fn validate(service: &Value) -> Vec<FieldError> {
         ));
     }
     if kind == "ExternalName" {
-        errors.extend(validate_external_name(spec));
+        errors.extend(external_name(spec));
     }
     let mut seen = BTreeSet::new();
     for (i, port) in ports.iter().enumerate() {
-        errors.extend(validate_port(
+        errors.extend(one_port(
             port,
             ports.len() > 1,
             &mut seen,
@@ -249,7 +89,7 @@ fn validate(service: &Value) -> Vec<FieldError> {
             &["ClientIP", "None"],
         ));
     }
-    errors.extend(validate_addresses(spec));
+    errors.extend(addresses(spec));
     if !matches!(kind, "ClusterIP" | "ExternalName" | "LoadBalancer" | "NodePort") {
         errors.push(FieldError::not_supported(
             "spec.type",
@@ -257,7 +97,7 @@ fn validate(service: &Value) -> Vec<FieldError> {
             &["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"],
         ));
     }
-    errors.extend(validate_port_list(ports, kind));
+    errors.extend(port_list(ports, kind));
     if !spec["allocateLoadBalancerNodePorts"].is_null() && kind != "LoadBalancer" {
         errors.push(FieldError::forbidden(
             "spec.allocateLoadBalancerNodePorts",
@@ -267,7 +107,7 @@ fn validate(service: &Value) -> Vec<FieldError> {
     errors
 }
 
-fn validate_external_name(spec: &Value) -> Vec<FieldError> {
+fn external_name(spec: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     for key in ["clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
         if !empty(&spec[key]) {
@@ -289,7 +129,7 @@ fn validate_external_name(spec: &Value) -> Vec<FieldError> {
     errors
 }
 
-fn validate_port<'a>(
+fn one_port<'a>(
     port: &'a Value,
     needs_name: bool,
     seen: &mut BTreeSet<&'a str>,
@@ -348,7 +188,7 @@ fn validate_port<'a>(
 }
 
 /// No port twice, neither inside nor on the nodes.
-fn validate_port_list(ports: &[Value], kind: &str) -> Vec<FieldError> {
+fn port_list(ports: &[Value], kind: &str) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let mut inside = BTreeSet::new();
     let mut on_nodes = BTreeSet::new();
@@ -377,7 +217,7 @@ fn validate_port_list(ports: &[Value], kind: &str) -> Vec<FieldError> {
     errors
 }
 
-fn validate_addresses(spec: &Value) -> Vec<FieldError> {
+fn addresses(spec: &Value) -> Vec<FieldError> {
     const PATH: &str = "spec.clusterIPs";
     if text(&spec["type"]) == "ExternalName" {
         return Vec::new();
@@ -444,6 +284,3 @@ fn validate_addresses(spec: &Value) -> Vec<FieldError> {
     }
     errors
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,0 +1,178 @@
+//! Services. Addresses and node ports are handed out elsewhere; here is what can be said without knowing which are free.
+
+mod validate;
+
+#[cfg(test)]
+mod tests;
+
+use serde_json::{Value, json};
+
+use super::json::{default_text, each, empty, keep, list, remove, section, set, set_default, text, with};
+use super::shape::drop_empty_map;
+use super::{Rules, names};
+
+pub(super) const RULES: Rules = Rules {
+    name: names::label_name,
+    default,
+    create: families,
+    update,
+    validate: validate::service,
+    validate_update: validate::update,
+    validate_status: validate::status,
+    create_on_update: true,
+    ..Rules::PLAIN
+};
+
+fn default(service: &mut Value) {
+    let Some(spec) = section(service, "spec") else {
+        return;
+    };
+    drop_empty_map(spec, "selector");
+    default_text(spec, "sessionAffinity", "None");
+    match text(&spec["sessionAffinity"]) {
+        "None" => remove(spec, "sessionAffinityConfig"),
+        "ClientIP" if spec["sessionAffinityConfig"]["clientIP"]["timeoutSeconds"].is_null() => {
+            set(
+                spec,
+                "sessionAffinityConfig",
+                json!({"clientIP": {"timeoutSeconds": 10800}}),
+            );
+        }
+        _ => {}
+    }
+    default_text(spec, "type", "ClusterIP");
+    each(spec, "ports", |port| {
+        default_text(port, "protocol", "TCP");
+        if [Value::Null, json!(0), json!("")].contains(&port["targetPort"]) {
+            let same = port["port"].clone();
+            set(port, "targetPort", same);
+        }
+    });
+    let kind = text(&spec["type"]).to_owned();
+    let outside = matches!(kind.as_str(), "NodePort" | "LoadBalancer")
+        || (kind == "ClusterIP" && !list(&spec["externalIPs"]).is_empty());
+    if outside {
+        default_text(spec, "externalTrafficPolicy", "Cluster");
+    }
+    if kind != "ExternalName" {
+        set_default(spec, "internalTrafficPolicy", "Cluster");
+    }
+    if kind == "LoadBalancer" {
+        set_default(spec, "allocateLoadBalancerNodePorts", true);
+    }
+}
+
+fn is_headless(spec: &Value) -> bool {
+    list(&spec["clusterIPs"]).first().is_some_and(|ip| ip == "None") || text(&spec["clusterIP"]) == "None"
+}
+
+/// The single address and the list of addresses say the same; families follow.
+fn families(service: &mut Value) {
+    with(service, "spec", |spec| {
+        let kind = text(&spec["type"]).to_owned();
+        if kind == "ExternalName" {
+            return;
+        }
+        if empty(&spec["clusterIPs"]) && !text(&spec["clusterIP"]).is_empty() {
+            let single = spec["clusterIP"].clone();
+            set(spec, "clusterIPs", json!([single]));
+        }
+        // Whoever writes the endpoints of such a service by hand may use either family.
+        if is_headless(spec) && empty(&spec["selector"]) && spec["ipFamilyPolicy"].is_null() {
+            if empty(&spec["ipFamilies"]) {
+                set(spec, "ipFamilies", json!(["IPv4", "IPv6"]));
+            }
+            set(spec, "ipFamilyPolicy", "RequireDualStack");
+            return;
+        }
+        if empty(&spec["ipFamilies"]) {
+            set(spec, "ipFamilies", json!(["IPv4"]));
+        }
+        set_default(spec, "ipFamilyPolicy", "SingleStack");
+    });
+}
+
+fn update(old: &Value, service: &mut Value) {
+    let before = &old["spec"];
+    with(service, "spec", |spec| {
+        let stays = text(&before["type"]) != "ExternalName" && text(&spec["type"]) != "ExternalName";
+        if stays {
+            carry_address(before, spec);
+        }
+        drop_what_the_type_lost(before, spec);
+    });
+    families(service);
+}
+
+/// An update that says nothing about addresses keeps them; one that names only the first means the list.
+fn carry_address(before: &Value, spec: &mut Value) {
+    if text(&spec["clusterIP"]).is_empty() && empty(&spec["clusterIPs"]) {
+        keep(before, spec, "clusterIP");
+        keep(before, spec, "clusterIPs");
+    } else if spec["clusterIP"] != before["clusterIP"] && spec["clusterIPs"] == before["clusterIPs"] {
+        if text(&spec["clusterIP"]).is_empty() {
+            keep(before, spec, "clusterIP");
+        } else {
+            let single = spec["clusterIP"].clone();
+            set(spec, "clusterIPs", json!([single]));
+        }
+    } else if text(&spec["clusterIP"]).is_empty()
+        && let Some(first) = list(&spec["clusterIPs"]).first().cloned()
+    {
+        set(spec, "clusterIP", first);
+    }
+    for key in ["ipFamilies", "ipFamilyPolicy"] {
+        if empty(&spec[key]) {
+            keep(before, spec, key);
+        }
+    }
+    if has_node_ports(text(&before["type"])) && has_node_ports(text(&spec["type"])) {
+        each(spec, "ports", |port| {
+            let same_port = |old: &&Value| {
+                ["name", "port", "protocol"]
+                    .iter()
+                    .all(|key| old[*key] == port[*key])
+            };
+            if port["nodePort"].is_null()
+                && let Some(old) = list(&before["ports"]).iter().find(same_port)
+            {
+                keep(old, port, "nodePort");
+            }
+        });
+    }
+}
+
+fn has_node_ports(kind: &str) -> bool {
+    matches!(kind, "NodePort" | "LoadBalancer")
+}
+
+/// Changing the type is a small patch; what only the former type needed goes with it, unless it was changed too.
+fn drop_what_the_type_lost(before: &Value, spec: &mut Value) {
+    let kind = text(&spec["type"]).to_owned();
+    if kind == "ExternalName" && spec["clusterIPs"] == before["clusterIPs"] {
+        for key in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
+            remove(spec, key);
+        }
+        if spec["internalTrafficPolicy"] == before["internalTrafficPolicy"] {
+            remove(spec, "internalTrafficPolicy");
+        }
+    }
+    if has_node_ports(text(&before["type"])) && !has_node_ports(&kind) {
+        let old_ports = list(&before["ports"]);
+        each(spec, "ports", |port| {
+            if old_ports.iter().any(|old| old["nodePort"] == port["nodePort"]) {
+                remove(port, "nodePort");
+            }
+        });
+        if spec["externalTrafficPolicy"] == before["externalTrafficPolicy"] && empty(&spec["externalIPs"]) {
+            remove(spec, "externalTrafficPolicy");
+        }
+    }
+    if kind != "LoadBalancer" {
+        for key in ["allocateLoadBalancerNodePorts", "loadBalancerClass"] {
+            if spec[key] == before[key] {
+                remove(spec, key);
+            }
+        }
+    }
+}
