@@ -10,7 +10,8 @@ use serde_json::{Value, json};
 use super::{Api, Body, Call, Reply};
 use crate::field::FieldError;
 use crate::kinds;
-use crate::selector::{FieldSelector, LabelSelector, Selector};
+use crate::resource::Resource;
+use crate::selector::{FieldSelector, LabelSelector, Selector, SelectorError};
 use crate::status::{ApiError, Result};
 use crate::store::{Object, Snapshot, StoreError};
 
@@ -35,6 +36,7 @@ impl Api {
     /// The objects that a list shows, and its metadata.
     pub(super) async fn page(&self, call: &Call) -> Result<Page> {
         check_options(call)?;
+        call.query.number("timeoutSeconds")?;
         let selector = selector(call)?;
         let limit = usize::try_from(call.query.number("limit")?.unwrap_or(0)).unwrap_or(0);
         let (snapshot, limit) = match call.query.get("continue") {
@@ -81,7 +83,9 @@ impl Api {
             ));
         };
         let asked = parse_version(version)?;
-        if call.query.get("resourceVersionMatch") == Some("Exact") {
+        // A page at a version is of that version exactly, unless the client says otherwise.
+        let matching = call.query.get("resourceVersionMatch");
+        if matching == Some("Exact") || (matching.is_none() && limit > 0 && asked > 0) {
             let newest = self.store.revision();
             if asked > newest {
                 return Err(ApiError::too_large_resource_version(asked, newest));
@@ -111,12 +115,14 @@ impl Api {
             ));
         }
         let token = Token::decode(token).ok_or_else(|| {
-            ApiError::bad_request("continue key is not valid: it was not issued by this server")
+            ApiError::bad_request(
+                "invalid continue token: continue key is not valid: it was not issued by this server",
+            )
         })?;
         let prefix = prefix(call);
         if !token.start.starts_with(&prefix) {
             return Err(ApiError::bad_request(
-                "continue key is not valid: it belongs to another list",
+                "invalid continue token: continue key is not valid: it belongs to another list",
             ));
         }
         self.store
@@ -190,22 +196,36 @@ pub(super) fn expired(error: StoreError) -> ApiError {
 pub(super) fn parse_version(version: &str) -> Result<u64> {
     version.parse().map_err(|_| {
         ApiError::bad_request(format!(
-            "invalid resource version {version:?}: strconv.ParseUint: invalid syntax"
+            "invalid resource version: resourceVersion: Invalid value: {version:?}: strconv.ParseUint: parsing {version:?}: \
+             invalid syntax"
         ))
     })
 }
 
 /// The selectors of a call; a name in the path of a watch selects too.
 pub(super) fn selector(call: &Call) -> Result<Selector> {
-    let bad = |e: crate::selector::SelectorError| ApiError::bad_request(e.to_string());
+    let bad = |e: SelectorError| ApiError::bad_request(e.to_string());
     let labels = LabelSelector::parse(call.query.get("labelSelector").unwrap_or_default()).map_err(bad)?;
-    let supported = |field: &str| kinds::supports_field(&call.res, field);
+    let check = |field: &str| check_field(&call.res, field);
     let mut fields =
-        FieldSelector::parse(call.query.get("fieldSelector").unwrap_or_default(), supported).map_err(bad)?;
+        FieldSelector::parse(call.query.get("fieldSelector").unwrap_or_default(), check).map_err(bad)?;
     if let Some(name) = &call.name {
         fields = fields.and(FieldSelector::named(name));
     }
     Ok(Selector { labels, fields })
+}
+
+/// Kinds that have fields of their own to select by refuse others in other words.
+fn check_field(res: &Resource, field: &str) -> Result<(), SelectorError> {
+    if kinds::supports_field(res, field) {
+        return Ok(());
+    }
+    let own = res.custom.is_some() || kinds::selectable_fields(res, &Value::Null).len() > 2;
+    Err(SelectorError(if own {
+        format!("field label not supported: {field}")
+    } else {
+        format!("{field:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\"")
+    }))
 }
 
 /// The rules between `resourceVersion`, `resourceVersionMatch`, `continue` and `sendInitialEvents`.
@@ -269,6 +289,9 @@ impl Token {
 
     fn decode(text: &str) -> Option<Self> {
         let value: Value = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(text).ok()?).ok()?;
+        if value["v"] != "meta.k8s.io/v1" {
+            return None;
+        }
         let start = value["start"].as_str()?.to_owned();
         let revision = value["rv"].as_i64()?;
         Some(Self {

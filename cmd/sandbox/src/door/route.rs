@@ -10,7 +10,7 @@ use super::body::{self, ResponseBody};
 use super::{BoxError, Door, collect};
 use crate::api::{Body, Call, Form, Reply};
 use crate::discovery;
-use crate::negotiate::{self, Holds};
+use crate::negotiate::{self, Holds, NotAcceptable};
 use crate::registry::Registry;
 use crate::request::{Query, Target};
 use crate::resource::Resource;
@@ -89,8 +89,8 @@ impl Door {
             (None, None, false) if method != Method::POST => Holds::List,
             _ => Holds::Object,
         };
-        let view = negotiate::accept(header(ACCEPT).as_deref(), holds)
-            .map_err(|e| ApiError::not_acceptable(e.to_string()))?;
+        let view =
+            negotiate::accept(header(ACCEPT).as_deref(), holds).map_err(|e| not_acceptable(&res, e))?;
         let form = Form::new(res.clone(), view, &query, self.api.env.now())?;
         let call = Call {
             res,
@@ -108,6 +108,15 @@ impl Door {
             .await?;
         Ok(rendered(&form, reply))
     }
+}
+
+/// A form that does not fit is refused with the type of what there is, in the words of the real server.
+fn not_acceptable(res: &Resource, error: NotAcceptable) -> ApiError {
+    ApiError::not_acceptable(match error {
+        NotAcceptable::MediaType => error.to_string(),
+        NotAcceptable::List => format!("{error} (*{}.{})", res.version, res.list_kind),
+        NotAcceptable::NoList => format!("{error} (*{}.{})", res.version, res.kind),
+    })
 }
 
 fn rendered(form: &Form, reply: Reply) -> Response<ResponseBody> {

@@ -44,12 +44,14 @@ impl LabelSelector {
                 match parser.next() {
                     None => break,
                     Some(Token::Comma) if parser.peek().is_some() => {}
-                    Some(Token::Comma) => return Err(unparsable("found '', expected: identifier after ','")),
+                    Some(Token::Comma) => {
+                        return Err(SelectorError(
+                            "found '', expected: identifier after ','".to_owned(),
+                        ));
+                    }
                     Some(other) => {
-                        return Err(unparsable(&format!(
-                            "found '{}', expected: ',' or 'end of string'",
-                            other.text()
-                        )));
+                        let why = format!("found '{}', expected: ',' or 'end of string'", other.text());
+                        return Err(SelectorError(why));
                     }
                 }
             }
@@ -234,20 +236,21 @@ impl<'a> Parser<'a> {
     fn requirement(&mut self) -> Result<Requirement, SelectorError> {
         if self.peek() == Some(&Token::Not) {
             self.next();
+            let key = self.key("identifier")?;
             return Ok(Requirement {
-                key: self.key()?,
+                key,
                 test: Test::Missing,
             });
         }
-        let key = self.key()?;
+        let key = self.key("!, identifier, or 'end of string'")?;
         let test = match self.peek() {
             None | Some(Token::Comma) => Test::Exists,
-            Some(Token::Equal) => Test::In(BTreeSet::from([self.operand()?])),
-            Some(Token::NotEqual) => Test::NotIn(BTreeSet::from([self.operand()?])),
-            Some(Token::Greater) => Test::Greater(self.number()?),
-            Some(Token::Less) => Test::Less(self.number()?),
-            Some(Token::Word(word)) if word == "in" => Test::In(self.set()?),
-            Some(Token::Word(word)) if word == "notin" => Test::NotIn(self.set()?),
+            Some(Token::Equal) => Test::In(BTreeSet::from([self.operand(&key)?])),
+            Some(Token::NotEqual) => Test::NotIn(BTreeSet::from([self.operand(&key)?])),
+            Some(Token::Greater) => Test::Greater(self.number(&key)?),
+            Some(Token::Less) => Test::Less(self.number(&key)?),
+            Some(Token::Word(word)) if word == "in" => Test::In(self.set(&key)?),
+            Some(Token::Word(word)) if word == "notin" => Test::NotIn(self.set(&key)?),
             Some(other) => {
                 let why = format!("found '{}', expected: in, notin, =, ==, !=, gt, lt", other.text());
                 return Err(unparsable(&why));
@@ -256,7 +259,7 @@ impl<'a> Parser<'a> {
         Ok(Requirement { key, test })
     }
 
-    fn key(&mut self) -> Result<String, SelectorError> {
+    fn key(&mut self, expected: &str) -> Result<String, SelectorError> {
         match self.next() {
             Some(Token::Word(word)) if is_qualified_name(word) => Ok(word.clone()),
             Some(Token::Word(word)) => Err(unparsable(&format!(
@@ -265,20 +268,18 @@ impl<'a> Parser<'a> {
             ))),
             other => {
                 let found = other.map_or("", Token::text);
-                Err(unparsable(&format!(
-                    "found '{found}', expected: !, identifier, or 'end of string'"
-                )))
+                Err(unparsable(&format!("found '{found}', expected: {expected}")))
             }
         }
     }
 
     /// The operator, and the value behind it, which may be missing: that is the empty one.
-    fn operand(&mut self) -> Result<String, SelectorError> {
+    fn operand(&mut self, key: &str) -> Result<String, SelectorError> {
         self.next();
         match self.peek() {
             Some(Token::Word(word)) => {
                 self.next();
-                value(word)
+                value(key, word)
             }
             None | Some(Token::Comma) => Ok(String::new()),
             Some(other) => Err(unparsable(&format!(
@@ -288,25 +289,29 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn number(&mut self) -> Result<i64, SelectorError> {
-        let operand = self.operand()?;
+    fn number(&mut self, key: &str) -> Result<i64, SelectorError> {
+        let operand = self.operand(key)?;
         operand.parse().map_err(|_| {
             unparsable(&format!(
-                "values: Invalid value: {operand:?}: for 'Gt', 'Lt' operators, the value must be an integer"
+                "values[0]: Invalid value: {operand:?}: for 'Gt', 'Lt' operators, the value must be an integer"
             ))
         })
     }
 
-    fn set(&mut self) -> Result<BTreeSet<String>, SelectorError> {
+    fn set(&mut self, key: &str) -> Result<BTreeSet<String>, SelectorError> {
         self.next();
-        if self.next() != Some(&Token::Open) {
-            return Err(unparsable("found no '(' where a set of values begins"));
+        let open = self.next();
+        if open != Some(&Token::Open) {
+            return Err(unparsable(&format!(
+                "found '{}' expected: '('",
+                open.map_or("", Token::text)
+            )));
         }
         let mut set = BTreeSet::new();
         loop {
             match self.next() {
                 Some(Token::Word(word)) => {
-                    set.insert(value(word)?);
+                    set.insert(value(key, word)?);
                     match self.next() {
                         Some(Token::Comma) => {
                             // A trailing comma stands for an empty value.
@@ -339,12 +344,12 @@ impl<'a> Parser<'a> {
     }
 }
 
-fn value(word: &str) -> Result<String, SelectorError> {
+fn value(key: &str, word: &str) -> Result<String, SelectorError> {
     if is_name(word) {
         Ok(word.to_owned())
     } else {
         Err(unparsable(&format!(
-            "values[0][key]: Invalid value: {word:?}: a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character"
+            "values[0][{key}]: Invalid value: {word:?}: a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character"
         )))
     }
 }
