@@ -6,6 +6,7 @@ mod discovery;
 mod kubectl;
 mod lists;
 mod support;
+mod watches;
 
 fn main() -> std::process::ExitCode {
     coxswain_tests::runner::main(
@@ -15,6 +16,7 @@ fn main() -> std::process::ExitCode {
             discovery::tests(),
             kubectl::tests(),
             lists::tests(),
+            watches::tests(),
         ]
         .concat(),
     )
