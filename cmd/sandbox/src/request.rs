@@ -101,11 +101,6 @@ impl Query {
         Self { values }
     }
 
-    /// Sets a parameter, as if the query had named it.
-    pub fn set(&mut self, key: &str, value: &str) {
-        self.values.insert(key.to_owned(), vec![value.to_owned()]);
-    }
-
     /// The first value of a parameter, unless it is missing or empty.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&str> {

@@ -62,6 +62,8 @@ pub struct Call {
     pub content_type: String,
     /// The form in which the answer is wanted.
     pub view: View,
+    /// Whether it is a watch.
+    pub watch: bool,
     /// How far the watch cache of the front door is behind.
     pub lag: Arc<Lag>,
 }
@@ -133,7 +135,7 @@ impl Api {
         use http::Method;
         let named = call.name.is_some();
         match (subresource, method, named) {
-            (None, &Method::GET, _) if call.query.flag("watch") == Some(true) => self.watch(call).await,
+            (None, &Method::GET, _) if call.watch => self.watch(call).await,
             (None | Some("status"), &Method::GET, true) => self.get(&call).await,
             (None, &Method::GET, false) => self.list(&call).await,
             (None, &Method::POST, false) if call.namespaced_as_its_kind() => self.create(&call),

@@ -47,6 +47,8 @@ pub struct WatchStream {
     commits: watch::Receiver<u64>,
     moved: watch::Receiver<u64>,
     closing: watch::Receiver<bool>,
+    /// Why it cannot begin.
+    failed: Option<ApiError>,
     finished: bool,
 }
 
@@ -64,15 +66,17 @@ impl Api {
         // Subscribed before the state is read, so that nothing falls between the two.
         let commits = self.store.subscribe(&collection);
         let version = call.query.get("resourceVersion");
-        let asked = version.map(list::parse_version).transpose()?;
+        let asked = version.map(parse_version).transpose()?;
         let from_state = send_initial.unwrap_or(asked.is_none_or(|v| v == 0));
         let reached = match asked {
-            Some(version) if !from_state && version > 0 => version,
-            None => self.visible(&call, self.store.revision()).await?,
-            Some(version) => self.visible(&call, version).await?,
+            Some(version) if !from_state && version > 0 => Ok(version),
+            None => self.visible(&call, self.store.revision()).await,
+            Some(version) => self.visible(&call, version).await,
         };
+        // From here on the watch has begun: what goes wrong is told as an event.
+        let (reached, failed) = reached.map_or_else(|error| (0, Some(error)), |reached| (reached, None));
         let prefix = list::prefix(&call);
-        let initial = if from_state {
+        let initial = if from_state && failed.is_none() {
             let snapshot = self.store.snapshot(&collection, &prefix, None, Some(reached));
             snapshot.map_err(list::expired)?.objects
         } else {
@@ -95,6 +99,7 @@ impl Api {
             deadline,
             commits,
             closing: self.closing.subscribe(),
+            failed,
             finished: false,
         };
         Ok(Reply {
@@ -112,6 +117,11 @@ impl WatchStream {
             self.commits.borrow_and_update();
             self.moved.borrow_and_update();
             let mut frame = Vec::new();
+            if let Some(error) = self.failed.take() {
+                render::error_event(&mut frame, &error.to_status());
+                self.finished = true;
+                return Some(frame.into());
+            }
             self.initial_events(&mut frame);
             if frame.is_empty() {
                 self.changes(&mut frame);
@@ -244,11 +254,26 @@ fn check_options(call: &Call) -> Result<()> {
             ));
         }
     }
+    if matching.is_none() && call.query.get("continue").is_some() {
+        errors.push(FieldError::forbidden(
+            MATCH,
+            "resourceVersionMatch is forbidden when continue is provided",
+        ));
+    }
     if errors.is_empty() {
         Ok(())
     } else {
         Err(ApiError::invalid_kind("meta.k8s.io", "ListOptions", "", &errors))
     }
+}
+
+/// A watch refuses a version that is none in other words than a list.
+fn parse_version(version: &str) -> Result<u64> {
+    version.parse().map_err(|_| {
+        ApiError::unexplained(format!(
+            "resourceVersion: Invalid value: {version:?}: strconv.ParseUint: parsing {version:?}: invalid syntax"
+        ))
+    })
 }
 
 /// The object of a bookmark: nothing but a version.

@@ -77,14 +77,13 @@ impl Door {
             return Err(ApiError::no_such_resource());
         };
         let res = find(registry, &target).ok_or_else(ApiError::no_such_resource)?;
-        let mut query = Query::parse(request.uri());
-        if target.watch {
-            query.set("watch", "true");
-        }
+        let query = Query::parse(request.uri());
         let method = request.method().clone();
         let headers = request.headers().clone();
         let header = |name: HeaderName| headers.get(name).and_then(|h| h.to_str().ok()).map(str::to_owned);
-        let watching = query.flag("watch") == Some(true) && method == Method::GET;
+        // A name in the path makes it a GET, unless the path itself is one of the old watch paths.
+        let asked = query.flag("watch") == Some(true) && target.name.is_none();
+        let watching = (target.watch || asked) && method == Method::GET;
         let holds = match (&target.subresource, &target.name, watching) {
             (None, None, false) if method != Method::POST => Holds::List,
             _ => Holds::Object,
@@ -100,6 +99,7 @@ impl Door {
             body: collect(request.into_body(), MAX_BODY).await?,
             content_type: header(CONTENT_TYPE).unwrap_or_default(),
             view,
+            watch: watching,
             lag: self.lag.clone(),
         };
         let reply = self
