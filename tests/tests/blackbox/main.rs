@@ -1,6 +1,8 @@
 //! The black-box tests, one file per surface.
 
 mod cluster;
+mod concurrency;
+mod crd;
 mod delete;
 mod discovery;
 mod kubectl;
@@ -12,6 +14,8 @@ fn main() -> std::process::ExitCode {
     coxswain_tests::runner::main(
         [
             cluster::tests(),
+            concurrency::tests(),
+            crd::tests(),
             delete::tests(),
             discovery::tests(),
             kubectl::tests(),

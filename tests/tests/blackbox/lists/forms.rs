@@ -65,7 +65,10 @@ async fn metadata_of_pages(c: Cluster) {
         create(&c, &path, &config_map(name)).await;
     }
     let list = get_as(&c, &format!("{path}?limit=1"), MANY).await.expect(200);
-    assert_eq!(list["metadata"]["remainingItemCount"], 2);
+    // Older servers lose it on the way.
+    if c.version() >= (1, 36) {
+        assert_eq!(list["metadata"]["remainingItemCount"], 2);
+    }
     let token = list["metadata"]["continue"].as_str().expect("a token");
     let list = get_as(&c, &format!("{path}?continue={token}"), MANY).await;
     assert_eq!(list.expect(200)["items"][0]["metadata"]["name"], "b");

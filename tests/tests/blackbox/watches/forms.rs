@@ -99,10 +99,10 @@ async fn metadata(c: Cluster) {
 async fn bookmarks_of_metadata(c: Cluster) {
     let (ns, other) = (c.namespace().await, c.namespace().await);
     let path = core(&ns, "pods");
-    let list = c.api().get(&path).await.expect(200);
+    let state = c.api().get(&path).await.expect(200);
     let query = format!(
         "{path}?watch=1&timeoutSeconds=3&allowWatchBookmarks=true&resourceVersion={}",
-        version(&list)
+        version(&state)
     );
     let mut watch = c.api().watch_with(&query, &[("accept", METADATA)]).await;
     let made = create(&c, &core(&other, "pods"), &pod("x")).await;

@@ -1,0 +1,168 @@
+//! Many at once: exactly one wins, and nothing is lost.
+
+use coxswain_tests::{Cluster, Reply, Test, test};
+use futures_util::future::join_all;
+use serde_json::json;
+
+use crate::support::{
+    JSON_PATCH, MERGE, assert_gone, config_map, core, create, finalizers, held, version, with,
+};
+
+pub fn tests() -> Vec<Test> {
+    vec![
+        test!(one_creation_of_a_name_wins),
+        test!(one_put_of_a_version_wins),
+        test!(all_merge_patches_count),
+        test!(patches_with_a_version_count_once),
+        test!(one_deletion_wins),
+        test!(deletions_of_a_held_object_agree),
+        test!(finalizers_taken_at_once_are_all_taken),
+        test!(generated_names_differ),
+    ]
+}
+
+const MANY: usize = 20;
+
+fn count(replies: &[Reply], status: u16) -> usize {
+    replies.iter().filter(|reply| reply.status == status).count()
+}
+
+async fn one_creation_of_a_name_wins(c: Cluster) {
+    let ns = c.namespace().await;
+    let path = core(&ns, "configmaps");
+    let objects = (0..MANY).map(|index| with(config_map("a"), "/data", json!({"by": index.to_string()})));
+    let replies = join_all(objects.map(|object| c.api().post(&path, object))).await;
+    assert_eq!((count(&replies, 201), count(&replies, 409)), (1, MANY - 1));
+    for reply in &replies {
+        if reply.status == 409 {
+            reply.expect_error(409, "AlreadyExists");
+        }
+    }
+    let winner = replies.iter().find(|reply| reply.status == 201);
+    let stored = c.api().get(&format!("{path}/a")).await.expect(200);
+    assert_eq!(winner.map(Reply::json), Some(stored));
+}
+
+async fn one_put_of_a_version_wins(c: Cluster) {
+    let ns = c.namespace().await;
+    let path = core(&ns, "configmaps");
+    let made = create(&c, &path, &config_map("a")).await;
+    let path = format!("{path}/a");
+    let objects = (0..MANY).map(|index| with(made.clone(), "/data", json!({"by": index.to_string()})));
+    let replies = join_all(objects.map(|object| c.api().put(&path, object))).await;
+    assert_eq!((count(&replies, 200), count(&replies, 409)), (1, MANY - 1));
+    for reply in &replies {
+        if reply.status == 409 {
+            reply.expect_error(409, "Conflict");
+        }
+    }
+    let winner = replies.iter().find(|reply| reply.status == 200);
+    let stored = c.api().get(&path).await.expect(200);
+    assert_eq!(winner.map(Reply::json), Some(stored));
+}
+
+/// The server tries again where two meet, but not for ever: five times.
+async fn all_merge_patches_count(c: Cluster) {
+    let ns = c.namespace().await;
+    let path = core(&ns, "configmaps");
+    create(&c, &path, &config_map("a")).await;
+    let path = format!("{path}/a");
+    let changes = (0..MANY).map(|index| json!({"data": {format!("k{index}"): "v"}}));
+    let replies = join_all(changes.map(|change| c.api().patch(&path, MERGE, change))).await;
+    let done = count(&replies, 200);
+    assert!(done > 0);
+    assert_eq!(done + count(&replies, 409), MANY);
+    let stored = c.api().get(&path).await.expect(200);
+    let data = stored["data"].as_object().expect("data");
+    assert_eq!(data.len(), done);
+    for (index, reply) in replies.iter().enumerate() {
+        assert_eq!(data.contains_key(&format!("k{index}")), reply.status == 200);
+    }
+}
+
+async fn patches_with_a_version_count_once(c: Cluster) {
+    let ns = c.namespace().await;
+    let path = core(&ns, "configmaps");
+    let made = create(&c, &path, &config_map("a")).await;
+    let path = format!("{path}/a");
+    let from = made["metadata"]["resourceVersion"].clone();
+    let changes = (0..MANY)
+        .map(|index| json!({"metadata": {"resourceVersion": from}, "data": {"by": index.to_string()}}));
+    let replies = join_all(changes.map(|change| c.api().patch(&path, MERGE, change))).await;
+    assert_eq!((count(&replies, 200), count(&replies, 409)), (1, MANY - 1));
+}
+
+async fn one_deletion_wins(c: Cluster) {
+    let ns = c.namespace().await;
+    let path = core(&ns, "configmaps");
+    let made = create(&c, &path, &config_map("a")).await;
+    let query = format!("{path}?watch=1&resourceVersion={}", version(&made));
+    let mut watch = c.api().watch(&query).await;
+    let object = format!("{path}/a");
+    let replies = join_all((0..MANY).map(|_| c.api().delete(&object, ()))).await;
+    assert_eq!((count(&replies, 200), count(&replies, 404)), (1, MANY - 1));
+    assert_gone(&c, &object).await;
+    create(&c, &path, &config_map("b")).await;
+    let lines = crate::support::lines(&mut watch, 2).await;
+    assert_eq!(lines, ["DELETED a", "ADDED b"]);
+}
+
+async fn deletions_of_a_held_object_agree(c: Cluster) {
+    let ns = c.namespace().await;
+    let path = core(&ns, "configmaps");
+    let made = create(&c, &path, &held(config_map("a"))).await;
+    let query = format!("{path}?watch=1&resourceVersion={}", version(&made));
+    let mut watch = c.api().watch(&query).await;
+    let object = format!("{path}/a");
+    let replies = join_all((0..MANY).map(|_| c.api().delete(&object, ()))).await;
+    let first = replies[0].expect(200);
+    for reply in &replies {
+        assert_eq!(reply.expect(200), first);
+    }
+    // Marked once.
+    create(&c, &path, &config_map("b")).await;
+    let lines = crate::support::lines(&mut watch, 2).await;
+    assert_eq!(lines, ["MODIFIED a", "ADDED b"]);
+}
+
+/// Each takes its own, wherever it stands by then, and tries again when another was faster; the last one removes the object.
+async fn finalizers_taken_at_once_are_all_taken(c: Cluster) {
+    let ns = c.namespace().await;
+    let path = core(&ns, "configmaps");
+    let own: Vec<_> = (0..5).map(|index| format!("example.com/{index}")).collect();
+    let object = with(config_map("a"), "/metadata/finalizers", json!(own));
+    create(&c, &path, &object).await;
+    let path = format!("{path}/a");
+    c.api().delete(&path, ()).await.expect(200);
+    let take = async |mine: &str| {
+        loop {
+            let reply = c.api().get(&path).await;
+            assert!(reply.status != 404, "gone before {mine} was taken");
+            let object = reply.expect(200);
+            let at = finalizers(&object).iter().position(|f| *f == mine);
+            let at = at.unwrap_or_else(|| panic!("somebody else took {mine}"));
+            let place = format!("/metadata/finalizers/{at}");
+            let change =
+                json!([{"op": "test", "path": place, "value": mine}, {"op": "remove", "path": place}]);
+            let reply = c.api().patch(&path, JSON_PATCH, change).await;
+            match reply.status {
+                200 => break,
+                // Another was faster: the place holds another one (422), or the server gave up (409).
+                409 | 422 => {}
+                _ => panic!("{reply}"),
+            }
+        }
+    };
+    join_all(own.iter().map(|mine| take(mine))).await;
+    assert_gone(&c, &path).await;
+}
+
+async fn generated_names_differ(c: Cluster) {
+    let ns = c.namespace().await;
+    let path = core(&ns, "configmaps");
+    let object = with(config_map("a"), "/metadata", json!({"generateName": "g-"}));
+    let replies = join_all((0..MANY).map(|_| c.api().post(&path, &object))).await;
+    assert_eq!(count(&replies, 201), MANY);
+    let list = c.api().get(&path).await.expect(200);
+    assert_eq!(crate::support::names(&list).len(), MANY);
+}
