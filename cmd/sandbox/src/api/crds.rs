@@ -29,14 +29,26 @@ impl Api {
         let now = self.env.time();
         // If it was deleted meanwhile there is nothing to establish.
         let _ = self.mutate(&res, "", &name, false, |crd| {
-            establish(crd, conflict(registry.all(), &name, crd), &now);
+            establish(crd, judge(registry.all(), &name, crd), &now);
             Ok(())
         });
         self.refresh_custom_resources();
     }
 
+    /// What follows from the removal of a definition: its names are free for others that wanted them.
+    pub(super) fn crd_removed(&self) {
+        self.refresh_custom_resources();
+        let Ok(snapshot) = self.store.snapshot(COLLECTION, "", None, None) else {
+            return;
+        };
+        let waiting = |o: &&Arc<Object>| condition(&o.value(), "NamesAccepted") == Some("False");
+        for object in snapshot.objects.iter().filter(waiting) {
+            self.crd_written(object);
+        }
+    }
+
     /// Makes the registry what the stored definitions say.
-    pub(super) fn refresh_custom_resources(&self) {
+    fn refresh_custom_resources(&self) {
         let Ok(snapshot) = self.store.snapshot(COLLECTION, "", None, None) else {
             return;
         };
@@ -80,8 +92,32 @@ impl Api {
         if !options.dry_run {
             self.delete_instances(name);
             self.finish_crd(name);
+            // If it is gone already, there is nobody to tell.
+            let _ = self.mutate(res, "", name, false, |crd| {
+                let message = "CustomResource deletion is in progress";
+                set_condition(
+                    crd,
+                    "Terminating",
+                    "True",
+                    "InstanceDeletionInProgress",
+                    message,
+                    &now,
+                );
+                Ok(())
+            });
         }
         Ok(Outcome::Marked(marked))
+    }
+
+    /// Nothing new is created of a kind that is going away.
+    pub(super) fn check_crd_open(&self, res: &Resource, name: &str) -> Result<()> {
+        let Some(custom) = &res.custom else { return Ok(()) };
+        let crd = self.store.get(COLLECTION, &custom.crd);
+        if crd.is_some_and(|crd| meta::is_terminating(&crd.value())) {
+            let why = "create not allowed while custom resource definition is terminating";
+            return Err(ApiError::forbidden(res, name, why));
+        }
+        Ok(())
     }
 
     fn delete_instances(&self, crd: &str) {
@@ -132,45 +168,65 @@ impl Api {
     }
 }
 
-/// The name that another resource of the group already has, if there is one: reason and message.
-fn conflict(served: &[Arc<Resource>], crd_name: &str, crd: &Value) -> Option<(&'static str, String)> {
-    let group = crd["spec"]["group"].as_str().unwrap_or_default();
-    let names = &crd["spec"]["names"];
-    let others = || {
-        let foreign = |r: &&Arc<Resource>| r.custom.as_ref().is_none_or(|c| c.crd != crd_name);
-        served.iter().filter(move |r| r.group == group).filter(foreign)
-    };
-    let used = |name: &str| {
-        others().any(|r| r.plural == name || r.singular == name || r.short_names.iter().any(|s| s == name))
-    };
-    let taken = |name: &str| format!("{name:?} is already in use");
-    for (field, reason) in [("plural", "PluralConflict"), ("singular", "SingularConflict")] {
-        let name = names[field].as_str().unwrap_or_default();
-        if !name.is_empty() && used(name) {
-            return Some((reason, taken(name)));
-        }
-    }
-    for name in names["shortNames"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .filter_map(Value::as_str)
-    {
-        if used(name) {
-            return Some(("ShortNamesConflict", taken(name)));
-        }
-    }
-    let kind_used = |kind: &str| others().any(|r| r.kind == kind || r.list_kind == kind);
-    for (field, reason) in [("kind", "KindConflict"), ("listKind", "ListKindConflict")] {
-        let kind = names[field].as_str().unwrap_or_default();
-        if !kind.is_empty() && kind_used(kind) {
-            return Some((reason, taken(kind)));
-        }
-    }
-    None
+/// Which of the names that a definition asks for it may have.
+struct Names {
+    accepted: Value,
+    /// Reason and message of the last conflict.
+    conflict: Option<(&'static str, String)>,
 }
 
-fn establish(crd: &mut Value, conflict: Option<(&'static str, String)>, now: &str) {
+/// Names are judged one by one: those that no other resource of the group has are accepted.
+fn judge(served: &[Arc<Resource>], crd_name: &str, crd: &Value) -> Names {
+    let group = text(&crd["spec"]["group"]);
+    let wanted = &crd["spec"]["names"];
+    let others: Vec<&Arc<Resource>> = served
+        .iter()
+        .filter(|r| r.group == group && r.custom.as_ref().is_none_or(|c| c.crd != crd_name))
+        .collect();
+    let resource_used = |name: &str| {
+        others
+            .iter()
+            .any(|r| r.plural == name || r.singular == name || r.short_names.iter().any(|s| s == name))
+    };
+    let kind_used = |kind: &str| others.iter().any(|r| r.kind == kind || r.list_kind == kind);
+    let mut names = Names {
+        accepted: json!({"plural": "", "kind": ""}),
+        conflict: None,
+    };
+    let mut judge = |field: &str, reason: &'static str, used: &dyn Fn(&str) -> bool| {
+        let name = text(&wanted[field]);
+        if name.is_empty() {
+            return;
+        }
+        if used(name) {
+            names.conflict = Some((reason, format!("{name:?} is already in use")));
+        } else {
+            names.accepted[field] = name.into();
+        }
+    };
+    judge("plural", "PluralConflict", &resource_used);
+    judge("singular", "SingularConflict", &resource_used);
+    judge("kind", "KindConflict", &kind_used);
+    judge("listKind", "ListKindConflict", &kind_used);
+    let short_names = wanted["shortNames"]
+        .as_array()
+        .map(Vec::as_slice)
+        .unwrap_or_default();
+    match short_names.iter().map(text).find(|name| resource_used(name)) {
+        // A conflict of kinds, which is judged later, goes before this one.
+        Some(taken) if names.conflict.is_none() => {
+            names.conflict = Some(("ShortNamesConflict", format!("{taken:?} is already in use")));
+        }
+        None if !short_names.is_empty() => names.accepted["shortNames"] = short_names.into(),
+        _ => {}
+    }
+    if !wanted["categories"].is_null() {
+        names.accepted["categories"] = wanted["categories"].clone();
+    }
+    names
+}
+
+fn establish(crd: &mut Value, names: Names, now: &str) {
     let storage = crd["spec"]["versions"]
         .as_array()
         .into_iter()
@@ -183,8 +239,9 @@ fn establish(crd: &mut Value, conflict: Option<(&'static str, String)>, now: &st
         .unwrap_or_default();
     stored.extend(storage.filter(|s| !stored.contains(s)));
     meta::set_path(crd, "status.storedVersions", stored.into());
-    if let Some((reason, message)) = conflict {
+    if let Some((reason, message)) = names.conflict {
         set_condition(crd, "NamesAccepted", "False", reason, &message, now);
+        // Names that were accepted once are kept.
         if condition(crd, "Established") != Some("True") {
             set_condition(
                 crd,
@@ -194,12 +251,11 @@ fn establish(crd: &mut Value, conflict: Option<(&'static str, String)>, now: &st
                 "not all names are accepted",
                 now,
             );
-            meta::set_path(crd, "status.acceptedNames", json!({"kind": "", "plural": ""}));
+            meta::set_path(crd, "status.acceptedNames", names.accepted);
         }
         return;
     }
-    let names = crd["spec"]["names"].clone();
-    meta::set_path(crd, "status.acceptedNames", names);
+    meta::set_path(crd, "status.acceptedNames", names.accepted);
     set_condition(
         crd,
         "NamesAccepted",

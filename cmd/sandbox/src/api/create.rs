@@ -62,6 +62,7 @@ impl Api {
         if res.namespaced {
             self.check_namespace_open(res, &name, namespace)?;
         }
+        self.check_crd_open(res, &name)?;
         kinds::prepare_create(res, &mut value);
         self.before_create(res, &mut value)?;
         let errors = kinds::validate_create(res, &value);

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::Call;
+use crate::field::FieldError;
 use crate::kinds;
 use crate::negotiate;
 use crate::protobuf;
@@ -25,11 +26,8 @@ impl FieldValidation {
             Some("Ignore") => Ok(Self::Ignore),
             Some("Strict") => Ok(Self::Strict),
             Some(other) => {
-                let wrong = crate::field::FieldError::not_supported(
-                    "fieldValidation",
-                    other,
-                    &["", "Ignore", "Strict", "Warn"],
-                );
+                let wrong =
+                    FieldError::not_supported("fieldValidation", other, &["", "Ignore", "Strict", "Warn"]);
                 Err(ApiError::invalid_kind(
                     "meta.k8s.io",
                     "CreateOptions",
@@ -150,7 +148,7 @@ fn not_an_object(res: &Resource) -> ApiError {
 /// A body may leave out kind and version, but not name others.
 fn check_kind(res: &Resource, value: &mut Value) -> Result<()> {
     let expected = res.api_version();
-    let Some(map) = value.as_object_mut() else {
+    let Some(map) = value.as_object() else {
         return Err(not_an_object(res));
     };
     if !map.get("metadata").is_none_or(|m| m.is_object() || m.is_null()) {
@@ -163,6 +161,23 @@ fn check_kind(res: &Resource, value: &mut Value) -> Result<()> {
             .to_owned()
     };
     let (api_version, kind) = (said("apiVersion"), said("kind"));
+    if res.custom.is_some() && kind.is_empty() {
+        return Err(ApiError::bad_request(format!(
+            "Object 'Kind' is missing in '{value}'"
+        )));
+    }
+    if res.custom.is_some() && kind != res.kind && (api_version.is_empty() || api_version == expected) {
+        let wrong = FieldError::invalid("kind", kind.as_str(), format!("must be {}", res.kind));
+        return Err(ApiError::invalid_kind(
+            &res.group,
+            &kind,
+            crate::meta::name(value),
+            &[wrong],
+        ));
+    }
+    let Some(map) = value.as_object_mut() else {
+        return Err(not_an_object(res));
+    };
     if !kind.is_empty() && kind != res.kind {
         let version = api_version.rsplit('/').next().unwrap_or_default();
         return Err(ApiError::bad_request(format!(

@@ -67,6 +67,10 @@ impl Api {
                 metadata["remainingItemCount"] = (total - last - 1).into();
             }
         }
+        if call.res.custom.is_some() && metadata["continue"].is_null() {
+            // Lists of custom resources have the token even when it is empty.
+            metadata["continue"] = "".into();
+        }
         let objects = objects.into_iter().map(|(_, o)| o).collect();
         Ok(Page { objects, metadata })
     }

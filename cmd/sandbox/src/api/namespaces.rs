@@ -183,7 +183,7 @@ impl Api {
             self.finish_namespace(namespace);
         }
         if res.collection == super::crds::COLLECTION {
-            self.refresh_custom_resources();
+            self.crd_removed();
         } else if let Some(custom) = &res.custom {
             self.finish_crd(&custom.crd);
         }

@@ -21,7 +21,7 @@ impl Api {
             Method::GET => {
                 let object = self.store.get(&call.res.collection, &call.key());
                 let object = object.ok_or_else(|| ApiError::not_found(&call.res, call.name()))?;
-                scale_of(&call.res, &paths, &Self::served(&call.res, &object))
+                scale_of(&call.res, &paths, &Self::served(&call.res, &object))?
             }
             Method::PUT | Method::PATCH => self.set_scale(method, call, &paths)?,
             _ => return Err(ApiError::method_not_allowed()),
@@ -42,7 +42,7 @@ impl Api {
         };
         let schema = schema::builtin("autoscaling/v1", "Scale");
         let produce = |object: &Value| {
-            let present = scale_of(res, paths, object);
+            let present = scale_of(res, paths, object)?;
             let mut wanted = match patch_type {
                 Some(kind) => patch::apply(kind, &present, &call.body, schema).map_err(update::refused)?,
                 None => {
@@ -77,7 +77,7 @@ impl Api {
             call.dry_run()?,
             produce,
         )?;
-        Ok(scale_of(res, paths, &updated))
+        scale_of(res, paths, &updated)
     }
 }
 
@@ -107,7 +107,14 @@ fn check(res: &Resource, name: &str, present: &Value, wanted: &Value) -> Result<
     Ok(())
 }
 
-fn scale_of(res: &Resource, paths: &Scale, object: &Value) -> Value {
+fn scale_of(res: &Resource, paths: &Scale, object: &Value) -> Result<Value> {
+    if res.custom.is_some() && meta::at_path(object, &paths.spec_replicas).is_null() {
+        let message = format!(
+            "the spec replicas field \".{}\" does not exist",
+            paths.spec_replicas
+        );
+        return Err(ApiError::internal(message));
+    }
     let number = |path: &str| meta::at_path(object, path).as_i64().unwrap_or(0);
     let mut metadata = json!({});
     for field in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
@@ -132,13 +139,13 @@ fn scale_of(res: &Resource, paths: &Scale, object: &Value) -> Value {
     if wanted != 0 {
         spec["replicas"] = wanted.into();
     }
-    json!({
+    Ok(json!({
         "kind": "Scale",
         "apiVersion": "autoscaling/v1",
         "metadata": metadata,
         "spec": spec,
         "status": status,
-    })
+    }))
 }
 
 /// A selector object in the grammar of queries. `ReplicationController` selectors are plain maps.

@@ -19,6 +19,8 @@ use crate::status::ApiError;
 /// The largest body that is taken.
 const MAX_BODY: usize = 3 * 1024 * 1024;
 
+const NO_PAGE: &str = "404 page not found\n";
+
 type Answer = Result<Response<ResponseBody>, ApiError>;
 
 impl Door {
@@ -71,12 +73,25 @@ impl Door {
             .strip_prefix("/apis/")
             .map(|rest| rest.split('/').next().unwrap_or_default());
         if !(path.starts_with("/api/") || group.is_some_and(known_group)) {
-            return Ok(body::text(404, "404 page not found\n"));
+            return Ok(body::text(404, NO_PAGE));
         }
-        let Some(target) = Target::parse(path) else {
-            return Err(ApiError::no_such_resource());
+        let target = Target::parse(path);
+        let Some((target, res)) = target.and_then(|target| find(registry, &target).map(|res| (target, res)))
+        else {
+            // Groups of custom resources are served by another part of the real server, with words of its own.
+            let custom = registry
+                .all()
+                .iter()
+                .any(|r| Some(r.group.as_str()) == group && r.custom.is_some());
+            return if custom {
+                Ok(body::text(404, NO_PAGE))
+            } else {
+                Err(ApiError::no_such_resource())
+            };
         };
-        let res = find(registry, &target).ok_or_else(ApiError::no_such_resource)?;
+        if !has_subresource(&res, target.subresource.as_deref()) {
+            return Err(ApiError::no_such_resource());
+        }
         let query = Query::parse(request.uri());
         let method = request.method().clone();
         let headers = request.headers().clone();
@@ -138,22 +153,25 @@ fn rendered(form: &Form, reply: Reply) -> Response<ResponseBody> {
     response
 }
 
-/// The resource of a path, if its scope and its subresource exist.
+/// The resource of a path, if the path fits its scope.
 fn find(registry: &Registry, target: &Target) -> Option<Arc<Resource>> {
     let res = registry.find(&target.group, &target.version, &target.resource)?;
-    let scoped = !matches!(
+    let misplaced = matches!(
         (res.namespaced, &target.namespace, &target.name),
         (true, None, Some(_)) | (false, Some(_), _)
     );
-    let subresource = match target.subresource.as_deref() {
+    (!misplaced).then_some(res)
+}
+
+fn has_subresource(res: &Resource, subresource: Option<&str>) -> bool {
+    match subresource {
         None => true,
         Some("status") => res.status,
         Some("scale") => res.scale.is_some(),
         Some("binding" | "eviction") => res.collection == "pods",
         Some("finalize") => res.collection == "namespaces",
         Some(_) => false,
-    };
-    (scoped && subresource).then_some(res)
+    }
 }
 
 fn health(path: &str) -> Option<Response<ResponseBody>> {

@@ -226,7 +226,15 @@ pub(super) fn stored_versions(crd: &Value) -> Vec<FieldError> {
         )];
     }
     let versions = list(&crd["spec"]["versions"]);
-    let mut errors = Vec::new();
+    let storage = versions
+        .iter()
+        .filter(|version| flag(&version["storage"]) && !stored.contains(&version["name"]));
+    let mut errors: Vec<FieldError> = storage
+        .map(|version| {
+            let why = format!("must have the storage version {}", text(&version["name"]));
+            FieldError::invalid(PATH, stored.to_vec(), why)
+        })
+        .collect();
     for (i, version) in stored.iter().enumerate() {
         if !versions.iter().any(|served| served["name"] == *version) {
             let name = text(version);
