@@ -386,7 +386,7 @@ async fn custom_resources_by_short_name(c: Cluster) {
     let k = kubectl(&c).await;
     let group = "kubectl-test.example.com";
     let crd = format!(
-        r#"
+        r"
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata: {{name: boats.{group}}}
@@ -401,7 +401,7 @@ spec:
     schema: {{openAPIV3Schema: {{type: object, x-kubernetes-preserve-unknown-fields: true}}}}
     subresources: {{status: {{}}, scale: {{specReplicasPath: .spec.oars, statusReplicasPath: .status.oars}}}}
     additionalPrinterColumns: [{{name: Oars, type: integer, jsonPath: .spec.oars}}]
-"#
+"
     );
     apply(&k, &crd);
     let _ = k
