@@ -5,8 +5,10 @@ mod concurrency;
 mod crd;
 mod delete;
 mod discovery;
+mod expect;
 mod kubectl;
 mod lists;
+mod objects;
 mod support;
 mod watches;
 
@@ -20,6 +22,7 @@ fn main() -> std::process::ExitCode {
             discovery::tests(),
             kubectl::tests(),
             lists::tests(),
+            objects::tests(),
             watches::tests(),
         ]
         .concat(),
