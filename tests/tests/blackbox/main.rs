@@ -9,6 +9,7 @@ mod expect;
 mod kubectl;
 mod lists;
 mod objects;
+mod patch;
 mod support;
 mod watches;
 
@@ -23,6 +24,7 @@ fn main() -> std::process::ExitCode {
             kubectl::tests(),
             lists::tests(),
             objects::tests(),
+            patch::tests(),
             watches::tests(),
         ]
         .concat(),
