@@ -10,6 +10,7 @@ mod kubectl;
 mod lists;
 mod objects;
 mod patch;
+mod pods;
 mod support;
 mod watches;
 
@@ -25,6 +26,7 @@ fn main() -> std::process::ExitCode {
             lists::tests(),
             objects::tests(),
             patch::tests(),
+            pods::tests(),
             watches::tests(),
         ]
         .concat(),
