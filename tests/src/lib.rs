@@ -12,6 +12,7 @@ pub mod api;
 pub mod certs;
 pub mod cluster;
 pub mod endpoint;
+pub mod fixtures;
 pub mod kubectl;
 pub mod process;
 pub mod real;

@@ -5,8 +5,12 @@ mod concurrency;
 mod crd;
 mod delete;
 mod discovery;
+mod expect;
 mod kubectl;
 mod lists;
+mod objects;
+mod patch;
+mod pods;
 mod support;
 mod watches;
 
@@ -20,6 +24,9 @@ fn main() -> std::process::ExitCode {
             discovery::tests(),
             kubectl::tests(),
             lists::tests(),
+            objects::tests(),
+            patch::tests(),
+            pods::tests(),
             watches::tests(),
         ]
         .concat(),

@@ -1,0 +1,122 @@
+//! What several surfaces assert: refusals with causes, and that a refusal changed nothing.
+
+use coxswain_tests::{Cluster, Reply, reply::Cause};
+use serde_json::{Value, json};
+
+/// Whether the server is the one that the sandbox imitates. Only for texts whose wording changed somewhere between
+/// 1.20 and it; what clients act on is told apart by the version in which it changed.
+pub fn speaks_1_36(c: &Cluster) -> bool {
+    c.version() >= (1, 36)
+}
+
+/// Asserts a 422 with exactly these causes, in this order, and that its message is made of them.
+///
+/// A cause is `Invalid spec.replicas: must be greater than or equal to 0`: the reason without its `FieldValue`, the
+/// field, and how the message ends, as the value before it is printed differently by older servers. The server
+/// validates metadata several times on updates and lists such causes as often; here each counts once.
+#[track_caller]
+pub fn invalid(reply: &Reply, expected: &[&str]) {
+    reply.expect_error(422, "Invalid");
+    let mut causes: Vec<Cause> = Vec::new();
+    for cause in reply.causes() {
+        if !causes.contains(&cause) {
+            causes.push(cause);
+        }
+    }
+    let same = causes.len() == expected.len()
+        && causes
+            .iter()
+            .zip(expected)
+            .all(|(cause, expected)| matches(cause, expected));
+    reply.check(same, &format!("expected the causes {expected:#?}"));
+
+    let details = &reply.json()["details"];
+    let text = |field: &str| details[field].as_str().unwrap_or_default();
+    let kind = match text("group") {
+        "" => text("kind").to_owned(),
+        group => format!("{}.{group}", text("kind")),
+    };
+    let mut parts: Vec<String> = Vec::new();
+    for cause in &causes {
+        let part = format!("{}: {}", cause.field, cause.message);
+        if !parts.contains(&part) {
+            parts.push(part);
+        }
+    }
+    let all = match &parts[..] {
+        [one] => one.clone(),
+        several => format!("[{}]", several.join(", ")),
+    };
+    let message = format!("{kind} {:?} is invalid: {all}", text("name"));
+    reply.check(
+        reply.message() == message,
+        &format!("expected the message {message}"),
+    );
+}
+
+fn matches(cause: &Cause, expected: &str) -> bool {
+    let (reason, rest) = expected.split_once(' ').unwrap_or((expected, ""));
+    let (field, end) = rest.split_once(": ").unwrap_or((rest, ""));
+    cause.reason == format!("FieldValue{reason}") && cause.field == field && cause.message.ends_with(end)
+}
+
+/// Posts each body to `path`, asserts that it is [`invalid`] for the causes beside it, and in the end that nothing is
+/// there.
+pub async fn refuses(c: &Cluster, path: &str, bodies: Vec<(Value, Vec<&str>)>) {
+    for (body, causes) in bodies {
+        invalid(&c.api().post(path, body).await, &causes);
+    }
+    let list = c.api().get(path).await.expect(200);
+    assert_eq!(list["items"], json!([]), "{path}");
+}
+
+/// Asserts a 409 `Conflict` whose message is the one of a stale resourceVersion; `resource` is like `deployments.apps`.
+#[track_caller]
+pub fn stale(reply: &Reply, resource: &str, name: &str) {
+    let changed =
+        "the object has been modified; please apply your changes to the latest version and try again";
+    reply.expect_error(409, "Conflict");
+    let message = format!("Operation cannot be fulfilled on {resource} {name:?}: {changed}");
+    reply.check(reply.message() == message, &format!("expected {message}"));
+}
+
+/// Asserts a 409 `Conflict` for a wrong uid.
+#[track_caller]
+pub fn wrong_uid(reply: &Reply, resource: &str, name: &str) {
+    reply.expect_error(409, "Conflict");
+    let start = format!("Operation cannot be fulfilled on {resource} {name:?}: ");
+    let message = reply.message();
+    let found = message.starts_with(&start) && message.contains("Precondition failed: UID in precondition: ");
+    reply.check(found, "expected a failed precondition on the uid");
+}
+
+/// Asserts a 404 that names what was asked for; `resource` is like `deployments.apps`.
+#[track_caller]
+pub fn not_found(reply: &Reply, resource: &str, name: &str) {
+    reply.expect_error(404, "NotFound");
+    let message = format!("{resource} {name:?} not found");
+    reply.check(reply.message() == message, &format!("expected {message}"));
+    reply.check(
+        reply.json()["details"]["name"] == name,
+        "expected the name in the details",
+    );
+}
+
+/// Asserts a 400 with this message.
+#[track_caller]
+pub fn bad_request(reply: &Reply, message: &str) {
+    reply.expect_error(400, "BadRequest");
+    reply.check(reply.message() == message, &format!("expected {message}"));
+}
+
+/// Asserts a 400 whose message starts so; what follows is how the server's parser puts it.
+#[track_caller]
+pub fn bad_request_starting(reply: &Reply, start: &str) {
+    reply.expect_error(400, "BadRequest");
+    reply.check(reply.message().starts_with(start), &format!("expected {start}"));
+}
+
+/// Asserts that the object at `path` is still exactly `before`.
+pub async fn unchanged(c: &Cluster, path: &str, before: &Value) {
+    assert_eq!(&c.api().get(path).await.expect(200), before, "{path}");
+}
