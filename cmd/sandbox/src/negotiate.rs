@@ -45,8 +45,11 @@ pub enum View {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NotAcceptable {
     /// No media type fits.
-    #[error("only the following media types are accepted: application/json")]
+    #[error("406: Not Acceptable: only the following media types are accepted: application/json")]
     MediaType,
+    /// The media type fits, but it is wanted in a form that there is not.
+    #[error("only the following media types are accepted: application/json")]
+    Form,
     /// Metadata of one object was asked for, but there is a list.
     #[error("you requested PartialObjectMetadata, but the requested object is a list")]
     List,
@@ -77,10 +80,21 @@ pub fn accept(header: Option<&str>, holds: Holds) -> Result<View, NotAcceptable>
     if header.is_empty() {
         return Ok(View::Object);
     }
-    let view = clauses(header)
-        .into_iter()
+    let clauses = clauses(header);
+    // For objects half a wildcard is none.
+    let whole = |clause: &&Clause| holds == Holds::Document || clause.kind == "*" || clause.subtype != "*";
+    let view = clauses
+        .iter()
+        .filter(whole)
         .find_map(|clause| clause.view(holds))
-        .ok_or(NotAcceptable::MediaType)?;
+        .ok_or_else(|| {
+            let json = |clause: &Clause| (clause.kind, clause.subtype) == ("application", "json");
+            if clauses.iter().any(json) {
+                NotAcceptable::Form
+            } else {
+                NotAcceptable::MediaType
+            }
+        })?;
     match (view, holds) {
         (View::Partial(_), Holds::List) => Err(NotAcceptable::List),
         (View::PartialList(_), Holds::Object) => Err(NotAcceptable::NoList),
@@ -224,7 +238,7 @@ mod tests {
             ("", Ok(View::Object)),
             ("*/*", Ok(View::Object)),
             ("*", Ok(View::Object)),
-            ("application/*", Ok(View::Object)),
+            ("application/*", Err(NotAcceptable::MediaType)),
             ("application/json", Ok(View::Object)),
             ("application/json; charset=utf-8", Ok(View::Object)),
             ("application/json;stream=watch", Ok(View::Object)),
@@ -255,14 +269,14 @@ mod tests {
             ),
             (
                 "application/json;as=Table;v=v2;g=meta.k8s.io",
-                Err(NotAcceptable::MediaType),
+                Err(NotAcceptable::Form),
             ),
             (
                 "application/json;as=Chart;v=v1;g=meta.k8s.io",
-                Err(NotAcceptable::MediaType),
+                Err(NotAcceptable::Form),
             ),
-            ("application/json;as=Table", Err(NotAcceptable::MediaType)),
-            ("application/json;stream=foo", Err(NotAcceptable::MediaType)),
+            ("application/json;as=Table", Err(NotAcceptable::Form)),
+            ("application/json;stream=foo", Err(NotAcceptable::Form)),
             ("application/JSON", Err(NotAcceptable::MediaType)),
             ("application/yaml", Err(NotAcceptable::MediaType)),
             (
@@ -313,12 +327,9 @@ mod tests {
         assert_eq!(accept(Some(&header), Holds::Document), Ok(View::Object));
         assert_eq!(
             accept(Some(aggregated), Holds::Document),
-            Err(NotAcceptable::MediaType)
+            Err(NotAcceptable::Form)
         );
-        assert_eq!(
-            accept(Some(TABLE), Holds::Document),
-            Err(NotAcceptable::MediaType)
-        );
+        assert_eq!(accept(Some(TABLE), Holds::Document), Err(NotAcceptable::Form));
         let protobuf = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
         assert_eq!(
             accept(Some(protobuf), Holds::Document),

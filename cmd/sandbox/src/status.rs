@@ -236,6 +236,12 @@ impl ApiError {
         Self::new(415, "UnsupportedMediaType", message)
     }
 
+    /// 415 in words of the caller's.
+    #[must_use]
+    pub fn unsupported(message: &str) -> Self {
+        Self::new(415, "UnsupportedMediaType", message)
+    }
+
     /// 410: the version asked for is no longer kept.
     #[must_use]
     pub fn expired(message: impl Into<String>) -> Self {

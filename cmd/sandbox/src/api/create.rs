@@ -20,7 +20,7 @@ const SUFFIX: usize = 5;
 
 impl Api {
     pub(super) fn create(&self, call: &Call) -> Result<Reply> {
-        let dry_run = call.dry_run()?;
+        let dry_run = call.dry_run("CreateOptions")?;
         let decode::Decoded { value, warnings } = decode::body(call)?;
         let created = self.create_object(&call.res, &call.namespace, &value, dry_run)?;
         Ok(Reply::object(201, created).warn(warnings))
@@ -48,8 +48,8 @@ impl Api {
 
     fn create_once(&self, res: &Resource, namespace: &str, mut value: Value, dry_run: bool) -> Result<Value> {
         check_namespace(res, namespace, &mut value)?;
-        if !meta::text(&value, "resourceVersion").is_empty() {
-            return Err(ApiError::bad_request(
+        if !matches!(meta::text(&value, "resourceVersion"), "" | "0") {
+            return Err(ApiError::unexplained(
                 "resourceVersion should not be set on objects to be created",
             ));
         }
@@ -100,8 +100,12 @@ impl Api {
         }
     }
 
-    fn fill_system_fields(&self, value: &mut Value) {
-        for field in ["deletionTimestamp", "deletionGracePeriodSeconds", "generation"] {
+    pub(super) fn fill_system_fields(&self, value: &mut Value) {
+        for field in [
+            "deletionTimestamp",
+            "deletionGracePeriodSeconds",
+            "resourceVersion",
+        ] {
             meta::set(value, field, Value::Null);
         }
         meta::set(value, "uid", self.env.uid());
@@ -119,10 +123,11 @@ impl Api {
         }
     }
 
-    /// What needs more than the object itself: cluster IPs, names that CRDs may take.
+    /// What needs more than the object itself.
     fn before_create(&self, res: &Resource, value: &mut Value) -> Result<()> {
         match res.collection.as_str() {
-            "services" => self.allocate_cluster_ip(value),
+            "services" => self.allocate_addresses(value),
+            "pods" => self.set_priority(res, value),
             _ => Ok(()),
         }
     }

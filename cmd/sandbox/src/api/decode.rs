@@ -69,12 +69,27 @@ pub(super) fn tree(call: &Call, api_version: &str, kind: &str) -> Result<schema:
     negotiate::json_body(Some(&call.content_type)).map_err(|_| {
         ApiError::unsupported_media_type("application/json, application/vnd.kubernetes.protobuf")
     })?;
-    let version = api_version.rsplit('/').next().unwrap_or_default();
-    schema::parse(&call.body).map_err(|e| {
-        ApiError::bad_request(format!(
-            "{kind} in version {version:?} cannot be handled as a {kind}: {e}"
-        ))
-    })
+    let parsed = schema::parse(&call.body)
+        .map_err(|e| unrecognized(kind, &format!("couldn't get version/kind; json parse error: {e}")))?;
+    match parsed.value {
+        Value::Object(_) => Ok(parsed),
+        // Go decodes null into an empty object.
+        Value::Null => Ok(schema::Parsed {
+            value: json!({}),
+            duplicates: Vec::new(),
+        }),
+        _ => Err(unrecognized(
+            kind,
+            "couldn't get version/kind; json parse error: json: cannot unmarshal into an object",
+        )),
+    }
+}
+
+/// A body that does not even say what it is.
+fn unrecognized(kind: &str, why: &str) -> ApiError {
+    ApiError::bad_request(format!(
+        "the object provided is unrecognized (must be of type {kind}): {why}"
+    ))
 }
 
 /// Brings a tree into the shape of the kind: right kind and version, right types, no unknown fields, defaults set.
@@ -101,8 +116,37 @@ pub(super) fn object(
         FieldValidation::Ignore => Vec::new(),
         FieldValidation::Warn | FieldValidation::Strict => wrong,
     };
+    let mut warnings = warnings;
+    warnings.extend(single_owner_references(&mut value));
     kinds::default(res, &mut value);
     Ok(Decoded { value, warnings })
+}
+
+/// Owner references that stand twice become one, with a warning.
+fn single_owner_references(value: &mut Value) -> Option<String> {
+    let references = value
+        .get_mut("metadata")?
+        .get_mut("ownerReferences")?
+        .as_array_mut()?;
+    let mut seen: Vec<Value> = Vec::new();
+    let mut repeated: Vec<String> = Vec::new();
+    references.retain(|reference| {
+        let first = !seen.contains(reference);
+        if first {
+            seen.push(reference.clone());
+        } else {
+            repeated.extend(reference["uid"].as_str().map(str::to_owned));
+        }
+        first
+    });
+    repeated.dedup();
+    (!repeated.is_empty()).then(|| {
+        format!(
+            ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and may \
+             reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {}",
+            repeated.join(", ")
+        )
+    })
 }
 
 /// Types and fields; returns the fields that were dropped.
@@ -131,6 +175,13 @@ fn conform(res: &Resource, value: &mut Value) -> Result<Vec<String>> {
             .map(|path| format!("metadata.{path}"))
             .collect()
     };
+    // A struct that is always there in the typed form, whatever the body says.
+    let has_spec = schema::builtin(&res.api_version(), &res.kind)
+        .and_then(|kind| kind.field("spec"))
+        .is_some();
+    if let (true, Some(map)) = (has_spec, value.as_object_mut()) {
+        map.entry("spec").or_insert_with(|| json!({}));
+    }
     // Who owns which field is not recorded (yet), and what a client claims about it is not stored.
     crate::meta::set(value, "managedFields", Value::Null);
     crate::meta::set(value, "selfLink", Value::Null);
@@ -161,36 +212,49 @@ fn check_kind(res: &Resource, value: &mut Value) -> Result<()> {
             .to_owned()
     };
     let (api_version, kind) = (said("apiVersion"), said("kind"));
-    if res.custom.is_some() && kind.is_empty() {
+    if api_version.matches('/').count() > 1 {
+        let why = format!("unexpected GroupVersion string: {api_version} ({value})");
+        return Err(unrecognized(&res.kind, &why));
+    }
+    let other_version = !api_version.is_empty() && api_version != expected;
+    if res.custom.is_some() {
+        if kind.is_empty() {
+            return Err(unrecognized(
+                &res.kind,
+                &format!("Object 'Kind' is missing in '{value}'"),
+            ));
+        }
+        if kind != res.kind && !other_version {
+            let wrong = FieldError::invalid("kind", kind.as_str(), format!("must be {}", res.kind));
+            return Err(ApiError::invalid_kind(
+                &res.group,
+                &kind,
+                crate::meta::name(value),
+                &[wrong],
+            ));
+        }
+    } else if (!kind.is_empty() && kind != res.kind)
+        || (other_version && schema::builtin(&api_version, &kind).is_none())
+    {
+        let version = if api_version.is_empty() {
+            &expected
+        } else {
+            &api_version
+        };
+        let version = version.rsplit('/').next().unwrap_or_default();
+        let expected = &res.kind;
         return Err(ApiError::bad_request(format!(
-            "Object 'Kind' is missing in '{value}'"
+            "{kind} in version {version:?} cannot be handled as a {expected}: no kind {kind:?} is known here"
         )));
     }
-    if res.custom.is_some() && kind != res.kind && (api_version.is_empty() || api_version == expected) {
-        let wrong = FieldError::invalid("kind", kind.as_str(), format!("must be {}", res.kind));
-        return Err(ApiError::invalid_kind(
-            &res.group,
-            &kind,
-            crate::meta::name(value),
-            &[wrong],
-        ));
-    }
-    let Some(map) = value.as_object_mut() else {
-        return Err(not_an_object(res));
-    };
-    if !kind.is_empty() && kind != res.kind {
-        let version = api_version.rsplit('/').next().unwrap_or_default();
-        return Err(ApiError::bad_request(format!(
-            "{kind} in version {version:?} cannot be handled as a {}: the kind in the data ({kind}) does not match the \
-             expected kind ({})",
-            res.kind, res.kind
-        )));
-    }
-    if !api_version.is_empty() && api_version != expected {
+    if other_version {
         return Err(ApiError::bad_request(format!(
             "the API version in the data ({api_version}) does not match the expected API version ({expected})"
         )));
     }
+    let Some(map) = value.as_object_mut() else {
+        return Err(not_an_object(res));
+    };
     map.insert("apiVersion".to_owned(), json!(expected));
     map.insert("kind".to_owned(), json!(res.kind));
     if map.get("metadata").is_none_or(Value::is_null) {

@@ -88,7 +88,7 @@ impl DeleteOptions {
             grace: call.query.number("gracePeriodSeconds")?,
             orphan_dependents: call.query.flag("orphanDependents"),
             propagation: call.query.get("propagationPolicy").map(str::to_owned),
-            dry_run: call.dry_run()?,
+            dry_run: call.dry_run("DeleteOptions")?,
             ..Self::default()
         })
     }
@@ -126,7 +126,7 @@ impl DeleteOptions {
             resource_version: text(&value["preconditions"]["resourceVersion"]),
             orphan_dependents: value["orphanDependents"].as_bool(),
             propagation: text(&value["propagationPolicy"]),
-            dry_run: !dry_run.is_empty() || call.dry_run()?,
+            dry_run: !dry_run.is_empty() || call.dry_run("DeleteOptions")?,
         })
     }
 

@@ -11,6 +11,7 @@ mod delete;
 mod list;
 mod namespaces;
 mod pods;
+mod priority;
 mod read;
 mod render;
 mod scale;
@@ -188,13 +189,12 @@ impl Call {
         crate::meta::key(&self.namespace, self.name())
     }
 
-    /// `dryRun=All`.
-    fn dry_run(&self) -> Result<bool> {
+    /// `dryRun=All`. `options` is the kind of options that the verb has.
+    fn dry_run(&self, options: &str) -> Result<bool> {
         match self.query.all("dryRun") {
             [] => Ok(false),
             values if values.iter().all(|v| v == "All") => Ok(true),
-            values if values.iter().all(String::is_empty) => Ok(false),
-            values => Err(invalid_dry_run("Options", values)),
+            values => Err(invalid_dry_run(options, values)),
         }
     }
 }

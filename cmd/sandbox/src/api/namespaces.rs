@@ -40,6 +40,7 @@ impl Api {
         for name in INITIAL {
             create(NAMESPACES, "", json!({"metadata": {"name": name}}));
         }
+        self.create_system_priorities();
         let labels = json!({"component": "apiserver", "provider": "kubernetes"});
         let ports = json!([{"name": "https", "port": 443, "targetPort": 6443}]);
         let spec = json!({"clusterIP": "10.0.0.1", "ports": ports});
@@ -193,7 +194,7 @@ impl Api {
     pub(super) fn finalize_namespace(&self, call: &Call) -> Result<Reply> {
         let decoded = decode::body(call)?;
         let finalizers = decoded.value["spec"]["finalizers"].clone();
-        let dry_run = call.dry_run()?;
+        let dry_run = call.dry_run("UpdateOptions")?;
         let updated = self.mutate(&call.res, "", call.name(), dry_run, |object| {
             let wanted = if finalizers.is_null() {
                 json!([])

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::delete::DeleteOptions;
 use super::{Api, Body, Call, Reply};
+use crate::field::FieldError;
 use crate::meta;
 use crate::resource::Resource;
 use crate::schema;
@@ -18,17 +19,16 @@ impl Api {
     pub(super) fn bind(&self, call: &Call) -> Result<Reply> {
         let binding = subresource_body(call, "v1", "Binding")?;
         let node = binding["target"]["name"].as_str().unwrap_or_default();
-        if !matches!(binding["target"]["kind"].as_str(), None | Some("" | "Node")) {
-            let wrong = crate::field::FieldError::not_supported(
-                "target.kind",
-                binding["target"]["kind"].clone(),
-                &["Node", "<empty>"],
-            );
-            return Err(ApiError::invalid_kind("", "Binding", call.name(), &[wrong]));
+        let kind = &binding["target"]["kind"];
+        // The real server gives these back as they are, without a reason.
+        if !matches!(kind.as_str(), None | Some("" | "Node")) {
+            let wrong = FieldError::not_supported("target.kind", kind.clone(), &["Node", "<empty>"]);
+            return Err(ApiError::unexplained(wrong.to_string()));
         }
         if node.is_empty() {
-            let wrong = crate::field::FieldError::required("target.name", "");
-            return Err(ApiError::invalid_kind("", "Binding", call.name(), &[wrong]));
+            return Err(ApiError::unexplained(
+                FieldError::required("target.name", "").to_string(),
+            ));
         }
         let options = DeleteOptions {
             uid: some_text(&binding["metadata"]["uid"]),
@@ -36,10 +36,16 @@ impl Api {
             ..DeleteOptions::default()
         };
         let now = self.env.time();
-        self.mutate(&call.res, &call.namespace, call.name(), call.dry_run()?, |pod| {
-            super::delete::check_preconditions(&call.res, pod, &options)?;
-            assign(&call.res, pod, node, &binding, &now)
-        })?;
+        self.mutate(
+            &call.res,
+            &call.namespace,
+            meta::name(&binding),
+            call.dry_run("CreateOptions")?,
+            |pod| {
+                super::delete::check_container_preconditions(&call.res, pod, &options)?;
+                assign(&call.res, pod, node, &binding, &now)
+            },
+        )?;
         Ok(created())
     }
 
@@ -47,7 +53,7 @@ impl Api {
     pub(super) fn evict(&self, call: &Call) -> Result<Reply> {
         let eviction = subresource_body(call, "policy/v1", "Eviction")?;
         let preconditions = &eviction["deleteOptions"]["preconditions"];
-        let dry_run = call.dry_run()? || eviction["deleteOptions"]["dryRun"].is_array();
+        let dry_run = call.dry_run("CreateOptions")? || eviction["deleteOptions"]["dryRun"].is_array();
         let mut options = DeleteOptions {
             grace: eviction["deleteOptions"]["gracePeriodSeconds"].as_i64(),
             uid: some_text(&preconditions["uid"]),
@@ -103,7 +109,7 @@ impl Api {
             [] => return Ok(()),
             [budget] => budget,
             _ => {
-                return Err(ApiError::internal(
+                return Err(ApiError::unexplained(
                     "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.",
                 ));
             }
@@ -144,6 +150,14 @@ fn spend(name: &str, budget: &mut Value, pod: &str, now: &str) -> Result<()> {
         .unwrap_or_default();
     disrupted.insert(pod.to_owned(), now.into());
     meta::set_path(budget, "status.disruptedPods", disrupted.into());
+    if allowed == 1 {
+        let mut condition =
+            json!({"type": "DisruptionAllowed", "status": "False", "lastTransitionTime": now});
+        condition["reason"] = "InsufficientPods".into();
+        condition["message"] = "".into();
+        condition["observedGeneration"] = budget["status"]["observedGeneration"].clone();
+        set_condition(budget, condition);
+    }
     Ok(())
 }
 
@@ -183,8 +197,8 @@ fn assign(res: &Resource, pod: &mut Value, node: &str, binding: &Value, now: &st
     Ok(())
 }
 
-fn set_condition(pod: &mut Value, condition: Value) {
-    let mut conditions = pod["status"]["conditions"]
+fn set_condition(object: &mut Value, condition: Value) {
+    let mut conditions = object["status"]["conditions"]
         .as_array()
         .cloned()
         .unwrap_or_default();
@@ -192,7 +206,7 @@ fn set_condition(pod: &mut Value, condition: Value) {
         Some(present) => *present = condition,
         None => conditions.push(condition),
     }
-    meta::set_path(pod, "status.conditions", conditions.into());
+    meta::set_path(object, "status.conditions", conditions.into());
 }
 
 /// Evicting such a pod disrupts nothing that is not disrupted already.
@@ -230,7 +244,8 @@ fn subresource_body(call: &Call, api_version: &str, kind: &str) -> Result<Value>
     if let Some(schema) = schema::builtin(api_version, kind) {
         schema::conform(schema, &mut value).map_err(|e| ApiError::bad_request(e.to_string()))?;
     }
-    if meta::name(&value) != call.name() {
+    // Without a name in the path the body's is taken.
+    if !call.name().is_empty() && meta::name(&value) != call.name() {
         return Err(ApiError::bad_request(format!(
             "name in URL does not match name in {kind} object"
         )));

@@ -45,17 +45,19 @@ impl Api {
             let present = scale_of(res, paths, object)?;
             let mut wanted = match patch_type {
                 Some(kind) => patch::apply(kind, &present, &call.body, schema).map_err(update::refused)?,
-                None => {
-                    schema::parse(&call.body)
-                        .map_err(|e| ApiError::bad_request(e.to_string()))?
-                        .value
-                }
+                None => super::decode::tree(call, "autoscaling/v1", "Scale")?.value,
             };
-            if wanted["kind"].as_str().is_some_and(|kind| kind != "Scale") {
-                return Err(ApiError::bad_request(format!(
-                    "expected a Scale, got {}",
-                    wanted["kind"]
-                )));
+            if let Some(other) = wanted["kind"].as_str().filter(|kind| *kind != "Scale") {
+                let version = wanted["apiVersion"]
+                    .as_str()
+                    .unwrap_or_default()
+                    .rsplit('/')
+                    .next()
+                    .unwrap_or_default();
+                let message = format!(
+                    "{other} in version {version:?} cannot be handled as a Scale: it is another kind"
+                );
+                return Err(ApiError::bad_request(message));
             }
             if let Some(schema) = schema {
                 schema::conform(schema, &mut wanted).map_err(|e| ApiError::bad_request(e.to_string()))?;
@@ -74,7 +76,7 @@ impl Api {
             &call.namespace,
             call.name(),
             Part::Main,
-            call.dry_run()?,
+            call.dry_run("UpdateOptions")?,
             produce,
         )?;
         scale_of(res, paths, &updated)
@@ -82,22 +84,16 @@ impl Api {
 }
 
 fn check(res: &Resource, name: &str, present: &Value, wanted: &Value) -> Result<()> {
-    let said = meta::name(wanted);
-    if !said.is_empty() && said != name {
-        let message = format!("the name of the object ({said}) does not match the name on the URL ({name})");
-        return Err(ApiError::bad_request(message));
-    }
+    update::check_name(meta::name(wanted), name)?;
     let version = meta::text(wanted, "resourceVersion");
     if !version.is_empty() && version != meta::text(present, "resourceVersion") {
         return Err(ApiError::modified(res, name));
     }
     let uid = meta::text(wanted, "uid");
-    if !uid.is_empty() && uid != meta::text(present, "uid") {
-        return Err(ApiError::conflict(
-            res,
-            name,
-            "Precondition failed: UID in precondition does not match",
-        ));
+    let actual = meta::text(present, "uid");
+    if !uid.is_empty() && uid != actual {
+        let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {actual}");
+        return Err(ApiError::conflict(res, name, &why));
     }
     let replicas = wanted["spec"]["replicas"].as_i64().unwrap_or(0);
     if replicas < 0 {
@@ -159,10 +155,15 @@ fn selector_text(selector: &Value) -> String {
     } else {
         Some(map)
     };
-    let mut terms: Vec<String> = pairs
+    let mut terms: Vec<(&str, String)> = pairs
         .into_iter()
         .flatten()
-        .map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default()))
+        .map(|(key, value)| {
+            (
+                key.as_str(),
+                format!("{key}={}", value.as_str().unwrap_or_default()),
+            )
+        })
         .collect();
     for expression in selector["matchExpressions"].as_array().into_iter().flatten() {
         let key = expression["key"].as_str().unwrap_or_default();
@@ -173,13 +174,15 @@ fn selector_text(selector: &Value) -> String {
             .filter_map(Value::as_str)
             .collect();
         values.sort_unstable();
-        terms.push(match expression["operator"].as_str() {
+        let text = match expression["operator"].as_str() {
             Some("In") => format!("{key} in ({})", values.join(",")),
             Some("NotIn") => format!("{key} notin ({})", values.join(",")),
             Some("DoesNotExist") => format!("!{key}"),
             _ => key.to_owned(),
-        });
+        };
+        terms.push((key, text));
     }
-    terms.sort_unstable();
+    terms.sort_by_key(|(key, _)| *key);
+    let terms: Vec<String> = terms.into_iter().map(|(_, text)| text).collect();
     terms.join(",")
 }

@@ -1,7 +1,8 @@
-//! Cluster IPs of Services: one address of the service range each, never two Services with the same one.
+//! Cluster IPs and node ports of Services: never two Services with the same one.
 
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
+use std::ops::RangeInclusive;
 
 use serde_json::{Value, json};
 
@@ -13,10 +14,16 @@ use crate::status::{ApiError, Result};
 /// The range that addresses are taken from: 10.0.0.0/16 without its first and last address.
 const FIRST: u32 = 0x0a00_0001;
 const LAST: u32 = 0x0a00_fffe;
+const NODE_PORTS: RangeInclusive<u64> = 30000..=32767;
 
 impl Api {
-    /// Gives a new Service its address, unless it wants none.
-    pub(super) fn allocate_cluster_ip(&self, service: &mut Value) -> Result<()> {
+    /// Gives a Service its address and its ports on the nodes, as far as it wants any.
+    pub(super) fn allocate_addresses(&self, service: &mut Value) -> Result<()> {
+        self.allocate_cluster_ip(service)?;
+        self.allocate_node_ports(service)
+    }
+
+    fn allocate_cluster_ip(&self, service: &mut Value) -> Result<()> {
         if service["spec"]["type"] == "ExternalName" {
             return Ok(());
         }
@@ -33,8 +40,14 @@ impl Api {
         Ok(())
     }
 
-    /// An update that does not name the address keeps it; one that turns the Service into another type moves it.
-    pub(super) fn keep_cluster_ip(&self, old: &Value, new: &mut Value) -> Result<()> {
+    /// An update that does not name the addresses keeps them; one that turns the Service into another type moves them.
+    pub(super) fn keep_addresses(&self, old: &Value, new: &mut Value) -> Result<()> {
+        self.keep_cluster_ip(old, new)?;
+        keep_node_ports(old, new);
+        self.allocate_node_ports(new)
+    }
+
+    fn keep_cluster_ip(&self, old: &Value, new: &mut Value) -> Result<()> {
         let external = |s: &Value| s["spec"]["type"] == "ExternalName";
         let named = new["spec"]["clusterIP"].as_str().is_some_and(|ip| !ip.is_empty());
         match (external(old), external(new)) {
@@ -47,7 +60,7 @@ impl Api {
                 }
                 Ok(())
             }
-            (true, false) => self.allocate_cluster_ip(new),
+            (true, false) => self.allocate_addresses(new),
             (false, false) if named => {
                 let address = new["spec"]["clusterIP"].as_str().unwrap_or_default().to_owned();
                 if new["spec"]["clusterIPs"].is_null() {
@@ -71,13 +84,15 @@ impl Api {
             let error = FieldError::invalid("spec.clusterIPs", value, why);
             ApiError::invalid_kind("", "Service", meta::name(service), &[error])
         };
+        // What is no address is refused by validation, which comes next.
         let Ok(address) = asked.parse::<Ipv4Addr>() else {
-            return Err(wrong("failed to allocate IP: not a valid IP address"));
+            return Ok(asked);
         };
         if !(FIRST..=LAST).contains(&u32::from(address)) {
-            return Err(wrong(
-                "failed to allocate IP: the provided IP is not in the valid range",
-            ));
+            let why = format!(
+                "failed to allocate IP {asked}: the provided network does not match the current range"
+            );
+            return Err(wrong(&why));
         }
         if self.used_cluster_ips().contains(&asked) {
             return Err(wrong(&format!(
@@ -85,6 +100,54 @@ impl Api {
             )));
         }
         Ok(asked)
+    }
+
+    /// Ports that are not chosen are taken from the range of node ports.
+    fn allocate_node_ports(&self, service: &mut Value) -> Result<()> {
+        if !matches!(
+            service["spec"]["type"].as_str(),
+            Some("NodePort" | "LoadBalancer")
+        ) || service["spec"]["allocateLoadBalancerNodePorts"] == false
+        {
+            return Ok(());
+        }
+        let own = meta::text(service, "uid").to_owned();
+        let mut used = self.used_node_ports(&own);
+        let Some(ports) = service["spec"]["ports"].as_array_mut() else {
+            return Ok(());
+        };
+        used.extend(ports.iter().filter_map(|port| port["nodePort"].as_u64()));
+        for port in ports
+            .iter_mut()
+            .filter(|port| port["nodePort"].as_u64().is_none_or(|n| n == 0))
+        {
+            let span = NODE_PORTS.end() - NODE_PORTS.start() + 1;
+            let start = self.env.below(span);
+            let free = (0..span)
+                .map(|i| NODE_PORTS.start() + (start + i) % span)
+                .find(|n| !used.contains(n));
+            let free =
+                free.ok_or_else(|| ApiError::internal("failed to allocate a nodePort: range is full"))?;
+            used.insert(free);
+            port["nodePort"] = free.into();
+        }
+        Ok(())
+    }
+
+    /// The node ports of all other Services.
+    fn used_node_ports(&self, own: &str) -> BTreeSet<u64> {
+        let Ok(snapshot) = self.store.snapshot("services", "", None, None) else {
+            return BTreeSet::new();
+        };
+        let others = snapshot
+            .objects
+            .iter()
+            .map(|o| o.value())
+            .filter(|o| meta::text(o, "uid") != own);
+        others
+            .flat_map(|o| o["spec"]["ports"].as_array().cloned().unwrap_or_default())
+            .filter_map(|port| port["nodePort"].as_u64())
+            .collect()
     }
 
     fn free_cluster_ip(&self) -> Result<String> {
@@ -113,4 +176,24 @@ impl Api {
 fn set_cluster_ip(service: &mut Value, address: &str) {
     meta::set_path(service, "spec.clusterIP", address.into());
     meta::set_path(service, "spec.clusterIPs", json!([address]));
+}
+
+/// A port that is still there, by its port and protocol, keeps its number on the nodes.
+fn keep_node_ports(old: &Value, new: &mut Value) {
+    let before = old["spec"]["ports"].as_array().cloned().unwrap_or_default();
+    let wanted = matches!(new["spec"]["type"].as_str(), Some("NodePort" | "LoadBalancer"));
+    let Some(ports) = new["spec"]["ports"].as_array_mut().filter(|_| wanted) else {
+        return;
+    };
+    for port in ports.iter_mut().filter(|port| port["nodePort"].is_null()) {
+        let same = |b: &&Value| b["port"] == port["port"] && b["protocol"] == port["protocol"];
+        if let Some(number) = before
+            .iter()
+            .find(same)
+            .map(|b| b["nodePort"].clone())
+            .filter(|n| !n.is_null())
+        {
+            port["nodePort"] = number;
+        }
+    }
 }

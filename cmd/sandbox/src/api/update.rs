@@ -39,24 +39,20 @@ impl Part {
 
 impl Api {
     pub(super) fn put(&self, call: &Call, subresource: Option<&str>) -> Result<Reply> {
-        let dry_run = call.dry_run()?;
+        let dry_run = call.dry_run("UpdateOptions")?;
         let Decoded { value, warnings } = decode::body(call)?;
         let name = meta::name(&value);
-        if name.is_empty() {
-            let wrong = FieldError::required("metadata.name", "name is required");
-            return Err(ApiError::invalid(&call.res, "", &[wrong]));
-        }
-        if name != call.name() {
-            return Err(ApiError::bad_request(format!(
-                "the name of the object ({name}) does not match the name on the URL ({})",
-                call.name()
-            )));
-        }
+        check_name(name, call.name())?;
         let part = Part::of(subresource);
         if self.store.get(&call.res.collection, &call.key()).is_none()
             && part == Part::Main
             && kinds::allows_create_on_update(&call.res)
         {
+            let uid = meta::text(&value, "uid");
+            if !uid.is_empty() {
+                let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: ");
+                return Err(ApiError::conflict(&call.res, call.name(), &why));
+            }
             let mut value = value;
             meta::set(&mut value, "resourceVersion", Value::Null);
             let created = self.create_object(&call.res, &call.namespace, &value, dry_run)?;
@@ -69,18 +65,26 @@ impl Api {
     }
 
     pub(super) fn patch(&self, call: &Call, subresource: Option<&str>) -> Result<Reply> {
-        let dry_run = call.dry_run()?;
+        let dry_run = call.dry_run("PatchOptions")?;
+        check_patch_options(call)?;
         let validation = FieldValidation::of(call)?;
         let kind = patch_type(call)?;
         let schema = schema::builtin(&call.res.api_version(), &call.res.kind);
         let mut warnings = Vec::new();
         let produce = |current: &Value| {
-            let patched = patch::apply(kind, current, &call.body, schema).map_err(refused)?;
+            let mut patched = patch::apply(kind, current, &call.body, schema).map_err(refused)?;
+            if kind == PatchType::Strategic {
+                // Such a patch works on the typed object, which does not carry its type.
+                for field in ["kind", "apiVersion"] {
+                    patched[field] = current[field].clone();
+                }
+            }
             let wrong = patch::strict_errors(kind, &call.body);
             let decoded =
                 decode::object(&call.res, patched, wrong, validation).map_err(|e| unfit(call, e))?;
             warnings = decoded.warnings;
-            check_identity(&call.res, current, &decoded.value)?;
+            check_name(meta::name(&decoded.value), call.name())?;
+            check_patched_uid(&call.res, current, &decoded.value)?;
             Ok(decoded.value)
         };
         let part = Part::of(subresource);
@@ -178,7 +182,7 @@ impl Api {
             meta::copy(old, &mut new, "deletionGracePeriodSeconds");
         }
         if res.collection == "services" && part == Part::Main {
-            self.keep_cluster_ip(old, &mut new)?;
+            self.keep_addresses(old, &mut new)?;
         }
         let errors = match part {
             Part::Main => kinds::validate_update(res, old, &new),
@@ -208,12 +212,9 @@ fn check_versions(res: &Resource, old: &Value, new: &Value) -> Result<()> {
         return Err(ApiError::invalid_kind(&res.group, &res.plural, name, &[wrong]));
     }
     if version.parse::<u64>().is_err() {
-        let wrong = FieldError::invalid(
-            "metadata.resourceVersion",
-            version,
-            "strconv.ParseUint: invalid syntax",
-        );
-        return Err(ApiError::invalid(res, name, &[wrong]));
+        return Err(ApiError::unexplained(format!(
+            "strconv.ParseUint: parsing {version:?}: invalid syntax"
+        )));
     }
     if version == meta::text(old, "resourceVersion") {
         Ok(())
@@ -222,21 +223,48 @@ fn check_versions(res: &Resource, old: &Value, new: &Value) -> Result<()> {
     }
 }
 
-/// A patch may not move the object somewhere else.
-fn check_identity(res: &Resource, old: &Value, new: &Value) -> Result<()> {
-    if meta::name(new) != meta::name(old) {
-        return Err(ApiError::bad_request(format!(
-            "the name of the object ({}) does not match the name on the URL ({})",
-            meta::name(new),
-            meta::name(old)
-        )));
+/// The name of a body must be that of the path.
+pub(super) fn check_name(name: &str, expected: &str) -> Result<()> {
+    if name.is_empty() {
+        let message = format!(
+            "the name of the object ({expected} based on URL) was undeterminable: name must be provided"
+        );
+        return Err(ApiError::bad_request(message));
     }
-    if res.namespaced && meta::namespace(new) != meta::namespace(old) {
-        return Err(ApiError::bad_request(
-            "the namespace of the provided object does not match the namespace sent on the request",
-        ));
+    if name != expected {
+        let message =
+            format!("the name of the object ({name}) does not match the name on the URL ({expected})");
+        return Err(ApiError::bad_request(message));
     }
     Ok(())
+}
+
+/// A patch is asked for the same uid in other words than an update.
+fn check_patched_uid(res: &Resource, old: &Value, new: &Value) -> Result<()> {
+    let uid = meta::text(new, "uid");
+    if uid.is_empty() || uid == meta::text(old, "uid") {
+        return Ok(());
+    }
+    let wrong = FieldError::invalid("metadata.uid", uid, "field is immutable");
+    Err(ApiError::invalid(res, meta::name(old), &[wrong]))
+}
+
+fn check_patch_options(call: &Call) -> Result<()> {
+    let mut errors = Vec::new();
+    if call.query.flag("force").is_some() {
+        errors.push(FieldError::forbidden(
+            "force",
+            "may not be specified for non-apply patch",
+        ));
+    }
+    if call.query.get("fieldManager").is_some_and(|m| m.len() > 128) {
+        errors.push(FieldError::too_long("fieldManager", 128));
+    }
+    if errors.is_empty() {
+        Ok(())
+    } else {
+        Err(ApiError::invalid_kind("meta.k8s.io", "PatchOptions", "", &errors))
+    }
 }
 
 /// An object that is marked for deletion goes when its last finalizer does, unless it still has time.
@@ -268,7 +296,8 @@ pub(super) fn patch_type(call: &Call) -> Result<PatchType> {
             "application/json-patch+json, application/merge-patch+json",
         ));
     }
-    kind.map_err(refused)
+    // Built-in kinds refuse it before anybody looks at what is supported.
+    kind.map_err(|_| ApiError::unsupported("415: Unsupported Media Type"))
 }
 
 pub(super) fn refused(error: PatchError) -> ApiError {

@@ -75,7 +75,7 @@ impl Door {
         if !(path.starts_with("/api/") || group.is_some_and(known_group)) {
             return Ok(body::text(404, NO_PAGE));
         }
-        let target = Target::parse(path);
+        let target = Target::parse(path).map(as_binding_of_a_pod);
         let Some((target, res)) = target.and_then(|target| find(registry, &target).map(|res| (target, res)))
         else {
             // Groups of custom resources are served by another part of the real server, with words of its own.
@@ -128,7 +128,7 @@ impl Door {
 /// A form that does not fit is refused with the type of what there is, in the words of the real server.
 fn not_acceptable(res: &Resource, error: NotAcceptable) -> ApiError {
     ApiError::not_acceptable(match error {
-        NotAcceptable::MediaType => error.to_string(),
+        NotAcceptable::MediaType | NotAcceptable::Form => error.to_string(),
         NotAcceptable::List => format!("{error} (*{}.{})", res.version, res.list_kind),
         NotAcceptable::NoList => format!("{error} (*{}.{})", res.version, res.kind),
     })
@@ -151,6 +151,20 @@ fn rendered(form: &Form, reply: Reply) -> Response<ResponseBody> {
         }
     }
     response
+}
+
+/// Whether a request is one of the old way to bind a pod: its name is in the body alone.
+fn as_binding_of_a_pod(target: Target) -> Target {
+    let old_way = target.group.is_empty() && target.resource == "bindings" && target.name.is_none();
+    if !old_way || target.namespace.is_none() {
+        return target;
+    }
+    Target {
+        resource: "pods".to_owned(),
+        name: Some(String::new()),
+        subresource: Some("binding".to_owned()),
+        ..target
+    }
 }
 
 /// The resource of a path, if the path fits its scope.

@@ -67,7 +67,15 @@ pub enum Propagation {
 pub fn default(res: &Resource, obj: &mut Value) {
     if res.custom.is_none() {
         (rules_of(res).default)(obj);
-        shape::settle(res, obj);
+        settle(res, obj);
+    }
+}
+
+/// Brings an object into the form in which the server stores and shows it.
+fn settle(res: &Resource, obj: &mut Value) {
+    shape::settle(res, obj);
+    if res.collection == "pods" {
+        pod::show_condition_times(obj);
     }
 }
 
@@ -81,7 +89,7 @@ pub fn prepare_create(res: &Resource, obj: &mut Value) {
             json::set(obj, "status", Map::new());
         }
         (rules.create)(obj);
-        shape::settle(res, obj);
+        settle(res, obj);
     }
     if rules.generation.is_some() {
         meta::first_generation(obj);
@@ -97,7 +105,7 @@ pub fn prepare_update(res: &Resource, old: &Value, new: &mut Value) {
     }
     if res.custom.is_none() {
         (rules.update)(old, new);
-        shape::settle(res, new);
+        settle(res, new);
     }
     if rules.generation.is_some_and(|changed| changed(old, new)) {
         meta::next_generation(old, new);
@@ -113,7 +121,7 @@ pub fn prepare_status(res: &Resource, old: &Value, new: &mut Value) {
     meta::keep_system_fields(old, new);
     json::keep(old, new, "spec");
     (rules_of(res).status)(old, new);
-    shape::settle(res, new);
+    settle(res, new);
 }
 
 /// What is wrong with a new object; empty if nothing is.

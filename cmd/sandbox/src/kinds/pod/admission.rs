@@ -1,12 +1,12 @@
-//! What the admission plugins of a default server do to pods: tolerations, priority, and the quality-of-service class.
+//! What the admission plugins of a default server do to pods: tolerations and the quality-of-service class.
 //!
-//! A priority class other than the two system ones is another object, so that whoever calls must look it up.
+//! A priority class is another object, so that whoever calls looks it up.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::super::json::{entries, keep, list, section, set, set_default, text, with};
+use super::super::json::{entries, keep, list, section, set, text, with};
 use super::super::quantity::Quantity;
 
 /// Pods leave a node that is not ready or not reachable after five minutes, unless they say otherwise.
@@ -15,16 +15,6 @@ const NODE_TAINTS: [&str; 2] = ["node.kubernetes.io/not-ready", "node.kubernetes
 pub(super) fn create(pod: &mut Value) {
     with(pod, "spec", |spec| {
         tolerations(spec);
-        let priority = match text(&spec["priorityClassName"]) {
-            "" => Some(0),
-            "system-cluster-critical" => Some(2_000_000_000),
-            "system-node-critical" => Some(2_000_001_000),
-            _ => None,
-        };
-        if let Some(priority) = priority {
-            set_default(spec, "priority", priority);
-            set_default(spec, "preemptionPolicy", "PreemptLowerPriority");
-        }
     });
 }
 

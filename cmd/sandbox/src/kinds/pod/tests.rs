@@ -22,8 +22,7 @@ fn a_minimal_pod_is_filled_in() {
         json!({
             "containers": [{"image": "x", "imagePullPolicy": "Always", "name": "a", "resources": {},
                 "terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File"}],
-            "dnsPolicy": "ClusterFirst", "enableServiceLinks": true, "preemptionPolicy": "PreemptLowerPriority",
-            "priority": 0, "restartPolicy": "Always", "schedulerName": "default-scheduler", "securityContext": {},
+            "dnsPolicy": "ClusterFirst", "enableServiceLinks": true, "restartPolicy": "Always", "schedulerName": "default-scheduler", "securityContext": {},
             "terminationGracePeriodSeconds": 30,
             "tolerations": [
                 {"effect": "NoExecute", "key": "node.kubernetes.io/not-ready", "operator": "Exists",
@@ -217,7 +216,6 @@ fn next_to_nothing_may_change() {
         let (new, errors) = updated("pods", pod(json!({})), pod(change.clone()));
         assert_eq!(errors, [""; 0], "{change}");
         assert_eq!(new["metadata"]["generation"], 2, "{change}");
-        assert_eq!(new["spec"]["priority"], 0, "{change}");
     }
     let (_, errors) = updated("pods", pod(json!({})), pod(json!({"nodeName": "n"})));
     assert_eq!(errors.len(), 1);

@@ -83,7 +83,29 @@ pub(super) fn validate<'a>(
 }
 
 fn validate_source(volume: &Value, path: &str, errors: &mut Vec<FieldError>) {
-    let mut sources = entries(volume).map(|(key, _)| key).filter(|&key| key != "name");
+    // The server looks for one after the other; the first that it finds is the one that counts.
+    const ORDER: [&str; 8] = [
+        "emptyDir",
+        "hostPath",
+        "secret",
+        "nfs",
+        "iscsi",
+        "persistentVolumeClaim",
+        "downwardAPI",
+        "configMap",
+    ];
+    let rank = |source: &str| {
+        ORDER
+            .iter()
+            .position(|known| *known == source)
+            .unwrap_or(ORDER.len())
+    };
+    let mut sources: Vec<&str> = entries(volume)
+        .map(|(key, _)| key)
+        .filter(|&key| key != "name")
+        .collect();
+    sources.sort_by_key(|source| rank(source));
+    let mut sources = sources.into_iter();
     if sources.next().is_none() {
         errors.push(FieldError::required(path, "must specify a volume type"));
     }
