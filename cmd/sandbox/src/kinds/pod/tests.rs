@@ -267,7 +267,7 @@ fn status_keeps_what_old_writers_do_not_know() {
     assert_eq!(
         new["status"],
         json!({"phase": "Running", "qosClass": "BestEffort", "podIP": "10.0.0.1", "podIPs": [{"ip": "10.0.0.1"}],
-            "conditions": [{"type": "Ready", "status": "True", "observedGeneration": 1}]})
+            "conditions": [{"type": "Ready", "status": "True", "observedGeneration": 1, "lastProbeTime": null, "lastTransitionTime": null}]})
     );
     assert_eq!(texts(&crate::kinds::validate_status(&res, &old, &new)), [""; 0]);
     new["status"]["qosClass"] = "Guaranteed".into();
@@ -285,7 +285,7 @@ fn gated_pods_say_so_from_the_start() {
         created("pods", gated)["status"]["conditions"],
         json!([{"type": "PodScheduled", "status": "False", "reason": "SchedulingGated",
             "message": "Scheduling is blocked due to non-empty scheduling gates",
-            "lastTransitionTime": "2024-01-01T00:00:00Z"}])
+            "lastProbeTime": null, "lastTransitionTime": "2024-01-01T00:00:00Z"}])
     );
 }
 

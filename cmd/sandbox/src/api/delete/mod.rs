@@ -1,16 +1,18 @@
 //! DELETE of an object and of a collection: preconditions, propagation, finalizers, graceful pods.
 
+mod options;
+
 use jiff::SignedDuration;
 use serde_json::{Value, json};
+
+pub(super) use options::DeleteOptions;
 
 use super::list::Page;
 use super::{Api, Body, Call, Reply};
 use crate::env::rfc3339;
-use crate::field::FieldError;
 use crate::kinds::{self, Propagation};
 use crate::meta::{self, FOREGROUND_FINALIZER, ORPHAN_FINALIZER};
 use crate::resource::Resource;
-use crate::schema;
 use crate::status::{ApiError, Result};
 use crate::store::StoreError;
 
@@ -25,116 +27,6 @@ const RETURN_THE_OBJECT: [&str; 6] = [
     "resourcequotas",
     "persistentvolumeclaims",
 ];
-
-/// What a request asks of a deletion.
-#[derive(Debug, Clone, Default)]
-pub(super) struct DeleteOptions {
-    pub grace: Option<i64>,
-    pub uid: Option<String>,
-    pub resource_version: Option<String>,
-    pub orphan_dependents: Option<bool>,
-    pub propagation: Option<String>,
-    pub dry_run: bool,
-}
-
-impl DeleteOptions {
-    /// Dependents are collected after the owner: what the removal of a container asks for.
-    pub fn background() -> Self {
-        Self {
-            propagation: Some("Background".to_owned()),
-            ..Self::default()
-        }
-    }
-
-    fn of(call: &Call) -> Result<Self> {
-        let options = if call.body.is_empty() {
-            Self::from_query(call)?
-        } else {
-            Self::from_body(call)?
-        };
-        let mut errors = Vec::new();
-        if options.orphan_dependents.is_some() && options.propagation.is_some() {
-            let why = "orphanDependents and deletionPropagation cannot be both set";
-            errors.push(FieldError::invalid(
-                "propagationPolicy",
-                options.propagation.clone().unwrap_or_default(),
-                why,
-            ));
-        }
-        if let Some(policy) = &options.propagation
-            && !matches!(policy.as_str(), "Foreground" | "Background" | "Orphan")
-        {
-            const ALLOWED: [&str; 4] = ["Foreground", "Background", "Orphan", "nil"];
-            errors.push(FieldError::not_supported(
-                "propagationPolicy",
-                policy.clone(),
-                &ALLOWED,
-            ));
-        }
-        if errors.is_empty() {
-            Ok(options)
-        } else {
-            Err(ApiError::invalid_kind(
-                "meta.k8s.io",
-                "DeleteOptions",
-                "",
-                &errors,
-            ))
-        }
-    }
-
-    fn from_query(call: &Call) -> Result<Self> {
-        Ok(Self {
-            grace: call.query.number("gracePeriodSeconds")?,
-            orphan_dependents: call.query.flag("orphanDependents"),
-            propagation: call.query.get("propagationPolicy").map(str::to_owned),
-            dry_run: call.dry_run("DeleteOptions")?,
-            ..Self::default()
-        })
-    }
-
-    fn from_body(call: &Call) -> Result<Self> {
-        let mut value = super::decode::tree(call, "v1", "DeleteOptions")?.value;
-        if !value.is_object() {
-            return Err(ApiError::bad_request(
-                "decoded object cannot be converted to DeleteOptions",
-            ));
-        }
-        if value["kind"].as_str().is_some_and(|kind| kind != "DeleteOptions") {
-            let message = format!(
-                "no kind {} is registered for the internal version of group \"meta.k8s.io\"",
-                value["kind"]
-            );
-            return Err(ApiError::bad_request(message));
-        }
-        if let Some(shape) = schema::delete_options() {
-            schema::conform(shape, &mut value).map_err(|e| ApiError::bad_request(e.to_string()))?;
-        }
-        let dry_run: Vec<String> = value["dryRun"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .filter_map(|v| v.as_str().map(str::to_owned))
-            .collect();
-        if dry_run.iter().any(|v| v != "All") {
-            return Err(super::invalid_dry_run("DeleteOptions", &dry_run));
-        }
-        let text = |v: &Value| v.as_str().map(str::to_owned);
-        Ok(Self {
-            grace: value["gracePeriodSeconds"].as_i64(),
-            uid: text(&value["preconditions"]["uid"]),
-            resource_version: text(&value["preconditions"]["resourceVersion"]),
-            orphan_dependents: value["orphanDependents"].as_bool(),
-            propagation: text(&value["propagationPolicy"]),
-            dry_run: !dry_run.is_empty() || call.dry_run("DeleteOptions")?,
-        })
-    }
-
-    /// Whether the request itself says what becomes of dependents.
-    fn says_what_follows(&self) -> bool {
-        self.orphan_dependents.is_some() || self.propagation.is_some()
-    }
-}
 
 /// What a DELETE did.
 pub(super) enum Outcome {

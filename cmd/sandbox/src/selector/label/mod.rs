@@ -1,0 +1,188 @@
+//! Label selectors, in the query's grammar (`app=web,tier in (a,b),!old`) and as a `LabelSelector` object.
+
+mod parse;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use super::SelectorError;
+
+/// A conjunction of requirements. The default selects everything.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LabelSelector {
+    requirements: Vec<Requirement>,
+    nothing: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Requirement {
+    key: String,
+    test: Test,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Test {
+    Exists,
+    Missing,
+    In(BTreeSet<String>),
+    NotIn(BTreeSet<String>),
+    Greater(i64),
+    Less(i64),
+}
+
+impl LabelSelector {
+    /// Reads the grammar of the `labelSelector` parameter.
+    pub fn parse(text: &str) -> Result<Self, SelectorError> {
+        Ok(Self {
+            requirements: parse::requirements(text)?,
+            nothing: false,
+        })
+    }
+
+    /// Whether labels fulfil all requirements.
+    #[must_use]
+    pub fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
+        !self.nothing
+            && self.requirements.iter().all(|r| {
+                let value = labels.get(&r.key);
+                match &r.test {
+                    Test::Exists => value.is_some(),
+                    Test::Missing => value.is_none(),
+                    Test::In(set) => value.is_some_and(|v| set.contains(v)),
+                    Test::NotIn(set) => value.is_none_or(|v| !set.contains(v)),
+                    Test::Greater(than) => value
+                        .and_then(|v| v.parse::<i64>().ok())
+                        .is_some_and(|v| v > *than),
+                    Test::Less(than) => value
+                        .and_then(|v| v.parse::<i64>().ok())
+                        .is_some_and(|v| v < *than),
+                }
+            })
+    }
+
+    /// Whether there is no requirement.
+    #[must_use]
+    pub fn is_everything(&self) -> bool {
+        self.requirements.is_empty() && !self.nothing
+    }
+}
+
+/// A `LabelSelector` object (`matchLabels`, `matchExpressions`). A missing one selects nothing, an empty one everything.
+#[must_use]
+pub fn from_json(selector: Option<&Value>) -> LabelSelector {
+    let Some(selector) = selector.filter(|s| !s.is_null()) else {
+        return LabelSelector {
+            requirements: Vec::new(),
+            nothing: true,
+        };
+    };
+    let mut requirements = Vec::new();
+    for (key, value) in selector["matchLabels"].as_object().into_iter().flatten() {
+        let set = BTreeSet::from([value.as_str().unwrap_or_default().to_owned()]);
+        requirements.push(Requirement {
+            key: key.clone(),
+            test: Test::In(set),
+        });
+    }
+    for expression in selector["matchExpressions"].as_array().into_iter().flatten() {
+        let values = || {
+            let values = expression["values"].as_array().into_iter().flatten();
+            values.filter_map(Value::as_str).map(str::to_owned).collect()
+        };
+        let test = match expression["operator"].as_str() {
+            Some("In") => Test::In(values()),
+            Some("NotIn") => Test::NotIn(values()),
+            Some("Exists") => Test::Exists,
+            Some("DoesNotExist") => Test::Missing,
+            // Validation refuses other operators; should one get here, it must not widen the selection.
+            _ => {
+                return LabelSelector {
+                    requirements: Vec::new(),
+                    nothing: true,
+                };
+            }
+        };
+        requirements.push(Requirement {
+            key: expression["key"].as_str().unwrap_or_default().to_owned(),
+            test,
+        });
+    }
+    LabelSelector {
+        requirements,
+        nothing: false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn labels(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+        pairs
+            .iter()
+            .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
+            .collect()
+    }
+
+    #[test]
+    fn grammar() {
+        let web = labels(&[("app", "web"), ("x.io/tier", "a"), ("n", "5"), ("empty", "")]);
+        for (text, expected) in [
+            ("", true),
+            ("app", true),
+            ("!app", false),
+            ("!gone", true),
+            ("app=web", true),
+            ("app==web,x.io/tier=a", true),
+            ("app=web,x.io/tier=b", false),
+            ("app!=web", false),
+            ("gone!=web", true),
+            ("app in (db, web)", true),
+            ("app notin (db,web)", false),
+            ("gone notin (db)", true),
+            ("gone in (db)", false),
+            ("n>4", true),
+            ("n > 5", false),
+            ("n<6", true),
+            ("empty=", true),
+            ("empty=,app", true),
+            ("empty in (,x)", true),
+        ] {
+            assert_eq!(
+                LabelSelector::parse(text).map(|s| s.matches(&web)),
+                Ok(expected),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn bad_grammar() {
+        for text in [
+            "=", "a=b=c", "a in", "a in (", "a in (b", "a,,b", ",", "a,", "-a", "a b", "a=-", "a>x", "(a)",
+            "x/y/z",
+        ] {
+            assert!(LabelSelector::parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn objects() {
+        let web = labels(&[("app", "web")]);
+        assert!(!from_json(None).matches(&web), "no selector selects nothing");
+        assert!(
+            from_json(Some(&json!({}))).matches(&web),
+            "an empty one everything"
+        );
+        let in_set = json!({"matchExpressions": [{"key": "app", "operator": "In", "values": ["web"]}]});
+        assert!(from_json(Some(&in_set)).matches(&web));
+        let odd = json!({"matchExpressions": [{"key": "app", "operator": "Near"}]});
+        assert!(
+            !from_json(Some(&odd)).matches(&web),
+            "what is not understood selects nothing"
+        );
+    }
+}
