@@ -32,6 +32,7 @@ mod door;
 mod env;
 mod field;
 mod kinds;
+mod lag;
 mod meta;
 mod negotiate;
 mod partial;
@@ -49,8 +50,9 @@ mod table;
 
 use std::sync::Arc;
 
-pub use door::{BoxError, Door, Lag, ResponseBody};
+pub use door::{BoxError, Door, ResponseBody};
 pub use env::Env;
+pub use lag::Lag;
 pub use serve::{CONTEXT, Credentials, CredentialsError, ServeError, Server};
 pub use store::Limits;
 

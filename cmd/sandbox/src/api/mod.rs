@@ -25,9 +25,9 @@ use bytes::Bytes;
 use serde_json::Value;
 use tokio::sync::watch as watch_channel;
 
-use crate::door::Lag;
 use crate::env::Env;
 use crate::kinds;
+use crate::lag::Lag;
 use crate::negotiate::View;
 use crate::registry::Registry;
 use crate::request::Query;

@@ -13,8 +13,8 @@ use tokio::time::Instant;
 
 use super::render::{self, Form};
 use super::{Api, Body, Call, Reply, list};
-use crate::door::Lag;
 use crate::field::FieldError;
+use crate::lag::Lag;
 use crate::selector::Selector;
 use crate::status::{ApiError, Result};
 use crate::store::{Change, Object};

@@ -4,7 +4,6 @@
 //! `tower::Service` it can be called without a socket; a panic behind it becomes a 500.
 
 mod body;
-mod lag;
 mod route;
 
 use std::any::Any;
@@ -19,10 +18,10 @@ use futures_util::FutureExt as _;
 use http::{Request, Response};
 
 pub use body::ResponseBody;
-pub use lag::Lag;
 
 use crate::api::Api;
 use crate::env::Env;
+use crate::lag::Lag;
 use crate::status::ApiError;
 
 /// See the module's contract. Clones share one lag.
