@@ -66,9 +66,9 @@ impl Api {
 
     pub(super) fn patch(&self, call: &Call, subresource: Option<&str>) -> Result<Reply> {
         let dry_run = call.dry_run("PatchOptions")?;
-        check_patch_options(call)?;
         let validation = FieldValidation::of(call)?;
         let kind = patch_type(call)?;
+        check_patch_options(call)?;
         let schema = schema::builtin(&call.res.api_version(), &call.res.kind);
         let mut warnings = Vec::new();
         let produce = |current: &Value| {
@@ -288,6 +288,9 @@ fn unfit(call: &Call, error: ApiError) -> ApiError {
     ApiError::invalid_kind("", "", "", &[FieldError::invalid("patch", patch, error.message)])
 }
 
+const SUPPORTED: &str =
+    "application/json-patch+json, application/merge-patch+json, application/strategic-merge-patch+json";
+
 /// The kind of patch that the content type names, if this resource takes it.
 pub(super) fn patch_type(call: &Call) -> Result<PatchType> {
     let kind = PatchType::from_content_type(&call.content_type);
@@ -297,7 +300,10 @@ pub(super) fn patch_type(call: &Call) -> Result<PatchType> {
         ));
     }
     // Built-in kinds refuse it before anybody looks at what is supported.
-    kind.map_err(|_| ApiError::unsupported("415: Unsupported Media Type"))
+    match kind {
+        Ok(PatchType::Apply) => Err(ApiError::unsupported_media_type(SUPPORTED)),
+        other => other.map_err(|_| ApiError::unsupported("415: Unsupported Media Type")),
+    }
 }
 
 pub(super) fn refused(error: PatchError) -> ApiError {

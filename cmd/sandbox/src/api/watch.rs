@@ -41,6 +41,8 @@ pub struct WatchStream {
     mark_initial: bool,
     /// Everything up to this revision has been sent.
     reached: u64,
+    /// Where the changes began: a bookmark that says no more than that is not sent.
+    began: u64,
     bookmarks: bool,
     next_bookmark: Instant,
     deadline: Instant,
@@ -94,6 +96,7 @@ impl Api {
             initial: initial.into_iter(),
             mark_initial: send_initial == Some(true) && bookmarks,
             reached,
+            began: reached,
             bookmarks,
             next_bookmark: bookmark_after(now, now, deadline),
             deadline,
@@ -128,7 +131,9 @@ impl WatchStream {
             }
             let now = self.api.env.instant();
             if frame.is_empty() && self.bookmarks && now >= self.next_bookmark {
-                self.form.bookmark(&mut frame, self.reached, false);
+                if self.reached > self.began {
+                    self.form.bookmark(&mut frame, self.reached, false);
+                }
                 self.next_bookmark = bookmark_after(now, now, self.deadline);
             }
             if !frame.is_empty() {

@@ -1,8 +1,10 @@
 //! What a watch does as time passes.
 
+use http::Method;
+use serde_json::json;
 use tokio::time::Instant;
 
-use crate::client::{MAPS, create, get, sandbox, version, watch};
+use crate::client::{MAPS, create, get, sandbox, send, version, watch};
 
 async fn elapsed<T>(future: impl Future<Output = T>) -> (T, u64) {
     #[expect(clippy::disallowed_methods, reason = "the paused clock of the test")]
@@ -16,15 +18,29 @@ async fn bookmarks_come_every_minute_and_shortly_before_the_deadline() {
     let door = sandbox().door();
     let (_, list) = get(&door, MAPS).await;
     let from = version(&list);
+    // Something has changed since, elsewhere: a bookmark has something to say.
+    let secret = json!({"metadata": {"name": "elsewhere"}});
+    send(&door, Method::POST, "/api/v1/namespaces/default/secrets", &secret).await;
+    let now = from + 1;
     let path = format!("{MAPS}?watch=1&allowWatchBookmarks=true&timeoutSeconds=150&resourceVersion={from}");
     let mut events = watch(&door, &path).await;
     assert_eq!(
         elapsed(events.brief()).await,
-        (Some(format!("BOOKMARK @{from}")), 60)
+        (Some(format!("BOOKMARK @{now}")), 60)
     );
     assert_eq!(elapsed(events.brief()).await.1, 60);
     assert_eq!(elapsed(events.brief()).await.1, 28, "two seconds before the end");
     assert_eq!(elapsed(events.brief()).await, (None, 2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_bookmark_that_says_nothing_new_is_not_sent() {
+    let door = sandbox().door();
+    let (_, list) = get(&door, MAPS).await;
+    let from = version(&list);
+    let path = format!("{MAPS}?watch=1&allowWatchBookmarks=true&timeoutSeconds=150&resourceVersion={from}");
+    let mut events = watch(&door, &path).await;
+    assert_eq!(elapsed(events.brief()).await, (None, 150));
 }
 
 #[tokio::test(start_paused = true)]
