@@ -2,10 +2,10 @@
 
 use coxswain_tests::{Cluster, Reply, Test, test};
 use futures_util::future::join_all;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::{
-    JSON_PATCH, MERGE, assert_gone, config_map, core, create, finalizers, held, version, with,
+    JSON_PATCH, MERGE, assert_gone, config_map, core, create, finalizers, held, object, version, with,
 };
 
 pub fn tests() -> Vec<Test> {
@@ -18,6 +18,7 @@ pub fn tests() -> Vec<Test> {
         test!(deletions_of_a_held_object_agree),
         test!(finalizers_taken_at_once_are_all_taken),
         test!(generated_names_differ),
+        test!(one_service_gets_a_chosen_address),
     ]
 }
 
@@ -165,4 +166,19 @@ async fn generated_names_differ(c: Cluster) {
     assert_eq!(count(&replies, 201), MANY);
     let list = c.api().get(&path).await.expect(200);
     assert_eq!(crate::support::names(&list).len(), MANY);
+}
+
+async fn one_service_gets_a_chosen_address(c: Cluster) {
+    let ns = c.namespace().await;
+    let path = core(&ns, "services");
+    let service = |name: String, spec: Value| with(object("v1", "Service", &name), "/spec", spec);
+    let ports = json!([{"port": 80}]);
+    // An address that was free a moment ago, whatever the range is.
+    let probe = create(&c, &path, &service("probe".to_owned(), json!({"ports": ports}))).await;
+    let address = &probe["spec"]["clusterIP"];
+    c.api().delete(&format!("{path}/probe"), ()).await.expect(200);
+    let all =
+        (0..MANY).map(|index| service(format!("s{index}"), json!({"ports": ports, "clusterIP": address})));
+    let replies = join_all(all.map(|object| c.api().post(&path, object))).await;
+    assert_eq!((count(&replies, 201), count(&replies, 422)), (1, MANY - 1));
 }

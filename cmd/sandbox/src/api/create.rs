@@ -63,6 +63,7 @@ impl Api {
             self.check_namespace_open(res, &name, namespace)?;
         }
         self.check_crd_open(res, &name)?;
+        let _addresses = self.lock_addresses(res);
         kinds::prepare_create(res, &mut value);
         self.before_create(res, &mut value)?;
         let errors = kinds::validate_create(res, &value);

@@ -19,7 +19,7 @@ mod services;
 mod update;
 mod watch;
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use bytes::Bytes;
 use serde_json::Value;
@@ -43,6 +43,8 @@ pub struct Api {
     pub(crate) store: Store,
     pub(crate) env: Env,
     registry: RwLock<Registry>,
+    /// Held from the choice of a Service's addresses until it is stored, so that no two choose the same.
+    addresses: Mutex<()>,
     /// True once every watch is to end.
     closing: watch_channel::Sender<bool>,
 }
@@ -102,6 +104,7 @@ impl Api {
             store: Store::new(limits),
             env,
             registry: RwLock::new(Registry::new()),
+            addresses: Mutex::new(()),
             closing: watch_channel::Sender::new(false),
         };
         api.bootstrap();
@@ -120,6 +123,11 @@ impl Api {
     /// Ends every watch.
     pub(crate) fn close_watches(&self) {
         self.closing.send_replace(true);
+    }
+
+    /// The right to choose addresses, for the one kind that has any.
+    fn lock_addresses(&self, res: &Resource) -> Option<MutexGuard<'_, ()>> {
+        (res.collection == "services").then(|| self.addresses.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn set_registry(&self, registry: Registry) {

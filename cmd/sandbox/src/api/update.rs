@@ -103,6 +103,7 @@ impl Api {
         mut produce: impl FnMut(&Value) -> Result<Value>,
     ) -> Result<Value> {
         let key = meta::key(namespace, name);
+        let _addresses = self.lock_addresses(res);
         for _ in 0..ATTEMPTS {
             let current = self
                 .store

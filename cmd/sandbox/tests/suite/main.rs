@@ -5,5 +5,6 @@ mod client;
 mod doors;
 mod history;
 mod invariants;
+mod races;
 mod repeatable;
 mod watch_timing;

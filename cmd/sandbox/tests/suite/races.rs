@@ -1,0 +1,91 @@
+//! Requests on several threads at once: what must not be given out twice is not.
+
+use std::sync::Barrier;
+use std::thread;
+
+use coxswain_sandbox::Door;
+use http::Method;
+use serde_json::{Value, json};
+
+use crate::client::{sandbox, send};
+
+const THREADS: usize = 4;
+const ROUNDS: usize = 100;
+
+fn at_once(door: &Door, request: impl Fn(usize) -> (Method, String, Value) + Sync) -> Vec<u16> {
+    let barrier = Barrier::new(THREADS);
+    thread::scope(|scope| {
+        let threads: Vec<_> = (0..THREADS)
+            .map(|thread| {
+                let (barrier, request) = (&barrier, &request);
+                scope.spawn(move || {
+                    let runtime = tokio::runtime::Builder::new_current_thread()
+                        .enable_all()
+                        .build()
+                        .expect("a runtime");
+                    let (method, path, body) = request(thread);
+                    barrier.wait();
+                    runtime.block_on(send(door, method, &path, &body)).0
+                })
+            })
+            .collect();
+        threads
+            .into_iter()
+            .map(|thread| thread.join().expect("no panic"))
+            .collect()
+    })
+}
+
+#[test]
+fn an_address_is_given_to_one_service_only() {
+    let door = sandbox().door();
+    let path = "/api/v1/namespaces/default/services";
+    for round in 0..ROUNDS {
+        let spec = json!({"clusterIP": format!("10.0.1.{round}"), "ports": [{"port": 80}]});
+        let statuses = at_once(&door, |thread| {
+            let name = format!("s-{round}-{thread}");
+            (
+                Method::POST,
+                path.to_owned(),
+                json!({"metadata": {"name": name}, "spec": spec}),
+            )
+        });
+        assert_eq!(
+            statuses.iter().filter(|status| **status == 201).count(),
+            1,
+            "{statuses:?}"
+        );
+    }
+}
+
+#[test]
+fn a_namespace_that_goes_leaves_nothing_behind() {
+    let door = sandbox().door();
+    for round in 0..ROUNDS {
+        let ns = format!("ns-{round}");
+        at_once(&door, |_| {
+            (
+                Method::POST,
+                "/api/v1/namespaces".to_owned(),
+                json!({"metadata": {"name": ns}}),
+            )
+        });
+        at_once(&door, |thread| match thread {
+            0 => (Method::DELETE, format!("/api/v1/namespaces/{ns}"), Value::Null),
+            _ => {
+                let body = json!({"metadata": {"name": format!("m-{thread}")}});
+                (Method::POST, format!("/api/v1/namespaces/{ns}/configmaps"), body)
+            }
+        });
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .expect("a runtime");
+        runtime.block_on(async {
+            let (status, _) = crate::client::get(&door, &format!("/api/v1/namespaces/{ns}")).await;
+            assert_eq!(status, 404, "nothing holds it");
+            let (_, list) = crate::client::get(&door, "/api/v1/configmaps").await;
+            assert_eq!(list["items"], json!([]), "nothing outlives its namespace");
+        });
+    }
+}
