@@ -58,8 +58,16 @@ impl Registry {
         &self.resources
     }
 
-    /// One resource per collection of the store: the one whose version is stored.
-    pub fn stored(&self) -> impl Iterator<Item = &Arc<Resource>> {
-        self.resources.iter().filter(|r| r.api_version() == r.stored_as)
+    /// One resource per collection of the store: the one whose version is stored, if that is served at all.
+    #[must_use]
+    pub fn stored(&self) -> Vec<Arc<Resource>> {
+        let mut by_collection: BTreeMap<&str, &Arc<Resource>> = BTreeMap::new();
+        for resource in self.resources.iter() {
+            let chosen = by_collection.entry(&resource.collection).or_insert(resource);
+            if resource.api_version() == resource.stored_as {
+                *chosen = resource;
+            }
+        }
+        by_collection.into_values().cloned().collect()
     }
 }

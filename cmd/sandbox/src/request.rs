@@ -41,6 +41,10 @@ impl Target {
             })
             .collect();
         let segments = decoded?;
+        // No name has a slash in it, and an object has one path.
+        if segments.iter().any(|segment| segment.contains('/')) {
+            return None;
+        }
         let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
         let (group, version, mut rest) = match segments.as_slice() {
             ["api", version, rest @ ..] => ("", *version, rest),
@@ -66,7 +70,8 @@ impl Target {
             _ => return None,
         };
         let empty = |s: &str| s.is_empty();
-        if empty(resource) || name.is_some_and(empty) || subresource.is_some_and(empty) {
+        let namespace_empty = namespace.as_deref().is_some_and(empty);
+        if empty(resource) || namespace_empty || name.is_some_and(empty) || subresource.is_some_and(empty) {
             return None;
         }
         Some(Self {
@@ -187,6 +192,9 @@ mod tests {
             ("/api/v1/namespaces/a/pods/b/c/d", None),
             ("/metrics", None),
             ("/api/v1/pods/%ff", None),
+            ("/api/v1/namespaces//pods/a%2Fb", None),
+            ("/api/v1/nodes/a%2Fb", None),
+            ("/api/v1/namespaces//pods", None),
         ] {
             assert_eq!(target(path), expected, "{path}");
         }

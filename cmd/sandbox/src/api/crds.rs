@@ -3,7 +3,7 @@
 //! On a cluster two controllers establish a definition and clean up behind it. Here the API does both itself, in the
 //! request that writes the definition: its resources are served when the next request comes.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use serde_json::{Value, json};
 
@@ -21,6 +21,12 @@ const CLEANUP_FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
 impl Api {
     /// Accepts the names of a definition that was just written, and serves what it defines.
     pub(super) fn crd_written(&self, object: &Arc<Object>) {
+        let _one_at_a_time = self.definitions.lock().unwrap_or_else(PoisonError::into_inner);
+        self.establish(object);
+    }
+
+    /// Judges a definition and serves what it may. Whoever calls holds the lock: names are given to the first who asks.
+    fn establish(&self, object: &Arc<Object>) {
         let registry = self.registry();
         let Some(res) = registry.find("apiextensions.k8s.io", "v1", "customresourcedefinitions") else {
             return;
@@ -37,13 +43,14 @@ impl Api {
 
     /// What follows from the removal of a definition: its names are free for others that wanted them.
     pub(super) fn crd_removed(&self) {
+        let _one_at_a_time = self.definitions.lock().unwrap_or_else(PoisonError::into_inner);
         self.refresh_custom_resources();
         let Ok(snapshot) = self.store.snapshot(COLLECTION, "", None, None) else {
             return;
         };
         let waiting = |o: &&Arc<Object>| condition(&o.value(), "NamesAccepted") == Some("False");
         for object in snapshot.objects.iter().filter(waiting) {
-            self.crd_written(object);
+            self.establish(object);
         }
     }
 
@@ -109,21 +116,21 @@ impl Api {
         Ok(Outcome::Marked(marked))
     }
 
-    /// Nothing new is created of a kind that is going away.
-    pub(super) fn check_crd_open(&self, res: &Resource, name: &str) -> Result<()> {
-        let Some(custom) = &res.custom else { return Ok(()) };
-        let crd = self.store.get(COLLECTION, &custom.crd);
-        if crd.is_some_and(|crd| meta::is_terminating(&crd.value())) {
-            let why = "create not allowed while custom resource definition is terminating";
-            return Err(ApiError::forbidden(res, name, why));
-        }
-        Ok(())
+    /// Nothing new is created of a kind that is going away, or gone.
+    pub(super) fn crd_refusal(&self, res: &Resource, name: &str) -> Option<ApiError> {
+        let custom = res.custom.as_ref()?;
+        let Some(crd) = self.store.get(COLLECTION, &custom.crd) else {
+            return Some(ApiError::no_such_resource());
+        };
+        let why = "create not allowed while custom resource definition is terminating";
+        meta::is_terminating(&crd.value()).then(|| ApiError::forbidden(res, name, why))
     }
 
     fn delete_instances(&self, crd: &str) {
         let registry = self.registry();
-        let Some(res) = registry
-            .stored()
+        let stored = registry.stored();
+        let Some(res) = stored
+            .iter()
             .find(|r| r.custom.as_ref().is_some_and(|c| c.crd == crd))
         else {
             return;
@@ -146,8 +153,8 @@ impl Api {
         if !meta::is_terminating(&current.value()) {
             return;
         }
-        let instances = self.store.snapshot(name, "", None, None);
-        if instances.is_ok_and(|s| !s.objects.is_empty()) {
+        // What lies under the name of a definition that was never established is not its own.
+        if condition(&current.value(), "Established") == Some("True") && self.store.has_any(name, "") {
             return;
         }
         let Some(res) = self

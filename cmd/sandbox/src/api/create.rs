@@ -62,7 +62,9 @@ impl Api {
         if res.namespaced {
             self.check_namespace_open(res, &name, namespace)?;
         }
-        self.check_crd_open(res, &name)?;
+        if let Some(refusal) = self.crd_refusal(res, &name) {
+            return Err(refusal);
+        }
         let _addresses = self.lock_addresses(res);
         kinds::prepare_create(res, &mut value);
         self.before_create(res, &mut value)?;
@@ -77,15 +79,23 @@ impl Api {
                 None => Ok(value),
             };
         }
-        let open = |ns: Option<&Object>| ns.is_some_and(|ns| !meta::is_terminating(&ns.value()));
-        let guard = res.namespaced.then_some(Guard {
+        // Checked again with the commit: what the object is part of must still be there, and stay.
+        let open = |container: Option<&Object>| container.is_some_and(|c| !meta::is_terminating(&c.value()));
+        let namespace_open = res.namespaced.then_some(Guard {
             collection: "namespaces",
             key: namespace,
             holds: &open,
         });
+        let definition = res.custom.as_ref().map(|custom| custom.crd.as_str());
+        let definition_open = definition.map(|crd| Guard {
+            collection: super::crds::COLLECTION,
+            key: crd,
+            holds: &open,
+        });
+        let guards: Vec<Guard<'_>> = namespace_open.into_iter().chain(definition_open).collect();
         match self
             .store
-            .create(&res.collection, &key, Self::draft(res, value.clone()), guard)
+            .create(&res.collection, &key, Self::draft(res, value.clone()), &guards)
         {
             Ok(object) => {
                 let served = Self::served(res, &object);
@@ -96,7 +106,10 @@ impl Api {
                 Some(existing) => Err(taken(res, &value, &existing)),
                 None => Err(ApiError::already_exists(res, &name, false)),
             },
-            Err(StoreError::Refused) => Err(self.namespace_refusal(res, &name, namespace)),
+            Err(StoreError::Refused) => {
+                let refusal = self.crd_refusal(res, &name);
+                Err(refusal.unwrap_or_else(|| self.namespace_refusal(res, &name, namespace)))
+            }
             Err(other) => Err(ApiError::internal(other.to_string())),
         }
     }

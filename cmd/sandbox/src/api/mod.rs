@@ -45,6 +45,8 @@ pub struct Api {
     registry: RwLock<Registry>,
     /// Held from the choice of a Service's addresses until it is stored, so that no two choose the same.
     addresses: Mutex<()>,
+    /// Held while a definition is judged and what it defines is put into the registry.
+    definitions: Mutex<()>,
     /// True once every watch is to end.
     closing: watch_channel::Sender<bool>,
 }
@@ -105,6 +107,7 @@ impl Api {
             env,
             registry: RwLock::new(Registry::new()),
             addresses: Mutex::new(()),
+            definitions: Mutex::new(()),
             closing: watch_channel::Sender::new(false),
         };
         api.bootstrap();

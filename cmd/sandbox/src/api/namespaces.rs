@@ -86,14 +86,15 @@ impl Api {
                 "this namespace may not be deleted",
             ));
         }
+        if meta::is_terminating(&current.value()) {
+            return self.delete_again(res, name, &Self::served(res, &current), options);
+        }
         let marked = self.mutate(res, "", name, options.dry_run, |object| {
             check(object)?;
-            if !meta::is_terminating(object) {
-                self.mark(object);
-                // A namespace does not say for how long it may go on.
-                meta::set(object, "deletionGracePeriodSeconds", Value::Null);
-                meta::set_path(object, "status.phase", "Terminating".into());
-            }
+            self.mark(object);
+            // A namespace does not say for how long it may go on.
+            meta::set(object, "deletionGracePeriodSeconds", Value::Null);
+            meta::set_path(object, "status.phase", "Terminating".into());
             let finalizers = gc_finalizers(res, object, options);
             meta::set(object, "finalizers", finalizers);
             Ok(())
@@ -107,10 +108,26 @@ impl Api {
         Ok(Outcome::Marked(marked))
     }
 
+    /// While its content is being removed, a second request changes nothing; after that it is an object like any other.
+    fn delete_again(
+        &self,
+        res: &Resource,
+        name: &str,
+        present: &Value,
+        options: &DeleteOptions,
+    ) -> Result<Outcome> {
+        let emptied = present["spec"]["finalizers"].as_array().is_none_or(Vec::is_empty);
+        if emptied {
+            self.delete_plain(res, "", name, options)
+        } else {
+            Ok(Outcome::Marked(present.clone()))
+        }
+    }
+
     /// Deletes what is in a namespace, as far as it can be deleted at once.
     fn empty_namespace(&self, namespace: &str) {
         let prefix = format!("{namespace}/");
-        for res in self.registry().stored().filter(|r| r.namespaced) {
+        for res in self.registry().stored().iter().filter(|r| r.namespaced) {
             let Ok(snapshot) = self.store.snapshot(&res.collection, &prefix, None, None) else {
                 continue;
             };
@@ -142,10 +159,9 @@ impl Api {
 
     fn has_content(&self, namespace: &str) -> bool {
         let prefix = format!("{namespace}/");
-        self.registry().stored().filter(|r| r.namespaced).any(|res| {
-            let content = self.store.snapshot(&res.collection, &prefix, None, None);
-            content.is_ok_and(|snapshot| !snapshot.objects.is_empty())
-        })
+        let registry = self.registry();
+        let mut namespaced = registry.all().iter().filter(|r| r.namespaced);
+        namespaced.any(|res| self.store.has_any(&res.collection, &prefix))
     }
 
     /// Says in the status of a namespace what keeps it.
@@ -153,7 +169,7 @@ impl Api {
         let prefix = format!("{name}/");
         let mut resources = BTreeMap::<String, usize>::new();
         let mut finalizers = BTreeMap::<String, usize>::new();
-        for res in self.registry().stored().filter(|r| r.namespaced) {
+        for res in self.registry().stored().iter().filter(|r| r.namespaced) {
             let Ok(snapshot) = self.store.snapshot(&res.collection, &prefix, None, None) else {
                 continue;
             };
@@ -196,6 +212,7 @@ impl Api {
         let finalizers = decoded.value["spec"]["finalizers"].clone();
         let dry_run = call.dry_run("UpdateOptions")?;
         let updated = self.mutate(&call.res, "", call.name(), dry_run, |object| {
+            super::update::check_versions(&call.res, object, &decoded.value)?;
             let wanted = if finalizers.is_null() {
                 json!([])
             } else {

@@ -53,7 +53,12 @@ impl Api {
     pub(super) fn evict(&self, call: &Call) -> Result<Reply> {
         let eviction = subresource_body(call, "policy/v1", "Eviction")?;
         let preconditions = &eviction["deleteOptions"]["preconditions"];
-        let dry_run = call.dry_run("CreateOptions")? || eviction["deleteOptions"]["dryRun"].is_array();
+        let asked: Vec<String> =
+            serde_json::from_value(eviction["deleteOptions"]["dryRun"].clone()).unwrap_or_default();
+        if asked.iter().any(|value| value != "All") {
+            return Err(super::invalid_dry_run("DeleteOptions", &asked));
+        }
+        let dry_run = call.dry_run("CreateOptions")? || !asked.is_empty();
         let mut options = DeleteOptions {
             grace: eviction["deleteOptions"]["gracePeriodSeconds"].as_i64(),
             uid: some_text(&preconditions["uid"]),
@@ -197,13 +202,22 @@ fn assign(res: &Resource, pod: &mut Value, node: &str, binding: &Value, now: &st
     Ok(())
 }
 
-fn set_condition(object: &mut Value, condition: Value) {
+/// Sets a condition; its time changes only with its status.
+fn set_condition(object: &mut Value, mut condition: Value) {
     let mut conditions = object["status"]["conditions"]
         .as_array()
         .cloned()
         .unwrap_or_default();
     match conditions.iter_mut().find(|c| c["type"] == condition["type"]) {
-        Some(present) => *present = condition,
+        Some(present) => {
+            if present["status"] == condition["status"] {
+                condition["lastTransitionTime"] = present["lastTransitionTime"].clone();
+            }
+            if let Some(probed) = present.get("lastProbeTime") {
+                condition["lastProbeTime"] = probed.clone();
+            }
+            *present = condition;
+        }
         None => conditions.push(condition),
     }
     meta::set_path(object, "status.conditions", conditions.into());

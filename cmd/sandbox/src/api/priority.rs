@@ -27,7 +27,7 @@ impl Api {
             let stored = decoded.map(|mut d| {
                 self.fill_system_fields(&mut d.value);
                 crate::kinds::prepare_create(&res, &mut d.value);
-                self.store.create(CLASSES, name, Self::draft(&res, d.value), None)
+                self.store.create(CLASSES, name, Self::draft(&res, d.value), &[])
             });
             if !matches!(stored, Ok(Ok(_))) {
                 tracing::error!(name, "Could not create an initial priority class");

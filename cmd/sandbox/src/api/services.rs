@@ -52,8 +52,10 @@ impl Api {
         let named = new["spec"]["clusterIP"].as_str().is_some_and(|ip| !ip.is_empty());
         match (external(old), external(new)) {
             (_, true) => {
+                // Whoever sends the old address along only means to change the type.
+                let sent_along = new["spec"]["clusterIP"] == old["spec"]["clusterIP"];
                 if let Some(spec) = new["spec"].as_object_mut()
-                    && !named
+                    && (!named || sent_along)
                 {
                     spec.remove("clusterIP");
                     spec.remove("clusterIPs");

@@ -118,7 +118,7 @@ impl Api {
             if dry_run {
                 return Ok(next);
             }
-            match self.commit_update(res, &key, &current, &old, next) {
+            match self.commit_update(res, &key, part, &current, &old, next) {
                 Err(StoreError::Changed) => {}
                 Err(StoreError::Missing) => return Err(ApiError::not_found(res, name)),
                 Err(other) => return Err(ApiError::internal(other.to_string())),
@@ -133,6 +133,7 @@ impl Api {
         &self,
         res: &Resource,
         key: &str,
+        part: Part,
         current: &Object,
         old: &Value,
         next: Value,
@@ -147,7 +148,9 @@ impl Api {
         let object = self
             .store
             .replace(&res.collection, key, current.revision, Self::draft(res, next))?;
-        self.after_write(res, &object);
+        if part != Part::Server {
+            self.after_write(res, &object);
+        }
         Ok(Self::served(res, &object))
     }
 
@@ -197,7 +200,7 @@ impl Api {
 }
 
 /// The client's idea of the object must be the present one.
-fn check_versions(res: &Resource, old: &Value, new: &Value) -> Result<()> {
+pub(super) fn check_versions(res: &Resource, old: &Value, new: &Value) -> Result<()> {
     let name = meta::name(old);
     let (uid, old_uid) = (meta::text(new, "uid"), meta::text(old, "uid"));
     if !uid.is_empty() && uid != old_uid {

@@ -19,7 +19,7 @@ use crate::selector::Selector;
 use crate::status::{ApiError, Result};
 use crate::store::{Change, Object};
 
-const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
+const BOOKMARK_EVERY: Duration = Duration::from_mins(1);
 /// The last bookmark comes this long before the deadline.
 const LAST_BOOKMARK: Duration = Duration::from_secs(2);
 /// Without `timeoutSeconds` a watch lasts between once and twice this long.
@@ -49,6 +49,8 @@ pub struct WatchStream {
     commits: watch::Receiver<u64>,
     moved: watch::Receiver<u64>,
     closing: watch::Receiver<bool>,
+    /// Wakes when any definition changes: that of a custom resource may be gone.
+    definitions: watch::Receiver<u64>,
     /// Why it cannot begin.
     failed: Option<ApiError>,
     finished: bool,
@@ -102,6 +104,7 @@ impl Api {
             deadline,
             commits,
             closing: self.closing.subscribe(),
+            definitions: self.store.subscribe(super::crds::COLLECTION),
             failed,
             finished: false,
         };
@@ -119,6 +122,7 @@ impl WatchStream {
         while !self.finished {
             self.commits.borrow_and_update();
             self.moved.borrow_and_update();
+            self.definitions.borrow_and_update();
             let mut frame = Vec::new();
             if let Some(error) = self.failed.take() {
                 render::error_event(&mut frame, &error.to_status());
@@ -130,6 +134,10 @@ impl WatchStream {
                 self.changes(&mut frame);
             }
             let now = self.api.env.instant();
+            if now >= self.deadline {
+                // What came in the last moment is still told, but nothing that comes after it.
+                self.finished = true;
+            }
             if frame.is_empty() && self.bookmarks && now >= self.next_bookmark {
                 if self.reached > self.began {
                     self.form.bookmark(&mut frame, self.reached, false);
@@ -139,7 +147,7 @@ impl WatchStream {
             if !frame.is_empty() {
                 return Some(frame.into());
             }
-            if now >= self.deadline || *self.closing.borrow() {
+            if self.finished || *self.closing.borrow() || self.is_orphaned() {
                 break;
             }
             let wake = if self.bookmarks {
@@ -153,9 +161,16 @@ impl WatchStream {
                 changed = self.commits.changed() => if changed.is_err() { break },
                 _ = self.moved.changed() => {}
                 _ = self.closing.changed() => {}
+                _ = self.definitions.changed() => {}
             }
         }
         None
+    }
+
+    /// Whether what is watched is no longer defined.
+    fn is_orphaned(&self) -> bool {
+        let custom = self.form.res.custom.as_ref();
+        custom.is_some_and(|custom| self.api.store.get(super::crds::COLLECTION, &custom.crd).is_none())
     }
 
     fn initial_events(&mut self, frame: &mut Vec<u8>) {

@@ -12,8 +12,9 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use hyper_util::server::graceful::GracefulShutdown;
+use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 use tower_service::Service as _;
@@ -81,13 +82,10 @@ impl Server {
         loop {
             // A finished connection is forgotten here, so that the set holds the open ones only.
             while connections.try_join_next().is_some() {}
-            let Ok(slot) = slots.clone().acquire_owned().await else {
-                break;
-            };
-            let accepted = tokio::select! {
+            let (slot, accepted) = tokio::select! {
                 biased;
                 () = &mut shutdown => break,
-                accepted = self.listener.accept() => accepted,
+                accepted = accept(&self.listener, slots.clone()) => accepted,
             };
             let socket = match accepted {
                 Ok((socket, _)) => socket,
@@ -112,6 +110,16 @@ impl Server {
                 else {
                     return;
                 };
+                // Whoever says nothing gives the place to somebody else.
+                let mut stream = BufReader::new(stream);
+                let spoke = tokio::select! {
+                    biased;
+                    read = stream.fill_buf() => read.is_ok_and(|bytes| !bytes.is_empty()),
+                    () = env.sleep(HANDSHAKE) => false,
+                };
+                if !spoke {
+                    return;
+                }
                 let service = service_fn(move |request| door.clone().call(request));
                 let builder = builder();
                 let connection = builder.serve_connection(TokioIo::new(stream), service);
@@ -128,6 +136,16 @@ impl Server {
             () = env.sleep(DRAIN) => {}
         }
     }
+}
+
+/// The next connection, once there is a place for it.
+async fn accept(
+    listener: &TcpListener,
+    slots: Arc<Semaphore>,
+) -> (Option<OwnedSemaphorePermit>, io::Result<(TcpStream, SocketAddr)>) {
+    // The semaphore is never closed, so there always is a place in the end.
+    let slot = slots.acquire_owned().await.ok();
+    (slot, listener.accept().await)
 }
 
 async fn handshake(

@@ -139,10 +139,10 @@ impl Store {
         collection: &str,
         key: &str,
         draft: Draft,
-        guard: Option<Guard<'_>>,
+        guards: &[Guard<'_>],
     ) -> Result<Arc<Object>, StoreError> {
         let mut inner = self.lock();
-        if let Some(guard) = guard {
+        for guard in guards {
             let other = inner
                 .collections
                 .get(guard.collection)
@@ -286,6 +286,20 @@ impl Store {
             inner.revision
         };
         Ok((changes, known))
+    }
+
+    /// Whether there is any object under a prefix now.
+    #[must_use]
+    pub fn has_any(&self, collection: &str, prefix: &str) -> bool {
+        let inner = self.lock();
+        let Some(coll) = inner.collections.get(collection) else {
+            return false;
+        };
+        let first = coll
+            .objects
+            .range::<str, _>((Bound::Included(prefix), Bound::Unbounded))
+            .next();
+        first.is_some_and(|(key, _)| key.starts_with(prefix))
     }
 
     /// The oldest revision after which every change of the collection is known.

@@ -21,9 +21,9 @@ fn keys(snapshot: &Snapshot) -> Vec<&str> {
 #[test]
 fn writes_name_the_version_they_replace() {
     let store = Store::new(Limits::default());
-    let first = store.create("pods", "a/x", draft(1), None).expect("a free key");
+    let first = store.create("pods", "a/x", draft(1), &[]).expect("a free key");
     assert_eq!(
-        store.create("pods", "a/x", draft(2), None).err(),
+        store.create("pods", "a/x", draft(2), &[]).err(),
         Some(StoreError::Exists)
     );
     let second = store
@@ -57,27 +57,27 @@ fn a_guard_is_checked_with_the_write() {
     let store = Store::new(Limits::default());
     let present = |o: Option<&Object>| o.is_some();
     let guard = || {
-        Some(Guard {
+        [Guard {
             collection: "namespaces",
             key: "a",
             holds: &present,
-        })
+        }]
     };
     assert_eq!(
-        store.create("pods", "a/x", draft(1), guard()).err(),
+        store.create("pods", "a/x", draft(1), &guard()).err(),
         Some(StoreError::Refused)
     );
     store
-        .create("namespaces", "a", draft(0), None)
+        .create("namespaces", "a", draft(0), &[])
         .expect("a free key");
-    assert!(store.create("pods", "a/x", draft(1), guard()).is_ok());
+    assert!(store.create("pods", "a/x", draft(1), &guard()).is_ok());
 }
 
 #[test]
 fn prefixes_select_one_namespace_only() {
     let store = Store::new(Limits::default());
     for key in ["a/x", "a-b/x", "a/y", "b/x"] {
-        store.create("pods", key, draft(0), None).expect("a free key");
+        store.create("pods", key, draft(0), &[]).expect("a free key");
     }
     assert_eq!(
         keys(&store.snapshot("pods", "a/", None, None).expect("now")),
@@ -108,7 +108,7 @@ fn history_is_bounded_in_entries_and_in_bytes() {
         let store = Store::new(limits);
         for n in 0..20 {
             store
-                .create("pods", &format!("{n:02}"), draft(n), None)
+                .create("pods", &format!("{n:02}"), draft(n), &[])
                 .expect("a free key");
         }
         let oldest = store.compacted("pods");
@@ -155,7 +155,7 @@ proptest! {
             let expected = state.get(&key).copied().unwrap_or(0);
             let before = store.revision();
             let done = match op {
-                Op::Create(_) => store.create("pods", &key, draft(n), None).map(|o| state.insert(key, o.revision)),
+                Op::Create(_) => store.create("pods", &key, draft(n), &[]).map(|o| state.insert(key, o.revision)),
                 Op::Replace(_) => store.replace("pods", &key, expected, draft(n)).map(|o| state.insert(key, o.revision)),
                 Op::Remove(_) => store.remove("pods", &key, expected, draft(n)).map(|_| state.remove(&key)),
             };

@@ -5,6 +5,7 @@ use coxswain_sandbox::{Door, Env, Limits, Options, ResponseBody, Sandbox};
 use http::{Method, Request};
 use http_body_util::{BodyExt as _, Full};
 use serde_json::{Value, json};
+use tokio::time::Instant;
 use tower_service::Service as _;
 
 /// A sandbox with a fixed time and seed.
@@ -146,4 +147,12 @@ async fn call(door: &Door, method: Method, path: &str, body: &Value) -> http::Re
         Ok(response) => response,
         Err(never) => match never {},
     }
+}
+
+/// The outcome of something, and how many seconds of the paused clock it took.
+pub async fn elapsed<T>(future: impl Future<Output = T>) -> (T, u64) {
+    #[expect(clippy::disallowed_methods, reason = "the paused clock of the test")]
+    let now = Instant::now;
+    let start = now();
+    (future.await, (now() - start).as_secs())
 }

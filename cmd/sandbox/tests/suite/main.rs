@@ -2,9 +2,12 @@
 
 mod cli;
 mod client;
+mod definitions;
 mod doors;
 mod history;
 mod invariants;
 mod races;
 mod repeatable;
+mod sockets;
 mod watch_timing;
+mod writes;

@@ -70,12 +70,12 @@ fn a_namespace_that_goes_leaves_nothing_behind() {
                 json!({"metadata": {"name": ns}}),
             )
         });
-        at_once(&door, |thread| match thread {
-            0 => (Method::DELETE, format!("/api/v1/namespaces/{ns}"), Value::Null),
-            _ => {
-                let body = json!({"metadata": {"name": format!("m-{thread}")}});
-                (Method::POST, format!("/api/v1/namespaces/{ns}/configmaps"), body)
+        at_once(&door, |thread| {
+            if thread == 0 {
+                return (Method::DELETE, format!("/api/v1/namespaces/{ns}"), Value::Null);
             }
+            let body = json!({"metadata": {"name": format!("m-{thread}")}});
+            (Method::POST, format!("/api/v1/namespaces/{ns}/configmaps"), body)
         });
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()

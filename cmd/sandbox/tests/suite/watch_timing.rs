@@ -2,16 +2,8 @@
 
 use http::Method;
 use serde_json::json;
-use tokio::time::Instant;
 
-use crate::client::{MAPS, create, get, sandbox, send, version, watch};
-
-async fn elapsed<T>(future: impl Future<Output = T>) -> (T, u64) {
-    #[expect(clippy::disallowed_methods, reason = "the paused clock of the test")]
-    let now = Instant::now;
-    let start = now();
-    (future.await, (now() - start).as_secs())
-}
+use crate::client::{MAPS, create, elapsed, get, sandbox, send, version, watch};
 
 #[tokio::test(start_paused = true)]
 async fn bookmarks_come_every_minute_and_shortly_before_the_deadline() {

@@ -1,0 +1,233 @@
+//! Definitions under attack: versions that are not served, requests that straddle a deletion, writers at the same time.
+
+use std::convert::Infallible;
+
+use bytes::Bytes;
+use coxswain_sandbox::Door;
+use futures_util::FutureExt as _;
+use http::{Method, Request};
+use http_body::Frame;
+use http_body_util::{BodyExt as _, StreamBody};
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+use tower_service::Service as _;
+
+use crate::client::{elapsed, get, names, sandbox, send, watch};
+
+const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+
+fn version(name: &str, served: bool, storage: bool) -> Value {
+    json!({"name": name, "served": served, "storage": storage,
+        "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}})
+}
+
+fn crd(plural: &str, group: &str, kind: &str, versions: &Value) -> Value {
+    json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("{plural}.{group}")},
+        "spec": {"group": group, "scope": "Namespaced", "versions": versions,
+            "names": {"plural": plural, "kind": kind, "singular": kind.to_lowercase(), "listKind": format!("{kind}List")}}})
+}
+
+async fn define(door: &Door, definition: &Value) {
+    let (status, answer) = send(door, Method::POST, CRDS, definition).await;
+    assert_eq!(status, 201, "{answer}");
+}
+
+const WIDGETS: &str = "/apis/x.io/v1/namespaces/default/widgets";
+
+fn widget(name: &str) -> Value {
+    json!({"apiVersion": "x.io/v1", "kind": "Widget", "metadata": {"name": name}})
+}
+
+fn widgets() -> Value {
+    crd("widgets", "x.io", "Widget", &json!([version("v1", true, true)]))
+}
+
+/// The version that is stored need not be served.
+#[tokio::test(start_paused = true)]
+async fn a_definition_whose_stored_version_is_not_served_goes_with_its_instances() {
+    let door = sandbox().door();
+    let versions = json!([version("v1", true, false), version("v2", false, true)]);
+    define(&door, &crd("widgets", "x.io", "Widget", &versions)).await;
+    let (status, made) = send(&door, Method::POST, WIDGETS, &widget("a")).await;
+    assert_eq!(status, 201, "{made}");
+    send(
+        &door,
+        Method::DELETE,
+        &format!("{CRDS}/widgets.x.io"),
+        &Value::Null,
+    )
+    .await;
+    let (status, left) = get(&door, &format!("{CRDS}/widgets.x.io")).await;
+    assert_eq!(status, 404, "{left}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_namespace_is_not_gone_before_its_custom_resources_of_an_unserved_stored_version() {
+    let door = sandbox().door();
+    let versions = json!([version("v1", true, false), version("v2", false, true)]);
+    define(&door, &crd("widgets", "x.io", "Widget", &versions)).await;
+    send(
+        &door,
+        Method::POST,
+        "/api/v1/namespaces",
+        &json!({"metadata": {"name": "n"}}),
+    )
+    .await;
+    let path = "/apis/x.io/v1/namespaces/n/widgets";
+    let (status, made) = send(&door, Method::POST, path, &widget("a")).await;
+    assert_eq!(status, 201, "{made}");
+    send(&door, Method::DELETE, "/api/v1/namespaces/n", &Value::Null).await;
+    let (_, list) = get(&door, "/apis/x.io/v1/widgets").await;
+    assert!(names(&list).is_empty(), "in no namespace: {list}");
+}
+
+/// A definition of a built-in resource is never established; what is stored under that name is not its own.
+#[tokio::test(start_paused = true)]
+async fn a_definition_that_was_never_established_can_be_deleted() {
+    let door = sandbox().door();
+    let leases = "/apis/coordination.k8s.io/v1/namespaces/default/leases";
+    let (status, answer) = send(&door, Method::POST, leases, &json!({"metadata": {"name": "l"}})).await;
+    assert_eq!(status, 201, "{answer}");
+    let mut definition = crd(
+        "leases",
+        "coordination.k8s.io",
+        "Other",
+        &json!([version("v1", true, true)]),
+    );
+    definition["metadata"]["annotations"] = json!({"api-approved.kubernetes.io": "unapproved, a test"});
+    define(&door, &definition).await;
+    send(
+        &door,
+        Method::DELETE,
+        &format!("{CRDS}/leases.coordination.k8s.io"),
+        &Value::Null,
+    )
+    .await;
+    let (status, left) = get(&door, &format!("{CRDS}/leases.coordination.k8s.io")).await;
+    assert_eq!(status, 404, "{left}");
+    assert_eq!(
+        get(&door, &format!("{leases}/l")).await.0,
+        200,
+        "and took nothing along"
+    );
+}
+
+/// A request whose headers came before the definition went, and whose body came after.
+#[tokio::test(start_paused = true)]
+async fn nothing_is_created_of_a_definition_that_is_gone() {
+    let door = sandbox().door();
+    define(&door, &widgets()).await;
+    let (give, body) = tokio::sync::oneshot::channel::<()>();
+    let body = StreamBody::new(futures_util::stream::once(async move {
+        let _ = body.await;
+        Ok::<_, Infallible>(Frame::data(Bytes::from(widget("ghost").to_string())))
+    }));
+    let request = Request::post(WIDGETS)
+        .header("content-type", "application/json")
+        .body(body.boxed())
+        .expect("a request");
+    let mut slow = door.clone();
+    let mut slow = Box::pin(slow.call(request));
+    assert!((&mut slow).now_or_never().is_none(), "it waits for the body");
+    send(
+        &door,
+        Method::DELETE,
+        &format!("{CRDS}/widgets.x.io"),
+        &Value::Null,
+    )
+    .await;
+    let (status, _) = get(&door, &format!("{CRDS}/widgets.x.io")).await;
+    assert_eq!(status, 404);
+    give.send(()).expect("it waits");
+    let Ok(answer) = slow.await;
+    let code = answer.status().as_u16();
+    define(&door, &widgets()).await;
+    let (_, list) = get(&door, WIDGETS).await;
+    assert_eq!((code / 100, names(&list).len()), (4, 0), "{list}");
+}
+
+/// The real server ends these watches about a second after the definition is gone.
+#[tokio::test(start_paused = true)]
+async fn a_watch_of_custom_resources_ends_with_their_definition() {
+    let door = sandbox().door();
+    define(&door, &widgets()).await;
+    let mut events = watch(&door, &format!("{WIDGETS}?watch=1&timeoutSeconds=3600")).await;
+    send(&door, Method::POST, WIDGETS, &widget("a")).await;
+    assert_eq!(events.brief().await.as_deref(), Some("ADDED a"));
+    send(
+        &door,
+        Method::DELETE,
+        &format!("{CRDS}/widgets.x.io"),
+        &Value::Null,
+    )
+    .await;
+    assert_eq!(events.brief().await.as_deref(), Some("DELETED a"));
+    let (end, seconds) = elapsed(events.brief()).await;
+    assert!(end.is_none() && seconds < 60, "{seconds} seconds later: {end:?}");
+}
+
+/// Every established definition is served, whoever else was writing definitions.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn definitions_that_come_together_are_all_served() {
+    for round in 0..40 {
+        let door = sandbox().door();
+        let mut tasks = JoinSet::new();
+        for n in 0..8 {
+            let door = door.clone();
+            tasks.spawn(async move {
+                let (plural, kind) = (format!("w{n}s"), format!("W{n}"));
+                define(
+                    &door,
+                    &crd(&plural, "x.io", &kind, &json!([version("v1", true, true)])),
+                )
+                .await;
+            });
+        }
+        tasks.join_all().await;
+        for n in 0..8 {
+            let (status, _) = get(&door, &format!("/apis/x.io/v1/w{n}s")).await;
+            assert_eq!(status, 200, "round {round}: w{n}s is established and not served");
+        }
+    }
+}
+
+/// An instance that is created while its definition is deleted is either refused or deleted.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn instances_do_not_outlive_their_definition() {
+    for round in 0..150 {
+        let door = sandbox().door();
+        define(&door, &widgets()).await;
+        let mut creators = JoinSet::new();
+        for c in 0..3 {
+            let door = door.clone();
+            creators.spawn(async move {
+                for n in 0..30 {
+                    send(&door, Method::POST, WIDGETS, &widget(&format!("a{c}-{n}"))).await;
+                }
+            });
+        }
+        tokio::task::yield_now().await;
+        send(
+            &door,
+            Method::DELETE,
+            &format!("{CRDS}/widgets.x.io"),
+            &Value::Null,
+        )
+        .await;
+        creators.join_all().await;
+        let (status, left) = get(&door, &format!("{CRDS}/widgets.x.io")).await;
+        assert_eq!(
+            status, 404,
+            "round {round}: stuck: {}",
+            left["status"]["conditions"]
+        );
+        define(&door, &widgets()).await;
+        let (_, list) = get(&door, WIDGETS).await;
+        assert!(
+            names(&list).is_empty(),
+            "round {round}: came back: {:?}",
+            names(&list)
+        );
+    }
+}

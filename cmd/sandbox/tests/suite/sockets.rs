@@ -1,0 +1,80 @@
+//! The socket: clients that say nothing, and a house that is full.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use coxswain_sandbox::{Options, Sandbox, Server};
+use rustls::pki_types::{CertificateDer, ServerName, pem::PemObject as _};
+use tokio::io::AsyncReadExt as _;
+use tokio::net::TcpStream;
+use tokio::sync::oneshot;
+use tokio_rustls::TlsConnector;
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the server belongs to the test's runtime, which ends it"
+)]
+async fn start() -> (
+    String,
+    TlsConnector,
+    oneshot::Sender<()>,
+    tokio::task::JoinHandle<()>,
+) {
+    let server = Server::bind("127.0.0.1:0".parse().expect("an address"))
+        .await
+        .expect("a port");
+    let address = server.url().trim_start_matches("https://").to_owned();
+    let mut roots = rustls::RootCertStore::empty();
+    roots
+        .add(CertificateDer::from_pem_slice(server.credentials().ca_pem.as_bytes()).expect("a certificate"))
+        .expect("it fits");
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .expect("versions")
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let (stop, stopped) = oneshot::channel();
+    let door = Sandbox::new(Options::default()).door();
+    let task = tokio::task::spawn(server.serve(door, async {
+        let _ = stopped.await;
+    }));
+    (address, TlsConnector::from(Arc::new(config)), stop, task)
+}
+
+fn name() -> ServerName<'static> {
+    ServerName::try_from("localhost").expect("a name")
+}
+
+#[expect(clippy::disallowed_methods, reason = "a real socket has no paused clock")]
+async fn within(limit: Duration, future: impl Future) -> bool {
+    tokio::time::timeout(limit, future).await.is_ok()
+}
+
+/// Whoever says nothing after the handshake loses the connection: he holds one of the slots.
+#[tokio::test]
+async fn a_silent_connection_is_closed() {
+    let (address, tls, _stop, _task) = start().await;
+    let socket = TcpStream::connect(&address).await.expect("a connection");
+    let mut stream = tls.connect(name(), socket).await.expect("a handshake");
+    let ended = within(Duration::from_secs(25), stream.read(&mut [0; 16])).await;
+    assert!(ended, "25 seconds later it is still open");
+}
+
+/// A full house can be closed.
+#[tokio::test]
+async fn it_ends_when_told_to_while_every_slot_is_taken() {
+    let (address, tls, stop, task) = start().await;
+    let mut held = Vec::new();
+    for _ in 0..1024 {
+        held.push(TcpStream::connect(&address).await.expect("a connection"));
+    }
+    // Connections are taken in order: once the last one is answered, every place is taken.
+    let last = held.pop().expect("the last one");
+    let last = tls.connect(name(), last).await.expect("a handshake");
+    let waiting = TcpStream::connect(&address).await.expect("a connection");
+    stop.send(()).expect("it serves");
+    let ended = within(Duration::from_secs(4), task).await;
+    assert!(ended, "it does not hear that it is to end");
+    drop((held, last, waiting));
+}

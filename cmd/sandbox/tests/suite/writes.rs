@@ -1,0 +1,268 @@
+//! What is written: two writers of one thing, paths that say something else, options that are ignored.
+
+use http::Method;
+use serde_json::{Value, json};
+
+use crate::client::{MAPS, create, get, sandbox, send, version, watch};
+
+const SERVICES: &str = "/api/v1/namespaces/default/services";
+const PODS: &str = "/api/v1/namespaces/default/pods";
+
+/// An object has one path.
+#[tokio::test(start_paused = true)]
+async fn an_object_is_not_reached_around_its_namespace() {
+    let door = sandbox().door();
+    create(&door, "a").await;
+    let around = "/api/v1/namespaces//configmaps/default%2Fa";
+    let (status, found) = get(&door, around).await;
+    assert_ne!(status, 200, "{found}");
+    send(&door, Method::DELETE, around, &Value::Null).await;
+    assert_eq!(
+        get(&door, &format!("{MAPS}/a")).await.0,
+        200,
+        "it was deleted around its namespace"
+    );
+}
+
+async fn pod(door: &coxswain_sandbox::Door, name: &str) {
+    let pod = json!({"metadata": {"name": name}, "spec": {"nodeName": "n", "containers": [{"name": "c", "image": "i"}]}});
+    let (status, answer) = send(door, Method::POST, PODS, &pod).await;
+    assert_eq!(status, 201, "{answer}");
+}
+
+fn eviction(options: &Value) -> Value {
+    json!({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "p", "namespace": "default"}, "deleteOptions": options})
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_empty_dry_run_list_is_no_dry_run() {
+    let door = sandbox().door();
+    pod(&door, "p").await;
+    let (status, answer) = send(
+        &door,
+        Method::POST,
+        &format!("{PODS}/p/eviction"),
+        &eviction(&json!({"dryRun": []})),
+    )
+    .await;
+    assert_eq!(status, 201, "{answer}");
+    let (_, pod) = get(&door, &format!("{PODS}/p")).await;
+    assert!(
+        pod["metadata"]["deletionTimestamp"].is_string(),
+        "it was not evicted"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_unknown_dry_run_of_an_eviction_is_refused() {
+    let door = sandbox().door();
+    pod(&door, "p").await;
+    let (status, answer) = send(
+        &door,
+        Method::POST,
+        &format!("{PODS}/p/eviction"),
+        &eviction(&json!({"dryRun": ["Some"]})),
+    )
+    .await;
+    assert_eq!(status / 100, 4, "{answer}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_second_eviction_of_a_pod_changes_nothing() {
+    let door = sandbox().door();
+    pod(&door, "p").await;
+    let path = format!("{PODS}/p/eviction");
+    send(&door, Method::POST, &path, &eviction(&json!({}))).await;
+    let (_, first) = get(&door, &format!("{PODS}/p")).await;
+    tokio::time::advance(std::time::Duration::from_secs(5)).await;
+    send(&door, Method::POST, &path, &eviction(&json!({}))).await;
+    let (_, second) = get(&door, &format!("{PODS}/p")).await;
+    assert_eq!(version(&first), version(&second));
+}
+
+/// Only the finalizers are taken from the body, but the client's idea of the object must still be the present one.
+#[tokio::test(start_paused = true)]
+async fn finalize_of_a_stale_namespace_is_a_conflict() {
+    let door = sandbox().door();
+    let path = "/api/v1/namespaces/n";
+    let (_, old) = send(
+        &door,
+        Method::POST,
+        "/api/v1/namespaces",
+        &json!({"metadata": {"name": "n"}}),
+    )
+    .await;
+    send(
+        &door,
+        Method::PATCH,
+        path,
+        &json!({"metadata": {"labels": {"a": "b"}}}),
+    )
+    .await;
+    let (status, answer) = send(&door, Method::PUT, &format!("{path}/finalize"), &old).await;
+    assert_eq!(status, 409, "{answer}");
+}
+
+/// The real server decides on the collector's finalizers with the first DELETE of a namespace, and leaves them after.
+#[tokio::test(start_paused = true)]
+async fn the_second_delete_of_a_namespace_changes_nothing() {
+    let door = sandbox().door();
+    let path = "/api/v1/namespaces/n";
+    send(
+        &door,
+        Method::POST,
+        "/api/v1/namespaces",
+        &json!({"metadata": {"name": "n"}}),
+    )
+    .await;
+    // Something in it keeps it for a while.
+    let held = json!({"metadata": {"name": "held", "finalizers": ["example.com/hold"]}});
+    send(&door, Method::POST, &format!("{path}/configmaps"), &held).await;
+    send(
+        &door,
+        Method::DELETE,
+        &format!("{path}?propagationPolicy=Foreground"),
+        &Value::Null,
+    )
+    .await;
+    let (_, first) = get(&door, path).await;
+    send(
+        &door,
+        Method::DELETE,
+        &format!("{path}?propagationPolicy=Orphan"),
+        &Value::Null,
+    )
+    .await;
+    let (_, second) = get(&door, path).await;
+    assert_eq!(first["metadata"], second["metadata"]);
+}
+
+/// A quality that is no number is no reason to fail.
+#[tokio::test(start_paused = true)]
+async fn a_quality_that_is_no_number_does_not_panic() {
+    let door = sandbox().door();
+    for stride in 2..12 {
+        let accept: Vec<String> = (0..200)
+            .map(|n| match n % stride {
+                0 => "application/json;q=NaN".to_owned(),
+                _ => format!("application/json;q=0.{}", (n * 7919) % 1000),
+            })
+            .collect();
+        let request = http::Request::get(MAPS)
+            .header("accept", accept.join(","))
+            .body(http_body_util::Full::new(bytes::Bytes::new()))
+            .expect("a request");
+        let Ok(answer) = tower_service::Service::call(&mut door.clone(), request).await;
+        assert_ne!(answer.status(), 500, "stride {stride}");
+    }
+}
+
+/// What was accepted can be read again, changed, and is held by its finalizers.
+#[tokio::test(start_paused = true)]
+async fn the_deepest_object_is_still_an_object() {
+    let door = sandbox().door();
+    let schema = json!({"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
+    let crd = json!({"metadata": {"name": "widgets.x.io"}, "spec": {"group": "x.io", "scope": "Namespaced",
+        "names": {"plural": "widgets", "kind": "Widget"},
+        "versions": [{"name": "v1", "served": true, "storage": true, "schema": schema}]}});
+    send(
+        &door,
+        Method::POST,
+        "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+        &crd,
+    )
+    .await;
+    let path = "/apis/x.io/v1/namespaces/default/widgets";
+    let mut accepted = 0;
+    for depth in 100..140 {
+        let name = format!("w{depth}");
+        let nested = (0..depth).fold(json!(1), |inner, _| json!({"a": inner}));
+        let object = json!({"apiVersion": "x.io/v1", "kind": "Widget", "metadata": {"name": name, "finalizers": ["x.io/f"]}, "spec": nested});
+        let (status, _) = send(&door, Method::POST, path, &object).await;
+        if status != 201 {
+            continue;
+        }
+        accepted += 1;
+        let one = format!("{path}/{name}");
+        let (status, answer) = send(
+            &door,
+            Method::PATCH,
+            &one,
+            &json!({"metadata": {"labels": {"a": "b"}}}),
+        )
+        .await;
+        assert_eq!(status, 200, "depth {depth}: {answer}");
+        send(&door, Method::DELETE, &one, &Value::Null).await;
+        assert_eq!(
+            get(&door, &one).await.0,
+            200,
+            "depth {depth}: its finalizer holds it"
+        );
+    }
+    assert!((1..40).contains(&accepted), "{accepted}");
+}
+
+/// What a client must not write, it must not write through the status either.
+#[tokio::test(start_paused = true)]
+async fn nobody_marks_an_object_by_an_update() {
+    let door = sandbox().door();
+    pod(&door, "p").await;
+    for path in [format!("{PODS}/p"), format!("{PODS}/p/status")] {
+        let mark = json!({"metadata": {"deletionTimestamp": "2020-01-01T00:00:00Z", "deletionGracePeriodSeconds": 0}});
+        send(&door, Method::PATCH, &path, &mark).await;
+        let (status, pod) = get(&door, &format!("{PODS}/p")).await;
+        assert_eq!(status, 200, "{path}");
+        assert!(pod["metadata"]["deletionTimestamp"].is_null(), "{path}");
+    }
+    send(&door, Method::DELETE, &format!("{PODS}/p"), &Value::Null).await;
+    for path in [format!("{PODS}/p"), format!("{PODS}/p/status")] {
+        send(
+            &door,
+            Method::PATCH,
+            &path,
+            &json!({"metadata": {"deletionGracePeriodSeconds": 0, "labels": {"x": "y"}}}),
+        )
+        .await;
+        let (status, _) = get(&door, &format!("{PODS}/p")).await;
+        assert_eq!(status, 200, "{path}");
+    }
+}
+
+/// A service that becomes an external name gives its address back.
+#[tokio::test(start_paused = true)]
+async fn a_service_turns_into_an_external_name_and_back() {
+    let door = sandbox().door();
+    let service = json!({"metadata": {"name": "s"}, "spec": {"ports": [{"port": 80}]}});
+    let (_, mut made) = send(&door, Method::POST, SERVICES, &service).await;
+    made["spec"]["type"] = "ExternalName".into();
+    made["spec"]["externalName"] = "a.b".into();
+    let (status, answer) = send(&door, Method::PUT, &format!("{SERVICES}/s"), &made).await;
+    assert_eq!(
+        (status, &answer["spec"]["clusterIP"]),
+        (200, &Value::Null),
+        "{answer}"
+    );
+}
+
+/// A busy collection does not keep a watch open for ever.
+#[tokio::test(start_paused = true)]
+async fn a_busy_watch_ends_at_its_timeout_too() {
+    let sandbox = sandbox();
+    let door = sandbox.door();
+    let mut events = watch(
+        &door,
+        &format!(
+            "{MAPS}?watch=1&timeoutSeconds=5&resourceVersion={}",
+            sandbox.revision()
+        ),
+    )
+    .await;
+    for n in 0..60 {
+        create(&door, &format!("m-{n}")).await;
+        tokio::time::advance(std::time::Duration::from_secs(1)).await;
+        if events.brief().await.is_none() {
+            return;
+        }
+    }
+    panic!("a minute later it still goes on");
+}
