@@ -30,7 +30,6 @@ mod network_policy;
 mod node;
 mod pod;
 mod policy;
-mod quantity;
 mod rbac;
 mod rules;
 mod service;

@@ -10,7 +10,7 @@
 use serde_json::{Value, json};
 
 use super::json::{section, set, set_default, text};
-use super::quantity::Quantity;
+use crate::quantity::Quantity;
 use crate::resource::Resource;
 
 /// Maps with keys of the user's choice: dropped when empty, and never looked into.

@@ -9,7 +9,6 @@ mod conform;
 mod kinds;
 mod parse;
 mod path;
-mod quantity;
 mod scalar;
 mod time;
 mod zero;

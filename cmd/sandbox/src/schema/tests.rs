@@ -235,6 +235,23 @@ fn what_omitempty_leaves_out_goes_and_what_says_something_stays() {
 }
 
 #[test]
+fn amounts_are_read_as_text_and_huge_ones_left_alone() {
+    for (given, kept) in [
+        (json!(" 1 "), "1"),
+        (json!(0.5), "500m"),
+        (json!("1e30"), "1e30"),
+        (json!("1e999999999"), "1e999999999"),
+        (
+            json!("999999999999999999999999999999999999999999"),
+            "999999999999999999999999999999999999999999",
+        ),
+    ] {
+        let (value, _) = conformed(kind("v1", "Pod"), json!({"spec": {"overhead": {"cpu": given}}}));
+        assert_eq!(value, json!({"spec": {"overhead": {"cpu": kept}}}));
+    }
+}
+
+#[test]
 fn null_items_become_the_zero_of_their_type() {
     let (value, _) = conformed(
         kind("v1", "Pod"),
