@@ -14,6 +14,8 @@ mod time;
 mod zero;
 
 #[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
 mod tests;
 
 use std::collections::BTreeMap;

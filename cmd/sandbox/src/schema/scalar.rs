@@ -74,6 +74,13 @@ fn quantity(value: &mut Value) -> Result<(), Wrong> {
     Ok(())
 }
 
+/// What is counted by name, such as CPU, is counted in thousandths.
+pub(super) fn round_resource(value: &mut Value) {
+    if let Some(quantity) = Quantity::read(value) {
+        *value = quantity.round_to_milli().text().into();
+    }
+}
+
 fn canonical(value: &mut Value, read: impl Fn(&str) -> Result<String, String>) -> Result<(), Wrong> {
     let Value::String(text) = value else {
         return Err(OTHER_TYPE);
