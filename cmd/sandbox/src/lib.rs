@@ -38,6 +38,7 @@ mod negotiate;
 mod partial;
 mod patch;
 mod protobuf;
+mod quantity;
 mod registry;
 mod request;
 mod resource;

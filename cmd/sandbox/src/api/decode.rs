@@ -175,13 +175,6 @@ fn conform(res: &Resource, value: &mut Value) -> Result<Vec<String>> {
             .map(|path| format!("metadata.{path}"))
             .collect()
     };
-    // A struct that is always there in the typed form, whatever the body says.
-    let has_spec = schema::builtin(&res.api_version(), &res.kind)
-        .and_then(|kind| kind.field("spec"))
-        .is_some();
-    if let (true, Some(map)) = (has_spec, value.as_object_mut()) {
-        map.entry("spec").or_insert_with(|| json!({}));
-    }
     // Who owns which field is not recorded (yet), and what a client claims about it is not stored.
     crate::meta::set(value, "managedFields", Value::Null);
     crate::meta::set(value, "selfLink", Value::Null);

@@ -50,10 +50,13 @@ pub(super) fn same(one: &Value, other: &Value) -> bool {
     one == other || (empty(one) && empty(other))
 }
 
-/// Puts a value under a key.
+/// Puts a value under a key; null, which objects do not hold, takes the key away.
 pub(super) fn set(parent: &mut Value, key: &str, value: impl Into<Value>) {
     if let Some(map) = parent.as_object_mut() {
-        map.insert(key.to_owned(), value.into());
+        match value.into() {
+            Value::Null => map.remove(key),
+            value => map.insert(key.to_owned(), value),
+        };
     }
 }
 
@@ -109,10 +112,7 @@ pub(super) fn with(parent: &mut Value, key: &str, rule: impl FnOnce(&mut Value))
 
 /// Makes `new` have under `key` exactly what `old` has there.
 pub(super) fn keep(old: &Value, new: &mut Value, key: &str) {
-    match &old[key] {
-        Value::Null => remove(new, key),
-        value => set(new, key, value.clone()),
-    }
+    set(new, key, old[key].clone());
 }
 
 /// Like [`keep`], for a key of the metadata.

@@ -30,7 +30,6 @@ mod network_policy;
 mod node;
 mod pod;
 mod policy;
-mod quantity;
 mod rbac;
 mod rules;
 mod service;
@@ -63,19 +62,12 @@ pub enum Propagation {
     Background,
 }
 
-/// Fills in what the server fills in while it decodes an object, and brings it into the shape in which it is kept.
+/// Fills in what the server fills in while it decodes an object.
 pub fn default(res: &Resource, obj: &mut Value) {
     if res.custom.is_none() {
+        // First what is always there, so that a body without a spec gets the defaults of an empty one.
+        shape::complete(res, obj);
         (rules_of(res).default)(obj);
-        settle(res, obj);
-    }
-}
-
-/// Brings an object into the form in which the server stores and shows it.
-fn settle(res: &Resource, obj: &mut Value) {
-    shape::settle(res, obj);
-    if res.collection == "pods" {
-        pod::show_condition_times(obj);
     }
 }
 
@@ -89,7 +81,7 @@ pub fn prepare_create(res: &Resource, obj: &mut Value) {
             json::set(obj, "status", Map::new());
         }
         (rules.create)(obj);
-        settle(res, obj);
+        shape::complete(res, obj);
     }
     if rules.generation.is_some() {
         meta::first_generation(obj);
@@ -105,7 +97,7 @@ pub fn prepare_update(res: &Resource, old: &Value, new: &mut Value) {
     }
     if res.custom.is_none() {
         (rules.update)(old, new);
-        settle(res, new);
+        shape::complete(res, new);
     }
     if rules.generation.is_some_and(|changed| changed(old, new)) {
         meta::next_generation(old, new);
@@ -121,7 +113,7 @@ pub fn prepare_status(res: &Resource, old: &Value, new: &mut Value) {
     meta::keep_system_fields(old, new);
     json::keep(old, new, "spec");
     (rules_of(res).status)(old, new);
-    settle(res, new);
+    shape::complete(res, new);
 }
 
 /// What is wrong with a new object; empty if nothing is.

@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use super::json::{default_text, entries, keep, list, remove, section, set, set_default, text};
-use super::quantity::Quantity;
 use super::{Rules, labels, names, pod};
 use crate::field::FieldError;
+use crate::quantity::Quantity;
 
 /// Keeps a claim until no pod uses it.
 const PROTECTION: &str = "kubernetes.io/pvc-protection";

@@ -45,6 +45,8 @@ pub(super) fn object(qualified: &str, fields: Value) -> Value {
     {
         meta.entry("namespace").or_insert("default".into());
     }
+    let kind = crate::schema::builtin(&res.api_version(), &res.kind).expect("a schema");
+    crate::schema::conform(kind, &mut obj).expect("an object of the kind");
     super::default(&res, &mut obj);
     obj
 }

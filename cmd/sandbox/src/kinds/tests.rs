@@ -1,5 +1,6 @@
 //! What holds across kinds.
 
+use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::testing::{create_errors, created, object, resource, template, texts, updated};
@@ -244,5 +245,49 @@ fn finalizers_name_their_owner_where_the_kind_asks_for_it() {
     }
     for kind in ["leases.coordination.k8s.io", "poddisruptionbudgets.policy"] {
         assert_eq!(create_errors(kind, bare.clone()), [""; 0], "{kind}");
+    }
+}
+
+proptest! {
+    /// Decoding brings an object into the form in which it is compared, and nothing here takes it out of it again.
+    #[test]
+    fn rules_leave_objects_in_the_form_of_their_schema(
+        which in 0usize..100,
+        old in prop::collection::vec(any::<u8>(), 1..300),
+        new in prop::collection::vec(any::<u8>(), 1..300),
+    ) {
+        let all = all();
+        let res = &all[which % all.len()];
+        let schema = crate::schema::builtin(&res.api_version(), &res.kind).expect("a schema");
+        let decoded = |bytes: &[u8]| {
+            let mut obj = crate::schema::testing::object(schema, bytes);
+            crate::schema::conform(schema, &mut obj).expect("built to the type");
+            super::json::section(&mut obj, "metadata");
+            super::default(res, &mut obj);
+            obj
+        };
+        let check = |what: &str, obj: &Value| {
+            let (mut once, mut twice) = (obj.clone(), obj.clone());
+            // The one place where the server writes null.
+            super::json::with(&mut once, "status", |status| {
+                super::json::each(status, "conditions", |condition| {
+                    condition.as_object_mut().expect("an object").retain(|_, value| !value.is_null());
+                });
+            });
+            prop_assert_eq!(crate::schema::conform(schema, &mut twice), Ok(vec![]), "{}", what);
+            prop_assert_eq!(once, twice, "{} {}", res.kind, what);
+            Ok(())
+        };
+        let mut old = decoded(&old);
+        check("default", &old)?;
+        super::prepare_create(res, &mut old);
+        check("create", &old)?;
+        let sent = decoded(&new);
+        let mut new = sent.clone();
+        super::prepare_update(res, &old, &mut new);
+        check("update", &new)?;
+        let mut new = sent;
+        super::prepare_status(res, &old, &mut new);
+        check("status", &new)?;
     }
 }

@@ -58,6 +58,9 @@ fn visit(ty: &Type, value: &mut Value, path: &Path<'_>, unknown: &mut Reported) 
             };
             retain(map, |key, value| {
                 item(inner, value, &path.key(key), unknown)?;
+                if **inner == Type::Quantity {
+                    scalar::round_resource(value);
+                }
                 Ok(true)
             })
         }
@@ -194,4 +197,26 @@ fn cannot_unmarshal(found: &str, expected: &str, path: &Path<'_>) -> DecodeError
         }
         None => format!("json: cannot unmarshal {found} into Go value of type {expected}"),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::{kinds, testing};
+    use super::conform;
+
+    proptest! {
+        #[test]
+        fn conforming_twice_is_conforming_once(which in 0usize..40, bytes in prop::collection::vec(any::<u8>(), 1..400)) {
+            let schema = kinds::schema();
+            let name = schema.kinds.values().nth(which % schema.kinds.len()).expect("a kind");
+            let schema = schema.definition(name).expect("a kind");
+            let mut value = testing::object(schema, &bytes);
+            conform(schema, &mut value).expect("built to the type");
+            let mut again = value.clone();
+            prop_assert_eq!(conform(schema, &mut again), Ok(vec![]));
+            prop_assert_eq!(again, value);
+        }
+    }
 }

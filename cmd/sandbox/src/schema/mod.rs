@@ -9,11 +9,12 @@ mod conform;
 mod kinds;
 mod parse;
 mod path;
-mod quantity;
 mod scalar;
 mod time;
 mod zero;
 
+#[cfg(test)]
+pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
 

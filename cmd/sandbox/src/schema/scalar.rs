@@ -4,7 +4,8 @@ use base64::alphabet::STANDARD;
 use base64::engine::{Engine, GeneralPurpose, GeneralPurposeConfig};
 use serde_json::Value;
 
-use super::{Type, quantity, time};
+use super::{Type, time};
+use crate::quantity::{NoQuantity, Quantity};
 
 /// As lenient about the unused bits at the end as the server is.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
@@ -58,14 +59,26 @@ fn int64(value: &Value) -> Result<(), Wrong> {
     }
 }
 
-/// A number is read from its text, anything that is no amount fails as text does.
+/// A number is read from its text, anything that is no amount fails as text does. An amount that is too large for us is
+/// left as it is.
 fn quantity(value: &mut Value) -> Result<(), Wrong> {
     let text = match &*value {
-        Value::String(text) => quantity::canonical(text),
-        other => quantity::canonical(&other.to_string()),
+        Value::String(text) => text.trim().to_owned(),
+        other => other.to_string(),
     };
-    *value = Value::String(text.map_err(|error| Wrong::Text(error.to_owned()))?);
+    *value = match Quantity::parse(&text) {
+        Ok(quantity) => quantity.text().into(),
+        Err(NoQuantity::TooLarge) => text.into(),
+        Err(wrong @ NoQuantity::Unreadable(_)) => return Err(Wrong::Text(wrong.to_string())),
+    };
     Ok(())
+}
+
+/// What is counted by name, such as CPU, is counted in thousandths.
+pub(super) fn round_resource(value: &mut Value) {
+    if let Some(quantity) = Quantity::read(value) {
+        *value = quantity.round_to_milli().text().into();
+    }
 }
 
 fn canonical(value: &mut Value, read: impl Fn(&str) -> Result<String, String>) -> Result<(), Wrong> {

@@ -3,9 +3,8 @@
 use serde_json::{Value, json};
 
 use super::super::Rules;
-use super::super::json::{default_text, flag, section, set_default, text};
+use super::super::json::{default_text, flag, section, set_default, text, with};
 use super::super::meta::non_negative;
-use super::super::shape::settle_template;
 use super::{job, schedule};
 use crate::field::FieldError;
 
@@ -38,12 +37,12 @@ fn default(cron_job: &mut Value) {
     set_default(spec, "successfulJobsHistoryLimit", 3);
     set_default(spec, "failedJobsHistoryLimit", 1);
     set_default(spec, "jobTemplate", json!({}));
-    settle_template(spec, "jobTemplate");
-    if let Some(template) = section(spec, "jobTemplate")
-        && let Some(job) = section(template, "spec")
-    {
-        job::default_template(job);
-    }
+    with(spec, "jobTemplate", |template| {
+        set_default(template, "metadata", json!({}));
+        if let Some(job) = section(template, "spec") {
+            job::default_template(job);
+        }
+    });
 }
 
 fn validate(cron_job: &Value, old: Option<&Value>) -> Vec<FieldError> {

@@ -63,7 +63,7 @@ fn record_storage_version(crd: &mut Value) {
     let storage = list(&crd["spec"]["versions"])
         .iter()
         .find(|version| flag(&version["storage"]))
-        .map(|v| v["name"].clone());
+        .map(|version| Value::from(text(&version["name"])));
     if let Some(name) = storage
         && let Some(status) = section(crd, "status")
     {

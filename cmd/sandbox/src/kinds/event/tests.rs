@@ -53,7 +53,7 @@ fn core_events_are_checked_lightly() {
             vec!["involvedObject.namespace: Invalid value: \"other\": does not match event.namespace"],
         ),
         (
-            json!({"eventTime": "t", "involvedObject": {"namespace": "default"}, "reportingComponent": "a"}),
+            json!({"eventTime": "2020-01-01T00:00:00.000000Z", "involvedObject": {"namespace": "default"}, "reportingComponent": "a"}),
             vec![
                 "reportingInstance: Required value",
                 "action: Required value",

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::super::json::{entries, keep, list, section, set, text, with};
-use super::super::quantity::Quantity;
+use crate::quantity::Quantity;
 
 /// Pods leave a node that is not ready or not reachable after five minutes, unless they say otherwise.
 const NODE_TAINTS: [&str; 2] = ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"];

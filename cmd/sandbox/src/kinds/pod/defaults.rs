@@ -6,7 +6,6 @@ use super::super::json::{
     default_number, default_text, each, empty, entries, flag, keep, list, number, section, set, set_default,
     text, with,
 };
-use super::super::shape::settle_template;
 use super::volumes;
 
 /// Defaults of a pod: those of a template, and some that only pods have.
@@ -42,8 +41,8 @@ pub(super) fn pod(pod: &mut Value) {
 
 /// Defaults of the pod template under a key.
 pub(in super::super) fn template(parent: &mut Value, key: &str) {
-    settle_template(parent, key);
     with(parent, key, |template| {
+        set_default(template, "metadata", json!({}));
         if let Some(pod_spec) = section(template, "spec") {
             spec(pod_spec);
         }
@@ -97,13 +96,18 @@ fn container(container: &mut Value) {
 }
 
 fn value_from(source: &mut Value) {
-    with(source, "fieldRef", field_ref);
+    reference(source);
     with(source, "fileKeyRef", |file| set_default(file, "optional", false));
 }
 
-/// A reference to a field of the pod itself.
-pub(super) fn field_ref(reference: &mut Value) {
-    default_text(reference, "apiVersion", "v1");
+/// References to a field of the pod itself, or to what a container asks for.
+pub(super) fn reference(source: &mut Value) {
+    with(source, "fieldRef", |field| {
+        default_text(field, "apiVersion", "v1");
+    });
+    with(source, "resourceFieldRef", |field| {
+        set_default(field, "divisor", "0");
+    });
 }
 
 fn probe(probe: &mut Value) {
@@ -168,8 +172,8 @@ fn requests_from_limits(container: &mut Value) {
 
 fn host_ports(container: &mut Value) {
     each(container, "ports", |port| {
-        if number(&port["hostPort"]) == 0 {
-            let same = port["containerPort"].clone();
+        let same = number(&port["containerPort"]);
+        if number(&port["hostPort"]) == 0 && same != 0 {
             set(port, "hostPort", same);
         }
     });

@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use super::super::json::{entries, text};
 use super::super::names;
-use super::super::quantity::Quantity;
 use crate::field::FieldError;
+use crate::quantity::Quantity;
 
 /// Resource names without a domain that exist at all; containers may use the first few.
 const STANDARD: &[&str] = &[

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::super::json::{default_text, each, entries, list, set, set_default, text, with};
 use super::super::names;
-use super::defaults::{field_ref, pull_policy};
+use super::defaults::{pull_policy, reference};
 use crate::field::FieldError;
 
 /// rw-r--r--
@@ -50,7 +50,7 @@ pub(super) fn default(volume: &mut Value) {
 }
 
 fn downward(source: &mut Value) {
-    each(source, "items", |item| with(item, "fieldRef", field_ref));
+    each(source, "items", reference);
 }
 
 /// Checks the volumes; returns the names that mounts may use.

@@ -8,7 +8,6 @@ mod tests;
 use serde_json::{Value, json};
 
 use super::json::{default_text, each, empty, keep, list, remove, section, set, set_default, text, with};
-use super::shape::drop_empty_map;
 use super::{Rules, names};
 
 pub(super) const RULES: Rules = Rules {
@@ -27,7 +26,6 @@ fn default(service: &mut Value) {
     let Some(spec) = section(service, "spec") else {
         return;
     };
-    drop_empty_map(spec, "selector");
     default_text(spec, "sessionAffinity", "None");
     match text(&spec["sessionAffinity"]) {
         "None" => remove(spec, "sessionAffinityConfig"),
@@ -117,7 +115,7 @@ fn carry_address(before: &Value, spec: &mut Value) {
             set(spec, "clusterIPs", json!([single]));
         }
     } else if text(&spec["clusterIP"]).is_empty()
-        && let Some(first) = list(&spec["clusterIPs"]).first().cloned()
+        && let Some(first) = list(&spec["clusterIPs"]).first().filter(|ip| !empty(ip)).cloned()
     {
         set(spec, "clusterIP", first);
     }

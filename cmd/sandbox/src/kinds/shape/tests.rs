@@ -1,7 +1,16 @@
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::settle;
+use super::complete;
 use crate::kinds::testing::resource;
+use crate::resource::Resource;
+use crate::schema;
+
+/// Brings an object into the server's shape.
+fn settle(res: &Resource, obj: &mut Value) {
+    let kind = schema::builtin(&res.api_version(), &res.kind).expect("a schema");
+    schema::conform(kind, obj).expect("an object of the kind");
+    complete(res, obj);
+}
 
 #[test]
 fn what_says_nothing_disappears() {

@@ -3,7 +3,6 @@
 use serde_json::{Value, json};
 
 use super::super::json::{empty, entries, section, set, set_default, text, with};
-use super::super::shape::drop_empty_map;
 use super::super::{Rules, pod};
 use super::{
     Owner, does_not_match, validate_counts, validate_same_selector, validate_selector_and_template,
@@ -67,7 +66,6 @@ fn default_controller(controller: &mut Value) {
     }
     if let Some(spec) = section(controller, "spec") {
         set_default(spec, "replicas", 1);
-        drop_empty_map(spec, "selector");
         pod::default_template(spec, "template");
     }
 }
