@@ -224,7 +224,7 @@ pub async fn define(c: &Cluster, singular: &str, subresources: &Value) {
         .await
         .expect(201);
     let path = format!("/apis/example.com/v1/{singular}s");
-    let served = time::eventually(Duration::from_secs(60), async || {
+    let served = time::eventually(Duration::from_mins(1), async || {
         (c.api().get(&path).await.status == 200).then_some(())
     });
     assert!(served.await.is_some(), "{path} is not served");

@@ -24,7 +24,7 @@ use crate::{
 pub const KUBECONFIG: &str = "kubeconfig";
 
 /// A first start migrates nothing and needs seconds; a machine that compiles at the same time needs more.
-const START: Duration = Duration::from_secs(120);
+const START: Duration = Duration::from_mins(2);
 
 /// Between choosing a free port and listening on it, another process can take it.
 const ATTEMPTS: usize = 3;
