@@ -98,10 +98,13 @@ async fn serve(listen: SocketAddr, kubeconfig: Option<PathBuf>) -> Result<(), Cl
         path: path.clone(),
         source,
     })?;
-    println!("Listening on {url}");
-    println!("Kubeconfig:  {}", path.display());
-    println!("Try:         kubectl --kubeconfig {} get all -A", path.display());
-    println!("This is a bare API: nothing makes pods run. Ctrl-C ends it, and everything in it is gone.");
+    // If nobody reads it (a closed pipe), it serves all the same.
+    let _ = writeln!(
+        io::stdout(),
+        "Listening on {url}\nKubeconfig:  {file}\nTry:         kubectl --kubeconfig {file} get all -A\nThis is a bare API: \
+         nothing makes pods run. Ctrl-C ends it, and everything in it is gone.",
+        file = path.display()
+    );
     let sandbox = Sandbox::new(Options::default());
     server
         .serve(sandbox.door(), async {
@@ -147,7 +150,11 @@ fn write_private(path: &Path, content: &str) -> io::Result<()> {
         file.write_all(content.as_bytes())?;
         fs::rename(&fresh, path)
     })();
-    if written.is_err() {
+    // One that was there before is not ours to remove.
+    if written
+        .as_ref()
+        .is_err_and(|e| e.kind() != io::ErrorKind::AlreadyExists)
+    {
         let _ = fs::remove_file(&fresh);
     }
     written

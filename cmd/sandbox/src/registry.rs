@@ -11,6 +11,7 @@ use crate::resource::Resource;
 pub struct Registry {
     resources: Arc<Vec<Arc<Resource>>>,
     by_path: Arc<BTreeMap<(String, String, String), Arc<Resource>>>,
+    stored: Arc<Vec<Arc<Resource>>>,
 }
 
 impl Default for Registry {
@@ -23,10 +24,16 @@ impl Registry {
     /// The built-in resources.
     #[must_use]
     pub fn new() -> Self {
-        Self::of(kinds::all().into_iter().map(Arc::new).collect())
+        let built_in: Vec<_> = kinds::all().into_iter().map(Arc::new).collect();
+        let stored = built_in
+            .iter()
+            .filter(|r| r.api_version() == r.stored_as)
+            .cloned()
+            .collect();
+        Self::of(built_in, stored)
     }
 
-    fn of(resources: Vec<Arc<Resource>>) -> Self {
+    fn of(resources: Vec<Arc<Resource>>, stored: Vec<Arc<Resource>>) -> Self {
         let by_path = resources
             .iter()
             .map(|r| ((r.group.clone(), r.version.clone(), r.plural.clone()), r.clone()))
@@ -34,14 +41,18 @@ impl Registry {
         Self {
             resources: Arc::new(resources),
             by_path: Arc::new(by_path),
+            stored: Arc::new(stored),
         }
     }
 
-    /// The same with `custom` in place of the custom resources that it had.
+    /// The same with other custom resources: those that are `served`, and those that are `stored`.
     #[must_use]
-    pub fn with_custom(&self, custom: Vec<Resource>) -> Self {
-        let built_in = self.resources.iter().filter(|r| r.custom.is_none()).cloned();
-        Self::of(built_in.chain(custom.into_iter().map(Arc::new)).collect())
+    pub fn with_custom(&self, served: Vec<Resource>, stored: Vec<Resource>) -> Self {
+        let replaced = |present: &[Arc<Resource>], custom: Vec<Resource>| {
+            let built_in = present.iter().filter(|r| r.custom.is_none()).cloned();
+            built_in.chain(custom.into_iter().map(Arc::new)).collect()
+        };
+        Self::of(replaced(&self.resources, served), replaced(&self.stored, stored))
     }
 
     /// The resource at a path.
@@ -58,16 +69,9 @@ impl Registry {
         &self.resources
     }
 
-    /// One resource per collection of the store: the one whose version is stored, if that is served at all.
+    /// One resource per collection of the store, in the version that is stored, whether that is served or not.
     #[must_use]
-    pub fn stored(&self) -> Vec<Arc<Resource>> {
-        let mut by_collection: BTreeMap<&str, &Arc<Resource>> = BTreeMap::new();
-        for resource in self.resources.iter() {
-            let chosen = by_collection.entry(&resource.collection).or_insert(resource);
-            if resource.api_version() == resource.stored_as {
-                *chosen = resource;
-            }
-        }
-        by_collection.into_values().cloned().collect()
+    pub fn stored(&self) -> &[Arc<Resource>] {
+        &self.stored
     }
 }

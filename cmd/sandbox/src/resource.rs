@@ -52,6 +52,8 @@ pub struct Scale {
 pub struct Custom {
     /// Name of the CRD.
     pub crd: String,
+    /// Its uid: one that is deleted and created again is another one.
+    pub uid: String,
     /// `additionalPrinterColumns`.
     pub columns: Vec<PrinterColumn>,
 }

@@ -59,12 +59,21 @@ impl Api {
         let Ok(snapshot) = self.store.snapshot(COLLECTION, "", None, None) else {
             return;
         };
-        let custom = snapshot
+        let definitions: Vec<Value> = snapshot
             .objects
             .iter()
-            .flat_map(|o| resources(&o.value()))
+            .map(|o| o.value())
+            .filter(is_established)
             .collect();
-        self.set_registry(self.registry().with_custom(custom));
+        let served = definitions
+            .iter()
+            .flat_map(|crd| resources(crd, "served"))
+            .collect();
+        let stored = definitions
+            .iter()
+            .flat_map(|crd| resources(crd, "storage"))
+            .collect();
+        self.set_registry(self.registry().with_custom(served, stored));
     }
 
     pub(super) fn delete_crd(&self, res: &Resource, name: &str, options: &DeleteOptions) -> Result<Outcome> {
@@ -140,8 +149,7 @@ impl Api {
         };
         for object in snapshot.objects {
             let (namespace, name) = object.key.split_once('/').unwrap_or(("", &object.key));
-            // One that is gone, or waits for its finalizers, is as deleted as it can be.
-            let _ = self.delete_object(res, namespace, name, &DeleteOptions::background());
+            self.delete_for_good(res, namespace, name);
         }
     }
 
@@ -154,7 +162,7 @@ impl Api {
             return;
         }
         // What lies under the name of a definition that was never established is not its own.
-        if condition(&current.value(), "Established") == Some("True") && self.store.has_any(name, "") {
+        if is_established(&current.value()) && self.store.has_any(name, "") {
             return;
         }
         let Some(res) = self
@@ -305,11 +313,12 @@ fn set_condition(crd: &mut Value, kind: &str, status: &str, reason: &str, messag
     meta::set_path(crd, "status.conditions", conditions.into());
 }
 
-/// The resources that a definition serves, one per version; none before it is established.
-fn resources(crd: &Value) -> Vec<Resource> {
-    if condition(crd, "Established") != Some("True") {
-        return Vec::new();
-    }
+fn is_established(crd: &Value) -> bool {
+    condition(crd, "Established") == Some("True")
+}
+
+/// The resources of a definition, one per version that has `flag` set (`served` or `storage`).
+fn resources(crd: &Value, flag: &str) -> Vec<Resource> {
     let versions = crd["spec"]["versions"]
         .as_array()
         .map(Vec::as_slice)
@@ -320,7 +329,7 @@ fn resources(crd: &Value) -> Vec<Resource> {
         .map_or("", |v| text(&v["name"]));
     versions
         .iter()
-        .filter(|v| v["served"] == true)
+        .filter(|v| v[flag] == true)
         .map(|version| resource(crd, version, stored))
         .collect()
 }
@@ -343,6 +352,7 @@ fn resource(crd: &Value, version: &Value, stored: &str) -> Resource {
     });
     let custom = Custom {
         crd: meta::name(crd).to_owned(),
+        uid: meta::text(crd, "uid").to_owned(),
         columns: version["additionalPrinterColumns"]
             .as_array()
             .into_iter()

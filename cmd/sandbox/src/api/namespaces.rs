@@ -118,10 +118,13 @@ impl Api {
     ) -> Result<Outcome> {
         let emptied = present["spec"]["finalizers"].as_array().is_none_or(Vec::is_empty);
         if emptied {
-            self.delete_plain(res, "", name, options)
-        } else {
-            Ok(Outcome::Marked(present.clone()))
+            return self.delete_plain(res, "", name, options);
         }
+        if !options.dry_run {
+            self.empty_namespace(name);
+            self.finish_namespace(name);
+        }
+        Ok(Outcome::Marked(present.clone()))
     }
 
     /// Deletes what is in a namespace, as far as it can be deleted at once.
@@ -133,10 +136,20 @@ impl Api {
             };
             for object in snapshot.objects {
                 let name = object.key.strip_prefix(&prefix).unwrap_or_default();
-                // One that is gone, or waits for its finalizers, is as deleted as it can be.
-                let _ = self.delete_object(res, namespace, name, &DeleteOptions::background());
+                self.delete_for_good(res, namespace, name);
             }
         }
+    }
+
+    /// Deletes as far as it can be done now, however many others write the object meanwhile: each of them can do so a
+    /// number of times only before it is gone or marked.
+    pub(super) fn delete_for_good(&self, res: &Resource, namespace: &str, name: &str) {
+        let options = DeleteOptions::background();
+        // One that is gone, or waits for its finalizers, is as deleted as it can be.
+        while self
+            .delete_object(res, namespace, name, &options)
+            .is_err_and(|error| error.code == 409)
+        {}
     }
 
     /// Removes a namespace that is marked, empty, and held by nobody.
@@ -160,7 +173,7 @@ impl Api {
     fn has_content(&self, namespace: &str) -> bool {
         let prefix = format!("{namespace}/");
         let registry = self.registry();
-        let mut namespaced = registry.all().iter().filter(|r| r.namespaced);
+        let mut namespaced = registry.stored().iter().filter(|r| r.namespaced);
         namespaced.any(|res| self.store.has_any(&res.collection, &prefix))
     }
 

@@ -56,6 +56,16 @@ pub struct WatchStream {
     finished: bool,
 }
 
+/// Whether what is watched is still served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Definition {
+    Served,
+    /// No longer: what happened before is still told.
+    Gone,
+    /// The name and version are those of another definition, whose objects are not what was asked for.
+    Another,
+}
+
 impl Api {
     pub(super) async fn watch(self: &Arc<Self>, call: Call) -> Result<Reply> {
         check_options(&call)?;
@@ -130,6 +140,10 @@ impl WatchStream {
                 return Some(frame.into());
             }
             self.initial_events(&mut frame);
+            let definition = self.definition();
+            if definition == Definition::Another {
+                break;
+            }
             if frame.is_empty() {
                 self.changes(&mut frame);
             }
@@ -147,7 +161,7 @@ impl WatchStream {
             if !frame.is_empty() {
                 return Some(frame.into());
             }
-            if self.finished || *self.closing.borrow() || self.is_orphaned() {
+            if self.finished || *self.closing.borrow() || definition == Definition::Gone {
                 break;
             }
             let wake = if self.bookmarks {
@@ -167,10 +181,18 @@ impl WatchStream {
         None
     }
 
-    /// Whether what is watched is no longer defined.
-    fn is_orphaned(&self) -> bool {
-        let custom = self.form.res.custom.as_ref();
-        custom.is_some_and(|custom| self.api.store.get(super::crds::COLLECTION, &custom.crd).is_none())
+    /// What has become of the definition of a custom resource.
+    fn definition(&self) -> Definition {
+        let res = &self.form.res;
+        let Some(custom) = &res.custom else {
+            return Definition::Served;
+        };
+        let now = self.api.registry().find(&res.group, &res.version, &res.plural);
+        match now.as_ref().and_then(|r| r.custom.as_ref()) {
+            Some(now) if now.uid == custom.uid => Definition::Served,
+            Some(_) => Definition::Another,
+            None => Definition::Gone,
+        }
     }
 
     fn initial_events(&mut self, frame: &mut Vec<u8>) {

@@ -27,6 +27,7 @@ fn resource(api: &str, plural: &str, kind: &str) -> Resource {
 fn custom(api: &str, plural: &str, kind: &str) -> Resource {
     let custom = Custom {
         crd: format!("{plural}.io"),
+        uid: String::new(),
         columns: Vec::new(),
     };
     Resource {

@@ -71,6 +71,7 @@ mod tests {
             stored_as: "x.io/v1".into(),
             custom: Some(Arc::new(Custom {
                 crd: "widgets.x.io".into(),
+                uid: String::new(),
                 columns: vec![],
             })),
         }

@@ -111,6 +111,7 @@ impl Server {
                     return;
                 };
                 // Whoever says nothing gives the place to somebody else.
+                let http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
                 let mut stream = BufReader::new(stream);
                 let spoke = tokio::select! {
                     biased;
@@ -121,7 +122,7 @@ impl Server {
                     return;
                 }
                 let service = service_fn(move |request| door.clone().call(request));
-                let builder = builder();
+                let builder = builder(http2);
                 let connection = builder.serve_connection(TokioIo::new(stream), service);
                 if let Err(error) = watcher.watch(connection).await {
                     tracing::debug!(error, "A connection ended with an error");
@@ -156,8 +157,14 @@ async fn handshake(
     acceptor.accept(socket).await
 }
 
-fn builder() -> auto::Builder<TokioExecutor> {
-    let mut builder = auto::Builder::new(TokioExecutor::new());
+/// The protocol is the one that was agreed on: guessing it from the first bytes would wait for them for ever.
+fn builder(http2: bool) -> auto::Builder<TokioExecutor> {
+    let builder = auto::Builder::new(TokioExecutor::new());
+    let mut builder = if http2 {
+        builder.http2_only()
+    } else {
+        builder.http1_only()
+    };
     builder
         .http1()
         .timer(TokioTimer::new())

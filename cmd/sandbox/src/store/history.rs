@@ -33,9 +33,9 @@ impl Change {
     }
 
     fn weight(&self) -> usize {
-        // `before` is the `after` of an older change, or weighs as much as it did there.
-        let newest = self.after.as_ref().or(self.removed.as_ref());
-        newest.map_or(0, |o| o.weight()) + size_of::<Self>()
+        // What was replaced is kept for as long as the change is, and counts as much.
+        let kept = [&self.before, &self.after, &self.removed];
+        kept.into_iter().flatten().map(|o| o.weight()).sum::<usize>() + size_of::<Self>()
     }
 }
 

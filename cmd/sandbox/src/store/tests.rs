@@ -191,3 +191,37 @@ proptest! {
         }
     }
 }
+
+/// What an update replaced is kept for as long as the update is, so it weighs as much there.
+#[test]
+fn history_is_bounded_in_bytes_by_what_it_keeps() {
+    let store = Store::new(Limits {
+        entries: 10_000,
+        bytes: 1 << 20,
+    });
+    let big = || Draft {
+        value: json!({"metadata": {}, "data": "x".repeat(100_000)}),
+        fields: Vec::new(),
+    };
+    let replaced: Vec<_> = (0..200)
+        .map(|n| {
+            store
+                .create("pods", &format!("a/{n:03}"), big(), &[])
+                .expect("a free key")
+        })
+        .map(|object| (object.key.clone(), object.revision, Arc::downgrade(&object)))
+        .collect();
+    for (key, revision, _) in &replaced {
+        store
+            .replace("pods", key, *revision, draft(1))
+            .expect("the present version");
+    }
+    let kept = replaced
+        .iter()
+        .filter(|(_, _, object)| object.upgrade().is_some())
+        .count();
+    assert!(
+        kept <= 11,
+        "{kept} versions of 100 kB each are kept in 1 MiB of history"
+    );
+}

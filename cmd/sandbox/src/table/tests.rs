@@ -128,6 +128,7 @@ fn bookmarks_are_rows_of_an_empty_object() {
     let columns: Vec<PrinterColumn> = Vec::new();
     custom.custom = Some(Arc::new(Custom {
         crd: "foos.ex.io".to_owned(),
+        uid: String::new(),
         columns,
     }));
     for (resource, cells) in [

@@ -146,3 +146,18 @@ fn help_tells_what_it_is() {
         assert!(help.contains(part), "no {part:?} in\n{help}");
     }
 }
+
+/// A file that stands where the temporary one would be is somebody else's.
+#[test]
+fn a_file_that_it_did_not_make_is_not_removed() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let file = dir.path().join("config");
+    let script = "echo precious > \"$1.$$\"; exec \"$0\" --kubeconfig \"$1\"";
+    let output = Command::new("sh")
+        .args(["-c", script, PROGRAM, file.to_str().expect("text")])
+        .output()
+        .expect("it starts");
+    assert!(!output.status.success(), "it says that it cannot");
+    let left = fs::read_dir(dir.path()).expect("a directory").count();
+    assert_eq!(left, 1, "the file is gone");
+}

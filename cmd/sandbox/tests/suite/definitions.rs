@@ -231,3 +231,63 @@ async fn instances_do_not_outlive_their_definition() {
         );
     }
 }
+
+/// One that comes back under the same name is another one.
+#[tokio::test(start_paused = true)]
+async fn a_watch_does_not_go_on_with_a_definition_that_came_back() {
+    let door = sandbox().door();
+    define(&door, &widgets()).await;
+    let mut events = watch(&door, &format!("{WIDGETS}?watch=1&timeoutSeconds=3600")).await;
+    send(
+        &door,
+        Method::DELETE,
+        &format!("{CRDS}/widgets.x.io"),
+        &Value::Null,
+    )
+    .await;
+    define(&door, &widgets()).await;
+    send(&door, Method::POST, WIDGETS, &widget("b")).await;
+    let (next, seconds) = elapsed(events.brief()).await;
+    assert!(
+        next.is_none() && seconds < 60,
+        "it ended with the first; {seconds} s: {next:?}"
+    );
+}
+
+/// A version that is no longer served cannot be watched on.
+#[tokio::test(start_paused = true)]
+async fn a_watch_ends_when_its_version_is_no_longer_served() {
+    let door = sandbox().door();
+    let versions = |served| json!([version("v1", served, false), version("v2", true, true)]);
+    define(&door, &crd("widgets", "x.io", "Widget", &versions(true))).await;
+    let mut events = watch(&door, &format!("{WIDGETS}?watch=1&timeoutSeconds=3600")).await;
+    let change = json!({"spec": {"versions": versions(false)}});
+    let (status, answer) = send(&door, Method::PATCH, &format!("{CRDS}/widgets.x.io"), &change).await;
+    assert_eq!(status, 200, "{answer}");
+    assert_eq!(get(&door, WIDGETS).await.0, 404);
+    let (next, seconds) = elapsed(events.brief()).await;
+    assert!(
+        next.is_none() && seconds < 60,
+        "a minute later it is over; {seconds} s: {next:?}"
+    );
+}
+
+/// The real server empties and removes it all the same.
+#[tokio::test(start_paused = true)]
+async fn a_definition_that_serves_nothing_goes_with_its_instances() {
+    let door = sandbox().door();
+    define(&door, &widgets()).await;
+    send(&door, Method::POST, WIDGETS, &widget("a")).await;
+    let change = json!({"spec": {"versions": [version("v1", false, true)]}});
+    let (status, answer) = send(&door, Method::PATCH, &format!("{CRDS}/widgets.x.io"), &change).await;
+    assert_eq!(status, 200, "{answer}");
+    send(
+        &door,
+        Method::DELETE,
+        &format!("{CRDS}/widgets.x.io"),
+        &Value::Null,
+    )
+    .await;
+    let (status, left) = get(&door, &format!("{CRDS}/widgets.x.io")).await;
+    assert_eq!(status, 404, "{left}");
+}

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use coxswain_sandbox::{Options, Sandbox, Server};
 use rustls::pki_types::{CertificateDer, ServerName, pem::PemObject as _};
-use tokio::io::AsyncReadExt as _;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 use tokio_rustls::TlsConnector;
@@ -77,4 +77,16 @@ async fn it_ends_when_told_to_while_every_slot_is_taken() {
     let ended = within(Duration::from_secs(4), task).await;
     assert!(ended, "it does not hear that it is to end");
     drop((held, last, waiting));
+}
+
+/// One letter is not a request either, even if it could become one.
+#[tokio::test]
+async fn a_connection_that_stops_after_one_letter_is_closed() {
+    let (address, tls, _stop, _task) = start().await;
+    let socket = TcpStream::connect(&address).await.expect("a connection");
+    let mut stream = tls.connect(name(), socket).await.expect("a handshake");
+    stream.write_all(b"P").await.expect("it listens");
+    stream.flush().await.expect("it listens");
+    let ended = within(Duration::from_secs(25), stream.read(&mut [0; 16])).await;
+    assert!(ended, "25 seconds later it is still open");
 }

@@ -2,6 +2,7 @@
 
 use http::Method;
 use serde_json::{Value, json};
+use tokio::task::JoinSet;
 
 use crate::client::{MAPS, create, get, sandbox, send, version, watch};
 
@@ -265,4 +266,41 @@ async fn a_busy_watch_ends_at_its_timeout_too() {
         }
     }
     panic!("a minute later it still goes on");
+}
+
+/// A namespace goes, however busy somebody is with what is in it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_namespace_goes_while_its_content_is_being_written() {
+    for round in 0..40 {
+        let door = sandbox().door();
+        send(
+            &door,
+            Method::POST,
+            "/api/v1/namespaces",
+            &json!({"metadata": {"name": "n"}}),
+        )
+        .await;
+        let path = "/api/v1/namespaces/n/configmaps";
+        send(&door, Method::POST, path, &json!({"metadata": {"name": "m"}})).await;
+        let (started, mut running) = tokio::sync::mpsc::channel(4);
+        let mut writers = JoinSet::new();
+        for w in 0..4 {
+            let (door, started) = (door.clone(), started.clone());
+            writers.spawn(async move {
+                for n in 0..300 {
+                    let change = json!({"data": {format!("w{w}"): n.to_string()}});
+                    if send(&door, Method::PATCH, &format!("{path}/m"), &change).await.0 == 404 {
+                        return;
+                    }
+                    let _ = started.try_send(());
+                }
+            });
+        }
+        running.recv().await.expect("a write");
+        send(&door, Method::DELETE, "/api/v1/namespaces/n", &Value::Null).await;
+        writers.join_all().await;
+        send(&door, Method::DELETE, "/api/v1/namespaces/n", &Value::Null).await;
+        let (status, left) = get(&door, "/api/v1/namespaces/n").await;
+        assert_eq!(status, 404, "round {round}: {left}");
+    }
 }
