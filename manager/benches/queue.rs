@@ -1,4 +1,4 @@
-//! Prints what an item costs: `cargo bench -p coxswain-manager`.
+//! Prints what an item costs: `cargo bench -p coxswain-manager --bench queue`.
 //!
 //! One add, get and done, in one thread without contention, on a queue that is measured (except where it says so). The
 //! best and the median of many short batches: on a machine that does other things too, the best is what the code costs.
@@ -8,15 +8,15 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use coxswain_manager::env::{Env, TaskSet};
-use coxswain_manager::queue::{Priority, Queue, default_limiter};
+use coxswain_manager::queue::{Item, Priority, Queue, default_limiter};
 use prometheus::Registry;
 
 const BATCHES: usize = 400;
 const ROUNDS: usize = 5_000;
 const BACKLOG: usize = 100_000;
 
-/// As a controller would have it: namespace and name, cheap to clone.
-type Key = (Arc<str>, Arc<str>);
+/// As a controller would have it: `namespace/name`, cheap to clone.
+type Key = Arc<str>;
 
 fn main() {
     // `cargo test --benches` only wants to know that it builds and runs.
@@ -30,43 +30,65 @@ fn main() {
         .build()
         .expect("a runtime");
     runtime.block_on(async {
-        let bench = Bench {
-            batches: BATCHES / scale,
-            keys: keys(2 * BACKLOG / scale),
+        let batches = BATCHES / scale;
+        let numbers = Bench {
+            batches,
+            keys: (0..2 * BACKLOG / scale).collect(),
+        };
+        let names = Bench {
+            batches,
+            keys: names(2 * BACKLOG / scale),
         };
         let tasks = TaskSet::new();
         let env = Env::system(&tasks);
         let (clock, registry) = (env.clock.clone(), Registry::new());
-        let named = |name| Queue::named(&env, name, &registry, default_limiter()).expect("a queue");
+        let (normal, low) = (Priority::Normal, Priority::Low);
 
-        bench.run("reading the clock once", |_| {
+        numbers.run("reading the clock once", |_| {
             std::hint::black_box(clock.now());
         });
-        bench.queue("add+get+done", &named("a"), Priority::Normal, 0);
-        bench.queue("add+get+done, low priority", &named("b"), Priority::Low, 0);
-        bench.queue(
-            "add+get+done, 100,000 queued",
-            &named("c"),
-            Priority::Normal,
+        numbers.queue(
+            "add+get+done of a number",
+            &named(&env, "a", &registry),
+            normal,
+            0,
+        );
+        names.queue("add+get+done of a name", &named(&env, "b", &registry), normal, 0);
+        names.queue("  of low priority", &named(&env, "c", &registry), low, 0);
+        names.queue(
+            "  with 100,000 queued",
+            &named(&env, "d", &registry),
+            normal,
             BACKLOG / scale,
         );
-        let unnamed = Queue::unnamed(&env, default_limiter());
-        bench.queue("add+get+done, not measured", &unnamed, Priority::Normal, 0);
+        names.queue(
+            "  not measured",
+            &Queue::unnamed(&env, default_limiter()),
+            normal,
+            0,
+        );
     });
 }
 
-struct Bench {
-    batches: usize,
-    keys: Vec<Key>,
+fn named<K: Item>(env: &Env, name: &str, registry: &Registry) -> Queue<K> {
+    Queue::named(env, name, registry, default_limiter()).expect("a queue")
 }
 
-impl Bench {
-    fn queue(&self, what: &str, queue: &Queue<Key>, priority: Priority, backlog: usize) {
-        for key in &self.keys[..backlog] {
+struct Bench<K> {
+    batches: usize,
+    keys: Vec<K>,
+}
+
+impl<K: Item> Bench<K> {
+    fn queue(&self, what: &str, queue: &Queue<K>, priority: Priority, backlog: usize) {
+        let (queued, rest) = self.keys.split_at(backlog);
+        for key in queued {
             queue.add_with(key.clone(), priority);
         }
+        // Few keys without a backlog: the cost of the queue, not that of the memory of its keys.
+        let rest = &rest[..backlog.max(1000).min(rest.len())];
         self.run(what, |round| {
-            queue.add_with(self.keys[(backlog + round) % self.keys.len()].clone(), priority);
+            queue.add_with(rest[round % rest.len()].clone(), priority);
             let key = ready(queue.get()).expect("an item");
             queue.done(&key);
         });
@@ -89,15 +111,9 @@ impl Bench {
     }
 }
 
-fn keys(count: usize) -> Vec<Key> {
-    let namespaces: Vec<Arc<str>> = (0..100).map(|n| format!("namespace-{n}").into()).collect();
+fn names(count: usize) -> Vec<Key> {
     (0..count)
-        .map(|n| {
-            (
-                Arc::clone(&namespaces[n % 100]),
-                format!("web-7d4b9c6f5-{n:06}").into(),
-            )
-        })
+        .map(|n| format!("namespace-{}/web-7d4b9c6f5-{n:06}", n % 100).into())
         .collect()
 }
 

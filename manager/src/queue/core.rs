@@ -1,30 +1,16 @@
 //! The queue itself: a plain state machine, without lock, clock or waiting.
 //!
 //! It promises that an item is never in two workers at once, that any number of adds while it is queued or in process
-//! make one further run, that an add during processing is not lost, and first in, first out inside a priority. Its caller
-//! holds the lock, tells the time, and wakes who must be woken.
+//! make one further run, and that an add during processing is not lost. Its caller holds the lock, tells the time, and
+//! wakes who must be woken.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::hash::Hash;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// While items of both priorities wait, every so many-th hand-out is a low one.
-///
-/// So an item of low priority with `n` others before it is handed out by the `(n + 1) * LOW_TURN`-th hand-out at the
-/// latest, however many of normal priority come in. One in eight keeps most of the way free for fresh changes, and still
-/// gets through an initial list in the end.
-pub const LOW_TURN: u32 = 8;
-
-/// Who goes first. An item that is added again has the higher of its priorities.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Priority {
-    /// For what merely exists: the items of an initial list, or of a resync. It gives way, but is never starved: see
-    /// [`LOW_TURN`].
-    Low,
-    /// For what has changed.
-    Normal,
-}
+use super::lines::{Lines, Place, Priority};
+use super::map::{self, Entry, Map};
 
 /// What an add came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,19 +50,24 @@ pub(super) struct Done {
 /// Items and where they are.
 #[derive(Debug)]
 pub(super) struct Core<K> {
-    /// What needs processing, also when it is in process at the moment.
-    dirty: BTreeMap<K, Wanted>,
-    /// What workers have and have not said to be done.
-    processing: BTreeMap<K, Running>,
-    /// What can be handed out. Every item here or in `low` is in `dirty`, is not in `processing`, and is here once.
-    normal: VecDeque<K>,
-    /// The same for low priority, by arrival; a map, because an item can be raised out of its middle.
-    low: BTreeMap<u64, K>,
-    /// The next place in `low`.
-    next_place: u64,
-    /// Normal items handed out since the last low one, while there were low ones. Below [`LOW_TURN`].
-    passed_over: u32,
+    /// What needs processing or is in process: no state here is neither.
+    items: Map<K, State>,
+    /// What can be handed out: exactly the items that need processing and are not in process, each once.
+    lines: Lines<K>,
+    /// How many items need processing, also while they are in process.
+    wanted: usize,
+    /// When each item in process was handed out; `Running::slot` says whose is whose. As long as there ever were items in
+    /// process at once, so a few.
+    started: Vec<Option<Instant>>,
+    /// How many of `started` there are.
+    running: usize,
     shutting_down: bool,
+}
+
+#[derive(Debug)]
+struct State {
+    wanted: Option<Wanted>,
+    running: Option<Running>,
 }
 
 #[derive(Debug)]
@@ -84,25 +75,27 @@ struct Wanted {
     /// The first add since the item was last handed out.
     since: Instant,
     priority: Priority,
-    /// Its key in `low`, while it is there.
-    place: Option<u64>,
+    /// Where it stands in the low line, while it does.
+    place: Option<Place>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 struct Running {
     since: Instant,
     priority: Priority,
+    /// Its place in `started`.
+    slot: usize,
 }
 
-impl<K: Clone + Ord> Core<K> {
-    pub(super) fn new() -> Self {
+impl<K: Clone + Eq + Hash> Core<K> {
+    /// `seed` decides where items lie in memory, and nothing else.
+    pub(super) fn new(seed: u64) -> Self {
         Self {
-            dirty: BTreeMap::new(),
-            processing: BTreeMap::new(),
-            normal: VecDeque::new(),
-            low: BTreeMap::new(),
-            next_place: 0,
-            passed_over: 0,
+            items: map::seeded(seed),
+            lines: Lines::new(),
+            wanted: 0,
+            started: Vec::new(),
+            running: 0,
             shutting_down: false,
         }
     }
@@ -111,67 +104,87 @@ impl<K: Clone + Ord> Core<K> {
         if self.shutting_down {
             return Added::Refused;
         }
-        if let Some(wanted) = self.dirty.get_mut(&item) {
-            wanted.priority = wanted.priority.max(priority);
-            if priority > Priority::Low
-                && let Some(queued) = wanted.place.take().and_then(|place| self.low.remove(&place))
-            {
-                self.normal.push_back(queued);
-            }
-            return Added::Known;
-        }
-        let in_process = self.processing.contains_key(&item);
-        let place = if in_process {
-            None
-        } else {
-            self.enqueue(item.clone(), priority)
-        };
-        let wanted = Wanted {
+        let mut wanted = Wanted {
             since: now,
             priority,
-            place,
+            place: None,
         };
-        self.dirty.insert(item, wanted);
-        if in_process { Added::Later } else { Added::Queued }
+        match self.items.entry(item) {
+            Entry::Vacant(entry) => {
+                wanted.place = self.lines.push(entry.key().clone(), priority);
+                entry.insert(State {
+                    wanted: Some(wanted),
+                    running: None,
+                });
+                self.wanted += 1;
+                Added::Queued
+            }
+            Entry::Occupied(mut entry) => {
+                let Some(known) = &mut entry.get_mut().wanted else {
+                    entry.get_mut().wanted = Some(wanted);
+                    self.wanted += 1;
+                    return Added::Later;
+                };
+                known.priority = known.priority.max(priority);
+                if priority > Priority::Low
+                    && let Some(place) = known.place.take()
+                {
+                    self.lines.raise(place);
+                }
+                Added::Known
+            }
+        }
     }
 
     pub(super) fn next(&mut self, now: Instant) -> Next<K> {
-        let Some(item) = self.dequeue() else {
+        let Some(item) = self.lines.pop() else {
             return if self.shutting_down { Next::End } else { Next::Wait };
         };
-        let Some((key, wanted)) = self.dirty.remove_entry(&item) else {
-            debug_assert!(false, "an item is queued and not in dirty");
+        let Some(state) = self.items.get_mut(&item) else {
+            debug_assert!(false, "an item is in line and nowhere else");
             return Next::Wait;
         };
-        let running = Running {
+        let (since, priority) = state
+            .wanted
+            .take()
+            .map_or((now, Priority::Normal), |w| (w.since, w.priority));
+        let slot = self.started.iter().position(Option::is_none).unwrap_or_else(|| {
+            self.started.push(None);
+            self.started.len() - 1
+        });
+        self.started[slot] = Some(now);
+        state.running = Some(Running {
             since: now,
-            priority: wanted.priority,
-        };
-        self.processing.insert(key, running);
-        Next::Item(item, now.duration_since(wanted.since))
+            priority,
+            slot,
+        });
+        self.running += 1;
+        self.wanted -= 1;
+        Next::Item(item, now.duration_since(since))
     }
 
     /// None if the item is not in process. client-go would queue it a second time if it was queued already, and so hand it
     /// to two workers; here nothing happens.
     pub(super) fn done(&mut self, item: &K, now: Instant) -> Option<Done> {
-        let (item, running) = self.processing.remove_entry(item)?;
-        let wanted = self.dirty.get(&item).map(|wanted| wanted.priority);
-        if let Some(priority) = wanted {
-            let place = self.enqueue(item.clone(), priority);
-            if let Some(wanted) = self.dirty.get_mut(&item) {
-                wanted.place = place;
-            }
+        let state = self.items.get_mut(item)?;
+        let running = state.running.take()?;
+        self.started[running.slot] = None;
+        self.running -= 1;
+        let queued = state.wanted.is_some();
+        match &mut state.wanted {
+            Some(wanted) => wanted.place = self.lines.push(item.clone(), wanted.priority),
+            None => drop(self.items.remove(item)),
         }
         Some(Done {
             took: now.duration_since(running.since),
-            queued: wanted.is_some(),
-            idle: self.processing.is_empty(),
+            queued,
+            idle: self.running == 0,
         })
     }
 
     /// The priority with which an item in process was handed out: what its retry should have.
     pub(super) fn priority_in_process(&self, item: &K) -> Option<Priority> {
-        self.processing.get(item).map(|running| running.priority)
+        self.items.get(item)?.running.map(|running| running.priority)
     }
 
     pub(super) fn shut_down(&mut self) {
@@ -183,49 +196,24 @@ impl<K: Clone + Ord> Core<K> {
     }
 
     pub(super) fn is_idle(&self) -> bool {
-        self.processing.is_empty()
+        self.running == 0
     }
 
     /// What can be handed out: not what is wanted again while it is in process.
     pub(super) fn len(&self) -> usize {
-        self.normal.len() + self.low.len()
+        self.lines.len()
+    }
+
+    /// What needs processing, also while it is in process.
+    pub(super) fn wanted(&self) -> usize {
+        self.wanted
     }
 
     /// How long each item in process has been there.
     pub(super) fn ages(&self, now: Instant) -> impl Iterator<Item = Duration> {
-        self.processing
-            .values()
-            .map(move |running| now.duration_since(running.since))
-    }
-
-    /// Puts an item at the end of its line, and says where in `low` that is.
-    fn enqueue(&mut self, item: K, priority: Priority) -> Option<u64> {
-        match priority {
-            Priority::Normal => {
-                self.normal.push_back(item);
-                None
-            }
-            Priority::Low => {
-                let place = self.next_place;
-                self.next_place += 1;
-                self.low.insert(place, item);
-                Some(place)
-            }
-        }
-    }
-
-    fn dequeue(&mut self) -> Option<K> {
-        let low_turn = self.normal.is_empty() || self.passed_over + 1 >= LOW_TURN;
-        if low_turn && let Some((_, item)) = self.low.pop_first() {
-            self.passed_over = 0;
-            return Some(item);
-        }
-        let item = self.normal.pop_front()?;
-        self.passed_over = if self.low.is_empty() {
-            0
-        } else {
-            self.passed_over + 1
-        };
-        Some(item)
+        self.started
+            .iter()
+            .flatten()
+            .map(move |since| now.duration_since(*since))
     }
 }

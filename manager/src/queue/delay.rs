@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use tokio::time::Instant;
 
-use super::core::Priority;
+use super::lines::Priority;
 
 /// The waiting entries.
 #[derive(Debug)]

@@ -12,7 +12,7 @@
 //! Beyond client-go: a failure counts once per backoff window (kubernetes#132805), and items can have a low
 //! [`Priority`] that gives way and is never starved (see [`LOW_TURN`]).
 //!
-//! Layers: `core` (what is where), `delay` (later), `limit` (how much later), `metrics`; `shared` holds them under one lock,
+//! Layers: `core` (what is where) on `lines` (who is next), `delay` (later), `limit` (how much later), `metrics`; `shared` holds them under one lock,
 //! and moves what is due; this file wakes and waits. Nothing is awaited under the lock.
 //!
 //! ```
@@ -47,15 +47,16 @@
 mod core;
 mod delay;
 mod limit;
+mod lines;
+mod map;
 mod metrics;
 mod shared;
-#[cfg(test)]
-mod tests;
 
-pub use self::core::{LOW_TURN, Priority};
 pub use self::limit::{Bucket, Exponential, FastSlow, MaxOf, MaxWait, RateLimiter, default_limiter};
+pub use self::lines::{LOW_TURN, Priority};
 
 use std::fmt::Debug;
+use std::hash::Hash;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -87,8 +88,8 @@ pub enum QueueError {
 pub struct Queue<K: Item>(Arc<Shared<K>>);
 
 /// What can be queued: small, compared by value, cheap to clone.
-pub trait Item: Clone + Ord + Debug + Send + 'static {}
-impl<K: Clone + Ord + Debug + Send + 'static> Item for K {}
+pub trait Item: Clone + Ord + Hash + Debug + Send + 'static {}
+impl<K: Clone + Ord + Hash + Debug + Send + 'static> Item for K {}
 
 impl<K: Item> Queue<K> {
     /// A queue that is measured under `name` in `registry`.
@@ -106,11 +107,11 @@ impl<K: Item> Queue<K> {
             source,
         };
         let series = Series::new(name).map_err(failed)?;
-        let state = State::new(limiter, Some(series.clone()));
+        let state = State::new(env.rng.number(), limiter, Some(series.meter()));
         let scraped = Arc::clone(&state);
         let clock = env.clock.clone();
-        let ages = move || lock(&scraped, |state| state.ages(clock.now()));
-        let registration = series.register(registry, ages).map_err(failed)?;
+        let gauges = move || lock(&scraped, |state| state.scrape(clock.now()));
+        let registration = series.register(registry, gauges).map_err(failed)?;
         Ok(Self::start(env, state, Some(registration)))
     }
 
@@ -120,7 +121,7 @@ impl<K: Item> Queue<K> {
     /// Outside a tokio runtime.
     #[must_use]
     pub fn unnamed(env: &Env, limiter: impl RateLimiter<K> + 'static) -> Self {
-        Self::start(env, State::new(limiter, None), None)
+        Self::start(env, State::new(env.rng.number(), limiter, None), None)
     }
 
     fn start(env: &Env, state: Arc<Mutex<State<K>>>, registration: Option<Registration>) -> Self {
@@ -197,16 +198,16 @@ impl<K: Item> Queue<K> {
         let now = self.0.clock.now();
         let done = self.0.lock(|state| {
             let done = state.core.done(item, now)?;
-            if let Some(series) = &state.series {
-                series.done(done.took);
+            if let Some(meter) = &state.meter {
+                meter.done(done.took);
             }
-            Some(done)
+            Some((done.queued, done.idle && state.drain))
         });
-        let Some(done) = done else { return };
-        if done.queued {
+        let Some((queued, drained)) = done else { return };
+        if queued {
             self.0.ready.notify_one();
         }
-        if done.idle {
+        if drained {
             self.0.idle.notify_waiters();
         }
     }

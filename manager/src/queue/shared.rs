@@ -7,10 +7,11 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::Item;
-use super::core::{Added, Core, Next, Priority};
+use super::core::{Added, Core, Next};
 use super::delay::Delay;
 use super::limit::{RateLimiter, Retries};
-use super::metrics::{Registration, Series};
+use super::lines::Priority;
+use super::metrics::{Gauges, Meter, Registration};
 use crate::env::{Clock, later};
 use crate::sync::Mutex;
 
@@ -35,7 +36,7 @@ pub(super) struct State<K> {
     /// Empty once the queue shuts down.
     delay: Delay<K>,
     pub(super) retries: Retries<K>,
-    pub(super) series: Option<Series>,
+    pub(super) meter: Option<Meter>,
     /// A shutdown waits for what is in process. Unset by one that does not.
     pub(super) drain: bool,
 }
@@ -78,8 +79,8 @@ impl<K: Item> Shared<K> {
         let now = self.clock.now();
         self.lock(|state| {
             let next = state.core.next(now);
-            if let (Next::Item(_, waited), Some(series)) = (&next, &state.series) {
-                series.handed_out(*waited);
+            if let (Next::Item(_, waited), Some(meter)) = (&next, &state.meter) {
+                meter.handed_out(*waited);
             }
             next
         })
@@ -123,12 +124,16 @@ impl<K: Item> Drop for Shared<K> {
 }
 
 impl<K: Item> State<K> {
-    pub(super) fn new(limiter: impl RateLimiter<K> + 'static, series: Option<Series>) -> Arc<Mutex<Self>> {
+    pub(super) fn new(
+        seed: u64,
+        limiter: impl RateLimiter<K> + 'static,
+        meter: Option<Meter>,
+    ) -> Arc<Mutex<Self>> {
         Arc::new(Mutex::new(Self {
-            core: Core::new(),
+            core: Core::new(seed),
             delay: Delay::new(),
             retries: Retries::new(Box::new(limiter)),
-            series,
+            meter,
             drain: false,
         }))
     }
@@ -136,8 +141,8 @@ impl<K: Item> State<K> {
     /// True if a worker must be woken.
     pub(super) fn add(&mut self, item: K, priority: Priority, now: Instant) -> bool {
         let added = self.core.add(item, priority, now);
-        if let (Added::Later | Added::Queued, Some(series)) = (added, &self.series) {
-            series.added();
+        if let (Added::Later | Added::Queued, Some(meter)) = (added, &self.meter) {
+            meter.added();
         }
         added == Added::Queued
     }
@@ -147,8 +152,8 @@ impl<K: Item> State<K> {
         if self.core.is_shutting_down() {
             return Retried::Nothing;
         }
-        if let Some(series) = &self.series {
-            series.retried();
+        if let Some(meter) = &self.meter {
+            meter.retried();
         }
         let priority = self.core.priority_in_process(&item).unwrap_or(Priority::Normal);
         if delay.is_zero() {
@@ -164,12 +169,20 @@ impl<K: Item> State<K> {
         }
     }
 
-    pub(super) fn ages(&self, now: Instant) -> (Duration, Duration) {
-        self.core
-            .ages(now)
-            .fold(Default::default(), |(sum, longest), age| {
-                (sum.saturating_add(age), longest.max(age))
-            })
+    /// Brings the series up to date, but for what is returned.
+    pub(super) fn scrape(&self, now: Instant) -> Gauges {
+        if let Some(meter) = &self.meter {
+            meter.flush();
+        }
+        let mut gauges = Gauges {
+            depth: self.core.wanted(),
+            ..Gauges::default()
+        };
+        for age in self.core.ages(now) {
+            gauges.unfinished = gauges.unfinished.saturating_add(age);
+            gauges.longest = gauges.longest.max(age);
+        }
+        gauges
     }
 }
 
