@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use coxswain_manager::env::{Env, TaskSet};
+use coxswain_manager::env::{Env, Rng, TaskSet};
 use coxswain_manager::queue::{Item, Priority, Queue, default_limiter};
 use prometheus::Registry;
 
@@ -55,11 +55,22 @@ fn main() {
         );
         names.queue("add+get+done of a name", &named(&env, "b", &registry), normal, 0);
         names.queue("  of low priority", &named(&env, "c", &registry), low, 0);
+        let backlog = BACKLOG / scale;
         names.queue(
-            "  with 100,000 queued",
+            "  with 100,000 queued, in order",
             &named(&env, "d", &registry),
             normal,
-            BACKLOG / scale,
+            backlog,
+        );
+        let shuffled = Bench {
+            batches,
+            keys: shuffled(names.keys.clone()),
+        };
+        shuffled.queue(
+            "  with 100,000 queued, in no order",
+            &named(&env, "e", &registry),
+            normal,
+            backlog,
         );
         names.queue(
             "  not measured",
@@ -81,14 +92,14 @@ struct Bench<K> {
 
 impl<K: Item> Bench<K> {
     fn queue(&self, what: &str, queue: &Queue<K>, priority: Priority, backlog: usize) {
-        let (queued, rest) = self.keys.split_at(backlog);
-        for key in queued {
+        // Twice as many as are queued, so that what is added is not queued already. Few without a backlog: the cost of the
+        // queue, not that of the memory of its keys.
+        let keys = &self.keys[..(2 * backlog).clamp(1000.min(self.keys.len()), self.keys.len())];
+        for key in &keys[..backlog] {
             queue.add_with(key.clone(), priority);
         }
-        // Few keys without a backlog: the cost of the queue, not that of the memory of its keys.
-        let rest = &rest[..backlog.max(1000).min(rest.len())];
         self.run(what, |round| {
-            queue.add_with(rest[round % rest.len()].clone(), priority);
+            queue.add_with(keys[(backlog + round) % keys.len()].clone(), priority);
             let key = ready(queue.get()).expect("an item");
             queue.done(&key);
         });
@@ -104,7 +115,7 @@ impl<K: Item> Bench<K> {
             .collect();
         batches.sort_unstable();
         println!(
-            "{what:<32} best {:>5} ns, median {:>5} ns",
+            "{what:<36} best {:>5} ns, median {:>5} ns",
             batches[0],
             batches[batches.len() / 2]
         );
@@ -115,6 +126,16 @@ fn names(count: usize) -> Vec<Key> {
     (0..count)
         .map(|n| format!("namespace-{}/web-7d4b9c6f5-{n:06}", n % 100).into())
         .collect()
+}
+
+/// In an order that the names do not tell, the same in every run.
+fn shuffled(mut keys: Vec<Key>) -> Vec<Key> {
+    let rng = Rng::from_seed(0);
+    for n in (1..keys.len()).rev() {
+        let other = usize::try_from(rng.below(n as u64 + 1)).unwrap_or(n);
+        keys.swap(n, other);
+    }
+    keys
 }
 
 /// The output of a future that need not wait.

@@ -12,8 +12,8 @@
 //! Beyond client-go: a failure counts once per backoff window (kubernetes#132805), and items can have a low
 //! [`Priority`] that gives way and is never starved (see [`LOW_TURN`]).
 //!
-//! Layers: `core` (what is where) on `lines` (who is next), `delay` (later), `limit` (how much later), `metrics`; `shared` holds them under one lock,
-//! and moves what is due; this file wakes and waits. Nothing is awaited under the lock.
+//! Layers: `core` (what is where) on `lines` (who is next), `delay` (later), `limit` (how much later), `metrics`; `shared`
+//! holds them under one lock, and moves what is due; this file wakes and waits. Nothing is awaited under the lock.
 //!
 //! ```
 //! # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
