@@ -1,0 +1,248 @@
+//! A manager's clock.
+//!
+//! It stands on the runtime's clock, so that it moves with a paused one, and can be made to go wrong by a [`Fault`]: that
+//! is how a simulation gives two managers clocks of their own.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+/// Longer than any process lives. What lies beyond it counts as never, because instants have no end to saturate at.
+const FAR: Duration = Duration::from_secs(30 * 365 * 24 * 3600);
+
+/// Monotonic time, wall time and sleep. Clones show the same time.
+#[derive(Clone, Debug)]
+pub struct Clock {
+    wall_at_start: Timestamp,
+    start: Instant,
+    /// None on the machine's clock, whose readings then cost nothing extra.
+    warp: Option<Arc<Warp>>,
+}
+
+/// A way for a clock to go wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// Monotonic time stands still and no sleep ends, until [`Fault::Thaw`]: the machine is suspended. Wall time goes on,
+    /// as it will have on waking up.
+    Freeze,
+    /// Monotonic time goes on from where it stood.
+    Thaw,
+    /// Wall time differs from the true one by this much; monotonic time does not notice.
+    Skew(SignedDuration),
+}
+
+/// The faults of one clock.
+#[derive(Debug)]
+struct Warp {
+    state: Mutex<State>,
+    /// Tells sleepers that their deadline has moved.
+    changed: watch::Sender<()>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct State {
+    /// What monotonic time has lost by being frozen.
+    lost: Duration,
+    /// When the runtime's clock showed this, monotonic time stopped.
+    frozen: Option<Instant>,
+    skew: SignedDuration,
+}
+
+impl Clock {
+    /// The machine's clock. It takes no faults.
+    #[must_use]
+    pub fn system() -> Self {
+        Self {
+            wall_at_start: Timestamp::now(),
+            start: runtime_now(),
+            warp: None,
+        }
+    }
+
+    /// A clock that shows `wall` now, and takes faults.
+    #[must_use]
+    pub fn starting_at(wall: Timestamp) -> Self {
+        Self {
+            wall_at_start: wall,
+            start: runtime_now(),
+            warp: Some(Arc::new(Warp {
+                state: Mutex::default(),
+                changed: watch::Sender::new(()),
+            })),
+        }
+    }
+
+    /// Monotonic time: what durations and deadlines are measured in. Instants of two clocks do not compare.
+    #[must_use]
+    pub fn now(&self) -> Instant {
+        let now = runtime_now();
+        match &self.warp {
+            None => now,
+            Some(warp) => warp.state().monotonic(now),
+        }
+    }
+
+    /// `delay` from now, or far beyond the life of the process if there is no such instant.
+    #[must_use]
+    pub fn after(&self, delay: Duration) -> Instant {
+        later(self.now(), delay)
+    }
+
+    /// Wall time, for what others read. It may jump: never measure with it.
+    #[must_use]
+    pub fn wall(&self) -> Timestamp {
+        let true_wall = self
+            .wall_at_start
+            .saturating_add(runtime_now().duration_since(self.start))
+            .unwrap_or(Timestamp::MAX);
+        let skew = self.warp.as_ref().map(|warp| warp.state().skew);
+        true_wall
+            .saturating_add(skew.unwrap_or_default())
+            .unwrap_or(true_wall)
+    }
+
+    /// Sleeps until [`Clock::now`] is at `deadline` or later: never early, late only by scheduling.
+    pub async fn sleep_until(&self, deadline: Instant) {
+        let Some(warp) = &self.warp else {
+            return tokio::time::sleep_until(deadline).await;
+        };
+        let mut changed = warp.changed.subscribe();
+        loop {
+            let State { lost, frozen, .. } = warp.state();
+            let ready = async {
+                match frozen {
+                    None => tokio::time::sleep_until(deadline.checked_add(lost).unwrap_or(deadline)).await,
+                    Some(_) => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                biased;
+                _ = changed.changed() => {}
+                () = ready => return,
+            }
+        }
+    }
+
+    /// Sleeps for `duration`.
+    pub async fn sleep(&self, duration: Duration) {
+        self.sleep_until(self.after(duration)).await;
+    }
+
+    /// Runs `future` for at most `limit`; none if it did not finish in time.
+    pub async fn timeout<F: Future>(&self, limit: Duration, future: F) -> Option<F::Output> {
+        tokio::select! {
+            biased;
+            output = future => Some(output),
+            () = self.sleep(limit) => None,
+        }
+    }
+
+    /// Makes the clock go wrong; false on the machine's clock, which does not.
+    pub fn inject(&self, fault: Fault) -> bool {
+        let Some(warp) = &self.warp else {
+            return false;
+        };
+        {
+            let mut state = warp.state.lock().unwrap_or_else(PoisonError::into_inner);
+            match fault {
+                Fault::Freeze => state.frozen = state.frozen.or_else(|| Some(runtime_now())),
+                Fault::Thaw => {
+                    if let Some(since) = state.frozen.take() {
+                        state.lost += runtime_now().duration_since(since);
+                    }
+                }
+                Fault::Skew(skew) => state.skew = skew,
+            }
+        }
+        warp.changed.send_replace(());
+        true
+    }
+}
+
+impl Warp {
+    fn state(&self) -> State {
+        *self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn monotonic(&self, runtime: Instant) -> Instant {
+        let shown = self.frozen.unwrap_or(runtime);
+        shown.checked_sub(self.lost).unwrap_or(shown)
+    }
+}
+
+/// `delay` after `now`, or far beyond the life of the process if there is no such instant.
+#[must_use]
+pub fn later(now: Instant, delay: Duration) -> Instant {
+    now.checked_add(delay).unwrap_or(now + FAR)
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the runtime's clock, which a test may have paused: all others ask this one"
+)]
+fn runtime_now() -> Instant {
+    Instant::now()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOUR: Duration = Duration::from_hours(1);
+
+    fn clock() -> Clock {
+        Clock::starting_at(Timestamp::UNIX_EPOCH)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn wall_and_monotonic_time_move_with_the_paused_clock() {
+        let clock = clock();
+        let before = clock.now();
+        clock.sleep(HOUR).await;
+        assert_eq!(clock.now() - before, HOUR);
+        assert_eq!(clock.wall().to_string(), "1970-01-01T01:00:00Z");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_skewed_wall_leaves_the_other_clock_and_monotonic_time_alone() {
+        let (a, b) = (clock(), clock());
+        let before = a.now();
+        assert!(a.inject(Fault::Skew(SignedDuration::from_secs(-20))));
+        assert_eq!(a.wall().as_second(), -20);
+        assert_eq!(b.wall().as_second(), 0);
+        assert_eq!(a.now(), before);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_frozen_clock_ends_no_sleep_and_loses_the_time() {
+        let (frozen, other) = (clock(), clock());
+        let before = frozen.now();
+        let mut sleep = std::pin::pin!(frozen.sleep(HOUR));
+        assert_eq!(other.timeout(HOUR / 2, &mut sleep).await, None);
+        frozen.inject(Fault::Freeze);
+        assert_eq!(other.timeout(10 * HOUR, &mut sleep).await, None);
+        assert_eq!(frozen.now() - before, HOUR / 2);
+        assert_eq!(frozen.wall().as_second(), 37_800, "the wall went on");
+        frozen.inject(Fault::Thaw);
+        assert_eq!(other.timeout(Duration::from_secs(1799), &mut sleep).await, None);
+        assert_eq!(other.timeout(Duration::from_secs(1), &mut sleep).await, Some(()));
+        assert_eq!(frozen.now() - before, HOUR);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn no_duration_is_too_long() {
+        let clock = clock();
+        assert!(clock.after(Duration::MAX) > clock.after(HOUR));
+        assert_eq!(clock.timeout(HOUR, clock.sleep(Duration::MAX)).await, None);
+    }
+
+    #[test]
+    fn the_machine_s_clock_takes_no_faults() {
+        assert!(!Clock::system().inject(Fault::Freeze));
+    }
+}

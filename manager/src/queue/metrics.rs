@@ -1,0 +1,189 @@
+//! The seven `workqueue_*` series, with the names, label and buckets of kube-controller-manager: dashboards exist.
+//!
+//! All is brought up to date when it is scraped. kube-controller-manager computes the age of the work in process every
+//! 500 ms, but a scrape then sees a value that is up to 500 ms old, and every queue costs a timer that fires all day. (It
+//! would also keep a paused clock from ever coming to rest.)
+
+use std::time::Duration;
+
+use prometheus::core::{Collector, Desc};
+use prometheus::local::{LocalHistogram, LocalIntCounter};
+use prometheus::proto::MetricFamily;
+use prometheus::{
+    Gauge, Histogram, HistogramOpts, IntCounter, IntGauge, Opts, Registry, exponential_buckets,
+};
+
+/// The series of one queue, as the registry sees them.
+#[derive(Clone, Debug)]
+pub(super) struct Series {
+    depth: IntGauge,
+    adds: IntCounter,
+    queue_duration: Histogram,
+    work_duration: Histogram,
+    unfinished: Gauge,
+    longest: Gauge,
+    retries: IntCounter,
+}
+
+/// What has been counted since the last scrape. It is kept under the lock of the queue, where counting needs no atomics:
+/// those of the series would cost as much as all the rest of an add, get and done.
+#[derive(Debug)]
+pub(super) struct Meter {
+    adds: LocalIntCounter,
+    queue_duration: LocalHistogram,
+    work_duration: LocalHistogram,
+    retries: LocalIntCounter,
+}
+
+/// What is not counted, but looked at.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Gauges {
+    /// Accepted adds that have not been handed out.
+    pub(super) depth: usize,
+    /// How long all that is in process has been there, together.
+    pub(super) unfinished: Duration,
+    /// How long that is which has been there the longest.
+    pub(super) longest: Duration,
+}
+
+/// Series in a registry, taken out again when this is dropped: a queue may be built again under its name.
+#[derive(Debug)]
+pub(super) struct Registration {
+    registry: Registry,
+    series: Series,
+}
+
+/// What the registry asks.
+struct Scrape<F> {
+    series: Series,
+    gauges: F,
+}
+
+impl Series {
+    pub(super) fn new(name: &str) -> prometheus::Result<Self> {
+        let opts = |metric: &str, help: &str| {
+            Opts::new(format!("workqueue_{metric}"), format!("[BETA] {help}")).const_label("name", name)
+        };
+        let buckets = exponential_buckets(10e-9, 10.0, 10)?;
+        let histogram = |metric: &str, help: &str| {
+            Histogram::with_opts(HistogramOpts::from(opts(metric, help)).buckets(buckets.clone()))
+        };
+        Ok(Self {
+            depth: IntGauge::with_opts(opts("depth", "Current depth of workqueue"))?,
+            adds: IntCounter::with_opts(opts("adds_total", "Total number of adds handled by workqueue"))?,
+            queue_duration: histogram(
+                "queue_duration_seconds",
+                "How long in seconds an item stays in workqueue before being requested.",
+            )?,
+            work_duration: histogram(
+                "work_duration_seconds",
+                "How long in seconds processing an item from workqueue takes.",
+            )?,
+            unfinished: Gauge::with_opts(opts(
+                "unfinished_work_seconds",
+                "How many seconds of work has been done that is in progress and hasn't been observed by \
+                 work_duration. Large values indicate stuck threads. One can deduce the number of stuck threads by \
+                 observing the rate at which this increases.",
+            ))?,
+            longest: Gauge::with_opts(opts(
+                "longest_running_processor_seconds",
+                "How many seconds has the longest running processor for workqueue been running.",
+            ))?,
+            retries: IntCounter::with_opts(opts(
+                "retries_total",
+                "Total number of retries handled by workqueue",
+            ))?,
+        })
+    }
+
+    pub(super) fn meter(&self) -> Meter {
+        Meter {
+            adds: self.adds.local(),
+            queue_duration: self.queue_duration.local(),
+            work_duration: self.work_duration.local(),
+            retries: self.retries.local(),
+        }
+    }
+
+    /// Registers the series, so that they are there at 0 before anything happens. `gauges` is called at every scrape: it
+    /// flushes the meter and looks at the queue, under its lock.
+    pub(super) fn register<F>(&self, registry: &Registry, gauges: F) -> prometheus::Result<Registration>
+    where
+        F: Fn() -> Gauges + Send + Sync + 'static,
+    {
+        let series = self.clone();
+        registry.register(Box::new(Scrape { series, gauges }))?;
+        Ok(Registration {
+            registry: registry.clone(),
+            series: self.clone(),
+        })
+    }
+
+    fn all(&self) -> [&dyn Collector; 7] {
+        [
+            &self.depth,
+            &self.adds,
+            &self.queue_duration,
+            &self.work_duration,
+            &self.unfinished,
+            &self.longest,
+            &self.retries,
+        ]
+    }
+}
+
+impl Meter {
+    pub(super) fn added(&self) {
+        self.adds.inc();
+    }
+
+    pub(super) fn handed_out(&self, waited: Duration) {
+        self.queue_duration.observe(waited.as_secs_f64());
+    }
+
+    pub(super) fn done(&self, took: Duration) {
+        self.work_duration.observe(took.as_secs_f64());
+    }
+
+    pub(super) fn retried(&self) {
+        self.retries.inc();
+    }
+
+    pub(super) fn flush(&self) {
+        self.adds.flush();
+        self.queue_duration.flush();
+        self.work_duration.flush();
+        self.retries.flush();
+    }
+}
+
+impl Drop for Registration {
+    fn drop(&mut self) {
+        let scrape = Scrape {
+            series: self.series.clone(),
+            gauges: Gauges::default,
+        };
+        // The only error is that it is not registered, which is what is wanted.
+        let _ = self.registry.unregister(Box::new(scrape));
+    }
+}
+
+impl<F: Fn() -> Gauges + Send + Sync> Collector for Scrape<F> {
+    fn desc(&self) -> Vec<&Desc> {
+        self.series.all().into_iter().flat_map(Collector::desc).collect()
+    }
+
+    fn collect(&self) -> Vec<MetricFamily> {
+        let gauges = (self.gauges)();
+        self.series
+            .depth
+            .set(i64::try_from(gauges.depth).unwrap_or(i64::MAX));
+        self.series.unfinished.set(gauges.unfinished.as_secs_f64());
+        self.series.longest.set(gauges.longest.as_secs_f64());
+        self.series
+            .all()
+            .into_iter()
+            .flat_map(Collector::collect)
+            .collect()
+    }
+}

@@ -1,0 +1,3 @@
+//! The library from outside, one folder per room.
+
+mod queue;

@@ -1,0 +1,167 @@
+//! The seven series.
+
+use prometheus::{Registry, TextEncoder};
+
+use super::{env, ms};
+use coxswain_manager::queue::{Queue, default_limiter};
+
+/// The samples of queue `name` that `text` begins, by series.
+fn scrape(registry: &Registry, name: &str) -> Vec<String> {
+    let label = format!("{{name=\"{name}\"}}");
+    let text = TextEncoder::new()
+        .encode_to_string(&registry.gather())
+        .expect("a text");
+    text.lines()
+        .filter(|line| line.contains(&label) && !line.starts_with('#'))
+        .map(|line| line.replace(&label, "").replace("workqueue_", ""))
+        .collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn all_seven_are_there_at_0_from_the_start_with_the_buckets_of_kcm() {
+    let (env, _tasks) = env();
+    let registry = Registry::new();
+    let _queue: Queue<u32> = Queue::named(&env, "deployment", &registry, default_limiter()).expect("a queue");
+    assert_eq!(
+        scrape(&registry, "deployment"),
+        [
+            "adds_total 0",
+            "depth 0",
+            "longest_running_processor_seconds 0",
+            "queue_duration_seconds_sum 0",
+            "queue_duration_seconds_count 0",
+            "retries_total 0",
+            "unfinished_work_seconds 0",
+            "work_duration_seconds_sum 0",
+            "work_duration_seconds_count 0",
+        ]
+    );
+    let families = registry.gather();
+    assert_eq!(families.len(), 7);
+    for family in families
+        .iter()
+        .filter(|f| f.name().ends_with("_duration_seconds"))
+    {
+        let bounds: Vec<f64> = family.get_metric()[0]
+            .get_histogram()
+            .get_bucket()
+            .iter()
+            .map(prometheus::proto::Bucket::upper_bound)
+            .collect();
+        assert_eq!(bounds.len(), 10);
+        for (n, bound) in (-8..).zip(bounds) {
+            assert!(
+                (bound / 10_f64.powi(n) - 1.0).abs() < 1e-9,
+                "{bound} is not 1e{n}"
+            );
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_counts_what_its_name_says() {
+    let (env, _tasks) = env();
+    let registry = Registry::new();
+    let queue = Queue::named(&env, "a", &registry, default_limiter()).expect("a queue");
+    let value = |series: &str| {
+        let prefix = format!("{series} ");
+        let found = scrape(&registry, "a")
+            .iter()
+            .find_map(|s| s.strip_prefix(&prefix).map(str::to_owned));
+        found.unwrap_or_else(|| panic!("no {series}"))
+    };
+    for item in [1, 1, 2] {
+        queue.add(item);
+    }
+    assert_eq!(value("adds_total"), "2", "what collapses does not count");
+    assert_eq!(value("depth"), "2");
+
+    env.clock.sleep(ms(125)).await;
+    assert_eq!(queue.get().await, Some(1));
+    assert_eq!(
+        (value("depth"), value("queue_duration_seconds_sum")),
+        ("1".into(), "0.125".into())
+    );
+
+    env.clock.sleep(ms(1000)).await;
+    assert_eq!(queue.get().await, Some(2));
+    queue.add(1);
+    assert_eq!(
+        (value("adds_total"), value("depth")),
+        ("3".into(), "1".into()),
+        "also while in process"
+    );
+    env.clock.sleep(ms(500)).await;
+    assert_eq!(value("longest_running_processor_seconds"), "1.5");
+    assert_eq!(value("unfinished_work_seconds"), "2");
+
+    for item in [1, 2] {
+        queue.done(&item);
+    }
+    assert_eq!(value("unfinished_work_seconds"), "0");
+    assert_eq!(
+        (
+            value("work_duration_seconds_count"),
+            value("work_duration_seconds_sum")
+        ),
+        ("2".into(), "2".into())
+    );
+    assert_eq!(value("adds_total"), "3", "queued again by done: not an add");
+
+    assert_eq!(queue.get().await, Some(1));
+    assert_eq!(
+        value("queue_duration_seconds_sum"),
+        "1.75",
+        "the wait began with the add, not with done"
+    );
+
+    queue.add_after(7, ms(0));
+    queue.add_after(8, ms(50));
+    queue.add_rate_limited(9);
+    assert_eq!(value("retries_total"), "3");
+    assert_eq!(value("adds_total"), "4", "what waits is not yet added");
+    queue.shut_down();
+    queue.add_after(8, ms(50));
+    queue.add(10);
+    assert_eq!(
+        (value("retries_total"), value("adds_total")),
+        ("3".into(), "4".into()),
+        "refused"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_name_is_taken_as_long_as_its_queue_lives() {
+    let (env, _tasks) = env();
+    let registry = Registry::new();
+    let build = |name| Queue::<u32>::named(&env, name, &registry, default_limiter());
+    let (a, _b) = (build("a").expect("a queue"), build("b").expect("a queue"));
+    assert_eq!(
+        (scrape(&registry, "a").len(), scrape(&registry, "b").len()),
+        (9, 9)
+    );
+    let error = build("a").err().map(|e| e.to_string());
+    assert_eq!(
+        error.as_deref(),
+        Some("cannot register the metrics of work queue \"a\"")
+    );
+    drop(a);
+    assert_eq!(
+        (scrape(&registry, "a").len(), scrape(&registry, "b").len()),
+        (0, 9)
+    );
+    build("a").expect("a queue");
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_series_says_that_it_is_beta_and_what_it_is() {
+    let (env, _tasks) = env();
+    let registry = Registry::new();
+    let _queue: Queue<u32> = Queue::named(&env, "a", &registry, default_limiter()).expect("a queue");
+    assert!(
+        registry
+            .gather()
+            .iter()
+            .all(|family| family.help().starts_with("[BETA] "))
+    );
+}

@@ -1,0 +1,261 @@
+//! The queue against a model that is too simple to be wrong: lists, searched from the front.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use proptest::prelude::*;
+
+use super::{Polled, env, getter, ms, settle};
+use coxswain_manager::queue::{Bucket, Exponential, LOW_TURN, MaxOf, Priority, Queue};
+
+const BASE: u64 = 5;
+const MAX: u64 = 40;
+const INTERVAL: u64 = 10;
+const BURST: u64 = 4;
+
+#[derive(Clone, Copy, Debug)]
+enum Op {
+    Add(u32, Priority),
+    AddAfter(u32, u64),
+    AddRateLimited(u32),
+    Forget(u32),
+    /// A worker that has nothing to do asks for something.
+    Get,
+    /// A worker that waits gives up.
+    Cancel(usize),
+    /// One of those that have an item are done with it.
+    Done(usize),
+    /// Done with what nobody has, perhaps.
+    DoneOf(u32),
+    Advance(u64),
+    ShutDown,
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    let item = 0..6_u32;
+    let priority = prop_oneof![Just(Priority::Low), Just(Priority::Normal)];
+    prop_oneof![
+        6 => (item.clone(), priority).prop_map(|(item, priority)| Op::Add(item, priority)),
+        3 => (item.clone(), 0..50_u64).prop_map(|(item, after)| Op::AddAfter(item, after)),
+        4 => item.clone().prop_map(Op::AddRateLimited),
+        1 => item.clone().prop_map(Op::Forget),
+        8 => Just(Op::Get),
+        1 => any::<usize>().prop_map(Op::Cancel),
+        6 => any::<usize>().prop_map(Op::Done),
+        1 => item.prop_map(Op::DoneOf),
+        4 => (1..60_u64).prop_map(Op::Advance),
+        // Rare, because not much happens after it.
+        1 => prop_oneof![9 => Just(Op::Advance(1)), 1 => Just(Op::ShutDown)],
+    ]
+}
+
+/// Times are milliseconds since the start.
+#[derive(Debug, Default)]
+struct Model {
+    now: u64,
+    /// What can be handed out: item and whether it is low, in order of arrival.
+    ready: VecDeque<(u32, Priority)>,
+    /// What is in process, the priority it had, and the priority with which it is wanted again.
+    running: Vec<(u32, Priority, Option<Priority>)>,
+    /// What waits: due time, item, priority; in order of arrival.
+    waiting: Vec<(u64, u32, Priority)>,
+    /// Failures and the end of the backoff, by item.
+    failures: [u32; 6],
+    windows: [u64; 6],
+    /// When each token of the bucket comes back.
+    tokens: VecDeque<u64>,
+    since_low: u32,
+    down: bool,
+}
+
+impl Model {
+    fn add(&mut self, item: u32, priority: Priority) {
+        if self.down {
+            return;
+        }
+        if let Some((_, _, again)) = self.running.iter_mut().find(|r| r.0 == item) {
+            *again = (*again).max(Some(priority));
+        } else if let Some(at) = self.ready.iter().position(|r| r.0 == item) {
+            if priority > self.ready[at].1 {
+                self.ready.remove(at);
+                self.ready.push_back((item, priority));
+            }
+        } else {
+            self.ready.push_back((item, priority));
+        }
+    }
+
+    fn add_after(&mut self, item: u32, after: u64) {
+        if self.down {
+            return;
+        }
+        let priority = self
+            .running
+            .iter()
+            .find(|r| r.0 == item)
+            .map_or(Priority::Normal, |r| r.1);
+        if after == 0 {
+            return self.add(item, priority);
+        }
+        let mut entry = (self.now + after, item, priority);
+        if let Some(at) = self.waiting.iter().position(|w| w.1 == item) {
+            entry.2 = priority.max(self.waiting[at].2);
+            if entry.0 >= self.waiting[at].0 {
+                self.waiting[at].2 = entry.2;
+                return;
+            }
+            self.waiting.remove(at);
+        }
+        self.waiting.push(entry);
+    }
+
+    fn add_rate_limited(&mut self, item: u32) {
+        let i = item as usize;
+        if self.windows[i] <= self.now {
+            let backoff = (BASE << self.failures[i].min(20)).min(MAX);
+            self.failures[i] += 1;
+            self.windows[i] = self.now + backoff.max(self.token());
+        }
+        self.add_after(item, self.windows[i] - self.now);
+    }
+
+    /// How long until there is a token: they come back one by one, the next one an interval after the last.
+    fn token(&mut self) -> u64 {
+        while self.tokens.front().is_some_and(|back| *back <= self.now) {
+            self.tokens.pop_front();
+        }
+        let last = self.tokens.back().copied().unwrap_or(self.now);
+        self.tokens.push_back(last + INTERVAL);
+        let missing = last + INTERVAL - self.now;
+        missing.saturating_sub(BURST * INTERVAL)
+    }
+
+    fn get(&mut self) -> Option<u32> {
+        let first = |wanted| self.ready.iter().position(|r| r.1 == wanted);
+        let (normal, low) = (first(Priority::Normal), first(Priority::Low));
+        let at = match (normal, low) {
+            (Some(_), Some(low)) if self.since_low + 1 == LOW_TURN => low,
+            (Some(normal), _) => normal,
+            (None, low) => low?,
+        };
+        let (item, priority) = self.ready.remove(at)?;
+        self.since_low = if priority == Priority::Low || low.is_none() {
+            0
+        } else {
+            self.since_low + 1
+        };
+        self.running.push((item, priority, None));
+        Some(item)
+    }
+
+    fn done(&mut self, item: u32) {
+        if let Some(at) = self.running.iter().position(|r| r.0 == item)
+            && let (_, _, Some(priority)) = self.running.remove(at)
+        {
+            self.ready.push_back((item, priority));
+        }
+    }
+
+    fn advance(&mut self, millis: u64) {
+        self.now += millis;
+        // Stable: what arrived first goes first.
+        self.waiting.sort_by_key(|w| w.0);
+        while self.waiting.first().is_some_and(|w| w.0 <= self.now) {
+            let (_, item, priority) = self.waiting.remove(0);
+            self.add(item, priority);
+        }
+    }
+}
+
+async fn check(workers: usize, ops: Vec<Op>) {
+    let (env, _tasks) = env();
+    let queue = Queue::unnamed(
+        &env,
+        MaxOf::new(vec![
+            Box::new(Exponential::new(ms(BASE), ms(MAX))),
+            Box::new(Bucket::new(ms(INTERVAL), u32::try_from(BURST).unwrap_or(0))),
+        ]),
+    );
+    let mut model = Model::default();
+    let mut waiting: Vec<Polled<dyn Future<Output = Option<u32>>>> = Vec::new();
+    for op in ops {
+        match op {
+            Op::Add(item, priority) => {
+                queue.add_with(item, priority);
+                model.add(item, priority);
+            }
+            Op::AddAfter(item, after) => {
+                queue.add_after(item, ms(after));
+                model.add_after(item, after);
+            }
+            Op::AddRateLimited(item) => {
+                queue.add_rate_limited(item);
+                model.add_rate_limited(item);
+            }
+            Op::Forget(item) => {
+                queue.forget(&item);
+                model.failures[item as usize] = 0;
+                model.windows[item as usize] = 0;
+            }
+            Op::Get if waiting.len() + model.running.len() < workers => waiting.push(getter(&queue)),
+            Op::Cancel(n) if !waiting.is_empty() => drop(waiting.remove(n % waiting.len())),
+            Op::Done(n) if !model.running.is_empty() => {
+                let item = model.running[n % model.running.len()].0;
+                queue.done(&item);
+                model.done(item);
+            }
+            Op::Get | Op::Cancel(_) | Op::Done(_) => {}
+            Op::DoneOf(item) => {
+                queue.done(&item);
+                model.done(item);
+            }
+            Op::Advance(millis) => {
+                tokio::time::advance(Duration::from_millis(millis)).await;
+                model.advance(millis);
+            }
+            Op::ShutDown => {
+                queue.shut_down();
+                model.down = true;
+                model.waiting.clear();
+            }
+        }
+        settle().await;
+        // Whoever was woken looks; then nobody may wait while there is something to do.
+        waiting.retain_mut(|worker| match worker.poll() {
+            None => true,
+            Some(item) => {
+                let expected = model.get();
+                assert_eq!(item, expected, "after {op:?}: {model:?}");
+                assert!(
+                    item.is_some() || model.down,
+                    "after {op:?}: an end before the shutdown"
+                );
+                false
+            }
+        });
+        let idle = waiting.is_empty() || (model.ready.is_empty() && !model.down);
+        assert!(idle, "after {op:?}: a worker waits beside work: {model:?}");
+        assert_eq!(queue.len(), model.ready.len(), "after {op:?}: {model:?}");
+        for item in 0..6 {
+            assert_eq!(
+                queue.num_requeues(&item),
+                model.failures[item as usize],
+                "after {op:?}: {model:?}"
+            );
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1000, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_queue_does_what_the_model_does(workers in 1..=4_usize, ops in prop::collection::vec(op(), 1..120)) {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .start_paused(true)
+            .build()
+            .expect("a runtime");
+        runtime.block_on(check(workers, ops));
+    }
+}
