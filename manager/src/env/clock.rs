@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 /// Longer than any process lives. What lies beyond it counts as never, because instants have no end to saturate at.
-const FAR: Duration = Duration::from_secs(30 * 365 * 24 * 3600);
+const FAR: Duration = Duration::from_hours(30 * 365 * 24);
 
 /// Monotonic time, wall time and sleep. Clones show the same time.
 #[derive(Clone, Debug)]
