@@ -110,7 +110,7 @@ impl Api {
             reached,
             began: reached,
             bookmarks,
-            next_bookmark: bookmark_after(now, now, deadline),
+            next_bookmark: next_bookmark(now, deadline),
             deadline,
             commits,
             closing: self.closing.subscribe(),
@@ -156,7 +156,7 @@ impl WatchStream {
                 if self.reached > self.began {
                     self.form.bookmark(&mut frame, self.reached, false);
                 }
-                self.next_bookmark = bookmark_after(now, now, self.deadline);
+                self.next_bookmark = next_bookmark(now, self.deadline);
             }
             if !frame.is_empty() {
                 return Some(frame.into());
@@ -264,10 +264,11 @@ impl WatchStream {
     }
 }
 
-fn bookmark_after(now: Instant, last: Instant, deadline: Instant) -> Instant {
-    let regular = last + BOOKMARK_EVERY;
+/// A minute from now, or shortly before the deadline if that comes first.
+fn next_bookmark(now: Instant, deadline: Instant) -> Instant {
+    let regular = now + BOOKMARK_EVERY;
     match deadline.checked_sub(LAST_BOOKMARK) {
-        Some(final_one) if final_one > now => regular.min(final_one),
+        Some(last) if last > now => regular.min(last),
         _ => regular,
     }
 }
