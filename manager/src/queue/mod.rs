@@ -237,8 +237,8 @@ impl<K: Item> Queue<K> {
     pub async fn shut_down_with_drain(&self) {
         self.0.shut_down(true);
         loop {
-            let mut idle = std::pin::pin!(self.0.idle.notified());
-            idle.as_mut().enable();
+            // Before looking: `notify_waiters` reaches all that were made before it, whether they were polled or not.
+            let idle = self.0.idle.notified();
             if self.0.lock(|state| state.core.is_idle() || !state.drain) {
                 return;
             }

@@ -1,6 +1,6 @@
 //! The queue's own sources, with shuttle's mutex, tasks and a clock of its own, under many schedules.
 //!
-//! Shuttle switches at every lock and every await. What is not modelled: the inside of tokio's `Notify`, which is tested
+//! It switches at every lock, every unlock and every await. What is not modelled: the inside of tokio's `Notify`, which is tested
 //! with loom by its authors. `COXSWAIN_SCHEDULES=1000000 cargo test -p coxswain-manager --release --test shuttle` runs as
 //! many schedules of each kind; the default is few enough for every day.
 
@@ -13,9 +13,7 @@
 mod queue;
 
 mod env;
-mod sync {
-    pub(crate) use shuttle::sync::Mutex;
-}
+mod sync;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
