@@ -12,9 +12,8 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use hyper_util::server::graceful::GracefulShutdown;
-use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 use tower_service::Service as _;
@@ -28,7 +27,7 @@ const MAX_CONNECTIONS: usize = 1024;
 /// Watches and other requests at a time on one HTTP/2 connection.
 const MAX_STREAMS: u32 = 250;
 const MAX_HEADER_BYTES: usize = 64 * 1024;
-/// How long a client may take to finish its handshake, or to send its headers.
+/// How long a client may take to finish its handshake, to make its first request, or to send its headers.
 const HANDSHAKE: Duration = Duration::from_secs(10);
 /// How long requests under way may go on after the server was told to stop.
 const DRAIN: Duration = Duration::from_secs(2);
@@ -110,21 +109,23 @@ impl Server {
                 else {
                     return;
                 };
-                // Whoever says nothing gives the place to somebody else.
-                let http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
-                let mut stream = BufReader::new(stream);
-                let spoke = tokio::select! {
-                    biased;
-                    read = stream.fill_buf() => read.is_ok_and(|bytes| !bytes.is_empty()),
-                    () = env.sleep(HANDSHAKE) => false,
-                };
-                if !spoke {
-                    return;
-                }
-                let service = service_fn(move |request| door.clone().call(request));
-                let builder = builder(http2);
+                let first = Arc::new(Notify::new());
+                let came = first.clone();
+                let service = service_fn(move |request| {
+                    came.notify_one();
+                    door.clone().call(request)
+                });
+                let builder = builder();
                 let connection = builder.serve_connection(TokioIo::new(stream), service);
-                if let Err(error) = watcher.watch(connection).await {
+                let mut connection = pin!(watcher.watch(connection));
+                // Whoever asks for nothing, by whatever protocol, gives the place to somebody else.
+                let ended = tokio::select! {
+                    biased;
+                    ended = &mut connection => ended,
+                    () = first.notified() => connection.await,
+                    () = env.sleep(HANDSHAKE) => return,
+                };
+                if let Err(error) = ended {
                     tracing::debug!(error, "A connection ended with an error");
                 }
             });
@@ -157,14 +158,8 @@ async fn handshake(
     acceptor.accept(socket).await
 }
 
-/// The protocol is the one that was agreed on: guessing it from the first bytes would wait for them for ever.
-fn builder(http2: bool) -> auto::Builder<TokioExecutor> {
-    let builder = auto::Builder::new(TokioExecutor::new());
-    let mut builder = if http2 {
-        builder.http2_only()
-    } else {
-        builder.http1_only()
-    };
+fn builder() -> auto::Builder<TokioExecutor> {
+    let mut builder = auto::Builder::new(TokioExecutor::new());
     builder
         .http1()
         .timer(TokioTimer::new())
