@@ -161,3 +161,29 @@ fn a_file_that_it_did_not_make_is_not_removed() {
     let left = fs::read_dir(dir.path()).expect("a directory").count();
     assert_eq!(left, 1, "the file is gone");
 }
+
+/// Nobody reads what it prints: that is no reason to fall over.
+#[test]
+fn a_closed_output_is_no_panic() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let file = dir.path().join("config");
+    let mut child = Command::new(PROGRAM)
+        .args(["--kubeconfig", file.to_str().expect("text")])
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    drop(child.stdout.take());
+    // The file is written just before the first line is printed.
+    while !file.exists() {
+        assert!(
+            child.try_wait().expect("a child of ours").is_none(),
+            "it ended early"
+        );
+        std::thread::yield_now();
+    }
+    let running = Running {
+        child,
+        printed: String::new(),
+    };
+    assert_eq!(running.end("TERM").0, Some(0));
+}
