@@ -242,18 +242,6 @@ fn judge(served: &[Arc<Resource>], crd_name: &str, crd: &Value) -> Names {
 }
 
 fn establish(crd: &mut Value, names: Names, now: &str) {
-    let storage = crd["spec"]["versions"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .find(|v| v["storage"] == true);
-    let storage = storage.map(|v| v["name"].clone());
-    let mut stored: Vec<Value> = crd["status"]["storedVersions"]
-        .as_array()
-        .cloned()
-        .unwrap_or_default();
-    stored.extend(storage.filter(|s| !stored.contains(s)));
-    meta::set_path(crd, "status.storedVersions", stored.into());
     if let Some((reason, message)) = names.conflict {
         set_condition(crd, "NamesAccepted", "False", reason, &message, now);
         // Names that were accepted once are kept.
