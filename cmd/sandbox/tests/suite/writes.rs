@@ -304,3 +304,35 @@ async fn a_namespace_goes_while_its_content_is_being_written() {
         assert_eq!(status, 404, "round {round}: {left}");
     }
 }
+
+/// A later request for deletion does not move the time of the first.
+#[tokio::test(start_paused = true)]
+async fn an_object_is_marked_once() {
+    let door = sandbox().door();
+    let held = json!({"metadata": {"name": "held", "finalizers": ["example.com/hold"]}});
+    send(&door, Method::POST, MAPS, &held).await;
+    let path = format!("{MAPS}/held");
+    let (_, first) = send(&door, Method::DELETE, &path, &Value::Null).await;
+    tokio::time::advance(std::time::Duration::from_secs(10)).await;
+    let foreground = format!("{path}?propagationPolicy=Foreground");
+    let (_, second) = send(&door, Method::DELETE, &foreground, &Value::Null).await;
+    assert_ne!(version(&first), version(&second), "it has one finalizer more");
+    assert_eq!(
+        first["metadata"]["deletionTimestamp"],
+        second["metadata"]["deletionTimestamp"]
+    );
+}
+
+/// A period that is shortened to less than what has passed ends now, with a second for whoever runs the pod.
+#[tokio::test(start_paused = true)]
+async fn a_shortened_period_does_not_end_in_the_past() {
+    let door = sandbox().door();
+    pod(&door, "p").await;
+    let path = format!("{PODS}/p");
+    let (_, first) = send(&door, Method::DELETE, &path, &Value::Null).await;
+    assert_eq!(first["metadata"]["deletionTimestamp"], "2027-01-15T08:00:30Z");
+    tokio::time::advance(std::time::Duration::from_secs(20)).await;
+    let (_, second) = send(&door, Method::DELETE, &path, &json!({"gracePeriodSeconds": 5})).await;
+    assert_eq!(second["metadata"]["deletionTimestamp"], "2027-01-15T08:00:20Z");
+    assert_eq!(second["metadata"]["deletionGracePeriodSeconds"], 1);
+}
