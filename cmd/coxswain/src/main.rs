@@ -1,0 +1,3 @@
+//! The `coxswain` program.
+
+fn main() {}

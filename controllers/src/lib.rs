@@ -1,0 +1,1 @@
+//! The controllers that Coxswain hosts.
