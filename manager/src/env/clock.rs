@@ -34,6 +34,15 @@ pub enum Fault {
     Skew(SignedDuration),
 }
 
+/// A moment, on all clocks there are.
+#[derive(Clone, Copy, Debug)]
+pub struct Mark {
+    monotonic: Instant,
+    /// Since the machine was started, the time that it was suspended included.
+    boot: Duration,
+    wall: Timestamp,
+}
+
 /// The faults of one clock.
 #[derive(Debug)]
 struct Warp {
@@ -102,6 +111,34 @@ impl Clock {
         true_wall
             .saturating_add(skew.unwrap_or_default())
             .unwrap_or(true_wall)
+    }
+
+    /// Now, on all clocks there are: what [`Clock::elapsed`] measures from.
+    #[must_use]
+    pub fn mark(&self) -> Mark {
+        Mark {
+            monotonic: self.now(),
+            boot: boot_time(),
+            wall: self.wall(),
+        }
+    }
+
+    /// How long ago `mark` was, by the clock that says the most. A monotonic clock stops while the machine is suspended
+    /// and the wall clock can be set back, but not both; so this never says too little. It says too much if the wall
+    /// clock is set forward.
+    #[must_use]
+    pub fn elapsed(&self, mark: &Mark) -> Duration {
+        let Mark {
+            monotonic,
+            boot,
+            wall,
+        } = mark;
+        let by_wall = Duration::try_from(self.wall().duration_since(*wall)).unwrap_or_default();
+        let by_boot = boot_time().saturating_sub(*boot);
+        self.now()
+            .saturating_duration_since(*monotonic)
+            .max(by_wall)
+            .max(by_boot)
     }
 
     /// Sleeps until [`Clock::now`] is at `deadline` or later: never early, late only by scheduling.
@@ -181,6 +218,15 @@ pub fn later(now: Instant, delay: Duration) -> Instant {
     now.checked_add(delay).unwrap_or(now + FAR)
 }
 
+/// The machine's, also under a paused clock: it moves far less there than the paused one is moved.
+fn boot_time() -> Duration {
+    let boot = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    Duration::new(
+        u64::try_from(boot.tv_sec).unwrap_or(0),
+        u32::try_from(boot.tv_nsec).unwrap_or(0),
+    )
+}
+
 #[expect(
     clippy::disallowed_methods,
     reason = "the runtime's clock, which a test may have paused: all others ask this one"
@@ -239,6 +285,19 @@ mod tests {
         let clock = clock();
         assert!(clock.after(Duration::MAX) > clock.after(HOUR));
         assert_eq!(clock.timeout(HOUR, clock.sleep(Duration::MAX)).await, None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn time_passes_by_whichever_clock_says_so() {
+        let (frozen, other) = (clock(), clock());
+        let mark = frozen.mark();
+        frozen.inject(Fault::Freeze);
+        other.sleep(HOUR).await;
+        assert_eq!(frozen.elapsed(&mark), HOUR, "by the wall clock");
+        frozen.inject(Fault::Thaw);
+        frozen.inject(Fault::Skew(SignedDuration::from_hours(-24)));
+        frozen.sleep(HOUR).await;
+        assert_eq!(frozen.elapsed(&mark), HOUR, "by the monotonic clock");
     }
 
     #[test]

@@ -7,7 +7,7 @@ mod clock;
 mod rng;
 mod tasks;
 
-pub use clock::{Clock, Fault, later};
+pub use clock::{Clock, Fault, Mark, later};
 pub use rng::Rng;
 pub use tasks::{TaskSet, Tasks};
 

@@ -1,0 +1,7 @@
+//! Shared caches: one list and watch per resource, however many controllers ask.
+
+mod delta;
+mod subscription;
+
+pub use delta::Delta;
+pub use subscription::Subscription;

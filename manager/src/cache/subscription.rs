@@ -1,0 +1,215 @@
+//! The way of changes to one subscriber.
+//!
+//! A slow subscriber blocks nobody: what it has not taken waits here, and of several changes of one key only the first
+//! state and the last are kept. So the backlog is bounded by the number of keys, and a subscriber that catches up sees
+//! what has changed since it last looked.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::sync::Notify;
+
+use super::Delta;
+use crate::object::{Key, Object};
+
+/// The end that changes come out of. Dropping it ends the subscription.
+#[derive(Debug)]
+pub struct Subscription<T> {
+    shared: Arc<Shared<T>>,
+    /// The rest of a change that makes two: one object gone, another in its place.
+    next: Option<Delta<T>>,
+}
+
+/// The end that changes are put into. Dropping it ends the subscription, once it is empty.
+#[derive(Debug)]
+pub(super) struct Publisher<T>(Arc<Shared<T>>);
+
+#[derive(Debug)]
+struct Shared<T> {
+    backlog: Mutex<Backlog<T>>,
+    changed: Notify,
+}
+
+#[derive(Debug)]
+struct Backlog<T> {
+    /// The keys in `pending`, in the order of their first change that was not taken.
+    order: VecDeque<Key>,
+    pending: BTreeMap<Key, Pending<T>>,
+    /// One of the ends is gone.
+    closed: bool,
+}
+
+/// All that has happened to one key since the subscriber looked.
+#[derive(Debug)]
+struct Pending<T> {
+    /// What the subscriber knows.
+    old: Option<Arc<T>>,
+    now: Now<T>,
+    /// All of it is the present state of a cache that was filled.
+    initial: bool,
+}
+
+#[derive(Debug)]
+enum Now<T> {
+    There(Arc<T>),
+    Gone(Arc<T>),
+}
+
+pub(super) fn channel<T: Object>() -> (Publisher<T>, Subscription<T>) {
+    let shared = Arc::new(Shared {
+        backlog: Mutex::new(Backlog {
+            order: VecDeque::new(),
+            pending: BTreeMap::new(),
+            closed: false,
+        }),
+        changed: Notify::new(),
+    });
+    let publisher = Publisher(shared.clone());
+    (publisher, Subscription { shared, next: None })
+}
+
+impl<T: Object> Publisher<T> {
+    /// Puts a change into the backlog; false if nobody will take it.
+    pub(super) fn publish(&self, delta: Delta<T>) -> bool {
+        let key = delta.key();
+        let open = self.0.backlog(|backlog| {
+            if backlog.closed {
+                return false;
+            }
+            if let Some(pending) = backlog.pending.get_mut(&key) {
+                pending.add(delta);
+            } else {
+                backlog.pending.insert(key.clone(), Pending::from(delta));
+                backlog.order.push_back(key);
+            }
+            true
+        });
+        if open {
+            self.0.changed.notify_one();
+        }
+        open
+    }
+}
+
+impl<T> Drop for Publisher<T> {
+    fn drop(&mut self) {
+        self.0.backlog(|backlog| backlog.closed = true);
+        self.0.changed.notify_one();
+    }
+}
+
+impl<T: Object> Subscription<T> {
+    /// The next change; none once the cache is gone and all was taken.
+    ///
+    /// Cancel safe: no change is lost with the future.
+    pub async fn next(&mut self) -> Option<Delta<T>> {
+        loop {
+            if let Some(delta) = self.try_next() {
+                return Some(delta);
+            }
+            if self.shared.backlog(|backlog| backlog.closed) {
+                return self.try_next();
+            }
+            self.shared.changed.notified().await;
+        }
+    }
+
+    /// The next change, if there is one now.
+    pub fn try_next(&mut self) -> Option<Delta<T>> {
+        if let Some(delta) = self.next.take() {
+            return Some(delta);
+        }
+        let pending = self.shared.backlog(|backlog| {
+            let key = backlog.order.pop_front()?;
+            backlog.pending.remove(&key)
+        })?;
+        let (first, second) = pending.deltas();
+        self.next = second;
+        Some(first)
+    }
+
+    /// How many keys have changes that were not taken.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.shared.backlog(|backlog| backlog.order.len()) + usize::from(self.next.is_some())
+    }
+
+    /// Whether everything was taken.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl<T> Drop for Subscription<T> {
+    fn drop(&mut self) {
+        self.shared.backlog(|backlog| {
+            backlog.closed = true;
+            backlog.order.clear();
+            backlog.pending.clear();
+        });
+    }
+}
+
+impl<T> Shared<T> {
+    fn backlog<R>(&self, with: impl FnOnce(&mut Backlog<T>) -> R) -> R {
+        with(&mut self.backlog.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl<T> From<Delta<T>> for Pending<T> {
+    fn from(delta: Delta<T>) -> Self {
+        match delta {
+            Delta::Added { new, initial } => Self {
+                old: None,
+                now: Now::There(new),
+                initial,
+            },
+            Delta::Updated { old, new } => Self {
+                old: Some(old),
+                now: Now::There(new),
+                initial: false,
+            },
+            Delta::Deleted { last } => Self {
+                old: None,
+                now: Now::Gone(last),
+                initial: false,
+            },
+        }
+    }
+}
+
+impl<T: Object> Pending<T> {
+    fn add(&mut self, delta: Delta<T>) {
+        self.initial &= matches!(delta, Delta::Added { initial: true, .. });
+        self.now = match delta {
+            Delta::Added { new, .. } | Delta::Updated { new, .. } => {
+                // The one that was deleted in between is another one: the subscriber has to be told.
+                if let (None, Now::Gone(last)) = (&self.old, &self.now) {
+                    self.old = Some(last.clone());
+                }
+                Now::There(new)
+            }
+            Delta::Deleted { last } => Now::Gone(last),
+        };
+    }
+
+    /// One change, or two if the object is another one than before.
+    fn deltas(self) -> (Delta<T>, Option<Delta<T>>) {
+        let Self { old, now, initial } = self;
+        match (old, now) {
+            (None, Now::There(new)) => (Delta::Added { new, initial }, None),
+            (None, Now::Gone(last)) => (Delta::Deleted { last }, None),
+            (Some(old), Now::There(new)) if old.meta().uid == new.meta().uid => {
+                (Delta::Updated { old, new }, None)
+            }
+            (Some(old), Now::There(new)) => {
+                (Delta::Deleted { last: old }, Some(Delta::Added { new, initial }))
+            }
+            (Some(old), Now::Gone(last)) if old.meta().uid == last.meta().uid => {
+                (Delta::Deleted { last }, None)
+            }
+            (Some(old), Now::Gone(last)) => (Delta::Deleted { last: old }, Some(Delta::Deleted { last })),
+        }
+    }
+}

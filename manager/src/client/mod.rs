@@ -1,0 +1,367 @@
+//! The client of one controller.
+//!
+//! A [`Transport`] is the connection to the API server, shared; a [`Client`] is what one controller sees of it, with a
+//! token bucket and a user agent of its own. The walk of a request: bucket → deadline → kube's client → [`Fence`] →
+//! socket. The bucket is taken before kube's client is entered, which would otherwise make every other request wait
+//! behind this one; the fence is looked at last, so that nothing can delay a request between the look and the send.
+//!
+//! A request is sent once. Trying again is the queue's business, with [`ClientError::retry_after`]. Nothing of a body and
+//! no credential is logged or put into an error, at any verbosity.
+//!
+//! Writes are patches of the fields that the writer owns; deletes carry the uid. A write that is conditioned on a
+//! version, or that creates under a chosen name, may take [`CONDITIONED`]; one that is not must be done, or given up,
+//! within [`UNCONDITIONED`]: it has to have arrived before another process can take over.
+
+mod error;
+mod fence;
+mod lines;
+mod metrics;
+mod read;
+mod transport;
+mod write;
+
+pub use error::{Cause, ClientError, Details, Status};
+pub use fence::{Fence, Term};
+pub use lines::Lines;
+pub use read::{ListQuery, View, WatchQuery};
+pub use transport::{ConnectError, Transport};
+pub use write::{Delete, Patch, Propagation};
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderValue, Method, Request, header};
+use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use kube::client::Body;
+
+use self::transport::{Shut, Ticket};
+use crate::queue::{Bucket, RateLimiter};
+
+/// How long a write that another write would defeat may take.
+pub const CONDITIONED: Duration = Duration::from_secs(30);
+/// How long any other write may take: less than a lease outlasts the fence.
+pub const UNCONDITIONED: Duration = Duration::from_secs(3);
+/// How long a read may take, a page of a list included.
+const READ: Duration = Duration::from_secs(30);
+/// The largest answer that is read, one page of a list: 500 objects of the largest size that etcd takes.
+const MAX_ANSWER: usize = 768 * 1024 * 1024;
+
+/// How many requests a client may send.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Limit {
+    /// Per second, in the long run.
+    pub qps: f64,
+    /// At once.
+    pub burst: u32,
+}
+
+/// What one controller sees of the API. Clones share its bucket.
+#[derive(Clone, Debug)]
+pub struct Client {
+    transport: Transport,
+    user_agent: HeaderValue,
+    bucket: Option<Arc<Mutex<Bucket>>>,
+    permit: Permit,
+}
+
+/// When a client may write.
+#[derive(Clone, Debug)]
+enum Permit {
+    /// Never: [`Client::in_term`] was not called.
+    Never,
+    /// While the term is on.
+    InTerm(Fence, Term),
+    /// At any time: the election itself, and events about it.
+    Always,
+}
+
+/// One request.
+struct Call {
+    method: Method,
+    /// The verb of the metrics: `LIST` and `WATCH` are both `GET`.
+    verb: &'static str,
+    path: String,
+    query: Vec<(&'static str, String)>,
+    accept: &'static str,
+    /// The content type and the body.
+    body: Option<(&'static str, Bytes)>,
+    deadline: Duration,
+}
+
+impl Client {
+    fn new(transport: Transport, user_agent: HeaderValue, limit: Option<Limit>, permit: Permit) -> Self {
+        let bucket = limit.map(|Limit { qps, burst }| {
+            // A rate that is not one (0, negative, not a number) would be a wait for ever; validation refuses it before.
+            let interval = Duration::try_from_secs_f64(1.0 / qps).unwrap_or(Duration::from_secs(1));
+            Arc::new(Mutex::new(Bucket::new(interval, burst)))
+        });
+        Self {
+            transport,
+            user_agent,
+            bucket,
+            permit,
+        }
+    }
+
+    /// The same client for what is done in `term`: it writes while the term is on.
+    #[must_use]
+    pub fn in_term(&self, fence: &Fence, term: Term) -> Self {
+        Self {
+            permit: Permit::InTerm(fence.clone(), term),
+            ..self.clone()
+        }
+    }
+
+    /// Sends a request and reads the answer.
+    async fn call(&self, call: Call) -> Result<Bytes, ClientError> {
+        self.take_token(call.verb).await;
+        let what = call.what();
+        let deadline = call.deadline;
+        let verb = call.verb;
+        let clock = &self.transport.clock;
+        let answered = clock.timeout(deadline, async {
+            let response = self.send(call, &what).await?;
+            let body = collect(response.into_body(), &what).await?;
+            self.transport.metrics.received(verb, body.len());
+            Ok(body)
+        });
+        answered.await.unwrap_or_else(|| {
+            Err(ClientError::Timeout {
+                what: what.clone(),
+                deadline,
+            })
+        })
+    }
+
+    /// Sends a request, and reads the answer as it comes. The first of a watch is not limited, as in client-go: a manager
+    /// that comes back after an outage opens all its watches at once.
+    async fn stream(&self, call: Call) -> Result<Lines, ClientError> {
+        let what = call.what();
+        let deadline = call.deadline;
+        let opened = self
+            .transport
+            .clock
+            .timeout(deadline, self.send(call, &what))
+            .await;
+        match opened {
+            Some(response) => Ok(Lines::new(response?.into_body(), what)),
+            None => Err(ClientError::Timeout { what, deadline }),
+        }
+    }
+
+    async fn take_token(&self, verb: &'static str) {
+        let Some(bucket) = &self.bucket else { return };
+        let clock = &self.transport.clock;
+        let start = clock.now();
+        let wait = {
+            let mut bucket = bucket.lock().unwrap_or_else(PoisonError::into_inner);
+            RateLimiter::<()>::when(&mut *bucket, &(), start)
+        };
+        if !wait.is_zero() {
+            clock.sleep(wait).await;
+        }
+        self.transport.metrics.limited(verb, clock.now() - start);
+    }
+
+    /// Sends a request; an answer that is not a success is an error.
+    async fn send(&self, call: Call, what: &str) -> Result<http::Response<Body>, ClientError> {
+        let clock = self.transport.clock.clone();
+        let start = clock.now();
+        let (method, verb) = (call.method.clone(), call.verb);
+        let request = self.request(call, what)?;
+        let answer = self.transport.kube.send(request).await;
+        let took = clock.now() - start;
+        let metrics = &self.transport.metrics;
+        let response = match answer {
+            Ok(response) => response,
+            Err(error) => {
+                let error = failed(&error, what);
+                if !matches!(error, ClientError::Fenced { .. }) {
+                    metrics.answered(&method, verb, "<error>", took);
+                    log(what, &error, took);
+                }
+                return Err(error);
+            }
+        };
+        let code = response.status();
+        metrics.answered(&method, verb, code.as_str(), took);
+        if code.is_success() {
+            tracing::trace!(
+                request = what,
+                code = code.as_u16(),
+                took_ms = took.as_millis(),
+                "Answered"
+            );
+            return Ok(response);
+        }
+        let error = refused(response, what).await;
+        log(what, &error, took);
+        Err(error)
+    }
+
+    fn request(&self, call: Call, what: &str) -> Result<Request<Body>, ClientError> {
+        let invalid = |reason: String| ClientError::Invalid {
+            what: what.to_owned(),
+            reason,
+        };
+        let is_write = call.method != Method::GET;
+        let mut uri = call.path;
+        if !call.query.is_empty() {
+            uri.push('?');
+            uri.push_str(
+                &form_urlencoded::Serializer::new(String::new())
+                    .extend_pairs(&call.query)
+                    .finish(),
+            );
+        }
+        let mut request = Request::builder()
+            .method(call.method)
+            .uri(uri)
+            .header(header::ACCEPT, call.accept)
+            .header(header::USER_AGENT, self.user_agent.clone());
+        let body = match call.body {
+            None => Body::empty(),
+            Some((content_type, body)) => {
+                request = request.header(header::CONTENT_TYPE, content_type);
+                self.transport.metrics.sent(call.verb, body.len());
+                Body::from(body)
+            }
+        };
+        let mut request = request.body(body).map_err(|error| invalid(error.to_string()))?;
+        if is_write {
+            match &self.permit {
+                Permit::Always => {}
+                Permit::InTerm(fence, term) => {
+                    request.extensions_mut().insert(Ticket(fence.clone(), *term));
+                }
+                Permit::Never => {
+                    return Err(ClientError::Fenced {
+                        what: what.to_owned(),
+                    });
+                }
+            }
+        }
+        Ok(request)
+    }
+}
+
+impl Call {
+    fn what(&self) -> String {
+        format!("{} {}", self.method, self.path)
+    }
+}
+
+/// Deadlines in whole seconds, as the server takes them.
+fn timeout_parameter(deadline: Duration) -> (&'static str, String) {
+    ("timeout", format!("{}s", deadline.as_secs()))
+}
+
+fn log(what: &str, error: &ClientError, took: Duration) {
+    tracing::trace!(
+        request = what,
+        code = error.code(),
+        took_ms = took.as_millis(),
+        "Not answered with success"
+    );
+}
+
+async fn collect(body: Body, what: &str) -> Result<Bytes, ClientError> {
+    match Limited::new(body, MAX_ANSWER).collect().await {
+        Ok(body) => Ok(body.to_bytes()),
+        Err(error) if error.is::<LengthLimitError>() => Err(ClientError::TooLarge {
+            what: what.to_owned(),
+            limit: MAX_ANSWER,
+        }),
+        Err(error) => Err(ClientError::Connection {
+            what: what.to_owned(),
+            connected: true,
+            reason: chain(&*error),
+        }),
+    }
+}
+
+/// What the server said in an answer that is not a success.
+async fn refused(response: http::Response<Body>, what: &str) -> ClientError {
+    let code = response.status();
+    let header = response.headers().get(header::RETRY_AFTER);
+    let seconds: Option<u32> = header.and_then(|value| value.to_str().ok()?.trim().parse().ok());
+    let what = what.to_owned();
+    let body = match collect(response.into_body(), &what).await {
+        Ok(body) => body,
+        // The code is what matters.
+        Err(_) => Bytes::new(),
+    };
+    let status = serde_json::from_slice::<Status>(&body)
+        .ok()
+        .filter(|status| status.kind == "Status");
+    let asked = seconds.or_else(|| {
+        let seconds = status.as_ref()?.details.retry_after_seconds;
+        (seconds > 0).then_some(seconds)
+    });
+    let retry_after = asked.map(|seconds| Duration::from_secs(seconds.into()));
+    match status {
+        Some(mut status) => {
+            // The code of the answer is the one that proxies and metrics see.
+            status.code = code.as_u16();
+            ClientError::Status {
+                what,
+                status: Box::new(status),
+                retry_after,
+            }
+        }
+        None => ClientError::Unexplained {
+            what,
+            code: code.as_u16(),
+            retry_after,
+        },
+    }
+}
+
+fn failed(error: &kube::Error, what: &str) -> ClientError {
+    let what = what.to_owned();
+    if let kube::Error::Service(source) = error {
+        if source.is::<Shut>() {
+            return ClientError::Fenced { what };
+        }
+        let transport = source.downcast_ref::<hyper_util::client::legacy::Error>();
+        return ClientError::Connection {
+            what,
+            connected: !transport.is_some_and(hyper_util::client::legacy::Error::is_connect),
+            reason: chain(&**source),
+        };
+    }
+    ClientError::Connection {
+        what,
+        connected: true,
+        reason: chain(error),
+    }
+}
+
+/// An error with its causes, in one line.
+fn chain(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let more = error.to_string();
+        if !text.contains(&more) {
+            text.push_str(": ");
+            text.push_str(&more);
+        }
+        cause = error.source();
+    }
+    text
+}
+
+fn decode<T: serde::de::DeserializeOwned>(body: &[u8], what: &str) -> Result<T, ClientError> {
+    serde_json::from_slice(body).map_err(|error| ClientError::Decode {
+        what: what.to_owned(),
+        // Its own text can quote what it found, and that may be a secret.
+        reason: format!(
+            "{:?} at line {} column {}",
+            error.classify(),
+            error.line(),
+            error.column()
+        ),
+    })
+}

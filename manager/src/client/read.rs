@@ -1,0 +1,146 @@
+//! Reads: one object, a page of a list, a watch.
+
+use bytes::Bytes;
+use http::Method;
+use serde::de::DeserializeOwned;
+
+use super::{Call, Client, ClientError, Lines, READ, decode, timeout_parameter};
+use crate::object::{Key, Resource, Version};
+
+/// In which form objects are asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum View {
+    /// As they are.
+    Full,
+    /// Metadata only.
+    Metadata,
+}
+
+/// A page of a list: always of the present state, confirmed by a majority of the store, or the continuation of one.
+#[derive(Clone, Debug, Default)]
+pub struct ListQuery {
+    /// Only objects with these labels; all if empty.
+    pub label_selector: String,
+    /// How many objects at most; 0 for all.
+    pub limit: u32,
+    /// Where the page before ended.
+    pub continue_token: Option<String>,
+}
+
+/// A watch.
+#[derive(Clone, Debug, Default)]
+pub struct WatchQuery {
+    /// Only objects with these labels; all if empty.
+    pub label_selector: String,
+    /// Only objects with these fields; all if empty.
+    pub field_selector: String,
+    /// Changes after this version. With none, the present state comes first.
+    pub resource_version: Version,
+    /// After how long the server ends it.
+    pub timeout_seconds: u64,
+}
+
+impl View {
+    fn one(self) -> &'static str {
+        match self {
+            Self::Full => "application/json",
+            Self::Metadata => "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1",
+        }
+    }
+
+    fn many(self) -> &'static str {
+        match self {
+            Self::Full => "application/json",
+            Self::Metadata => "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1",
+        }
+    }
+}
+
+impl Client {
+    /// Reads one object as it is now.
+    pub async fn get<T: DeserializeOwned>(&self, resource: &Resource, key: &Key) -> Result<T, ClientError> {
+        self.get_as(resource, key, View::Full).await
+    }
+
+    /// Reads one object as it is now, in the form of `view`.
+    pub async fn get_as<T: DeserializeOwned>(
+        &self,
+        resource: &Resource,
+        key: &Key,
+        view: View,
+    ) -> Result<T, ClientError> {
+        let call = Call {
+            accept: view.one(),
+            ..read("GET", resource.path(key))
+        };
+        let what = call.what();
+        decode(&self.call(call).await?, &what)
+    }
+
+    /// Reads a page of a list, in JSON as it came. An empty namespace means all.
+    pub async fn list(
+        &self,
+        resource: &Resource,
+        namespace: &str,
+        query: &ListQuery,
+        view: View,
+    ) -> Result<Bytes, ClientError> {
+        let mut call = Call {
+            accept: view.many(),
+            ..read("LIST", resource.collection(namespace))
+        };
+        if !query.label_selector.is_empty() {
+            call.query.push(("labelSelector", query.label_selector.clone()));
+        }
+        if query.limit > 0 {
+            call.query.push(("limit", query.limit.to_string()));
+        }
+        if let Some(token) = &query.continue_token {
+            call.query.push(("continue", token.clone()));
+        }
+        self.call(call).await
+    }
+
+    /// Opens a watch, with bookmarks. An empty namespace means all.
+    pub async fn watch(
+        &self,
+        resource: &Resource,
+        namespace: &str,
+        query: &WatchQuery,
+        view: View,
+    ) -> Result<Lines, ClientError> {
+        let mut call = Call {
+            accept: view.one(),
+            ..read("WATCH", resource.collection(namespace))
+        };
+        // It is ended by its own time, not by that of a request.
+        call.query = vec![
+            ("watch", "true".to_owned()),
+            ("allowWatchBookmarks", "true".to_owned()),
+            ("timeoutSeconds", query.timeout_seconds.to_string()),
+        ];
+        if !query.resource_version.is_none() {
+            call.query
+                .push(("resourceVersion", query.resource_version.to_string()));
+        }
+        if !query.label_selector.is_empty() {
+            call.query.push(("labelSelector", query.label_selector.clone()));
+        }
+        if !query.field_selector.is_empty() {
+            call.query.push(("fieldSelector", query.field_selector.clone()));
+        }
+        self.stream(call).await
+    }
+}
+
+fn read(verb: &'static str, path: String) -> Call {
+    Call {
+        method: Method::GET,
+        verb,
+        path,
+        query: vec![timeout_parameter(READ)],
+        accept: View::Full.one(),
+        body: None,
+        deadline: READ,
+    }
+}

@@ -1,0 +1,38 @@
+//! Where an object is found among those of its resource.
+
+use std::fmt;
+
+use super::Text;
+
+/// Namespace and name. The namespace of a cluster-scoped object is empty.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Key {
+    /// The namespace, or nothing.
+    pub namespace: Text,
+    /// The name.
+    pub name: Text,
+}
+
+impl Key {
+    /// The key of a namespaced object.
+    pub fn new(namespace: impl Into<Text>, name: impl Into<Text>) -> Self {
+        Self {
+            namespace: namespace.into(),
+            name: name.into(),
+        }
+    }
+
+    /// The key of a cluster-scoped object.
+    pub fn cluster(name: impl Into<Text>) -> Self {
+        Self::new("", name)
+    }
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.namespace.is_empty() {
+            write!(f, "{}/", self.namespace)?;
+        }
+        f.write_str(&self.name)
+    }
+}

@@ -1,0 +1,138 @@
+//! The identity of an object, for all time.
+
+use std::fmt;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// A uid, exactly: two are equal only if their texts are. Packed if it is a canonical lower-case UUID, which the API
+/// server's are; kept as it is otherwise.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Uid(Form);
+
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum Form {
+    Uuid([u8; 16]),
+    Verbatim(Box<str>),
+}
+
+/// Where the dashes of a UUID are.
+const DASHES: [usize; 4] = [8, 13, 18, 23];
+
+impl Uid {
+    /// Whether it is the empty text: no uid at all.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        matches!(&self.0, Form::Verbatim(text) if text.is_empty())
+    }
+
+    /// What it takes beside itself.
+    pub(super) fn heap_bytes(&self) -> usize {
+        match &self.0 {
+            Form::Uuid(_) => 0,
+            Form::Verbatim(text) => text.len(),
+        }
+    }
+}
+
+impl Default for Uid {
+    fn default() -> Self {
+        Self::from("")
+    }
+}
+
+impl From<&str> for Uid {
+    fn from(text: &str) -> Self {
+        Self(pack(text).map_or_else(|| Form::Verbatim(text.into()), Form::Uuid))
+    }
+}
+
+fn pack(text: &str) -> Option<[u8; 16]> {
+    let text = text.as_bytes();
+    if text.len() != 36 || DASHES.iter().any(|&at| text[at] != b'-') {
+        return None;
+    }
+    let mut digits = text
+        .iter()
+        .enumerate()
+        .filter(|(at, _)| !DASHES.contains(at))
+        .map(|(_, digit)| match digit {
+            b'0'..=b'9' => Some(digit - b'0'),
+            b'a'..=b'f' => Some(digit - b'a' + 10),
+            _ => None,
+        });
+    let mut bytes = [0; 16];
+    for byte in &mut bytes {
+        *byte = digits.next()?? << 4 | digits.next()??;
+    }
+    Some(bytes)
+}
+
+impl fmt::Display for Uid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Form::Verbatim(text) => f.write_str(text),
+            Form::Uuid(bytes) => {
+                for (i, byte) in bytes.iter().enumerate() {
+                    if [4, 6, 8, 10].contains(&i) {
+                        f.write_str("-")?;
+                    }
+                    write!(f, "{byte:02x}")?;
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Uid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.to_string())
+    }
+}
+
+impl Serialize for Uid {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Uid {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        std::borrow::Cow::<str>::deserialize(deserializer).map(|text| Self::from(&*text))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use proptest::prelude::*;
+
+    #[test]
+    fn only_the_canonical_form_is_packed() {
+        let canonical = "0f3c9a52-77aa-4e1b-9d3e-0123456789ab";
+        assert!(matches!(Uid::from(canonical).0, Form::Uuid(_)));
+        for other in [
+            "0F3C9A52-77AA-4E1B-9D3E-0123456789AB",
+            "0f3c9a5277aa4e1b9d3e0123456789ab",
+            "0f3c9a52-77aa-4e1b-9d3e-0123456789a",
+            "0f3c9a52-77aa-4e1b-9d3e_0123456789ab",
+            "",
+            "x",
+        ] {
+            assert!(matches!(Uid::from(other).0, Form::Verbatim(_)), "{other}");
+        }
+        assert!(Uid::from("").is_empty() && !Uid::from(canonical).is_empty());
+    }
+
+    proptest! {
+        #[test]
+        fn the_text_comes_back_and_decides_equality(
+            a in "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|[-0-9a-fA-F]{36}|.{0,40}",
+            b in "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|.{0,4}",
+        ) {
+            prop_assert_eq!(Uid::from(&*a).to_string(), a.clone());
+            prop_assert_eq!(Uid::from(&*a) == Uid::from(&*b), a == b);
+        }
+    }
+}
