@@ -1,0 +1,101 @@
+//! No write is sent by a process that may have lost its lease.
+
+use std::time::Duration;
+
+use coxswain_manager::client::{ClientError, Delete, Fence, Limit, Patch};
+use coxswain_manager::object::{Key, Uid, Version};
+use serde_json::{Value, json};
+
+use super::{MAPS, World};
+
+const TEN: Duration = Duration::from_secs(10);
+
+fn key() -> Key {
+    Key::new("n", "a")
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_without_a_term_only_reads() {
+    let world = World::new();
+    let client = world.transport.client("a", None);
+    let patch = Patch::merge(&json!({}));
+    let error = client
+        .patch::<Value>(&MAPS, &key(), patch)
+        .await
+        .expect_err("no term");
+    assert!(matches!(error, ClientError::Fenced { .. }), "{error}");
+    let _: Value = client.get(&MAPS, &key()).await.expect("a read");
+    assert_eq!(world.spy.asked().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_kind_of_write_stops_with_the_term() {
+    let world = World::new();
+    let fence = Fence::new(world.env.clock.clone());
+    let term = fence.open(world.env.clock.mark(), TEN);
+    let client = world.transport.client("a", None).in_term(&fence, term);
+    let delete = Delete::of(Uid::from("u"));
+    client
+        .delete(&MAPS, &key(), &delete)
+        .await
+        .expect("within the term");
+    let in_term = world.spy.asked().len();
+
+    world.env.clock.sleep(TEN).await;
+    let patch = Patch::merge(&json!({}));
+    let errors = [
+        client.create::<Value>(&MAPS, "n", "{}".into()).await.err(),
+        client.create_below(&MAPS, &key(), "x", "{}".into()).await.err(),
+        client.patch::<Value>(&MAPS, &key(), patch).await.err(),
+        client.delete(&MAPS, &key(), &delete).await.err(),
+        client.replace::<Value>(&MAPS, &key(), "{}".into()).await.err(),
+    ];
+    for error in errors {
+        assert!(matches!(error, Some(ClientError::Fenced { .. })), "{error:?}");
+        assert!(!error.expect("an error").is_unknown_outcome());
+    }
+    let _: Value = client.get(&MAPS, &key()).await.expect("reads go on");
+    assert_eq!(world.spy.asked().len(), in_term + 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_begun_in_an_old_term_does_not_write_in_a_new_one() {
+    let world = World::new();
+    let fence = Fence::new(world.env.clock.clone());
+    let old = fence.open(world.env.clock.mark(), TEN);
+    let old = world.transport.client("a", None).in_term(&fence, old);
+    fence.close();
+    let new = fence.open(world.env.clock.mark(), TEN);
+    let new = world.transport.client("a", None).in_term(&fence, new);
+    assert!(old.create::<Value>(&MAPS, "n", "{}".into()).await.is_err());
+    new.create::<Value>(&MAPS, "n", "{}".into())
+        .await
+        .expect("its term is on");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_fence_is_looked_at_after_the_wait_for_a_token() {
+    let world = World::new();
+    let fence = Fence::new(world.env.clock.clone());
+    let term = fence.open(world.env.clock.mark(), TEN);
+    let limit = Limit { qps: 0.01, burst: 1 };
+    let client = world.transport.client("a", Some(limit)).in_term(&fence, term);
+    client
+        .create::<Value>(&MAPS, "n", "{}".into())
+        .await
+        .expect("the first");
+    let error = client.create::<Value>(&MAPS, "n", "{}".into()).await;
+    assert!(matches!(error, Err(ClientError::Fenced { .. })), "{error:?}");
+    assert_eq!(world.spy.asked().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_delete_names_what_it_deletes() {
+    let world = World::new();
+    let client = world.transport.unfenced("a", None);
+    let delete = Delete::of(Uid::from("u")).at(Version::from("7")).grace(0);
+    client.delete(&MAPS, &key(), &delete).await.expect("an answer");
+    let body: Value = serde_json::from_str(&world.spy.asked()[0].body).expect("JSON");
+    assert_eq!(body["preconditions"], json!({"uid": "u", "resourceVersion": "7"}));
+    assert_eq!(body["gracePeriodSeconds"], 0);
+}
