@@ -14,6 +14,7 @@
 
 mod error;
 mod fence;
+mod ledger;
 mod lines;
 mod metrics;
 mod read;
@@ -22,6 +23,7 @@ mod write;
 
 pub use error::{Cause, ClientError, Details, Status};
 pub use fence::{Fence, Term};
+pub use ledger::Ledger;
 pub use lines::Lines;
 pub use read::{ListQuery, View, WatchQuery};
 pub use transport::{ConnectError, Transport};
@@ -36,6 +38,7 @@ use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use kube::client::Body;
 
 use self::transport::{Shut, Ticket};
+use crate::object::{Resource, Version};
 use crate::queue::{Bucket, RateLimiter};
 
 /// How long a write that another write would defeat may take.
@@ -89,6 +92,19 @@ struct Call {
     deadline: Duration,
 }
 
+/// The one field of an answer to a write that everybody needs.
+#[derive(Default, serde::Deserialize)]
+#[serde(default)]
+struct Stored {
+    metadata: StoredMeta,
+}
+
+#[derive(Default, serde::Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct StoredMeta {
+    resource_version: Version,
+}
+
 impl Client {
     fn new(transport: Transport, user_agent: HeaderValue, limit: Option<Limit>, permit: Permit) -> Self {
         let bucket = limit.map(|Limit { qps, burst }| {
@@ -132,6 +148,30 @@ impl Client {
                 deadline,
             })
         })
+    }
+
+    /// Sends a write. What it has come to is kept in the ledger, if it belongs to a term.
+    async fn write<T: serde::de::DeserializeOwned>(
+        &self,
+        resource: &Resource,
+        call: Call,
+    ) -> Result<T, ClientError> {
+        let what = call.what();
+        let entry = match self.permit {
+            Permit::InTerm(..) => Some(self.transport.ledger.begin()),
+            Permit::Never | Permit::Always => None,
+        };
+        let answer = self.call(call).await;
+        match (&answer, entry) {
+            (Ok(body), Some(entry)) => {
+                // An answer without a version (a Status) is as good an outcome as one that has it.
+                let stored: Stored = serde_json::from_slice(body).unwrap_or_default();
+                entry.done(resource, stored.metadata.resource_version);
+            }
+            (Err(error), Some(entry)) if !error.is_unknown_outcome() => entry.refused(),
+            _ => {}
+        }
+        decode(&answer?, &what)
     }
 
     /// Sends a request, and reads the answer as it comes. The first of a watch is not limited, as in client-go: a manager

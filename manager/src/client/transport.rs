@@ -14,7 +14,7 @@ use tower_layer::Layer as _;
 use tower_service::Service;
 
 use super::metrics::Metrics;
-use super::{Client, Fence, Limit, Permit, Term, chain};
+use super::{Client, Fence, Ledger, Limit, Permit, Term, chain};
 use crate::env::Clock;
 
 /// How long a connection may take to be made.
@@ -30,6 +30,7 @@ pub struct Transport {
     pub(super) kube: kube::Client,
     pub(super) clock: Clock,
     pub(super) metrics: Arc<Metrics>,
+    pub(super) ledger: Ledger,
     /// What all user agents begin with.
     agent: Arc<str>,
 }
@@ -83,6 +84,7 @@ impl Transport {
             kube: kube::Client::new(Fenced(service), "default"),
             clock: clock.clone(),
             metrics: Arc::new(metrics),
+            ledger: Ledger::new(clock.clone()),
             agent: agent.into(),
         })
     }
@@ -102,6 +104,7 @@ impl Transport {
             kube: socket(config)?,
             clock: clock.clone(),
             metrics: Arc::new(metrics),
+            ledger: Ledger::new(clock.clone()),
             agent: agent.into(),
         })
     }
@@ -128,6 +131,12 @@ impl Transport {
     #[must_use]
     pub fn unfenced(&self, name: &str, limit: Option<Limit>) -> Client {
         Client::new(self.clone(), self.user_agent(name), limit, Permit::Always)
+    }
+
+    /// What was written through all clients that work in a term.
+    #[must_use]
+    pub fn ledger(&self) -> &Ledger {
+        &self.ledger
     }
 
     fn user_agent(&self, name: &str) -> HeaderValue {

@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::{CONDITIONED, Call, Client, ClientError, UNCONDITIONED, decode, timeout_parameter};
+use super::{CONDITIONED, Call, Client, ClientError, UNCONDITIONED, timeout_parameter};
 use crate::object::{Key, Resource, Uid, Version};
 
 /// A change of some fields of an object. What it does not name stays as it is.
@@ -134,7 +134,7 @@ impl Client {
             body: Some(("application/json", body)),
             ..write(Method::POST, "POST", resource.collection(namespace), true)
         };
-        self.write(call).await
+        self.write(resource, call).await
     }
 
     /// Creates something below an object, such as a `binding`. It counts as unconditioned.
@@ -150,7 +150,7 @@ impl Client {
             body: Some(("application/json", body)),
             ..write(Method::POST, "POST", path, false)
         };
-        self.write(call).await
+        self.write(resource, call).await
     }
 
     /// Changes an object, and answers its new state.
@@ -169,7 +169,7 @@ impl Client {
             body: Some((patch.content_type, patch.body)),
             ..write(Method::PATCH, "PATCH", target, patch.conditioned)
         };
-        self.write(call).await
+        self.write(resource, call).await
     }
 
     /// Deletes an object. The answer is the object as it is marked for deletion, or a `Status` if it is gone.
@@ -184,7 +184,7 @@ impl Client {
             body: Some(("application/json", delete.body().to_string().into())),
             ..write(Method::DELETE, "DELETE", resource.path(key), conditioned)
         };
-        self.write(call).await
+        self.write(resource, call).await
     }
 
     /// Replaces an object as a whole by `body`, which names its resourceVersion. Only for a Lease, which is read and written
@@ -199,12 +199,7 @@ impl Client {
             body: Some(("application/json", body)),
             ..write(Method::PUT, "PUT", resource.path(key), true)
         };
-        self.write(call).await
-    }
-
-    async fn write<T: DeserializeOwned>(&self, call: Call) -> Result<T, ClientError> {
-        let what = call.what();
-        decode(&self.call(call).await?, &what)
+        self.write(resource, call).await
     }
 }
 

@@ -6,6 +6,7 @@ use coxswain_manager::client::{ClientError, Delete, Fence, Limit, Patch};
 use coxswain_manager::object::{Key, Uid, Version};
 use serde_json::{Value, json};
 
+use super::spy::Answer;
 use super::{MAPS, World};
 
 const TEN: Duration = Duration::from_secs(10);
@@ -98,4 +99,62 @@ async fn a_delete_names_what_it_deletes() {
     let body: Value = serde_json::from_str(&world.spy.asked()[0].body).expect("JSON");
     assert_eq!(body["preconditions"], json!({"uid": "u", "resourceVersion": "7"}));
     assert_eq!(body["gracePeriodSeconds"], 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_ledger_knows_what_was_written_and_what_may_still_arrive() {
+    let world = World::new();
+    let fence = Fence::new(world.env.clock.clone());
+    let term = fence.open_for_ever();
+    let client = world.transport.client("a", None).in_term(&fence, term);
+    let ledger = world.transport.ledger();
+    let stored = |version: &str| {
+        let body = format!(r#"{{"metadata":{{"resourceVersion":"{version}"}}}}"#);
+        world.spy.answer(Answer::With(200, vec![], body));
+    };
+    for version in ["9", "11", "10"] {
+        stored(version);
+        client
+            .create::<Value>(&MAPS, "n", "{}".into())
+            .await
+            .expect("created");
+    }
+    world.spy.status(409, "AlreadyExists", "");
+    client
+        .create::<Value>(&MAPS, "n", "{}".into())
+        .await
+        .expect_err("taken");
+    assert!(ledger.is_settled(), "every outcome is known");
+    assert_eq!(
+        ledger.written(),
+        [("configmaps".to_owned(), Version::from("11"))].into()
+    );
+
+    world.spy.answer(Answer::Break);
+    client
+        .create::<Value>(&MAPS, "n", "{}".into())
+        .await
+        .expect_err("broken");
+    assert!(!ledger.is_settled());
+    world.env.clock.sleep(Duration::from_secs(31)).await;
+    assert!(ledger.is_settled(), "the server has given it up");
+
+    world.spy.answer(Answer::Hang);
+    let maps = MAPS;
+    {
+        let mut cut_off = std::pin::pin!(client.create::<Value>(&maps, "n", "{}".into()));
+        assert!(
+            world
+                .env
+                .clock
+                .timeout(Duration::from_secs(1), &mut cut_off)
+                .await
+                .is_none()
+        );
+        assert!(!ledger.is_settled(), "it is under way");
+    }
+    assert!(
+        !ledger.is_settled(),
+        "its sender is gone, it may arrive all the same"
+    );
 }
