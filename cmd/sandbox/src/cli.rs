@@ -1,15 +1,13 @@
 //! The command line: flags, the kubeconfig file, and the signals that end it.
 
-use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
 use std::net::SocketAddr;
-use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Parser;
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::{CONTEXT, Options, Sandbox, ServeError, Server};
+use crate::{KubeconfigError, KubeconfigFile, Options, Sandbox, ServeError, Server};
 
 /// A Kubernetes API in one process, for trying and testing controllers.
 ///
@@ -39,17 +37,9 @@ pub enum CliError {
         "{0} can be reached from other machines: use a loopback address, or say --allow-remote if that is meant"
     )]
     NotLoopback(SocketAddr),
-    /// The file is somebody else's.
-    #[error("{0} exists and is not a kubeconfig of a sandbox: choose another file, or remove it first")]
-    NotOurs(PathBuf),
     /// The kubeconfig could not be written.
-    #[error("cannot write the kubeconfig {path}: {source}")]
-    Kubeconfig {
-        /// Where to.
-        path: PathBuf,
-        /// The system's reason.
-        source: io::Error,
-    },
+    #[error(transparent)]
+    Kubeconfig(#[from] KubeconfigError),
     /// The server did not start.
     #[error(transparent)]
     Serve(#[from] ServeError),
@@ -70,7 +60,7 @@ impl Args {
             return Err(CliError::NotLoopback(listen));
         }
         if let Some(path) = &kubeconfig {
-            check_ours(path)?;
+            KubeconfigFile::check(path)?;
         }
         let filter = tracing_subscriber::EnvFilter::try_from_default_env().unwrap_or_else(|_| "warn".into());
         tracing_subscriber::fmt()
@@ -86,24 +76,14 @@ async fn serve(listen: SocketAddr, kubeconfig: Option<PathBuf>) -> Result<(), Cl
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
     let server = Server::bind(listen).await?;
-    let (path, temporary) = match kubeconfig {
-        Some(path) => (path, false),
-        None => (
-            std::env::temp_dir().join(format!("{CONTEXT}-{}.kubeconfig", std::process::id())),
-            true,
-        ),
-    };
     let url = server.url();
-    write_private(&path, &server.credentials().kubeconfig(&url)).map_err(|source| CliError::Kubeconfig {
-        path: path.clone(),
-        source,
-    })?;
+    let kubeconfig = KubeconfigFile::write(kubeconfig, &server.credentials().kubeconfig(&url))?;
     // If nobody reads it (a closed pipe), it serves all the same.
     let _ = writeln!(
         io::stdout(),
         "Listening on {url}\nKubeconfig:  {file}\nTry:         kubectl --kubeconfig {file} get all -A\nThis is a bare API: \
          nothing makes pods run. Ctrl-C ends it, and everything in it is gone.",
-        file = path.display()
+        file = kubeconfig.path().display()
     );
     let sandbox = Sandbox::new(Options::default());
     server
@@ -115,47 +95,5 @@ async fn serve(listen: SocketAddr, kubeconfig: Option<PathBuf>) -> Result<(), Cl
             }
         })
         .await;
-    if temporary {
-        // Its token is worthless now; that it lies around is untidy, not wrong.
-        let _ = fs::remove_file(&path);
-    }
     Ok(())
-}
-
-/// A file that is there already is only overwritten if a sandbox wrote it: it may be the keys to a real cluster.
-fn check_ours(path: &Path) -> Result<(), CliError> {
-    match fs::read_to_string(path) {
-        Ok(text) if text.contains(&format!("current-context: {CONTEXT}\n")) => Ok(()),
-        Ok(_) => Err(CliError::NotOurs(path.to_owned())),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        Err(source) => Err(CliError::Kubeconfig {
-            path: path.to_owned(),
-            source,
-        }),
-    }
-}
-
-/// Writes a file that only its owner can read, in one step.
-fn write_private(path: &Path, content: &str) -> io::Result<()> {
-    let mut name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?.to_owned();
-    name.push(format!(".{}", std::process::id()));
-    let fresh = path.with_file_name(name);
-    let written = (|| {
-        let mut file = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(&fresh)?;
-        file.set_permissions(fs::Permissions::from_mode(0o600))?;
-        file.write_all(content.as_bytes())?;
-        fs::rename(&fresh, path)
-    })();
-    // One that was there before is not ours to remove.
-    if written
-        .as_ref()
-        .is_err_and(|e| e.kind() != io::ErrorKind::AlreadyExists)
-    {
-        let _ = fs::remove_file(&fresh);
-    }
-    written
 }

@@ -32,6 +32,7 @@ mod door;
 mod env;
 mod field;
 mod kinds;
+mod kubeconfig;
 mod lag;
 mod meta;
 mod negotiate;
@@ -53,6 +54,7 @@ use std::sync::Arc;
 
 pub use door::{BoxError, Door, ResponseBody};
 pub use env::Env;
+pub use kubeconfig::{KubeconfigError, KubeconfigFile};
 pub use lag::Lag;
 pub use serve::{CONTEXT, Credentials, CredentialsError, ServeError, Server};
 pub use store::Limits;
