@@ -20,9 +20,6 @@ const UNITS: [(&str, u64); 8] = [
     ("ns", 1),
 ];
 
-/// One more than the largest positive value, so that the smallest negative one can be read.
-const LIMIT: u64 = 1 << 63;
-
 /// A signed span of time in nanoseconds, up to about 292 years.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct GoDuration(i64);
@@ -93,7 +90,6 @@ impl FromStr for GoDuration {
                 .and_then(|whole| whole.checked_mul(nanos))
                 .and_then(|whole| whole.checked_add(part_of(fraction, nanos)))
                 .and_then(|part| part.checked_add(total))
-                .filter(|total| *total <= LIMIT)
                 .ok_or_else(invalid)?;
             rest = after_unit;
         }
@@ -150,7 +146,7 @@ fn part_of(fraction: &str, unit: u64) -> u64 {
         let next = value
             .checked_mul(10)
             .and_then(|v| v.checked_add(u64::from(digit - b'0')));
-        let Some(next) = next.filter(|next| *next <= LIMIT) else {
+        let Some(next) = next.filter(|next| *next <= 1 << 63) else {
             break;
         };
         value = next;
