@@ -1,1 +1,3 @@
 //! The binary, as a library.
+
+pub mod log;

@@ -1,0 +1,250 @@
+//! What is written for an event, as a reader of standard error sees it.
+
+use std::sync::{Arc, Mutex};
+
+use tracing::{Span, debug, error, info, info_span, trace, trace_span, warn};
+
+use super::*;
+
+/// An output that can be read.
+#[derive(Clone, Default)]
+struct Output(Arc<Mutex<Vec<Vec<u8>>>>);
+
+impl io::Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0
+            .lock()
+            .expect("no test panics with it")
+            .push(bytes.to_vec());
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Runs `events` with logging, and gives what was written, one item per write.
+fn logged(format: LogFormat, verbosity: u8, events: impl FnOnce()) -> Vec<String> {
+    let output = Output::default();
+    let out = output.clone();
+    let wall = || {
+        "2026-05-28T19:15:22.737538999Z"
+            .parse::<Timestamp>()
+            .expect("a time")
+    };
+    let layer = LogLayer::new(Logging { format, verbosity }, 47512, wall, move || out.clone());
+    tracing::subscriber::with_default(Registry::default().with(layer), events);
+    let writes = output.0.lock().expect("no test panics with it").clone();
+    writes
+        .into_iter()
+        .map(|write| String::from_utf8(write).expect("text"))
+        .collect()
+}
+
+/// The lines without their header.
+fn text(verbosity: u8, events: impl FnOnce()) -> Vec<String> {
+    let lines = logged(LogFormat::Text, verbosity, events);
+    let body = |line: String| line.split_once("] ").map(|(_, body)| body.trim_end().to_owned());
+    lines.into_iter().filter_map(body).collect()
+}
+
+fn json(events: impl FnOnce()) -> Vec<serde_json::Value> {
+    let lines = logged(LogFormat::Json, 9, events);
+    lines
+        .iter()
+        .map(|line| serde_json::from_str(line).expect(line))
+        .collect()
+}
+
+#[test]
+fn a_line_is_as_klog_writes_it() {
+    let at = line!() + 2;
+    let lines = logged(LogFormat::Text, 0, || {
+        info!(controller = "gc", replicas = 3, ok = true, "Synced");
+        warn!("Slow");
+        error!(error = %io::Error::other("gone"), "Failed");
+    });
+    let header = |severity, line| format!("{severity}0528 19:15:22.737538   47512 tests.rs:{line}] ");
+    let fields = r#""Synced" controller="gc" replicas=3 ok=true"#;
+    assert_eq!(lines[0], format!("{}{fields}\n", header('I', at)));
+    assert_eq!(lines[1], format!("{}\"Slow\"\n", header('W', at + 1)));
+    assert_eq!(
+        lines[2],
+        format!("{}\"Failed\" error=\"gone\"\n", header('E', at + 2))
+    );
+    assert_eq!(lines.len(), 3);
+}
+
+#[test]
+fn a_line_of_json_is_as_kubernetes_components_write_it() {
+    let at = line!() + 2;
+    let lines = logged(LogFormat::Json, 2, || {
+        info!(key = "a/b", count = 3_u64, ok = false, "Synced");
+        debug!("Step");
+        warn!("Slow");
+    });
+    assert_eq!(
+        lines,
+        [
+            format!(
+                "{{\"ts\":1779995722737.538,\"caller\":\"tests.rs:{at}\",\"msg\":\"Synced\",\"v\":0,\"key\":\"a/b\",\
+                 \"count\":3,\"ok\":false}}\n"
+            ),
+            format!(
+                "{{\"ts\":1779995722737.538,\"caller\":\"tests.rs:{}\",\"msg\":\"Step\",\"v\":2}}\n",
+                at + 1
+            ),
+            format!(
+                "{{\"ts\":1779995722737.538,\"caller\":\"tests.rs:{}\",\"msg\":\"Slow\",\"v\":0,\"level\":\"warning\"}}\n",
+                at + 2
+            ),
+        ]
+    );
+}
+
+#[test]
+fn fields_of_spans_follow_the_nearest_first_and_none_twice() {
+    let events = || {
+        let _outer = info_span!("manager", controller = "gc", key = "outer", pod = "p").entered();
+        let _inner = info_span!("sync", key = "inner", cause = tracing::field::Empty).entered();
+        Span::current().record("cause", "resync");
+        info!(pod = "own", "Synced");
+        Span::current().record("cause", "update");
+        info!("Synced");
+    };
+    assert_eq!(
+        text(0, events),
+        [
+            r#""Synced" pod="own" key="inner" cause="resync" controller="gc""#,
+            r#""Synced" key="inner" cause="update" controller="gc" pod="p""#,
+        ]
+    );
+    assert_eq!(json(events)[0]["controller"], "gc");
+}
+
+#[test]
+fn no_value_can_forge_a_line() {
+    let evil = "a\nE0528 19:15:22.737538   47512 x.rs:1] \"b\"\r\u{1b}[31m\u{85}\u{2028}\u{202e}\u{7}\u{b}\u{0}\u{7f}\\'\u{e0001}";
+    let events = || {
+        let _span = info_span!("sync", key = evil).entered();
+        info!(text = evil, display = %evil, debug = ?evil, "{evil}");
+    };
+    for format in [LogFormat::Text, LogFormat::Json] {
+        let lines = logged(format, 0, events);
+        assert_eq!(lines.len(), 1, "one event is one write");
+        let line = lines[0].strip_suffix('\n').expect("a line ends");
+        assert!(!line.contains(char::is_control), "{line:?}");
+        for hidden in ['\u{2028}', '\u{202e}', '\u{e0001}'] {
+            assert!(!line.contains(hidden), "{line:?}");
+        }
+    }
+    let quoted = r#""a\nE0528 19:15:22.737538   47512 x.rs:1] \"b\"\r\x1b[31m\u0085\u2028\u202e\a\v\x00\x7f\\'\U000e0001""#;
+    let line = text(0, || info!(text = evil, "Synced")).remove(0);
+    assert_eq!(line, format!("\"Synced\" text={quoted}"));
+    let value = &json(events)[0];
+    assert_eq!(
+        [&value["msg"], &value["text"], &value["display"], &value["key"]],
+        [evil; 4]
+    );
+}
+
+#[test]
+fn what_people_write_stays_readable() {
+    let line = text(0, || info!(name = "Zo\u{eb} \u{4f60}\u{597d} it's", "Synced")).remove(0);
+    assert_eq!(line, "\"Synced\" name=\"Zo\u{eb} \u{4f60}\u{597d} it's\"");
+}
+
+#[test]
+fn json_stays_json_whatever_a_field_is() {
+    let values = json(|| {
+        info!(
+            nan = f64::NAN,
+            inf = f64::INFINITY,
+            big = u128::MAX,
+            small = i64::MIN,
+            tiny = 1e-9,
+            "Synced"
+        );
+        info!(ts = 1, msg = "x", v = true, level = "l", caller = "c", r#type = "t", a.b = 1, none = ?None::<u8>, "Synced");
+    });
+    assert_eq!(values[0]["nan"], "NaN");
+    assert_eq!(values[0]["inf"], "inf");
+    assert_eq!(values[0]["small"], i64::MIN);
+    assert_eq!(values[0]["tiny"], 1e-9);
+    assert_eq!(values[1]["msg"], "Synced");
+    assert_eq!(values[1]["msg_"], "x");
+    assert_eq!(values[1]["v_"], true);
+    assert_eq!(values[1]["type"], "t");
+    assert_eq!(values[1]["a.b"], 1);
+    assert_eq!(values[1]["none"], "None");
+}
+
+#[test]
+fn verbosity_opens_our_own_levels() {
+    let shown = |verbosity| {
+        text(verbosity, || {
+            error!("E");
+            warn!("W");
+            info!("I");
+            debug!("D");
+            trace!("T");
+        })
+        .concat()
+    };
+    assert_eq!(shown(0), r#""E""W""I""#);
+    assert_eq!(shown(1), r#""E""W""I""#);
+    assert_eq!(shown(2), r#""E""W""I""D""#);
+    assert_eq!(shown(3), r#""E""W""I""D""#);
+    assert_eq!(shown(4), r#""E""W""I""D""T""#);
+    assert_eq!(shown(255), r#""E""W""I""D""T""#);
+}
+
+#[test]
+fn libraries_are_heard_from_warnings_up_and_the_client_never() {
+    let lines = text(255, || {
+        error!(target: "hyper::proto", "hyper E");
+        warn!(target: "rustls", "rustls W");
+        info!(target: "hyper", "hyper I");
+        debug!(target: "hyper", "hyper D");
+        trace!(target: "rustls::client", "rustls T");
+        error!(target: "kube_client", "kube E");
+        warn!(target: "kube_client::client", "kube W");
+        warn!(target: "kube_clients", "another W");
+        info!(target: "coxswain_manager::queue", "ours");
+    });
+    assert_eq!(
+        lines,
+        [r#""hyper E""#, r#""rustls W""#, r#""another W""#, r#""ours""#]
+    );
+}
+
+#[test]
+fn an_event_knows_its_object_at_any_verbosity() {
+    let lines = text(0, || {
+        let _foreign = info_span!(target: "kube_client", "HTTP", url = "u").entered();
+        let _span = trace_span!("sync", key = "a/b").entered();
+        info!("Synced");
+        warn!(target: "hyper", "Closed");
+    });
+    assert_eq!(lines, [r#""Synced" key="a/b""#, r#""Closed" key="a/b""#]);
+}
+
+#[test]
+fn a_time_is_padded() {
+    let fields = Fields::default();
+    let line = Line {
+        level: tracing::Level::INFO,
+        wall: "2026-01-02T03:04:05.000006Z".parse().expect("a time"),
+        pid: 1,
+        file: None,
+        number: None,
+        fields: &fields,
+    };
+    assert_eq!(line.text(), "I0102 03:04:05.000006       1 ???:1] \"\"\n");
+    assert!(
+        line.json().starts_with("{\"ts\":1767323045000.006,"),
+        "{}",
+        line.json()
+    );
+}

@@ -1,0 +1,136 @@
+//! The flags for a reader: `--help`, and the reference page. Both say the same, since both are made from the definitions.
+
+use std::fmt::Write as _;
+
+use clap::Arg;
+
+use crate::flags::{command, help_of, is_switch, value_name};
+use crate::selector::Known;
+
+/// Columns of the help.
+const WIDTH: usize = 100;
+/// Columns before the text of a flag.
+const INDENT: usize = 12;
+
+/// How values are written, for both.
+const SYNTAX: &str = "A LIST has commas between its items, and may be given in several flags. A DURATION is like \
+    `1h2m3.5s` or `300ms`. A flag that is on or off takes its value after `=`, as in `--leader-elect=false`.";
+
+/// What `--help` prints.
+pub(crate) fn help(known: &[Known]) -> String {
+    let mut out = String::from(
+        "A controller manager for Kubernetes: several controllers on shared caches in one process.\n\n\
+         Usage:\n  coxswain [flags]\n\n",
+    );
+    for line in wrap(SYNTAX, WIDTH) {
+        let _ = writeln!(out, "{line}");
+    }
+    for (heading, flags) in sections(known) {
+        let _ = write!(out, "\n{heading}:\n\n");
+        for flag in &flags {
+            let default = flag
+                .default
+                .as_ref()
+                .map(|value| format!(" (default {value})"))
+                .unwrap_or_default();
+            let indent = if flag.synopsis.starts_with("--") {
+                "      "
+            } else {
+                "  "
+            };
+            let _ = writeln!(out, "{indent}{}{default}", flag.synopsis);
+            for line in wrap(&flag.text, WIDTH - INDENT) {
+                let _ = writeln!(out, "{:INDENT$}{line}", "");
+            }
+        }
+    }
+    out
+}
+
+/// The reference page of the flags, in Markdown.
+#[must_use]
+pub fn markdown(known: &[Known]) -> String {
+    let mut out = format!(
+        "# Flags of coxswain\n\n\
+         Generated from the definitions of the flags: do not edit. Names and defaults are those of \
+         kube-controller-manager where it has the flag.\n\n{SYNTAX}\n",
+    );
+    for (heading, flags) in sections(known) {
+        let _ = write!(
+            out,
+            "\n## {heading}\n\n| Flag | Default | Meaning |\n|---|---|---|\n"
+        );
+        for flag in &flags {
+            let default = flag
+                .default
+                .as_ref()
+                .map(|value| format!("`{value}`"))
+                .unwrap_or_default();
+            let text = flag.text.replace('|', "\\|");
+            let _ = writeln!(out, "| `{}` | {default} | {text} |", flag.synopsis);
+        }
+    }
+    out
+}
+
+/// A flag as it is shown.
+struct Shown {
+    synopsis: String,
+    default: Option<String>,
+    text: String,
+}
+
+/// The flags under their headings, both in the order of definition.
+fn sections(known: &[Known]) -> Vec<(String, Vec<Shown>)> {
+    let mut sections: Vec<(String, Vec<Shown>)> = Vec::new();
+    for arg in command(known).get_arguments().filter(|arg| !arg.is_hide_set()) {
+        let heading = arg.get_help_heading().unwrap_or("Flags");
+        if sections.last().is_none_or(|(last, _)| last != heading) {
+            sections.push((heading.to_owned(), Vec::new()));
+        }
+        if let Some((_, flags)) = sections.last_mut() {
+            flags.push(shown(arg));
+        }
+    }
+    sections
+}
+
+fn shown(arg: &Arg) -> Shown {
+    let short = arg
+        .get_short()
+        .map(|short| format!("-{short}, "))
+        .unwrap_or_default();
+    let long = arg.get_long().unwrap_or_default();
+    let kind = if is_switch(arg) {
+        String::new()
+    } else {
+        format!(" {}", value_name(arg))
+    };
+    let default: Vec<_> = arg
+        .get_default_values()
+        .iter()
+        .map(|value| value.to_string_lossy())
+        .collect();
+    let default = default.join(",");
+    let silent = arg.is_hide_default_value_set() || default.is_empty();
+    Shown {
+        synopsis: format!("{short}--{long}{kind}"),
+        default: (!silent).then_some(default),
+        text: format!("{}.", help_of(arg)),
+    }
+}
+
+/// Breaks a text into lines of at most so many columns, at its spaces.
+fn wrap(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}

@@ -1,0 +1,106 @@
+//! From the arguments of the process to flags, with errors in our own words.
+
+use std::error::Error as _;
+use std::ffi::OsString;
+
+use clap::FromArgMatches as _;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::parser::ValueSource;
+
+use crate::config::Config;
+use crate::error::Error;
+use crate::flags::{Flags, Switch, command, value_name};
+use crate::help::help;
+use crate::selector::Known;
+use crate::validate;
+
+/// What a command line asks for.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Parsed {
+    /// To run the manager.
+    Run(Box<Config>),
+    /// To print this text on standard output, and no more: the help, or the version.
+    Print(String),
+}
+
+/// Reads the arguments of the process, without its name. `known` are the controllers that `--controllers` may name.
+pub fn parse(args: impl IntoIterator<Item = OsString>, known: &[Known]) -> Result<Parsed, Error> {
+    let command = command(known);
+    let args = args.into_iter().map(|arg| with_dashes(arg, &command));
+    let matches = command
+        .clone()
+        .no_binary_name(true)
+        .try_get_matches_from(args)
+        .map_err(|error| in_our_words(&error, &command))?;
+    let flags = Flags::from_arg_matches(&matches).map_err(|error| in_our_words(&error, &command))?;
+    if flags.global.help.0 {
+        return Ok(Parsed::Print(help(known)));
+    }
+    if let Some(argument) = flags.positional.first() {
+        let argument = argument.to_string_lossy().into_owned();
+        let switch = argument.parse::<Switch>().is_ok();
+        return Err(Error::Positional { argument, switch });
+    }
+    if flags.global.version.0 {
+        return Ok(Parsed::Print(format!(
+            "Coxswain v{}\n",
+            env!("CARGO_PKG_VERSION")
+        )));
+    }
+    let given = |flag: &str| matches.value_source(flag) == Some(ValueSource::CommandLine);
+    let config = validate::config(flags, given, known).map_err(Error::Invalid)?;
+    Ok(Parsed::Run(Box::new(config)))
+}
+
+/// `--leader_elect=x` as `--leader-elect=x`. What is no flag with dashes either stays as it was typed.
+fn with_dashes(arg: OsString, command: &clap::Command) -> OsString {
+    let Some(rest) = arg.to_str().and_then(|text| text.strip_prefix("--")) else {
+        return arg;
+    };
+    let (name, value) = rest.split_at(rest.find('=').unwrap_or(rest.len()));
+    let name = name.replace('_', "-");
+    if command.get_arguments().any(|flag| flag.get_long() == Some(&name)) {
+        return format!("--{name}{value}").into();
+    }
+    arg
+}
+
+/// The parser's complaint as one sentence.
+fn in_our_words(error: &clap::Error, command: &clap::Command) -> Error {
+    let text = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => text.clone(),
+        Some(ContextValue::Strings(texts)) => texts.join(", "),
+        _ => String::new(),
+    };
+    // The parser names a flag with the kind of its value: `--kubeconfig <FILE>`.
+    let argument = text(ContextKind::InvalidArg);
+    let flag = argument
+        .split([' ', '[', '='])
+        .next()
+        .unwrap_or_default()
+        .to_owned();
+    let value = text(ContextKind::InvalidValue);
+    match error.kind() {
+        ErrorKind::UnknownArgument => {
+            let suggestion = Some(text(ContextKind::SuggestedArg)).filter(|flag| !flag.is_empty());
+            Error::UnknownFlag { flag, suggestion }
+        }
+        ErrorKind::ValueValidation => {
+            let reason = error.source().map(ToString::to_string).unwrap_or_default();
+            Error::BadValue { flag, value, reason }
+        }
+        ErrorKind::InvalidValue if value.is_empty() => {
+            let long = flag.trim_start_matches('-');
+            let kind = command.get_arguments().find(|arg| arg.get_long() == Some(long));
+            Error::MissingValue {
+                kind: kind.map(value_name).unwrap_or_default().to_owned(),
+                flag,
+            }
+        }
+        ErrorKind::InvalidUtf8 => Error::Usage("an argument is not valid UTF-8".to_owned()),
+        kind => {
+            let what = kind.as_str().unwrap_or("the command line was not understood");
+            Error::Usage(format!("{what} ({argument:?})"))
+        }
+    }
+}

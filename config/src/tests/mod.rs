@@ -1,0 +1,64 @@
+//! The command line as a user types it.
+
+use std::ffi::OsString;
+
+use crate::{Config, Enablement, Error, Known, Parsed, parse};
+
+mod pages;
+mod syntax;
+mod values;
+
+const KNOWN: [Known; 3] = [CONTROLLERS[0], CONTROLLERS[3], CONTROLLERS[6]];
+
+/// Those of the reference page.
+const CONTROLLERS: [Known; 7] = [
+    on("appservice-controller", "appservice"),
+    on("appreplicaset-controller", "appreplicaset"),
+    on("garbage-collector-controller", "garbagecollector"),
+    on("replicaset-controller", "replicaset"),
+    on("replicationcontroller-controller", "replicationcontroller"),
+    on("deployment-controller", "deployment"),
+    Known {
+        name: "hollow-kubelet",
+        alias: None,
+        off_by_default: true,
+    },
+];
+
+const fn on(name: &'static str, alias: &'static str) -> Known {
+    Known {
+        name,
+        alias: Some(alias),
+        off_by_default: false,
+    }
+}
+
+fn parse_all(args: &[&str]) -> Result<Parsed, Error> {
+    parse(args.iter().map(OsString::from), &KNOWN)
+}
+
+fn run(args: &[&str]) -> Config {
+    match parse_all(args) {
+        Ok(Parsed::Run(config)) => *config,
+        other => panic!("{args:?} gave {other:?}"),
+    }
+}
+
+fn print(args: &[&str]) -> String {
+    match parse_all(args) {
+        Ok(Parsed::Print(text)) => text,
+        other => panic!("{args:?} gave {other:?}"),
+    }
+}
+
+fn error(args: &[&str]) -> String {
+    match parse_all(args) {
+        Err(error) => error.to_string(),
+        Ok(parsed) => panic!("{args:?} gave {parsed:?}"),
+    }
+}
+
+fn chosen(args: &[&str]) -> [Enablement; 3] {
+    let selector = run(args).generic.controllers;
+    KNOWN.map(|known| selector.enabled(known.name, known.off_by_default))
+}

@@ -1,0 +1,81 @@
+//! What a reader is shown of the flags agrees with their definitions.
+
+use std::path::Path;
+
+use super::{CONTROLLERS, KNOWN, print};
+use crate::flags::command;
+use crate::markdown;
+
+#[test]
+fn the_help_has_every_flag_with_its_default_in_100_columns() {
+    let help = print(&["--help"]);
+    for line in help.lines() {
+        assert!(line.chars().count() <= 100, "{line}");
+        assert_eq!(line.trim_end(), line);
+    }
+    let mut flags = 0;
+    for arg in command(&KNOWN).get_arguments().filter(|arg| !arg.is_hide_set()) {
+        let long = format!("--{}", arg.get_long().expect("a flag has a long name"));
+        let is_synopsis =
+            |line: &&str| !line.starts_with(&" ".repeat(12)) && line.split(' ').any(|word| word == long);
+        let lines: Vec<_> = help.lines().filter(is_synopsis).collect();
+        assert_eq!(lines.len(), 1, "{long}");
+        let default = arg
+            .get_default_values()
+            .first()
+            .filter(|_| !arg.is_hide_default_value_set());
+        if let Some(default) = default {
+            assert!(
+                lines[0].ends_with(&format!("(default {})", default.display())),
+                "{lines:?}"
+            );
+        }
+        flags += 1;
+    }
+    assert_eq!(flags, 31);
+    assert!(help.contains("\nLeader election flags:\n"));
+    let words = help.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains(
+        "All controllers (aliases): appservice-controller (appservice), replicaset-controller (replicaset), \
+         hollow-kubelet. Off by default: hollow-kubelet."
+    ));
+}
+
+#[test]
+fn the_reference_page_is_current() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("FLAGS.md");
+    let current = markdown(&CONTROLLERS);
+    if std::env::var_os("UPDATE").is_some() {
+        std::fs::write(&page, &current).expect("the page can be written");
+    }
+    let committed = std::fs::read_to_string(&page).unwrap_or_default();
+    assert!(
+        committed == current,
+        "config/FLAGS.md is out of date: run `UPDATE=1 cargo test -p coxswain-config` and commit it"
+    );
+}
+
+#[test]
+fn every_flag_that_an_error_names_exists() {
+    let command = command(&KNOWN);
+    let quoted = include_str!("../validate.rs").split('"').skip(1).step_by(2);
+    let mut found = 0;
+    for text in quoted {
+        let alone = !text.contains(' ') && text.contains('-');
+        for word in text.split([' ', ',', ':']) {
+            if let Some(name) = word.strip_prefix("--").or(alone.then_some(word)) {
+                assert!(
+                    command.get_arguments().any(|arg| arg.get_long() == Some(name)),
+                    "{name}"
+                );
+                found += 1;
+            }
+        }
+    }
+    assert!(found > 20, "{found}");
+}
+
+#[test]
+fn the_definitions_are_sound() {
+    command(&KNOWN).debug_assert();
+}

@@ -1,0 +1,219 @@
+//! How a command line is read, and what is said of one that cannot be.
+
+use std::ffi::OsString;
+
+use proptest::prelude::*;
+
+use super::{KNOWN, chosen, error, parse_all, print, run};
+use crate::{Enablement, Parsed, parse};
+
+#[test]
+fn a_switch_takes_its_value_after_an_equals_sign_only() {
+    let elects = |args: &[&str]| run(args).leader_election.leader_elect;
+    assert!(elects(&["--leader-elect"]));
+    assert!(elects(&["--leader-elect=true"]));
+    assert!(elects(&["--leader-elect=1"]));
+    assert!(!elects(&["--leader-elect=false"]));
+    assert!(!elects(&["--leader-elect=F"]));
+    assert!(elects(&["--leader-elect=false", "--leader-elect"]));
+    assert_eq!(
+        error(&["--leader-elect", "false"]),
+        "unexpected argument \"false\": a flag that is on or off takes its value after `=`, as in --leader-elect=false"
+    );
+    assert_eq!(
+        error(&["--leader-elect=no"]),
+        "invalid value \"no\" for --leader-elect: it must be `true` or `false`"
+    );
+    assert!(error(&["--leader-elect="]).contains("--leader-elect"));
+}
+
+#[test]
+fn verbosity_can_be_spelt_in_five_ways() {
+    for args in [&["-v=2"][..], &["-v", "2"], &["-v2"], &["--v=2"], &["--v", "2"]] {
+        assert_eq!(run(args).logging.verbosity, 2, "{args:?}");
+    }
+}
+
+#[test]
+fn the_last_of_two_values_counts() {
+    let config = run(&[
+        "--secure-port=1",
+        "--kubeconfig=/a",
+        "--secure-port=2",
+        "--kubeconfig",
+        "/b",
+        "-v1",
+        "--v=2",
+    ]);
+    assert_eq!(config.serving.listen.map(|listen| listen.port()), Some(2));
+    assert_eq!(config.client_connection.kubeconfig, Some("/b".into()));
+    assert_eq!(config.logging.verbosity, 2);
+}
+
+#[test]
+fn lists_grow_and_the_first_piece_replaces_the_default() {
+    use Enablement::{ByName, ByStar, No};
+    assert_eq!(
+        chosen(&["--controllers=replicaset", "--controllers=hollow-kubelet"]),
+        [No, ByName, ByName]
+    );
+    assert_eq!(chosen(&["--controllers=*,-replicaset"]), [ByStar, No, No]);
+    assert_eq!(chosen(&["--controllers", "-replicaset,*"]), [ByStar, No, No]);
+    assert_eq!(chosen(&["--controllers="]), [No, No, No]);
+    assert_eq!(chosen(&["--controllers", ""]), [No, No, No]);
+    assert_eq!(
+        chosen(&["--controllers=", "--controllers=*"]),
+        [ByStar, ByStar, No]
+    );
+    assert_eq!(
+        run(&["--namespaces=a,b", "--namespaces", "c,a"])
+            .generic
+            .namespaces,
+        ["a", "b", "c"]
+    );
+    let paths = run(&[
+        "--authorization-always-allow-paths=/a",
+        "--authorization-always-allow-paths=/b",
+    ]);
+    assert_eq!(paths.serving.always_allow_paths, ["/a", "/b"]);
+    assert!(
+        run(&["--authorization-always-allow-paths="])
+            .serving
+            .always_allow_paths
+            .is_empty()
+    );
+}
+
+#[test]
+fn underscores_in_a_flag_are_dashes_but_not_in_a_value() {
+    let config = run(&[
+        "--leader_elect=false",
+        "--leader-elect_resource_name",
+        "a",
+        "--kubeconfig=/a_b",
+    ]);
+    assert!(!config.leader_election.leader_elect);
+    assert_eq!(config.leader_election.resource_name, "a");
+    assert_eq!(config.client_connection.kubeconfig, Some("/a_b".into()));
+    let config = run(&["--kubeconfig", "--a_b"]);
+    assert_eq!(config.client_connection.kubeconfig, Some("--a_b".into()));
+    assert!(error(&["--no_such=1"]).starts_with("unknown flag --no_such;"));
+}
+
+#[test]
+fn what_cannot_be_read_is_told_in_one_sentence() {
+    for (args, message) in [
+        (
+            &["--leader-elekt"][..],
+            "unknown flag --leader-elekt; did you mean --leader-elect?",
+        ),
+        (
+            &["--zzz=1"],
+            "unknown flag --zzz; `coxswain --help` lists all flags",
+        ),
+        (&["-x"], "unknown flag -x; `coxswain --help` lists all flags"),
+        (
+            &["--no-leader-elect"],
+            "unknown flag --no-leader-elect; did you mean --leader-elect?",
+        ),
+        (
+            &["run"],
+            "unexpected argument \"run\": coxswain takes flags only and has no subcommands, see `coxswain --help`",
+        ),
+        (
+            &["a\nb"],
+            "unexpected argument \"a\\nb\": coxswain takes flags only and has no subcommands, see `coxswain --help`",
+        ),
+        (
+            &["--kubeconfig"],
+            "--kubeconfig needs a value, as in --kubeconfig=FILE",
+        ),
+        (&["-v"], "--v needs a value, as in --v=INT"),
+        (
+            &["--kube-api-qps=fast"],
+            "invalid value \"fast\" for --kube-api-qps: it must be a number",
+        ),
+        (
+            &["--kube-api-qps="],
+            "invalid value \"\" for --kube-api-qps: it must be a number",
+        ),
+        (
+            &["--kube-api-burst=1.5"],
+            "invalid value \"1.5\" for --kube-api-burst: it must be a whole number",
+        ),
+        (&["-vx"], "invalid value \"x\" for --v: it must be a whole number"),
+        (
+            &["--bind-address=localhost"],
+            "invalid value \"localhost\" for --bind-address: it must be an IP address",
+        ),
+        (
+            &["--logging-format=xml"],
+            "invalid value \"xml\" for --logging-format: it must be `text` or `json`",
+        ),
+        (
+            &["--sandbox-listen=:80"],
+            "invalid value \":80\" for --sandbox-listen: it must be an IP address and a port, as in `127.0.0.1:0`",
+        ),
+        (
+            &["--leader-elect-retry-period=2"],
+            "invalid value \"2\" for --leader-elect-retry-period: time: missing unit in duration \"2\"",
+        ),
+        (
+            &["--controller-start-interval=1d"],
+            "invalid value \"1d\" for --controller-start-interval: time: unknown unit \"d\" in duration \"1d\"",
+        ),
+    ] {
+        assert_eq!(error(args), message, "{args:?}");
+    }
+}
+
+#[test]
+#[cfg(unix)]
+fn an_argument_need_not_be_utf8_where_it_is_a_path() {
+    use std::os::unix::ffi::OsStringExt as _;
+    let of = |text: &[u8]| parse([OsString::from_vec(text.to_vec())], &KNOWN);
+    let Ok(Parsed::Run(config)) = of(b"--kubeconfig=/\xff") else {
+        panic!("a path may be any bytes");
+    };
+    assert_eq!(
+        config.client_connection.kubeconfig,
+        Some(OsString::from_vec(b"/\xff".to_vec()).into())
+    );
+    for args in [
+        &b"--master=\xff"[..],
+        b"\xff",
+        b"--\xff",
+        b"-\xff",
+        b"--controllers=\xff",
+    ] {
+        let message = of(args).expect_err("not UTF-8").to_string();
+        assert!(!message.contains('\n') && !message.is_empty(), "{message}");
+    }
+}
+
+#[test]
+fn help_and_version_are_texts() {
+    assert_eq!(
+        print(&["--version"]),
+        format!("Coxswain v{}\n", env!("CARGO_PKG_VERSION"))
+    );
+    let help = print(&["--help"]);
+    assert_eq!(print(&["-h"]), help);
+    assert_eq!(print(&["--help", "--version", "--secure-port=-1", "x"]), help);
+    assert_eq!(run(&["--version=false"]), run(&[]));
+    assert!(error(&["--help", "--no-such"]).starts_with("unknown flag"));
+}
+
+proptest! {
+    #[test]
+    fn no_command_line_makes_it_panic_or_print_two_lines(args in proptest::collection::vec(
+        "(--?[a-z-]{0,12}|--(controllers|v|namespaces|leader-elect|kube-api-qps|sandbox)|-v|-h)?(=|)(.{0,8}|-?[0-9.]{0,4}|[*a,-]{0,4})",
+        0..4,
+    )) {
+        let args: Vec<_> = args.iter().map(String::as_str).collect();
+        if let Err(error) = parse_all(&args) {
+            let text = error.to_string();
+            prop_assert!(!text.is_empty() && !text.contains(char::is_control), "{text:?}");
+        }
+    }
+}

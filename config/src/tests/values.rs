@@ -1,0 +1,373 @@
+//! What the values of the flags come to, and which are refused.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::{KNOWN, chosen, error, parse_all, run};
+use crate::{
+    CertificateFiles, ClientConnection, Config, Enablement, Generic, HollowKubelet, LeaderElection,
+    LogFormat, Logging, Rate, Sandbox, Selector, Serving,
+};
+
+#[test]
+fn defaults_are_those_of_kube_controller_manager() {
+    let expected = Config {
+        generic: Generic {
+            controllers: Selector::parse(&["*"], &KNOWN).expect("a star is known"),
+            controller_start_interval: Duration::ZERO,
+            controller_shutdown_timeout: Some(Duration::from_secs(10)),
+            namespaces: Vec::new(),
+            label_selector: None,
+        },
+        client_connection: ClientConnection {
+            kubeconfig: None,
+            master: None,
+            rate: Some(Rate { qps: 20.0, burst: 30 }),
+        },
+        leader_election: LeaderElection {
+            leader_elect: true,
+            lease_duration: Duration::from_secs(15),
+            renew_deadline: Duration::from_secs(10),
+            retry_period: Duration::from_secs(2),
+            resource_name: "coxswain".to_owned(),
+            resource_namespace: "kube-system".to_owned(),
+        },
+        serving: Serving {
+            listen: Some(SocketAddr::from(([0, 0, 0, 0], 10257))),
+            certificate: None,
+            always_allow_paths: ["/healthz", "/livez", "/readyz"].map(str::to_owned).to_vec(),
+        },
+        logging: Logging {
+            format: LogFormat::Text,
+            verbosity: 0,
+        },
+        sandbox: None,
+        hollow_kubelet: HollowKubelet {
+            ready_delay: Duration::ZERO,
+            nodes: 1,
+            concurrent_syncs: 5,
+        },
+    };
+    assert_eq!(run(&[]), expected);
+    // An empty text is no value, as if the flag had not been given.
+    let empty = [
+        "--kubeconfig=",
+        "--master=",
+        "--tls-cert-file=",
+        "--tls-private-key-file=",
+        "--label-selector=",
+    ];
+    assert_eq!(run(&empty), expected);
+}
+
+#[test]
+fn every_flag_arrives() {
+    let args = "--controllers=replicaset --controller-start-interval=1s --controller-shutdown-timeout=1h2m3.5s \
+        --namespaces=a,b --label-selector=app=web,x!=y --kubeconfig=/k --master=https://m --kube-api-qps=0.5 \
+        --kube-api-burst=7 --leader-elect=false --leader-elect-lease-duration=16s --leader-elect-renew-deadline=11s \
+        --leader-elect-retry-period=300ms --leader-elect-resource-lock=leases --leader-elect-resource-name=n \
+        --leader-elect-resource-namespace=ns --secure-port=1 --bind-address=::1 --tls-cert-file=/c \
+        --tls-private-key-file=/p --authorization-always-allow-paths=/x/* --logging-format=json --v=3 \
+        --hollow-kubelet-ready-delay=4s --hollow-kubelet-nodes=5 --concurrent-hollow-kubelet-syncs=6";
+    let config = run(&args.split_whitespace().collect::<Vec<_>>());
+    let expected = Config {
+        generic: Generic {
+            controllers: Selector::parse(&["replicaset"], &KNOWN).expect("a known alias"),
+            controller_start_interval: Duration::from_secs(1),
+            controller_shutdown_timeout: Some(Duration::from_millis(3_723_500)),
+            namespaces: vec!["a".to_owned(), "b".to_owned()],
+            label_selector: Some("app=web,x!=y".to_owned()),
+        },
+        client_connection: ClientConnection {
+            kubeconfig: Some(PathBuf::from("/k")),
+            master: Some("https://m".to_owned()),
+            rate: Some(Rate { qps: 0.5, burst: 7 }),
+        },
+        leader_election: LeaderElection {
+            leader_elect: false,
+            lease_duration: Duration::from_secs(16),
+            renew_deadline: Duration::from_secs(11),
+            retry_period: Duration::from_millis(300),
+            resource_name: "n".to_owned(),
+            resource_namespace: "ns".to_owned(),
+        },
+        serving: Serving {
+            listen: Some("[::1]:1".parse().expect("an address")),
+            certificate: Some(CertificateFiles {
+                certificate: "/c".into(),
+                private_key: "/p".into(),
+            }),
+            always_allow_paths: vec!["/x/*".to_owned()],
+        },
+        logging: Logging {
+            format: LogFormat::Json,
+            verbosity: 3,
+        },
+        sandbox: None,
+        hollow_kubelet: HollowKubelet {
+            ready_delay: Duration::from_secs(4),
+            nodes: 5,
+            concurrent_syncs: 6,
+        },
+    };
+    assert_eq!(config, expected);
+}
+
+#[test]
+fn zero_switches_off() {
+    assert_eq!(run(&["--secure-port=0"]).serving.listen, None);
+    assert_eq!(
+        run(&["--controller-shutdown-timeout=0"])
+            .generic
+            .controller_shutdown_timeout,
+        None
+    );
+}
+
+#[test]
+fn values_that_make_no_sense_are_told_with_what_would() {
+    for (args, message) in [
+        (
+            &["--kube-api-qps=0"][..],
+            "--kube-api-qps must be a number above 0, not 0",
+        ),
+        (
+            &["--kube-api-qps", "-1"],
+            "--kube-api-qps must be a number above 0, not -1",
+        ),
+        (
+            &["--kube-api-qps=nan"],
+            "--kube-api-qps must be a number above 0, not NaN",
+        ),
+        (
+            &["--kube-api-qps=inf"],
+            "--kube-api-qps must be a number above 0, not inf",
+        ),
+        (
+            &["--kube-api-burst=0"],
+            "--kube-api-burst must be from 1 to 4294967295, not 0",
+        ),
+        (
+            &["--hollow-kubelet-nodes=0"],
+            "--hollow-kubelet-nodes must be from 1 to 4294967295, not 0",
+        ),
+        (
+            &["--concurrent-hollow-kubelet-syncs=-3"],
+            "--concurrent-hollow-kubelet-syncs must be from 1 to 4294967295, not -3",
+        ),
+        (
+            &["--secure-port=65536"],
+            "--secure-port must be from 0 to 65535, 0 to serve nothing, not 65536",
+        ),
+        (&["-v=-1"], "--v must be from 0 to 255, not -1"),
+        (
+            &["--controller-start-interval=-1s"],
+            "--controller-start-interval must be 0s or longer, not -1s",
+        ),
+        (
+            &["--controller-shutdown-timeout", "-1s"],
+            "--controller-shutdown-timeout must be 0s or longer, not -1s",
+        ),
+        (
+            &["--hollow-kubelet-ready-delay=-1ns"],
+            "--hollow-kubelet-ready-delay must be 0s or longer, not -1ns",
+        ),
+        (
+            &["--master=host:80"],
+            "--master must be a URL that starts with https:// or http://, not \"host:80\"",
+        ),
+        (
+            &["--namespaces=A"],
+            "--namespaces must be a list of names of namespaces, not \"A\"",
+        ),
+        (
+            &["--namespaces=a,"],
+            "--namespaces must be a list of names of namespaces, not \"\"",
+        ),
+        (
+            &["--namespaces="],
+            "--namespaces must be a list of names, or left out for all namespaces, not empty",
+        ),
+        (
+            &["--label-selector=a=b=c"],
+            "--label-selector must be like `app=web,tier!=test`, not \"a=b=c\"",
+        ),
+        (
+            &["--tls-cert-file=/c"],
+            "--tls-cert-file and --tls-private-key-file must be given together, or neither",
+        ),
+        (
+            &["--tls-private-key-file=/c", "--tls-cert-file="],
+            "--tls-cert-file and --tls-private-key-file must be given together, or neither",
+        ),
+        (
+            &["--authorization-always-allow-paths=/a*b"],
+            "--authorization-always-allow-paths must be a list of paths that start with `/`, with a `*` only at their \
+             end, not \"/a*b\"",
+        ),
+        (
+            &["--controllers=*,foo"],
+            "\"foo\" is not in the list of known controllers",
+        ),
+        (
+            &["--controllers=-foo,bar", "--secure-port=-1"],
+            "[\"foo\" is not in the list of known controllers, \"bar\" is not in the list of known controllers, \
+             --secure-port must be from 0 to 65535, 0 to serve nothing, not -1]",
+        ),
+    ] {
+        assert_eq!(error(args), message, "{args:?}");
+    }
+    for paths in ["healthz", "/a**", "*", "/a,"] {
+        assert!(error(&["--authorization-always-allow-paths", paths]).contains("must be a list of paths"));
+    }
+}
+
+#[test]
+fn the_times_of_the_election_fit_together() {
+    let times = |lease: &str, renew: &str, retry: &str| {
+        parse_all(&[
+            "--leader-elect-lease-duration",
+            lease,
+            "--leader-elect-renew-deadline",
+            renew,
+            "--leader-elect-retry-period",
+            retry,
+        ])
+        .map(|_| ())
+        .map_err(|error| error.to_string())
+    };
+    assert_eq!(times("15s", "10s", "2s"), Ok(()));
+    assert_eq!(times("3s", "2.4s", "1.999s"), Ok(()));
+    assert_eq!(
+        times("10s", "10s", "2s"),
+        Err("--leader-elect-lease-duration must be longer, in whole seconds, than --leader-elect-renew-deadline \
+             (10s), not 10s"
+            .to_owned())
+    );
+    assert_eq!(
+        times("15s", "2.4s", "2s"),
+        Err("--leader-elect-renew-deadline must be longer than 1.2 times --leader-elect-retry-period (2s), not 2.4s"
+            .to_owned())
+    );
+    // Others would wait for ten seconds only, and the leader would still be leading.
+    assert!(times("10.9s", "10.5s", "2s").is_err());
+    for (lease, renew, retry, flag) in [
+        (
+            "999ms",
+            "500ms",
+            "100ms",
+            "--leader-elect-lease-duration must be at least 1s, not 999ms",
+        ),
+        (
+            "-15s",
+            "10s",
+            "2s",
+            "--leader-elect-lease-duration must be at least 1s, not -15s",
+        ),
+        (
+            "15s",
+            "0",
+            "2s",
+            "--leader-elect-renew-deadline must be longer than 0s, not 0s",
+        ),
+        (
+            "15s",
+            "10s",
+            "0",
+            "--leader-elect-retry-period must be longer than 0s, not 0s",
+        ),
+        (
+            "15s",
+            "10s",
+            "-2s",
+            "--leader-elect-retry-period must be longer than 0s, not -2s",
+        ),
+    ] {
+        let message = times(lease, renew, retry).expect_err(flag);
+        assert!(message.contains(flag), "{message}");
+    }
+    assert!(times("9223372036s", "9000000000s", "7000000000s").is_ok());
+}
+
+#[test]
+fn the_lock_is_a_lease_with_a_name() {
+    assert_eq!(
+        error(&["--leader-elect-resource-lock=endpoints"]),
+        "resourceLock value must be \"leases\""
+    );
+    assert_eq!(
+        error(&["--leader-elect-resource-name=../x"]),
+        "--leader-elect-resource-name must be the name of a Lease, as in `coxswain`, not \"../x\""
+    );
+    assert_eq!(
+        error(&["--leader-elect-resource-namespace="]),
+        "--leader-elect-resource-namespace must be the name of a namespace, not \"\""
+    );
+}
+
+#[test]
+fn without_an_election_its_flags_are_not_checked() {
+    let args = [
+        "--leader-elect=false",
+        "--leader-elect-resource-lock=x",
+        "--leader-elect-retry-period=-1s",
+    ];
+    assert!(!run(&args).leader_election.leader_elect);
+}
+
+#[test]
+fn the_sandbox_runs_everything_without_a_limit_unless_told_otherwise() {
+    use Enablement::{ByStar, No};
+    let config = run(&["--sandbox"]);
+    let listen = SocketAddr::from(([127, 0, 0, 1], 0));
+    assert_eq!(
+        config.sandbox,
+        Some(Sandbox {
+            listen,
+            kubeconfig: None
+        })
+    );
+    assert_eq!(config.client_connection.rate, None);
+    assert_eq!(chosen(&["--sandbox"]), [ByStar; 3]);
+    assert_eq!(chosen(&["--sandbox", "--controllers=*"]), [ByStar, ByStar, No]);
+    assert_eq!(chosen(&["--sandbox", "--controllers="]), [No; 3]);
+    let rate = |args: &[&str]| run(args).client_connection.rate;
+    assert_eq!(
+        rate(&["--sandbox", "--kube-api-qps=20"]),
+        Some(Rate { qps: 20.0, burst: 30 })
+    );
+    assert_eq!(
+        rate(&["--sandbox", "--kube-api-burst=9"]),
+        Some(Rate { qps: 20.0, burst: 9 })
+    );
+    let config = run(&[
+        "--sandbox",
+        "--sandbox-listen=[::1]:8443",
+        "--sandbox-kubeconfig=/k",
+    ]);
+    let listen = "[::1]:8443".parse().expect("an address");
+    assert_eq!(
+        config.sandbox,
+        Some(Sandbox {
+            listen,
+            kubeconfig: Some("/k".into())
+        })
+    );
+}
+
+#[test]
+fn the_sandbox_stands_alone() {
+    let own = "--sandbox brings its own API server: leave out either --sandbox, or --kubeconfig and --master";
+    assert_eq!(error(&["--sandbox", "--kubeconfig=/k"]), own);
+    assert_eq!(error(&["--sandbox", "--master=https://m"]), own);
+    assert!(run(&["--sandbox=false", "--kubeconfig=/k"]).sandbox.is_none());
+    let alone =
+        "--sandbox-listen and --sandbox-kubeconfig do nothing without --sandbox: add it, or leave them out";
+    assert_eq!(error(&["--sandbox-listen=127.0.0.1:0"]), alone);
+    assert_eq!(error(&["--sandbox-kubeconfig=/k", "--sandbox=false"]), alone);
+    assert_eq!(
+        error(&["--sandbox", "--sandbox-listen=0.0.0.0:0"]),
+        "--sandbox-listen must be a loopback address, as in `127.0.0.1:0`, not 0.0.0.0:0"
+    );
+}

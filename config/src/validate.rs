@@ -1,0 +1,374 @@
+//! From flags to a configuration: what was typed is checked, alone and together, and brought into groups.
+//!
+//! All that is wrong is told at once. The flags are taken apart exhaustively, so that one that nobody uses does not compile.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::config::{
+    CertificateFiles, ClientConnection, Config, Generic, HollowKubelet, LeaderElection, Logging, Rate,
+    Sandbox, Serving,
+};
+use crate::duration::GoDuration;
+use crate::error::Invalid;
+use crate::flags::{
+    ClientFlags, ElectionFlags, Flags, GenericFlags, GlobalFlags, HollowKubeletFlags, LoggingFlags,
+    SandboxFlags, ServingFlags, Switch,
+};
+use crate::selector::{Known, Selector};
+use crate::syntax;
+
+/// Checks the flags. `given` tells whether a flag, by the name of its field, was on the command line.
+pub(crate) fn config(
+    flags: Flags,
+    given: impl Fn(&str) -> bool,
+    known: &[Known],
+) -> Result<Config, Vec<Invalid>> {
+    let Flags {
+        generic,
+        client,
+        election,
+        serving,
+        logging,
+        hollow_kubelet,
+        sandbox,
+        global: GlobalFlags { help: _, version: _ },
+        positional: _,
+    } = flags;
+    let mut check = Check(Vec::new());
+    let is_sandbox = sandbox.sandbox.0;
+    let rate_given = given("kube_api_qps") || given("kube_api_burst");
+    if is_sandbox
+        && (present(client.kubeconfig.as_ref()) || client.master.as_ref().is_some_and(|m| !m.is_empty()))
+    {
+        check.fail(Invalid::Together(
+            "--sandbox brings its own API server: leave out either --sandbox, or --kubeconfig and --master",
+        ));
+    }
+    let config = Config {
+        generic: check.generic(
+            generic,
+            is_sandbox && !given("controllers"),
+            given("namespaces"),
+            known,
+        ),
+        client_connection: check.client(client, !is_sandbox || rate_given),
+        leader_election: check.election(election),
+        serving: check.serving(serving),
+        logging: check.logging(&logging),
+        hollow_kubelet: check.hollow_kubelet(&hollow_kubelet),
+        sandbox: check.sandbox(sandbox, given("sandbox_listen")),
+    };
+    if check.0.is_empty() {
+        Ok(config)
+    } else {
+        Err(check.0)
+    }
+}
+
+/// What was found to be wrong so far. A check that fails gives a value to go on with, which nobody will see.
+struct Check(Vec<Invalid>);
+
+impl Check {
+    fn generic(
+        &mut self,
+        flags: GenericFlags,
+        everything: bool,
+        namespaces_given: bool,
+        known: &[Known],
+    ) -> Generic {
+        let GenericFlags {
+            controllers,
+            controller_start_interval,
+            controller_shutdown_timeout,
+            namespaces,
+            label_selector,
+        } = flags;
+        let controllers = if everything {
+            Selector::everything()
+        } else {
+            Selector::parse(&list(&controllers), known).unwrap_or_else(|errors| {
+                self.0.extend(errors);
+                Selector::everything()
+            })
+        };
+        let mut watched: Vec<String> = Vec::new();
+        for namespace in list(&namespaces) {
+            let valid = syntax::is_label(namespace);
+            self.require(
+                valid,
+                "namespaces",
+                "a list of names of namespaces",
+                format_args!("{namespace:?}"),
+            );
+            if !watched.iter().any(|known| known == namespace) {
+                watched.push(namespace.to_owned());
+            }
+        }
+        // An unset variable in a script must not widen what the manager works on.
+        let named = !namespaces_given || !watched.is_empty();
+        self.require(
+            named,
+            "namespaces",
+            "a list of names, or left out for all namespaces",
+            "empty",
+        );
+        let valid = syntax::is_selector(&label_selector);
+        self.require(
+            valid,
+            "label-selector",
+            "like `app=web,tier!=test`",
+            format_args!("{label_selector:?}"),
+        );
+        let timeout = self.not_negative("controller-shutdown-timeout", controller_shutdown_timeout);
+        Generic {
+            controllers,
+            controller_start_interval: self
+                .not_negative("controller-start-interval", controller_start_interval),
+            controller_shutdown_timeout: (!timeout.is_zero()).then_some(timeout),
+            namespaces: watched,
+            label_selector: Some(label_selector.trim().to_owned()).filter(|selector| !selector.is_empty()),
+        }
+    }
+
+    fn client(&mut self, flags: ClientFlags, limited: bool) -> ClientConnection {
+        let ClientFlags {
+            kubeconfig,
+            master,
+            kube_api_qps,
+            kube_api_burst,
+        } = flags;
+        let master = master.filter(|master| !master.is_empty());
+        if let Some(master) = &master {
+            let url = ["https://", "http://"]
+                .iter()
+                .any(|scheme| master.starts_with(scheme));
+            let allowed = "a URL that starts with https:// or http://";
+            self.require(url, "master", allowed, format_args!("{master:?}"));
+        }
+        let qps = kube_api_qps.is_finite() && kube_api_qps > 0.0;
+        self.require(qps, "kube-api-qps", "a number above 0", kube_api_qps);
+        let rate = Rate {
+            qps: kube_api_qps,
+            burst: self.at_least_one("kube-api-burst", kube_api_burst),
+        };
+        ClientConnection {
+            kubeconfig: kubeconfig.filter(|path| present(Some(path))),
+            master,
+            rate: limited.then_some(rate),
+        }
+    }
+
+    fn election(&mut self, flags: ElectionFlags) -> LeaderElection {
+        let ElectionFlags {
+            leader_elect: Switch(leader_elect),
+            leader_elect_lease_duration: lease,
+            leader_elect_renew_deadline: renew,
+            leader_elect_retry_period: retry,
+            leader_elect_resource_lock: lock,
+            leader_elect_resource_name: resource_name,
+            leader_elect_resource_namespace: resource_namespace,
+        } = flags;
+        let std = |duration: GoDuration| duration.to_std().unwrap_or_default();
+        let [lease_duration, renew_deadline, retry_period] = [lease, renew, retry].map(std);
+        if leader_elect {
+            // A Lease counts whole seconds, so others wait for no longer than that.
+            let seconds = Duration::from_secs(lease_duration.as_secs());
+            self.require(
+                !seconds.is_zero(),
+                "leader-elect-lease-duration",
+                "at least 1s",
+                lease,
+            );
+            self.require(
+                !renew_deadline.is_zero(),
+                "leader-elect-renew-deadline",
+                "longer than 0s",
+                renew,
+            );
+            self.require(
+                !retry_period.is_zero(),
+                "leader-elect-retry-period",
+                "longer than 0s",
+                retry,
+            );
+            let longer = format!("longer, in whole seconds, than --leader-elect-renew-deadline ({renew})");
+            self.require(
+                seconds > renew_deadline,
+                "leader-elect-lease-duration",
+                longer,
+                lease,
+            );
+            let longer = format!("longer than 1.2 times --leader-elect-retry-period ({retry})");
+            let renews = renew_deadline.as_nanos() * 10 > retry_period.as_nanos() * 12;
+            self.require(renews, "leader-elect-renew-deadline", longer, renew);
+            if lock != "leases" {
+                self.fail(Invalid::ResourceLock);
+            }
+            let valid = syntax::is_subdomain(&resource_name);
+            let allowed = "the name of a Lease, as in `coxswain`";
+            self.require(
+                valid,
+                "leader-elect-resource-name",
+                allowed,
+                format_args!("{resource_name:?}"),
+            );
+            let valid = syntax::is_label(&resource_namespace);
+            let allowed = "the name of a namespace";
+            self.require(
+                valid,
+                "leader-elect-resource-namespace",
+                allowed,
+                format_args!("{resource_namespace:?}"),
+            );
+        }
+        LeaderElection {
+            leader_elect,
+            lease_duration,
+            renew_deadline,
+            retry_period,
+            resource_name,
+            resource_namespace,
+        }
+    }
+
+    fn serving(&mut self, flags: ServingFlags) -> Serving {
+        let ServingFlags {
+            secure_port,
+            bind_address,
+            tls_cert_file,
+            tls_private_key_file,
+            authorization_always_allow_paths,
+        } = flags;
+        let port = u16::try_from(secure_port);
+        self.require(
+            port.is_ok(),
+            "secure-port",
+            "from 0 to 65535, 0 to serve nothing",
+            secure_port,
+        );
+        let certificate = tls_cert_file.filter(|path| present(Some(path)));
+        let certificate = match (
+            certificate,
+            tls_private_key_file.filter(|path| present(Some(path))),
+        ) {
+            (Some(certificate), Some(private_key)) => Some(CertificateFiles {
+                certificate,
+                private_key,
+            }),
+            (None, None) => None,
+            _ => {
+                self.fail(Invalid::Together(
+                    "--tls-cert-file and --tls-private-key-file must be given together, or neither",
+                ));
+                None
+            }
+        };
+        let always_allow_paths: Vec<_> = list(&authorization_always_allow_paths)
+            .into_iter()
+            .map(str::to_owned)
+            .collect();
+        for path in &always_allow_paths {
+            let valid =
+                path.starts_with('/') && !path.trim_end_matches('*').contains('*') && !path.ends_with("**");
+            let allowed = "a list of paths that start with `/`, with a `*` only at their end";
+            self.require(
+                valid,
+                "authorization-always-allow-paths",
+                allowed,
+                format_args!("{path:?}"),
+            );
+        }
+        Serving {
+            listen: Serving::listen(bind_address, port.unwrap_or_default()),
+            certificate,
+            always_allow_paths,
+        }
+    }
+
+    fn logging(&mut self, flags: &LoggingFlags) -> Logging {
+        let LoggingFlags { logging_format, v } = *flags;
+        let verbosity = u8::try_from(v);
+        self.require(verbosity.is_ok(), "v", "from 0 to 255", v);
+        Logging {
+            format: logging_format,
+            verbosity: verbosity.unwrap_or_default(),
+        }
+    }
+
+    fn hollow_kubelet(&mut self, flags: &HollowKubeletFlags) -> HollowKubelet {
+        let HollowKubeletFlags {
+            ready_delay,
+            nodes,
+            concurrent_hollow_kubelet_syncs: syncs,
+        } = *flags;
+        HollowKubelet {
+            ready_delay: self.not_negative("hollow-kubelet-ready-delay", ready_delay),
+            nodes: self.at_least_one("hollow-kubelet-nodes", nodes),
+            concurrent_syncs: self.at_least_one("concurrent-hollow-kubelet-syncs", syncs),
+        }
+    }
+
+    fn sandbox(&mut self, flags: SandboxFlags, listen_given: bool) -> Option<Sandbox> {
+        let SandboxFlags {
+            sandbox: Switch(sandbox),
+            sandbox_listen: listen,
+            sandbox_kubeconfig,
+        } = flags;
+        let kubeconfig = sandbox_kubeconfig.filter(|path| present(Some(path)));
+        if sandbox {
+            // Whoever reaches it can do anything in it.
+            let allowed = "a loopback address, as in `127.0.0.1:0`";
+            self.require(listen.ip().is_loopback(), "sandbox-listen", allowed, listen);
+            return Some(Sandbox { listen, kubeconfig });
+        }
+        if listen_given || kubeconfig.is_some() {
+            self.fail(Invalid::Together(
+                "--sandbox-listen and --sandbox-kubeconfig do nothing without --sandbox: add it, or leave them out",
+            ));
+        }
+        None
+    }
+
+    fn fail(&mut self, invalid: Invalid) {
+        self.0.push(invalid);
+    }
+
+    fn require(
+        &mut self,
+        holds: bool,
+        flag: &'static str,
+        allowed: impl Into<String>,
+        value: impl std::fmt::Display,
+    ) {
+        if !holds {
+            self.fail(Invalid::value(flag, allowed, value));
+        }
+    }
+
+    fn not_negative(&mut self, flag: &'static str, duration: GoDuration) -> Duration {
+        let std = duration.to_std();
+        self.require(std.is_some(), flag, "0s or longer", duration);
+        std.unwrap_or_default()
+    }
+
+    fn at_least_one(&mut self, flag: &'static str, value: i64) -> u32 {
+        let number = u32::try_from(value).ok().filter(|number| *number > 0);
+        self.require(number.is_some(), flag, format!("from 1 to {}", u32::MAX), value);
+        number.unwrap_or(1)
+    }
+}
+
+/// Whether a path was given: an empty one is as good as none.
+fn present(path: Option<&PathBuf>) -> bool {
+    path.is_some_and(|path| !path.as_os_str().is_empty())
+}
+
+/// The items of a list that may be given in several pieces; an empty piece has none.
+fn list(pieces: &[String]) -> Vec<&str> {
+    pieces
+        .iter()
+        .filter(|piece| !piece.is_empty())
+        .flat_map(|piece| piece.split(','))
+        .collect()
+}
