@@ -1,11 +1,12 @@
 //! What a Kubernetes controller needs around it, and no controller.
 //!
-//! There today: [`env`](mod@env), the injected clock, generator and tasks, and [`queue`], the work queue between events and
-//! workers. Caches, controllers, election and endpoints follow.
+//! There today: [`env`](mod@env), the injected clock, generator and tasks, [`queue`], the work queue between events and
+//! workers, and [`serve`], health and metrics over HTTPS. Caches, controllers and election follow.
 //!
 //! Nothing here is global: two managers in one process share neither a clock, nor a generator, nor a metric, and dropping
 //! the [`TaskSet`](env::TaskSet) of one ends everything that it runs.
 
 pub mod env;
 pub mod queue;
+pub mod serve;
 mod sync;
