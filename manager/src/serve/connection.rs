@@ -24,7 +24,7 @@ use crate::env::{Clock, Env, Tasks};
 /// From the start of the handshake to the first complete request.
 pub(super) const FIRST_REQUEST: Duration = Duration::from_secs(10);
 /// From the answer to one request to the next complete one.
-pub(super) const NEXT_REQUEST: Duration = Duration::from_secs(60);
+pub(super) const NEXT_REQUEST: Duration = Duration::from_mins(1);
 /// How long requests under way may go on when the connection is to end.
 pub(super) const DRAIN: Duration = Duration::from_secs(2);
 /// The head of a request; a larger one is answered with 431.

@@ -9,6 +9,24 @@
 //!
 //! Layers: `checks` (who is asked) and `health` (what is said), `access` (who may ask), `endpoints` (request to answer),
 //! `connection` (bytes to requests), `tls`; this file accepts, and counts the places.
+//!
+//! ```
+//! # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+//! # runtime.block_on(async {
+//! use coxswain_manager::env::{Env, TaskSet};
+//! use coxswain_manager::serve::{ALWAYS_ALLOW_PATHS, Checks, Endpoints, Health, Kinds, Server, Tls};
+//!
+//! let tasks = TaskSet::new();
+//! let checks = Checks::new();
+//! let _registration = checks.add("caches", Kinds::READYZ, || Health::Failed("pods are not synced".to_owned()));
+//! let endpoints = Endpoints::new(&checks, prometheus::Registry::new(), ALWAYS_ALLOW_PATHS)?;
+//! let server = Server::bind("127.0.0.1:0".parse()?, Tls::self_signed([])?).await?;
+//! println!("https://{}/readyz", server.address());
+//! server.serve(Env::system(&tasks), endpoints, async { /* until a signal */ }).await;
+//! # Ok::<_, Box<dyn std::error::Error>>(())
+//! # })?;
+//! # Ok::<_, Box<dyn std::error::Error>>(())
+//! ```
 
 mod access;
 mod checks;
@@ -152,15 +170,14 @@ async fn accept(
     slots: &Arc<Semaphore>,
     house: &watch::Sender<House>,
 ) -> io::Result<(OwnedSemaphorePermit, TcpStream, SocketAddr)> {
-    let slot = match slots.clone().try_acquire_owned() {
-        Ok(slot) => slot,
-        Err(_) => {
-            house.send_replace(House::Full);
-            let slot = slots.clone().acquire_owned().await;
-            house.send_replace(House::Open);
-            // Nobody closes the semaphore.
-            slot.map_err(io::Error::other)?
-        }
+    let slot = if let Ok(slot) = slots.clone().try_acquire_owned() {
+        slot
+    } else {
+        house.send_replace(House::Full);
+        let slot = slots.clone().acquire_owned().await;
+        house.send_replace(House::Open);
+        // Nobody closes the semaphore.
+        slot.map_err(io::Error::other)?
     };
     let (socket, peer) = listener.accept().await?;
     Ok((slot, socket, peer))

@@ -82,11 +82,11 @@ fn bed() -> Bed {
 
 impl Bed {
     fn raw(&self, peer: IpAddr) -> (DuplexStream, Served) {
-        let (client, server) = tokio::io::duplex(64 * 1024);
+        let (client, pipe) = tokio::io::duplex(64 * 1024);
         let (host, house) = (self.host.clone(), self.house.subscribe());
         let served = self.env.tasks.spawn(async move {
             // How a connection ends is the client's business here; when, is the test's.
-            let _ = connection::serve(host, server, peer, house).await;
+            let _ = connection::serve(host, pipe, peer, house).await;
         });
         (client, served)
     }
@@ -157,14 +157,15 @@ async fn a_client_that_sends_its_headers_slowly_is_cut() {
     let (mut client, served) = bed.connect(STRANGER).await;
     let clock = bed.env.clock.clone();
     let drip = bed.env.tasks.spawn(async move {
-        client.write_all(b"GET /healthz HTTP/1.1\r\nX: ").await?;
-        loop {
-            client.write_all(b"x").await?;
+        let bytes = "GET /healthz HTTP/1.1\r\nX: "
+            .bytes()
+            .chain(std::iter::repeat(b'x'));
+        for byte in bytes {
+            client.write_u8(byte).await?;
             client.flush().await?;
-            clock.sleep(SECOND).await;
+            clock.sleep(SECOND / 10).await;
         }
-        #[expect(unreachable_code, reason = "the type of the block")]
-        Ok::<(), std::io::Error>(())
+        Ok::<_, std::io::Error>(())
     });
     // hyper takes half a head for a request under way, which has two seconds more.
     assert_eq!(bed.ends_after(served).await, 12 * SECOND);

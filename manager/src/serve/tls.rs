@@ -85,11 +85,11 @@ impl Tls {
     /// The certificate, with its chain, and the key in these files.
     pub fn from_files(certificate: &Path, key: &Path) -> Result<Self, TlsError> {
         let chain = pem_file(certificate, "--tls-cert-file", "certificate", |text| {
-            let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(text).collect();
-            chain.and_then(|chain| match chain.is_empty() {
-                true => Err(pem::Error::NoItemsFound),
-                false => Ok(chain),
-            })
+            let chain = CertificateDer::pem_slice_iter(text).collect::<Result<Vec<_>, _>>()?;
+            if chain.is_empty() {
+                return Err(pem::Error::NoItemsFound);
+            }
+            Ok(chain)
         })?;
         let private = pem_file(
             key,

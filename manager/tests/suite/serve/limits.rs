@@ -1,5 +1,7 @@
 //! What clients cannot do to others.
 
+use std::time::Duration;
+
 use coxswain_manager::serve::MAX_CONNECTIONS;
 use http::{Request, StatusCode};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -53,7 +55,7 @@ async fn idle_clients_do_not_lock_out_others() {
         assert_eq!(client.get("/healthz").await.body, "ok");
         held.push(client);
     }
-    let mut client = bed.soon(bed.http2()).await;
+    let mut client = Box::pin(bed.soon(bed.http2())).await;
     assert_eq!(bed.soon(client.get("/healthz")).await.body, "ok");
 }
 
@@ -68,10 +70,7 @@ async fn one_more_than_there_are_places_waits() {
     // Connections are accepted in order: this one is the last for which there is a place.
     let last = bed.soon(bed.stream(&[])).await;
     let mut waiting = std::pin::pin!(bed.http1());
-    let early = bed
-        .env
-        .clock
-        .timeout(std::time::Duration::from_millis(200), &mut waiting);
+    let early = bed.env.clock.timeout(Duration::from_millis(200), &mut waiting);
     assert!(early.await.is_none(), "there is no place");
     drop(last);
     let mut client = bed.soon(waiting).await;

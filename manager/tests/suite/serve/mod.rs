@@ -51,16 +51,14 @@ async fn start(tls: Tls, mount: impl FnOnce(Endpoints) -> Endpoints) -> Bed {
     let endpoints =
         Endpoints::new(&checks, registry.clone(), ALWAYS_ALLOW_PATHS).expect("the paths are good");
     let local = "127.0.0.1:0".parse().expect("an address");
-    let server = Server::bind(local, tls).await.expect("a free port");
+    let bound = Server::bind(local, tls).await.expect("a free port");
     let tasks = TaskSet::new();
     let env = Env::system(&tasks);
     let (stop, stopped) = oneshot::channel();
-    let address = server.address();
-    let served = env
-        .tasks
-        .spawn(server.serve(env.clone(), mount(endpoints), async {
-            let _ = stopped.await;
-        }));
+    let address = bound.address();
+    let served = env.tasks.spawn(bound.serve(env.clone(), mount(endpoints), async {
+        let _ = stopped.await;
+    }));
     Bed {
         env,
         tasks,
@@ -106,9 +104,13 @@ impl Bed {
 
     /// What `future` gives, which is expected soon.
     async fn soon<T>(&self, future: impl Future<Output = T>) -> T {
-        let output = self.env.clock.timeout(Duration::from_secs(10), future).await;
-        output.expect("it comes within ten seconds")
+        soon(&self.env, future).await
     }
+}
+
+async fn soon<T>(env: &Env, future: impl Future<Output = T>) -> T {
+    let output = env.clock.timeout(Duration::from_secs(10), future).await;
+    output.expect("it comes within ten seconds")
 }
 
 enum Client {
@@ -156,10 +158,13 @@ impl Client {
         })
     }
 
-    async fn is_closed(&mut self) -> bool {
-        match self {
-            Self::Http1(client) => client.ready().await.is_err(),
-            Self::Http2(client) => client.ready().await.is_err(),
+    /// Waits until the server has closed the connection.
+    async fn closed(&self) {
+        while !match self {
+            Self::Http1(client) => client.is_closed(),
+            Self::Http2(client) => client.is_closed(),
+        } {
+            tokio::task::yield_now().await;
         }
     }
 }

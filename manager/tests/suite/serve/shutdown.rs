@@ -1,13 +1,14 @@
 //! The end of the server.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::{Method, Response};
 use http_body_util::Full;
 use tokio::net::TcpStream;
 use tokio::sync::{Notify, mpsc};
 
-use super::{Bed, bed, bed_with};
+use super::{Bed, bed, bed_with, soon};
 
 /// A server with `/slow`, which says when it was asked and answers when it is let go.
 async fn slow() -> (Bed, mpsc::UnboundedReceiver<()>, Arc<Notify>) {
@@ -39,7 +40,7 @@ async fn a_request_under_way_is_finished_and_no_other_is_begun() {
             .tasks
             .spawn(async move { http2.send(Method::GET, "/slow", "").await }),
     ];
-    let mut idle = bed.http1().await;
+    let idle = bed.http1().await;
     bed.soon(async { (asked.recv().await, asked.recv().await) }).await;
 
     let Bed {
@@ -52,7 +53,7 @@ async fn a_request_under_way_is_finished_and_no_other_is_begun() {
     } = bed;
     stop.send(()).expect("it serves");
     // An idle connection is closed at once: then it has heard.
-    assert!(idle.is_closed().await);
+    soon(&env, idle.closed()).await;
     assert!(TcpStream::connect(address).await.is_err(), "nobody listens");
     go.notify_waiters();
     for request in [one, two] {
@@ -60,14 +61,12 @@ async fn a_request_under_way_is_finished_and_no_other_is_begun() {
         assert_eq!(reply.body, "at last");
     }
     served.await.expect("no panic");
-    let deadline = std::time::Duration::from_secs(10);
-    let empty = async {
+    let left = async {
         while !tasks.is_empty() {
             tokio::task::yield_now().await;
         }
     };
-    let ended = env.clock.timeout(deadline, empty).await;
-    assert!(ended.is_some(), "{} tasks are left", tasks.len());
+    soon(&env, left).await;
 }
 
 #[tokio::test]
@@ -86,8 +85,8 @@ async fn a_request_that_does_not_end_is_not_waited_for() {
     stop.send(()).expect("it serves");
     served.await.expect("no panic");
     let took = env.clock.now() - before;
-    assert!(took >= std::time::Duration::from_secs(2), "{took:?}");
-    assert!(took < std::time::Duration::from_secs(8), "{took:?}");
+    assert!(took >= Duration::from_secs(2), "{took:?}");
+    assert!(took < Duration::from_secs(8), "{took:?}");
     assert!(request.await.expect("no panic").is_err(), "it is told");
 }
 
@@ -98,9 +97,7 @@ async fn dropping_the_server_closes_everything() {
     assert_eq!(http1.get("/livez").await.body, "ok");
     assert_eq!(http2.get("/livez").await.body, "ok");
     bed.served.abort();
-    assert!(bed.soon(http1.is_closed()).await);
-    // HTTP/2 is closed by what is read, which `ready` does not wait for.
-    let closed = async { while http2.send(Method::GET, "/livez", "").await.is_ok() {} };
-    bed.soon(closed).await;
+    bed.soon(http1.closed()).await;
+    bed.soon(http2.closed()).await;
     assert!(TcpStream::connect(bed.address).await.is_err(), "nobody listens");
 }
