@@ -22,11 +22,11 @@ use super::endpoints::Endpoints;
 use crate::env::{Clock, Env, Tasks};
 
 /// From the start of the handshake to the first complete request.
-pub(super) const FIRST_REQUEST: Duration = Duration::from_secs(10);
+const FIRST_REQUEST: Duration = Duration::from_secs(10);
 /// From the answer to one request to the next complete one.
-pub(super) const NEXT_REQUEST: Duration = Duration::from_mins(1);
+const NEXT_REQUEST: Duration = Duration::from_mins(1);
 /// How long requests under way may go on when the connection is to end.
-pub(super) const DRAIN: Duration = Duration::from_secs(2);
+const DRAIN: Duration = Duration::from_secs(2);
 /// The head of a request; a larger one is answered with 431.
 const MAX_HEADER_BYTES: u32 = 64 * 1024;
 /// Requests at a time on one HTTP/2 connection.

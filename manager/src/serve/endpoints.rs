@@ -187,3 +187,54 @@ fn answer(status: StatusCode, content_type: &'static str, body: impl Into<Bytes>
         .insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
     answer
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use http_body_util::{BodyExt as _, Empty};
+    use std::net::Ipv4Addr;
+
+    async fn get(endpoints: &Endpoints, path: &str) -> (StatusCode, Bytes) {
+        let request = Request::get(path).body(Empty::<Bytes>::new()).expect("a request");
+        let answer = endpoints.answer(Ipv4Addr::LOCALHOST.into(), request).await;
+        let status = answer.status();
+        let body = answer.into_body().collect().await.expect("a body");
+        (status, body.to_bytes())
+    }
+
+    fn endpoints() -> Endpoints {
+        Endpoints::new(&Checks::new(), Registry::new(), ALWAYS_ALLOW_PATHS).expect("good paths")
+    }
+
+    #[tokio::test]
+    async fn the_closest_handler_answers() {
+        let mut endpoints = endpoints();
+        for path in ["/debug/", "/debug/controllers/", "/debug/controllers/gc"] {
+            endpoints = endpoints.mount(path, move |_| std::future::ready(text(StatusCode::OK, path)));
+        }
+        for (path, by) in [
+            ("/debug/", "/debug/"),
+            ("/debug/x/y", "/debug/"),
+            ("/debug/controllers", "/debug/"),
+            ("/debug/controllers/", "/debug/controllers/"),
+            ("/debug/controllers/gc/graph", "/debug/controllers/"),
+            ("/debug/controllers/gc", "/debug/controllers/gc"),
+        ] {
+            assert_eq!(get(&endpoints, path).await, (StatusCode::OK, by.into()), "{path}");
+        }
+        assert_eq!(get(&endpoints, "/debug").await.0, StatusCode::NOT_FOUND);
+        assert_eq!(get(&endpoints, "/").await.0, StatusCode::NOT_FOUND);
+    }
+
+    #[tokio::test]
+    async fn a_handler_may_panic_late() {
+        let endpoints = endpoints().mount("/late", |_| async {
+            tokio::task::yield_now().await;
+            panic!("for the test")
+        });
+        let (status, body) = get(&endpoints, "/late").await;
+        assert_eq!(status, StatusCode::INTERNAL_SERVER_ERROR);
+        assert_eq!(body, "500 internal server error\n");
+    }
+}
