@@ -1,6 +1,7 @@
 //! Certificates, and what is said when they, or the port, are no good.
 
 use std::fs;
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -12,11 +13,29 @@ use tokio_rustls::TlsConnector;
 
 use super::{bed, connector, start};
 
-/// A folder for the files of one test.
-fn folder(test: &str) -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("serve").join(test);
+/// A folder for the files of one test, also if the suite runs twice at a time; it goes with the test.
+#[must_use]
+struct Folder(PathBuf);
+
+fn folder(test: &str) -> Folder {
+    let own = format!("serve-{test}-{}", std::process::id());
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(own);
     fs::create_dir_all(&folder).expect("a folder");
-    folder
+    Folder(folder)
+}
+
+impl Deref for Folder {
+    type Target = Path;
+
+    fn deref(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
 }
 
 /// Writes a certificate for `name`, and its key.
@@ -75,7 +94,8 @@ async fn a_certificate_of_its_own_is_for_this_machine_and_the_names_given() {
 
 #[tokio::test]
 async fn a_certificate_from_files_is_served() {
-    let (certificate, key, shown) = pair(&folder("served"), "manager.example");
+    let folder = folder("served");
+    let (certificate, key, shown) = pair(&folder, "manager.example");
     let tls = Tls::from_files(&certificate, &key).expect("a pair");
     let bed = start(tls, |endpoints| endpoints).await;
     let address = bed.address;
