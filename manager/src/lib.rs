@@ -1,7 +1,8 @@
 //! What a Kubernetes controller needs around it, and no controller.
 //!
 //! There today: [`env`](mod@env), the injected clock, generator and tasks; [`object`], what is known of any object;
-//! [`client`], behind its bucket and its fence; [`cache`], shared; and [`queue`], the work queue between events and workers.
+//! [`client`], behind its bucket and its fence; [`cache`], shared; [`queue`], the work queue between
+//! events and workers; and [`serve`], health and metrics over HTTPS.
 //!
 //! Nothing here is global: two managers in one process share neither a clock, nor a generator, nor a metric, and dropping
 //! the [`TaskSet`](env::TaskSet) of one ends everything that it runs.
@@ -11,4 +12,5 @@ pub mod client;
 pub mod env;
 pub mod object;
 pub mod queue;
+pub mod serve;
 mod sync;

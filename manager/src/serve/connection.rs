@@ -1,0 +1,186 @@
+//! One connection, from its handshake to its end.
+//!
+//! It holds one of the places, and has to earn it: a first request soon, then another every now and then, and none
+//! may be lacking while others wait for a place. That covers all ways of being slow, because only a complete head counts
+//! as a request, and an answer that is not read keeps the next one away.
+
+use std::convert::Infallible;
+use std::net::IpAddr;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use hyper_util::server::conn::auto;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::watch;
+use tokio::time::Instant;
+use tokio_rustls::TlsAcceptor;
+
+use super::endpoints::Endpoints;
+use crate::env::{Clock, Env, Tasks};
+
+/// From the start of the handshake to the first complete request.
+const FIRST_REQUEST: Duration = Duration::from_secs(10);
+/// From the answer to one request to the next complete one.
+const NEXT_REQUEST: Duration = Duration::from_mins(1);
+/// How long requests under way may go on when the connection is to end.
+const DRAIN: Duration = Duration::from_secs(2);
+/// The head of a request; a larger one is answered with 431.
+const MAX_HEADER_BYTES: u32 = 64 * 1024;
+/// Requests at a time on one HTTP/2 connection.
+const MAX_STREAMS: u32 = 100;
+
+/// What connections need to know of the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum House {
+    /// There are places.
+    Open,
+    /// Every place is taken: whoever has been served, and wants nothing now, makes way.
+    Full,
+    /// Everybody finishes what is under way, and goes.
+    Closing,
+}
+
+/// What all connections share.
+pub(super) struct Host {
+    pub(super) env: Env,
+    pub(super) acceptor: TlsAcceptor,
+    pub(super) endpoints: Endpoints,
+}
+
+/// Serves `stream`, whose client is at `peer`.
+pub(super) async fn serve<S>(
+    host: Arc<Host>,
+    stream: S,
+    peer: IpAddr,
+    mut house: watch::Receiver<House>,
+) -> Result<(), Box<dyn std::error::Error + Send + Sync>>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let clock = &host.env.clock;
+    let activity = Arc::new(Activity::new(clock));
+    let stream = tokio::select! {
+        biased;
+        accepted = host.acceptor.accept(stream) => accepted?,
+        () = activity.over(&mut house) => return Ok(()),
+    };
+    let service = service_fn(|request| {
+        let (host, running) = (host.clone(), activity.begin());
+        async move {
+            let answer = host.endpoints.answer(peer, request).await;
+            drop(running);
+            Ok::<_, Infallible>(answer)
+        }
+    });
+    let builder = builder(&host.env);
+    let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
+    tokio::select! {
+        biased;
+        ended = &mut connection => ended,
+        () = activity.over(&mut house) => {
+            connection.as_mut().graceful_shutdown();
+            clock.timeout(DRAIN, connection).await.unwrap_or(Ok(()))
+        }
+    }
+}
+
+fn builder(env: &Env) -> auto::Builder<OnTasks> {
+    // hyper has no timer of its own here: `Activity` is the only judge of slowness.
+    let mut builder = auto::Builder::new(OnTasks(env.tasks.clone()));
+    builder.http1().max_buf_size(MAX_HEADER_BYTES as usize);
+    builder
+        .http2()
+        .max_concurrent_streams(MAX_STREAMS)
+        .max_header_list_size(MAX_HEADER_BYTES);
+    builder
+}
+
+/// The streams of HTTP/2 are tasks.
+#[derive(Clone)]
+struct OnTasks(Tasks);
+
+impl<F> hyper::rt::Executor<F> for OnTasks
+where
+    F: Future<Output: Send> + Send + 'static,
+{
+    fn execute(&self, future: F) {
+        self.0.spawn(future);
+    }
+}
+
+/// What a connection does with its place.
+struct Activity {
+    clock: Clock,
+    state: watch::Sender<State>,
+}
+
+#[derive(Clone, Copy)]
+struct State {
+    /// Requests in a handler.
+    running: usize,
+    /// Whether there was a request at all.
+    served: bool,
+    /// When it is over, unless a request is running then.
+    deadline: Instant,
+}
+
+/// A request in a handler.
+struct Running(Arc<Activity>);
+
+impl Activity {
+    fn new(clock: &Clock) -> Self {
+        let state = watch::Sender::new(State {
+            running: 0,
+            served: false,
+            deadline: clock.after(FIRST_REQUEST),
+        });
+        let clock = clock.clone();
+        Self { clock, state }
+    }
+
+    fn begin(self: &Arc<Self>) -> Running {
+        self.state.send_modify(|state| {
+            state.running += 1;
+            state.served = true;
+        });
+        Running(self.clone())
+    }
+
+    /// Waits until the connection has to go.
+    async fn over(&self, house: &mut watch::Receiver<House>) {
+        let mut state = self.state.subscribe();
+        loop {
+            let State {
+                running,
+                served,
+                deadline,
+            } = *state.borrow_and_update();
+            match *house.borrow_and_update() {
+                House::Closing => return,
+                House::Full if served && running == 0 => return,
+                House::Full | House::Open => {}
+            }
+            tokio::select! {
+                biased;
+                _ = state.changed() => {}
+                changed = house.changed() => if changed.is_err() {
+                    return;
+                },
+                () = self.clock.sleep_until(deadline), if running == 0 => return,
+            }
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let deadline = self.0.clock.after(NEXT_REQUEST);
+        self.0.state.send_modify(|state| {
+            state.running -= 1;
+            state.deadline = deadline;
+        });
+    }
+}

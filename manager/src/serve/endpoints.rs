@@ -1,0 +1,240 @@
+//! From a request to its answer: who may ask, which handler is meant, and what every answer has in common.
+//!
+//! The body of a request is never read. A handler that panics answers 500, and harms nobody else.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::panic::AssertUnwindSafe;
+
+use bytes::Bytes;
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use http::header::{ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
+use http::{HeaderValue, Method, Request, Response, StatusCode, Version};
+use http_body::Body;
+use http_body_util::Full;
+use prometheus::{Registry, TextEncoder};
+
+use super::access::Access;
+use super::checks::{Checks, Kinds, panic_text};
+use super::{ServeError, health};
+
+/// What a handler answers.
+pub type Answer = Response<Full<Bytes>>;
+
+type Handler = Box<dyn Fn(Request<()>) -> BoxFuture<'static, Answer> + Send + Sync>;
+
+/// The paths that are open to everybody unless told otherwise: what a kubelet asks.
+pub const ALWAYS_ALLOW_PATHS: [&str; 3] = ["/healthz", "/readyz", "/livez"];
+
+const PLAIN: &str = "text/plain; charset=utf-8";
+/// The text format of Prometheus, with the version that tells it from the newer ones.
+const METRICS: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// What is served, and what of it to whom.
+pub struct Endpoints {
+    /// By path; one that ends in a slash stands for all paths that begin with it.
+    routes: BTreeMap<String, Handler>,
+    access: Access,
+}
+
+impl Endpoints {
+    /// Health and metrics. Open to everybody: `always_allow_paths`, which are exact, or end in `*` and stand for all that
+    /// begin so. All else is for clients on this machine.
+    pub fn new(
+        checks: &Checks,
+        registry: Registry,
+        always_allow_paths: impl IntoIterator<Item: Into<String>>,
+    ) -> Result<Self, ServeError> {
+        let mut endpoints = Self {
+            routes: BTreeMap::new(),
+            access: Access::new(always_allow_paths.into_iter().map(Into::into))?,
+        };
+        for (name, kind) in [
+            ("healthz", Kinds::HEALTHZ),
+            ("livez", Kinds::LIVEZ),
+            ("readyz", Kinds::READYZ),
+        ] {
+            let (of_all, of_one) = (checks.clone(), checks.clone());
+            let below = format!("/{name}/");
+            endpoints = endpoints
+                .mount(format!("/{name}"), move |request| {
+                    let (status, body) =
+                        health::all(name, &of_all, kind, request.uri().query().unwrap_or_default());
+                    std::future::ready(text(status, body))
+                })
+                .mount(below.clone(), move |request| {
+                    let check = request.uri().path().strip_prefix(&below);
+                    let answer = check.and_then(|check| health::one(check, &of_one, kind));
+                    std::future::ready(answer.map_or_else(not_found, |(status, body)| text(status, body)))
+                });
+        }
+        Ok(endpoints.mount("/metrics", move |_| std::future::ready(metrics(&registry))))
+    }
+
+    /// Adds a handler of GET, or replaces the one at this path. A path that ends in a slash takes all below it for which
+    /// there is nothing closer.
+    #[must_use]
+    pub fn mount<F, A>(mut self, path: impl Into<String>, handler: F) -> Self
+    where
+        F: Fn(Request<()>) -> A + Send + Sync + 'static,
+        A: Future<Output = Answer> + Send + 'static,
+    {
+        self.routes
+            .insert(path.into(), Box::new(move |request| handler(request).boxed()));
+        self
+    }
+
+    /// Answers a client at `peer`.
+    pub(super) async fn answer<B: Body>(&self, peer: IpAddr, request: Request<B>) -> Answer {
+        let (parts, body) = request.into_parts();
+        let (head, http1) = (parts.method == Method::HEAD, parts.version < Version::HTTP_2);
+        let unread = !body.is_end_stream();
+        let mut answer = self.route(peer, Request::from_parts(parts, ())).await;
+        let headers = answer.headers_mut();
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
+        headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+        if unread && http1 {
+            // The next request begins behind a body that nobody reads.
+            headers.insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+        if head {
+            let length = answer.body().size_hint().exact().unwrap_or_default();
+            answer.headers_mut().insert(CONTENT_LENGTH, length.into());
+            *answer.body_mut() = Full::default();
+        }
+        answer
+    }
+
+    async fn route(&self, peer: IpAddr, request: Request<()>) -> Answer {
+        let path = request.uri().path();
+        if !self.access.allows(path, peer) {
+            return forbidden(request.method(), path);
+        }
+        let Some(handler) = self.handler(path) else {
+            return not_found();
+        };
+        if !matches!(*request.method(), Method::GET | Method::HEAD) {
+            let mut answer = text(StatusCode::METHOD_NOT_ALLOWED, "405 method not allowed\n");
+            answer
+                .headers_mut()
+                .insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
+            return answer;
+        }
+        let path = path.to_owned();
+        // Also the call itself may panic, not only the future that it returns.
+        let answer = AssertUnwindSafe(async { handler(request).await }).catch_unwind();
+        answer.await.unwrap_or_else(|panic| {
+            tracing::error!(path, panic = panic_text(&*panic), "A request handler panicked");
+            text(StatusCode::INTERNAL_SERVER_ERROR, "500 internal server error\n")
+        })
+    }
+
+    /// The handler of exactly this path, or the closest above it.
+    fn handler(&self, path: &str) -> Option<&Handler> {
+        let exact = self.routes.get(path);
+        exact.or_else(|| {
+            let above = self
+                .routes
+                .iter()
+                .filter(|(route, _)| route.ends_with('/') && path.starts_with(*route));
+            above
+                .max_by_key(|(route, _)| route.len())
+                .map(|(_, handler)| handler)
+        })
+    }
+}
+
+fn metrics(registry: &Registry) -> Answer {
+    match TextEncoder::new().encode_to_string(&registry.gather()) {
+        Ok(series) => answer(StatusCode::OK, METRICS, series),
+        Err(error) => text(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            format!("cannot encode the metrics: {error}\n"),
+        ),
+    }
+}
+
+/// As an API server refuses: clients of Kubernetes can read it.
+fn forbidden(method: &Method, path: &str) -> Answer {
+    let verb = method.as_str().to_ascii_lowercase();
+    let status = serde_json::json!({
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Failure",
+        "message": format!("forbidden: User \"system:anonymous\" cannot {verb} path {path:?}"),
+        "reason": "Forbidden",
+        "details": {},
+        "code": 403,
+    });
+    answer(StatusCode::FORBIDDEN, "application/json", status.to_string())
+}
+
+fn not_found() -> Answer {
+    text(StatusCode::NOT_FOUND, "404 page not found\n")
+}
+
+fn text(status: StatusCode, body: impl Into<Bytes>) -> Answer {
+    answer(status, PLAIN, body)
+}
+
+fn answer(status: StatusCode, content_type: &'static str, body: impl Into<Bytes>) -> Answer {
+    let mut answer = Response::new(Full::new(body.into()));
+    *answer.status_mut() = status;
+    answer
+        .headers_mut()
+        .insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    answer
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use http_body_util::{BodyExt as _, Empty};
+    use std::net::Ipv4Addr;
+
+    async fn get(endpoints: &Endpoints, path: &str) -> (StatusCode, Bytes) {
+        let request = Request::get(path).body(Empty::<Bytes>::new()).expect("a request");
+        let answer = endpoints.answer(Ipv4Addr::LOCALHOST.into(), request).await;
+        let status = answer.status();
+        let body = answer.into_body().collect().await.expect("a body");
+        (status, body.to_bytes())
+    }
+
+    fn endpoints() -> Endpoints {
+        Endpoints::new(&Checks::new(), Registry::new(), ALWAYS_ALLOW_PATHS).expect("good paths")
+    }
+
+    #[tokio::test]
+    async fn the_closest_handler_answers() {
+        let mut endpoints = endpoints();
+        for path in ["/debug/", "/debug/controllers/", "/debug/controllers/gc"] {
+            endpoints = endpoints.mount(path, move |_| std::future::ready(text(StatusCode::OK, path)));
+        }
+        for (path, by) in [
+            ("/debug/", "/debug/"),
+            ("/debug/x/y", "/debug/"),
+            ("/debug/controllers", "/debug/"),
+            ("/debug/controllers/", "/debug/controllers/"),
+            ("/debug/controllers/gc/graph", "/debug/controllers/"),
+            ("/debug/controllers/gc", "/debug/controllers/gc"),
+        ] {
+            assert_eq!(get(&endpoints, path).await, (StatusCode::OK, by.into()), "{path}");
+        }
+        assert_eq!(get(&endpoints, "/debug").await.0, StatusCode::NOT_FOUND);
+        assert_eq!(get(&endpoints, "/").await.0, StatusCode::NOT_FOUND);
+    }
+
+    #[tokio::test]
+    async fn a_handler_may_panic_late() {
+        let endpoints = endpoints().mount("/late", |_| async {
+            tokio::task::yield_now().await;
+            panic!("for the test")
+        });
+        let (status, body) = get(&endpoints, "/late").await;
+        assert_eq!(status, StatusCode::INTERNAL_SERVER_ERROR);
+        assert_eq!(body, "500 internal server error\n");
+    }
+}

@@ -1,0 +1,163 @@
+//! What `/healthz`, `/livez` and `/readyz` say, to the letter what kube-apiserver says: scripts and eyes know it.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+use http::StatusCode;
+
+use super::checks::{Checks, Health, Kinds};
+
+/// The answer for all checks of a kind. `name` is that of the path without its slash.
+///
+/// The reason of a failure is withheld: everybody may ask here.
+pub(super) fn all(name: &str, checks: &Checks, kind: Kinds, query: &str) -> (StatusCode, String) {
+    let Query { verbose, mut exclude } = Query::parse(query);
+    let mut lines = String::new();
+    let mut failed = false;
+    // Writing to a string cannot fail.
+    for check in checks.of(kind) {
+        let name = &check.name;
+        let _ = if exclude.remove(name) {
+            writeln!(lines, "[+]{name} excluded: ok")
+        } else {
+            match check.run() {
+                Health::Ok => writeln!(lines, "[+]{name} ok"),
+                Health::Note(note) => writeln!(lines, "[+]{name} ok: {}", note.replace(['\r', '\n'], " ")),
+                Health::Failed(_) => {
+                    failed = true;
+                    writeln!(lines, "[-]{name} failed: reason withheld")
+                }
+            }
+        };
+    }
+    if !exclude.is_empty() {
+        let unknown: Vec<String> = exclude.iter().map(|name| format!("{name:?}")).collect();
+        let _ = writeln!(
+            lines,
+            "warn: some health checks cannot be excluded: no matches for {}",
+            unknown.join(",")
+        );
+    }
+    match (failed, verbose) {
+        (true, _) => (
+            StatusCode::INTERNAL_SERVER_ERROR,
+            format!("{lines}{name} check failed\n"),
+        ),
+        (false, true) => (StatusCode::OK, format!("{lines}{name} check passed\n")),
+        (false, false) => (StatusCode::OK, "ok".to_owned()),
+    }
+}
+
+/// The answer for one check, with its reason: its path has to be allowed by itself. None if there is no such check.
+pub(super) fn one(check: &str, checks: &Checks, kind: Kinds) -> Option<(StatusCode, String)> {
+    let check = checks.of(kind).into_iter().find(|known| known.name == check)?;
+    Some(match check.run() {
+        Health::Ok | Health::Note(_) => (StatusCode::OK, "ok".to_owned()),
+        Health::Failed(reason) => (
+            StatusCode::INTERNAL_SERVER_ERROR,
+            format!("internal server error: {reason}\n"),
+        ),
+    })
+}
+
+struct Query {
+    verbose: bool,
+    /// Sorted, as the warning lists them.
+    exclude: BTreeSet<String>,
+}
+
+impl Query {
+    fn parse(query: &str) -> Self {
+        let mut parsed = Self {
+            verbose: false,
+            exclude: BTreeSet::new(),
+        };
+        for (key, value) in form_urlencoded::parse(query.as_bytes()) {
+            match &*key {
+                "verbose" => parsed.verbose = true,
+                "exclude" => {
+                    parsed.exclude.insert(value.into_owned());
+                }
+                _ => {}
+            }
+        }
+        parsed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::serve::checks::Registration;
+
+    fn checks() -> (Checks, [Registration; 3]) {
+        let checks = Checks::new();
+        let added = [
+            checks.add("leaderElection", Kinds::ALL, || Health::Ok),
+            checks.add("caches", Kinds::READYZ, || {
+                Health::Failed("pods: secret".to_owned())
+            }),
+            checks.add("appservice-controller", Kinds::ALL, || {
+                Health::Note("waits for customresourcedefinition\nappservices".to_owned())
+            }),
+        ];
+        (checks, added)
+    }
+
+    #[test]
+    fn a_pass_is_two_letters_unless_asked_for_more() {
+        let (checks, _added) = checks();
+        let (status, body) = all("healthz", &checks, Kinds::HEALTHZ, "");
+        assert_eq!((status.as_u16(), body.as_str()), (200, "ok"));
+        for query in ["verbose", "verbose=", "verbose=false&x=y"] {
+            let (status, body) = all("healthz", &checks, Kinds::HEALTHZ, query);
+            assert_eq!(status, 200);
+            assert_eq!(
+                body,
+                "[+]ping ok\n[+]leaderElection ok\n[+]appservice-controller ok: waits for \
+                 customresourcedefinition appservices\nhealthz check passed\n"
+            );
+        }
+    }
+
+    #[test]
+    fn a_failure_shows_all_lines_and_no_reason() {
+        let (checks, _added) = checks();
+        let (status, body) = all("readyz", &checks, Kinds::READYZ, "");
+        assert_eq!(status, 500);
+        assert_eq!(
+            body,
+            "[+]ping ok\n[+]leaderElection ok\n[-]caches failed: reason withheld\n[+]appservice-controller ok: \
+             waits for customresourcedefinition appservices\nreadyz check failed\n"
+        );
+    }
+
+    #[test]
+    fn what_is_excluded_is_not_asked_and_what_is_unknown_is_warned_of() {
+        let (checks, _added) = checks();
+        let query = "exclude=caches&exclude=appservice%2Dcontroller&exclude=z%22&exclude=nothing&verbose";
+        let (status, body) = all("readyz", &checks, Kinds::READYZ, query);
+        assert_eq!(status, 200);
+        assert_eq!(
+            body,
+            "[+]ping ok\n[+]leaderElection ok\n[+]caches excluded: ok\n[+]appservice-controller excluded: ok\n\
+             warn: some health checks cannot be excluded: no matches for \"nothing\",\"z\\\"\"\n\
+             readyz check passed\n"
+        );
+    }
+
+    #[test]
+    fn one_check_answers_for_its_kinds_and_gives_its_reason() {
+        let (checks, _added) = checks();
+        let ok = Some((StatusCode::OK, "ok".to_owned()));
+        assert_eq!(one("ping", &checks, Kinds::LIVEZ), ok);
+        assert_eq!(one("appservice-controller", &checks, Kinds::LIVEZ), ok);
+        assert_eq!(one("caches", &checks, Kinds::LIVEZ), None);
+        assert_eq!(one("", &checks, Kinds::LIVEZ), None);
+        let (status, body) = one("caches", &checks, Kinds::READYZ).expect("it is there");
+        assert_eq!(
+            (status.as_u16(), body.as_str()),
+            (500, "internal server error: pods: secret\n")
+        );
+    }
+}

@@ -1,0 +1,228 @@
+//! The port from outside, over real sockets, by HTTP/1.1 and HTTP/2.
+
+mod answers;
+mod limits;
+mod shutdown;
+mod tls;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use coxswain_manager::env::{Env, TaskSet};
+use coxswain_manager::serve::{ALWAYS_ALLOW_PATHS, Checks, Endpoints, Server, Tls};
+use http::{HeaderMap, Method, Request, StatusCode};
+use http_body_util::{BodyExt as _, Full};
+use hyper::client::conn::{http1, http2};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use prometheus::Registry;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{ClientConfig, DigitallySignedStruct, SignatureScheme};
+use tokio::net::TcpStream;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+/// A server that runs, on a free port.
+struct Bed {
+    env: Env,
+    tasks: TaskSet,
+    address: SocketAddr,
+    checks: Checks,
+    registry: Registry,
+    stop: oneshot::Sender<()>,
+    served: JoinHandle<()>,
+}
+
+async fn bed() -> Bed {
+    bed_with(|endpoints| endpoints).await
+}
+
+async fn bed_with(mount: impl FnOnce(Endpoints) -> Endpoints) -> Bed {
+    start(Tls::self_signed([]).expect("a certificate"), mount).await
+}
+
+async fn start(tls: Tls, mount: impl FnOnce(Endpoints) -> Endpoints) -> Bed {
+    let (checks, registry) = (Checks::new(), Registry::new());
+    let endpoints =
+        Endpoints::new(&checks, registry.clone(), ALWAYS_ALLOW_PATHS).expect("the paths are good");
+    let local = "127.0.0.1:0".parse().expect("an address");
+    let bound = Server::bind(local, tls).await.expect("a free port");
+    let tasks = TaskSet::new();
+    let env = Env::system(&tasks);
+    let (stop, stopped) = oneshot::channel();
+    let address = bound.address();
+    let served = env.tasks.spawn(bound.serve(env.clone(), mount(endpoints), async {
+        let _ = stopped.await;
+    }));
+    Bed {
+        env,
+        tasks,
+        address,
+        checks,
+        registry,
+        stop,
+        served,
+    }
+}
+
+impl Bed {
+    /// A connection that said nothing yet, with the protocols that it offers.
+    async fn stream(&self, alpn: &[&str]) -> TlsStream<TcpStream> {
+        let socket = TcpStream::connect(self.address).await.expect("a connection");
+        let name = ServerName::try_from("localhost").expect("a name");
+        let stream = connector(alpn).connect(name, socket).await;
+        stream.expect("a handshake")
+    }
+
+    async fn http1(&self) -> Client {
+        let stream = self.stream(&["http/1.1"]).await;
+        assert_eq!(stream.get_ref().1.alpn_protocol(), Some(&b"http/1.1"[..]));
+        let (client, connection) = http1::handshake(TokioIo::new(stream)).await.expect("HTTP/1.1");
+        self.env.tasks.spawn(connection);
+        Client::Http1(client)
+    }
+
+    async fn http2(&self) -> Client {
+        let stream = self.stream(&["h2", "http/1.1"]).await;
+        assert_eq!(stream.get_ref().1.alpn_protocol(), Some(&b"h2"[..]));
+        let (client, connection) = http2::handshake(TokioExecutor::new(), TokioIo::new(stream))
+            .await
+            .expect("HTTP/2");
+        self.env.tasks.spawn(connection);
+        Client::Http2(client)
+    }
+
+    /// One of each protocol.
+    async fn clients(&self) -> [Client; 2] {
+        [self.http1().await, self.http2().await]
+    }
+
+    /// What `future` gives, which is expected soon.
+    async fn soon<T>(&self, future: impl Future<Output = T>) -> T {
+        soon(&self.env, future).await
+    }
+}
+
+async fn soon<T>(env: &Env, future: impl Future<Output = T>) -> T {
+    let output = env.clock.timeout(Duration::from_secs(10), future).await;
+    output.expect("it comes within ten seconds")
+}
+
+enum Client {
+    Http1(http1::SendRequest<Full<Bytes>>),
+    Http2(http2::SendRequest<Full<Bytes>>),
+}
+
+struct Reply {
+    status: StatusCode,
+    headers: HeaderMap,
+    body: String,
+}
+
+impl Client {
+    async fn get(&mut self, path: &str) -> Reply {
+        self.ask(Method::GET, path, "").await
+    }
+
+    async fn ask(&mut self, method: Method, path: &str, body: &'static str) -> Reply {
+        self.send(method, path, body).await.expect("an answer")
+    }
+
+    async fn send(&mut self, method: Method, path: &str, body: &'static str) -> hyper::Result<Reply> {
+        let request = Request::builder().method(method).header("host", "localhost");
+        let answer = match self {
+            Self::Http1(client) => {
+                client.ready().await?;
+                let request = request.uri(path).body(Full::from(body)).expect("a request");
+                client.send_request(request).await?
+            }
+            Self::Http2(client) => {
+                client.ready().await?;
+                let request = request.uri(format!("https://localhost{path}"));
+                client
+                    .send_request(request.body(Full::from(body)).expect("a request"))
+                    .await?
+            }
+        };
+        let (parts, body) = answer.into_parts();
+        let body = body.collect().await?.to_bytes();
+        Ok(Reply {
+            status: parts.status,
+            headers: parts.headers,
+            body: String::from_utf8_lossy(&body).into_owned(),
+        })
+    }
+
+    /// Waits until the server has closed the connection.
+    async fn closed(&self) {
+        while !match self {
+            Self::Http1(client) => client.is_closed(),
+            Self::Http2(client) => client.is_closed(),
+        } {
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+impl Reply {
+    fn header(&self, name: &str) -> &str {
+        let value = self.headers.get(name).map(|value| value.to_str());
+        value.and_then(Result::ok).unwrap_or_default()
+    }
+}
+
+/// Connects to whoever answers: nobody can verify a certificate that was made a moment ago.
+fn connector(alpn: &[&str]) -> TlsConnector {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let mut config = ClientConfig::builder_with_provider(provider.clone())
+        .with_safe_default_protocol_versions()
+        .expect("versions")
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(TrustAny(provider)))
+        .with_no_client_auth();
+    config.alpn_protocols = alpn.iter().map(|name| name.as_bytes().to_vec()).collect();
+    TlsConnector::from(Arc::new(config))
+}
+
+#[derive(Debug)]
+struct TrustAny(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for TrustAny {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}
