@@ -118,7 +118,7 @@ impl Clock {
     pub fn mark(&self) -> Mark {
         Mark {
             monotonic: self.now(),
-            boot: boot_time(),
+            boot: self.boot(),
             wall: self.wall(),
         }
     }
@@ -134,11 +134,24 @@ impl Clock {
             wall,
         } = mark;
         let by_wall = Duration::try_from(self.wall().duration_since(*wall)).unwrap_or_default();
-        let by_boot = boot_time().saturating_sub(*boot);
+        let by_boot = self.boot().saturating_sub(*boot);
         self.now()
             .saturating_duration_since(*monotonic)
             .max(by_wall)
             .max(by_boot)
+    }
+
+    /// The time since some moment, that in which the machine was suspended included.
+    fn boot(&self) -> Duration {
+        if self.warp.is_some() {
+            // A run that can be repeated must not look at the machine's clock.
+            return runtime_now().duration_since(self.start);
+        }
+        let boot = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+        Duration::new(
+            u64::try_from(boot.tv_sec).unwrap_or(0),
+            u32::try_from(boot.tv_nsec).unwrap_or(0),
+        )
     }
 
     /// Sleeps until [`Clock::now`] is at `deadline` or later: never early, late only by scheduling.
@@ -216,15 +229,6 @@ impl State {
 #[must_use]
 pub fn later(now: Instant, delay: Duration) -> Instant {
     now.checked_add(delay).unwrap_or(now + FAR)
-}
-
-/// The machine's, also under a paused clock: it moves far less there than the paused one is moved.
-fn boot_time() -> Duration {
-    let boot = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
-    Duration::new(
-        u64::try_from(boot.tv_sec).unwrap_or(0),
-        u32::try_from(boot.tv_nsec).unwrap_or(0),
-    )
 }
 
 #[expect(
