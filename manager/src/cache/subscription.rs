@@ -89,6 +89,11 @@ impl<T: Object> Publisher<T> {
         }
         open
     }
+
+    /// How many keys have changes that were not taken.
+    pub(super) fn len(&self) -> usize {
+        self.0.backlog(|backlog| backlog.order.len())
+    }
 }
 
 impl<T> Drop for Publisher<T> {
