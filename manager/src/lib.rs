@@ -3,12 +3,14 @@
 //! There today: [`env`](mod@env), the injected clock, generator and tasks; [`object`], what is known of any object;
 //! [`client`], behind its bucket and its fence; [`cache`], shared; [`queue`], the work queue between
 //! events and workers; and [`serve`], health and metrics over HTTPS.
+//! [`client`], behind its bucket and its fence; [`election`], which opens and shuts that fence; [`cache`], shared; and [`queue`], the work queue between events and workers.
 //!
 //! Nothing here is global: two managers in one process share neither a clock, nor a generator, nor a metric, and dropping
 //! the [`TaskSet`](env::TaskSet) of one ends everything that it runs.
 
 pub mod cache;
 pub mod client;
+pub mod election;
 pub mod env;
 pub mod object;
 pub mod queue;

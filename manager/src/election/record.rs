@@ -1,0 +1,300 @@
+//! The Lease as it is read and written: whole, so that what others have put on it survives our replacing it.
+//!
+//! Fields are read one by one and leniently. A field that is missing or odd is taken for the value that makes a candidate
+//! wait longer, never for the one that lets it act sooner.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use crate::object::{Key, Version};
+
+/// Who released the Lease, in which of its terms: the proof that an empty holder is the work of the holder itself.
+pub const RELEASED_BY: &str = "coxswain.dev/released-by";
+/// The highest version that was written before the release, per resource.
+pub const WRITTEN_VERSIONS: &str = "coxswain.dev/written-versions";
+
+/// A Lease, as the server has it.
+#[derive(Clone, Debug)]
+pub(super) struct Record(Value);
+
+/// What a holder says of itself in a Lease.
+#[derive(Clone, Debug)]
+pub(super) struct Claim<'a> {
+    pub(super) identity: &'a str,
+    pub(super) lease_duration: Duration,
+    pub(super) acquired: Timestamp,
+    pub(super) renewed: Timestamp,
+    pub(super) transitions: i64,
+}
+
+#[derive(PartialEq, Eq, Serialize, Deserialize)]
+struct ReleasedBy {
+    identity: String,
+    transitions: i64,
+}
+
+impl Record {
+    pub(super) fn new(lease: Value) -> Self {
+        Self(lease)
+    }
+
+    /// Nobody if it is empty.
+    pub(super) fn holder(&self) -> &str {
+        self.text("/spec/holderIdentity")
+    }
+
+    pub(super) fn version(&self) -> Version {
+        Version::from(self.text("/metadata/resourceVersion"))
+    }
+
+    pub(super) fn uid(&self) -> &str {
+        self.text("/metadata/uid")
+    }
+
+    pub(super) fn transitions(&self) -> i64 {
+        self.number("/spec/leaseTransitions").unwrap_or(0)
+    }
+
+    pub(super) fn acquired(&self) -> Option<Timestamp> {
+        self.text("/spec/acquireTime").parse().ok()
+    }
+
+    /// None if the record does not say.
+    pub(super) fn lease_duration(&self) -> Option<Duration> {
+        let seconds = self.number("/spec/leaseDurationSeconds")?;
+        Some(Duration::from_secs(u64::try_from(seconds).ok()?))
+    }
+
+    /// Whether somebody has made it who has never held it, such as an installer.
+    pub(super) fn was_never_held(&self) -> bool {
+        let set = |field| self.0.pointer(field).is_some_and(|value| !value.is_null());
+        self.holder().is_empty() && !set("/spec/acquireTime") && !set("/spec/renewTime")
+    }
+
+    /// Whether both say the same about who holds it: what else is on the object may differ.
+    pub(super) fn says_the_same_as(&self, other: &Self) -> bool {
+        self.uid() == other.uid() && self.0.get("spec") == other.0.get("spec")
+    }
+
+    /// Who released it, if the one who did was its holder.
+    pub(super) fn released_by(&self) -> Option<String> {
+        let proof: ReleasedBy = serde_json::from_str(self.annotation(RELEASED_BY)?).ok()?;
+        let orderly =
+            self.holder().is_empty() && !proof.identity.is_empty() && proof.transitions == self.transitions();
+        orderly.then_some(proof.identity)
+    }
+
+    /// What was written before the release.
+    pub(super) fn written_versions(&self) -> Option<BTreeMap<String, String>> {
+        serde_json::from_str(self.annotation(WRITTEN_VERSIONS)?).ok()
+    }
+
+    /// A Lease that is not there yet.
+    pub(super) fn create(key: &Key, claim: &Claim<'_>) -> Value {
+        let mut lease = json!({
+            "apiVersion": "coordination.k8s.io/v1",
+            "kind": "Lease",
+            "metadata": {"namespace": &*key.namespace, "name": &*key.name},
+        });
+        write(&mut lease, claim);
+        lease
+    }
+
+    /// This Lease with another claim on it, and without the traces of a release.
+    pub(super) fn claim(&self, claim: &Claim<'_>) -> Value {
+        let mut lease = self.0.clone();
+        write(&mut lease, claim);
+        if let Some(Value::Object(annotations)) = lease.pointer_mut("/metadata/annotations") {
+            annotations.remove(RELEASED_BY);
+            annotations.remove(WRITTEN_VERSIONS);
+        }
+        lease
+    }
+
+    /// This Lease, given back by its holder.
+    pub(super) fn release(&self, now: Timestamp, versions: &BTreeMap<String, String>) -> Value {
+        let mut lease = self.0.clone();
+        let proof = ReleasedBy {
+            identity: self.holder().to_owned(),
+            transitions: self.transitions(),
+        };
+        let spec = section(&mut lease, "spec");
+        spec.insert("holderIdentity".to_owned(), json!(""));
+        spec.insert("leaseDurationSeconds".to_owned(), json!(1));
+        spec.insert("renewTime".to_owned(), json!(micro_time(now)));
+        let metadata = section(&mut lease, "metadata");
+        let annotations = map(metadata.entry("annotations").or_insert(Value::Null));
+        annotations.insert(RELEASED_BY.to_owned(), json!(json!(proof).to_string()));
+        annotations.insert(WRITTEN_VERSIONS.to_owned(), json!(json!(versions).to_string()));
+        lease
+    }
+
+    fn text(&self, pointer: &str) -> &str {
+        self.0
+            .pointer(pointer)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+    }
+
+    fn number(&self, pointer: &str) -> Option<i64> {
+        self.0.pointer(pointer).and_then(Value::as_i64)
+    }
+
+    fn annotation(&self, name: &str) -> Option<&str> {
+        self.0.get("metadata")?.get("annotations")?.get(name)?.as_str()
+    }
+}
+
+fn write(lease: &mut Value, claim: &Claim<'_>) {
+    let spec = section(lease, "spec");
+    spec.insert("holderIdentity".to_owned(), json!(claim.identity));
+    spec.insert(
+        "leaseDurationSeconds".to_owned(),
+        json!(claim.lease_duration.as_secs()),
+    );
+    spec.insert("acquireTime".to_owned(), json!(micro_time(claim.acquired)));
+    spec.insert("renewTime".to_owned(), json!(micro_time(claim.renewed)));
+    // The field has 32 bits.
+    let transitions = claim.transitions.clamp(0, i64::from(i32::MAX));
+    spec.insert("leaseTransitions".to_owned(), json!(transitions));
+}
+
+/// A part of an object, made if it is missing.
+fn section<'a>(object: &'a mut Value, name: &str) -> &'a mut Map<String, Value> {
+    map(map(object).entry(name).or_insert(Value::Null))
+}
+
+fn map(value: &mut Value) -> &mut Map<String, Value> {
+    if !value.is_object() {
+        *value = Value::Object(Map::new());
+    }
+    match value {
+        Value::Object(map) => map,
+        _ => unreachable!("it was just made one"),
+    }
+}
+
+/// As `metav1.MicroTime` is written. What is read back is the same to the microsecond: see [`micros`].
+fn micro_time(time: Timestamp) -> String {
+    format!("{:.6}", micros(time))
+}
+
+/// A time to the microsecond, which is what a Lease can hold.
+pub(super) fn micros(time: Timestamp) -> Timestamp {
+    Timestamp::from_microsecond(time.as_microsecond()).unwrap_or(time)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn claim(identity: &str) -> Claim<'_> {
+        Claim {
+            identity,
+            lease_duration: Duration::from_millis(15_900),
+            acquired: "2026-01-02T03:04:05.000006789Z".parse().expect("a time"),
+            renewed: "2026-01-02T03:04:07Z".parse().expect("a time"),
+            transitions: 7,
+        }
+    }
+
+    #[test]
+    fn a_claim_is_read_back_as_it_was_written() {
+        let lease = Record::create(&Key::new("kube-system", "coxswain"), &claim("a"));
+        assert_eq!(
+            lease,
+            json!({
+                "apiVersion": "coordination.k8s.io/v1",
+                "kind": "Lease",
+                "metadata": {"namespace": "kube-system", "name": "coxswain"},
+                "spec": {
+                    "holderIdentity": "a",
+                    "leaseDurationSeconds": 15,
+                    "acquireTime": "2026-01-02T03:04:05.000006Z",
+                    "renewTime": "2026-01-02T03:04:07.000000Z",
+                    "leaseTransitions": 7,
+                },
+            })
+        );
+        let record = Record::new(lease);
+        assert_eq!(record.acquired(), Some(micros(claim("a").acquired)));
+        assert_eq!(record.lease_duration(), Some(Duration::from_secs(15)));
+        assert!(!record.was_never_held());
+    }
+
+    #[test]
+    fn what_others_put_on_it_survives() {
+        let foreign = json!({
+            "metadata": {
+                "name": "x", "resourceVersion": "5",
+                "labels": {"a": "b"}, "annotations": {"c": "d"}, "finalizers": ["e/f"], "new": 1,
+            },
+            "spec": {"holderIdentity": "a", "strategy": "g", "leaseTransitions": 3},
+            "status": {"h": []},
+        });
+        let record = Record::new(foreign.clone());
+        let released = record.release(Timestamp::UNIX_EPOCH, &BTreeMap::new());
+        let back = Record::new(released).claim(&claim("b"));
+        for field in [
+            "/metadata/labels",
+            "/metadata/annotations",
+            "/metadata/finalizers",
+            "/metadata/resourceVersion",
+            "/metadata/new",
+            "/spec/strategy",
+            "/status",
+        ] {
+            assert_eq!(back.pointer(field), foreign.pointer(field), "{field}");
+        }
+    }
+
+    #[test]
+    fn a_release_proves_who_released_and_what_was_written() {
+        let versions = BTreeMap::from([("pods".to_owned(), "12".to_owned())]);
+        let held = Record::new(Record::create(&Key::new("n", "x"), &claim("a")));
+        let mut lease = held.release(Timestamp::UNIX_EPOCH, &versions);
+        let released = Record::new(lease.clone());
+        assert_eq!(
+            (released.holder(), released.released_by().as_deref()),
+            ("", Some("a"))
+        );
+        assert_eq!(released.transitions(), 7);
+        assert_eq!(released.lease_duration(), Some(Duration::from_secs(1)));
+        assert_eq!(released.written_versions(), Some(versions));
+        lease["spec"]["leaseTransitions"] = json!(8);
+        assert_eq!(
+            Record::new(lease.clone()).released_by(),
+            None,
+            "the release of another term"
+        );
+        lease["spec"]["leaseTransitions"] = json!(7);
+        lease["spec"]["holderIdentity"] = json!("b");
+        assert_eq!(Record::new(lease).released_by(), None, "taken since");
+    }
+
+    #[test]
+    fn nothing_that_is_odd_can_make_it_panic() {
+        for odd in [
+            json!(null),
+            json!([1]),
+            json!({"metadata": "x", "spec": 1}),
+            json!({"metadata": {"annotations": "x"}}),
+            json!({"metadata": {"annotations": null}, "spec": null}),
+            json!({"metadata": {"annotations": {RELEASED_BY: "{"}}, "spec": {"leaseDurationSeconds": -1}}),
+            json!({"spec": {"holderIdentity": 3, "leaseTransitions": "x", "acquireTime": "then"}}),
+        ] {
+            let record = Record::new(odd);
+            assert_eq!((record.holder(), record.transitions()), ("", 0));
+            assert_eq!(
+                (record.lease_duration(), record.acquired(), record.released_by()),
+                (None, None, None)
+            );
+            let _ = record.claim(&claim("a"));
+            let _ = record.release(Timestamp::UNIX_EPOCH, &BTreeMap::new());
+        }
+    }
+}
