@@ -9,6 +9,8 @@
 pub mod cache;
 pub mod client;
 pub mod env;
+pub mod finalizer;
 pub mod object;
+pub mod owner;
 pub mod queue;
 mod sync;
