@@ -9,6 +9,7 @@
 pub mod cache;
 pub mod client;
 pub mod env;
+pub mod expectations;
 pub mod finalizer;
 pub mod object;
 pub mod owner;
