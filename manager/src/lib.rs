@@ -8,6 +8,7 @@
 
 pub mod cache;
 pub mod client;
+pub mod conditions;
 pub mod env;
 pub mod expectations;
 pub mod finalizer;
@@ -15,3 +16,4 @@ pub mod object;
 pub mod owner;
 pub mod queue;
 mod sync;
+pub mod time;
