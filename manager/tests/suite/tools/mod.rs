@@ -1,5 +1,6 @@
 //! The small tools, against an API in the same process.
 
+mod events;
 mod writes;
 
 use std::convert::Infallible;
