@@ -5,6 +5,7 @@ use std::fmt;
 use jiff::Timestamp;
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
+use serde_json::{Value, json};
 
 use super::{Interner, Key, Text, Uid, Version};
 
@@ -99,6 +100,12 @@ impl Meta {
     #[must_use]
     pub fn has_finalizer(&self, finalizer: &str) -> bool {
         self.finalizers.iter().any(|it| it == finalizer)
+    }
+
+    /// What a patch names under `metadata`, so that it changes this state of this object and no other.
+    #[must_use]
+    pub fn lock(&self) -> Value {
+        json!({"uid": self.uid, "resourceVersion": self.resource_version})
     }
 
     /// Drops the annotations that are not in `kept`.

@@ -3,3 +3,4 @@
 mod client;
 mod queue;
 mod serve;
+mod tools;

@@ -1,0 +1,123 @@
+//! Finalizers: what keeps an object until its controller has cleaned up behind it.
+//!
+//! The list of finalizers is written as a whole, because a merge patch knows no parts of a list. That is safe: the patch
+//! names the uid and the resourceVersion that the list was read at, so whoever changed it in between makes it fail with a
+//! conflict. The finalizers of others stay, in their order.
+
+use serde_json::{Value, json};
+
+use crate::client::{Client, ClientError, Patch};
+use crate::object::{Meta, MetaObject, Resource};
+
+/// The merge patch that adds `finalizer` at the end. None if it is there already, or may not be added any more because
+/// the object is being deleted.
+#[must_use]
+pub fn add_patch(meta: &Meta, finalizer: &str) -> Option<Value> {
+    if meta.is_deleting() || meta.has_finalizer(finalizer) {
+        return None;
+    }
+    let all: Vec<&str> = others(meta, finalizer).chain([finalizer]).collect();
+    Some(patch(meta, &all))
+}
+
+/// The merge patch that removes `finalizer`. None if it is not there.
+#[must_use]
+pub fn remove_patch(meta: &Meta, finalizer: &str) -> Option<Value> {
+    if !meta.has_finalizer(finalizer) {
+        return None;
+    }
+    let rest: Vec<&str> = others(meta, finalizer).collect();
+    Some(patch(meta, &rest))
+}
+
+/// Adds `finalizer`, and answers the new metadata; none if there was nothing to do.
+pub async fn add(
+    client: &Client,
+    resource: &Resource,
+    meta: &Meta,
+    finalizer: &str,
+) -> Result<Option<Meta>, ClientError> {
+    match add_patch(meta, finalizer) {
+        Some(patch) => send(client, resource, meta, &patch).await.map(Some),
+        None => Ok(None),
+    }
+}
+
+/// Removes `finalizer`, and answers the new metadata; none if there was nothing to do, which is also so if the object is
+/// gone.
+pub async fn remove(
+    client: &Client,
+    resource: &Resource,
+    meta: &Meta,
+    finalizer: &str,
+) -> Result<Option<Meta>, ClientError> {
+    let Some(patch) = remove_patch(meta, finalizer) else {
+        return Ok(None);
+    };
+    match send(client, resource, meta, &patch).await {
+        Ok(meta) => Ok(Some(meta)),
+        Err(error) if error.is_not_found(&meta.name) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn others<'a>(meta: &'a Meta, finalizer: &str) -> impl Iterator<Item = &'a str> {
+    meta.finalizers
+        .iter()
+        .map(AsRef::as_ref)
+        .filter(move |it| *it != finalizer)
+}
+
+fn patch(meta: &Meta, finalizers: &[&str]) -> Value {
+    let mut metadata = meta.lock();
+    metadata["finalizers"] = json!(finalizers);
+    json!({"metadata": metadata})
+}
+
+async fn send(client: &Client, resource: &Resource, meta: &Meta, patch: &Value) -> Result<Meta, ClientError> {
+    let object: MetaObject = client.patch(resource, &meta.key(), Patch::merge(patch)).await?;
+    Ok(object.metadata)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OURS: &str = "coxswain.dev/ours";
+
+    fn meta(finalizers: &[&str], deleting: bool) -> Meta {
+        let mut json = json!({"name": "a", "uid": "u", "resourceVersion": "7", "finalizers": finalizers});
+        if deleting {
+            json["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+        }
+        serde_json::from_value(json).expect("metadata")
+    }
+
+    fn patched(finalizers: &[&str]) -> Value {
+        json!({"metadata": {"uid": "u", "resourceVersion": "7", "finalizers": finalizers}})
+    }
+
+    #[test]
+    fn the_others_stay_in_order() {
+        assert_eq!(add_patch(&meta(&[], false), OURS), Some(patched(&[OURS])));
+        assert_eq!(
+            add_patch(&meta(&["b", "a"], false), OURS),
+            Some(patched(&["b", "a", OURS]))
+        );
+        assert_eq!(
+            remove_patch(&meta(&["b", OURS, "a"], true), OURS),
+            Some(patched(&["b", "a"]))
+        );
+        assert_eq!(
+            remove_patch(&meta(&[OURS, OURS], false), OURS),
+            Some(patched(&[]))
+        );
+    }
+
+    #[test]
+    fn nothing_to_do_is_no_patch() {
+        assert_eq!(add_patch(&meta(&[OURS], false), OURS), None);
+        assert_eq!(add_patch(&meta(&[], true), OURS), None, "the API would refuse it");
+        assert_eq!(remove_patch(&meta(&["b"], true), OURS), None);
+    }
+}

@@ -1,0 +1,214 @@
+//! Owners: which objects a controller may count as its own, and how it takes and releases them.
+//!
+//! [`claim`] decides by the rules of kube-controller-manager. Its patches write the list of owners as a whole, because a
+//! merge patch knows no parts of a list. That is safe: they name the uid and the resourceVersion that the list was read at,
+//! so whoever changed it in between makes them fail with a conflict, and nobody's reference is lost.
+//!
+//! Before the first adoption of a sync the caller reads the owner live: one that was deleted, or replaced under its name,
+//! since the cache saw it must adopt nothing.
+
+use serde_json::{Value, json};
+
+use crate::object::{Meta, OwnerRef, Resource};
+
+/// What an object is to an owner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Claim {
+    /// Its own.
+    Ours,
+    /// Nobody's, and to be taken.
+    Adopt,
+    /// Its own, but no longer what it selects: to be let go.
+    Release,
+    /// None of its business.
+    Ignore,
+}
+
+/// What `object` is to `owner`, whose selector matches it or not.
+#[must_use]
+pub fn claim(owner: &Meta, object: &Meta, matches: bool) -> Claim {
+    if let Some(controller) = object.controller() {
+        return match controller.uid == owner.uid {
+            true if matches => Claim::Ours,
+            // An owner that is being deleted takes and releases nothing: what becomes of its objects is decided elsewhere.
+            true if !owner.is_deleting() => Claim::Release,
+            _ => Claim::Ignore,
+        };
+    }
+    let together = owner.namespace.is_empty() || owner.namespace == object.namespace;
+    if matches && together && !owner.is_deleting() && !object.is_deleting() {
+        Claim::Adopt
+    } else {
+        Claim::Ignore
+    }
+}
+
+/// The reference that makes `owner`, an object of `resource`, the controller of an object.
+#[must_use]
+pub fn controller_ref(resource: &Resource, owner: &Meta) -> Value {
+    json!({
+        "apiVersion": resource.api_version(),
+        "kind": resource.kind,
+        "name": owner.name,
+        "uid": owner.uid,
+        "controller": true,
+        "blockOwnerDeletion": true,
+    })
+}
+
+/// The merge patch that makes `owner`, an object of `resource`, the controller of `object`. If it is an owner already, its
+/// reference is changed in its place.
+#[must_use]
+pub fn adopt_patch(resource: &Resource, owner: &Meta, object: &Meta) -> Value {
+    let ours = controller_ref(resource, owner);
+    let is_ours = |it: &OwnerRef| it.uid == owner.uid;
+    let mut references: Vec<Value> = object
+        .owner_references
+        .iter()
+        .map(|it| if is_ours(it) { ours.clone() } else { write(it) })
+        .collect();
+    if !object.owner_references.iter().any(is_ours) {
+        references.push(ours);
+    }
+    patch(object, &references)
+}
+
+/// The merge patch that takes `owner` from the owners of `object`. None if it is not one of them.
+#[must_use]
+pub fn release_patch(owner: &Meta, object: &Meta) -> Option<Value> {
+    let rest = object.owner_references.iter().filter(|it| it.uid != owner.uid);
+    let rest: Vec<Value> = rest.map(write).collect();
+    (rest.len() < object.owner_references.len()).then(|| patch(object, &rest))
+}
+
+fn patch(object: &Meta, references: &[Value]) -> Value {
+    let mut metadata = object.lock();
+    metadata["ownerReferences"] = json!(references);
+    json!({"metadata": metadata})
+}
+
+/// A reference as it was read: these are all fields there are.
+fn write(reference: &OwnerRef) -> Value {
+    let OwnerRef {
+        api_version,
+        kind,
+        name,
+        uid,
+        controller,
+        block_owner_deletion,
+    } = reference;
+    let mut json = json!({"apiVersion": api_version, "kind": kind, "name": name, "uid": uid});
+    if *controller {
+        json["controller"] = json!(true);
+    }
+    if *block_owner_deletion {
+        json["blockOwnerDeletion"] = json!(true);
+    }
+    json
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SETS: Resource = Resource::namespaced("apps", "v1", "replicasets", "ReplicaSet");
+
+    fn owner(json: &Value) -> Meta {
+        let mut meta = json!({"namespace": "ns", "name": "set", "uid": "own"});
+        meta.as_object_mut()
+            .expect("an object")
+            .extend(json.as_object().cloned().unwrap_or_default());
+        serde_json::from_value(meta).expect("metadata")
+    }
+
+    fn object(references: &Value) -> Meta {
+        object_with(references, &json!({}))
+    }
+
+    fn object_with(references: &Value, more: &Value) -> Meta {
+        let mut meta = json!({"namespace": "ns", "name": "pod", "uid": "p", "resourceVersion": "3",
+                              "ownerReferences": references});
+        meta.as_object_mut()
+            .expect("an object")
+            .extend(more.as_object().cloned().unwrap_or_default());
+        serde_json::from_value(meta).expect("metadata")
+    }
+
+    fn reference(uid: &str, controller: bool) -> Value {
+        let mut it = json!({"apiVersion": "v1", "kind": "Other", "name": uid, "uid": uid});
+        if controller {
+            it["controller"] = json!(true);
+        }
+        it
+    }
+
+    #[test]
+    fn claims_by_the_table() {
+        let gone = json!({"deletionTimestamp": "2026-01-01T00:00:00Z"});
+        let (none, deleting) = (json!({}), gone.clone());
+        let free = json!([reference("other", false)]);
+        let upgradable = json!([reference("own", false)]);
+        let ours = json!([reference("own", true)]);
+        let theirs = json!([reference("other", true), reference("own", false)]);
+        let elsewhere = json!({"namespace": "elsewhere"});
+        #[rustfmt::skip]
+        let table = [
+            // owner     object       object is   matches  unmatched
+            (&none,      &free,       &none,      Claim::Adopt,  Claim::Ignore),
+            (&none,      &upgradable, &none,      Claim::Adopt,  Claim::Ignore),
+            (&none,      &ours,       &none,      Claim::Ours,   Claim::Release),
+            (&none,      &theirs,     &none,      Claim::Ignore, Claim::Ignore),
+            (&none,      &free,       &gone,      Claim::Ignore, Claim::Ignore),
+            (&none,      &ours,       &gone,      Claim::Ours,   Claim::Release),
+            (&none,      &free,       &elsewhere, Claim::Ignore, Claim::Ignore),
+            (&deleting,  &free,       &none,      Claim::Ignore, Claim::Ignore),
+            (&deleting,  &ours,       &none,      Claim::Ours,   Claim::Ignore),
+            (&deleting,  &theirs,     &none,      Claim::Ignore, Claim::Ignore),
+        ];
+        for (owned_by, references, more, matched, unmatched) in table {
+            let (owner, object) = (owner(owned_by), object_with(references, more));
+            assert_eq!(claim(&owner, &object, true), matched, "{owner:?} {object:?}");
+            assert_eq!(claim(&owner, &object, false), unmatched, "{owner:?} {object:?}");
+        }
+    }
+
+    #[test]
+    fn a_cluster_scoped_owner_may_own_in_any_namespace() {
+        let owner = owner(&json!({"namespace": ""}));
+        assert_eq!(claim(&owner, &object(&json!([])), true), Claim::Adopt);
+    }
+
+    #[test]
+    fn adoption_keeps_the_other_references_and_upgrades_its_own() {
+        let owner = owner(&json!({}));
+        let ours = json!({"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "set", "uid": "own",
+                          "controller": true, "blockOwnerDeletion": true});
+        let mut blocking = reference("b", false);
+        blocking["blockOwnerDeletion"] = json!(true);
+        let before = json!([reference("a", false), blocking]);
+        let patch = adopt_patch(&SETS, &owner, &object(&before));
+        let expected =
+            json!({"uid": "p", "resourceVersion": "3", "ownerReferences": [before[0], before[1], ours]});
+        assert_eq!(patch, json!({"metadata": expected}));
+        let before = json!([reference("own", false), reference("a", false)]);
+        let patch = adopt_patch(&SETS, &owner, &object(&before));
+        assert_eq!(patch["metadata"]["ownerReferences"], json!([ours, before[1]]));
+    }
+
+    #[test]
+    fn release_takes_its_own_reference_only() {
+        let owner = owner(&json!({}));
+        let before = json!([
+            reference("a", false),
+            reference("own", true),
+            reference("b", false)
+        ]);
+        let patch = release_patch(&owner, &object(&before));
+        let expected = json!({"uid": "p", "resourceVersion": "3", "ownerReferences": [before[0], before[2]]});
+        assert_eq!(patch, Some(json!({"metadata": expected})));
+        assert_eq!(
+            release_patch(&owner, &object(&json!([reference("a", true)]))),
+            None
+        );
+    }
+}

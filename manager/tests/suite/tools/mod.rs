@@ -1,0 +1,136 @@
+//! The small tools, against an API in the same process.
+
+mod events;
+mod writes;
+
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+
+use coxswain_manager::client::{Client, Transport};
+use coxswain_manager::env::{Env, TaskSet};
+use coxswain_manager::object::{Key, Resource};
+use coxswain_sandbox::{Door, Env as SandboxEnv, Options, ResponseBody, Sandbox};
+use futures_util::future::BoxFuture;
+use http::{Method, Request, Response};
+use jiff::Timestamp;
+use kube::client::Body;
+use prometheus::Registry;
+use serde_json::Value;
+use tower_service::Service;
+
+const START: i64 = 1_800_000_000;
+
+/// A sandbox, and a client of it that may write.
+struct Bed {
+    env: Env,
+    registry: Registry,
+    transport: Transport,
+    client: Client,
+    faults: Faults,
+    tasks: TaskSet,
+}
+
+/// What is done to the next writes, first come first served.
+type Faults = Arc<Mutex<Vec<Fault>>>;
+
+#[derive(Clone, Copy, Debug)]
+enum Fault {
+    /// The connection breaks before the server has seen the request.
+    Lost,
+    /// The server does it, and its answer is lost.
+    AnswerLost,
+    /// Nobody answers.
+    Hangs,
+    /// A proxy answers.
+    Code(u16),
+}
+
+/// A door that things go wrong at.
+struct Faulty {
+    door: Door,
+    faults: Faults,
+}
+
+fn bed() -> Bed {
+    let start = Timestamp::from_second(START).expect("a time");
+    let sandbox = Sandbox::new(Options {
+        env: SandboxEnv::starting_at(start, 7),
+        ..Options::default()
+    });
+    let tasks = TaskSet::new();
+    let env = Env::starting_at(start, 7, &tasks);
+    let registry = Registry::new();
+    let faults = Faults::default();
+    let service = Faulty {
+        door: sandbox.door(),
+        faults: faults.clone(),
+    };
+    let transport =
+        Transport::over(service, "sandbox", "test", &env.clock, &registry).expect("a way to the sandbox");
+    Bed {
+        client: transport.unfenced("test", None),
+        env,
+        registry,
+        transport,
+        faults,
+        tasks,
+    }
+}
+
+impl Bed {
+    async fn create(&self, resource: &Resource, namespace: &str, body: &Value) -> Value {
+        let created = self.client.create(resource, namespace, body.to_string().into());
+        created.await.expect("created")
+    }
+
+    async fn get(&self, resource: &Resource, key: &Key) -> Value {
+        self.client.get(resource, key).await.expect("it is there")
+    }
+
+    fn break_next(&self, faults: impl IntoIterator<Item = Fault>) {
+        *self.faults.lock().unwrap_or_else(PoisonError::into_inner) = faults.into_iter().collect();
+    }
+
+    /// How many faults have not happened yet.
+    fn faults_left(&self) -> usize {
+        self.faults.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+}
+
+impl Service<Request<Body>> for Faulty {
+    type Response = Response<ResponseBody>;
+    type Error = std::io::Error;
+    type Future = BoxFuture<'static, Result<Self::Response, Self::Error>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let fault = {
+            let mut faults = self.faults.lock().unwrap_or_else(PoisonError::into_inner);
+            (request.method() != Method::GET && !faults.is_empty()).then(|| faults.remove(0))
+        };
+        let lost = || Err(std::io::Error::other("the connection broke"));
+        let request = match fault {
+            Some(Fault::Code(_)) => Request::get("/nowhere").body(Body::empty()).expect("a request"),
+            _ => request,
+        };
+        let answer = self.door.call(request);
+        Box::pin(async move {
+            match fault {
+                Some(Fault::Lost) => return lost(),
+                Some(Fault::Hangs) => return std::future::pending().await,
+                _ => {}
+            }
+            let mut response = answer.await.unwrap_or_else(|never: Infallible| match never {});
+            match fault {
+                Some(Fault::AnswerLost) => return lost(),
+                Some(Fault::Code(code)) => *response.status_mut() = code.try_into().expect("a code"),
+                _ => {}
+            }
+            Ok(response)
+        })
+    }
+}
