@@ -68,7 +68,7 @@ fn reason(error: &kube::config::KubeconfigError) -> String {
     use kube::config::KubeconfigError as E;
     match error {
         E::ReadConfig(source, _) => source.to_string(),
-        E::Parse(_) | E::InvalidStructure(_) => "it is not a kubeconfig in YAML".to_owned(),
+        E::Parse(_) => "it is not a kubeconfig in YAML".to_owned(),
         other => other.to_string(),
     }
 }

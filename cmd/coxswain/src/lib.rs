@@ -1,3 +1,55 @@
-//! The binary, as a library.
+//! The `coxswain` binary, as a library: from flags to a manager with its controllers, and back to an exit code.
+//!
+//! What is wrong with the command line, the kubeconfig or the port is said in one sentence before anything is started.
+//! From then on the log speaks.
 
+mod cluster;
 pub mod log;
+mod process;
+#[cfg(feature = "sandbox")]
+mod sandbox;
+mod signals;
+
+use std::ffi::OsString;
+use std::io::{self, Write as _};
+use std::process::ExitCode;
+
+use coxswain_config::{Config, Parsed};
+use coxswain_controllers::names::KNOWN;
+
+/// Runs the program with its arguments, the name of the program left out.
+pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let config = match coxswain_config::parse(arguments, KNOWN) {
+        Ok(Parsed::Run(config)) => config,
+        Ok(Parsed::Print(text)) => {
+            // Nobody reads it (a closed pipe): then nobody misses it.
+            let _ = io::stdout().write_all(text.as_bytes());
+            return ExitCode::SUCCESS;
+        }
+        Err(error) => return refuse(&error),
+    };
+    if let Err(error) = log::init(config.logging) {
+        return refuse(&error);
+    }
+    match run(*config) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) if error.is_before_start() => refuse(&error),
+        Err(error) => {
+            tracing::error!(%error, "Command failed");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(config: Config) -> Result<(), process::ProcessError> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let ended = runtime.block_on(process::run(config));
+    // What still runs has been told to stop, or is not waited for.
+    runtime.shutdown_background();
+    ended
+}
+
+fn refuse(error: &dyn std::error::Error) -> ExitCode {
+    let _ = writeln!(io::stderr(), "Error: {error}");
+    ExitCode::FAILURE
+}

@@ -1,3 +1,7 @@
-//! The `coxswain` program.
+//! The `coxswain` program: a controller manager for Kubernetes.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    coxswain::main(std::env::args_os().skip(1))
+}

@@ -8,27 +8,31 @@
 //! What the manager cannot do without ends it when it dies: a reflector, the election, the source of a controller.
 
 mod health;
+mod metrics;
+mod run;
 mod term;
+#[cfg(test)]
+mod tests;
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use prometheus::Registry;
-use tokio_util::sync::CancellationToken;
 
+use self::metrics::States;
 use crate::cache::{CacheError, Caches, Scope};
 use crate::client::{Client, Fence, Limit, Transport};
 use crate::controller::Runnable;
-use crate::election::{Elector, Leadership, Takeover};
 use crate::env::Env;
-use crate::serve::Checks;
-
-/// How long the caches are waited for before the lease is asked for. Each controller waits for its own all the same.
-const WARM: Duration = Duration::from_secs(30);
+use crate::events::Recorder;
+use crate::serve::{Checks, Registration};
 
 /// How a manager works.
 #[derive(Clone, Debug)]
 pub struct Options {
+    /// Its name in metrics.
+    pub name: &'static str,
     /// The requests that each controller may send; none is no limit.
     pub limit: Option<Limit>,
     /// The part of the cluster that is looked at.
@@ -48,13 +52,29 @@ pub struct Manager {
     caches: Caches,
     fence: Fence,
     checks: Checks,
+    states: States,
     controllers: Vec<Arc<dyn Runnable>>,
+    /// Tells of the election; none if nobody wants to know.
+    recorder: Option<Recorder>,
+    /// The checks end with the manager.
+    registrations: Vec<Registration>,
 }
 
-/// Why a manager ended.
+/// Why a manager cannot be built.
+#[derive(Debug, thiserror::Error)]
+pub enum BuildError {
+    /// There are no caches.
+    #[error(transparent)]
+    Caches(#[from] CacheError),
+    /// The series are there already: a mistake in the program.
+    #[error("cannot register the metrics of the manager: {0}")]
+    Metrics(#[from] prometheus::Error),
+}
+
+/// Why a manager ended before it was told to, or not in order.
 #[derive(Debug, thiserror::Error)]
 pub enum ManagerError {
-    /// Something that the manager cannot do without has died.
+    /// Something that the manager cannot do without has died. A mistake in the program: the process should end.
     #[error("{what} died: {reason}")]
     Died {
         /// What it was.
@@ -63,9 +83,93 @@ pub enum ManagerError {
         reason: String,
     },
     /// Controllers did not stop in time. The lease, if there is one, was not released.
-    #[error("controller shutdown timeout reached: {} still running", .laggards.join(", "))]
+    #[error("controller shutdown timeout reached, still running: {}", .laggards.join(", "))]
     ShutdownTimeout {
         /// What still ran, with the objects that it was at.
         laggards: Vec<String>,
     },
+}
+
+impl Manager {
+    /// A manager without controllers. Its checks are added to `checks`, its series to `registry`.
+    pub fn new(
+        env: &Env,
+        registry: &Registry,
+        checks: &Checks,
+        transport: Transport,
+        options: Options,
+    ) -> Result<Self, BuildError> {
+        // What fills the caches is not held up by any controller, and holds up none.
+        let reader = transport.client("shared-informers", None);
+        let caches = Caches::new(env, reader, options.scope.clone(), registry)?;
+        let states = States::register(options.name, registry)?;
+        let registrations = vec![health::of_caches(checks, &caches)];
+        Ok(Self {
+            env: env.clone(),
+            registry: registry.clone(),
+            transport,
+            fence: Fence::new(env.clock.clone()),
+            caches,
+            checks: checks.clone(),
+            states,
+            controllers: Vec::new(),
+            recorder: None,
+            registrations,
+            options,
+        })
+    }
+
+    /// Time, chance and tasks.
+    #[must_use]
+    pub fn env(&self) -> &Env {
+        &self.env
+    }
+
+    /// Where series are registered.
+    #[must_use]
+    pub fn registry(&self) -> &Registry {
+        &self.registry
+    }
+
+    /// The caches that all controllers share. One begins to fill when it is first asked for.
+    #[must_use]
+    pub fn caches(&self) -> &Caches {
+        &self.caches
+    }
+
+    /// What the election opens and shuts.
+    #[must_use]
+    pub fn fence(&self) -> &Fence {
+        &self.fence
+    }
+
+    /// The client of a controller, with a token bucket of its own.
+    #[must_use]
+    pub fn client(&self, name: &str) -> Client {
+        self.transport.client(name, self.options.limit)
+    }
+
+    /// Hosts a controller: it is checked by its name from now on, and runs when this process leads.
+    pub fn add(&mut self, controller: impl Runnable + 'static) {
+        let controller: Arc<dyn Runnable> = Arc::new(controller);
+        let check = health::of_controller(&self.checks, &self.caches, &controller);
+        self.registrations.push(check);
+        self.states.add(&controller);
+        self.controllers.push(controller);
+    }
+
+    /// Tells of the election through `recorder`.
+    pub fn record_events(&mut self, recorder: Recorder) {
+        self.recorder = Some(recorder);
+    }
+}
+
+impl fmt::Debug for Manager {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let controllers: Vec<_> = self.controllers.iter().map(|c| c.name()).collect();
+        f.debug_struct("Manager")
+            .field("controllers", &controllers)
+            .field("caches", &self.caches)
+            .finish_non_exhaustive()
+    }
 }

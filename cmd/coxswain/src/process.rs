@@ -1,0 +1,267 @@
+//! The life of the process: endpoints first, then the manager; the manager ends first, then the endpoints.
+
+use std::io;
+use std::net::SocketAddr;
+
+use coxswain_config::{Config, LeaderElection, Serving};
+use coxswain_controllers::registry::{self, HostError};
+use coxswain_manager::cache::Scope;
+use coxswain_manager::client::{ConnectError, Limit, Transport};
+use coxswain_manager::election::{self, ElectionError, Elector};
+use coxswain_manager::env::{Env, TaskSet};
+use coxswain_manager::events::Recorder;
+use coxswain_manager::manager::{BuildError, Manager, ManagerError, Options};
+use coxswain_manager::serve::{Checks, Endpoints, ServeError, Server, Tls, TlsError};
+use prometheus::Registry;
+use prometheus::process_collector::ProcessCollector;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::cluster::{self, ClusterError};
+use crate::signals::Signals;
+
+/// What the API server, and the metrics, know this program as.
+const NAME: &str = "coxswain";
+/// The version, as users write it.
+const VERSION: &str = concat!("v", env!("CARGO_PKG_VERSION"));
+
+/// Why the process ended badly.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ProcessError {
+    #[error("cannot start: {0}")]
+    Start(#[from] io::Error),
+    #[error(transparent)]
+    Serve(#[from] ServeError),
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    #[error(transparent)]
+    Cluster(#[from] ClusterError),
+    #[cfg(feature = "sandbox")]
+    #[error(transparent)]
+    Sandbox(#[from] crate::sandbox::SandboxError),
+    #[cfg(not(feature = "sandbox"))]
+    #[error("this build has no sandbox: --sandbox needs one with the cargo feature `sandbox`")]
+    NoSandbox,
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
+    #[error(transparent)]
+    Build(#[from] BuildError),
+    #[error(transparent)]
+    Election(#[from] ElectionError),
+    #[error(transparent)]
+    Host(#[from] HostError),
+    #[error("cannot register the metrics of the process: {0}")]
+    Metrics(#[from] prometheus::Error),
+    #[error(transparent)]
+    Manager(#[from] ManagerError),
+    #[error("the endpoints died: {0}")]
+    EndpointsDied(String),
+    #[error("ended at once by a second signal")]
+    SecondSignal,
+}
+
+impl ProcessError {
+    /// Whether nothing was started: then it is shown as an error of the command line is.
+    pub(crate) fn is_before_start(&self) -> bool {
+        !matches!(
+            self,
+            Self::Manager(_) | Self::EndpointsDied(_) | Self::SecondSignal
+        )
+    }
+}
+
+/// A way to an API server, and to the same one on connections of its own for the election.
+pub(crate) struct Ways {
+    pub(crate) controllers: Transport,
+    pub(crate) election: Transport,
+}
+
+pub(crate) async fn run(config: Config) -> Result<(), ProcessError> {
+    let Config {
+        generic,
+        client_connection,
+        leader_election,
+        serving,
+        logging: _,
+        sandbox,
+        hollow_kubelet,
+    } = config;
+    let signals = Signals::take()?;
+    let stop = CancellationToken::new();
+    let tasks = TaskSet::new();
+    let env = Env::system(&tasks);
+    let registry = Registry::new();
+    registry.register(Box::new(ProcessCollector::for_self()))?;
+    let checks = Checks::new();
+
+    let server = bind(&serving).await?;
+    let address = server.as_ref().map(Server::address);
+    let endpoints = Endpoints::new(&checks, registry.clone(), serving.always_allow_paths)?;
+
+    let in_sandbox = sandbox.is_some();
+    let embedded = embed(sandbox, &env, &registry).await?;
+    let ways = match &embedded {
+        Some(embedded) => embedded.ways(),
+        None => over_network(&client_connection, &env, &registry).await?,
+    };
+
+    let limit = client_connection.rate.map(|rate| Limit {
+        qps: rate.qps,
+        burst: rate.burst,
+    });
+    let options = Options {
+        name: NAME,
+        limit,
+        scope: Scope {
+            namespaces: generic.namespaces,
+            label_selector: generic.label_selector.unwrap_or_default(),
+        },
+        start_interval: generic.controller_start_interval,
+        shutdown_timeout: generic.controller_shutdown_timeout,
+    };
+    let mut manager = Manager::new(&env, &registry, &checks, ways.controllers, options)?;
+    let identity = election::identity(&hostname(), &env.rng);
+    let recorder = Recorder::start(&env, ways.election.unfenced("events", None), NAME, &identity, &registry)?;
+    manager.record_events(recorder.clone());
+    let elector = elector(&manager, &leader_election, &ways.election, &identity)?;
+    let hosted = registry::host(
+        &mut manager,
+        &recorder,
+        &generic.controllers,
+        in_sandbox,
+        registry::Settings { hollow_kubelet },
+    )?;
+
+    tracing::info!(
+        version = VERSION,
+        identity,
+        controllers = hosted.join(","),
+        endpoints = address.map(|a| a.to_string()),
+        "Starting"
+    );
+    let served = CancellationToken::new();
+    let mut serving = server.map(|server| {
+        let (until, env) = (served.clone(), env.clone());
+        let serving = async move { server.serve(env.clone(), endpoints, until.cancelled()).await };
+        tasks.handle().spawn(serving)
+    });
+    if let Some(embedded) = &embedded {
+        embedded.greet(address, &hosted);
+    }
+    let ended = tokio::select! {
+        biased;
+        () = signals.second(stop.clone()) => return Err(ProcessError::SecondSignal),
+        died = ended_early(&mut serving) => return Err(ProcessError::EndpointsDied(died)),
+        ended = manager.run(elector, stop) => ended,
+    };
+    served.cancel();
+    if let Some(serving) = serving {
+        // It has nothing to say any more; a panic at the end changes nothing.
+        let _ = serving.await;
+    }
+    if let Some(embedded) = embedded {
+        embedded.end().await;
+    }
+    ended?;
+    tracing::info!("Stopped");
+    Ok(())
+}
+
+async fn bind(serving: &Serving) -> Result<Option<Server>, ProcessError> {
+    let Serving {
+        listen,
+        certificate,
+        always_allow_paths: _,
+    } = serving;
+    let Some(address) = *listen else {
+        return Ok(None);
+    };
+    let tls = match certificate {
+        Some(files) => Tls::from_files(&files.certificate, &files.private_key)?,
+        None => Tls::self_signed(["localhost".to_owned(), address.ip().to_string()])?,
+    };
+    Ok(Some(Server::bind(address, tls).await?))
+}
+
+async fn over_network(
+    connection: &coxswain_config::ClientConnection,
+    env: &Env,
+    registry: &Registry,
+) -> Result<Ways, ProcessError> {
+    let config = cluster::config(connection).await?;
+    let agent = format!(
+        "{NAME}/{VERSION} ({}/{})",
+        std::env::consts::OS,
+        std::env::consts::ARCH
+    );
+    let controllers = Transport::connect(&config, &agent, &env.clock, registry)?;
+    let election = controllers.reconnect(&config)?;
+    Ok(Ways {
+        controllers,
+        election,
+    })
+}
+
+#[cfg(feature = "sandbox")]
+async fn embed(
+    sandbox: Option<coxswain_config::Sandbox>,
+    env: &Env,
+    registry: &Registry,
+) -> Result<Option<crate::sandbox::Embedded>, ProcessError> {
+    Ok(match sandbox {
+        Some(sandbox) => Some(crate::sandbox::Embedded::start(sandbox, env, registry).await?),
+        None => None,
+    })
+}
+
+fn elector(
+    manager: &Manager,
+    flags: &LeaderElection,
+    way: &Transport,
+    identity: &str,
+) -> Result<Option<Elector>, ProcessError> {
+    let LeaderElection {
+        leader_elect,
+        lease_duration,
+        renew_deadline,
+        retry_period,
+        resource_name,
+        resource_namespace,
+    } = flags;
+    if !leader_elect {
+        return Ok(None);
+    }
+    let config = election::Config {
+        identity: identity.to_owned(),
+        namespace: resource_namespace.clone(),
+        name: resource_name.clone(),
+        lease_duration: *lease_duration,
+        renew_deadline: *renew_deadline,
+        retry_period: *retry_period,
+    };
+    let client = way.unfenced("leader-election", None);
+    let elector = Elector::new(
+        manager.env(),
+        client,
+        manager.fence().clone(),
+        config,
+        manager.registry(),
+    )?;
+    Ok(Some(elector))
+}
+
+/// Resolves, with what it said, if the endpoints end before they were told to.
+async fn ended_early(serving: &mut Option<JoinHandle<()>>) -> String {
+    match serving {
+        None => std::future::pending().await,
+        Some(serving) => match serving.await {
+            Ok(()) => "ended by themselves".to_owned(),
+            Err(error) => error.to_string(),
+        },
+    }
+}
+
+fn hostname() -> String {
+    let name = rustix::system::uname();
+    name.nodename().to_string_lossy().into_owned()
+}

@@ -1,0 +1,117 @@
+//! `coxswain --sandbox`: an API server in the same process. The manager reaches it without a socket; the socket is for
+//! `kubectl`, and listens on loopback only.
+
+use std::io::{self, Write as _};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use coxswain_config::Sandbox as Flags;
+use coxswain_manager::client::{ConnectError, Transport};
+use coxswain_manager::env::Env;
+use coxswain_sandbox::{KubeconfigError, KubeconfigFile, Options, Sandbox, ServeError, Server};
+use prometheus::Registry;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::process::Ways;
+
+/// Why there is no sandbox.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SandboxError {
+    #[error("cannot listen for kubectl on {address}: {reason}; choose another address with --sandbox-listen")]
+    Listen { address: SocketAddr, reason: String },
+    #[error(transparent)]
+    Kubeconfig(#[from] KubeconfigError),
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
+}
+
+/// A running sandbox.
+pub(crate) struct Embedded {
+    ways: (Transport, Transport),
+    url: String,
+    kubeconfig: KubeconfigFile,
+    stop: CancellationToken,
+    serving: JoinHandle<()>,
+}
+
+impl Embedded {
+    pub(crate) async fn start(flags: Flags, env: &Env, registry: &Registry) -> Result<Self, SandboxError> {
+        let Flags { listen, kubeconfig } = flags;
+        if let Some(path) = &kubeconfig {
+            KubeconfigFile::check(path)?;
+        }
+        let server = Server::bind(listen).await.map_err(|error| SandboxError::Listen {
+            address: listen,
+            reason: reason(error),
+        })?;
+        let url = server.url();
+        let kubeconfig = KubeconfigFile::write(kubeconfig, &server.credentials().kubeconfig(&url))?;
+        let sandbox = Sandbox::new(Options::default());
+        let transport = Transport::over(sandbox.door(), "sandbox", "coxswain", &env.clock, registry)?;
+        let stop = CancellationToken::new();
+        let (door, until) = (sandbox.door(), stop.clone());
+        let serving = env
+            .tasks
+            .spawn(async move { server.serve(door, until.cancelled()).await });
+        Ok(Self {
+            ways: (transport.clone(), transport),
+            url,
+            kubeconfig,
+            stop,
+            serving,
+        })
+    }
+
+    /// Two ways to the same door: there are no connections that one could hold up for the other.
+    pub(crate) fn ways(&self) -> Ways {
+        Ways {
+            controllers: self.ways.0.clone(),
+            election: self.ways.1.clone(),
+        }
+    }
+
+    /// Tells the user what there is to try.
+    pub(crate) fn greet(&self, endpoints: Option<SocketAddr>, controllers: &[String]) {
+        let file = self.kubeconfig.path().display();
+        let mut text = format!(
+            "A Kubernetes API for trying out, with nothing behind it but this process. Ctrl-C ends it, and everything in it is gone.\n\
+             \n\
+             API server:   {}\n\
+             Controllers:  {}\n\
+             Kubeconfig:   {file}\n",
+            self.url,
+            controllers.join(", "),
+        );
+        if let Some(address) = endpoints {
+            let host = if address.ip().is_unspecified() { "127.0.0.1".to_owned() } else { address.ip().to_string() };
+            let base = format!("https://{}", SocketAddr::new(host.parse().unwrap_or(address.ip()), address.port()));
+            text.push_str(&format!("Endpoints:    {base}/healthz?verbose  {base}/metrics  (curl -k)\n"));
+        }
+        text.push_str(&format!(
+            "\n\
+             Try:\n  \
+             export KUBECONFIG={file}\n  \
+             kubectl run web --image=nginx\n  \
+             kubectl get pods --watch\n  \
+             kubectl delete pod web\n"
+        ));
+        // Nobody reads it (a closed pipe): it serves all the same.
+        let _ = io::stdout().write_all(text.as_bytes());
+    }
+
+    /// Ends it: the last of all.
+    pub(crate) async fn end(self) {
+        self.stop.cancel();
+        // It has nothing to say any more.
+        let _ = self.serving.await;
+    }
+}
+
+/// The sandbox speaks of its own flag, which has another name here.
+fn reason(error: ServeError) -> String {
+    match error {
+        ServeError::Bind { source, .. } => source.to_string(),
+        other => other.to_string(),
+    }
+}

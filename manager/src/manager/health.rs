@@ -1,0 +1,66 @@
+//! What the manager says of its parts.
+
+use std::sync::Arc;
+
+use crate::cache::{Caches, Status};
+use crate::controller::Runnable;
+use crate::election;
+use crate::serve::{Checks, Health, Kinds, Registration};
+
+/// Ready once each cache has been filled. One whose kind is not served, or not to us, waits and says so: the others are
+/// none the worse for it. One that was filled and cannot follow is old, not empty; its age is a metric.
+pub(super) fn of_caches(checks: &Checks, caches: &Caches) -> Registration {
+    let caches = caches.clone();
+    checks.add("caches", Kinds::READYZ | Kinds::HEALTHZ, move || {
+        let statuses = caches.statuses();
+        let empty = statuses.iter().filter(|(resource, status)| {
+            !matches!(status, Status::Synced | Status::Waiting { .. }) && !caches.is_synced(resource)
+        });
+        let empty: Vec<_> = empty.map(|(resource, status)| format!("{resource}: {status}")).collect();
+        if !empty.is_empty() {
+            return Health::Failed(empty.join("; "));
+        }
+        let odd = statuses.iter().filter(|(_, status)| *status != Status::Synced);
+        let odd: Vec<_> = odd.map(|(resource, status)| format!("{resource} {status}")).collect();
+        if odd.is_empty() {
+            Health::Ok
+        } else {
+            Health::Note(odd.join("; "))
+        }
+    })
+}
+
+/// By the name of the controller: whether it makes progress, and what it waits for.
+pub(super) fn of_controller(
+    checks: &Checks,
+    caches: &Caches,
+    controller: &Arc<dyn Runnable>,
+) -> Registration {
+    let (caches, asked) = (caches.clone(), controller.clone());
+    checks.add(controller.name(), Kinds::LIVEZ | Kinds::HEALTHZ, move || {
+        if let Err(unhealthy) = asked.health() {
+            return Health::Failed(unhealthy.to_string());
+        }
+        let unsynced = asked.unsynced();
+        if unsynced.is_empty() {
+            return Health::Ok;
+        }
+        let statuses = caches.statuses();
+        let waits = unsynced.into_iter().map(|name| {
+            let status = statuses.iter().find(|(resource, _)| resource.to_string() == name);
+            match status {
+                Some((_, status)) => format!("{name} ({status})"),
+                None => name,
+            }
+        });
+        Health::Note(format!("waits for {}", waits.collect::<Vec<_>>().join(", ")))
+    })
+}
+
+/// Whether a leader that believes to lead still renews.
+pub(super) fn of_election(checks: &Checks, election: election::Health) -> Registration {
+    checks.add("leaderElection", Kinds::LIVEZ | Kinds::HEALTHZ, move || match election.check() {
+        Ok(()) => Health::Ok,
+        Err(stalled) => Health::Failed(stalled.to_string()),
+    })
+}

@@ -1,0 +1,152 @@
+//! Which controllers run, and which wait for a kind that is not there.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use prometheus::core::{Collector, Desc};
+use prometheus::proto::MetricFamily;
+use prometheus::{IntGaugeVec, Opts, Registry};
+
+use crate::controller::Runnable;
+
+/// The states of the controllers of one manager. The series are brought up to date when they are scraped.
+#[derive(Clone)]
+pub(super) struct States(Arc<Inner>);
+
+struct Inner {
+    registry: Registry,
+    series: Series,
+    controllers: Arc<Mutex<BTreeMap<String, Entry>>>,
+}
+
+struct Entry {
+    controller: Arc<dyn Runnable>,
+    state: State,
+}
+
+/// Whether one controller runs.
+#[derive(Clone, Debug, Default)]
+pub(super) struct State(Arc<AtomicBool>);
+
+/// It runs, until this is dropped.
+pub(super) struct Running(State);
+
+#[derive(Clone)]
+struct Series {
+    manager: &'static str,
+    running: IntGaugeVec,
+    waiting: IntGaugeVec,
+}
+
+/// What the registry asks.
+struct Scrape {
+    series: Series,
+    controllers: Arc<Mutex<BTreeMap<String, Entry>>>,
+}
+
+impl States {
+    pub(super) fn register(manager: &'static str, registry: &Registry) -> prometheus::Result<Self> {
+        let series = Series {
+            manager,
+            running: IntGaugeVec::new(
+                Opts::new(
+                    "running_managed_controllers",
+                    "[ALPHA] Indicates where instances of a controller are currently running",
+                ),
+                &["name", "manager"],
+            )?,
+            waiting: IntGaugeVec::new(
+                Opts::new(
+                    "coxswain_controller_waiting",
+                    "[ALPHA] 1 while a controller waits for the caches that it needs",
+                ),
+                &["name"],
+            )?,
+        };
+        let controllers = Arc::default();
+        registry.register(Box::new(Scrape {
+            series: series.clone(),
+            controllers: Arc::clone(&controllers),
+        }))?;
+        Ok(Self(Arc::new(Inner {
+            registry: registry.clone(),
+            series,
+            controllers,
+        })))
+    }
+
+    pub(super) fn add(&self, controller: &Arc<dyn Runnable>) {
+        let entry = Entry {
+            controller: controller.clone(),
+            state: State::default(),
+        };
+        lock(&self.0.controllers).insert(controller.name().to_owned(), entry);
+    }
+
+    /// The state of a controller that was added.
+    pub(super) fn of(&self, name: &str) -> State {
+        let controllers = lock(&self.0.controllers);
+        controllers
+            .get(name)
+            .map(|entry| entry.state.clone())
+            .unwrap_or_default()
+    }
+}
+
+impl State {
+    pub(super) fn running(&self) -> Running {
+        self.0.store(true, Ordering::Relaxed);
+        Running(self.clone())
+    }
+
+    pub(super) fn is_running(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.0.store(false, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        let scrape = Scrape {
+            series: self.series.clone(),
+            controllers: Arc::default(),
+        };
+        // The only error is that it is not registered, which is what is wanted.
+        let _ = self.registry.unregister(Box::new(scrape));
+    }
+}
+
+impl Collector for Scrape {
+    fn desc(&self) -> Vec<&Desc> {
+        let Series { running, waiting, .. } = &self.series;
+        [running.desc(), waiting.desc()].concat()
+    }
+
+    fn collect(&self) -> Vec<MetricFamily> {
+        let Series {
+            manager,
+            running,
+            waiting,
+        } = &self.series;
+        for (name, Entry { controller, state }) in &*lock(&self.controllers) {
+            let waits = state.is_running() && !controller.unsynced().is_empty();
+            running
+                .with_label_values(&[name.as_str(), manager])
+                .set(state.is_running().into());
+            waiting.with_label_values(&[name]).set(waits.into());
+        }
+        [running.collect(), waiting.collect()].concat()
+    }
+}
+
+fn lock(
+    controllers: &Mutex<BTreeMap<String, Entry>>,
+) -> std::sync::MutexGuard<'_, BTreeMap<String, Entry>> {
+    controllers.lock().unwrap_or_else(PoisonError::into_inner)
+}

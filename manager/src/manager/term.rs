@@ -1,0 +1,195 @@
+//! One term of leadership: see what the last leader wrote, run the controllers, and see them end.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use tokio::task::{JoinError, JoinSet};
+use tokio_util::sync::CancellationToken;
+
+use super::{Manager, ManagerError};
+use crate::cache::Views as _;
+use crate::client::Term;
+use crate::controller::{Fatal, Runnable};
+use crate::election::Takeover;
+use crate::object::Version;
+
+/// How long the caches may take to see what the last leader wrote. A kind that cannot be read at all must not stop the
+/// others; each write depends on the version that it was decided on anyway.
+const CATCH_UP: Duration = Duration::from_secs(30);
+/// How often those who do not stop are named, if there is no limit to divide.
+const NAME_LAGGARDS: Duration = Duration::from_secs(5);
+
+/// A controller that has ended, and how.
+type Ended = Result<(String, Result<(), Fatal>), JoinError>;
+
+impl Manager {
+    /// Leads in `term` until it is over, or until `stop`. Returns the versions that a successor has to have seen.
+    pub(super) async fn lead(
+        &self,
+        term: Term,
+        takeover: &Takeover,
+        stop: &CancellationToken,
+    ) -> Result<BTreeMap<String, String>, ManagerError> {
+        tokio::select! {
+            biased;
+            () = stop.cancelled() => {}
+            () = self.fence.closed(term) => {}
+            () = self.catch_up(takeover) => {}
+        }
+        // What this one had to see, its successor has to see as well.
+        let seen = self.seen();
+        let stopping = stop.child_token();
+        let mut controllers = self.start(term, &stopping);
+        let died = tokio::select! {
+            biased;
+            () = stop.cancelled() => None,
+            () = self.fence.closed(term) => None,
+            died = died(&mut controllers) => Some(died),
+        };
+        stopping.cancel();
+        match died {
+            Some(error) => Err(error),
+            None => {
+                self.drain(controllers).await?;
+                Ok(self.to_hand_over(seen))
+            }
+        }
+    }
+
+    async fn catch_up(&self, takeover: &Takeover) {
+        let known = match takeover {
+            Takeover::Clean(versions) => versions
+                .iter()
+                .map(|(resource, version)| (resource.clone(), Version::from(version.as_str())))
+                .collect(),
+            Takeover::Unclean => BTreeMap::new(),
+        };
+        match self.env.clock.timeout(CATCH_UP, self.caches.catch_up(&known)).await {
+            Some(missing) => {
+                for (resource, status) in missing {
+                    tracing::info!(%resource, %status, "Leading without a kind that cannot be read");
+                }
+            }
+            None => tracing::warn!("Leading before all caches have seen what the last leader wrote"),
+        }
+    }
+
+    fn start(&self, term: Term, stop: &CancellationToken) -> JoinSet<(String, Result<(), Fatal>)> {
+        let interval = self.options.start_interval;
+        let mut running = JoinSet::new();
+        for controller in &self.controllers {
+            let delay = match interval {
+                Duration::ZERO => Duration::ZERO,
+                interval => self.env.rng.between(interval, 2 * interval),
+            };
+            let (clock, fence) = (self.env.clock.clone(), self.fence.clone());
+            let (controller, stop) = (controller.clone(), stop.clone());
+            let state = self.states.of(controller.name());
+            running.spawn(async move {
+                let name = controller.name().to_owned();
+                let waited = tokio::select! {
+                    biased;
+                    () = stop.cancelled() => false,
+                    () = clock.sleep(delay) => true,
+                };
+                if !waited {
+                    return (name, Ok(()));
+                }
+                let _running = state.running();
+                tracing::info!(controller = name, "Starting controller");
+                let ended = controller.run(&fence, term, stop).await;
+                (name, ended)
+            });
+        }
+        running
+    }
+
+    /// Waits for the controllers to end what they are at.
+    async fn drain(&self, mut controllers: JoinSet<(String, Result<(), Fatal>)>) -> Result<(), ManagerError> {
+        let clock = &self.env.clock;
+        let limit = self.options.shutdown_timeout;
+        let deadline = clock.after(limit.unwrap_or(Duration::MAX));
+        let interval = limit.map_or(NAME_LAGGARDS, |limit| limit / 3);
+        let mut next = clock.after(interval);
+        loop {
+            tokio::select! {
+                biased;
+                ended = controllers.join_next() => match ended {
+                    None => return Ok(()),
+                    Some(ended) => {
+                        if let Err(error) = judge(ended) {
+                            return Err(error);
+                        }
+                    }
+                },
+                () = clock.sleep_until(deadline) => {
+                    return Err(ManagerError::ShutdownTimeout { laggards: self.laggards() });
+                }
+                () = clock.sleep_until(next) => {
+                    tracing::info!(controllers = self.laggards().join(", "), "Waiting for controllers to stop");
+                    next = clock.after(interval.max(Duration::from_millis(1)));
+                }
+            }
+        }
+    }
+
+    /// The controllers that have not stopped, with what they are at.
+    fn laggards(&self) -> Vec<String> {
+        let running = self.controllers.iter().filter(|c| self.states.of(c.name()).is_running());
+        running.map(|controller| laggard(&**controller)).collect()
+    }
+
+    /// How far each cache is, by the name of its resource.
+    fn seen(&self) -> BTreeMap<String, Version> {
+        let resources = self.caches.statuses().into_iter().map(|(resource, _)| resource);
+        resources
+            .filter_map(|resource| Some((resource.to_string(), self.caches.view(&resource)?.version)))
+            .filter(|(_, version)| !version.is_none())
+            .collect()
+    }
+
+    fn to_hand_over(&self, mut seen: BTreeMap<String, Version>) -> BTreeMap<String, String> {
+        for (resource, version) in self.transport.ledger().written() {
+            let seen = seen.entry(resource).or_default();
+            if !seen.has_reached(&version) {
+                *seen = version;
+            }
+        }
+        let versions = seen.into_iter();
+        versions
+            .map(|(resource, version)| (resource, version.to_string()))
+            .collect()
+    }
+}
+
+/// Resolves when a controller has died. One that has nothing to do and returns is no matter.
+async fn died(controllers: &mut JoinSet<(String, Result<(), Fatal>)>) -> ManagerError {
+    loop {
+        match controllers.join_next().await {
+            None => std::future::pending().await,
+            Some(ended) => {
+                if let Err(error) = judge(ended) {
+                    return error;
+                }
+            }
+        }
+    }
+}
+
+fn judge(ended: Ended) -> Result<(), ManagerError> {
+    let (what, reason) = match ended {
+        Ok((_, Ok(()))) => return Ok(()),
+        Ok((name, Err(fatal))) => (format!("controller {name}"), fatal.to_string()),
+        Err(error) => ("a controller".to_owned(), error.to_string()),
+    };
+    Err(ManagerError::Died { what, reason })
+}
+
+fn laggard(controller: &dyn Runnable) -> String {
+    let keys = controller.running();
+    if keys.is_empty() {
+        return controller.name().to_owned();
+    }
+    let keys: Vec<_> = keys.iter().map(ToString::to_string).collect();
+    format!("{} ({})", controller.name(), keys.join(", "))
+}
