@@ -2,11 +2,14 @@
 
 mod delta;
 mod index;
+mod item;
 mod store;
 mod subscription;
+#[cfg(test)]
+mod told;
 mod written;
 
 pub use delta::Delta;
-pub use store::Lookup;
+pub use item::Lookup;
 pub use subscription::Subscription;
 pub use written::{Readiness, ViewState, Views, Write, Written};
