@@ -10,9 +10,10 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use super::item::{Item, Lookup};
 use super::metrics::Meter;
 use super::status::Status;
-use super::store::{Feed, Item, Lookup, Refused, Store};
+use super::store::{Feed, Refused, Store};
 use super::subscription::{Publisher, channel};
 use super::written::ViewState;
 use super::{Delta, Subscription};
