@@ -126,6 +126,12 @@ impl Caches {
             .collect()
     }
 
+    /// Whether every cache of a resource has been filled. It may be old.
+    #[must_use]
+    pub fn is_synced(&self, resource: &Resource) -> bool {
+        self.caches_of(resource).iter().all(|cache| cache.is_synced())
+    }
+
     /// Reads the list of a resource again, to be sure. Without effect if it is not cached.
     pub fn relist(&self, resource: &Resource) {
         for cache in self.caches_of(resource) {

@@ -11,8 +11,6 @@ mod health;
 mod metrics;
 mod run;
 mod term;
-#[cfg(test)]
-mod tests;
 
 use std::fmt;
 use std::sync::Arc;

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::{Manager, ManagerError, health};
 use crate::cache::Status;
 use crate::client::Term;
-use crate::controller::panic_message;
+use crate::panics;
 use crate::election::{Elector, Leadership, Release, Takeover};
 
 /// How long the first lists are waited for before the lease is asked for. Each controller waits for its own all the same.
@@ -95,7 +95,7 @@ impl Manager {
             }
             Err(panic) => Err(ManagerError::Died {
                 what: "the election".to_owned(),
-                reason: panic_message(&*panic),
+                reason: panics::message(&*panic).to_owned(),
             }),
         }
     }

@@ -3,11 +3,12 @@
 //! A check is a cheap question about what is known already: it is asked on every probe, on the task that answers it, and
 //! must not wait for anything. One that panics has failed.
 
-use std::any::Any;
 use std::ops::BitOr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use crate::panics;
 
 /// What a check says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -133,7 +134,7 @@ impl Check {
 
     pub(super) fn run(&self) -> Health {
         let health = catch_unwind(AssertUnwindSafe(|| (self.ask)()))
-            .unwrap_or_else(|panic| Health::Failed(format!("the check panicked: {}", panic_text(&*panic))));
+            .unwrap_or_else(|panic| Health::Failed(format!("the check panicked: {}", panics::message(&*panic))));
         let name = &self.name;
         match (&health, self.turned(&health)) {
             (Health::Failed(reason), true) => tracing::warn!(check = name, reason, "A health check failed"),
@@ -148,14 +149,6 @@ impl Check {
         let failing = matches!(health, Health::Failed(_));
         self.failing.swap(failing, Ordering::Relaxed) != failing
     }
-}
-
-/// What was said in a panic.
-pub(super) fn panic_text(panic: &(dyn Any + Send)) -> &str {
-    let formatted = panic.downcast_ref::<String>().map(String::as_str);
-    formatted
-        .or_else(|| panic.downcast_ref::<&str>().copied())
-        .unwrap_or("it said nothing")
 }
 
 #[cfg(test)]

@@ -16,7 +16,8 @@ use http_body_util::Full;
 use prometheus::{Registry, TextEncoder};
 
 use super::access::Access;
-use super::checks::{Checks, Kinds, panic_text};
+use super::checks::{Checks, Kinds};
+use crate::panics;
 use super::{ServeError, health};
 
 /// What a handler answers.
@@ -125,7 +126,7 @@ impl Endpoints {
         // Also the call itself may panic, not only the future that it returns.
         let answer = AssertUnwindSafe(async { handler(request).await }).catch_unwind();
         answer.await.unwrap_or_else(|panic| {
-            tracing::error!(path, panic = panic_text(&*panic), "A request handler panicked");
+            tracing::error!(path, panic = panics::message(&*panic), "A request handler panicked");
             text(StatusCode::INTERNAL_SERVER_ERROR, "500 internal server error\n")
         })
     }

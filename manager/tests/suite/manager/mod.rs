@@ -1,0 +1,135 @@
+//! The life of a manager, with the API in the same process and under the paused clock.
+
+mod ends;
+mod health;
+mod probe;
+mod terms;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use coxswain_manager::cache::Scope;
+use coxswain_manager::client::Transport;
+use coxswain_manager::election::{self, Elector};
+use coxswain_manager::env::{Env, TaskSet};
+use coxswain_manager::manager::{Manager, ManagerError, Options};
+use coxswain_manager::object::Resource;
+use coxswain_manager::serve::Checks;
+use coxswain_sandbox::{Door, Sandbox};
+use jiff::Timestamp;
+use prometheus::Registry;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use self::probe::Probe;
+
+const MAPS: Resource = Resource::namespaced("", "v1", "configmaps", "ConfigMap");
+const SECOND: Duration = Duration::from_secs(1);
+
+/// One process: a manager that is not run yet, and what is around it.
+struct Process {
+    env: Env,
+    registry: Registry,
+    checks: Checks,
+    transport: Transport,
+    manager: Manager,
+    identity: &'static str,
+    tasks: TaskSet,
+}
+
+/// One that runs.
+struct Running {
+    env: Env,
+    registry: Registry,
+    checks: Checks,
+    transport: Transport,
+    stop: CancellationToken,
+    ended: JoinHandle<Result<(), ManagerError>>,
+    tasks: TaskSet,
+}
+
+fn sandbox() -> Sandbox {
+    Sandbox::new(coxswain_sandbox::Options {
+        env: coxswain_sandbox::Env::starting_at(Timestamp::UNIX_EPOCH, 1),
+        ..coxswain_sandbox::Options::default()
+    })
+}
+
+impl Process {
+    fn new(door: Door, identity: &'static str) -> Self {
+        Self::over(door, identity)
+    }
+
+    fn over<S, B>(service: S, identity: &'static str) -> Self
+    where
+        S: tower_service::Service<http::Request<kube::client::Body>, Response = http::Response<B>>
+            + Send
+            + 'static,
+        S::Future: Send + 'static,
+        S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+        B: http_body::Body<Data = bytes::Bytes> + Send + 'static,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let tasks = TaskSet::new();
+        let env = Env::starting_at(Timestamp::UNIX_EPOCH, identity.len() as u64, &tasks);
+        let registry = Registry::new();
+        let checks = Checks::new();
+        let transport =
+            Transport::over(service, "api.test", "test", &env.clock, &registry).expect("fresh metrics");
+        let options = Options {
+            name: "coxswain",
+            limit: None,
+            scope: Scope::default(),
+            start_interval: Duration::ZERO,
+            shutdown_timeout: Some(10 * SECOND),
+        };
+        let manager = Manager::new(&env, &registry, &checks, transport.clone(), options).expect("a manager");
+        Self {
+            env,
+            registry,
+            checks,
+            transport,
+            manager,
+            identity,
+            tasks,
+        }
+    }
+
+    /// Adds a controller that runs as told.
+    fn with(mut self, probe: &Arc<Probe>) -> Self {
+        self.manager.add(probe::Shared(probe.clone()));
+        self
+    }
+
+    /// Runs as one of several.
+    fn elect(self) -> Running {
+        let client = self.transport.unfenced("leader-election", None);
+        let config = election::Config::new(self.identity.to_owned());
+        let fence = self.manager.fence().clone();
+        let elector = Elector::new(&self.env, client, fence, config, &self.registry).expect("an elector");
+        self.run(Some(elector))
+    }
+
+    /// Runs, by election or without.
+    fn run(self, elector: Option<Elector>) -> Running {
+        let stop = CancellationToken::new();
+        let ended = self.tasks.handle().spawn(self.manager.run(elector, stop.clone()));
+        Running {
+            env: self.env,
+            registry: self.registry,
+            checks: self.checks,
+            transport: self.transport,
+            stop,
+            ended,
+            tasks: self.tasks,
+        }
+    }
+}
+
+impl Running {
+    /// Asks it to end, and says how it did.
+    async fn stop(self) -> Result<(), ManagerError> {
+        self.stop.cancel();
+        self.ended.await.expect("no panic")
+    }
+}
