@@ -228,7 +228,10 @@ impl<T: Object> Shared<T> {
             let progress = &mut state.feeds[feed];
             progress.applied = Some(begun);
             progress.unreadable = unreadable;
-            progress.status = Status::Synced;
+            // Of one that was in trouble the next watch says whether that is over.
+            if progress.status == Status::Filling {
+                progress.status = Status::Synced;
+            }
             let unknown: Vec<Key> = state.store.unknown().take(NAMED).cloned().collect();
             (deltas, (unknown, state.store.unknown_len()))
         });

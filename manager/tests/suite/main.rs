@@ -1,6 +1,8 @@
 //! The library from outside, one folder per room.
 
+mod cache;
 mod client;
+mod manager;
 mod queue;
 mod serve;
 mod tools;
