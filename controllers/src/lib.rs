@@ -1,1 +1,7 @@
-//! The controllers that Coxswain hosts.
+//! The controllers that Coxswain hosts: one folder each, and their [`names`].
+//!
+//! A controller decides in a pure `plan` and acts in a thin executor; what it needs around it comes from
+//! `coxswain-manager`.
+
+pub mod hollow_kubelet;
+pub mod names;

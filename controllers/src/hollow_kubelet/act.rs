@@ -1,0 +1,65 @@
+//! What was planned, done. Every write site of hollow-kubelet is here.
+//!
+//! An object that is gone needs nothing any more; any other failure is the caller's, who will plan again from what is there
+//! then.
+
+use std::time::Duration;
+
+use coxswain_manager::client::{Client, ClientError, Delete, Patch};
+use coxswain_manager::object::{Key, Text};
+use serde::de::IgnoredAny;
+use serde_json::json;
+
+use super::node::NODES;
+use super::plan::{NodeStep, PodStep};
+use super::pod::PODS;
+use super::{Node, Pod};
+
+/// Does a step about a pod. Answers how long to wait before it is looked at again, if nothing else happens.
+pub async fn pod(client: &Client, pod: &Pod, step: PodStep) -> Result<Option<Duration>, ClientError> {
+    let key = pod.metadata.key();
+    let done = match step {
+        PodStep::Nothing => return Ok(None),
+        PodStep::Wait(delay) => return Ok(Some(delay)),
+        PodStep::Bind(node) => bind(client, pod, &key, &node).await,
+        PodStep::Status(patch) => {
+            let patch = Patch::strategic(&patch).of("status");
+            client.patch(&PODS, &key, patch).await.map(|IgnoredAny| ())
+        }
+        PodStep::Finish => {
+            // As a kubelet does: by the uid alone, because a deletion is never taken back.
+            let delete = Delete::of(pod.metadata.uid.clone()).grace(0);
+            client.delete(&PODS, &key, &delete).await.map(drop)
+        }
+    };
+    match done {
+        Err(error) if !error.is_not_found(&key.name) => Err(error),
+        _ => Ok(None),
+    }
+}
+
+async fn bind(client: &Client, pod: &Pod, key: &Key, node: &Text) -> Result<(), ClientError> {
+    let binding = json!({
+        "apiVersion": "v1",
+        "kind": "Binding",
+        "metadata": {"namespace": key.namespace, "name": key.name, "uid": pod.metadata.uid},
+        "target": {"apiVersion": "v1", "kind": "Node", "name": node},
+    });
+    let body = binding.to_string().into();
+    client.create_below(&PODS, key, "binding", body).await.map(drop)
+}
+
+/// Does a step about a node, and answers what it has become.
+pub async fn node(client: &Client, key: &Key, step: NodeStep) -> Result<Option<Node>, ClientError> {
+    match step {
+        NodeStep::Nothing => Ok(None),
+        NodeStep::Create(node) => {
+            let body = node.to_string().into();
+            client.create(&NODES, "", body).await.map(Some)
+        }
+        NodeStep::Status(patch) => {
+            let patch = Patch::strategic(&patch).of("status");
+            client.patch(&NODES, key, patch).await.map(Some)
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! What is read of a pod.
+
+use coxswain_manager::object::{Interner, Meta, Object, Resource, Text};
+use jiff::Timestamp;
+use serde::Deserialize;
+
+use super::condition::Condition;
+use super::{null_is_default, time};
+
+/// Where pods are.
+pub(super) const PODS: Resource = Resource::namespaced("", "v1", "pods", "Pod");
+
+/// A pod.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct Pod {
+    /// Its metadata.
+    pub metadata: Meta,
+    pub(super) spec: Spec,
+    #[serde(deserialize_with = "null_is_default")]
+    pub(super) status: Status,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct Spec {
+    #[serde(deserialize_with = "null_is_default")]
+    pub(super) node_name: Text,
+    #[serde(deserialize_with = "null_is_default")]
+    pub(super) host_network: bool,
+    #[serde(deserialize_with = "null_is_default")]
+    pub(super) init_containers: Box<[Container]>,
+    #[serde(deserialize_with = "null_is_default")]
+    pub(super) containers: Box<[Container]>,
+    #[serde(deserialize_with = "null_is_default")]
+    pub(super) scheduling_gates: Box<[Named]>,
+    #[serde(deserialize_with = "null_is_default")]
+    pub(super) readiness_gates: Box<[Gate]>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct Container {
+    pub(super) name: Text,
+    #[serde(deserialize_with = "null_is_default")]
+    pub(super) image: Text,
+    /// `Always` makes a sidecar of an init container: it goes on running.
+    #[serde(deserialize_with = "null_is_default")]
+    pub(super) restart_policy: Text,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub(super) struct Named {
+    pub(super) name: Text,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct Gate {
+    pub(super) condition_type: Text,
+}
+
+/// All of the status that is written here, and nothing else: what is wanted is read back in this form to see whether it
+/// differs from what is there.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct Status {
+    #[serde(deserialize_with = "null_is_default")]
+    pub(super) phase: Text,
+    #[serde(rename = "podIP", deserialize_with = "null_is_default")]
+    pub(super) pod_ip: Text,
+    #[serde(rename = "hostIP", deserialize_with = "null_is_default")]
+    pub(super) host_ip: Text,
+    #[serde(deserialize_with = "time")]
+    pub(super) start_time: Option<Timestamp>,
+    #[serde(deserialize_with = "null_is_default")]
+    pub(super) conditions: Vec<Condition>,
+    #[serde(deserialize_with = "null_is_default")]
+    pub(super) init_container_statuses: Box<[ContainerStatus]>,
+    #[serde(deserialize_with = "null_is_default")]
+    pub(super) container_statuses: Box<[ContainerStatus]>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct ContainerStatus {
+    pub(super) name: Text,
+    pub(super) image: Text,
+    pub(super) ready: bool,
+    pub(super) restart_count: i64,
+    pub(super) state: State,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub(super) struct State {
+    pub(super) waiting: Option<Waiting>,
+    pub(super) running: Option<Times>,
+    pub(super) terminated: Option<Times>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub(super) struct Waiting {
+    #[serde(deserialize_with = "null_is_default")]
+    pub(super) reason: Text,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct Times {
+    #[serde(deserialize_with = "null_is_default")]
+    pub(super) exit_code: i64,
+    #[serde(deserialize_with = "time")]
+    pub(super) started_at: Option<Timestamp>,
+    #[serde(deserialize_with = "time")]
+    pub(super) finished_at: Option<Timestamp>,
+}
+
+impl Pod {
+    /// The node that it is bound to; empty if it is not.
+    #[must_use]
+    pub fn node(&self) -> &Text {
+        &self.spec.node_name
+    }
+
+    /// Its address; empty if it has none.
+    #[must_use]
+    pub fn ip(&self) -> &Text {
+        &self.status.pod_ip
+    }
+
+    /// Whether it has failed or succeeded, for good.
+    pub(super) fn has_finished(&self) -> bool {
+        matches!(&*self.status.phase, "Failed" | "Succeeded")
+    }
+}
+
+impl Object for Pod {
+    const ANNOTATIONS: &'static [&'static str] = &[super::FAIL];
+
+    fn meta(&self) -> &Meta {
+        &self.metadata
+    }
+
+    fn meta_mut(&mut self) -> &mut Meta {
+        &mut self.metadata
+    }
+
+    fn intern(&mut self, interner: &mut Interner) {
+        self.metadata.intern(interner);
+        interner.intern(&mut self.spec.node_name);
+        for container in self
+            .spec
+            .init_containers
+            .iter_mut()
+            .chain(&mut self.spec.containers)
+        {
+            interner.intern(&mut container.name);
+            interner.intern(&mut container.image);
+            interner.intern(&mut container.restart_policy);
+        }
+        let status = &mut self.status;
+        interner.intern(&mut status.phase);
+        interner.intern(&mut status.host_ip);
+        for condition in &mut status.conditions {
+            interner.intern(&mut condition.type_);
+            interner.intern(&mut condition.status);
+        }
+        for container in status
+            .init_container_statuses
+            .iter_mut()
+            .chain(&mut status.container_statuses)
+        {
+            interner.intern(&mut container.name);
+            interner.intern(&mut container.image);
+            if let Some(waiting) = &mut container.state.waiting {
+                interner.intern(&mut waiting.reason);
+            }
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! The names of the controllers.
+//!
+//! A name is an ID: people write it into `--controllers`, dashboards into queries, and roles are bound to service accounts
+//! of that name. So a name is lower-case, ends in `-controller` if it is one of kube-controller-manager's or works like
+//! them, and never changes. A controller that has to be renamed keeps its old name as an alias, for ever; the name of one
+//! that was removed is never given to another.
+
+/// Makes a cluster without nodes come alive.
+pub const HOLLOW_KUBELET: &str = "hollow-kubelet";
+
+/// A controller, as `--controllers` knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Named {
+    /// Its name.
+    pub name: &'static str,
+    /// The short or former name that is also understood.
+    pub alias: Option<&'static str>,
+    /// `*` does not switch it on; only its name does.
+    pub off_by_default: bool,
+}
+
+/// All controllers there are, ordered by name.
+pub const KNOWN: &[Named] = &[Named {
+    name: HOLLOW_KUBELET,
+    alias: None,
+    off_by_default: true,
+}];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_means_one_controller() {
+        let mut all: Vec<&str> = KNOWN
+            .iter()
+            .flat_map(|it| [Some(it.name), it.alias])
+            .flatten()
+            .collect();
+        let count = all.len();
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), count);
+        assert!(KNOWN.is_sorted_by_key(|it| it.name));
+        for name in all {
+            assert!(
+                name.bytes().all(|b| b.is_ascii_lowercase() || b == b'-'),
+                "{name}"
+            );
+        }
+    }
+}

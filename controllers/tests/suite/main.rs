@@ -1,0 +1,3 @@
+//! The controllers from outside, against an API in the same process.
+
+mod hollow_kubelet;
