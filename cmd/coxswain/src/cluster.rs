@@ -17,7 +17,9 @@ pub enum ClusterError {
         reason: String,
     },
     /// The address is none.
-    #[error("--master {address:?} is not the address of an API server, such as https://10.0.0.1:6443: {reason}")]
+    #[error(
+        "--master {address:?} is not the address of an API server, such as https://10.0.0.1:6443: {reason}"
+    )]
     Master {
         /// What was given.
         address: String,
@@ -25,7 +27,9 @@ pub enum ClusterError {
         reason: String,
     },
     /// No flag says where it is, and this is no pod.
-    #[error("no cluster to work on: {reason}; outside of a pod say where it is with --kubeconfig, or try --sandbox")]
+    #[error(
+        "no cluster to work on: {reason}; outside of a pod say where it is with --kubeconfig, or try --sandbox"
+    )]
     NotInCluster {
         /// What a pod would have.
         reason: String,

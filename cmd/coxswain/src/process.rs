@@ -121,7 +121,13 @@ pub(crate) async fn run(config: Config) -> Result<(), ProcessError> {
     };
     let mut manager = Manager::new(&env, &registry, &checks, ways.controllers, options)?;
     let identity = election::identity(&hostname(), &env.rng);
-    let recorder = Recorder::start(&env, ways.election.unfenced("events", None), NAME, &identity, &registry)?;
+    let recorder = Recorder::start(
+        &env,
+        ways.election.unfenced("events", None),
+        NAME,
+        &identity,
+        &registry,
+    )?;
     manager.record_events(recorder.clone());
     let elector = elector(&manager, &leader_election, &ways.election, &identity)?;
     let hosted = registry::host(

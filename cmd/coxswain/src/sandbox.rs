@@ -84,9 +84,18 @@ impl Embedded {
             controllers.join(", "),
         );
         if let Some(address) = endpoints {
-            let host = if address.ip().is_unspecified() { "127.0.0.1".to_owned() } else { address.ip().to_string() };
-            let base = format!("https://{}", SocketAddr::new(host.parse().unwrap_or(address.ip()), address.port()));
-            text.push_str(&format!("Endpoints:    {base}/healthz?verbose  {base}/metrics  (curl -k)\n"));
+            let host = if address.ip().is_unspecified() {
+                "127.0.0.1".to_owned()
+            } else {
+                address.ip().to_string()
+            };
+            let base = format!(
+                "https://{}",
+                SocketAddr::new(host.parse().unwrap_or(address.ip()), address.port())
+            );
+            text.push_str(&format!(
+                "Endpoints:    {base}/healthz?verbose  {base}/metrics  (curl -k)\n"
+            ));
         }
         text.push_str(&format!(
             "\n\

@@ -16,12 +16,16 @@ pub(super) fn of_caches(checks: &Checks, caches: &Caches) -> Registration {
         let empty = statuses.iter().filter(|(resource, status)| {
             !matches!(status, Status::Synced | Status::Waiting { .. }) && !caches.is_synced(resource)
         });
-        let empty: Vec<_> = empty.map(|(resource, status)| format!("{resource}: {status}")).collect();
+        let empty: Vec<_> = empty
+            .map(|(resource, status)| format!("{resource}: {status}"))
+            .collect();
         if !empty.is_empty() {
             return Health::Failed(empty.join("; "));
         }
         let odd = statuses.iter().filter(|(_, status)| *status != Status::Synced);
-        let odd: Vec<_> = odd.map(|(resource, status)| format!("{resource} {status}")).collect();
+        let odd: Vec<_> = odd
+            .map(|(resource, status)| format!("{resource} {status}"))
+            .collect();
         if odd.is_empty() {
             Health::Ok
         } else {
@@ -59,8 +63,12 @@ pub(super) fn of_controller(
 
 /// Whether a leader that believes to lead still renews.
 pub(super) fn of_election(checks: &Checks, election: election::Health) -> Registration {
-    checks.add("leaderElection", Kinds::LIVEZ | Kinds::HEALTHZ, move || match election.check() {
-        Ok(()) => Health::Ok,
-        Err(stalled) => Health::Failed(stalled.to_string()),
-    })
+    checks.add(
+        "leaderElection",
+        Kinds::LIVEZ | Kinds::HEALTHZ,
+        move || match election.check() {
+            Ok(()) => Health::Ok,
+            Err(stalled) => Health::Failed(stalled.to_string()),
+        },
+    )
 }

@@ -145,8 +145,6 @@ impl Collector for Scrape {
     }
 }
 
-fn lock(
-    controllers: &Mutex<BTreeMap<String, Entry>>,
-) -> std::sync::MutexGuard<'_, BTreeMap<String, Entry>> {
+fn lock(controllers: &Mutex<BTreeMap<String, Entry>>) -> std::sync::MutexGuard<'_, BTreeMap<String, Entry>> {
     controllers.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -10,8 +10,8 @@ use tokio_util::sync::CancellationToken;
 use super::{Manager, ManagerError, health};
 use crate::cache::Status;
 use crate::client::Term;
-use crate::panics;
 use crate::election::{Elector, Leadership, Release, Takeover};
+use crate::panics;
 
 /// How long the first lists are waited for before the lease is asked for. Each controller waits for its own all the same.
 const WARM: Duration = Duration::from_secs(30);
@@ -22,7 +22,11 @@ const LAST_EVENTS: Duration = Duration::from_secs(1);
 
 impl Manager {
     /// Works until `stop`, by election or without, and ends in order: controllers first, then the lease.
-    pub async fn run(mut self, election: Option<Elector>, stop: CancellationToken) -> Result<(), ManagerError> {
+    pub async fn run(
+        mut self,
+        election: Option<Elector>,
+        stop: CancellationToken,
+    ) -> Result<(), ManagerError> {
         if let Some(elector) = &election {
             let check = health::of_election(&self.checks, elector.health());
             self.registrations.push(check);
@@ -68,7 +72,10 @@ impl Manager {
             let mut slow = self.caches.statuses();
             slow.retain(|(_, status)| *status == Status::Filling);
             let slow: Vec<_> = slow.iter().map(|(resource, _)| resource.to_string()).collect();
-            tracing::warn!(resources = slow.join(","), "Going on before all caches are filled");
+            tracing::warn!(
+                resources = slow.join(","),
+                "Going on before all caches are filled"
+            );
         }
     }
 
@@ -128,16 +135,14 @@ impl Manager {
 }
 
 /// The next term after `last`.
-async fn elected(
-    leadership: &mut watch::Receiver<Leadership>,
-    last: Option<Term>,
-) -> (Term, Takeover) {
+async fn elected(leadership: &mut watch::Receiver<Leadership>, last: Option<Term>) -> (Term, Takeover) {
     let new = |leadership: &Leadership| match leadership {
         Leadership::Leading { term, .. } => Some(*term) != last,
         Leadership::Standby => false,
     };
-    match leadership.wait_for(new).await.as_deref() {
-        Ok(Leadership::Leading { term, takeover }) => (*term, takeover.clone()),
+    let leadership = leadership.wait_for(new).await.ok().map(|it| it.clone());
+    match leadership {
+        Some(Leadership::Leading { term, takeover }) => (term, takeover),
         // The elector is gone, which ends the manager elsewhere.
         _ => std::future::pending().await,
     }

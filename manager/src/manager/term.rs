@@ -64,7 +64,12 @@ impl Manager {
                 .collect(),
             Takeover::Unclean => BTreeMap::new(),
         };
-        match self.env.clock.timeout(CATCH_UP, self.caches.catch_up(&known)).await {
+        match self
+            .env
+            .clock
+            .timeout(CATCH_UP, self.caches.catch_up(&known))
+            .await
+        {
             Some(missing) => {
                 for (resource, status) in missing {
                     tracing::info!(%resource, %status, "Leading without a kind that cannot be read");
@@ -135,7 +140,10 @@ impl Manager {
 
     /// The controllers that have not stopped, with what they are at.
     fn laggards(&self) -> Vec<String> {
-        let running = self.controllers.iter().filter(|c| self.states.of(c.name()).is_running());
+        let running = self
+            .controllers
+            .iter()
+            .filter(|c| self.states.of(c.name()).is_running());
         running.map(|controller| laggard(&**controller)).collect()
     }
 

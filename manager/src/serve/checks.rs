@@ -99,6 +99,13 @@ impl Checks {
         }
     }
 
+    /// What each check of one kind says now, by name.
+    #[must_use]
+    pub fn ask(&self, kind: Kinds) -> Vec<(String, Health)> {
+        let of_kind = self.of(kind).into_iter();
+        of_kind.map(|check| (check.name.clone(), check.run())).collect()
+    }
+
     /// Those of one kind. They are asked without the lock: a check may take as long as it likes, or add another.
     pub(super) fn of(&self, kind: Kinds) -> Vec<Arc<Check>> {
         let list = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -133,8 +140,9 @@ impl Check {
     }
 
     pub(super) fn run(&self) -> Health {
-        let health = catch_unwind(AssertUnwindSafe(|| (self.ask)()))
-            .unwrap_or_else(|panic| Health::Failed(format!("the check panicked: {}", panics::message(&*panic))));
+        let health = catch_unwind(AssertUnwindSafe(|| (self.ask)())).unwrap_or_else(|panic| {
+            Health::Failed(format!("the check panicked: {}", panics::message(&*panic)))
+        });
         let name = &self.name;
         match (&health, self.turned(&health)) {
             (Health::Failed(reason), true) => tracing::warn!(check = name, reason, "A health check failed"),

@@ -17,8 +17,8 @@ use prometheus::{Registry, TextEncoder};
 
 use super::access::Access;
 use super::checks::{Checks, Kinds};
-use crate::panics;
 use super::{ServeError, health};
+use crate::panics;
 
 /// What a handler answers.
 pub type Answer = Response<Full<Bytes>>;
@@ -126,7 +126,11 @@ impl Endpoints {
         // Also the call itself may panic, not only the future that it returns.
         let answer = AssertUnwindSafe(async { handler(request).await }).catch_unwind();
         answer.await.unwrap_or_else(|panic| {
-            tracing::error!(path, panic = panics::message(&*panic), "A request handler panicked");
+            tracing::error!(
+                path,
+                panic = panics::message(&*panic),
+                "A request handler panicked"
+            );
             text(StatusCode::INTERNAL_SERVER_ERROR, "500 internal server error\n")
         })
     }

@@ -4,15 +4,175 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 
-use coxswain_manager::object::{MetaObject, Resource};
-use coxswain_manager::serve::{Answer, Endpoints};
-use coxswain_sandbox::Door;
-use futures_util::FutureExt as _;
+use coxswain_manager::object::Resource;
+use coxswain_manager::serve::{Health, Kinds};
+use coxswain_sandbox::{Door, ResponseBody};
 use futures_util::future::BoxFuture;
-use http::Request;
-use http_body_util::BodyExt as _;
+use http::{Request, Response};
 use kube::client::Body;
+use serde_json::{Value, json};
 use tower_service::Service;
 
 use super::probe::{Manners, Probe};
 use super::{MAPS, Process, Running, SECOND, sandbox};
+
+const WIDGETS: Resource = Resource::namespaced("test.dev", "v1", "widgets", "Widget");
+
+/// A door that can be shut: then nobody is there.
+#[derive(Clone)]
+struct Switch {
+    door: Door,
+    on: Arc<AtomicBool>,
+}
+
+impl Service<Request<Body>> for Switch {
+    type Response = Response<ResponseBody>;
+    type Error = Box<dyn std::error::Error + Send + Sync>;
+    type Future = BoxFuture<'static, Result<Self::Response, Self::Error>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let (mut door, on) = (self.door.clone(), self.on.load(Ordering::Relaxed));
+        Box::pin(async move {
+            if !on {
+                return Err("connection refused".into());
+            }
+            door.call(request).await.map_err(Into::into)
+        })
+    }
+}
+
+fn check(running: &Running, kind: Kinds, name: &str) -> Option<Health> {
+    let checks = running.checks.ask(kind);
+    checks
+        .into_iter()
+        .find(|(it, _)| it == name)
+        .map(|(_, health)| health)
+}
+
+fn metric(running: &Running, series: &str) -> Option<f64> {
+    let text = prometheus::TextEncoder::new()
+        .encode_to_string(&running.registry.gather())
+        .expect("metrics");
+    let line = text.lines().find_map(|line| line.strip_prefix(series))?;
+    line.trim().parse().ok()
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_an_api_server_it_lives_is_not_ready_and_keeps_trying() {
+    let sandbox = sandbox();
+    let on = Arc::new(AtomicBool::new(false));
+    let switch = Switch {
+        door: sandbox.door(),
+        on: on.clone(),
+    };
+    let probe = Probe::new(Manners::Stops);
+    let process = Process::over(switch, "a").with(&probe);
+    let maps = process.manager.caches().metadata(&MAPS);
+    let running = process.elect();
+    running.env.clock.sleep(300 * SECOND).await;
+    assert_eq!(probe.counts(), (0, 0));
+    assert!(
+        running
+            .checks
+            .ask(Kinds::LIVEZ)
+            .iter()
+            .all(|(_, h)| *h == Health::Ok)
+    );
+    let ready = check(&running, Kinds::READYZ, "caches");
+    assert!(
+        matches!(&ready, Some(Health::Failed(why)) if why.contains("configmaps")),
+        "{ready:?}"
+    );
+    let tried = metric(
+        &running,
+        r#"rest_client_requests_total{code="<error>",host="api.test",method="GET"}"#,
+    );
+    assert!(
+        tried.is_some_and(|tried| (10.0..600.0).contains(&tried)),
+        "{tried:?}"
+    );
+
+    on.store(true, Ordering::Relaxed);
+    probe.started(1).await;
+    maps.synced().await;
+    assert_eq!(check(&running, Kinds::READYZ, "caches"), Some(Health::Ok));
+    running.stop().await.expect("an orderly end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_controller_that_waits_for_its_kind_is_ready_and_says_so() {
+    let sandbox = sandbox();
+    let probe = Probe::new(Manners::Stops);
+    let process = Process::new(sandbox.door(), "a").with(&probe);
+    let widgets = process.manager.caches().metadata(&WIDGETS);
+    *probe.unsynced.lock().expect("no panic") = vec![WIDGETS.to_string()];
+    let running = process.elect();
+    probe.started(1).await;
+    let ready = check(&running, Kinds::READYZ, "caches");
+    assert!(
+        matches!(&ready, Some(Health::Note(why)) if why.contains("widgets.test.dev waiting")),
+        "{ready:?}"
+    );
+    let named = check(&running, Kinds::HEALTHZ, "probe");
+    assert!(
+        matches!(&named, Some(Health::Note(why)) if why.starts_with("waits for widgets.test.dev (waiting")),
+        "{named:?}"
+    );
+    assert_eq!(
+        metric(&running, r#"coxswain_controller_waiting{name="probe"}"#),
+        Some(1.0)
+    );
+
+    let definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "widgets.test.dev"},
+        "spec": {
+            "group": "test.dev", "scope": "Namespaced",
+            "names": {"kind": "Widget", "plural": "widgets", "singular": "widget"},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema":
+                {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}],
+        },
+    });
+    let crds = Resource::cluster(
+        "apiextensions.k8s.io",
+        "v1",
+        "customresourcedefinitions",
+        "CustomResourceDefinition",
+    );
+    let admin = running.transport.unfenced("admin", None);
+    let _: Value = admin
+        .create(&crds, "", definition.to_string().into())
+        .await
+        .expect("created");
+    widgets.synced().await;
+    assert_eq!(check(&running, Kinds::READYZ, "caches"), Some(Health::Ok));
+    running.stop().await.expect("an orderly end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn metrics_say_which_controllers_run() {
+    let sandbox = sandbox();
+    let (first, second) = (Probe::new(Manners::Stops), Probe::new(Manners::Stops));
+    let leader = Process::new(sandbox.door(), "a").with(&first).elect();
+    first.started(1).await;
+    let standby = Process::new(sandbox.door(), "b").with(&second).elect();
+    standby.env.clock.sleep(SECOND).await;
+    let series = r#"running_managed_controllers{manager="coxswain",name="probe"}"#;
+    assert_eq!(metric(&leader, series), Some(1.0));
+    assert_eq!(metric(&standby, series), Some(0.0));
+    assert_eq!(
+        metric(&leader, r#"leader_election_master_status{name="coxswain"}"#),
+        Some(1.0)
+    );
+    assert_eq!(
+        metric(&standby, r#"leader_election_master_status{name="coxswain"}"#),
+        Some(0.0)
+    );
+    leader.stop().await.expect("an orderly end");
+    standby.stop().await.expect("an orderly end");
+}

@@ -44,7 +44,10 @@ impl Probe {
     /// Resolves when it has been started this often.
     pub async fn started(&self, times: usize) {
         let mut terms = self.terms.subscribe();
-        terms.wait_for(|terms| terms.len() >= times).await.expect("the probe lives");
+        terms
+            .wait_for(|terms| terms.len() >= times)
+            .await
+            .expect("the probe lives");
     }
 
     /// How often it was started, and how often it ended.

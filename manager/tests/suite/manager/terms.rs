@@ -44,12 +44,20 @@ async fn a_leader_that_loses_its_lease_goes_on_as_a_standby() {
     let running = Process::new(sandbox.door(), "a").with(&probe).elect();
     probe.started(1).await;
 
-    let thief = Process::new(sandbox.door(), "thief").transport.unfenced("thief", None);
+    let thief = Process::new(sandbox.door(), "thief")
+        .transport
+        .unfenced("thief", None);
     let theft = json!({"spec": {"holderIdentity": "thief", "leaseDurationSeconds": 15}});
     let key = Key::new("kube-system", "coxswain");
-    let _: Value = thief.patch(&LEASES, &key, Patch::merge(&theft)).await.expect("stolen");
+    let _: Value = thief
+        .patch(&LEASES, &key, Patch::merge(&theft))
+        .await
+        .expect("stolen");
     let mut ended = probe.ended.subscribe();
-    ended.wait_for(|ended| *ended == 1).await.expect("the probe lives");
+    ended
+        .wait_for(|ended| *ended == 1)
+        .await
+        .expect("the probe lives");
     assert!(!running.ended.is_finished(), "the process goes on");
 
     probe.started(2).await;
@@ -66,18 +74,19 @@ async fn a_new_leader_sees_what_the_old_one_wrote_before_it_acts() {
     let client = leader.manager.client("probe");
     let fence = leader.manager.fence().clone();
     let _ = leader.manager.caches().metadata(&MAPS);
-    leader.manager.add(super::probe::Shared(Probe::new(Manners::Stops)));
+    leader
+        .manager
+        .add(super::probe::Shared(Probe::new(Manners::Stops)));
     let leader = leader.elect();
     first.started(1).await;
 
     // The door of the standby does not show what happens from now on.
     let door = sandbox.door();
-    let lag = door.lag();
-    let standby = Process::new(door, "b").with(&second);
+    let standby = Process::new(door.clone(), "b").with(&second);
     let maps = standby.manager.caches().metadata(&MAPS);
     let standby = standby.elect();
     maps.synced().await;
-    lag.hold_at("configmaps", sandbox.revision());
+    door.lag().hold_at("configmaps", sandbox.revision());
     let term = fence.term().expect("it leads");
     let body = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "last"}});
     let _: Value = client
