@@ -1,14 +1,19 @@
 //! What a Kubernetes controller needs around it, and no controller.
 //!
 //! There today: [`env`](mod@env), the injected clock, generator and tasks; [`object`], what is known of any object;
-//! [`client`], behind its bucket and its fence; [`cache`], shared; and [`queue`], the work queue between events and workers.
+//! [`client`], behind its bucket and its fence; [`cache`], shared; [`source`], [`predicate`] and [`handler`], from a change to
+//! the keys that it concerns; [`queue`], the work queue between events and workers; and [`controller`], the workers.
 //!
 //! Nothing here is global: two managers in one process share neither a clock, nor a generator, nor a metric, and dropping
 //! the [`TaskSet`](env::TaskSet) of one ends everything that it runs.
 
 pub mod cache;
 pub mod client;
+pub mod controller;
 pub mod env;
+pub mod handler;
 pub mod object;
+pub mod predicate;
 pub mod queue;
+pub mod source;
 mod sync;

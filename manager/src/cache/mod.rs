@@ -5,3 +5,5 @@ mod subscription;
 
 pub use delta::Delta;
 pub use subscription::Subscription;
+#[cfg(test)]
+pub(crate) use subscription::{Publisher, channel};
