@@ -5,15 +5,18 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 
-use crate::cache::{Delta, Subscription};
+use crate::cache::{Cache, Delta, MetaCache, Subscription};
 use crate::controller::inbox::{Cause, Change, Inbox};
 use crate::handler::Handler;
-use crate::object::Object;
+use crate::object::{MetaObject, Object};
 use crate::predicate::Predicate;
 use crate::queue::Priority;
 
 /// What a source needs of a cache.
 pub trait Origin<T>: Send + Sync + 'static {
+    /// What it holds, as causes and errors name it.
+    fn name(&self) -> String;
+
     /// The present state as initial deltas, then every change.
     fn subscribe(&self) -> Subscription<T>;
 
@@ -43,11 +46,11 @@ pub(crate) trait Watched: Send + Sync {
 }
 
 impl<T: Object, O: Origin<T>> Source<T, O> {
-    /// Changes of `origin`, under the `name` of its resource, to the keys that `handler` computes. Updates in which nothing
-    /// has changed that could be read are left out.
-    pub fn new(name: impl Into<Arc<str>>, origin: O, handler: Handler<T>) -> Self {
+    /// From changes of `origin` to the keys that `handler` computes. Updates in which nothing has changed that could be read
+    /// are left out.
+    pub fn new(origin: O, handler: Handler<T>) -> Self {
         Self {
-            name: name.into(),
+            name: origin.name().into(),
             origin,
             predicate: Predicate::changed(),
             handler,
@@ -101,5 +104,41 @@ fn weigh<T>(delta: &Delta<T>) -> (Change, Priority) {
         Delta::Added { initial: false, .. } => (Change::Added, Priority::Normal),
         Delta::Updated { .. } => (Change::Updated, Priority::Normal),
         Delta::Deleted { .. } => (Change::Deleted, Priority::Normal),
+    }
+}
+
+impl<T: Object> Origin<T> for Cache<T> {
+    fn name(&self) -> String {
+        self.resource().to_string()
+    }
+
+    fn subscribe(&self) -> Subscription<T> {
+        self.subscribe()
+    }
+
+    fn is_synced(&self) -> bool {
+        self.is_synced()
+    }
+
+    fn synced(&self) -> BoxFuture<'_, ()> {
+        Box::pin(self.synced())
+    }
+}
+
+impl Origin<MetaObject> for MetaCache {
+    fn name(&self) -> String {
+        self.resource().to_string()
+    }
+
+    fn subscribe(&self) -> Subscription<MetaObject> {
+        self.subscribe()
+    }
+
+    fn is_synced(&self) -> bool {
+        self.is_synced()
+    }
+
+    fn synced(&self) -> BoxFuture<'_, ()> {
+        Box::pin(self.synced())
     }
 }

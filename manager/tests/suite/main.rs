@@ -2,6 +2,7 @@
 
 mod cache;
 mod client;
+mod controller;
 mod manager;
 mod queue;
 mod serve;

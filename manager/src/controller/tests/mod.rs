@@ -93,11 +93,8 @@ impl Bed {
         F: Fn(Context, Key) -> T + Send + Sync + 'static,
         T: Future<Output = Result<Action, ReconcileError>> + Send + 'static,
     {
-        Builder::new("test-controller", options, By(reconcile)).watch(Source::new(
-            "pods",
-            self.pods.clone(),
-            Handler::for_object(),
-        ))
+        Builder::new("test-controller", options, By(reconcile))
+            .watch(Source::new(self.pods.clone(), Handler::for_object()))
     }
 
     fn controller<F, T>(&self, options: Options, reconcile: F) -> Arc<dyn Runnable>
@@ -216,6 +213,10 @@ impl State {
 }
 
 impl Origin<MetaObject> for Pods {
+    fn name(&self) -> String {
+        "pods".to_owned()
+    }
+
     fn subscribe(&self) -> Subscription<MetaObject> {
         let (publisher, subscription) = channel();
         for new in lock(&self.0.present).values().cloned() {

@@ -193,7 +193,7 @@ async fn a_panic_in_a_handler_ends_the_controller_by_name() {
         assert!(&*pod.metadata.name != "odd", "an odd pod");
         vec![pod.metadata.key()]
     });
-    let source = Source::new("pods", bed.pods.clone(), handler);
+    let source = Source::new(bed.pods.clone(), handler);
     let controller =
         bed.build(Builder::new("test-controller", Options::default(), By(slow(&journal))).watch(source));
     let running = bed.run(&controller);

@@ -151,7 +151,7 @@ async fn what_does_not_pass_the_predicate_makes_no_key() {
         async { Ok(Action::Done) }
     };
     let only_deleted = Predicate::new(|delta| matches!(delta, Delta::Deleted { .. }));
-    let source = Source::new("pods", bed.pods.clone(), Handler::for_object()).only(only_deleted);
+    let source = Source::new(bed.pods.clone(), Handler::for_object()).only(only_deleted);
     let controller =
         bed.build(Builder::new("test-controller", Options::default(), By(reconcile)).watch(source));
     let _running = bed.run(&controller);
