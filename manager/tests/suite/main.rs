@@ -1,3 +1,4 @@
 //! The library from outside, one folder per room.
 
+mod election;
 mod queue;
