@@ -3,6 +3,7 @@
 mod cache;
 mod client;
 mod controller;
+mod election;
 mod manager;
 mod queue;
 mod serve;
