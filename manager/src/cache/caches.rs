@@ -143,7 +143,11 @@ impl Caches {
     /// only grow older, so the process should end.
     pub async fn failed(&self) -> Resource {
         let mut failed = self.0.failed.subscribe();
-        let resource = failed.wait_for(Option::is_some).await.ok().and_then(|it| it.clone());
+        let resource = failed
+            .wait_for(Option::is_some)
+            .await
+            .ok()
+            .and_then(|it| it.clone());
         match resource {
             Some(resource) => resource,
             // The sender lives in `self`.
