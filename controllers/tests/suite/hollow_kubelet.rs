@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use coxswain_controllers::hollow_kubelet::{FAIL, Fleet, LABEL, Node, Options, Pod, act, plan};
+use coxswain_controllers::hollow_kubelet::{
+    FAIL, Fleet, LABEL, Node, Options, Pod, StartError, act, plan, start,
+};
 use coxswain_manager::client::{Client, ClientError, Delete, ListQuery, Patch, Transport, View};
 use coxswain_manager::env::{Env, TaskSet};
 use coxswain_manager::object::{Key, Resource, Uid};
@@ -397,4 +399,48 @@ async fn what_is_stale_is_refused_and_what_is_gone_is_nothing() {
             .expect_err("another uid");
         assert!(refused.is_conflict(), "{refused}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_starts_next_to_its_own_nodes_only_and_brings_them_along() {
+    let outside = Options {
+        nodes: 2,
+        sandbox: false,
+        ..Options::default()
+    };
+    let bed = bed(outside.clone());
+    bed.create(
+        &NODES,
+        "",
+        &json!({"metadata": {"name": "hollow-1", "labels": {LABEL: "true", "mine": "1"}}}),
+    )
+    .await;
+    start(&bed.client, &outside).await.expect("all nodes are its own");
+    start(&bed.client, &outside).await.expect("as often as it likes");
+    assert_eq!(bed.list(&NODES).await.len(), 2);
+    assert_eq!(bed.node("hollow-1").await["metadata"]["labels"]["mine"], "1");
+
+    for name in ["theirs", "also-theirs"] {
+        bed.create(
+            &NODES,
+            "",
+            &json!({"metadata": {"name": name, "labels": {LABEL: "no"}}}),
+        )
+        .await;
+    }
+    let more = Options { nodes: 3, ..outside };
+    let refused = start(&bed.client, &more).await.expect_err("foreign nodes");
+    assert!(
+        matches!(&refused, StartError::Refused(refusal) if refusal.node == "also-theirs"),
+        "{refused}"
+    );
+    assert_eq!(bed.list(&NODES).await.len(), 4, "and nothing is created");
+    let inside = Options {
+        sandbox: true,
+        ..more
+    };
+    start(&bed.client, &inside)
+        .await
+        .expect("the sandbox is nobody's");
+    assert_eq!(bed.list(&NODES).await.len(), 5);
 }
