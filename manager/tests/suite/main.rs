@@ -1,4 +1,5 @@
 //! The library from outside, one folder per room.
 
+mod cache;
 mod queue;
 mod tools;

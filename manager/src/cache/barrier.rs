@@ -1,0 +1,80 @@
+//! The barrier that a new leader passes before it acts: its caches may be behind the last writes of the one before it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+
+use super::shared::AnyCache;
+use super::status::Status;
+use super::{Caches, until, wire};
+use crate::client::{ListQuery, View};
+use crate::object::{Resource, Version};
+
+/// What an idle kind may take to show a version that others have moved on; then it is listed.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+impl Caches {
+    /// Resolves when all caches that were asked for so far show everything that was written before the call.
+    ///
+    /// `known` has the last written version by resource, as [`Resource`] is displayed (`replicasets.apps`), if the former
+    /// leader has left it; for other resources the API server is asked. The kinds that are not served, or not to us, are
+    /// returned: they are not waited for. Cancel safe.
+    pub async fn catch_up(&self, known: &BTreeMap<String, Version>) -> Vec<(Resource, Status)> {
+        let caches = self.all();
+        let caught_up = caches.iter().map(|cache| async {
+            let version = known.get(&cache.resource().to_string());
+            let feeds = 0..cache.namespaces().len();
+            let feeds = feeds.map(|feed| self.catch_up_feed(cache, feed, version.cloned()));
+            let statuses = join_all(feeds).await;
+            let waiting = statuses.into_iter().flatten().next()?;
+            Some((cache.resource().clone(), waiting))
+        });
+        join_all(caught_up).await.into_iter().flatten().collect()
+    }
+
+    /// The status of a feed that is not waited for.
+    async fn catch_up_feed(
+        &self,
+        cache: &Arc<dyn AnyCache>,
+        feed: usize,
+        version: Option<Version>,
+    ) -> Option<Status> {
+        // A list that is begun from now on shows all.
+        let lists = cache.begun(feed);
+        let target = match version {
+            Some(version) => version,
+            None => self.present_version(cache, feed).await.unwrap_or_default(),
+        };
+        let caught_up = || cache.has_caught_up(feed, &target, lists);
+        let waiting = || Some(cache.status(feed)).filter(Status::is_waiting);
+        let done = || caught_up() || waiting().is_some();
+        let patience = if target.is_none() {
+            Duration::ZERO
+        } else {
+            PATIENCE
+        };
+        let clock = &self.env().clock;
+        if clock.timeout(patience, until(&**cache, &done)).await.is_none() {
+            cache.relist_feed(feed);
+            until(&**cache, &done).await;
+        }
+        waiting().filter(|_| !caught_up())
+    }
+
+    /// The version of the present state; none if it is not to be had.
+    async fn present_version(&self, cache: &Arc<dyn AnyCache>, feed: usize) -> Option<Version> {
+        let query = ListQuery {
+            label_selector: self.scope().label_selector.clone(),
+            limit: 1,
+            continue_token: None,
+        };
+        let namespace = &cache.namespaces()[feed];
+        let listed = self
+            .client()
+            .list(cache.resource(), namespace, &query, View::Metadata)
+            .await;
+        wire::list_version(&listed.ok()?).ok()
+    }
+}

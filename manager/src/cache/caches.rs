@@ -1,0 +1,262 @@
+//! All caches of a manager: each is made when it is first asked for, and shared from then on.
+
+use std::any::TypeId;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures_util::FutureExt as _;
+use prometheus::Registry;
+use tokio::sync::watch;
+
+use super::metrics::{Scrape, Series};
+use super::reflector::Reflector;
+use super::scope::Scope;
+use super::shared::{AnyCache, Numbers, Shared};
+use super::status::Status;
+use super::written::{ViewState, Views};
+use super::{Cache, MetaCache, until};
+use crate::client::{Client, View};
+use crate::env::Env;
+use crate::object::{Key, MetaObject, Object, Resource, Text, Uid, Version};
+
+/// Why there are no caches.
+#[derive(Debug, thiserror::Error)]
+pub enum CacheError {
+    /// The series are not to be had: most likely there are caches in that registry already, a mistake in the program.
+    #[error("cannot register the metrics of the caches: {0}")]
+    Metrics(#[from] prometheus::Error),
+}
+
+/// The caches. Clones are handles of the same ones.
+#[derive(Clone)]
+pub struct Caches(Arc<Inner>);
+
+struct Inner {
+    env: Env,
+    client: Client,
+    scope: Scope,
+    series: Series,
+    registry: Registry,
+    caches: Arc<Known>,
+    /// The resource whose reflector has died.
+    failed: watch::Sender<Option<Resource>>,
+}
+
+/// The caches that were asked for, by resource and projection.
+type Known = Mutex<BTreeMap<(Resource, TypeId), Arc<dyn AnyCache>>>;
+
+impl Caches {
+    /// None yet. They read through `client`, what is in `scope`, and are measured in `registry`.
+    pub fn new(env: &Env, client: Client, scope: Scope, registry: &Registry) -> Result<Self, CacheError> {
+        let series = Series::new()?;
+        let caches: Arc<Known> = Arc::default();
+        let scraped = Arc::clone(&caches);
+        let numbers = move || {
+            let numbers = |cache: Arc<dyn AnyCache>| (cache.resource().clone(), cache.numbers());
+            all(&scraped).into_iter().map(numbers).collect()
+        };
+        registry.register(Box::new(Scrape {
+            series: series.clone(),
+            numbers,
+        }))?;
+        Ok(Self(Arc::new(Inner {
+            env: env.clone(),
+            client,
+            scope,
+            series,
+            registry: registry.clone(),
+            caches,
+            failed: watch::Sender::new(None),
+        })))
+    }
+
+    /// The cache of a resource in a projection. It begins to fill when it is first asked for.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
+    #[must_use]
+    pub fn of<T: Object>(&self, resource: &Resource) -> Cache<T> {
+        self.of_labels(resource, &[])
+    }
+
+    /// [`Caches::of`] with an index for each of these labels. They count if nobody asked for the cache before.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
+    #[must_use]
+    pub fn of_labels<T: Object>(&self, resource: &Resource, labels: &[&str]) -> Cache<T> {
+        let mut caches = lock(&self.0.caches);
+        let id = (resource.clone(), TypeId::of::<T>());
+        if let Some(known) = caches.get(&id)
+            && let Ok(shared) = Arc::clone(known).any().downcast()
+        {
+            return Cache(shared);
+        }
+        let shared = self.start::<T>(resource, labels);
+        caches.insert(id, Arc::clone(&shared) as _);
+        Cache(shared)
+    }
+
+    /// The metadata of a resource: from a cache that there is, whatever its projection, or from one of metadata only. Who
+    /// needs more asks first, or there are two.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
+    #[must_use]
+    pub fn metadata(&self, resource: &Resource) -> MetaCache {
+        let known = self.caches_of(resource).into_iter().next();
+        MetaCache(known.unwrap_or_else(|| self.of::<MetaObject>(resource).0))
+    }
+
+    /// Resolves when all that were asked for so far are filled.
+    pub async fn synced(&self) {
+        for cache in all(&self.0.caches) {
+            until(&*cache, || cache.is_synced()).await;
+        }
+    }
+
+    /// How each is doing, ordered by resource.
+    #[must_use]
+    pub fn statuses(&self) -> Vec<(Resource, Status)> {
+        let caches = all(&self.0.caches).into_iter();
+        caches
+            .map(|cache| (cache.resource().clone(), cache.status_of_all()))
+            .collect()
+    }
+
+    /// Reads the list of a resource again, to be sure. Without effect if it is not cached.
+    pub fn relist(&self, resource: &Resource) {
+        for cache in self.caches_of(resource) {
+            cache.relist();
+        }
+    }
+
+    /// Resolves when a cache has stopped following its resource because of a mistake in the program: what it shows will
+    /// only grow older, so the process should end.
+    pub async fn failed(&self) -> Resource {
+        let mut failed = self.0.failed.subscribe();
+        match failed.wait_for(Option::is_some).await.as_deref() {
+            Ok(Some(resource)) => resource.clone(),
+            // The sender lives in `self`.
+            _ => std::future::pending().await,
+        }
+    }
+
+    pub(super) fn client(&self) -> &Client {
+        &self.0.client
+    }
+
+    pub(super) fn env(&self) -> &Env {
+        &self.0.env
+    }
+
+    pub(super) fn scope(&self) -> &Scope {
+        &self.0.scope
+    }
+
+    pub(super) fn all(&self) -> Vec<Arc<dyn AnyCache>> {
+        all(&self.0.caches)
+    }
+
+    fn caches_of(&self, resource: &Resource) -> Vec<Arc<dyn AnyCache>> {
+        let mut caches = self.all();
+        caches.retain(|cache| cache.resource() == resource);
+        caches
+    }
+
+    fn start<T: Object>(&self, resource: &Resource, labels: &[&str]) -> Arc<Shared<T>> {
+        let Inner {
+            env,
+            client,
+            scope,
+            series,
+            failed,
+            ..
+        } = &*self.0;
+        let namespaces = scope.feeds(resource);
+        let feeds = namespaces.len();
+        let shared = Arc::new(Shared::new(
+            resource,
+            namespaces,
+            scope.is_whole(resource),
+            labels.iter().map(|label| Text::from(*label)),
+            &env.clock,
+            series.meter(resource),
+        ));
+        let view = if TypeId::of::<T>() == TypeId::of::<MetaObject>() {
+            View::Metadata
+        } else {
+            View::Full
+        };
+        for feed in 0..feeds {
+            let reflector = Reflector::new(env, client, view, &scope.label_selector, &shared, feed);
+            let (failed, resource) = (failed.clone(), resource.clone());
+            env.tasks.spawn(async move {
+                // A panic is reported by the hook of the process, and by whoever waits for this.
+                if AssertUnwindSafe(reflector.run()).catch_unwind().await.is_err() {
+                    failed.send_replace(Some(resource));
+                }
+            });
+        }
+        shared
+    }
+}
+
+/// Of several caches of one resource, the one that is furthest behind counts.
+impl Views for Caches {
+    fn view(&self, resource: &Resource) -> Option<ViewState> {
+        let views = self.caches_of(resource).into_iter().map(|cache| cache.view());
+        views.reduce(|a, b| ViewState {
+            version: least(a.version, b.version),
+            epoch: a.epoch + b.epoch,
+            list_begun_at: a.list_begun_at.min(b.list_begun_at),
+        })
+    }
+
+    fn holds(&self, resource: &Resource, object: &Key) -> Option<(Uid, Version)> {
+        let caches = self.caches_of(resource).into_iter();
+        let held: Option<Vec<_>> = caches.map(|cache| cache.holds(object)).collect();
+        // If they do not hold the same object, one of them is about to change.
+        held?.into_iter().map(Some).reduce(|a, b| match (a?, b?) {
+            (a, b) if a.0 == b.0 => Some((a.0, least(a.1, b.1))),
+            _ => None,
+        })?
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        let scrape = Scrape {
+            series: self.series.clone(),
+            numbers: Vec::<(Resource, Numbers)>::new,
+        };
+        // The only error is that it is not registered, which is what is wanted.
+        let _ = self.registry.unregister(Box::new(scrape));
+    }
+}
+
+impl fmt::Debug for Caches {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.statuses()).finish()
+    }
+}
+
+fn least(a: Version, b: Version) -> Version {
+    if a.has_reached(&b) {
+        b
+    } else if b.has_reached(&a) || a == b {
+        a
+    } else {
+        Version::none()
+    }
+}
+
+fn all(caches: &Known) -> Vec<Arc<dyn AnyCache>> {
+    lock(caches).values().cloned().collect()
+}
+
+fn lock(caches: &Known) -> std::sync::MutexGuard<'_, BTreeMap<(Resource, TypeId), Arc<dyn AnyCache>>> {
+    caches.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,73 @@
+//! Which objects have an owner, or the value of a label, in common.
+//!
+//! The indexes are fixed when a store is made, and changed in the same step as the store. There is none by namespace: the
+//! keys of a store are ordered by it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::object::{Key, Meta, Text, Uid};
+
+/// The keys of the objects of one store, by what they have in common. No set is empty.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Indexes {
+    /// By the uid of the owner that manages the object.
+    owned: BTreeMap<Uid, BTreeSet<Key>>,
+    /// By label and value, for those labels that are indexed.
+    labelled: BTreeMap<Text, BTreeMap<Text, BTreeSet<Key>>>,
+}
+
+impl Indexes {
+    /// Indexes by owner, and by each of `labels`.
+    pub(super) fn new(labels: impl IntoIterator<Item = Text>) -> Self {
+        Self {
+            owned: BTreeMap::new(),
+            labelled: labels.into_iter().map(|label| (label, BTreeMap::new())).collect(),
+        }
+    }
+
+    /// What was `old` under a key is now `new`.
+    pub(super) fn change(&mut self, key: &Key, old: Option<&Meta>, new: Option<&Meta>) {
+        if owner(old) != owner(new) {
+            shift(&mut self.owned, key, owner(old), owner(new));
+        }
+        for (label, values) in &mut self.labelled {
+            let value = |meta: Option<&'_ Meta>| meta.and_then(|meta| meta.labels.get(label)).cloned();
+            let (old, new) = (value(old), value(new));
+            if old != new {
+                shift(values, key, old.as_ref(), new.as_ref());
+            }
+        }
+    }
+
+    /// The keys of what is managed by the owner with this uid, in order.
+    pub(super) fn owned(&self, owner: &Uid) -> impl Iterator<Item = &Key> {
+        self.owned.get(owner).into_iter().flatten()
+    }
+
+    /// The keys of what has this value of a label, in order; none if that label is not indexed.
+    pub(super) fn labelled(&self, label: &str, value: &str) -> Option<impl Iterator<Item = &Key>> {
+        let values = self.labelled.get(label)?;
+        Some(values.get(value).into_iter().flatten())
+    }
+}
+
+fn owner(meta: Option<&Meta>) -> Option<&Uid> {
+    meta?
+        .controller()
+        .map(|owner| &owner.uid)
+        .filter(|uid| !uid.is_empty())
+}
+
+fn shift<V: Clone + Ord>(sets: &mut BTreeMap<V, BTreeSet<Key>>, key: &Key, from: Option<&V>, to: Option<&V>) {
+    if let Some(from) = from
+        && let Some(set) = sets.get_mut(from)
+    {
+        set.remove(key);
+        if set.is_empty() {
+            sets.remove(from);
+        }
+    }
+    if let Some(to) = to {
+        sets.entry(to.clone()).or_default().insert(key.clone());
+    }
+}

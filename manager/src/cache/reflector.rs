@@ -1,0 +1,277 @@
+//! From the API server to the store: one feed.
+//!
+//! It lists, page by page, always the present state confirmed by a majority of the store and never a cached one; then it
+//! watches from the version of the list. A watch that ends is opened again where it ended; a list is read again only if
+//! changes may have been missed. What went wrong and what is done about it is in `problem`.
+//!
+//! A view never goes back: a list older than what was seen is refused. If the API insists ([`INSISTS`] lists in a row),
+//! its store was restored from a backup, and the cache starts over. A watch would not show that, it would only stay
+//! silent: so one that did not end in order is opened again only after a look at the present version.
+
+use std::cmp::Ordering;
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+use super::backoff::Backoff;
+use super::problem::{Problem, Reason, Then};
+use super::shared::{AnyCache as _, Shared, Unreadable};
+use super::status::Status;
+use super::wire::{self, Event, Page};
+use crate::client::{Client, ListQuery, View, WatchQuery};
+use crate::env::Env;
+use crate::object::{Object, Version};
+
+/// How many objects are asked for at once.
+const PAGE: u32 = 500;
+/// How often a list is begun again at once because it expired between two pages.
+const EXPIRED: u32 = 3;
+/// The server ends a watch after a time from here to twice as long, so that those of many clients do not end together.
+const WATCH: Duration = Duration::from_mins(5);
+/// A watch on which nothing came for this long, although bookmarks come every minute, may be dead.
+const SILENCE: Duration = Duration::from_secs(150);
+/// A watch that ends this soon and without an event did not work.
+const QUICK: Duration = Duration::from_secs(1);
+/// After how many lists in a row that are older than what was seen these are believed.
+const INSISTS: u32 = 3;
+
+/// What it takes to follow one feed.
+pub(super) struct Reflector<T: Object> {
+    env: Env,
+    client: Client,
+    view: View,
+    label_selector: String,
+    shared: Arc<Shared<T>>,
+    /// The number of the feed.
+    feed: usize,
+    backoff: Backoff,
+    /// How many lists in a row were older than what was seen.
+    older: u32,
+    /// Something came on a watch since the last list.
+    heard: bool,
+}
+
+/// Why a watch is over that did not fail.
+enum End {
+    /// The server has ended it, as it does from time to time.
+    Closed,
+    /// A list is wanted.
+    Asked,
+}
+
+impl<T: Object> Reflector<T> {
+    pub(super) fn new(
+        env: &Env,
+        client: &Client,
+        view: View,
+        label_selector: &str,
+        shared: &Arc<Shared<T>>,
+        feed: usize,
+    ) -> Self {
+        Self {
+            env: env.clone(),
+            client: client.clone(),
+            view,
+            label_selector: label_selector.to_owned(),
+            shared: Arc::clone(shared),
+            feed,
+            backoff: Backoff::default(),
+            older: 0,
+            heard: false,
+        }
+    }
+
+    /// Follows the feed for ever.
+    pub(super) async fn run(mut self) -> Infallible {
+        let mut asked = self.shared.asked(self.feed);
+        loop {
+            // Whoever asks from now on wants a later list than this one.
+            asked.mark_unchanged();
+            let reason = match self.list().await {
+                Ok(()) => self.follow(&mut asked).await,
+                Err(problem) => {
+                    self.rest(&problem).await;
+                    problem.reason()
+                }
+            };
+            self.shared.meter.relisted(reason);
+        }
+    }
+
+    /// Reads a list into the store.
+    async fn list(&mut self) -> Result<(), Problem> {
+        let begun = self.shared.begin_list(self.feed);
+        let mut expired = 0;
+        let Page { version, items, .. } = loop {
+            match self.pages().await {
+                Err(problem) if problem.is_expired() && expired < EXPIRED => expired += 1,
+                listed => break listed?,
+            }
+        };
+        let reached = self.shared.reached(self.feed);
+        let mut restored = false;
+        if is_older(&version, &reached) {
+            self.older += 1;
+            self.shared.meter.refused.inc();
+            restored = self.older >= INSISTS;
+            if !restored {
+                return Err(Problem::Older {
+                    shown: version,
+                    reached,
+                });
+            }
+            tracing::error!(
+                resource = %self.shared.resource,
+                namespace = self.shared.namespace(self.feed),
+                %version,
+                %reached,
+                "The API server's store was restored: the cache starts over"
+            );
+            self.shared.meter.restored.inc();
+        }
+        self.older = 0;
+        self.heard = false;
+        self.shared.replace(self.feed, items, version, begun, restored);
+        Ok(())
+    }
+
+    /// All pages of one list.
+    async fn pages(&self) -> Result<Page<T>, Problem> {
+        let mut all: Page<T> = wire::page(&self.page(PAGE, None).await?)?;
+        while let Some(token) = all.continue_token.take() {
+            let more: Page<T> = wire::page(&self.page(PAGE, Some(token)).await?)?;
+            // The version stays that of the first page: what changed since is told by the watch.
+            all.continue_token = more.continue_token;
+            all.items.extend(more.items);
+        }
+        Ok(all)
+    }
+
+    async fn page(&self, limit: u32, continue_token: Option<String>) -> Result<bytes::Bytes, Problem> {
+        let query = ListQuery {
+            label_selector: self.label_selector.clone(),
+            limit,
+            continue_token,
+        };
+        let namespace = self.shared.namespace(self.feed);
+        Ok(self
+            .client
+            .list(&self.shared.resource, namespace, &query, self.view)
+            .await?)
+    }
+
+    /// Watches until a list is needed.
+    async fn follow(&mut self, asked: &mut watch::Receiver<()>) -> Reason {
+        let mut in_order = true;
+        loop {
+            let problem = match self.watch(asked, in_order).await {
+                Ok(End::Closed) => {
+                    in_order = true;
+                    continue;
+                }
+                Ok(End::Asked) => return Reason::Asked,
+                Err(problem) => problem,
+            };
+            if matches!(problem, Problem::Silent) {
+                self.shared.meter.silent.inc();
+            }
+            let (then, wait) = problem.remedy(self.heard);
+            if wait {
+                self.rest(&problem).await;
+            } else {
+                self.log(&problem, Duration::ZERO);
+            }
+            match then {
+                Then::Relist(reason) => return reason,
+                Then::Reopen => in_order = false,
+            }
+        }
+    }
+
+    /// One watch, from where the store is.
+    async fn watch(&mut self, asked: &mut watch::Receiver<()>, in_order: bool) -> Result<End, Problem> {
+        let reached = self.shared.reached(self.feed);
+        if !in_order {
+            self.look(&reached).await?;
+        }
+        let query = WatchQuery {
+            label_selector: self.label_selector.clone(),
+            field_selector: String::new(),
+            resource_version: reached,
+            timeout_seconds: self.env.rng.between(WATCH, 2 * WATCH).as_secs(),
+        };
+        let namespace = self.shared.namespace(self.feed);
+        let opened = self.env.clock.now();
+        let mut lines = self
+            .client
+            .watch(&self.shared.resource, namespace, &query, self.view)
+            .await?;
+        self.shared.set_status(self.feed, Status::Synced);
+        let mut quiet = true;
+        loop {
+            let line = tokio::select! {
+                biased;
+                _ = asked.changed() => return Ok(End::Asked),
+                line = self.env.clock.timeout(SILENCE, lines.next()) => line,
+            };
+            let Some(line) = line.ok_or(Problem::Silent)?? else {
+                let quick = quiet && self.env.clock.now() - opened < QUICK;
+                return if quick {
+                    Err(Problem::Quick)
+                } else {
+                    Ok(End::Closed)
+                };
+            };
+            quiet = false;
+            let applied = match wire::event(&line)? {
+                Event::Error(status) => return Err(Problem::Event(status)),
+                Event::Put(item) => self.shared.put(self.feed, item),
+                Event::Deleted(item) => self.shared.remove(self.feed, item),
+                Event::Bookmark(version) => self.shared.bookmark(self.feed, version),
+            };
+            applied.map_err(|Unreadable| Problem::Unreadable)?;
+            self.heard = true;
+        }
+    }
+
+    /// Makes sure that the API is not behind what was seen.
+    async fn look(&self, reached: &Version) -> Result<(), Problem> {
+        let shown = wire::list_version(&self.page(1, None).await?)?;
+        if is_older(&shown, reached) {
+            return Err(Problem::Older {
+                shown,
+                reached: reached.clone(),
+            });
+        }
+        Ok(())
+    }
+
+    /// Says what is wrong, and waits before the next try.
+    async fn rest(&mut self, problem: &Problem) {
+        let clock = &self.env.clock;
+        let wait = self
+            .backoff
+            .next(problem.retry_after(), clock.now(), &self.env.rng);
+        self.log(problem, wait);
+        self.shared.set_status(self.feed, problem.status());
+        self.env.clock.sleep(wait).await;
+    }
+
+    /// Loud when it begins, quiet while it goes on.
+    fn log(&self, problem: &Problem, wait: Duration) {
+        let resource = &self.shared.resource;
+        let namespace = self.shared.namespace(self.feed);
+        let is_new = matches!(self.shared.status(self.feed), Status::Filling | Status::Synced);
+        if is_new && !wait.is_zero() {
+            tracing::warn!(%resource, namespace, error = %problem, wait_ms = wait.as_millis(), "A cache does not follow the API server");
+        } else {
+            tracing::debug!(%resource, namespace, error = %problem, wait_ms = wait.as_millis(), "A cache tries again");
+        }
+    }
+}
+
+fn is_older(version: &Version, reached: &Version) -> bool {
+    version.partial_cmp(reached) == Some(Ordering::Less)
+}
