@@ -38,6 +38,8 @@ pub use item::Lookup;
 pub use scope::Scope;
 pub use status::Status;
 pub use subscription::Subscription;
+#[cfg(test)]
+pub(crate) use subscription::{Publisher, channel};
 pub use written::{Readiness, ViewState, Views, Write, Written};
 
 use std::fmt;

@@ -22,7 +22,7 @@ pub struct Subscription<T> {
 
 /// The end that changes are put into. Dropping it ends the subscription, once it is empty.
 #[derive(Debug)]
-pub(super) struct Publisher<T>(Arc<Shared<T>>);
+pub(crate) struct Publisher<T>(Arc<Shared<T>>);
 
 #[derive(Debug)]
 struct Shared<T> {
@@ -64,7 +64,7 @@ enum Now<T> {
     Gone(Arc<T>),
 }
 
-pub(super) fn channel<T: Object>() -> (Publisher<T>, Subscription<T>) {
+pub(crate) fn channel<T: Object>() -> (Publisher<T>, Subscription<T>) {
     let shared = Arc::new(Shared {
         backlog: Mutex::new(Backlog {
             order: VecDeque::new(),
@@ -79,7 +79,7 @@ pub(super) fn channel<T: Object>() -> (Publisher<T>, Subscription<T>) {
 
 impl<T: Object> Publisher<T> {
     /// Puts a change into the backlog; false if nobody will take it.
-    pub(super) fn publish(&self, delta: Delta<T>) -> bool {
+    pub(crate) fn publish(&self, delta: Delta<T>) -> bool {
         let key = delta.key();
         let open = self.0.backlog(|backlog| {
             if backlog.closed {

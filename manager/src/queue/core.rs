@@ -213,6 +213,13 @@ impl<K: Clone + Eq + Hash> Core<K> {
         self.wanted
     }
 
+    /// How long the first in line have waited; none if nobody is in line.
+    pub(super) fn waited(&self, now: Instant) -> Option<Duration> {
+        let wanted = |item| self.items.get(item)?.wanted.as_ref();
+        let since = self.lines.first().filter_map(wanted).map(|wanted| wanted.since);
+        since.min().map(|since| now.duration_since(since))
+    }
+
     /// How long each item in process has been there.
     pub(super) fn ages(&self, now: Instant) -> impl Iterator<Item = Duration> {
         self.started

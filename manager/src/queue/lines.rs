@@ -81,6 +81,11 @@ impl<K> Lines<K> {
         Some(item)
     }
 
+    /// The first of each line: nobody has waited longer than they, but for those who were raised.
+    pub(super) fn first(&self) -> impl Iterator<Item = &K> {
+        self.normal.front().into_iter().chain(self.low.values().next())
+    }
+
     pub(super) fn len(&self) -> usize {
         self.normal.len() + self.low.len()
     }

@@ -65,8 +65,8 @@ use tokio::time::Instant;
 
 use self::core::Next;
 use self::limit::Retries;
-use self::metrics::{Registration, Series};
-use self::shared::{Retried, Shared, State, lock, move_due};
+use self::metrics::Series;
+use self::shared::{Measured, Retried, Shared, State, lock, move_due};
 use crate::env::Env;
 use crate::sync::Mutex;
 
@@ -108,11 +108,19 @@ impl<K: Item> Queue<K> {
         };
         let series = Series::new(name).map_err(failed)?;
         let state = State::new(env.rng.number(), limiter, Some(series.meter()));
-        let scraped = Arc::clone(&state);
-        let clock = env.clock.clone();
-        let gauges = move || lock(&scraped, |state| state.scrape(clock.now()));
+        let shown = Arc::new(Mutex::new(Arc::clone(&state)));
+        let (scraped, clock) = (Arc::clone(&shown), env.clock.clone());
+        let gauges = move || {
+            let state = lock(&scraped, |state| Arc::clone(state));
+            lock(&state, |state| state.scrape(clock.now()))
+        };
         let registration = series.register(registry, gauges).map_err(failed)?;
-        Ok(Self::start(env, state, Some(registration)))
+        let measured = Measured {
+            series,
+            shown,
+            registration: Arc::new(registration),
+        };
+        Ok(Self::start(env, state, Some(measured)))
     }
 
     /// A queue that is not measured.
@@ -124,8 +132,31 @@ impl<K: Item> Queue<K> {
         Self::start(env, State::new(env.rng.number(), limiter, None), None)
     }
 
-    fn start(env: &Env, state: Arc<Mutex<State<K>>>, registration: Option<Registration>) -> Self {
-        let shared = Arc::new(Shared::new(state, env.clock.clone(), registration));
+    /// An empty queue in place of this one, which it shuts down: its series go on, with what is in the new one. Whoever
+    /// still has a handle of the old one cannot put anything into the new one.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
+    #[must_use]
+    pub fn succeed(&self, env: &Env, limiter: impl RateLimiter<K> + 'static) -> Self {
+        self.shut_down();
+        let Some(measured) = &self.0.measured else {
+            return Self::unnamed(env, limiter);
+        };
+        let state = State::new(env.rng.number(), limiter, Some(measured.series.meter()));
+        lock(&measured.shown, |shown| *shown = Arc::clone(&state));
+        // What was counted since the last scrape would be lost: nobody looks at the old one again.
+        self.0.lock(|state| state.flush());
+        let measured = Measured {
+            series: measured.series.clone(),
+            shown: Arc::clone(&measured.shown),
+            registration: Arc::clone(&measured.registration),
+        };
+        Self::start(env, state, Some(measured))
+    }
+
+    fn start(env: &Env, state: Arc<Mutex<State<K>>>, measured: Option<Measured<K>>) -> Self {
+        let shared = Arc::new(Shared::new(state, env.clock.clone(), measured));
         env.tasks.spawn(move_due(
             Arc::downgrade(&shared),
             Arc::clone(&shared.due),
@@ -157,6 +188,11 @@ impl<K: Item> Queue<K> {
     /// not count.
     pub fn add_rate_limited(&self, item: K) {
         self.retry(item, Retries::when);
+    }
+
+    /// [`Queue::add_rate_limited`], but not before `least` has passed, however short the backoff is.
+    pub fn add_rate_limited_after(&self, item: K, least: Duration) {
+        self.retry(item, |retries, item, now| retries.when(item, now).max(least));
     }
 
     /// Ends the backoff of an item that has succeeded, or is given up. It stays where it is queued or waits, and must be
@@ -222,6 +258,13 @@ impl<K: Item> Queue<K> {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// How long the first in line has waited to be handed out; none if nothing can be.
+    #[must_use]
+    pub fn waited(&self) -> Option<Duration> {
+        let now = self.0.clock.now();
+        self.0.lock(|state| state.core.waited(now))
     }
 
     /// Refuses new items and drops those that wait for their time. What is queued, and what is wanted again while it is in

@@ -11,13 +11,13 @@ use super::core::{Added, Core, Next};
 use super::delay::Delay;
 use super::limit::{RateLimiter, Retries};
 use super::lines::Priority;
-use super::metrics::{Gauges, Meter, Registration};
+use super::metrics::{Gauges, Meter, Registration, Series};
 use crate::env::{Clock, later};
 use crate::sync::Mutex;
 
 #[derive(Debug)]
 pub(super) struct Shared<K: Item> {
-    /// Apart from the rest, because the registry holds it too; were it the rest, the last handle could be dropped in the
+    /// Apart from the rest, because the registry reaches it too; were it the rest, the last handle could be dropped in the
     /// middle of a scrape, whose lock taking the series out again needs.
     pub(super) state: Arc<Mutex<State<K>>>,
     pub(super) clock: Clock,
@@ -27,7 +27,16 @@ pub(super) struct Shared<K: Item> {
     pub(super) idle: Notify,
     /// The first due time has changed, or there is nothing more to wait for.
     pub(super) due: Arc<Notify>,
-    _registration: Option<Registration>,
+    pub(super) measured: Option<Measured<K>>,
+}
+
+/// How a queue is measured: shared with those that come after it.
+#[derive(Debug)]
+pub(super) struct Measured<K> {
+    pub(super) series: Series,
+    /// The one of these queues that the gauges look at.
+    pub(super) shown: Arc<Mutex<Arc<Mutex<State<K>>>>>,
+    pub(super) registration: Arc<Registration>,
 }
 
 #[derive(Debug)]
@@ -60,14 +69,14 @@ enum Rest {
 }
 
 impl<K: Item> Shared<K> {
-    pub(super) fn new(state: Arc<Mutex<State<K>>>, clock: Clock, registration: Option<Registration>) -> Self {
+    pub(super) fn new(state: Arc<Mutex<State<K>>>, clock: Clock, measured: Option<Measured<K>>) -> Self {
         Self {
             state,
             clock,
             ready: Notify::new(),
             idle: Notify::new(),
             due: Arc::new(Notify::new()),
-            _registration: registration,
+            measured,
         }
     }
 
@@ -169,11 +178,16 @@ impl<K: Item> State<K> {
         }
     }
 
-    /// Brings the series up to date, but for what is returned.
-    pub(super) fn scrape(&self, now: Instant) -> Gauges {
+    /// Hands what was counted to the series.
+    pub(super) fn flush(&self) {
         if let Some(meter) = &self.meter {
             meter.flush();
         }
+    }
+
+    /// Brings the series up to date, but for what is returned.
+    pub(super) fn scrape(&self, now: Instant) -> Gauges {
+        self.flush();
         let mut gauges = Gauges {
             depth: self.core.wanted(),
             ..Gauges::default()

@@ -155,3 +155,20 @@ async fn the_queue_s_task_ends_with_its_last_handle_or_with_shutdown() {
         assert!(tasks.is_empty());
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_backoff_can_be_told_the_least_wait() {
+    let bed = bed();
+    bed.queue.add_rate_limited_after(1, ms(1000));
+    bed.sleep(999).await;
+    assert_eq!(bed.try_get(), None);
+    bed.sleep(1).await;
+    assert_eq!(bed.try_get(), Some(Some(1)));
+    bed.queue.done(&1);
+    // The second failure: a backoff of 10 ms, which is longer.
+    bed.queue.add_rate_limited_after(1, ms(1));
+    bed.sleep(9).await;
+    assert_eq!(bed.try_get(), None);
+    bed.sleep(1).await;
+    assert_eq!(bed.try_get(), Some(Some(1)));
+}

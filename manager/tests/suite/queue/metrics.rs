@@ -154,6 +154,41 @@ async fn a_name_is_taken_as_long_as_its_queue_lives() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_successor_begins_empty_and_counts_on() {
+    let (env, _tasks) = env();
+    let registry = Registry::new();
+    let old = Queue::named(&env, "a", &registry, default_limiter()).expect("a queue");
+    for item in [1, 2] {
+        old.add(item);
+    }
+    old.get().await;
+    old.add_rate_limited(1);
+    let new = old.succeed(&env, default_limiter());
+    let value = |series: &str| {
+        let samples = scrape(&registry, "a");
+        samples
+            .iter()
+            .find_map(|s| s.strip_prefix(&format!("{series} ")).map(str::to_owned))
+    };
+    assert_eq!(value("depth").as_deref(), Some("0"));
+    assert_eq!(value("unfinished_work_seconds").as_deref(), Some("0"));
+    assert_eq!(value("adds_total").as_deref(), Some("2"));
+    old.add(3);
+    old.done(&1);
+    assert!(old.is_shutting_down() && !new.is_shutting_down() && new.is_empty());
+    env.clock.sleep(ms(1000)).await;
+    assert!(new.is_empty() && new.num_requeues(&1) == 0);
+    drop(old);
+    new.add(4);
+    assert_eq!(
+        (value("depth"), value("adds_total")),
+        (Some("1".into()), Some("3".into()))
+    );
+    drop(new);
+    assert_eq!(scrape(&registry, "a").len(), 0);
+}
+
+#[tokio::test(start_paused = true)]
 async fn every_series_says_that_it_is_beta_and_what_it_is() {
     let (env, _tasks) = env();
     let registry = Registry::new();

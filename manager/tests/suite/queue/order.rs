@@ -1,6 +1,6 @@
 //! De-duplication, order, priorities, and the hand-over to workers.
 
-use super::{Polled, bed, getter};
+use super::{Polled, bed, getter, ms};
 use coxswain_manager::queue::{LOW_TURN, Priority};
 
 #[tokio::test(start_paused = true)]
@@ -156,4 +156,19 @@ async fn low_priority_is_never_starved() {
     }
     let low = handed_out.iter().filter(|item| **item < 1000).count();
     assert_eq!(low, 3, "and it does not take more than its turn");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_wait_of_the_first_in_line_is_known() {
+    let bed = bed();
+    assert_eq!(bed.queue.waited(), None);
+    bed.queue.add_with(1, Priority::Low);
+    bed.sleep(10).await;
+    bed.queue.add(2);
+    bed.sleep(5).await;
+    assert_eq!(bed.queue.waited(), Some(ms(15)));
+    assert_eq!(bed.try_get(), Some(Some(2)));
+    assert_eq!(bed.try_get(), Some(Some(1)));
+    bed.queue.add(1);
+    assert_eq!(bed.queue.waited(), None, "what is in process is not in line");
 }

@@ -1,0 +1,246 @@
+//! Errors, panics and reconciles that do not end.
+
+use super::*;
+
+use std::error::Error;
+use std::fmt;
+
+use crate::client::ClientError;
+use crate::object::Resource;
+
+const PODS: Resource = Resource::namespaced("", "v1", "pods", "Pod");
+
+/// When a reconciler that always ends like this is called, within `time` of an event: in milliseconds.
+async fn calls<F>(time: Duration, answer: F) -> Vec<u128>
+where
+    F: Fn() -> Result<Action, ReconcileError> + Send + Sync + Clone + 'static,
+{
+    let bed = Bed::new();
+    bed.pods.add("a");
+    let journal = Journal::new();
+    let log = journal.clone();
+    let _running = bed.start(move |context, _| {
+        log.write(&context, "");
+        let answer = answer.clone();
+        async move { answer() }
+    });
+    bed.sleep(time).await;
+    journal.times()
+}
+
+fn failed() -> ReconcileError {
+    ReconcileError::retryable("for the test")
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_backoff_doubles() {
+    let times = calls(ms(700), || Err(failed())).await;
+    assert_eq!(times, [0, 5, 15, 35, 75, 155, 315, 635]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_runs_in_circles() {
+    let ten_minutes = Duration::from_mins(10);
+    // 5 ms doubled 16 times is 5.5 minutes, and 17 times 10.9.
+    assert_eq!(calls(ten_minutes, || Err(failed())).await.len(), 17);
+    assert_eq!(calls(ten_minutes, || panic!("for the test")).await.len(), 17);
+    assert_eq!(
+        calls(ten_minutes, || Ok(Action::RequeueAfter(Duration::ZERO)))
+            .await
+            .len(),
+        17
+    );
+    let terminal = || Err(ReconcileError::terminal("for the test"));
+    assert_eq!(calls(ten_minutes, terminal).await.len(), 1);
+    assert_eq!(
+        calls(ten_minutes, || Ok(Action::RequeueAfter(secs(61))))
+            .await
+            .len(),
+        10
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_success_ends_the_backoff() {
+    let bed = Bed::new();
+    bed.pods.add("a");
+    let journal = Journal::new();
+    let log = journal.clone();
+    let runs = AtomicUsize::new(0);
+    let _running = bed.start(move |context, _| {
+        log.write(&context, "");
+        let answer = match runs.fetch_add(1, Ordering::SeqCst) {
+            0 | 1 | 2 | 4 => Err(failed()),
+            _ => Ok(Action::Done),
+        };
+        async { answer }
+    });
+    bed.sleep(ms(100)).await;
+    bed.pods.update("a");
+    bed.sleep(secs(10)).await;
+    assert_eq!(journal.times(), [0, 5, 15, 35, 100, 105]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_retry_waits_as_long_as_the_server_asked_and_as_its_backoff_is() {
+    let bed = Bed::new();
+    bed.pods.add("a");
+    let journal = Journal::new();
+    let log = journal.clone();
+    let _running = bed.start(move |context, key| {
+        let log = log.clone();
+        async move {
+            log.write(&context, "");
+            context.client.get::<MetaObject>(&PODS, &key).await?;
+            Ok(Action::Done)
+        }
+    });
+    bed.sleep(secs(25)).await;
+    // The backoff is longer than two seconds from the tenth failure on: 2560 ms.
+    let times = journal.times();
+    let waits: Vec<u128> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    assert_eq!(
+        waits,
+        [2000, 2000, 2000, 2000, 2000, 2000, 2000, 2000, 2000, 2560]
+    );
+}
+
+/// An error of a reconciler's own around one of the client.
+#[derive(Debug)]
+struct Wrapped(ClientError);
+
+impl fmt::Display for Wrapped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("cannot do it")
+    }
+}
+
+impl Error for Wrapped {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        Some(&self.0)
+    }
+}
+
+#[test]
+fn a_failed_request_is_recognized_however_it_is_wrapped() {
+    let what = || "PATCH /x".to_owned();
+    let fenced = || ClientError::Fenced { what: what() };
+    let busy = || ClientError::Unexplained {
+        what: what(),
+        code: 429,
+        retry_after: Some(secs(7)),
+    };
+    assert!(ReconcileError::from(fenced()).is_fenced());
+    assert!(ReconcileError::retryable(Wrapped(fenced())).is_fenced());
+    assert!(ReconcileError::terminal(Wrapped(fenced())).is_fenced());
+    assert!(!ReconcileError::retryable("fenced").is_fenced());
+    assert_eq!(
+        ReconcileError::retryable(Wrapped(busy())).retry_after(),
+        Some(secs(7))
+    );
+    assert!(!ReconcileError::from(busy()).is_terminal());
+    assert_eq!(
+        ReconcileError::from(busy()).to_string(),
+        "PATCH /x: the server answered 429 without saying why"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_terminal_error_waits_for_the_next_event() {
+    let bed = Bed::new();
+    bed.pods.add("a");
+    let journal = Journal::new();
+    let log = journal.clone();
+    let _running = bed.start(move |context, _| {
+        log.write(&context, "");
+        async { Err(ReconcileError::terminal("for the test")) }
+    });
+    bed.sleep(secs(3600)).await;
+    assert_eq!(journal.times(), [0]);
+    bed.pods.update("a");
+    bed.sleep(secs(3600)).await;
+    assert_eq!(journal.times(), [0, 3_600_000]);
+    assert_eq!(bed.value("terminal_reconcile_errors_total"), "2");
+    assert_eq!(bed.value("reconcile_errors_total"), "2");
+    assert_eq!(
+        bed.value("workqueue_retries_total{name=\"test-controller\"}"),
+        "0"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_panic_costs_neither_the_worker_nor_the_key() {
+    let bed = Bed::new();
+    for name in ["before", "after", "well"] {
+        bed.pods.add(name);
+    }
+    let journal = Journal::new();
+    let log = journal.clone();
+    let running = bed.start(move |context, key| {
+        log.write(&context, key.name.to_string());
+        let first = log.lines().iter().filter(|name| **name == *key.name).count() == 1;
+        assert!(&*key.name != "before" || !first, "before any await");
+        async move {
+            context.env.clock.sleep(ms(1)).await;
+            assert!(&*key.name != "after" || !first, "after an await");
+            Ok(Action::Done)
+        }
+    });
+    bed.sleep(secs(10)).await;
+    let mut lines = journal.lines();
+    lines.sort();
+    assert_eq!(lines, ["after", "after", "before", "before", "well"]);
+    assert_eq!(bed.value("reconcile_panics_total"), "2");
+    assert_eq!(bed.value("reconcile_errors_total"), "2");
+    assert_eq!(bed.value("reconcile_total{result=\"success\"}"), "3");
+    assert_eq!(bed.value("active_workers"), "0");
+    assert!(!running.end.is_finished());
+}
+
+/// Counts how often it is dropped.
+struct Dropped(Arc<AtomicUsize>);
+
+impl Drop for Dropped {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reconcile_that_takes_too_long_is_dropped_and_tried_again() {
+    let bed = Bed::new();
+    bed.pods.add("slow");
+    bed.pods.add("well");
+    let journal = Journal::new();
+    let dropped = Arc::new(AtomicUsize::new(0));
+    let options = Options {
+        timeout: secs(2),
+        ..Options::default()
+    };
+    let controller = bed.controller(options, {
+        let (journal, dropped) = (journal.clone(), dropped.clone());
+        move |context, key| {
+            let (journal, dropped) = (journal.clone(), Dropped(dropped.clone()));
+            async move {
+                journal.write(&context, key.name.to_string());
+                if &*key.name == "slow" {
+                    std::future::pending::<()>().await;
+                }
+                drop(dropped);
+                Ok(Action::Done)
+            }
+        }
+    });
+    let _running = bed.run(&controller);
+    bed.sleep(ms(1999)).await;
+    assert_eq!(controller.running(), [Key::new("ns", "slow")]);
+    assert_eq!(dropped.load(Ordering::SeqCst), 0);
+    bed.sleep(ms(4)).await;
+    assert_eq!(journal.lines(), ["slow", "well"]);
+    assert_eq!(dropped.load(Ordering::SeqCst), 2);
+    assert_eq!(bed.value("reconcile_timeouts_total"), "1");
+    assert_eq!(bed.value("reconcile_errors_total"), "1");
+    bed.sleep(ms(10)).await;
+    assert_eq!(journal.lines(), ["slow", "well", "slow"]);
+    assert_eq!(journal.times(), [0, 2000, 2005]);
+}

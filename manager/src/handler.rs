@@ -1,0 +1,192 @@
+//! From a change to the keys of the objects to reconcile, and nothing else.
+//!
+//! What an update has left counts as much as what it has come to: an object that changes its owner concerns both.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::cache::Delta;
+use crate::object::{Key, Meta, Object, Resource};
+
+/// Computes keys. Clones are the same one.
+pub struct Handler<T>(Arc<Keys<T>>);
+
+type Keys<T> = dyn Fn(&T) -> Vec<Key> + Send + Sync;
+
+impl<T: Object> Handler<T> {
+    /// The key of the object itself.
+    #[must_use]
+    pub fn for_object() -> Self {
+        Self::map(|object: &T| vec![object.meta().key()])
+    }
+
+    /// The key of the owner that manages the object, if it is an `owner`. Any version of its group will do: it says how
+    /// the owner was read, not which one it is.
+    #[must_use]
+    pub fn for_owner(owner: Resource) -> Self {
+        Self::map(move |object: &T| owner_key(object.meta(), &owner).into_iter().collect())
+    }
+
+    /// What `keys` says of a state of the object. It is asked about both states of an update.
+    pub fn map(keys: impl Fn(&T) -> Vec<Key> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(keys))
+    }
+
+    /// The keys that a change concerns, each once.
+    #[must_use]
+    pub fn keys(&self, delta: &Delta<T>) -> Vec<Key> {
+        let mut keys = (self.0)(delta.latest());
+        if let Delta::Updated { old, .. } = delta {
+            keys.extend((self.0)(old));
+        }
+        if keys.len() > 1 {
+            keys.sort();
+            keys.dedup();
+        }
+        keys
+    }
+}
+
+fn owner_key(meta: &Meta, owner: &Resource) -> Option<Key> {
+    let reference = meta.controller()?;
+    let group = reference
+        .api_version
+        .split_once('/')
+        .map_or("", |(group, _)| group);
+    if group != owner.group || reference.kind != *owner.kind {
+        return None;
+    }
+    if !owner.namespaced {
+        return Some(Key::cluster(reference.name.clone()));
+    }
+    // An owner is in the namespace of what it owns; what is in none cannot be owned from one.
+    let namespaced = !meta.namespace.is_empty();
+    namespaced.then(|| Key::new(meta.namespace.clone(), reference.name.clone()))
+}
+
+// Not derived: it can be cloned whatever it is asked about.
+impl<T> Clone for Handler<T> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<T> fmt::Debug for Handler<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Handler")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use serde_json::json;
+
+    use crate::object::MetaObject;
+
+    fn sets() -> Resource {
+        Resource::namespaced("apps", "v1", "replicasets", "ReplicaSet")
+    }
+
+    /// An object `namespace`/a with these references to owners.
+    fn owned(namespace: &str, owners: &serde_json::Value) -> Arc<MetaObject> {
+        let json = json!({"metadata": {"namespace": namespace, "name": "a", "ownerReferences": owners}});
+        Arc::new(serde_json::from_value(json).expect("an object"))
+    }
+
+    fn owner(api_version: &str, kind: &str, name: &str) -> serde_json::Value {
+        json!([
+            {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "other", "uid": "1"},
+            {"apiVersion": api_version, "kind": kind, "name": name, "uid": "2", "controller": true},
+        ])
+    }
+
+    fn added(new: Arc<MetaObject>) -> Delta<MetaObject> {
+        Delta::Added { new, initial: false }
+    }
+
+    #[test]
+    fn an_object_is_its_own_key_once() {
+        let handler = Handler::for_object();
+        let object = owned("ns", &json!([]));
+        let updated = Delta::Updated {
+            old: object.clone(),
+            new: object.clone(),
+        };
+        let deleted = Delta::Deleted { last: object.clone() };
+        for delta in [added(object), updated, deleted] {
+            assert_eq!(handler.keys(&delta), [Key::new("ns", "a")]);
+        }
+    }
+
+    #[test]
+    fn the_owner_is_the_controller_of_that_group_and_kind() {
+        let handler = Handler::for_owner(sets());
+        for (api_version, kind, keys) in [
+            ("apps/v1", "ReplicaSet", vec![Key::new("ns", "x")]),
+            ("apps/v1beta2", "ReplicaSet", vec![Key::new("ns", "x")]),
+            ("apps/v1", "Deployment", vec![]),
+            ("apps.example.com/v1", "ReplicaSet", vec![]),
+            ("v1", "ReplicaSet", vec![]),
+        ] {
+            let object = owned("ns", &owner(api_version, kind, "x"));
+            assert_eq!(handler.keys(&added(object)), keys, "{api_version} {kind}");
+        }
+        let nobody = owned("ns", &json!([]));
+        assert!(handler.keys(&added(nobody)).is_empty());
+    }
+
+    #[test]
+    fn the_core_group_has_no_name() {
+        let handler = Handler::for_owner(Resource::namespaced(
+            "",
+            "v1",
+            "replicationcontrollers",
+            "ReplicationController",
+        ));
+        let object = owned("ns", &owner("v1", "ReplicationController", "x"));
+        assert_eq!(handler.keys(&added(object)), [Key::new("ns", "x")]);
+    }
+
+    #[test]
+    fn the_namespace_follows_from_the_scope_of_the_owner() {
+        let node = Handler::for_owner(Resource::cluster("", "v1", "nodes", "Node"));
+        let object = owned("ns", &owner("v1", "Node", "x"));
+        assert_eq!(node.keys(&added(object)), [Key::cluster("x")]);
+        let set = Handler::for_owner(sets());
+        let cluster_scoped = owned("", &owner("apps/v1", "ReplicaSet", "x"));
+        assert!(set.keys(&added(cluster_scoped)).is_empty());
+    }
+
+    #[test]
+    fn both_the_old_and_the_new_owner_learn_of_an_update() {
+        let handler = Handler::for_owner(sets());
+        let state = |name| owned("ns", &owner("apps/v1", "ReplicaSet", name));
+        let keys = |old, new| handler.keys(&Delta::Updated { old, new });
+        assert_eq!(
+            keys(state("y"), state("x")),
+            [Key::new("ns", "x"), Key::new("ns", "y")]
+        );
+        assert_eq!(keys(state("x"), state("x")), [Key::new("ns", "x")]);
+        assert_eq!(keys(state("x"), owned("ns", &json!([]))), [Key::new("ns", "x")]);
+        assert_eq!(keys(owned("ns", &json!([])), state("x")), [Key::new("ns", "x")]);
+    }
+
+    #[test]
+    fn a_map_is_asked_about_both_states() {
+        let handler = Handler::map(|object: &MetaObject| {
+            let owners = object.metadata.owner_references.iter();
+            owners.map(|owner| Key::cluster(owner.name.clone())).collect()
+        });
+        let delta = Delta::Updated {
+            old: owned("ns", &owner("v1", "A", "old")),
+            new: owned("ns", &owner("v1", "A", "new")),
+        };
+        assert_eq!(
+            handler.keys(&delta),
+            ["new", "old", "other"].map(Key::cluster),
+            "each once"
+        );
+    }
+}
