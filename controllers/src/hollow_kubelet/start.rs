@@ -1,12 +1,10 @@
-//! What comes before the first reconcile: the look at the cluster, and the nodes that no event would bring up.
+//! The look at the cluster before it starts.
 
 use coxswain_manager::client::{Client, ClientError, ListQuery, View};
-use coxswain_manager::object::Key;
 use serde::Deserialize;
 
-use super::node::{self, NODES};
-use super::plan::NodeStep;
-use super::{Fleet, LABEL, Node, Options, Refusal, act, plan};
+use super::node::NODES;
+use super::{Fleet, LABEL, Node, Options, Refusal};
 
 /// Why it does not start.
 #[derive(Debug, thiserror::Error)]
@@ -17,9 +15,6 @@ pub enum StartError {
     /// It is not known whether it may. To be tried again.
     #[error("cannot look at the nodes of the cluster: {0}")]
     Look(#[source] ClientError),
-    /// The cluster does not take its nodes. To be tried again.
-    #[error("cannot create a node: {0}")]
-    Create(#[source] ClientError),
 }
 
 #[derive(Deserialize)]
@@ -27,24 +22,12 @@ struct Page {
     items: Vec<Node>,
 }
 
-/// Makes sure that it may play in this cluster, and that its nodes are there: at the start of each term, before the first
-/// reconcile. It asks the API server itself, because a cache may be old.
-pub async fn start(client: &Client, options: &Options) -> Result<(), StartError> {
-    if !options.sandbox {
-        may_start(client).await?;
+/// Whether it may play in this cluster. It asks the API server itself, because a cache may be old; and for one node that is
+/// not hollow, so that the answer is short, however large the cluster.
+pub async fn may_start(client: &Client, options: &Options) -> Result<(), StartError> {
+    if options.sandbox {
+        return Ok(());
     }
-    for name in plan::nodes(options) {
-        let step = NodeStep::Create(node::new(&name));
-        match act::node(client, &Key::cluster(name), step).await {
-            Err(error) if !error.is_already_exists() => return Err(StartError::Create(error)),
-            _ => {}
-        }
-    }
-    Ok(())
-}
-
-/// Asks for one node that is not hollow: the answer is short, however large the cluster.
-async fn may_start(client: &Client) -> Result<(), StartError> {
     let query = ListQuery {
         label_selector: format!("{LABEL}!=true"),
         limit: 1,
@@ -54,9 +37,9 @@ async fn may_start(client: &Client) -> Result<(), StartError> {
     let page: Page = serde_json::from_slice(&list.map_err(StartError::Look)?).map_err(|error| {
         StartError::Look(ClientError::Decode {
             what: "GET /api/v1/nodes".to_owned(),
-            reason: format!("{:?}", error.classify()),
+            // Not its text, which may quote what was read.
+            reason: format!("{:?} at column {}", error.classify(), error.column()),
         })
     })?;
-    Fleet::of(&page.items).may_start()?;
-    Ok(())
+    Ok(Fleet::of(&page.items).may_start()?)
 }
