@@ -10,10 +10,11 @@
 //! What it never does: touch a pod on any other node, a node that does not carry its label, or a pod that has finished.
 //! Containers do not exit by themselves.
 //!
-//! Outside the sandbox it refuses to start next to nodes that are not its own ([`Fleet::may_start`]), and binds nothing
-//! while there are any: it would take their pods.
+//! Outside the sandbox it refuses to start next to nodes that are not its own ([`may_start`]), and binds nothing while there
+//! are any: it would take their pods.
 //!
 //! The walk: [`Fleet`] (what nodes there are) and a [`Pod`] → [`plan::pod`] → [`act::pod`]; the same for nodes.
+//! [`HollowKubelet`] takes both from caches, and [`build`] makes a controller of it.
 
 pub mod act;
 mod address;
@@ -22,11 +23,15 @@ mod fleet;
 mod node;
 pub mod plan;
 mod pod;
+mod reconcile;
+mod start;
 mod status;
 
 pub use fleet::{Fleet, Refusal};
 pub use node::Node;
 pub use pod::Pod;
+pub use reconcile::{HollowKubelet, build};
+pub use start::{StartError, may_start};
 
 use std::time::Duration;
 

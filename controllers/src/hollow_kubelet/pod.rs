@@ -75,7 +75,7 @@ pub(super) struct Status {
     #[serde(deserialize_with = "time")]
     pub(super) start_time: Option<Timestamp>,
     #[serde(deserialize_with = "null_is_default")]
-    pub(super) conditions: Vec<Condition>,
+    pub(super) conditions: Box<[Condition]>,
     #[serde(deserialize_with = "null_is_default")]
     pub(super) init_container_statuses: Box<[ContainerStatus]>,
     #[serde(deserialize_with = "null_is_default")]
@@ -179,5 +179,20 @@ impl Object for Pod {
                 interner.intern(&mut waiting.reason);
             }
         }
+    }
+
+    fn bytes(&self) -> usize {
+        let Self {
+            metadata,
+            spec,
+            status,
+        } = self;
+        size_of_val(self)
+            + metadata.heap_bytes()
+            + size_of_val(&*spec.init_containers)
+            + size_of_val(&*spec.containers)
+            + size_of_val(&*status.conditions)
+            + size_of_val(&*status.init_container_statuses)
+            + size_of_val(&*status.container_statuses)
     }
 }

@@ -44,6 +44,14 @@ struct Shared {
     registry: Registry,
 }
 
+/// Why a component cannot record events; most likely it does already.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot register the metric of the events of {component}: {source}")]
+pub struct RecorderError {
+    component: String,
+    source: prometheus::Error,
+}
+
 impl Recorder {
     /// Starts to write events of `component` (the controller) on `instance` (the process) through `client`. It writes
     /// until the last clone is dropped and the queue is empty, or the tasks of `env` end.
@@ -56,11 +64,11 @@ impl Recorder {
         component: &str,
         instance: &str,
         registry: &Registry,
-    ) -> Result<Self, prometheus::Error> {
-        let help = "[ALPHA] Events that were not written, by component and reason.";
-        let opts = Opts::new("coxswain_events_dropped_total", help).const_label("component", component);
-        let dropped = IntCounterVec::new(opts, &["reason"])?;
-        registry.register(Box::new(dropped.clone()))?;
+    ) -> Result<Self, RecorderError> {
+        let dropped = register(component, registry).map_err(|source| RecorderError {
+            component: component.to_owned(),
+            source,
+        })?;
         let (queue, messages) = mpsc::channel(WAITING);
         let writer = Writer {
             client,
@@ -115,6 +123,14 @@ impl Recorder {
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |last| Some(next(last)));
         next(last.unwrap_or(0))
     }
+}
+
+fn register(component: &str, registry: &Registry) -> prometheus::Result<IntCounterVec> {
+    let help = "[ALPHA] Events that were not written, by component and reason.";
+    let opts = Opts::new("coxswain_events_dropped_total", help).const_label("component", component);
+    let dropped = IntCounterVec::new(opts, &["reason"])?;
+    registry.register(Box::new(dropped.clone()))?;
+    Ok(dropped)
 }
 
 impl Drop for Shared {
