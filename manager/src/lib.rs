@@ -7,7 +7,7 @@
 //! clock, generator and tasks; [`object`], what is known of any object. Beside them the small tools that every controller
 //! uses: [`conditions`], [`events`], [`expectations`], [`finalizer`] and [`owner`]; and [`time`], as the API writes it.
 //!
-//! A controller that greets every ConfigMap, once:
+//! A controller that greets every `ConfigMap`, once:
 //!
 //! ```
 //! use coxswain_manager::cache::Cache;

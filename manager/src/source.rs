@@ -8,7 +8,7 @@ use futures_util::future::BoxFuture;
 use crate::cache::{Cache, Delta, MetaCache, Subscription};
 use crate::controller::inbox::{Cause, Change, Inbox};
 use crate::handler::Handler;
-use crate::object::{MetaObject, Object};
+use crate::object::{Key, MetaObject, Object};
 use crate::predicate::Predicate;
 use crate::queue::Priority;
 
@@ -44,6 +44,9 @@ pub(crate) trait Watched: Send + Sync {
     /// Subscribes now, and puts keys into `inbox` until the cache is gone.
     fn feed(&self, inbox: Arc<Inbox>) -> BoxFuture<'static, ()>;
 }
+
+/// Keys that wake a controller at the start of each term, whether or not there are such objects.
+pub(crate) struct Beginning(pub(crate) Vec<Key>);
 
 impl<T: Object, O: Origin<T>> Source<T, O> {
     /// From changes of `origin` to the keys that `handler` computes. Updates in which nothing has changed that could be read
@@ -94,6 +97,31 @@ impl<T: Object, O: Origin<T>> Watched for Source<T, O> {
                 tokio::task::consume_budget().await;
             }
         })
+    }
+}
+
+impl Watched for Beginning {
+    fn name(&self) -> &'static str {
+        "start"
+    }
+
+    fn is_synced(&self) -> bool {
+        true
+    }
+
+    fn synced(&self) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
+
+    fn feed(&self, inbox: Arc<Inbox>) -> BoxFuture<'static, ()> {
+        for key in &self.0 {
+            let cause = Cause::Event {
+                source: self.name().into(),
+                change: Change::Initial,
+            };
+            inbox.add(key.clone(), Priority::Low, cause);
+        }
+        Box::pin(std::future::pending())
     }
 }
 

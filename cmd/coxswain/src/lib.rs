@@ -14,12 +14,12 @@ use std::ffi::OsString;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
-use coxswain_config::{Config, Parsed};
-use coxswain_controllers::names::KNOWN;
+use coxswain_config::{Config, Known, Parsed};
+use coxswain_controllers::names::{KNOWN, Named};
 
 /// Runs the program with its arguments, the name of the program left out.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let config = match coxswain_config::parse(arguments, KNOWN) {
+    let config = match coxswain_config::parse(arguments, &known()) {
         Ok(Parsed::Run(config)) => config,
         Ok(Parsed::Print(text)) => {
             // Nobody reads it (a closed pipe): then nobody misses it.
@@ -39,6 +39,16 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// The controllers, as the flags know them.
+fn known() -> Vec<Known> {
+    let known = |it: &Named| Known {
+        name: it.name,
+        alias: it.alias,
+        off_by_default: it.off_by_default,
+    };
+    KNOWN.iter().map(known).collect()
 }
 
 fn run(config: Config) -> Result<(), process::ProcessError> {

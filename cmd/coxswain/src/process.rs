@@ -1,15 +1,17 @@
 //! The life of the process: endpoints first, then the manager; the manager ends first, then the endpoints.
 
 use std::io;
-use std::net::SocketAddr;
 
-use coxswain_config::{Config, LeaderElection, Serving};
-use coxswain_controllers::registry::{self, HostError};
+use coxswain_config::{Config, Enablement, LeaderElection, Serving};
+use coxswain_controllers::hollow_kubelet;
+use coxswain_controllers::names::Named;
+use coxswain_controllers::registry::{self, Settings};
 use coxswain_manager::cache::Scope;
 use coxswain_manager::client::{ConnectError, Limit, Transport};
+use coxswain_manager::controller::ControllerError;
 use coxswain_manager::election::{self, ElectionError, Elector};
 use coxswain_manager::env::{Env, TaskSet};
-use coxswain_manager::events::Recorder;
+use coxswain_manager::events::{Recorder, RecorderError};
 use coxswain_manager::manager::{BuildError, Manager, ManagerError, Options};
 use coxswain_manager::serve::{Checks, Endpoints, ServeError, Server, Tls, TlsError};
 use prometheus::Registry;
@@ -49,7 +51,9 @@ pub(crate) enum ProcessError {
     #[error(transparent)]
     Election(#[from] ElectionError),
     #[error(transparent)]
-    Host(#[from] HostError),
+    Controller(#[from] ControllerError),
+    #[error(transparent)]
+    Events(#[from] RecorderError),
     #[error("cannot register the metrics of the process: {0}")]
     Metrics(#[from] prometheus::Error),
     #[error(transparent)]
@@ -119,24 +123,35 @@ pub(crate) async fn run(config: Config) -> Result<(), ProcessError> {
         start_interval: generic.controller_start_interval,
         shutdown_timeout: generic.controller_shutdown_timeout,
     };
-    let mut manager = Manager::new(&env, &registry, &checks, ways.controllers, options)?;
+    // Its own tasks, which end with it: its caches must not complain that the sandbox goes.
+    let work = TaskSet::new();
+    let env_of_manager = Env {
+        tasks: work.handle(),
+        ..env.clone()
+    };
+    let mut manager = Manager::new(&env_of_manager, &registry, &checks, ways.controllers, options)?;
     let identity = election::identity(&hostname(), &env.rng);
     let recorder = Recorder::start(
-        &env,
+        &env_of_manager,
         ways.election.unfenced("events", None),
         NAME,
         &identity,
         &registry,
     )?;
-    manager.record_events(recorder.clone());
+    manager.record_events(recorder);
     let elector = elector(&manager, &leader_election, &ways.election, &identity)?;
-    let hosted = registry::host(
-        &mut manager,
-        &recorder,
-        &generic.controllers,
-        in_sandbox,
-        registry::Settings { hollow_kubelet },
-    )?;
+    let settings = Settings {
+        hollow_kubelet: (
+            hollow_kubelet::Options {
+                nodes: hollow_kubelet.nodes,
+                delay: hollow_kubelet.ready_delay,
+                sandbox: in_sandbox,
+            },
+            usize::try_from(hollow_kubelet.concurrent_syncs).unwrap_or(usize::MAX),
+        ),
+    };
+    let enabled = |it: &Named| generic.controllers.enabled(it.name, it.off_by_default) != Enablement::No;
+    let hosted = registry::host(&mut manager, enabled, &settings)?;
 
     tracing::info!(
         version = VERSION,
@@ -160,6 +175,7 @@ pub(crate) async fn run(config: Config) -> Result<(), ProcessError> {
         died = ended_early(&mut serving) => return Err(ProcessError::EndpointsDied(died)),
         ended = manager.run(elector, stop) => ended,
     };
+    drop(work);
     served.cancel();
     if let Some(serving) = serving {
         // It has nothing to say any more; a panic at the end changes nothing.

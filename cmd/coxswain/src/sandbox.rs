@@ -3,7 +3,6 @@
 
 use std::io::{self, Write as _};
 use std::net::SocketAddr;
-use std::path::PathBuf;
 
 use coxswain_config::Sandbox as Flags;
 use coxswain_manager::client::{ConnectError, Transport};
@@ -72,7 +71,7 @@ impl Embedded {
     }
 
     /// Tells the user what there is to try.
-    pub(crate) fn greet(&self, endpoints: Option<SocketAddr>, controllers: &[String]) {
+    pub(crate) fn greet(&self, endpoints: Option<SocketAddr>, controllers: &[&str]) {
         let file = self.kubeconfig.path().display();
         let mut text = format!(
             "A Kubernetes API for trying out, with nothing behind it but this process. Ctrl-C ends it, and everything in it is gone.\n\

@@ -14,12 +14,14 @@
 //! are any: it would take their pods.
 //!
 //! The walk: [`Fleet`] (what nodes there are) and a [`Pod`] → [`plan::pod`] → [`act::pod`]; the same for nodes.
-//! [`HollowKubelet`] takes both from caches, and [`build`] makes a controller of it.
+//! [`HollowKubelet`] takes both from caches, [`build`] makes a controller of it, and [`host`] puts it behind the look at the
+//! cluster.
 
 pub mod act;
 mod address;
 mod condition;
 mod fleet;
+mod guard;
 mod node;
 pub mod plan;
 mod pod;
@@ -28,6 +30,7 @@ mod start;
 mod status;
 
 pub use fleet::{Fleet, Refusal};
+pub use guard::host;
 pub use node::Node;
 pub use pod::Pod;
 pub use reconcile::{HollowKubelet, build};

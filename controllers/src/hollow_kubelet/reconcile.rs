@@ -10,7 +10,7 @@ use coxswain_manager::controller::{
 };
 use coxswain_manager::env::Env;
 use coxswain_manager::handler::Handler;
-use coxswain_manager::object::{Key, MetaObject, Resource};
+use coxswain_manager::object::Key;
 use coxswain_manager::source::Source;
 use jiff::Timestamp;
 use prometheus::Registry;
@@ -19,8 +19,6 @@ use super::node::NODES;
 use super::pod::PODS;
 use super::{Fleet, Node, Options, Pod, act, plan};
 use crate::names::HOLLOW_KUBELET;
-
-const NAMESPACES: Resource = Resource::cluster("", "v1", "namespaces", "Namespace");
 
 /// hollow-kubelet on its caches. A key without a namespace is that of a node, any other that of a pod.
 #[derive(Debug)]
@@ -43,21 +41,14 @@ pub fn build(
     how: controller::Options,
 ) -> Result<Controller<HollowKubelet>, ControllerError> {
     let (pods, nodes) = (caches.of::<Pod>(&PODS), caches.of::<Node>(&NODES));
-    // A node that is not there has no event that would make it. The namespace `default` is in every cluster, so the
-    // beginning of every term has an event of it; and the last node of somebody else may have left.
-    let wanted: Arc<[Key]> = plan::nodes(&options).map(Key::cluster).collect();
-    let at_start = {
-        let wanted = Arc::clone(&wanted);
-        Handler::map(move |namespace: &MetaObject| match &*namespace.metadata.name {
-            "default" => wanted.to_vec(),
-            _ => Vec::new(),
-        })
-    };
+    // A node that is not there has no event that would make it; and the last node of somebody else may have left.
+    let wanted: Vec<Key> = plan::nodes(&options).map(Key::cluster).collect();
+    let again = wanted.clone();
     let of_nodes = Handler::map(move |node: &Node| {
         if node.is_hollow() {
             vec![node.metadata.key()]
         } else {
-            wanted.to_vec()
+            again.clone()
         }
     });
     let hollow = HollowKubelet {
@@ -66,7 +57,7 @@ pub fn build(
         options,
     };
     Builder::new(HOLLOW_KUBELET, how, hollow)
-        .watch(Source::new(caches.metadata(&NAMESPACES), at_start))
+        .at_start(wanted)
         .watch(Source::new(nodes, of_nodes))
         .watch(Source::new(pods, Handler::for_object()))
         .build(env, client, registry)

@@ -13,7 +13,7 @@ use crate::client::{ListQuery, View};
 use crate::object::{Resource, Version};
 
 /// What an idle kind may take to show a version that others have moved on; then it is listed.
-const PATIENCE: Duration = Duration::from_secs(2);
+const PATIENCE: Duration = Duration::from_millis(250);
 
 impl Caches {
     /// Resolves when all caches that were asked for so far show everything that was written before the call.

@@ -87,6 +87,12 @@ pub enum Unhealthy {
         /// How long it may.
         timeout: Duration,
     },
+    /// It must not run here.
+    #[error("{reason}")]
+    Refused {
+        /// Why not, and what to do.
+        reason: String,
+    },
     /// There is work, and a worker that is free, and nothing happens.
     #[error("nothing was taken from the queue for {} s, although there are free workers", .since.as_secs())]
     Stalled {

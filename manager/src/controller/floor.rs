@@ -17,6 +17,7 @@ use super::{Action, Context, ReconcileError, Reconciler, Unhealthy};
 use crate::client::{Client, Term};
 use crate::env::Env;
 use crate::object::Key;
+use crate::panics;
 
 /// How much longer than its timeout a reconcile may seem to run: a machine can be slow.
 const GRACE: Duration = Duration::from_secs(30);
@@ -122,7 +123,7 @@ impl<R: Reconciler> Floor<R> {
             Some(Err(panic)) => {
                 queue.add_rate_limited(key.clone());
                 let failures = queue.num_requeues(key);
-                tracing::error!(panic = message(&*panic), failures, "Reconcile panicked");
+                tracing::error!(panic = panics::message(&*panic), failures, "Reconcile panicked");
                 Ended::Panic
             }
             None => {
@@ -211,13 +212,4 @@ impl<R> Drop for Running<'_, R> {
             work.progress = now;
         });
     }
-}
-
-/// What a panic said.
-pub(super) fn message(panic: &(dyn Any + Send)) -> &str {
-    panic
-        .downcast_ref::<&str>()
-        .copied()
-        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
-        .unwrap_or("(no message)")
 }

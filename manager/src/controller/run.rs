@@ -10,15 +10,16 @@ use prometheus::Registry;
 use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
-use super::floor::{Floor, Work, message};
+use super::floor::{Floor, Work};
 use super::inbox::Inbox;
 use super::metrics::Metrics;
 use super::{ControllerError, Fatal, Options, Reconciler, Runnable, Unhealthy};
 use crate::client::{Client, Fence, Term};
 use crate::env::Env;
 use crate::object::{Key, Object};
+use crate::panics;
 use crate::queue::Queue;
-use crate::source::{Origin, Source, Watched};
+use crate::source::{Beginning, Origin, Source, Watched};
 
 /// A controller that is being put together.
 #[must_use]
@@ -61,6 +62,12 @@ impl<R: Reconciler> Builder<R> {
     /// One more thing that wakes it.
     pub fn watch<T: Object>(mut self, source: Source<T, impl Origin<T>>) -> Self {
         self.sources.push(Box::new(source));
+        self
+    }
+
+    /// Wakes it for these keys at the start of each term: for objects that it has to create, of which no event tells.
+    pub fn at_start(mut self, keys: impl IntoIterator<Item = Key>) -> Self {
+        self.sources.push(Box::new(Beginning(keys.into_iter().collect())));
         self
     }
 
@@ -201,7 +208,7 @@ impl<R: Reconciler> Controller<R> {
             Err(Ok(panic)) => Err(Fatal::Panicked {
                 controller: self.name.to_string(),
                 part: "a worker".to_owned(),
-                message: message(&*panic).to_owned(),
+                message: panics::message(&*panic).to_owned(),
             }),
             // Cancelled: the runtime is shutting down.
             Err(Err(_)) => Ok(()),
@@ -230,7 +237,7 @@ async fn watch(
         Err(panic) => Fatal::Panicked {
             controller,
             part: format!("source {origin}"),
-            message: message(&*panic).to_owned(),
+            message: panics::message(&*panic).to_owned(),
         },
     })
 }

@@ -57,7 +57,7 @@ impl Manager {
             self.fence.close();
             return led.map(|_| ());
         };
-        self.elect(elector, stop).await
+        Box::pin(self.elect(elector, stop)).await
     }
 
     /// Waits until each cache has been filled, or has met a difficulty that it will try to overcome: what is broken in one

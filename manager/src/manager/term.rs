@@ -47,13 +47,11 @@ impl Manager {
             died = died(&mut controllers) => Some(died),
         };
         stopping.cancel();
-        match died {
-            Some(error) => Err(error),
-            None => {
-                self.drain(controllers).await?;
-                Ok(self.to_hand_over(seen))
-            }
+        if let Some(error) = died {
+            return Err(error);
         }
+        self.drain(controllers).await?;
+        Ok(self.to_hand_over(seen))
     }
 
     async fn catch_up(&self, takeover: &Takeover) {
@@ -64,18 +62,13 @@ impl Manager {
                 .collect(),
             Takeover::Unclean => BTreeMap::new(),
         };
-        match self
-            .env
-            .clock
-            .timeout(CATCH_UP, self.caches.catch_up(&known))
-            .await
-        {
-            Some(missing) => {
-                for (resource, status) in missing {
-                    tracing::info!(%resource, %status, "Leading without a kind that cannot be read");
-                }
-            }
-            None => tracing::warn!("Leading before all caches have seen what the last leader wrote"),
+        let caught_up = self.env.clock.timeout(CATCH_UP, self.caches.catch_up(&known));
+        let Some(missing) = caught_up.await else {
+            tracing::warn!("Leading before all caches have seen what the last leader wrote");
+            return;
+        };
+        for (resource, status) in missing {
+            tracing::info!(%resource, %status, "Leading without a kind that cannot be read");
         }
     }
 
@@ -121,11 +114,7 @@ impl Manager {
                 biased;
                 ended = controllers.join_next() => match ended {
                     None => return Ok(()),
-                    Some(ended) => {
-                        if let Err(error) = judge(ended) {
-                            return Err(error);
-                        }
-                    }
+                    Some(ended) => judge(ended)?,
                 },
                 () = clock.sleep_until(deadline) => {
                     return Err(ManagerError::ShutdownTimeout { laggards: self.laggards() });
