@@ -169,6 +169,7 @@ async fn a_wait_for_caches_can_be_stopped() {
 async fn dropping_a_term_cuts_off_its_reconciles() {
     let bed = Bed::new();
     bed.pods.add("a");
+    bed.pods.add("b");
     let journal = Journal::new();
     let controller = bed.controller(Options::default(), slow(&journal));
     let running = bed.run(&controller);
@@ -176,12 +177,20 @@ async fn dropping_a_term_cuts_off_its_reconciles() {
     running.end.abort();
     assert!(running.end.await.is_err_and(|error| error.is_cancelled()));
     assert!(controller.running().is_empty());
-    bed.sleep(secs(10)).await;
+    bed.sleep(secs(3600)).await;
     assert_eq!(journal.lines(), ["a begins"]);
+    assert_eq!(
+        controller.health(),
+        Ok(()),
+        "what was queued is nobody's any more"
+    );
     assert_eq!(bed.value("active_workers"), "0");
     let _again = bed.run(&controller);
     bed.sleep(secs(10)).await;
-    assert_eq!(journal.lines(), ["a begins", "a begins", "a ends"]);
+    assert_eq!(
+        journal.lines(),
+        ["a begins", "a begins", "a ends", "b begins", "b ends"]
+    );
 }
 
 #[tokio::test(start_paused = true)]

@@ -77,8 +77,13 @@ async fn an_event_during_a_reconcile_leads_to_another_one_after_it() {
         bed.pods.update("a");
         bed.sleep(ms(1)).await;
     }
+    bed.pods.delete("a");
     bed.sleep(secs(10)).await;
-    assert_eq!(journal.lines(), ["pods: initial", "pods: updated"]);
+    assert_eq!(
+        journal.lines(),
+        ["pods: initial", "pods: updated"],
+        "the first cause"
+    );
     assert_eq!(journal.times(), [0, 100]);
 }
 
