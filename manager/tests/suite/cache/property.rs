@@ -58,6 +58,10 @@ struct Told {
     subscription: Subscription<Map>,
 }
 
+fn version_of(map: &ConfigMap) -> Version {
+    Version::from(map.metadata.resource_version.as_deref().unwrap_or_default())
+}
+
 async fn run(seed: u64, steps: Vec<Step>) {
     let bed = bed_of(Scope::default(), seed);
     let cache = bed.maps();
@@ -93,7 +97,11 @@ async fn run(seed: u64, steps: Vec<Step>) {
                 delete(&bed.sandbox, &name(i)).await;
                 last.insert(i, create(&bed.sandbox, &name(i), "again").await);
             }
-            Step::Repeat(i) if last.contains_key(&i) => {
+            Step::Repeat(i)
+                if last
+                    .get(&i)
+                    .is_some_and(|map| reached.has_reached(&version_of(map))) =>
+            {
                 let old = serde_json::to_string(&last[&i]).expect("JSON");
                 bed.server
                     .inject(&format!(r#"{{"type":"MODIFIED","object":{old}}}"#));
