@@ -1,5 +1,6 @@
 //! The library from outside, one folder per room.
 
 mod cache;
+mod controller;
 mod queue;
 mod tools;

@@ -56,7 +56,7 @@ pub enum Act {
     /// The connection fails.
     Refuse,
     /// Answers with what is made of the true answer.
-    Rewrite(fn(String) -> String),
+    Rewrite(fn(&str) -> String),
     /// Answers as it should, after something else has happened.
     First(BoxFuture<'static, ()>),
 }
@@ -166,7 +166,7 @@ impl Server {
         let ask = ask(&request);
         lock(&self.0.log).push(ask.clone());
         let act = lock(&self.0.rules).iter_mut().find_map(|rule| rule(&ask));
-        let mut rewrite: fn(String) -> String = std::convert::identity;
+        let mut rewrite: fn(&str) -> String = str::to_owned;
         match act {
             None => {}
             Some(Act::Hang) => std::future::pending().await,
@@ -187,7 +187,7 @@ impl Server {
             return Ok(Response::from_parts(parts, self.stream(body)));
         }
         let text = String::from_utf8(body.collect().await?.to_bytes().to_vec())?;
-        Ok(Response::from_parts(parts, whole(rewrite(text))))
+        Ok(Response::from_parts(parts, whole(rewrite(&text))))
     }
 
     fn stream(&self, body: coxswain_sandbox::ResponseBody) -> UnsyncBoxBody<Bytes, BoxError> {

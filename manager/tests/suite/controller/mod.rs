@@ -1,0 +1,173 @@
+//! A controller on caches of the sandbox, under the paused clock: the whole way of an event.
+//!
+//! It keeps a child for every map with the label `parent`: enough to need a source for the object, one for the owner, a
+//! cache, and a write.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::api::{Api, DeleteParams, PostParams};
+use prometheus::Registry;
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use coxswain_manager::cache::{Cache, Caches, Lookup, Scope};
+use coxswain_manager::client::{Fence, Transport};
+use coxswain_manager::controller::{
+    Action, Builder, Context, Fatal, Options, ReconcileError, Reconciler, Runnable,
+};
+use coxswain_manager::env::{Env, TaskSet};
+use coxswain_manager::handler::Handler;
+use coxswain_manager::object::{Key, MetaObject, Resource};
+use coxswain_manager::source::Source;
+use coxswain_sandbox::Sandbox;
+
+const MAPS: Resource = Resource::namespaced("", "v1", "configmaps", "ConfigMap");
+
+struct Parents {
+    maps: Cache<MetaObject>,
+    runs: Arc<AtomicUsize>,
+}
+
+impl Reconciler for Parents {
+    async fn reconcile(&self, context: Context, key: Key) -> Result<Action, ReconcileError> {
+        self.runs.fetch_add(1, Ordering::SeqCst);
+        let Lookup::Present(parent) = self.maps.get(&key) else {
+            return Ok(Action::Done);
+        };
+        let meta = &parent.metadata;
+        let has_child = !self.maps.by_owner(&meta.uid).is_empty();
+        if meta.labels.get("parent").is_some() && !has_child {
+            let owner = json!({
+                "apiVersion": "v1", "kind": "ConfigMap", "name": meta.name, "uid": meta.uid, "controller": true,
+            });
+            let child =
+                json!({"metadata": {"name": format!("{}-child", meta.name), "ownerReferences": [owner]}});
+            let body = child.to_string().into();
+            context
+                .client
+                .create::<Value>(&MAPS, &key.namespace, body)
+                .await?;
+        }
+        Ok(Action::Done)
+    }
+}
+
+struct Bed {
+    env: Env,
+    fence: Fence,
+    api: Api<ConfigMap>,
+    controller: Arc<dyn Runnable>,
+    runs: Arc<AtomicUsize>,
+    _caches: Caches,
+    _tasks: TaskSet,
+}
+
+fn bed() -> Bed {
+    let tasks = TaskSet::new();
+    let env = Env::starting_at(Timestamp::UNIX_EPOCH, 0, &tasks);
+    let registry = Registry::new();
+    let sandbox = Sandbox::new(coxswain_sandbox::Options {
+        env: coxswain_sandbox::Env::starting_at(Timestamp::UNIX_EPOCH, 0),
+        ..coxswain_sandbox::Options::default()
+    });
+    let way = Transport::over(sandbox.door(), "sandbox", "test", &env.clock, &registry).expect("a way");
+    let caches = Caches::new(&env, way.client("cache", None), Scope::default(), &registry).expect("caches");
+    let maps: Cache<MetaObject> = caches.of(&MAPS);
+    let runs = Arc::new(AtomicUsize::new(0));
+    let reconciler = Parents {
+        maps: maps.clone(),
+        runs: runs.clone(),
+    };
+    let options = Options {
+        workers: 2,
+        ..Options::default()
+    };
+    let controller = Builder::new("parents", options, reconciler)
+        .watch(Source::new(maps.clone(), Handler::for_object()))
+        .watch(Source::new(maps, Handler::for_owner(MAPS)))
+        .build(&env, way.client("parents", None), &registry)
+        .expect("a controller");
+    Bed {
+        fence: Fence::new(env.clock.clone()),
+        api: Api::namespaced(kube::Client::new(sandbox.door(), "default"), "default"),
+        controller: Arc::new(controller),
+        runs,
+        env,
+        _caches: caches,
+        _tasks: tasks,
+    }
+}
+
+impl Bed {
+    fn run(&self) -> JoinHandle<Result<(), Fatal>> {
+        let (fence, controller) = (self.fence.clone(), self.controller.clone());
+        let term = fence.open_for_ever();
+        let run = async move { controller.run(&fence, term, CancellationToken::new()).await };
+        self.env.tasks.spawn(run)
+    }
+
+    async fn create_parent(&self, name: &str) {
+        let parent = serde_json::from_value(json!({"metadata": {"name": name, "labels": {"parent": ""}}}));
+        let parent = parent.expect("a map");
+        self.api
+            .create(&PostParams::default(), &parent)
+            .await
+            .expect("created");
+    }
+
+    async fn exists(&self, name: &str) -> bool {
+        self.api.get_opt(name).await.expect("an answer").is_some()
+    }
+
+    async fn sleep(&self, seconds: u64) {
+        self.env.clock.sleep(Duration::from_secs(seconds)).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn events_of_an_object_and_of_what_it_owns_reach_its_reconcile() {
+    let bed = bed();
+    bed.create_parent("before").await;
+    let running = bed.run();
+    bed.sleep(10).await;
+    assert!(bed.controller.unsynced().is_empty());
+    assert!(bed.exists("before-child").await);
+
+    bed.create_parent("after").await;
+    bed.sleep(10).await;
+    assert!(bed.exists("after-child").await);
+
+    let deleted = bed.api.delete("after-child", &DeleteParams::default()).await;
+    deleted.expect("deleted");
+    bed.sleep(10).await;
+    assert!(bed.exists("after-child").await, "its owner was told");
+
+    let runs = bed.runs.load(Ordering::SeqCst);
+    bed.sleep(3600).await;
+    assert_eq!(
+        bed.runs.load(Ordering::SeqCst),
+        runs,
+        "nothing happens when nothing changes"
+    );
+    assert!(!running.is_finished());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_standby_does_nothing_and_a_new_term_finds_what_it_missed() {
+    let bed = bed();
+    let first = bed.run();
+    bed.sleep(10).await;
+    bed.fence.close();
+    first.await.expect("not aborted").expect("not fatal");
+    bed.create_parent("a").await;
+    bed.sleep(3600).await;
+    assert!(!bed.exists("a-child").await);
+    let _second = bed.run();
+    bed.sleep(10).await;
+    assert!(bed.exists("a-child").await);
+}
