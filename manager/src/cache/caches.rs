@@ -35,7 +35,7 @@ pub struct Caches(Arc<Inner>);
 
 struct Inner {
     env: Env,
-    pub(super) client: Client,
+    client: Client,
     scope: Scope,
     series: Series,
     registry: Registry,

@@ -18,6 +18,7 @@ mod barrier;
 mod caches;
 mod delta;
 mod index;
+mod item;
 mod metrics;
 mod problem;
 mod reflector;
@@ -26,14 +27,16 @@ mod shared;
 mod status;
 mod store;
 mod subscription;
+#[cfg(test)]
+mod told;
 mod wire;
 mod written;
 
 pub use caches::{CacheError, Caches};
 pub use delta::Delta;
+pub use item::Lookup;
 pub use scope::Scope;
 pub use status::Status;
-pub use store::Lookup;
 pub use subscription::Subscription;
 pub use written::{Readiness, ViewState, Views, Write, Written};
 

@@ -39,18 +39,18 @@ const INSISTS: u32 = 3;
 
 /// What it takes to follow one feed.
 pub(super) struct Reflector<T: Object> {
-    pub(super) env: Env,
-    pub(super) client: Client,
-    pub(super) view: View,
-    pub(super) label_selector: String,
-    pub(super) shared: Arc<Shared<T>>,
+    env: Env,
+    client: Client,
+    view: View,
+    label_selector: String,
+    shared: Arc<Shared<T>>,
     /// The number of the feed.
-    pub(super) feed: usize,
-    pub(super) backoff: Backoff,
+    feed: usize,
+    backoff: Backoff,
     /// How many lists in a row were older than what was seen.
-    pub(super) older: u32,
+    older: u32,
     /// Something came on a watch since the last list.
-    pub(super) heard: bool,
+    heard: bool,
 }
 
 /// Why a watch is over that did not fail.
@@ -225,7 +225,6 @@ impl<T: Object> Reflector<T> {
                 };
             };
             quiet = false;
-            self.heard = true;
             let applied = match wire::event(&line)? {
                 Event::Error(status) => return Err(Problem::Event(status)),
                 Event::Put(item) => self.shared.put(self.feed, item),
@@ -233,6 +232,7 @@ impl<T: Object> Reflector<T> {
                 Event::Bookmark(version) => self.shared.bookmark(self.feed, version),
             };
             applied.map_err(|Unreadable| Problem::Unreadable)?;
+            self.heard = true;
         }
     }
 
@@ -263,8 +263,7 @@ impl<T: Object> Reflector<T> {
     fn log(&self, problem: &Problem, wait: Duration) {
         let resource = &self.shared.resource;
         let namespace = self.shared.namespace(self.feed);
-        let is_new = self.shared.status(self.feed) == Status::Synced
-            || self.shared.status(self.feed) == Status::Filling;
+        let is_new = matches!(self.shared.status(self.feed), Status::Filling | Status::Synced);
         if is_new && !wait.is_zero() {
             tracing::warn!(%resource, namespace, error = %problem, wait_ms = wait.as_millis(), "A cache does not follow the API server");
         } else {

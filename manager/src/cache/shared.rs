@@ -10,9 +10,10 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use super::item::{Item, Lookup};
 use super::metrics::Meter;
 use super::status::Status;
-use super::store::{Feed, Item, Lookup, Refused, Store};
+use super::store::{Feed, Refused, Store};
 use super::subscription::{Publisher, channel};
 use super::written::ViewState;
 use super::{Delta, Subscription};
@@ -227,7 +228,10 @@ impl<T: Object> Shared<T> {
             let progress = &mut state.feeds[feed];
             progress.applied = Some(begun);
             progress.unreadable = unreadable;
-            progress.status = Status::Synced;
+            // Of one that was in trouble the next watch says whether that is over.
+            if progress.status == Status::Filling {
+                progress.status = Status::Synced;
+            }
             let unknown: Vec<Key> = state.store.unknown().take(NAMED).cloned().collect();
             (deltas, (unknown, state.store.unknown_len()))
         });

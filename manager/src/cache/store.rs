@@ -5,62 +5,25 @@
 //! [`Store::reset`]. Absence is only ever concluded from a deletion that was seen, or from a list that could be read as a
 //! whole.
 
+mod entry;
+#[cfg(test)]
+mod tests;
+
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
 use std::sync::Arc;
 
+use entry::{Entry, Readable, State, Unknown};
+
 use super::Delta;
 use super::index::Indexes;
+use super::item::{Identity, Item, Lookup};
 use crate::object::{Interner, Key, Object, Text, Uid, Version};
 
 /// One of the lists and watches that fill a store: of a namespace, or of the whole cluster. They have no key in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Feed(pub(super) usize);
-
-/// An object, as far as it could be read.
-#[derive(Debug)]
-pub(super) enum Item<T> {
-    /// It was decoded. Without a name or a uid it counts as unreadable: it could be any object.
-    Known(T),
-    /// It could not be decoded, but it is known which one it is.
-    Unknown(Identity),
-    /// It is some object of the resource.
-    Unreadable,
-}
-
-/// Which object it is, and in which state.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Identity {
-    /// Where it is found.
-    pub(super) key: Key,
-    /// Which one it is.
-    pub(super) uid: Uid,
-    /// Its version.
-    pub(super) version: Version,
-}
-
-/// What a cache answers when asked for an object.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Lookup<T> {
-    /// It is not in the cache: it may be gone, or not there yet.
-    Absent,
-    /// It is there, but its state could not be decoded: the cache and this program disagree about its form.
-    Unknown,
-    /// Its state.
-    Present(Arc<T>),
-}
-
-impl<T> Lookup<T> {
-    /// Its state, if it is known.
-    #[must_use]
-    pub fn present(self) -> Option<Arc<T>> {
-        match self {
-            Self::Present(object) => Some(object),
-            Self::Absent | Self::Unknown => None,
-        }
-    }
-}
 
 /// Something older than what is known was offered, and changed nothing.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -106,27 +69,6 @@ pub(super) struct Store<T> {
 struct Reached {
     version: Version,
     filled: bool,
-}
-
-#[derive(Debug)]
-struct Entry<T> {
-    feed: Feed,
-    state: State<T>,
-}
-
-#[derive(Debug)]
-enum State<T> {
-    Known(Arc<T>),
-    /// Boxed, because there is hardly ever one.
-    Unknown(Box<Unknown<T>>),
-}
-
-#[derive(Debug)]
-struct Unknown<T> {
-    uid: Uid,
-    version: Version,
-    /// The last state of the same object that could be decoded: what subscribers were told.
-    last: Option<Arc<T>>,
 }
 
 /// Whether an older state of an object is accepted.
@@ -178,6 +120,7 @@ impl<T: Object> Store<T> {
         version: Version,
     ) -> Vec<Delta<T>> {
         self.epoch += 1;
+        self.feeds[feed.0].version = Version::none();
         self.fill(feed, items, version, Order::Any)
     }
 
@@ -340,7 +283,9 @@ impl<T: Object> Store<T> {
         order: Order,
     ) -> Vec<Delta<T>> {
         let initial = !mem::replace(&mut self.feeds[feed.0].filled, true);
-        self.feeds[feed.0].advance(version);
+        if !version.is_none() {
+            self.feeds[feed.0].version = version;
+        }
         let (mut gone, mut news) = (Vec::new(), Vec::new());
         let mut listed = BTreeSet::new();
         let mut complete = true;
@@ -349,11 +294,16 @@ impl<T: Object> Store<T> {
                 complete = false;
                 continue;
             };
-            listed.insert(item.identity().key);
+            let again = !listed.insert(item.identity().key);
             // Another uid under a name proves that the former object is gone, whatever else could be read.
             let change = self.apply(feed, item, order, initial);
-            gone.extend(change.gone);
-            news.extend(change.news);
+            if again {
+                // The pages of one list may disagree: then the former object is one that was just added.
+                news.extend(change);
+            } else {
+                gone.extend(change.gone);
+                news.extend(change.news);
+            }
         }
         if complete {
             let vanished = |(key, entry): &(&Key, &Entry<T>)| entry.feed == feed && !listed.contains(*key);
@@ -459,58 +409,11 @@ impl<T: Object> Store<T> {
     }
 }
 
-/// An item whose identity is known.
-enum Readable<T> {
-    Known(Arc<T>),
-    Unknown(Identity),
-}
-
-impl<T: Object> Readable<T> {
-    fn identity(&self) -> Identity {
-        match self {
-            Self::Known(object) => Identity {
-                key: object.meta().key(),
-                uid: object.meta().uid.clone(),
-                version: object.meta().resource_version.clone(),
-            },
-            Self::Unknown(identity) => identity.clone(),
-        }
-    }
-}
-
-impl<T: Object> State<T> {
-    fn uid(&self) -> &Uid {
-        match self {
-            Self::Known(object) => &object.meta().uid,
-            Self::Unknown(unknown) => &unknown.uid,
-        }
-    }
-
-    fn version(&self) -> &Version {
-        match self {
-            Self::Known(object) => &object.meta().resource_version,
-            Self::Unknown(unknown) => &unknown.version,
-        }
-    }
-
-    fn last(&self) -> Option<&Arc<T>> {
-        match self {
-            Self::Known(object) => Some(object),
-            Self::Unknown(unknown) => unknown.last.as_ref(),
-        }
-    }
-
-    fn into_last(self) -> Option<Arc<T>> {
-        match self {
-            Self::Known(object) => Some(object),
-            Self::Unknown(unknown) => unknown.last,
-        }
-    }
-}
-
 impl Reached {
+    /// By an event. Once versions compare, one that does not is no progress.
     fn advance(&mut self, version: Version) {
-        if !version.is_none() {
+        let compares = |version: &Version| version.partial_cmp(version).is_some();
+        if compares(&version) || !compares(&self.version) && !version.is_none() {
             self.version = version;
         }
     }

@@ -42,11 +42,20 @@ struct Backlog<T> {
 /// All that has happened to one key since the subscriber looked.
 #[derive(Debug)]
 struct Pending<T> {
-    /// What the subscriber knows.
-    old: Option<Arc<T>>,
+    before: Before<T>,
     now: Now<T>,
     /// All of it is the present state of a cache that was filled.
     initial: bool,
+}
+
+#[derive(Debug)]
+enum Before<T> {
+    /// The subscriber was told of nothing that is still there.
+    Nothing,
+    /// The last state that the subscriber was told.
+    Told(Arc<T>),
+    /// The first thing that happened was a deletion, of what the subscriber may or may not have been told.
+    Gone(Arc<T>),
 }
 
 #[derive(Debug)]
@@ -166,17 +175,17 @@ impl<T> From<Delta<T>> for Pending<T> {
     fn from(delta: Delta<T>) -> Self {
         match delta {
             Delta::Added { new, initial } => Self {
-                old: None,
+                before: Before::Nothing,
                 now: Now::There(new),
                 initial,
             },
             Delta::Updated { old, new } => Self {
-                old: Some(old),
+                before: Before::Told(old),
                 now: Now::There(new),
                 initial: false,
             },
             Delta::Deleted { last } => Self {
-                old: None,
+                before: Before::Gone(last.clone()),
                 now: Now::Gone(last),
                 initial: false,
             },
@@ -190,8 +199,8 @@ impl<T: Object> Pending<T> {
         self.now = match delta {
             Delta::Added { new, .. } | Delta::Updated { new, .. } => {
                 // The one that was deleted in between is another one: the subscriber has to be told.
-                if let (None, Now::Gone(last)) = (&self.old, &self.now) {
-                    self.old = Some(last.clone());
+                if let (Before::Nothing, Now::Gone(last)) = (&self.before, &self.now) {
+                    self.before = Before::Gone(last.clone());
                 }
                 Now::There(new)
             }
@@ -199,22 +208,32 @@ impl<T: Object> Pending<T> {
         };
     }
 
-    /// One change, or two if the object is another one than before.
+    /// One change, or two if one would hide something: that the object is another one than before, or that it was not
+    /// deleted in the state that the subscriber knows, which may have belonged to somebody else.
     fn deltas(self) -> (Delta<T>, Option<Delta<T>>) {
-        let Self { old, now, initial } = self;
-        match (old, now) {
-            (None, Now::There(new)) => (Delta::Added { new, initial }, None),
-            (None, Now::Gone(last)) => (Delta::Deleted { last }, None),
-            (Some(old), Now::There(new)) if old.meta().uid == new.meta().uid => {
-                (Delta::Updated { old, new }, None)
+        let Self { before, now, initial } = self;
+        let same = |a: &Arc<T>, b: &Arc<T>| a.meta().uid == b.meta().uid;
+        match (before, now) {
+            (Before::Nothing, Now::There(new)) => (Delta::Added { new, initial }, None),
+            (Before::Nothing, Now::Gone(last)) => (Delta::Deleted { last }, None),
+            (Before::Told(old), Now::There(new)) if same(&old, &new) => (Delta::Updated { old, new }, None),
+            (Before::Told(old), Now::Gone(last)) if same(&old, &last) => {
+                if old == last {
+                    return (Delta::Deleted { last }, None);
+                }
+                let new = last.clone();
+                (Delta::Updated { old, new }, Some(Delta::Deleted { last }))
             }
-            (Some(old), Now::There(new)) => {
+            (Before::Gone(old), Now::Gone(last)) if same(&old, &last) => (Delta::Deleted { last }, None),
+            (Before::Told(old) | Before::Gone(old), Now::There(new)) => {
                 (Delta::Deleted { last: old }, Some(Delta::Added { new, initial }))
             }
-            (Some(old), Now::Gone(last)) if old.meta().uid == last.meta().uid => {
-                (Delta::Deleted { last }, None)
+            (Before::Told(old) | Before::Gone(old), Now::Gone(last)) => {
+                (Delta::Deleted { last: old }, Some(Delta::Deleted { last }))
             }
-            (Some(old), Now::Gone(last)) => (Delta::Deleted { last: old }, Some(Delta::Deleted { last })),
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

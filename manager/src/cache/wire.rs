@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::store::{Identity, Item};
+use super::item::{Identity, Item};
 use crate::client::Status;
 use crate::object::{Key, Object, Uid, Version};
 

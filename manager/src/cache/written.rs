@@ -5,6 +5,7 @@
 //! may not be there *yet*. See [`Write::seen`].
 
 use std::collections::BTreeMap;
+use std::mem;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -144,26 +145,26 @@ impl Written {
 /// A cache that has seen a version has seen all that are less, but only in the same namespace: each may have a watch of
 /// its own. So of those that compare one per namespace is enough, and of the rest one per object.
 fn add(records: &mut Vec<Record>, mut new: Record) {
-    // Versions of an earlier epoch never come.
-    records.retain(|old| old.epoch == new.epoch);
-    let place = records.iter().position(|old| {
-        let compare = old.write.version.partial_cmp(&new.write.version).is_some();
-        let odd = old.write.version.partial_cmp(&old.write.version).is_none();
-        let near = old.write.object.namespace == new.write.object.namespace;
-        near && compare || odd && old.write.object == new.write.object
+    let odd = |version: &Version| version.partial_cmp(version).is_none();
+    records.retain(|old| {
+        // Versions of an earlier epoch never come, and a later write of an object is seen after an earlier one.
+        let superseded = odd(&old.write.version) && old.write.object == new.write.object;
+        old.epoch == new.epoch && !superseded
     });
-    let Some(place) = place else {
+    let near = |old: &&mut Record| {
+        old.write.object.namespace == new.write.object.namespace
+            && old.write.version.partial_cmp(&new.write.version).is_some()
+    };
+    let Some(old) = records.iter_mut().find(near) else {
         records.push(new);
         return;
     };
-    let old = &mut records[place];
+    // A list has to begin after both.
     let at = old.write.at.max(new.write.at);
-    if old.write.version > new.write.version {
-        old.write.at = at;
-    } else {
-        new.write.at = at;
-        *old = new;
+    if new.write.version > old.write.version {
+        mem::swap(old, &mut new);
     }
+    old.write.at = at;
 }
 
 impl Record {
@@ -190,3 +191,6 @@ impl Record {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

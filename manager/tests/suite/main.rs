@@ -1,5 +1,6 @@
 //! The library from outside, one folder per room.
 
+mod cache;
 mod client;
 mod queue;
 mod serve;

@@ -1,0 +1,182 @@
+use std::time::Duration;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::cache::item::Item;
+use crate::cache::store::{Feed, Store};
+use crate::cache::told::{Told, kinds, object};
+use crate::object::{MetaObject, Version};
+
+const FEED: Feed = Feed(0);
+
+/// A store that publishes what it is told.
+struct Source {
+    store: Store<MetaObject>,
+    publisher: Publisher<MetaObject>,
+    version: u64,
+}
+
+fn source() -> (Source, Subscription<MetaObject>) {
+    let (publisher, subscription) = channel();
+    let mut store = Store::new(1, []);
+    store
+        .replace(FEED, [], Version::from("1"))
+        .expect("the first list");
+    let version = 1;
+    (
+        Source {
+            store,
+            publisher,
+            version,
+        },
+        subscription,
+    )
+}
+
+impl Source {
+    fn item(&mut self, name: &str, uid: &str, owner: &str) -> Item<MetaObject> {
+        self.version += 1;
+        Item::Known(object("a", name, uid, self.version, owner, "x"))
+    }
+
+    fn put(&mut self, name: &str, uid: &str, owner: &str) -> bool {
+        let item = self.item(name, uid, owner);
+        let deltas = self.store.put(FEED, item).expect("a newer event");
+        deltas.into_iter().all(|delta| self.publisher.publish(delta))
+    }
+
+    fn remove(&mut self, name: &str, uid: &str, owner: &str) -> bool {
+        let item = self.item(name, uid, owner);
+        let deltas = self.store.remove(FEED, item).expect("a newer event");
+        deltas.into_iter().all(|delta| self.publisher.publish(delta))
+    }
+}
+
+fn taken(subscription: &mut Subscription<MetaObject>) -> Vec<String> {
+    let deltas: Vec<_> = std::iter::from_fn(|| subscription.try_next()).collect();
+    kinds(&deltas)
+}
+
+#[test]
+fn of_many_changes_the_first_state_and_the_last_are_told() {
+    let (mut source, mut subscription) = source();
+    source.put("p", "1", "o");
+    assert_eq!(taken(&mut subscription), ["added p 1@2"]);
+    for _ in 0..100 {
+        source.put("p", "1", "o");
+    }
+    source.put("q", "2", "o");
+    source.put("q", "2", "o");
+    assert_eq!(subscription.len(), 2);
+    assert_eq!(taken(&mut subscription), ["updated p 1@102", "added q 2@104"]);
+    assert!(subscription.is_empty());
+}
+
+#[test]
+fn an_object_in_the_place_of_another_is_told_as_both() {
+    let (mut source, mut subscription) = source();
+    source.put("p", "1", "o");
+    taken(&mut subscription);
+    source.put("p", "1", "o");
+    source.put("p", "2", "o");
+    source.put("p", "3", "o");
+    assert_eq!(taken(&mut subscription), ["deleted p 1@2", "added p 3@5"]);
+}
+
+#[test]
+fn what_left_and_came_back_is_no_update_of_what_was_never_told() {
+    let (mut source, mut subscription) = source();
+    source.put("p", "1", "o");
+    source.remove("p", "1", "o");
+    assert_eq!(subscription.len(), 1);
+    source.put("p", "1", "o");
+    assert_eq!(taken(&mut subscription), ["deleted p 1@3", "added p 1@4"]);
+}
+
+#[test]
+fn a_deletion_does_not_hide_whom_the_object_belonged_to() {
+    let (mut source, mut subscription) = source();
+    source.put("p", "1", "mine");
+    taken(&mut subscription);
+    source.put("p", "1", "yours");
+    source.remove("p", "1", "yours");
+    assert_eq!(taken(&mut subscription), ["updated p 1@4", "deleted p 1@4"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_subscriber_that_waits_is_woken() {
+    let (mut source, mut subscription) = source();
+    let clock = crate::env::Clock::system();
+    let publish = async {
+        clock.sleep(Duration::from_secs(1)).await;
+        source.put("p", "1", "o");
+        clock.sleep(Duration::from_secs(1)).await;
+        drop(source);
+    };
+    let take = async {
+        let first = subscription.next().await.expect("a change");
+        (kinds(&[first]), subscription.next().await.is_none())
+    };
+    let ((), (first, ended)) = tokio::join!(publish, take);
+    assert_eq!(first, ["added p 1@2"]);
+    assert!(ended);
+}
+
+#[tokio::test]
+async fn what_was_published_is_taken_before_the_end() {
+    let (mut source, mut subscription) = source();
+    source.put("p", "1", "o");
+    source.put("q", "2", "o");
+    drop(source);
+    assert!(subscription.next().await.is_some());
+    assert!(subscription.next().await.is_some());
+    assert!(subscription.next().await.is_none());
+}
+
+#[test]
+fn nobody_publishes_to_a_subscriber_that_is_gone() {
+    let (mut source, subscription) = source();
+    assert!(source.put("p", "1", "o"));
+    drop(subscription);
+    assert!(!source.put("p", "1", "o"));
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Op {
+    Put(usize, usize),
+    Remove(usize, usize),
+    Take(usize),
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1000))]
+    #[test]
+    fn what_was_taken_adds_up_to_the_store(history in prop::collection::vec(prop_oneof![
+        4 => (0..3_usize, 0..2_usize).prop_map(|(name, uid)| Op::Put(name, uid)),
+        3 => (0..3_usize, 0..2_usize).prop_map(|(name, uid)| Op::Remove(name, uid)),
+        2 => (0..4_usize).prop_map(Op::Take),
+    ], 0..40)) {
+        const NAMES: [&str; 3] = ["p", "q", "r"];
+        const UIDS: [&str; 2] = ["1", "2"];
+        let (mut source, mut subscription) = source();
+        let mut told = Told::default();
+        for op in history {
+            match op {
+                Op::Put(name, uid) => prop_assert!(source.put(NAMES[name], UIDS[uid], UIDS[uid])),
+                Op::Remove(name, uid) => prop_assert!(source.remove(NAMES[name], UIDS[uid], "gone")),
+                Op::Take(count) => {
+                    for delta in std::iter::from_fn(|| subscription.try_next()).take(count) {
+                        told.apply(&delta);
+                    }
+                }
+            }
+            let half = usize::from(subscription.next.is_some());
+            prop_assert!(subscription.len() - half <= NAMES.len());
+        }
+        while let Some(delta) = subscription.try_next() {
+            told.apply(&delta);
+        }
+        prop_assert!(told.holds(source.store.iter()));
+    }
+}

@@ -1,0 +1,183 @@
+//! Whatever is written and whatever goes wrong: in the end the cache shows what the API has, and so does everything that
+//! subscribers were told; and on the way nothing ever went back.
+
+use proptest::prelude::*;
+
+use super::filling::replay;
+use super::server::{Act, Fate, Verb, status};
+use super::*;
+
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Create(u8),
+    Set(u8),
+    Poison(u8),
+    Delete(u8),
+    /// Deleted and made again under the same name.
+    Recreate(u8),
+    Streams(Fate),
+    /// The next requests of a verb are answered with this code.
+    Answer(Verb, u16, usize),
+    Hang(Verb),
+    Compact,
+    /// Watches show the past from now on, or the present again.
+    Lag(bool),
+    /// An event comes that came before.
+    Repeat(u8),
+    Relist,
+    Subscribe,
+    Take,
+    Wait(u8),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let verb = prop_oneof![Just(Verb::List), Just(Verb::Watch)];
+    let fate = prop_oneof![Just(Fate::End), Just(Fate::Drop), Just(Fate::Silence)];
+    let code = prop_oneof![Just(410), Just(429), Just(500), Just(403), Just(404), Just(200)];
+    prop_oneof![
+        4 => (0..6u8).prop_map(Step::Create),
+        6 => (0..6u8).prop_map(Step::Set),
+        1 => (0..6u8).prop_map(Step::Poison),
+        3 => (0..6u8).prop_map(Step::Delete),
+        2 => (0..6u8).prop_map(Step::Recreate),
+        2 => fate.prop_map(Step::Streams),
+        2 => (verb.clone(), code, 1..4usize).prop_map(|(verb, code, times)| Step::Answer(verb, code, times)),
+        1 => verb.prop_map(Step::Hang),
+        1 => Just(Step::Compact),
+        1 => any::<bool>().prop_map(Step::Lag),
+        1 => (0..6u8).prop_map(Step::Repeat),
+        1 => Just(Step::Relist),
+        1 => Just(Step::Subscribe),
+        2 => Just(Step::Take),
+        4 => (0..40u8).prop_map(Step::Wait),
+    ]
+}
+
+struct Told {
+    view: BTreeMap<Key, Arc<Map>>,
+    subscription: Subscription<Map>,
+}
+
+fn version_of(map: &ConfigMap) -> Version {
+    Version::from(map.metadata.resource_version.as_deref().unwrap_or_default())
+}
+
+async fn run(seed: u64, steps: Vec<Step>) {
+    let bed = bed_of(Scope::default(), seed);
+    let cache = bed.maps();
+    let door = bed.sandbox.door();
+    bed.server.switch(door.clone());
+    let subscribe = || Told {
+        view: BTreeMap::new(),
+        subscription: cache.subscribe(),
+    };
+    let mut told = vec![subscribe()];
+    let mut last: BTreeMap<u8, ConfigMap> = BTreeMap::new();
+    let mut reached = Version::none();
+    let mut objects: BTreeMap<Key, Arc<Map>> = BTreeMap::new();
+    for (n, step) in steps.into_iter().enumerate() {
+        let name = |i: u8| format!("m{i}");
+        match step {
+            Step::Create(i) if !last.contains_key(&i) => {
+                last.insert(i, create(&bed.sandbox, &name(i), "1").await);
+            }
+            Step::Set(i) if last.contains_key(&i) => {
+                set(&bed.sandbox, &name(i), &n.to_string()).await;
+            }
+            Step::Poison(i) if last.contains_key(&i) => {
+                patch(
+                    &bed.sandbox,
+                    &name(i),
+                    serde_json::json!({"data": {"poison": "x"}}),
+                )
+                .await;
+            }
+            Step::Delete(i) if last.remove(&i).is_some() => delete(&bed.sandbox, &name(i)).await,
+            Step::Recreate(i) if last.contains_key(&i) => {
+                delete(&bed.sandbox, &name(i)).await;
+                last.insert(i, create(&bed.sandbox, &name(i), "again").await);
+            }
+            Step::Repeat(i)
+                if last
+                    .get(&i)
+                    .is_some_and(|map| reached.has_reached(&version_of(map))) =>
+            {
+                let old = serde_json::to_string(&last[&i]).expect("JSON");
+                bed.server
+                    .inject(&format!(r#"{{"type":"MODIFIED","object":{old}}}"#));
+            }
+            Step::Streams(fate) => bed.server.streams(fate),
+            Step::Answer(verb, code, times) => bed.server.next(verb, times, move || {
+                let body = if code == 200 {
+                    String::new()
+                } else {
+                    status(code, "Reason")
+                };
+                Act::Answer(code, body, 0)
+            }),
+            Step::Hang(verb) => bed.server.next(verb, 1, || Act::Hang),
+            Step::Compact => bed.sandbox.compact(bed.sandbox.revision()),
+            Step::Lag(true) => door.lag().hold_all_at(bed.sandbox.revision()),
+            Step::Lag(false) => door.lag().release(),
+            Step::Relist => cache.relist(),
+            Step::Subscribe => told.push(subscribe()),
+            Step::Take => told
+                .iter_mut()
+                .for_each(|it| replay(&mut it.view, &mut it.subscription)),
+            Step::Wait(seconds) => bed.sleep(u64::from(seconds) * 5).await,
+            _ => {}
+        }
+        settle().await;
+        let version = cache.version();
+        assert!(
+            reached.is_none() || version.has_reached(&reached),
+            "{version} after {reached}"
+        );
+        reached = version;
+        let now: BTreeMap<Key, Arc<Map>> = cache
+            .all()
+            .into_iter()
+            .map(|map| (map.metadata.key(), map))
+            .collect();
+        for (key, map) in &now {
+            if let Some(before) = objects.get(key) {
+                let (before, after) = (&before.metadata.resource_version, &map.metadata.resource_version);
+                assert!(after.has_reached(before), "{key}: {after} after {before}");
+            }
+        }
+        objects = now;
+    }
+    bed.server.heal();
+    door.lag().release();
+    for i in last.keys() {
+        patch(
+            &bed.sandbox,
+            &format!("m{i}"),
+            serde_json::json!({"data": {"poison": null}}),
+        )
+        .await;
+    }
+    bed.equal(&cache, 300).await;
+    for it in &mut told {
+        replay(&mut it.view, &mut it.subscription);
+        let view: Vec<Arc<Map>> = it.view.values().cloned().collect();
+        assert_eq!(shown(&view), shown(&cache.all()));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_cache_comes_to_show_what_the_api_has(
+        seed in any::<u64>(),
+        steps in proptest::collection::vec(step(), 1..60),
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .start_paused(true)
+            .build()
+            .expect("a runtime");
+        runtime.block_on(run(seed, steps));
+    }
+}
