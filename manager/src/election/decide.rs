@@ -28,8 +28,10 @@ pub(super) struct View {
     newest: Version,
     /// Whether there was ever a Lease: then its absence is the work of somebody else.
     existed: bool,
-    /// The last claim that was sent, done or not.
+    /// The last claim that was sent, done or not. A record that shows our name without it is that of a stranger.
     claim: Option<Sent>,
+    /// When the record was last seen to change.
+    observed_at: Option<Instant>,
     /// When its holder counts as gone; none if it has none.
     free_at: Option<Instant>,
     /// Until when a holder before us may believe to be alive.
@@ -81,6 +83,7 @@ impl View {
             newest: Version::none(),
             existed: false,
             claim: None,
+            observed_at: None,
             free_at: None,
             clear_at: None,
         }
@@ -108,6 +111,7 @@ impl View {
     }
 
     fn changed(&mut self, now: Instant, last: Option<&Record>, seen: &Record) {
+        self.observed_at = Some(now);
         self.free_at = None;
         // Whoever has a longer lease than the record says loses nothing by waiting it out; a record that was tampered
         // with may say less than its holder believes.
@@ -125,9 +129,7 @@ impl View {
             }
         } else {
             self.bar(expiry);
-            if seen.holder() != self.identity {
-                self.free_at = Some(expiry);
-            }
+            self.free_at = Some(expiry);
         }
     }
 
@@ -191,14 +193,6 @@ impl View {
     fn claim_on(&self, record: &Record, wall: Timestamp) -> Sent {
         match &self.claim {
             Some(claim) if self.is_ours(record) => claim.clone(),
-            // Our name, but not our claim: another write of ours that came late, or somebody else's. It is no transition.
-            _ if record.holder() == self.identity => Sent {
-                over: record.version(),
-                uid: Some(record.uid().to_owned()),
-                acquired: record.acquired().unwrap_or(micros(wall)),
-                transitions: record.transitions(),
-                takeover: Takeover::Unclean,
-            },
             _ => {
                 let takeover = match record.written_versions() {
                     Some(versions) if self.clear_at.is_none() && record.released_by().is_some() => {
@@ -246,8 +240,9 @@ impl View {
         }
     }
 
-    /// The Lease is as our write has made it.
-    pub(super) fn wrote(&mut self, lease: Record) {
+    /// The Lease is as our write that was answered at `now` has made it.
+    pub(super) fn wrote(&mut self, now: Instant, lease: Record) {
+        self.observed_at = Some(now);
         self.free_at = None;
         self.settle(lease);
     }
@@ -296,7 +291,17 @@ impl View {
         }
     }
 
-    /// The record that was last seen, and its holder.
+    /// Gives up the claim, and leaves the record that it has left behind to others for `wait` from its last change: who
+    /// could not renew for so long makes room, also if its writes arrive and only their answers do not.
+    pub(super) fn lapse(&mut self, wait: Duration) {
+        if self.claim.take().is_some() {
+            self.free_at = self
+                .free_at
+                .max(self.observed_at.map(|changed| later(changed, wait)));
+        }
+    }
+
+    /// The record that was last seen.
     pub(super) fn record(&self) -> Option<&Record> {
         match &self.known {
             Known::There(record) | Known::Doubtful(record) => Some(record),

@@ -44,6 +44,10 @@ pub struct Elector {
     view: View,
     /// While the Lease is ours.
     seat: Option<Seat>,
+    /// Since when it is tried to take the Lease, without an answer that says so.
+    claiming: Option<Mark>,
+    /// Whether the last write failed.
+    failing: bool,
     /// Whether the watch is open.
     watching: bool,
     /// When to do the next step, if no request is under way.
@@ -100,6 +104,8 @@ impl Elector {
             leadership: watch::Sender::new(Leadership::Standby),
             view: View::new(key.clone(), config.identity.clone(), config.lease_duration),
             seat: None,
+            claiming: None,
+            failing: false,
             watching: false,
             next: env.clock.now(),
             hurried: false,
@@ -206,6 +212,9 @@ impl Elector {
         let in_time = self.env.clock.elapsed(&seat.renewed) < self.config.renew_deadline;
         if !in_time || seat.term.is_some_and(|term| !self.fence.allows(term)) {
             self.step_down();
+            if self.failing {
+                self.lapse();
+            }
             tracing::warn!(lease = %self.key, "Stood down: the lease was not renewed in time");
             self.next = self.retry();
             return;
@@ -246,6 +255,13 @@ impl Elector {
             tracing::info!(lease = %self.key, identity = self.config.identity, "Stopped leading");
             self.leadership.send_replace(Leadership::Standby);
         }
+    }
+
+    /// Makes room: our own record runs out, and others have a period to take it.
+    fn lapse(&mut self) {
+        self.view
+            .lapse(self.config.lease_duration + self.config.retry_period);
+        self.claiming = None;
     }
 
     /// When to try again after a failure.
@@ -319,6 +335,7 @@ impl Elector {
             match self.view.step(now, clock.wall()) {
                 Step::Wait(until) => {
                     self.hurried = false;
+                    self.claiming = None;
                     self.next = until;
                     if !self.watching {
                         self.next = until.min(self.retry());
@@ -342,6 +359,9 @@ impl Elector {
                     Box::pin(async move { client.replace(&resource, &key, lease.to_string().into()).await }),
                 ),
             };
+        if asked == Asked::Write && self.seat.is_none() {
+            self.claiming.get_or_insert(sent);
+        }
         let limit = self.limit();
         let what = format!("lease {}", self.key);
         Some(Trying {
@@ -388,7 +408,15 @@ impl Elector {
         let lease = match answer {
             Ok(lease) => Record::new(lease),
             Err(error) => {
+                self.failing = true;
                 self.view.doubt();
+                let deadline = self.config.renew_deadline;
+                if self
+                    .claiming
+                    .is_some_and(|since| self.env.clock.elapsed(&since) >= deadline)
+                {
+                    self.lapse();
+                }
                 let overtaken =
                     error.is_conflict() || error.is_already_exists() || error.is_not_found(&self.key.name);
                 if overtaken && !self.hurried {
@@ -403,13 +431,15 @@ impl Elector {
             }
         };
         self.hurried = false;
+        self.failing = false;
+        self.claiming = None;
         if self.view.newest().partial_cmp(&lease.version()) == Some(Ordering::Greater) {
             // It was ours, and is not any more.
             self.view.doubt();
             self.next = now;
             return;
         }
-        self.view.wrote(lease);
+        self.view.wrote(now, lease);
         self.next = later(sent_at, self.config.retry_period);
         match &mut self.seat {
             None => {

@@ -2,6 +2,7 @@
 
 mod cache;
 mod client;
+mod election;
 mod queue;
 mod serve;
 mod tools;
