@@ -30,7 +30,7 @@ pub fn tests() -> Vec<Test> {
 
 const MAPS: Resource = Resource::namespaced("", "v1", "configmaps", "ConfigMap");
 
-/// A projection of ConfigMaps.
+/// A projection of a `ConfigMap`.
 #[derive(Debug, PartialEq, Deserialize)]
 struct Map {
     metadata: Meta,
@@ -83,7 +83,7 @@ impl Bed {
         Key::new(self.ns.as_str(), name)
     }
 
-    /// Creates a ConfigMap, as somebody else.
+    /// Creates a `ConfigMap`, as somebody else.
     async fn create(&self, name: &str) -> Value {
         let path = fixtures::core(&self.ns, "configmaps");
         self.c
