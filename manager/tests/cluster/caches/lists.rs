@@ -29,7 +29,7 @@ async fn many_objects_are_read_page_by_page(c: Cluster) {
         .iter()
         .map(|map| map.metadata.name.to_string())
         .collect();
-    assert_eq!(found, names);
+    assert!(found == names, "{} of {}: {found:?}", found.len(), names.len());
     assert_eq!(bed.process.requests("LIST"), 3, "of 500 each");
     // The watch goes on from where the first page was read.
     let mut changes = maps.subscribe();
