@@ -1,0 +1,146 @@
+//! The caches: what they show of the server, what they tell, and what they ask for it.
+
+mod catch_up;
+mod follow;
+mod kinds;
+mod lists;
+mod scope;
+
+use std::collections::BTreeMap;
+
+use coxswain_manager::cache::{Caches, Delta, Scope, Subscription};
+use coxswain_manager::object::{Key, Meta, Object, Resource};
+use coxswain_tests::{Cluster, Test, fixtures};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::process::{Process, soon};
+
+/// What is registered of this surface.
+pub fn tests() -> Vec<Test> {
+    [
+        catch_up::tests(),
+        follow::tests(),
+        kinds::tests(),
+        lists::tests(),
+        scope::tests(),
+    ]
+    .concat()
+}
+
+const MAPS: Resource = Resource::namespaced("", "v1", "configmaps", "ConfigMap");
+
+/// A projection of a `ConfigMap`.
+#[derive(Debug, PartialEq, Deserialize)]
+struct Map {
+    metadata: Meta,
+    #[serde(default)]
+    data: BTreeMap<String, String>,
+}
+
+impl Object for Map {
+    fn meta(&self) -> &Meta {
+        &self.metadata
+    }
+
+    fn meta_mut(&mut self) -> &mut Meta {
+        &mut self.metadata
+    }
+}
+
+/// Caches in a process of their own, of one namespace of their own.
+struct Bed {
+    c: Cluster,
+    ns: String,
+    process: Process,
+    caches: Caches,
+}
+
+impl Bed {
+    async fn new(c: &Cluster) -> Self {
+        let ns = c.namespace().await;
+        let scope = Scope {
+            namespaces: vec![ns.clone()],
+            ..Scope::default()
+        };
+        Self::with(c, &ns, scope).await
+    }
+
+    /// Caches of a scope; `ns` is where the methods below put objects.
+    async fn with(c: &Cluster, ns: &str, scope: Scope) -> Self {
+        let process = Process::start(c).await;
+        let client = process.transport.client("caches", None);
+        let caches = Caches::new(&process.env, client, scope, &process.registry).expect("caches");
+        Self {
+            c: c.clone(),
+            ns: ns.to_owned(),
+            process,
+            caches,
+        }
+    }
+
+    fn key(&self, name: &str) -> Key {
+        Key::new(self.ns.as_str(), name)
+    }
+
+    /// Creates a `ConfigMap`, as somebody else.
+    async fn create(&self, name: &str) -> Value {
+        let path = fixtures::core(&self.ns, "configmaps");
+        self.c
+            .api()
+            .post(&path, fixtures::config_map(name))
+            .await
+            .expect(201)
+    }
+
+    /// Changes its data.
+    async fn update(&self, name: &str, value: &str) -> Value {
+        self.merge(name, json!({"data": {"k": value}})).await
+    }
+
+    async fn merge(&self, name: &str, patch: Value) -> Value {
+        let path = format!("{}/{name}", fixtures::core(&self.ns, "configmaps"));
+        self.c
+            .api()
+            .patch(&path, fixtures::MERGE, patch)
+            .await
+            .expect(200)
+    }
+
+    async fn delete(&self, name: &str) {
+        let path = format!("{}/{name}", fixtures::core(&self.ns, "configmaps"));
+        self.c.api().delete(&path, ()).await.expect(200);
+    }
+}
+
+/// The next change.
+async fn told<T: Object>(subscription: &mut Subscription<T>) -> Delta<T> {
+    let next = soon("a subscriber is told", subscription.next()).await;
+    next.expect("the cache lives")
+}
+
+/// The next change, as `Added a`.
+async fn line<T: Object>(subscription: &mut Subscription<T>) -> String {
+    show(&told(subscription).await)
+}
+
+fn show<T: Object>(delta: &Delta<T>) -> String {
+    let what = match delta {
+        Delta::Added { initial: true, .. } => "Found",
+        Delta::Added { initial: false, .. } => "Added",
+        Delta::Updated { .. } => "Updated",
+        Delta::Deleted { .. } => "Deleted",
+    };
+    format!("{what} {}", delta.key().name)
+}
+
+fn uid(object: &Value) -> &str {
+    object["metadata"]["uid"].as_str().expect("a uid")
+}
+
+fn version(object: &Value) -> coxswain_manager::object::Version {
+    object["metadata"]["resourceVersion"]
+        .as_str()
+        .expect("a version")
+        .into()
+}

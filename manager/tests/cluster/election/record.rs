@@ -1,0 +1,104 @@
+//! The Lease as other clients read it.
+
+use std::collections::BTreeMap;
+
+use coxswain_manager::election::{Config, RELEASED_BY, WRITTEN_VERSIONS, identity};
+use coxswain_tests::{Cluster, Test, fixtures, test};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use crate::candidate::{self, Candidate};
+use crate::process::Process;
+
+/// What is registered of this surface.
+pub fn tests() -> Vec<Test> {
+    vec![
+        test!(times_and_transitions_are_as_kubectl_shows_them),
+        test!(a_release_leaves_an_empty_holder_and_says_who_it_was),
+        test!(the_lease_of_kube_controller_manager_is_left_alone),
+    ]
+}
+
+async fn times_and_transitions_are_as_kubectl_shows_them(c: Cluster) {
+    let ns = c.namespace().await;
+    let mut a = Candidate::steady(&c, &ns).await;
+    let begun = a.process.env.clock.wall();
+    let (term, _) = a.leads().await;
+    let first = candidate::spec(&c, &ns).await;
+    assert_eq!(first.lease_duration_seconds, Some(30));
+    assert_eq!(first.lease_transitions, Some(0));
+    candidate::is_renewed(&c, &ns).await;
+    let lease = candidate::read(&c, &ns).await;
+    let acquired = micro_time(&lease["spec"]["acquireTime"]);
+    let renewed = micro_time(&lease["spec"]["renewTime"]);
+    let now = a.process.env.clock.wall();
+    assert!(
+        begun <= acquired && acquired < renewed && renewed <= now,
+        "{lease:#}"
+    );
+    let again = candidate::spec(&c, &ns).await;
+    assert_eq!(
+        again.acquire_time, first.acquire_time,
+        "a renewal acquires nothing"
+    );
+    assert_eq!(again.lease_transitions, Some(0));
+
+    let _process = a.release(term, BTreeMap::new()).await;
+    let mut b = Candidate::steady(&c, &ns).await;
+    b.leads().await;
+    let next = candidate::spec(&c, &ns).await;
+    assert_eq!(next.lease_transitions, Some(1));
+    assert_eq!(next.lease_duration_seconds, Some(30));
+    assert!(next.acquire_time > first.acquire_time);
+}
+
+async fn a_release_leaves_an_empty_holder_and_says_who_it_was(c: Cluster) {
+    let ns = c.namespace().await;
+    let mut a = Candidate::steady(&c, &ns).await;
+    let (term, _) = a.leads().await;
+    let identity = a.config.identity.clone();
+    let versions = BTreeMap::from([("replicasets.apps".to_owned(), "12".to_owned())]);
+    let _process = a.release(term, versions).await;
+    let lease = candidate::read(&c, &ns).await;
+    // An empty holder, and a second to wait, is what a client in Go takes at once too.
+    assert_eq!(lease["spec"]["holderIdentity"], "");
+    assert_eq!(lease["spec"]["leaseDurationSeconds"], 1);
+    let annotation = |name: &str| -> Value {
+        let text = lease["metadata"]["annotations"][name].as_str();
+        serde_json::from_str(text.expect("an annotation")).expect("JSON")
+    };
+    assert_eq!(
+        annotation(RELEASED_BY),
+        json!({"identity": identity, "transitions": 0})
+    );
+    assert_eq!(annotation(WRITTEN_VERSIONS), json!({"replicasets.apps": "12"}));
+}
+
+async fn the_lease_of_kube_controller_manager_is_left_alone(c: Cluster) {
+    let long_ago = "2020-01-01T00:00:00.000000Z";
+    let spec = json!({"holderIdentity": "kcm", "leaseDurationSeconds": 1, "renewTime": long_ago});
+    let kcm = fixtures::with(fixtures::lease("kube-controller-manager"), json!({"spec": spec}));
+    let leases = fixtures::leases("kube-system");
+    let kcm = c.api().post(&leases, kcm).await.expect(201);
+    let process = Process::start(&c).await;
+    let config = Config::new(identity("host", &process.env.rng));
+    let mut a = Candidate::with(process, config);
+    let (term, _) = a.leads().await;
+    assert_eq!(a.config.lease_duration.as_secs(), 15);
+    let _process = a.release(term, BTreeMap::new()).await;
+    let after = c
+        .api()
+        .get(&format!("{leases}/kube-controller-manager"))
+        .await
+        .expect(200);
+    assert_eq!(after, kcm);
+    c.api().get(&format!("{leases}/coxswain")).await.expect(200);
+}
+
+/// A time as `metav1.MicroTime` is written: with exactly six digits after the second, in UTC.
+fn micro_time(value: &Value) -> Timestamp {
+    let text = value.as_str().expect("a time");
+    let micros = text.strip_suffix('Z').and_then(|text| text.rsplit_once('.'));
+    assert!(micros.is_some_and(|(_, micros)| micros.len() == 6), "{text}");
+    text.parse().expect("a time")
+}

@@ -1,0 +1,152 @@
+//! How leadership goes from one candidate to the next.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use coxswain_manager::election::Takeover;
+use coxswain_tests::{Cluster, Test, fixtures, test, time};
+use futures_util::future::select_all;
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+use serde_json::json;
+
+use crate::candidate::{self, Candidate, LEASE, NAME, RETRY, SLACK, one_at_a_time};
+
+/// What is registered of this surface.
+pub fn tests() -> Vec<Test> {
+    vec![
+        test!(the_first_candidate_leads),
+        test!(a_second_candidate_waits_for_longer_than_a_lease_lasts),
+        test!(a_release_is_taken_at_once_with_what_was_written),
+        test!(the_lease_of_a_killed_leader_is_taken_when_it_has_expired),
+        test!(of_those_who_see_an_expired_lease_one_wins),
+    ]
+}
+
+async fn the_first_candidate_leads(c: Cluster) {
+    let ns = c.namespace().await;
+    let mut a = Candidate::steady(&c, &ns).await;
+    let (term, takeover) = a.leads().await;
+    assert_eq!(takeover, Takeover::Unclean, "nobody has told what was written");
+    assert!(a.fence.allows(term));
+    let holder = candidate::spec(&c, &ns).await.holder_identity;
+    assert_eq!(holder.as_deref(), Some(&*a.config.identity));
+}
+
+async fn a_second_candidate_waits_for_longer_than_a_lease_lasts(c: Cluster) {
+    let ns = c.namespace().await;
+    let mut a = Candidate::short(&c, &ns).await;
+    let (term, _) = a.leads().await;
+    let b = Candidate::short(&c, &ns).await;
+    let begun = b.process.env.clock.wall();
+    let fences = [&a.fence, &b.fence];
+    one_at_a_time(&fences, async {
+        b.watches().await;
+        let renewed = time::eventually(time::ANSWER, async || {
+            let spec = candidate::spec(&c, &ns).await;
+            assert!(!b.is_leading());
+            (at(spec.renew_time) > begun + LEASE + RETRY).then_some(())
+        });
+        assert!(renewed.await.is_some(), "the lease is not renewed");
+    })
+    .await;
+    assert!(a.fence.allows(term), "it leads in one term all the time");
+    assert_eq!(candidate::spec(&c, &ns).await.lease_transitions, Some(0));
+}
+
+async fn a_release_is_taken_at_once_with_what_was_written(c: Cluster) {
+    let ns = c.namespace().await;
+    // Who would only ask from time to time would be late.
+    let times = (
+        Duration::from_secs(30),
+        Duration::from_secs(25),
+        Duration::from_secs(20),
+    );
+    let mut a = Candidate::start(&c, &ns, times).await;
+    let (term, _) = a.leads().await;
+    let mut b = Candidate::start(&c, &ns, times).await;
+    b.watches().await;
+    let clock = b.process.env.clock.clone();
+    let fences = [&a.fence.clone(), &b.fence.clone()];
+    let written = BTreeMap::from([("pods".to_owned(), "17".to_owned())]);
+    let (took, takeover) = one_at_a_time(&fences, async {
+        let begun = clock.now();
+        a.release(term, written.clone()).await;
+        let (_, takeover) = b.leads().await;
+        (clock.now() - begun, takeover)
+    })
+    .await;
+    assert_eq!(takeover, Takeover::Clean(written));
+    assert!(took < Duration::from_millis(1500), "it took {took:?}");
+    let spec = candidate::spec(&c, &ns).await;
+    assert_eq!(spec.holder_identity.as_deref(), Some(&*b.config.identity));
+    assert_eq!(spec.lease_transitions, Some(1));
+}
+
+async fn the_lease_of_a_killed_leader_is_taken_when_it_has_expired(c: Cluster) {
+    let ns = c.namespace().await;
+    let mut a = Candidate::short(&c, &ns).await;
+    let (term, _) = a.leads().await;
+    let mut b = Candidate::short(&c, &ns).await;
+    b.watches().await;
+    candidate::is_renewed(&c, &ns).await;
+    let clock = b.process.env.clock.clone();
+    let dead = a.fence.clone();
+    let fences = [&dead, &b.fence.clone()];
+    let (took, takeover) = one_at_a_time(&fences, async {
+        let begun = clock.now();
+        drop(a);
+        dead.closed(term).await;
+        let last = at(candidate::spec(&c, &ns).await.renew_time);
+        let (_, takeover) = b.leads().await;
+        let took = clock.now() - begun;
+        let acquired = at(candidate::spec(&c, &ns).await.acquire_time);
+        let idle = acquired.duration_since(last);
+        assert!(
+            idle >= SignedDuration::try_from(LEASE).expect("seconds"),
+            "it was taken {idle} after its last renewal"
+        );
+        (took, takeover)
+    })
+    .await;
+    assert_eq!(takeover, Takeover::Unclean);
+    assert!(took < LEASE + 2 * RETRY + SLACK, "it took {took:?}");
+    assert_eq!(candidate::spec(&c, &ns).await.lease_transitions, Some(1));
+}
+
+async fn of_those_who_see_an_expired_lease_one_wins(c: Cluster) {
+    let ns = c.namespace().await;
+    let long_ago = "2020-01-01T00:00:00.000000Z";
+    let ghost = json!({"spec": {
+        "holderIdentity": "ghost", "leaseDurationSeconds": 1, "leaseTransitions": 7,
+        "acquireTime": long_ago, "renewTime": long_ago,
+    }});
+    let ghost = fixtures::with(fixtures::lease(NAME), ghost);
+    c.api().post(&fixtures::leases(&ns), ghost).await.expect(201);
+    let mut candidates = Vec::new();
+    for _ in 0..4 {
+        candidates.push(Candidate::short(&c, &ns).await);
+    }
+    let fences: Vec<_> = candidates.iter().map(|it| it.fence.clone()).collect();
+    one_at_a_time(&fences.iter().collect::<Vec<_>>(), async {
+        let leading = candidates.iter_mut().map(|it| Box::pin(it.leads()));
+        let ((_, takeover), winner, _) = select_all(leading).await;
+        assert_eq!(takeover, Takeover::Unclean);
+        // The others are told, whether or not they have tried.
+        candidate::is_renewed(&c, &ns).await;
+        candidate::is_renewed(&c, &ns).await;
+        let leaders: Vec<_> = (0..4).filter(|it| candidates[*it].is_leading()).collect();
+        assert_eq!(leaders, [winner]);
+        let spec = candidate::spec(&c, &ns).await;
+        assert_eq!(spec.lease_transitions, Some(8));
+        assert_eq!(
+            spec.holder_identity.as_deref(),
+            Some(&*candidates[winner].config.identity)
+        );
+    })
+    .await;
+}
+
+fn at(time: Option<MicroTime>) -> Timestamp {
+    time.expect("the lease has a time").0
+}

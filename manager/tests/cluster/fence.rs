@@ -1,0 +1,89 @@
+//! The fence, on a server: what it holds back never arrives.
+
+use std::collections::BTreeMap;
+
+use coxswain_manager::client::{ClientError, Delete, Patch};
+use coxswain_manager::object::{Key, Resource, Uid};
+use coxswain_tests::fixtures::MERGE;
+use coxswain_tests::{Cluster, Test, fixtures, test};
+use k8s_openapi::api::core::v1::ConfigMap;
+use serde_json::{Value, json};
+
+use crate::candidate::{self, Candidate};
+use crate::process::soon;
+
+/// What is registered of this surface.
+pub fn tests() -> Vec<Test> {
+    vec![
+        test!(a_write_in_an_old_term_is_not_sent),
+        test!(a_term_that_was_released_does_not_write),
+    ]
+}
+
+async fn a_write_in_an_old_term_is_not_sent(c: Cluster) {
+    let ns = c.namespace().await;
+    let path = fixtures::core(&ns, "configmaps");
+    c.api().post(&path, fixtures::config_map("a")).await.expect(201);
+    let mut a = Candidate::short(&c, &ns).await;
+    let (old, _) = a.leads().await;
+    a.watches().await;
+    let maps = Resource::of::<ConfigMap>();
+    let key = Key::new(ns.as_str(), "a");
+    let (client, fence) = (a.process.transport.client("worker", None), a.fence.clone());
+    let write = async |term, value: &str| {
+        let patch = Patch::merge(&json!({"data": {"k": value}}));
+        let client = client.in_term(&fence, term);
+        client.patch::<Value>(&maps, &key, patch).await
+    };
+    write(old, "first").await.expect("it leads");
+
+    let intruder = json!({"spec": {"holderIdentity": "intruder"}});
+    c.api()
+        .patch(&candidate::path(&ns), MERGE, intruder)
+        .await
+        .expect(200);
+    soon("it stands down", fence.closed(old)).await;
+    let before = c.api().get(&format!("{path}/a")).await.expect(200);
+    let sent = a.process.requests("PATCH");
+    let refused = write(old, "old").await.expect_err("the term is over");
+    assert!(matches!(refused, ClientError::Fenced { .. }), "{refused}");
+    let deleted = client
+        .in_term(&fence, old)
+        .delete(
+            &maps,
+            &key,
+            &Delete::of(Uid::from(before["metadata"]["uid"].as_str().expect("a uid"))),
+        )
+        .await;
+    assert!(matches!(deleted, Err(ClientError::Fenced { .. })), "{deleted:?}");
+    assert_eq!(c.api().get(&format!("{path}/a")).await.expect(200), before);
+    assert_eq!(
+        (a.process.requests("PATCH"), a.process.requests("DELETE")),
+        (sent, 0)
+    );
+
+    let (new, _) = a.leads().await;
+    let refused = write(old, "old").await.expect_err("the term is over");
+    assert!(matches!(refused, ClientError::Fenced { .. }), "{refused}");
+    let written = write(new, "new").await.expect("it leads again");
+    assert_eq!(written["data"]["k"], "new");
+}
+
+async fn a_term_that_was_released_does_not_write(c: Cluster) {
+    let ns = c.namespace().await;
+    let path = fixtures::core(&ns, "configmaps");
+    let mut a = Candidate::steady(&c, &ns).await;
+    let (term, _) = a.leads().await;
+    let fence = a.fence.clone();
+    let process = a.release(term, BTreeMap::new()).await;
+    let client = process.transport.client("worker", None).in_term(&fence, term);
+    let body = fixtures::config_map("late").to_string();
+    let refused = client
+        .create::<Value>(&Resource::of::<ConfigMap>(), &ns, body.into())
+        .await;
+    assert!(matches!(refused, Err(ClientError::Fenced { .. })), "{refused:?}");
+    c.api()
+        .get(&format!("{path}/late"))
+        .await
+        .expect_error(404, "NotFound");
+}

@@ -1,0 +1,80 @@
+//! What one process of a manager has: an environment, a connection and a registry of its own.
+
+use coxswain_manager::client::Transport;
+use coxswain_manager::env::{Env, TaskSet};
+use coxswain_tests::{Cluster, time};
+use kube::config::{Config, KubeConfigOptions, Kubeconfig};
+use prometheus::{Registry, TextEncoder};
+
+/// A process. Dropping it kills it.
+pub struct Process {
+    pub env: Env,
+    pub registry: Registry,
+    pub transport: Transport,
+    _tasks: TaskSet,
+}
+
+impl Process {
+    pub async fn start(c: &Cluster) -> Self {
+        let tasks = TaskSet::new();
+        let env = Env::system(&tasks);
+        let registry = Registry::new();
+        let kubeconfig = Kubeconfig::read_from(c.kubeconfig()).expect("a kubeconfig");
+        let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
+            .await
+            .expect("a configuration");
+        let transport =
+            Transport::connect(&config, "test", &env.clock, &registry).expect("a way to the server");
+        Self {
+            env,
+            registry,
+            transport,
+            _tasks: tasks,
+        }
+    }
+
+    /// How many requests of a verb (`LIST` and `WATCH` are verbs of their own) were answered.
+    pub fn requests(&self, verb: &str) -> u64 {
+        self.sum(
+            "rest_client_request_duration_seconds_count",
+            &format!("verb=\"{verb}\""),
+        )
+    }
+
+    /// How many requests were answered in all.
+    pub fn all_requests(&self) -> u64 {
+        self.sum("rest_client_requests_total", "")
+    }
+
+    /// The sum of the samples of a series that have a label.
+    pub fn sum(&self, series: &str, label: &str) -> u64 {
+        let text = TextEncoder::new()
+            .encode_to_string(&self.registry.gather())
+            .expect("a text");
+        let samples = text
+            .lines()
+            .filter(|line| line.starts_with(&format!("{series}{{")) && line.contains(label));
+        let values = samples.filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok());
+        values.sum()
+    }
+}
+
+/// Waits until a condition holds.
+#[track_caller]
+pub fn until(what: &str, mut condition: impl FnMut() -> bool) -> impl Future<Output = ()> {
+    let caller = std::panic::Location::caller();
+    async move {
+        let held = time::eventually(time::ANSWER, async || condition().then_some(())).await;
+        assert!(held.is_some(), "not in time: {what}, at {caller}");
+    }
+}
+
+/// Waits for an event.
+#[track_caller]
+pub fn soon<T>(what: &str, event: impl Future<Output = T>) -> impl Future<Output = T> {
+    let caller = std::panic::Location::caller();
+    async move {
+        let happened = time::within(time::ANSWER, event).await;
+        happened.unwrap_or_else(|| panic!("not in time: {what}, at {caller}"))
+    }
+}
