@@ -160,9 +160,9 @@ pub(crate) async fn run(config: Config) -> Result<(), ProcessError> {
         endpoints = address.map(|a| a.to_string()),
         "Starting"
     );
-    let served = CancellationToken::new();
+    let endpoints_end = CancellationToken::new();
     let mut serving = server.map(|server| {
-        let (until, env) = (served.clone(), env.clone());
+        let (until, env) = (endpoints_end.clone(), env.clone());
         let serving = async move { server.serve(env.clone(), endpoints, until.cancelled()).await };
         tasks.handle().spawn(serving)
     });
@@ -176,7 +176,7 @@ pub(crate) async fn run(config: Config) -> Result<(), ProcessError> {
         ended = manager.run(elector, stop) => ended,
     };
     drop(work);
-    served.cancel();
+    endpoints_end.cancel();
     if let Some(serving) = serving {
         // It has nothing to say any more; a panic at the end changes nothing.
         let _ = serving.await;

@@ -2,7 +2,7 @@
 //! `kubectl`, and listens on loopback only.
 
 use std::io::{self, Write as _};
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use coxswain_config::Sandbox as Flags;
 use coxswain_manager::client::{ConnectError, Transport};
@@ -73,39 +73,31 @@ impl Embedded {
     /// Tells the user what there is to try.
     pub(crate) fn greet(&self, endpoints: Option<SocketAddr>, controllers: &[&str]) {
         let file = self.kubeconfig.path().display();
-        let mut text = format!(
-            "A Kubernetes API for trying out, with nothing behind it but this process. Ctrl-C ends it, and everything in it is gone.\n\
-             \n\
-             API server:   {}\n\
-             Controllers:  {}\n\
-             Kubeconfig:   {file}\n",
-            self.url,
-            controllers.join(", "),
+        let (url, controllers) = (&self.url, controllers.join(", "));
+        let endpoints = endpoints.map_or_else(
+            || "off".to_owned(),
+            |address| {
+                let base = format!("https://{}", reachable(address));
+                format!("{base}/healthz?verbose  {base}/metrics  (curl -k)")
+            },
         );
-        if let Some(address) = endpoints {
-            let host = if address.ip().is_unspecified() {
-                "127.0.0.1".to_owned()
-            } else {
-                address.ip().to_string()
-            };
-            let base = format!(
-                "https://{}",
-                SocketAddr::new(host.parse().unwrap_or(address.ip()), address.port())
-            );
-            text.push_str(&format!(
-                "Endpoints:    {base}/healthz?verbose  {base}/metrics  (curl -k)\n"
-            ));
-        }
-        text.push_str(&format!(
-            "\n\
+        // Nobody reads it (a closed pipe): it serves all the same.
+        let _ = write!(
+            io::stdout(),
+            "A Kubernetes API for trying out, with nothing behind it but this process. Ctrl-C ends it, and everything in \
+             it is gone.\n\
+             \n\
+             API server:   {url}\n\
+             Controllers:  {controllers}\n\
+             Kubeconfig:   {file}\n\
+             Endpoints:    {endpoints}\n\
+             \n\
              Try:\n  \
              export KUBECONFIG={file}\n  \
              kubectl run web --image=nginx\n  \
              kubectl get pods --watch\n  \
              kubectl delete pod web\n"
-        ));
-        // Nobody reads it (a closed pipe): it serves all the same.
-        let _ = io::stdout().write_all(text.as_bytes());
+        );
     }
 
     /// Ends it: the last of all.
@@ -120,6 +112,16 @@ impl Embedded {
 fn reason(error: ServeError) -> String {
     match error {
         ServeError::Bind { source, .. } => source.to_string(),
-        other => other.to_string(),
+        error @ ServeError::Credentials(_) => error.to_string(),
     }
+}
+
+/// An address that this machine reaches, where it listens on all.
+fn reachable(address: SocketAddr) -> SocketAddr {
+    let ip = match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
+    };
+    SocketAddr::new(ip, address.port())
 }
