@@ -1,3 +1,4 @@
 //! The controllers from outside, against an API in the same process.
 
+mod determinism;
 mod hollow_kubelet;

@@ -1,0 +1,174 @@
+//! One thread, one seed, one run: done twice, every request is the same, at the same time, with the same answer.
+
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use coxswain_controllers::hollow_kubelet;
+use coxswain_controllers::registry::{self, Settings};
+use coxswain_manager::cache::Scope;
+use coxswain_manager::client::{Delete, Limit, Transport};
+use coxswain_manager::election::{self, Elector};
+use coxswain_manager::env::{Clock, Env, TaskSet};
+use coxswain_manager::events::Recorder;
+use coxswain_manager::manager::{Manager, Options};
+use coxswain_manager::object::{Key, MetaObject, Resource};
+use coxswain_manager::serve::Checks;
+use coxswain_sandbox::{Door, ResponseBody, Sandbox};
+use futures_util::future::BoxFuture;
+use http::{Request, Response};
+use http_body_util::BodyExt as _;
+use jiff::Timestamp;
+use kube::client::Body;
+use prometheus::Registry;
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+use tower_service::Service;
+
+const PODS: Resource = Resource::namespaced("", "v1", "pods", "Pod");
+
+/// A door that writes down who goes through it, when, with what, and how it is answered.
+#[derive(Clone)]
+struct Logged {
+    door: Door,
+    clock: Clock,
+    log: Arc<Mutex<Vec<String>>>,
+}
+
+impl Service<Request<Body>> for Logged {
+    type Response = Response<ResponseBody>;
+    type Error = Box<dyn std::error::Error + Send + Sync>;
+    type Future = BoxFuture<'static, Result<Self::Response, Self::Error>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let mut this = self.clone();
+        Box::pin(async move {
+            let (parts, body) = request.into_parts();
+            let body = body.collect().await?.to_bytes();
+            let line = format!(
+                "{} {} {} {} {}",
+                this.clock.wall(),
+                parts.headers["user-agent"].to_str()?,
+                parts.method,
+                parts.uri,
+                String::from_utf8_lossy(&body),
+            );
+            let request = Request::from_parts(parts, Body::from(body.to_vec()));
+            let response = this.door.call(request).await?;
+            let line = format!("{line} -> {}", response.status());
+            this.log.lock().expect("no panic").push(line);
+            Ok(response)
+        })
+    }
+}
+
+/// An election, nodes, pods that come, fail, hang and go, an orderly end; and everything that was asked of the API.
+async fn run(seed: u64) -> Vec<String> {
+    let tasks = TaskSet::new();
+    let start: Timestamp = "2026-01-01T00:00:00Z".parse().expect("a time");
+    let env = Env::starting_at(start, seed, &tasks);
+    let sandbox = Sandbox::new(coxswain_sandbox::Options {
+        env: coxswain_sandbox::Env::starting_at(start, seed),
+        ..coxswain_sandbox::Options::default()
+    });
+    let log = Arc::default();
+    let door = Logged {
+        door: sandbox.door(),
+        clock: env.clock.clone(),
+        log: Arc::clone(&log),
+    };
+    let registry = Registry::new();
+    let transport = Transport::over(door, "sandbox", "test", &env.clock, &registry).expect("fresh metrics");
+    let options = Options {
+        name: "coxswain",
+        limit: Some(Limit { qps: 20.0, burst: 30 }),
+        scope: Scope::default(),
+        start_interval: Duration::from_secs(1),
+        shutdown_timeout: Some(Duration::from_secs(10)),
+    };
+    let admin = transport.unfenced("admin", None);
+    let mut manager =
+        Manager::new(&env, &registry, &Checks::new(), transport.clone(), options).expect("a manager");
+    let identity = election::identity("host", &env.rng);
+    let events = transport.unfenced("events", None);
+    manager
+        .record_events(Recorder::start(&env, events, "coxswain", &identity, &registry).expect("a recorder"));
+    let elector = Elector::new(
+        &env,
+        transport.unfenced("leader-election", None),
+        manager.fence().clone(),
+        election::Config::new(identity),
+        &registry,
+    );
+    let settings = Settings {
+        hollow_kubelet: (
+            hollow_kubelet::Options {
+                nodes: 3,
+                delay: Duration::from_secs(1),
+                sandbox: true,
+            },
+            5,
+        ),
+    };
+    registry::host(&mut manager, |_| true, &settings).expect("hosted");
+    let stop = CancellationToken::new();
+    let running = env
+        .tasks
+        .spawn(manager.run(Some(elector.expect("an elector")), stop.clone()));
+
+    for i in 0..40 {
+        let mut pod = json!({
+            "apiVersion": "v1", "kind": "Pod", "metadata": {"name": format!("pod-{i}")},
+            "spec": {"containers": [{"name": "main", "image": "nginx"}]},
+        });
+        match i % 8 {
+            3 => pod["spec"]["containers"][0]["image"] = json!("nginx:404"),
+            5 => pod["metadata"]["annotations"] = json!({hollow_kubelet::FAIL: "true"}),
+            _ => {}
+        }
+        let pod: MetaObject = admin
+            .create(&PODS, "default", pod.to_string().into())
+            .await
+            .expect("created");
+        env.clock
+            .sleep(env.rng.between(Duration::ZERO, Duration::from_secs(3)))
+            .await;
+        if i % 3 == 0 {
+            let key = Key::new("default", format!("pod-{i}"));
+            let delete = Delete::of(pod.metadata.uid);
+            admin.delete(&PODS, &key, &delete).await.expect("deleted");
+        }
+    }
+    env.clock.sleep(Duration::from_secs(60)).await;
+    stop.cancel();
+    running.await.expect("no panic").expect("an orderly end");
+    Arc::try_unwrap(log)
+        .map(|log| log.into_inner().expect("no panic"))
+        .unwrap_or_else(|log| log.lock().expect("no panic").clone())
+}
+
+#[test]
+fn a_seed_is_a_run() {
+    let of_seed = |seed| {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .start_paused(true)
+            .build()
+            .expect("a runtime");
+        runtime.block_on(run(seed))
+    };
+    let (first, second) = (of_seed(7), of_seed(7));
+    let differs = first.iter().zip(&second).position(|(a, b)| a != b);
+    if let Some(at) = differs {
+        panic!("request {at} differs:\n{}\n{}", first[at], second[at]);
+    }
+    assert_eq!(first.len(), second.len());
+    assert!(first.len() > 200, "{} requests are a poor run", first.len());
+    let bound = first.iter().filter(|line| line.contains("/binding")).count();
+    assert!(bound >= 30, "{bound} pods were bound");
+    assert_ne!(first, of_seed(8), "another seed is another run");
+}
