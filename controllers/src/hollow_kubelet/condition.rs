@@ -2,12 +2,11 @@
 //! of a condition, and the conditions of others, stay.
 
 use coxswain_manager::object::Text;
+use coxswain_manager::object::decode::{null_is_default, time};
 use coxswain_manager::time::rfc3339;
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Value, json};
-
-use super::{null_is_default, time};
 
 /// What is read of a condition.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]

@@ -66,19 +66,5 @@ impl Default for Options {
     }
 }
 
-/// Reads null as nothing.
-fn null_is_default<'de, D: serde::Deserializer<'de>, T: Default + serde::Deserialize<'de>>(
-    deserializer: D,
-) -> Result<T, D::Error> {
-    serde::Deserialize::deserialize(deserializer).map(Option::unwrap_or_default)
-}
-
-/// Reads a time.
-fn time<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<jiff::Timestamp>, D::Error> {
-    let text: Option<std::borrow::Cow<'de, str>> = serde::Deserialize::deserialize(deserializer)?;
-    text.map(|text| text.parse().map_err(serde::de::Error::custom))
-        .transpose()
-}
-
 #[cfg(test)]
 mod tests;

@@ -1,12 +1,14 @@
 //! What is read of a node, and what its nodes look like.
 
+use coxswain_manager::object::decode::null_is_default;
 use coxswain_manager::object::{Meta, Object, Resource, Text};
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::condition::{self, Condition, Wanted};
-use super::{LABEL, address, null_is_default};
+
+use super::{LABEL, address};
 
 /// Where nodes are.
 pub(super) const NODES: Resource = Resource::cluster("", "v1", "nodes", "Node");

@@ -1,11 +1,11 @@
 //! What is read of a pod.
 
+use coxswain_manager::object::decode::{null_is_default, time};
 use coxswain_manager::object::{Interner, Meta, Object, Resource, Text};
 use jiff::Timestamp;
 use serde::Deserialize;
 
 use super::condition::Condition;
-use super::{null_is_default, time};
 
 /// Where pods are.
 pub(super) const PODS: Resource = Resource::namespaced("", "v1", "pods", "Pod");

@@ -143,12 +143,11 @@ async fn run(seed: u64) -> Vec<String> {
             admin.delete(&PODS, &key, &delete).await.expect("deleted");
         }
     }
-    env.clock.sleep(Duration::from_secs(60)).await;
+    env.clock.sleep(Duration::from_mins(1)).await;
     stop.cancel();
     running.await.expect("no panic").expect("an orderly end");
-    Arc::try_unwrap(log)
-        .map(|log| log.into_inner().expect("no panic"))
-        .unwrap_or_else(|log| log.lock().expect("no panic").clone())
+    let log = log.lock().expect("no panic");
+    log.clone()
 }
 
 #[test]

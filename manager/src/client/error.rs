@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
+use crate::object::decode::null_is_default;
+
 /// Why a request did not do what it should.
 ///
 /// No message here has a body of an object or a credential in it: only what the server says of itself.
@@ -189,12 +191,6 @@ impl ClientError {
             Self::Timeout { .. } | Self::Decode { .. } | Self::TooLarge { .. } => true,
         }
     }
-}
-
-fn null_is_default<'de, D: serde::Deserializer<'de>, T: Default + Deserialize<'de>>(
-    deserializer: D,
-) -> Result<T, D::Error> {
-    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 
+use super::decode::{null_is_default, time};
 use super::{Interner, Key, Text, Uid, Version};
 
 /// Metadata of an object, without what nobody reads (`managedFields` never enters memory).
@@ -253,18 +254,6 @@ impl<'de> Deserialize<'de> for Pairs {
         }
         deserializer.deserialize_map(PairsVisitor)
     }
-}
-
-fn null_is_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(
-    deserializer: D,
-) -> Result<T, D::Error> {
-    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
-}
-
-fn time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Timestamp>, D::Error> {
-    let text = Option::<std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
-    text.map(|text| text.parse().map_err(serde::de::Error::custom))
-        .transpose()
 }
 
 #[cfg(test)]

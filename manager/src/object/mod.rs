@@ -3,6 +3,7 @@
 //! Controllers read *projections*: small types that decode straight from the wire and hold what is read, nothing else. A
 //! projection is an [`Object`]; it is never sent back as a whole, or the fields that it does not know would be wiped.
 
+pub mod decode;
 mod intern;
 mod key;
 mod meta;
