@@ -232,7 +232,7 @@ impl<T: Object> Shared<T> {
             if progress.status == Status::Filling {
                 progress.status = Status::Synced;
             }
-            let unknown: Vec<Key> = state.store.unknown().take(NAMED).cloned().collect();
+            let unknown: Vec<String> = state.store.unknown().take(NAMED).map(Key::to_string).collect();
             (deltas, (unknown, state.store.unknown_len()))
         });
         let (named, count) = unknown;
@@ -249,7 +249,9 @@ impl<T: Object> Shared<T> {
 
     /// An object was added or modified. One that is older than what is known changes nothing.
     pub(super) fn put(&self, feed: usize, item: Item<T>) -> Result<(), Unreadable> {
-        if let Item::Unknown(identity) = &item {
+        if let Item::Unknown(identity) = &item
+            && !matches!(self.read(|store| store.get(&identity.key)), Lookup::Unknown)
+        {
             tracing::warn!(
                 resource = %self.resource,
                 object = %identity.key,

@@ -99,6 +99,8 @@ fn an_old_list_changes_nothing_unless_the_storage_was_restored() {
     let deltas = store.reset(A, [known("p", "1", 4), known("q", "2", 6)], v(8));
     assert_eq!(kinds(&deltas), ["updated p 1@4", "updated q 2@6"]);
     assert_eq!((store.version(), store.epoch()), (v(8), 1));
+    store.reset(A, [], Version::none());
+    assert!(store.version().is_none(), "what was reached before means nothing");
 }
 
 #[test]
@@ -246,6 +248,7 @@ fn the_unknown_stay_present_until_they_are_gone() {
 fn a_store_has_come_as_far_as_its_last_feed() {
     let mut store = Store::<MetaObject>::new(2, []);
     store.replace(A, [], v(5)).expect("the first list");
+    store.bookmark(B, v(2)).expect("an event");
     assert!(!store.filled() && store.version().is_none());
     store.replace(B, [], v(3)).expect("the first list");
     assert!(store.filled());
@@ -284,6 +287,10 @@ fn objects_are_found_by_what_they_have_in_common() {
     assert_eq!(names(store.in_namespace("")), [""; 0]);
     assert_eq!(names(store.owned(&"o".into())), ["a/p", "b/p"]);
     assert_eq!(names(store.owned(&"x".into())), [""; 0]);
+    store
+        .put(A, Item::Known(object("a", "q", "3", 2, "", "x")))
+        .expect("an event");
+    assert_eq!(names(store.owned(&"".into())), [""; 0], "no uid is nobody's");
     for label in ["app", "other"] {
         assert_eq!(names(store.labelled(label, "2")), ["b/p"], "{label}");
         assert_eq!(names(store.labelled(label, "3")), [""; 0], "{label}");

@@ -115,7 +115,9 @@ async fn a_subscriber_that_waits_is_woken() {
         drop(source);
     };
     let take = async {
+        let start = clock.now();
         let first = subscription.next().await.expect("a change");
+        assert_eq!(clock.now() - start, Duration::from_secs(1));
         (kinds(&[first]), subscription.next().await.is_none())
     };
     let ((), (first, ended)) = tokio::join!(publish, take);

@@ -1,6 +1,6 @@
 //! One list and watch for all who ask.
 
-use coxswain_manager::cache::{Lookup, Views};
+use coxswain_manager::cache::{Lookup, Readiness, Views, Write, Written};
 use coxswain_manager::object::{MetaObject, Uid, Version};
 
 use super::server::Verb;
@@ -117,4 +117,36 @@ async fn a_registry_takes_the_caches_of_one_manager_at_a_time() {
     } = bed;
     drop(caches);
     assert!(Caches::new(&env, transport.client("c", None), Scope::default(), &registry).is_ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_is_waited_for_until_the_cache_shows_it_or_is_known_never_to() {
+    let scope = Scope {
+        namespaces: Vec::new(),
+        label_selector: "value=1".to_owned(),
+    };
+    let bed = bed_of(scope, 0);
+    bed.synced().await;
+    let (written, owner) = (Written::default(), key("owner"));
+    let record = |map: &ConfigMap| {
+        let write = Write {
+            object: key(map.metadata.name.as_deref().expect("a name")),
+            uid: Uid::from(map.metadata.uid.as_deref().expect("a uid")),
+            version: Version::from(map.metadata.resource_version.as_deref().expect("a version")),
+            at: bed.env.clock.now(),
+            seen: false,
+        };
+        written.record(&owner, &MAPS, write, &bed.caches);
+    };
+    let ready = || written.ready(&owner, bed.env.clock.now(), &bed.caches);
+    record(&create(&bed.sandbox, "a", "1").await);
+    bed.within(1, "ready", || ready() == Readiness::Ready).await;
+    // Out of the scope of the cache: it cannot show it.
+    record(&create(&bed.sandbox, "b", "2").await);
+    bed.sleep(29).await;
+    assert!(matches!(ready(), Readiness::Behind { .. }));
+    bed.sleep(1).await;
+    assert_eq!(ready(), Readiness::Stuck { resource: MAPS });
+    bed.caches.relist(&MAPS);
+    bed.within(1, "ready", || ready() == Readiness::Ready).await;
 }
