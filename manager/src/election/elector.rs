@@ -46,8 +46,6 @@ pub struct Elector {
     seat: Option<Seat>,
     /// Since when it is tried to take the Lease, without an answer that says so.
     claiming: Option<Mark>,
-    /// Whether the last write failed.
-    failing: bool,
     /// Whether the watch is open.
     watching: bool,
     /// When to do the next step, if no request is under way.
@@ -105,7 +103,6 @@ impl Elector {
             view: View::new(key.clone(), config.identity.clone(), config.lease_duration),
             seat: None,
             claiming: None,
-            failing: false,
             watching: false,
             next: env.clock.now(),
             hurried: false,
@@ -212,9 +209,6 @@ impl Elector {
         let in_time = self.env.clock.elapsed(&seat.renewed) < self.config.renew_deadline;
         if !in_time || seat.term.is_some_and(|term| !self.fence.allows(term)) {
             self.step_down();
-            if self.failing {
-                self.lapse();
-            }
             tracing::warn!(lease = %self.key, "Stood down: the lease was not renewed in time");
             self.next = self.retry();
             return;
@@ -255,13 +249,6 @@ impl Elector {
             tracing::info!(lease = %self.key, identity = self.config.identity, "Stopped leading");
             self.leadership.send_replace(Leadership::Standby);
         }
-    }
-
-    /// Makes room: our own record runs out, and others have a period to take it.
-    fn lapse(&mut self) {
-        self.view
-            .lapse(self.config.lease_duration + self.config.retry_period);
-        self.claiming = None;
     }
 
     /// When to try again after a failure.
@@ -408,14 +395,13 @@ impl Elector {
         let lease = match answer {
             Ok(lease) => Record::new(lease),
             Err(error) => {
-                self.failing = true;
                 self.view.doubt();
-                let deadline = self.config.renew_deadline;
-                if self
-                    .claiming
-                    .is_some_and(|since| self.env.clock.elapsed(&since) >= deadline)
-                {
-                    self.lapse();
+                let claiming = self.claiming.map(|since| self.env.clock.elapsed(&since));
+                if claiming.is_some_and(|so_far| so_far >= self.config.renew_deadline) {
+                    // Our record runs out, and others have a period to take it.
+                    let wait = self.config.lease_duration + self.config.retry_period;
+                    self.view.lapse(wait);
+                    self.claiming = None;
                 }
                 let overtaken =
                     error.is_conflict() || error.is_already_exists() || error.is_not_found(&self.key.name);
@@ -431,7 +417,6 @@ impl Elector {
             }
         };
         self.hurried = false;
-        self.failing = false;
         self.claiming = None;
         if self.view.newest().partial_cmp(&lease.version()) == Some(Ordering::Greater) {
             // It was ours, and is not any more.
