@@ -3,8 +3,9 @@
 //! One task, one request at a time. The watch runs beside it and is listened to also while a request is under way, so
 //! that a leader whose renewal hangs still stops when its Lease is taken.
 
+mod release;
+
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::time::Duration;
@@ -433,66 +434,15 @@ impl Elector {
                     term: None,
                 });
             }
-            Some(seat) => {
-                seat.renewed = sent;
-                if let Some(term) = seat.term
+            Some(held) => {
+                held.renewed = sent;
+                if let Some(term) = held.term
                     && self.fence.extend(term, sent, self.config.renew_deadline)
                 {
                     self.health.leads(Some(now));
                 }
             }
         }
-    }
-
-    /// Gives the Lease back, if it is held in the term that the workers worked in.
-    async fn release(mut self, release: Release) -> Result<(), NotReleased> {
-        let Release { term, versions } = release;
-        let held = self.seat.as_ref().is_some_and(|seat| seat.term == Some(term));
-        if !held || !self.fence.allows(term) {
-            return Ok(());
-        }
-        self.step_down();
-        let clock = self.env.clock.clone();
-        let limit = self.config.renew_deadline;
-        let given_back = clock.timeout(limit, async {
-            loop {
-                let Err(error) = self.give_back(&versions).await else {
-                    return;
-                };
-                tracing::debug!(%error, "The lease could not be released yet");
-                self.view.doubt();
-                if !error.is_conflict() {
-                    clock.sleep(self.config.retry_period).await;
-                }
-            }
-        });
-        given_back.await.ok_or_else(|| {
-            NotReleased(ClientError::Timeout {
-                what: format!("lease {}", self.key),
-                deadline: limit,
-            })
-        })
-    }
-
-    /// One try. It is done also if the Lease turns out to be no longer ours.
-    async fn give_back(&mut self, versions: &BTreeMap<String, String>) -> Result<(), ClientError> {
-        let clock = self.env.clock.clone();
-        if self.view.is_doubtful() {
-            let lease = self.client.get(&self.resource, &self.key).await;
-            match lease {
-                Ok(lease) => self.view.observe(clock.now(), Some(Record::new(lease))),
-                Err(error) if error.is_not_found(&self.key.name) => return Ok(()),
-                Err(error) => return Err(error),
-            }
-        }
-        let Some(record) = self.view.record().filter(|_| self.view.is_held()) else {
-            return Ok(());
-        };
-        let lease = record.release(clock.wall(), versions);
-        self.client
-            .replace::<Value>(&self.resource, &self.key, lease.to_string().into())
-            .await
-            .map(drop)
     }
 }
 

@@ -144,12 +144,12 @@ impl Net {
         let is_write = request.method() != Method::GET;
         let trouble = {
             let mut state = self.state.lock().expect("no panic");
-            let verb = match request.method() {
-                &Method::GET if is_watch => "WATCH",
-                &Method::GET => "GET",
-                &Method::PUT => "PUT",
-                &Method::POST => "POST",
-                &Method::PATCH => "PATCH",
+            let verb = match *request.method() {
+                Method::GET if is_watch => "WATCH",
+                Method::GET => "GET",
+                Method::PUT => "PUT",
+                Method::POST => "POST",
+                Method::PATCH => "PATCH",
                 _ => "other",
             };
             *state.counts.entry(verb).or_default() += 1;
