@@ -111,17 +111,37 @@ async fn an_error_in_the_stream_costs_a_list() {
 
 #[tokio::test(start_paused = true)]
 async fn an_expired_version_after_every_list_does_not_go_round_in_a_hot_loop() {
+    for (code, body) in [
+        (410, status(410, "Expired")),
+        (200, error_event(410, "Expired") + "\n"),
+    ] {
+        let bed = bed();
+        bed.server
+            .rule(move |ask| (ask.verb == Verb::Watch).then(|| Act::Answer(code, body.clone(), 0)));
+        let cache = bed.maps();
+        bed.sleep(60).await;
+        assert!(cache.is_synced());
+        assert!(
+            bed.server.count(Verb::List) < 10,
+            "{code}: {}",
+            bed.server.count(Verb::List)
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_that_is_due_anyway_answers_who_asked_meanwhile() {
     let bed = bed();
-    bed.server
-        .rule(|ask| (ask.verb == Verb::Watch).then(|| Act::Answer(410, status(410, "Expired"), 0)));
+    bed.server.next(Verb::List, 1, || {
+        Act::Answer(500, status(500, "InternalError"), 0)
+    });
     let cache = bed.maps();
-    bed.sleep(60).await;
-    assert!(cache.is_synced());
-    assert!(
-        bed.server.count(Verb::List) < 10,
-        "{}",
-        bed.server.count(Verb::List)
-    );
+    bed.within(1, "failed", || bed.server.count(Verb::List) == 1)
+        .await;
+    cache.relist();
+    bed.within(5, "synced", || cache.is_synced()).await;
+    bed.sleep(5).await;
+    assert_eq!(bed.server.count(Verb::List), 2);
 }
 
 #[tokio::test(start_paused = true)]
