@@ -99,16 +99,16 @@ impl Bed {
     }
 
     async fn merge(&self, name: &str, patch: Value) -> Value {
-        let path = format!("{}/{name}", fixtures::core(&self.ns, "configmaps"));
+        let url = format!("{}/{name}", fixtures::core(&self.ns, "configmaps"));
         self.c
             .api()
-            .patch(&path, fixtures::MERGE, patch)
+            .patch(&url, fixtures::MERGE, patch)
             .await
             .expect(200)
     }
 
     async fn delete(&self, name: &str) {
-        let path = format!("{}/{name}", fixtures::core(&self.ns, "configmaps"));
+        let url = format!("{}/{name}", fixtures::core(&self.ns, "configmaps"));
         self.c.api().delete(&path, ()).await.expect(200);
     }
 }

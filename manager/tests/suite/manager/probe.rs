@@ -57,7 +57,7 @@ impl Probe {
 }
 
 impl Runnable for Shared {
-    fn name(&self) -> &str {
+    fn name(&self) -> &'static str {
         "probe"
     }
 
