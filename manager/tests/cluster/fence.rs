@@ -31,9 +31,9 @@ async fn a_write_in_an_old_term_is_not_sent(c: Cluster) {
     let key = Key::new(ns.as_str(), "a");
     let (client, fence) = (a.process.transport.client("worker", None), a.fence.clone());
     let write = async |term, value: &str| {
-        let patch = Patch::merge(&json!({"data": {"k": value}}));
+        let change = Patch::merge(&json!({"data": {"k": value}}));
         let client = client.in_term(&fence, term);
-        client.patch::<Value>(&maps, &key, patch).await
+        client.patch::<Value>(&maps, &key, change).await
     };
     write(old, "first").await.expect("it leads");
 

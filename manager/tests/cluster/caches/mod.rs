@@ -109,7 +109,7 @@ impl Bed {
 
     async fn delete(&self, name: &str) {
         let url = format!("{}/{name}", fixtures::core(&self.ns, "configmaps"));
-        self.c.api().delete(&path, ()).await.expect(200);
+        self.c.api().delete(&url, ()).await.expect(200);
     }
 }
 
