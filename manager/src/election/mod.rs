@@ -13,6 +13,8 @@
 //!
 //! A fresh candidate that finds no Lease takes it and acts at once. So whoever deletes a Lease that is held, and starts a
 //! new process, gives away the promise for that moment.
+//!
+//! [`Fence`]: crate::client::Fence
 
 mod decide;
 mod elector;
