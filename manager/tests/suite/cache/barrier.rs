@@ -61,7 +61,7 @@ async fn a_cache_that_is_behind_is_waited_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_idle_kind_is_listed_after_two_seconds() {
+async fn an_idle_kind_is_listed_after_a_moment() {
     let bed = bed();
     let cache = bed.synced().await;
     // Another kind has moved the version on.
@@ -70,7 +70,7 @@ async fn an_idle_kind_is_listed_after_two_seconds() {
     assert_eq!(bed.caches.catch_up(NO_VERSIONS).await, []);
     let took = bed.env.clock.now() - before;
     assert!(
-        (Duration::from_secs(2)..Duration::from_secs(3)).contains(&took),
+        (Duration::from_millis(250)..Duration::from_millis(300)).contains(&took),
         "{took:?}"
     );
     assert!(
