@@ -169,22 +169,28 @@ pub(crate) async fn run(config: Config) -> Result<(), ProcessError> {
     if let Some(embedded) = &embedded {
         embedded.greet(address, &hosted);
     }
-    let ended = tokio::select! {
+    let life = async {
+        let ended = tokio::select! {
+            biased;
+            died = ended_early(&mut serving) => return Err(ProcessError::EndpointsDied(died)),
+            ended = manager.run(elector, stop.clone()) => ended,
+        };
+        drop(work);
+        endpoints_end.cancel();
+        if let Some(serving) = serving {
+            // It has nothing to say any more; a panic at the end changes nothing.
+            let _ = serving.await;
+        }
+        if let Some(embedded) = embedded {
+            embedded.end().await;
+        }
+        Ok(ended?)
+    };
+    tokio::select! {
         biased;
         () = signals.second(stop.clone()) => return Err(ProcessError::SecondSignal),
-        died = ended_early(&mut serving) => return Err(ProcessError::EndpointsDied(died)),
-        ended = manager.run(elector, stop) => ended,
-    };
-    drop(work);
-    endpoints_end.cancel();
-    if let Some(serving) = serving {
-        // It has nothing to say any more; a panic at the end changes nothing.
-        let _ = serving.await;
+        ended = life => ended?,
     }
-    if let Some(embedded) = embedded {
-        embedded.end().await;
-    }
-    ended?;
     tracing::info!("Stopped");
     Ok(())
 }
