@@ -222,8 +222,12 @@ async fn over_network(
         std::env::consts::OS,
         std::env::consts::ARCH
     );
-    let controllers = Transport::connect(&config, &agent, &env.clock, registry)?;
-    let election = controllers.reconnect(&config)?;
+    let unusable = |error| match error {
+        ConnectError::Config { reason, .. } => ClusterError::unusable(connection, reason).into(),
+        error @ ConnectError::Metrics(_) => ProcessError::Connect(error),
+    };
+    let controllers = Transport::connect(&config, &agent, &env.clock, registry).map_err(unusable)?;
+    let election = controllers.reconnect(&config).map_err(unusable)?;
     Ok(Ways {
         controllers,
         election,

@@ -5,6 +5,7 @@ mod logs;
 mod no_server;
 mod pages;
 mod proxy;
+mod refusals;
 mod sandbox;
 
 /// The program.
