@@ -13,7 +13,7 @@ use rustix::process::{Pid, Signal};
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
 
-use crate::{Api, Reply, time};
+use crate::{Api, time};
 
 /// Between choosing a free port and listening on it, another process can take it.
 const ATTEMPTS: usize = 3;
@@ -113,11 +113,20 @@ impl Program {
         self.files.temporary()
     }
 
-    /// The value of a series at its `/metrics`, given with all its labels; none if it is not there.
+    /// The value of a series at its `/metrics`, given with all its labels; none if it is not there, or nobody answers.
     pub async fn metric(&self, series: &str) -> Option<f64> {
-        let page = self.endpoints.get("/metrics").await;
-        assert_eq!(page.status, 200, "{page}");
-        value_of(&page, series)
+        let request = http::Request::get("/metrics").body(Vec::new()).ok()?;
+        let client = self.endpoints.client();
+        let page = time::within(time::ANSWER, client.request_text(request));
+        let page = page.await?.ok()?;
+        let value = |line: &str| line.strip_prefix(series)?.strip_prefix(' ')?.parse().ok();
+        page.lines().find_map(value)
+    }
+
+    /// Whether it says that it holds the Lease of this name.
+    pub async fn leads(&self, lease: &str) -> bool {
+        let series = format!("leader_election_master_status{{name=\"{lease}\"}}");
+        self.metric(&series).await == Some(1.0)
     }
 
     /// Waits until there is a line in its log that contains `text`.
@@ -191,13 +200,6 @@ fn endpoints(address: SocketAddr) -> Api {
     config.accept_invalid_certs = true;
     config.default_retry = false;
     Api::new(kube::Client::try_from(config).expect("a client"))
-}
-
-/// The value of a series, given with all its labels, on a page of metrics.
-fn value_of(page: &Reply, series: &str) -> Option<f64> {
-    let text = page.text();
-    let value = |line: &str| line.strip_prefix(series)?.strip_prefix(' ')?.parse().ok();
-    text.lines().find_map(value)
 }
 
 // === impl Files ===

@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::Stdio;
 
-use coxswain_tests::{fixtures, time};
+use coxswain_tests::{Program, fixtures, time};
 use rustix::process::{Pid, Signal};
 use serde_json::Value;
 use tokio::process::Command;
@@ -71,12 +71,9 @@ async fn no_token_is_logged_at_any_verbosity() {
     // A second one works on the same API server, over the network.
     let argument = format!("--kubeconfig={kubeconfig}");
     let flags = [argument.as_str(), "--leader-elect-resource-name=second", "-v=10"];
-    let over_network = coxswain_tests::Program::start(PROGRAM, &flags).await;
+    let over_network = Program::start(PROGRAM, &flags).await;
     let leads = time::eventually(time::ANSWER, async || {
-        let leads = over_network
-            .metric("leader_election_master_status{name=\"second\"}")
-            .await;
-        (leads == Some(1.0)).then_some(())
+        over_network.leads("second").await.then_some(())
     });
     assert!(leads.await.is_some(), "{}", over_network.log());
     let pods = fixtures::core("default", "pods");
