@@ -50,6 +50,15 @@ async fn running(program: &Program) -> Option<f64> {
     program.metric(series).await
 }
 
+/// Whether a process has written a status.
+async fn patches(program: &Program) -> bool {
+    let metrics = program.endpoints().get("/metrics").await.text();
+    let mut requests = metrics
+        .lines()
+        .filter(|line| line.starts_with("rest_client_requests_total{"));
+    requests.any(|line| line.contains("method=\"PATCH\""))
+}
+
 async fn a_leader_that_is_told_to_stop_hands_over_within_a_second(c: Cluster) {
     let _stage = STAGE.lock().await;
     let ns = c.namespace().await;
@@ -69,8 +78,14 @@ async fn a_leader_that_is_told_to_stop_hands_over_within_a_second(c: Cluster) {
         (Some(1.0), Some(0.0))
     );
 
-    let (led, wrote) = one_at_a_time(&leader, &standby, &lease, async {
+    assert!(!patches(&standby).await, "a standby writes");
+
+    let handover = one_at_a_time(&leader, &standby, &lease, async {
         let told = leader.signal(Signal::TERM);
+        // From here on it takes no more work, so that this pod is its successor's.
+        while !leader.log().contains("\"Stopping\"") {
+            time::pause(Duration::from_millis(1)).await;
+        }
         let second = create(&c, &ns, "second").await;
         let led = async {
             leads(&standby, &lease).await;
@@ -81,14 +96,15 @@ async fn a_leader_that_is_told_to_stop_hands_over_within_a_second(c: Cluster) {
             told.elapsed()
         };
         futures_util::future::join(led, wrote).await
-    })
-    .await;
+    });
+    let (led, wrote) = Box::pin(handover).await;
     println!("SIGTERM: led after {led:?}, a pod was ready after {wrote:?}");
     assert!(
         led < Duration::from_secs(1),
         "led only after {led:?}:\n{}",
         standby.log()
     );
+    assert!(patches(&standby).await, "somebody else wrote");
     assert_eq!(running(&standby).await, Some(1.0));
     standby.signal(Signal::TERM);
     for program in [leader, standby] {

@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::Stdio;
 
-use coxswain_tests::{Program, fixtures, time};
+use coxswain_tests::{Api, Program, endpoint, fixtures, time};
 use rustix::process::{Pid, Signal};
 use serde_json::Value;
 use tokio::process::Command;
@@ -89,28 +89,29 @@ async fn no_token_is_logged_at_any_verbosity() {
     }
 }
 
-/// Its output goes nowhere, as in `coxswain --sandbox | head -1`.
+/// Its output goes nowhere, as in `coxswain --sandbox 2>&1 | head -1`.
 #[tokio::test]
 async fn closed_output_is_no_reason_to_end() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let kubeconfig = dir.path().join("kubeconfig");
     let mut child = Command::new(PROGRAM)
-        .args(["--sandbox", "--secure-port=0"])
+        .args(["--sandbox", "--secure-port=0", "--sandbox-kubeconfig"])
+        .arg(&kubeconfig)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .kill_on_drop(true)
         .spawn()
         .expect("it starts");
-    drop(child.stdout.take());
-    drop(child.stderr.take());
-    time::pause(std::time::Duration::from_secs(1)).await;
-    assert!(matches!(child.try_wait(), Ok(None)), "it has ended");
-    let pid = child
-        .id()
-        .and_then(|id| Pid::from_raw(i32::try_from(id).ok()?))
-        .expect("it runs");
-    rustix::process::kill_process(pid, Signal::TERM).expect("a signal to a child");
-    let status = time::within(time::ANSWER, child.wait())
-        .await
-        .expect("it ends")
-        .expect("a status");
-    assert_eq!(status.code(), Some(0));
+    drop((child.stdout.take(), child.stderr.take()));
+    // It greets before it asks for the lease, and it logs before and after.
+    let lease = format!("{}/coxswain", fixtures::leases("kube-system"));
+    let works = time::eventually(time::ANSWER, async || {
+        let client = endpoint::client(&kubeconfig).await.ok()?;
+        (Api::new(client).get(&lease).await.status == 200).then_some(())
+    });
+    assert!(works.await.is_some(), "it does not work: {:?}", child.try_wait());
+    let pid = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
+    rustix::process::kill_process(pid.expect("it runs"), Signal::TERM).expect("a signal to a child");
+    let status = time::within(time::ANSWER, child.wait()).await.expect("it ends");
+    assert_eq!(status.expect("a status").code(), Some(0));
 }

@@ -141,7 +141,7 @@ async fn of_no_cluster() {
 }
 
 /// What is in a kubeconfig that can be used but for what is changed in its cluster, or its user.
-fn kubeconfig(cluster: Value, user: Value) -> String {
+fn kubeconfig(cluster: Value, user: &Value) -> String {
     let cluster = fixtures::with(json!({"server": "https://127.0.0.1:1"}), cluster);
     let config = json!({
         "current-context": "test",
@@ -161,7 +161,7 @@ fn exec(script: &str) -> Value {
 #[tokio::test]
 async fn of_a_file_that_is_no_kubeconfig() {
     let files = Files::new();
-    let of = |cluster: Value| kubeconfig(cluster, json!({"token": SECRET}));
+    let of = |cluster: Value| kubeconfig(cluster, &json!({"token": SECRET}));
     let good = of(json!({}));
     let cases: [(&str, Vec<u8>, &str); 8] = [
         (
@@ -268,7 +268,7 @@ async fn of_what_a_kubeconfig_says() {
         ),
     ];
     for (cluster, user, word) in cases {
-        let path = files.write("kubeconfig", &kubeconfig(cluster, user));
+        let path = files.write("kubeconfig", &kubeconfig(cluster, &user));
         let words = [path.to_str().expect("text"), word, "check --kubeconfig"];
         is_refused(&["--secure-port=0", &flag("kubeconfig", &path)], &words).await;
     }
@@ -321,7 +321,7 @@ async fn of_a_port_in_use() {
 #[tokio::test]
 async fn of_a_file_of_somebody_else() {
     let files = Files::new();
-    let foreign = files.write("foreign", &kubeconfig(json!({}), json!({"token": SECRET})));
+    let foreign = files.write("foreign", &kubeconfig(json!({}), &json!({"token": SECRET})));
     let before = fs::read_to_string(&foreign).expect("it is there");
     let argument = flag("sandbox-kubeconfig", &foreign);
     let words: [&str; 3] = [
