@@ -6,7 +6,7 @@
 mod cluster;
 pub mod log;
 mod process;
-#[cfg(feature = "sandbox")]
+#[cfg_attr(not(feature = "sandbox"), path = "no_sandbox.rs")]
 mod sandbox;
 mod signals;
 

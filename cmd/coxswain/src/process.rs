@@ -20,6 +20,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::cluster::{self, ClusterError};
+use crate::sandbox::{Embedded, SandboxError};
 use crate::signals::Signals;
 
 /// What the API server, and the metrics, know this program as.
@@ -38,12 +39,8 @@ pub(crate) enum ProcessError {
     Tls(#[from] TlsError),
     #[error(transparent)]
     Cluster(#[from] ClusterError),
-    #[cfg(feature = "sandbox")]
     #[error(transparent)]
-    Sandbox(#[from] crate::sandbox::SandboxError),
-    #[cfg(not(feature = "sandbox"))]
-    #[error("this build has no sandbox: --sandbox needs one with the cargo feature `sandbox`")]
-    NoSandbox,
+    Sandbox(#[from] SandboxError),
     #[error(transparent)]
     Connect(#[from] ConnectError),
     #[error(transparent)]
@@ -103,7 +100,10 @@ pub(crate) async fn run(config: Config) -> Result<(), ProcessError> {
     let endpoints = Endpoints::new(&checks, registry.clone(), serving.always_allow_paths)?;
 
     let in_sandbox = sandbox.is_some();
-    let embedded = embed(sandbox, &env, &registry).await?;
+    let embedded = match sandbox {
+        Some(sandbox) => Some(Embedded::start(sandbox, &env, &registry).await?),
+        None => None,
+    };
     let ways = match &embedded {
         Some(embedded) => embedded.ways(),
         None => over_network(&client_connection, &env, &registry).await?,
@@ -231,18 +231,6 @@ async fn over_network(
     Ok(Ways {
         controllers,
         election,
-    })
-}
-
-#[cfg(feature = "sandbox")]
-async fn embed(
-    sandbox: Option<coxswain_config::Sandbox>,
-    env: &Env,
-    registry: &Registry,
-) -> Result<Option<crate::sandbox::Embedded>, ProcessError> {
-    Ok(match sandbox {
-        Some(sandbox) => Some(crate::sandbox::Embedded::start(sandbox, env, registry).await?),
-        None => None,
     })
 }
 
