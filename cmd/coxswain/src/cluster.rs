@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use coxswain_config::ClientConnection;
 use kube::client::{ConfigExt as _, RustlsTlsError};
-use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError, LoadDataError};
+use kube::config::{InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigError, LoadDataError};
 use secrecy::ExposeSecret;
 
 /// Why it is not known where the cluster is.
@@ -71,9 +71,7 @@ pub(crate) async fn config(connection: &ClientConnection) -> Result<kube::Config
     let mut config = match (kubeconfig, master) {
         (Some(path), _) => from_file(path).await?,
         (None, Some(_)) => kube::Config::new(http_uri("https://localhost")?),
-        (None, None) => kube::Config::incluster().map_err(|error| ClusterError::NotInCluster {
-            reason: error.to_string(),
-        })?,
+        (None, None) => kube::Config::incluster().map_err(not_in_cluster)?,
     };
     if let Some(master) = master {
         config.cluster_url = http_uri(master)?;
@@ -82,6 +80,16 @@ pub(crate) async fn config(connection: &ClientConnection) -> Result<kube::Config
         Some(reason) => Err(ClusterError::unusable(connection, reason)),
         None => Ok(config),
     }
+}
+
+fn not_in_cluster(error: InClusterError) -> ClusterError {
+    let reason = match error {
+        InClusterError::ReadEnvironmentVariable(_) => {
+            "this is no pod, where KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are set".to_owned()
+        }
+        other => other.to_string(),
+    };
+    ClusterError::NotInCluster { reason }
 }
 
 async fn from_file(path: &Path) -> Result<kube::Config, ClusterError> {

@@ -130,7 +130,12 @@ async fn of_flags() {
 async fn of_no_cluster() {
     is_refused(
         &["--secure-port=0"],
-        &["no cluster to work on", "--kubeconfig", "--sandbox"],
+        &[
+            "no cluster to work on",
+            "this is no pod",
+            "--kubeconfig",
+            "--sandbox",
+        ],
     )
     .await;
     is_refused(
