@@ -58,10 +58,10 @@ pub enum Error {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Invalid {
     /// `--controllers` names a controller that there is not.
-    #[error("{0:?} is not in the list of known controllers")]
+    #[error("{0:?} is not in the list of known controllers, which `coxswain --help` shows")]
     UnknownController(String),
     /// The election knows one kind of lock.
-    #[error("resourceLock value must be \"leases\"")]
+    #[error("resourceLock value must be \"leases\": leave out --leader-elect-resource-lock")]
     ResourceLock,
     /// A value outside of what is allowed.
     #[error("--{flag} must be {allowed}, not {value}")]

@@ -15,6 +15,7 @@ pub mod endpoint;
 pub mod fixtures;
 pub mod kubectl;
 pub mod process;
+pub mod program;
 pub mod real;
 pub mod reply;
 pub mod runner;
@@ -22,7 +23,9 @@ pub mod sandbox;
 pub mod time;
 pub mod watch;
 
+pub use api::Api;
 pub use cluster::Cluster;
+pub use program::Program;
 pub use reply::Reply;
 pub use runner::{Need, Test};
 pub use watch::Watch;

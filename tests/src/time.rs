@@ -2,7 +2,7 @@
 //!
 //! The product takes its time from an injected clock; here the servers are real processes and so is the time.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Long enough for any single answer on a busy machine, short enough that a hanging server fails one test, not the run.
 pub const ANSWER: Duration = Duration::from_secs(30);
@@ -14,6 +14,13 @@ const POLL: Duration = Duration::from_millis(50);
 pub async fn within<F: Future>(limit: Duration, work: F) -> Option<F::Output> {
     #[expect(clippy::disallowed_methods, reason = "real servers run in real time")]
     tokio::time::timeout(limit, work).await.ok()
+}
+
+/// The time, to measure how long something takes.
+#[must_use]
+pub fn now() -> Instant {
+    #[expect(clippy::disallowed_methods, reason = "real servers run in real time")]
+    Instant::now()
 }
 
 /// Waits; only for tests whose subject is that time passes (a deadline, a grace period).

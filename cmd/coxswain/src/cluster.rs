@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use coxswain_config::ClientConnection;
-use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::client::{ConfigExt as _, RustlsTlsError};
+use kube::config::{InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigError, LoadDataError};
+use secrecy::ExposeSecret;
 
 /// Why it is not known where the cluster is.
 #[derive(Debug, thiserror::Error)]
@@ -36,6 +38,29 @@ pub enum ClusterError {
     },
 }
 
+impl ClusterError {
+    /// For what is found out only when the connection is made.
+    pub(crate) fn unusable(connection: &ClientConnection, reason: String) -> Self {
+        match connection {
+            ClientConnection {
+                kubeconfig: Some(path),
+                ..
+            } => Self::Kubeconfig {
+                path: path.clone(),
+                reason,
+            },
+            ClientConnection {
+                master: Some(address),
+                ..
+            } => Self::Master {
+                address: address.clone(),
+                reason,
+            },
+            ClientConnection { .. } => Self::NotInCluster { reason },
+        }
+    }
+}
+
 /// Where the cluster is, and what to show there.
 pub(crate) async fn config(connection: &ClientConnection) -> Result<kube::Config, ClusterError> {
     let ClientConnection {
@@ -46,18 +71,29 @@ pub(crate) async fn config(connection: &ClientConnection) -> Result<kube::Config
     let mut config = match (kubeconfig, master) {
         (Some(path), _) => from_file(path).await?,
         (None, Some(_)) => kube::Config::new(http_uri("https://localhost")?),
-        (None, None) => kube::Config::incluster().map_err(|error| ClusterError::NotInCluster {
-            reason: error.to_string(),
-        })?,
+        (None, None) => kube::Config::incluster().map_err(not_in_cluster)?,
     };
     if let Some(master) = master {
         config.cluster_url = http_uri(master)?;
     }
-    Ok(config)
+    match fault(&config) {
+        Some(reason) => Err(ClusterError::unusable(connection, reason)),
+        None => Ok(config),
+    }
+}
+
+fn not_in_cluster(error: InClusterError) -> ClusterError {
+    let reason = match error {
+        InClusterError::ReadEnvironmentVariable(_) => {
+            "this is no pod, where KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are set".to_owned()
+        }
+        other => other.to_string(),
+    };
+    ClusterError::NotInCluster { reason }
 }
 
 async fn from_file(path: &Path) -> Result<kube::Config, ClusterError> {
-    let failed = |error: kube::config::KubeconfigError| ClusterError::Kubeconfig {
+    let failed = |error: KubeconfigError| ClusterError::Kubeconfig {
         path: path.to_owned(),
         reason: reason(&error),
     };
@@ -67,13 +103,72 @@ async fn from_file(path: &Path) -> Result<kube::Config, ClusterError> {
         .map_err(failed)
 }
 
-/// The error and what is behind it. Not the error of the YAML parser: it can quote the file, which has keys in it.
-fn reason(error: &kube::config::KubeconfigError) -> String {
-    use kube::config::KubeconfigError as E;
+/// What is wrong, by the names that the file has for things. Never the error of the YAML parser: it can quote the file,
+/// which has keys in it.
+fn reason(error: &KubeconfigError) -> String {
+    use KubeconfigError as E;
     match error {
         E::ReadConfig(source, _) => source.to_string(),
         E::Parse(_) => "it is not a kubeconfig in YAML".to_owned(),
+        E::CurrentContextNotSet => "it has no current-context".to_owned(),
+        E::LoadContext(name) => format!("its current-context {name:?} is not among its contexts"),
+        E::LoadClusterOfContext(name) => {
+            format!("the cluster {name:?} of its current-context is not among its clusters")
+        }
+        E::MissingClusterUrl => "its cluster has no server".to_owned(),
+        E::ParseClusterUrl(source) => format!("the server of its cluster is not a URL: {source}"),
+        E::ParseProxyUrl(source) => format!("the proxy-url of its cluster is not a URL: {source}"),
+        E::LoadCertificateAuthority(source) => load("certificate-authority", source),
+        E::LoadClientCertificate(source) => load("client-certificate", source),
+        E::LoadClientKey(source) => load("client-key", source),
+        E::ParseCertificates(_) => "its certificate-authority is not in PEM form".to_owned(),
         other => other.to_string(),
+    }
+}
+
+fn load(field: &str, error: &LoadDataError) -> String {
+    match error {
+        LoadDataError::DecodeBase64(_) => format!("its {field}-data is not base64"),
+        LoadDataError::ReadFile(source, path) => {
+            format!("cannot read its {field} {}: {source}", path.display())
+        }
+        LoadDataError::NoBase64DataOrFile => format!("it has no {field}"),
+    }
+}
+
+/// What the client would stumble over, or panic at, when it is used.
+fn fault(config: &kube::Config) -> Option<String> {
+    let url = &config.cluster_url;
+    if !matches!(url.scheme_str(), Some("https" | "http")) || url.host().is_none() {
+        return Some(format!(
+            "the server {url} is not a URL that starts with https:// or http://"
+        ));
+    }
+    if config.proxy_url.is_some() {
+        // Not its value: there may be a password in it.
+        return Some("proxies are not supported, remove its proxy-url".to_owned());
+    }
+    if config.root_cert.as_ref().is_some_and(Vec::is_empty) {
+        return Some("its certificate-authority holds no certificate in PEM form".to_owned());
+    }
+    let token = config.auth_info.token.as_ref().map(ExposeSecret::expose_secret);
+    if token.is_some_and(|token| !token.bytes().all(|byte| byte.is_ascii_graphic())) {
+        return Some("its token has characters that no token has".to_owned());
+    }
+    // To ask would run it, and it is run when the connection is made.
+    if config.auth_info.exec.is_some() {
+        return None;
+    }
+    match config.rustls_client_config() {
+        Ok(_) => None,
+        Err(kube::Error::InferKubeconfig(error)) => Some(reason(&error)),
+        Err(kube::Error::RustlsTls(RustlsTlsError::AddRootCertificate(source))) => {
+            Some(format!("its certificate-authority cannot be used: {source}"))
+        }
+        Err(kube::Error::RustlsTls(error)) => Some(format!(
+            "its client-certificate and client-key cannot be used: {error}"
+        )),
+        Err(error) => Some(error.to_string()),
     }
 }
 

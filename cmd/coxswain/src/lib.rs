@@ -6,7 +6,7 @@
 mod cluster;
 pub mod log;
 mod process;
-#[cfg(feature = "sandbox")]
+#[cfg_attr(not(feature = "sandbox"), path = "no_sandbox.rs")]
 mod sandbox;
 mod signals;
 
@@ -42,7 +42,8 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
 }
 
 /// The controllers, as the flags know them.
-fn known() -> Vec<Known> {
+#[must_use]
+pub fn known() -> Vec<Known> {
     let known = |it: &Named| Known {
         name: it.name,
         alias: it.alias,

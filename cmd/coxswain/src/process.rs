@@ -21,6 +21,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::cluster::{self, ClusterError};
+use crate::sandbox::{Embedded, SandboxError};
 use crate::signals::Signals;
 
 /// What the API server, and the metrics, know this program as.
@@ -42,12 +43,8 @@ pub(crate) enum ProcessError {
     Tls(#[from] TlsError),
     #[error(transparent)]
     Cluster(#[from] ClusterError),
-    #[cfg(feature = "sandbox")]
     #[error(transparent)]
-    Sandbox(#[from] crate::sandbox::SandboxError),
-    #[cfg(not(feature = "sandbox"))]
-    #[error("this build has no sandbox: --sandbox needs one with the cargo feature `sandbox`")]
-    NoSandbox,
+    Sandbox(#[from] SandboxError),
     #[error(transparent)]
     Connect(#[from] ConnectError),
     #[error(transparent)]
@@ -107,7 +104,10 @@ pub(crate) async fn run(config: Config) -> Result<(), ProcessError> {
     let endpoints = Endpoints::new(&checks, registry.clone(), serving.always_allow_paths)?;
 
     let in_sandbox = sandbox.is_some();
-    let embedded = embed(sandbox, &env, &registry).await?;
+    let embedded = match sandbox {
+        Some(sandbox) => Some(Embedded::start(sandbox, &env, &registry).await?),
+        None => None,
+    };
     let ways = match &embedded {
         Some(embedded) => embedded.ways(),
         None => over_network(&client_connection, &env, &registry).await?,
@@ -173,23 +173,29 @@ pub(crate) async fn run(config: Config) -> Result<(), ProcessError> {
     if let Some(embedded) = &embedded {
         embedded.greet(address, &hosted);
     }
-    let ended = tokio::select! {
+    let life = async {
+        let ended = tokio::select! {
+            biased;
+            died = ended_early(&mut serving) => return Err(ProcessError::EndpointsDied(died)),
+            ended = manager.run(elector, stop.clone()) => ended,
+        };
+        recorder.flush(LAST_EVENTS).await;
+        drop(work);
+        endpoints_end.cancel();
+        if let Some(serving) = serving {
+            // It has nothing to say any more; a panic at the end changes nothing.
+            let _ = serving.await;
+        }
+        if let Some(embedded) = embedded {
+            embedded.end().await;
+        }
+        Ok(ended?)
+    };
+    tokio::select! {
         biased;
         () = signals.second(stop.clone()) => return Err(ProcessError::SecondSignal),
-        died = ended_early(&mut serving) => return Err(ProcessError::EndpointsDied(died)),
-        ended = manager.run(elector, stop) => ended,
-    };
-    recorder.flush(LAST_EVENTS).await;
-    drop(work);
-    endpoints_end.cancel();
-    if let Some(serving) = serving {
-        // It has nothing to say any more; a panic at the end changes nothing.
-        let _ = serving.await;
+        ended = life => ended?,
     }
-    if let Some(embedded) = embedded {
-        embedded.end().await;
-    }
-    ended?;
     tracing::info!("Stopped");
     Ok(())
 }
@@ -221,23 +227,15 @@ async fn over_network(
         std::env::consts::OS,
         std::env::consts::ARCH
     );
-    let controllers = Transport::connect(&config, &agent, &env.clock, registry)?;
-    let election = controllers.reconnect(&config)?;
+    let unusable = |error| match error {
+        ConnectError::Config { reason, .. } => ClusterError::unusable(connection, reason).into(),
+        error @ ConnectError::Metrics(_) => ProcessError::Connect(error),
+    };
+    let controllers = Transport::connect(&config, &agent, &env.clock, registry).map_err(unusable)?;
+    let election = controllers.reconnect(&config).map_err(unusable)?;
     Ok(Ways {
         controllers,
         election,
-    })
-}
-
-#[cfg(feature = "sandbox")]
-async fn embed(
-    sandbox: Option<coxswain_config::Sandbox>,
-    env: &Env,
-    registry: &Registry,
-) -> Result<Option<crate::sandbox::Embedded>, ProcessError> {
-    Ok(match sandbox {
-        Some(sandbox) => Some(crate::sandbox::Embedded::start(sandbox, env, registry).await?),
-        None => None,
     })
 }
 

@@ -19,7 +19,7 @@ use crate::process::Ways;
 pub(crate) enum SandboxError {
     #[error("cannot listen for kubectl on {address}: {reason}; choose another address with --sandbox-listen")]
     Listen { address: SocketAddr, reason: String },
-    #[error(transparent)]
+    #[error("{0}; --sandbox-kubeconfig says where it is written")]
     Kubeconfig(#[from] KubeconfigError),
     #[error(transparent)]
     Connect(#[from] ConnectError),

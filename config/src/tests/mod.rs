@@ -8,16 +8,9 @@ mod pages;
 mod syntax;
 mod values;
 
-const KNOWN: [Known; 3] = [CONTROLLERS[0], CONTROLLERS[3], CONTROLLERS[6]];
-
-/// Those of the reference page.
-const CONTROLLERS: [Known; 7] = [
+const KNOWN: [Known; 3] = [
     on("appservice-controller", "appservice"),
-    on("appreplicaset-controller", "appreplicaset"),
-    on("garbage-collector-controller", "garbagecollector"),
     on("replicaset-controller", "replicaset"),
-    on("replicationcontroller-controller", "replicationcontroller"),
-    on("deployment-controller", "deployment"),
     Known {
         name: "hollow-kubelet",
         alias: None,

@@ -208,11 +208,12 @@ fn values_that_make_no_sense_are_told_with_what_would() {
         ),
         (
             &["--controllers=*,foo"],
-            "\"foo\" is not in the list of known controllers",
+            "\"foo\" is not in the list of known controllers, which `coxswain --help` shows",
         ),
         (
             &["--controllers=-foo,bar", "--secure-port=-1"],
-            "[\"foo\" is not in the list of known controllers, \"bar\" is not in the list of known controllers, \
+            "[\"foo\" is not in the list of known controllers, which `coxswain --help` shows, \
+             \"bar\" is not in the list of known controllers, which `coxswain --help` shows, \
              --secure-port must be from 0 to 65535, 0 to serve nothing, not -1]",
         ),
     ] {
@@ -294,7 +295,7 @@ fn the_times_of_the_election_fit_together() {
 fn the_lock_is_a_lease_with_a_name() {
     assert_eq!(
         error(&["--leader-elect-resource-lock=endpoints"]),
-        "resourceLock value must be \"leases\""
+        "resourceLock value must be \"leases\": leave out --leader-elect-resource-lock"
     );
     assert_eq!(
         error(&["--leader-elect-resource-name=../x"]),

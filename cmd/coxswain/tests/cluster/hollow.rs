@@ -1,0 +1,158 @@
+//! What happens to the work: that of hollow-kubelet, which plays the nodes of the whole cluster. So one at a time.
+
+use std::time::Duration;
+
+use coxswain_tests::{Cluster, Program, Test, fixtures, test, time};
+use rustix::process::Signal;
+use serde_json::Value;
+use tokio::sync::Mutex;
+
+use crate::pair::{self, Pair, leads, one_at_a_time};
+
+const FLAGS: [&str; 1] = ["--controllers=hollow-kubelet"];
+const NODES: &str = "/api/v1/nodes";
+/// Held by the test whose processes play the nodes.
+static STAGE: Mutex<()> = Mutex::const_new(());
+
+/// What is registered of this surface.
+pub fn tests() -> Vec<Test> {
+    vec![
+        test!(a_leader_that_is_told_to_stop_hands_over_within_a_second),
+        test!(next_to_a_foreign_node_it_does_not_start),
+    ]
+}
+
+/// Creates a pod, and returns its path.
+async fn create(c: &Cluster, ns: &str, name: &str) -> String {
+    let pods = fixtures::core(ns, "pods");
+    c.api().post(&pods, fixtures::pod(name)).await.expect(201);
+    format!("{pods}/{name}")
+}
+
+/// Waits until a pod is Ready.
+async fn becomes_ready(c: &Cluster, path: &str) {
+    let ready = time::within(time::ANSWER, async {
+        while !is_ready(&c.api().get(path).await.expect(200)) {
+            time::pause(Duration::from_millis(5)).await;
+        }
+    });
+    assert!(ready.await.is_some(), "{}", c.api().get(path).await);
+}
+
+fn is_ready(pod: &Value) -> bool {
+    let mut conditions = pod["status"]["conditions"].as_array().into_iter().flatten();
+    conditions.any(|it| it["type"] == "Ready" && it["status"] == "True")
+}
+
+/// How many of the controller a process says to run.
+async fn running(program: &Program) -> Option<f64> {
+    let series = "running_managed_controllers{manager=\"coxswain\",name=\"hollow-kubelet\"}";
+    program.metric(series).await
+}
+
+/// Whether a process has written a status.
+async fn patches(program: &Program) -> bool {
+    let metrics = program.endpoints().get("/metrics").await.text();
+    let mut requests = metrics
+        .lines()
+        .filter(|line| line.starts_with("rest_client_requests_total{"));
+    requests.any(|line| line.contains("method=\"PATCH\""))
+}
+
+async fn a_leader_that_is_told_to_stop_hands_over_within_a_second(c: Cluster) {
+    let _stage = STAGE.lock().await;
+    let ns = c.namespace().await;
+    let Pair {
+        leader,
+        standby,
+        lease,
+    } = Pair::start(&c, &ns, &FLAGS).await;
+    let first = create(&c, &ns, "first").await;
+    becomes_ready(&c, &first).await;
+    for path in ["/livez", "/readyz", "/healthz"] {
+        let reply = standby.endpoints().get(path).await;
+        assert_eq!(reply.status, 200, "{reply}");
+    }
+    assert_eq!(
+        (running(&leader).await, running(&standby).await),
+        (Some(1.0), Some(0.0))
+    );
+
+    assert!(!patches(&standby).await, "a standby writes");
+
+    let handover = one_at_a_time(&leader, &standby, &lease, async {
+        let told = leader.signal(Signal::TERM);
+        // From here on it takes no more work, so that this pod is its successor's.
+        while !leader.log().contains("\"Stopping\"") {
+            time::pause(Duration::from_millis(1)).await;
+        }
+        let second = create(&c, &ns, "second").await;
+        let led = async {
+            leads(&standby, &lease).await;
+            told.elapsed()
+        };
+        let wrote = async {
+            becomes_ready(&c, &second).await;
+            told.elapsed()
+        };
+        futures_util::future::join(led, wrote).await
+    });
+    let (led, wrote) = Box::pin(handover).await;
+    println!("SIGTERM: led after {led:?}, a pod was ready after {wrote:?}");
+    assert!(
+        led < Duration::from_secs(1),
+        "led only after {led:?}:\n{}",
+        standby.log()
+    );
+    assert!(patches(&standby).await, "somebody else wrote");
+    assert_eq!(running(&standby).await, Some(1.0));
+    standby.signal(Signal::TERM);
+    for program in [leader, standby] {
+        let ended = program.ends_within(time::ANSWER).await;
+        assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    }
+    assert_eq!(
+        lease.spec().await["holderIdentity"].as_str().unwrap_or_default(),
+        ""
+    );
+}
+
+async fn next_to_a_foreign_node_it_does_not_start(c: Cluster) {
+    let _stage = STAGE.lock().await;
+    let ns = c.namespace().await;
+    c.api()
+        .post(NODES, fixtures::named("v1", "Node", "foreign"))
+        .await
+        .expect(201);
+    let path = create(&c, &ns, "unbound").await;
+    let program = pair::start(&c, &ns, &FLAGS).await;
+    let refused = time::eventually(time::ANSWER, async || {
+        let reply = program.endpoints().get("/healthz/hollow-kubelet").await;
+        (reply.status == 500).then(|| reply.text())
+    });
+    let reason = refused
+        .await
+        .unwrap_or_else(|| panic!("it is content:\n{}", program.log()));
+    for words in [
+        "node foreign",
+        "--controllers",
+        "sandbox.coxswain.dev/hollow=true",
+    ] {
+        assert!(reason.contains(words), "{reason}");
+    }
+    // Whoever may ask for all, but not for one, is not told of the cluster.
+    let all = program.endpoints().get("/healthz?verbose").await;
+    assert!(
+        all.text().contains("[-]hollow-kubelet failed: reason withheld\n"),
+        "{all}"
+    );
+    assert_eq!(program.endpoints().get("/readyz").await.status, 200);
+
+    time::pause(Duration::from_secs(1)).await;
+    let pod = c.api().get(&path).await.expect(200);
+    assert!(pod["spec"]["nodeName"].is_null(), "{pod:#}");
+    program.signal(Signal::TERM);
+    let ended = program.ends_within(time::ANSWER).await;
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    c.api().delete(&format!("{NODES}/foreign"), ()).await.expect(200);
+}

@@ -1,0 +1,117 @@
+//! What is logged, and what must not be.
+
+use std::fs;
+use std::process::Stdio;
+
+use coxswain_tests::{Api, Program, endpoint, fixtures, time};
+use rustix::process::{Pid, Signal};
+use serde_json::Value;
+use tokio::process::Command;
+
+use crate::PROGRAM;
+use crate::sandbox;
+
+/// Whether a line begins as klog's do: `I0528 19:15:22.737538   47512 file.rs:123] `.
+fn has_header(line: &str) -> bool {
+    let shape: String = line
+        .chars()
+        .map(|c| if c.is_ascii_digit() { '0' } else { c })
+        .collect();
+    let Some((head, rest)) = line.split_once("] ") else {
+        return false;
+    };
+    let caller = head
+        .rsplit(' ')
+        .next()
+        .and_then(|caller| caller.split_once(".rs:"));
+    let numbered = caller.is_some_and(|(_, number)| number.parse::<u32>().is_ok());
+    let severity = line.starts_with(['I', 'W', 'E']);
+    severity && shape[1..].starts_with("0000 00:00:00.000000 ") && numbered && rest.starts_with('"')
+}
+
+#[tokio::test]
+async fn text_lines_are_those_of_klog() {
+    let program = sandbox::start(&["-v=4"]).await;
+    sandbox::works(&program).await;
+    program.signal(Signal::TERM);
+    let ended = program.ends_within(time::ANSWER).await;
+    assert!(ended.stderr.lines().count() > 3, "{}", ended.stderr);
+    for line in ended.stderr.lines() {
+        assert!(has_header(line), "{line}");
+    }
+}
+
+#[tokio::test]
+async fn json_lines_parse() {
+    let program = sandbox::start(&["--logging-format=json", "-v=4"]).await;
+    sandbox::works(&program).await;
+    program.signal(Signal::TERM);
+    let ended = program.ends_within(time::ANSWER).await;
+    assert!(ended.stderr.lines().count() > 3, "{}", ended.stderr);
+    for line in ended.stderr.lines() {
+        let parsed: Value = serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
+        assert!(
+            parsed["ts"].is_f64() && parsed["msg"].is_string() && parsed["v"].is_u64(),
+            "{line}"
+        );
+    }
+}
+
+/// CVE-2019-11250: a client that prints its requests prints its token.
+#[tokio::test]
+async fn no_token_is_logged_at_any_verbosity() {
+    let embedded = sandbox::start(&["-v=10"]).await;
+    sandbox::works(&embedded).await;
+    let kubeconfig = sandbox::greeting_says(&embedded.stdout(), "Kubeconfig:");
+    let text = fs::read_to_string(&kubeconfig).expect("it is there");
+    let token = text.lines().find_map(|line| line.trim().strip_prefix("token: "));
+    let token = token.expect("a token").trim_matches('"').to_owned();
+    let api = sandbox::api(&embedded).await;
+
+    // A second one works on the same API server, over the network.
+    let argument = format!("--kubeconfig={kubeconfig}");
+    let flags = [argument.as_str(), "--leader-elect-resource-name=second", "-v=10"];
+    let over_network = Program::start(PROGRAM, &flags).await;
+    let leads = time::eventually(time::ANSWER, async || {
+        over_network.leads("second").await.then_some(())
+    });
+    assert!(leads.await.is_some(), "{}", over_network.log());
+    let pods = fixtures::core("default", "pods");
+    api.post(&pods, fixtures::pod("web")).await.expect(201);
+    sandbox::becomes(&api, "web", sandbox::is_ready).await;
+    for program in [over_network, embedded] {
+        program.signal(Signal::TERM);
+        let ended = program.ends_within(time::ANSWER).await;
+        assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+        for secret in [&token, "Bearer", "bearer"] {
+            assert!(!ended.stderr.contains(secret), "{}", ended.stderr);
+        }
+    }
+}
+
+/// Its output goes nowhere, as in `coxswain --sandbox 2>&1 | head -1`.
+#[tokio::test]
+async fn closed_output_is_no_reason_to_end() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let kubeconfig = dir.path().join("kubeconfig");
+    let mut child = Command::new(PROGRAM)
+        .args(["--sandbox", "--secure-port=0", "--sandbox-kubeconfig"])
+        .arg(&kubeconfig)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .expect("it starts");
+    drop((child.stdout.take(), child.stderr.take()));
+    // It greets before it asks for the lease, and it logs before and after.
+    let lease = format!("{}/coxswain", fixtures::leases("kube-system"));
+    let works = time::eventually(time::ANSWER, async || {
+        let client = endpoint::client(&kubeconfig).await.ok()?;
+        (Api::new(client).get(&lease).await.status == 200).then_some(())
+    });
+    assert!(works.await.is_some(), "it does not work: {:?}", child.try_wait());
+    let pid = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
+    rustix::process::kill_process(pid.expect("it runs"), Signal::TERM).expect("a signal to a child");
+    let status = time::within(time::ANSWER, child.wait()).await.expect("it ends");
+    assert_eq!(status.expect("a status").code(), Some(0));
+}

@@ -1,0 +1,78 @@
+//! There is no API server when it starts: it says so, keeps trying without hurry, and ends when it is told to.
+
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use coxswain_manager::env::TaskSet;
+use coxswain_tests::endpoint::Endpoint;
+use coxswain_tests::{Program, certs, program, time};
+use rustix::process::Signal;
+use tokio::net::TcpListener;
+
+use crate::PROGRAM;
+
+async fn start(port: u16) -> (Program, tempfile::TempDir) {
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("kubeconfig");
+    let endpoint = Endpoint {
+        url: format!("https://127.0.0.1:{port}"),
+        ca_pem: certs::generate().expect("certificates").ca,
+        token: "token".to_owned(),
+    };
+    endpoint.write_kubeconfig(&path).expect("a file");
+    let kubeconfig = format!("--kubeconfig={}", path.display());
+    let flags = [kubeconfig.as_str(), "--controllers=hollow-kubelet"];
+    (Program::start(PROGRAM, &flags).await, dir)
+}
+
+#[tokio::test]
+async fn it_lives_but_is_not_ready() {
+    let (mut program, _dir) = start(program::free_address().port()).await;
+    let reason = time::eventually(time::ANSWER, async || {
+        let caches = program.endpoints().get("/readyz/caches").await;
+        (caches.status == 500 && caches.text().contains("pods")).then_some(caches)
+    });
+    assert!(
+        reason.await.is_some(),
+        "{}",
+        program.endpoints().get("/readyz/caches").await
+    );
+    let [live, ready, health] = ["/livez", "/readyz", "/healthz"].map(|path| program.endpoints().get(path));
+    assert_eq!(
+        (live.await.status, ready.await.status, health.await.status),
+        (200, 500, 500)
+    );
+    assert!(program.runs());
+    program.signal(Signal::TERM);
+    let ended = program.ends_within(Duration::from_secs(10)).await;
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+}
+
+/// Each connection is closed as soon as it is made. Those who try: two caches and the election.
+#[tokio::test]
+async fn it_keeps_trying_without_hurry() {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    let tried = Arc::new(AtomicUsize::new(0));
+    let (count, tasks) = (tried.clone(), TaskSet::new());
+    tasks.handle().spawn(async move {
+        while listener.accept().await.is_ok() {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+    });
+    let (program, _dir) = start(port).await;
+    let begun = time::now();
+    time::pause(Duration::from_secs(5)).await;
+    let so_far = tried.load(Ordering::Relaxed);
+    println!("{so_far} connections in {:?}", begun.elapsed());
+    assert!((3..40).contains(&so_far), "{so_far} in {:?}", begun.elapsed());
+    let more = time::eventually(time::ANSWER, async || {
+        (tried.load(Ordering::Relaxed) > so_far).then_some(())
+    });
+    assert!(more.await.is_some(), "it has given up");
+    program.signal(Signal::TERM);
+    let ended = program.ends_within(Duration::from_secs(10)).await;
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+}

@@ -1,0 +1,69 @@
+//! A way to a server that can be cut in one direction: requests do not arrive any more, events still do.
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+
+use coxswain_manager::env::{TaskSet, Tasks};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_util::sync::CancellationToken;
+
+/// A proxy. It ends when this is dropped.
+pub struct Proxy {
+    pub address: SocketAddr,
+    cut: CancellationToken,
+    _tasks: TaskSet,
+}
+
+impl Proxy {
+    /// Begins to forward connections to `server`.
+    pub async fn start(server: SocketAddr) -> Self {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let (cut, tasks) = (CancellationToken::new(), TaskSet::new());
+        let (until, spawner) = (cut.clone(), tasks.handle());
+        tasks.handle().spawn(async move {
+            while let Ok((client, _)) = listener.accept().await {
+                forward(client, server, &spawner, &until).await;
+            }
+        });
+        Self {
+            address,
+            cut,
+            _tasks: tasks,
+        }
+    }
+
+    /// From now on, no request arrives.
+    pub fn cut(&self) {
+        self.cut.cancel();
+    }
+}
+
+async fn forward(client: TcpStream, server: SocketAddr, tasks: &Tasks, cut: &CancellationToken) {
+    let Ok(server) = TcpStream::connect(server).await else {
+        return;
+    };
+    let (from_client, to_client) = client.into_split();
+    let (from_server, to_server) = server.into_split();
+    let cut = cut.clone();
+    tasks.spawn(async move { copy(from_client, to_server, cut).await });
+    tasks.spawn(async move { copy(from_server, to_client, CancellationToken::new()).await });
+}
+
+/// Copies until the end, or, once it is cut, keeps silent for ever.
+async fn copy(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, cut: CancellationToken) -> io::Result<()> {
+    let mut buffer = vec![0; 16 * 1024];
+    loop {
+        let read = tokio::select! {
+            biased;
+            () = cut.cancelled() => std::future::pending().await,
+            read = from.read(&mut buffer) => read?,
+        };
+        if read == 0 {
+            return to.shutdown().await;
+        }
+        to.write_all(&buffer[..read]).await?;
+    }
+}

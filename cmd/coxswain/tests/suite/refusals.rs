@@ -1,0 +1,347 @@
+//! What is wrong with the command line, and with what it names, is told in one sentence before anything is started.
+
+use std::fs;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+
+use coxswain_tests::{certs, fixtures, program};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::PROGRAM;
+
+/// What must not be quoted from any file.
+const SECRET: &str = "s3cr3t-t0ken";
+
+/// Runs it, sees that it did nothing but complain, and returns the sentence.
+async fn refused(arguments: &[&str]) -> String {
+    let ended = program::run(PROGRAM, arguments).await;
+    let sentence = ended.stderr.strip_prefix("Error: ");
+    let sentence = sentence.and_then(|rest| rest.strip_suffix('\n'));
+    let sentence = sentence.unwrap_or_else(|| panic!("{arguments:?}: {:?}", ended.stderr));
+    assert!(
+        !sentence.contains('\n'),
+        "{arguments:?}: several lines: {sentence}"
+    );
+    assert!(!sentence.contains(SECRET), "{arguments:?}: {sentence}");
+    assert_eq!(
+        (ended.code, ended.stdout.as_str()),
+        (Some(1), ""),
+        "{arguments:?}"
+    );
+    assert!(ended.left.is_empty(), "{arguments:?}: left {:?}", ended.left);
+    sentence.to_owned()
+}
+
+/// What it is refused with names all of these: the thing, and the remedy.
+async fn is_refused(arguments: &[&str], words: &[&str]) {
+    let sentence = refused(arguments).await;
+    for word in words {
+        assert!(
+            sentence.contains(word),
+            "{arguments:?}: no {word:?} in: {sentence}"
+        );
+    }
+}
+
+/// A directory with files.
+struct Files(TempDir);
+
+impl Files {
+    fn new() -> Self {
+        Self(tempfile::tempdir().expect("a directory"))
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    /// Writes one, and returns where.
+    fn write(&self, name: &str, text: &str) -> PathBuf {
+        fs::write(self.path(name), text).expect("a file");
+        self.path(name)
+    }
+}
+
+fn flag(name: &str, path: &Path) -> String {
+    format!("--{name}={}", path.display())
+}
+
+#[tokio::test]
+async fn of_flags() {
+    let lease = [
+        "--leader-elect-lease-duration=10s",
+        "--leader-elect-renew-deadline=10s",
+    ];
+    let cases: [(&[&str], &[&str]); 12] = [
+        (
+            &["--controllers=*,replicasett"],
+            &["\"replicasett\"", "known controllers", "coxswain --help"],
+        ),
+        (
+            &["--controller=*"],
+            &["--controller", "did you mean --controllers?"],
+        ),
+        (&["--nonsense"], &["--nonsense", "coxswain --help"]),
+        (&["run"], &["\"run\"", "no subcommands", "coxswain --help"]),
+        (
+            &["--leader-elect", "false"],
+            &["\"false\"", "--leader-elect=false"],
+        ),
+        (
+            &lease,
+            &[
+                "--leader-elect-lease-duration",
+                "longer",
+                "--leader-elect-renew-deadline (10s)",
+            ],
+        ),
+        (
+            &["--leader-elect-retry-period=9s"],
+            &["--leader-elect-renew-deadline", "1.2 times", "(9s)"],
+        ),
+        (
+            &["--leader-elect-lease-duration=15"],
+            &["--leader-elect-lease-duration", "missing unit"],
+        ),
+        (
+            &["--leader-elect-retry-period=-2s"],
+            &["--leader-elect-retry-period must be longer than 0s"],
+        ),
+        (
+            &["--controller-shutdown-timeout=-1s"],
+            &["--controller-shutdown-timeout must be 0s or longer"],
+        ),
+        (
+            &["--sandbox", "--kubeconfig=x"],
+            &["--sandbox", "--kubeconfig", "leave out either"],
+        ),
+        (
+            &["--kubeconfig"],
+            &["--kubeconfig needs a value", "--kubeconfig=FILE"],
+        ),
+    ];
+    for (arguments, words) in cases {
+        is_refused(arguments, words).await;
+    }
+}
+
+#[tokio::test]
+async fn of_no_cluster() {
+    is_refused(
+        &["--secure-port=0"],
+        &[
+            "no cluster to work on",
+            "this is no pod",
+            "--kubeconfig",
+            "--sandbox",
+        ],
+    )
+    .await;
+    is_refused(
+        &["--secure-port=0", "--master=https://a b"],
+        &["--master", "\"https://a b\""],
+    )
+    .await;
+}
+
+/// What is in a kubeconfig that can be used but for what is changed in its cluster, or its user.
+fn kubeconfig(cluster: Value, user: &Value) -> String {
+    let cluster = fixtures::with(json!({"server": "https://127.0.0.1:1"}), cluster);
+    let config = json!({
+        "current-context": "test",
+        "contexts": [{"name": "test", "context": {"cluster": "it", "user": "me"}}],
+        "clusters": [{"name": "it", "cluster": cluster}],
+        "users": [{"name": "me", "user": user}],
+    });
+    config.to_string()
+}
+
+/// A user who asks `sh -c script` for a token.
+fn exec(script: &str) -> Value {
+    let version = "client.authentication.k8s.io/v1";
+    json!({"exec": {"apiVersion": version, "command": "sh", "args": ["-c", script], "interactiveMode": "Never"}})
+}
+
+#[tokio::test]
+async fn of_a_file_that_is_no_kubeconfig() {
+    let files = Files::new();
+    let of = |cluster: Value| kubeconfig(cluster, &json!({"token": SECRET}));
+    let good = of(json!({}));
+    let cases: [(&str, Vec<u8>, &str); 8] = [
+        (
+            "yaml",
+            format!("users: [{{token: {SECRET}\n").into_bytes(),
+            "not a kubeconfig in YAML",
+        ),
+        (
+            "list",
+            format!("- {SECRET}\n").into_bytes(),
+            "not a kubeconfig in YAML",
+        ),
+        ("binary", b"\xff\xfe\x00\x01".to_vec(), "not a kubeconfig in YAML"),
+        ("empty", Vec::new(), "no current-context"),
+        (
+            "context",
+            good.replace("\"test\",\"users", "\"tset\",\"users").into_bytes(),
+            "current-context",
+        ),
+        (
+            "cluster",
+            good.replace("\"cluster\":\"it\"", "\"cluster\":\"ti\"")
+                .into_bytes(),
+            "the cluster \"ti\"",
+        ),
+        (
+            "space",
+            of(json!({"server": "https://a b"})).into_bytes(),
+            "server",
+        ),
+        ("no-server", of(json!({"server": null})).into_bytes(), "no server"),
+    ];
+    for (name, text, word) in cases {
+        fs::write(files.path(name), text).expect("a file");
+        let path = files.path(name);
+        let words = [path.to_str().expect("text"), word, "check --kubeconfig"];
+        is_refused(&["--secure-port=0", &flag("kubeconfig", &path)], &words).await;
+    }
+    for (path, word) in [
+        (files.path("missing"), "No such file"),
+        (files.path(""), "directory"),
+    ] {
+        let words = [path.to_str().expect("text"), word, "check --kubeconfig"];
+        is_refused(&["--secure-port=0", &flag("kubeconfig", &path)], &words).await;
+    }
+}
+
+#[tokio::test]
+async fn of_what_a_kubeconfig_says() {
+    let files = Files::new();
+    let certs = certs::generate().expect("certificates");
+    let garbage = files.write("garbage", SECRET);
+    let broken = files.write(
+        "broken",
+        "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
+    );
+    let (certificate, key) = (files.write("cert", &certs.cert), files.write("key", &certs.key));
+    let user = json!({"token": SECRET});
+    let none = json!({});
+    let pair = |certificate: &Path, key: &Path| json!({"client-certificate": certificate, "client-key": key});
+    let cases = [
+        (json!({"server": "127.0.0.1"}), user.clone(), "https://"),
+        (json!({"server": "ftp://127.0.0.1"}), user.clone(), "https://"),
+        (
+            json!({"proxy-url": format!("http://me:{SECRET}@proxy:1")}),
+            user.clone(),
+            "proxy-url",
+        ),
+        (
+            json!({"certificate-authority": "/nowhere"}),
+            user.clone(),
+            "/nowhere: No such file",
+        ),
+        (
+            json!({"certificate-authority-data": "!!"}),
+            user.clone(),
+            "certificate-authority-data is not base64",
+        ),
+        (
+            json!({"certificate-authority": garbage}),
+            user.clone(),
+            "certificate-authority holds no certificate",
+        ),
+        (
+            json!({"certificate-authority": broken}),
+            user,
+            "certificate-authority cannot be used",
+        ),
+        (none.clone(), json!({"token": format!("{SECRET}\n")}), "token"),
+        (none.clone(), json!({"tokenFile": "/nowhere"}), "/nowhere"),
+        (
+            none.clone(),
+            json!({"client-certificate": certificate}),
+            "no client-key",
+        ),
+        (none.clone(), pair(&garbage, &key), "client-certificate"),
+        (none.clone(), pair(&certificate, &garbage), "client-key"),
+        (none.clone(), exec(&format!("echo {SECRET}; exit 7")), "7"),
+        (none.clone(), exec(&format!("echo '{SECRET}: ['")), "exec"),
+        (
+            none,
+            exec(&format!("echo '{{status: {{token: [{SECRET}]}}}}'")),
+            "exec",
+        ),
+    ];
+    for (cluster, user, word) in cases {
+        let path = files.write("kubeconfig", &kubeconfig(cluster, &user));
+        let words = [path.to_str().expect("text"), word, "check --kubeconfig"];
+        is_refused(&["--secure-port=0", &flag("kubeconfig", &path)], &words).await;
+    }
+}
+
+#[tokio::test]
+async fn of_a_certificate() {
+    let files = Files::new();
+    let (one, other) = (
+        certs::generate().expect("certificates"),
+        certs::generate().expect("certificates"),
+    );
+    let certificate = flag("tls-cert-file", &files.write("cert", &one.cert));
+    let key = flag("tls-private-key-file", &files.write("key", &other.key));
+    let missing = flag("tls-cert-file", &files.path("missing"));
+    let garbage = flag("tls-private-key-file", &files.write("garbage", SECRET));
+    let port = format!("--secure-port={}", program::free_address().port());
+    let cases: [(&str, &str, &[&str]); 3] = [
+        (&missing, &key, &["missing", "No such file", "--tls-cert-file"]),
+        (&certificate, &key, &["does not belong", "--tls-private-key-file"]),
+        (
+            &certificate,
+            &garbage,
+            &["holds no private key", "--tls-private-key-file"],
+        ),
+    ];
+    for (certificate, key, words) in cases {
+        is_refused(&["--sandbox", &port, certificate, key], words).await;
+    }
+    is_refused(
+        &["--sandbox", &port, &certificate],
+        &["--tls-private-key-file must be given together"],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn of_a_port_in_use() {
+    let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = taken.local_addr().expect("an address").to_string();
+    let port = format!("--secure-port={}", taken.local_addr().expect("an address").port());
+    let words: [&str; 3] = [&address, "in use", "--secure-port"];
+    is_refused(&["--sandbox", "--bind-address=127.0.0.1", &port], &words).await;
+
+    let listen = format!("--sandbox-listen={address}");
+    let words: [&str; 3] = [&address, "in use", "--sandbox-listen"];
+    is_refused(&["--sandbox", "--secure-port=0", &listen], &words).await;
+}
+
+#[tokio::test]
+async fn of_a_file_of_somebody_else() {
+    let files = Files::new();
+    let foreign = files.write("foreign", &kubeconfig(json!({}), &json!({"token": SECRET})));
+    let before = fs::read_to_string(&foreign).expect("it is there");
+    let argument = flag("sandbox-kubeconfig", &foreign);
+    let words: [&str; 3] = [
+        foreign.to_str().expect("text"),
+        "not a kubeconfig of a sandbox",
+        "choose another",
+    ];
+    is_refused(&["--sandbox", "--secure-port=0", &argument], &words).await;
+    assert_eq!(fs::read_to_string(&foreign).expect("it is there"), before);
+
+    let nowhere = files.path("no/such/directory");
+    let argument = flag("sandbox-kubeconfig", &nowhere);
+    is_refused(
+        &["--sandbox", "--secure-port=0", &argument],
+        &[nowhere.to_str().expect("text"), "--sandbox-kubeconfig"],
+    )
+    .await;
+}

@@ -1,0 +1,252 @@
+//! `coxswain` as a child process: seen through its output, its endpoints and its exit code, and ended by signals.
+
+use std::{
+    fs::{self, File},
+    io,
+    net::{Ipv4Addr, SocketAddr, TcpListener},
+    path::{Path, PathBuf},
+    process::{ExitStatus, Stdio},
+    time::{Duration, Instant},
+};
+
+use rustix::process::{Pid, Signal};
+use tempfile::TempDir;
+use tokio::process::{Child, Command};
+
+use crate::{Api, time};
+
+/// Between choosing a free port and listening on it, another process can take it.
+const ATTEMPTS: usize = 3;
+
+/// A program that runs. Dropping it kills it.
+pub struct Program {
+    child: Child,
+    files: Files,
+    endpoints: Api,
+    address: SocketAddr,
+}
+
+/// A program that has ended.
+pub struct Ended {
+    /// Its exit code; none if a signal has killed it.
+    pub code: Option<i32>,
+    /// What it printed.
+    pub stdout: String,
+    /// What it complained of, or logged.
+    pub stderr: String,
+    /// The names of the files that it left in the temporary directory that it was given.
+    pub left: Vec<PathBuf>,
+}
+
+/// What belongs to one process: its output, and a temporary directory.
+struct Files(TempDir);
+
+impl Program {
+    /// Starts `binary` with `arguments`, and a port for its endpoints. Returns when they are open.
+    ///
+    /// # Panics
+    /// When it ends instead, with what it said.
+    pub async fn start(binary: &str, arguments: &[&str]) -> Self {
+        for _ in 0..ATTEMPTS {
+            let address = free_address();
+            let flags = [
+                "--bind-address=127.0.0.1".to_owned(),
+                format!("--secure-port={}", address.port()),
+            ];
+            let files = Files::new();
+            let mut child = files
+                .command(binary, arguments)
+                .args(flags)
+                .spawn()
+                .expect("it starts");
+            let open = time::eventually(time::ANSWER, async || {
+                match child.try_wait().expect("a child can be waited for") {
+                    Some(status) => Some(Err(status)),
+                    None => files.read("stderr").contains("\"Starting\"").then_some(Ok(())),
+                }
+            });
+            match open.await {
+                Some(Ok(())) => {
+                    let endpoints = endpoints(address);
+                    return Self {
+                        child,
+                        files,
+                        endpoints,
+                        address,
+                    };
+                }
+                Some(Err(_)) if files.read("stderr").contains("cannot listen on 127.0.0.1") => {}
+                Some(Err(status)) => panic!("it ended, with {status}: {}", files.read("stderr")),
+                None => panic!("it does not start: {}", files.read("stderr")),
+            }
+        }
+        panic!("found no free port");
+    }
+
+    /// Its endpoints.
+    #[must_use]
+    pub fn endpoints(&self) -> &Api {
+        &self.endpoints
+    }
+
+    /// Where its endpoints are.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// What it has printed so far.
+    #[must_use]
+    pub fn stdout(&self) -> String {
+        self.files.read("stdout")
+    }
+
+    /// What it has logged so far.
+    #[must_use]
+    pub fn log(&self) -> String {
+        self.files.read("stderr")
+    }
+
+    /// The files in the temporary directory that it was given.
+    #[must_use]
+    pub fn temporary_files(&self) -> Vec<PathBuf> {
+        self.files.temporary()
+    }
+
+    /// The value of a series at its `/metrics`, given with all its labels; none if it is not there, or nobody answers.
+    pub async fn metric(&self, series: &str) -> Option<f64> {
+        let request = http::Request::get("/metrics").body(Vec::new()).ok()?;
+        let client = self.endpoints.client();
+        let page = time::within(time::ANSWER, client.request_text(request));
+        let page = page.await?.ok()?;
+        let value = |line: &str| line.strip_prefix(series)?.strip_prefix(' ')?.parse().ok();
+        page.lines().find_map(value)
+    }
+
+    /// Whether it says that it holds the Lease of this name.
+    pub async fn leads(&self, lease: &str) -> bool {
+        let series = format!("leader_election_master_status{{name=\"{lease}\"}}");
+        self.metric(&series).await == Some(1.0)
+    }
+
+    /// Waits until there is a line in its log that contains `text`.
+    ///
+    /// # Panics
+    /// When there is none in time.
+    pub async fn logs(&self, text: &str) {
+        let logged = time::eventually(time::ANSWER, async || self.log().contains(text).then_some(()));
+        assert!(
+            logged.await.is_some(),
+            "{text:?} is not in its log:\n{}",
+            self.log()
+        );
+    }
+
+    /// Sends it a signal, and tells when.
+    ///
+    /// # Panics
+    /// When it has ended already.
+    pub fn signal(&self, signal: Signal) -> Instant {
+        let id = self.child.id().and_then(|id| i32::try_from(id).ok());
+        let pid = id.and_then(Pid::from_raw);
+        let pid = pid.unwrap_or_else(|| panic!("it has ended already:\n{}", self.log()));
+        let sent = time::now();
+        rustix::process::kill_process(pid, signal).expect("a signal to a child of ours");
+        sent
+    }
+
+    /// Waits until it has ended.
+    ///
+    /// # Panics
+    /// When it does not within `limit`.
+    pub async fn ends_within(mut self, limit: Duration) -> Ended {
+        let status = time::within(limit, self.child.wait()).await;
+        let status = status.unwrap_or_else(|| panic!("it has not ended within {limit:?}:\n{}", self.log()));
+        self.files.ended(status.expect("a child can be waited for"))
+    }
+
+    /// Whether it still runs.
+    pub fn runs(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(None))
+    }
+}
+
+/// Runs `binary` until it ends by itself.
+///
+/// # Panics
+/// When it does not.
+pub async fn run(binary: &str, arguments: &[&str]) -> Ended {
+    let files = Files::new();
+    let mut child = files.command(binary, arguments).spawn().expect("it starts");
+    let status = time::within(time::ANSWER, child.wait()).await;
+    let status = status.unwrap_or_else(|| panic!("{arguments:?}: it runs:\n{}", files.read("stderr")));
+    files.ended(status.expect("a child can be waited for"))
+}
+
+/// An address on loopback at which nobody listens at the moment.
+///
+/// # Panics
+/// When there is none.
+#[must_use]
+pub fn free_address() -> SocketAddr {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
+    listener.local_addr().expect("an address")
+}
+
+/// Its certificate is made at its start, and nobody can verify it.
+fn endpoints(address: SocketAddr) -> Api {
+    let url = format!("https://{address}").parse().expect("a URL");
+    let mut config = kube::Config::new(url);
+    config.accept_invalid_certs = true;
+    config.default_retry = false;
+    Api::new(kube::Client::try_from(config).expect("a client"))
+}
+
+// === impl Files ===
+
+impl Files {
+    fn new() -> Self {
+        let dir = tempfile::Builder::new().prefix("coxswain-tests-").tempdir();
+        let dir = dir.expect("a directory");
+        fs::create_dir(dir.path().join("tmp")).expect("a directory");
+        Self(dir)
+    }
+
+    /// Outside of any cluster.
+    fn command(&self, binary: &str, arguments: &[&str]) -> Command {
+        let output = |name| Stdio::from(File::create(self.0.path().join(name)).expect("a file"));
+        let mut command = Command::new(binary);
+        command
+            .args(arguments)
+            .env("TMPDIR", self.0.path().join("tmp"))
+            .env_remove("KUBERNETES_SERVICE_HOST")
+            .env_remove("KUBERNETES_SERVICE_PORT")
+            .stdin(Stdio::null())
+            .stdout(output("stdout"))
+            .stderr(output("stderr"))
+            .kill_on_drop(true);
+        command
+    }
+
+    fn read(&self, name: &str) -> String {
+        let text = fs::read(self.0.path().join(name)).unwrap_or_default();
+        String::from_utf8_lossy(&text).into_owned()
+    }
+
+    fn temporary(&self) -> Vec<PathBuf> {
+        names(&self.0.path().join("tmp")).expect("its directory")
+    }
+
+    fn ended(&self, status: ExitStatus) -> Ended {
+        Ended {
+            code: status.code(),
+            stdout: self.read("stdout"),
+            stderr: self.read("stderr"),
+            left: self.temporary(),
+        }
+    }
+}
+
+fn names(dir: &Path) -> io::Result<Vec<PathBuf>> {
+    fs::read_dir(dir)?.map(|entry| Ok(entry?.path())).collect()
+}
