@@ -36,7 +36,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderValue, Method, Request, header};
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
-use kube::client::Body;
+use kube::client::{AuthError, Body};
 
 use self::transport::{Shut, Ticket};
 use crate::object::{Resource, Version};
@@ -381,6 +381,10 @@ fn failed(error: &kube::Error, what: &str) -> ClientError {
 
 /// An error with its causes, in one line.
 fn chain(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut causes = std::iter::successors(Some(error), |error| error.source());
+    if let Some(plugin) = causes.find_map(|error| of_plugin(error.downcast_ref()?)) {
+        return plugin;
+    }
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
@@ -392,6 +396,19 @@ fn chain(error: &(dyn std::error::Error + 'static)) -> String {
         cause = error.source();
     }
     text
+}
+
+/// What is said of the user's exec plugin that failed: not what it printed, which may be a token.
+fn of_plugin(error: &AuthError) -> Option<String> {
+    match error {
+        AuthError::AuthExecRun { out, .. } => {
+            Some(format!("the exec plugin of the user ended with {}", out.status))
+        }
+        AuthError::AuthExecParse(_) | AuthError::ParseTokenKey(_) => {
+            Some("the exec plugin of the user has printed something else than a credential".to_owned())
+        }
+        _ => None,
+    }
 }
 
 fn decode<T: serde::de::DeserializeOwned>(body: &[u8], what: &str) -> Result<T, ClientError> {

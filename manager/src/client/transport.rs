@@ -160,25 +160,25 @@ impl std::fmt::Debug for Transport {
     }
 }
 
+/// Host and port, without a password that may be in front of them.
 fn host(config: &kube::Config) -> String {
-    config
-        .cluster_url
-        .authority()
-        .map_or_else(String::new, ToString::to_string)
+    let authority = config.cluster_url.authority().map_or("", |it| it.as_str());
+    let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+    host.to_owned()
 }
 
 /// kube's client without its retries, its tracing (which prints what it should not) and its read timeout (which ends idle
 /// watches): deadlines are the caller's.
 fn socket(config: &kube::Config) -> Result<kube::Client, ConnectError> {
-    let failed = |error: kube::Error| ConnectError::Config {
-        server: config.cluster_url.to_string(),
-        reason: chain(&error),
+    let refused = |reason: String| ConnectError::Config {
+        server: host(config),
+        reason,
     };
-    if let Some(proxy) = &config.proxy_url {
-        return Err(ConnectError::Config {
-            server: config.cluster_url.to_string(),
-            reason: format!("proxies are not supported (proxy-url {proxy}); remove it from the kubeconfig"),
-        });
+    let failed = |error: kube::Error| refused(chain(&error));
+    if config.proxy_url.is_some() {
+        // Not its value: there may be a password in it.
+        let reason = "proxies are not supported, remove proxy-url from the kubeconfig";
+        return Err(refused(reason.to_owned()));
     }
     let mut tcp = HttpConnector::new();
     tcp.enforce_http(false);
