@@ -90,7 +90,7 @@ pub(crate) async fn run(config: Config) -> Result<(), ProcessError> {
         sandbox,
         hollow_kubelet,
     } = config;
-    let signals = Signals::take()?;
+    let mut signals = Signals::take()?;
     let stop = CancellationToken::new();
     let tasks = TaskSet::new();
     let env = Env::system(&tasks);
@@ -106,7 +106,12 @@ pub(crate) async fn run(config: Config) -> Result<(), ProcessError> {
     let embedded = embed(sandbox, &env, &registry).await?;
     let ways = match &embedded {
         Some(embedded) => embedded.ways(),
-        None => over_network(&client_connection, &env, &registry).await?,
+        None => tokio::select! {
+            biased;
+            // Nothing has been started that would have to end in order.
+            () = signals.first() => return Ok(()),
+            ways = over_network(&client_connection, &env, &registry) => ways?,
+        },
     };
 
     let limit = client_connection.rate.map(|rate| Limit {
@@ -216,12 +221,19 @@ async fn over_network(
         std::env::consts::OS,
         std::env::consts::ARCH
     );
-    let controllers = Transport::connect(&config, &agent, &env.clock, registry)?;
-    let election = controllers.reconnect(&config)?;
-    Ok(Ways {
-        controllers,
-        election,
-    })
+    let (clock, registry) = (env.clock.clone(), registry.clone());
+    let connect = move || {
+        let controllers = Transport::connect(&config, &agent, &clock, &registry)?;
+        let election = controllers.reconnect(&config)?;
+        Ok(Ways {
+            controllers,
+            election,
+        })
+    };
+    // Not on this thread: an exec plugin of the user is run and waited for, and signals count meanwhile.
+    tokio::task::spawn_blocking(connect)
+        .await
+        .map_err(io::Error::other)?
 }
 
 #[cfg(feature = "sandbox")]
