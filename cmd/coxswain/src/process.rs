@@ -1,6 +1,7 @@
 //! The life of the process: endpoints first, then the manager; the manager ends first, then the endpoints.
 
 use std::io;
+use std::time::Duration;
 
 use coxswain_config::{Config, Enablement, LeaderElection, Serving};
 use coxswain_controllers::hollow_kubelet;
@@ -26,6 +27,9 @@ use crate::signals::Signals;
 const NAME: &str = "coxswain";
 /// The version, as users write it.
 const VERSION: &str = concat!("v", env!("CARGO_PKG_VERSION"));
+
+/// How long the last events may take at the end.
+const LAST_EVENTS: Duration = Duration::from_secs(1);
 
 /// Why the process ended badly.
 #[derive(Debug, thiserror::Error)]
@@ -143,8 +147,8 @@ pub(crate) async fn run(config: Config) -> Result<(), ProcessError> {
         &identity,
         &registry,
     )?;
-    manager.record_events(recorder);
     let elector = elector(&manager, &leader_election, &ways.election, &identity)?;
+    let elector = elector.map(|elector| elector.recording(recorder.clone()));
     let settings = Settings {
         hollow_kubelet: (
             hollow_kubelet::Options {
@@ -180,6 +184,7 @@ pub(crate) async fn run(config: Config) -> Result<(), ProcessError> {
         died = ended_early(&mut serving) => return Err(ProcessError::EndpointsDied(died)),
         ended = manager.run(elector, stop) => ended,
     };
+    recorder.flush(LAST_EVENTS).await;
     drop(work);
     endpoints_end.cancel();
     if let Some(serving) = serving {

@@ -95,8 +95,7 @@ async fn run(seed: u64) -> Vec<String> {
         Manager::new(&env, &registry, &Checks::new(), transport.clone(), options).expect("a manager");
     let identity = election::identity("host", &env.rng);
     let events = transport.unfenced("events", None);
-    manager
-        .record_events(Recorder::start(&env, events, "coxswain", &identity, &registry).expect("a recorder"));
+    let recorder = Recorder::start(&env, events, "coxswain", &identity, &registry).expect("a recorder");
     let elector = Elector::new(
         &env,
         transport.unfenced("leader-election", None),
@@ -116,9 +115,10 @@ async fn run(seed: u64) -> Vec<String> {
     };
     registry::host(&mut manager, |_| true, &settings).expect("hosted");
     let stop = CancellationToken::new();
-    let running = env
-        .tasks
-        .spawn(manager.run(Some(elector.expect("an elector")), stop.clone()));
+    let running = env.tasks.spawn(manager.run(
+        Some(elector.expect("an elector").recording(recorder)),
+        stop.clone(),
+    ));
 
     for i in 0..40 {
         let mut pod = json!({

@@ -25,6 +25,7 @@ use super::watch::{Sighting, Watch};
 use super::{Config, ElectionError, Leadership, NotReleased, Release};
 use crate::client::{Client, ClientError, Fence, Term};
 use crate::env::{Env, Mark, later};
+use crate::events::{EventType, ObjectRef, Recorder};
 use crate::object::{Key, Resource};
 
 /// How many sightings may wait. The watch waits for the elector beyond that.
@@ -55,6 +56,8 @@ pub struct Elector {
     hurried: bool,
     /// The holder that was last told of.
     leader: String,
+    /// Tells the cluster who leads.
+    recorder: Option<Recorder>,
 }
 
 /// The Lease is ours.
@@ -108,9 +111,17 @@ impl Elector {
             next: env.clock.now(),
             hurried: false,
             leader: String::new(),
+            recorder: None,
             key,
             config,
         })
+    }
+
+    /// Events on the Lease say when this process begins and ceases to lead.
+    #[must_use]
+    pub fn recording(mut self, recorder: Recorder) -> Self {
+        self.recorder = Some(recorder);
+        self
     }
 
     /// Whether this process leads. It says `Standby` at the latest when the fence shuts by itself.
@@ -227,19 +238,38 @@ impl Elector {
             self.metrics.leading.set(1);
             let takeover = self.view.takeover();
             tracing::info!(lease = %self.key, identity = self.config.identity, "Became leader");
+            self.record("became leader");
             self.leadership
                 .send_replace(Leadership::Leading { term, takeover });
         }
     }
 
-    /// Says who leads, when that has changed.
+    /// Says who leads, when that has changed. Of ourselves it is said when we act.
     fn tell(&mut self) {
         if let Some(record) = self.view.record()
             && record.holder() != self.leader
         {
             record.holder().clone_into(&mut self.leader);
-            tracing::info!(lease = %self.key, holder = self.leader, "The lease has another holder");
+            if self.leader != self.config.identity {
+                tracing::info!(lease = %self.key, holder = self.leader, "The lease has another holder");
+            }
         }
+    }
+
+    fn record(&self, what: &str) {
+        let (Some(recorder), Some(record)) = (&self.recorder, self.view.record()) else {
+            return;
+        };
+        let lease = ObjectRef {
+            api_version: self.resource.api_version().into(),
+            kind: (*self.resource.kind).into(),
+            namespace: self.key.namespace.clone(),
+            name: self.key.name.clone(),
+            uid: record.uid().into(),
+            resource_version: record.version(),
+        };
+        let message = format!("{} {what}", self.config.identity);
+        recorder.event(&lease, EventType::Normal, "LeaderElection", &message);
     }
 
     fn step_down(&mut self) {
@@ -250,6 +280,7 @@ impl Elector {
             self.health.leads(None);
             self.metrics.leading.set(0);
             tracing::info!(lease = %self.key, identity = self.config.identity, "Stopped leading");
+            self.record("stopped leading");
             self.leadership.send_replace(Leadership::Standby);
         }
     }

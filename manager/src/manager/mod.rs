@@ -23,7 +23,6 @@ use crate::cache::{CacheError, Caches, Scope};
 use crate::client::{Client, Fence, Limit, Transport};
 use crate::controller::Runnable;
 use crate::env::Env;
-use crate::events::Recorder;
 use crate::serve::{Checks, Registration};
 
 /// How a manager works.
@@ -52,8 +51,6 @@ pub struct Manager {
     checks: Checks,
     states: States,
     controllers: Vec<Arc<dyn Runnable>>,
-    /// Tells of the election; none if nobody wants to know.
-    recorder: Option<Recorder>,
     /// The checks end with the manager.
     registrations: Vec<Registration>,
 }
@@ -111,7 +108,6 @@ impl Manager {
             checks: checks.clone(),
             states,
             controllers: Vec::new(),
-            recorder: None,
             registrations,
             options,
         })
@@ -154,11 +150,6 @@ impl Manager {
         self.registrations.push(check);
         self.states.add(&controller);
         self.controllers.push(controller);
-    }
-
-    /// Tells of the election through `recorder`.
-    pub fn record_events(&mut self, recorder: Recorder) {
-        self.recorder = Some(recorder);
     }
 }
 

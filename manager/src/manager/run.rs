@@ -17,8 +17,6 @@ use crate::panics;
 const WARM: Duration = Duration::from_secs(30);
 /// How often it is looked whether they are there: changes of a status are not announced.
 const LOOK: Duration = Duration::from_millis(100);
-/// How long the last events may take at the end.
-const LAST_EVENTS: Duration = Duration::from_secs(1);
 
 impl Manager {
     /// Works until `stop`, by election or without, and ends in order: controllers first, then the lease.
@@ -31,18 +29,14 @@ impl Manager {
             let check = health::of_election(&self.checks, elector.health());
             self.registrations.push(check);
         }
-        let ended = tokio::select! {
+        tokio::select! {
             biased;
             resource = self.caches.failed() => Err(ManagerError::Died {
                 what: format!("the cache of {resource}"),
                 reason: "see the panic above".to_owned(),
             }),
             ended = self.work(election, stop) => ended,
-        };
-        if let Some(recorder) = &self.recorder {
-            recorder.flush(LAST_EVENTS).await;
         }
-        ended
     }
 
     async fn work(&self, election: Option<Elector>, stop: CancellationToken) -> Result<(), ManagerError> {

@@ -2,6 +2,8 @@
 
 use std::task::{Context, Waker};
 
+use coxswain_manager::client::{ListQuery, View};
+use coxswain_manager::events::Recorder;
 use coxswain_manager::manager::ManagerError;
 use coxswain_manager::object::{Key, Resource};
 use serde_json::Value;
@@ -101,10 +103,49 @@ async fn dropping_its_tasks_ends_everything() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_died_is_named() {
-    let error = ManagerError::Died {
-        what: "controller probe".to_owned(),
-        reason: "for the test".to_owned(),
-    };
-    assert_eq!(error.to_string(), "controller probe died: for the test");
+async fn a_controller_that_dies_ends_the_manager_and_keeps_the_lease() {
+    let sandbox = sandbox();
+    let probe = Probe::new(Manners::Dies);
+    let running = Process::new(sandbox.door(), "a").with(&probe).elect();
+    let error = running.ended.await.expect("no panic").expect_err("it died");
+    assert!(matches!(&error, ManagerError::Died { .. }), "{error}");
+    assert_eq!(
+        error.to_string(),
+        "controller probe died: controller probe: nothing more comes from its source pods"
+    );
+    assert_eq!(holder(&sandbox).await, "a", "nobody knows what it was at");
+}
+
+#[tokio::test(start_paused = true)]
+async fn events_on_the_lease_tell_who_leads() {
+    let sandbox = sandbox();
+    let probe = Probe::new(Manners::Stops);
+    let process = Process::new(sandbox.door(), "a").with(&probe);
+    let events = process.transport.unfenced("events", None);
+    let recorder =
+        Recorder::start(&process.env, events, "coxswain", "a", &process.registry).expect("a recorder");
+    let running = process.elect_recording(recorder.clone());
+    probe.started(1).await;
+    let transport = running.transport.clone();
+    let tasks = running.stop_but_keep_tasks().await;
+    assert!(recorder.flush(SECOND).await);
+
+    let events = Resource::namespaced("", "v1", "events", "Event");
+    let client = transport.client("reader", None);
+    let page = client
+        .list(&events, "kube-system", &ListQuery::default(), View::Full)
+        .await;
+    let page: Value = serde_json::from_slice(&page.expect("events")).expect("JSON");
+    let told: Vec<_> = page["items"].as_array().expect("a list").iter().collect();
+    let messages: Vec<_> = told
+        .iter()
+        .map(|it| it["message"].as_str().unwrap_or_default())
+        .collect();
+    assert_eq!(messages, ["a became leader", "a stopped leading"]);
+    for event in told {
+        assert_eq!(event["reason"], "LeaderElection");
+        assert_eq!(event["involvedObject"]["kind"], "Lease");
+        assert!(event["involvedObject"]["uid"].is_string());
+    }
+    drop(tasks);
 }

@@ -13,6 +13,7 @@ use coxswain_manager::cache::Scope;
 use coxswain_manager::client::Transport;
 use coxswain_manager::election::{self, Elector};
 use coxswain_manager::env::{Env, TaskSet};
+use coxswain_manager::events::Recorder;
 use coxswain_manager::manager::{Manager, ManagerError, Options};
 use coxswain_manager::object::Resource;
 use coxswain_manager::serve::Checks;
@@ -104,11 +105,21 @@ impl Process {
 
     /// Runs as one of several.
     fn elect(self) -> Running {
+        let elector = self.elector();
+        self.run(Some(elector))
+    }
+
+    /// Runs as one of several, and tells of it.
+    fn elect_recording(self, recorder: Recorder) -> Running {
+        let elector = self.elector().recording(recorder);
+        self.run(Some(elector))
+    }
+
+    fn elector(&self) -> Elector {
         let client = self.transport.unfenced("leader-election", None);
         let config = election::Config::new(self.identity.to_owned());
         let fence = self.manager.fence().clone();
-        let elector = Elector::new(&self.env, client, fence, config, &self.registry).expect("an elector");
-        self.run(Some(elector))
+        Elector::new(&self.env, client, fence, config, &self.registry).expect("an elector")
     }
 
     /// Runs, by election or without.
@@ -132,5 +143,13 @@ impl Running {
     async fn stop(self) -> Result<(), ManagerError> {
         self.stop.cancel();
         self.ended.await.expect("no panic")
+    }
+
+    /// Asks it to end, in order; what runs beside it goes on.
+    async fn stop_but_keep_tasks(self) -> TaskSet {
+        self.stop.cancel();
+        let ended = self.ended.await.expect("no panic");
+        ended.expect("an orderly end");
+        self.tasks
     }
 }

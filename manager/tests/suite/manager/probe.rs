@@ -17,6 +17,8 @@ pub enum Manners {
     Stops,
     /// It goes on.
     Stays,
+    /// It does not even start.
+    Dies,
 }
 
 pub struct Probe {
@@ -70,6 +72,12 @@ impl Runnable for Shared {
         Box::pin(async move {
             self.0.terms.send_modify(|terms| terms.push(term));
             assert!(fence.allows(term), "a controller is started in its term");
+            if self.0.manners == Manners::Dies {
+                return Err(Fatal::Ended {
+                    controller: "probe".to_owned(),
+                    origin: "pods".to_owned(),
+                });
+            }
             tokio::select! {
                 biased;
                 () = stop.cancelled() => {}
