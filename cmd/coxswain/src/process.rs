@@ -108,14 +108,15 @@ pub(crate) async fn run(config: Config) -> Result<(), ProcessError> {
 
     let in_sandbox = sandbox.is_some();
     let embedded = embed(sandbox, &env, &registry).await?;
-    let ways = match &embedded {
-        Some(embedded) => embedded.ways(),
-        None => tokio::select! {
+    let ways = if let Some(embedded) = &embedded {
+        embedded.ways()
+    } else {
+        tokio::select! {
             biased;
             // Nothing has been started that would have to end in order.
             () = signals.first() => return Ok(()),
             ways = over_network(&client_connection, &env, &registry) => ways?,
-        },
+        }
     };
 
     let limit = client_connection.rate.map(|rate| Limit {
