@@ -91,7 +91,7 @@ pub(crate) async fn run(config: Config) -> Result<(), ProcessError> {
         sandbox,
         hollow_kubelet,
     } = config;
-    let signals = Signals::take()?;
+    let mut signals = Signals::take()?;
     let stop = CancellationToken::new();
     let tasks = TaskSet::new();
     let env = Env::system(&tasks);
@@ -108,9 +108,15 @@ pub(crate) async fn run(config: Config) -> Result<(), ProcessError> {
         Some(sandbox) => Some(Embedded::start(sandbox, &env, &registry).await?),
         None => None,
     };
-    let ways = match &embedded {
-        Some(embedded) => embedded.ways(),
-        None => over_network(&client_connection, &env, &registry).await?,
+    let ways = if let Some(embedded) = &embedded {
+        embedded.ways()
+    } else {
+        tokio::select! {
+            biased;
+            // Nothing has been started that would have to end in order.
+            () = signals.first() => return Ok(()),
+            ways = over_network(&client_connection, &env, &registry) => ways?,
+        }
     };
 
     let limit = client_connection.rate.map(|rate| Limit {
@@ -227,15 +233,22 @@ async fn over_network(
         std::env::consts::OS,
         std::env::consts::ARCH
     );
-    let unusable = |error| match error {
+    let (clock, registry) = (env.clock.clone(), registry.clone());
+    let connect = move || {
+        let controllers = Transport::connect(&config, &agent, &clock, &registry)?;
+        let election = controllers.reconnect(&config)?;
+        Ok(Ways {
+            controllers,
+            election,
+        })
+    };
+    // Not on this thread: an exec plugin of the user is run and waited for, and signals count meanwhile.
+    let connected = tokio::task::spawn_blocking(connect)
+        .await
+        .map_err(io::Error::other)?;
+    connected.map_err(|error| match error {
         ConnectError::Config { reason, .. } => ClusterError::unusable(connection, reason).into(),
         error @ ConnectError::Metrics(_) => ProcessError::Connect(error),
-    };
-    let controllers = Transport::connect(&config, &agent, &env.clock, registry).map_err(unusable)?;
-    let election = controllers.reconnect(&config).map_err(unusable)?;
-    Ok(Ways {
-        controllers,
-        election,
     })
 }
 

@@ -19,10 +19,15 @@ impl Signals {
         })
     }
 
-    /// Cancels `stop` at the first signal, and ends at the second.
-    pub(crate) async fn second(mut self, stop: CancellationToken) {
+    /// Ends at the first signal.
+    pub(crate) async fn first(&mut self) {
         let first = self.next().await;
         tracing::info!(signal = first, "Stopping");
+    }
+
+    /// Cancels `stop` at the first signal, and ends at the second.
+    pub(crate) async fn second(mut self, stop: CancellationToken) {
+        self.first().await;
         stop.cancel();
         let second = self.next().await;
         tracing::warn!(signal = second, "Stopping at once, the lease is left to expire");

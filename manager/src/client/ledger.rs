@@ -6,8 +6,10 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use tokio::time::Instant;
+
 use super::CONDITIONED;
-use crate::env::{Clock, Mark};
+use crate::env::Clock;
 use crate::object::{Resource, Version};
 
 /// The writes of one process behind its fence. Clones are handles of the same one.
@@ -20,8 +22,8 @@ pub struct Ledger {
 #[derive(Debug, Default)]
 struct State {
     in_flight: usize,
-    /// When the last write was given up without an answer.
-    unknown: Option<Mark>,
+    /// When the last write was given up without an answer. By the monotonic clock: it is the one that cannot say too much.
+    unknown: Option<Instant>,
     written: BTreeMap<String, Version>,
 }
 
@@ -43,12 +45,9 @@ impl Ledger {
     /// Whether no write can still arrive: none is under way, and the server has given up all those without an answer.
     #[must_use]
     pub fn is_settled(&self) -> bool {
-        self.state(|state| {
-            state.in_flight == 0
-                && state
-                    .unknown
-                    .is_none_or(|since| self.clock.elapsed(&since) > CONDITIONED)
-        })
+        let now = self.clock.now();
+        let given_up = |since| now.saturating_duration_since(since) > CONDITIONED;
+        self.state(|state| state.in_flight == 0 && state.unknown.is_none_or(given_up))
     }
 
     /// The highest version that was written, by resource.
@@ -93,7 +92,7 @@ impl Entry {
 
 impl Drop for Entry {
     fn drop(&mut self) {
-        let now = self.ledger.clock.mark();
+        let now = self.ledger.clock.now();
         self.ledger.state(|state| {
             state.in_flight -= 1;
             if !self.known {

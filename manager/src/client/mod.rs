@@ -3,7 +3,8 @@
 //! A [`Transport`] is the connection to the API server, shared; a [`Client`] is what one controller sees of it, with a
 //! token bucket and a user agent of its own. The walk of a request: bucket → deadline → kube's client → [`Fence`] →
 //! socket. The bucket is taken before kube's client is entered, which would otherwise make every other request wait
-//! behind this one; the fence is looked at last, so that nothing can delay a request between the look and the send.
+//! behind this one; the fence is looked at last, and on until there is an answer: a write that was not sent when it shuts
+//! is not sent any more.
 //!
 //! A request is sent once. Trying again is the queue's business, with [`ClientError::retry_after`]. Nothing of a body and
 //! no credential is logged or put into an error, at any verbosity.

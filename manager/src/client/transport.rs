@@ -1,10 +1,12 @@
 //! The connection to the API server, with the fence at its end.
 
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use futures_util::future::{Either, Ready, ready};
+use futures_util::future::{BoxFuture, ready};
 use http::{HeaderValue, Request, Response};
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
@@ -59,6 +61,11 @@ pub(super) struct Ticket(pub(super) Fence, pub(super) Term);
 #[derive(Debug, thiserror::Error)]
 #[error("the fence is shut")]
 pub(super) struct Shut;
+
+/// The fence was shut while the request was under way.
+#[derive(Debug, thiserror::Error)]
+#[error("given up without an answer, this process may no longer be the leader")]
+struct Late;
 
 impl Transport {
     /// A way through `service`: an API server in the same process, or a stand-in for one. `host` is its name in metrics.
@@ -153,26 +160,25 @@ impl std::fmt::Debug for Transport {
     }
 }
 
+/// Host and port, without a password that may be in front of them.
 fn host(config: &kube::Config) -> String {
-    config
-        .cluster_url
-        .authority()
-        .map_or_else(String::new, ToString::to_string)
+    let authority = config.cluster_url.authority().map_or("", |it| it.as_str());
+    let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+    host.to_owned()
 }
 
 /// kube's client without its retries, its tracing (which prints what it should not) and its read timeout (which ends idle
 /// watches): deadlines are the caller's.
 fn socket(config: &kube::Config) -> Result<kube::Client, ConnectError> {
-    let failed = |error: kube::Error| ConnectError::Config {
-        server: config.cluster_url.to_string(),
-        reason: chain(&error),
+    let refused = |reason: String| ConnectError::Config {
+        server: host(config),
+        reason,
     };
+    let failed = |error: kube::Error| refused(chain(&error));
     if config.proxy_url.is_some() {
-        return Err(ConnectError::Config {
-            server: config.cluster_url.to_string(),
-            // Not its value: there may be a password in it.
-            reason: "proxies are not supported, remove proxy-url from the kubeconfig".to_owned(),
-        });
+        // Not its value: there may be a password in it.
+        let reason = "proxies are not supported, remove proxy-url from the kubeconfig";
+        return Err(refused(reason.to_owned()));
     }
     let mut tcp = HttpConnector::new();
     tcp.enforce_http(false);
@@ -204,28 +210,46 @@ struct Fenced<S>(S);
 
 impl<S, B> Service<Request<B>> for Fenced<S>
 where
-    S: Service<Request<B>, Error: Into<BoxError>>,
+    S: Service<Request<B>, Response: Send + 'static, Error: Into<BoxError>, Future: Send + 'static>,
 {
     type Response = S::Response;
     type Error = BoxError;
-    type Future = Either<
-        Ready<Result<S::Response, BoxError>>,
-        futures_util::future::MapErr<S::Future, fn(S::Error) -> BoxError>,
-    >;
+    type Future = BoxFuture<'static, Result<S::Response, BoxError>>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         self.0.poll_ready(cx).map_err(Into::into)
     }
 
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
-        use futures_util::TryFutureExt as _;
-        match request.extensions_mut().remove::<Ticket>() {
-            Some(Ticket(fence, term)) if !fence.allows(term) => Either::Left(ready(Err(Shut.into()))),
-            _ => Either::Right(
-                self.0
-                    .call(request)
-                    .map_err(Into::into as fn(S::Error) -> BoxError),
-            ),
+        let ticket = request.extensions_mut().remove::<Ticket>();
+        if let Some(Ticket(fence, term)) = &ticket
+            && !fence.allows(*term)
+        {
+            return Box::pin(ready(Err(Shut.into())));
+        }
+        let answer = self.0.call(request);
+        let answer = async move { answer.await.map_err(Into::into) };
+        match ticket {
+            Some(Ticket(fence, term)) => Box::pin(guard(fence, term, answer)),
+            None => Box::pin(answer),
         }
     }
+}
+
+/// The answer to a request that is only to be sent while the term is on. The look at the fence is not the last thing that
+/// happens before the send: there may be a connection to be made, or streams to be waited for, or the machine may fall
+/// asleep over it. So the fence is looked at each time that the request could move on, and given up when it shuts.
+async fn guard<T>(
+    fence: Fence,
+    term: Term,
+    answer: impl Future<Output = Result<T, BoxError>>,
+) -> Result<T, BoxError> {
+    let (mut answer, mut closed) = (pin!(answer), pin!(fence.closed(term)));
+    poll_fn(|context| {
+        if !fence.allows(term) || closed.as_mut().poll(context).is_ready() {
+            return Poll::Ready(Err(Late.into()));
+        }
+        answer.as_mut().poll(context)
+    })
+    .await
 }

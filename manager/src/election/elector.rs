@@ -220,6 +220,8 @@ impl Elector {
         }
         let in_time = self.env.clock.elapsed(&seat.renewed) < self.config.renew_deadline;
         if !in_time || seat.term.is_some_and(|term| !self.fence.allows(term)) {
+            // If the next try has no answer either, others have had to wait for long enough.
+            self.claiming = Some(seat.renewed);
             self.step_down();
             tracing::warn!(lease = %self.key, "Stood down: the lease was not renewed in time");
             self.next = self.retry();
@@ -457,6 +459,11 @@ impl Elector {
             return;
         }
         self.view.wrote(now, lease);
+        if self.seat.is_none() && !self.view.is_held() {
+            tracing::warn!(lease = %self.key, "The server does not keep what is written to the lease");
+            self.next = self.retry();
+            return;
+        }
         self.next = later(sent_at, self.config.retry_period);
         match &mut self.seat {
             None => {

@@ -103,14 +103,15 @@ impl Clock {
     /// Wall time, for what others read. It may jump: never measure with it.
     #[must_use]
     pub fn wall(&self) -> Timestamp {
+        let Some(warp) = &self.warp else {
+            // Asked each time: it is set while the process runs, and goes on while the machine is suspended.
+            return Timestamp::now();
+        };
         let true_wall = self
             .wall_at_start
             .saturating_add(runtime_now().duration_since(self.start))
             .unwrap_or(Timestamp::MAX);
-        let skew = self.warp.as_ref().map(|warp| warp.state().skew);
-        true_wall
-            .saturating_add(skew.unwrap_or_default())
-            .unwrap_or(true_wall)
+        true_wall.saturating_add(warp.state().skew).unwrap_or(true_wall)
     }
 
     /// Now, on all clocks there are: what [`Clock::elapsed`] measures from.
@@ -312,6 +313,21 @@ mod tests {
             26 * HOUR,
             "by the wall clock, which was set forward"
         );
+    }
+
+    #[test]
+    fn the_machine_s_wall_clock_is_asked_each_time() {
+        // As if the wall clock had been set forward since, or the machine had slept.
+        let clock = Clock {
+            wall_at_start: Timestamp::UNIX_EPOCH,
+            ..Clock::system()
+        };
+        assert!(clock.wall() > Timestamp::UNIX_EPOCH.saturating_add(HOUR).expect("a time"));
+        let mark = Mark {
+            wall: Timestamp::UNIX_EPOCH,
+            ..clock.mark()
+        };
+        assert!(clock.elapsed(&mark) > HOUR);
     }
 
     #[test]

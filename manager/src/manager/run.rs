@@ -117,6 +117,10 @@ impl Manager {
             last = Some(term);
             let versions = self.lead(term, &takeover, stop).await?;
             if stop.is_cancelled() {
+                let Some(versions) = versions else {
+                    tracing::warn!("What the last leader wrote is not known, the lease is left to expire");
+                    return Ok(None);
+                };
                 if !self.transport.ledger().is_settled() {
                     tracing::warn!("The outcome of a write is not known, the lease is left to expire");
                     return Ok(None);

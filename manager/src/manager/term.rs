@@ -23,21 +23,33 @@ const NAME_LAGGARDS: Duration = Duration::from_secs(5);
 type Ended = Result<(String, Result<(), Fatal>), JoinError>;
 
 impl Manager {
-    /// Leads in `term` until it is over, or until `stop`. Returns the versions that a successor has to have seen.
+    /// Leads in `term` until it is over, or until `stop`. Returns the versions that a successor has to have seen; none if
+    /// they are not known, because it ended before the writes of an earlier leader were looked for.
     pub(super) async fn lead(
         &self,
         term: Term,
         takeover: &Takeover,
         stop: &CancellationToken,
-    ) -> Result<BTreeMap<String, String>, ManagerError> {
-        tokio::select! {
+    ) -> Result<Option<BTreeMap<String, String>>, ManagerError> {
+        let known = match takeover {
+            Takeover::Clean(versions) => versions
+                .iter()
+                .map(|(resource, version)| (resource.clone(), Version::from(version.as_str())))
+                .collect(),
+            Takeover::Unclean => BTreeMap::new(),
+        };
+        let caught_up = tokio::select! {
             biased;
-            () = stop.cancelled() => {}
-            () = self.fence.closed(term) => {}
-            () = self.catch_up(takeover) => {}
+            () = stop.cancelled() => false,
+            () = self.fence.closed(term) => false,
+            () = self.catch_up(&known) => true,
+        };
+        if !caught_up && *takeover == Takeover::Unclean {
+            return Ok(None);
         }
-        // What this one had to see, its successor has to see as well.
-        let seen = self.seen();
+        // What this one had to see, its successor has to see as well: also if this one did not get to see it.
+        let mut seen = self.seen();
+        raise(&mut seen, known);
         let stopping = stop.child_token();
         let mut controllers = self.start(term, &stopping);
         let died = tokio::select! {
@@ -51,18 +63,14 @@ impl Manager {
             return Err(error);
         }
         self.drain(controllers).await?;
-        Ok(self.to_hand_over(seen))
+        raise(&mut seen, self.transport.ledger().written());
+        let versions = seen.into_iter();
+        let versions = versions.map(|(resource, version)| (resource, version.to_string()));
+        Ok(Some(versions.collect()))
     }
 
-    async fn catch_up(&self, takeover: &Takeover) {
-        let known = match takeover {
-            Takeover::Clean(versions) => versions
-                .iter()
-                .map(|(resource, version)| (resource.clone(), Version::from(version.as_str())))
-                .collect(),
-            Takeover::Unclean => BTreeMap::new(),
-        };
-        let caught_up = self.env.clock.timeout(CATCH_UP, self.caches.catch_up(&known));
+    async fn catch_up(&self, known: &BTreeMap<String, Version>) {
+        let caught_up = self.env.clock.timeout(CATCH_UP, self.caches.catch_up(known));
         let Some(missing) = caught_up.await else {
             tracing::warn!("Leading before all caches have seen what the last leader wrote");
             return;
@@ -144,18 +152,15 @@ impl Manager {
             .filter(|(_, version)| !version.is_none())
             .collect()
     }
+}
 
-    fn to_hand_over(&self, mut seen: BTreeMap<String, Version>) -> BTreeMap<String, String> {
-        for (resource, version) in self.transport.ledger().written() {
-            let seen = seen.entry(resource).or_default();
-            if !seen.has_reached(&version) {
-                *seen = version;
-            }
+/// Raises each version to the one in `others`.
+fn raise(versions: &mut BTreeMap<String, Version>, others: BTreeMap<String, Version>) {
+    for (resource, version) in others {
+        let known = versions.entry(resource).or_default();
+        if !known.has_reached(&version) {
+            *known = version;
         }
-        let versions = seen.into_iter();
-        versions
-            .map(|(resource, version)| (resource, version.to_string()))
-            .collect()
     }
 }
 

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use coxswain_manager::client::{ClientError, Delete, Fence, Limit, Patch};
+use coxswain_manager::env::Fault;
 use coxswain_manager::object::{Key, Uid, Version};
+use jiff::SignedDuration;
 use serde_json::{Value, json};
 
 use super::spy::Answer;
@@ -136,6 +138,9 @@ async fn the_ledger_knows_what_was_written_and_what_may_still_arrive() {
         .await
         .expect_err("broken");
     assert!(!ledger.is_settled());
+    let set_forward = Fault::Skew(SignedDuration::from_hours(1));
+    assert!(world.env.clock.inject(set_forward));
+    assert!(!ledger.is_settled(), "the server's time has not passed by that");
     world.env.clock.sleep(Duration::from_secs(31)).await;
     assert!(ledger.is_settled(), "the server has given it up");
 

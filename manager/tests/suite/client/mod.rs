@@ -2,6 +2,7 @@
 
 mod errors;
 mod fence;
+mod late;
 mod limit;
 mod secrets;
 mod socket;

@@ -3,8 +3,11 @@
 use std::io::Write;
 use std::sync::{Arc, Mutex};
 
-use coxswain_manager::client::Patch;
+use coxswain_manager::client::{Patch, Transport};
+use coxswain_manager::env::Clock;
 use coxswain_manager::object::{Key, Resource};
+use kube::config::AuthInfo;
+use prometheus::Registry;
 use serde_json::{Value, json};
 
 use super::World;
@@ -61,4 +64,62 @@ async fn bodies_are_not_logged_even_at_the_highest_verbosity() {
         "requests are logged: {log}"
     );
     assert!(!log.contains("aHVudGVyMg"), "{log}");
+}
+
+/// A plugin that says this and ends with that code.
+fn plugin(says: &str, code: u8) -> AuthInfo {
+    let exec = json!({
+        "apiVersion": "client.authentication.k8s.io/v1",
+        "command": "sh",
+        "args": ["-c", format!("echo '{says}'; exit {code}")],
+        "interactiveMode": "Never",
+    });
+    serde_json::from_value(json!({"exec": exec})).expect("an exec plugin")
+}
+
+fn config(server: &str, auth: AuthInfo) -> kube::Config {
+    let mut config = kube::Config::new(server.parse().expect("a URL"));
+    config.auth_info = auth;
+    config
+}
+
+#[tokio::test]
+async fn credentials_are_not_in_what_is_wrong_with_them() {
+    let at = "https://127.0.0.1:1";
+    let mut proxied = config(at, AuthInfo::default());
+    proxied.proxy_url = Some("http://me:hunter2@proxy.test:3128".parse().expect("a URL"));
+    let credential = |status| {
+        format!(
+            r#"{{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{status}}}"#
+        )
+    };
+    for config in [
+        proxied,
+        config(at, plugin(&credential(r#"{"token":"hunter2"}"#), 1)),
+        config(at, plugin(&credential(r#""hunter2""#), 0)),
+    ] {
+        let connected = Transport::connect(&config, "test", &Clock::system(), &Registry::new());
+        let error = connected.expect_err("it cannot be used").to_string();
+        assert!(!error.contains("hunter2"), "{error}");
+        assert!(error.contains("127.0.0.1:1"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_password_in_an_address_is_shown_nowhere() {
+    let config = config("https://me:hunter2@127.0.0.1:1", AuthInfo::default());
+    let registry = Registry::new();
+    let transport = Transport::connect(&config, "test", &Clock::system(), &registry).expect("a transport");
+    let client = transport.client("a", None);
+    let secrets = Resource::namespaced("", "v1", "secrets", "Secret");
+    let error = client.get::<Value>(&secrets, &Key::new("n", "a")).await;
+    let error = error.expect_err("nobody there").to_string();
+    assert!(!error.contains("hunter2"), "{error}");
+    let metrics = prometheus::TextEncoder::new()
+        .encode_to_string(&registry.gather())
+        .expect("metrics");
+    assert!(
+        metrics.contains("127.0.0.1:1") && !metrics.contains("hunter2"),
+        "{metrics}"
+    );
 }

@@ -1,5 +1,7 @@
 //! The way over the network: TLS, credentials, and errors that say what to do.
 
+use std::sync::{Arc, Mutex};
+
 use coxswain_manager::client::{ClientError, Transport};
 use coxswain_manager::env::Clock;
 use coxswain_manager::object::{Key, Resource};
@@ -72,4 +74,67 @@ async fn a_kubeconfig_leads_to_the_server_and_a_wrong_one_says_why_not() {
         let _ = stop.send(());
     };
     tokio::join!(serving, asking);
+}
+
+/// An HTTP/1.1 server without TLS that answers `answered` requests of each connection, and closes it when one more has
+/// come. Says what it was asked, request line by request line.
+async fn fickle(listener: tokio::net::TcpListener, answered: usize, asked: Arc<Mutex<Vec<String>>>) {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    loop {
+        let (mut socket, _) = listener.accept().await.expect("a connection");
+        for request in 0.. {
+            let mut head = Vec::new();
+            while !head.ends_with(b"\r\n\r\n") {
+                match socket.read_u8().await {
+                    Ok(byte) => head.push(byte),
+                    Err(_) => break,
+                }
+            }
+            let head = String::from_utf8(head).expect("text");
+            let Some(line) = head.lines().next() else { break };
+            asked.lock().expect("no panic").push(line.to_owned());
+            let length = head
+                .lines()
+                .find_map(|line| line.strip_prefix("content-length: "));
+            let length = length.map_or(0, |length| length.parse().expect("a length"));
+            socket.read_exact(&mut vec![0; length]).await.expect("a body");
+            if request == answered {
+                break;
+            }
+            let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}";
+            socket.write_all(answer).await.expect("answered");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_write_on_a_connection_that_the_server_closes_is_sent_once() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0")
+        .await
+        .expect("a port");
+    let server = format!("http://{}", listener.local_addr().expect("an address"));
+    let asked: Arc<Mutex<Vec<String>>> = Arc::default();
+    let config = kube::Config::new(server.parse().expect("a URL"));
+    let client = connect(&config).unfenced("a", None);
+    let asking = async {
+        let _: Value = client
+            .get(&NAMESPACES, &Key::cluster("a"))
+            .await
+            .expect("the first");
+        let error = client.create::<Value>(&NAMESPACES, "", "{}".into()).await;
+        let error = error.expect_err("closed without an answer");
+        assert!(error.is_unknown_outcome(), "{error:?}");
+        let _: Value = client
+            .get(&NAMESPACES, &Key::cluster("b"))
+            .await
+            .expect("on a connection of its own");
+    };
+    tokio::select! {
+        biased;
+        () = asking => {}
+        () = fickle(listener, 1, asked.clone()) => unreachable!("it goes on"),
+    }
+    let asked = asked.lock().expect("no panic").clone();
+    let posts = asked.iter().filter(|line| line.starts_with("POST")).count();
+    assert_eq!((asked.len(), posts), (3, 1), "{asked:#?}");
 }

@@ -179,3 +179,16 @@ async fn a_candidate_that_gets_no_answers_does_not_keep_others_from_leading() {
     assert!(b.leads() && !a.leads());
     world.check();
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_does_not_keep_what_is_written_is_not_asked_all_the_time() {
+    let mut world = World::new().await;
+    let a = world.start_with("a", |net| {
+        net.trouble(Trouble::Swallowed);
+        net.latency(10 * MILLI);
+    });
+    world.wait(Duration::from_mins(1)).await;
+    assert!(!a.leads());
+    let requests: u32 = a.net.take_counts().into_values().sum();
+    assert!((20..120).contains(&requests), "{requests}");
+}

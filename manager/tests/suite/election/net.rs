@@ -34,6 +34,8 @@ pub enum Trouble {
     Reset,
     /// Writes are refused as overtaken, whatever they say.
     Conflict,
+    /// Writes are not done, and answered as if they were, with the Lease as nobody holds it.
+    Swallowed,
 }
 
 /// What becomes of watches.
@@ -167,6 +169,7 @@ impl Net {
             Trouble::Unavailable => return Ok(status(503, "ServiceUnavailable")),
             Trouble::RequestLost => return std::future::pending().await,
             Trouble::Conflict if is_write => return Ok(status(409, "Conflict")),
+            Trouble::Swallowed if is_write => return Ok(nobody_s()),
             _ => {}
         }
         if is_watch && *self.watches.borrow() == WatchTrouble::Refused {
@@ -210,6 +213,12 @@ impl Net {
         );
         Response::from_parts(parts, StreamBody::new(frames).boxed_unsync())
     }
+}
+
+fn nobody_s() -> Response<ResponseBody> {
+    let body = json!({"metadata": {"name": "coxswain", "resourceVersion": "1"}, "spec": {}}).to_string();
+    let body: UnsyncBoxBody<Bytes, _> = Full::new(body.into()).boxed_unsync();
+    Response::new(body)
 }
 
 fn status(code: u16, reason: &str) -> Response<ResponseBody> {

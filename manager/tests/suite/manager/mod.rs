@@ -1,6 +1,7 @@
 //! The life of a manager, with the API in the same process and under the paused clock.
 
 mod ends;
+mod handover;
 mod health;
 mod probe;
 mod terms;
