@@ -9,6 +9,7 @@ mod process;
 #[cfg_attr(not(feature = "sandbox"), path = "no_sandbox.rs")]
 mod sandbox;
 mod signals;
+mod ways;
 
 use std::ffi::OsString;
 use std::io::{self, Write as _};

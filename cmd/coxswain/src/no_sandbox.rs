@@ -7,7 +7,7 @@ use coxswain_config::Sandbox as Flags;
 use coxswain_manager::env::Env;
 use prometheus::Registry;
 
-use crate::process::Ways;
+use crate::ways::Ways;
 
 /// Why there is no sandbox.
 #[derive(Debug, thiserror::Error)]

@@ -23,6 +23,7 @@ use tokio_util::sync::CancellationToken;
 use crate::cluster::{self, ClusterError};
 use crate::sandbox::{Embedded, SandboxError};
 use crate::signals::Signals;
+use crate::ways::Ways;
 
 /// What the API server, and the metrics, know this program as.
 const NAME: &str = "coxswain";
@@ -73,12 +74,6 @@ impl ProcessError {
             Self::Manager(_) | Self::EndpointsDied(_) | Self::SecondSignal
         )
     }
-}
-
-/// A way to an API server, and to the same one on connections of its own for the election.
-pub(crate) struct Ways {
-    pub(crate) controllers: Transport,
-    pub(crate) election: Transport,
 }
 
 pub(crate) async fn run(config: Config) -> Result<(), ProcessError> {

@@ -12,7 +12,7 @@ use prometheus::Registry;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::process::Ways;
+use crate::ways::Ways;
 
 /// Why there is no sandbox.
 #[derive(Debug, thiserror::Error)]

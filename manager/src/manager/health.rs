@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::cache::{Caches, Status};
-use crate::controller::Runnable;
+use crate::controller::{Runnable, Unhealthy};
 use crate::election;
 use crate::serve::{Checks, Health, Kinds, Registration};
 
@@ -34,31 +34,42 @@ pub(super) fn of_caches(checks: &Checks, caches: &Caches) -> Registration {
     })
 }
 
-/// By the name of the controller: whether it makes progress, and what it waits for.
+/// By the name of the controller: whether it makes progress, and what it waits for. A restart mends one that is stuck, not
+/// one that must not run here: that does not count for `/livez`.
 pub(super) fn of_controller(
     checks: &Checks,
     caches: &Caches,
     controller: &Arc<dyn Runnable>,
-) -> Registration {
+) -> [Registration; 2] {
+    let name = controller.name();
     let (caches, asked) = (caches.clone(), controller.clone());
-    checks.add(controller.name(), Kinds::LIVEZ | Kinds::HEALTHZ, move || {
-        if let Err(unhealthy) = asked.health() {
-            return Health::Failed(unhealthy.to_string());
+    let healthy = checks.add(name, Kinds::HEALTHZ, move || match asked.health() {
+        Err(unhealthy) => Health::Failed(unhealthy.to_string()),
+        Ok(()) => waits(&caches, asked.unsynced()),
+    });
+    let asked = controller.clone();
+    let alive = checks.add(name, Kinds::LIVEZ, move || match asked.health() {
+        Ok(()) => Health::Ok,
+        Err(refused @ Unhealthy::Refused { .. }) => Health::Note(refused.to_string()),
+        Err(unhealthy) => Health::Failed(unhealthy.to_string()),
+    });
+    [healthy, alive]
+}
+
+/// What a controller waits for, if there is anything.
+fn waits(caches: &Caches, unsynced: Vec<String>) -> Health {
+    if unsynced.is_empty() {
+        return Health::Ok;
+    }
+    let statuses = caches.statuses();
+    let waits = unsynced.into_iter().map(|name| {
+        let status = statuses.iter().find(|(resource, _)| resource.to_string() == name);
+        match status {
+            Some((_, status)) => format!("{name} ({status})"),
+            None => name,
         }
-        let unsynced = asked.unsynced();
-        if unsynced.is_empty() {
-            return Health::Ok;
-        }
-        let statuses = caches.statuses();
-        let waits = unsynced.into_iter().map(|name| {
-            let status = statuses.iter().find(|(resource, _)| resource.to_string() == name);
-            match status {
-                Some((_, status)) => format!("{name} ({status})"),
-                None => name,
-            }
-        });
-        Health::Note(format!("waits for {}", waits.collect::<Vec<_>>().join(", ")))
-    })
+    });
+    Health::Note(format!("waits for {}", waits.collect::<Vec<_>>().join(", ")))
 }
 
 /// Whether a leader that believes to lead still renews.

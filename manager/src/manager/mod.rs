@@ -146,8 +146,8 @@ impl Manager {
     /// Hosts a controller: it is checked by its name from now on, and runs when this process leads.
     pub fn add(&mut self, controller: impl Runnable + 'static) {
         let controller: Arc<dyn Runnable> = Arc::new(controller);
-        let check = health::of_controller(&self.checks, &self.caches, &controller);
-        self.registrations.push(check);
+        let checks = health::of_controller(&self.checks, &self.caches, &controller);
+        self.registrations.extend(checks);
         self.states.add(&controller);
         self.controllers.push(controller);
     }

@@ -36,6 +36,10 @@ impl Kinds {
     /// All three.
     pub const ALL: Self = Self(7);
 
+    fn overlaps(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+
     fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
@@ -77,8 +81,8 @@ impl Checks {
         Self(Arc::new(Mutex::new(vec![Arc::new(ping)])))
     }
 
-    /// Adds a check, until the registration is dropped. One of the same name makes way: a controller that starts again
-    /// does not wait for the last trace of its predecessor.
+    /// Adds a check, until the registration is dropped. One of the same name and kind makes way: a controller that starts
+    /// again does not wait for the last trace of its predecessor.
     pub fn add(
         &self,
         name: impl Into<String>,
@@ -88,7 +92,9 @@ impl Checks {
         let check = Arc::new(Check::new(name.into(), kinds, check));
         {
             let mut list = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            match list.iter_mut().skip(1).find(|known| known.name == check.name) {
+            let same =
+                |known: &&mut Arc<Check>| known.name == check.name && known.kinds.overlaps(check.kinds);
+            match list.iter_mut().skip(1).find(same) {
                 Some(known) => *known = check.clone(),
                 None => list.push(check.clone()),
             }

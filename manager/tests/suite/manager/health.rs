@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 
+use coxswain_manager::controller::Unhealthy;
 use coxswain_manager::object::Resource;
 use coxswain_manager::serve::{Health, Kinds};
 use coxswain_sandbox::{Door, ResponseBody};
@@ -175,4 +176,28 @@ async fn metrics_say_which_controllers_run() {
     );
     leader.stop().await.expect("an orderly end");
     standby.stop().await.expect("an orderly end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_restart_is_asked_for_only_where_it_helps() {
+    let sandbox = sandbox();
+    let probe = Probe::new(Manners::Stops);
+    let running = Process::new(sandbox.door(), "a").with(&probe).run(None);
+    probe.started(1).await;
+    let healthz = || check(&running, Kinds::HEALTHZ, "probe");
+    let livez = || check(&running, Kinds::LIVEZ, "probe");
+    assert_eq!((healthz(), livez()), (Some(Health::Ok), Some(Health::Ok)));
+
+    let reason = "not here".to_owned();
+    *probe.unhealthy.lock().expect("no panic") = Some(Unhealthy::Refused {
+        reason: reason.clone(),
+    });
+    assert_eq!(healthz(), Some(Health::Failed(reason.clone())));
+    assert_eq!(livez(), Some(Health::Note(reason)));
+
+    let since = SECOND;
+    *probe.unhealthy.lock().expect("no panic") = Some(Unhealthy::Stalled { since });
+    assert!(matches!(healthz(), Some(Health::Failed(_))));
+    assert!(matches!(livez(), Some(Health::Failed(_))));
+    running.stop().await.expect("an orderly end");
 }

@@ -28,6 +28,7 @@ pub struct Probe {
     /// How many terms have ended.
     pub ended: watch::Sender<usize>,
     pub unsynced: Mutex<Vec<String>>,
+    pub unhealthy: Mutex<Option<Unhealthy>>,
 }
 
 /// A handle of one, which a manager can own.
@@ -40,6 +41,7 @@ impl Probe {
             terms: watch::Sender::new(Vec::new()),
             ended: watch::Sender::new(0),
             unsynced: Mutex::default(),
+            unhealthy: Mutex::default(),
         })
     }
 
@@ -96,6 +98,11 @@ impl Runnable for Shared {
     }
 
     fn health(&self) -> Result<(), Unhealthy> {
-        Ok(())
+        self.0
+            .unhealthy
+            .lock()
+            .expect("no panic")
+            .clone()
+            .map_or(Ok(()), Err)
     }
 }
