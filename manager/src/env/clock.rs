@@ -302,7 +302,17 @@ mod tests {
         frozen.inject(Fault::Thaw);
         frozen.inject(Fault::Skew(SignedDuration::from_hours(-24)));
         frozen.sleep(HOUR).await;
-        assert_eq!(frozen.elapsed(&mark), 2 * HOUR, "by the boot clock");
+        assert_eq!(
+            frozen.elapsed(&mark),
+            2 * HOUR,
+            "by the boot clock, which does not stop"
+        );
+        frozen.inject(Fault::Skew(SignedDuration::from_hours(24)));
+        assert_eq!(
+            frozen.elapsed(&mark),
+            26 * HOUR,
+            "by the wall clock, which was set forward"
+        );
     }
 
     #[test]
