@@ -4,7 +4,8 @@ use bytes::{Buf as _, Bytes, BytesMut};
 use http_body_util::BodyExt as _;
 use kube::client::Body;
 
-use super::{ClientError, chain};
+use super::ClientError;
+use super::answer::chain;
 
 /// The longest line that is read: the largest object that etcd takes is far smaller, in any encoding.
 const MAX_LINE: usize = 32 * 1024 * 1024;

@@ -13,6 +13,7 @@
 //! version, or that creates under a chosen name, may take [`CONDITIONED`]; one that is not must be done, or given up,
 //! within [`UNCONDITIONED`]: it has to have arrived before another process can take over.
 
+mod answer;
 mod error;
 mod fence;
 mod ledger;
@@ -35,10 +36,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderValue, Method, Request, header};
-use http_body_util::{BodyExt as _, LengthLimitError, Limited};
-use kube::client::{AuthError, Body};
+use kube::client::Body;
 
-use self::transport::{Shut, Ticket};
+use self::transport::Ticket;
 use crate::object::{Resource, Version};
 use crate::queue::{Bucket, RateLimiter};
 
@@ -48,8 +48,6 @@ pub const CONDITIONED: Duration = Duration::from_secs(30);
 pub const UNCONDITIONED: Duration = Duration::from_secs(3);
 /// How long a read may take, a page of a list included.
 const READ: Duration = Duration::from_secs(30);
-/// The largest answer that is read, one page of a list: 500 objects of the largest size that etcd takes.
-const MAX_ANSWER: usize = 768 * 1024 * 1024;
 
 /// How many requests a client may send.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -130,25 +128,15 @@ impl Client {
         }
     }
 
-    /// Sends a request and reads the answer.
-    async fn call(&self, call: Call) -> Result<Bytes, ClientError> {
-        self.take_token(call.verb).await;
+    /// Sends a read.
+    async fn read<T>(
+        &self,
+        call: Call,
+        decode: impl FnOnce(Bytes, &str) -> Result<T, ClientError>,
+    ) -> Result<T, ClientError> {
         let what = call.what();
-        let deadline = call.deadline;
-        let verb = call.verb;
-        let clock = &self.transport.clock;
-        let answered = clock.timeout(deadline, async {
-            let response = self.send(call, &what).await?;
-            let body = collect(response.into_body(), &what).await?;
-            self.transport.metrics.received(verb, body.len());
-            Ok(body)
-        });
-        answered.await.unwrap_or_else(|| {
-            Err(ClientError::Timeout {
-                what: what.clone(),
-                deadline,
-            })
-        })
+        self.take_token(call.verb).await;
+        decode(self.exchange(call, &what).await?, &what)
     }
 
     /// Sends a write. What it has come to is kept in the ledger, if it belongs to a term.
@@ -158,11 +146,13 @@ impl Client {
         call: Call,
     ) -> Result<T, ClientError> {
         let what = call.what();
+        self.take_token(call.verb).await;
+        // Not before it has its token: what is cut off in that line was never sent.
         let entry = match self.permit {
             Permit::InTerm(..) => Some(self.transport.ledger.begin()),
             Permit::Never | Permit::Always => None,
         };
-        let answer = self.call(call).await;
+        let answer = self.exchange(call, &what).await;
         match (&answer, entry) {
             (Ok(body), Some(entry)) => {
                 // An answer without a version (a Status) is as good an outcome as one that has it.
@@ -172,7 +162,23 @@ impl Client {
             (Err(error), Some(entry)) if !error.is_unknown_outcome() => entry.refused(),
             _ => {}
         }
-        decode(&answer?, &what)
+        answer::decode(&answer?, &what)
+    }
+
+    /// Sends a request and reads the answer, all within its deadline.
+    async fn exchange(&self, call: Call, what: &str) -> Result<Bytes, ClientError> {
+        let (deadline, verb) = (call.deadline, call.verb);
+        let answered = self.transport.clock.timeout(deadline, async {
+            let response = self.send(call, what).await?;
+            let body = answer::collect(response.into_body(), what).await?;
+            self.transport.metrics.received(verb, body.len());
+            Ok(body)
+        });
+        let late = || ClientError::Timeout {
+            what: what.to_owned(),
+            deadline,
+        };
+        answered.await.unwrap_or_else(|| Err(late()))
     }
 
     /// Sends a request, and reads the answer as it comes. The first of a watch is not limited, as in client-go: a manager
@@ -217,7 +223,7 @@ impl Client {
         let response = match answer {
             Ok(response) => response,
             Err(error) => {
-                let error = failed(&error, what);
+                let error = answer::failed(&error, what);
                 if !matches!(error, ClientError::Fenced { .. }) {
                     metrics.answered(&method, verb, "<error>", took);
                     log(what, &error, took);
@@ -236,7 +242,7 @@ impl Client {
             );
             return Ok(response);
         }
-        let error = refused(response, what).await;
+        let error = answer::refused(response, what).await;
         log(what, &error, took);
         Err(error)
     }
@@ -305,121 +311,4 @@ fn log(what: &str, error: &ClientError, took: Duration) {
         took_ms = took.as_millis(),
         "Not answered with success"
     );
-}
-
-async fn collect(body: Body, what: &str) -> Result<Bytes, ClientError> {
-    match Limited::new(body, MAX_ANSWER).collect().await {
-        Ok(body) => Ok(body.to_bytes()),
-        Err(error) if error.is::<LengthLimitError>() => Err(ClientError::TooLarge {
-            what: what.to_owned(),
-            limit: MAX_ANSWER,
-        }),
-        Err(error) => Err(ClientError::Connection {
-            what: what.to_owned(),
-            connected: true,
-            reason: chain(&*error),
-        }),
-    }
-}
-
-/// What the server said in an answer that is not a success.
-async fn refused(response: http::Response<Body>, what: &str) -> ClientError {
-    let code = response.status();
-    let header = response.headers().get(header::RETRY_AFTER);
-    let seconds: Option<u32> = header.and_then(|value| value.to_str().ok()?.trim().parse().ok());
-    let what = what.to_owned();
-    let body = match collect(response.into_body(), &what).await {
-        Ok(body) => body,
-        // The code is what matters.
-        Err(_) => Bytes::new(),
-    };
-    let status = serde_json::from_slice::<Status>(&body)
-        .ok()
-        .filter(|status| status.kind == "Status");
-    let asked = seconds.or_else(|| {
-        let seconds = status.as_ref()?.details.retry_after_seconds;
-        (seconds > 0).then_some(seconds)
-    });
-    let retry_after = asked.map(|seconds| Duration::from_secs(seconds.into()));
-    match status {
-        Some(mut status) => {
-            // The code of the answer is the one that proxies and metrics see.
-            status.code = code.as_u16();
-            ClientError::Status {
-                what,
-                status: Box::new(status),
-                retry_after,
-            }
-        }
-        None => ClientError::Unexplained {
-            what,
-            code: code.as_u16(),
-            retry_after,
-        },
-    }
-}
-
-fn failed(error: &kube::Error, what: &str) -> ClientError {
-    let what = what.to_owned();
-    if let kube::Error::Service(source) = error {
-        if source.is::<Shut>() {
-            return ClientError::Fenced { what };
-        }
-        let transport = source.downcast_ref::<hyper_util::client::legacy::Error>();
-        return ClientError::Connection {
-            what,
-            connected: !transport.is_some_and(hyper_util::client::legacy::Error::is_connect),
-            reason: chain(&**source),
-        };
-    }
-    ClientError::Connection {
-        what,
-        connected: true,
-        reason: chain(error),
-    }
-}
-
-/// An error with its causes, in one line.
-fn chain(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut causes = std::iter::successors(Some(error), |error| error.source());
-    if let Some(plugin) = causes.find_map(|error| of_plugin(error.downcast_ref()?)) {
-        return plugin;
-    }
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let more = error.to_string();
-        if !text.contains(&more) {
-            text.push_str(": ");
-            text.push_str(&more);
-        }
-        cause = error.source();
-    }
-    text
-}
-
-/// What is said of the user's exec plugin that failed: not what it printed, which may be a token.
-fn of_plugin(error: &AuthError) -> Option<String> {
-    match error {
-        AuthError::AuthExecRun { out, .. } => {
-            Some(format!("the exec plugin of the user ended with {}", out.status))
-        }
-        AuthError::AuthExecParse(_) | AuthError::ParseTokenKey(_) => {
-            Some("the exec plugin of the user has printed something else than a credential".to_owned())
-        }
-        _ => None,
-    }
-}
-
-fn decode<T: serde::de::DeserializeOwned>(body: &[u8], what: &str) -> Result<T, ClientError> {
-    serde_json::from_slice(body).map_err(|error| ClientError::Decode {
-        what: what.to_owned(),
-        // Its own text can quote what it found, and that may be a secret.
-        reason: format!(
-            "{:?} at line {} column {}",
-            error.classify(),
-            error.line(),
-            error.column()
-        ),
-    })
 }

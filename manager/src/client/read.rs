@@ -4,7 +4,8 @@ use bytes::Bytes;
 use http::Method;
 use serde::de::DeserializeOwned;
 
-use super::{Call, Client, ClientError, Lines, READ, decode, timeout_parameter};
+use super::answer::decode;
+use super::{Call, Client, ClientError, Lines, READ, timeout_parameter};
 use crate::object::{Key, Resource, Version};
 
 /// In which form objects are asked for.
@@ -73,8 +74,7 @@ impl Client {
             accept: view.one(),
             ..read("GET", resource.path(key))
         };
-        let what = call.what();
-        decode(&self.call(call).await?, &what)
+        self.read(call, |body, what| decode(&body, what)).await
     }
 
     /// Reads a page of a list, in JSON as it came. An empty namespace means all.
@@ -98,7 +98,7 @@ impl Client {
         if let Some(token) = &query.continue_token {
             call.query.push(("continue", token.clone()));
         }
-        self.call(call).await
+        self.read(call, |body, _| Ok(body)).await
     }
 
     /// Opens a watch, with bookmarks. An empty namespace means all.

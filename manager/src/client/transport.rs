@@ -15,8 +15,9 @@ use prometheus::Registry;
 use tower_layer::Layer as _;
 use tower_service::Service;
 
+use super::answer::chain;
 use super::metrics::Metrics;
-use super::{Client, Fence, Ledger, Limit, Permit, Term, chain};
+use super::{Client, Fence, Ledger, Limit, Permit, Term};
 use crate::env::Clock;
 
 /// How long a connection may take to be made.

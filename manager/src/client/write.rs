@@ -2,12 +2,12 @@
 
 use bytes::Bytes;
 use http::Method;
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{CONDITIONED, Call, Client, ClientError, UNCONDITIONED, timeout_parameter};
-use crate::object::{Key, Resource, Uid, Version};
+use crate::object::{Key, Meta, Resource, Uid, Version};
 
 /// A change of some fields of an object. What it does not name stays as it is.
 #[derive(Clone, Debug)]
@@ -36,6 +36,14 @@ pub enum Propagation {
     Foreground,
     /// They stay.
     Orphan,
+}
+
+/// The answer to a delete: the object, or a `Status`.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Deleted {
+    kind: String,
+    metadata: Meta,
 }
 
 impl Patch {
@@ -172,19 +180,20 @@ impl Client {
         self.write(resource, call).await
     }
 
-    /// Deletes an object. The answer is the object as it is marked for deletion, or a `Status` if it is gone.
+    /// Deletes an object. The answer is its metadata if it is only marked for deletion, none if it is gone.
     pub async fn delete(
         &self,
         resource: &Resource,
         key: &Key,
         delete: &Delete,
-    ) -> Result<Value, ClientError> {
+    ) -> Result<Option<Meta>, ClientError> {
         let conditioned = delete.resource_version.is_some();
         let call = Call {
             body: Some(("application/json", delete.body().to_string().into())),
             ..write(Method::DELETE, "DELETE", resource.path(key), conditioned)
         };
-        self.write(resource, call).await
+        let Deleted { kind, metadata } = self.write(resource, call).await?;
+        Ok((kind != "Status").then_some(metadata))
     }
 
     /// Replaces an object as a whole by `body`, which names its resourceVersion. Only for a Lease, which is read and written

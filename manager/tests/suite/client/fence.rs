@@ -163,3 +163,24 @@ async fn the_ledger_knows_what_was_written_and_what_may_still_arrive() {
         "its sender is gone, it may arrive all the same"
     );
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_delete_says_whether_the_object_is_gone() {
+    let world = World::new();
+    let client = world.transport.unfenced("a", None);
+    let delete = Delete::of(Uid::from("u"));
+    // Deeper than what is read as a tree may be: what is not kept is not a reason to fail.
+    let deep = format!("{}{}", "[".repeat(1000), "]".repeat(1000));
+    let marked = format!(
+        r#"{{"kind":"Widget","metadata":{{"name":"a","finalizers":["f"],"resourceVersion":"7"}},"spec":{deep}}}"#
+    );
+    world.spy.answer(Answer::With(200, vec![], marked));
+    let meta = client.delete(&MAPS, &key(), &delete).await.expect("an answer");
+    assert!(meta.is_some_and(|meta| meta.has_finalizer("f")));
+    let gone = r#"{"kind":"Status","status":"Success","details":{"name":"a","uid":"u"}}"#;
+    world.spy.answer(Answer::With(200, vec![], gone.to_owned()));
+    assert_eq!(
+        client.delete(&MAPS, &key(), &delete).await.expect("an answer"),
+        None
+    );
+}
