@@ -100,11 +100,7 @@ impl Bed {
 
     async fn merge(&self, name: &str, patch: Value) -> Value {
         let url = format!("{}/{name}", fixtures::core(&self.ns, "configmaps"));
-        self.c
-            .api()
-            .patch(&url, fixtures::MERGE, patch)
-            .await
-            .expect(200)
+        self.c.api().patch(&url, fixtures::MERGE, patch).await.expect(200)
     }
 
     async fn delete(&self, name: &str) {
