@@ -17,6 +17,8 @@ pub(super) enum Problem {
     Event(client::Status),
     #[error("cannot read the answer: {0}")]
     Wire(#[from] WireError),
+    #[error("the list does not end: a page is followed by itself")]
+    Endless,
     #[error("the watch was closed at once")]
     Quick,
     #[error("the watch was closed soon after it was opened")]

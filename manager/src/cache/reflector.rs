@@ -144,7 +144,10 @@ impl<T: Object> Reflector<T> {
     async fn pages(&self) -> Result<Page<T>, Problem> {
         let mut all: Page<T> = wire::page(&self.page(PAGE, None).await?)?;
         while let Some(token) = all.continue_token.take() {
-            let more: Page<T> = wire::page(&self.page(PAGE, Some(token)).await?)?;
+            let more: Page<T> = wire::page(&self.page(PAGE, Some(token.clone())).await?)?;
+            if more.continue_token.as_ref() == Some(&token) {
+                return Err(Problem::Endless);
+            }
             // The version stays that of the first page: what changed since is told by the watch.
             all.continue_token = more.continue_token;
             all.items.extend(more.items);

@@ -52,3 +52,28 @@ async fn a_version_that_expires_after_a_bookmark_does_not_cost_a_list_in_a_hot_l
     let expired = format!("{{\"type\":\"ERROR\",\"object\":{}}}\n", status(410, "Expired"));
     a_minute_of_watches(move || bookmark(1) + &expired).await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_list_that_does_not_end_is_given_up() {
+    let bed = bed();
+    let mut pages = 0;
+    bed.server.rule(move |ask| {
+        pages += usize::from(ask.verb == Verb::List);
+        let act = || match pages {
+            MANY.. => Act::Hang,
+            _ => Act::Answer(
+                200,
+                r#"{"metadata":{"resourceVersion":"5","continue":"again"},"items":[]}"#.to_owned(),
+                0,
+            ),
+        };
+        (ask.verb == Verb::List).then(act)
+    });
+    let cache = bed.maps();
+    bed.sleep(60).await;
+    assert!(!cache.is_synced());
+    let asks = bed.server.log().len();
+    assert!(asks < FEW, "{asks} requests");
+    bed.server.heal();
+    bed.within(60, "synced", || cache.is_synced()).await;
+}
