@@ -124,7 +124,7 @@ async fn a_pod_that_finalizers_hold_is_deleted_once() {
         .await;
     bed.delete(&held).await;
     bed.delete(&unbound).await;
-    bed.env.clock.sleep(Duration::from_secs(60)).await;
+    bed.env.clock.sleep(Duration::from_mins(1)).await;
     assert_eq!(door.count("DELETE /api/v1/namespaces/default/pods/held"), 1);
     let writes = door.writes();
     bed.env.clock.sleep(Duration::from_mins(10)).await;
