@@ -305,9 +305,9 @@ mod tests {
         assert_eq!(name(&labels[0]), "unknown a");
         let owner = r#"{"apiVersion":"v1","kind":"Node","name":"n","uid":"u"}"#;
         let owners = vec![owner; 100_000].join(",");
-        let owned = items(&format!(
+        let bomb = items(&format!(
             r#"{{"metadata":{{"name":"a","uid":"1","ownerReferences":[{owners}]}}}}"#
         ));
-        assert!(matches!(&owned[0], Item::Known(it) if it.metadata.owner_references.len() == 100_000));
+        assert!(matches!(&bomb[0], Item::Known(it) if it.metadata.owner_references.len() == 100_000));
     }
 }
