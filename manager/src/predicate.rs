@@ -17,15 +17,13 @@ impl<T: Object> Predicate<T> {
         Self(Arc::new(passes))
     }
 
-    /// All but updates in which nothing has changed that a handler could read: what came twice, by its version, and what
-    /// changed only in fields that the projection does not keep.
+    /// All but updates in which nothing has changed that a handler could read: what came twice, and what changed only in
+    /// fields that the projection does not keep. Versions do not count: a store that was restored gives them again.
     #[must_use]
     pub fn changed() -> Self {
         Self::new(|delta| match delta {
             Delta::Added { .. } | Delta::Deleted { .. } => true,
-            Delta::Updated { old, new } => {
-                old.meta().resource_version != new.meta().resource_version && old != new
-            }
+            Delta::Updated { old, new } => old != new,
         })
     }
 
@@ -100,8 +98,8 @@ mod tests {
             (r#"{"name":"a","resourceVersion":"2"}"#, false),
             (r#"{"name":"a","resourceVersion":"2","unknown":1}"#, false),
             (r#"{"name":"a","resourceVersion":"2","labels":{"a":"b"}}"#, true),
-            // It cannot be: one version is one state. If it comes all the same, it is not work.
-            (r#"{"name":"a","resourceVersion":"1","labels":{"a":"b"}}"#, false),
+            // A store that was restored from a backup gives its versions again, to other states.
+            (r#"{"name":"a","resourceVersion":"1","labels":{"a":"b"}}"#, true),
         ] {
             assert_eq!(changed.passes(&updated(base, new)), passes, "{new}");
         }

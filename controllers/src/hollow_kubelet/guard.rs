@@ -18,6 +18,9 @@ use crate::names::HOLLOW_KUBELET;
 /// How long to wait before the nodes are asked for again, if they could not be read.
 const AGAIN: Duration = Duration::from_secs(2);
 
+/// No server is believed that asks for a longer wait.
+const LONGEST: Duration = Duration::from_mins(5);
+
 /// The controller, and why it does not run.
 struct Guarded {
     inner: Controller<HollowKubelet>,
@@ -69,7 +72,8 @@ impl Guarded {
                 }
                 Err(StartError::Look(error)) => {
                     tracing::warn!(%error, "hollow-kubelet cannot look at the nodes");
-                    self.clock.sleep(error.retry_after().unwrap_or(AGAIN)).await;
+                    let asked = error.retry_after().unwrap_or_default();
+                    self.clock.sleep(asked.clamp(AGAIN, LONGEST)).await;
                 }
             }
         }

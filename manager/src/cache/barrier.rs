@@ -8,7 +8,7 @@ use futures_util::future::join_all;
 
 use super::shared::AnyCache;
 use super::status::Status;
-use super::{Caches, until, wire};
+use super::{Caches, until_some, wire};
 use crate::client::{ListQuery, View};
 use crate::object::{Resource, Version};
 
@@ -47,20 +47,25 @@ impl Caches {
             Some(version) => version,
             None => self.present_version(cache, feed).await.unwrap_or_default(),
         };
-        let caught_up = || cache.has_caught_up(feed, &target, lists);
-        let waiting = || Some(cache.status(feed)).filter(Status::is_waiting);
-        let done = || caught_up() || waiting().is_some();
+        // Looked at once: a status may change at any time, and with it what was waited for.
+        let verdict = || {
+            if cache.has_caught_up(feed, &target, lists) {
+                return Some(None);
+            }
+            let status = cache.status(feed);
+            status.is_waiting().then_some(Some(status))
+        };
         let patience = if target.is_none() {
             Duration::ZERO
         } else {
             PATIENCE
         };
         let clock = &self.env().clock;
-        if clock.timeout(patience, until(&**cache, &done)).await.is_none() {
-            cache.relist_feed(feed);
-            until(&**cache, &done).await;
+        if let Some(verdict) = clock.timeout(patience, until_some(&**cache, verdict)).await {
+            return verdict;
         }
-        waiting().filter(|_| !caught_up())
+        cache.relist_feed(feed);
+        until_some(&**cache, verdict).await
     }
 
     /// The version of the present state; none if it is not to be had.

@@ -231,9 +231,17 @@ impl fmt::Debug for MetaCache {
 
 /// Resolves when `condition` of a cache holds: at once if it does already. Cancel safe.
 async fn until(cache: &dyn AnyCache, condition: impl Fn() -> bool) {
+    until_some(cache, || condition().then_some(())).await;
+}
+
+/// Resolves to what `look` finds in a cache, when it finds something. Cancel safe.
+async fn until_some<R>(cache: &dyn AnyCache, look: impl Fn() -> Option<R>) -> R {
     // Before looking, or a change in between would be missed.
     let mut moved = cache.moved();
-    while !condition() {
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
         // The sender lives in the cache.
         let _ = moved.changed().await;
     }

@@ -17,8 +17,12 @@ pub(super) enum Problem {
     Event(client::Status),
     #[error("cannot read the answer: {0}")]
     Wire(#[from] WireError),
+    #[error("the list does not end: a page is followed by itself")]
+    Endless,
     #[error("the watch was closed at once")]
     Quick,
+    #[error("the watch was closed soon after it was opened")]
+    Brief,
     #[error("nothing came on the watch, not even a bookmark")]
     Silent,
     #[error("an event is about an object that cannot be told: its identity is not readable")]
@@ -73,15 +77,16 @@ impl Reason {
 }
 
 impl Problem {
-    /// What follows if it happened to a watch, and whether after a wait. `heard` says whether the list that the watch is
-    /// built on was any good: if every list is followed by the same answer, it is not asked for in a hurry.
-    pub(super) fn remedy(&self, heard: bool) -> (Then, bool) {
+    /// What follows if it happened to a watch, and whether after a wait. `lasted` says whether the list that the watch is
+    /// built on was good for a while: if every list is followed by the same answer, it is not asked for in a hurry.
+    pub(super) fn remedy(&self, lasted: bool) -> (Then, bool) {
         match (self.code(), self) {
-            (Some(410), _) => (Then::Relist(Reason::Expired), !heard),
+            (Some(410), _) => (Then::Relist(Reason::Expired), !lasted),
             (Some(429), _)
-            | (None, Self::Request(ClientError::Connection { .. } | ClientError::Timeout { .. })) => {
-                (Then::Reopen, true)
-            }
+            | (
+                None,
+                Self::Request(ClientError::Connection { .. } | ClientError::Timeout { .. }) | Self::Brief,
+            ) => (Then::Reopen, true),
             (None, Self::Silent) => (Then::Reopen, false),
             // The list will show whether it is so, and wait if it is.
             (None, Self::Older { .. }) => (Then::Relist(Reason::Older), false),
@@ -161,7 +166,11 @@ mod tests {
 
     #[test]
     fn only_what_may_have_lost_changes_costs_a_list() {
-        for problem in answered(429).into_iter().chain(unanswered()) {
+        for problem in answered(429)
+            .into_iter()
+            .chain(unanswered())
+            .chain([Problem::Brief])
+        {
             assert_eq!(problem.remedy(true), (Then::Reopen, true), "{problem:?}");
         }
         assert_eq!(Problem::Silent.remedy(true), (Then::Reopen, false));

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 use super::backoff::Backoff;
 use super::problem::{Problem, Reason, Then};
@@ -21,7 +22,7 @@ use super::shared::{AnyCache as _, Shared, Unreadable};
 use super::status::Status;
 use super::wire::{self, Event, Page};
 use crate::client::{Client, ListQuery, View, WatchQuery};
-use crate::env::Env;
+use crate::env::{Env, later};
 use crate::object::{Object, Version};
 
 /// How many objects are asked for at once.
@@ -32,8 +33,10 @@ const EXPIRED: u32 = 3;
 const WATCH: Duration = Duration::from_mins(5);
 /// A watch on which nothing came for this long, although bookmarks come every minute, may be dead.
 const SILENCE: Duration = Duration::from_secs(150);
-/// A watch that ends this soon and without an event did not work.
+/// A watch that ends this soon did not work; one without an event may have missed some.
 const QUICK: Duration = Duration::from_secs(1);
+/// A list that was good for this long may be read again at once.
+const LASTING: Duration = Duration::from_secs(30);
 /// After how many lists in a row that are older than what was seen these are believed.
 const INSISTS: u32 = 3;
 
@@ -49,8 +52,8 @@ pub(super) struct Reflector<T: Object> {
     backoff: Backoff,
     /// How many lists in a row were older than what was seen.
     older: u32,
-    /// Something came on a watch since the last list.
-    heard: bool,
+    /// When something first came on a watch after the last list.
+    heard: Option<Instant>,
 }
 
 /// Why a watch is over that did not fail.
@@ -79,7 +82,7 @@ impl<T: Object> Reflector<T> {
             feed,
             backoff: Backoff::default(),
             older: 0,
-            heard: false,
+            heard: None,
         }
     }
 
@@ -132,7 +135,7 @@ impl<T: Object> Reflector<T> {
             self.shared.meter.restored.inc();
         }
         self.older = 0;
-        self.heard = false;
+        self.heard = None;
         self.shared.replace(self.feed, items, version, begun, restored);
         Ok(())
     }
@@ -141,7 +144,10 @@ impl<T: Object> Reflector<T> {
     async fn pages(&self) -> Result<Page<T>, Problem> {
         let mut all: Page<T> = wire::page(&self.page(PAGE, None).await?)?;
         while let Some(token) = all.continue_token.take() {
-            let more: Page<T> = wire::page(&self.page(PAGE, Some(token)).await?)?;
+            let more: Page<T> = wire::page(&self.page(PAGE, Some(token.clone())).await?)?;
+            if more.continue_token.as_ref() == Some(&token) {
+                return Err(Problem::Endless);
+            }
             // The version stays that of the first page: what changed since is told by the watch.
             all.continue_token = more.continue_token;
             all.items.extend(more.items);
@@ -177,7 +183,9 @@ impl<T: Object> Reflector<T> {
             if matches!(problem, Problem::Silent) {
                 self.shared.meter.silent.inc();
             }
-            let (then, wait) = problem.remedy(self.heard);
+            let now = self.env.clock.now();
+            let lasted = self.heard.is_some_and(|heard| now >= later(heard, LASTING));
+            let (then, wait) = problem.remedy(lasted);
             if wait {
                 self.rest(&problem).await;
             } else {
@@ -217,11 +225,10 @@ impl<T: Object> Reflector<T> {
                 line = self.env.clock.timeout(SILENCE, lines.next()) => line,
             };
             let Some(line) = line.ok_or(Problem::Silent)?? else {
-                let quick = quiet && self.env.clock.now() - opened < QUICK;
-                return if quick {
-                    Err(Problem::Quick)
-                } else {
-                    Ok(End::Closed)
+                return match self.env.clock.now() - opened < QUICK {
+                    true if quiet => Err(Problem::Quick),
+                    true => Err(Problem::Brief),
+                    false => Ok(End::Closed),
                 };
             };
             quiet = false;
@@ -232,7 +239,7 @@ impl<T: Object> Reflector<T> {
                 Event::Bookmark(version) => self.shared.bookmark(self.feed, version),
             };
             applied.map_err(|Unreadable| Problem::Unreadable)?;
-            self.heard = true;
+            self.heard.get_or_insert_with(|| self.env.clock.now());
         }
     }
 

@@ -129,9 +129,7 @@ impl<T: Object> Store<T> {
         let item = self.admit(item).ok_or(Refused::Unreadable)?;
         let identity = item.identity();
         forward(&self.feeds[feed.0].version, &identity.version)?;
-        if let Some(entry) = self.entries.get(&identity.key)
-            && entry.state.uid() == &identity.uid
-        {
+        if let Some(entry) = self.entries.get(&identity.key) {
             forward(entry.state.version(), &identity.version)?;
         }
         self.feeds[feed.0].advance(identity.version);
@@ -305,16 +303,18 @@ impl<T: Object> Store<T> {
                 news.extend(change.news);
             }
         }
-        if complete {
-            let vanished = |(key, entry): &(&Key, &Entry<T>)| entry.feed == feed && !listed.contains(*key);
-            let vanished: Vec<Key> = self
-                .entries
-                .iter()
-                .filter(vanished)
-                .map(|(key, _)| key.clone())
-                .collect();
-            for key in vanished {
+        let vanished = |(key, entry): &(&Key, &Entry<T>)| entry.feed == feed && !listed.contains(*key);
+        let vanished: Vec<Key> = self
+            .entries
+            .iter()
+            .filter(vanished)
+            .map(|(key, _)| key.clone())
+            .collect();
+        for key in vanished {
+            if complete {
                 gone.extend(self.swap(&key, None).and_then(|entry| entry.state.into_last()));
+            } else if order == Order::Any {
+                self.forget_version(&key);
             }
         }
         gone.into_iter()
@@ -381,6 +381,20 @@ impl<T: Object> Store<T> {
         };
         self.swap(&key, Some(Entry { feed, state }));
         Change { gone, news }
+    }
+
+    /// What is known of an object is from before the storage was restored: whatever comes is newer.
+    fn forget_version(&mut self, key: &Key) {
+        let Some(Entry { feed, state }) = self.entries.get(key) else {
+            return;
+        };
+        let unknown = Unknown {
+            uid: state.uid().clone(),
+            version: Version::none(),
+            last: state.last().cloned(),
+        };
+        let (feed, state) = (*feed, State::Unknown(Box::new(unknown)));
+        self.swap(key, Some(Entry { feed, state }));
     }
 
     /// The one place where entries change, and with them all that is counted and indexed.

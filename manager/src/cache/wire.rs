@@ -289,4 +289,25 @@ mod tests {
         assert!(matches!(&page.items[0], Item::Known(o)
             if o.metadata.labels.get("x").is_some_and(|x| *x == "\u{fffd}")));
     }
+
+    #[test]
+    fn a_bomb_is_an_object_like_any_other() {
+        // Deeper than any stack, where nobody looks.
+        let deep = format!("{}{}", "[".repeat(1_000_000), "]".repeat(1_000_000));
+        let nested = items(&format!(
+            r#"{{"spec":{deep},"metadata":{{"name":"a","uid":"1"}}}}"#
+        ));
+        assert_eq!(name(&nested[0]), "a");
+        // And where somebody does.
+        let labels = items(&format!(
+            r#"{{"metadata":{{"name":"a","uid":"1","labels":{deep}}}}}"#
+        ));
+        assert_eq!(name(&labels[0]), "unknown a");
+        let owner = r#"{"apiVersion":"v1","kind":"Node","name":"n","uid":"u"}"#;
+        let owners = vec![owner; 100_000].join(",");
+        let bomb = items(&format!(
+            r#"{{"metadata":{{"name":"a","uid":"1","ownerReferences":[{owners}]}}}}"#
+        ));
+        assert!(matches!(&bomb[0], Item::Known(it) if it.metadata.owner_references.len() == 100_000));
+    }
 }

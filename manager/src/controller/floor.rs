@@ -21,6 +21,8 @@ use crate::panics;
 
 /// How much longer than its timeout a reconcile may seem to run: a machine can be slow.
 const GRACE: Duration = Duration::from_secs(30);
+/// No server is believed that asks for a longer wait: the key would be lost.
+const LONGEST_ASKED: Duration = Duration::from_mins(5);
 /// How long work may lie in front of a free worker.
 const STALLED: Duration = Duration::from_mins(3);
 
@@ -146,7 +148,7 @@ impl<R: Reconciler> Floor<R> {
             tracing::error!(%error, "Reconcile failed, and is not tried again before the next event");
             return Ended::TerminalError;
         }
-        let least = error.retry_after().unwrap_or_default();
+        let least = error.retry_after().unwrap_or_default().min(LONGEST_ASKED);
         queue.add_rate_limited_after(key.clone(), least);
         let failures = queue.num_requeues(key);
         tracing::warn!(%error, failures, "Reconcile failed, and will be tried again");

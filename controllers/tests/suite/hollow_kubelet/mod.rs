@@ -1,6 +1,7 @@
 //! hollow-kubelet at the API.
 
 mod hosted;
+mod refusals;
 mod writes;
 
 use std::collections::BTreeSet;

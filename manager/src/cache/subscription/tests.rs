@@ -104,6 +104,50 @@ fn a_deletion_does_not_hide_whom_the_object_belonged_to() {
     assert_eq!(taken(&mut subscription), ["updated p 1@4", "deleted p 1@4"]);
 }
 
+/// The owners that are named by what is taken, in order.
+fn owners(subscription: &mut Subscription<MetaObject>) -> Vec<String> {
+    let deltas = std::iter::from_fn(|| subscription.try_next());
+    let mut owners: Vec<String> = Vec::new();
+    for delta in deltas {
+        let owner = |object: &MetaObject| object.metadata.controller().map(|it| it.uid.to_string());
+        if let Delta::Updated { old, .. } = &delta {
+            owners.extend(owner(old));
+        }
+        owners.extend(owner(delta.latest()));
+    }
+    owners.dedup();
+    owners
+}
+
+#[test]
+fn whoever_the_object_belonged_to_in_between_is_told() {
+    // They may have seen it in the cache, and have to learn that it is gone from them.
+    let (mut source, mut subscription) = source();
+    source.put("p", "1", "a");
+    assert_eq!(owners(&mut subscription), ["a"]);
+    for owner in ["b", "b", "c", "b", "c"] {
+        source.put("p", "1", owner);
+    }
+    assert_eq!(owners(&mut subscription), ["a", "b", "c"]);
+    source.put("q", "2", "a");
+    source.put("q", "2", "b");
+    assert_eq!(owners(&mut subscription), ["a", "b"]);
+    source.put("r", "3", "a");
+    source.put("r", "3", "b");
+    source.remove("r", "3", "b");
+    assert_eq!(owners(&mut subscription), ["a", "b"]);
+    source.put("s", "4", "a");
+    source.remove("s", "4", "a");
+    source.put("s", "5", "b");
+    source.remove("s", "5", "b");
+    source.put("s", "6", "c");
+    assert_eq!(owners(&mut subscription), ["a", "b", "c"]);
+    source.remove("s", "6", "c");
+    source.put("s", "6", "d");
+    source.remove("s", "6", "e");
+    assert_eq!(owners(&mut subscription), ["c", "d", "e"]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_subscriber_that_waits_is_woken() {
     let (mut source, mut subscription) = source();
@@ -146,7 +190,7 @@ fn nobody_publishes_to_a_subscriber_that_is_gone() {
 
 #[derive(Clone, Copy, Debug)]
 enum Op {
-    Put(usize, usize),
+    Put(usize, usize, usize),
     Remove(usize, usize),
     Take(usize),
 }
@@ -155,7 +199,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1000))]
     #[test]
     fn what_was_taken_adds_up_to_the_store(history in prop::collection::vec(prop_oneof![
-        4 => (0..3_usize, 0..2_usize).prop_map(|(name, uid)| Op::Put(name, uid)),
+        4 => (0..3_usize, 0..2_usize, 0..3_usize).prop_map(|(name, uid, owner)| Op::Put(name, uid, owner)),
         3 => (0..3_usize, 0..2_usize).prop_map(|(name, uid)| Op::Remove(name, uid)),
         2 => (0..4_usize).prop_map(Op::Take),
     ], 0..40)) {
@@ -165,7 +209,7 @@ proptest! {
         let mut told = Told::default();
         for op in history {
             match op {
-                Op::Put(name, uid) => prop_assert!(source.put(NAMES[name], UIDS[uid], UIDS[uid])),
+                Op::Put(name, uid, owner) => prop_assert!(source.put(NAMES[name], UIDS[uid], NAMES[owner])),
                 Op::Remove(name, uid) => prop_assert!(source.remove(NAMES[name], UIDS[uid], "gone")),
                 Op::Take(count) => {
                     for delta in std::iter::from_fn(|| subscription.try_next()).take(count) {
@@ -173,7 +217,7 @@ proptest! {
                     }
                 }
             }
-            let half = usize::from(subscription.next.is_some());
+            let half = usize::from(!subscription.next.is_empty());
             prop_assert!(subscription.len() - half <= NAMES.len());
         }
         while let Some(delta) = subscription.try_next() {

@@ -244,3 +244,16 @@ async fn a_reconcile_that_takes_too_long_is_dropped_and_tried_again() {
     assert_eq!(journal.lines(), ["slow", "well", "slow"]);
     assert_eq!(journal.times(), [0, 2000, 2005]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn nobody_is_believed_who_asks_for_a_wait_of_years() {
+    let answer = || {
+        let asked = Duration::from_secs(u32::MAX.into());
+        Err(ReconcileError::from(ClientError::Unexplained {
+            what: "PATCH /x".to_owned(),
+            code: 429,
+            retry_after: Some(asked),
+        }))
+    };
+    assert_eq!(calls(Duration::from_mins(16), answer).await.len(), 4);
+}

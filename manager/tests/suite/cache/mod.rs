@@ -3,6 +3,7 @@
 mod barrier;
 mod faults;
 mod filling;
+mod loops;
 mod property;
 mod server;
 mod sharing;
