@@ -72,3 +72,88 @@ impl Host<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use std::time::Duration;
+
+    use coxswain_manager::cache::Scope;
+    use coxswain_manager::client::{Fence, Term, Transport};
+    use coxswain_manager::controller::{Fatal, Unhealthy};
+    use coxswain_manager::env::{Env, TaskSet};
+    use coxswain_manager::manager::Options;
+    use coxswain_manager::object::Key;
+    use coxswain_manager::serve::{Checks, Health, Kinds};
+    use coxswain_sandbox::Sandbox;
+    use futures_util::future::BoxFuture;
+    use jiff::Timestamp;
+    use prometheus::Registry;
+    use tokio_util::sync::CancellationToken;
+
+    /// Does nothing, under a name.
+    struct Idle(&'static str);
+
+    impl Runnable for Idle {
+        fn name(&self) -> &str {
+            self.0
+        }
+
+        fn unsynced(&self) -> Vec<String> {
+            Vec::new()
+        }
+
+        fn run(&self, _: &Fence, _: Term, _: CancellationToken) -> BoxFuture<'_, Result<(), Fatal>> {
+            Box::pin(async { Ok(()) })
+        }
+
+        fn running(&self) -> Vec<Key> {
+            Vec::new()
+        }
+
+        fn health(&self) -> Result<(), Unhealthy> {
+            Ok(())
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn only_what_is_both_run_by_others_and_swept_in_by_star_yields() {
+        let sandbox = Sandbox::new(coxswain_sandbox::Options::default());
+        let (tasks, registry, checks) = (TaskSet::new(), Registry::new(), Checks::new());
+        let env = Env::starting_at(Timestamp::UNIX_EPOCH, 1, &tasks);
+        let way = Transport::over(sandbox.door(), "api.test", "test", &env.clock, &registry).expect("a way");
+        let options = Options {
+            name: "coxswain",
+            limit: None,
+            scope: Scope::default(),
+            start_interval: Duration::ZERO,
+            shutdown_timeout: None,
+        };
+        let mut manager = Manager::new(&env, &registry, &checks, way, options).expect("a manager");
+        let mut host = Host {
+            manager: &mut manager,
+            yielding: None,
+        };
+        let mut add = |name, yields, asked| {
+            let named = Named {
+                name,
+                alias: None,
+                off_by_default: false,
+                yields,
+            };
+            host.add(&named, asked, Idle(name));
+            host.yielding.is_some()
+        };
+        assert!(!add("own-by-star", false, Asked::ByStar));
+        assert!(!add("theirs-by-name", true, Asked::ByName), "nobody has to look");
+        assert!(add("theirs-by-star", true, Asked::ByStar));
+        let yields = |name: &str| {
+            let checks = checks.ask(Kinds::HEALTHZ);
+            let check = checks.iter().find(|(it, _)| it == name).expect("a check");
+            matches!(check.1, Health::Note(_))
+        };
+        let all = ["own-by-star", "theirs-by-name", "theirs-by-star"];
+        assert_eq!(all.map(yields), [false, false, true]);
+    }
+}

@@ -8,6 +8,7 @@
 //! What it does not see: a kube-controller-manager that runs without leader election, and one whose own controller of that
 //! name is switched off. Both are for the user to settle, by naming the controller or switching it off.
 
+mod board;
 mod observer;
 #[cfg(test)]
 mod tests;
@@ -16,17 +17,19 @@ mod yields;
 
 pub use yields::Yields;
 
+use std::fmt;
+
 use coxswain_manager::cache::Caches;
 use coxswain_manager::env::Clock;
 use coxswain_manager::manager::Manager;
 use coxswain_manager::object::Key;
-use tokio::sync::watch;
 
+use self::board::Board;
 use self::observer::Observer;
 
 /// Whether kube-controller-manager is alive.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum State {
+enum State {
     /// Its Lease is held, or was until just now.
     Alive {
         /// By whom.
@@ -48,7 +51,7 @@ pub enum State {
 /// The look at kube-controller-manager's Lease. Clones share it.
 #[derive(Clone, Debug)]
 pub struct Yielding {
-    states: watch::Receiver<State>,
+    board: Board,
     lease: Key,
     clock: Clock,
     caches: Caches,
@@ -56,11 +59,22 @@ pub struct Yielding {
 
 impl State {
     /// Whether those who yield may run: what is not known is no permission.
-    #[must_use]
-    pub fn is_free(&self) -> bool {
+    fn is_free(&self) -> bool {
         match self {
             Self::Expired | Self::Absent => true,
             Self::Alive { .. } | Self::Unread | Self::Unknown { .. } => false,
+        }
+    }
+}
+
+impl fmt::Display for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Alive { holder } => write!(f, "held by {holder}"),
+            Self::Expired => f.write_str("held by nobody"),
+            Self::Absent => f.write_str("absent"),
+            Self::Unread => f.write_str("not read yet"),
+            Self::Unknown { why } => write!(f, "unknown: {why}"),
         }
     }
 }
@@ -74,27 +88,25 @@ impl Yielding {
     pub fn start(manager: &Manager) -> Self {
         let env = manager.env();
         let lease = Key::new("kube-system", "kube-controller-manager");
-        let (states, told) = watch::channel(State::Unread);
-        let observer = Observer::new(env, manager.client("yielding"), lease.clone(), states);
+        let (writer, board) = Board::new();
+        let observer = Observer::new(env, manager.client("yielding"), lease.clone(), writer);
         // It is ended with the manager's tasks.
         drop(env.tasks.spawn(observer.run()));
         Self {
-            states: told,
+            board,
             lease,
             clock: env.clock.clone(),
             caches: manager.caches().clone(),
         }
     }
 
-    /// What is known now.
-    #[must_use]
-    pub fn state(&self) -> State {
-        self.states.borrow().clone()
-    }
-
     /// Why those who yield do not run now.
     fn reason(&self) -> Option<String> {
-        match self.state() {
+        // Otherwise all who yield are about to end with an error, and the process with them.
+        let Ok(state) = self.board.state() else {
+            return None;
+        };
+        match state {
             State::Expired | State::Absent => None,
             State::Alive { .. } => Some(format!(
                 "yields to kube-controller-manager, which holds the lease {}",

@@ -10,12 +10,12 @@ use std::time::Duration;
 use coxswain_manager::client::{Client, ClientError, Lines, ListQuery, View as Form, WatchQuery};
 use coxswain_manager::env::Env;
 use coxswain_manager::object::{Key, Resource, Version};
+use futures_util::future::BoxFuture;
 use serde::Deserialize;
 use serde_json::Value;
-use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::State;
+use super::board::Writer;
 use super::view::{Lease, View};
 
 const LEASES: Resource = Resource::namespaced("coordination.k8s.io", "v1", "leases", "Lease");
@@ -39,7 +39,7 @@ pub(super) struct Observer {
     client: Client,
     lease: Key,
     view: View,
-    states: watch::Sender<State>,
+    board: Writer,
     /// When the present watch was opened.
     opened: Option<Instant>,
 }
@@ -73,13 +73,13 @@ struct Event {
 }
 
 impl Observer {
-    pub(super) fn new(env: &Env, client: Client, lease: Key, states: watch::Sender<State>) -> Self {
+    pub(super) fn new(env: &Env, client: Client, lease: Key, board: Writer) -> Self {
         Self {
             env: env.clone(),
             client,
             lease,
             view: View::new(env.clock.now()),
-            states,
+            board,
             opened: None,
         }
     }
@@ -159,7 +159,7 @@ impl Observer {
             ..ListQuery::default()
         };
         let list = async move { client.list(&LEASES, &namespace, &query, Form::Full).await };
-        let page = self.in_time(list).await?;
+        let page = self.in_time(Box::pin(list)).await?;
         let page: Page = serde_json::from_slice(&page).map_err(|error| ClientError::Decode {
             what: self.what(),
             reason: format!("{:?} at column {}", error.classify(), error.column()),
@@ -177,7 +177,7 @@ impl Observer {
             ..WatchQuery::default()
         };
         let open = async move { client.watch(&LEASES, &namespace, &query, Form::Full).await };
-        self.in_time(open).await
+        self.in_time(Box::pin(open)).await
     }
 
     fn selector(&self) -> String {
@@ -195,7 +195,7 @@ impl Observer {
 
     async fn in_time<T>(
         &mut self,
-        request: impl Future<Output = Result<T, ClientError>>,
+        request: BoxFuture<'static, Result<T, ClientError>>,
     ) -> Result<T, ClientError> {
         let clock = self.env.clock.clone();
         let answer = self
@@ -224,14 +224,8 @@ impl Observer {
         future.await
     }
 
-    /// Tells what has changed: a renewal is no news.
     fn tell(&self) {
-        let state = self.view.state(self.env.clock.now());
-        self.states.send_if_modified(|told| {
-            let news = *told != state;
-            *told = state;
-            news
-        });
+        self.board.write(self.view.state(self.env.clock.now()));
     }
 }
 

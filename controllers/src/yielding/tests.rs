@@ -28,17 +28,17 @@ enum Step {
 
 use Step::{Late, Lost, Nothing, Read, Sees, Watched};
 
-fn lease(spec: &Value) -> Option<Lease> {
-    Some(Lease::new(&json!({"metadata": {"uid": "u"}, "spec": spec})))
+fn lease(spec: &Value) -> Lease {
+    Lease::new(&json!({"metadata": {"uid": "u"}, "spec": spec}))
 }
 
 /// Held by `a` for 15 s, renewed for the time that is given.
-fn held(renewal: u32) -> Option<Lease> {
+fn held(renewal: u32) -> Lease {
     let renewed = format!("1999-01-01T00:00:{renewal:02}.000000Z");
     lease(&json!({"holderIdentity": "a", "leaseDurationSeconds": 15, "renewTime": renewed}))
 }
 
-fn free() -> Option<Lease> {
+fn free() -> Lease {
     lease(&json!({"holderIdentity": "", "leaseDurationSeconds": 1}))
 }
 
@@ -76,12 +76,12 @@ fn walk(name: &str, steps: impl IntoIterator<Item = (u64, Step, State)>) -> (Vie
 fn nothing_is_known_before_it_is_read_and_watched() {
     use State::{Absent, Expired, Unread};
     walk("absent", [(0, Read(None), Unread), (0, Watched, Absent)]);
-    walk("free", [(0, Read(free()), Unread), (0, Watched, Expired)]);
+    walk("free", [(0, Read(Some(free())), Unread), (0, Watched, Expired)]);
     walk(
         "never held",
-        [(0, Read(lease(&json!({}))), Unread), (0, Watched, Expired)],
+        [(0, Read(Some(lease(&json!({})))), Unread), (0, Watched, Expired)],
     );
-    walk("held", [(0, Read(held(0)), Unread), (0, Watched, alive())]);
+    walk("held", [(0, Read(Some(held(0))), Unread), (0, Watched, alive())]);
     walk(
         "refused",
         [
@@ -95,7 +95,7 @@ fn nothing_is_known_before_it_is_read_and_watched() {
 #[test]
 fn a_holder_is_gone_when_a_read_shows_that_it_has_not_renewed() {
     use State::{Absent, Expired, Unread};
-    let begin = || [(0, Read(held(0)), Unread), (0, Watched, alive())];
+    let begin = || [(0, Read(Some(held(0))), Unread), (0, Watched, alive())];
     let then = |name, steps: Vec<_>| walk(name, begin().into_iter().chain(steps));
     then(
         "silence proves nothing",
@@ -103,31 +103,40 @@ fn a_holder_is_gone_when_a_read_shows_that_it_has_not_renewed() {
     );
     then(
         "not a moment too soon",
-        vec![(14, Read(held(0)), alive()), (15, Read(held(0)), Expired)],
+        vec![
+            (14, Read(Some(held(0))), alive()),
+            (15, Read(Some(held(0))), Expired),
+        ],
     );
     then(
         "a read that was sent before says nothing about after",
-        vec![(19, Late(5, held(0)), alive()), (20, Late(5, held(0)), Expired)],
+        vec![
+            (19, Late(5, Some(held(0))), alive()),
+            (20, Late(5, Some(held(0))), Expired),
+        ],
     );
     then(
         "each renewal counts from when it is seen",
         vec![
-            (10, Sees(held(1)), alive()),
-            (24, Read(held(1)), alive()),
-            (25, Read(held(1)), Expired),
+            (10, Sees(Some(held(1))), alive()),
+            (24, Read(Some(held(1))), alive()),
+            (25, Read(Some(held(1))), Expired),
         ],
     );
     then(
         "a renewal that the watch has missed",
-        vec![(15, Read(held(1)), alive()), (30, Read(held(1)), Expired)],
+        vec![
+            (15, Read(Some(held(1))), alive()),
+            (30, Read(Some(held(1))), Expired),
+        ],
     );
-    then("given back", vec![(1, Sees(free()), Expired)]);
+    then("given back", vec![(1, Sees(Some(free())), Expired)]);
     then(
         "back again",
         vec![
-            (15, Read(held(0)), Expired),
-            (99, Sees(held(1)), alive()),
-            (114, Read(held(1)), Expired),
+            (15, Read(Some(held(0))), Expired),
+            (99, Sees(Some(held(1))), alive()),
+            (114, Read(Some(held(1))), Expired),
         ],
     );
     then(
@@ -140,7 +149,7 @@ fn a_holder_is_gone_when_a_read_shows_that_it_has_not_renewed() {
     );
     then(
         "deleted when it was nobody's",
-        vec![(1, Sees(free()), Expired), (2, Sees(None), Absent)],
+        vec![(1, Sees(Some(free())), Expired), (2, Sees(None), Absent)],
     );
 }
 
@@ -163,11 +172,11 @@ fn without_a_watch_it_is_known_for_a_while_only() {
     walk(
         "the record that was there before is old when it is seen again",
         [
-            (0, Read(held(0)), Unread),
+            (0, Read(Some(held(0))), Unread),
             (0, Watched, alive()),
             (1, Lost("500"), alive()),
             (11, Nothing, unknown("500")),
-            (20, Read(held(0)), unknown("500")),
+            (20, Read(Some(held(0))), unknown("500")),
             (20, Watched, Expired),
         ],
     );
@@ -177,10 +186,13 @@ fn without_a_watch_it_is_known_for_a_while_only() {
 fn a_lease_that_does_not_say_how_long_is_that_of_the_default() {
     for odd in [json!(null), json!(0), json!(-3), json!("15")] {
         let lease = lease(&json!({"holderIdentity": "a", "leaseDurationSeconds": odd}));
-        let (view, start) = walk("odd", [(3, Read(lease), State::Unread), (3, Watched, alive())]);
+        let (view, start) = walk(
+            "odd",
+            [(3, Read(Some(lease)), State::Unread), (3, Watched, alive())],
+        );
         assert_eq!(view.due(), Some(start + Duration::from_secs(18)), "{odd}");
     }
     let lease = lease(&json!({"holderIdentity": "a", "leaseDurationSeconds": 4}));
-    let (view, start) = walk("short", [(3, Read(lease), State::Unread)]);
+    let (view, start) = walk("short", [(3, Read(Some(lease)), State::Unread)]);
     assert_eq!(view.due(), Some(start + Duration::from_secs(7)));
 }

@@ -7,9 +7,9 @@ use coxswain_manager::client::{Fence, Term};
 use coxswain_manager::controller::{Fatal, Runnable, Unhealthy};
 use coxswain_manager::object::Key;
 use futures_util::future::BoxFuture;
-use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+use super::board::Abandoned;
 use super::{State, Yielding};
 
 /// How long the caches may take to see what kube-controller-manager wrote. A kind that cannot be read at all must not stop
@@ -23,9 +23,6 @@ pub struct Yields<R> {
     yielding: Yielding,
 }
 
-/// Nobody looks any more: a mistake in the program.
-struct Unwatched;
-
 impl<R: Runnable> Yields<R> {
     /// `inner`, which yields.
     pub fn new(inner: R, yielding: Yielding) -> Self {
@@ -34,56 +31,61 @@ impl<R: Runnable> Yields<R> {
 
     /// Works whenever it may, until it is told to stop or the term is over.
     async fn work(&self, fence: &Fence, term: Term, stop: &CancellationToken) -> Result<(), Fatal> {
-        let mut states = self.yielding.states.clone();
         loop {
             tokio::select! {
                 biased;
                 () = stop.cancelled() => return Ok(()),
                 () = fence.closed(term) => return Ok(()),
-                free = self.free(&mut states) => free.map_err(|Unwatched| self.unwatched())?,
+                free = self.free() => free.map_err(|Abandoned| self.abandoned())?,
             }
             let halt = stop.child_token();
             let mut run = self.inner.run(fence, term, halt.clone());
             let taken = tokio::select! {
                 biased;
-                taken = until(&mut states, |state| !state.is_free()) => taken,
+                taken = self.taken() => taken,
                 ended = &mut run => return ended,
             };
             halt.cancel();
             run.await?;
-            taken.map_err(|Unwatched| self.unwatched())?;
+            taken.map_err(|Abandoned| self.abandoned())?;
         }
     }
 
     /// Resolves when it may run. If it had to wait, it has told so, once, and the caches have seen what
     /// kube-controller-manager wrote: one that gives its Lease back may have written just before.
-    async fn free(&self, states: &mut watch::Receiver<State>) -> Result<(), Unwatched> {
+    async fn free(&self) -> Result<(), Abandoned> {
+        let board = &self.yielding.board;
+        if board.state()?.is_free() {
+            return Ok(());
+        }
         let controller = self.inner.name();
-        let (mut waited, mut told) = (false, false);
+        // The first answer is not long in coming: until then there is nothing to tell.
+        let state = board.until(|state| *state != State::Unread).await?;
+        let yields = !state.is_free();
+        if yields {
+            tracing::info!(controller, lease = %state, "Controller yields to kube-controller-manager");
+        }
         loop {
-            let state = states.borrow_and_update().clone();
-            if !state.is_free() {
-                // The first answer is not long in coming: until then there is nothing to tell.
-                if state != State::Unread && !told {
-                    told = true;
-                    tracing::info!(controller, ?state, "Controller yields to kube-controller-manager");
-                }
-                waited = true;
-                states.changed().await.map_err(|_| Unwatched)?;
-                continue;
-            }
-            if !waited {
-                return Ok(());
-            }
+            let state = board.until(State::is_free).await?;
             tokio::select! {
                 biased;
-                taken = until(states, |state| !state.is_free()) => taken?,
-                () = self.catch_up() => waited = false,
-            }
-            if told && !waited {
-                tracing::info!(controller, ?state, "Controller wakes");
+                taken = self.taken() => taken?,
+                () = self.catch_up() => {
+                    if yields {
+                        tracing::info!(controller, lease = %state, "Controller yields no more");
+                    }
+                    return Ok(());
+                }
             }
         }
+    }
+
+    async fn taken(&self) -> Result<(), Abandoned> {
+        self.yielding
+            .board
+            .until(|state| !state.is_free())
+            .await
+            .map(drop)
     }
 
     async fn catch_up(&self) {
@@ -98,19 +100,12 @@ impl<R: Runnable> Yields<R> {
         }
     }
 
-    fn unwatched(&self) -> Fatal {
+    fn abandoned(&self) -> Fatal {
         Fatal::Ended {
             controller: self.inner.name().to_owned(),
             origin: format!("lease {}", self.yielding.lease),
         }
     }
-}
-
-async fn until(
-    states: &mut watch::Receiver<State>,
-    holds: impl FnMut(&State) -> bool,
-) -> Result<(), Unwatched> {
-    states.wait_for(holds).await.map(drop).map_err(|_| Unwatched)
 }
 
 impl<R: Runnable> Runnable for Yields<R> {

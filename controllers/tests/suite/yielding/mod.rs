@@ -2,6 +2,7 @@
 
 mod blind;
 mod leases;
+mod log;
 mod probe;
 
 use std::sync::{Arc, Mutex};
@@ -199,27 +200,19 @@ async fn renew(admin: &Client, env: &Env, holder: &str) {
         "holderIdentity": holder, "leaseDurationSeconds": LEASE.as_secs(), "leaseTransitions": 1,
         "acquireTime": "2026-01-01T00:00:00.000000Z", "renewTime": format!("{renewed:.6}"),
     });
-    match admin.get::<Value>(&LEASES, &lease_key()).await {
-        Ok(mut lease) => {
-            lease["spec"] = spec;
-            let body = lease.to_string().into();
-            admin
-                .replace::<Value>(&LEASES, &lease_key(), body)
-                .await
-                .expect("renewed");
-        }
-        Err(_) => {
-            let lease = json!({
-                "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
-                "metadata": {"name": "kube-controller-manager"}, "spec": spec,
-            });
-            let body = lease.to_string().into();
-            admin
-                .create::<Value>(&LEASES, "kube-system", body)
-                .await
-                .expect("created");
-        }
-    }
+    let written: Result<Value, _> = if let Ok(mut lease) = admin.get::<Value>(&LEASES, &lease_key()).await {
+        lease["spec"] = spec;
+        let body = lease.to_string().into();
+        admin.replace(&LEASES, &lease_key(), body).await
+    } else {
+        let lease = json!({
+            "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+            "metadata": {"name": "kube-controller-manager"}, "spec": spec,
+        });
+        let body = lease.to_string().into();
+        admin.create(&LEASES, "kube-system", body).await
+    };
+    written.expect("written");
 }
 
 impl Running {
