@@ -1,5 +1,5 @@
 //! The controllers that Coxswain hosts: one folder each, their [`names`], and the [`registry`] that
-//! has a manager host them.
+//! has a manager host them. Those that kube-controller-manager runs as well are [`yielding`] to it.
 //!
 //! A controller decides in a pure `plan` and acts in a thin executor; what it needs around it comes from
 //! `coxswain-manager`.
@@ -7,3 +7,4 @@
 pub mod hollow_kubelet;
 pub mod names;
 pub mod registry;
+pub mod yielding;

@@ -17,6 +17,8 @@ pub struct Named {
     pub alias: Option<&'static str>,
     /// `*` does not switch it on; only its name does.
     pub off_by_default: bool,
+    /// kube-controller-manager runs it as well: switched on by `*`, it yields to that one.
+    pub yields: bool,
 }
 
 /// All controllers there are, ordered by name.
@@ -24,6 +26,7 @@ pub const KNOWN: &[Named] = &[Named {
     name: HOLLOW_KUBELET,
     alias: None,
     off_by_default: true,
+    yields: false,
 }];
 
 #[cfg(test)]

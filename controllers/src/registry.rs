@@ -1,10 +1,11 @@
 //! From names to controllers that a manager hosts.
 
-use coxswain_manager::controller::ControllerError;
+use coxswain_manager::controller::{ControllerError, Runnable};
 use coxswain_manager::manager::Manager;
 
 use crate::hollow_kubelet;
 use crate::names::{HOLLOW_KUBELET, KNOWN, Named};
+use crate::yielding::{Yielding, Yields};
 
 /// How each controller works.
 #[derive(Clone, Debug)]
@@ -13,24 +14,146 @@ pub struct Settings {
     pub hollow_kubelet: (hollow_kubelet::Options, usize),
 }
 
-/// Builds the controllers that are `enabled`, has the manager host them, and answers their names.
+/// How a controller was switched on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asked {
+    /// With all others: it yields, if it is one of those that do.
+    ByStar,
+    /// By its name: it runs in any case.
+    ByName,
+}
+
+/// The manager that hosts, and whom the controllers yield to.
+struct Host<'a> {
+    manager: &'a mut Manager,
+    /// None before the first that yields: only then is it looked at.
+    yielding: Option<Yielding>,
+}
+
+/// Builds the controllers that are `enabled`, has the manager host them, and answers their names. Those that
+/// kube-controller-manager runs as well [yield](crate::yielding) to it, if they are not asked for by name.
 ///
 /// # Panics
 /// Outside a tokio runtime.
 pub fn host(
     manager: &mut Manager,
-    enabled: impl Fn(&Named) -> bool,
+    enabled: impl Fn(&Named) -> Option<Asked>,
     settings: &Settings,
 ) -> Result<Vec<&'static str>, ControllerError> {
     let Settings {
         hollow_kubelet: (hollow, hollow_workers),
     } = settings;
+    let mut host = Host {
+        manager,
+        yielding: None,
+    };
     let mut hosted = Vec::new();
-    for controller in KNOWN.iter().filter(|it| enabled(it)) {
-        if controller.name == HOLLOW_KUBELET {
-            hollow_kubelet::host(manager, hollow.clone(), *hollow_workers)?;
-            hosted.push(controller.name);
+    for named in KNOWN {
+        let Some(asked) = enabled(named) else { continue };
+        match named.name {
+            HOLLOW_KUBELET => {
+                let controller = hollow_kubelet::host(host.manager, hollow.clone(), *hollow_workers)?;
+                host.add(named, asked, controller);
+            }
+            _ => continue,
         }
+        hosted.push(named.name);
     }
     Ok(hosted)
+}
+
+impl Host<'_> {
+    fn add(&mut self, named: &Named, asked: Asked, controller: impl Runnable + 'static) {
+        if named.yields && asked == Asked::ByStar {
+            let yielding = self.yielding.get_or_insert_with(|| Yielding::start(self.manager));
+            self.manager.add(Yields::new(controller, yielding.clone()));
+        } else {
+            self.manager.add(controller);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use std::time::Duration;
+
+    use coxswain_manager::cache::Scope;
+    use coxswain_manager::client::{Fence, Term, Transport};
+    use coxswain_manager::controller::{Fatal, Unhealthy};
+    use coxswain_manager::env::{Env, TaskSet};
+    use coxswain_manager::manager::Options;
+    use coxswain_manager::object::Key;
+    use coxswain_manager::serve::{Checks, Health, Kinds};
+    use coxswain_sandbox::Sandbox;
+    use futures_util::future::BoxFuture;
+    use jiff::Timestamp;
+    use prometheus::Registry;
+    use tokio_util::sync::CancellationToken;
+
+    /// Does nothing, under a name.
+    struct Idle(&'static str);
+
+    impl Runnable for Idle {
+        fn name(&self) -> &str {
+            self.0
+        }
+
+        fn unsynced(&self) -> Vec<String> {
+            Vec::new()
+        }
+
+        fn run(&self, _: &Fence, _: Term, _: CancellationToken) -> BoxFuture<'_, Result<(), Fatal>> {
+            Box::pin(async { Ok(()) })
+        }
+
+        fn running(&self) -> Vec<Key> {
+            Vec::new()
+        }
+
+        fn health(&self) -> Result<(), Unhealthy> {
+            Ok(())
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn only_what_is_both_run_by_others_and_swept_in_by_star_yields() {
+        let sandbox = Sandbox::new(coxswain_sandbox::Options::default());
+        let (tasks, registry, checks) = (TaskSet::new(), Registry::new(), Checks::new());
+        let env = Env::starting_at(Timestamp::UNIX_EPOCH, 1, &tasks);
+        let way = Transport::over(sandbox.door(), "api.test", "test", &env.clock, &registry).expect("a way");
+        let options = Options {
+            name: "coxswain",
+            limit: None,
+            scope: Scope::default(),
+            start_interval: Duration::ZERO,
+            shutdown_timeout: None,
+        };
+        let mut manager = Manager::new(&env, &registry, &checks, way, options).expect("a manager");
+        let mut host = Host {
+            manager: &mut manager,
+            yielding: None,
+        };
+        let mut add = |name, yields, asked| {
+            let named = Named {
+                name,
+                alias: None,
+                off_by_default: false,
+                yields,
+            };
+            host.add(&named, asked, Idle(name));
+            host.yielding.is_some()
+        };
+        assert!(!add("own-by-star", false, Asked::ByStar));
+        assert!(!add("theirs-by-name", true, Asked::ByName), "nobody has to look");
+        assert!(add("theirs-by-star", true, Asked::ByStar));
+        let yields = |name: &str| {
+            let checks = checks.ask(Kinds::HEALTHZ);
+            let check = checks.iter().find(|(it, _)| it == name).expect("a check");
+            matches!(check.1, Health::Note(_))
+        };
+        let all = ["own-by-star", "theirs-by-name", "theirs-by-star"];
+        assert_eq!(all.map(yields), [false, false, true]);
+    }
 }

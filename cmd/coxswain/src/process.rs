@@ -6,7 +6,7 @@ use std::time::Duration;
 use coxswain_config::{Config, Enablement, LeaderElection, Serving};
 use coxswain_controllers::hollow_kubelet;
 use coxswain_controllers::names::Named;
-use coxswain_controllers::registry::{self, Settings};
+use coxswain_controllers::registry::{self, Asked, Settings};
 use coxswain_manager::cache::Scope;
 use coxswain_manager::client::{ConnectError, Limit, Transport};
 use coxswain_manager::controller::ControllerError;
@@ -155,7 +155,11 @@ pub(crate) async fn run(config: Config) -> Result<(), ProcessError> {
             usize::try_from(hollow_kubelet.concurrent_syncs).unwrap_or(usize::MAX),
         ),
     };
-    let enabled = |it: &Named| generic.controllers.enabled(it.name, it.off_by_default) != Enablement::No;
+    let enabled = |it: &Named| match generic.controllers.enabled(it.name, it.off_by_default) {
+        Enablement::No => None,
+        Enablement::ByStar => Some(Asked::ByStar),
+        Enablement::ByName => Some(Asked::ByName),
+    };
     let hosted = registry::host(&mut manager, enabled, &settings)?;
 
     tracing::info!(

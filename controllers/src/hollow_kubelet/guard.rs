@@ -30,11 +30,15 @@ struct Guarded {
     refusal: Mutex<Option<String>>,
 }
 
-/// Has `manager` host it, with so many workers.
+/// The controller for `manager` to host, with so many workers.
 ///
 /// # Panics
 /// Outside a tokio runtime.
-pub fn host(manager: &mut Manager, options: Options, workers: usize) -> Result<(), ControllerError> {
+pub fn host(
+    manager: &Manager,
+    options: Options,
+    workers: usize,
+) -> Result<impl Runnable + use<>, ControllerError> {
     let client = manager.client(HOLLOW_KUBELET);
     let how = controller::Options {
         workers,
@@ -49,14 +53,13 @@ pub fn host(manager: &mut Manager, options: Options, workers: usize) -> Result<(
         how,
     )?;
     let clock = manager.env().clock.clone();
-    manager.add(Guarded {
+    Ok(Guarded {
         inner,
         client,
         clock,
         options,
         refusal: Mutex::default(),
-    });
-    Ok(())
+    })
 }
 
 impl Guarded {

@@ -5,7 +5,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use coxswain_controllers::hollow_kubelet;
-use coxswain_controllers::registry::{self, Settings};
+use coxswain_controllers::registry::{self, Asked, Settings};
 use coxswain_manager::cache::Scope;
 use coxswain_manager::client::{Delete, Limit, Transport};
 use coxswain_manager::election::{self, Elector};
@@ -113,7 +113,7 @@ async fn run(seed: u64) -> Vec<String> {
             5,
         ),
     };
-    registry::host(&mut manager, |_| true, &settings).expect("hosted");
+    registry::host(&mut manager, |_| Some(Asked::ByStar), &settings).expect("hosted");
     let stop = CancellationToken::new();
     let running = env.tasks.spawn(manager.run(
         Some(elector.expect("an elector").recording(recorder)),

@@ -73,7 +73,7 @@ impl Caches {
         let query = ListQuery {
             label_selector: self.scope().label_selector.clone(),
             limit: 1,
-            continue_token: None,
+            ..ListQuery::default()
         };
         let namespace = &cache.namespaces()[feed];
         let listed = self

@@ -160,6 +160,7 @@ impl<T: Object> Reflector<T> {
             label_selector: self.label_selector.clone(),
             limit,
             continue_token,
+            ..ListQuery::default()
         };
         let namespace = self.shared.namespace(self.feed);
         Ok(self

@@ -22,6 +22,8 @@ pub enum View {
 pub struct ListQuery {
     /// Only objects with these labels; all if empty.
     pub label_selector: String,
+    /// Only objects with these fields; all if empty.
+    pub field_selector: String,
     /// How many objects at most; 0 for all.
     pub limit: u32,
     /// Where the page before ended.
@@ -91,6 +93,9 @@ impl Client {
         };
         if !query.label_selector.is_empty() {
             call.query.push(("labelSelector", query.label_selector.clone()));
+        }
+        if !query.field_selector.is_empty() {
+            call.query.push(("fieldSelector", query.field_selector.clone()));
         }
         if query.limit > 0 {
             call.query.push(("limit", query.limit.to_string()));

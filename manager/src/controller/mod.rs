@@ -94,6 +94,11 @@ pub trait Runnable: Send + Sync {
 
     /// Whether it makes progress, as far as it has work.
     fn health(&self) -> Result<(), Unhealthy>;
+
+    /// To whom it leaves its work for now, and why; none if it does its work itself.
+    fn yields(&self) -> Option<String> {
+        None
+    }
 }
 
 impl Default for Options {

@@ -34,7 +34,7 @@ pub(super) fn of_caches(checks: &Checks, caches: &Caches) -> Registration {
     })
 }
 
-/// By the name of the controller: whether it makes progress, and what it waits for. A restart mends one that is stuck, not
+/// By the name of the controller: whether it makes progress, and what it waits for or yields to. A restart mends one that is stuck, not
 /// one that must not run here: that does not count for `/livez`.
 pub(super) fn of_controller(
     checks: &Checks,
@@ -45,7 +45,10 @@ pub(super) fn of_controller(
     let (caches, asked) = (caches.clone(), controller.clone());
     let healthy = checks.add(name, Kinds::HEALTHZ, move || match asked.health() {
         Err(unhealthy) => Health::Failed(unhealthy.to_string()),
-        Ok(()) => waits(&caches, asked.unsynced()),
+        Ok(()) => match asked.yields() {
+            Some(reason) => Health::Note(reason),
+            None => waits(&caches, asked.unsynced()),
+        },
     });
     let asked = controller.clone();
     let alive = checks.add(name, Kinds::LIVEZ, move || match asked.health() {

@@ -1,4 +1,4 @@
-//! Which controllers run, and which wait for a kind that is not there.
+//! Which controllers run, which wait for a kind that is not there, and which yield.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -37,6 +37,7 @@ struct Series {
     manager: &'static str,
     running: IntGaugeVec,
     waiting: IntGaugeVec,
+    yielding: IntGaugeVec,
 }
 
 /// What the registry asks.
@@ -60,6 +61,13 @@ impl States {
                 Opts::new(
                     "coxswain_controller_waiting",
                     "[ALPHA] 1 while a controller waits for the caches that it needs",
+                ),
+                &["name"],
+            )?,
+            yielding: IntGaugeVec::new(
+                Opts::new(
+                    "coxswain_controller_yielding",
+                    "[ALPHA] 1 while a controller leaves its work to another manager",
                 ),
                 &["name"],
             )?,
@@ -124,8 +132,13 @@ impl Drop for Inner {
 
 impl Collector for Scrape {
     fn desc(&self) -> Vec<&Desc> {
-        let Series { running, waiting, .. } = &self.series;
-        [running.desc(), waiting.desc()].concat()
+        let Series {
+            manager: _,
+            running,
+            waiting,
+            yielding,
+        } = &self.series;
+        [running.desc(), waiting.desc(), yielding.desc()].concat()
     }
 
     fn collect(&self) -> Vec<MetricFamily> {
@@ -133,15 +146,19 @@ impl Collector for Scrape {
             manager,
             running,
             waiting,
+            yielding,
         } = &self.series;
         for (name, Entry { controller, state }) in &*lock(&self.controllers) {
-            let waits = state.is_running() && !controller.unsynced().is_empty();
+            let yields = controller.yields().is_some();
+            let runs = state.is_running() && !yields;
+            let waits = runs && !controller.unsynced().is_empty();
             running
                 .with_label_values(&[name.as_str(), manager])
-                .set(state.is_running().into());
+                .set(runs.into());
             waiting.with_label_values(&[name]).set(waits.into());
+            yielding.with_label_values(&[name]).set(yields.into());
         }
-        [running.collect(), waiting.collect()].concat()
+        [running.collect(), waiting.collect(), yielding.collect()].concat()
     }
 }
 

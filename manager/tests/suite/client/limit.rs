@@ -91,6 +91,7 @@ async fn requests_say_who_asks_and_how_long_the_answer_is_waited_for() {
     let client = world.transport.client("replicaset-controller", None);
     let query = ListQuery {
         label_selector: "a in (b,c)".to_owned(),
+        field_selector: "metadata.name=d".to_owned(),
         limit: 500,
         continue_token: Some("x+/=".to_owned()),
     };
@@ -102,7 +103,7 @@ async fn requests_say_who_asks_and_how_long_the_answer_is_waited_for() {
     assert_eq!(asked.agent, "coxswain/test/replicaset-controller");
     assert_eq!(
         asked.uri,
-        "/api/v1/namespaces/n/configmaps?timeout=30s&labelSelector=a+in+%28b%2Cc%29&limit=500&continue=x%2B%2F%3D"
+        "/api/v1/namespaces/n/configmaps?timeout=30s&labelSelector=a+in+%28b%2Cc%29&fieldSelector=metadata.name%3Dd&limit=500&continue=x%2B%2F%3D"
     );
 }
 

@@ -1,0 +1,317 @@
+//! Controllers that yield, next to a kube-controller-manager of which only the Lease is there.
+
+mod blind;
+mod leases;
+mod log;
+mod probe;
+
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use coxswain_controllers::yielding::{Yielding, Yields};
+use coxswain_manager::cache::Scope;
+use coxswain_manager::client::{Client, Delete, Transport};
+use coxswain_manager::env::{Env, TaskSet};
+use coxswain_manager::manager::{Manager, ManagerError, Options};
+use coxswain_manager::object::{Key, Resource, Uid};
+use coxswain_manager::serve::{Checks, Health, Kinds};
+use coxswain_sandbox::{Door, ResponseBody, Sandbox};
+use futures_util::future::BoxFuture;
+use http::{Request, Response};
+use http_body_util::Either;
+use jiff::Timestamp;
+use kube::client::Body;
+use prometheus::Registry;
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use tower_service::Service;
+
+use self::probe::{Probe, Shared};
+
+const LEASES: Resource = Resource::namespaced("coordination.k8s.io", "v1", "leases", "Lease");
+const SECOND: Duration = Duration::from_secs(1);
+/// How long kube-controller-manager's record is good for.
+const LEASE: Duration = Duration::from_secs(15);
+
+/// The process's way to the API. It keeps what is asked about Leases, and can go wrong for that.
+#[derive(Clone)]
+struct Way {
+    door: Door,
+    asked: Arc<Mutex<Vec<String>>>,
+    fault: Arc<Mutex<Fault>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fault {
+    None,
+    Refuse(u16),
+    RefuseWatches(u16),
+    Hang,
+}
+
+type Answer = Response<Either<ResponseBody, Body>>;
+
+impl Service<Request<Body>> for Way {
+    type Response = Answer;
+    type Error = Box<dyn std::error::Error + Send + Sync>;
+    type Future = BoxFuture<'static, Result<Self::Response, Self::Error>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let mut this = self.clone();
+        let uri = request.uri().to_string();
+        Box::pin(async move {
+            if uri.contains("/leases") {
+                this.asked.lock().expect("no panic").push(uri.clone());
+                let fault = *this.fault.lock().expect("no panic");
+                match fault {
+                    Fault::Refuse(code) => return Ok(refusal(code)),
+                    Fault::RefuseWatches(code) if uri.contains("watch=true") => return Ok(refusal(code)),
+                    Fault::Hang => std::future::pending().await,
+                    Fault::None | Fault::RefuseWatches(_) => {}
+                }
+            }
+            Ok(this.door.call(request).await?.map(Either::Left))
+        })
+    }
+}
+
+fn refusal(code: u16) -> Answer {
+    let status =
+        json!({"kind": "Status", "code": code, "reason": "Forbidden", "message": "a secret of the server"});
+    let mut response = Response::new(Either::Right(Body::from(status.to_string().into_bytes())));
+    *response.status_mut() = http::StatusCode::from_u16(code).expect("a code");
+    response
+}
+
+/// One process with controllers that yield, and the hand that writes kube-controller-manager's Lease.
+struct Bed {
+    env: Env,
+    registry: Registry,
+    checks: Checks,
+    way: Way,
+    admin: Client,
+    manager: Manager,
+    probes: Vec<Arc<Probe>>,
+    tasks: TaskSet,
+    sandbox: Sandbox,
+}
+
+/// One that runs.
+struct Running {
+    env: Env,
+    registry: Registry,
+    checks: Checks,
+    way: Way,
+    admin: Client,
+    probes: Vec<Arc<Probe>>,
+    stop: CancellationToken,
+    ended: JoinHandle<Result<(), ManagerError>>,
+    _tasks: TaskSet,
+    sandbox: Sandbox,
+}
+
+fn bed() -> Bed {
+    let start = Timestamp::from_second(1_800_000_000).expect("a time");
+    let sandbox = Sandbox::new(coxswain_sandbox::Options {
+        env: coxswain_sandbox::Env::starting_at(start, 7),
+        ..coxswain_sandbox::Options::default()
+    });
+    let tasks = TaskSet::new();
+    let env = Env::starting_at(start, 7, &tasks);
+    let (registry, checks) = (Registry::new(), Checks::new());
+    let way = Way {
+        door: sandbox.door(),
+        asked: Arc::default(),
+        fault: Arc::new(Mutex::new(Fault::None)),
+    };
+    let transport = Transport::over(way.clone(), "api.test", "test", &env.clock, &registry).expect("a way");
+    let options = Options {
+        name: "coxswain",
+        limit: None,
+        scope: Scope::default(),
+        start_interval: Duration::ZERO,
+        shutdown_timeout: Some(10 * SECOND),
+    };
+    let manager = Manager::new(&env, &registry, &checks, transport, options).expect("a manager");
+    let admin = Transport::over(sandbox.door(), "api.test", "test", &env.clock, &Registry::new());
+    Bed {
+        admin: admin.expect("a way").unfenced("admin", None),
+        env,
+        registry,
+        checks,
+        way,
+        manager,
+        probes: Vec::new(),
+        tasks,
+        sandbox,
+    }
+}
+
+impl Bed {
+    /// Runs with three controllers that yield.
+    fn run(mut self) -> Running {
+        let probes = ["one", "two", "three"].map(|name| Probe::new(name, &self.env.clock));
+        self.probes.extend(probes.map(Arc::new));
+        self.run_with_probes()
+    }
+
+    fn run_with(mut self, probe: Probe) -> Running {
+        self.probes.push(Arc::new(probe));
+        self.run_with_probes()
+    }
+
+    fn run_with_probes(mut self) -> Running {
+        let yielding = Yielding::start(&self.manager);
+        for probe in &self.probes {
+            let probe = Shared(probe.clone());
+            self.manager.add(Yields::new(probe, yielding.clone()));
+        }
+        let stop = CancellationToken::new();
+        let ended = self.tasks.handle().spawn(self.manager.run(None, stop.clone()));
+        Running {
+            env: self.env,
+            registry: self.registry,
+            checks: self.checks,
+            way: self.way,
+            admin: self.admin,
+            probes: self.probes,
+            stop,
+            ended,
+            _tasks: self.tasks,
+            sandbox: self.sandbox,
+        }
+    }
+}
+
+fn lease_key() -> Key {
+    Key::new("kube-system", "kube-controller-manager")
+}
+
+/// Writes the Lease as kube-controller-manager does, by a clock of its own that is a day behind.
+async fn renew(admin: &Client, env: &Env, holder: &str) {
+    let renewed = env.clock.wall() - jiff::SignedDuration::from_hours(24);
+    let spec = json!({
+        "holderIdentity": holder, "leaseDurationSeconds": LEASE.as_secs(), "leaseTransitions": 1,
+        "acquireTime": "2026-01-01T00:00:00.000000Z", "renewTime": format!("{renewed:.6}"),
+    });
+    let written: Result<Value, _> = if let Ok(mut lease) = admin.get::<Value>(&LEASES, &lease_key()).await {
+        lease["spec"] = spec;
+        let body = lease.to_string().into();
+        admin.replace(&LEASES, &lease_key(), body).await
+    } else {
+        let lease = json!({
+            "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+            "metadata": {"name": "kube-controller-manager"}, "spec": spec,
+        });
+        let body = lease.to_string().into();
+        admin.create(&LEASES, "kube-system", body).await
+    };
+    written.expect("written");
+}
+
+impl Running {
+    async fn sleep(&self, time: Duration) {
+        self.env.clock.sleep(time).await;
+    }
+
+    async fn renew(&self) {
+        renew(&self.admin, &self.env, "kcm").await;
+    }
+
+    /// Renews every 2 s, for so long: all the time nobody may run.
+    async fn alive_for(&self, time: Duration) {
+        let end = self.env.clock.after(time);
+        while self.env.clock.now() < end {
+            self.renew().await;
+            self.sleep(2 * SECOND).await;
+            assert!(!self.any_runs(), "next to kube-controller-manager");
+        }
+    }
+
+    async fn delete(&self) {
+        let lease: Value = self.admin.get(&LEASES, &lease_key()).await.expect("a lease");
+        let uid = Uid::from(lease["metadata"]["uid"].as_str().expect("a uid"));
+        let deleted = self.admin.delete(&LEASES, &lease_key(), &Delete::of(uid)).await;
+        deleted.expect("deleted");
+    }
+
+    fn any_runs(&self) -> bool {
+        self.probes.iter().any(|probe| probe.runs())
+    }
+
+    fn all_run(&self) -> bool {
+        self.probes.iter().all(|probe| probe.runs())
+    }
+
+    /// How long it takes until it comes true.
+    async fn until(&self, holds: impl Fn(&Self) -> bool) -> Duration {
+        let start = self.env.clock.now();
+        while !holds(self) {
+            let so_far = self.env.clock.now() - start;
+            assert!(so_far < Duration::from_mins(10), "it never comes true");
+            self.sleep(Duration::from_millis(10)).await;
+        }
+        self.env.clock.now() - start
+    }
+
+    fn fault(&self, fault: Fault) {
+        *self.way.fault.lock().expect("no panic") = fault;
+    }
+
+    /// How often the Lease was listed, and watched.
+    fn asked(&self) -> (usize, usize) {
+        let asked = self.way.asked.lock().expect("no panic");
+        let watches = asked.iter().filter(|uri| uri.contains("watch=true")).count();
+        for uri in &*asked {
+            assert!(uri.contains("/namespaces/kube-system/leases?"), "{uri}");
+            assert!(
+                uri.contains("fieldSelector=metadata.name%3Dkube-controller-manager"),
+                "{uri}"
+            );
+        }
+        (asked.len() - watches, watches)
+    }
+
+    /// What is said of the first controller, having made sure that nothing has failed.
+    fn told(&self) -> Option<String> {
+        for kind in [Kinds::LIVEZ, Kinds::READYZ, Kinds::HEALTHZ] {
+            for (name, health) in self.checks.ask(kind) {
+                assert!(!matches!(health, Health::Failed(_)), "{name}: {health:?}");
+            }
+        }
+        let name = self.probes[0].name;
+        let checks = self.checks.ask(Kinds::HEALTHZ);
+        let check = checks.into_iter().find(|(it, _)| it == name).expect("a check");
+        match check.1 {
+            Health::Note(note) => Some(note),
+            _ => None,
+        }
+    }
+
+    /// Whether the metrics say that the first controller yields, and that it runs.
+    fn metrics(&self) -> (bool, bool) {
+        let text = prometheus::TextEncoder::new()
+            .encode_to_string(&self.registry.gather())
+            .expect("metrics");
+        let is_one = |series: &str| text.lines().any(|line| line == format!("{series} 1"));
+        (
+            is_one(r#"coxswain_controller_yielding{name="one"}"#),
+            is_one(r#"running_managed_controllers{manager="coxswain",name="one"}"#),
+        )
+    }
+
+    async fn stop(self) {
+        self.stop.cancel();
+        self.ended.await.expect("no panic").expect("an orderly end");
+        for probe in &self.probes {
+            let notes = probe.notes();
+            assert_eq!(notes.started, notes.ended, "drained");
+        }
+    }
+}
