@@ -183,7 +183,8 @@ async fn nodes_that_cannot_be_read_are_not_asked_for_in_a_hot_loop() {
         options,
     )
     .expect("a manager");
-    host(&mut manager, outside, 1).expect("hosted");
+    let controller = host(&manager, outside, 1).expect("a controller");
+    manager.add(controller);
     drop(bed.env.tasks.spawn(manager.run(None, CancellationToken::new())));
     bed.env.clock.sleep(Duration::from_mins(1)).await;
     let asks = door.count("GET /api/v1/nodes");
