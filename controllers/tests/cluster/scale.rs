@@ -178,5 +178,6 @@ async fn says(s: &Stage, owner: &Owner, reason: &str, words: &str, pods: &BTreeS
         );
         assert_eq!(event["type"], "Normal", "{event:#}");
         assert_eq!(event["source"]["component"], s.kind.component(), "{event:#}");
+        assert_eq!(event["reportingComponent"], s.kind.component(), "{event:#}");
     }
 }
