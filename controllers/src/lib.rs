@@ -7,3 +7,4 @@
 pub mod hollow_kubelet;
 pub mod names;
 pub mod registry;
+pub mod replicaset;

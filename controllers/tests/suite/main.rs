@@ -2,3 +2,4 @@
 
 mod determinism;
 mod hollow_kubelet;
+mod replicaset;
