@@ -47,6 +47,7 @@ async fn start(c: &Cluster) -> Engine {
     };
     let mut manager = Manager::new(&env, &registry, &Checks::new(), transport, options).expect("a manager");
     let settings = Settings {
+        instance: "test".to_owned(),
         hollow_kubelet: (
             hollow_kubelet::Options {
                 nodes: 3,
@@ -55,6 +56,8 @@ async fn start(c: &Cluster) -> Engine {
             },
             5,
         ),
+        replicaset: 5,
+        replication_controller: 5,
     };
     // In that mode only the nodes are ours.
     let kcm = c.runs_kcm_instead_of_ours();
