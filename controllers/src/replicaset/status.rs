@@ -111,8 +111,9 @@ impl Status {
         counters == [replicas; 3] && self.terminating_replicas.unwrap_or(0) == 0
     }
 
-    /// What has to be written to make this status of `present`; none if nothing. A server that does not count terminating
-    /// pods has none of them.
+    /// What has to be written to make this status of `present`; none if nothing. A server that does not know of terminating
+    /// pods would be told of them for ever: where it says nothing of them, they are written with the rest, and are no reason
+    /// to write.
     #[must_use]
     pub fn changes(&self, present: &Self) -> Option<Value> {
         let mut changes = Map::new();
@@ -133,13 +134,9 @@ impl Status {
             self.available_replicas,
             present.available_replicas,
         );
-        number(
-            "terminatingReplicas",
-            self.terminating_replicas.unwrap_or(0),
-            self.terminating_replicas
-                .and(present.terminating_replicas)
-                .unwrap_or(0),
-        );
+        if let (Some(new), Some(old)) = (self.terminating_replicas, present.terminating_replicas) {
+            number("terminatingReplicas", new, old);
+        }
         number(
             "observedGeneration",
             self.observed_generation,
@@ -150,6 +147,9 @@ impl Status {
         }
         if changes.is_empty() {
             return None;
+        }
+        if let (Some(new), None) = (self.terminating_replicas, present.terminating_replicas) {
+            changes.insert("terminatingReplicas".to_owned(), json!(new));
         }
         // The only field that the API does not take out by itself.
         changes.insert("replicas".to_owned(), json!(self.replicas));
