@@ -57,20 +57,20 @@ async fn counts_those_with_all_labels_of_the_template(s: Stage) {
     assert_eq!(counter_of(&now["status"], "replicas"), 3, "{now:#}");
 }
 
-/// Nothing but time makes it so.
+/// Nothing but time makes it so. It was ready for a while when it is first seen to be: what is left is waited for.
 async fn a_pod_is_available_when_it_has_been_ready_for_a_while(s: Stage) {
-    const WHILE: i64 = 3;
+    const WHILE: i64 = 10;
     let body = with(
         s.owner_elsewhere("a", 1),
         json!({"spec": {"minReadySeconds": WHILE}}),
     );
     let owner = s.settled(body).await;
     let pod = name(&s.pods_of(&owner).await[0]);
-    s.make_ready(&pod, 0).await;
+    s.make_ready(&pod, WHILE - 3).await;
     let now = s.counts(&owner, "readyReplicas", 1).await;
-    let since =
-        text(&condition(&s.get_pod(&pod).await["status"], "Ready").expect("it is")["lastTransitionTime"]);
-    let since: Timestamp = since.parse().expect("a time");
+    let pod = s.get_pod(&pod).await;
+    let ready = condition(&pod["status"], "Ready").expect("it is");
+    let since: Timestamp = text(&ready["lastTransitionTime"]).parse().expect("a time");
     assert_eq!(counter_of(&now["status"], "availableReplicas"), 0, "{now:#}");
 
     s.counts(&owner, "availableReplicas", 1).await;
