@@ -151,7 +151,7 @@ impl Status {
         if changes.is_empty() {
             return None;
         }
-        // The only field that the API does not take out by itself.
+        // The one field that a status must have.
         changes.insert("replicas".to_owned(), json!(self.replicas));
         Some(Value::Object(changes))
     }
