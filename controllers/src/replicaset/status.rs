@@ -151,7 +151,7 @@ impl Status {
         if let (Some(new), None) = (self.terminating_replicas, present.terminating_replicas) {
             changes.insert("terminatingReplicas".to_owned(), json!(new));
         }
-        // The only field that the API does not take out by itself.
+        // The one field that a status must have.
         changes.insert("replicas".to_owned(), json!(self.replicas));
         Some(Value::Object(changes))
     }
