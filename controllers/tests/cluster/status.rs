@@ -114,8 +114,10 @@ async fn counts_the_terminating(s: Stage) {
     assert_eq!(now["status"]["terminatingReplicas"], 0, "{now:#}");
     s.delete_pod(&name(&pods[0])).await;
     s.delete_pod(&name(&pods[1])).await;
-    let now = s.counts(&owner, "terminatingReplicas", 2).await;
-    assert_eq!(counter_of(&now["status"], "replicas"), 3, "{now:#}");
+    s.status(&owner, "two are replaced", |status| {
+        counter_of(status, "terminatingReplicas") == 2 && counter_of(status, "replicas") == 3
+    })
+    .await;
     // One that has finished is on its way no more.
     s.change_pod_status(&name(&pods[0]), json!({"phase": "Failed"}))
         .await;
