@@ -26,6 +26,8 @@ pub struct Config {
     pub sandbox: Option<Sandbox>,
     /// The controller that plays the nodes.
     pub hollow_kubelet: HollowKubelet,
+    /// The controllers that keep pods.
+    pub replicas: Replicas,
 }
 
 /// What concerns all controllers.
@@ -136,6 +138,15 @@ pub struct HollowKubelet {
     pub nodes: u32,
     /// How many pods are worked on at once; at least one.
     pub concurrent_syncs: u32,
+}
+
+/// The controllers that keep pods.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Replicas {
+    /// How many `ReplicaSets` are worked on at once; at least one.
+    pub concurrent_replicaset_syncs: u32,
+    /// How many `ReplicationControllers` are worked on at once; at least one.
+    pub concurrent_rc_syncs: u32,
 }
 
 impl Serving {

@@ -38,6 +38,8 @@ pub(crate) struct Flags {
     #[command(flatten)]
     pub(crate) hollow_kubelet: HollowKubeletFlags,
     #[command(flatten)]
+    pub(crate) replicas: ReplicaFlags,
+    #[command(flatten)]
     pub(crate) sandbox: SandboxFlags,
     #[command(flatten)]
     pub(crate) global: GlobalFlags,
@@ -158,6 +160,17 @@ pub(crate) struct HollowKubeletFlags {
     /// The number of pods that the hollow kubelet works on at once
     #[arg(long, value_name = "INT", default_value = "5", value_parser = whole)]
     pub(crate) concurrent_hollow_kubelet_syncs: i64,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Replica controller flags")]
+pub(crate) struct ReplicaFlags {
+    /// The number of replica sets that are worked on at once
+    #[arg(long, value_name = "INT", default_value = "5", value_parser = whole)]
+    pub(crate) concurrent_replicaset_syncs: i64,
+    /// The number of replication controllers that are worked on at once
+    #[arg(long, value_name = "INT", default_value = "5", value_parser = whole)]
+    pub(crate) concurrent_rc_syncs: i64,
 }
 
 #[derive(Debug, Args)]

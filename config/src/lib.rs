@@ -20,7 +20,7 @@ mod validate;
 
 pub use config::{
     CertificateFiles, ClientConnection, Config, Generic, HollowKubelet, LeaderElection, LogFormat, Logging,
-    Rate, Sandbox, Serving,
+    Rate, Replicas, Sandbox, Serving,
 };
 pub use error::{Error, Invalid};
 pub use help::markdown;

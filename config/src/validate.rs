@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use crate::config::{
     CertificateFiles, ClientConnection, Config, Generic, HollowKubelet, LeaderElection, Logging, Rate,
-    Sandbox, Serving,
+    Replicas, Sandbox, Serving,
 };
 use crate::duration::GoDuration;
 use crate::error::Invalid;
 use crate::flags::{
     ClientFlags, ElectionFlags, Flags, GenericFlags, GlobalFlags, HollowKubeletFlags, LoggingFlags,
-    SandboxFlags, ServingFlags, Switch,
+    ReplicaFlags, SandboxFlags, ServingFlags, Switch,
 };
 use crate::selector::{Known, Selector};
 use crate::syntax;
@@ -31,6 +31,7 @@ pub(crate) fn config(
         serving,
         logging,
         hollow_kubelet,
+        replicas,
         sandbox,
         global: GlobalFlags { help: _, version: _ },
         positional: _,
@@ -57,6 +58,7 @@ pub(crate) fn config(
         serving: check.serving(serving),
         logging: check.logging(&logging),
         hollow_kubelet: check.hollow_kubelet(&hollow_kubelet),
+        replicas: check.replicas(&replicas),
         sandbox: check.sandbox(sandbox, given("sandbox_listen")),
     };
     if check.0.is_empty() {
@@ -306,6 +308,17 @@ impl Check {
             ready_delay: self.not_negative("hollow-kubelet-ready-delay", ready_delay),
             nodes: self.at_least_one("hollow-kubelet-nodes", nodes),
             concurrent_syncs: self.at_least_one("concurrent-hollow-kubelet-syncs", syncs),
+        }
+    }
+
+    fn replicas(&mut self, flags: &ReplicaFlags) -> Replicas {
+        let ReplicaFlags {
+            concurrent_replicaset_syncs: sets,
+            concurrent_rc_syncs: controllers,
+        } = *flags;
+        Replicas {
+            concurrent_replicaset_syncs: self.at_least_one("concurrent-replicaset-syncs", sets),
+            concurrent_rc_syncs: self.at_least_one("concurrent-rc-syncs", controllers),
         }
     }
 

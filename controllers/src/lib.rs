@@ -7,4 +7,5 @@
 pub mod hollow_kubelet;
 pub mod names;
 pub mod registry;
+pub mod replicaset;
 pub mod yielding;

@@ -8,6 +8,11 @@
 /// Makes a cluster without nodes come alive.
 pub const HOLLOW_KUBELET: &str = "hollow-kubelet";
 
+/// Keeps the pods of apps/v1 `ReplicaSets`.
+pub const REPLICASET: &str = "replicaset-controller";
+/// Keeps the pods of v1 `ReplicationControllers`.
+pub const REPLICATION_CONTROLLER: &str = "replicationcontroller-controller";
+
 /// A controller, as `--controllers` knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Named {
@@ -22,12 +27,26 @@ pub struct Named {
 }
 
 /// All controllers there are, ordered by name.
-pub const KNOWN: &[Named] = &[Named {
-    name: HOLLOW_KUBELET,
-    alias: None,
-    off_by_default: true,
-    yields: false,
-}];
+pub const KNOWN: &[Named] = &[
+    Named {
+        name: HOLLOW_KUBELET,
+        alias: None,
+        off_by_default: true,
+        yields: false,
+    },
+    Named {
+        name: REPLICASET,
+        alias: Some("replicaset"),
+        off_by_default: false,
+        yields: true,
+    },
+    Named {
+        name: REPLICATION_CONTROLLER,
+        alias: Some("replicationcontroller"),
+        off_by_default: false,
+        yields: true,
+    },
+];
 
 #[cfg(test)]
 mod tests {

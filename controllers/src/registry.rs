@@ -4,14 +4,21 @@ use coxswain_manager::controller::{ControllerError, Runnable};
 use coxswain_manager::manager::Manager;
 
 use crate::hollow_kubelet;
-use crate::names::{HOLLOW_KUBELET, KNOWN, Named};
+use crate::names::{HOLLOW_KUBELET, KNOWN, Named, REPLICASET, REPLICATION_CONTROLLER};
+use crate::replicaset;
 use crate::yielding::{Yielding, Yields};
 
 /// How each controller works.
 #[derive(Clone, Debug)]
 pub struct Settings {
+    /// The process, as events name it.
+    pub instance: String,
     /// How hollow-kubelet plays, and with how many workers.
     pub hollow_kubelet: (hollow_kubelet::Options, usize),
+    /// The workers for `ReplicaSets`.
+    pub replicaset: usize,
+    /// The workers for `ReplicationControllers`.
+    pub replication_controller: usize,
 }
 
 /// How a controller was switched on.
@@ -41,23 +48,42 @@ pub fn host(
     settings: &Settings,
 ) -> Result<Vec<&'static str>, ControllerError> {
     let Settings {
+        instance,
         hollow_kubelet: (hollow, hollow_workers),
+        replicaset,
+        replication_controller,
     } = settings;
     let mut host = Host {
         manager,
         yielding: None,
     };
+    let mut replicas: Option<replicaset::Metrics> = None;
     let mut hosted = Vec::new();
     for named in KNOWN {
         let Some(asked) = enabled(named) else { continue };
-        match named.name {
+        let name = named.name;
+        let (kind, workers) = match name {
             HOLLOW_KUBELET => {
                 let controller = hollow_kubelet::host(host.manager, hollow.clone(), *hollow_workers)?;
                 host.add(named, asked, controller);
+                hosted.push(name);
+                continue;
             }
+            REPLICASET => (replicaset::REPLICA_SET, *replicaset),
+            REPLICATION_CONTROLLER => (replicaset::REPLICATION_CONTROLLER, *replication_controller),
             _ => continue,
-        }
-        hosted.push(named.name);
+        };
+        let metrics = match &replicas {
+            Some(metrics) => metrics.clone(),
+            None => replicaset::Metrics::register(host.manager.registry()).map_err(|source| {
+                let name = name.to_owned();
+                ControllerError::Metrics { name, source }
+            })?,
+        };
+        let controller = replicaset::host(host.manager, &kind, &metrics, instance, workers)?;
+        host.add(named, asked, controller);
+        hosted.push(name);
+        replicas = Some(metrics);
     }
     Ok(hosted)
 }
@@ -92,6 +118,36 @@ mod tests {
     use prometheus::Registry;
     use tokio_util::sync::CancellationToken;
 
+    fn manager(tasks: &TaskSet, checks: &Checks) -> Manager {
+        let sandbox = Sandbox::new(coxswain_sandbox::Options::default());
+        let registry = Registry::new();
+        let env = Env::starting_at(Timestamp::UNIX_EPOCH, 1, tasks);
+        let way = Transport::over(sandbox.door(), "api.test", "test", &env.clock, &registry).expect("a way");
+        let options = Options {
+            name: "coxswain",
+            limit: None,
+            scope: Scope::default(),
+            start_interval: Duration::ZERO,
+            shutdown_timeout: None,
+        };
+        Manager::new(&env, &registry, checks, way, options).expect("a manager")
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn every_name_is_built() {
+        let tasks = TaskSet::new();
+        let mut manager = manager(&tasks, &Checks::new());
+        let settings = Settings {
+            instance: "a".to_owned(),
+            hollow_kubelet: (hollow_kubelet::Options::default(), 1),
+            replicaset: 1,
+            replication_controller: 1,
+        };
+        let hosted = host(&mut manager, |_| Some(Asked::ByName), &settings).expect("hosted");
+        let names: Vec<_> = KNOWN.iter().map(|it| it.name).collect();
+        assert_eq!(hosted, names);
+    }
+
     /// Does nothing, under a name.
     struct Idle(&'static str);
 
@@ -119,18 +175,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn only_what_is_both_run_by_others_and_swept_in_by_star_yields() {
-        let sandbox = Sandbox::new(coxswain_sandbox::Options::default());
-        let (tasks, registry, checks) = (TaskSet::new(), Registry::new(), Checks::new());
-        let env = Env::starting_at(Timestamp::UNIX_EPOCH, 1, &tasks);
-        let way = Transport::over(sandbox.door(), "api.test", "test", &env.clock, &registry).expect("a way");
-        let options = Options {
-            name: "coxswain",
-            limit: None,
-            scope: Scope::default(),
-            start_interval: Duration::ZERO,
-            shutdown_timeout: None,
-        };
-        let mut manager = Manager::new(&env, &registry, &checks, way, options).expect("a manager");
+        let (tasks, checks) = (TaskSet::new(), Checks::new());
+        let mut manager = manager(&tasks, &checks);
         let mut host = Host {
             manager: &mut manager,
             yielding: None,

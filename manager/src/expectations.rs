@@ -104,6 +104,21 @@ impl Expectations {
         });
     }
 
+    /// Strikes off what the cache shows now, for a controller that asks at the start of a sync instead of following
+    /// deltas. `shown` is given the name of a create and whether it is known to be done, `gone` the uid of a delete.
+    pub fn settle(
+        &self,
+        owner: &Key,
+        mut shown: impl FnMut(&Text, bool) -> bool,
+        mut gone: impl FnMut(&Uid) -> bool,
+    ) {
+        self.change(owner, |open| {
+            open.creates
+                .retain(|name, outcome| !shown(name, *outcome == Outcome::Done));
+            open.deletes.retain(|uid| !gone(uid));
+        });
+    }
+
     /// Whether the cache shows all that is known to be done for this owner, or has had its time.
     #[must_use]
     pub fn satisfied(&self, owner: &Key, now: Instant) -> bool {
@@ -345,6 +360,26 @@ mod tests {
         bed.created(&["b"]);
         bed.it.observe(&bed.owner, &added("b"));
         assert!(bed.satisfied() && bed.is_empty());
+    }
+
+    #[test]
+    fn a_look_at_the_cache_settles_as_deltas_do() {
+        let bed = bed();
+        bed.creates(&["lost", "shown"]);
+        bed.created(&["done"]);
+        bed.deletes(&["uid-a", "uid-b"]);
+        bed.it.settle(
+            &bed.owner,
+            |name, _| *name == "shown",
+            |uid| *uid == Uid::from("uid-a"),
+        );
+        assert_eq!(bed.pending(), ["done", "lost"]);
+        assert!(!bed.satisfied());
+        bed.it.settle(&bed.owner, |_, done| done, |_| true);
+        assert_eq!(bed.pending(), ["lost"]);
+        assert!(bed.satisfied());
+        bed.it.settle(&bed.owner, |_, _| true, |_| true);
+        assert!(bed.is_empty());
     }
 
     #[test]

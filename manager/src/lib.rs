@@ -5,7 +5,8 @@
 //! back through the [`client`], behind its bucket and its fence. Around it: [`manager`], which starts and stops all this;
 //! [`election`], which opens and shuts the fence; [`serve`], health and metrics over HTTPS; [`env`](mod@env), the injected
 //! clock, generator and tasks; [`object`], what is known of any object. Beside them the small tools that every controller
-//! uses: [`conditions`], [`events`], [`expectations`], [`finalizer`] and [`owner`]; and [`time`], as the API writes it.
+//! uses: [`conditions`], [`events`], [`expectations`], [`finalizer`], [`owner`] and [`selector`]; and [`time`], as the API writes
+//! it.
 //!
 //! A controller that greets every `ConfigMap`, once:
 //!
@@ -102,6 +103,7 @@ pub mod owner;
 mod panics;
 pub mod predicate;
 pub mod queue;
+pub mod selector;
 pub mod serve;
 pub mod source;
 mod sync;

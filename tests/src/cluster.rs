@@ -130,6 +130,12 @@ impl Cluster {
         self.0.has_kcm
     }
 
+    /// Whether the controllers under test are KCM's own, see [`real::KCM`].
+    #[must_use]
+    pub fn runs_kcm_instead_of_ours(&self) -> bool {
+        !self.is_sandbox() && real::kcm_instead_of_ours()
+    }
+
     /// The tier's name for the last line: `real 1.20.2`, `sandbox 1.36`.
     #[must_use]
     pub fn tier(&self) -> String {

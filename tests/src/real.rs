@@ -1,4 +1,5 @@
-//! The real tier: etcd, kube-apiserver and, where its binary is there, KCM with its namespace controller only.
+//! The real tier: etcd, kube-apiserver and, where its binary is there, KCM with its namespace controller only; with
+//! [`KCM`] set, with those controllers of its own that ours are compared with.
 //!
 //! The flags work for 1.20 and for 1.36; where a release needs another one, the version that the binary prints decides.
 
@@ -20,6 +21,10 @@ use crate::{
     time,
 };
 
+/// The environment variable that has KCM run its own controllers in place of ours: what a suite expects of ours is then
+/// asked of them. Its value is `1`.
+pub const KCM: &str = "COXSWAIN_TEST_KCM";
+
 /// The name of the kubeconfig in the run's directory.
 pub const KUBECONFIG: &str = "kubeconfig";
 
@@ -36,6 +41,11 @@ pub struct Servers {
     /// Whether KCM runs.
     pub has_kcm: bool,
     processes: Vec<Process>,
+}
+
+/// Whether [`KCM`] is set.
+pub(crate) fn kcm_instead_of_ours() -> bool {
+    env::var_os(KCM).is_some_and(|value| value == "1")
 }
 
 /// Starts the servers of `assets`, all in `dir`, and returns when they are ready.
@@ -135,10 +145,21 @@ async fn attempt_start(assets: &Path, dir: &Path) -> Result<Servers, StartError>
     wait_until_ready(&mut servers, &kubeconfig).await?;
 
     let kcm = assets.join("kube-controller-manager");
+    if kcm_instead_of_ours() && !kcm.exists() {
+        return Err(StartError::Assets(format!(
+            "{KCM} is set, and there is no {}",
+            kcm.display()
+        )));
+    }
     if kcm.exists() {
+        let controllers = if kcm_instead_of_ours() {
+            "namespace,replicaset,replicationcontroller"
+        } else {
+            "namespace"
+        };
         let mut flags = vec![
             format!("--kubeconfig={}", kubeconfig.display()),
-            "--controllers=namespace".to_owned(),
+            format!("--controllers={controllers}"),
             "--leader-elect=false".to_owned(),
             "--secure-port=0".to_owned(),
             "--kube-api-qps=500".to_owned(),

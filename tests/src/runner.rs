@@ -38,6 +38,8 @@ pub enum Need {
     Real,
     /// `kubectl` on this machine.
     Kubectl,
+    /// Our own controllers: the test is about something that KCM's do not promise.
+    Ours,
 }
 
 /// A registered test; made by the macro [`test!`](crate::test).
@@ -97,6 +99,9 @@ impl Test {
             Need::Kcm if !cluster.has_kcm() => Some("needs kube-controller-manager".to_owned()),
             Need::Sandbox if !cluster.is_sandbox() => Some("sandbox only".to_owned()),
             Need::Real if cluster.is_sandbox() => Some("real server only".to_owned()),
+            Need::Ours if cluster.runs_kcm_instead_of_ours() => {
+                Some("not kube-controller-manager".to_owned())
+            }
             Need::Kubectl if kubectl::find().is_none() => Some("needs kubectl".to_owned()),
             _ => None,
         })

@@ -85,6 +85,7 @@ pub(crate) async fn run(config: Config) -> Result<(), ProcessError> {
         logging: _,
         sandbox,
         hollow_kubelet,
+        replicas,
     } = config;
     let mut signals = Signals::take()?;
     let stop = CancellationToken::new();
@@ -145,6 +146,7 @@ pub(crate) async fn run(config: Config) -> Result<(), ProcessError> {
     )?;
     let elector = elector(&manager, &leader_election, &ways.election, &identity)?;
     let elector = elector.map(|elector| elector.recording(recorder.clone()));
+    let workers = |count: u32| usize::try_from(count).unwrap_or(usize::MAX);
     let settings = Settings {
         hollow_kubelet: (
             hollow_kubelet::Options {
@@ -152,8 +154,11 @@ pub(crate) async fn run(config: Config) -> Result<(), ProcessError> {
                 delay: hollow_kubelet.ready_delay,
                 sandbox: in_sandbox,
             },
-            usize::try_from(hollow_kubelet.concurrent_syncs).unwrap_or(usize::MAX),
+            workers(hollow_kubelet.concurrent_syncs),
         ),
+        replicaset: workers(replicas.concurrent_replicaset_syncs),
+        replication_controller: workers(replicas.concurrent_rc_syncs),
+        instance: identity.clone(),
     };
     let enabled = |it: &Named| match generic.controllers.enabled(it.name, it.off_by_default) {
         Enablement::No => None,

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::{KNOWN, chosen, error, parse_all, run};
 use crate::{
     CertificateFiles, ClientConnection, Config, Enablement, Generic, HollowKubelet, LeaderElection,
-    LogFormat, Logging, Rate, Sandbox, Selector, Serving,
+    LogFormat, Logging, Rate, Replicas, Sandbox, Selector, Serving,
 };
 
 #[test]
@@ -48,6 +48,10 @@ fn defaults_are_those_of_kube_controller_manager() {
             nodes: 1,
             concurrent_syncs: 5,
         },
+        replicas: Replicas {
+            concurrent_replicaset_syncs: 5,
+            concurrent_rc_syncs: 5,
+        },
     };
     assert_eq!(run(&[]), expected);
     // An empty text is no value, as if the flag had not been given.
@@ -69,7 +73,8 @@ fn every_flag_arrives() {
         --leader-elect-retry-period=300ms --leader-elect-resource-lock=leases --leader-elect-resource-name=n \
         --leader-elect-resource-namespace=ns --secure-port=1 --bind-address=::1 --tls-cert-file=/c \
         --tls-private-key-file=/p --authorization-always-allow-paths=/x/* --logging-format=json --v=3 \
-        --hollow-kubelet-ready-delay=4s --hollow-kubelet-nodes=5 --concurrent-hollow-kubelet-syncs=6";
+        --hollow-kubelet-ready-delay=4s --hollow-kubelet-nodes=5 --concurrent-hollow-kubelet-syncs=6 \
+        --concurrent-replicaset-syncs=7 --concurrent_rc_syncs=8";
     let config = run(&args.split_whitespace().collect::<Vec<_>>());
     let expected = Config {
         generic: Generic {
@@ -109,6 +114,10 @@ fn every_flag_arrives() {
             ready_delay: Duration::from_secs(4),
             nodes: 5,
             concurrent_syncs: 6,
+        },
+        replicas: Replicas {
+            concurrent_replicaset_syncs: 7,
+            concurrent_rc_syncs: 8,
         },
     };
     assert_eq!(config, expected);
@@ -155,6 +164,14 @@ fn values_that_make_no_sense_are_told_with_what_would() {
         (
             &["--concurrent-hollow-kubelet-syncs=-3"],
             "--concurrent-hollow-kubelet-syncs must be from 1 to 4294967295, not -3",
+        ),
+        (
+            &["--concurrent-replicaset-syncs=0"],
+            "--concurrent-replicaset-syncs must be from 1 to 4294967295, not 0",
+        ),
+        (
+            &["--concurrent_rc_syncs=0"],
+            "--concurrent-rc-syncs must be from 1 to 4294967295, not 0",
         ),
         (
             &["--secure-port=65536"],

@@ -100,10 +100,13 @@ async fn run(seed: u64) -> Vec<String> {
         &env,
         transport.unfenced("leader-election", None),
         manager.fence().clone(),
-        election::Config::new(identity),
+        election::Config::new(identity.clone()),
         &registry,
     );
     let settings = Settings {
+        instance: identity.clone(),
+        replicaset: 5,
+        replication_controller: 5,
         hollow_kubelet: (
             hollow_kubelet::Options {
                 nodes: 3,

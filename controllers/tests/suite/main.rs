@@ -2,4 +2,5 @@
 
 mod determinism;
 mod hollow_kubelet;
+mod replicaset;
 mod yielding;

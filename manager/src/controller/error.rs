@@ -4,6 +4,7 @@ use std::error::Error;
 use std::time::Duration;
 
 use crate::client::ClientError;
+use crate::events::RecorderError;
 use crate::object::Key;
 use crate::queue::QueueError;
 
@@ -39,6 +40,14 @@ pub enum ControllerError {
         name: String,
         /// What the registry says.
         source: prometheus::Error,
+    },
+    /// It cannot record events.
+    #[error("controller {name} cannot record events")]
+    Events {
+        /// The controller.
+        name: String,
+        /// Why.
+        source: RecorderError,
     },
     /// Its queue cannot be built.
     #[error("cannot build the queue of controller {name}")]

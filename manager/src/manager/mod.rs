@@ -23,6 +23,7 @@ use crate::cache::{CacheError, Caches, Scope};
 use crate::client::{Client, Fence, Limit, Transport};
 use crate::controller::Runnable;
 use crate::env::Env;
+use crate::events::{Recorder, RecorderError};
 use crate::serve::{Checks, Registration};
 
 /// How a manager works.
@@ -141,6 +142,16 @@ impl Manager {
     #[must_use]
     pub fn client(&self, name: &str) -> Client {
         self.transport.client(name, self.options.limit)
+    }
+
+    /// Records events of `component` (a controller) on `instance` (this process). Not behind the fence: an event is only
+    /// about what was done behind it, and the last ones are written after the term is over.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
+    pub fn recorder(&self, component: &str, instance: &str) -> Result<Recorder, RecorderError> {
+        let client = self.transport.unfenced(component, self.options.limit);
+        Recorder::start(&self.env, client, component, instance, &self.registry)
     }
 
     /// Hosts a controller: it is checked by its name from now on, and runs when this process leads.

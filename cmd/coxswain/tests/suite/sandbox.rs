@@ -81,7 +81,10 @@ async fn greets_with_all_that_is_needed() {
     let program = start(&[]).await;
     let greeting = program.stdout();
     assert!(greeting_says(&greeting, "API server:").starts_with("https://127.0.0.1:"));
-    assert_eq!(greeting_says(&greeting, "Controllers:"), "hollow-kubelet");
+    assert_eq!(
+        greeting_says(&greeting, "Controllers:"),
+        "hollow-kubelet, replicaset-controller, replicationcontroller-controller"
+    );
     let kubeconfig = greeting_says(&greeting, "Kubeconfig:");
     assert_eq!(program.temporary_files(), [PathBuf::from(&kubeconfig)]);
     let base = format!("https://{}", program.address());

@@ -1,0 +1,371 @@
+//! What was planned, done. Every write site of the engine is here: a pod is created, deleted, adopted, released; the status
+//! of an owner is patched. And the live reads that go before them.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use coxswain_manager::cache::{Caches, Write, Written};
+use coxswain_manager::client::{Client, ClientError, Delete, Patch};
+use coxswain_manager::controller::ReconcileError;
+use coxswain_manager::env::Env;
+use coxswain_manager::events::{EventType, ObjectRef, Recorder};
+use coxswain_manager::expectations::Expectations;
+use coxswain_manager::object::{Key, Meta, MetaObject, Resource, Text};
+use coxswain_manager::owner::{adopt_patch, release_patch};
+use futures_util::{StreamExt as _, stream};
+use serde_json::{Value, json};
+
+use super::status::{Failure, Managed, Status, with};
+use super::template::Body;
+use super::{Kind, Owner, PODS, Pod, naming};
+
+/// How many requests of one sync are under way at once: each may take a connection.
+const AT_ONCE: usize = 32;
+/// How often another name is tried if one is taken.
+const NAMES: usize = 5;
+
+/// Everything that a sync of one owner acts with.
+pub(super) struct Hands<'a> {
+    pub(super) kind: &'a Kind,
+    pub(super) owner: &'a Owner,
+    pub(super) key: &'a Key,
+    pub(super) client: &'a Client,
+    pub(super) env: &'a Env,
+    pub(super) caches: &'a Caches,
+    pub(super) expectations: &'a Expectations,
+    pub(super) written: &'a Written,
+    pub(super) recorder: &'a Recorder,
+}
+
+/// What an attempt at the number of pods has come to.
+#[derive(Debug, Default)]
+pub(super) struct Outcome {
+    /// How many pods were made or deleted.
+    pub(super) done: usize,
+    /// The first failure.
+    pub(super) failure: Option<(Failure, ClientError)>,
+    /// Something was not as the cache has it: look again.
+    pub(super) again: bool,
+}
+
+/// What became of one create.
+enum Create {
+    Created,
+    /// The namespace is on its way out: nothing is to be made in it any more.
+    NotHere,
+    Failed(Text, ClientError),
+}
+
+/// Why nothing may be adopted.
+#[derive(Debug, thiserror::Error)]
+#[error("{key} was deleted or replaced since it was read: it adopts nothing")]
+struct OwnerChanged {
+    key: Key,
+}
+
+impl Hands<'_> {
+    /// Looks for pods whose creation was not answered. Answers the names that are not there, to be used again.
+    pub(super) async fn resolve(&self, unknown: &BTreeSet<Text>) -> Result<Vec<Text>, ClientError> {
+        let reads = stream::iter(unknown.clone()).map(|name: Text| async move {
+            let read = self.pod(&name).await;
+            (name, read)
+        });
+        let reads: Vec<_> = reads.buffered(AT_ONCE).collect().await;
+        let mut unused = Vec::new();
+        for (name, read) in reads {
+            match read? {
+                Some(pod) if self.is_live(&pod) => self.was_created(&pod.metadata),
+                // Somebody else's, or over: it does not count.
+                Some(_) => self.expectations.not_created(self.key, &name),
+                None => unused.push(name),
+            }
+        }
+        Ok(unused)
+    }
+
+    /// Takes pods that are nobody's. The first failure ends the sync.
+    pub(super) async fn adopt(&self, pods: &[Arc<Pod>]) -> Result<(), ReconcileError> {
+        if pods.is_empty() {
+            return Ok(());
+        }
+        let live: Owner = self.client.get(&self.kind.resource, self.key).await?;
+        if live.metadata.uid != self.owner.metadata.uid || live.metadata.is_deleting() {
+            let key = self.key.clone();
+            return Err(ReconcileError::retryable(OwnerChanged { key }));
+        }
+        let patch = |pod: &Pod| {
+            Some(adopt_patch(
+                &self.kind.resource,
+                &self.owner.metadata,
+                &pod.metadata,
+            ))
+        };
+        Ok(self.patch_all(pods, patch, &[]).await?)
+    }
+
+    /// Lets pods go that are not meant any more. One that is gone, or not ours any more, is let go already.
+    pub(super) async fn release(&self, pods: &[Arc<Pod>]) -> Result<(), ReconcileError> {
+        let patch = |pod: &Pod| release_patch(&self.owner.metadata, &pod.metadata);
+        Ok(self.patch_all(pods, patch, &[422]).await?)
+    }
+
+    async fn patch_all(
+        &self,
+        pods: &[Arc<Pod>],
+        patch: impl Fn(&Pod) -> Option<Value> + Sync,
+        fine: &[u16],
+    ) -> Result<(), ClientError> {
+        let patches: Vec<_> = pods
+            .iter()
+            .filter_map(|pod| Some((pod.metadata.key(), patch(pod)?)))
+            .collect();
+        let sent = stream::iter(patches).map(|(key, patch): (Key, Value)| async move {
+            let answer = self
+                .client
+                .patch::<MetaObject>(&PODS, &key, Patch::merge(&patch))
+                .await;
+            (key, answer)
+        });
+        let answers: Vec<_> = sent.buffered(AT_ONCE).collect().await;
+        let mut first = Ok(());
+        for (key, answer) in answers {
+            match answer {
+                Ok(pod) => self.wrote(&PODS, &pod.metadata, true),
+                Err(error) if error.is_not_found(&key.name) => {}
+                Err(error) if error.code().is_some_and(|code| fine.contains(&code)) => {}
+                Err(error) => first = first.and(Err(error)),
+            }
+        }
+        first
+    }
+
+    /// Creates pods under these names: one, then two at once, then four and so on, until a lot has a failure.
+    pub(super) async fn create(&self, names: Vec<Text>, body: &Body) -> Outcome {
+        self.expectations
+            .expect_creates(self.key, names.iter().cloned(), self.env.clock.now());
+        let mut outcome = Outcome::default();
+        let (mut left, mut lot) = (names.as_slice(), 1);
+        while !left.is_empty() && outcome.failure.is_none() {
+            let (now, later) = left.split_at(lot.min(left.len()));
+            let sent = stream::iter(now.to_vec()).map(|name: Text| self.create_one(name, body));
+            let answers: Vec<_> = sent.buffered(AT_ONCE).collect().await;
+            for answer in answers {
+                match answer {
+                    Create::Created => outcome.done += 1,
+                    Create::NotHere => {}
+                    Create::Failed(name, error) => {
+                        let message = self.message(&name, &error);
+                        self.warn("FailedCreate", &format!("Error creating: {message}"), &error);
+                        let reason = "FailedCreate";
+                        outcome
+                            .failure
+                            .get_or_insert((Failure { reason, message }, error));
+                    }
+                }
+            }
+            (left, lot) = (later, 2 * lot);
+        }
+        for name in left {
+            self.expectations.not_created(self.key, name);
+        }
+        outcome
+    }
+
+    async fn create_one(&self, mut name: Text, body: &Body) -> Create {
+        let namespace = &self.key.namespace;
+        for _ in 0..NAMES {
+            let body = body.named(&name);
+            let created = self.client.create::<MetaObject>(&PODS, namespace, body).await;
+            let error = match created {
+                Ok(pod) => {
+                    self.was_created(&pod.metadata);
+                    let message = format!("Created pod: {name}");
+                    self.event(EventType::Normal, "SuccessfulCreate", &message);
+                    return Create::Created;
+                }
+                Err(error) => error,
+            };
+            if error.is_already_exists() {
+                match self.pod(&name).await {
+                    // Made by an earlier try, whose answer was lost.
+                    Ok(Some(pod)) if self.is_live(&pod) => {
+                        self.was_created(&pod.metadata);
+                        return Create::Created;
+                    }
+                    Ok(Some(_)) => name = self.another_name(&name),
+                    // It has just gone.
+                    Ok(None) => {}
+                    Err(error) => return Create::Failed(name, error),
+                }
+                continue;
+            }
+            if !error.is_unknown_outcome() {
+                self.expectations.not_created(self.key, &name);
+            }
+            if is_namespace_terminating(&error) {
+                return Create::NotHere;
+            }
+            return Create::Failed(name, error);
+        }
+        self.expectations.not_created(self.key, &name);
+        let what = format!("creating a pod of {}", self.key);
+        let reason = format!("{NAMES} names were taken, the last one is {name}");
+        Create::Failed(name, ClientError::Invalid { what, reason })
+    }
+
+    /// The name is somebody else's.
+    fn another_name(&self, taken: &Text) -> Text {
+        let name = naming::name(&naming::base(&self.owner.metadata.name), &self.env.rng);
+        let now = self.env.clock.now();
+        self.expectations.expect_creates(self.key, [name.clone()], now);
+        self.expectations.not_created(self.key, taken);
+        name
+    }
+
+    /// Deletes pods, each in the state in which it was chosen.
+    pub(super) async fn delete(&self, pods: &[Arc<Pod>]) -> Outcome {
+        let uids = pods.iter().map(|it| it.metadata.uid.clone());
+        self.expectations
+            .expect_deletes(self.key, uids, self.env.clock.now());
+        let sent = stream::iter(pods.to_vec()).map(|pod: Arc<Pod>| async move {
+            let Meta {
+                uid,
+                resource_version,
+                ..
+            } = &pod.metadata;
+            let delete = Delete::of(uid.clone()).at(resource_version.clone());
+            let answer = self.client.delete(&PODS, &pod.metadata.key(), &delete).await;
+            (pod, answer)
+        });
+        let answers: Vec<_> = sent.buffered(AT_ONCE).collect().await;
+        let mut outcome = Outcome::default();
+        for (pod, answer) in answers {
+            let pod = &pod.metadata;
+            match answer {
+                Ok(_) => {
+                    outcome.done += 1;
+                    let message = format!("Deleted pod: {}", pod.name);
+                    self.event(EventType::Normal, "SuccessfulDelete", &message);
+                }
+                // The cache will show that.
+                Err(error) if error.is_not_found(&pod.name) => {}
+                Err(error) => {
+                    self.expectations.not_deleted(self.key, &pod.uid);
+                    if error.is_conflict() {
+                        outcome.again = true;
+                        continue;
+                    }
+                    let message = said(&error);
+                    self.warn("FailedDelete", &format!("Error deleting: {message}"), &error);
+                    let failure = Failure {
+                        reason: "FailedDelete",
+                        message: format!("unable to delete pods: {message}"),
+                    };
+                    outcome.failure.get_or_insert((failure, error));
+                }
+            }
+        }
+        outcome
+    }
+
+    /// Makes `wanted` the status of the owner. If that fails, it is tried once more on the owner as it is then. Answers
+    /// what the server has kept.
+    pub(super) async fn write_status(
+        &self,
+        mut wanted: Status,
+        managed: Managed<'_>,
+    ) -> Result<Option<Status>, ClientError> {
+        let Some(error) = self.patch_status(self.owner, &wanted).await.err() else {
+            return Ok(Some(wanted));
+        };
+        if matches!(error, ClientError::Fenced { .. }) {
+            return Err(error);
+        }
+        let live: Owner = match self.client.get(&self.kind.resource, self.key).await {
+            Ok(live) => live,
+            Err(error) if error.is_not_found(&self.key.name) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        if live.metadata.uid != self.owner.metadata.uid {
+            return Ok(None);
+        }
+        wanted.conditions = with(&live.status.conditions, managed, self.env.clock.wall());
+        self.patch_status(&live, &wanted).await?;
+        Ok(Some(wanted))
+    }
+
+    async fn patch_status(&self, on: &Owner, wanted: &Status) -> Result<(), ClientError> {
+        let Some(changes) = wanted.changes(&on.status) else {
+            return Ok(());
+        };
+        let patch = json!({"metadata": on.metadata.lock(), "status": changes});
+        let patch = Patch::merge(&patch).of("status");
+        let patched: MetaObject = self.client.patch(&self.kind.resource, self.key, patch).await?;
+        self.wrote(&self.kind.resource, &patched.metadata, true);
+        Ok(())
+    }
+
+    /// An event about the owner.
+    pub(super) fn event(&self, type_: EventType, reason: &str, message: &str) {
+        let about = ObjectRef::of(&self.kind.resource, &self.owner.metadata);
+        self.recorder.event(&about, type_, reason, message);
+    }
+
+    /// Tells of what the server refused. What was not answered may still have been done.
+    fn warn(&self, reason: &str, message: &str, error: &ClientError) {
+        if error.code().is_some() {
+            self.event(EventType::Warning, reason, message);
+        }
+    }
+
+    async fn pod(&self, name: &Text) -> Result<Option<Pod>, ClientError> {
+        let key = Key::new(self.key.namespace.clone(), name.clone());
+        match self.client.get(&PODS, &key).await {
+            Ok(pod) => Ok(Some(pod)),
+            Err(error) if error.is_not_found(name) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn is_live(&self, pod: &Pod) -> bool {
+        let controller = pod.metadata.controller();
+        controller.is_some_and(|it| it.uid == self.owner.metadata.uid) && pod.is_active()
+    }
+
+    fn was_created(&self, pod: &Meta) {
+        self.wrote(&PODS, pod, false);
+        self.expectations.created(self.key, &pod.name);
+    }
+
+    fn wrote(&self, resource: &Resource, object: &Meta, seen: bool) {
+        let write = Write {
+            object: object.key(),
+            uid: object.uid.clone(),
+            version: object.resource_version.clone(),
+            at: self.env.clock.now(),
+            seen,
+        };
+        self.written.record(self.key, resource, write, self.caches);
+    }
+
+    /// What the server said, without the name that was tried: the next one is another, and nothing else has changed.
+    fn message(&self, name: &Text, error: &ClientError) -> String {
+        said(error).replace(&**name, &naming::generate_name(&self.owner.metadata.name))
+    }
+}
+
+/// What the server said, or what became of the request.
+fn said(error: &ClientError) -> String {
+    match error {
+        ClientError::Status { status, .. } => status.message.clone(),
+        other => other.to_string(),
+    }
+}
+
+fn is_namespace_terminating(error: &ClientError) -> bool {
+    let ClientError::Status { status, .. } = error else {
+        return false;
+    };
+    let mut causes = status.details.causes.iter();
+    causes.any(|it| it.reason == "NamespaceTerminating")
+}

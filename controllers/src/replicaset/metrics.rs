@@ -1,0 +1,56 @@
+//! The series of the engine, shared by all kinds.
+
+use std::sync::Arc;
+
+use coxswain_manager::object::Resource;
+use jiff::Timestamp;
+use prometheus::{Histogram, HistogramOpts, IntCounterVec, Opts, Registry};
+
+use super::Pod;
+
+/// The series. Clones are the same ones.
+#[derive(Clone, Debug)]
+pub struct Metrics {
+    age_ratio: Histogram,
+    stale: IntCounterVec,
+}
+
+impl Metrics {
+    /// Registers them, once per registry.
+    pub fn register(registry: &Registry) -> Result<Self, prometheus::Error> {
+        let help = "[ALPHA] The ratio of chosen deleted pod's ages to the current youngest pod's age (at the time). \
+                    Should be <2.";
+        let opts = HistogramOpts::new("replicaset_controller_sorting_deletion_age_ratio", help);
+        let age_ratio = Histogram::with_opts(opts.buckets(vec![0.25, 0.5, 1.0, 2.0, 4.0, 8.0]))?;
+        let help = "[ALPHA] Syncs that were put back because a cache had not seen the last write.";
+        let opts = Opts::new("replicaset_controller_stale_sync_skips_total", help);
+        let stale = IntCounterVec::new(opts, &["group", "resource"])?;
+        registry.register(Box::new(age_ratio.clone()))?;
+        registry.register(Box::new(stale.clone()))?;
+        Ok(Self { age_ratio, stale })
+    }
+
+    pub(super) fn skipped(&self, resource: &Resource) {
+        self.stale
+            .with_label_values(&[&resource.group, &resource.plural])
+            .inc();
+    }
+
+    /// `chosen` of `pods` are deleted. Nothing was chosen if all are.
+    #[expect(clippy::cast_precision_loss, reason = "a small ratio")]
+    pub(super) fn chosen(&self, chosen: &[Arc<Pod>], pods: &[Arc<Pod>], now: Timestamp) {
+        if chosen.len() == pods.len() {
+            return;
+        }
+        let age = |pod: &Arc<Pod>| {
+            let created = pod.metadata.creation_timestamp.filter(|_| pod.is_ready())?;
+            Some(now.duration_since(created).as_millis())
+        };
+        let Some(youngest @ 1..) = pods.iter().filter_map(age).min() else {
+            return;
+        };
+        for age in chosen.iter().filter_map(age) {
+            self.age_ratio.observe((age / youngest) as f64);
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! The replica engine: keeps N pods alive for each owner, whatever its [`Kind`].
+//!
+//! What it promises:
+//! - at no time are there more active pods of an owner than it asks for, as far as the engine makes them: a pod whose
+//!   creation was not answered counts as a pod until it is known better;
+//! - a pod that is not the owner's, by the uid of its controller, is never deleted or counted;
+//! - scaling down takes the pods that are missed least ([`victims`]);
+//! - a status that has not changed is not written, and nothing of an object is written but the fields named here.
+//!
+//! **What was done and is not seen yet.** The sync of an owner is put back until the caches show what the last one wrote
+//! ([`Written`](coxswain_manager::cache::Written)). So a create that was answered is either shown or over when a sync reads
+//! the cache. What is left is settled at the start of the sync, from the cache itself rather than from a second stream of
+//! deltas: a create of unknown outcome when its name is there, a delete when its uid, which the cache had shown before, is
+//! gone or going. That is sound because a cache changes before it tells anybody: the event that would have settled it also
+//! wakes the owner, and that sync looks at a cache that is at least as new. A name that stays unknown is read live, and if
+//! it is not there it is the first to be used again: the same name cannot become two pods.
+//!
+//! The walk: [`Owner`] and [`Pod`]s from caches → [`plan::claims`] → [`plan::manage`] → `act` → [`status`]. All writes are
+//! in `act`.
+
+mod act;
+pub mod backoff;
+mod host;
+mod kind;
+mod metrics;
+pub mod naming;
+mod owner;
+pub mod plan;
+mod pod;
+mod reconcile;
+mod replica_set;
+mod replication_controller;
+pub mod status;
+pub mod template;
+pub mod victims;
+
+pub use host::host;
+pub use kind::Kind;
+pub use metrics::Metrics;
+pub use owner::Owner;
+pub use pod::{Phase, Pod, Ready};
+pub use reconcile::{Engine, build};
+pub use replica_set::REPLICA_SET;
+pub use replication_controller::REPLICATION_CONTROLLER;
+
+use coxswain_manager::object::Resource;
+
+/// Where pods are.
+const PODS: Resource = Resource::namespaced("", "v1", "pods", "Pod");
+
+/// How many pods one sync creates or deletes at most.
+pub const BURST: usize = 500;

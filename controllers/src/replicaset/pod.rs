@@ -1,0 +1,254 @@
+//! What is read of a pod: what decides whether it counts, and how much it would be missed.
+
+use coxswain_manager::object::decode::{null_is_default, time};
+use coxswain_manager::object::{Interner, Meta, Object, Text};
+use jiff::{SignedDuration, Timestamp};
+use serde::Deserialize;
+
+/// The annotation that says what deleting a pod costs, compared with its siblings.
+pub const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
+
+/// A pod.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(from = "Wire")]
+pub struct Pod {
+    /// Its metadata.
+    pub metadata: Meta,
+    /// The node that it is bound to; empty if it is not.
+    pub node: Text,
+    /// Where it is in its life.
+    pub phase: Phase,
+    /// Whether it serves.
+    pub ready: Ready,
+    /// How often its containers were restarted: the most of any.
+    pub restarts: i64,
+    /// The same of its sidecars.
+    pub sidecar_restarts: i64,
+}
+
+/// Where a pod is in its life. In the order in which pods are given up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Phase {
+    /// It does not run yet; or it is in no phase that is known.
+    #[default]
+    Pending,
+    /// Its node does not answer.
+    Unknown,
+    /// It runs.
+    Running,
+    /// It has ended well.
+    Succeeded,
+    /// It has ended badly.
+    Failed,
+}
+
+/// Whether a pod serves.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Ready {
+    /// It does not.
+    #[default]
+    No,
+    /// It does, since then if that is known.
+    Since(Option<Timestamp>),
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Wire {
+    metadata: Meta,
+    #[serde(deserialize_with = "null_is_default")]
+    spec: Spec,
+    #[serde(deserialize_with = "null_is_default")]
+    status: Status,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Spec {
+    #[serde(deserialize_with = "null_is_default")]
+    node_name: Text,
+    #[serde(deserialize_with = "null_is_default")]
+    init_containers: Vec<Init>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Init {
+    name: Text,
+    #[serde(deserialize_with = "null_is_default")]
+    restart_policy: Text,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Status {
+    #[serde(deserialize_with = "null_is_default")]
+    phase: Text,
+    #[serde(deserialize_with = "null_is_default")]
+    conditions: Vec<Condition>,
+    #[serde(deserialize_with = "null_is_default")]
+    container_statuses: Vec<Container>,
+    #[serde(deserialize_with = "null_is_default")]
+    init_container_statuses: Vec<Container>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Condition {
+    #[serde(rename = "type")]
+    type_: Text,
+    status: Text,
+    #[serde(deserialize_with = "time")]
+    last_transition_time: Option<Timestamp>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Container {
+    name: Text,
+    restart_count: i64,
+}
+
+impl Pod {
+    /// Whether it counts: it has not ended, and is not on its way out.
+    #[must_use]
+    pub fn is_active(&self) -> bool {
+        !self.has_finished() && !self.metadata.is_deleting()
+    }
+
+    /// Whether it has ended, for good.
+    #[must_use]
+    pub fn has_finished(&self) -> bool {
+        matches!(self.phase, Phase::Succeeded | Phase::Failed)
+    }
+
+    /// Whether it serves.
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        self.ready != Ready::No
+    }
+
+    /// How long until it has served for `seconds`: nothing if it has, none if it is not known when it will have.
+    #[must_use]
+    pub fn available_in(&self, seconds: i64, now: Timestamp) -> Option<SignedDuration> {
+        match self.ready {
+            Ready::Since(_) if seconds <= 0 => Some(SignedDuration::ZERO),
+            Ready::Since(Some(since)) => {
+                let left = SignedDuration::from_secs(seconds) - now.duration_since(since);
+                Some(left.max(SignedDuration::ZERO))
+            }
+            Ready::No | Ready::Since(None) => None,
+        }
+    }
+
+    /// What deleting it costs. Anything but a plain number that fits is nothing.
+    #[must_use]
+    pub fn deletion_cost(&self) -> i32 {
+        let cost = self.metadata.annotations.get(DELETION_COST);
+        let plain = |text: &&Text| {
+            ***text == *"0" || text.starts_with(|first: char| ('1'..='9').contains(&first) || first == '-')
+        };
+        cost.filter(plain).and_then(|it| it.parse().ok()).unwrap_or(0)
+    }
+}
+
+impl From<Wire> for Pod {
+    fn from(wire: Wire) -> Self {
+        let Wire {
+            metadata,
+            spec,
+            status,
+        } = wire;
+        let phase = match &*status.phase {
+            "Unknown" => Phase::Unknown,
+            "Running" => Phase::Running,
+            "Succeeded" => Phase::Succeeded,
+            "Failed" => Phase::Failed,
+            _ => Phase::Pending,
+        };
+        let ready = status
+            .conditions
+            .iter()
+            .find(|it| it.type_ == "Ready" && it.status == "True");
+        let is_sidecar = |status: &&Container| {
+            let mut inits = spec.init_containers.iter();
+            inits.any(|it| it.restart_policy == "Always" && it.name == status.name)
+        };
+        let most = |counts: &mut dyn Iterator<Item = i64>| counts.max().unwrap_or(0);
+        let sidecars = status.init_container_statuses.iter().filter(is_sidecar);
+        Self {
+            metadata,
+            phase,
+            ready: ready.map_or(Ready::No, |it| Ready::Since(it.last_transition_time)),
+            restarts: most(&mut status.container_statuses.iter().map(|it| it.restart_count)),
+            sidecar_restarts: most(&mut sidecars.map(|it| it.restart_count)),
+            node: spec.node_name,
+        }
+    }
+}
+
+impl Object for Pod {
+    const ANNOTATIONS: &'static [&'static str] = &[DELETION_COST];
+
+    fn meta(&self) -> &Meta {
+        &self.metadata
+    }
+
+    fn meta_mut(&mut self) -> &mut Meta {
+        &mut self.metadata
+    }
+
+    fn intern(&mut self, interner: &mut Interner) {
+        self.metadata.intern(interner);
+        interner.intern(&mut self.node);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use serde_json::json;
+
+    #[test]
+    fn a_pod_is_read_from_what_the_api_writes() {
+        let pod: Pod = serde_json::from_value(json!({
+            "metadata": {"name": "a"},
+            "spec": {"nodeName": "n", "initContainers": [
+                {"name": "i"}, {"name": "s", "restartPolicy": "Always"}]},
+            "status": {
+                "phase": "Running",
+                "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}],
+                "containerStatuses": [{"name": "x", "restartCount": 2}, {"name": "y", "restartCount": 5}],
+                "initContainerStatuses": [{"name": "i", "restartCount": 9}, {"name": "s", "restartCount": 3}],
+            },
+        }))
+        .expect("a pod");
+        assert_eq!((pod.restarts, pod.sidecar_restarts), (5, 3));
+        assert!(pod.is_active() && pod.is_ready() && pod.node == "n" && pod.phase == Phase::Running);
+        let now = "2026-01-01T00:00:04Z".parse().expect("a time");
+        let left = |seconds| pod.available_in(seconds, now).map(|it| it.as_secs());
+        assert_eq!((left(0), left(4), left(10)), (Some(0), Some(0), Some(6)));
+        assert_eq!(Pod::default().available_in(0, now), None);
+    }
+
+    #[test]
+    fn only_a_plain_number_is_a_cost() {
+        for (text, cost) in [
+            ("0", 0),
+            ("7", 7),
+            ("-7", -7),
+            ("+5", 0),
+            ("007", 0),
+            ("", 0),
+            ("1.5", 0),
+            ("2147483647", i32::MAX),
+            ("2147483648", 0),
+            ("-2147483648", i32::MIN),
+        ] {
+            let json = json!({"metadata": {"annotations": {DELETION_COST: text}}});
+            let pod: Pod = serde_json::from_value(json).expect("a pod");
+            assert_eq!(pod.deletion_cost(), cost, "{text:?}");
+        }
+    }
+}

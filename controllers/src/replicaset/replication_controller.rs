@@ -1,0 +1,15 @@
+//! v1 `ReplicationController`: its client, its events and its queue have older names than its controller.
+
+use coxswain_manager::object::Resource;
+
+use super::Kind;
+use crate::names::REPLICATION_CONTROLLER as NAME;
+
+/// The engine for `ReplicationControllers`.
+pub const REPLICATION_CONTROLLER: Kind = Kind {
+    name: NAME,
+    source: "replication-controller",
+    queue: "replicationmanager",
+    resource: Resource::namespaced("", "v1", "replicationcontrollers", "ReplicationController"),
+    counts_terminating: false,
+};

@@ -1,0 +1,174 @@
+//! The status of an owner: counted from the pods that were there before the sync acted, as the events of those that it
+//! made lead to the next one.
+//!
+//! Of a status only what has changed is written. While pods are on their way, each of them would change it: then it is
+//! written once a state has lasted for [`PACE`], or when it is a state of rest.
+
+use std::time::Duration;
+
+use coxswain_manager::conditions::{self, Condition};
+use coxswain_manager::object::decode::null_is_default;
+use jiff::{SignedDuration, Timestamp};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::plan::Claims;
+use super::{Kind, Owner};
+
+/// For how long counters that are on the move are not written.
+pub const PACE: Duration = Duration::from_millis(100);
+/// The condition that says that pods cannot be made or deleted.
+pub const REPLICA_FAILURE: &str = "ReplicaFailure";
+
+/// What is read and written of a status.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Status {
+    /// Active pods.
+    #[serde(deserialize_with = "null_is_default")]
+    pub replicas: i64,
+    /// Those that have all labels of the template.
+    #[serde(deserialize_with = "null_is_default")]
+    pub fully_labeled_replicas: i64,
+    /// Those that serve.
+    #[serde(deserialize_with = "null_is_default")]
+    pub ready_replicas: i64,
+    /// Those that have served for long enough.
+    #[serde(deserialize_with = "null_is_default")]
+    pub available_replicas: i64,
+    /// Pods that are on their way out; none if the kind, or the server, does not count them.
+    pub terminating_replicas: Option<i64>,
+    /// The generation that this was found at.
+    #[serde(deserialize_with = "null_is_default")]
+    pub observed_generation: i64,
+    /// All conditions, those of others too.
+    #[serde(deserialize_with = "null_is_default")]
+    pub conditions: Vec<Condition>,
+}
+
+/// Why pods could not be made or deleted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// In one word.
+    pub reason: &'static str,
+    /// For people.
+    pub message: String,
+}
+
+/// What became of the attempt to have the right number of pods.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Managed<'a> {
+    /// It was not made: nothing is said about it.
+    Not,
+    /// It went well.
+    Well,
+    /// It failed.
+    Badly(&'a Failure),
+}
+
+/// The status that `owner` should have.
+#[must_use]
+pub fn wanted(kind: &Kind, owner: &Owner, claims: &Claims, managed: Managed<'_>, now: Timestamp) -> Status {
+    let count = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+    let pods = &claims.active;
+    let labels = &owner.template().labels;
+    let labelled =
+        |all: &coxswain_manager::object::Pairs| labels.iter().all(|(key, value)| all.get(key) == Some(value));
+    let available = pods
+        .iter()
+        .filter(|it| it.available_in(owner.min_ready_seconds(), now) == Some(SignedDuration::ZERO));
+    Status {
+        replicas: count(pods.len()),
+        fully_labeled_replicas: count(pods.iter().filter(|it| labelled(&it.metadata.labels)).count()),
+        ready_replicas: count(pods.iter().filter(|it| it.is_ready()).count()),
+        available_replicas: count(available.count()),
+        terminating_replicas: kind.counts_terminating.then(|| count(claims.terminating)),
+        observed_generation: owner.metadata.generation,
+        conditions: with(&owner.status.conditions, managed, now),
+    }
+}
+
+/// The conditions, with what has become of the attempt.
+#[must_use]
+pub fn with(present: &[Condition], managed: Managed<'_>, now: Timestamp) -> Vec<Condition> {
+    let mut all = present.to_vec();
+    match managed {
+        Managed::Not => {}
+        Managed::Well => drop(conditions::remove(&mut all, REPLICA_FAILURE)),
+        Managed::Badly(Failure { reason, message }) => {
+            let failing = Condition::new(REPLICA_FAILURE, conditions::Status::True, reason, message);
+            conditions::set(&mut all, failing, now);
+        }
+    }
+    all
+}
+
+impl Status {
+    /// Whether nothing is on its way: all that is wanted is there and serves, and nothing else is.
+    #[must_use]
+    pub fn is_at_rest(&self, replicas: i64) -> bool {
+        let counters = [self.replicas, self.ready_replicas, self.available_replicas];
+        counters == [replicas; 3] && self.terminating_replicas.unwrap_or(0) == 0
+    }
+
+    /// What has to be written to make this status of `present`; none if nothing. A server that does not know of terminating
+    /// pods would be told of them for ever: where it says nothing of them, they are written with the rest, and are no reason
+    /// to write.
+    #[must_use]
+    pub fn changes(&self, present: &Self) -> Option<Value> {
+        let mut changes = Map::new();
+        let mut number = |field: &str, new: i64, old: i64| {
+            if new != old {
+                changes.insert(field.to_owned(), json!(new));
+            }
+        };
+        number("replicas", self.replicas, present.replicas);
+        number(
+            "fullyLabeledReplicas",
+            self.fully_labeled_replicas,
+            present.fully_labeled_replicas,
+        );
+        number("readyReplicas", self.ready_replicas, present.ready_replicas);
+        number(
+            "availableReplicas",
+            self.available_replicas,
+            present.available_replicas,
+        );
+        if let (Some(new), Some(old)) = (self.terminating_replicas, present.terminating_replicas) {
+            number("terminatingReplicas", new, old);
+        }
+        number(
+            "observedGeneration",
+            self.observed_generation,
+            present.observed_generation,
+        );
+        if self.conditions != present.conditions {
+            changes.insert("conditions".to_owned(), json!(self.conditions));
+        }
+        if changes.is_empty() {
+            return None;
+        }
+        if let (Some(new), None) = (self.terminating_replicas, present.terminating_replicas) {
+            changes.insert("terminatingReplicas".to_owned(), json!(new));
+        }
+        // The one field that a status must have.
+        changes.insert("replicas".to_owned(), json!(self.replicas));
+        Some(Value::Object(changes))
+    }
+}
+
+/// When the next pod becomes available, if one will by time alone.
+#[must_use]
+pub fn next_available(owner: &Owner, claims: &Claims, now: Timestamp) -> Option<Duration> {
+    let seconds = owner.min_ready_seconds();
+    let waiting = |it: &SignedDuration| !it.is_zero();
+    let left = claims
+        .active
+        .iter()
+        .filter_map(|it| it.available_in(seconds, now));
+    let next = left.filter(waiting).min()?;
+    Some(Duration::try_from(next).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests;

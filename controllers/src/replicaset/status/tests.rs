@@ -1,0 +1,157 @@
+use super::*;
+
+use std::sync::Arc;
+
+use crate::replicaset::{Pod, REPLICA_SET, REPLICATION_CONTROLLER};
+
+fn now() -> Timestamp {
+    "2027-01-01T00:01:00Z".parse().expect("a time")
+}
+
+fn owner(status: &Value) -> Owner {
+    let template = json!({"metadata": {"labels": {"app": "web", "tier": "a"}}});
+    let spec =
+        json!({"replicas": 3, "minReadySeconds": 10, "selector": {"app": "web"}, "template": template});
+    let json =
+        json!({"metadata": {"name": "web", "uid": "u", "generation": 7}, "spec": spec, "status": status});
+    serde_json::from_value(json).expect("an owner")
+}
+
+fn pod(labels: &Value, ready_at: Option<&str>) -> Arc<Pod> {
+    let mut json = json!({"metadata": {"name": "p", "labels": labels}, "status": {"phase": "Running"}});
+    if let Some(at) = ready_at {
+        json["status"]["conditions"] = json!([{"type": "Ready", "status": "True", "lastTransitionTime": at}]);
+    }
+    Arc::new(serde_json::from_value(json).expect("a pod"))
+}
+
+fn claims() -> Claims {
+    let (all, some) = (
+        json!({"app": "web", "tier": "a", "more": "x"}),
+        json!({"app": "web"}),
+    );
+    Claims {
+        active: vec![
+            pod(&all, Some("2027-01-01T00:00:50Z")),
+            pod(&all, Some("2027-01-01T00:00:51Z")),
+            pod(&all, Some("2027-01-01T00:00:55Z")),
+            pod(&some, None),
+        ],
+        terminating: 2,
+        ..Claims::default()
+    }
+}
+
+fn failure(message: &str) -> Failure {
+    Failure {
+        reason: "FailedCreate",
+        message: message.to_owned(),
+    }
+}
+
+#[test]
+fn each_counter_counts_what_it_says() {
+    let of = |kind: &Kind| wanted(kind, &owner(&json!({})), &claims(), Managed::Well, now());
+    let expected = Status {
+        replicas: 4,
+        fully_labeled_replicas: 3,
+        ready_replicas: 3,
+        available_replicas: 1,
+        terminating_replicas: Some(2),
+        observed_generation: 7,
+        conditions: Vec::new(),
+    };
+    assert_eq!(of(&REPLICA_SET), expected);
+    let none = Status {
+        terminating_replicas: None,
+        ..expected
+    };
+    assert_eq!(of(&REPLICATION_CONTROLLER), none);
+    let next = next_available(&owner(&json!({})), &claims(), now());
+    assert_eq!(next, Some(Duration::from_secs(1)));
+}
+
+#[test]
+fn only_what_has_changed_is_written() {
+    let status = json!({"replicas": 4, "fullyLabeledReplicas": 3, "readyReplicas": 3, "availableReplicas": 1,
+                        "terminatingReplicas": 2, "observedGeneration": 7});
+    for (field, value) in [
+        ("replicas", 5),
+        ("fullyLabeledReplicas", 0),
+        ("readyReplicas", 1),
+        ("availableReplicas", 0),
+        ("terminatingReplicas", 0),
+        ("observedGeneration", 6),
+    ] {
+        let mut other = status.clone();
+        other[field] = json!(value);
+        let owner = owner(&other);
+        let wanted = wanted(&REPLICA_SET, &owner, &claims(), Managed::Well, now());
+        let changes = wanted.changes(&owner.status).expect("a change");
+        let mut expected = json!({"replicas": 4});
+        expected[field] = status[field].clone();
+        assert_eq!(changes, expected, "{field}");
+    }
+    let same = owner(&status);
+    let again = wanted(&REPLICA_SET, &same, &claims(), Managed::Well, now());
+    assert_eq!(again.changes(&same.status), None);
+}
+
+#[test]
+fn a_server_that_counts_no_terminating_pods_is_not_told_of_none() {
+    let status = json!({"replicas": 4, "fullyLabeledReplicas": 3, "readyReplicas": 3, "availableReplicas": 1,
+                        "observedGeneration": 7});
+    let owner = owner(&status);
+    let none = Claims {
+        terminating: 0,
+        ..claims()
+    };
+    let of = |kind: &Kind| wanted(kind, &owner, &none, Managed::Well, now()).changes(&owner.status);
+    assert_eq!((of(&REPLICA_SET), of(&REPLICATION_CONTROLLER)), (None, None));
+}
+
+#[test]
+fn a_failure_comes_changes_and_goes_and_others_stay() {
+    let theirs = json!({"type": "Theirs", "status": "False", "reason": "R", "message": "m",
+                        "lastTransitionTime": "2026-01-01T00:00:00Z"});
+    let before = owner(&json!({"conditions": [theirs]})).status.conditions;
+    let failed = with(&before, Managed::Badly(&failure("quota")), now());
+    assert_eq!(failed[0], before[0]);
+    let ours = &failed[1];
+    assert_eq!(
+        (&*ours.type_, &*ours.reason, &*ours.message),
+        (REPLICA_FAILURE, "FailedCreate", "quota")
+    );
+    assert_eq!(ours.last_transition_time, Some(now()));
+    // The same again changes nothing, another message changes it in its place.
+    let later = now() + SignedDuration::from_secs(60);
+    assert_eq!(with(&failed, Managed::Badly(&failure("quota")), later), failed);
+    let other = with(&failed, Managed::Badly(&failure("webhook")), later);
+    assert_eq!(&*other[1].message, "webhook");
+    assert_eq!(other[1].last_transition_time, Some(now()));
+    assert_eq!(with(&failed, Managed::Not, later), failed);
+    assert_eq!(with(&failed, Managed::Well, later), before);
+}
+
+#[test]
+fn rest_is_when_nothing_is_on_its_way() {
+    let at = |replicas, ready, available, terminating| {
+        Status {
+            replicas,
+            ready_replicas: ready,
+            available_replicas: available,
+            terminating_replicas: terminating,
+            ..Status::default()
+        }
+        .is_at_rest(3)
+    };
+    assert!(at(3, 3, 3, None) && at(3, 3, 3, Some(0)));
+    for moving in [
+        at(2, 2, 2, None),
+        at(3, 2, 2, None),
+        at(3, 3, 2, None),
+        at(3, 3, 3, Some(1)),
+    ] {
+        assert!(!moving);
+    }
+}

@@ -1,0 +1,210 @@
+use super::*;
+
+use std::cmp::Ordering;
+
+use coxswain_manager::env::Rng;
+use serde_json::json;
+
+fn now() -> Timestamp {
+    Timestamp::from_second(1_800_000_000).expect("a time")
+}
+
+fn ago(seconds: i64) -> Option<Timestamp> {
+    Timestamp::from_second(now().as_second() - seconds).ok()
+}
+
+/// A running, ready, assigned pod.
+fn pod(uid: &str) -> Pod {
+    let json = json!({"metadata": {"name": uid, "uid": uid}});
+    let mut pod: Pod = serde_json::from_value(json).expect("a pod");
+    pod.node = "n".into();
+    pod.phase = Phase::Running;
+    pod.ready = Ready::Since(ago(1000));
+    pod.metadata.creation_timestamp = ago(2000);
+    pod
+}
+
+fn cost(mut pod: Pod, cost: &str) -> Pod {
+    pod.metadata.annotations = [(crate::replicaset::pod::DELETION_COST, cost)]
+        .into_iter()
+        .collect();
+    pod
+}
+
+fn order(pods: &[Pod], crowds: &Crowds) -> Vec<String> {
+    let pods: Vec<Arc<Pod>> = pods.iter().cloned().map(Arc::new).collect();
+    // One short, or nothing is sorted.
+    let chosen = choose(&pods, pods.len() - 1, crowds, now());
+    chosen.iter().map(|it| it.metadata.uid.to_string()).collect()
+}
+
+/// Upstream's comparison, rule by rule.
+fn reference(a: &Pod, b: &Pod, crowds: &Crowds) -> Ordering {
+    let bucket_of = |time: Option<Timestamp>| time.map(|it| bucket(Some(it), now()));
+    let times = |x: Option<Timestamp>, y: Option<Timestamp>| match (x, y) {
+        (None, Some(_)) => Ordering::Less,
+        (Some(_), None) => Ordering::Greater,
+        _ => bucket_of(x)
+            .cmp(&bucket_of(y))
+            .then_with(|| a.metadata.uid.cmp(&b.metadata.uid)),
+    };
+    let crowd = |pod: &Pod| crowds.get(&pod.node).copied().unwrap_or(0);
+    let decided = (!a.node.is_empty())
+        .cmp(&!b.node.is_empty())
+        .then(a.phase.cmp(&b.phase))
+        .then(a.is_ready().cmp(&b.is_ready()))
+        .then(a.deletion_cost().cmp(&b.deletion_cost()))
+        .then(crowd(b).cmp(&crowd(a)));
+    if decided.is_ne() {
+        return decided;
+    }
+    if a.is_ready() && b.is_ready() && ready_since(a) != ready_since(b) {
+        return times(ready_since(a), ready_since(b));
+    }
+    let restarts = b
+        .restarts
+        .cmp(&a.restarts)
+        .then(b.sidecar_restarts.cmp(&a.sidecar_restarts));
+    if restarts.is_ne() {
+        return restarts;
+    }
+    let (x, y) = (a.metadata.creation_timestamp, b.metadata.creation_timestamp);
+    if x == y { Ordering::Equal } else { times(x, y) }
+}
+
+#[test]
+fn each_rule_decides_when_those_before_it_do_not() {
+    let crowds: Crowds = [("full".into(), 5), ("n".into(), 1)].into();
+    let with = |uid: &str, change: &dyn Fn(&mut Pod)| {
+        let mut pod = pod(uid);
+        change(&mut pod);
+        pod
+    };
+    // The first of each pair goes first, although its uid is the larger one.
+    for (what, first, second) in [
+        ("unassigned", with("z", &|it| it.node = Text::default()), pod("a")),
+        ("pending", with("z", &|it| it.phase = Phase::Pending), pod("a")),
+        ("unknown", with("z", &|it| it.phase = Phase::Unknown), pod("a")),
+        (
+            "pending before unknown",
+            with("z", &|it| it.phase = Phase::Pending),
+            with("a", &|it| it.phase = Phase::Unknown),
+        ),
+        ("not ready", with("z", &|it| it.ready = Ready::No), pod("a")),
+        ("cheap", cost(pod("z"), "-1"), pod("a")),
+        ("not dear", pod("z"), cost(pod("a"), "1")),
+        ("crowded", with("z", &|it| it.node = "full".into()), pod("a")),
+        (
+            "ready since nobody knows",
+            with("z", &|it| it.ready = Ready::Since(None)),
+            pod("a"),
+        ),
+        (
+            "ready for a shorter time",
+            with("z", &|it| it.ready = Ready::Since(ago(10))),
+            pod("a"),
+        ),
+        (
+            "ready in the future",
+            with("z", &|it| it.ready = Ready::Since(ago(-10))),
+            with("a", &|it| it.ready = Ready::Since(ago(1))),
+        ),
+        ("restarted", with("z", &|it| it.restarts = 1), pod("a")),
+        (
+            "sidecar restarted",
+            with("z", &|it| it.sidecar_restarts = 1),
+            pod("a"),
+        ),
+        (
+            "created nobody knows when",
+            with("z", &|it| it.metadata.creation_timestamp = None),
+            pod("a"),
+        ),
+        (
+            "younger",
+            with("z", &|it| it.metadata.creation_timestamp = ago(1000)),
+            pod("a"),
+        ),
+        // And where nothing else does, the uid.
+        ("uid", pod("a"), pod("z")),
+        (
+            "about as long",
+            with("a", &|it| it.ready = Ready::Since(ago(1001))),
+            pod("z"),
+        ),
+    ] {
+        let expected = [first.metadata.uid.to_string()];
+        assert_eq!(
+            order(&[first.clone(), second.clone()], &crowds),
+            expected,
+            "{what}"
+        );
+        assert_eq!(order(&[second, first], &crowds), expected, "{what}, turned round");
+    }
+}
+
+#[test]
+fn a_circle_of_theirs_is_an_order_here() {
+    // B and C became ready at other times than each other and about as long ago, A at the same time as B.
+    let mut a = pod("a3");
+    a.restarts = 1;
+    let b = pod("a1");
+    let mut c = pod("a2");
+    c.ready = Ready::Since(ago(1001));
+    let crowds = Crowds::new();
+    assert!(reference(&a, &b, &crowds).is_lt(), "by restarts");
+    assert!(reference(&b, &c, &crowds).is_lt(), "by uid");
+    assert!(reference(&c, &a, &crowds).is_lt(), "by uid: a circle");
+    let pods = [a, b, c];
+    let expected = order(&pods, &crowds);
+    for turn in [[1, 2, 0], [2, 0, 1], [0, 2, 1], [1, 0, 2], [2, 1, 0]] {
+        assert_eq!(order(&turn.map(|at| pods[at].clone()), &crowds), expected);
+    }
+}
+
+#[test]
+fn it_is_theirs_wherever_theirs_is_an_order() {
+    let rng = Rng::from_seed(3);
+    let pick = |limit: u64| i64::try_from(rng.below(limit)).expect("small");
+    let mut compared = 0;
+    for round in 0..2000 {
+        let crowds: Crowds = [("n".into(), 2), ("m".into(), 3)].into();
+        let pods: Vec<Pod> = (0..6)
+            .map(|i| {
+                let mut it = pod(&format!("{:x}{i}", pick(16)));
+                it.node = ["", "n", "m", "n"][usize::try_from(pick(4)).expect("small")].into();
+                it.phase = [Phase::Pending, Phase::Running, Phase::Running]
+                    [usize::try_from(pick(3)).expect("small")];
+                // Either all became ready at once, or each at another time: otherwise theirs is none.
+                it.ready = match (pick(4), round % 2) {
+                    (0, _) => Ready::No,
+                    (_, 0) => Ready::Since(ago(100)),
+                    _ => Ready::Since(ago(100 + 7 * i + pick(7) + pick(2) * 1000)),
+                };
+                it.restarts = pick(2);
+                it.metadata.creation_timestamp = ago(1000 + pick(3) * 3000);
+                it
+            })
+            .collect();
+        let sorted = order(&pods, &crowds);
+        let find = |uid: &String| {
+            let found = pods.iter().find(|it| it.metadata.uid.to_string() == *uid);
+            found.expect("one of them")
+        };
+        for (i, a) in sorted.iter().enumerate() {
+            for b in &sorted[i + 1..] {
+                assert!(reference(find(a), find(b), &crowds).is_le(), "{a} {b} {pods:#?}");
+                compared += 1;
+            }
+        }
+    }
+    assert!(compared > 10_000);
+}
+
+#[test]
+fn all_of_them_are_taken_as_they_are() {
+    let pods: Vec<Arc<Pod>> = ["b", "a"].map(|uid| Arc::new(pod(uid))).into();
+    let all = choose(&pods, 5, &Crowds::new(), now());
+    assert_eq!(all.len(), 2);
+    assert!(choose(&pods, 0, &Crowds::new(), now()).is_empty());
+}

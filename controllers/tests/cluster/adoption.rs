@@ -1,0 +1,260 @@
+//! Pods that are nobody's become an owner's, if its selector says so.
+
+use coxswain_tests::Test;
+use coxswain_tests::fixtures::{self, with};
+use serde_json::{Value, json};
+
+use crate::stage::{Kind, Stage, controller, counter_of, name, names};
+
+/// What is registered of this surface.
+pub fn tests() -> Vec<Test> {
+    let only_replica_sets = vec![both!(@ adopts_by_expressions, ReplicaSet)];
+    let all = [
+        both!(adopts_before_it_makes_any),
+        both!(changes_nothing_of_an_adopted_pod_but_its_owner),
+        both!(deletes_what_is_too_many_of_the_adopted),
+        both!(adopts_a_pod_that_comes_later),
+        both!(adopts_a_pod_whose_labels_come_to_match),
+        both!(makes_a_reference_to_itself_that_of_a_controller),
+        both!(ignores_pods_that_do_not_match),
+        both!(ignores_pods_of_others),
+        both!(ignores_pods_that_are_finished_or_going),
+        both!(owners_with_equal_selectors_do_not_take_from_each_other),
+        both!(an_owner_made_again_does_not_take_the_pods_of_the_first),
+    ];
+    [all.concat(), only_replica_sets].concat()
+}
+
+/// The reference that an owner has written.
+fn reference(s: &Stage, owner: &crate::stage::Owner) -> Value {
+    json!({
+        "apiVersion": s.kind.api_version(), "kind": s.kind.name(), "name": owner.name, "uid": owner.uid,
+        "controller": true, "blockOwnerDeletion": true,
+    })
+}
+
+async fn adopts_before_it_makes_any(s: Stage) {
+    for pod in ["one", "two"] {
+        s.pod(pod, json!({})).await;
+    }
+    let owner = s.settled(s.owner_elsewhere("a", 3)).await;
+    let pods = s.owns(&owner, 3).await;
+    assert!(
+        names(&pods).is_superset(&["one".to_owned(), "two".to_owned()].into()),
+        "{pods:#?}"
+    );
+    for pod in &pods {
+        assert_eq!(pod["metadata"]["ownerReferences"], json!([reference(&s, &owner)]));
+    }
+    s.looked_at(&owner).await;
+    assert_eq!(s.all_pods().await.len(), 3);
+    let mut created = s.events(&owner).await;
+    created.retain(|(_, reason, _)| reason != "SuccessfulCreate");
+    assert!(created.is_empty(), "{created:?}");
+}
+
+async fn changes_nothing_of_an_adopted_pod_but_its_owner(s: Stage) {
+    let foreign = json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "c", "uid": "u"});
+    let change = json!({"metadata": {
+        "labels": {"more": "labels"}, "annotations": {"example.com/note": "a"},
+        "finalizers": ["example.com/hold"], "ownerReferences": [foreign],
+    }});
+    let before = s.pod("one", change).await;
+    let owner = s.settled(s.owner_elsewhere("a", 1)).await;
+    let now = s.get_pod("one").await;
+    for field in ["uid", "labels", "annotations", "finalizers", "creationTimestamp"] {
+        assert_eq!(now["metadata"][field], before["metadata"][field], "{now:#}");
+    }
+    assert_eq!(now["spec"], before["spec"]);
+    let refs = now["metadata"]["ownerReferences"].as_array().expect("references");
+    assert_eq!(refs.len(), 2, "{now:#}");
+    assert!(
+        refs.contains(&foreign) && refs.contains(&reference(&s, &owner)),
+        "{now:#}"
+    );
+}
+
+async fn deletes_what_is_too_many_of_the_adopted(s: Stage) {
+    for pod in ["one", "two", "three"] {
+        s.pod(pod, json!({})).await;
+    }
+    s.make_ready("two", 100).await;
+    let owner = s.create(s.owner_elsewhere("a", 1)).await;
+    s.until("only the ready one is left", async || {
+        (names(&s.pods().await) == ["two".to_owned()].into()).then_some(())
+    })
+    .await;
+    s.counts(&owner, "replicas", 1).await;
+    assert_eq!(controller(&s.get_pod("two").await), Some(&*owner.uid));
+}
+
+async fn adopts_a_pod_that_comes_later(s: Stage) {
+    let owner = s.settled(s.owner_elsewhere("a", 1)).await;
+    let made = name(&s.pods_of(&owner).await[0]);
+    s.make_ready(&made, 100).await;
+    s.counts(&owner, "readyReplicas", 1).await;
+    s.pod("late", json!({})).await;
+    let late = s
+        .pod_is("late", "is one too many", |pod| {
+            pod["metadata"]["deletionTimestamp"].is_string()
+        })
+        .await;
+    assert_eq!(controller(&late), Some(&*owner.uid), "{late:#}");
+    assert_eq!(name(&s.owns(&owner, 1).await[0]), made);
+}
+
+async fn adopts_a_pod_whose_labels_come_to_match(s: Stage) {
+    s.pod("late", json!({"metadata": {"labels": {"app": "b"}}})).await;
+    s.make_ready("late", 100).await;
+    let owner = s.settled(s.owner_elsewhere("a", 1)).await;
+    assert_eq!(controller(&s.get_pod("late").await), None);
+    // It is Ready, so the other one has to go.
+    s.change_pod("late", json!({"metadata": {"labels": {"app": "a"}}}))
+        .await;
+    s.until("it has taken the place of the other", async || {
+        (names(&s.pods_of(&owner).await) == ["late".to_owned()].into()).then_some(())
+    })
+    .await;
+    s.counts(&owner, "readyReplicas", 1).await;
+}
+
+async fn makes_a_reference_to_itself_that_of_a_controller(s: Stage) {
+    let owner = s.settled(s.owner_elsewhere("a", 1)).await;
+    let plain = json!({
+        "apiVersion": s.kind.api_version(), "kind": s.kind.name(), "name": owner.name, "uid": owner.uid,
+    });
+    let change = json!({"metadata": {"labels": {"app": "b"}, "ownerReferences": [plain]}});
+    s.pod("linked", change).await;
+    s.make_ready("linked", 100).await;
+    s.change_pod("linked", json!({"metadata": {"labels": {"app": "a"}}}))
+        .await;
+    let pod = s
+        .pod_is("linked", "is adopted", |pod| controller(pod).is_some())
+        .await;
+    assert_eq!(pod["metadata"]["ownerReferences"], json!([reference(&s, &owner)]));
+}
+
+async fn ignores_pods_that_do_not_match(s: Stage) {
+    s.pod("other", json!({"metadata": {"labels": {"app": "b"}}}))
+        .await;
+    s.pod("bare", json!({"metadata": {"labels": null}})).await;
+    let second = s.c.namespace().await;
+    let pods = fixtures::core(&second, "pods");
+    let pod = with(
+        fixtures::pod("far"),
+        json!({"spec": {"nodeName": crate::stage::ELSEWHERE}}),
+    );
+    s.c.api().post(&pods, pod).await.expect(201);
+    let owner = s.settled(s.owner_elsewhere("a", 1)).await;
+    s.looked_at(&owner).await;
+    for pod in ["other", "bare"] {
+        assert!(s.get_pod(pod).await["metadata"]["ownerReferences"].is_null());
+    }
+    let far = s.c.api().get(&format!("{pods}/far")).await.expect(200);
+    assert!(far["metadata"]["ownerReferences"].is_null(), "{far:#}");
+    assert_eq!(s.all_pods().await.len(), 3);
+}
+
+async fn ignores_pods_of_others(s: Stage) {
+    // By another kind, by the same kind and another uid, and by the same kind and name.
+    let mut wanted = Vec::new();
+    for (pod, kind, name) in [
+        ("one", "StatefulSet", "a"),
+        ("two", s.kind.name(), "b"),
+        ("three", s.kind.name(), "a"),
+    ] {
+        let other = json!({
+            "apiVersion": "apps/v1", "kind": kind, "name": name, "uid": "00000000-0000-4000-8000-000000000000",
+            "controller": true,
+        });
+        s.pod(pod, json!({"metadata": {"ownerReferences": [other]}}))
+            .await;
+        wanted.push((pod, json!([other])));
+    }
+    let owner = s.settled(s.owner_elsewhere("a", 2)).await;
+    s.looked_at(&owner).await;
+    s.scale(&owner, 0).await;
+    s.counts(&owner, "replicas", 0).await;
+    for (pod, refs) in wanted {
+        let now = s.get_pod(pod).await;
+        assert_eq!(now["metadata"]["ownerReferences"], refs);
+        assert!(now["metadata"]["deletionTimestamp"].is_null(), "{now:#}");
+    }
+}
+
+async fn ignores_pods_that_are_finished_or_going(s: Stage) {
+    for pod in ["failed", "succeeded", "going"] {
+        s.pod(pod, json!({})).await;
+    }
+    s.change_pod_status("failed", json!({"phase": "Failed"})).await;
+    s.change_pod_status("succeeded", json!({"phase": "Succeeded"}))
+        .await;
+    s.delete_pod("going").await;
+    let owner = s.settled(s.owner_elsewhere("a", 1)).await;
+    s.looked_at(&owner).await;
+    for pod in ["failed", "succeeded", "going"] {
+        assert!(s.get_pod(pod).await["metadata"]["ownerReferences"].is_null());
+    }
+    let now = s.get(&owner).await;
+    assert_eq!(counter_of(&now["status"], "terminatingReplicas"), 0, "{now:#}");
+    assert_eq!(s.all_pods().await.len(), 4);
+}
+
+async fn owners_with_equal_selectors_do_not_take_from_each_other(s: Stage) {
+    let first = s.settled(s.owner_elsewhere("a", 2)).await;
+    let second = s.settled(s.owner_elsewhere("b", 3)).await;
+    s.looked_at(&first).await;
+    s.looked_at(&second).await;
+    assert_eq!(s.pods_of(&first).await.len(), 2);
+    assert_eq!(s.pods_of(&second).await.len(), 3);
+    s.scale(&first, 0).await;
+    s.counts(&first, "replicas", 0).await;
+    s.looked_at(&second).await;
+    assert_eq!(names(&s.pods().await), names(&s.pods_of(&second).await));
+    assert_eq!(s.pods().await.len(), 3);
+}
+
+/// Without anybody to collect the pods of the first.
+async fn an_owner_made_again_does_not_take_the_pods_of_the_first(s: Stage) {
+    let first = s.settled(s.owner_elsewhere("a", 2)).await;
+    let old = s.pods_of(&first).await;
+    s.delete(&first, "Background").await;
+    let second = s.settled(s.owner_elsewhere("a", 2)).await;
+    assert_ne!(first.uid, second.uid);
+    let new = s.owns(&second, 2).await;
+    assert!(names(&new).is_disjoint(&names(&old)));
+    s.looked_at(&second).await;
+    for pod in &old {
+        let now = s.get_pod(&name(pod)).await;
+        assert_eq!(
+            now["metadata"]["ownerReferences"],
+            pod["metadata"]["ownerReferences"]
+        );
+        assert!(now["metadata"]["deletionTimestamp"].is_null());
+    }
+    s.scale(&second, 0).await;
+    s.counts(&second, "replicas", 0).await;
+    assert_eq!(names(&s.pods().await), names(&old));
+}
+
+async fn adopts_by_expressions(s: Stage) {
+    assert_eq!(s.kind, Kind::ReplicaSet);
+    for (pod, tier) in [("one", "x"), ("two", "y"), ("three", "z")] {
+        s.pod(pod, json!({"metadata": {"labels": {"tier": tier}}})).await;
+    }
+    let selector = json!({"matchLabels": {"app": "a"}, "matchExpressions": [
+        {"key": "tier", "operator": "In", "values": ["x", "y"]},
+        {"key": "old", "operator": "DoesNotExist"},
+    ]});
+    let template = json!({"metadata": {"labels": {"tier": "x"}}});
+    let body = with(
+        s.owner_elsewhere("a", 3),
+        json!({"spec": {"selector": selector, "template": template}}),
+    );
+    let owner = s.settled(body).await;
+    let pods = names(&s.owns(&owner, 3).await);
+    assert!(
+        pods.contains("one") && pods.contains("two") && !pods.contains("three"),
+        "{pods:?}"
+    );
+}

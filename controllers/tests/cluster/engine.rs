@@ -1,0 +1,68 @@
+//! What is under test: one manager for the whole run, started by the test that comes first.
+
+use std::time::Duration;
+
+use coxswain_controllers::hollow_kubelet;
+use coxswain_controllers::names::{HOLLOW_KUBELET, Named};
+use coxswain_controllers::registry::{self, Asked, Settings};
+use coxswain_manager::cache::Scope;
+use coxswain_manager::client::Transport;
+use coxswain_manager::env::{Env, TaskSet};
+use coxswain_manager::manager::{Manager, Options};
+use coxswain_manager::serve::Checks;
+use coxswain_tests::Cluster;
+use kube::config::{Config, KubeConfigOptions, Kubeconfig};
+use prometheus::Registry;
+use tokio::sync::OnceCell;
+use tokio_util::sync::CancellationToken;
+
+/// Ends with the process: nobody can tell which test is the last.
+static ENGINE: OnceCell<Engine> = OnceCell::const_new();
+
+struct Engine {
+    env: Env,
+    _tasks: TaskSet,
+}
+
+/// Sees to it that the controllers run, and returns the time and chance that they live by.
+pub async fn running(c: &Cluster) -> &'static Env {
+    &ENGINE.get_or_init(|| start(c)).await.env
+}
+
+async fn start(c: &Cluster) -> Engine {
+    let tasks = TaskSet::new();
+    let env = Env::system(&tasks);
+    let registry = Registry::new();
+    let kubeconfig = Kubeconfig::read_from(c.kubeconfig()).expect("a kubeconfig");
+    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
+        .await
+        .expect("a configuration");
+    let transport = Transport::connect(&config, "test", &env.clock, &registry).expect("a way to the server");
+    let options = Options {
+        name: "coxswain",
+        limit: None,
+        scope: Scope::default(),
+        start_interval: Duration::ZERO,
+        shutdown_timeout: None,
+    };
+    let mut manager = Manager::new(&env, &registry, &Checks::new(), transport, options).expect("a manager");
+    let settings = Settings {
+        instance: "test".to_owned(),
+        hollow_kubelet: (
+            hollow_kubelet::Options {
+                nodes: 3,
+                delay: Duration::ZERO,
+                sandbox: true,
+            },
+            5,
+        ),
+        replicaset: 5,
+        replication_controller: 5,
+    };
+    // In that mode only the nodes are ours.
+    let kcm = c.runs_kcm_instead_of_ours();
+    let enabled = |it: &Named| (!kcm || it.name == HOLLOW_KUBELET).then_some(Asked::ByName);
+    registry::host(&mut manager, enabled, &settings).expect("hosted");
+    drop(env.tasks.spawn(manager.run(None, CancellationToken::new())));
+    Engine { env, _tasks: tasks }
+}

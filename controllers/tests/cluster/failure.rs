@@ -1,0 +1,165 @@
+//! Pods that cannot be made, or do not last.
+
+use std::time::Duration;
+
+use coxswain_controllers::hollow_kubelet::FAIL;
+use coxswain_tests::fixtures::{self, with};
+use coxswain_tests::{Need, Test, time};
+use serde_json::{Value, json};
+
+use crate::stage::{Owner, Stage, condition, counter_of, text};
+
+/// What is registered of this surface.
+pub fn tests() -> Vec<Test> {
+    [
+        both!(a_template_that_is_refused_is_told_and_mended),
+        both!(a_refusal_is_not_tried_in_a_circle),
+        both!(a_failing_owner_does_not_hold_up_another),
+        both!(what_admission_denies_is_told, needs(Need::Real)),
+        both!(what_a_quota_allows_is_made, needs(Need::Real)),
+        both!(a_failure_for_another_reason_is_told, needs(Need::Ours)),
+        both!(
+            pods_that_fail_at_once_are_not_replaced_without_end,
+            needs(Need::Ours)
+        ),
+    ]
+    .concat()
+}
+
+/// A template that is fine, until a pod is made of it: nobody looks at the finalizers in it.
+fn refused(s: &Stage, name: &str, replicas: u32) -> Value {
+    let finalizers = json!({"metadata": {"finalizers": ["unqualified"]}});
+    with(s.owner(name, replicas), json!({"spec": {"template": finalizers}}))
+}
+
+async fn fails(s: &Stage, owner: &Owner) -> Value {
+    let now = s
+        .status(owner, "it fails", |status| {
+            condition(status, "ReplicaFailure").is_some()
+        })
+        .await;
+    let failure = condition(&now["status"], "ReplicaFailure").expect("it is there");
+    assert_eq!(failure["status"], "True", "{now:#}");
+    assert_eq!(failure["reason"], "FailedCreate", "{now:#}");
+    assert!(failure["lastTransitionTime"].is_string(), "{now:#}");
+    now
+}
+
+/// Waits until there is an event of a failure with these words.
+async fn says(s: &Stage, owner: &Owner, words: &str) {
+    let said = s.until("a FailedCreate", async || {
+        let events = s.events(owner).await;
+        let mut failed = events
+            .into_iter()
+            .filter(|(_, reason, _)| reason == "FailedCreate");
+        failed.find(|(_, _, message)| message.contains(words))
+    });
+    let (kind, _, message) = said.await;
+    assert_eq!(kind, "Warning");
+    assert!(message.starts_with("Error creating: "), "{message}");
+}
+
+async fn a_template_that_is_refused_is_told_and_mended(s: Stage) {
+    let owner = s.create(refused(&s, "a", 2)).await;
+    let now = fails(&s, &owner).await;
+    let words = "name is neither a standard finalizer name nor is it fully qualified";
+    let message = text(&condition(&now["status"], "ReplicaFailure").expect("it fails")["message"]);
+    assert!(message.contains(words), "{message}");
+    assert_eq!(counter_of(&now["status"], "replicas"), 0);
+    says(&s, &owner, words).await;
+
+    let finalizers = json!({"metadata": {"finalizers": null}});
+    s.change(&owner, json!({"spec": {"template": finalizers}})).await;
+    let now = s.counts(&owner, "readyReplicas", 2).await;
+    assert!(condition(&now["status"], "ReplicaFailure").is_none(), "{now:#}");
+    assert_eq!(s.all_pods().await.len(), 2);
+}
+
+async fn a_refusal_is_not_tried_in_a_circle(s: Stage) {
+    let owner = s.create(refused(&s, "a", 50)).await;
+    fails(&s, &owner).await;
+    time::pause(Duration::from_secs(5)).await;
+    let events = s.raw_events(&owner).await;
+    let times: u64 = events.iter().map(|it| it["count"].as_u64().unwrap_or(1)).sum();
+    // One at a time, and each time after twice as long: 5 ms, 10 ms, and so on.
+    assert!((2..=15).contains(&times), "{times} times: {events:#?}");
+    assert_eq!(s.all_pods().await.len(), 0);
+}
+
+async fn a_failing_owner_does_not_hold_up_another(s: Stage) {
+    let bad = s.create(refused(&s, "a", 3)).await;
+    fails(&s, &bad).await;
+    let good = s.create(s.owner("b", 3)).await;
+    s.counts(&good, "readyReplicas", 3).await;
+    fails(&s, &bad).await;
+}
+
+async fn what_admission_denies_is_told(s: Stage) {
+    let class = json!({"spec": {"template": {"spec": {"priorityClassName": "nobody-knows"}}}});
+    let owner = s.create(with(s.owner("a", 2), class)).await;
+    let now = fails(&s, &owner).await;
+    let words = "no PriorityClass with name nobody-knows was found";
+    let message = text(&condition(&now["status"], "ReplicaFailure").expect("it fails")["message"]);
+    assert!(message.contains(words), "{message}");
+    says(&s, &owner, words).await;
+}
+
+async fn what_a_quota_allows_is_made(s: Stage) {
+    let quotas = fixtures::core(&s.ns, "resourcequotas");
+    let quota = with(
+        fixtures::named("v1", "ResourceQuota", "q"),
+        json!({"spec": {"hard": {"pods": "2"}}}),
+    );
+    s.c.api().post(&quotas, quota).await.expect(201);
+    // What its controller would write, which does not run here.
+    let status = json!({"status": {"hard": {"pods": "2"}, "used": {"pods": "0"}}});
+    let path = format!("{quotas}/q/status");
+    s.c.api().patch(&path, fixtures::MERGE, status).await.expect(200);
+    let dry = format!("{}?dryRun=All", fixtures::core(&s.ns, "pods"));
+    s.until("the quota is known", async || {
+        (s.c.api().post(&dry, fixtures::pod("p")).await.status == 201).then_some(())
+    })
+    .await;
+
+    let owner = s.create(s.owner("a", 5)).await;
+    let now = s
+        .status(&owner, "it has made what it may", |status| {
+            counter_of(status, "replicas") == 2 && condition(status, "ReplicaFailure").is_some()
+        })
+        .await;
+    let failure = condition(&now["status"], "ReplicaFailure").expect("it fails");
+    assert_eq!(failure["reason"], "FailedCreate", "{now:#}");
+    assert!(text(&failure["message"]).contains("exceeded quota: q"), "{now:#}");
+    says(&s, &owner, "exceeded quota: q").await;
+
+    s.c.api().delete(&format!("{quotas}/q"), ()).await.expect(200);
+    let now = s.counts(&owner, "readyReplicas", 5).await;
+    assert!(condition(&now["status"], "ReplicaFailure").is_none(), "{now:#}");
+}
+
+/// KCM leaves the first message for as long as it goes on failing.
+async fn a_failure_for_another_reason_is_told(s: Stage) {
+    let owner = s.create(refused(&s, "a", 1)).await;
+    fails(&s, &owner).await;
+    let finalizers = json!({"metadata": {"finalizers": ["example.com/other thing"]}});
+    s.change(&owner, json!({"spec": {"template": finalizers}})).await;
+    s.status(&owner, "the message is of now", |status| {
+        condition(status, "ReplicaFailure").is_some_and(|it| text(&it["message"]).contains("other thing"))
+    })
+    .await;
+}
+
+/// KCM makes as many as it can.
+async fn pods_that_fail_at_once_are_not_replaced_without_end(s: Stage) {
+    let annotations = json!({"metadata": {"annotations": {FAIL: "true"}}});
+    let owner = s
+        .create(with(s.owner("a", 1), json!({"spec": {"template": annotations}})))
+        .await;
+    s.until("it is tried again", async || {
+        (s.pods_of(&owner).await.len() > 1).then_some(())
+    })
+    .await;
+    time::pause(Duration::from_secs(20)).await;
+    let made = s.all_pods().await.len();
+    assert!(made <= 60, "{made} pods in 20 s");
+}

@@ -1,0 +1,92 @@
+//! What others have written on owners and pods survives all that is done to them.
+
+use coxswain_tests::Test;
+use coxswain_tests::fixtures::with;
+use serde_json::{Value, json};
+
+use crate::stage::{Stage, controller, name, names};
+
+/// What is registered of this surface.
+pub fn tests() -> Vec<Test> {
+    [
+        both!(an_owner_keeps_what_others_wrote_on_it),
+        both!(a_pod_keeps_what_others_wrote_on_it),
+    ]
+    .concat()
+}
+
+/// What is not the controller's.
+fn foreign(object: &Value) -> [Value; 4] {
+    let meta = &object["metadata"];
+    ["labels", "annotations", "finalizers", "ownerReferences"].map(|field| meta[field].clone())
+}
+
+async fn an_owner_keeps_what_others_wrote_on_it(s: Stage) {
+    let meta = json!({
+        "labels": {"example.com/team": "a"}, "annotations": {"example.com/note": "b"},
+        "finalizers": ["example.com/hold"],
+        "ownerReferences": [{"apiVersion": "v1", "kind": "ConfigMap", "name": "c", "uid": "u"}],
+    });
+    let body = with(s.owner_elsewhere("a", 2), json!({"metadata": meta}));
+    let owner = s.settled(body).await;
+    let before = s.get(&owner).await;
+    for pod in s.pods_of(&owner).await {
+        s.make_ready(&name(&pod), 10).await;
+    }
+    s.counts(&owner, "readyReplicas", 2).await;
+    // What came in the meantime is kept too.
+    s.change(
+        &owner,
+        json!({"metadata": {"annotations": {"example.com/late": "d"}}}),
+    )
+    .await;
+    for replicas in [4, 1, 0, 2] {
+        s.scale(&owner, replicas).await;
+        s.counts(&owner, "replicas", replicas.into()).await;
+    }
+    let now = s.get(&owner).await;
+    let wanted = with(
+        before.clone(),
+        json!({"metadata": {"annotations": {"example.com/late": "d"}}}),
+    );
+    assert_eq!(foreign(&now), foreign(&wanted));
+    assert_eq!(now["spec"], before["spec"]);
+}
+
+async fn a_pod_keeps_what_others_wrote_on_it(s: Stage) {
+    let owner = s.settled(s.owner_elsewhere("a", 2)).await;
+    let pods = s.pods_of(&owner).await;
+    let (kept, going) = (name(&pods[0]), name(&pods[1]));
+    s.make_ready(&kept, 100).await;
+    for pod in [&kept, &going] {
+        let meta = json!({
+            "labels": {"example.com/team": "a"}, "annotations": {"example.com/note": "b"},
+            "finalizers": ["example.com/hold"],
+        });
+        s.change_pod(pod, json!({"metadata": meta})).await;
+    }
+    let before = (s.get_pod(&kept).await, s.get_pod(&going).await);
+    s.scale(&owner, 1).await;
+    let gone = s
+        .pod_is(&going, "is deleted", |pod| {
+            pod["metadata"]["deletionTimestamp"].is_string()
+        })
+        .await;
+    s.counts(&owner, "replicas", 1).await;
+    assert_eq!(foreign(&gone), foreign(&before.1));
+    assert_eq!(foreign(&s.get_pod(&kept).await), foreign(&before.0));
+    // Out and in again: it is Ready, so that the one that was made in its place has to go.
+    for label in ["b", "a"] {
+        s.change_pod(&kept, json!({"metadata": {"labels": {"app": label}}}))
+            .await;
+        s.pod_is(&kept, "is let go or taken", |pod| {
+            controller(pod).is_none() == (label == "b")
+        })
+        .await;
+    }
+    s.until("the other is gone", async || {
+        (names(&s.pods().await) == [kept.clone()].into()).then_some(())
+    })
+    .await;
+    assert_eq!(foreign(&s.get_pod(&kept).await), foreign(&before.0));
+}

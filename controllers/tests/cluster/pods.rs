@@ -1,0 +1,124 @@
+//! What a pod is like that is made.
+
+use coxswain_tests::Test;
+use coxswain_tests::fixtures::with;
+use serde_json::json;
+
+use crate::stage::{Stage, name, text};
+
+/// What is registered of this surface.
+pub fn tests() -> Vec<Test> {
+    [
+        both!(a_pod_has_what_the_template_says_and_nothing_else),
+        both!(a_pod_has_one_owner),
+        both!(a_pod_is_named_after_its_owner),
+        both!(a_long_name_is_cut),
+        both!(the_longest_name_is_cut),
+        both!(a_new_template_is_for_new_pods),
+    ]
+    .concat()
+}
+
+async fn a_pod_has_what_the_template_says_and_nothing_else(s: Stage) {
+    let change = json!({"spec": {"template": {
+        "metadata": {
+            "name": "other", "generateName": "another-",
+            "labels": {"more": "labels"},
+            "annotations": {"example.com/note": "a"},
+            "finalizers": ["example.com/hold"],
+            "ownerReferences": [{"apiVersion": "v1", "kind": "ConfigMap", "name": "c", "uid": "u"}],
+        },
+        "spec": {
+            "restartPolicy": "Always", "terminationGracePeriodSeconds": 7, "hostname": "h",
+            "containers": [{"name": "main", "image": "i:1", "env": [{"name": "A", "value": "b"}]}],
+        },
+    }}});
+    let body = with(s.owner_elsewhere("a", 1), change);
+    let owner = s.settled(body.clone()).await;
+    let pod = &s.pods_of(&owner).await[0];
+    let (meta, wanted) = (&pod["metadata"], &body["spec"]["template"]["metadata"]);
+    for field in ["labels", "annotations", "finalizers"] {
+        assert_eq!(meta[field], wanted[field], "{pod:#}");
+    }
+    assert!(name(pod).starts_with("a-"), "{pod:#}");
+    assert_eq!(meta["generateName"], "a-");
+    assert_eq!(
+        meta["ownerReferences"].as_array().map(Vec::len),
+        Some(1),
+        "{pod:#}"
+    );
+    let spec = &pod["spec"];
+    assert_eq!(spec["terminationGracePeriodSeconds"], 7);
+    assert_eq!(spec["hostname"], "h");
+    assert_eq!(spec["nodeName"], crate::stage::ELSEWHERE);
+    let container = &spec["containers"][0];
+    assert_eq!(
+        (&container["name"], &container["image"]),
+        (&json!("main"), &json!("i:1"))
+    );
+    assert_eq!(container["env"], json!([{"name": "A", "value": "b"}]));
+}
+
+async fn a_pod_has_one_owner(s: Stage) {
+    let owner = s.settled(s.owner_elsewhere("a", 1)).await;
+    let pod = &s.pods_of(&owner).await[0];
+    let wanted = json!([{
+        "apiVersion": s.kind.api_version(), "kind": s.kind.name(), "name": "a", "uid": owner.uid,
+        "controller": true, "blockOwnerDeletion": true,
+    }]);
+    assert_eq!(pod["metadata"]["ownerReferences"], wanted);
+}
+
+async fn a_pod_is_named_after_its_owner(s: Stage) {
+    let owner = s.settled(s.owner_elsewhere("web.v1", 2)).await;
+    for pod in s.pods_of(&owner).await {
+        assert_eq!(pod["metadata"]["generateName"], "web.v1-");
+        let name = name(&pod);
+        let rest = name.strip_prefix("web.v1-").unwrap_or_else(|| panic!("{name}"));
+        let alphabet = "bcdfghjklmnpqrstvwxz2456789";
+        assert!(
+            rest.len() == 5 && rest.chars().all(|c| alphabet.contains(c)),
+            "{name}"
+        );
+    }
+}
+
+async fn a_long_name_is_cut(s: Stage) {
+    let long = format!("{}z", "abcdefghi.".repeat(9));
+    let owner = s.settled(s.owner_elsewhere(&long, 3)).await;
+    for pod in s.pods_of(&owner).await {
+        assert_eq!(text(&pod["metadata"]["generateName"]), format!("{long}-"));
+        let name = name(&pod);
+        assert!(name.len() == 63 && name.starts_with(&long[..58]), "{name}");
+    }
+}
+
+async fn the_longest_name_is_cut(s: Stage) {
+    let long = "a".repeat(253);
+    let owner = s.settled(s.owner_elsewhere(&long, 1)).await;
+    let pod = &s.pods_of(&owner).await[0];
+    assert_eq!(text(&pod["metadata"]["generateName"]), format!("{long}-"));
+    assert_eq!(name(pod).len(), 63);
+}
+
+async fn a_new_template_is_for_new_pods(s: Stage) {
+    let owner = s.settled(s.owner_elsewhere("a", 2)).await;
+    let old = s.pods_of(&owner).await;
+    let template = json!({"metadata": {"labels": {"v": "2"}}});
+    s.change(&owner, json!({"spec": {"template": template}})).await;
+    s.looked_at(&owner).await;
+    let uids = |pods: &[serde_json::Value]| -> Vec<String> {
+        pods.iter().map(|pod| text(&pod["metadata"]["uid"])).collect()
+    };
+    assert_eq!(uids(&s.pods_of(&owner).await), uids(&old));
+    s.scale(&owner, 3).await;
+    let pods = s.owns(&owner, 3).await;
+    let new: Vec<_> = pods
+        .iter()
+        .filter(|pod| pod["metadata"]["labels"]["v"] == "2")
+        .collect();
+    assert!(
+        new.len() == 1 && !uids(&old).contains(&text(&new[0]["metadata"]["uid"])),
+        "{new:#?}"
+    );
+}

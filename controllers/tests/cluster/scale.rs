@@ -1,0 +1,183 @@
+//! As many pods as were asked for, whatever happens to them.
+
+use std::collections::BTreeSet;
+
+use coxswain_tests::Test;
+use coxswain_tests::fixtures::with;
+use serde_json::{Value, json};
+
+use crate::stage::{Owner, Stage, counter_of, name, names};
+
+/// What is registered of this surface.
+pub fn tests() -> Vec<Test> {
+    [
+        both!(makes_the_pods_and_says_so),
+        both!(makes_one_pod_if_no_number_is_given),
+        both!(makes_none_if_none_is_asked_for),
+        both!(scales_up_down_and_to_zero),
+        both!(makes_many),
+        both!(replaces_pods_that_are_deleted),
+        both!(replaces_a_terminating_pod_at_once),
+        both!(replaces_finished_pods_and_keeps_them),
+    ]
+    .concat()
+}
+
+async fn makes_the_pods_and_says_so(s: Stage) {
+    let owner = s.create(s.owner("a", 3)).await;
+    let full = s.status(&owner, "all are available", |status| {
+        let counters = [
+            "replicas",
+            "fullyLabeledReplicas",
+            "readyReplicas",
+            "availableReplicas",
+        ];
+        counters.iter().all(|it| counter_of(status, it) == 3)
+    });
+    assert!(full.await["status"]["conditions"].is_null());
+    let pods = s.pods().await;
+    assert_eq!(pods.len(), 3, "{pods:#?}");
+    assert_eq!(names(&s.pods_of(&owner).await), names(&pods));
+    says(&s, &owner, "SuccessfulCreate", "Created pod", &names(&pods)).await;
+}
+
+async fn makes_one_pod_if_no_number_is_given(s: Stage) {
+    let body = with(s.owner("a", 0), json!({"spec": {"replicas": null}}));
+    let owner = s.create(body).await;
+    s.counts(&owner, "readyReplicas", 1).await;
+    assert_eq!(s.pods().await.len(), 1);
+}
+
+async fn makes_none_if_none_is_asked_for(s: Stage) {
+    let owner = s.create(s.owner("a", 0)).await;
+    let now = s.status(&owner, "it is looked at", |_| true).await;
+    for counter in [
+        "replicas",
+        "fullyLabeledReplicas",
+        "readyReplicas",
+        "availableReplicas",
+    ] {
+        assert_eq!(counter_of(&now["status"], counter), 0, "{now:#}");
+    }
+    s.looked_at(&owner).await;
+    assert!(s.all_pods().await.is_empty());
+    assert!(s.events(&owner).await.is_empty());
+}
+
+async fn scales_up_down_and_to_zero(s: Stage) {
+    let owner = s.settled(s.owner("a", 2)).await;
+    let two = names(&s.pods_of(&owner).await);
+    s.scale(&owner, 5).await;
+    s.counts(&owner, "readyReplicas", 5).await;
+    let five = names(&s.pods().await);
+    assert!(five.len() == 5 && two.is_subset(&five), "{two:?} {five:?}");
+
+    s.scale(&owner, 1).await;
+    s.counts(&owner, "replicas", 1).await;
+    let one = names(&s.owns(&owner, 1).await);
+    assert!(one.is_subset(&five));
+    let gone = five.difference(&one).cloned().collect();
+    says(&s, &owner, "SuccessfulDelete", "Deleted pod", &gone).await;
+
+    s.scale(&owner, 0).await;
+    let now = s.counts(&owner, "replicas", 0).await;
+    assert_eq!(counter_of(&now["status"], "readyReplicas"), 0, "{now:#}");
+    assert!(s.pods().await.is_empty());
+    says(&s, &owner, "SuccessfulDelete", "Deleted pod", &five).await;
+    says(&s, &owner, "SuccessfulCreate", "Created pod", &five).await;
+}
+
+/// More than one burst of them would be too many for a test on a small machine.
+async fn makes_many(s: Stage) {
+    let owner = s.settled(s.owner_elsewhere("a", 150)).await;
+    assert_eq!(s.pods_of(&owner).await.len(), 150);
+    s.looked_at(&owner).await;
+    assert_eq!(s.all_pods().await.len(), 150);
+    s.scale(&owner, 3).await;
+    s.counts(&owner, "replicas", 3).await;
+    assert_eq!(s.pods().await.len(), 3);
+}
+
+async fn replaces_pods_that_are_deleted(s: Stage) {
+    let owner = s.settled(s.owner("a", 3)).await;
+    let before = s.pods_of(&owner).await;
+    let (gone, kept) = before.split_at(2);
+    for pod in gone {
+        s.delete_pod(&name(pod)).await;
+    }
+    let now = s
+        .until("they are replaced", async || {
+            let now = names(&s.pods_of(&owner).await);
+            let replaced = now.len() == 3 && now.is_disjoint(&names(gone));
+            replaced.then_some(now)
+        })
+        .await;
+    assert!(names(kept).is_subset(&now));
+    s.counts(&owner, "readyReplicas", 3).await;
+    s.looked_at(&owner).await;
+    assert_eq!(names(&s.pods().await), now);
+}
+
+async fn replaces_a_terminating_pod_at_once(s: Stage) {
+    let owner = s.settled(s.owner_elsewhere("a", 2)).await;
+    let old = name(&s.pods_of(&owner).await[0]);
+    s.delete_pod(&old).await;
+    s.owns(&owner, 2).await;
+    s.counts(&owner, "replicas", 2).await;
+    // It is still there, as nobody has ended it.
+    assert!(s.get_pod(&old).await["metadata"]["deletionTimestamp"].is_string());
+    s.looked_at(&owner).await;
+    assert_eq!(s.all_pods().await.len(), 3);
+}
+
+async fn replaces_finished_pods_and_keeps_them(s: Stage) {
+    let owner = s.settled(s.owner_elsewhere("a", 2)).await;
+    let mut finished = BTreeSet::new();
+    for phase in ["Failed", "Succeeded"] {
+        let pods = s.pods_of(&owner).await;
+        let fresh = pods.iter().find(|pod| !finished.contains(&name(pod)));
+        let old = name(fresh.expect("one that runs"));
+        s.change_pod_status(&old, json!({"phase": phase})).await;
+        finished.insert(old);
+        s.owns(&owner, 2 + finished.len()).await;
+        s.counts(&owner, "replicas", 2).await;
+    }
+    s.scale(&owner, 0).await;
+    s.counts(&owner, "replicas", 0).await;
+    s.looked_at(&owner).await;
+    assert_eq!(names(&s.pods().await), finished);
+}
+
+/// Waits until there is an event of this reason for each of these pods, and for no other.
+async fn says(s: &Stage, owner: &Owner, reason: &str, words: &str, pods: &BTreeSet<String>) {
+    let wanted: BTreeSet<String> = pods.iter().map(|pod| format!("{words}: {pod}")).collect();
+    let said = async || {
+        let mut events = s.raw_events(owner).await;
+        events.retain(|event| event["reason"] == reason);
+        events
+    };
+    let all = s
+        .until(&format!("{reason} of {pods:?}"), async || {
+            let events = said().await;
+            let messages: BTreeSet<String> = events
+                .iter()
+                .map(|it| crate::stage::text(&it["message"]))
+                .collect();
+            wanted.is_subset(&messages).then_some(events)
+        })
+        .await;
+    assert_eq!(all.len(), wanted.len(), "{all:#?}");
+    for event in all {
+        let object = &event["involvedObject"];
+        let about: [&Value; 5] = ["kind", "apiVersion", "name", "namespace", "uid"].map(|it| &object[it]);
+        let (kind, version) = (s.kind.name(), s.kind.api_version());
+        assert_eq!(
+            about,
+            [kind, version, &owner.name, &s.ns, &owner.uid],
+            "{event:#}"
+        );
+        assert_eq!(event["type"], "Normal", "{event:#}");
+        assert_eq!(event["source"]["component"], s.kind.component(), "{event:#}");
+        assert_eq!(event["reportingComponent"], s.kind.component(), "{event:#}");
+    }
+}

@@ -1,0 +1,145 @@
+//! A door that counts what the engine asks for, and can break it.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use coxswain_manager::env::Clock;
+use coxswain_sandbox::{Door, ResponseBody};
+use futures_util::future::BoxFuture;
+use http::{Method, Request, Response};
+use http_body_util::{BodyExt as _, Full};
+use kube::client::Body;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+use tower_service::Service;
+
+/// What becomes of a request of the engine.
+#[derive(Clone, Debug)]
+pub enum Answer {
+    /// It is done and answered.
+    Done,
+    /// It is done, and the answer is lost.
+    Lost,
+    /// It never arrives, and nobody says so.
+    Broken,
+    /// It is refused with this code and status.
+    Refused(u16, Value),
+}
+
+/// Decides by method, path and how many of that kind there were before.
+type Judge = dyn Fn(&Method, &str, usize) -> Answer + Send + Sync;
+
+#[derive(Clone)]
+pub struct Watched {
+    door: Door,
+    clock: Clock,
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Default)]
+struct State {
+    counts: BTreeMap<String, usize>,
+    times: Vec<(String, Instant)>,
+    judge: Option<Arc<Judge>>,
+}
+
+impl Watched {
+    pub fn new(door: Door, clock: &Clock) -> Self {
+        Self {
+            door,
+            clock: clock.clone(),
+            state: Arc::default(),
+        }
+    }
+
+    /// How many requests of each kind the engine has sent: `POST pods`, `PATCH replicasets/status`.
+    pub fn counts(&self) -> BTreeMap<String, usize> {
+        self.with(|it| it.counts.clone())
+    }
+
+    pub fn count(&self, what: &str) -> usize {
+        self.counts().get(what).copied().unwrap_or(0)
+    }
+
+    /// When they were sent.
+    pub fn times(&self, what: &str) -> Vec<Instant> {
+        self.with(|it| {
+            let times = it.times.iter().filter(|(it, _)| it == what);
+            times.map(|(_, at)| *at).collect()
+        })
+    }
+
+    pub fn reset(&self) {
+        self.with(|it| {
+            it.counts.clear();
+            it.times.clear();
+        });
+    }
+
+    /// From now on `judge` says what becomes of requests of the engine.
+    pub fn judge(&self, judge: impl Fn(&Method, &str, usize) -> Answer + Send + Sync + 'static) {
+        self.with(|it| it.judge = Some(Arc::new(judge)));
+    }
+
+    fn with<T>(&self, with: impl FnOnce(&mut State) -> T) -> T {
+        with(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn see(&self, request: &Request<Body>) -> Answer {
+        let agent = request.headers()["user-agent"].to_str().unwrap_or_default();
+        if !agent.ends_with("/engine") {
+            return Answer::Done;
+        }
+        let (method, now) = (request.method().clone(), self.clock.now());
+        let path = request.uri().path();
+        let mut parts = path.split('/').skip_while(|it| *it != "default").skip(1);
+        let (plural, sub) = (parts.next().unwrap_or(""), parts.nth(1));
+        let what = match sub {
+            Some(sub) => format!("{method} {plural}/{sub}"),
+            None => format!("{method} {plural}"),
+        };
+        let (before, judge) = self.with(|it| {
+            it.times.push((what.clone(), now));
+            let count = it.counts.entry(what.clone()).or_default();
+            *count += 1;
+            (*count - 1, it.judge.clone())
+        });
+        judge.map_or(Answer::Done, |judge| judge(&method, path, before))
+    }
+}
+
+impl Service<Request<Body>> for Watched {
+    type Response = Response<ResponseBody>;
+    type Error = Box<dyn std::error::Error + Send + Sync>;
+    type Future = BoxFuture<'static, Result<Self::Response, Self::Error>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let answer = self.see(&request);
+        let mut door = self.door.clone();
+        Box::pin(async move {
+            match answer {
+                Answer::Done => Ok(door.call(request).await?),
+                Answer::Lost => {
+                    let response = door.call(request).await?;
+                    drop(response.into_body().collect().await);
+                    Err("the answer was lost".into())
+                }
+                Answer::Broken => Err("the connection broke".into()),
+                Answer::Refused(code, more) => {
+                    let mut status = json!({"kind": "Status", "apiVersion": "v1", "code": code});
+                    for (key, value) in more.as_object().into_iter().flatten() {
+                        status[key] = value.clone();
+                    }
+                    let body = Full::new(Bytes::from(status.to_string())).boxed_unsync();
+                    Ok(Response::builder().status(code).body(body)?)
+                }
+            }
+        })
+    }
+}

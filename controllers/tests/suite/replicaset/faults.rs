@@ -1,0 +1,101 @@
+//! Answers that get lost, requests that never arrive, objects that change in between.
+
+use http::Method;
+
+use super::*;
+
+/// Requests of this method on pods meet `answer`, in turns with good ones.
+fn every_other(bed: &Bed, method: Method, answer: Answer) {
+    bed.door.judge(move |it, path, before| {
+        if *it == method && path.contains("/pods") && before % 2 == 0 {
+            answer.clone()
+        } else {
+            Answer::Done
+        }
+    });
+}
+
+fn server_timeout() -> Answer {
+    Answer::Refused(500, json!({"reason": "ServerTimeout", "message": "try again"}))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_create_that_is_not_answered_never_makes_one_too_many() {
+    for kind in kinds() {
+        for answer in [Answer::Lost, Answer::Broken, server_timeout()] {
+            let bed = bed(kind.clone());
+            every_other(&bed, Method::POST, answer.clone());
+            bed.create_owner(&bed.owner("web", 20)).await;
+            bed.ready("web", 20).await;
+            bed.sleep(Duration::from_mins(10)).await;
+            // Nothing is ever deleted, so there were never more.
+            assert_eq!(bed.list(&PODS).await.len(), 20, "{answer:?}");
+            assert_eq!(bed.door.count("DELETE pods"), 0, "{answer:?}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_that_may_exist_counts_when_the_owner_shrinks() {
+    let bed = bed(REPLICA_SET);
+    every_other(&bed, Method::POST, Answer::Lost);
+    bed.create_owner(&bed.owner("web", 1)).await;
+    bed.until(async |bed| bed.door.count("POST pods") > 0).await;
+    bed.scale("web", 0).await;
+    bed.until(async |bed| bed.list(&PODS).await.is_empty()).await;
+    bed.sleep(Duration::from_mins(10)).await;
+    assert!(bed.list(&PODS).await.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_delete_that_is_not_answered_or_comes_too_late_takes_no_other_pod() {
+    let conflict = Answer::Refused(409, json!({"reason": "Conflict", "message": "it has changed"}));
+    for answer in [Answer::Lost, Answer::Broken, conflict] {
+        let bed = bed(REPLICA_SET);
+        bed.create_owner(&bed.owner("web", 20)).await;
+        bed.ready("web", 20).await;
+        every_other(&bed, Method::DELETE, answer.clone());
+        bed.door.reset();
+        bed.scale("web", 10).await;
+        bed.ready("web", 10).await;
+        bed.sleep(Duration::from_mins(10)).await;
+        assert_eq!(bed.pods().await.len(), 10, "{answer:?}");
+        assert_eq!(
+            bed.door.count("POST pods"),
+            0,
+            "none had to be made again: {answer:?}"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_name_that_is_taken_is_no_failure() {
+    let bed = bed(REPLICA_SET);
+    let taken = Answer::Refused(409, json!({"reason": "AlreadyExists", "message": "taken"}));
+    every_other(&bed, Method::POST, taken);
+    bed.create_owner(&bed.owner("web", 10)).await;
+    bed.ready("web", 10).await;
+    assert_eq!(bed.list(&PODS).await.len(), 10);
+    assert_eq!(bed.reasons().await, vec!["SuccessfulCreate"; 10]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_status_write_that_fails_is_tried_once_more_on_what_is_there() {
+    for answer in [
+        Answer::Lost,
+        Answer::Refused(409, json!({"reason": "Conflict", "message": "it has changed"})),
+    ] {
+        let bed = bed(REPLICA_SET);
+        bed.door.judge(move |method, path, before| {
+            if *method == Method::PATCH && path.ends_with("/status") && before == 0 {
+                answer.clone()
+            } else {
+                Answer::Done
+            }
+        });
+        bed.create_owner(&bed.owner("web", 3)).await;
+        bed.ready("web", 3).await;
+        assert_eq!(bed.door.count("GET replicasets"), 1);
+        assert!(bed.door.count("PATCH replicasets/status") <= 3);
+    }
+}

@@ -1,0 +1,116 @@
+//! What people ask for and cannot have: it is said, and nobody runs in circles.
+
+use http::Method;
+
+use super::*;
+
+fn refuse_pods(bed: &Bed, code: u16, status: &Value) {
+    let answer = Answer::Refused(code, status.clone());
+    bed.door.judge(move |method, path, _| {
+        if *method == Method::POST && path.ends_with("/pods") {
+            answer.clone()
+        } else {
+            Answer::Done
+        }
+    });
+}
+
+fn failure(owner: &Value) -> Option<&Value> {
+    let conditions = owner["status"]["conditions"].as_array()?;
+    conditions.iter().find(|it| it["type"] == "ReplicaFailure")
+}
+
+#[tokio::test(start_paused = true)]
+async fn pods_that_are_refused_are_said_once_and_tried_ever_more_slowly() {
+    for kind in kinds() {
+        for (code, reason) in [
+            (403, "Forbidden"),
+            (422, "Invalid"),
+            (400, "BadRequest"),
+            (500, "InternalError"),
+        ] {
+            let bed = bed(kind.clone());
+            refuse_pods(
+                &bed,
+                code,
+                &json!({"reason": reason, "message": "pods are not to be had"}),
+            );
+            bed.create_owner(&bed.owner("web", 50)).await;
+            bed.sleep(Duration::from_mins(10)).await;
+            let owner = bed.get("web").await;
+            let said = failure(&owner).expect("a condition");
+            assert_eq!(said["reason"], "FailedCreate");
+            assert_eq!(said["message"], "pods are not to be had");
+            assert_eq!(owner["status"]["observedGeneration"], 1);
+            let posts = bed.door.count("POST pods");
+            assert!((5..30).contains(&posts), "{posts}");
+            let status = format!("PATCH {}/status", bed.kind.resource.plural);
+            assert_eq!(bed.door.count(&status), 1);
+            assert!(bed.reasons().await.iter().all(|it| it == "FailedCreate"));
+
+            bed.door.judge(|_, _, _| Answer::Done);
+            // Something happens, and it is tried again.
+            bed.scale("web", 5).await;
+            bed.ready("web", 5).await;
+            assert_eq!(failure(&bed.get("web").await), None);
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn in_a_namespace_that_goes_nothing_is_made_and_nothing_is_wrong() {
+    let bed = bed(REPLICA_SET);
+    let causes =
+        json!([{"reason": "NamespaceTerminating", "message": "it goes", "field": "metadata.namespace"}]);
+    let status = json!({"reason": "Forbidden", "message": "it goes", "details": {"causes": causes}});
+    refuse_pods(&bed, 403, &status);
+    bed.create_owner(&bed.owner("web", 1)).await;
+    bed.sleep(Duration::from_mins(10)).await;
+    let posts = bed.door.count("POST pods");
+    assert!(posts <= 5, "{posts}");
+    assert_eq!(failure(&bed.get("web").await), None);
+    assert!(bed.reasons().await.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn pods_that_fail_at_once_are_replaced_sixty_times_a_minute_at_most() {
+    let bed = bare(REPLICA_SET);
+    bed.cluster(Duration::ZERO);
+    bed.engine();
+    let mut owner = bed.owner("bad", 20);
+    owner["spec"]["template"]["metadata"]["annotations"] = json!({hollow_kubelet::FAIL: "true"});
+    bed.create_owner(&owner).await;
+    bed.sleep(Duration::from_mins(10)).await;
+    let times = bed.door.times("POST pods");
+    assert!(times.len() > 200, "it goes on: {}", times.len());
+    // The first ones replace nothing.
+    let replacements = &times[20..];
+    for (i, first) in replacements.iter().enumerate() {
+        let minute = replacements[i..]
+            .iter()
+            .take_while(|it| it.duration_since(*first) < Duration::from_mins(1));
+        let count = minute.count();
+        assert!(count <= 60, "{count}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_selector_that_selects_nothing_is_said_once_and_nothing_is_done() {
+    let bed = bare(REPLICA_SET);
+    let mut owner = bed.owner("odd", 3);
+    owner["spec"]["selector"] = json!({});
+    // A server that checks does not take it.
+    let created = bed
+        .admin
+        .create::<Value>(&bed.kind.resource, "default", owner.to_string().into());
+    if created.await.is_err() {
+        return;
+    }
+    bed.engine();
+    bed.sleep(Duration::from_mins(10)).await;
+    let owner = bed.get("odd").await;
+    assert_eq!(failure(&owner).expect("a condition")["reason"], "InvalidSelector");
+    assert_eq!(bed.door.count("PATCH replicasets/status"), 1);
+    assert_eq!(bed.door.count("POST pods"), 0);
+    assert_eq!(bed.reasons().await, ["InvalidSelector"]);
+}

@@ -1,0 +1,97 @@
+//! The right number of pods, for the least number of requests.
+
+use super::*;
+
+#[tokio::test(start_paused = true)]
+async fn pods_come_up_for_one_post_each_and_two_status_writes() {
+    for kind in kinds() {
+        let bed = bed(kind);
+        bed.create_owner(&bed.owner("web", 60)).await;
+        bed.ready("web", 60).await;
+        bed.sleep(Duration::from_mins(2)).await;
+        let status = format!("PATCH {}/status", bed.kind.resource.plural);
+        let mut counts = bed.door.counts();
+        assert_eq!(counts.remove("POST pods"), Some(60));
+        assert!(
+            counts.remove(&status).is_some_and(|it| it <= 2),
+            "{:?}",
+            bed.door.counts()
+        );
+        assert!(counts.is_empty(), "nothing else is asked for: {counts:?}");
+        for pod in bed.pods().await {
+            let owners = &pod["metadata"]["ownerReferences"];
+            assert_eq!(owners[0]["kind"], json!(bed.kind.resource.kind));
+            assert_eq!(owners.as_array().map(Vec::len), Some(1));
+            assert_eq!(pod["metadata"]["generateName"], "web-");
+        }
+        let created = bed.reasons().await;
+        assert_eq!(created, vec!["SuccessfulCreate"; 60]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn scaling_down_costs_one_delete_per_pod() {
+    for kind in kinds() {
+        let bed = bed(kind);
+        bed.create_owner(&bed.owner("web", 40)).await;
+        bed.ready("web", 40).await;
+        bed.door.reset();
+        bed.scale("web", 15).await;
+        bed.ready("web", 15).await;
+        bed.sleep(Duration::from_mins(2)).await;
+        let status = format!("PATCH {}/status", bed.kind.resource.plural);
+        let mut counts = bed.door.counts();
+        assert_eq!(counts.remove("DELETE pods"), Some(25));
+        assert!(
+            counts.remove(&status).is_some_and(|it| it <= 2),
+            "{:?}",
+            bed.door.counts()
+        );
+        assert!(counts.is_empty(), "nothing else is asked for: {counts:?}");
+        bed.scale("web", 0).await;
+        bed.ready("web", 0).await;
+        bed.until(async |bed| bed.list(&PODS).await.is_empty()).await;
+        let deleted = bed.reasons().await;
+        assert_eq!(deleted.iter().filter(|it| *it == "SuccessfulDelete").count(), 40);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn deleted_pods_come_back_at_once() {
+    for kind in kinds() {
+        let bed = bed(kind);
+        bed.create_owner(&bed.owner("web", 20)).await;
+        bed.ready("web", 20).await;
+        for pod in bed.pods().await {
+            bed.delete(&PODS, &pod).await;
+        }
+        bed.until(async |bed| bed.pods().await.len() == 20).await;
+        bed.ready("web", 20).await;
+        assert_eq!(bed.door.count("POST pods"), 40);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn five_thousand_are_made_in_bursts() {
+    let bed = bare(REPLICA_SET);
+    bed.engine();
+    bed.create_owner(&bed.owner("big", 5000)).await;
+    bed.until(async |bed| bed.get("big").await["status"]["replicas"] == 5000)
+        .await;
+    assert_eq!(bed.door.count("POST pods"), 5000);
+    assert_eq!(bed.pods().await.len(), 5000);
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_owners_with_one_selector_each_have_their_own() {
+    let bed = bed(REPLICA_SET);
+    let mut twin = bed.owner("web", 3);
+    bed.create_owner(&twin).await;
+    twin["metadata"]["name"] = json!("twin");
+    bed.create_owner(&twin).await;
+    bed.ready("web", 3).await;
+    bed.ready("twin", 3).await;
+    bed.sleep(Duration::from_mins(1)).await;
+    assert_eq!(bed.pods().await.len(), 6);
+    assert_eq!(bed.door.count("DELETE pods"), 0);
+}
