@@ -121,8 +121,8 @@ impl Hands<'_> {
             .collect();
         let sent = stream::iter(patches).map(|(key, patch): (Key, Value)| async move {
             let patch = Patch::merge(&patch);
-            let patched = self.client.patch::<MetaObject>(&PODS, &key, patch).await;
-            (key, patched)
+            let answer = self.client.patch::<MetaObject>(&PODS, &key, patch).await;
+            (key, answer)
         });
         let answers: Vec<_> = sent.buffered(AT_ONCE).collect().await;
         let mut first = Ok(());

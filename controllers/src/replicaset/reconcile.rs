@@ -113,10 +113,8 @@ fn concerned(kind: &Kind, owners: &Cache<Owner>, pod: &Pod) -> Vec<Key> {
         }
         let key = Key::new(meta.namespace.clone(), controller.name.clone());
         let is_owner = |owner: Arc<Owner>| owner.metadata.uid == controller.uid;
-        return match owners.get(&key).present().is_some_and(is_owner) {
-            true => vec![key],
-            false => Vec::new(),
-        };
+        let known = owners.get(&key).present().is_some_and(is_owner);
+        return if known { vec![key] } else { Vec::new() };
     }
     let owners = owners.list_namespace(&meta.namespace).into_iter();
     let would_take = |it: &Arc<Owner>| it.selector().is_ok_and(|selector| selector.matches(&meta.labels));
