@@ -88,9 +88,13 @@ impl Bed {
     }
 
     fn engine(&self) {
+        self.engine_in(Scope::default());
+    }
+
+    fn engine_in(&self, scope: Scope) {
         let (env, registry) = (&self.env, &self.registry);
         let reader = self.transport.client("reader", None);
-        let caches = Caches::new(env, reader, Scope::default(), registry).expect("caches");
+        let caches = Caches::new(env, reader, scope, registry).expect("caches");
         let events = self.transport.unfenced("events", None);
         let recorder = Recorder::start(env, events, self.kind.source, "test", registry).expect("a recorder");
         let metrics = Metrics::register(registry).expect("fresh series");
