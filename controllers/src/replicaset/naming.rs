@@ -25,6 +25,7 @@ pub fn generate_name(owner: &str) -> String {
 }
 
 /// A name that most likely nobody has.
+#[must_use]
 pub fn name(base: &str, rng: &Rng) -> Text {
     let mut name = base.to_owned();
     for _ in 0..SUFFIX {
