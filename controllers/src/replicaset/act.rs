@@ -64,7 +64,8 @@ struct OwnerChanged {
 }
 
 impl Hands<'_> {
-    /// Looks for pods whose creation was not answered. Answers the names that are not there, to be used again.
+    /// Looks for pods that the cache does not show although they may have been created. Answers the names that are not
+    /// there, to be used again.
     pub(super) async fn resolve(&self, unknown: &BTreeSet<Text>) -> Result<Vec<Text>, ClientError> {
         let reads = stream::iter(unknown.clone()).map(|name: Text| async move {
             let read = self.pod(&name).await;
@@ -74,7 +75,11 @@ impl Hands<'_> {
         let mut unused = Vec::new();
         for (name, read) in reads {
             match read? {
-                Some(pod) if self.is_live(&pod) => self.was_created(&pod.metadata),
+                // It counts until the cache shows it; if it is out of the cache's scope, for ever.
+                Some(pod) if self.is_live(&pod) => {
+                    let now = self.env.clock.now();
+                    self.expectations.expect_creates(self.key, [name], now);
+                }
                 // Somebody else's, or over: it does not count.
                 Some(_) => self.expectations.not_created(self.key, &name),
                 None => unused.push(name),
@@ -120,10 +125,8 @@ impl Hands<'_> {
             .filter_map(|pod| Some((pod.metadata.key(), patch(pod)?)))
             .collect();
         let sent = stream::iter(patches).map(|(key, patch): (Key, Value)| async move {
-            let answer = self
-                .client
-                .patch::<MetaObject>(&PODS, &key, Patch::merge(&patch))
-                .await;
+            let patch = Patch::merge(&patch);
+            let answer = self.client.patch::<MetaObject>(&PODS, &key, patch).await;
             (key, answer)
         });
         let answers: Vec<_> = sent.buffered(AT_ONCE).collect().await;
@@ -268,30 +271,30 @@ impl Hands<'_> {
         outcome
     }
 
-    /// Makes `wanted` the status of the owner. If that fails, it is tried once more on the owner as it is then. Answers
-    /// what the server has kept.
+    /// Makes `wanted` the status of the owner. If that fails, it is tried once more on the owner as it is then.
     pub(super) async fn write_status(
         &self,
         mut wanted: Status,
         managed: Managed<'_>,
-    ) -> Result<Option<Status>, ClientError> {
+    ) -> Result<(), ClientError> {
         let Some(error) = self.patch_status(self.owner, &wanted).await.err() else {
-            return Ok(Some(wanted));
+            return Ok(());
         };
         if matches!(error, ClientError::Fenced { .. }) {
             return Err(error);
         }
         let live: Owner = match self.client.get(&self.kind.resource, self.key).await {
             Ok(live) => live,
-            Err(error) if error.is_not_found(&self.key.name) => return Ok(None),
+            Err(error) if error.is_not_found(&self.key.name) => return Ok(()),
             Err(error) => return Err(error),
         };
         if live.metadata.uid != self.owner.metadata.uid {
-            return Ok(None);
+            return Ok(());
         }
         wanted.conditions = with(&live.status.conditions, managed, self.env.clock.wall());
-        self.patch_status(&live, &wanted).await?;
-        Ok(Some(wanted))
+        // If the lost answer was a good one, this is what it wrote.
+        self.wrote(&self.kind.resource, &live.metadata, true);
+        self.patch_status(&live, &wanted).await
     }
 
     async fn patch_status(&self, on: &Owner, wanted: &Status) -> Result<(), ClientError> {

@@ -9,11 +9,12 @@
 //!
 //! **What was done and is not seen yet.** The sync of an owner is put back until the caches show what the last one wrote
 //! ([`Written`](coxswain_manager::cache::Written)). So a create that was answered is either shown or over when a sync reads
-//! the cache. What is left is settled at the start of the sync, from the cache itself rather than from a second stream of
-//! deltas: a create of unknown outcome when its name is there, a delete when its uid, which the cache had shown before, is
-//! gone or going. That is sound because a cache changes before it tells anybody: the event that would have settled it also
-//! wakes the owner, and that sync looks at a cache that is at least as new. A name that stays unknown is read live, and if
-//! it is not there it is the first to be used again: the same name cannot become two pods.
+//! the cache, unless the pod is out of its scope. What is left is settled at the start of the sync, from the cache itself
+//! rather than from a second stream of deltas: a create when its name is there, a delete when its uid, which the cache had
+//! shown before, is gone or going. That is sound because a cache changes before it tells anybody: the event that would
+//! have settled it also wakes the owner, and that sync looks at a cache that is at least as new. A name that is not settled
+//! is read live. If it is there it counts, for as long as the cache does not show it; if not, it is the first to be used
+//! again: the same name cannot become two pods.
 //!
 //! The walk: [`Owner`] and [`Pod`]s from caches → [`plan::claims`] → [`plan::manage`] → `act` → [`status`]. All writes are
 //! in `act`.

@@ -113,11 +113,8 @@ fn concerned(kind: &Kind, owners: &Cache<Owner>, pod: &Pod) -> Vec<Key> {
         }
         let key = Key::new(meta.namespace.clone(), controller.name.clone());
         let is_owner = |owner: Arc<Owner>| owner.metadata.uid == controller.uid;
-        return if owners.get(&key).present().is_some_and(is_owner) {
-            vec![key]
-        } else {
-            Vec::new()
-        };
+        let known = owners.get(&key).present().is_some_and(is_owner);
+        return if known { vec![key] } else { Vec::new() };
     }
     let owners = owners.list_namespace(&meta.namespace).into_iter();
     let would_take = |it: &Arc<Owner>| it.selector().is_ok_and(|selector| selector.matches(&meta.labels));
@@ -237,6 +234,11 @@ impl Engine {
         for name in &unused {
             unknown.remove(name);
         }
+        // What is there and cannot be read counts if it may be ours, by its name.
+        let base = naming::base(&owner.metadata.name);
+        let undecodable = self.pods.undecodable().into_iter();
+        let ours = undecodable.filter(|it| it.namespace == key.namespace && it.name.starts_with(&base));
+        unknown.extend(ours.map(|it| it.name));
         let missing = plan::missing(owner.replicas(), &claims.active, &unknown);
         let crowds = if missing < 0 {
             self.crowds(owner)
@@ -351,13 +353,11 @@ impl Engine {
         Ok(Action::Done)
     }
 
-    /// Strikes off what the cache shows. It has seen all that was answered: such a create that it does not show is over.
+    /// Strikes off what the cache shows.
     fn settle(&self, key: &Key) {
         let pods = &self.pods;
         let is_absent = |it: &Lookup<Pod>| matches!(it, Lookup::Absent);
-        let shown = |name: &Text, done: bool| {
-            done || !is_absent(&pods.get(&Key::new(key.namespace.clone(), name.clone())))
-        };
+        let shown = |name: &Text, _| !is_absent(&pods.get(&Key::new(key.namespace.clone(), name.clone())));
         let mut here: Option<BTreeSet<Uid>> = None;
         let gone = |uid: &Uid| {
             let here = here.get_or_insert_with(|| {

@@ -65,12 +65,12 @@ impl Body {
             ("finalizers", metadata.finalizers),
         ] {
             if let Some(value) = value {
-                after += &format!(r#","{field}":{}"#, value.get());
+                after.extend([",\"", field, "\":", value.get()]);
             }
         }
         after.push('}');
         if let Some(spec) = spec {
-            after += &format!(r#","spec":{}"#, spec.get());
+            after.extend([",\"spec\":", spec.get()]);
         }
         after.push('}');
         Ok(Self {

@@ -123,6 +123,63 @@ async fn pods_come_alive_and_go() {
 }
 
 #[tokio::test]
+async fn replicas_come_alive_are_scaled_and_come_back() {
+    let program = start(&[]).await;
+    let api = api(&program).await;
+    let pods = fixtures::core("default", "pods");
+    for (sets, set) in [
+        (
+            fixtures::apps("default", "replicasets"),
+            fixtures::replica_set("web"),
+        ),
+        (
+            fixtures::core("default", "replicationcontrollers"),
+            fixtures::replication_controller("old"),
+        ),
+    ] {
+        let name = set["metadata"]["name"].as_str().expect("a name").to_owned();
+        let set = fixtures::with(set, json!({"spec": {"replicas": 20}}));
+        api.post(&sets, set).await.expect(201);
+        let path = format!("{sets}/{name}");
+        let ready = async |count: i64| {
+            let is_so = time::eventually(time::ANSWER, async || {
+                let status = &api.get(&path).await.json()["status"];
+                (status["replicas"] == count && status["readyReplicas"].as_i64().unwrap_or(0) == count)
+                    .then_some(())
+            });
+            assert!(
+                is_so.await.is_some(),
+                "{}\n{}",
+                api.get(&path).await,
+                program.log()
+            );
+        };
+        ready(20).await;
+        let one = api.get(&pods).await.json()["items"][0]["metadata"]["name"].clone();
+        let gone = api
+            .delete(&format!("{pods}/{}", one.as_str().expect("a name")), ())
+            .await;
+        assert!(gone.status < 300, "{gone}");
+        api.patch(
+            &path,
+            "application/merge-patch+json",
+            json!({"spec": {"replicas": 7}}),
+        )
+        .await
+        .expect(200);
+        ready(7).await;
+        api.patch(
+            &path,
+            "application/merge-patch+json",
+            json!({"spec": {"replicas": 0}}),
+        )
+        .await
+        .expect(200);
+        ready(0).await;
+    }
+}
+
+#[tokio::test]
 async fn its_endpoints_show_the_controller_and_its_queue() {
     let program = start(&[]).await;
     works(&program).await;

@@ -112,12 +112,14 @@ fn for_every_small_number_what_is_there_and_unknown_and_made_is_what_is_wanted()
                         .collect();
                     let missing = missing(replicas, &active, &names);
                     let Plan { create, delete } = manage(missing, &active, &Crowds::new(), now());
-                    let there = i64::try_from(there + unknown - shown).expect("small");
-                    let (create, delete) = (create as i64, delete.len() as i64);
+
+                    let small = |it: usize| i64::try_from(it).expect("small");
+                    let there = small(there + unknown - shown);
+                    let (create, delete, known) = (small(create), small(delete.len()), small(active.len()));
                     assert!(create == 0 || delete == 0);
-                    assert!(there + create - delete <= replicas.max(there - active.len() as i64));
+                    assert!(there + create - delete <= replicas.max(there - known));
                     assert_eq!(create, (replicas - there).max(0));
-                    assert_eq!(delete, (there - replicas).max(0).min(active.len() as i64));
+                    assert_eq!(delete, (there - replicas).max(0).min(known));
                 }
             }
         }

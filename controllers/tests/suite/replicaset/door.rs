@@ -8,6 +8,7 @@ use bytes::Bytes;
 use coxswain_manager::env::Clock;
 use coxswain_sandbox::{Door, ResponseBody};
 use futures_util::future::BoxFuture;
+use http::request::Parts;
 use http::{Method, Request, Response};
 use http_body_util::{BodyExt as _, Full};
 use kube::client::Body;
@@ -42,6 +43,7 @@ pub struct Watched {
 struct State {
     counts: BTreeMap<String, usize>,
     times: Vec<(String, Instant)>,
+    bodies: Vec<(String, Value)>,
     judge: Option<Arc<Judge>>,
 }
 
@@ -71,10 +73,19 @@ impl Watched {
         })
     }
 
+    /// What was in them.
+    pub fn bodies(&self, what: &str) -> Vec<Value> {
+        self.with(|it| {
+            let bodies = it.bodies.iter().filter(|(it, _)| it == what);
+            bodies.map(|(_, body)| body.clone()).collect()
+        })
+    }
+
     pub fn reset(&self) {
         self.with(|it| {
             it.counts.clear();
             it.times.clear();
+            it.bodies.clear();
         });
     }
 
@@ -87,13 +98,14 @@ impl Watched {
         with(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn see(&self, request: &Request<Body>) -> Answer {
-        let agent = request.headers()["user-agent"].to_str().unwrap_or_default();
+    /// What becomes of a request.
+    fn see(&self, request: &Parts, body: &[u8]) -> Answer {
+        let agent = request.headers["user-agent"].to_str().unwrap_or_default();
         if !agent.ends_with("/engine") {
             return Answer::Done;
         }
-        let (method, now) = (request.method().clone(), self.clock.now());
-        let path = request.uri().path();
+        let (method, now) = (request.method.clone(), self.clock.now());
+        let path = request.uri.path();
         let mut parts = path.split('/').skip_while(|it| *it != "default").skip(1);
         let (plural, sub) = (parts.next().unwrap_or(""), parts.nth(1));
         let what = match sub {
@@ -102,6 +114,9 @@ impl Watched {
         };
         let (before, judge) = self.with(|it| {
             it.times.push((what.clone(), now));
+            if let Ok(body) = serde_json::from_slice(body) {
+                it.bodies.push((what.clone(), body));
+            }
             let count = it.counts.entry(what.clone()).or_default();
             *count += 1;
             (*count - 1, it.judge.clone())
@@ -120,9 +135,13 @@ impl Service<Request<Body>> for Watched {
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let answer = self.see(&request);
-        let mut door = self.door.clone();
+        let mut this = self.clone();
         Box::pin(async move {
+            let (parts, body) = request.into_parts();
+            let body = body.collect().await?.to_bytes();
+            let answer = this.see(&parts, &body);
+            let request = Request::from_parts(parts, Body::from(body.to_vec()));
+            let door = &mut this.door;
             match answer {
                 Answer::Done => Ok(door.call(request).await?),
                 Answer::Lost => {

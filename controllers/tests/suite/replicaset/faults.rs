@@ -99,3 +99,36 @@ async fn a_status_write_that_fails_is_tried_once_more_on_what_is_there() {
         assert!(bed.door.count("PATCH replicasets/status") <= 3);
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_one_term_expected_is_nothing_to_the_next() {
+    let bed = bare(REPLICA_SET);
+    bed.door.judge(|method, _, _| match *method {
+        Method::POST => Answer::Broken,
+        _ => Answer::Done,
+    });
+    let engine = bed.build(Scope::default());
+    bed.create_owner(&bed.owner("web", 1)).await;
+    let fence = Fence::new(bed.env.clock.clone());
+    let (first, stop) = (fence.open_for_ever(), CancellationToken::new());
+    let ended = bed
+        .env
+        .clock
+        .timeout(Duration::from_millis(1), engine.run(&fence, first, stop));
+    assert!(ended.await.is_none(), "it goes on until it is cut off");
+    assert!(bed.door.count("POST pods") > 0);
+    bed.door.judge(|_, _, _| Answer::Done);
+    bed.door.reset();
+    let (second, stop) = (fence.open_for_ever(), CancellationToken::new());
+    let ended = bed
+        .env
+        .clock
+        .timeout(Duration::from_secs(5), engine.run(&fence, second, stop));
+    assert!(ended.await.is_none(), "it goes on until it is cut off");
+    assert_eq!(
+        bed.door.count("GET pods"),
+        0,
+        "nobody looks for what another term has sent"
+    );
+    assert_eq!(bed.list(&PODS).await.len(), 1);
+}

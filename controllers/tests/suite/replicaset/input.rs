@@ -114,3 +114,22 @@ async fn a_selector_that_selects_nothing_is_said_once_and_nothing_is_done() {
     assert_eq!(bed.door.count("POST pods"), 0);
     assert_eq!(bed.reasons().await, ["InvalidSelector"]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn pods_that_the_manager_is_not_to_see_are_not_made_again_and_again() {
+    let bed = bare(REPLICA_SET);
+    bed.cluster(Duration::ZERO);
+    bed.engine_in(Scope {
+        label_selector: "seen=yes".to_owned(),
+        ..Scope::default()
+    });
+    let mut owner = bed.owner("web", 5);
+    owner["metadata"]["labels"] = json!({"seen": "yes"});
+    bed.create_owner(&owner).await;
+    for scaled in [5, 7] {
+        bed.scale("web", scaled).await;
+        bed.sleep(Duration::from_mins(30)).await;
+        let made = bed.list(&PODS).await.len();
+        assert_eq!(made, usize::try_from(scaled).expect("small"));
+    }
+}

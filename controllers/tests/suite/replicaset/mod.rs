@@ -9,10 +9,10 @@ mod survival;
 use std::time::Duration;
 
 use coxswain_controllers::hollow_kubelet::{self, Options};
-use coxswain_controllers::replicaset::{self, Kind, Metrics, REPLICA_SET, REPLICATION_CONTROLLER};
+use coxswain_controllers::replicaset::{self, Engine, Kind, Metrics, REPLICA_SET, REPLICATION_CONTROLLER};
 use coxswain_manager::cache::{Caches, Scope};
 use coxswain_manager::client::{Client, Delete, Fence, ListQuery, Patch, Transport, View};
-use coxswain_manager::controller::{self, Runnable};
+use coxswain_manager::controller::{self, Controller, Runnable};
 use coxswain_manager::env::{Env, TaskSet};
 use coxswain_manager::events::Recorder;
 use coxswain_manager::object::{Key, Resource, Uid};
@@ -88,15 +88,23 @@ impl Bed {
     }
 
     fn engine(&self) {
+        self.engine_in(Scope::default());
+    }
+
+    fn engine_in(&self, scope: Scope) {
+        self.run(self.build(scope));
+    }
+
+    fn build(&self, scope: Scope) -> Controller<Engine> {
         let (env, registry) = (&self.env, &self.registry);
         let reader = self.transport.client("reader", None);
-        let caches = Caches::new(env, reader, Scope::default(), registry).expect("caches");
+        let caches = Caches::new(env, reader, scope, registry).expect("caches");
         let events = self.transport.unfenced("events", None);
         let recorder = Recorder::start(env, events, self.kind.source, "test", registry).expect("a recorder");
         let metrics = Metrics::register(registry).expect("fresh series");
         let client = self.transport.client("engine", None);
         let engine = replicaset::build(env, &caches, client, registry, recorder, metrics, &self.kind, 5);
-        self.run(engine.expect("a controller"));
+        engine.expect("a controller")
     }
 
     /// Runs a controller in a term that does not end.

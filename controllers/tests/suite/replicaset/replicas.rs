@@ -48,6 +48,13 @@ async fn scaling_down_costs_one_delete_per_pod() {
             bed.door.counts()
         );
         assert!(counts.is_empty(), "nothing else is asked for: {counts:?}");
+        for body in bed.door.bodies("DELETE pods") {
+            let only = &body["preconditions"];
+            assert!(
+                only["uid"].is_string() && only["resourceVersion"].is_string(),
+                "{body}"
+            );
+        }
         bed.scale("web", 0).await;
         bed.ready("web", 0).await;
         bed.until(async |bed| bed.list(&PODS).await.is_empty()).await;
