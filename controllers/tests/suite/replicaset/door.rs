@@ -25,6 +25,8 @@ pub enum Answer {
     Lost,
     /// It never arrives, and nobody says so.
     Broken,
+    /// It arrives only when the next one of its kind is sent, and nobody says so.
+    Late,
     /// It is refused with this code and status.
     Refused(u16, Value),
 }
@@ -45,6 +47,7 @@ struct State {
     times: Vec<(String, Instant)>,
     bodies: Vec<(String, Value)>,
     judge: Option<Arc<Judge>>,
+    late: Option<Request<Body>>,
 }
 
 impl Watched {
@@ -141,6 +144,10 @@ impl Service<Request<Body>> for Watched {
             let body = body.collect().await?.to_bytes();
             let answer = this.see(&parts, &body);
             let request = Request::from_parts(parts, Body::from(body.to_vec()));
+            let held = (request.method() == Method::POST).then(|| this.with(|it| it.late.take()));
+            if let Some(late) = held.flatten() {
+                drop(this.door.call(late).await?);
+            }
             let door = &mut this.door;
             match answer {
                 Answer::Done => Ok(door.call(request).await?),
@@ -148,6 +155,10 @@ impl Service<Request<Body>> for Watched {
                     let response = door.call(request).await?;
                     drop(response.into_body().collect().await);
                     Err("the answer was lost".into())
+                }
+                Answer::Late => {
+                    this.with(|it| it.late = Some(request));
+                    Err("the connection broke".into())
                 }
                 Answer::Broken => Err("the connection broke".into()),
                 Answer::Refused(code, more) => {

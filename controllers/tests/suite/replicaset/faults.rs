@@ -132,3 +132,19 @@ async fn what_one_term_expected_is_nothing_to_the_next() {
     );
     assert_eq!(bed.list(&PODS).await.len(), 1);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_create_that_arrives_after_the_next_one_was_sent_makes_no_second_pod() {
+    let bed = bed(REPLICA_SET);
+    bed.door.judge(|method, path, before| {
+        let first = *method == Method::POST && path.ends_with("/pods") && before == 0;
+        if first { Answer::Late } else { Answer::Done }
+    });
+    bed.create_owner(&bed.owner("web", 1)).await;
+    bed.ready("web", 1).await;
+    bed.sleep(Duration::from_mins(1)).await;
+    assert_eq!(
+        (bed.list(&PODS).await.len(), bed.door.count("DELETE pods")),
+        (1, 0)
+    );
+}
