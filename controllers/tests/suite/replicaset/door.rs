@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use coxswain_manager::env::Clock;
-use coxswain_sandbox::{Door, ResponseBody};
+use coxswain_sandbox::{Door, Lag, ResponseBody};
 use futures_util::future::BoxFuture;
 use http::request::Parts;
 use http::{Method, Request, Response};
@@ -59,6 +59,11 @@ impl Watched {
         }
     }
 
+    /// What it shows of the store.
+    pub fn lag(&self) -> &Lag {
+        self.door.lag()
+    }
+
     /// How many requests of each kind the engine has sent: `POST pods`, `PATCH replicasets/status`.
     pub fn counts(&self) -> BTreeMap<String, usize> {
         self.with(|it| it.counts.clone())
@@ -66,6 +71,11 @@ impl Watched {
 
     pub fn count(&self, what: &str) -> usize {
         self.counts().get(what).copied().unwrap_or(0)
+    }
+
+    /// All of them, in the order in which they were sent.
+    pub fn order(&self) -> Vec<String> {
+        self.with(|it| it.times.iter().map(|(what, _)| what.clone()).collect())
     }
 
     /// When they were sent.

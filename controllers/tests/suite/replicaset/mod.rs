@@ -4,6 +4,7 @@ mod door;
 mod faults;
 mod input;
 mod replicas;
+mod rules;
 mod survival;
 
 use std::time::Duration;
@@ -32,6 +33,7 @@ struct Bed {
     kind: Kind,
     transport: Transport,
     admin: Client,
+    sandbox: Sandbox,
     door: Watched,
     registry: Registry,
     _tasks: TaskSet,
@@ -63,6 +65,7 @@ fn bare(kind: Kind) -> Bed {
         transport: over(&Registry::new()),
         env: env.clone(),
         kind,
+        sandbox,
         door: door.clone(),
         registry: Registry::new(),
         _tasks: tasks,
@@ -205,6 +208,19 @@ impl Bed {
                 && count("terminatingReplicas") == 0
         })
         .await;
+    }
+
+    /// From now on nobody is told of what becomes of pods.
+    fn hold_pods(&self) {
+        self.door.lag().hold_at("pods", self.sandbox.revision());
+    }
+
+    /// The value of a series, by the text of its line without the value.
+    fn metric(&self, series: &str) -> Option<f64> {
+        let text = prometheus::TextEncoder::new().encode_to_string(&self.registry.gather());
+        let text = text.expect("metrics");
+        let line = text.lines().find_map(|line| line.strip_prefix(series))?;
+        line.trim().parse().ok()
     }
 
     /// Waits for something to come true.

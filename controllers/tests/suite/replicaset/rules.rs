@@ -1,0 +1,137 @@
+//! Rules that show only in how often, and under which name, something is asked.
+
+use http::Method;
+
+use super::*;
+
+#[tokio::test(start_paused = true)]
+async fn slow_start_doubles_and_ends_with_the_lot_that_fails() {
+    for kind in kinds() {
+        let bed = bed(kind);
+        let full = json!({"reason": "Forbidden", "message": "exceeded quota"});
+        bed.door.judge(move |method, path, before| {
+            // The fourth is the first of the third lot.
+            if *method == Method::POST && path.ends_with("/pods") && before == 3 {
+                Answer::Refused(403, full.clone())
+            } else {
+                Answer::Done
+            }
+        });
+        bed.create_owner(&bed.owner("web", 20)).await;
+        bed.ready("web", 20).await;
+        let order = bed.door.order();
+        let before_it_is_said = order.iter().take_while(|it| *it == "POST pods").count();
+        assert_eq!(before_it_is_said, 1 + 2 + 4, "{order:#?}");
+        assert_eq!(
+            bed.door.count("POST pods"),
+            21,
+            "the one that failed is made later"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn queues_and_events_have_the_names_that_dashboards_know() {
+    let names = [
+        ("replicaset", "replicaset-controller"),
+        ("replicationmanager", "replication-controller"),
+    ];
+    for (kind, (queue, source)) in kinds().into_iter().zip(names) {
+        let bed = bed(kind);
+        let adds = format!("workqueue_adds_total{{name=\"{queue}\"}}");
+        assert_eq!(bed.metric(&adds), Some(0.0), "there from the start");
+        bed.create_owner(&bed.owner("web", 2)).await;
+        bed.ready("web", 2).await;
+        bed.sleep(Duration::from_secs(1)).await;
+        assert!(bed.metric(&adds) > Some(0.0));
+        let events = bed.list(&EVENTS).await;
+        assert!(!events.is_empty());
+        for event in events {
+            assert_eq!(event["source"]["component"], source);
+            assert_eq!(event["involvedObject"]["kind"], *bed.kind.resource.kind);
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_deleted_is_not_deleted_again_while_the_cache_shows_it() {
+    for kind in kinds() {
+        let bed = bed(kind);
+        bed.create_owner(&bed.owner("web", 5)).await;
+        bed.ready("web", 5).await;
+        bed.door.reset();
+        bed.hold_pods();
+        bed.scale("web", 3).await;
+        for i in 0..20 {
+            let note = json!({"metadata": {"annotations": {"wake": i.to_string()}}});
+            bed.patch(&bed.kind.resource, "web", &note).await;
+            bed.sleep(Duration::from_secs(1)).await;
+        }
+        assert_eq!(bed.door.count("DELETE pods"), 2, "{:#?}", bed.door.counts());
+        bed.door.lag().release();
+        bed.ready("web", 3).await;
+        assert_eq!(bed.door.count("DELETE pods"), 2);
+        assert_eq!(bed.door.count("POST pods"), 0);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_sync_whose_cache_is_behind_its_own_writes_is_put_back_and_counted() {
+    for kind in kinds() {
+        let bed = bed(kind);
+        bed.create_owner(&bed.owner("web", 1)).await;
+        bed.ready("web", 1).await;
+        bed.door.reset();
+        bed.hold_pods();
+        bed.scale("web", 3).await;
+        for i in 0..10 {
+            let note = json!({"metadata": {"annotations": {"wake": i.to_string()}}});
+            bed.patch(&bed.kind.resource, "web", &note).await;
+            bed.sleep(Duration::from_secs(1)).await;
+        }
+        assert_eq!(bed.door.count("POST pods"), 2, "{:#?}", bed.door.counts());
+        let skips = r#"replicaset_controller_stale_sync_skips_total{group="",resource="pods"}"#;
+        assert!(bed.metric(skips) >= Some(1.0), "{:?}", bed.metric(skips));
+        bed.door.lag().release();
+        bed.ready("web", 3).await;
+        assert_eq!(bed.door.count("POST pods"), 2);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_status_that_is_always_refused_costs_two_writes_and_a_read_each_time() {
+    for kind in kinds() {
+        let bed = bed(kind);
+        let conflict = json!({"reason": "Conflict", "message": "it has changed"});
+        bed.door.judge(move |method, path, _| {
+            if *method == Method::PATCH && path.ends_with("/status") {
+                Answer::Refused(409, conflict.clone())
+            } else {
+                Answer::Done
+            }
+        });
+        bed.create_owner(&bed.owner("web", 2)).await;
+        bed.sleep(Duration::from_mins(10)).await;
+        let plural = &bed.kind.resource.plural;
+        let (writes, reads) = (
+            bed.door.count(&format!("PATCH {plural}/status")),
+            bed.door.count(&format!("GET {plural}")),
+        );
+        assert_eq!(writes, 2 * reads, "{:#?}", bed.door.counts());
+        assert!((2..60).contains(&reads), "{reads} tries in ten minutes");
+        assert_eq!(bed.door.count("POST pods"), 2, "its pods are there all the same");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_age_of_what_goes_is_measured() {
+    let bed = bed(REPLICA_SET);
+    bed.create_owner(&bed.owner("web", 4)).await;
+    bed.ready("web", 4).await;
+    bed.sleep(Duration::from_mins(1)).await;
+    let count = "replicaset_controller_sorting_deletion_age_ratio_count";
+    assert_eq!(bed.metric(count), Some(0.0));
+    bed.scale("web", 1).await;
+    bed.ready("web", 1).await;
+    assert_eq!(bed.metric(count), Some(3.0));
+}
