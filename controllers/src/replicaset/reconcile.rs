@@ -441,3 +441,33 @@ fn check(owner: &Owner) -> Result<&Selector, Failure> {
         message: error.to_string(),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_had_is_said_by_its_field() {
+        let owner = |spec: &str| -> Owner {
+            let json = format!(r#"{{"metadata":{{"name":"web"}},"spec":{spec}}}"#);
+            serde_json::from_str(&json).expect("an owner")
+        };
+        let template = r#""template":{"metadata":{"labels":{"a":"b"}}}"#;
+        let reason = |spec: String| check(&owner(&spec)).err().map(|it| it.reason);
+        let selector = r#""selector":{"matchLabels":{"a":"b"}}"#;
+        assert_eq!(reason(format!(r#"{{"replicas":1,{selector},{template}}}"#)), None);
+        assert_eq!(
+            reason(format!(r#"{{"replicas":-1,{selector},{template}}}"#)),
+            Some("InvalidReplicas")
+        );
+        assert_eq!(
+            reason(format!(r#"{{"replicas":1,{template}}}"#)),
+            Some("InvalidSelector")
+        );
+        let odd = r#""selector":{"matchExpressions":[{"key":"a","operator":"Near"}]}"#;
+        assert_eq!(
+            reason(format!(r#"{{"replicas":1,{odd},{template}}}"#)),
+            Some("InvalidSelector")
+        );
+    }
+}

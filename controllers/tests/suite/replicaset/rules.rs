@@ -135,3 +135,92 @@ async fn the_age_of_what_goes_is_measured() {
     bed.ready("web", 1).await;
     assert_eq!(bed.metric(count), Some(3.0));
 }
+
+/// The first change of a pod is refused in this way.
+fn refuse_the_first_patch(bed: &Bed, code: u16, status: Value) {
+    bed.door.judge(move |method, path, before| {
+        if *method == Method::PATCH && path.contains("/pods/") && before == 0 {
+            Answer::Refused(code, status.clone())
+        } else {
+            Answer::Done
+        }
+    });
+}
+
+fn errors(bed: &Bed) -> Option<f64> {
+    let name = bed.kind.name;
+    bed.metric(&format!(
+        "controller_runtime_reconcile_errors_total{{controller=\"{name}\"}}"
+    ))
+}
+
+fn loose() -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "loose", "labels": {"app": "web"}},
+        "spec": {"containers": [{"name": "main", "image": "nginx"}]},
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_that_is_gone_before_it_is_taken_is_nothing() {
+    for kind in kinds() {
+        let bed = bed(kind);
+        let gone = json!({"reason": "NotFound", "message": "gone", "details": {"name": "loose"}});
+        refuse_the_first_patch(&bed, 404, gone);
+        bed.create(&PODS, &loose()).await;
+        bed.create_owner(&bed.owner("web", 2)).await;
+        bed.ready("web", 2).await;
+        assert_eq!(errors(&bed), Some(0.0));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_that_is_not_ours_any_more_is_let_go_already() {
+    for (code, reason) in [(404, "NotFound"), (422, "Invalid")] {
+        for kind in kinds() {
+            let bed = bed(kind);
+            bed.create_owner(&bed.owner("web", 1)).await;
+            bed.ready("web", 1).await;
+            let name = bed.pods().await[0]["metadata"]["name"]
+                .as_str()
+                .expect("a name")
+                .to_owned();
+            bed.door.reset();
+            refuse_the_first_patch(
+                &bed,
+                code,
+                json!({"reason": reason, "message": "no", "details": {"name": name}}),
+            );
+            bed.patch(&PODS, &name, &json!({"metadata": {"labels": {"app": "other"}}}))
+                .await;
+            bed.ready("web", 1).await;
+            assert_eq!(errors(&bed), Some(0.0), "{code}");
+            assert_eq!(bed.door.count("DELETE pods"), 0);
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_owner_that_is_another_one_by_now_takes_nothing() {
+    for kind in kinds() {
+        let bed = bed(kind);
+        let mut owner = bed.owner("web", 0);
+        owner["metadata"]["uid"] = json!("00000000-0000-4000-8000-000000000009");
+        bed.create_owner(&bed.owner("web", 1)).await;
+        bed.ready("web", 1).await;
+        bed.door.reset();
+        let plural = bed.kind.resource.plural.to_string();
+        bed.door.judge(move |method, path, _| {
+            if *method == Method::GET && path.contains(&format!("/{plural}/")) {
+                Answer::Refused(200, owner.clone())
+            } else {
+                Answer::Done
+            }
+        });
+        bed.create(&PODS, &loose()).await;
+        bed.sleep(Duration::from_mins(1)).await;
+        assert_eq!(bed.door.count("PATCH pods"), 0);
+        assert_eq!(bed.door.count("DELETE pods"), 0);
+        assert!(errors(&bed) > Some(0.0), "it is tried again");
+    }
+}
