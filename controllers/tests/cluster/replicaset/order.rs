@@ -8,7 +8,7 @@ use coxswain_tests::{Test, time};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::stage::{Kind, Owner, Stage, name, names, text};
+use super::stage::{Kind, Owner, Stage, name, names, text};
 
 /// The annotation with the cost of a deletion.
 const COST: &str = "controller.kubernetes.io/pod-deletion-cost";

@@ -4,7 +4,7 @@ use coxswain_tests::Test;
 use coxswain_tests::fixtures::{self, with};
 use serde_json::{Value, json};
 
-use crate::stage::{Kind, Stage, controller, counter_of, name, names};
+use super::stage::{Kind, Stage, controller, counter_of, name, names};
 
 /// What is registered of this surface.
 pub fn tests() -> Vec<Test> {
@@ -26,7 +26,7 @@ pub fn tests() -> Vec<Test> {
 }
 
 /// The reference that an owner has written.
-fn reference(s: &Stage, owner: &crate::stage::Owner) -> Value {
+fn reference(s: &Stage, owner: &super::stage::Owner) -> Value {
     json!({
         "apiVersion": s.kind.api_version(), "kind": s.kind.name(), "name": owner.name, "uid": owner.uid,
         "controller": true, "blockOwnerDeletion": true,
@@ -142,7 +142,7 @@ async fn ignores_pods_that_do_not_match(s: Stage) {
     let pods = fixtures::core(&second, "pods");
     let pod = with(
         fixtures::pod("far"),
-        json!({"spec": {"nodeName": crate::stage::ELSEWHERE}}),
+        json!({"spec": {"nodeName": super::stage::ELSEWHERE}}),
     );
     s.c.api().post(&pods, pod).await.expect(201);
     let owner = s.settled(s.owner_elsewhere("a", 1)).await;

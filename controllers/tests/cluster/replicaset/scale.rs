@@ -6,7 +6,7 @@ use coxswain_tests::Test;
 use coxswain_tests::fixtures::with;
 use serde_json::{Value, json};
 
-use crate::stage::{Owner, Stage, counter_of, name, names};
+use super::stage::{Owner, Stage, counter_of, name, names};
 
 /// What is registered of this surface.
 pub fn tests() -> Vec<Test> {
@@ -161,7 +161,7 @@ async fn says(s: &Stage, owner: &Owner, reason: &str, words: &str, pods: &BTreeS
             let events = said().await;
             let messages: BTreeSet<String> = events
                 .iter()
-                .map(|it| crate::stage::text(&it["message"]))
+                .map(|it| super::stage::text(&it["message"]))
                 .collect();
             wanted.is_subset(&messages).then_some(events)
         })

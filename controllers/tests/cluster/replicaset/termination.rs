@@ -4,7 +4,7 @@ use coxswain_tests::fixtures::{self, with};
 use coxswain_tests::{Need, Test};
 use serde_json::{Value, json};
 
-use crate::stage::{Kind, Stage, controller, counter_of, name, names, text};
+use super::stage::{Kind, Stage, controller, counter_of, name, names, text};
 
 /// What is registered of this surface.
 pub fn tests() -> Vec<Test> {

@@ -7,7 +7,7 @@ use coxswain_tests::{Test, time};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use crate::stage::{Kind, Stage, condition, counter_of, name, names, text};
+use super::stage::{Kind, Stage, condition, counter_of, name, names, text};
 
 /// What is registered of this surface.
 pub fn tests() -> Vec<Test> {

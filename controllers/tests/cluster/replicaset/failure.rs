@@ -7,7 +7,7 @@ use coxswain_tests::fixtures::{self, with};
 use coxswain_tests::{Need, Test, time};
 use serde_json::{Value, json};
 
-use crate::stage::{Owner, Stage, condition, counter_of, text};
+use super::stage::{Owner, Stage, condition, counter_of, text};
 
 /// What is registered of this surface.
 pub fn tests() -> Vec<Test> {

@@ -4,7 +4,7 @@ use coxswain_tests::Test;
 use coxswain_tests::fixtures::with;
 use serde_json::{Value, json};
 
-use crate::stage::{Stage, controller, name, names};
+use super::stage::{Stage, controller, name, names};
 
 /// What is registered of this surface.
 pub fn tests() -> Vec<Test> {

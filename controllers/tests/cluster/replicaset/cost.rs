@@ -5,7 +5,7 @@ use std::time::Duration;
 use coxswain_tests::{Need, Test, Watch, fixtures};
 use serde_json::Value;
 
-use crate::stage::{Kind, Stage, counter_of, text};
+use super::stage::{Kind, Stage, counter_of, text};
 
 /// What is registered of this surface.
 pub fn tests() -> Vec<Test> {

@@ -3,7 +3,7 @@
 use coxswain_tests::{Need, Test};
 use serde_json::json;
 
-use crate::stage::{Stage, controller, name, names, text};
+use super::stage::{Stage, controller, name, names, text};
 
 /// What is registered of this surface.
 pub fn tests() -> Vec<Test> {

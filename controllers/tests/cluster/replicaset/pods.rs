@@ -4,7 +4,7 @@ use coxswain_tests::Test;
 use coxswain_tests::fixtures::with;
 use serde_json::json;
 
-use crate::stage::{Stage, name, text};
+use super::stage::{Stage, name, text};
 
 /// What is registered of this surface.
 pub fn tests() -> Vec<Test> {
@@ -50,7 +50,7 @@ async fn a_pod_has_what_the_template_says_and_nothing_else(s: Stage) {
     let spec = &pod["spec"];
     assert_eq!(spec["terminationGracePeriodSeconds"], 7);
     assert_eq!(spec["hostname"], "h");
-    assert_eq!(spec["nodeName"], crate::stage::ELSEWHERE);
+    assert_eq!(spec["nodeName"], super::stage::ELSEWHERE);
     let container = &spec["containers"][0];
     assert_eq!(
         (&container["name"], &container["image"]),

@@ -1,0 +1,50 @@
+//! The replica engine: both kinds it serves, one suite.
+
+/// Registers an `async fn(Stage)` for both kinds.
+macro_rules! both {
+    ($function:ident) => {
+        [both!(@ $function, ReplicaSet), both!(@ $function, ReplicationController)]
+    };
+    ($function:ident, $($change:tt)+) => {
+        both!($function).map(|test| test.$($change)+)
+    };
+    (@ $function:ident, $kind:ident) => {
+        coxswain_tests::Test::new(
+            module_path!(),
+            concat!(stringify!($function), "::", stringify!($kind)),
+            |cluster| Box::pin(async move {
+                $function($crate::replicaset::stage::Stage::set($crate::replicaset::stage::Kind::$kind, cluster).await).await;
+            }),
+        )
+    };
+}
+
+mod adoption;
+mod cost;
+mod failure;
+mod metadata;
+mod order;
+mod pods;
+mod release;
+mod scale;
+mod stage;
+mod status;
+mod termination;
+
+use coxswain_tests::Test;
+
+pub fn tests() -> Vec<Test> {
+    [
+        adoption::tests(),
+        cost::tests(),
+        failure::tests(),
+        metadata::tests(),
+        order::tests(),
+        pods::tests(),
+        release::tests(),
+        scale::tests(),
+        status::tests(),
+        termination::tests(),
+    ]
+    .concat()
+}
