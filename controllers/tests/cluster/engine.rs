@@ -21,12 +21,33 @@ static ENGINE: OnceCell<Engine> = OnceCell::const_new();
 
 struct Engine {
     env: Env,
+    registry: Registry,
     _tasks: TaskSet,
 }
 
 /// Sees to it that the controllers run, and returns the time and chance that they live by.
 pub async fn running(c: &Cluster) -> &'static Env {
     &ENGINE.get_or_init(|| start(c)).await.env
+}
+
+/// The sum of all series of this name with these labels, of the manager that runs; none if there are none. All tests share
+/// it: it may grow without this one.
+pub fn metric(name: &str, labels: &[(&str, &str)]) -> Option<f64> {
+    let registry = &ENGINE.get().expect("it runs").registry;
+    let text = prometheus::TextEncoder::new().encode_to_string(&registry.gather());
+    let text = text.expect("metrics");
+    let labels: Vec<String> = labels
+        .iter()
+        .map(|(key, value)| format!("{key}=\"{value}\""))
+        .collect();
+    let values = text.lines().filter_map(|line| {
+        let (series, value) = line.rsplit_once(' ')?;
+        let (it, has) = series.split_once('{').unwrap_or((series, ""));
+        let has: Vec<&str> = has.trim_end_matches('}').split(',').collect();
+        let meant = it == name && labels.iter().all(|label| has.contains(&&**label));
+        meant.then(|| value.parse::<f64>().ok())?
+    });
+    values.reduce(|sum, it| sum + it)
 }
 
 async fn start(c: &Cluster) -> Engine {
@@ -64,5 +85,9 @@ async fn start(c: &Cluster) -> Engine {
     let enabled = |it: &Named| (!kcm || it.name == HOLLOW_KUBELET).then_some(Asked::ByName);
     registry::host(&mut manager, enabled, &settings).expect("hosted");
     drop(env.tasks.spawn(manager.run(None, CancellationToken::new())));
-    Engine { env, _tasks: tasks }
+    Engine {
+        env,
+        registry,
+        _tasks: tasks,
+    }
 }

@@ -1,11 +1,8 @@
 //! What it costs: seen by somebody who watches.
 
-use std::time::Duration;
+use coxswain_tests::{Need, Test};
 
-use coxswain_tests::{Need, Test, Watch, fixtures};
-use serde_json::Value;
-
-use super::stage::{Kind, Stage, counter_of, text};
+use super::stage::{Stage, count, counter_of, drain, text};
 
 /// What is registered of this surface.
 pub fn tests() -> Vec<Test> {
@@ -16,29 +13,8 @@ pub fn tests() -> Vec<Test> {
     .concat()
 }
 
-/// All events until nothing has happened for a while.
-async fn drain(watch: &mut Watch) -> Vec<Value> {
-    let mut events = Vec::new();
-    while let Some(event) = watch.next(Duration::from_secs(2)).await {
-        events.push(event);
-    }
-    events
-}
-
-fn count(events: &[Value], kind: &str) -> usize {
-    events.iter().filter(|event| event["type"] == kind).count()
-}
-
 async fn a_pod_costs_a_create_and_a_delete_and_an_owner_two_writes(s: Stage) {
-    let owners = match s.kind {
-        Kind::ReplicaSet => fixtures::apps(&s.ns, "replicasets"),
-        Kind::ReplicationController => fixtures::core(&s.ns, "replicationcontrollers"),
-    };
-    let mut of_owners = s.c.api().watch(&format!("{owners}?watch=1")).await;
-    let mut of_pods =
-        s.c.api()
-            .watch(&format!("{}?watch=1", fixtures::core(&s.ns, "pods")))
-            .await;
+    let (mut of_owners, mut of_pods) = (s.watch_owners().await, s.watch_pods().await);
     let owner = s.settled(s.owner_elsewhere("a", 40)).await;
     let (pods, writes) = (drain(&mut of_pods).await, drain(&mut of_owners).await);
     assert_eq!((pods.len(), count(&pods, "ADDED")), (40, 40), "{pods:#?}");

@@ -20,9 +20,11 @@ macro_rules! both {
 }
 
 mod adoption;
+mod bursts;
 mod cost;
 mod failure;
 mod metadata;
+mod metrics;
 mod order;
 mod pods;
 mod release;
@@ -30,21 +32,25 @@ mod scale;
 mod stage;
 mod status;
 mod termination;
+mod triggers;
 
 use coxswain_tests::Test;
 
 pub fn tests() -> Vec<Test> {
     [
         adoption::tests(),
+        bursts::tests(),
         cost::tests(),
         failure::tests(),
         metadata::tests(),
+        metrics::tests(),
         order::tests(),
         pods::tests(),
         release::tests(),
         scale::tests(),
         status::tests(),
         termination::tests(),
+        triggers::tests(),
     ]
     .concat()
 }

@@ -4,11 +4,12 @@
 //! touch them, so that a test is their kubelet. All others become Ready by themselves.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use coxswain_manager::env::Env;
 use coxswain_manager::time::rfc3339;
 use coxswain_tests::fixtures::{self, MERGE, STRATEGIC, with};
-use coxswain_tests::{Cluster, time};
+use coxswain_tests::{Cluster, Watch, time};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
@@ -98,10 +99,7 @@ impl Stage {
 
     /// Creates an owner.
     pub async fn create(&self, owner: Value) -> Owner {
-        let path = match self.kind {
-            Kind::ReplicaSet => fixtures::apps(&self.ns, "replicasets"),
-            Kind::ReplicationController => fixtures::core(&self.ns, "replicationcontrollers"),
-        };
+        let path = self.owners();
         let created = self.c.api().post(&path, owner).await.expect(201);
         let name = text(&created["metadata"]["name"]);
         Owner {
@@ -300,9 +298,34 @@ impl Stage {
         }
     }
 
+    /// All that is written to owners from now on.
+    pub async fn watch_owners(&self) -> Watch {
+        self.watch(&self.owners()).await
+    }
+
+    /// All that becomes of pods from now on.
+    pub async fn watch_pods(&self) -> Watch {
+        self.watch(&fixtures::core(&self.ns, "pods")).await
+    }
+
+    /// From what there is at this moment: what was there before is not told.
+    async fn watch(&self, path: &str) -> Watch {
+        let list = self.c.api().get(&format!("{path}?limit=1")).await.expect(200);
+        let version = text(&list["metadata"]["resourceVersion"]);
+        let path = format!("{path}?watch=1&resourceVersion={version}");
+        self.c.api().watch(&path).await
+    }
+
     /// The time.
     pub fn now(&self) -> Timestamp {
         self.env.clock.wall()
+    }
+
+    fn owners(&self) -> String {
+        match self.kind {
+            Kind::ReplicaSet => fixtures::apps(&self.ns, "replicasets"),
+            Kind::ReplicationController => fixtures::core(&self.ns, "replicationcontrollers"),
+        }
     }
 
     fn path_of(&self, pod: &str) -> String {
@@ -329,6 +352,20 @@ impl Stage {
         }
         all.join("\n")
     }
+}
+
+/// All events until nothing has happened for a while.
+pub async fn drain(watch: &mut Watch) -> Vec<Value> {
+    let mut events = Vec::new();
+    while let Some(event) = watch.next(Duration::from_secs(2)).await {
+        events.push(event);
+    }
+    events
+}
+
+/// How many of these events are of this type.
+pub fn count(events: &[Value], kind: &str) -> usize {
+    events.iter().filter(|event| event["type"] == kind).count()
 }
 
 /// The name of an object.
