@@ -52,6 +52,10 @@ pub(super) struct Event {
     pub(super) namespace: Text,
     pub(super) name: String,
     pub(super) body: Bytes,
+    /// When it happened, as it is written.
+    pub(super) at: String,
+    /// What equal events have in common.
+    pub(super) same: String,
 }
 
 impl ObjectRef {
@@ -93,7 +97,15 @@ pub(super) fn event(
         EventType::Normal => "Normal",
         EventType::Warning => "Warning",
     };
-    let at = rfc3339(at);
+    let (at, message) = (rfc3339(at), &message[..message.floor_char_boundary(MAX_MESSAGE)]);
+    let ObjectRef {
+        api_version,
+        kind,
+        name: named,
+        uid,
+        ..
+    } = object;
+    let same = json!([api_version, kind, namespace, named, uid, type_, reason, message]).to_string();
     let body = json!({
         "apiVersion": "v1",
         "kind": "Event",
@@ -108,7 +120,7 @@ pub(super) fn event(
         },
         "type": type_,
         "reason": reason,
-        "message": &message[..message.floor_char_boundary(MAX_MESSAGE)],
+        "message": message,
         "source": {"component": source.component},
         "reportingComponent": source.component,
         "reportingInstance": source.instance,
@@ -120,6 +132,8 @@ pub(super) fn event(
         namespace,
         name,
         body: body.to_string().into(),
+        at,
+        same,
     }
 }
 

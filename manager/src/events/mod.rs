@@ -5,9 +5,11 @@
 //! in `coxswain_events_dropped_total`: an event is a courtesy, and no reconcile depends on it. A server that is away does
 //! not make memory grow.
 //!
-//! Equal events are not put together yet: each is written as it comes.
+//! Of equal events about one object the first is written; those that follow raise its count. Who may create events should be
+//! allowed to patch them too: otherwise each is written as it comes.
 
 mod event;
+mod known;
 mod writer;
 
 pub use event::{EventType, ObjectRef};
@@ -20,6 +22,7 @@ use prometheus::{IntCounterVec, Opts, Registry};
 use tokio::sync::{mpsc, oneshot};
 
 use self::event::Source;
+use self::known::Known;
 use self::writer::{Message, Writer};
 use crate::client::Client;
 use crate::env::{Clock, Env, Rng};
@@ -71,6 +74,7 @@ impl Recorder {
         })?;
         let (queue, messages) = mpsc::channel(WAITING);
         let writer = Writer {
+            known: Known::default(),
             client,
             clock: env.clock.clone(),
             rng: env.rng.clone(),

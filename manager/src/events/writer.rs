@@ -4,12 +4,14 @@ use std::time::Duration;
 
 use prometheus::IntCounterVec;
 use serde::de::IgnoredAny;
+use serde_json::json;
 use tokio::sync::{mpsc, oneshot};
 
 use super::event::Event;
-use crate::client::{Client, ClientError};
+use super::known::Known;
+use crate::client::{Client, ClientError, Patch};
 use crate::env::{Clock, Rng};
-use crate::object::Resource;
+use crate::object::{Key, Resource};
 
 const EVENTS: Resource = Resource::namespaced("", "v1", "events", "Event");
 /// How often an event is sent at most.
@@ -17,6 +19,9 @@ const TRIES: u32 = 12;
 /// How long between two tries; the first wait is a random part of it, so that a server that comes back is not met by all at
 /// once.
 const PAUSE: Duration = Duration::from_secs(10);
+
+/// The server does not take it.
+const REJECTED: &str = "rejected";
 
 /// What waits in the queue.
 #[derive(Debug)]
@@ -28,6 +33,7 @@ pub(super) enum Message {
 }
 
 pub(super) struct Writer {
+    pub(super) known: Known,
     pub(super) client: Client,
     pub(super) clock: Clock,
     pub(super) rng: Rng,
@@ -44,36 +50,76 @@ enum Verdict {
     Retry,
 }
 
+/// Why something was given up.
+struct Dropped {
+    why: &'static str,
+    error: ClientError,
+    tries: u32,
+}
+
 impl Writer {
-    pub(super) async fn run(self, mut messages: mpsc::Receiver<Message>) {
+    pub(super) async fn run(mut self, mut messages: mpsc::Receiver<Message>) {
         while let Some(message) = messages.recv().await {
             match message {
-                Message::Event(event) => self.write(&event).await,
+                Message::Event(event) => self.write(event).await,
                 // Whoever waited may have given up.
                 Message::Flush(done) => drop(done.send(())),
             }
         }
     }
 
-    async fn write(&self, event: &Event) {
-        let mut tries = 0;
-        let (why, error) = loop {
+    async fn write(&mut self, event: Event) {
+        if let Some((name, count)) = self.known.again(&event.same) {
+            match self.deliver(&event, Some((&name, count))).await {
+                Ok(()) => return,
+                // Events do not live for long. It is said anew.
+                Err(Dropped { why: REJECTED, .. }) => self.known.forget(&event.same),
+                Err(dropped) => return self.drop(&event, &dropped),
+            }
+        }
+        match self.deliver(&event, None).await {
+            Ok(()) => self.known.first(event.same, event.name),
+            Err(dropped) => self.drop(&event, &dropped),
+        }
+    }
+
+    /// A new event, or so many of the one with this name.
+    async fn send(&self, event: &Event, again: Option<(&str, u64)>) -> Result<IgnoredAny, ClientError> {
+        let Some((name, count)) = again else {
             let body = event.body.clone();
-            let answer = self.client.create(&EVENTS, &event.namespace, body).await;
-            let Err(error) = answer.map(|IgnoredAny| ()) else {
-                return;
+            return self.client.create(&EVENTS, &event.namespace, body).await;
+        };
+        let key = Key::new(event.namespace.clone(), name);
+        let patch = Patch::merge(&json!({"count": count, "lastTimestamp": event.at}));
+        self.client.patch(&EVENTS, &key, patch).await
+    }
+
+    /// Sends until it is known what became of it.
+    async fn deliver(&self, event: &Event, again: Option<(&str, u64)>) -> Result<(), Dropped> {
+        let mut tries = 0;
+        loop {
+            let Err(error) = self.send(event, again).await else {
+                return Ok(());
             };
             tries += 1;
-            match judge(&error) {
-                Verdict::Written => return,
-                Verdict::Drop(why) => break (why, error),
-                Verdict::Retry if tries == TRIES => break ("unreachable", error),
+            let why = match judge(&error) {
+                Verdict::Written => return Ok(()),
+                Verdict::Drop(why) => why,
+                Verdict::Retry if tries == TRIES => "unreachable",
                 Verdict::Retry if tries == 1 => {
                     self.clock.sleep(self.rng.between(Duration::ZERO, PAUSE)).await;
+                    continue;
                 }
-                Verdict::Retry => self.clock.sleep(PAUSE).await,
-            }
-        };
+                Verdict::Retry => {
+                    self.clock.sleep(PAUSE).await;
+                    continue;
+                }
+            };
+            return Err(Dropped { why, error, tries });
+        }
+    }
+
+    fn drop(&self, event: &Event, Dropped { why, error, tries }: &Dropped) {
         self.dropped.with_label_values(&[why]).inc();
         tracing::debug!(
             event = event.name,
@@ -96,7 +142,7 @@ fn judge(error: &ClientError) -> Verdict {
         ClientError::Unexplained { code: 500.., .. } => Verdict::Retry,
         ClientError::Fenced { .. } => Verdict::Drop("fenced"),
         ClientError::Status { .. } | ClientError::Unexplained { .. } | ClientError::Invalid { .. } => {
-            Verdict::Drop("rejected")
+            Verdict::Drop(REJECTED)
         }
     }
 }

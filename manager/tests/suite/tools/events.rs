@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use coxswain_manager::client::{Fence, ListQuery, View};
+use coxswain_manager::client::{Delete, Fence, ListQuery, View};
 use coxswain_manager::events::{EventType, ObjectRef, Recorder};
-use coxswain_manager::object::{Resource, Uid, Version};
+use coxswain_manager::object::{Key, Resource, Uid, Version};
 use serde_json::{Value, json};
 
 use super::{Bed, Fault, bed};
@@ -166,8 +166,9 @@ async fn nobody_waits_for_a_server_that_is_away_and_memory_is_bounded() {
     recorder.event(&pod("default", "first"), EventType::Normal, "Created", "");
     // It is taken out of the queue.
     assert!(!recorder.flush(SOON).await, "given up on in time");
-    for _ in 0..1500 {
-        recorder.event(&pod("default", "web"), EventType::Normal, "Created", "");
+    for i in 0..1500 {
+        let message = i.to_string();
+        recorder.event(&pod("default", "web"), EventType::Normal, "Created", &message);
     }
     assert_eq!(bed.env.clock.now() - start, SOON);
     // The flush that was given up on still has its place.
@@ -175,6 +176,67 @@ async fn nobody_waits_for_a_server_that_is_away_and_memory_is_bounded() {
     bed.break_next([]);
     assert!(recorder.flush(LATER).await);
     assert_eq!(events(&bed).await.len(), 1000);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_happens_again_is_counted_on_the_first_event() {
+    let bed = bed();
+    let recorder = recorder(&bed);
+    let web = pod("default", "web");
+    for _ in 0..5 {
+        recorder.event(&web, EventType::Warning, "Failed", "no");
+        bed.env.clock.sleep(Duration::from_mins(1)).await;
+    }
+    // In another way, for another reason, with other words, or to somebody else.
+    recorder.event(&web, EventType::Normal, "Failed", "no");
+    recorder.event(&web, EventType::Warning, "Lost", "no");
+    recorder.event(&web, EventType::Warning, "Failed", "never");
+    let again = ObjectRef {
+        uid: Uid::from("u-2"),
+        ..web.clone()
+    };
+    recorder.event(&again, EventType::Warning, "Failed", "no");
+    assert!(recorder.flush(SOON).await);
+    let events = events(&bed).await;
+    let counts: Vec<_> = events.iter().map(|it| it["count"].as_u64()).collect();
+    assert_eq!(counts, [Some(5), Some(1), Some(1), Some(1), Some(1)]);
+    assert_eq!(events[0]["firstTimestamp"], "2027-01-15T08:00:00Z");
+    assert_eq!(events[0]["lastTimestamp"], "2027-01-15T08:04:00Z");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_happens_again_is_counted_once_if_the_answer_is_lost() {
+    let bed = bed();
+    let recorder = recorder(&bed);
+    let web = pod("default", "web");
+    recorder.event(&web, EventType::Warning, "Failed", "no");
+    assert!(recorder.flush(SOON).await);
+    bed.break_next([Fault::AnswerLost, Fault::Lost]);
+    recorder.event(&web, EventType::Warning, "Failed", "no");
+    assert!(recorder.flush(LATER).await);
+    let events = events(&bed).await;
+    assert_eq!((events.len(), &events[0]["count"]), (1, &json!(2)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_that_is_not_there_any_more_is_written_anew() {
+    let bed = bed();
+    let recorder = recorder(&bed);
+    let web = pod("default", "web");
+    for count in [1, 2, 1, 2] {
+        recorder.event(&web, EventType::Warning, "Failed", "no");
+        assert!(recorder.flush(SOON).await);
+        let events = events(&bed).await;
+        assert_eq!((events.len(), &events[0]["count"]), (1, &json!(count)));
+        if count == 2 {
+            let meta = &events[0]["metadata"];
+            let key = Key::new("default", meta["name"].as_str().expect("a name"));
+            let uid = Uid::from(meta["uid"].as_str().expect("a uid"));
+            let deleted = bed.client.delete(&EVENTS, &key, &Delete::of(uid)).await;
+            deleted.expect("it is gone");
+        }
+    }
+    assert_eq!(dropped(&bed, "rejected"), 0);
 }
 
 #[tokio::test(start_paused = true)]
