@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use coxswain_controllers::hollow_kubelet::FAIL;
 use coxswain_tests::fixtures::{self, with};
-use coxswain_tests::{Need, Test, time};
+use coxswain_tests::{Need, Test, Watch, time};
 use serde_json::{Value, json};
 
-use super::stage::{Owner, Stage, condition, counter_of, text};
+use super::stage::{Owner, Stage, condition, counter_of, drain, name, text};
 
 /// What is registered of this surface.
 pub fn tests() -> Vec<Test> {
@@ -16,7 +16,12 @@ pub fn tests() -> Vec<Test> {
         both!(a_refusal_is_not_tried_in_a_circle),
         both!(a_failing_owner_does_not_hold_up_another),
         both!(what_admission_denies_is_told, needs(Need::Real)),
+        both!(what_a_limit_range_denies_is_told, needs(Need::Real)),
         both!(what_a_quota_allows_is_made, needs(Need::Real)),
+        // KCM says each time what name it was that was not made.
+        both!(a_refusal_is_said_once, needs(Need::Ours)),
+        both!(a_denial_is_said_once, needs(Need::Ours)).map(|test| test.needs(Need::Real)),
+        both!(an_exceeded_quota_is_said_once, needs(Need::Ours)).map(|test| test.needs(Need::Real)),
         both!(a_failure_for_another_reason_is_told, needs(Need::Ours)),
         both!(
             pods_that_fail_at_once_are_not_replaced_without_end,
@@ -96,9 +101,14 @@ async fn a_failing_owner_does_not_hold_up_another(s: Stage) {
     fails(&s, &bad).await;
 }
 
-async fn what_admission_denies_is_told(s: Stage) {
+/// A template of a class of pods that there is not.
+fn denied(s: &Stage, name: &str, replicas: u32) -> Value {
     let class = json!({"spec": {"template": {"spec": {"priorityClassName": "nobody-knows"}}}});
-    let owner = s.create(with(s.owner("a", 2), class)).await;
+    with(s.owner(name, replicas), class)
+}
+
+async fn what_admission_denies_is_told(s: Stage) {
+    let owner = s.create(denied(&s, "a", 2)).await;
     let now = fails(&s, &owner).await;
     let words = "no PriorityClass with name nobody-knows was found";
     let message = text(&condition(&now["status"], "ReplicaFailure").expect("it fails")["message"]);
@@ -106,15 +116,103 @@ async fn what_admission_denies_is_told(s: Stage) {
     says(&s, &owner, words).await;
 }
 
-async fn what_a_quota_allows_is_made(s: Stage) {
+async fn what_a_limit_range_denies_is_told(s: Stage) {
+    let range = with(
+        fixtures::named("v1", "LimitRange", "r"),
+        json!({"spec": {"limits": [{"type": "Container", "max": {"cpu": "1"}}]}}),
+    );
+    let ranges = fixtures::core(&s.ns, "limitranges");
+    s.c.api().post(&ranges, range).await.expect(201);
+    let containers = json!([{"name": "c", "image": "i", "resources": {"limits": {"cpu": "2"}}}]);
+    let greedy = with(fixtures::pod("p"), json!({"spec": {"containers": containers}}));
+    let dry = format!("{}?dryRun=All", fixtures::core(&s.ns, "pods"));
+    s.until("the range is known", async || {
+        (s.c.api().post(&dry, greedy.clone()).await.status == 403).then_some(())
+    })
+    .await;
+
+    let template = json!({"spec": {"template": {"spec": {"containers": containers}}}});
+    let owner = s.create(with(s.owner("a", 2), template)).await;
+    let now = fails(&s, &owner).await;
+    let words = "maximum cpu usage per Container is 1, but limit is 2";
+    let message = text(&condition(&now["status"], "ReplicaFailure").expect("it fails")["message"]);
+    assert!(message.contains(words), "{message}");
+    says(&s, &owner, words).await;
+    assert!(s.all_pods().await.is_empty());
+}
+
+async fn a_refusal_is_said_once(s: Stage) {
+    let writes = s.watch_owners().await;
+    let bad = s.create(refused(&s, "a", 50)).await;
+    fails(&s, &bad).await;
+    let good = s.create(s.owner("b", 3)).await;
+    s.counts(&good, "readyReplicas", 3).await;
+    said_once(&s, &bad, writes, 1).await;
+    assert_eq!(s.all_pods().await.len(), 3);
+    said_nothing_bad(&s, &good).await;
+}
+
+async fn a_denial_is_said_once(s: Stage) {
+    let writes = s.watch_owners().await;
+    let bad = s.create(denied(&s, "a", 50)).await;
+    fails(&s, &bad).await;
+    let good = s.create(s.owner("b", 3)).await;
+    s.counts(&good, "readyReplicas", 3).await;
+    said_once(&s, &bad, writes, 1).await;
+    assert_eq!(s.all_pods().await.len(), 3);
+    said_nothing_bad(&s, &good).await;
+}
+
+async fn an_exceeded_quota_is_said_once(s: Stage) {
+    let good = s.create(s.owner("b", 3)).await;
+    s.counts(&good, "readyReplicas", 3).await;
+    quota(&s, 5, 3).await;
+    let writes = s.watch_owners().await;
+    let bad = s.create(s.owner_elsewhere("a", 50)).await;
+    s.status(&bad, "it has made what it may", |status| {
+        counter_of(status, "replicas") == 2 && condition(status, "ReplicaFailure").is_some()
+    })
+    .await;
+    // One write for the failure, and one or two for the pods that it could have.
+    said_once(&s, &bad, writes, 3).await;
+    assert_eq!(s.all_pods().await.len(), 5);
+    said_nothing_bad(&s, &good).await;
+}
+
+/// After a while there is one event of a failure, which counts how often it was tried, and no more than so many writes to
+/// the owner.
+async fn said_once(s: &Stage, owner: &Owner, mut writes: Watch, most: usize) {
+    says(s, owner, "").await;
+    time::pause(Duration::from_secs(3)).await;
+    let mut events = s.raw_events(owner).await;
+    events.retain(|it| it["reason"] == "FailedCreate");
+    assert_eq!(events.len(), 1, "{events:#?}");
+    let times = events[0]["count"].as_u64().unwrap_or_default();
+    // Each time after twice as long: 5 ms, 10 ms, and so on.
+    assert!((2..=15).contains(&times), "{times} times");
+    let mut writes = drain(&mut writes).await;
+    writes.retain(|it| it["type"] == "MODIFIED" && name(&it["object"]) == owner.name);
+    assert!((1..=most).contains(&writes.len()), "{writes:#?}");
+}
+
+async fn said_nothing_bad(s: &Stage, owner: &Owner) {
+    let now = s.get(owner).await;
+    assert!(condition(&now["status"], "ReplicaFailure").is_none(), "{now:#}");
+    let mut events = s.raw_events(owner).await;
+    events.retain(|it| it["type"] != "Normal");
+    assert!(events.is_empty(), "{events:#?}");
+}
+
+/// No more than so many pods, of which so many are there already. Returns the path of the quota.
+async fn quota(s: &Stage, hard: u32, used: u32) -> String {
     let quotas = fixtures::core(&s.ns, "resourcequotas");
     let quota = with(
         fixtures::named("v1", "ResourceQuota", "q"),
-        json!({"spec": {"hard": {"pods": "2"}}}),
+        json!({"spec": {"hard": {"pods": hard.to_string()}}}),
     );
     s.c.api().post(&quotas, quota).await.expect(201);
     // What its controller would write, which does not run here.
-    let status = json!({"status": {"hard": {"pods": "2"}, "used": {"pods": "0"}}});
+    let status = json!({"status": {"hard": {"pods": hard.to_string()}, "used": {"pods": used.to_string()}}});
     let path = format!("{quotas}/q/status");
     s.c.api().patch(&path, fixtures::MERGE, status).await.expect(200);
     let dry = format!("{}?dryRun=All", fixtures::core(&s.ns, "pods"));
@@ -122,7 +220,11 @@ async fn what_a_quota_allows_is_made(s: Stage) {
         (s.c.api().post(&dry, fixtures::pod("p")).await.status == 201).then_some(())
     })
     .await;
+    format!("{quotas}/q")
+}
 
+async fn what_a_quota_allows_is_made(s: Stage) {
+    let quota = quota(&s, 2, 0).await;
     let owner = s.create(s.owner("a", 5)).await;
     let now = s
         .status(&owner, "it has made what it may", |status| {
@@ -134,7 +236,7 @@ async fn what_a_quota_allows_is_made(s: Stage) {
     assert!(text(&failure["message"]).contains("exceeded quota: q"), "{now:#}");
     says(&s, &owner, "exceeded quota: q").await;
 
-    s.c.api().delete(&format!("{quotas}/q"), ()).await.expect(200);
+    s.c.api().delete(&quota, ()).await.expect(200);
     let now = s.counts(&owner, "readyReplicas", 5).await;
     assert!(condition(&now["status"], "ReplicaFailure").is_none(), "{now:#}");
 }

@@ -4,12 +4,14 @@ use coxswain_tests::Test;
 use coxswain_tests::fixtures::with;
 use serde_json::{Value, json};
 
-use super::stage::{Stage, controller, name, names};
+use super::stage::{Stage, condition, controller, name, names};
 
 /// What is registered of this surface.
 pub fn tests() -> Vec<Test> {
     [
         both!(an_owner_keeps_what_others_wrote_on_it),
+        both!(an_owner_keeps_what_others_write_while_its_status_is_written),
+        both!(conditions_of_others_survive_a_failure),
         both!(a_pod_keeps_what_others_wrote_on_it),
     ]
     .concat()
@@ -51,6 +53,55 @@ async fn an_owner_keeps_what_others_wrote_on_it(s: Stage) {
     );
     assert_eq!(foreign(&now), foreign(&wanted));
     assert_eq!(now["spec"], before["spec"]);
+}
+
+/// Most writes of the status meet an owner that has changed since it was read.
+async fn an_owner_keeps_what_others_write_while_its_status_is_written(s: Stage) {
+    // What one of the kinds has by default.
+    let labels = json!({"app": "a"});
+    let body = with(s.owner_elsewhere("a", 1), json!({"metadata": {"labels": labels}}));
+    let owner = s.create(body).await;
+    let mut wanted = json!({});
+    for round in 0..40_u32 {
+        let (key, value) = (format!("example.com/note-{round}"), json!(round.to_string()));
+        wanted[&key] = value.clone();
+        let meta = json!({"labels": {&key: value}, "annotations": {&key: value}});
+        let spec = json!({"replicas": 1 + round % 5});
+        s.change(&owner, json!({"metadata": meta, "spec": spec})).await;
+    }
+    let now = s.counts(&owner, "replicas", 5).await;
+    assert_eq!(now["metadata"]["annotations"], wanted, "{now:#}");
+    assert_eq!(now["metadata"]["labels"], with(wanted, labels), "{now:#}");
+    s.looked_at(&owner).await;
+    assert_eq!(s.pods_of(&owner).await.len(), 5);
+}
+
+async fn conditions_of_others_survive_a_failure(s: Stage) {
+    let foreign = json!({
+        "type": "example.com/Liked", "status": "True", "reason": "Nice", "message": "It is",
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+    });
+    let owner = s.settled(s.owner_elsewhere("a", 1)).await;
+    s.change_status(&owner, json!({"conditions": [foreign]})).await;
+    for fails in [true, false] {
+        // Nobody looks at finalizers before a pod is made of them.
+        let finalizers = if fails {
+            json!(["unqualified"])
+        } else {
+            Value::Null
+        };
+        let template = json!({"metadata": {"finalizers": finalizers}});
+        s.change(&owner, json!({"spec": {"template": template, "replicas": 2}}))
+            .await;
+        let now = s
+            .status(&owner, "it fails, and then not", |status| {
+                condition(status, "ReplicaFailure").is_some() == fails
+            })
+            .await;
+        let kept = condition(&now["status"], "example.com/Liked");
+        assert_eq!(kept, Some(&foreign), "{now:#}");
+    }
+    s.counts(&owner, "replicas", 2).await;
 }
 
 async fn a_pod_keeps_what_others_wrote_on_it(s: Stage) {

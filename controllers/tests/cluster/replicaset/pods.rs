@@ -8,15 +8,17 @@ use super::stage::{Stage, name, text};
 
 /// What is registered of this surface.
 pub fn tests() -> Vec<Test> {
-    [
+    let only_replication_controllers =
+        vec![both!(@ a_selector_that_is_not_given_is_that_of_the_template, ReplicationController)];
+    let all = [
         both!(a_pod_has_what_the_template_says_and_nothing_else),
         both!(a_pod_has_one_owner),
         both!(a_pod_is_named_after_its_owner),
         both!(a_long_name_is_cut),
         both!(the_longest_name_is_cut),
         both!(a_new_template_is_for_new_pods),
-    ]
-    .concat()
+    ];
+    [all.concat(), only_replication_controllers].concat()
 }
 
 async fn a_pod_has_what_the_template_says_and_nothing_else(s: Stage) {
@@ -121,4 +123,15 @@ async fn a_new_template_is_for_new_pods(s: Stage) {
         new.len() == 1 && !uids(&old).contains(&text(&new[0]["metadata"]["uid"])),
         "{new:#?}"
     );
+}
+
+async fn a_selector_that_is_not_given_is_that_of_the_template(s: Stage) {
+    let change =
+        json!({"spec": {"selector": null, "template": {"metadata": {"labels": {"more": "labels"}}}}});
+    // It has not all labels, so it is not meant.
+    s.pod("other", json!({})).await;
+    let owner = s.settled(with(s.owner_elsewhere("a", 2), change)).await;
+    s.looked_at(&owner).await;
+    assert_eq!(s.pods_of(&owner).await.len(), 2);
+    assert_eq!(s.all_pods().await.len(), 3);
 }

@@ -146,6 +146,11 @@ impl Stage {
         self.c.api().delete(&owner.path, options).await.expect(200)
     }
 
+    /// Deletes an owner in the way that is the default of its kind.
+    pub async fn delete_plainly(&self, owner: &Owner) -> Value {
+        self.c.api().delete(&owner.path, ()).await.expect(200)
+    }
+
     /// Waits until the status of an owner is as wanted, and of its latest generation. Returns the owner.
     pub async fn status(&self, owner: &Owner, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
         self.until(what, async || {

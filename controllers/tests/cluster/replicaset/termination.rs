@@ -12,6 +12,7 @@ pub fn tests() -> Vec<Test> {
         both!(an_owner_that_is_going_does_nothing_but_count),
         both!(pods_that_are_orphaned_are_left_alone_and_taken_by_the_next),
         both!(an_owner_that_is_gone_leaves_its_pods_alone),
+        both!(what_is_deleted_plainly_goes_as_its_kind_does),
         both!(a_namespace_that_is_going_goes, needs(Need::Kcm)),
     ]
     .concat()
@@ -80,6 +81,23 @@ async fn an_owner_that_is_gone_leaves_its_pods_alone(s: Stage) {
     let left: Vec<Value> = s.pods().await;
     assert!(names(&left).is_superset(&pods));
     assert_eq!(left.len(), 3);
+}
+
+/// A `ReplicationController` leaves its pods behind unless it is told otherwise: that is older than the others.
+async fn what_is_deleted_plainly_goes_as_its_kind_does(s: Stage) {
+    let owner = s.settled(s.owner_elsewhere("a", 2)).await;
+    let pods = names(&s.pods_of(&owner).await);
+    let going = s.delete_plainly(&owner).await;
+    match s.kind {
+        Kind::ReplicaSet => assert_ne!(going["metadata"]["finalizers"], json!(["orphan"]), "{going:#}"),
+        Kind::ReplicationController => {
+            assert_eq!(going["metadata"]["finalizers"], json!(["orphan"]), "{going:#}");
+            // It is on its way, and does nothing.
+            s.scale(&owner, 5).await;
+            s.looked_at(&owner).await;
+        }
+    }
+    assert_eq!(names(&s.pods().await), pods);
 }
 
 fn other_labels(kind: Kind) -> Value {
