@@ -74,15 +74,18 @@ impl Hands<'_> {
         let reads: Vec<_> = reads.buffered(AT_ONCE).collect().await;
         let mut unused = Vec::new();
         for (name, read) in reads {
-            match read? {
-                // It counts until the cache shows it; if it is out of the cache's scope, for ever.
-                Some(pod) if self.is_live(&pod) => {
-                    let now = self.env.clock.now();
-                    self.expectations.expect_creates(self.key, [name], now);
-                }
+            let found = read?;
+            if found.as_ref().is_some_and(|pod| !self.is_live(pod)) {
                 // Somebody else's, or over: it does not count.
-                Some(_) => self.expectations.not_created(self.key, &name),
-                None => unused.push(name),
+                self.expectations.not_created(self.key, &name);
+                continue;
+            }
+            // Whatever was answered, it is not known any more what becomes of it. If it is there it counts until the cache
+            // shows it; if it is out of the cache's scope, for ever.
+            let now = self.env.clock.now();
+            self.expectations.expect_creates(self.key, [name.clone()], now);
+            if found.is_none() {
+                unused.push(name);
             }
         }
         Ok(unused)

@@ -30,6 +30,9 @@ use super::{Kind, Metrics, Owner, PODS, Pod, naming};
 /// How long a sync that the caches are not ready for waits, if no event comes before.
 const BEHIND: Duration = Duration::from_millis(500);
 
+/// How long until what was done and is not shown is looked for.
+const UNSEEN: Duration = Duration::from_secs(30);
+
 /// The engine for one kind of owner, on its caches.
 #[derive(Debug)]
 pub struct Engine {
@@ -220,7 +223,8 @@ impl Engine {
             let least = u64::try_from(owner.min_ready_seconds()).unwrap_or(0);
             status::next_available(owner, &claims, now).unwrap_or(Duration::from_secs(least))
         });
-        let next = [paced, available, more_in].into_iter().flatten().min();
+        let unseen = self.unseen(hands);
+        let next = [paced, available, more_in, unseen].into_iter().flatten().min();
         // With no time at all it would be a failure.
         let soon = Duration::from_millis(1);
         Ok(next.map_or(Action::Done, |it| Action::RequeueAfter(it.max(soon))))
@@ -351,6 +355,15 @@ impl Engine {
             hands.write_status(wanted, managed).await?;
         }
         Ok(Action::Done)
+    }
+
+    /// When to look again for what the cache has not shown: what came and went while nobody looked leads to no event. Not
+    /// more than a read per second, if it is out of the cache's scope.
+    fn unseen(&self, hands: &Hands<'_>) -> Option<Duration> {
+        let (key, now) = (hands.key, hands.env.clock.now());
+        let names = self.expectations.pending_creates(key, now).len();
+        let open = names > 0 || !self.expectations.satisfied(key, now);
+        open.then(|| UNSEEN.max(Duration::from_secs(names.try_into().unwrap_or(u64::MAX))))
     }
 
     /// Strikes off what the cache shows.

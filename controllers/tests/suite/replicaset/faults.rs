@@ -148,3 +148,27 @@ async fn a_create_that_arrives_after_the_next_one_was_sent_makes_no_second_pod()
         (1, 0)
     );
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_that_came_and_went_unseen_is_made_again() {
+    // Answered, or not.
+    for lost in [false, true] {
+        let bed = bed(REPLICA_SET);
+        bed.hold_pods();
+        bed.door.judge(move |method, path, before| {
+            let first = *method == Method::POST && path.ends_with("/pods") && before == 0;
+            if lost && first { Answer::Lost } else { Answer::Done }
+        });
+        bed.create_owner(&bed.owner("web", 1)).await;
+        bed.sleep(Duration::from_secs(10)).await;
+        let pods = bed.pods().await;
+        assert_eq!(pods.len(), 1);
+        bed.delete(&PODS, &pods[0]).await;
+        bed.until(async |bed| bed.list(&PODS).await.is_empty()).await;
+        // Whoever watches has to list, and finds nothing of it.
+        bed.sandbox.compact(bed.sandbox.revision());
+        bed.door.lag().release();
+        bed.ready("web", 1).await;
+        assert_eq!(bed.door.count("POST pods"), 2, "lost: {lost}");
+    }
+}
