@@ -91,6 +91,29 @@ impl Hands<'_> {
         Ok(unused)
     }
 
+    /// Finds out whether these pods, which the cache shows, were deleted. If one was not, the cache has to show it as it is
+    /// now before another one is chosen.
+    pub(super) async fn resolve_deletes(&self, doubtful: Vec<Arc<Pod>>) -> Result<(), ClientError> {
+        let reads = stream::iter(doubtful).map(|pod: Arc<Pod>| async move {
+            let read = self.pod(&pod.metadata.name).await;
+            (pod, read)
+        });
+        let reads: Vec<_> = reads.buffered(AT_ONCE).collect().await;
+        for (pod, read) in reads {
+            let uid = &pod.metadata.uid;
+            let live = read?.filter(|it| it.metadata.uid == *uid && !it.metadata.is_deleting());
+            if let Some(live) = live {
+                self.expectations.not_deleted(self.key, uid);
+                self.wrote(&PODS, &live.metadata, true);
+            } else {
+                let now = self.env.clock.now();
+                self.expectations.expect_deletes(self.key, [uid.clone()], now);
+                self.expectations.deleted(self.key, uid);
+            }
+        }
+        Ok(())
+    }
+
     /// Takes pods that are nobody's. The first failure ends the sync.
     pub(super) async fn adopt(&self, pods: &[Arc<Pod>]) -> Result<(), ReconcileError> {
         if pods.is_empty() {
@@ -250,16 +273,19 @@ impl Hands<'_> {
             match answer {
                 Ok(_) => {
                     outcome.done += 1;
+                    self.expectations.deleted(self.key, &pod.uid);
                     let message = format!("Deleted pod: {}", pod.name);
                     self.event(EventType::Normal, "SuccessfulDelete", &message);
                 }
                 // The cache will show that.
-                Err(error) if error.is_not_found(&pod.name) => {}
+                Err(error) if error.is_not_found(&pod.name) => {
+                    self.expectations.deleted(self.key, &pod.uid);
+                }
+                // It has changed; for all that is known it is on its way out.
+                Err(error) if error.is_conflict() => outcome.again = true,
                 Err(error) => {
-                    self.expectations.not_deleted(self.key, &pod.uid);
-                    if error.is_conflict() {
-                        outcome.again = true;
-                        continue;
+                    if !error.is_unknown_outcome() {
+                        self.expectations.not_deleted(self.key, &pod.uid);
                     }
                     let message = said(&error);
                     self.warn("FailedDelete", &format!("Error deleting: {message}"), &error);

@@ -137,18 +137,8 @@ impl Reconciler for Engine {
             Lookup::Unknown => return Ok(Action::Done),
         };
         self.know(&key, &owner.metadata.uid);
-        match self.written.ready(&key, context.env.clock.now(), &self.caches) {
-            Readiness::Ready => {}
-            Readiness::Behind { resource, .. } => {
-                self.metrics.skipped(&resource);
-                return Ok(Action::RequeueAfter(BEHIND));
-            }
-            Readiness::Stuck { resource } => {
-                self.metrics.skipped(&resource);
-                tracing::warn!(%resource, "The cache does not show what was written: listing again");
-                self.caches.relist(&resource);
-                return Ok(Action::RequeueAfter(BEHIND));
-            }
+        if let Some(later) = self.behind(&key, &context.env) {
+            return Ok(later);
         }
         let hands = Hands {
             kind: &self.kind,
@@ -175,6 +165,20 @@ struct Attempt {
 }
 
 impl Engine {
+    /// When to come back, if the caches do not show what was written.
+    fn behind(&self, key: &Key, env: &Env) -> Option<Action> {
+        match self.written.ready(key, env.clock.now(), &self.caches) {
+            Readiness::Ready => return None,
+            Readiness::Behind { resource, .. } => self.metrics.skipped(&resource),
+            Readiness::Stuck { resource } => {
+                self.metrics.skipped(&resource);
+                tracing::warn!(%resource, "The cache does not show what was written: listing again");
+                self.caches.relist(&resource);
+            }
+        }
+        Some(Action::RequeueAfter(BEHIND))
+    }
+
     async fn sync(&self, hands: &Hands<'_>) -> Result<Action, ReconcileError> {
         let Hands { owner, key, env, .. } = *hands;
         let selector = match check(owner) {
@@ -183,6 +187,13 @@ impl Engine {
         };
         // Before the pods are read: what is settled here is in what is read there.
         self.settle(key);
+        let doubtful = self.doubtful(hands);
+        if !doubtful.is_empty() {
+            hands.resolve_deletes(doubtful).await?;
+            if let Some(later) = self.behind(key, env) {
+                return Ok(later);
+            }
+        }
         let unknown = self.expectations.pending_creates(key, env.clock.now());
         let unused = hands.resolve(&unknown).await?;
         let satisfied = self.expectations.satisfied(key, env.clock.now());
@@ -381,6 +392,17 @@ impl Engine {
             !here.contains(uid)
         };
         self.expectations.settle(key, shown, gone);
+    }
+
+    /// The pods that the cache shows although they may have been deleted.
+    fn doubtful(&self, hands: &Hands<'_>) -> Vec<Arc<Pod>> {
+        let uids = self.expectations.doubtful_deletes(hands.key, hands.env.clock.now());
+        if uids.is_empty() {
+            return Vec::new();
+        }
+        let mut pods = self.pods.by_owner(&hands.owner.metadata.uid);
+        pods.retain(|it| uids.contains(&it.metadata.uid));
+        pods
     }
 
     /// The pods that may concern an owner: its own, and those that are nobody's.

@@ -172,3 +172,41 @@ async fn a_pod_that_came_and_went_unseen_is_made_again() {
         assert_eq!(bed.door.count("POST pods"), 2, "lost: {lost}");
     }
 }
+
+fn cost(cost: i32) -> Value {
+    let cost = cost.to_string();
+    json!({"metadata": {"annotations": {"controller.kubernetes.io/pod-deletion-cost": cost}}})
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_delete_that_may_have_been_done_is_settled_before_another_pod_is_chosen() {
+    let conflict = Answer::Refused(409, json!({"reason": "Conflict", "message": "it has changed"}));
+    for answer in [Answer::Lost, Answer::Hung, conflict] {
+        let bed = bed(REPLICA_SET);
+        bed.create_owner(&bed.owner("web", 3)).await;
+        bed.ready("web", 3).await;
+        let pods = bed.pods().await;
+        let name = |i: usize| pods[i]["metadata"]["name"].as_str().expect("a name");
+        bed.patch(&PODS, name(0), &cost(-1)).await;
+        bed.sleep(Duration::from_secs(1)).await;
+        bed.hold_pods();
+        // The next one to go is another one now, which the cache does not show yet.
+        bed.patch(&PODS, name(1), &cost(-5)).await;
+        let changed = bed.sandbox.revision();
+        bed.door.judge({
+            let answer = answer.clone();
+            move |method, _, before| match *method {
+                Method::DELETE if before == 0 => answer.clone(),
+                _ => Answer::Done,
+            }
+        });
+        bed.scale("web", 2).await;
+        bed.until(async |bed| bed.door.count("DELETE pods") > 0).await;
+        bed.door.lag().hold_at("pods", changed);
+        bed.sleep(Duration::from_mins(8)).await;
+        assert_eq!(bed.pods().await.len(), 2, "{answer:?}: {:?}", bed.door.counts());
+        bed.door.lag().release();
+        bed.ready("web", 2).await;
+        assert_eq!(bed.door.count("POST pods"), 3, "none was deleted that had to stay: {answer:?}");
+    }
+}
