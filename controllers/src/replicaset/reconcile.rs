@@ -249,12 +249,12 @@ impl Engine {
         for name in &unused {
             unknown.remove(name);
         }
-        // What is there and cannot be read counts if it may be ours, by its name.
-        let base = naming::base(&owner.metadata.name);
-        let undecodable = self.pods.undecodable().into_iter();
-        let ours = undecodable.filter(|it| it.namespace == key.namespace && it.name.starts_with(&base));
-        unknown.extend(ours.map(|it| it.name));
-        let missing = plan::missing(owner.replicas(), &claims.active, &unknown);
+        let mut missing = plan::missing(owner.replicas(), &claims.active, &unknown);
+        if missing > 0 {
+            // What cannot be read may be one of them, by its name. It is no reason to delete those that can be.
+            unknown.extend(self.unreadable(owner));
+            missing = plan::missing(owner.replicas(), &claims.active, &unknown).max(0);
+        }
         let crowds = if missing < 0 {
             self.crowds(owner)
         } else {
@@ -306,6 +306,15 @@ impl Engine {
             outcome: Some(outcome),
             more_in,
         }
+    }
+
+    /// The names of pods that may be the owner's, and cannot be read.
+    fn unreadable(&self, owner: &Owner) -> impl Iterator<Item = Text> {
+        let base = naming::base(&owner.metadata.name);
+        let namespace = owner.metadata.namespace.clone();
+        let mut keys = self.pods.undecodable();
+        keys.retain(|it| it.namespace == namespace && naming::is_made_of(&base, &it.name));
+        keys.into_iter().map(|it| it.name)
     }
 
     /// So many names: first those that were used already and are not there. The rest of these will not be used.

@@ -133,3 +133,33 @@ async fn pods_that_the_manager_is_not_to_see_are_not_made_again_and_again() {
         assert_eq!(made, usize::try_from(scaled).expect("small"));
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn pods_that_cannot_be_read_make_nobody_delete_those_that_can() {
+    let bed = bare(REPLICA_SET);
+    bed.door.garble(r#""labels":{"app":"other"}"#, r#""labels":7"#);
+    bed.cluster(Duration::ZERO);
+    bed.engine();
+    bed.create_owner(&bed.owner("web", 3)).await;
+    bed.ready("web", 3).await;
+    bed.door.reset();
+    // Somebody else's, by the form of their names; and some that could be ours.
+    for name in ["web-front-bcdfg", "web-0", "web-bcdfgh", "web-bcdfg", "web-hjklm"] {
+        let pod = json!({
+            "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": {"app": "other"}},
+            "spec": {"containers": [{"name": "main", "image": "nginx"}]},
+        });
+        bed.create(&PODS, &pod).await;
+    }
+    bed.sleep(Duration::from_mins(1)).await;
+    bed.scale("web", 4).await;
+    bed.sleep(Duration::from_mins(1)).await;
+    assert_eq!(bed.door.count("DELETE pods"), 0);
+    assert_eq!(bed.door.count("POST pods"), 0, "two may be ours");
+    bed.scale("web", 6).await;
+    bed.sleep(Duration::from_mins(1)).await;
+    assert_eq!(bed.door.count("POST pods"), 1);
+    bed.scale("web", 3).await;
+    bed.sleep(Duration::from_mins(1)).await;
+    assert_eq!(bed.door.count("DELETE pods"), 1);
+}
