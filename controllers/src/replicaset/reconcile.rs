@@ -186,7 +186,7 @@ impl Engine {
             Err(failure) => return self.refuse(hands, &failure).await,
         };
         // Before the pods are read: what is settled here is in what is read there.
-        self.settle(key);
+        self.settle(key, owner);
         let doubtful = self.doubtful(hands);
         if !doubtful.is_empty() {
             hands.resolve_deletes(doubtful).await?;
@@ -386,15 +386,15 @@ impl Engine {
         open.then(|| UNSEEN.max(Duration::from_secs(names.try_into().unwrap_or(u64::MAX))))
     }
 
-    /// Strikes off what the cache shows.
-    fn settle(&self, key: &Key) {
+    /// Strikes off what the cache shows. A pod that was deleted cannot have become somebody else's.
+    fn settle(&self, key: &Key, owner: &Owner) {
         let pods = &self.pods;
         let is_absent = |it: &Lookup<Pod>| matches!(it, Lookup::Absent);
         let shown = |name: &Text, _| !is_absent(&pods.get(&Key::new(key.namespace.clone(), name.clone())));
         let mut here: Option<BTreeSet<Uid>> = None;
         let gone = |uid: &Uid| {
             let here = here.get_or_insert_with(|| {
-                let all = pods.list_namespace(&key.namespace).into_iter();
+                let all = pods.by_owner(&owner.metadata.uid).into_iter();
                 let staying = all.filter(|it| !it.metadata.is_deleting());
                 staying.map(|it| it.metadata.uid.clone()).collect()
             });
@@ -417,8 +417,7 @@ impl Engine {
     /// The pods that may concern an owner: its own, and those that are nobody's.
     fn candidates(&self, owner: &Owner) -> Vec<Arc<Pod>> {
         let mut pods = self.pods.by_owner(&owner.metadata.uid);
-        let all = self.pods.list_namespace(&owner.metadata.namespace).into_iter();
-        pods.extend(all.filter(|it| it.metadata.controller().is_none()));
+        pods.extend(self.pods.unmanaged(&owner.metadata.namespace));
         pods
     }
 
