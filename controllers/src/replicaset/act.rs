@@ -323,6 +323,10 @@ impl Hands<'_> {
         wanted.conditions = with(&live.status.conditions, managed, self.env.clock.wall());
         // If the lost answer was a good one, this is what it wrote.
         self.wrote(&self.kind.resource, &live.metadata, true);
+        if live.status.observed_generation > wanted.observed_generation {
+            // What is said there is of a later state than what was seen here.
+            return Ok(());
+        }
         self.patch_status(&live, &wanted).await
     }
 

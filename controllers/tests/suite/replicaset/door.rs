@@ -37,7 +37,6 @@ pub enum Answer {
 /// For how long a request may be on its way: the server was told to give up after that.
 const UNDER_WAY: Duration = Duration::from_secs(30);
 
-
 /// Decides by method, path and how many of that kind there were before.
 type Judge = dyn Fn(&Method, &str, usize) -> Answer + Send + Sync;
 

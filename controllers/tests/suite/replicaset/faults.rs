@@ -207,6 +207,42 @@ async fn a_delete_that_may_have_been_done_is_settled_before_another_pod_is_chose
         assert_eq!(bed.pods().await.len(), 2, "{answer:?}: {:?}", bed.door.counts());
         bed.door.lag().release();
         bed.ready("web", 2).await;
-        assert_eq!(bed.door.count("POST pods"), 3, "none was deleted that had to stay: {answer:?}");
+        assert_eq!(
+            bed.door.count("POST pods"),
+            3,
+            "none was deleted that had to stay: {answer:?}"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_status_of_a_newer_generation_is_not_overwritten_by_an_older_one() {
+    for kind in kinds() {
+        let bed = bed(kind);
+        bed.create_owner(&bed.owner("web", 2)).await;
+        bed.ready("web", 2).await;
+        bed.door.reset();
+        let collection = bed.kind.resource.to_string();
+        bed.door.lag().hold_at(&collection, bed.sandbox.revision());
+        bed.scale("web", 3).await;
+        // Somebody else is faster: another leader, or kube-controller-manager.
+        let status = json!({"status": {"replicas": 2, "observedGeneration": 2}});
+        let key = Key::new("default", "web");
+        let status = Patch::merge(&status).of("status");
+        let _: Value = bed
+            .admin
+            .patch(&bed.kind.resource, &key, status)
+            .await
+            .expect("patched");
+        bed.delete(&PODS, &bed.pods().await[0]).await;
+        bed.sleep(Duration::from_secs(20)).await;
+        let plural = &bed.kind.resource.plural;
+        assert!(
+            bed.door.count(&format!("PATCH {plural}/status")) > 0,
+            "it has tried"
+        );
+        assert_eq!(bed.get("web").await["status"]["observedGeneration"], 2);
+        bed.door.lag().release();
+        bed.ready("web", 3).await;
     }
 }

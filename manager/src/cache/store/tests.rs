@@ -72,12 +72,21 @@ fn what_nobody_manages_is_found_without_looking_at_the_rest() {
     };
     let mut store: Store<Loose> = Store::new(1, []);
     let mut items: Vec<Item<Loose>> = (0..1000).map(|i| loose("b", &format!("p{i}"), 1, "o")).collect();
-    items.extend([loose("a", "x", 1, ""), loose("b", "y", 1, ""), loose("b", "z", 1, ""), loose("c", "x", 1, "")]);
+    items.extend([
+        loose("a", "x", 1, ""),
+        loose("b", "y", 1, ""),
+        loose("b", "z", 1, ""),
+        loose("c", "x", 1, ""),
+    ]);
     store.replace(A, items, v(1)).expect("a list");
     let names = |store: &Store<Loose>| {
         let keys = store.indexes.unmanaged("b").expect("an index");
         let looked_at: Vec<String> = keys.map(|key| key.name.to_string()).collect();
-        let found: Vec<String> = store.unmanaged("b").iter().map(|it| it.meta().name.to_string()).collect();
+        let found: Vec<String> = store
+            .unmanaged("b")
+            .iter()
+            .map(|it| it.meta().name.to_string())
+            .collect();
         assert_eq!(looked_at, found);
         found
     };
