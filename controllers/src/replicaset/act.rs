@@ -40,8 +40,8 @@ pub(super) struct Hands<'a> {
 /// What an attempt at the number of pods has come to.
 #[derive(Debug, Default)]
 pub(super) struct Outcome {
-    /// How many pods were made or deleted.
-    pub(super) done: usize,
+    /// The names of the pods that were made, or may have been.
+    pub(super) made: Vec<Text>,
     /// The first failure.
     pub(super) failure: Option<(Failure, ClientError)>,
     /// Something was not as the cache has it: look again.
@@ -50,7 +50,7 @@ pub(super) struct Outcome {
 
 /// What became of one create.
 enum Create {
-    Created,
+    Created(Text),
     /// The namespace is on its way out: nothing is to be made in it any more.
     NotHere,
     Failed(Text, ClientError),
@@ -180,12 +180,15 @@ impl Hands<'_> {
             let answers: Vec<_> = sent.buffered(AT_ONCE).collect().await;
             for answer in answers {
                 match answer {
-                    Create::Created => outcome.done += 1,
+                    Create::Created(name) => outcome.made.push(name),
                     Create::NotHere => {}
                     Create::Failed(name, error) => {
                         let message = self.message(&name, &error);
                         self.warn("FailedCreate", &format!("Error creating: {message}"), &error);
                         let reason = "FailedCreate";
+                        if error.is_unknown_outcome() {
+                            outcome.made.push(name);
+                        }
                         outcome
                             .failure
                             .get_or_insert((Failure { reason, message }, error));
@@ -210,7 +213,7 @@ impl Hands<'_> {
                     self.was_created(&pod.metadata);
                     let message = format!("Created pod: {name}");
                     self.event(EventType::Normal, "SuccessfulCreate", &message);
-                    return Create::Created;
+                    return Create::Created(name);
                 }
                 Err(error) => error,
             };
@@ -219,7 +222,7 @@ impl Hands<'_> {
                     // Made by an earlier try, whose answer was lost.
                     Ok(Some(pod)) if self.is_live(&pod) => {
                         self.was_created(&pod.metadata);
-                        return Create::Created;
+                        return Create::Created(name);
                     }
                     Ok(Some(_)) => name = self.another_name(&name),
                     // It has just gone.
@@ -272,7 +275,6 @@ impl Hands<'_> {
             let pod = &pod.metadata;
             match answer {
                 Ok(_) => {
-                    outcome.done += 1;
                     self.expectations.deleted(self.key, &pod.uid);
                     let message = format!("Deleted pod: {}", pod.name);
                     self.event(EventType::Normal, "SuccessfulDelete", &message);

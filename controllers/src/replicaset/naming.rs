@@ -61,7 +61,14 @@ mod tests {
         }
         assert_eq!(base("web"), "web-");
         assert_ne!(name("web-", &rng), name("web-", &rng));
-        for other in ["web-", "web-bcdf", "web-bcdfgh", "web-bcdfa", "web-x-bcdfg", "wet-bcdfg"] {
+        for other in [
+            "web-",
+            "web-bcdf",
+            "web-bcdfgh",
+            "web-bcdfa",
+            "web-x-bcdfg",
+            "wet-bcdfg",
+        ] {
             assert!(!is_made_of("web-", other), "{other}");
         }
     }

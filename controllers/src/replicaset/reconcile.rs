@@ -136,7 +136,7 @@ impl Reconciler for Engine {
             // It is there, and nobody can tell what it wants.
             Lookup::Unknown => return Ok(Action::Done),
         };
-        self.know(&key, &owner.metadata.uid);
+        self.know(&key, &owner.metadata.uid, context.env.clock.now());
         if let Some(later) = self.behind(&key, &context.env) {
             return Ok(later);
         }
@@ -245,7 +245,8 @@ impl Engine {
     async fn manage(&self, hands: &Hands<'_>, claims: &Claims, unused: Vec<Text>) -> Attempt {
         let Hands { owner, key, env, .. } = *hands;
         let (now, wall) = (env.clock.now(), env.clock.wall());
-        let mut unknown = self.expectations.pending_creates(key, now);
+        let unseen = self.expectations.pending_creates(key, now);
+        let mut unknown = unseen.clone();
         for name in &unused {
             unknown.remove(name);
         }
@@ -262,12 +263,14 @@ impl Engine {
         };
         let Plan { create, delete } = plan::manage(missing, &claims.active, &crowds, wall);
         let allowed = self.with(key, |known| {
-            known.backoff.see(claims.ended.iter().cloned());
-            known.backoff.allow(create, now)
+            let backoff = &mut known.backoff;
+            backoff.see(&claims.ended, &claims.active, &unseen, now);
+            backoff.took(&delete);
+            backoff.allow(create, now)
         });
         let more_in = allowed.and_then(|it| it.more_in);
-        let names = self.names(hands, unused, allowed.map_or(0, |it| it.now));
-        let outcome = if !delete.is_empty() {
+        let names = self.names(hands, unused, allowed.map_or(0, |it| it.now), create);
+        let mut outcome = if !delete.is_empty() {
             self.metrics.chosen(&delete, &claims.active, wall);
             hands.delete(&delete).await
         } else if names.is_empty() {
@@ -299,7 +302,7 @@ impl Engine {
             }
         };
         if create > 0 {
-            let made = outcome.done;
+            let made = std::mem::take(&mut outcome.made);
             self.with(key, |known| known.backoff.made(made, create, now));
         }
         Attempt {
@@ -317,12 +320,13 @@ impl Engine {
         keys.into_iter().map(|it| it.name)
     }
 
-    /// So many names: first those that were used already and are not there. The rest of these will not be used.
-    fn names(&self, hands: &Hands<'_>, unused: Vec<Text>, count: usize) -> Vec<Text> {
+    /// So many names: first those that were used already and are not there. Of the rest of these, those that are wanted later
+    /// are kept, as a request for one may still be under way; the others will not be used.
+    fn names(&self, hands: &Hands<'_>, unused: Vec<Text>, count: usize, wanted: usize) -> Vec<Text> {
         let base = naming::base(&hands.owner.metadata.name);
         let mut unused = unused.into_iter();
         let mut names: BTreeSet<Text> = unused.by_ref().take(count).collect();
-        for name in unused {
+        for name in unused.skip(wanted.saturating_sub(count)) {
             self.expectations.not_created(hands.key, &name);
         }
         while names.len() < count {
@@ -405,7 +409,9 @@ impl Engine {
 
     /// The pods that the cache shows although they may have been deleted.
     fn doubtful(&self, hands: &Hands<'_>) -> Vec<Arc<Pod>> {
-        let uids = self.expectations.doubtful_deletes(hands.key, hands.env.clock.now());
+        let uids = self
+            .expectations
+            .doubtful_deletes(hands.key, hands.env.clock.now());
         if uids.is_empty() {
             return Vec::new();
         }
@@ -445,14 +451,14 @@ impl Engine {
     }
 
     /// An owner under a name that another one had starts with nothing.
-    fn know(&self, key: &Key, uid: &Uid) {
+    fn know(&self, key: &Key, uid: &Uid, now: Instant) {
         if self.with(key, |known| known.uid != *uid) == Some(true) {
             self.forget(key);
         }
         let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
         memory.owners.entry(key.clone()).or_insert_with(|| Known {
             uid: uid.clone(),
-            backoff: Backoff::default(),
+            backoff: Backoff::starting_at(now),
             unwritten: None,
         });
     }
