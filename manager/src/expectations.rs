@@ -6,9 +6,9 @@
 //! certain that the request did nothing.
 //!
 //! A create whose outcome is not known (no answer, or a sync that was cut off) does not hold up the next sync, which may
-//! find out; but its name counts as an object that is there, until a delta or a later read says otherwise. Whatever is
-//! known to be done holds the next sync up, for [`PATIENCE`] at most: an object that came and went between two lists is
-//! never shown.
+//! find out; but its name counts as an object that is there, until a delta or a later read says otherwise. A delete whose
+//! outcome is not known does hold it up: found out or not, nothing else may be deleted in its place. Whatever is known to
+//! be done holds the next sync up, for [`PATIENCE`] at most: an object that came and went between two lists is never shown.
 //!
 //! An owner that is gone is [forgotten](Expectations::forget), and a new term starts [empty](Expectations::clear).
 
@@ -34,7 +34,7 @@ pub struct Expectations {
 #[derive(Debug)]
 struct Open {
     creates: BTreeMap<Text, Outcome>,
-    deletes: BTreeSet<Uid>,
+    deletes: BTreeMap<Uid, Outcome>,
     /// When something was added last.
     since: Instant,
 }
@@ -64,7 +64,10 @@ impl Expectations {
 
     /// The objects with these uids are about to be deleted.
     pub fn expect_deletes(&self, owner: &Key, uids: impl IntoIterator<Item = Uid>, now: Instant) {
-        self.add(owner, now, |open| open.deletes.extend(uids));
+        self.add(owner, now, |open| {
+            open.deletes
+                .extend(uids.into_iter().map(|uid| (uid, Outcome::Unknown)));
+        });
     }
 
     /// The server said that it has created this one.
@@ -72,6 +75,16 @@ impl Expectations {
         self.change(owner, |open| {
             // Not there: the delta was faster than the answer.
             if let Some(outcome) = open.creates.get_mut(name) {
+                *outcome = Outcome::Done;
+            }
+        });
+    }
+
+    /// The server said that it has deleted this one, or that it is on its way out.
+    pub fn deleted(&self, owner: &Key, uid: &Uid) {
+        self.change(owner, |open| {
+            // Not there: the delta was faster than the answer.
+            if let Some(outcome) = open.deletes.get_mut(uid) {
                 *outcome = Outcome::Done;
             }
         });
@@ -115,7 +128,7 @@ impl Expectations {
         self.change(owner, |open| {
             open.creates
                 .retain(|name, outcome| !shown(name, *outcome == Outcome::Done));
-            open.deletes.retain(|uid| !gone(uid));
+            open.deletes.retain(|uid, _| !gone(uid));
         });
     }
 
@@ -142,6 +155,19 @@ impl Expectations {
         .unwrap_or_default()
     }
 
+    /// The uids of which it has to be found out whether they were deleted: nobody has answered, or the cache has had its
+    /// time to show it.
+    #[must_use]
+    pub fn doubtful_deletes(&self, owner: &Key, now: Instant) -> BTreeSet<Uid> {
+        self.look(owner, |open| {
+            let late = open.is_late(now);
+            let doubtful = |outcome: Outcome| outcome == Outcome::Unknown || late;
+            let uids = open.deletes.iter().filter(|(_, outcome)| doubtful(**outcome));
+            uids.map(|(uid, _)| uid.clone()).collect()
+        })
+        .unwrap_or_default()
+    }
+
     /// The owner is gone.
     pub fn forget(&self, owner: &Key) {
         self.owners(|owners| owners.remove(owner));
@@ -156,7 +182,7 @@ impl Expectations {
         self.owners(|owners| {
             let open = owners.entry(owner.clone()).or_insert_with(|| Open {
                 creates: BTreeMap::new(),
-                deletes: BTreeSet::new(),
+                deletes: BTreeMap::new(),
                 since: now,
             });
             if open.is_late(now) {
@@ -335,6 +361,20 @@ mod tests {
         let last = object("b", false);
         bed.it.observe(&bed.owner, &Delta::Deleted { last });
         assert!(bed.satisfied() && bed.is_empty());
+    }
+
+    #[test]
+    fn a_delete_is_in_doubt_until_it_is_answered_and_again_when_it_is_late() {
+        let mut bed = bed();
+        bed.deletes(&["x", "y"]);
+        bed.it.deleted(&bed.owner, &Uid::from("x"));
+        let doubtful = |bed: &Bed| bed.it.doubtful_deletes(&bed.owner, bed.now);
+        assert_eq!(doubtful(&bed), [Uid::from("y")].into());
+        bed.it.deleted(&bed.owner, &Uid::from("y"));
+        assert_eq!(doubtful(&bed), BTreeSet::new());
+        assert!(!bed.satisfied());
+        bed.now += PATIENCE + Duration::from_millis(1);
+        assert_eq!(doubtful(&bed), [Uid::from("x"), Uid::from("y")].into());
     }
 
     #[test]

@@ -40,8 +40,8 @@ pub(super) struct Hands<'a> {
 /// What an attempt at the number of pods has come to.
 #[derive(Debug, Default)]
 pub(super) struct Outcome {
-    /// How many pods were made or deleted.
-    pub(super) done: usize,
+    /// The names of the pods that were made, or may have been.
+    pub(super) made: Vec<Text>,
     /// The first failure.
     pub(super) failure: Option<(Failure, ClientError)>,
     /// Something was not as the cache has it: look again.
@@ -50,7 +50,7 @@ pub(super) struct Outcome {
 
 /// What became of one create.
 enum Create {
-    Created,
+    Created(Text),
     /// The namespace is on its way out: nothing is to be made in it any more.
     NotHere,
     Failed(Text, ClientError),
@@ -74,18 +74,44 @@ impl Hands<'_> {
         let reads: Vec<_> = reads.buffered(AT_ONCE).collect().await;
         let mut unused = Vec::new();
         for (name, read) in reads {
-            match read? {
-                // It counts until the cache shows it; if it is out of the cache's scope, for ever.
-                Some(pod) if self.is_live(&pod) => {
-                    let now = self.env.clock.now();
-                    self.expectations.expect_creates(self.key, [name], now);
-                }
+            let found = read?;
+            if found.as_ref().is_some_and(|pod| !self.is_live(pod)) {
                 // Somebody else's, or over: it does not count.
-                Some(_) => self.expectations.not_created(self.key, &name),
-                None => unused.push(name),
+                self.expectations.not_created(self.key, &name);
+                continue;
+            }
+            // Whatever was answered, it is not known any more what becomes of it. If it is there it counts until the cache
+            // shows it; if it is out of the cache's scope, for ever.
+            let now = self.env.clock.now();
+            self.expectations.expect_creates(self.key, [name.clone()], now);
+            if found.is_none() {
+                unused.push(name);
             }
         }
         Ok(unused)
+    }
+
+    /// Finds out whether these pods, which the cache shows, were deleted. If one was not, the cache has to show it as it is
+    /// now before another one is chosen.
+    pub(super) async fn resolve_deletes(&self, doubtful: Vec<Arc<Pod>>) -> Result<(), ClientError> {
+        let reads = stream::iter(doubtful).map(|pod: Arc<Pod>| async move {
+            let read = self.pod(&pod.metadata.name).await;
+            (pod, read)
+        });
+        let reads: Vec<_> = reads.buffered(AT_ONCE).collect().await;
+        for (pod, read) in reads {
+            let uid = &pod.metadata.uid;
+            let live = read?.filter(|it| it.metadata.uid == *uid && !it.metadata.is_deleting());
+            if let Some(live) = live {
+                self.expectations.not_deleted(self.key, uid);
+                self.wrote(&PODS, &live.metadata, true);
+            } else {
+                let now = self.env.clock.now();
+                self.expectations.expect_deletes(self.key, [uid.clone()], now);
+                self.expectations.deleted(self.key, uid);
+            }
+        }
+        Ok(())
     }
 
     /// Takes pods that are nobody's. The first failure ends the sync.
@@ -154,12 +180,15 @@ impl Hands<'_> {
             let answers: Vec<_> = sent.buffered(AT_ONCE).collect().await;
             for answer in answers {
                 match answer {
-                    Create::Created => outcome.done += 1,
+                    Create::Created(name) => outcome.made.push(name),
                     Create::NotHere => {}
                     Create::Failed(name, error) => {
                         let message = self.message(&name, &error);
                         self.warn("FailedCreate", &format!("Error creating: {message}"), &error);
                         let reason = "FailedCreate";
+                        if error.is_unknown_outcome() {
+                            outcome.made.push(name);
+                        }
                         outcome
                             .failure
                             .get_or_insert((Failure { reason, message }, error));
@@ -184,7 +213,7 @@ impl Hands<'_> {
                     self.was_created(&pod.metadata);
                     let message = format!("Created pod: {name}");
                     self.event(EventType::Normal, "SuccessfulCreate", &message);
-                    return Create::Created;
+                    return Create::Created(name);
                 }
                 Err(error) => error,
             };
@@ -193,7 +222,7 @@ impl Hands<'_> {
                     // Made by an earlier try, whose answer was lost.
                     Ok(Some(pod)) if self.is_live(&pod) => {
                         self.was_created(&pod.metadata);
-                        return Create::Created;
+                        return Create::Created(name);
                     }
                     Ok(Some(_)) => name = self.another_name(&name),
                     // It has just gone.
@@ -246,17 +275,19 @@ impl Hands<'_> {
             let pod = &pod.metadata;
             match answer {
                 Ok(_) => {
-                    outcome.done += 1;
+                    self.expectations.deleted(self.key, &pod.uid);
                     let message = format!("Deleted pod: {}", pod.name);
                     self.event(EventType::Normal, "SuccessfulDelete", &message);
                 }
                 // The cache will show that.
-                Err(error) if error.is_not_found(&pod.name) => {}
+                Err(error) if error.is_not_found(&pod.name) => {
+                    self.expectations.deleted(self.key, &pod.uid);
+                }
+                // It has changed; for all that is known it is on its way out.
+                Err(error) if error.is_conflict() => outcome.again = true,
                 Err(error) => {
-                    self.expectations.not_deleted(self.key, &pod.uid);
-                    if error.is_conflict() {
-                        outcome.again = true;
-                        continue;
+                    if !error.is_unknown_outcome() {
+                        self.expectations.not_deleted(self.key, &pod.uid);
                     }
                     let message = said(&error);
                     self.warn("FailedDelete", &format!("Error deleting: {message}"), &error);
@@ -294,6 +325,10 @@ impl Hands<'_> {
         wanted.conditions = with(&live.status.conditions, managed, self.env.clock.wall());
         // If the lost answer was a good one, this is what it wrote.
         self.wrote(&self.kind.resource, &live.metadata, true);
+        if live.status.observed_generation > wanted.observed_generation {
+            // What is said there is of a later state than what was seen here.
+            return Ok(());
+        }
         self.patch_status(&live, &wanted).await
     }
 

@@ -35,6 +35,13 @@ pub fn name(base: &str, rng: &Rng) -> Text {
     name.into()
 }
 
+/// Whether a name could be one that was made of this base.
+#[must_use]
+pub fn is_made_of(base: &str, name: &str) -> bool {
+    let suffix = name.strip_prefix(base);
+    suffix.is_some_and(|it| it.len() == SUFFIX && it.bytes().all(|byte| ALPHABET.contains(&byte)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -50,8 +57,19 @@ mod tests {
             let suffix = name.strip_prefix(&*base).expect("the base");
             assert_eq!(suffix.len(), SUFFIX);
             assert!(suffix.bytes().all(|it| ALPHABET.contains(&it)), "{name}");
+            assert!(is_made_of(&base, &name));
         }
         assert_eq!(base("web"), "web-");
         assert_ne!(name("web-", &rng), name("web-", &rng));
+        for other in [
+            "web-",
+            "web-bcdf",
+            "web-bcdfgh",
+            "web-bcdfa",
+            "web-x-bcdfg",
+            "wet-bcdfg",
+        ] {
+            assert!(!is_made_of("web-", other), "{other}");
+        }
     }
 }

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use coxswain_manager::object::{Text, Uid};
+use coxswain_manager::object::Text;
 use coxswain_manager::owner::{self, Claim};
 use coxswain_manager::selector::Selector;
 use jiff::Timestamp;
@@ -26,7 +26,7 @@ pub struct Claims {
     /// Its own and on their way out.
     pub terminating: usize,
     /// Its own and ended.
-    pub ended: Vec<Uid>,
+    pub ended: Vec<Arc<Pod>>,
 }
 
 /// What to do about the number of pods.
@@ -50,7 +50,7 @@ pub fn claims<'a>(
         let matches = selector.matches(&pod.metadata.labels);
         let claim = owner::claim(&owner.metadata, &pod.metadata, matches);
         match claim {
-            Claim::Ours if pod.has_finished() => claims.ended.push(pod.metadata.uid.clone()),
+            Claim::Ours if pod.has_finished() => claims.ended.push(Arc::clone(pod)),
             Claim::Ours if pod.metadata.is_deleting() => claims.terminating += 1,
             Claim::Ours => claims.active.push(Arc::clone(pod)),
             Claim::Adopt if pod.is_active() => {

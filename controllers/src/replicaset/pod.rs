@@ -189,6 +189,7 @@ impl From<Wire> for Pod {
 
 impl Object for Pod {
     const ANNOTATIONS: &'static [&'static str] = &[DELETION_COST];
+    const INDEX_UNMANAGED: bool = true;
 
     fn meta(&self) -> &Meta {
         &self.metadata

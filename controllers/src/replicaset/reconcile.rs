@@ -30,6 +30,9 @@ use super::{Kind, Metrics, Owner, PODS, Pod, naming};
 /// How long a sync that the caches are not ready for waits, if no event comes before.
 const BEHIND: Duration = Duration::from_millis(500);
 
+/// How long until what was done and is not shown is looked for.
+const UNSEEN: Duration = Duration::from_secs(30);
+
 /// The engine for one kind of owner, on its caches.
 #[derive(Debug)]
 pub struct Engine {
@@ -133,19 +136,9 @@ impl Reconciler for Engine {
             // It is there, and nobody can tell what it wants.
             Lookup::Unknown => return Ok(Action::Done),
         };
-        self.know(&key, &owner.metadata.uid);
-        match self.written.ready(&key, context.env.clock.now(), &self.caches) {
-            Readiness::Ready => {}
-            Readiness::Behind { resource, .. } => {
-                self.metrics.skipped(&resource);
-                return Ok(Action::RequeueAfter(BEHIND));
-            }
-            Readiness::Stuck { resource } => {
-                self.metrics.skipped(&resource);
-                tracing::warn!(%resource, "The cache does not show what was written: listing again");
-                self.caches.relist(&resource);
-                return Ok(Action::RequeueAfter(BEHIND));
-            }
+        self.know(&key, &owner.metadata.uid, context.env.clock.now());
+        if let Some(later) = self.behind(&key, &context.env) {
+            return Ok(later);
         }
         let hands = Hands {
             kind: &self.kind,
@@ -172,6 +165,20 @@ struct Attempt {
 }
 
 impl Engine {
+    /// When to come back, if the caches do not show what was written.
+    fn behind(&self, key: &Key, env: &Env) -> Option<Action> {
+        match self.written.ready(key, env.clock.now(), &self.caches) {
+            Readiness::Ready => return None,
+            Readiness::Behind { resource, .. } => self.metrics.skipped(&resource),
+            Readiness::Stuck { resource } => {
+                self.metrics.skipped(&resource);
+                tracing::warn!(%resource, "The cache does not show what was written: listing again");
+                self.caches.relist(&resource);
+            }
+        }
+        Some(Action::RequeueAfter(BEHIND))
+    }
+
     async fn sync(&self, hands: &Hands<'_>) -> Result<Action, ReconcileError> {
         let Hands { owner, key, env, .. } = *hands;
         let selector = match check(owner) {
@@ -179,7 +186,14 @@ impl Engine {
             Err(failure) => return self.refuse(hands, &failure).await,
         };
         // Before the pods are read: what is settled here is in what is read there.
-        self.settle(key);
+        self.settle(key, owner);
+        let doubtful = self.doubtful(hands);
+        if !doubtful.is_empty() {
+            hands.resolve_deletes(doubtful).await?;
+            if let Some(later) = self.behind(key, env) {
+                return Ok(later);
+            }
+        }
         let unknown = self.expectations.pending_creates(key, env.clock.now());
         let unused = hands.resolve(&unknown).await?;
         let satisfied = self.expectations.satisfied(key, env.clock.now());
@@ -220,7 +234,8 @@ impl Engine {
             let least = u64::try_from(owner.min_ready_seconds()).unwrap_or(0);
             status::next_available(owner, &claims, now).unwrap_or(Duration::from_secs(least))
         });
-        let next = [paced, available, more_in].into_iter().flatten().min();
+        let unseen = self.unseen(hands);
+        let next = [paced, available, more_in, unseen].into_iter().flatten().min();
         // With no time at all it would be a failure.
         let soon = Duration::from_millis(1);
         Ok(next.map_or(Action::Done, |it| Action::RequeueAfter(it.max(soon))))
@@ -230,16 +245,17 @@ impl Engine {
     async fn manage(&self, hands: &Hands<'_>, claims: &Claims, unused: Vec<Text>) -> Attempt {
         let Hands { owner, key, env, .. } = *hands;
         let (now, wall) = (env.clock.now(), env.clock.wall());
-        let mut unknown = self.expectations.pending_creates(key, now);
+        let unseen = self.expectations.pending_creates(key, now);
+        let mut unknown = unseen.clone();
         for name in &unused {
             unknown.remove(name);
         }
-        // What is there and cannot be read counts if it may be ours, by its name.
-        let base = naming::base(&owner.metadata.name);
-        let undecodable = self.pods.undecodable().into_iter();
-        let ours = undecodable.filter(|it| it.namespace == key.namespace && it.name.starts_with(&base));
-        unknown.extend(ours.map(|it| it.name));
-        let missing = plan::missing(owner.replicas(), &claims.active, &unknown);
+        let mut missing = plan::missing(owner.replicas(), &claims.active, &unknown);
+        if missing > 0 {
+            // What cannot be read may be one of them, by its name. It is no reason to delete those that can be.
+            unknown.extend(self.unreadable(owner));
+            missing = plan::missing(owner.replicas(), &claims.active, &unknown).max(0);
+        }
         let crowds = if missing < 0 {
             self.crowds(owner)
         } else {
@@ -247,12 +263,14 @@ impl Engine {
         };
         let Plan { create, delete } = plan::manage(missing, &claims.active, &crowds, wall);
         let allowed = self.with(key, |known| {
-            known.backoff.see(claims.ended.iter().cloned());
-            known.backoff.allow(create, now)
+            let backoff = &mut known.backoff;
+            backoff.see(&claims.ended, &claims.active, &unseen, now);
+            backoff.took(&delete);
+            backoff.allow(create, now)
         });
         let more_in = allowed.and_then(|it| it.more_in);
-        let names = self.names(hands, unused, allowed.map_or(0, |it| it.now));
-        let outcome = if !delete.is_empty() {
+        let names = self.names(hands, unused, allowed.map_or(0, |it| it.now), create);
+        let mut outcome = if !delete.is_empty() {
             self.metrics.chosen(&delete, &claims.active, wall);
             hands.delete(&delete).await
         } else if names.is_empty() {
@@ -284,7 +302,7 @@ impl Engine {
             }
         };
         if create > 0 {
-            let made = outcome.done;
+            let made = std::mem::take(&mut outcome.made);
             self.with(key, |known| known.backoff.made(made, create, now));
         }
         Attempt {
@@ -293,12 +311,22 @@ impl Engine {
         }
     }
 
-    /// So many names: first those that were used already and are not there. The rest of these will not be used.
-    fn names(&self, hands: &Hands<'_>, unused: Vec<Text>, count: usize) -> Vec<Text> {
+    /// The names of pods that may be the owner's, and cannot be read.
+    fn unreadable(&self, owner: &Owner) -> impl Iterator<Item = Text> {
+        let base = naming::base(&owner.metadata.name);
+        let namespace = owner.metadata.namespace.clone();
+        let mut keys = self.pods.undecodable();
+        keys.retain(|it| it.namespace == namespace && naming::is_made_of(&base, &it.name));
+        keys.into_iter().map(|it| it.name)
+    }
+
+    /// So many names: first those that were used already and are not there. Of the rest of these, those that are wanted later
+    /// are kept, as a request for one may still be under way; the others will not be used.
+    fn names(&self, hands: &Hands<'_>, unused: Vec<Text>, count: usize, wanted: usize) -> Vec<Text> {
         let base = naming::base(&hands.owner.metadata.name);
         let mut unused = unused.into_iter();
         let mut names: BTreeSet<Text> = unused.by_ref().take(count).collect();
-        for name in unused {
+        for name in unused.skip(wanted.saturating_sub(count)) {
             self.expectations.not_created(hands.key, &name);
         }
         while names.len() < count {
@@ -353,15 +381,24 @@ impl Engine {
         Ok(Action::Done)
     }
 
-    /// Strikes off what the cache shows.
-    fn settle(&self, key: &Key) {
+    /// When to look again for what the cache has not shown: what came and went while nobody looked leads to no event. Not
+    /// more than a read per second, if it is out of the cache's scope.
+    fn unseen(&self, hands: &Hands<'_>) -> Option<Duration> {
+        let (key, now) = (hands.key, hands.env.clock.now());
+        let names = self.expectations.pending_creates(key, now).len();
+        let open = names > 0 || !self.expectations.satisfied(key, now);
+        open.then(|| UNSEEN.max(Duration::from_secs(names.try_into().unwrap_or(u64::MAX))))
+    }
+
+    /// Strikes off what the cache shows. A pod that was deleted cannot have become somebody else's.
+    fn settle(&self, key: &Key, owner: &Owner) {
         let pods = &self.pods;
         let is_absent = |it: &Lookup<Pod>| matches!(it, Lookup::Absent);
         let shown = |name: &Text, _| !is_absent(&pods.get(&Key::new(key.namespace.clone(), name.clone())));
         let mut here: Option<BTreeSet<Uid>> = None;
         let gone = |uid: &Uid| {
             let here = here.get_or_insert_with(|| {
-                let all = pods.list_namespace(&key.namespace).into_iter();
+                let all = pods.by_owner(&owner.metadata.uid).into_iter();
                 let staying = all.filter(|it| !it.metadata.is_deleting());
                 staying.map(|it| it.metadata.uid.clone()).collect()
             });
@@ -370,11 +407,23 @@ impl Engine {
         self.expectations.settle(key, shown, gone);
     }
 
+    /// The pods that the cache shows although they may have been deleted.
+    fn doubtful(&self, hands: &Hands<'_>) -> Vec<Arc<Pod>> {
+        let uids = self
+            .expectations
+            .doubtful_deletes(hands.key, hands.env.clock.now());
+        if uids.is_empty() {
+            return Vec::new();
+        }
+        let mut pods = self.pods.by_owner(&hands.owner.metadata.uid);
+        pods.retain(|it| uids.contains(&it.metadata.uid));
+        pods
+    }
+
     /// The pods that may concern an owner: its own, and those that are nobody's.
     fn candidates(&self, owner: &Owner) -> Vec<Arc<Pod>> {
         let mut pods = self.pods.by_owner(&owner.metadata.uid);
-        let all = self.pods.list_namespace(&owner.metadata.namespace).into_iter();
-        pods.extend(all.filter(|it| it.metadata.controller().is_none()));
+        pods.extend(self.pods.unmanaged(&owner.metadata.namespace));
         pods
     }
 
@@ -402,14 +451,14 @@ impl Engine {
     }
 
     /// An owner under a name that another one had starts with nothing.
-    fn know(&self, key: &Key, uid: &Uid) {
+    fn know(&self, key: &Key, uid: &Uid, now: Instant) {
         if self.with(key, |known| known.uid != *uid) == Some(true) {
             self.forget(key);
         }
         let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
         memory.owners.entry(key.clone()).or_insert_with(|| Known {
             uid: uid.clone(),
-            backoff: Backoff::default(),
+            backoff: Backoff::starting_at(now),
             unwritten: None,
         });
     }

@@ -31,12 +31,13 @@ impl<R: Runnable> Yields<R> {
 
     /// Works whenever it may, until it is told to stop or the term is over.
     async fn work(&self, fence: &Fence, term: Term, stop: &CancellationToken) -> Result<(), Fatal> {
+        let mut again = false;
         loop {
             tokio::select! {
                 biased;
                 () = stop.cancelled() => return Ok(()),
                 () = fence.closed(term) => return Ok(()),
-                free = self.free() => free.map_err(|Abandoned| self.abandoned())?,
+                free = self.free(again) => free.map_err(|Abandoned| self.abandoned())?,
             }
             let halt = stop.child_token();
             let mut run = self.inner.run(fence, term, halt.clone());
@@ -48,14 +49,16 @@ impl<R: Runnable> Yields<R> {
             halt.cancel();
             run.await?;
             taken.map_err(|Abandoned| self.abandoned())?;
+            again = true;
         }
     }
 
     /// Resolves when it may run. If it had to wait, it has told so, once, and the caches have seen what
-    /// kube-controller-manager wrote: one that gives its Lease back may have written just before.
-    async fn free(&self) -> Result<(), Abandoned> {
+    /// kube-controller-manager wrote: one that gives its Lease back may have written just before. If it may run `again`,
+    /// kube-controller-manager was there in between, though it may be gone by now.
+    async fn free(&self, again: bool) -> Result<(), Abandoned> {
         let board = &self.yielding.board;
-        if board.state()?.is_free() {
+        if !again && board.state()?.is_free() {
             return Ok(());
         }
         let controller = self.inner.name();

@@ -1,4 +1,4 @@
-//! Which objects have an owner, or the value of a label, in common.
+//! Which objects have an owner, or the value of a label, in common; and which nobody manages.
 //!
 //! The indexes are fixed when a store is made, and changed in the same step as the store. There is none by namespace: the
 //! keys of a store are ordered by it.
@@ -14,14 +14,17 @@ pub(super) struct Indexes {
     owned: BTreeMap<Uid, BTreeSet<Key>>,
     /// By label and value, for those labels that are indexed.
     labelled: BTreeMap<Text, BTreeMap<Text, BTreeSet<Key>>>,
+    /// Those that nobody manages, if they are indexed.
+    unmanaged: Option<BTreeSet<Key>>,
 }
 
 impl Indexes {
-    /// Indexes by owner, and by each of `labels`.
-    pub(super) fn new(labels: impl IntoIterator<Item = Text>) -> Self {
+    /// Indexes by owner, and by each of `labels`, and of what nobody manages if that is asked for.
+    pub(super) fn new(labels: impl IntoIterator<Item = Text>, unmanaged: bool) -> Self {
         Self {
             owned: BTreeMap::new(),
             labelled: labels.into_iter().map(|label| (label, BTreeMap::new())).collect(),
+            unmanaged: unmanaged.then(BTreeSet::new),
         }
     }
 
@@ -29,6 +32,13 @@ impl Indexes {
     pub(super) fn change(&mut self, key: &Key, old: Option<&Meta>, new: Option<&Meta>) {
         if owner(old) != owner(new) {
             shift(&mut self.owned, key, owner(old), owner(new));
+        }
+        if let Some(unmanaged) = &mut self.unmanaged {
+            match (is_unmanaged(old), is_unmanaged(new)) {
+                (false, true) => drop(unmanaged.insert(key.clone())),
+                (true, false) => drop(unmanaged.remove(key)),
+                _ => {}
+            }
         }
         for (label, values) in &mut self.labelled {
             let value = |meta: Option<&'_ Meta>| meta.and_then(|meta| meta.labels.get(label)).cloned();
@@ -49,6 +59,16 @@ impl Indexes {
         let values = self.labelled.get(label)?;
         Some(values.get(value).into_iter().flatten())
     }
+
+    /// The keys of what nobody manages in a namespace, in order; none if that is not indexed.
+    pub(super) fn unmanaged(&self, namespace: &str) -> Option<impl Iterator<Item = &Key>> {
+        let keys = self.unmanaged.as_ref()?.range(Key::new(namespace, "")..);
+        Some(keys.take_while(move |key| key.namespace == namespace))
+    }
+}
+
+fn is_unmanaged(meta: Option<&Meta>) -> bool {
+    meta.is_some_and(|meta| meta.controller().is_none())
 }
 
 fn owner(meta: Option<&Meta>) -> Option<&Uid> {

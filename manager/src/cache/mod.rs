@@ -78,6 +78,13 @@ impl<T: Object> Cache<T> {
         self.0.read(|store| store.owned(owner))
     }
 
+    /// The objects of a namespace that nobody manages, ordered by name. Slow unless they are
+    /// [indexed](Object::INDEX_UNMANAGED).
+    #[must_use]
+    pub fn unmanaged(&self, namespace: &str) -> Vec<Arc<T>> {
+        self.0.read(|store| store.unmanaged(namespace))
+    }
+
     /// The objects that have this value of a label. Slow unless the label was among those of [`Caches::of_labels`].
     #[must_use]
     pub fn by_label(&self, label: &str, value: &str) -> Vec<Arc<T>> {

@@ -90,7 +90,7 @@ impl<T: Object> Store<T> {
         Self {
             entries: BTreeMap::new(),
             feeds: (0..feeds).map(|_| Reached::default()).collect(),
-            indexes: Indexes::new(labels),
+            indexes: Indexes::new(labels, T::INDEX_UNMANAGED),
             interner: Interner::default(),
             bytes: 0,
             known: 0,
@@ -244,6 +244,16 @@ impl<T: Object> Store<T> {
         self.iter().filter(matches).cloned().collect()
     }
 
+    /// The objects of a namespace that nobody manages, like [`Store::iter`]. Slow if there is no index of them.
+    pub(super) fn unmanaged(&self, namespace: &str) -> Vec<Arc<T>> {
+        if let Some(keys) = self.indexes.unmanaged(namespace) {
+            return self.resolve(keys);
+        }
+        let mut all = self.in_namespace(namespace);
+        all.retain(|object| object.meta().controller().is_none());
+        all
+    }
+
     /// How many objects [`Store::iter`] shows.
     pub(super) fn len(&self) -> usize {
         self.known
@@ -257,10 +267,9 @@ impl<T: Object> Store<T> {
     /// The keys whose newest state could not be decoded.
     pub(super) fn unknown(&self) -> impl Iterator<Item = &Key> {
         let unknown = |entry: &Entry<T>| matches!(entry.state, State::Unknown(_));
-        self.entries
-            .iter()
-            .filter(move |(_, entry)| unknown(entry))
-            .map(|(key, _)| key)
+        let unknown = self.entries.iter().filter(move |(_, entry)| unknown(entry));
+        // Most often there are none, and nobody has to look.
+        unknown.take(self.unknown).map(|(key, _)| key)
     }
 
     /// How many of them there are.

@@ -31,6 +31,9 @@ pub trait Object: DeserializeOwned + PartialEq + Debug + Send + Sync + 'static {
     /// The annotations that are kept; all others are dropped before the object enters a cache.
     const ANNOTATIONS: &'static [&'static str] = &[];
 
+    /// Whether caches have an index of the objects that nobody manages: for whoever adopts them.
+    const INDEX_UNMANAGED: bool = false;
+
     /// Its metadata.
     fn meta(&self) -> &Meta;
 

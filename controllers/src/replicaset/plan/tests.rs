@@ -203,7 +203,7 @@ impl Model {
                 victim
                     .metadata
                     .controller()
-                    .is_some_and(|it| it.uid == Uid::from("own"))
+                    .is_some_and(|it| it.uid == coxswain_manager::object::Uid::from("own"))
             );
             self.deleting.insert(victim.metadata.name.clone());
             self.server.retain(|it| it.metadata.name != victim.metadata.name);

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::Bytes;
 use coxswain_manager::env::Clock;
@@ -27,9 +28,14 @@ pub enum Answer {
     Broken,
     /// It arrives only when the next one of its kind is sent, and nobody says so.
     Late,
+    /// It is done, and the answer never comes.
+    Hung,
     /// It is refused with this code and status.
     Refused(u16, Value),
 }
+
+/// For how long a request may be on its way: the server was told to give up after that.
+const UNDER_WAY: Duration = Duration::from_secs(30);
 
 /// Decides by method, path and how many of that kind there were before.
 type Judge = dyn Fn(&Method, &str, usize) -> Answer + Send + Sync;
@@ -47,7 +53,9 @@ struct State {
     times: Vec<(String, Instant)>,
     bodies: Vec<(String, Value)>,
     judge: Option<Arc<Judge>>,
-    late: Option<Request<Body>>,
+    late: Option<(Instant, Request<Body>)>,
+    /// Text that those who read caches are shown instead of another one.
+    garble: Option<(String, String)>,
 }
 
 impl Watched {
@@ -100,6 +108,27 @@ impl Watched {
             it.times.clear();
             it.bodies.clear();
         });
+    }
+
+    /// From now on those who fill caches read `shown` wherever there is `written`.
+    pub fn garble(&self, written: &str, shown: &str) {
+        self.with(|it| it.garble = Some((written.to_owned(), shown.to_owned())));
+    }
+
+    fn garbled(&self, agent: &str, response: Response<ResponseBody>) -> Response<ResponseBody> {
+        let garble = self.with(|it| it.garble.clone());
+        let Some((written, shown)) = garble.filter(|_| agent.ends_with("/reader")) else {
+            return response;
+        };
+        response.map(|body| {
+            let swap = move |data: Bytes| String::from_utf8_lossy(&data).replace(&written, &shown).into();
+            body.map_frame(move |frame| frame.map_data(&swap)).boxed_unsync()
+        })
+    }
+
+    /// What has not arrived never does: its sender is gone.
+    pub fn cut(&self) {
+        self.with(|it| it.late = None);
     }
 
     /// From now on `judge` says what becomes of requests of the engine.
@@ -155,20 +184,32 @@ impl Service<Request<Body>> for Watched {
             let answer = this.see(&parts, &body);
             let request = Request::from_parts(parts, Body::from(body.to_vec()));
             let held = (request.method() == Method::POST).then(|| this.with(|it| it.late.take()));
-            if let Some(late) = held.flatten() {
+            if let Some((at, late)) = held.flatten()
+                && this.clock.now().duration_since(at) < UNDER_WAY
+            {
                 drop(this.door.call(late).await?);
             }
+            let agent = request.headers()["user-agent"].to_str()?.to_owned();
             let door = &mut this.door;
             match answer {
-                Answer::Done => Ok(door.call(request).await?),
+                Answer::Done => {
+                    let response = door.call(request).await?;
+                    Ok(this.garbled(&agent, response))
+                }
                 Answer::Lost => {
                     let response = door.call(request).await?;
                     drop(response.into_body().collect().await);
                     Err("the answer was lost".into())
                 }
                 Answer::Late => {
-                    this.with(|it| it.late = Some(request));
+                    let now = this.clock.now();
+                    this.with(|it| it.late = Some((now, request)));
                     Err("the connection broke".into())
+                }
+                Answer::Hung => {
+                    let response = door.call(request).await?;
+                    drop(response.into_body().collect().await);
+                    std::future::pending().await
                 }
                 Answer::Broken => Err("the connection broke".into()),
                 Answer::Refused(code, more) => {

@@ -148,3 +148,101 @@ async fn a_create_that_arrives_after_the_next_one_was_sent_makes_no_second_pod()
         (1, 0)
     );
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_that_came_and_went_unseen_is_made_again() {
+    // Answered, or not.
+    for lost in [false, true] {
+        let bed = bed(REPLICA_SET);
+        bed.hold_pods();
+        bed.door.judge(move |method, path, before| {
+            let first = *method == Method::POST && path.ends_with("/pods") && before == 0;
+            if lost && first { Answer::Lost } else { Answer::Done }
+        });
+        bed.create_owner(&bed.owner("web", 1)).await;
+        bed.sleep(Duration::from_secs(10)).await;
+        let pods = bed.pods().await;
+        assert_eq!(pods.len(), 1);
+        bed.delete(&PODS, &pods[0]).await;
+        bed.until(async |bed| bed.list(&PODS).await.is_empty()).await;
+        // Whoever watches has to list, and finds nothing of it.
+        bed.sandbox.compact(bed.sandbox.revision());
+        bed.door.lag().release();
+        bed.ready("web", 1).await;
+        assert_eq!(bed.door.count("POST pods"), 2, "lost: {lost}");
+    }
+}
+
+fn cost(cost: i32) -> Value {
+    let cost = cost.to_string();
+    json!({"metadata": {"annotations": {"controller.kubernetes.io/pod-deletion-cost": cost}}})
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_delete_that_may_have_been_done_is_settled_before_another_pod_is_chosen() {
+    let conflict = Answer::Refused(409, json!({"reason": "Conflict", "message": "it has changed"}));
+    for answer in [Answer::Lost, Answer::Hung, conflict] {
+        let bed = bed(REPLICA_SET);
+        bed.create_owner(&bed.owner("web", 3)).await;
+        bed.ready("web", 3).await;
+        let pods = bed.pods().await;
+        let name = |i: usize| pods[i]["metadata"]["name"].as_str().expect("a name");
+        bed.patch(&PODS, name(0), &cost(-1)).await;
+        bed.sleep(Duration::from_secs(1)).await;
+        bed.hold_pods();
+        // The next one to go is another one now, which the cache does not show yet.
+        bed.patch(&PODS, name(1), &cost(-5)).await;
+        let changed = bed.sandbox.revision();
+        bed.door.judge({
+            let answer = answer.clone();
+            move |method, _, before| match *method {
+                Method::DELETE if before == 0 => answer.clone(),
+                _ => Answer::Done,
+            }
+        });
+        bed.scale("web", 2).await;
+        bed.until(async |bed| bed.door.count("DELETE pods") > 0).await;
+        bed.door.lag().hold_at("pods", changed);
+        bed.sleep(Duration::from_mins(8)).await;
+        assert_eq!(bed.pods().await.len(), 2, "{answer:?}: {:?}", bed.door.counts());
+        bed.door.lag().release();
+        bed.ready("web", 2).await;
+        assert_eq!(
+            bed.door.count("POST pods"),
+            3,
+            "none was deleted that had to stay: {answer:?}"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_status_of_a_newer_generation_is_not_overwritten_by_an_older_one() {
+    for kind in kinds() {
+        let bed = bed(kind);
+        bed.create_owner(&bed.owner("web", 2)).await;
+        bed.ready("web", 2).await;
+        bed.door.reset();
+        let collection = bed.kind.resource.to_string();
+        bed.door.lag().hold_at(&collection, bed.sandbox.revision());
+        bed.scale("web", 3).await;
+        // Somebody else is faster: another leader, or kube-controller-manager.
+        let status = json!({"status": {"replicas": 2, "observedGeneration": 2}});
+        let key = Key::new("default", "web");
+        let status = Patch::merge(&status).of("status");
+        let _: Value = bed
+            .admin
+            .patch(&bed.kind.resource, &key, status)
+            .await
+            .expect("patched");
+        bed.delete(&PODS, &bed.pods().await[0]).await;
+        bed.sleep(Duration::from_secs(20)).await;
+        let plural = &bed.kind.resource.plural;
+        assert!(
+            bed.door.count(&format!("PATCH {plural}/status")) > 0,
+            "it has tried"
+        );
+        assert_eq!(bed.get("web").await["status"]["observedGeneration"], 2);
+        bed.door.lag().release();
+        bed.ready("web", 3).await;
+    }
+}

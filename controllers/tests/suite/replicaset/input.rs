@@ -1,6 +1,7 @@
 //! What people ask for and cannot have: it is said, and nobody runs in circles.
 
 use http::Method;
+use tokio::time::Instant;
 
 use super::*;
 
@@ -84,13 +85,69 @@ async fn pods_that_fail_at_once_are_replaced_sixty_times_a_minute_at_most() {
     let times = bed.door.times("POST pods");
     assert!(times.len() > 200, "it goes on: {}", times.len());
     // The first ones replace nothing.
-    let replacements = &times[20..];
-    for (i, first) in replacements.iter().enumerate() {
-        let minute = replacements[i..]
-            .iter()
-            .take_while(|it| it.duration_since(*first) < Duration::from_mins(1));
-        let count = minute.count();
-        assert!(count <= 60, "{count}");
+    assert!(most_in_a_minute(&times[20..]) <= 60);
+}
+
+fn most_in_a_minute(times: &[Instant]) -> usize {
+    let minute = |first: usize| {
+        let since = times[first..].iter();
+        since
+            .take_while(|it| it.duration_since(times[first]) < Duration::from_mins(1))
+            .count()
+    };
+    (0..times.len()).map(minute).max().unwrap_or(0)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_new_process_does_not_begin_with_another_burst_of_replacements() {
+    let mut bed = bare(REPLICA_SET);
+    bed.cluster(Duration::ZERO);
+    let mut owner = bed.owner("bad", 20);
+    owner["spec"]["template"]["metadata"]["annotations"] = json!({hollow_kubelet::FAIL: "true"});
+    bed.create_owner(&owner).await;
+    for _ in 0..4 {
+        let tasks = TaskSet::new();
+        let env = Env {
+            tasks: tasks.handle(),
+            ..bed.env.clone()
+        };
+        bed.registry = Registry::new();
+        let (engine, _caches) = bed.build_in(&env, Scope::default());
+        let fence = Fence::new(env.clock.clone());
+        let term = fence.open_for_ever();
+        drop(
+            env.tasks
+                .spawn(async move { engine.run(&fence, term, CancellationToken::new()).await }),
+        );
+        bed.sleep(Duration::from_secs(20)).await;
+        drop(tasks);
+    }
+    let times = bed.door.times("POST pods");
+    assert!(times.len() > 40, "it goes on: {}", times.len());
+    let most = most_in_a_minute(&times[20..]);
+    assert!(most <= 60, "{most}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn pods_that_are_taken_away_before_they_serve_are_replaced_sixty_times_a_minute_at_most() {
+    for lost in [false, true] {
+        let bed = bed(REPLICA_SET);
+        bed.door.judge(move |method, path, before| {
+            let answer = lost && *method == Method::POST && path.ends_with("/pods") && before >= 10;
+            if answer { Answer::Lost } else { Answer::Done }
+        });
+        bed.create_owner(&bed.owner("web", 10)).await;
+        // Somebody does not want them where they are: a taint, a quota that is enforced late, a policy.
+        for _ in 0..300 {
+            bed.sleep(Duration::from_millis(400)).await;
+            for pod in bed.pods().await {
+                bed.delete(&PODS, &pod).await;
+            }
+        }
+        let times = bed.door.times("POST pods");
+        assert!(times.len() > 80, "it goes on: {}", times.len());
+        let most = most_in_a_minute(&times[10..]);
+        assert!(most <= 60, "lost: {lost}, {most}");
     }
 }
 
@@ -132,4 +189,34 @@ async fn pods_that_the_manager_is_not_to_see_are_not_made_again_and_again() {
         let made = bed.list(&PODS).await.len();
         assert_eq!(made, usize::try_from(scaled).expect("small"));
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn pods_that_cannot_be_read_make_nobody_delete_those_that_can() {
+    let bed = bare(REPLICA_SET);
+    bed.door.garble(r#""labels":{"app":"other"}"#, r#""labels":7"#);
+    bed.cluster(Duration::ZERO);
+    bed.engine();
+    bed.create_owner(&bed.owner("web", 3)).await;
+    bed.ready("web", 3).await;
+    bed.door.reset();
+    // Somebody else's, by the form of their names; and some that could be ours.
+    for name in ["web-front-bcdfg", "web-0", "web-bcdfgh", "web-bcdfg", "web-hjklm"] {
+        let pod = json!({
+            "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": {"app": "other"}},
+            "spec": {"containers": [{"name": "main", "image": "nginx"}]},
+        });
+        bed.create(&PODS, &pod).await;
+    }
+    bed.sleep(Duration::from_mins(1)).await;
+    bed.scale("web", 4).await;
+    bed.sleep(Duration::from_mins(1)).await;
+    assert_eq!(bed.door.count("DELETE pods"), 0);
+    assert_eq!(bed.door.count("POST pods"), 0, "two may be ours");
+    bed.scale("web", 6).await;
+    bed.sleep(Duration::from_mins(1)).await;
+    assert_eq!(bed.door.count("POST pods"), 1);
+    bed.scale("web", 3).await;
+    bed.sleep(Duration::from_mins(1)).await;
+    assert_eq!(bed.door.count("DELETE pods"), 1);
 }

@@ -5,6 +5,7 @@ mod faults;
 mod input;
 mod replicas;
 mod rules;
+mod storm;
 mod survival;
 
 use std::time::Duration;
@@ -99,7 +100,11 @@ impl Bed {
     }
 
     fn build(&self, scope: Scope) -> Controller<Engine> {
-        let (env, registry) = (&self.env, &self.registry);
+        self.build_in(&self.env, scope).0
+    }
+
+    fn build_in(&self, env: &Env, scope: Scope) -> (Controller<Engine>, Caches) {
+        let registry = &self.registry;
         let reader = self.transport.client("reader", None);
         let caches = Caches::new(env, reader, scope, registry).expect("caches");
         let events = self.transport.unfenced("events", None);
@@ -107,7 +112,7 @@ impl Bed {
         let metrics = Metrics::register(registry).expect("fresh series");
         let client = self.transport.client("engine", None);
         let engine = replicaset::build(env, &caches, client, registry, recorder, metrics, &self.kind, 5);
-        engine.expect("a controller")
+        (engine.expect("a controller"), caches)
     }
 
     /// Runs a controller in a term that does not end.

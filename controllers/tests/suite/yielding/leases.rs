@@ -164,6 +164,31 @@ async fn they_begin_with_all_that_it_wrote_before_it_gave_the_lease_back() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn they_begin_with_all_that_it_wrote_while_they_drained() {
+    let bed = bed();
+    let maps = bed.manager.caches().metadata(&MAPS);
+    let counted = maps.clone();
+    let probe = Probe {
+        drain: 10 * SECOND,
+        count: Box::new(move || counted.all().len()),
+        ..Probe::new("one", &bed.env.clock)
+    };
+    let door = bed.way.door.clone();
+    let running = bed.run_with(probe);
+    running.until(Running::all_run).await;
+    let before = maps.all().len();
+    door.lag().hold_at("configmaps", running.sandbox.revision());
+    // It comes, writes and goes, all while the last run ends.
+    running.renew().await;
+    running.until(|it| it.probes[0].notes().told == 1).await;
+    create_map(&running, "last").await;
+    renew(&running.admin, &running.env, "").await;
+    running.until(|it| it.probes[0].notes().started == 2).await;
+    assert_eq!(running.probes[0].notes().counted, before + 1);
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn dormant_they_end_in_order() {
     let bed = bed();
     renew(&bed.admin, &bed.env, "kcm").await;

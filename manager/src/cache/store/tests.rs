@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::cache::told::{Told, kinds, object};
-use crate::object::MetaObject;
+use crate::object::{Meta, MetaObject};
 
 const A: Feed = Feed(0);
 const B: Feed = Feed(1);
@@ -43,6 +43,59 @@ fn put(store: &mut Store<MetaObject>, item: Item<MetaObject>) -> Vec<String> {
 
 fn removed(store: &mut Store<MetaObject>, item: Item<MetaObject>) -> Vec<String> {
     kinds(&store.remove(A, item).expect("a newer event"))
+}
+
+/// One of a kind whose unmanaged objects are indexed.
+#[derive(Debug, PartialEq, serde::Deserialize)]
+struct Loose(MetaObject);
+
+impl Object for Loose {
+    const INDEX_UNMANAGED: bool = true;
+
+    fn meta(&self) -> &Meta {
+        &self.0.metadata
+    }
+
+    fn meta_mut(&mut self) -> &mut Meta {
+        &mut self.0.metadata
+    }
+}
+
+#[test]
+fn what_nobody_manages_is_found_without_looking_at_the_rest() {
+    let loose = |namespace: &str, name: &str, version: u64, owner: &str| {
+        let mut object = object(namespace, name, name, version, owner, "x");
+        if owner.is_empty() {
+            object.metadata.owner_references = Box::default();
+        }
+        Item::Known(Loose(object))
+    };
+    let mut store: Store<Loose> = Store::new(1, []);
+    let mut items: Vec<Item<Loose>> = (0..1000).map(|i| loose("b", &format!("p{i}"), 1, "o")).collect();
+    items.extend([
+        loose("a", "x", 1, ""),
+        loose("b", "y", 1, ""),
+        loose("b", "z", 1, ""),
+        loose("c", "x", 1, ""),
+    ]);
+    store.replace(A, items, v(1)).expect("a list");
+    let names = |store: &Store<Loose>| {
+        let keys = store.indexes.unmanaged("b").expect("an index");
+        let looked_at: Vec<String> = keys.map(|key| key.name.to_string()).collect();
+        let found: Vec<String> = store
+            .unmanaged("b")
+            .iter()
+            .map(|it| it.meta().name.to_string())
+            .collect();
+        assert_eq!(looked_at, found);
+        found
+    };
+    assert_eq!(names(&store), ["y", "z"]);
+    store.put(A, loose("b", "y", 2, "o")).expect("an event");
+    store.put(A, loose("b", "p7", 3, "")).expect("an event");
+    assert_eq!(names(&store), ["p7", "z"]);
+    store.remove(A, loose("b", "z", 4, "")).expect("an event");
+    assert_eq!(names(&store), ["p7"]);
 }
 
 #[test]
@@ -471,13 +524,15 @@ proptest! {
                 prop_assert_eq!(there, keys);
             }
 
-            let mut indexes = Indexes::new(["app".into()]);
+            let mut indexes = Indexes::new(["app".into()], false);
             for object in store.iter() {
                 indexes.change(&object.metadata.key(), None, Some(&object.metadata));
             }
             prop_assert_eq!(&store.indexes, &indexes);
             prop_assert_eq!(store.bytes(), store.iter().map(|it| it.bytes()).sum::<usize>());
             prop_assert_eq!(store.len(), store.iter().count());
+            let unknown = |entry: &&Entry<MetaObject>| matches!(entry.state, State::Unknown(_));
+            prop_assert_eq!(store.unknown_len(), store.entries.values().filter(unknown).count());
             prop_assert_eq!(store.unknown_len(), store.unknown().count());
         }
     }

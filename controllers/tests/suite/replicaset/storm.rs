@@ -1,0 +1,421 @@
+//! Anything at any time: owners are scaled, pods are deleted and fail, answers get lost, watches lag, the engine is killed.
+//! What must never happen is looked for after every request of the engine; when the storm is over, all must come to rest.
+//!
+//! `STORM_SEED` runs one seed, `STORM_SEEDS` so many.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+
+use coxswain_manager::env::{Clock, Rng};
+use coxswain_sandbox::{Door, ResponseBody};
+use futures_util::future::BoxFuture;
+use http::{Method, Request, Response};
+use http_body_util::BodyExt as _;
+use kube::client::Body;
+use tokio::time::Instant;
+use tower_service::Service;
+
+use super::*;
+
+/// How many seeds are run if nobody says.
+const SEEDS: u64 = 30;
+/// How long a sync may go on with what it has seen: one lot of requests, and the reads before it.
+const SYNC: Duration = Duration::from_secs(40);
+
+/// The engine's way to the API, with somebody who looks at what each request has done.
+#[derive(Clone)]
+struct Audited {
+    way: Watched,
+    plain: Door,
+    audit: Audit,
+}
+
+/// What may be, and what was wrong.
+#[derive(Clone)]
+struct Audit {
+    clock: Clock,
+    book: Arc<Mutex<Book>>,
+}
+
+#[derive(Default)]
+struct Book {
+    owner: String,
+    /// What was asked for, since when.
+    replicas: Vec<(Instant, i64)>,
+    /// When the engine could not see what is asked for: from, to.
+    held: Vec<(Instant, Option<Instant>)>,
+    /// Nobody but the engine takes pods away.
+    quiet: bool,
+    wrong: Vec<String>,
+    commits: usize,
+}
+
+impl Audit {
+    fn with<T>(&self, with: impl FnOnce(&mut Book) -> T) -> T {
+        with(&mut self.book.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn scaled(&self, replicas: i64) {
+        let now = self.clock.now();
+        self.with(|it| it.replicas.push((now, replicas)));
+    }
+
+    fn held(&self, held: bool) {
+        let now = self.clock.now();
+        self.with(|it| match it.held.last_mut() {
+            Some((_, to @ None)) if !held => *to = Some(now),
+            Some((_, None)) => {}
+            _ if held => it.held.push((now, None)),
+            _ => {}
+        });
+    }
+
+    /// The least and the most that a request which arrives now may have been made for.
+    fn asked_for(&self) -> (i64, i64) {
+        let now = self.clock.now();
+        self.with(|it| {
+            let mut from = now.checked_sub(SYNC).unwrap_or(now);
+            for (begin, end) in it.held.iter().rev() {
+                if end.is_none_or(|end| end >= from) {
+                    from = from.min(*begin);
+                }
+            }
+            let before = it.replicas.iter().rev().find(|(at, _)| *at <= from);
+            let since = it.replicas.iter().filter(|(at, _)| *at > from);
+            let asked = before.into_iter().chain(since).map(|(_, replicas)| *replicas);
+            asked.fold((i64::MAX, 0), |(least, most), it| (least.min(it), most.max(it)))
+        })
+    }
+
+    fn wrong(&self, what: String) {
+        self.with(|it| it.wrong.push(what));
+    }
+}
+
+impl Audited {
+    async fn pods(&mut self) -> Vec<Value> {
+        let request = Request::get("/api/v1/namespaces/default/pods")
+            .body(Body::empty())
+            .expect("a request");
+        let response = self.plain.call(request).await.expect("an answer");
+        let body = response.into_body().collect().await.expect("a body").to_bytes();
+        let list: Value = serde_json::from_slice(&body).expect("JSON");
+        list["items"].as_array().cloned().unwrap_or_default()
+    }
+
+    fn is_ours(&self, pod: &Value) -> bool {
+        let owner = self.audit.with(|it| it.owner.clone());
+        let refs = pod["metadata"]["ownerReferences"].as_array();
+        let mut refs = refs.into_iter().flatten();
+        refs.any(|it| it["controller"] == true && it["uid"] == *owner)
+    }
+
+    fn active(&self, pods: &[Value]) -> i64 {
+        let ours = pods.iter().filter(|it| is_active(it) && self.is_ours(it));
+        i64::try_from(ours.count()).expect("few")
+    }
+
+    async fn look(&mut self, method: &Method, name: &str, before: &[Value]) {
+        let after = self.pods().await;
+        let (least, most) = self.audit.asked_for();
+        let (were, are) = (self.active(before), self.active(&after));
+        self.audit.with(|it| it.commits += 1);
+        let replicas = self.audit.with(|it| it.replicas.clone());
+        if *method == Method::POST && are > most && are > were {
+            self.audit
+                .wrong(format!("{are} pods of at most {most}, by {method}: {replicas:?}"));
+        }
+        if *method == Method::DELETE {
+            let find = |pods: &[Value]| pods.iter().find(|it| it["metadata"]["name"] == name).cloned();
+            let (was, is) = (find(before), find(&after));
+            let went = was.filter(|it| is_active(it) && !is.as_ref().is_some_and(is_active));
+            if went.is_some_and(|it| !self.is_ours(&it)) {
+                self.audit.wrong(format!("{name} was deleted and is not ours"));
+            }
+            if self.audit.with(|it| it.quiet) && are < least && are < were {
+                self.audit.wrong(format!(
+                    "{are} pods of at least {least}, by {method}: {replicas:?}"
+                ));
+            }
+        }
+    }
+}
+
+impl Service<Request<Body>> for Audited {
+    type Response = Response<ResponseBody>;
+    type Error = Box<dyn std::error::Error + Send + Sync>;
+    type Future = BoxFuture<'static, Result<Self::Response, Self::Error>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let mut this = self.clone();
+        Box::pin(async move {
+            let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+            if !path.contains("/pods") || ![Method::POST, Method::DELETE].contains(&method) {
+                return this.way.call(request).await;
+            }
+            let before = this.pods().await;
+            let name = path.rsplit('/').next().unwrap_or_default();
+            let mut answer = Box::pin(this.way.call(request));
+            // One that never answers has done what it does at once.
+            let answer = tokio::select! {
+                biased;
+                answer = &mut answer => Some(answer),
+                () = tokio::task::yield_now() => None,
+            };
+            this.look(&method, name, &before).await;
+            match answer {
+                Some(answer) => answer,
+                None => std::future::pending().await,
+            }
+        })
+    }
+}
+
+fn is_active(pod: &Value) -> bool {
+    let phase = pod["status"]["phase"].as_str().unwrap_or_default();
+    pod["metadata"].get("deletionTimestamp").is_none() && !["Failed", "Succeeded"].contains(&phase)
+}
+
+/// One storm.
+struct Storm {
+    bed: Bed,
+    audit: Audit,
+    chance: Rng,
+    engine: Option<TaskSet>,
+}
+
+impl Storm {
+    fn new(seed: u64) -> Self {
+        let mut bed = bare(REPLICA_SET);
+        let chance = Rng::from_seed(seed);
+        let audit = Audit {
+            clock: bed.env.clock.clone(),
+            book: Arc::default(),
+        };
+        // What people do, and kubelets, is not held up.
+        let plain = |registry: &Registry| {
+            Transport::over(bed.sandbox.door(), "sandbox", "test", &bed.env.clock, registry).expect("a way")
+        };
+        bed.admin = plain(&Registry::new()).unfenced("admin", None);
+        bed.transport = plain(&Registry::new());
+        bed.cluster(Duration::from_secs(1));
+        let way = Audited {
+            way: bed.door.clone(),
+            plain: bed.sandbox.door(),
+            audit: audit.clone(),
+        };
+        let clock = &bed.env.clock;
+        bed.transport = Transport::over(way, "sandbox", "test", clock, &Registry::new()).expect("a way");
+        bed.env.rng = Rng::from_seed(seed);
+        Self {
+            bed,
+            audit,
+            chance,
+            engine: None,
+        }
+    }
+
+    /// A new process, as its manager would begin: with caches that have seen what the one before has written.
+    fn start(&mut self) {
+        let tasks = TaskSet::new();
+        let bed = &mut self.bed;
+        bed.door.cut();
+        bed.registry = Registry::new();
+        let env = Env {
+            tasks: tasks.handle(),
+            ..bed.env.clone()
+        };
+        let (engine, caches) = bed.build_in(&env, Scope::default());
+        let fence = Fence::new(env.clock.clone());
+        let run = async move {
+            let _ = caches.catch_up(&std::collections::BTreeMap::new()).await;
+            let term = fence.open_for_ever();
+            engine.run(&fence, term, CancellationToken::new()).await
+        };
+        drop(env.tasks.spawn(run));
+        self.engine = Some(tasks);
+    }
+
+    fn chance(&self, of: u64) -> bool {
+        self.chance.below(of) == 0
+    }
+
+    /// So many in a hundred of the engine's writes go wrong, in some way.
+    fn faults(&self, percent: u64) {
+        let chance = self.chance.clone();
+        self.bed.door.judge(move |method, path, _| {
+            let write = *method != Method::GET;
+            if !path.contains("/pods") && !path.ends_with("/status") || chance.below(100) >= percent {
+                return Answer::Done;
+            }
+            let refused =
+                |code, reason: &str| Answer::Refused(code, json!({"reason": reason, "message": "no"}));
+            match chance.below(if write { 10 } else { 3 }) {
+                0 => Answer::Broken,
+                1 => refused(500, "InternalError"),
+                2 => refused(429, "TooManyRequests"),
+                3 => refused(409, "Conflict"),
+                4 if *method == Method::POST => refused(409, "AlreadyExists"),
+                5 if *method == Method::POST => Answer::Late,
+                6 => Answer::Hung,
+                _ => Answer::Lost,
+            }
+        });
+    }
+
+    async fn step(&mut self, scales: bool, quiet: bool) {
+        let (bed, chance) = (&self.bed, &self.chance);
+        let lag = bed.door.lag();
+        match chance.below(12) {
+            0 | 1 if scales => {
+                let replicas = i64::try_from(chance.below(7)).expect("small");
+                self.audit.scaled(replicas);
+                bed.scale("web", replicas).await;
+            }
+            2 | 3 if !quiet => {
+                let pods = bed.pods().await;
+                for pod in pods.iter().filter(|_| self.chance(3)) {
+                    bed.delete(&PODS, pod).await;
+                }
+            }
+            4 if !quiet => {
+                let pods = bed.pods().await;
+                if let Some(pod) = pods.first() {
+                    let failed = json!({"status": {"phase": "Failed"}});
+                    let key = Key::new("default", pod["metadata"]["name"].as_str().expect("a name"));
+                    let failed = Patch::merge(&failed).of("status");
+                    let _: Value = bed.admin.patch(&PODS, &key, failed).await.expect("patched");
+                }
+            }
+            5 | 6 => lag.hold_at("pods", bed.sandbox.revision()),
+            7 => {
+                // A bit further, unless it is not held.
+                let newest = bed.sandbox.revision();
+                let shown = lag.visible("pods", newest);
+                lag.hold_at("pods", shown + chance.below(newest - shown + 1));
+            }
+            8 if scales => {
+                self.audit.held(true);
+                lag.hold_at("replicasets.apps", bed.sandbox.revision());
+            }
+            9 => {
+                lag.release();
+                self.audit.held(false);
+            }
+            10 => bed.sandbox.compact(bed.sandbox.revision()),
+            // Not everybody likes its pods all the time.
+            11 => {
+                let pods = bed.pods().await;
+                if let Some(pod) = pods.last() {
+                    let cost = json!({"metadata": {"annotations": {
+                        "controller.kubernetes.io/pod-deletion-cost": chance.below(9).to_string()}}});
+                    bed.patch(&PODS, pod["metadata"]["name"].as_str().expect("a name"), &cost)
+                        .await;
+                }
+            }
+            _ if !quiet && self.chance(3) => self.start(),
+            _ => {}
+        }
+        let millis = match self.chance.below(3) {
+            0 => self.chance.below(20),
+            1 => self.chance.below(2000),
+            _ => self.chance.below(20_000),
+        };
+        self.bed.sleep(Duration::from_millis(millis)).await;
+    }
+
+    /// When the storm is over, it comes to what is asked for, and then nothing is written any more.
+    async fn settle(&mut self) -> Result<(), String> {
+        self.bed.door.judge(|_, _, _| Answer::Done);
+        self.bed.door.lag().release();
+        self.audit.held(false);
+        let replicas = self.bed.get("web").await["spec"]["replicas"]
+            .as_i64()
+            .expect("a number");
+        let at_rest = async |bed: &Bed| {
+            let owner = bed.get("web").await;
+            let count = |field: &str| owner["status"][field].as_i64().unwrap_or(0);
+            let conditions = owner["status"]["conditions"].as_array();
+            owner["status"]["observedGeneration"] == owner["metadata"]["generation"]
+                && ["replicas", "readyReplicas", "availableReplicas"]
+                    .iter()
+                    .all(|it| count(it) == replicas)
+                && count("terminatingReplicas") == 0
+                && conditions.is_none_or(Vec::is_empty)
+                && bed.pods().await.len() == usize::try_from(replicas).expect("few")
+        };
+        let mut waited = 0;
+        while !at_rest(&self.bed).await {
+            waited += 1;
+            if waited > 180 {
+                let owner = self.bed.get("web").await;
+                return Err(format!(
+                    "not at rest after three minutes: {} pods, {:?}, {}",
+                    self.bed.pods().await.len(),
+                    self.bed.door.counts(),
+                    owner["status"]
+                ));
+            }
+            self.bed.sleep(Duration::from_secs(1)).await;
+        }
+        // What was not answered in the storm is given up, and looked at once more.
+        self.bed.sleep(SYNC).await;
+        self.bed.door.reset();
+        self.bed.sleep(Duration::from_mins(10)).await;
+        let counts = self.bed.door.counts();
+        if counts.is_empty() {
+            Ok(())
+        } else {
+            Err(format!("it is at rest, and asks: {counts:?}"))
+        }
+    }
+}
+
+/// One seed. Answers how many commits were looked at.
+async fn weather(seed: u64) -> Result<usize, String> {
+    let mut storm = Storm::new(seed);
+    let (scales, quiet) = (!seed.is_multiple_of(3), seed.is_multiple_of(4));
+    let replicas = 1 + i64::try_from(storm.chance.below(6)).expect("small");
+    let owner = storm.bed.create_owner(&storm.bed.owner("web", replicas)).await;
+    let uid = owner["metadata"]["uid"].as_str().expect("a uid").to_owned();
+    storm.audit.with(|it| (it.owner, it.quiet) = (uid, quiet));
+    storm.audit.scaled(replicas);
+    storm.faults(storm.chance.below(60));
+    storm.start();
+    for _ in 0..20 {
+        storm.step(scales, quiet).await;
+    }
+    let settled = storm.settle().await;
+    let (mut wrong, commits) = storm.audit.with(|it| (it.wrong.clone(), it.commits));
+    wrong.extend(settled.err());
+    if wrong.is_empty() {
+        Ok(commits)
+    } else {
+        Err(wrong.join("; "))
+    }
+}
+
+fn told(name: &str) -> Option<u64> {
+    std::env::var(name).ok()?.parse().ok()
+}
+
+#[tokio::test(start_paused = true)]
+async fn whatever_happens_there_are_never_too_many_and_in_the_end_there_are_enough() {
+    let seeds = match told("STORM_SEED") {
+        Some(seed) => seed..seed + 1,
+        None => 0..told("STORM_SEEDS").unwrap_or(SEEDS),
+    };
+    let (mut commits, mut bad) = (0, Vec::new());
+    for seed in seeds.clone() {
+        match weather(seed).await {
+            Ok(looked) => commits += looked,
+            Err(wrong) => bad.push(format!("seed {seed}: {wrong}")),
+        }
+    }
+    println!("{} seeds, {commits} commits looked at", seeds.count());
+    assert!(bad.is_empty(), "{} bad seeds:\n{}", bad.len(), bad.join("\n"));
+}
