@@ -4,5 +4,7 @@
 //! the queues → `graph::judge` (what is to be done, pure) → `act` (one request). `orphan` lets dependents go, `debug` shows
 //! the graph.
 
+#[allow(dead_code, unused_imports)]
+mod debug;
 pub mod graph;
 pub mod kinds;
