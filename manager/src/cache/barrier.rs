@@ -8,12 +8,31 @@ use futures_util::future::join_all;
 
 use super::shared::AnyCache;
 use super::status::Status;
-use super::{Caches, until_some, wire};
+use super::{Caches, MetaCache, until, until_some, wire};
 use crate::client::{ListQuery, View};
+use crate::env::Clock;
 use crate::object::{Resource, Version};
 
 /// What an idle kind may take to show a version that others have moved on; then it is listed.
 const PATIENCE: Duration = Duration::from_millis(250);
+
+impl MetaCache {
+    /// Resolves when it shows everything up to `version`: by itself, or, if that takes longer than `patience`, from a list that
+    /// is read for it. Cancel safe.
+    pub async fn reach(&self, version: &Version, patience: Duration, clock: &Clock) {
+        let cache = &self.0;
+        let feeds = (0..cache.namespaces().len()).map(|feed| async move {
+            // A list that is begun from now on shows all.
+            let lists = cache.begun(feed);
+            let reached = || cache.has_caught_up(feed, version, lists);
+            if clock.timeout(patience, until(&**cache, reached)).await.is_none() {
+                cache.relist_feed(feed);
+                until(&**cache, reached).await;
+            }
+        });
+        join_all(feeds).await;
+    }
+}
 
 impl Caches {
     /// Resolves when all caches that were asked for so far show everything that was written before the call.

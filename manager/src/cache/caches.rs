@@ -132,6 +132,13 @@ impl Caches {
         self.caches_of(resource).iter().all(|cache| cache.is_synced())
     }
 
+    /// Whether all objects there are, of any resource, are within the scope.
+    #[must_use]
+    pub fn are_whole(&self) -> bool {
+        let any = Resource::namespaced("", "v1", "pods", "Pod");
+        self.0.scope.is_whole(&any)
+    }
+
     /// Reads the list of a resource again, to be sure. Without effect if it is not cached.
     pub fn relist(&self, resource: &Resource) {
         for cache in self.caches_of(resource) {

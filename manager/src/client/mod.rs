@@ -27,7 +27,7 @@ pub use error::{Cause, ClientError, Details, Status};
 pub use fence::{Fence, Term};
 pub use ledger::Ledger;
 pub use lines::Lines;
-pub use read::{ListQuery, View, WatchQuery};
+pub use read::{ListQuery, MetaPage, View, WatchQuery};
 pub use transport::{ConnectError, Transport};
 pub use write::{Delete, Patch, Propagation};
 
@@ -124,6 +124,16 @@ impl Client {
     pub fn in_term(&self, fence: &Fence, term: Term) -> Self {
         Self {
             permit: Permit::InTerm(fence.clone(), term),
+            ..self.clone()
+        }
+    }
+
+    /// The same client with the token for one request paid already. Who waits for the token first and decides after it does
+    /// not decide on what was true before the wait.
+    pub async fn paid(&self, verb: &'static str) -> Self {
+        self.take_token(verb).await;
+        Self {
+            bucket: None,
             ..self.clone()
         }
     }

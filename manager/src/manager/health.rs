@@ -47,7 +47,10 @@ pub(super) fn of_controller(
         Err(unhealthy) => Health::Failed(unhealthy.to_string()),
         Ok(()) => match asked.yields() {
             Some(reason) => Health::Note(reason),
-            None => waits(&caches, asked.unsynced()),
+            None => match waits(&caches, asked.unsynced()) {
+                Health::Ok => asked.remark().map_or(Health::Ok, Health::Note),
+                waits => waits,
+            },
         },
     });
     let asked = controller.clone();
