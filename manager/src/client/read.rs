@@ -1,7 +1,7 @@
 //! Reads: one object, a page of a list, a watch.
 
 use bytes::Bytes;
-use http::Method;
+use http::{Method, header};
 use serde::de::DeserializeOwned;
 
 use super::answer::decode;
@@ -43,6 +43,15 @@ pub struct WatchQuery {
     pub timeout_seconds: u64,
 }
 
+/// What is at a path, as it came.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Raw {
+    /// The content type of the answer, as the server wrote it; empty if it did not say.
+    pub content_type: String,
+    /// The answer.
+    pub body: Bytes,
+}
+
 impl View {
     fn one(self) -> &'static str {
         match self {
@@ -77,6 +86,23 @@ impl Client {
             ..read("GET", resource.path(key))
         };
         self.read(call, |body, what| decode(&body, what)).await
+    }
+
+    /// Reads what is at a path, for what is no object: the documents of discovery. `accept` says in which forms.
+    pub async fn get_raw(&self, path: &str, accept: &'static str) -> Result<Raw, ClientError> {
+        let call = Call {
+            accept,
+            ..read("GET", path.to_owned())
+        };
+        let what = call.what();
+        self.take_token(call.verb).await;
+        let (head, body) = self.exchange(call, &what).await?.into_parts();
+        let content_type = head.headers.get(header::CONTENT_TYPE);
+        let content_type = content_type.and_then(|it| it.to_str().ok());
+        Ok(Raw {
+            content_type: content_type.unwrap_or_default().to_owned(),
+            body,
+        })
     }
 
     /// Reads a page of a list, in JSON as it came. An empty namespace means all.
