@@ -39,10 +39,17 @@ impl Caches {
     ///
     /// `known` has the last written version by resource, as [`Resource`] is displayed (`replicasets.apps`), if the former
     /// leader has left it; for other resources the API server is asked. The kinds that are not served, or not to us, are
-    /// returned: they are not waited for. Cancel safe.
+    /// returned: they are not waited for. Nor are those in any trouble that nobody has asked for by their projection. Cancel
+    /// safe.
     pub async fn catch_up(&self, known: &BTreeMap<String, Version>) -> Vec<(Resource, Status)> {
-        let caches = self.all();
-        let caught_up = caches.iter().map(|cache| async {
+        let caches = self.kept();
+        let caught_up = caches.iter().map(|&(ref cache, needed)| async move {
+            if !needed {
+                let status = cache.status_of_all();
+                if status != Status::Synced {
+                    return Some((cache.resource().clone(), status));
+                }
+            }
             let version = known.get(&cache.resource().to_string());
             let feeds = 0..cache.namespaces().len();
             let feeds = feeds.map(|feed| self.catch_up_feed(cache, feed, version.cloned()));

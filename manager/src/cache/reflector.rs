@@ -259,9 +259,8 @@ impl<T: Object> Reflector<T> {
     /// Says what is wrong, and waits before the next try.
     async fn rest(&mut self, problem: &Problem) {
         let clock = &self.env.clock;
-        let wait = self
-            .backoff
-            .next(problem.retry_after(), clock.now(), &self.env.rng);
+        let (first, asked) = (problem.first_wait(), problem.retry_after());
+        let wait = self.backoff.next(first, asked, clock.now(), &self.env.rng);
         self.log(problem, wait);
         self.shared.set_status(self.feed, problem.status());
         self.env.clock.sleep(wait).await;

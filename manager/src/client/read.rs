@@ -1,7 +1,7 @@
 //! Reads: one object, a page of a list, a watch.
 
 use bytes::Bytes;
-use http::Method;
+use http::{Method, header};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
@@ -55,6 +55,15 @@ pub struct WatchQuery {
     pub timeout_seconds: u64,
 }
 
+/// What is at a path, as it came.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Raw {
+    /// The content type of the answer, as the server wrote it; empty if it did not say.
+    pub content_type: String,
+    /// The answer.
+    pub body: Bytes,
+}
+
 impl View {
     /// As the answer to a write: a server that knows no other form answers with the whole object.
     pub(super) fn written(self) -> &'static str {
@@ -101,6 +110,23 @@ impl Client {
         self.read(call, |body, what| decode(&body, what)).await
     }
 
+    /// Reads what is at a path, for what is no object: the documents of discovery. `accept` says in which forms.
+    pub async fn get_raw(&self, path: &str, accept: &'static str) -> Result<Raw, ClientError> {
+        let call = Call {
+            accept,
+            ..read("GET", path.to_owned())
+        };
+        let what = call.what();
+        self.take_token(call.verb).await;
+        let (head, body) = self.exchange(call, &what).await?.into_parts();
+        let content_type = head.headers.get(header::CONTENT_TYPE);
+        let content_type = content_type.and_then(|it| it.to_str().ok());
+        Ok(Raw {
+            content_type: content_type.unwrap_or_default().to_owned(),
+            body,
+        })
+    }
+
     /// Reads a page of a list, in JSON as it came. An empty namespace means all.
     pub async fn list(
         &self,
@@ -137,7 +163,7 @@ impl Client {
         query: &ListQuery,
     ) -> Result<MetaPage, ClientError> {
         #[derive(Deserialize)]
-        struct Raw {
+        struct Page {
             metadata: ListMeta,
             #[serde(deserialize_with = "Option::deserialize")]
             items: Option<Vec<MetaObject>>,
@@ -152,7 +178,7 @@ impl Client {
         let body = self.list(resource, namespace, query, View::Metadata).await?;
         let what = format!("GET {}", resource.collection(namespace));
         // Text that is not UTF-8 is read as Go reads it.
-        let raw: Raw = decode(String::from_utf8_lossy(&body).as_bytes(), &what)?;
+        let raw: Page = decode(String::from_utf8_lossy(&body).as_bytes(), &what)?;
         let items: Vec<_> = raw.items.into_iter().flatten().map(|it| it.metadata).collect();
         let nameless = items.iter().any(|it| it.name.is_empty() || it.uid.is_empty());
         if nameless || raw.metadata.version.is_none() {
