@@ -29,13 +29,12 @@ use super::progress::Progress;
 use super::{Options, worker};
 use crate::names::GARBAGE_COLLECTOR;
 
-/// Which kinds there are, and what is not known about them.
-pub trait Discovers: Send + Sync {
+/// Which kinds there are.
+pub struct Known {
     /// The kinds; none until they are first known.
-    fn kinds(&self) -> watch::Receiver<Option<Arc<Kinds>>>;
-
+    pub kinds: watch::Receiver<Option<Arc<Kinds>>>,
     /// What could not be found out, for people.
-    fn problems(&self) -> Vec<String>;
+    pub problems: Box<dyn Fn() -> Vec<String> + Send + Sync>,
 }
 
 /// The collector. It does nothing until it is [run](Runnable::run).
@@ -46,7 +45,7 @@ pub struct GarbageCollector {
     recorder: Recorder,
     options: Options,
     metrics: Metrics,
-    discovery: Box<dyn Discovers>,
+    known: Known,
     merge_only: Arc<Mutex<BTreeSet<Resource>>>,
     /// Those of the term, or of the next one.
     queues: Mutex<Queues>,
@@ -58,7 +57,7 @@ pub struct GarbageCollector {
 struct Leave<'a>(&'a GarbageCollector);
 
 impl GarbageCollector {
-    /// A collector of the kinds that `discovery` finds, through `caches`, which it only trusts if they are whole.
+    /// A collector of the kinds that are `known`, through `caches`, which it only trusts if they are whole.
     ///
     /// # Panics
     /// Outside a tokio runtime.
@@ -68,7 +67,7 @@ impl GarbageCollector {
         client: Client,
         registry: &Registry,
         recorder: Recorder,
-        discovery: impl Discovers + 'static,
+        known: Known,
         options: Options,
     ) -> Result<Self, ControllerError> {
         let name = || GARBAGE_COLLECTOR.to_owned();
@@ -89,7 +88,7 @@ impl GarbageCollector {
             recorder,
             options,
             metrics,
-            discovery: Box::new(discovery),
+            known,
             merge_only: Arc::default(),
             floor: Mutex::new(None),
         })
@@ -108,7 +107,7 @@ impl GarbageCollector {
             over.await;
             return Ok(());
         }
-        let mut kinds = self.discovery.kinds();
+        let mut kinds = self.known.kinds.clone();
         tokio::select! {
             biased;
             () = &mut over => return Ok(()),
@@ -212,7 +211,7 @@ impl Runnable for GarbageCollector {
     }
 
     fn unsynced(&self) -> Vec<String> {
-        let known = self.discovery.kinds().borrow().is_some();
+        let known = self.known.kinds.borrow().is_some();
         if known || !self.caches.are_whole() {
             Vec::new()
         } else {
@@ -248,7 +247,7 @@ impl Runnable for GarbageCollector {
     }
 
     fn remark(&self) -> Option<String> {
-        let mut remarks = self.discovery.problems();
+        let mut remarks = (self.known.problems)();
         if let Some(floor) = self.floor() {
             let laggards = floor.monitors.laggards().into_iter();
             remarks.extend(laggards.map(|it| format!("{} {}", it.resource, it.status)));

@@ -4,15 +4,13 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use coxswain_manager::object::Resource;
-use prometheus::{IntCounter, IntCounterVec, IntGaugeVec, Opts, Registry};
+use prometheus::{IntCounterVec, IntGaugeVec, Opts, Registry};
 
 use super::graph::Deed;
 
 /// The series. Clones are the same ones.
 #[derive(Clone, Debug)]
 pub struct Metrics {
-    /// Kinds that could not be read in time, and discoveries that failed.
-    pub(super) sync_errors: IntCounter,
     objects: IntCounterVec,
     lookups: IntCounterVec,
     unsynced: IntGaugeVec,
@@ -29,11 +27,6 @@ impl Metrics {
             registry.register(Box::new(counter.clone()))?;
             Ok::<_, prometheus::Error>(counter)
         };
-        let sync_errors = IntCounter::new(
-            "garbagecollector_controller_resources_sync_error_total",
-            "[ALPHA] Number of garbage collector resources sync errors",
-        )?;
-        registry.register(Box::new(sync_errors.clone()))?;
         let unsynced = IntGaugeVec::new(
             Opts::new(
                 "coxswain_garbage_collector_unsynced",
@@ -43,7 +36,6 @@ impl Metrics {
         )?;
         registry.register(Box::new(unsynced.clone()))?;
         Ok(Self {
-            sync_errors,
             objects: counter(
                 "coxswain_garbage_collector_objects_total",
                 "[ALPHA] What was done to objects; with dry_run, what would have been done.",

@@ -31,7 +31,7 @@ mod orphan;
 mod progress;
 mod worker;
 
-pub use collector::{Discovers, GarbageCollector};
+pub use collector::{GarbageCollector, Known};
 
 /// How the collector works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

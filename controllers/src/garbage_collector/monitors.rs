@@ -251,7 +251,6 @@ fn name_laggards(floor: &Floor, named: &mut Vec<Resource>) {
     } in laggards
     {
         if now.duration_since(since) >= PATIENCE && !named.contains(&resource) {
-            floor.metrics.sync_errors.inc();
             tracing::warn!(%resource, %status, "Collecting without a kind that cannot be read");
             named.push(resource);
         }
