@@ -150,13 +150,14 @@ impl Bed {
                               "schema": {"openAPIV3Schema": schema}}],
             },
         });
-        let created = self.admin.create::<Value>(&CRDS, "", crd.to_string().into());
-        created.await.expect("created");
+        let created: Result<Value, _> = self.admin.create(&CRDS, "", crd.to_string().into()).await;
+        created.expect("created");
         self.until(async |bed| {
-            let list = bed
-                .admin
-                .list(&WIDGETS, "default", &ListQuery::default(), View::Full);
-            list.await.is_ok()
+            let query = ListQuery::default();
+            bed.admin
+                .list(&WIDGETS, "default", &query, View::Full)
+                .await
+                .is_ok()
         })
         .await;
         let all = [MAPS, SECRETS, PODS, NODES, ROLES, SETS, WIDGETS];

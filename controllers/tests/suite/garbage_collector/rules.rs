@@ -66,13 +66,12 @@ async fn an_owner_in_another_namespace_is_told_and_harms_only_who_refers_to_it()
     let namespaces = Resource::cluster("", "v1", "namespaces", "Namespace");
     bed.create(&namespaces, "elsewhere", &[]).await;
     let body = object(&MAPS, "bad", &[reference(&owner)]);
-    let bad = bed
-        .admin
-        .create::<Value>(&MAPS, "elsewhere", body.to_string().into());
-    bad.await.expect("created");
+    let body = body.to_string().into();
+    let bad: Result<Value, _> = bed.admin.create(&MAPS, "elsewhere", body).await;
+    bad.expect("created");
     bed.until(async |bed| {
-        let bad = bed.admin.get::<Value>(&MAPS, &Key::new("elsewhere", "bad"));
-        bad.await.is_err()
+        let key = Key::new("elsewhere", "bad");
+        bed.admin.get::<Value>(&MAPS, &key).await.is_err()
     })
     .await;
     bed.sleep(Duration::from_secs(5)).await;
