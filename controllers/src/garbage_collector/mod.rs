@@ -4,5 +4,6 @@
 //! the queues → `graph::judge` (what is to be done, pure) → `act` (one request). `orphan` lets dependents go, `debug` shows
 //! the graph.
 
+pub mod discovery;
 pub mod graph;
 pub mod kinds;
