@@ -43,7 +43,13 @@ pub(super) async fn send(floor: &Floor, act: &Act, client: &Client) -> Result<Ca
         }
         deed => match patch(floor, act, deed, client).await {
             Ok(meta) if meta.uid == act.uid => {
-                floor.step(|graph| graph.refresh(&act.kind, &meta));
+                floor.steps(|graph, effects| {
+                    effects.push(graph.refresh(&act.kind, &meta));
+                    // Without its last finalizer it was not written but removed, and the answer shows its last version.
+                    if matches!(deed, Deed::RemoveFinalizer { .. }) && meta.resource_version == act.version {
+                        graph.deleted(&act.uid, &act.version);
+                    }
+                });
                 Ok(())
             }
             // Nothing else can answer to a patch that names the uid.

@@ -20,9 +20,11 @@ mod act;
 mod audit;
 mod census;
 mod collector;
+pub mod discovery;
 mod floor;
 pub mod graph;
 mod holds;
+mod host;
 pub mod kinds;
 mod lookup;
 mod metrics;
@@ -32,6 +34,7 @@ mod progress;
 mod worker;
 
 pub use collector::{GarbageCollector, Known};
+pub use host::host;
 
 /// How the collector works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

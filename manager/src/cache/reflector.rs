@@ -25,8 +25,6 @@ use crate::client::{Client, ListQuery, View, WatchQuery};
 use crate::env::{Env, later};
 use crate::object::{Object, Version};
 
-/// How many objects are asked for at once.
-const PAGE: u32 = 500;
 /// How often a list is begun again at once because it expired between two pages.
 const EXPIRED: u32 = 3;
 /// The server ends a watch after a time from here to twice as long, so that those of many clients do not end together.
@@ -142,9 +140,9 @@ impl<T: Object> Reflector<T> {
 
     /// All pages of one list.
     async fn pages(&self) -> Result<Page<T>, Problem> {
-        let mut all: Page<T> = wire::page(&self.page(PAGE, None).await?)?;
+        let mut all: Page<T> = wire::page(&self.page(T::PAGE, None).await?)?;
         while let Some(token) = all.continue_token.take() {
-            let more: Page<T> = wire::page(&self.page(PAGE, Some(token.clone())).await?)?;
+            let more: Page<T> = wire::page(&self.page(T::PAGE, Some(token.clone())).await?)?;
             if more.continue_token.as_ref() == Some(&token) {
                 return Err(Problem::Endless);
             }

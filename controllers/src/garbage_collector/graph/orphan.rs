@@ -38,10 +38,12 @@ impl Graph {
             .collect()
     }
 
-    /// What has to be done to finish the orphaning: none if the object is gone or not being deleted with that finalizer.
+    /// What has to be done to finish the orphaning: none if the object is gone, or was told to go, or is not being deleted with
+    /// that finalizer.
     #[must_use]
     pub fn finish_orphaning(&self, owner: &Uid) -> Option<Act> {
-        let node = self.nodes.get(owner).filter(|it| it.is_orphaning())?;
+        let orphans = |it: &&Node| it.is_orphaning() && it.deleted_at.is_none();
+        let node = self.nodes.get(owner).filter(orphans)?;
         let deed = Deed::RemoveFinalizer {
             finalizer: ORPHAN,
             rest: node.without(ORPHAN),
