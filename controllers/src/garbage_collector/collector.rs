@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use coxswain_manager::cache::Caches;
+use coxswain_manager::cache::{Caches, Status};
 use coxswain_manager::client::{Client, Fence, Term};
 use coxswain_manager::controller::{ControllerError, Fatal, Runnable, Unhealthy};
 use coxswain_manager::env::Env;
@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::census::Census;
 use super::floor::{Floor, Queues};
-use super::graph::Graph;
+use super::graph::{Graph, PATIENCE};
 use super::holds::Holds;
 use super::kinds::Kinds;
 use super::lookup::Lookups;
@@ -249,8 +249,10 @@ impl Runnable for GarbageCollector {
     fn remark(&self) -> Option<String> {
         let mut remarks = (self.known.problems)();
         if let Some(floor) = self.floor() {
-            let laggards = floor.monitors.laggards().into_iter();
-            remarks.extend(laggards.map(|it| format!("{} {}", it.resource, it.status)));
+            let mut laggards = floor.monitors.laggards();
+            let now = floor.now();
+            laggards.retain(|it| it.status != Status::Filling || now.duration_since(it.since) >= PATIENCE);
+            remarks.extend(laggards.iter().map(|it| format!("{} {}", it.resource, it.status)));
         }
         if self.options.dry_run {
             remarks.push("dry run: nothing is deleted".to_owned());

@@ -81,7 +81,9 @@ impl Floor {
     pub(super) fn steps(&self, with: impl FnOnce(&mut Graph, &mut Vec<Effects>)) {
         let mut all = Vec::new();
         with(&mut self.graph(), &mut all);
-        all.into_iter().for_each(|effects| self.follow(effects));
+        for effects in all {
+            self.follow(effects);
+        }
     }
 
     /// The kinds that there are now.
@@ -89,11 +91,8 @@ impl Floor {
         self.kinds.borrow().clone().unwrap_or_default()
     }
 
-    #[expect(
-        clippy::expect_used,
-        reason = "half a step is no graph, and nothing may be deleted on it"
-    )]
     fn graph(&self) -> MutexGuard<'_, Graph> {
+        // Half a step is no graph, and nothing may be deleted by it.
         self.graph.lock().expect("no step of the graph has panicked")
     }
 
@@ -103,11 +102,15 @@ impl Floor {
             orphan,
             misplaced,
         } = effects;
-        look.into_iter().for_each(|work| self.queues.deletes.add(work));
-        orphan
-            .into_iter()
-            .for_each(|owner| self.queues.orphans.add(owner));
-        misplaced.iter().for_each(|it| self.report(it));
+        for work in look {
+            self.queues.deletes.add(work);
+        }
+        for owner in orphan {
+            self.queues.orphans.add(owner);
+        }
+        for it in &misplaced {
+            self.report(it);
+        }
     }
 
     fn report(&self, misplaced: &Misplaced) {

@@ -23,6 +23,8 @@ use super::worker::{CONFLICTS, Next, pretend};
 
 /// How often it is looked whether the kinds have synced.
 const LOOK: Duration = Duration::from_secs(1);
+/// How long a census may take.
+const CENSUS: Duration = Duration::from_mins(2);
 /// How often dependents that turn up meanwhile are let go before it is somebody else's turn.
 const ROUNDS: usize = 8;
 
@@ -47,7 +49,11 @@ pub(super) async fn attend(
             .for_each(|act| pretend(floor, act));
         return Ok(Next::Done);
     }
-    let found = census::take(floor, &finish.key.namespace, owner).await;
+    let census = census::take(floor, &finish.key.namespace, owner);
+    // Longer than any one kind can take: the API server is in trouble.
+    let Some(found) = floor.env.clock.timeout(CENSUS, census).await else {
+        return Ok(Next::Backoff);
+    };
     busy.touch();
     if !found.missing.is_empty()
         && let Some(wait) = floor.holds.hold(owner, floor.now())
@@ -98,11 +104,7 @@ async fn free(
         if acts.is_empty() {
             return Ok(());
         }
-        let freed = stream::iter(acts.drain(..)).map(|act| async move {
-            let freed = free_one(floor, owner, act).await;
-            busy.touch();
-            freed
-        });
+        let freed = stream::iter(acts.drain(..)).map(|act| free_one(floor, owner, act, busy));
         let mut freed = freed.buffer_unordered(floor.options.workers);
         // One that cannot be let go does not keep the others.
         let mut failed = None;
@@ -119,13 +121,14 @@ async fn free(
     Ok(())
 }
 
-async fn free_one(floor: &Floor, owner: &Uid, mut act: Act) -> Result<(), ClientError> {
+async fn free_one(floor: &Floor, owner: &Uid, mut act: Act, busy: &Busy<'_>) -> Result<(), ClientError> {
     let _permit = floor.releases.acquire().await;
     for _ in 0..=CONFLICTS {
         if floor.halt.is_cancelled() {
             return Ok(());
         }
         let client = floor.client.paid("PATCH").await;
+        busy.touch();
         // Who deletes the owner once more can have changed their mind.
         if floor.look(|graph| graph.finish_orphaning(owner)).is_none() {
             return Ok(());
