@@ -158,7 +158,7 @@ fn only_a_reference_that_is_right_blocks() {
     let child = thing(&POD, "pod");
     let mut children: Vec<Thing> = wrong
         .iter()
-        .map(|it| child.clone().refers(&[it.clone()]))
+        .map(|it| child.clone().refers(std::slice::from_ref(it)))
         .collect();
     children.push(child.clone().within("b").refers(&[set.blocking()]));
     for child in &children {

@@ -42,7 +42,7 @@ fn the_flags_follow_the_latest_state() {
     let pod = thing(&POD, "pod").refers(&[set.blocking()]);
     let mut scene = Scene::with(&[&set, &pod]);
     let orphaning = set.clone().deleting(&[ORPHAN]).at(2);
-    assert_eq!(scene.see(&orphaning).orphan, [set.meta.uid.clone()]);
+    assert_eq!(scene.see(&orphaning).orphan, std::slice::from_ref(&set.meta.uid));
     assert_eq!(scene.judge(&pod), Judgement::Nothing);
     assert_eq!(scene.judge(&set), Judgement::Nothing);
     let back = set.clone().at(3);

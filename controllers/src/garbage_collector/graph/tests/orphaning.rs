@@ -43,7 +43,7 @@ fn who_comes_to_an_owner_that_is_orphaning_is_let_go_too() {
     let set = thing(&SET, "set").deleting(&[ORPHAN]);
     let pod = thing(&POD, "pod").refers(&[set.reference()]);
     let mut scene = Scene::with(&[&set]);
-    assert_eq!(scene.see(&pod).orphan, [set.meta.uid.clone()]);
+    assert_eq!(scene.see(&pod).orphan, std::slice::from_ref(&set.meta.uid));
 }
 
 #[test]

@@ -4,14 +4,14 @@ use super::*;
 
 #[test]
 fn a_large_family_is_handled_one_by_one() {
-    const MANY: usize = 100_000;
+    const MANY: usize = 20_000;
     let set = thing(&SET, "set");
     let pod = |n: usize| thing(&POD, &format!("pod-{n}")).refers(&[set.blocking()]);
     let mut scene = Scene::with(&[&set]);
     for n in 0..MANY {
         assert_eq!(scene.see(&pod(n)), Effects::default());
     }
-    // Linear in the family, each of these would take minutes.
+    // Each of these costs as much as in a small one.
     for n in 0..MANY {
         let _ = scene.see(&pod(n).at(2));
     }
@@ -73,7 +73,10 @@ fn the_view_shows_owners_that_are_not_seen() {
             .map(|it| it.meta.uid.clone())
             .collect::<BTreeSet<_>>()
     };
-    assert_eq!(scene.graph.component(&[b.meta.uid.clone()]), uids(&[&a, &b]));
+    assert_eq!(
+        scene.graph.component(std::slice::from_ref(&b.meta.uid)),
+        uids(&[&a, &b])
+    );
     assert_eq!(
         scene.graph.component(&[c.meta.uid.clone(), "nobody".into()]),
         uids(&[&c, &d])

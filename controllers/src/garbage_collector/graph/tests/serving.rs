@@ -77,7 +77,7 @@ fn a_kind_that_goes_leaves_owners_that_nobody_can_ask_for() {
         "one of them an owner that is not seen"
     );
     // It comes back, and is not known whole at first.
-    scene.pass(Duration::from_secs(60));
+    scene.pass(Duration::from_mins(1));
     let effects = scene.graph.serve(kinds(&ALL, &WATCHED), scene.now);
     assert_eq!(effects, look(&[widget.owner()]));
     assert_eq!(scene.judge(&pod), Judgement::Later(PATIENCE));
@@ -99,7 +99,7 @@ fn scopes_are_those_of_the_kinds_that_are_served() {
         namespace: "a".into(),
         ..node.identity()
     });
-    assert_eq!(scene.see(&pod), look(&[unknown.clone()]));
+    assert_eq!(scene.see(&pod), look(std::slice::from_ref(&unknown)));
     let effects = scene.graph.serve(kinds(&ALL, &WATCHED), scene.now);
     assert_eq!(effects, look(&[node.owner()]));
     assert_eq!(scene.graph.judge(&unknown, scene.now), Judgement::Nothing);

@@ -1,6 +1,6 @@
 //! The graph at work on the world: what is told late, asked, judged, and done.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use super::super::*;
 use super::world::{News, World, is_unjudgeable, is_waiting};
@@ -37,7 +37,7 @@ impl Collector {
     }
 
     pub fn is_idle(&self) -> bool {
-        self.queue.is_empty() && self.orphans.is_empty() && self.world.news.values().all(|it| it.is_empty())
+        self.queue.is_empty() && self.orphans.is_empty() && self.world.news.values().all(VecDeque::is_empty)
     }
 
     fn apply(&mut self, effects: Effects) {
@@ -218,7 +218,9 @@ impl Collector {
             self.graph.let_go(owner);
         }
         for act in self.graph.releases(owner) {
-            assert!(matches!(&act.deed, Deed::RemoveOwners { uids, .. } if uids == &[owner.clone()]));
+            assert!(
+                matches!(&act.deed, Deed::RemoveOwners { uids, .. } if *uids == std::slice::from_ref(owner))
+            );
             self.released += 1;
             if !self.commit(&act) {
                 self.orphans.insert(owner.clone());
@@ -268,12 +270,11 @@ impl Collector {
             Deed::Delete(policy) => {
                 self.assert_deletable(&meta, act);
                 self.deletes += 1;
-                let effects = match self.world.delete(&stored, &meta, *policy) {
-                    Some(meta) => self.graph.refresh(&act.kind, &meta),
-                    None => {
-                        self.graph.deleted(&act.uid, &act.version);
-                        Effects::default()
-                    }
+                let effects = if let Some(meta) = self.world.delete(&stored, &meta, *policy) {
+                    self.graph.refresh(&act.kind, &meta)
+                } else {
+                    self.graph.deleted(&act.uid, &act.version);
+                    Effects::default()
                 };
                 self.apply(effects);
                 return true;

@@ -4,12 +4,14 @@ mod collector;
 mod settled;
 mod world;
 
+use coxswain_manager::client::Propagation;
+
 use self::collector::Collector;
 use self::world::World;
 use super::*;
 
 /// How many worlds are tried.
-const WORLDS: u64 = 300;
+const WORLDS: u64 = 500;
 
 #[test]
 fn any_world_is_collected_without_harm_and_to_the_end() {
@@ -58,6 +60,12 @@ fn run(seed: u64, start: Instant) -> Collector {
     }
     collector.world.widget = Some(WIDGET);
     collector.rewatch();
+    finish(&mut collector);
+    collector
+}
+
+/// Until nothing happens any more, whatever time passes.
+fn finish(collector: &mut Collector) {
     let mut quiet = 0;
     for round in 0.. {
         assert!(round < 2000, "it never ends");
@@ -79,5 +87,43 @@ fn run(seed: u64, start: Instant) -> Collector {
     }
     collector.assert_exact();
     collector.assert_settled();
-    collector
+}
+
+#[test]
+fn any_circle_goes_whoever_of_it_is_deleted() {
+    let start = Scene::fresh().now;
+    for seed in 0..100 {
+        for length in 1..=5 {
+            let mut collector = Collector::new(World::new(seed, start));
+            for resource in WATCHED {
+                collector
+                    .world
+                    .news
+                    .entry(resource)
+                    .or_default()
+                    .push_back(world::News::Synced);
+            }
+            let members: Vec<Thing> = (0..length).map(|n| thing(&SET, &n.to_string())).collect();
+            for (n, member) in members.iter().enumerate() {
+                let owner = &members[(n + 1) % length];
+                collector
+                    .world
+                    .put(&SET, member.clone().refers(&[owner.blocking()]).meta);
+            }
+            collector.deliver_all();
+            for turn in 0..=collector.world.rng.below(3) {
+                let there: Vec<_> = collector.world.objects.values().cloned().collect();
+                if let Some(meta) = collector.world.pick(&there) {
+                    collector.world.delete(&SET, meta, Propagation::Foreground);
+                }
+                for _ in 0..turn {
+                    collector.deliver(&SET);
+                    collector.work(false);
+                }
+            }
+            finish(&mut collector);
+            let left = &collector.world.objects;
+            assert!(left.is_empty(), "seed {seed}, {length}: {left:?}");
+        }
+    }
 }
