@@ -43,7 +43,9 @@ impl Graph {
             return effects;
         }
         let dependents = self.unseen.remove(identity).unwrap_or_default();
-        dependents.iter().for_each(|it| effects.object(it));
+        for dependent in &dependents {
+            effects.object(dependent);
+        }
         self.tombstones.bury(identity, proof, dependents);
         // Known in other coordinates, it is not this one that is gone.
         let known = self.nodes.get(uid);

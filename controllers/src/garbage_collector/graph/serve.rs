@@ -26,7 +26,7 @@ impl Graph {
             self.replace(uid, None, &mut effects);
             self.look_at_names(uid, &mut effects);
         }
-        self.rename(&kinds, &mut effects);
+        self.rename(kinds, &mut effects);
 
         self.began.retain(|it, _| self.kinds.watched(it).is_some());
         self.synced.retain(|it| self.kinds.watched(it).is_some());
@@ -102,19 +102,19 @@ impl Graph {
     }
 
     /// Takes over the kinds. Who refers to one whose scope is another one now refers to another identity.
-    fn rename(&mut self, kinds: &Arc<Kinds>, effects: &mut Effects) {
+    fn rename(&mut self, kinds: Arc<Kinds>, effects: &mut Effects) {
         let scope = |kinds: &Kinds, api_version: &Text, kind: &Text| {
             kinds.resolve(api_version, kind).map(|it| it.resource.namespaced)
         };
         let mut moved = self.astray.clone();
         for (identity, dependents) in self.unseen.iter().chain(self.tombstones.held()) {
             let (api_version, kind) = (&identity.api_version, &identity.kind);
-            if scope(&self.kinds, api_version, kind) != scope(kinds, api_version, kind) {
+            if scope(&self.kinds, api_version, kind) != scope(&kinds, api_version, kind) {
                 moved.extend(dependents.iter().cloned());
             }
         }
         let before: Vec<_> = self.all_places(&moved);
-        let old = std::mem::replace(&mut self.kinds, Arc::clone(kinds));
+        let old = std::mem::replace(&mut self.kinds, kinds);
         let after = self.all_places(&moved);
         for ((uid, before), (_, after)) in before.iter().zip(&after) {
             self.shift(uid, before, after, effects);
@@ -127,7 +127,7 @@ impl Graph {
                     .is_some_and(|it| kinds.watched(&it.resource).is_some());
                 (kind.map(|it| it.resource.clone()), watched)
             };
-            if known(&old) != known(kinds) {
+            if known(&old) != known(&self.kinds) {
                 effects.owner(identity);
             }
         }

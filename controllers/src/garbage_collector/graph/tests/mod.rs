@@ -1,7 +1,14 @@
 //! A small world to tell the graph of.
 
 mod absence;
+mod coordinates;
 mod foreground;
+mod mixed;
+mod model;
+mod observing;
+mod orphaning;
+mod scale;
+mod serving;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
