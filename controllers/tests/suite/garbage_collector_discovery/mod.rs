@@ -104,7 +104,10 @@ impl Bed {
                 return;
             }
             assert!(self.now() - start < limit, "not within {limit:?}: {what}");
-            self.env.clock.sleep(Duration::from_millis(10).max(limit / 300)).await;
+            self.env
+                .clock
+                .sleep(Duration::from_millis(10).max(limit / 300))
+                .await;
         }
     }
 
