@@ -27,8 +27,9 @@ const LAST_WAIT: Duration = Duration::from_secs(48);
 const GRACE: Duration = Duration::from_secs(1);
 /// How long the first kinds are held back so that CRDs are known as such.
 const SETTLE: Duration = Duration::from_secs(1);
-/// How often it is looked whether they are: changes of a status are not announced.
+/// How often it is looked whether they are, and later on whether that has changed: changes of a status are not announced.
 const LOOK: Duration = Duration::from_millis(50);
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 /// Who looks.
 pub(super) struct Follower {
@@ -59,6 +60,8 @@ pub(super) struct Follower {
     failed: Vec<String>,
     /// When the first kinds are told, with or without CRDs; none before the first documents.
     settled: Option<Instant>,
+    /// Whether CRDs were trusted when kinds were last told.
+    trusted: bool,
 }
 
 impl Follower {
@@ -89,6 +92,7 @@ impl Follower {
             wait: None,
             failed: Vec::new(),
             settled: None,
+            trusted: false,
         }
     }
 
@@ -129,12 +133,10 @@ impl Follower {
         let round = match &self.round {
             None => self.next,
             Some(round) if !self.late => later(round.begun(), GRACE),
-            Some(_) => later(now, Duration::MAX),
+            Some(_) => later(now, LOOK_AGAIN),
         };
-        match self.settled {
-            Some(settled) if self.board.is_empty() => round.min(settled).min(later(now, LOOK)),
-            _ => round,
-        }
+        let is_held_back = self.settled.is_some() && self.board.is_empty();
+        round.min(later(now, if is_held_back { LOOK } else { LOOK_AGAIN }))
     }
 
     fn on_time(&mut self) {
@@ -155,8 +157,13 @@ impl Follower {
             }
             _ => {}
         }
-        if self.board.is_empty() {
+        let (before, trusted) = (self.trusted, self.is_trusted());
+        if self.board.is_empty() || before != trusted {
             self.tell();
+        }
+        if before && !trusted {
+            // From now on the documents are all there is.
+            self.hurry();
         }
     }
 
@@ -215,7 +222,8 @@ impl Follower {
 
     /// Tells the kinds as they are known now.
     fn tell(&mut self) {
-        let defined: Option<Definitions> = self.is_trusted().then(|| defined(&self.definitions.all()));
+        self.trusted = self.is_trusted();
+        let defined: Option<Definitions> = self.trusted.then(|| defined(&self.definitions.all()));
         if let Some(defined) = &defined {
             let now = self.env.clock.now();
             self.former.see(defined, &mut self.documents, now);
