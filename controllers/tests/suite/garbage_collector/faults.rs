@@ -8,7 +8,7 @@ async fn unseen(bed: &Bed) {
         .await;
 }
 
-fn not_found(details: Value) -> Answer {
+fn not_found(details: &Value) -> Answer {
     Answer::Refused(404, json!({"reason": "NotFound", "details": details}))
 }
 
@@ -22,8 +22,8 @@ async fn what_does_not_say_that_the_owner_is_gone_deletes_nothing_and_is_not_ask
             200,
             r#"{"kind":"PartialObjectMetadata","metadata":{"name":"other","namespace":"default","uid":"x"}}"#,
         ),
-        not_found(Value::Null),
-        not_found(json!({"name": "somebody"})),
+        not_found(&Value::Null),
+        not_found(&json!({"name": "somebody"})),
         Answer::Refused(404, json!({"reason": "Other", "details": {"name": "never"}})),
         Answer::Refused(403, json!({"reason": "Forbidden"})),
         Answer::Refused(410, json!({"reason": "Gone"})),
