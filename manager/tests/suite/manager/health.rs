@@ -247,6 +247,13 @@ async fn a_restart_is_asked_for_only_where_it_helps() {
     let livez = || check(&running, Kinds::LIVEZ, "probe");
     assert_eq!((healthz(), livez()), (Some(Health::Ok), Some(Health::Ok)));
 
+    let remark = "one kind is broken".to_owned();
+    *probe.remark.lock().expect("no panic") = Some(remark.clone());
+    assert_eq!(
+        (healthz(), livez()),
+        (Some(Health::Note(remark)), Some(Health::Ok))
+    );
+
     let reason = "not here".to_owned();
     *probe.unhealthy.lock().expect("no panic") = Some(Unhealthy::Refused {
         reason: reason.clone(),
