@@ -65,6 +65,8 @@ pub struct Watched {
 struct State {
     asked: Vec<Asked>,
     judge: Option<Arc<Judge>>,
+    /// Leads elsewhere.
+    other: Option<Door>,
 }
 
 impl Watched {
@@ -119,6 +121,11 @@ impl Watched {
     /// From now on `judge` says what becomes of requests of the collector and of its caches.
     pub fn judge(&self, judge: impl Fn(&Asked) -> Answer + Send + Sync + 'static) {
         self.with(|it| it.judge = Some(Arc::new(judge)));
+    }
+
+    /// From now on it leads to another store.
+    pub fn switch(&self, door: Door) {
+        self.with(|it| it.other = Some(door));
     }
 
     fn with<T>(&self, with: impl FnOnce(&mut State) -> T) -> T {
@@ -186,13 +193,14 @@ impl Service<Request<Body>> for Watched {
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let mut this = self.clone();
+        let this = self.clone();
         Box::pin(async move {
             let (parts, body) = request.into_parts();
             let body = body.collect().await?.to_bytes();
             let answer = this.see(&parts, &body);
             let request = Request::from_parts(parts, Body::from(body.to_vec()));
-            let door = &mut this.door;
+            let other = this.with(|it| it.other.clone());
+            let door = &mut other.unwrap_or_else(|| this.door.clone());
             let full = |code: u16, text: String| {
                 let body = Full::new(Bytes::from(text)).boxed_unsync();
                 Ok(Response::builder().status(code).body(body)?)

@@ -173,3 +173,22 @@ async fn one_broken_kind_delays_no_other() {
         assert_eq!(bed.metric(series), Some(1.0));
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_asks_for_patience_gets_it() {
+    let bed = bed().await;
+    bed.door.judge(|it| match it.what.as_str() {
+        "DELETE configmaps" if it.before == 0 => {
+            let details = json!({"retryAfterSeconds": 20});
+            Answer::Refused(429, json!({"reason": "TooManyRequests", "details": details}))
+        }
+        _ => Answer::Done,
+    });
+    let owner = bed.create(&SECRETS, "owner", &[]).await;
+    bed.dependents(&MAPS, &owner, 1).await;
+    bed.delete(&SECRETS, &owner, Propagation::Background).await;
+    bed.until(async |bed| bed.left(&MAPS).await == 0).await;
+    let deletes = bed.door.of("DELETE configmaps");
+    assert_eq!(deletes.len(), 2);
+    assert!(deletes[1].at - deletes[0].at >= Duration::from_secs(20));
+}

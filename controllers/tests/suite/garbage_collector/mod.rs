@@ -66,13 +66,19 @@ fn kinds_of(resources: &[Resource]) -> Arc<Kinds> {
     Arc::new(Kinds::new(served, &collected))
 }
 
-/// An API, and a collector that is not running yet.
-fn bare() -> Bed {
+/// Whoever does the same in two of them gets the same uids.
+fn sandbox() -> (Timestamp, Sandbox) {
     let start = Timestamp::from_second(1_800_000_000).expect("a time");
     let sandbox = Sandbox::new(SandboxOptions {
         env: SandboxEnv::starting_at(start, 7),
         ..SandboxOptions::default()
     });
+    (start, sandbox)
+}
+
+/// An API, and a collector that is not running yet.
+fn bare() -> Bed {
+    let (start, sandbox) = sandbox();
     let tasks = TaskSet::new();
     let env = Env::starting_at(start, 7, &tasks);
     let door = Watched::new(sandbox.door(), &env.clock);

@@ -77,3 +77,34 @@ async fn nothing_happens_before_the_kinds_are_known() {
     bed.kinds.send_replace(kinds);
     bed.until(async |bed| bed.left(&MAPS).await == 0).await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn who_was_dead_and_is_restored_from_a_backup_keeps_its_dependents() {
+    let bed = bare();
+    let live = async |bed: &Bed| {
+        let owner = bed.create(&SECRETS, "owner", &[]).await;
+        bed.dependents(&MAPS, &owner, 5).await;
+        owner
+    };
+    let owner = live(&bed).await;
+    bed.collect().await;
+    bed.delete(&SECRETS, &owner, Propagation::Background).await;
+    bed.until(async |bed| bed.left(&MAPS).await == 0).await;
+    // It is long ago, and the watches are at versions that the backup has never seen.
+    for i in 0..50 {
+        bed.create(&SECRETS, &format!("later-{i}"), &[]).await;
+    }
+    bed.settle().await;
+    bed.door.reset();
+    let (_, backup) = sandbox();
+    bed.door.switch(backup.door());
+    let again = live(&bed).await;
+    assert_eq!(
+        again["metadata"]["uid"], owner["metadata"]["uid"],
+        "it is the same one"
+    );
+    bed.sleep(HOUR).await;
+    assert_eq!((bed.left(&MAPS).await, bed.door.writes()), (5, 0));
+    bed.delete(&SECRETS, &again, Propagation::Background).await;
+    bed.until(async |bed| bed.left(&MAPS).await == 0).await;
+}
