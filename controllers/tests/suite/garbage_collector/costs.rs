@@ -99,6 +99,22 @@ async fn foreground_is_one_delete_for_each_and_one_patch_and_one_get_a_second() 
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_owner_that_all_ask_for_at_once_is_asked_for_once() {
+    let bed = bed().await;
+    let owner = bed.create(&SECRETS, "owner", &[]).await;
+    bed.dependents(&MAPS, &owner, MANY).await;
+    bed.door.judge(|it| match it.what.as_str() {
+        "GET secrets" => Answer::Slow(Duration::from_millis(500)),
+        // It takes all of them a while to ask.
+        "DELETE configmaps" => Answer::Slow(Duration::from_millis(10)),
+        _ => Answer::Done,
+    });
+    bed.delete(&SECRETS, &owner, Propagation::Foreground).await;
+    bed.until(async |bed| bed.left(&MAPS).await == 0).await;
+    assert_eq!(bed.door.count("GET secrets"), 1);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_verdict_that_waits_is_never_older_than_a_second_however_slow_the_limit_makes_it() {
     let bed = bare();
     let limit = coxswain_manager::client::Limit { qps: 10.0, burst: 1 };

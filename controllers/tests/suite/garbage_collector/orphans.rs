@@ -129,3 +129,26 @@ async fn who_comes_while_the_owner_lets_go_is_let_go_too() {
     assert_eq!(bed.door.count("PATCH configmaps"), 6);
     assert_eq!(bed.door.count("PATCH secrets"), 1);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_census_that_is_under_way_may_have_passed_what_the_next_owner_asks_for() {
+    let bed = bed().await;
+    let first = bed.create(&SECRETS, "first", &[]).await;
+    let second = bed.create(&SECRETS, "second", &[]).await;
+    bed.settle().await;
+    bed.door.lag().hold_at("configmaps", bed.sandbox.revision());
+    bed.door.judge(|it| match it.what.as_str() {
+        "LIST configmaps" if it.ours => Answer::Slow(Duration::from_secs(2)),
+        _ => Answer::Done,
+    });
+    bed.delete(&SECRETS, &first, Propagation::Orphan).await;
+    bed.until(async |bed| bed.door.count("LIST configmaps") == 1)
+        .await;
+    bed.dependents(&MAPS, &second, 3).await;
+    bed.delete(&SECRETS, &second, Propagation::Orphan).await;
+    bed.until(async |bed| bed.list(&SECRETS).await.is_empty()).await;
+    assert_eq!(bed.door.count("LIST configmaps"), 2);
+    bed.door.lag().release();
+    bed.sleep(HOUR).await;
+    assert_eq!(bed.left(&MAPS).await, 3);
+}
