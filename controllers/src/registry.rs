@@ -3,8 +3,9 @@
 use coxswain_manager::controller::{ControllerError, Runnable};
 use coxswain_manager::manager::Manager;
 
+use crate::garbage_collector;
 use crate::hollow_kubelet;
-use crate::names::{HOLLOW_KUBELET, KNOWN, Named, REPLICASET, REPLICATION_CONTROLLER};
+use crate::names::{GARBAGE_COLLECTOR, HOLLOW_KUBELET, KNOWN, Named, REPLICASET, REPLICATION_CONTROLLER};
 use crate::replicaset;
 use crate::yielding::{Yielding, Yields};
 
@@ -13,6 +14,8 @@ use crate::yielding::{Yielding, Yields};
 pub struct Settings {
     /// The process, as events name it.
     pub instance: String,
+    /// How the garbage collector works; none if there is none, whoever asks for it.
+    pub garbage_collector: Option<garbage_collector::Options>,
     /// How hollow-kubelet plays, and with how many workers.
     pub hollow_kubelet: (hollow_kubelet::Options, usize),
     /// The workers for `ReplicaSets`.
@@ -49,6 +52,7 @@ pub fn host(
 ) -> Result<Vec<&'static str>, ControllerError> {
     let Settings {
         instance,
+        garbage_collector,
         hollow_kubelet: (hollow, hollow_workers),
         replicaset,
         replication_controller,
@@ -63,6 +67,14 @@ pub fn host(
         let Some(asked) = enabled(named) else { continue };
         let name = named.name;
         let (kind, workers) = match name {
+            GARBAGE_COLLECTOR => {
+                if let Some(options) = garbage_collector {
+                    let collector = garbage_collector::host(host.manager, instance, *options)?;
+                    host.add(named, asked, collector);
+                    hosted.push(name);
+                }
+                continue;
+            }
             HOLLOW_KUBELET => {
                 let controller = hollow_kubelet::host(host.manager, hollow.clone(), *hollow_workers)?;
                 host.add(named, asked, controller);
@@ -139,6 +151,7 @@ mod tests {
         let mut manager = manager(&tasks, &Checks::new());
         let settings = Settings {
             instance: "a".to_owned(),
+            garbage_collector: Some(garbage_collector::Options::default()),
             hollow_kubelet: (hollow_kubelet::Options::default(), 1),
             replicaset: 1,
             replication_controller: 1,
@@ -146,6 +159,21 @@ mod tests {
         let hosted = host(&mut manager, |_| Some(Asked::ByName), &settings).expect("hosted");
         let names: Vec<_> = KNOWN.iter().map(|it| it.name).collect();
         assert_eq!(hosted, names);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_collector_that_is_switched_off_is_not_built_whoever_asks() {
+        let tasks = TaskSet::new();
+        let mut manager = manager(&tasks, &Checks::new());
+        let settings = Settings {
+            instance: "a".to_owned(),
+            garbage_collector: None,
+            hollow_kubelet: (hollow_kubelet::Options::default(), 1),
+            replicaset: 1,
+            replication_controller: 1,
+        };
+        let hosted = host(&mut manager, |_| Some(Asked::ByName), &settings).expect("hosted");
+        assert!(!hosted.contains(&GARBAGE_COLLECTOR) && hosted.len() + 1 == KNOWN.len());
     }
 
     /// Does nothing, under a name.

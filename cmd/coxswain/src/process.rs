@@ -4,9 +4,9 @@ use std::io;
 use std::time::Duration;
 
 use coxswain_config::{Config, Enablement, LeaderElection, Serving};
-use coxswain_controllers::hollow_kubelet;
 use coxswain_controllers::names::Named;
 use coxswain_controllers::registry::{self, Asked, Settings};
+use coxswain_controllers::{garbage_collector, hollow_kubelet};
 use coxswain_manager::cache::Scope;
 use coxswain_manager::client::{ConnectError, Limit, Transport};
 use coxswain_manager::controller::ControllerError;
@@ -84,6 +84,7 @@ pub(crate) async fn run(config: Config) -> Result<(), ProcessError> {
         serving,
         logging: _,
         sandbox,
+        garbage_collector,
         hollow_kubelet,
         replicas,
     } = config;
@@ -148,6 +149,10 @@ pub(crate) async fn run(config: Config) -> Result<(), ProcessError> {
     let elector = elector.map(|elector| elector.recording(recorder.clone()));
     let workers = |count: u32| usize::try_from(count).unwrap_or(usize::MAX);
     let settings = Settings {
+        garbage_collector: garbage_collector.map(|it| garbage_collector::Options {
+            workers: workers(it.concurrent_syncs),
+            dry_run: it.dry_run,
+        }),
         hollow_kubelet: (
             hollow_kubelet::Options {
                 nodes: hollow_kubelet.nodes,

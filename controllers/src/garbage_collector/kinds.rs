@@ -53,9 +53,11 @@ impl Kinds {
             kinds
                 .served
                 .entry(name)
-                .and_modify(|it| *it = None)
+                .and_modify(|it| *it = it.take().filter(|it| it.resource == kind.resource))
                 .or_insert(Some(kind));
         }
+        kinds.collected.sort();
+        kinds.collected.dedup_by(|a, b| a.resource == b.resource);
         kinds
     }
 
@@ -65,7 +67,17 @@ impl Kinds {
         self.served.get(&(api_version.clone(), kind.clone()))?.as_ref()
     }
 
-    /// Those that are watched.
+    /// The kind of a resource that is watched.
+    #[must_use]
+    pub fn watched(&self, resource: &Resource) -> Option<&Arc<Kind>> {
+        let at = self
+            .collected
+            .binary_search_by(|kind| kind.resource.cmp(resource))
+            .ok()?;
+        self.collected.get(at)
+    }
+
+    /// Those that are watched, by resource.
     #[must_use]
     pub fn collected(&self) -> &[Arc<Kind>] {
         &self.collected

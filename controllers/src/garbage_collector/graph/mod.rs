@@ -8,34 +8,43 @@
 //! - What an owner in foreground deletion waits for is a *set* of dependents whose reference matches and blocks.
 //! - Nothing here is sticky: flags follow the latest metadata, and a state that is older than the known one is ignored.
 
+mod identity;
+mod judge;
+mod links;
+mod node;
+mod observe;
+mod orphan;
+mod serve;
+mod tombstones;
+mod view;
+
+#[cfg(test)]
+mod tests;
+
+pub use identity::Identity;
+pub use view::NodeView;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use coxswain_manager::client::Propagation;
-use coxswain_manager::object::{Key, Meta, OwnerRef, Text, Uid, Version};
+use coxswain_manager::object::{Key, OwnerRef, Resource, Text, Uid, Version};
 use tokio::time::Instant;
 
+use self::links::Links;
+use self::node::Node;
+use self::tombstones::Tombstones;
 use super::kinds::{Kind, Kinds};
 
 /// How long it counts that an owner was seen alive by asking for it.
 pub const FRESH: Duration = Duration::from_secs(1);
 /// How long a kind that does not sync is waited for.
 pub const PATIENCE: Duration = Duration::from_secs(30);
-
-/// One object, for all time.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Identity {
-    /// Its uid.
-    pub uid: Uid,
-    /// Its version and kind, as a reference writes it.
-    pub api_version: Text,
-    /// Its kind.
-    pub kind: Text,
-    /// Its namespace; empty if its kind is cluster-scoped. Of a kind that nobody knows: that of whoever refers to it.
-    pub namespace: Text,
-    /// Its name.
-    pub name: Text,
-}
+/// What an object that is deleted in the foreground has while its dependents go.
+pub const FOREGROUND: &str = "foregroundDeletion";
+/// What a deleted object has while its dependents are let go.
+pub const ORPHAN: &str = "orphan";
 
 /// What to look at: the items of the queue of deletions.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -182,96 +191,50 @@ pub enum Verdict {
 
 /// The graph.
 #[derive(Debug, Default)]
-pub struct Graph {}
+pub struct Graph {
+    kinds: Arc<Kinds>,
+    /// Since when each collected kind is served.
+    began: BTreeMap<Resource, Instant>,
+    /// The collected kinds that have been told whole.
+    synced: BTreeSet<Resource>,
+    nodes: BTreeMap<Uid, Node>,
+    /// By owner, whether or not it has a node.
+    links: BTreeMap<Uid, Links>,
+    /// What objects refer to and no node is, with those that do. An identity is here or among the tombstones, never both.
+    unseen: BTreeMap<Identity, BTreeSet<Uid>>,
+    /// Cluster-scoped objects with a reference to a namespaced kind: nobody can say which object is meant.
+    astray: BTreeSet<Uid>,
+    tombstones: Tombstones,
+    /// What the API server, asked, showed; for as long as it counts.
+    answers: BTreeMap<Identity, (Live, Instant)>,
+    let_go: BTreeSet<Uid>,
+}
 
-#[allow(
-    unused_variables,
-    missing_docs,
-    clippy::todo,
-    clippy::needless_pass_by_value,
-    clippy::unused_self
-)]
 impl Graph {
-    /// An empty one.
+    /// An empty one. It takes nothing in before it is told which kinds are served.
     #[must_use]
     pub fn new() -> Self {
-        todo!()
+        Self::default()
+    }
+}
+
+impl Effects {
+    fn object(&mut self, uid: &Uid) {
+        self.look.push(Work::Object(uid.clone()));
     }
 
-    /// From now on these kinds are served. Scopes and what could not be resolved are looked at again. Kinds that are no
-    /// longer collected leave: their nodes that have dependents become unseen owners, the others go; no tombstones.
-    pub fn serve(&mut self, kinds: Arc<Kinds>, now: Instant) -> Effects {
-        todo!()
+    fn owner(&mut self, identity: &Identity) {
+        self.look.push(Work::Owner(identity.clone()));
     }
 
-    /// All that there is of a kind has been told.
-    pub fn synced(&mut self, kind: &Arc<Kind>) -> Effects {
-        todo!()
-    }
-
-    /// A cache shows an object. An older state than the known one is ignored.
-    pub fn observe(&mut self, kind: &Arc<Kind>, meta: &Meta) -> Effects {
-        todo!()
-    }
-
-    /// An answer of the API server shows an object. Like `observe`, if the object is known; an object that no cache has shown
-    /// may never be seen to go, and does not enter.
-    pub fn refresh(&mut self, kind: &Arc<Kind>, meta: &Meta) -> Effects {
-        todo!()
-    }
-
-    /// A cache of all objects of the kind saw an object go.
-    pub fn gone(&mut self, kind: &Arc<Kind>, meta: &Meta) -> Effects {
-        todo!()
-    }
-
-    /// The API server, asked, says that there is no such object.
-    pub fn absent(&mut self, identity: &Identity, proof: Proof) -> Effects {
-        todo!()
-    }
-
-    /// The API server, asked, showed this.
-    pub fn exists(&mut self, identity: &Identity, live: Live, at: Instant) {
-        todo!()
-    }
-
-    /// A DELETE of the object at this version was accepted, and it is not known to linger: until a newer state is seen, there
-    /// is nothing to do with it.
-    pub fn deleted(&mut self, uid: &Uid, version: &Version) {
-        todo!()
-    }
-
-    /// Dependents of this owner are let go, not deleted, from now on: not all of them could be found.
-    pub fn let_go(&mut self, owner: &Uid) {
-        todo!()
-    }
-
-    /// The API's store was restored: who was dead may live. Forgets tombstones and whatever was asked.
-    pub fn start_over(&mut self) -> Effects {
-        todo!()
-    }
-
-    /// What is to be done.
-    #[must_use]
-    pub fn judge(&self, work: &Work, now: Instant) -> Judgement {
-        todo!()
-    }
-
-    /// The collected kinds that have neither synced nor used up their time.
-    #[must_use]
-    pub fn unsettled(&self, now: Instant) -> Vec<Arc<Kind>> {
-        todo!()
-    }
-
-    /// What has to be done to orphan the dependents of an owner that are known: an `Act` with `Deed::RemoveOwners` each.
-    #[must_use]
-    pub fn releases(&self, owner: &Uid) -> Vec<Act> {
-        todo!()
-    }
-
-    /// What has to be done to finish the orphaning: none if the object is gone or not being deleted with that finalizer.
-    #[must_use]
-    pub fn finish_orphaning(&self, owner: &Uid) -> Option<Act> {
-        todo!()
+    /// Everything once, in the order in which it came first.
+    fn tidy(mut self) -> Self {
+        if self.look.len() > 1 {
+            let mut known = BTreeSet::new();
+            self.look.retain(|it| known.insert(it.clone()));
+        }
+        let mut known = BTreeSet::new();
+        self.orphan.retain(|it| known.insert(it.clone()));
+        self
     }
 }
