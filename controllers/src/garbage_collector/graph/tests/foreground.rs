@@ -138,3 +138,16 @@ fn two_that_wait_for_each_other_do_not_wait_for_ever() {
         assert!(matches!(scene.deed(thing), Deed::Unblock { .. }));
     }
 }
+
+#[test]
+fn a_circle_is_cut_only_if_all_of_it_waits() {
+    let (one, two, three) = (thing(&SET, "one"), thing(&SET, "two"), thing(&SET, "three"));
+    let one = one.refers(&[two.blocking()]);
+    let two = two.refers(&[three.blocking()]).deleting(&[FOREGROUND]);
+    let three = three.refers(&[one.blocking()]);
+    let mut scene = Scene::with(&[&one, &two, &three]);
+    scene.answer(&two, Live::Waiting);
+    assert_eq!(scene.deed(&one), Deed::Delete(Propagation::Foreground));
+    let _ = scene.see(&three.deleting(&[FOREGROUND]).at(2));
+    assert!(matches!(scene.deed(&one), Deed::Unblock { .. }));
+}
