@@ -151,3 +151,17 @@ fn a_circle_is_cut_only_if_all_of_it_waits() {
     let _ = scene.see(&three.deleting(&[FOREGROUND]).at(2));
     assert!(matches!(scene.deed(&one), Deed::Unblock { .. }));
 }
+
+#[test]
+fn who_closes_a_circle_while_it_waits_is_looked_at() {
+    let one = thing(&SET, "one");
+    let two = thing(&SET, "two")
+        .refers(&[one.reference()])
+        .deleting(&[FOREGROUND]);
+    let one = one.refers(&[two.blocking()]).deleting(&[FOREGROUND]);
+    let mut scene = Scene::with(&[&one, &two]);
+    assert_eq!(scene.judge(&two), Judgement::Nothing);
+    let two = two.refers(&[one.blocking()]).at(2);
+    assert_eq!(scene.see(&two), look(&[two.object()]));
+    assert!(matches!(scene.deed(&two), Deed::Unblock { .. }));
+}
