@@ -4,9 +4,10 @@ use std::io;
 use std::time::Duration;
 
 use coxswain_config::{Config, Enablement, LeaderElection, Serving};
+use coxswain_controllers::garbage_collector::{self, GraphPage};
+use coxswain_controllers::hollow_kubelet;
 use coxswain_controllers::names::Named;
-use coxswain_controllers::registry::{self, Asked, Settings};
-use coxswain_controllers::{garbage_collector, hollow_kubelet};
+use coxswain_controllers::registry::{self, Asked, Hosted, Settings};
 use coxswain_manager::cache::Scope;
 use coxswain_manager::client::{ConnectError, Limit, Transport};
 use coxswain_manager::controller::ControllerError;
@@ -170,7 +171,13 @@ pub(crate) async fn run(config: Config) -> Result<(), ProcessError> {
         Enablement::ByStar => Some(Asked::ByStar),
         Enablement::ByName => Some(Asked::ByName),
     };
-    let hosted = registry::host(&mut manager, enabled, &settings)?;
+    let Hosted { names: hosted, graph } = registry::host(&mut manager, enabled, &settings)?;
+    let endpoints = match graph {
+        Some(page) => endpoints.mount(GraphPage::PATH, move |request| {
+            std::future::ready(page.answer(&request))
+        }),
+        None => endpoints,
+    };
 
     tracing::info!(
         version = VERSION,

@@ -18,6 +18,7 @@ use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
 use super::census::Census;
+use super::debug::GraphPage;
 use super::floor::{Floor, Queues};
 use super::graph::{Graph, PATIENCE};
 use super::holds::Holds;
@@ -49,8 +50,17 @@ pub struct GarbageCollector {
     merge_only: Arc<Mutex<BTreeSet<Resource>>>,
     /// Those of the term, or of the next one.
     queues: Mutex<Queues>,
-    /// None between terms.
-    floor: Mutex<Option<Arc<Floor>>>,
+    floor: Current,
+}
+
+/// The floor of the term; none between terms. Clones are handles of the same one.
+#[derive(Clone, Default)]
+pub(super) struct Current(Arc<Mutex<Option<Arc<Floor>>>>);
+
+impl Current {
+    pub(super) fn get(&self) -> Option<Arc<Floor>> {
+        lock(&self.0).clone()
+    }
 }
 
 /// Ends a term for those who look, in whichever way it ends.
@@ -90,7 +100,7 @@ impl GarbageCollector {
             metrics,
             known,
             merge_only: Arc::default(),
-            floor: Mutex::new(None),
+            floor: Current::default(),
         })
     }
 
@@ -169,7 +179,7 @@ impl GarbageCollector {
             recorder: self.recorder.clone(),
             graph: Mutex::new(Graph::new()),
         });
-        *lock(&self.floor) = Some(Arc::clone(&floor));
+        *lock(&self.floor.0) = Some(Arc::clone(&floor));
         floor
     }
 
@@ -179,8 +189,10 @@ impl GarbageCollector {
         queues.clone()
     }
 
-    fn floor(&self) -> Option<Arc<Floor>> {
-        lock(&self.floor).clone()
+    /// Shows the graph.
+    #[must_use]
+    pub fn page(&self) -> GraphPage {
+        GraphPage(self.floor.clone())
     }
 }
 
@@ -224,7 +236,8 @@ impl Runnable for GarbageCollector {
     }
 
     fn running(&self) -> Vec<Key> {
-        self.floor()
+        self.floor
+            .get()
             .map_or_else(Vec::new, |floor| floor.progress.running())
     }
 
@@ -233,7 +246,9 @@ impl Runnable for GarbageCollector {
             let reason = REFUSES.to_owned();
             return Err(Unhealthy::Refused { reason });
         }
-        let Some(floor) = self.floor() else { return Ok(()) };
+        let Some(floor) = self.floor.get() else {
+            return Ok(());
+        };
         let Queues {
             changes,
             deletes,
@@ -248,7 +263,7 @@ impl Runnable for GarbageCollector {
 
     fn remark(&self) -> Option<String> {
         let mut remarks = (self.known.problems)();
-        if let Some(floor) = self.floor() {
+        if let Some(floor) = self.floor.get() {
             let mut laggards = floor.monitors.laggards();
             let now = floor.now();
             laggards.retain(|it| it.status != Status::Filling || now.duration_since(it.since) >= PATIENCE);
@@ -263,7 +278,7 @@ impl Runnable for GarbageCollector {
 
 impl Drop for Leave<'_> {
     fn drop(&mut self) {
-        if let Some(floor) = lock(&self.0.floor).take() {
+        if let Some(floor) = lock(&self.0.floor.0).take() {
             // However it ends: what it has started elsewhere begins nothing more.
             floor.halt.cancel();
         }

@@ -2,7 +2,7 @@
 //!
 //! The walk: `discovery` (which kinds there are) → `monitors` (one metadata cache each) → `graph` (who owns whom, pure) →
 //! the queues → `graph::judge` (what is to be done, pure) → `act` (one request). `orphan` lets dependents go, after a
-//! `census`. `floor` is what all of them share in one term, `collector` what a manager runs.
+//! `census`. `floor` is what all of them share in one term, `collector` what a manager runs; `debug` shows the graph to people.
 //!
 //! - Nothing is deleted without a proof that no owner holds it: each was seen to go by a cache of its whole kind, or the API
 //!   server, asked for it by name, said that there is none or showed another one, or it was seen less than a second ago to
@@ -35,6 +35,7 @@ mod progress;
 mod worker;
 
 pub use collector::{GarbageCollector, Known};
+pub use debug::GraphPage;
 pub use host::host;
 
 /// How the collector works.

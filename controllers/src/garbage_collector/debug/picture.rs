@@ -2,19 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use coxswain_manager::object::OwnerRef;
-
-use crate::garbage_collector::graph::Identity;
-
-/// A node, as it is shown to the picture.
-pub struct Shown<'a> {
-    pub identity: Identity,
-    pub owners: &'a [OwnerRef],
-    pub deleting: bool,
-    pub deleting_dependents: bool,
-    /// No cache has shown it.
-    pub unseen: bool,
-}
+use crate::garbage_collector::graph::NodeView;
 
 /// Ordered by uid, and edges by their ends: two pictures of one graph are the same text.
 #[derive(Debug, Default)]
@@ -43,15 +31,15 @@ pub struct Vertex {
 }
 
 impl Picture {
-    pub fn of<'a>(nodes: impl Iterator<Item = Shown<'a>>) -> Self {
+    pub fn of<'a>(nodes: impl Iterator<Item = NodeView<'a>>) -> Self {
         let mut picture = Self::default();
         let mut alone = BTreeMap::new();
         for node in nodes {
             let uid = node.identity.uid.to_string();
             let vertex = Vertex {
                 deleting: node.deleting,
-                deleting_dependents: node.deleting_dependents,
-                unseen: node.unseen,
+                deleting_dependents: node.foreground,
+                unseen: !node.seen,
                 ..Vertex::named(
                     &node.identity.api_version,
                     &node.identity.kind,

@@ -3,7 +3,7 @@ use super::*;
 use coxswain_manager::object::OwnerRef;
 use http_body_util::BodyExt as _;
 
-use crate::garbage_collector::graph::Identity;
+use crate::garbage_collector::graph::{Identity, NodeView};
 
 fn identity(uid: &str, api_version: &str, kind: &str, name: &str) -> Identity {
     Identity {
@@ -25,26 +25,26 @@ fn owner(uid: &str) -> OwnerRef {
     }
 }
 
-fn shown(identity: Identity, owners: &[OwnerRef]) -> Shown<'_> {
-    Shown {
+fn shown(identity: Identity, owners: &[OwnerRef]) -> NodeView<'_> {
+    NodeView {
         identity,
         owners,
         deleting: false,
-        deleting_dependents: false,
-        unseen: false,
+        foreground: false,
+        seen: true,
     }
 }
 
-fn pod<'a>(uid: &str, owners: &'a [OwnerRef]) -> Shown<'a> {
+fn pod<'a>(uid: &str, owners: &'a [OwnerRef]) -> NodeView<'a> {
     shown(identity(uid, "v1", "Pod", "web-0"), owners)
 }
 
 #[test]
 fn a_dependent_points_to_its_owner_and_who_has_neither_is_left_out() {
     let owners = [owner("b")];
-    let set = Shown {
+    let set = NodeView {
         deleting: true,
-        deleting_dependents: true,
+        foreground: true,
         ..shown(identity("b", "apps/v1", "ReplicaSet", "we\"b"), &[])
     };
     let picture = Picture::of([pod("a", &owners), set, pod("z", &[])].into_iter());
@@ -90,8 +90,8 @@ fn an_owner_that_nobody_has_seen_is_missing() {
     let owners = [owner("b")];
     let picture = Picture::of([pod("a", &owners)].into_iter());
     assert!(picture.vertices["b"].missing);
-    let unseen = Shown {
-        unseen: true,
+    let unseen = NodeView {
+        seen: false,
         ..shown(identity("b", "apps/v1", "ReplicaSet", "web"), &[])
     };
     let picture = Picture::of([pod("a", &owners), unseen].into_iter());
@@ -101,8 +101,8 @@ fn an_owner_that_nobody_has_seen_is_missing() {
 #[test]
 fn of_several_that_claim_one_uid_the_one_that_was_seen_is_drawn() {
     let owners = [owner("b")];
-    let claimed = || Shown {
-        unseen: true,
+    let claimed = || NodeView {
+        seen: false,
         ..shown(identity("b", "v1", "Wrong", "web"), &[])
     };
     let real = || shown(identity("b", "apps/v1", "ReplicaSet", "web"), &[]);
@@ -159,7 +159,7 @@ async fn the_form_is_what_is_accepted() {
             .body(())
             .expect("a request");
         assert_eq!(asked(&request), ["a".into(), "b c".into()]);
-        let answer = answer(&request, Picture::default());
+        let answer = draw(&request, Picture::default());
         assert_eq!(answer.headers()[CONTENT_TYPE], expected, "{accept}");
         let body = answer.into_body().collect().await.expect("a body").to_bytes();
         assert!(body.starts_with(begins.as_bytes()), "{accept}");
