@@ -127,8 +127,8 @@ async fn where_crds_may_no_longer_be_read_the_documents_are_believed() {
     });
     bed.within(660 * SECOND, "noticed", || bed.collects("t.io/v1 things"))
         .await;
-    bed.define("others.t.io", &["v1"]).await;
-    bed.within(660 * SECOND, "read", || bed.collects("t.io/v1 others"))
+    bed.define("widgets.t.io", &["v1"]).await;
+    bed.within(660 * SECOND, "read", || bed.collects("t.io/v1 widgets"))
         .await;
 }
 
