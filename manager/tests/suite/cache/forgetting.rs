@@ -9,7 +9,9 @@ use super::*;
 /// How many series there are of a resource.
 fn series(bed: &Bed, plural: &str) -> usize {
     let families = bed.registry.gather();
-    let metrics = families.iter().flat_map(prometheus::proto::MetricFamily::get_metric);
+    let metrics = families
+        .iter()
+        .flat_map(prometheus::proto::MetricFamily::get_metric);
     metrics
         .filter(|metric| {
             let mut labels = metric.get_label().iter();
