@@ -65,7 +65,8 @@ impl Graph {
     }
 
     fn judge_object(&self, uid: &Uid, node: &Node, now: Instant) -> Judgement {
-        if node.deleted_at.is_some() {
+        // Without a version no write could be held to what was judged.
+        if node.deleted_at.is_some() || node.version.is_none() {
             return Judgement::Nothing;
         }
         if node.is_foreground() {

@@ -176,9 +176,7 @@ fn a_reference_without_uid_or_name_is_never_resolved() {
         let pod = thing(&POD, "pod").refers(&[broken.reference()]);
         let mut scene = Scene::with(&[&pod]);
         assert_eq!(scene.judge(&pod), Judgement::Unresolvable(broken.identity()));
-        let _ = scene
-            .graph
-            .absent(&broken.clone().uid("").identity(), Proof::NotFound);
+        let _ = scene.graph.absent(&broken.identity(), Proof::NotFound);
         assert_eq!(scene.judge(&pod), Judgement::Unresolvable(broken.identity()));
     }
     let mut scene = Scene::settled();

@@ -150,6 +150,11 @@ fn only_a_reference_that_is_right_blocks() {
         }
         .blocking(),
         Thing {
+            kind: kind(&Resource::namespaced("apps", "v1", "others", "Other")),
+            ..set.clone()
+        }
+        .blocking(),
+        Thing {
             kind: kind(&Resource::namespaced("apps", "v2", "replicasets", "ReplicaSet")),
             ..set.clone()
         }

@@ -138,3 +138,30 @@ fn two_that_wait_for_each_other_do_not_wait_for_ever() {
         assert!(matches!(scene.deed(thing), Deed::Unblock { .. }));
     }
 }
+
+#[test]
+fn a_circle_is_cut_only_if_all_of_it_waits() {
+    let (one, two, three) = (thing(&SET, "one"), thing(&SET, "two"), thing(&SET, "three"));
+    let one = one.refers(&[two.blocking()]);
+    let two = two.refers(&[three.blocking()]).deleting(&[FOREGROUND]);
+    let three = three.refers(&[one.blocking()]);
+    let mut scene = Scene::with(&[&one, &two, &three]);
+    scene.answer(&two, Live::Waiting);
+    assert_eq!(scene.deed(&one), Deed::Delete(Propagation::Foreground));
+    let _ = scene.see(&three.deleting(&[FOREGROUND]).at(2));
+    assert!(matches!(scene.deed(&one), Deed::Unblock { .. }));
+}
+
+#[test]
+fn who_closes_a_circle_while_it_waits_is_looked_at() {
+    let one = thing(&SET, "one");
+    let two = thing(&SET, "two")
+        .refers(&[one.reference()])
+        .deleting(&[FOREGROUND]);
+    let one = one.refers(&[two.blocking()]).deleting(&[FOREGROUND]);
+    let mut scene = Scene::with(&[&one, &two]);
+    assert_eq!(scene.judge(&two), Judgement::Nothing);
+    let two = two.refers(&[one.blocking()]).at(2);
+    assert_eq!(scene.see(&two), look(&[two.object()]));
+    assert!(matches!(scene.deed(&two), Deed::Unblock { .. }));
+}

@@ -107,3 +107,18 @@ fn without_owners_or_on_its_way_out_there_is_nothing_to_do() {
         assert_eq!(scene.judge(thing), Judgement::Nothing);
     }
 }
+
+#[test]
+fn a_state_without_a_version_is_not_acted_on() {
+    let set = thing(&SET, "set");
+    let mut pod = thing(&POD, "pod").refers(&[set.reference()]);
+    pod.meta.resource_version = Version::none();
+    let mut waiting = thing(&SET, "waiting").deleting(&[FOREGROUND]);
+    waiting.meta.resource_version = Version::none();
+    let mut scene = Scene::with(&[&set, &pod, &waiting]);
+    let _ = scene.lose(&set);
+    assert_eq!(scene.judge(&pod), Judgement::Nothing);
+    assert_eq!(scene.judge(&waiting), Judgement::Nothing);
+    let _ = scene.see(&pod.at(3));
+    assert_eq!(scene.act(&thing(&POD, "pod")).version, "3".into());
+}

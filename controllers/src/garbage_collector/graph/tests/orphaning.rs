@@ -61,3 +61,14 @@ fn who_comes_too_late_is_let_go_not_deleted() {
     assert_eq!(act.deed, Deed::RemoveOwners { uids, remaining });
     assert_eq!(act.because[0].verdict, Verdict::Orphaning);
 }
+
+#[test]
+fn a_finalizer_alone_lets_nobody_go() {
+    let set = thing(&SET, "set").finalizers(&[ORPHAN]);
+    let pod = thing(&POD, "pod").refers(&[set.reference()]);
+    let mut scene = Scene::with(&[&pod]);
+    assert_eq!(scene.see(&set), Effects::default());
+    assert_eq!(scene.graph.releases(&set.meta.uid), []);
+    assert_eq!(scene.graph.finish_orphaning(&set.meta.uid), None);
+    assert_eq!(scene.see(&set.clone().deleting(&[ORPHAN]).at(2)).orphan.len(), 1);
+}
