@@ -115,6 +115,24 @@ async fn where_crds_may_not_be_read_the_documents_are_all_there_is() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn where_crds_may_no_longer_be_read_the_documents_are_believed() {
+    let bed = known().await;
+    bed.define("things.t.io", &["v1"]).await;
+    bed.within(SECOND, "known", || bed.collects("t.io/v1 things custom"))
+        .await;
+    let forbidden = r#"{"kind":"Status","code":403,"reason":"Forbidden"}"#.to_owned();
+    bed.way.rule(move |path| {
+        path.ends_with("/customresourcedefinitions")
+            .then(|| Act::Answer(403, forbidden.clone()))
+    });
+    bed.within(660 * SECOND, "noticed", || bed.collects("t.io/v1 things"))
+        .await;
+    bed.define("widgets.t.io", &["v1"]).await;
+    bed.within(660 * SECOND, "read", || bed.collects("t.io/v1 widgets"))
+        .await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn crds_that_do_not_answer_hold_up_the_others_for_a_moment_only() {
     let bed = bed_with(&["things.t.io"], |way| {
         way.rule(|path| path.ends_with("/customresourcedefinitions").then_some(Act::Hang));

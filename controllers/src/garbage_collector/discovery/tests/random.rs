@@ -50,16 +50,21 @@ fn samples() -> Vec<(&'static str, Value)> {
     ]
 }
 
+/// A place among so many.
+fn within(rng: &Rng, len: usize) -> usize {
+    usize::try_from(rng.below(len as u64)).unwrap_or_default()
+}
+
 /// Changes one value somewhere.
 fn bend(value: &mut Value, rng: &Rng) {
     let deeper = rng.below(4) != 0;
     match value {
         Value::Array(items) if deeper && !items.is_empty() => {
-            let at = rng.below(items.len() as u64) as usize;
+            let at = within(rng, items.len());
             bend(&mut items[at], rng);
         }
         Value::Object(fields) if deeper && !fields.is_empty() => {
-            let at = rng.below(fields.len() as u64) as usize;
+            let at = within(rng, fields.len());
             if let Some(field) = fields.values_mut().nth(at) {
                 bend(field, rng);
             }
@@ -79,7 +84,7 @@ fn bend(value: &mut Value, rng: &Rng) {
                 value.clone(),
                 json!([value.clone(), value.clone()]),
             ];
-            *value = odd[rng.below(odd.len() as u64) as usize].clone();
+            *value = odd[within(rng, odd.len())].clone();
         }
     }
 }
@@ -126,9 +131,9 @@ fn nothing_that_comes_makes_it_panic() {
             }
             let mut bytes = body.to_string().into_bytes();
             match rng.below(8) {
-                0 => bytes.truncate(rng.below(bytes.len() as u64) as usize),
+                0 => bytes.truncate(within(&rng, bytes.len())),
                 1 if !bytes.is_empty() => {
-                    let at = rng.below(bytes.len() as u64) as usize;
+                    let at = within(&rng, bytes.len());
                     bytes[at] ^= 1 << rng.below(8);
                 }
                 _ => {}
