@@ -152,3 +152,26 @@ async fn a_census_that_is_under_way_may_have_passed_what_the_next_owner_asks_for
     bed.sleep(HOUR).await;
     assert_eq!(bed.left(&MAPS).await, 3);
 }
+
+#[tokio::test(start_paused = true)]
+async fn who_comes_while_the_last_token_is_waited_for_is_let_go_too() {
+    let bed = bare();
+    let limit = coxswain_manager::client::Limit { qps: 1.0, burst: 1 };
+    let client = bed.transport.client("generic-garbage-collector", Some(limit));
+    bed.run(bed.build_with(client, Options::default(), Scope::default()));
+    let owner = bed.create(&SECRETS, "owner", &[]).await;
+    bed.sleep(Duration::from_secs(5)).await;
+    bed.delete(&SECRETS, &owner, Propagation::Orphan).await;
+    bed.until(async |bed| bed.door.asked().len() == 4).await;
+    bed.sleep(Duration::from_millis(300)).await;
+    assert_eq!(
+        bed.door.writes(),
+        0,
+        "all lists are read, and the owner is still there"
+    );
+    bed.create(&MAPS, "dependent-0", &[reference(&owner)]).await;
+    bed.until(async |bed| bed.get(&SECRETS, "owner").await.is_none())
+        .await;
+    bed.sleep(HOUR).await;
+    assert_eq!(bed.left(&MAPS).await, 1);
+}
