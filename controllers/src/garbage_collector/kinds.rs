@@ -61,6 +61,24 @@ impl Kinds {
         kinds
     }
 
+    /// These, and `more` beside them.
+    #[must_use]
+    pub fn and<'a>(&self, more: impl IntoIterator<Item = &'a Arc<Kind>>) -> Self {
+        let mut all = Self {
+            served: self.served.clone(),
+            collected: self.collected.clone(),
+        };
+        for kind in more {
+            let name = (kind.api_version.clone(), kind.kind.clone());
+            all.served.entry(name).or_insert_with(|| Some(Arc::clone(kind)));
+            if all.watched(&kind.resource).is_none() {
+                all.collected.push(Arc::clone(kind));
+                all.collected.sort();
+            }
+        }
+        all
+    }
+
     /// The kind that a reference names: in exactly that version.
     #[must_use]
     pub fn resolve(&self, api_version: &Text, kind: &Text) -> Option<&Arc<Kind>> {

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use coxswain_manager::cache::{Caches, Delta, MetaCache, Status, Subscription, Views as _};
+use coxswain_manager::env::later;
 use coxswain_manager::object::{MetaObject, Resource};
 use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinSet};
@@ -21,6 +22,9 @@ use super::kinds::{Kind, Kinds};
 
 /// How much one kind tells before it is another one's turn.
 const BATCH: usize = 1000;
+/// How much longer a kind is followed that is no longer served. Its objects have gone before it, but each cache tells what it
+/// shows in its own time: that they are gone may be told last.
+const LINGER: Duration = Duration::from_secs(5);
 /// How often it is looked which kinds do not sync.
 const LOOK: Duration = Duration::from_secs(10);
 
@@ -71,7 +75,9 @@ pub(super) async fn process(floor: Arc<Floor>) {
     let mut discovers = true;
     let mut named = Vec::new();
     let mut look = floor.env.clock.after(LOOK);
+    let mut leaving = Leaving::default();
     loop {
+        let left = leaving.next();
         tokio::select! {
             biased;
             () = floor.halt.cancelled() => return,
@@ -79,8 +85,13 @@ pub(super) async fn process(floor: Arc<Floor>) {
                 discovers = changed.is_ok();
                 let served = kinds.borrow_and_update().clone();
                 if let Some(served) = served {
-                    floor.monitors.serve(&floor, &served, &mut feeders);
+                    let all = leaving.serve(&served, floor.monitors.kinds(), floor.now());
+                    floor.monitors.serve(&floor, &all, &mut feeders);
                 }
+            }
+            () = floor.env.clock.sleep_until(left.unwrap_or(look)), if left.is_some() => {
+                let all = leaving.serve(&floor.kinds(), floor.monitors.kinds(), floor.now());
+                floor.monitors.serve(&floor, &all, &mut feeders);
             }
             Some(ended) = feeders.join_next() => {
                 if let Err(error) = ended
@@ -103,6 +114,36 @@ pub(super) async fn process(floor: Arc<Floor>) {
     }
 }
 
+/// The kinds that are no longer served and still followed, and until when.
+#[derive(Default)]
+struct Leaving(BTreeMap<Resource, (Arc<Kind>, Instant)>);
+
+impl Leaving {
+    /// What is followed now that these are served, and those were followed so far.
+    fn serve(&mut self, served: &Arc<Kinds>, followed: Vec<Arc<Kind>>, now: Instant) -> Arc<Kinds> {
+        // In another version it is the same kind.
+        let is_served = |it: &Resource| {
+            let mut collected = served.collected().iter().map(|kind| &kind.resource);
+            collected.any(|other| other.group == it.group && other.plural == it.plural)
+        };
+        for kind in followed.into_iter().filter(|it| !is_served(&it.resource)) {
+            let until = later(now, LINGER);
+            self.0.entry(kind.resource.clone()).or_insert((kind, until));
+        }
+        self.0
+            .retain(|resource, (_, until)| !is_served(resource) && *until > now);
+        if self.0.is_empty() {
+            return Arc::clone(served);
+        }
+        Arc::new(served.and(self.0.values().map(|(kind, _)| kind)))
+    }
+
+    /// When the first of them is over.
+    fn next(&self) -> Option<Instant> {
+        self.0.values().map(|(_, until)| *until).min()
+    }
+}
+
 impl Monitors {
     pub(super) fn new(caches: &Caches) -> Self {
         Self {
@@ -113,6 +154,11 @@ impl Monitors {
 
     pub(super) fn get(&self, resource: &Resource) -> Option<Arc<Monitor>> {
         self.lock().get(resource).cloned()
+    }
+
+    /// The kinds that are followed.
+    fn kinds(&self) -> Vec<Arc<Kind>> {
+        self.lock().values().map(|it| Arc::clone(&it.kind)).collect()
     }
 
     /// The kinds whose caches have never been filled.
