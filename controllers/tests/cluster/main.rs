@@ -8,8 +8,9 @@
 //! expectations are theirs (of 1.36). What ours promise beyond them is marked `Need::Ours`, and skipped there by name.
 
 mod engine;
+mod garbage_collector;
 mod replicaset;
 
 fn main() -> std::process::ExitCode {
-    coxswain_tests::runner::main([replicaset::tests()].concat())
+    coxswain_tests::runner::main([garbage_collector::tests(), replicaset::tests()].concat())
 }
