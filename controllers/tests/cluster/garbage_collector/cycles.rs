@@ -11,7 +11,8 @@ pub fn tests() -> Vec<Test> {
         each!(a_cycle_stays_if_nobody_is_deleted),
         each!(a_cycle_goes_in_the_background),
         each!(a_cycle_goes_in_the_foreground),
-        each!(a_cycle_goes_in_the_foreground_from_all_ends),
+        each!(what_owns_itself_goes_in_the_foreground, Ours),
+        each!(a_cycle_goes_in_the_foreground_from_all_ends, Ours),
         each!(a_cycle_is_opened_by_orphaning),
         each!(a_cycle_stops_at_one_that_another_keeps),
         each!(a_cycle_below_an_owner_keeps_itself),
@@ -48,7 +49,7 @@ async fn a_cycle_goes_in_the_background(s: Stage) {
 }
 
 async fn a_cycle_goes_in_the_foreground(s: Stage) {
-    for length in 1..=5 {
+    for length in 2..=5 {
         for reference in [Thing::blocking, Thing::reference] {
             let all = ring(&s, length, reference).await;
             s.delete(&all[length / 2], "Foreground").await;
@@ -57,6 +58,17 @@ async fn a_cycle_goes_in_the_foreground(s: Stage) {
     }
 }
 
+/// kube-controller-manager has it wait for itself.
+async fn what_owns_itself_goes_in_the_foreground(s: Stage) {
+    let own = s.thing("own", &[]).await;
+    s.own(&own, &[own.blocking()]).await;
+    let mine = s.thing("mine", &[own.blocking()]).await;
+    s.seen().await;
+    s.delete(&own, "Foreground").await;
+    s.gone(&[&mine, &own]).await;
+}
+
+/// In kube-controller-manager they wait for each other.
 async fn a_cycle_goes_in_the_foreground_from_all_ends(s: Stage) {
     for length in 2..=5 {
         let all = ring(&s, length, Thing::blocking).await;
@@ -116,7 +128,7 @@ async fn a_cycle_below_an_owner_keeps_itself(s: Stage) {
         s.is(&own, "has itself", |now| owners(now) == [own.uid.clone()])
             .await;
         s.stay(&[&one, &two, &own]).await;
-        s.delete(&own, policy).await;
+        s.delete(&own, "Background").await;
         s.delete(&two, policy).await;
         s.gone(&[&one, &two, &own]).await;
     }
