@@ -174,7 +174,7 @@ async fn none_of_many_is_lost(s: Stage) {
 
 /// The collector may not have seen them when it sees that their owner is going.
 async fn none_that_came_just_before_is_lost(s: Stage) {
-    for round in 0..10 {
+    for round in 0..5 {
         let owner = s.thing(&format!("owner-{round}"), &[]).await;
         let mut mine = Vec::new();
         for index in 0..10 {

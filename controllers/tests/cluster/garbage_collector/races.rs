@@ -20,7 +20,7 @@ pub fn tests() -> Vec<Test> {
 /// Its owner goes, and at the same moment it gets these others: who was told that it is so can rely on it.
 async fn swapped(s: &Stage, others: impl Fn() -> Vec<serde_json::Value>) {
     let mut kept = Vec::new();
-    for round in 0..40 {
+    for round in 0..15 {
         let owner = s.thing(&format!("owner-{round}"), &[]).await;
         let mine = s.thing(&format!("mine-{round}"), &[owner.reference()]).await;
         s.seen().await;
