@@ -15,8 +15,8 @@ pub fn tests() -> Vec<Test> {
         each!(an_owner_that_waits_and_one_that_is_gone_is_no_owner),
         each!(an_owner_that_is_gone_and_one_that_is_there_while_one_waits),
         each!(references_to_one_owner_count_as_one),
-        each!(a_thousand_owners),
-        each!(a_thousand_owners_of_which_one_lives),
+        each!(a_thousand_owners, [ConfigMap]),
+        each!(a_thousand_owners_of_which_one_lives, [Widget]),
         each!(an_owner_may_be_of_any_kind),
     ]
     .concat()

@@ -7,7 +7,7 @@ use super::stage::{HOLD, Kind, Stage};
 /// What is registered of this surface.
 pub fn tests() -> Vec<Test> {
     [
-        each!(a_namespace_goes_with_all_that_is_owned_in_it, Kcm),
+        each!(a_namespace_goes_with_all_that_is_owned_in_it, [Widget], Kcm),
         each!(a_namespace_owns_what_is_of_the_cluster, [Region], Kcm),
         each!(
             what_is_of_the_cluster_owns_in_a_namespace_that_goes,
