@@ -101,7 +101,7 @@ async fn a_cycle_stops_at_one_that_another_keeps(s: Stage) {
         s.seen().await;
         s.delete(&all[0], policy).await;
         s.gone(&[&all[0], &all[1]]).await;
-        s.is(&all[2], "has one owner", |now| owners(now) == [solid.uid.clone()])
+        s.is(&all[2], "has one owner", |now| owners(now) == [&*solid.uid])
             .await;
         s.stay(&[&all[2], &all[3], &solid]).await;
         assert!(finalizers(&s.get(&all[3]).await).is_empty());
@@ -123,10 +123,9 @@ async fn a_cycle_below_an_owner_keeps_itself(s: Stage) {
         s.seen().await;
         s.delete(&owner, policy).await;
         s.gone(&[&owner]).await;
-        s.is(&one, "has one owner", |now| owners(now) == [two.uid.clone()])
+        s.is(&one, "has one owner", |now| owners(now) == [&*two.uid])
             .await;
-        s.is(&own, "has itself", |now| owners(now) == [own.uid.clone()])
-            .await;
+        s.is(&own, "has itself", |now| owners(now) == [&*own.uid]).await;
         s.stay(&[&one, &two, &own]).await;
         s.delete(&own, "Background").await;
         s.delete(&two, policy).await;

@@ -120,7 +120,7 @@ async fn dependents_of_a_kind_that_goes_are_collected(s: Stage) {
     own.undefine(&s).await;
     s.gone(&[&map]).await;
     s.is(&both, "has one owner", |now| {
-        super::stage::owners(now) == [solid.uid.clone()]
+        super::stage::owners(now) == [&*solid.uid]
     })
     .await;
     s.stay(&[&both]).await;

@@ -1,9 +1,10 @@
 //! Deletion in the foreground: the owner goes last, after those that block it.
 
 use coxswain_tests::Test;
-use serde_json::json;
+use coxswain_tests::fixtures::with;
+use serde_json::{Value, json};
 
-use super::stage::{FOREGROUND, HOLD, Kind, Stage, finalizers, is_marked, owners, text};
+use super::stage::{FOREGROUND, HOLD, Kind, Stage, Thing, finalizers, is_marked, owners, text};
 
 /// What is registered of this surface.
 pub fn tests() -> Vec<Test> {
@@ -35,7 +36,7 @@ async fn an_owner_waits_for_those_that_block_it(s: Stage) {
     s.gone(&[&free]).await;
     for held in &held {
         let now = s.marked(held).await;
-        assert_eq!(owners(&now), [owner.uid.clone()], "{now:#}");
+        assert_eq!(owners(&now), [&*owner.uid], "{now:#}");
     }
     for held in &held {
         s.seen().await;
@@ -50,8 +51,7 @@ async fn an_owner_waits_for_those_that_block_it(s: Stage) {
 async fn an_owner_does_not_wait_for_the_others(s: Stage) {
     let owner = s.thing("owner", &[]).await;
     let plain = s.held("plain", &[owner.reference()]).await;
-    let said = fixtures_false(&owner.reference());
-    let said = s.held("said", &[said]).await;
+    let said = s.held("said", &[not_blocking(&owner)]).await;
     s.seen().await;
     s.delete(&owner, "Foreground").await;
     s.gone(&[&owner]).await;
@@ -63,8 +63,8 @@ async fn an_owner_does_not_wait_for_the_others(s: Stage) {
 }
 
 /// A reference that says that it does not block.
-fn fixtures_false(reference: &serde_json::Value) -> serde_json::Value {
-    coxswain_tests::fixtures::with(reference.clone(), json!({"blockOwnerDeletion": false}))
+fn not_blocking(owner: &Thing) -> Value {
+    with(owner.reference(), json!({"blockOwnerDeletion": false}))
 }
 
 async fn an_owner_of_nothing_goes(s: Stage) {
@@ -152,7 +152,7 @@ async fn stopping_to_block_lets_the_owner_go(s: Stage) {
         s.seen().await;
         s.get(&owner).await;
         let owners = match how {
-            "false" => vec![fixtures_false(&owner.reference())],
+            "false" => vec![not_blocking(&owner)],
             "unset" => vec![owner.reference()],
             "removed" => vec![],
             _ => vec![other.blocking()],
@@ -173,7 +173,7 @@ async fn what_has_another_owner_is_let_go(s: Stage) {
     s.delete(&going, "Foreground").await;
     s.gone(&[&going]).await;
     let now = s
-        .is(&both, "has one owner", |it| owners(it) == [solid.uid.clone()])
+        .is(&both, "has one owner", |it| owners(it) == [&*solid.uid])
         .await;
     assert_eq!(now["metadata"]["ownerReferences"], json!([solid.blocking()]));
     s.stay(&[&solid, &both, &below]).await;

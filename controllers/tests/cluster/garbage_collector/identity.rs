@@ -63,7 +63,7 @@ async fn another_uid_is_another_owner(s: Stage) {
     let bad = s.thing("bad", std::slice::from_ref(&other)).await;
     let half = s.thing("half", &[other, owner.reference()]).await;
     s.gone(&[&bad]).await;
-    s.is(&half, "has one owner", |now| owners(now) == [owner.uid.clone()])
+    s.is(&half, "has one owner", |now| owners(now) == [&*owner.uid])
         .await;
     s.stay(&[&owner, &good, &half]).await;
 }
@@ -191,8 +191,8 @@ async fn a_bad_dependent_does_no_harm_to_a_good_one(s: Stage) {
         let owner = s.thing(&format!("owner-{index}"), &[]).await;
         let before = s.thing(&format!("before-{index}"), &[owner.blocking()]).await;
         let ns = if elsewhere { &second } else { &s.ns };
-        let owned = json!({"metadata": {"ownerReferences": [with(owner.blocking(), change)]}});
-        let bad = s.create(s.kind, ns, &format!("bad-{index}"), owned).await;
+        let change = json!({"metadata": {"ownerReferences": [with(owner.blocking(), change)]}});
+        let bad = s.create(s.kind, ns, &format!("bad-{index}"), change).await;
         let after = s.thing(&format!("after-{index}"), &[owner.blocking()]).await;
         if unknown {
             s.stay(&[&bad]).await;
@@ -236,7 +236,7 @@ async fn a_uid_need_not_look_like_one(s: Stage) {
         let half = s
             .thing(&format!("half-{index}"), &[reference, solid.reference()])
             .await;
-        s.is(&half, "has one owner", |now| owners(now) == [solid.uid.clone()])
+        s.is(&half, "has one owner", |now| owners(now) == [&*solid.uid])
             .await;
         assert!(finalizers(&s.get(&half).await).is_empty());
     }

@@ -64,5 +64,5 @@ async fn cascade_orphan(s: Stage) {
     delete(&s, &owner, "--cascade=orphan").await;
     assert!(owners(&s.get(&mine).await).is_empty());
     s.stay(&[&mine, &below]).await;
-    assert_eq!(owners(&s.get(&below).await), [mine.uid.clone()]);
+    assert_eq!(owners(&s.get(&below).await), [&*mine.uid]);
 }

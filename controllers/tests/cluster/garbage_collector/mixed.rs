@@ -63,7 +63,7 @@ async fn the_order_of_owners_does_not_matter(s: Stage) {
         let mut refs = vec![s.never(s.kind), s.never(Kind::Secret)];
         refs.insert(solid_at, solid.reference());
         let mine = s.thing(&format!("mine-{index}"), &refs).await;
-        s.is(&mine, "has one owner", |now| owners(now) == [solid.uid.clone()])
+        s.is(&mine, "has one owner", |now| owners(now) == [&*solid.uid])
             .await;
         s.stay(&[&mine]).await;
     }
@@ -75,7 +75,7 @@ async fn it_goes_with_the_last_of_them(s: Stage) {
     let mine = s.thing("mine", &[first.blocking(), last.blocking()]).await;
     s.seen().await;
     s.delete(&first, "Background").await;
-    s.is(&mine, "has one owner", |now| owners(now) == [last.uid.clone()])
+    s.is(&mine, "has one owner", |now| owners(now) == [&*last.uid])
         .await;
     s.stay(&[&mine]).await;
     s.delete(&last, "Foreground").await;
@@ -105,7 +105,7 @@ async fn an_owner_that_is_gone_and_one_that_is_there_while_one_waits(s: Stage) {
     s.seen().await;
     s.delete(&waiting, "Foreground").await;
     let now = s
-        .is(&mine, "has one owner", |now| owners(now) == [solid.uid.clone()])
+        .is(&mine, "has one owner", |now| owners(now) == [&*solid.uid])
         .await;
     assert!(!is_marked(&now));
     s.marked(&other).await;
@@ -129,7 +129,7 @@ async fn references_to_one_owner_count_as_one(s: Stage) {
     s.gone(&[&garbage]).await;
     let solid = s.thing("solid", &[]).await;
     let kept = s.thing("kept", &[never, solid.reference(), twice]).await;
-    s.is(&kept, "has one owner", |now| owners(now) == [solid.uid.clone()])
+    s.is(&kept, "has one owner", |now| owners(now) == [&*solid.uid])
         .await;
     s.stay(&[&kept]).await;
 }

@@ -194,11 +194,11 @@ async fn none_that_came_just_before_is_lost(s: Stage) {
 async fn those_in_other_namespaces_are_let_go(s: Stage) {
     let owner = s.thing("owner", &[]).await;
     let second = s.c.namespace().await;
-    let owned = json!({"metadata": {"ownerReferences": [owner.blocking()]}});
+    let change = json!({"metadata": {"ownerReferences": [owner.blocking()]}});
     let mut mine = vec![s.thing("mine", &[owner.blocking()]).await];
     for ns in [&s.ns, &second] {
         for kind in [Kind::ConfigMap, Kind::Widget] {
-            mine.push(s.create(kind, ns, "mine", owned.clone()).await);
+            mine.push(s.create(kind, ns, "mine", change.clone()).await);
         }
     }
     s.seen().await;

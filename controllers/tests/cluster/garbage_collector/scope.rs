@@ -105,7 +105,7 @@ async fn an_owner_of_the_cluster_owns_those_of_the_cluster(s: Stage) {
         let half = s
             .of(Kind::Region, &format!("half-{name}"), &[dead, owner.blocking()])
             .await;
-        s.is(&half, "has one owner", |now| owners(now) == [owner.uid.clone()])
+        s.is(&half, "has one owner", |now| owners(now) == [&*owner.uid])
             .await;
         s.stay(&[&mine, &below, &half]).await;
         s.delete(&owner, policy).await;
@@ -143,7 +143,7 @@ async fn an_owner_in_another_namespace_is_forgotten_beside_another(s: Stage) {
     let change = owned(&[far.blocking(), near.blocking()]);
     let mine = s.create(s.kind, &second, "mine", change).await;
     let now = s
-        .is(&mine, "has one owner", |now| owners(now) == [near.uid.clone()])
+        .is(&mine, "has one owner", |now| owners(now) == [&*near.uid])
         .await;
     assert_eq!(now["metadata"]["ownerReferences"], json!([near.blocking()]));
     told(&s, &mine, &second, &far).await;

@@ -113,7 +113,7 @@ async fn pods_outlive_a_replica_set_that_orphans_them(s: Stage) {
     let (_, uid) = create(&s, &sets, replica_set("b", 4)).await;
     s.until("all are adopted", async || {
         let pods = pods(&s).await;
-        (pods.len() == 4 && pods.iter().all(|it| owners(it) == [uid.clone()])).then_some(())
+        (pods.len() == 4 && pods.iter().all(|it| owners(it) == [&*uid])).then_some(())
     })
     .await;
 }
@@ -149,9 +149,9 @@ async fn three_levels_go_in_the_foreground(s: Stage) {
         "apiVersion": "apps/v1", "kind": "StatefulSet", "name": "top", "uid": uid,
         "controller": true, "blockOwnerDeletion": true,
     });
-    let owned = json!({"metadata": {"ownerReferences": [owner]}});
+    let change = json!({"metadata": {"ownerReferences": [owner]}});
     let sets = fixtures::apps(&s.ns, "replicasets");
-    let (set, _) = create(&s, &sets, with(replica_set("a", 3), owned)).await;
+    let (set, _) = create(&s, &sets, with(replica_set("a", 3), change)).await;
     running(&s, 3).await;
     delete(&s, &top, json!({"propagationPolicy": "Foreground"})).await;
     no(&s, &top).await;
