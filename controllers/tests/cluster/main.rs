@@ -9,8 +9,14 @@
 
 mod discovery;
 mod engine;
+mod garbage_collector;
 mod replicaset;
 
 fn main() -> std::process::ExitCode {
-    coxswain_tests::runner::main([discovery::tests(), replicaset::tests()].concat())
+    let tests = [
+        discovery::tests(),
+        garbage_collector::tests(),
+        replicaset::tests(),
+    ];
+    coxswain_tests::runner::main(tests.concat())
 }
