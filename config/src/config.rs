@@ -24,6 +24,8 @@ pub struct Config {
     pub logging: Logging,
     /// The embedded API server; none if the manager works on a cluster.
     pub sandbox: Option<Sandbox>,
+    /// The controller that deletes what nobody owns; none if it is switched off.
+    pub garbage_collector: Option<GarbageCollector>,
     /// The controller that plays the nodes.
     pub hollow_kubelet: HollowKubelet,
     /// The controllers that keep pods.
@@ -127,6 +129,15 @@ pub struct Sandbox {
     pub listen: SocketAddr,
     /// Where to write a kubeconfig for it; none is a temporary file.
     pub kubeconfig: Option<PathBuf>,
+}
+
+/// The controller that deletes what nobody owns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GarbageCollector {
+    /// How many objects are looked at at once; at least one.
+    pub concurrent_syncs: u32,
+    /// Nothing is written.
+    pub dry_run: bool,
 }
 
 /// The controller that plays the nodes.

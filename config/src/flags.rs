@@ -36,6 +36,8 @@ pub(crate) struct Flags {
     #[command(flatten)]
     pub(crate) logging: LoggingFlags,
     #[command(flatten)]
+    pub(crate) garbage_collector: GarbageCollectorFlags,
+    #[command(flatten)]
     pub(crate) hollow_kubelet: HollowKubeletFlags,
     #[command(flatten)]
     pub(crate) replicas: ReplicaFlags,
@@ -142,6 +144,20 @@ pub(crate) struct LoggingFlags {
     /// How much is logged: 0 what an operator must see, 2 each change made, 4 each step
     #[arg(long, short, value_name = "INT", default_value = "0", value_parser = whole)]
     pub(crate) v: i64,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Garbage collector flags")]
+pub(crate) struct GarbageCollectorFlags {
+    /// Collect garbage; must be as the API server was told, which sets no finalizers for the collector otherwise
+    #[arg(long, value_name = BOOL, default_value = "true")]
+    pub(crate) enable_garbage_collector: Switch,
+    /// The number of objects that the garbage collector looks at at once
+    #[arg(long, value_name = "INT", default_value = "20", value_parser = whole)]
+    pub(crate) concurrent_gc_syncs: i64,
+    /// Write nothing: what the garbage collector would delete is logged, with the reason, and counted
+    #[arg(long, value_name = BOOL, default_value = "false")]
+    pub(crate) gc_dry_run: Switch,
 }
 
 #[derive(Debug, Args)]

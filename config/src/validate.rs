@@ -6,14 +6,14 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::config::{
-    CertificateFiles, ClientConnection, Config, Generic, HollowKubelet, LeaderElection, Logging, Rate,
-    Replicas, Sandbox, Serving,
+    CertificateFiles, ClientConnection, Config, GarbageCollector, Generic, HollowKubelet, LeaderElection,
+    Logging, Rate, Replicas, Sandbox, Serving,
 };
 use crate::duration::GoDuration;
 use crate::error::Invalid;
 use crate::flags::{
-    ClientFlags, ElectionFlags, Flags, GenericFlags, GlobalFlags, HollowKubeletFlags, LoggingFlags,
-    ReplicaFlags, SandboxFlags, ServingFlags, Switch,
+    ClientFlags, ElectionFlags, Flags, GarbageCollectorFlags, GenericFlags, GlobalFlags, HollowKubeletFlags,
+    LoggingFlags, ReplicaFlags, SandboxFlags, ServingFlags, Switch,
 };
 use crate::selector::{Known, Selector};
 use crate::syntax;
@@ -30,6 +30,7 @@ pub(crate) fn config(
         election,
         serving,
         logging,
+        garbage_collector,
         hollow_kubelet,
         replicas,
         sandbox,
@@ -57,6 +58,7 @@ pub(crate) fn config(
         leader_election: check.election(election),
         serving: check.serving(serving),
         logging: check.logging(&logging),
+        garbage_collector: check.garbage_collector(&garbage_collector),
         hollow_kubelet: check.hollow_kubelet(&hollow_kubelet),
         replicas: check.replicas(&replicas),
         sandbox: check.sandbox(sandbox, given("sandbox_listen")),
@@ -296,6 +298,19 @@ impl Check {
             format: logging_format,
             verbosity: verbosity.unwrap_or_default(),
         }
+    }
+
+    fn garbage_collector(&mut self, flags: &GarbageCollectorFlags) -> Option<GarbageCollector> {
+        let GarbageCollectorFlags {
+            enable_garbage_collector: Switch(enabled),
+            concurrent_gc_syncs: syncs,
+            gc_dry_run: Switch(dry_run),
+        } = *flags;
+        let collector = GarbageCollector {
+            concurrent_syncs: self.at_least_one("concurrent-gc-syncs", syncs),
+            dry_run,
+        };
+        enabled.then_some(collector)
     }
 
     fn hollow_kubelet(&mut self, flags: &HollowKubeletFlags) -> HollowKubelet {

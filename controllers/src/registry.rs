@@ -3,8 +3,9 @@
 use coxswain_manager::controller::{ControllerError, Runnable};
 use coxswain_manager::manager::Manager;
 
+use crate::garbage_collector::{self, GraphPage};
 use crate::hollow_kubelet;
-use crate::names::{HOLLOW_KUBELET, KNOWN, Named, REPLICASET, REPLICATION_CONTROLLER};
+use crate::names::{GARBAGE_COLLECTOR, HOLLOW_KUBELET, KNOWN, Named, REPLICASET, REPLICATION_CONTROLLER};
 use crate::replicaset;
 use crate::yielding::{Yielding, Yields};
 
@@ -13,6 +14,8 @@ use crate::yielding::{Yielding, Yields};
 pub struct Settings {
     /// The process, as events name it.
     pub instance: String,
+    /// How the garbage collector works; none if there is none, whoever asks for it.
+    pub garbage_collector: Option<garbage_collector::Options>,
     /// How hollow-kubelet plays, and with how many workers.
     pub hollow_kubelet: (hollow_kubelet::Options, usize),
     /// The workers for `ReplicaSets`.
@@ -30,6 +33,14 @@ pub enum Asked {
     ByName,
 }
 
+/// What is hosted.
+pub struct Hosted {
+    /// The names of the controllers.
+    pub names: Vec<&'static str>,
+    /// What the garbage collector shows of itself, if there is one.
+    pub graph: Option<GraphPage>,
+}
+
 /// The manager that hosts, and whom the controllers yield to.
 struct Host<'a> {
     manager: &'a mut Manager,
@@ -37,7 +48,7 @@ struct Host<'a> {
     yielding: Option<Yielding>,
 }
 
-/// Builds the controllers that are `enabled`, has the manager host them, and answers their names. Those that
+/// Builds the controllers that are `enabled`, has the manager host them. Those that
 /// kube-controller-manager runs as well [yield](crate::yielding) to it, if they are not asked for by name.
 ///
 /// # Panics
@@ -46,9 +57,10 @@ pub fn host(
     manager: &mut Manager,
     enabled: impl Fn(&Named) -> Option<Asked>,
     settings: &Settings,
-) -> Result<Vec<&'static str>, ControllerError> {
+) -> Result<Hosted, ControllerError> {
     let Settings {
         instance,
+        garbage_collector,
         hollow_kubelet: (hollow, hollow_workers),
         replicaset,
         replication_controller,
@@ -58,15 +70,27 @@ pub fn host(
         yielding: None,
     };
     let mut replicas: Option<replicaset::Metrics> = None;
-    let mut hosted = Vec::new();
+    let mut hosted = Hosted {
+        names: Vec::new(),
+        graph: None,
+    };
     for named in KNOWN {
         let Some(asked) = enabled(named) else { continue };
         let name = named.name;
         let (kind, workers) = match name {
+            GARBAGE_COLLECTOR => {
+                if let Some(options) = garbage_collector {
+                    let collector = garbage_collector::host(host.manager, instance, *options)?;
+                    hosted.graph = Some(collector.page());
+                    host.add(named, asked, collector);
+                    hosted.names.push(name);
+                }
+                continue;
+            }
             HOLLOW_KUBELET => {
                 let controller = hollow_kubelet::host(host.manager, hollow.clone(), *hollow_workers)?;
                 host.add(named, asked, controller);
-                hosted.push(name);
+                hosted.names.push(name);
                 continue;
             }
             REPLICASET => (replicaset::REPLICA_SET, *replicaset),
@@ -82,7 +106,7 @@ pub fn host(
         };
         let controller = replicaset::host(host.manager, &kind, &metrics, instance, workers)?;
         host.add(named, asked, controller);
-        hosted.push(name);
+        hosted.names.push(name);
         replicas = Some(metrics);
     }
     Ok(hosted)
@@ -139,13 +163,29 @@ mod tests {
         let mut manager = manager(&tasks, &Checks::new());
         let settings = Settings {
             instance: "a".to_owned(),
+            garbage_collector: Some(garbage_collector::Options::default()),
             hollow_kubelet: (hollow_kubelet::Options::default(), 1),
             replicaset: 1,
             replication_controller: 1,
         };
         let hosted = host(&mut manager, |_| Some(Asked::ByName), &settings).expect("hosted");
         let names: Vec<_> = KNOWN.iter().map(|it| it.name).collect();
-        assert_eq!(hosted, names);
+        assert_eq!(hosted.names, names);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_collector_that_is_switched_off_is_not_built_whoever_asks() {
+        let tasks = TaskSet::new();
+        let mut manager = manager(&tasks, &Checks::new());
+        let settings = Settings {
+            instance: "a".to_owned(),
+            garbage_collector: None,
+            hollow_kubelet: (hollow_kubelet::Options::default(), 1),
+            replicaset: 1,
+            replication_controller: 1,
+        };
+        let hosted = host(&mut manager, |_| Some(Asked::ByName), &settings).expect("hosted");
+        assert!(!hosted.names.contains(&GARBAGE_COLLECTOR) && hosted.names.len() + 1 == KNOWN.len());
     }
 
     /// Does nothing, under a name.

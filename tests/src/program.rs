@@ -89,6 +89,12 @@ impl Program {
         &self.endpoints
     }
 
+    /// The id of its process; none once it was seen to have ended.
+    #[must_use]
+    pub fn id(&self) -> Option<u32> {
+        self.child.id()
+    }
+
     /// Where its endpoints are.
     #[must_use]
     pub fn address(&self) -> SocketAddr {

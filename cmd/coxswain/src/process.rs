@@ -4,9 +4,10 @@ use std::io;
 use std::time::Duration;
 
 use coxswain_config::{Config, Enablement, LeaderElection, Serving};
+use coxswain_controllers::garbage_collector::{self, GraphPage};
 use coxswain_controllers::hollow_kubelet;
 use coxswain_controllers::names::Named;
-use coxswain_controllers::registry::{self, Asked, Settings};
+use coxswain_controllers::registry::{self, Asked, Hosted, Settings};
 use coxswain_manager::cache::Scope;
 use coxswain_manager::client::{ConnectError, Limit, Transport};
 use coxswain_manager::controller::ControllerError;
@@ -84,6 +85,7 @@ pub(crate) async fn run(config: Config) -> Result<(), ProcessError> {
         serving,
         logging: _,
         sandbox,
+        garbage_collector,
         hollow_kubelet,
         replicas,
     } = config;
@@ -148,6 +150,10 @@ pub(crate) async fn run(config: Config) -> Result<(), ProcessError> {
     let elector = elector.map(|elector| elector.recording(recorder.clone()));
     let workers = |count: u32| usize::try_from(count).unwrap_or(usize::MAX);
     let settings = Settings {
+        garbage_collector: garbage_collector.map(|it| garbage_collector::Options {
+            workers: workers(it.concurrent_syncs),
+            dry_run: it.dry_run,
+        }),
         hollow_kubelet: (
             hollow_kubelet::Options {
                 nodes: hollow_kubelet.nodes,
@@ -165,7 +171,13 @@ pub(crate) async fn run(config: Config) -> Result<(), ProcessError> {
         Enablement::ByStar => Some(Asked::ByStar),
         Enablement::ByName => Some(Asked::ByName),
     };
-    let hosted = registry::host(&mut manager, enabled, &settings)?;
+    let Hosted { names: hosted, graph } = registry::host(&mut manager, enabled, &settings)?;
+    let endpoints = match graph {
+        Some(page) => endpoints.mount(GraphPage::PATH, move |request| {
+            std::future::ready(page.answer(&request))
+        }),
+        None => endpoints,
+    };
 
     tracing::info!(
         version = VERSION,

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use super::{KNOWN, chosen, error, parse_all, run};
 use crate::{
-    CertificateFiles, ClientConnection, Config, Enablement, Generic, HollowKubelet, LeaderElection,
-    LogFormat, Logging, Rate, Replicas, Sandbox, Selector, Serving,
+    CertificateFiles, ClientConnection, Config, Enablement, GarbageCollector, Generic, HollowKubelet,
+    LeaderElection, LogFormat, Logging, Rate, Replicas, Sandbox, Selector, Serving,
 };
 
 #[test]
@@ -43,6 +43,10 @@ fn defaults_are_those_of_kube_controller_manager() {
             verbosity: 0,
         },
         sandbox: None,
+        garbage_collector: Some(GarbageCollector {
+            concurrent_syncs: 20,
+            dry_run: false,
+        }),
         hollow_kubelet: HollowKubelet {
             ready_delay: Duration::ZERO,
             nodes: 1,
@@ -74,7 +78,7 @@ fn every_flag_arrives() {
         --leader-elect-resource-namespace=ns --secure-port=1 --bind-address=::1 --tls-cert-file=/c \
         --tls-private-key-file=/p --authorization-always-allow-paths=/x/* --logging-format=json --v=3 \
         --hollow-kubelet-ready-delay=4s --hollow-kubelet-nodes=5 --concurrent-hollow-kubelet-syncs=6 \
-        --concurrent-replicaset-syncs=7 --concurrent_rc_syncs=8";
+        --concurrent-replicaset-syncs=7 --concurrent_rc_syncs=8 --concurrent-gc-syncs=9 --gc-dry-run --enable-garbage-collector=true";
     let config = run(&args.split_whitespace().collect::<Vec<_>>());
     let expected = Config {
         generic: Generic {
@@ -110,6 +114,10 @@ fn every_flag_arrives() {
             verbosity: 3,
         },
         sandbox: None,
+        garbage_collector: Some(GarbageCollector {
+            concurrent_syncs: 9,
+            dry_run: true,
+        }),
         hollow_kubelet: HollowKubelet {
             ready_delay: Duration::from_secs(4),
             nodes: 5,
@@ -125,6 +133,7 @@ fn every_flag_arrives() {
 
 #[test]
 fn zero_switches_off() {
+    assert_eq!(run(&["--enable-garbage-collector=false"]).garbage_collector, None);
     assert_eq!(run(&["--secure-port=0"]).serving.listen, None);
     assert_eq!(
         run(&["--controller-shutdown-timeout=0"])
@@ -172,6 +181,10 @@ fn values_that_make_no_sense_are_told_with_what_would() {
         (
             &["--concurrent_rc_syncs=0"],
             "--concurrent-rc-syncs must be from 1 to 4294967295, not 0",
+        ),
+        (
+            &["--concurrent-gc-syncs=0"],
+            "--concurrent-gc-syncs must be from 1 to 4294967295, not 0",
         ),
         (
             &["--secure-port=65536"],

@@ -133,6 +133,10 @@ impl<R: Runnable> Runnable for Yields<R> {
         self.inner.health()
     }
 
+    fn remark(&self) -> Option<String> {
+        self.inner.remark()
+    }
+
     fn yields(&self) -> Option<String> {
         self.yielding.reason()
     }

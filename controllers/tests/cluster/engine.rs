@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use coxswain_controllers::hollow_kubelet;
 use coxswain_controllers::names::{HOLLOW_KUBELET, Named};
 use coxswain_controllers::registry::{self, Asked, Settings};
+use coxswain_controllers::{garbage_collector, hollow_kubelet};
 use coxswain_manager::cache::Scope;
 use coxswain_manager::client::Transport;
 use coxswain_manager::env::{Env, TaskSet};
@@ -69,6 +69,7 @@ async fn start(c: &Cluster) -> Engine {
     let mut manager = Manager::new(&env, &registry, &Checks::new(), transport, options).expect("a manager");
     let settings = Settings {
         instance: "test".to_owned(),
+        garbage_collector: Some(garbage_collector::Options::default()),
         hollow_kubelet: (
             hollow_kubelet::Options {
                 nodes: 3,

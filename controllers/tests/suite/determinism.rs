@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use coxswain_controllers::hollow_kubelet;
 use coxswain_controllers::registry::{self, Asked, Settings};
+use coxswain_controllers::{garbage_collector, hollow_kubelet};
 use coxswain_manager::cache::Scope;
 use coxswain_manager::client::{Delete, Limit, Transport};
 use coxswain_manager::election::{self, Elector};
@@ -105,6 +105,7 @@ async fn run(seed: u64) -> Vec<String> {
     );
     let settings = Settings {
         instance: identity.clone(),
+        garbage_collector: Some(garbage_collector::Options::default()),
         replicaset: 5,
         replication_controller: 5,
         hollow_kubelet: (

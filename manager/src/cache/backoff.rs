@@ -6,7 +6,9 @@ use tokio::time::Instant;
 
 use crate::env::{Rng, later};
 
-const FIRST: Duration = Duration::from_millis(800);
+pub(super) const FIRST: Duration = Duration::from_millis(800);
+/// The first one for a kind that the server does not know: it may just have been defined, and be known at any moment.
+pub(super) const FIRST_UNKNOWN: Duration = Duration::from_millis(100);
 const LONGEST: Duration = Duration::from_secs(30);
 /// After this long without a wait, the next one is the first again.
 const HEALTHY: Duration = Duration::from_mins(2);
@@ -24,11 +26,17 @@ pub(super) struct Backoff {
 }
 
 impl Backoff {
-    /// The next wait; not shorter than the server asked for.
-    pub(super) fn next(&mut self, asked: Option<Duration>, now: Instant, rng: &Rng) -> Duration {
+    /// The next wait; not shorter than the server asked for. If it is the first, it is `first` before chance.
+    pub(super) fn next(
+        &mut self,
+        first: Duration,
+        asked: Option<Duration>,
+        now: Instant,
+        rng: &Rng,
+    ) -> Duration {
         let healthy = self.ended.is_none_or(|ended| now >= later(ended, HEALTHY));
         self.last = if healthy {
-            FIRST
+            first
         } else {
             LONGEST.min(2 * self.last)
         };
@@ -53,20 +61,20 @@ mod tests {
         let mut backoff = Backoff::default();
         let mut least = FIRST;
         for _ in 0..10 {
-            let wait = backoff.next(None, clock.now(), &rng);
+            let wait = backoff.next(FIRST, None, clock.now(), &rng);
             assert!((least..=2 * least).contains(&wait), "{wait:?} {least:?}");
             least = LONGEST.min(2 * least);
             clock.sleep(wait + HEALTHY / 2).await;
         }
         clock.sleep(HEALTHY).await;
-        assert!(backoff.next(None, clock.now(), &rng) <= 2 * FIRST);
+        assert!(backoff.next(FIRST, None, clock.now(), &rng) <= 2 * FIRST);
     }
 
     #[tokio::test(start_paused = true)]
     async fn what_the_server_asks_for_is_kept_within_reason() {
         let now = Clock::starting_at(Timestamp::UNIX_EPOCH).now();
         let rng = Rng::from_seed(1);
-        let wait = |asked| Backoff::default().next(Some(asked), now, &rng);
+        let wait = |asked| Backoff::default().next(FIRST, Some(asked), now, &rng);
         assert_eq!(wait(Duration::from_secs(30)), Duration::from_secs(30));
         assert!(wait(Duration::ZERO) >= FIRST);
         assert_eq!(wait(Duration::from_hours(24)), LONGEST_ASKED);

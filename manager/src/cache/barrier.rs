@@ -8,22 +8,48 @@ use futures_util::future::join_all;
 
 use super::shared::AnyCache;
 use super::status::Status;
-use super::{Caches, until_some, wire};
+use super::{Caches, MetaCache, until, until_some, wire};
 use crate::client::{ListQuery, View};
+use crate::env::Clock;
 use crate::object::{Resource, Version};
 
 /// What an idle kind may take to show a version that others have moved on; then it is listed.
 const PATIENCE: Duration = Duration::from_millis(250);
+
+impl MetaCache {
+    /// Resolves when it shows everything up to `version`: by itself, or, if that takes longer than `patience`, from a list that
+    /// is read for it. Cancel safe.
+    pub async fn reach(&self, version: &Version, patience: Duration, clock: &Clock) {
+        let cache = &self.0;
+        let feeds = (0..cache.namespaces().len()).map(|feed| async move {
+            // A list that is begun from now on shows all.
+            let lists = cache.begun(feed);
+            let reached = || cache.has_caught_up(feed, version, lists);
+            if clock.timeout(patience, until(&**cache, reached)).await.is_none() {
+                cache.relist_feed(feed);
+                until(&**cache, reached).await;
+            }
+        });
+        join_all(feeds).await;
+    }
+}
 
 impl Caches {
     /// Resolves when all caches that were asked for so far show everything that was written before the call.
     ///
     /// `known` has the last written version by resource, as [`Resource`] is displayed (`replicasets.apps`), if the former
     /// leader has left it; for other resources the API server is asked. The kinds that are not served, or not to us, are
-    /// returned: they are not waited for. Cancel safe.
+    /// returned: they are not waited for. Nor are those in any trouble that nobody has asked for by their projection. Cancel
+    /// safe.
     pub async fn catch_up(&self, known: &BTreeMap<String, Version>) -> Vec<(Resource, Status)> {
-        let caches = self.all();
-        let caught_up = caches.iter().map(|cache| async {
+        let caches = self.kept();
+        let caught_up = caches.iter().map(|&(ref cache, needed)| async move {
+            if !needed {
+                let status = cache.status_of_all();
+                if status != Status::Synced {
+                    return Some((cache.resource().clone(), status));
+                }
+            }
             let version = known.get(&cache.resource().to_string());
             let feeds = 0..cache.namespaces().len();
             let feeds = feeds.map(|feed| self.catch_up_feed(cache, feed, version.cloned()));

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use futures_util::FutureExt as _;
 use prometheus::Registry;
 use tokio::sync::watch;
+use tokio::task::AbortHandle;
 
 use super::metrics::{Scrape, Series};
 use super::reflector::Reflector;
@@ -45,7 +46,27 @@ struct Inner {
 }
 
 /// The caches that were asked for, by resource and projection.
-type Known = Mutex<BTreeMap<(Resource, TypeId), Arc<dyn AnyCache>>>;
+type Known = Mutex<BTreeMap<(Resource, TypeId), Kept>>;
+
+/// One of them.
+struct Kept {
+    cache: Arc<dyn AnyCache>,
+    /// Somebody cannot do without it: it was asked for by its projection, not as whatever has the metadata.
+    needed: bool,
+    /// What fills it.
+    reflectors: Vec<AbortHandle>,
+}
+
+/// How one cache is doing.
+#[derive(Debug)]
+pub(crate) struct Overview {
+    pub(crate) resource: Resource,
+    pub(crate) status: Status,
+    /// It has been filled.
+    pub(crate) synced: bool,
+    /// Somebody cannot do without it.
+    pub(crate) needed: bool,
+}
 
 impl Caches {
     /// None yet. They read through `client`, what is in `scope`, and are measured in `registry`.
@@ -87,27 +108,39 @@ impl Caches {
     /// Outside a tokio runtime.
     #[must_use]
     pub fn of_labels<T: Object>(&self, resource: &Resource, labels: &[&str]) -> Cache<T> {
-        let mut caches = lock(&self.0.caches);
-        let id = (resource.clone(), TypeId::of::<T>());
-        if let Some(known) = caches.get(&id)
-            && let Ok(shared) = Arc::clone(known).any().downcast()
-        {
-            return Cache(shared);
-        }
-        let shared = self.start::<T>(resource, labels);
-        caches.insert(id, Arc::clone(&shared) as _);
-        Cache(shared)
+        Cache(self.cache(resource, labels, true))
     }
 
     /// The metadata of a resource: from a cache that there is, whatever its projection, or from one of metadata only. Who
-    /// needs more asks first, or there are two.
+    /// needs more asks first, or there are two. One that nobody has asked for otherwise is waited for by nobody but its
+    /// readers: the manager leads, and is ready, without it.
     ///
     /// # Panics
     /// Outside a tokio runtime.
     #[must_use]
     pub fn metadata(&self, resource: &Resource) -> MetaCache {
         let known = self.caches_of(resource).into_iter().next();
-        MetaCache(known.unwrap_or_else(|| self.of::<MetaObject>(resource).0))
+        MetaCache(known.unwrap_or_else(|| self.cache::<MetaObject>(resource, &[], false)))
+    }
+
+    /// Lets go of what only [`Caches::metadata`] has asked for, because the resource is no longer served: nothing is read
+    /// any more, and the memory is free when the last handle is dropped. Handles see no more changes. Whoever asks again gets
+    /// a new cache. One that somebody asked for by its projection stays.
+    pub fn forget_metadata(&self, resource: &Resource) {
+        // Not while the series are shown, or they would come back.
+        let _shown = self.0.series.showing();
+        let mut caches = lock(&self.0.caches);
+        let id = (resource.clone(), TypeId::of::<MetaObject>());
+        if caches.get(&id).is_none_or(|kept| kept.needed) {
+            return;
+        }
+        let forgotten = caches.remove(&id);
+        for reflector in forgotten.into_iter().flat_map(|kept| kept.reflectors) {
+            reflector.abort();
+        }
+        if !caches.keys().any(|(it, _)| it == resource) {
+            self.0.series.forget(resource);
+        }
     }
 
     /// Resolves when all that were asked for so far are filled.
@@ -130,6 +163,13 @@ impl Caches {
     #[must_use]
     pub fn is_synced(&self, resource: &Resource) -> bool {
         self.caches_of(resource).iter().all(|cache| cache.is_synced())
+    }
+
+    /// Whether all objects there are, of any resource, are within the scope.
+    #[must_use]
+    pub fn are_whole(&self) -> bool {
+        let any = Resource::namespaced("", "v1", "pods", "Pod");
+        self.0.scope.is_whole(&any)
     }
 
     /// Reads the list of a resource again, to be sure. Without effect if it is not cached.
@@ -155,6 +195,18 @@ impl Caches {
         }
     }
 
+    /// How each is doing, ordered by resource, and who cares.
+    pub(crate) fn overview(&self) -> Vec<Overview> {
+        let kept = self.kept().into_iter();
+        kept.map(|(cache, needed)| Overview {
+            resource: cache.resource().clone(),
+            status: cache.status_of_all(),
+            synced: cache.is_synced(),
+            needed,
+        })
+        .collect()
+    }
+
     pub(super) fn client(&self) -> &Client {
         &self.0.client
     }
@@ -177,7 +229,33 @@ impl Caches {
         caches
     }
 
-    fn start<T: Object>(&self, resource: &Resource, labels: &[&str]) -> Arc<Shared<T>> {
+    /// All of them, with whether somebody cannot do without it.
+    pub(super) fn kept(&self) -> Vec<(Arc<dyn AnyCache>, bool)> {
+        let caches = lock(&self.0.caches);
+        let kept = caches.values();
+        kept.map(|kept| (Arc::clone(&kept.cache), kept.needed)).collect()
+    }
+
+    fn cache<T: Object>(&self, resource: &Resource, labels: &[&str], needed: bool) -> Arc<Shared<T>> {
+        let mut caches = lock(&self.0.caches);
+        let id = (resource.clone(), TypeId::of::<T>());
+        if let Some(known) = caches.get_mut(&id)
+            && let Ok(shared) = Arc::clone(&known.cache).any().downcast()
+        {
+            known.needed |= needed;
+            return shared;
+        }
+        let (shared, reflectors) = self.start::<T>(resource, labels);
+        let kept = Kept {
+            cache: Arc::clone(&shared) as _,
+            needed,
+            reflectors,
+        };
+        caches.insert(id, kept);
+        shared
+    }
+
+    fn start<T: Object>(&self, resource: &Resource, labels: &[&str]) -> (Arc<Shared<T>>, Vec<AbortHandle>) {
         let Inner {
             env,
             client,
@@ -201,17 +279,19 @@ impl Caches {
         } else {
             View::Full
         };
-        for feed in 0..feeds {
+        let reflectors = (0..feeds).map(|feed| {
             let reflector = Reflector::new(env, client, view, &scope.label_selector, &shared, feed);
             let (failed, resource) = (failed.clone(), resource.clone());
-            env.tasks.spawn(async move {
+            let reflector = env.tasks.spawn(async move {
                 // A panic is reported by the hook of the process, and by whoever waits for this.
                 if AssertUnwindSafe(reflector.run()).catch_unwind().await.is_err() {
                     failed.send_replace(Some(resource));
                 }
             });
-        }
-        shared
+            reflector.abort_handle()
+        });
+        let reflectors = reflectors.collect();
+        (shared, reflectors)
     }
 }
 
@@ -265,9 +345,10 @@ fn least(a: Version, b: Version) -> Version {
 }
 
 fn all(caches: &Known) -> Vec<Arc<dyn AnyCache>> {
-    lock(caches).values().cloned().collect()
+    let caches = lock(caches);
+    caches.values().map(|kept| Arc::clone(&kept.cache)).collect()
 }
 
-fn lock(caches: &Known) -> std::sync::MutexGuard<'_, BTreeMap<(Resource, TypeId), Arc<dyn AnyCache>>> {
+fn lock(caches: &Known) -> std::sync::MutexGuard<'_, BTreeMap<(Resource, TypeId), Kept>> {
     caches.lock().unwrap_or_else(PoisonError::into_inner)
 }

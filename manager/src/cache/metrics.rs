@@ -4,6 +4,7 @@
 //! shown as one.
 
 use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use prometheus::core::{Collector, Desc};
 use prometheus::proto::MetricFamily;
@@ -30,6 +31,8 @@ pub(super) struct Series {
     silent: IntCounterVec,
     refused: IntCounterVec,
     restored: IntCounterVec,
+    /// Held while they are shown, and while those of a cache are taken away.
+    showing: Arc<Mutex<()>>,
 }
 
 /// What one cache counts.
@@ -100,6 +103,7 @@ impl Series {
                 "coxswain_cache_restarts_total",
                 "Number of times that the cache started over because the API server's store was restored.",
             )?,
+            showing: Arc::default(),
         })
     }
 
@@ -115,6 +119,35 @@ impl Series {
             silent: self.silent.with_label_values(&labels),
             refused: self.refused.with_label_values(&labels),
             restored: self.restored.with_label_values(&labels),
+        }
+    }
+
+    /// While this is held, nothing is shown.
+    pub(super) fn showing(&self) -> MutexGuard<'_, ()> {
+        self.showing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes the series of a resource away.
+    pub(super) fn forget(&self, resource: &Resource) {
+        let labels = labels(resource);
+        let [name, group, version, plural] = labels;
+        // The only error is that there is none, which is what is wanted.
+        for gauge in [
+            &self.queued,
+            &self.version,
+            &self.objects,
+            &self.bytes,
+            &self.undecodable,
+        ] {
+            let _ = gauge.remove_label_values(&labels);
+        }
+        let _ = self.age.remove_label_values(&labels);
+        for counter in [&self.silent, &self.refused, &self.restored] {
+            let _ = counter.remove_label_values(&labels);
+        }
+        for reason in Reason::ALL {
+            let labels = [name, group, version, plural, reason.label()];
+            let _ = self.relists.remove_label_values(&labels);
         }
     }
 
@@ -163,6 +196,7 @@ impl<F: Fn() -> Vec<(Resource, Numbers)> + Send + Sync> Collector for Scrape<F> 
     }
 
     fn collect(&self) -> Vec<MetricFamily> {
+        let _showing = self.series.showing();
         let mut resources: BTreeMap<Resource, Numbers> = BTreeMap::new();
         for (resource, numbers) in (self.numbers)() {
             let all = resources.entry(resource).or_insert(Numbers {

@@ -47,6 +47,8 @@ use std::sync::Arc;
 
 use self::shared::{AnyCache, Shared};
 use self::store::Store;
+use tokio::sync::watch;
+
 use crate::object::{Key, MetaObject, Object, Resource, Uid, Version};
 
 /// The cache of one resource in one projection. Clones are handles of the same one.
@@ -202,6 +204,12 @@ impl MetaCache {
     /// As [`Cache::relist`].
     pub fn relist(&self) {
         self.0.relist();
+    }
+
+    /// Changes after each change of the cache or of its status, when all subscribers have been told.
+    #[must_use]
+    pub fn moved(&self) -> watch::Receiver<()> {
+        self.0.moved()
     }
 
     /// What is cached.

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::backoff::{FIRST, FIRST_UNKNOWN};
 use super::status::Status;
 use super::wire::WireError;
 use crate::client::{self, ClientError};
@@ -116,6 +117,14 @@ impl Problem {
     /// Whether the API server no longer has the version that was asked for.
     pub(super) fn is_expired(&self) -> bool {
         self.code() == Some(410)
+    }
+
+    /// How long to wait the first time.
+    pub(super) fn first_wait(&self) -> Duration {
+        match self.code() {
+            Some(404) => FIRST_UNKNOWN,
+            _ => FIRST,
+        }
     }
 
     /// How long the server asked to wait.

@@ -25,8 +25,6 @@ use crate::client::{Client, ListQuery, View, WatchQuery};
 use crate::env::{Env, later};
 use crate::object::{Object, Version};
 
-/// How many objects are asked for at once.
-const PAGE: u32 = 500;
 /// How often a list is begun again at once because it expired between two pages.
 const EXPIRED: u32 = 3;
 /// The server ends a watch after a time from here to twice as long, so that those of many clients do not end together.
@@ -142,9 +140,9 @@ impl<T: Object> Reflector<T> {
 
     /// All pages of one list.
     async fn pages(&self) -> Result<Page<T>, Problem> {
-        let mut all: Page<T> = wire::page(&self.page(PAGE, None).await?)?;
+        let mut all: Page<T> = wire::page(&self.page(T::PAGE, None).await?)?;
         while let Some(token) = all.continue_token.take() {
-            let more: Page<T> = wire::page(&self.page(PAGE, Some(token.clone())).await?)?;
+            let more: Page<T> = wire::page(&self.page(T::PAGE, Some(token.clone())).await?)?;
             if more.continue_token.as_ref() == Some(&token) {
                 return Err(Problem::Endless);
             }
@@ -259,9 +257,8 @@ impl<T: Object> Reflector<T> {
     /// Says what is wrong, and waits before the next try.
     async fn rest(&mut self, problem: &Problem) {
         let clock = &self.env.clock;
-        let wait = self
-            .backoff
-            .next(problem.retry_after(), clock.now(), &self.env.rng);
+        let (first, asked) = (problem.first_wait(), problem.retry_after());
+        let wait = self.backoff.next(first, asked, clock.now(), &self.env.rng);
         self.log(problem, wait);
         self.shared.set_status(self.feed, problem.status());
         self.env.clock.sleep(wait).await;

@@ -27,7 +27,7 @@ pub use error::{Cause, ClientError, Details, Status};
 pub use fence::{Fence, Term};
 pub use ledger::Ledger;
 pub use lines::Lines;
-pub use read::{ListQuery, View, WatchQuery};
+pub use read::{ListQuery, MetaPage, Raw, View, WatchQuery};
 pub use transport::{ConnectError, Transport};
 pub use write::{Delete, Patch, Propagation};
 
@@ -128,6 +128,16 @@ impl Client {
         }
     }
 
+    /// The same client with the token for one request paid already. Who waits for the token first and decides after it does
+    /// not decide on what was true before the wait.
+    pub async fn paid(&self, verb: &'static str) -> Self {
+        self.take_token(verb).await;
+        Self {
+            bucket: None,
+            ..self.clone()
+        }
+    }
+
     /// Sends a read.
     async fn read<T>(
         &self,
@@ -136,7 +146,7 @@ impl Client {
     ) -> Result<T, ClientError> {
         let what = call.what();
         self.take_token(call.verb).await;
-        decode(self.exchange(call, &what).await?, &what)
+        decode(self.exchange(call, &what).await?.into_body(), &what)
     }
 
     /// Sends a write. What it has come to is kept in the ledger, if it belongs to a term.
@@ -152,7 +162,7 @@ impl Client {
             Permit::InTerm(..) => Some(self.transport.ledger.begin()),
             Permit::Never | Permit::Always => None,
         };
-        let answer = self.exchange(call, &what).await;
+        let answer = self.exchange(call, &what).await.map(http::Response::into_body);
         match (&answer, entry) {
             (Ok(body), Some(entry)) => {
                 // An answer without a version (a Status) is as good an outcome as one that has it.
@@ -166,13 +176,13 @@ impl Client {
     }
 
     /// Sends a request and reads the answer, all within its deadline.
-    async fn exchange(&self, call: Call, what: &str) -> Result<Bytes, ClientError> {
+    async fn exchange(&self, call: Call, what: &str) -> Result<http::Response<Bytes>, ClientError> {
         let (deadline, verb) = (call.deadline, call.verb);
         let answered = self.transport.clock.timeout(deadline, async {
-            let response = self.send(call, what).await?;
-            let body = answer::collect(response.into_body(), what).await?;
+            let (head, body) = self.send(call, what).await?.into_parts();
+            let body = answer::collect(body, what).await?;
             self.transport.metrics.received(verb, body.len());
-            Ok(body)
+            Ok(http::Response::from_parts(head, body))
         });
         let late = || ClientError::Timeout {
             what: what.to_owned(),

@@ -1,12 +1,13 @@
 //! Reads: one object, a page of a list, a watch.
 
 use bytes::Bytes;
-use http::Method;
+use http::{Method, header};
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::answer::decode;
 use super::{Call, Client, ClientError, Lines, READ, timeout_parameter};
-use crate::object::{Key, Resource, Version};
+use crate::object::{Key, Meta, MetaObject, Resource, Version};
 
 /// In which form objects are asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -30,6 +31,17 @@ pub struct ListQuery {
     pub continue_token: Option<String>,
 }
 
+/// A page of a list of metadata.
+#[derive(Debug)]
+pub struct MetaPage {
+    /// The version of the whole list.
+    pub version: Version,
+    /// Where the next page begins, if this is not the last.
+    pub continue_token: Option<String>,
+    /// The objects.
+    pub items: Vec<Meta>,
+}
+
 /// A watch.
 #[derive(Clone, Debug, Default)]
 pub struct WatchQuery {
@@ -43,7 +55,26 @@ pub struct WatchQuery {
     pub timeout_seconds: u64,
 }
 
+/// What is at a path, as it came.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Raw {
+    /// The content type of the answer, as the server wrote it; empty if it did not say.
+    pub content_type: String,
+    /// The answer.
+    pub body: Bytes,
+}
+
 impl View {
+    /// As the answer to a write: a server that knows no other form answers with the whole object.
+    pub(super) fn written(self) -> &'static str {
+        match self {
+            Self::Full => "application/json",
+            Self::Metadata => {
+                "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json;q=0.9"
+            }
+        }
+    }
+
     fn one(self) -> &'static str {
         match self {
             Self::Full => "application/json",
@@ -79,6 +110,23 @@ impl Client {
         self.read(call, |body, what| decode(&body, what)).await
     }
 
+    /// Reads what is at a path, for what is no object: the documents of discovery. `accept` says in which forms.
+    pub async fn get_raw(&self, path: &str, accept: &'static str) -> Result<Raw, ClientError> {
+        let call = Call {
+            accept,
+            ..read("GET", path.to_owned())
+        };
+        let what = call.what();
+        self.take_token(call.verb).await;
+        let (head, body) = self.exchange(call, &what).await?.into_parts();
+        let content_type = head.headers.get(header::CONTENT_TYPE);
+        let content_type = content_type.and_then(|it| it.to_str().ok());
+        Ok(Raw {
+            content_type: content_type.unwrap_or_default().to_owned(),
+            body,
+        })
+    }
+
     /// Reads a page of a list, in JSON as it came. An empty namespace means all.
     pub async fn list(
         &self,
@@ -104,6 +152,44 @@ impl Client {
             call.query.push(("continue", token.clone()));
         }
         self.read(call, |body, _| Ok(body)).await
+    }
+
+    /// Reads a page of a list of metadata. An empty namespace means all. One object that cannot be decoded makes it an
+    /// error: nobody would know what is missing.
+    pub async fn list_metadata(
+        &self,
+        resource: &Resource,
+        namespace: &str,
+        query: &ListQuery,
+    ) -> Result<MetaPage, ClientError> {
+        #[derive(Deserialize)]
+        struct Page {
+            metadata: ListMeta,
+            #[serde(deserialize_with = "Option::deserialize")]
+            items: Option<Vec<MetaObject>>,
+        }
+        #[derive(Deserialize)]
+        struct ListMeta {
+            #[serde(rename = "resourceVersion")]
+            version: Version,
+            #[serde(rename = "continue", default)]
+            token: Option<String>,
+        }
+        let body = self.list(resource, namespace, query, View::Metadata).await?;
+        let what = format!("GET {}", resource.collection(namespace));
+        // Text that is not UTF-8 is read as Go reads it.
+        let raw: Page = decode(String::from_utf8_lossy(&body).as_bytes(), &what)?;
+        let items: Vec<_> = raw.items.into_iter().flatten().map(|it| it.metadata).collect();
+        let nameless = items.iter().any(|it| it.name.is_empty() || it.uid.is_empty());
+        if nameless || raw.metadata.version.is_none() {
+            let reason = "an object without a name or a uid, or a list without a version".to_owned();
+            return Err(ClientError::Decode { what, reason });
+        }
+        Ok(MetaPage {
+            version: raw.metadata.version,
+            continue_token: raw.metadata.token.filter(|token| !token.is_empty()),
+            items,
+        })
     }
 
     /// Opens a watch, with bookmarks. An empty namespace means all.

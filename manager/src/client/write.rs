@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{CONDITIONED, Call, Client, ClientError, UNCONDITIONED, timeout_parameter};
+use super::{CONDITIONED, Call, Client, ClientError, UNCONDITIONED, View, timeout_parameter};
 use crate::object::{Key, Meta, Resource, Uid, Version};
 
 /// A change of some fields of an object. What it does not name stays as it is.
@@ -16,6 +16,7 @@ pub struct Patch {
     body: Bytes,
     subresource: &'static str,
     conditioned: bool,
+    view: View,
 }
 
 /// A delete of the object with this uid, and of no other.
@@ -25,6 +26,7 @@ pub struct Delete {
     resource_version: Option<Version>,
     propagation: Option<Propagation>,
     grace_period_seconds: Option<i64>,
+    view: View,
 }
 
 /// What becomes of the dependents of a deleted object.
@@ -65,7 +67,14 @@ impl Patch {
             body: patch.to_string().into(),
             subresource: "",
             conditioned: patch.pointer("/metadata/resourceVersion").is_some(),
+            view: View::Full,
         }
+    }
+
+    /// The same patch, answered in the form of `view`.
+    #[must_use]
+    pub fn answered_as(self, view: View) -> Self {
+        Self { view, ..self }
     }
 
     /// The same patch of a subresource, such as `status`.
@@ -84,6 +93,7 @@ impl Delete {
             resource_version: None,
             propagation: None,
             grace_period_seconds: None,
+            view: View::Full,
         }
     }
 
@@ -112,6 +122,12 @@ impl Delete {
             grace_period_seconds: Some(seconds),
             ..self
         }
+    }
+
+    /// Answered in the form of `view`.
+    #[must_use]
+    pub fn answered_as(self, view: View) -> Self {
+        Self { view, ..self }
     }
 
     fn body(&self) -> Value {
@@ -175,6 +191,7 @@ impl Client {
         }
         let call = Call {
             body: Some((patch.content_type, patch.body)),
+            accept: patch.view.written(),
             ..write(Method::PATCH, "PATCH", target, patch.conditioned)
         };
         self.write(resource, call).await
@@ -190,6 +207,7 @@ impl Client {
         let conditioned = delete.resource_version.is_some();
         let call = Call {
             body: Some(("application/json", delete.body().to_string().into())),
+            accept: delete.view.written(),
             ..write(Method::DELETE, "DELETE", resource.path(key), conditioned)
         };
         let Deleted { kind, metadata } = self.write(resource, call).await?;

@@ -3,9 +3,12 @@
 use std::error::Error;
 use std::time::Duration;
 
+use tokio::task::JoinError;
+
 use crate::client::ClientError;
 use crate::events::RecorderError;
 use crate::object::Key;
+use crate::panics;
 use crate::queue::QueueError;
 
 type BoxError = Box<dyn Error + Send + Sync>;
@@ -108,6 +111,20 @@ pub enum Unhealthy {
         /// How long the first in line has waited.
         since: Duration,
     },
+}
+
+impl Fatal {
+    /// What to make of a task of `controller` that did not end by itself; none if it was cancelled, because the runtime is
+    /// shutting down.
+    #[must_use]
+    pub fn of_task(controller: &str, part: &str, error: JoinError) -> Option<Self> {
+        let panic = error.try_into_panic().ok()?;
+        Some(Self::Panicked {
+            controller: controller.to_owned(),
+            part: part.to_owned(),
+            message: panics::message(&*panic).to_owned(),
+        })
+    }
 }
 
 impl ReconcileError {

@@ -95,6 +95,11 @@ pub trait Runnable: Send + Sync {
     /// Whether it makes progress, as far as it has work.
     fn health(&self) -> Result<(), Unhealthy>;
 
+    /// What an operator should know that does not keep it from working.
+    fn remark(&self) -> Option<String> {
+        None
+    }
+
     /// To whom it leaves its work for now, and why; none if it does its work itself.
     fn yields(&self) -> Option<String> {
         None

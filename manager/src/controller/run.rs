@@ -203,15 +203,9 @@ impl<R: Reconciler> Controller<R> {
 
     /// A worker that panics has lost the key that it had: better no process than one that forgets.
     fn judge(&self, ended: Result<Result<(), Fatal>, JoinError>) -> Result<(), Fatal> {
-        match ended.map_err(JoinError::try_into_panic) {
+        match ended {
             Ok(ended) => ended,
-            Err(Ok(panic)) => Err(Fatal::Panicked {
-                controller: self.name.to_string(),
-                part: "a worker".to_owned(),
-                message: panics::message(&*panic).to_owned(),
-            }),
-            // Cancelled: the runtime is shutting down.
-            Err(Err(_)) => Ok(()),
+            Err(error) => Fatal::of_task(&self.name, "a worker", error).map_or(Ok(()), Err),
         }
     }
 

@@ -8,24 +8,23 @@ use crate::election;
 use crate::serve::{Checks, Health, Kinds, Registration};
 
 /// Ready once each cache has been filled. One whose kind is not served, or not to us, waits and says so: the others are
-/// none the worse for it. One that was filled and cannot follow is old, not empty; its age is a metric.
+/// none the worse for it. One that was filled and cannot follow is old, not empty; its age is a metric. One of
+/// which only the metadata was asked for, by whoever takes all kinds as they are, is named and no more.
 pub(super) fn of_caches(checks: &Checks, caches: &Caches) -> Registration {
     let caches = caches.clone();
     checks.add("caches", Kinds::READYZ | Kinds::HEALTHZ, move || {
-        let statuses = caches.statuses();
-        let empty = statuses.iter().filter(|(resource, status)| {
-            !matches!(status, Status::Synced | Status::Waiting { .. }) && !caches.is_synced(resource)
-        });
+        let caches = caches.overview();
+        let empty = caches
+            .iter()
+            .filter(|it| it.needed && !it.synced && !it.status.is_waiting());
         let empty: Vec<_> = empty
-            .map(|(resource, status)| format!("{resource}: {status}"))
+            .map(|it| format!("{}: {}", it.resource, it.status))
             .collect();
         if !empty.is_empty() {
             return Health::Failed(empty.join("; "));
         }
-        let odd = statuses.iter().filter(|(_, status)| *status != Status::Synced);
-        let odd: Vec<_> = odd
-            .map(|(resource, status)| format!("{resource} {status}"))
-            .collect();
+        let odd = caches.iter().filter(|it| it.status != Status::Synced);
+        let odd: Vec<_> = odd.map(|it| format!("{} {}", it.resource, it.status)).collect();
         if odd.is_empty() {
             Health::Ok
         } else {
@@ -47,7 +46,10 @@ pub(super) fn of_controller(
         Err(unhealthy) => Health::Failed(unhealthy.to_string()),
         Ok(()) => match asked.yields() {
             Some(reason) => Health::Note(reason),
-            None => waits(&caches, asked.unsynced()),
+            None => match waits(&caches, asked.unsynced()) {
+                Health::Ok => asked.remark().map_or(Health::Ok, Health::Note),
+                waits => waits,
+            },
         },
     });
     let asked = controller.clone();

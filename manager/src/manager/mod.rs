@@ -144,6 +144,16 @@ impl Manager {
         self.transport.client(name, self.options.limit)
     }
 
+    /// [`Manager::client`] for a controller that may send `factor` times as many requests per second.
+    #[must_use]
+    pub fn client_times(&self, name: &str, factor: f64) -> Client {
+        let limit = self.options.limit.map(|limit| Limit {
+            qps: limit.qps * factor,
+            ..limit
+        });
+        self.transport.client(name, limit)
+    }
+
     /// Records events of `component` (a controller) on `instance` (this process). Not behind the fence: an event is only
     /// about what was done behind it, and the last ones are written after the term is over.
     ///

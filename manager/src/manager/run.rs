@@ -54,18 +54,20 @@ impl Manager {
         Box::pin(self.elect(elector, stop)).await
     }
 
-    /// Waits until each cache has been filled, or has met a difficulty that it will try to overcome: what is broken in one
-    /// kind keeps nobody from the rest.
+    /// Waits until each cache that somebody needs has been filled, or has met a difficulty that it will try to overcome: what
+    /// is broken in one kind keeps nobody from the rest.
     async fn warm(&self) {
+        let filling = || {
+            let caches = self.caches.overview().into_iter();
+            caches.filter(|it| it.needed && it.status == Status::Filling)
+        };
         let filled = async {
-            while self.caches.statuses().iter().any(|(_, s)| *s == Status::Filling) {
+            while filling().next().is_some() {
                 self.env.clock.sleep(LOOK).await;
             }
         };
         if self.env.clock.timeout(WARM, filled).await.is_none() {
-            let mut slow = self.caches.statuses();
-            slow.retain(|(_, status)| *status == Status::Filling);
-            let slow: Vec<_> = slow.iter().map(|(resource, _)| resource.to_string()).collect();
+            let slow: Vec<_> = filling().map(|it| it.resource.to_string()).collect();
             tracing::warn!(
                 resources = slow.join(","),
                 "Going on before all caches are filled"

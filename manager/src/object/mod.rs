@@ -30,6 +30,8 @@ use serde::de::DeserializeOwned;
 pub trait Object: DeserializeOwned + PartialEq + Debug + Send + Sync + 'static {
     /// The annotations that are kept; all others are dropped before the object enters a cache.
     const ANNOTATIONS: &'static [&'static str] = &[];
+    /// How many objects are asked for at once, on the wire in full; fewer where each is large.
+    const PAGE: u32 = 500;
 
     /// Whether caches have an index of the objects that nobody manages: for whoever adopts them.
     const INDEX_UNMANAGED: bool = false;

@@ -24,10 +24,10 @@ fn foreign(object: &Value) -> [Value; 4] {
 }
 
 async fn an_owner_keeps_what_others_wrote_on_it(s: Stage) {
+    let other = s.bystander("c").await;
     let meta = json!({
         "labels": {"example.com/team": "a"}, "annotations": {"example.com/note": "b"},
-        "finalizers": ["example.com/hold"],
-        "ownerReferences": [{"apiVersion": "v1", "kind": "ConfigMap", "name": "c", "uid": "u"}],
+        "finalizers": ["example.com/hold"], "ownerReferences": [other],
     });
     let body = with(s.owner_elsewhere("a", 2), json!({"metadata": meta}));
     let owner = s.settled(body).await;

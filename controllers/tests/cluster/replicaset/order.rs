@@ -182,10 +182,8 @@ async fn the_younger_first(s: Stage) {
 /// Of a Deployment whose pods are of two generations: the node with the most of them is relieved.
 async fn those_next_to_others_of_the_deployment_first(s: Stage) {
     assert_eq!(s.kind, Kind::ReplicaSet);
-    let deployment = json!([{
-        "apiVersion": "apps/v1", "kind": "Deployment", "name": "d", "uid": "00000000-0000-4000-8000-000000000000",
-        "controller": true,
-    }]);
+    // Something that is there, and that nobody looks after, stands for it.
+    let deployment = json!([with(s.bystander("d").await, json!({"controller": true}))]);
     let staged = async |pod: &str, node: &str, version: &str, hours: i64| {
         s.pod(
             pod,

@@ -37,7 +37,7 @@ async fn a_pod_that_is_let_go_keeps_all_else(s: Stage) {
     let owner = s.settled(s.owner_elsewhere("a", 1)).await;
     let old = name(&s.pods_of(&owner).await[0]);
     let refs = s.get_pod(&old).await["metadata"]["ownerReferences"].clone();
-    let foreign = json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "c", "uid": "u"});
+    let foreign = s.bystander("c").await;
     let change = json!({"metadata": {
         "annotations": {"example.com/note": "a"}, "finalizers": ["example.com/hold"],
         "ownerReferences": [foreign, refs[0]],

@@ -189,6 +189,18 @@ impl Stage {
         self.c.api().post(&pods, with(pod, change)).await.expect(201)
     }
 
+    /// A reference to an owner that is there and does nothing.
+    pub async fn bystander(&self, name: &str) -> Value {
+        let path = fixtures::core(&self.ns, "configmaps");
+        let created = self
+            .c
+            .api()
+            .post(&path, fixtures::config_map(name))
+            .await
+            .expect(201);
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "name": name, "uid": created["metadata"]["uid"]})
+    }
+
     /// All pods there are, but for those that are being deleted, ordered by name.
     pub async fn pods(&self) -> Vec<Value> {
         let mut pods = self.all_pods().await;

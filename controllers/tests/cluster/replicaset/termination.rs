@@ -47,12 +47,17 @@ async fn an_owner_that_is_going_does_nothing_but_count(s: Stage) {
     s.counts(&owner, "readyReplicas", 1).await;
 }
 
-/// The test is the garbage collector, as there is none.
+/// The test does what a garbage collector does, if there is none.
 async fn pods_that_are_orphaned_are_left_alone_and_taken_by_the_next(s: Stage) {
-    let first = s.settled(s.owner_elsewhere("a", 3)).await;
+    let held = json!({"metadata": {"finalizers": ["example.com/hold"]}});
+    let first = s.settled(with(s.owner_elsewhere("a", 3), held)).await;
     let pods = s.pods_of(&first).await;
     let going = s.delete(&first, "Orphan").await;
-    assert_eq!(going["metadata"]["finalizers"], json!(["orphan"]), "{going:#}");
+    assert_eq!(
+        going["metadata"]["finalizers"],
+        json!(["example.com/hold", "orphan"]),
+        "{going:#}"
+    );
     for pod in &pods {
         s.change_pod(&name(pod), json!({"metadata": {"ownerReferences": null}}))
             .await;
@@ -70,9 +75,17 @@ async fn pods_that_are_orphaned_are_left_alone_and_taken_by_the_next(s: Stage) {
     assert_eq!(s.all_pods().await.len(), 3);
 }
 
+/// They have another owner as well, for which a garbage collector leaves them alone too.
 async fn an_owner_that_is_gone_leaves_its_pods_alone(s: Stage) {
+    let other = s.bystander("c").await;
     let first = s.settled(s.owner_elsewhere("a", 2)).await;
-    let pods = names(&s.pods_of(&first).await);
+    let pods = s.pods_of(&first).await;
+    for pod in &pods {
+        let refs = json!([pod["metadata"]["ownerReferences"][0], other]);
+        s.change_pod(&name(pod), json!({"metadata": {"ownerReferences": refs}}))
+            .await;
+    }
+    let pods = names(&pods);
     s.delete(&first, "Background").await;
     let second = s
         .settled(with(s.owner_elsewhere("b", 1), other_labels(s.kind)))

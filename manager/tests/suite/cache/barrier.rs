@@ -138,3 +138,40 @@ async fn a_version_of_another_life_is_settled_by_a_list() {
         Some(vec![])
     );
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_version_is_reached_by_itself_or_from_a_list() {
+    let patience = Duration::from_secs(2);
+    let bed = bed();
+    create(&bed.sandbox, "a", "1").await;
+    let metadata = bed.caches.metadata(&MAPS);
+    metadata.synced().await;
+    let mut moved = metadata.moved();
+    moved.mark_unchanged();
+    let version = |it: k8s_openapi::api::core::v1::ConfigMap| {
+        Version::from(&*it.metadata.resource_version.expect("a version"))
+    };
+    let clock = &bed.env.clock;
+    let written = version(set(&bed.sandbox, "a", "2").await);
+    metadata.reach(&written, patience, clock).await;
+    assert!(metadata.version().has_reached(&written));
+    assert!(
+        moved.has_changed().expect("it lives"),
+        "and says that it has moved"
+    );
+    assert_eq!(bed.server.count(Verb::List), 1);
+    // Its watch is held back, and nobody can tell.
+    let lagging = bed.sandbox.door();
+    lagging.lag().hold_all_at(bed.sandbox.revision());
+    bed.server.switch(lagging);
+    bed.sleep(2).await;
+    bed.server.streams(Fate::End);
+    settle().await;
+    let written = version(set(&bed.sandbox, "a", "3").await);
+    let lists = bed.server.count(Verb::List);
+    let before = clock.now();
+    metadata.reach(&written, patience, clock).await;
+    assert!(clock.now() - before >= patience);
+    assert!(metadata.version().has_reached(&written));
+    assert_eq!(bed.server.count(Verb::List), lists + 1);
+}

@@ -3,6 +3,7 @@
 mod barrier;
 mod faults;
 mod filling;
+mod forgetting;
 mod loops;
 mod property;
 mod server;

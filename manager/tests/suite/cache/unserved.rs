@@ -62,6 +62,17 @@ async fn a_definition_that_comes_later_fills_its_cache() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_kind_that_is_served_a_moment_later_is_there_within_a_second() {
+    for seed in 0..20 {
+        let bed = bed_of(Scope::default(), seed);
+        let widgets = bed.caches.metadata(&WIDGETS);
+        bed.within(5, "waiting", || widgets.status().is_waiting()).await;
+        define_widgets(&bed.sandbox).await;
+        bed.within(1, "filled", || widgets.is_synced()).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_is_forbidden_waits_and_deletes_nothing() {
     for (code, body) in [
         (403, status(403, "Forbidden")),

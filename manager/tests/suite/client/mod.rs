@@ -4,6 +4,8 @@ mod errors;
 mod fence;
 mod late;
 mod limit;
+mod metadata;
+mod raw;
 mod secrets;
 mod socket;
 mod spy;

@@ -27,6 +27,7 @@ pub struct Asked {
     pub method: String,
     pub uri: String,
     pub agent: String,
+    pub accept: String,
     pub body: String,
 }
 
@@ -70,11 +71,15 @@ impl Service<Request<Body>> for Spy {
         Box::pin(async move {
             let (parts, body) = request.into_parts();
             let body = body.collect().await.map_err(std::io::Error::other)?.to_bytes();
-            let agent = parts.headers.get("user-agent").map(|v| v.to_str().expect("text"));
+            let header = |name: &str| {
+                let value = parts.headers.get(name).map(|v| v.to_str().expect("text"));
+                value.unwrap_or_default().to_owned()
+            };
             spy.asked.lock().expect("no panic").push(Asked {
                 method: parts.method.to_string(),
                 uri: parts.uri.to_string(),
-                agent: agent.unwrap_or_default().to_owned(),
+                agent: header("user-agent"),
+                accept: header("accept"),
                 body: String::from_utf8(body.to_vec()).expect("text"),
             });
             let answer = spy.answers.lock().expect("no panic").pop_front();

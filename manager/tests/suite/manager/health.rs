@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 
+use coxswain_manager::cache::Cache;
 use coxswain_manager::controller::Unhealthy;
-use coxswain_manager::object::Resource;
+use coxswain_manager::object::{MetaObject, Resource};
 use coxswain_manager::serve::{Health, Kinds};
 use coxswain_sandbox::{Door, ResponseBody};
 use futures_util::future::BoxFuture;
@@ -72,7 +73,7 @@ async fn without_an_api_server_it_lives_is_not_ready_and_keeps_trying() {
     };
     let probe = Probe::new(Manners::Stops);
     let process = Process::over(switch, "a").with(&probe);
-    let maps = process.manager.caches().metadata(&MAPS);
+    let maps: Cache<MetaObject> = process.manager.caches().of(&MAPS);
     let running = process.elect();
     running.env.clock.sleep(300 * SECOND).await;
     assert_eq!(probe.counts(), (0, 0));
@@ -155,6 +156,64 @@ async fn a_controller_that_waits_for_its_kind_is_ready_and_says_so() {
     running.stop().await.expect("an orderly end");
 }
 
+/// A door behind which one kind cannot be listed, and another one never answers.
+#[derive(Clone)]
+struct Broken(Door);
+
+impl Service<Request<Body>> for Broken {
+    type Response = Response<ResponseBody>;
+    type Error = Box<dyn std::error::Error + Send + Sync>;
+    type Future = BoxFuture<'static, Result<Self::Response, Self::Error>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let mut door = self.0.clone();
+        Box::pin(async move {
+            let path = request.uri().path();
+            if path.ends_with("/widgets") {
+                return Err("conversion webhook failed".into());
+            }
+            if path.ends_with("/gadgets") {
+                std::future::pending::<()>().await;
+            }
+            door.call(request).await.map_err(Into::into)
+        })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_broken_kind_of_which_only_the_metadata_was_asked_for_is_named_and_delays_nobody() {
+    let sandbox = sandbox();
+    let probe = Probe::new(Manners::Stops);
+    let process = Process::over(Broken(sandbox.door()), "a").with(&probe);
+    let caches = process.manager.caches().clone();
+    let gadgets = Resource::namespaced("test.dev", "v1", "gadgets", "Gadget");
+    let maps: Cache<MetaObject> = caches.of(&MAPS);
+    let (_, _) = (caches.metadata(&WIDGETS), caches.metadata(&gadgets));
+    let start = process.env.clock.now();
+    let running = process.elect();
+    probe.started(1).await;
+    let took = running.env.clock.now() - start;
+    assert!(took <= SECOND, "{took:?}");
+    assert!(maps.is_synced());
+    let ready = check(&running, Kinds::READYZ, "caches");
+    assert!(
+        matches!(&ready, Some(Health::Note(why)) if why.contains("widgets.test.dev retrying") && why.contains("gadgets")),
+        "{ready:?}"
+    );
+    // Whoever asks for it by its projection needs it.
+    let _: Cache<MetaObject> = caches.of(&WIDGETS);
+    let ready = check(&running, Kinds::READYZ, "caches");
+    assert!(
+        matches!(&ready, Some(Health::Failed(why)) if why.contains("widgets") && !why.contains("gadgets")),
+        "{ready:?}"
+    );
+    running.stop().await.expect("an orderly end");
+}
+
 #[tokio::test(start_paused = true)]
 async fn metrics_say_which_controllers_run() {
     let sandbox = sandbox();
@@ -187,6 +246,13 @@ async fn a_restart_is_asked_for_only_where_it_helps() {
     let healthz = || check(&running, Kinds::HEALTHZ, "probe");
     let livez = || check(&running, Kinds::LIVEZ, "probe");
     assert_eq!((healthz(), livez()), (Some(Health::Ok), Some(Health::Ok)));
+
+    let remark = "one kind is broken".to_owned();
+    *probe.remark.lock().expect("no panic") = Some(remark.clone());
+    assert_eq!(
+        (healthz(), livez()),
+        (Some(Health::Note(remark)), Some(Health::Ok))
+    );
 
     let reason = "not here".to_owned();
     *probe.unhealthy.lock().expect("no panic") = Some(Unhealthy::Refused {

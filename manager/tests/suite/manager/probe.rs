@@ -29,6 +29,7 @@ pub struct Probe {
     pub ended: watch::Sender<usize>,
     pub unsynced: Mutex<Vec<String>>,
     pub unhealthy: Mutex<Option<Unhealthy>>,
+    pub remark: Mutex<Option<String>>,
 }
 
 /// A handle of one, which a manager can own.
@@ -42,6 +43,7 @@ impl Probe {
             ended: watch::Sender::new(0),
             unsynced: Mutex::default(),
             unhealthy: Mutex::default(),
+            remark: Mutex::default(),
         })
     }
 
@@ -104,5 +106,9 @@ impl Runnable for Shared {
             .expect("no panic")
             .clone()
             .map_or(Ok(()), Err)
+    }
+
+    fn remark(&self) -> Option<String> {
+        self.0.remark.lock().expect("no panic").clone()
     }
 }

@@ -1,6 +1,7 @@
 //! DELETE: what it does to finalizers, when the object goes, and what it answers.
 
 mod answers;
+mod collecting;
 mod collection;
 mod finalizers;
 mod namespaces;
@@ -14,6 +15,7 @@ use coxswain_tests::Test;
 pub fn tests() -> Vec<Test> {
     [
         answers::tests(),
+        collecting::tests(),
         collection::tests(),
         finalizers::tests(),
         namespaces::tests(),

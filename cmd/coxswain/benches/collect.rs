@@ -1,0 +1,220 @@
+//! Prints what it costs to collect the dependents of one owner: `cargo bench -p coxswain --bench collect`.
+//!
+//! For each policy and size: how long it took, the requests that the manager sent by verb, and the most memory that it had
+//! in use, all of them measured in a process of its own on a cluster (the sandbox, or the one that `KUBEBUILDER_ASSETS`
+//! names). Compare sizes and versions on one machine, not machines: the time per object is what should not grow.
+//! Sizes are arguments: `cargo bench -p coxswain --bench collect -- 1000 3000`.
+
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use coxswain_tests::{Cluster, Program, time};
+use futures_util::{StreamExt as _, stream};
+use serde_json::{Value, json};
+
+const SIZES: [usize; 2] = [10_000, 100_000];
+const POLICIES: [&str; 3] = ["Background", "Foreground", "Orphan"];
+/// Requests of this benchmark at a time.
+const AT_ONCE: usize = 16;
+/// What the manager may have in use at most, with 100,000 dependents.
+const MEMORY_MIB: f64 = 256.0;
+/// How much more an object may cost among ten times as many.
+const GROWTH: f64 = 1.5;
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    // `cargo test --benches` only wants to know that it builds and runs.
+    let real = arguments.iter().any(|it| it == "--bench");
+    let mut sizes: Vec<usize> = arguments.iter().filter_map(|it| it.parse().ok()).collect();
+    if sizes.is_empty() {
+        sizes = if real { SIZES.to_vec() } else { vec![20] };
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime");
+    let within = runtime.block_on(async {
+        let running = coxswain_tests::cluster::start().await.expect("a cluster");
+        let cluster = &running.cluster;
+        println!("on {}", cluster.tier());
+        println!("policy      objects  seconds  us/object  requests per object (by verb)           peak MiB");
+        let mut within = true;
+        for policy in POLICIES {
+            let mut last: Option<(usize, f64)> = None;
+            for &size in &sizes {
+                let cost = run(cluster, policy, size).await;
+                within &= cost.peak_mib < MEMORY_MIB;
+                if let Some((smaller, each)) = last
+                    && size >= 10 * smaller
+                    && cost.each() > GROWTH * each
+                {
+                    println!("  an object costs {:.1} times as much", cost.each() / each);
+                    within = false;
+                }
+                last = Some((size, cost.each()));
+            }
+        }
+        within
+    });
+    if within {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
+}
+
+/// What one run took.
+struct Cost {
+    objects: usize,
+    took: Duration,
+    peak_mib: f64,
+}
+
+impl Cost {
+    /// Seconds for each object.
+    #[expect(clippy::cast_precision_loss, reason = "to be looked at")]
+    fn each(&self) -> f64 {
+        self.took.as_secs_f64() / self.objects as f64
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "to be looked at")]
+async fn run(c: &Cluster, policy: &str, size: usize) -> Cost {
+    let ns = c.namespace().await;
+    let maps = format!("/api/v1/namespaces/{ns}/configmaps");
+    let owner = create(c, &maps, json!({"metadata": {"name": "owner"}})).await;
+    let reference = json!([{
+        "apiVersion": "v1", "kind": "ConfigMap", "name": "owner",
+        "uid": owner["metadata"]["uid"], "blockOwnerDeletion": true,
+    }]);
+    stream::iter(0..size)
+        .for_each_concurrent(AT_ONCE, |at| {
+            let object = json!({"metadata": {"name": format!("d-{at}"), "ownerReferences": reference}});
+            let maps = &maps;
+            async move { drop(create(c, maps, object).await) }
+        })
+        .await;
+    let kubeconfig = format!("--kubeconfig={}", c.kubeconfig().display());
+    let program = Program::start(
+        env!("CARGO_BIN_EXE_coxswain"),
+        &[
+            &kubeconfig,
+            "--controllers=garbagecollector",
+            "--leader-elect=false",
+            "--kube-api-qps=5000",
+            "--kube-api-burst=10000",
+        ],
+    )
+    .await;
+    knows(&program, size).await;
+    let before = requests(&program).await;
+    let start = time::now();
+    let options = json!({"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": policy});
+    let answer = c.api().delete(&format!("{maps}/owner"), options).await;
+    assert_eq!(answer.status, 200, "{answer:?}");
+    let took = over(c, &maps, policy, start).await;
+    let sent = requests(&program).await;
+    let per_object: Vec<String> = sent
+        .iter()
+        .map(|(verb, count)| (verb, count - before.get(verb).copied().unwrap_or(0.0)))
+        .filter(|(_, count)| *count > 0.0)
+        .map(|(verb, count)| format!("{verb} {:.3}", count / size as f64))
+        .collect();
+    let cost = Cost {
+        objects: size,
+        took,
+        peak_mib: peak_mib(&program),
+    };
+    println!(
+        "{policy:<10} {size:>8} {:>8.2} {:>10.1}  {:<40} {:>7.1}",
+        took.as_secs_f64(),
+        cost.each() * 1e6,
+        per_object.join(", "),
+        cost.peak_mib
+    );
+    clean(c, &maps, program).await;
+    cost
+}
+
+async fn create(c: &Cluster, path: &str, object: Value) -> Value {
+    let answer = c.api().post(path, object).await;
+    assert_eq!(answer.status, 201, "{answer:?}");
+    answer.json()
+}
+
+/// Waits until it has read all objects.
+async fn knows(program: &Program, size: usize) {
+    let read = async || {
+        let page = program.endpoints().get("/metrics").await.text();
+        let line = page
+            .lines()
+            .find(|it| it.starts_with("coxswain_cache_objects{") && it.contains("resource=\"configmaps\""));
+        let count = line.and_then(|it| it.rsplit(' ').next()?.parse::<usize>().ok());
+        count.unwrap_or_default()
+    };
+    let known = time::within(Duration::from_mins(2), async {
+        while read().await < size {
+            time::pause(Duration::from_millis(20)).await;
+        }
+    });
+    assert!(known.await.is_some(), "it does not know all:\n{}", program.log());
+}
+
+/// Waits until nothing is left to do, and answers how long that took.
+async fn over(c: &Cluster, maps: &str, policy: &str, start: Instant) -> Duration {
+    let done = time::within(Duration::from_mins(20), async {
+        loop {
+            let gone = c.api().get(&format!("{maps}/owner")).await.status == 404;
+            // With this policy the dependents go after their owner; `kube-root-ca.crt` is not theirs.
+            let left = || async {
+                let list = c.api().get(&format!("{maps}?limit=2")).await.json();
+                let items = list["items"].as_array().cloned().unwrap_or_default();
+                items
+                    .iter()
+                    .any(|it| it["metadata"]["name"] != "kube-root-ca.crt")
+            };
+            if gone && (policy != "Background" || !left().await) {
+                return start.elapsed();
+            }
+            time::pause(Duration::from_millis(5)).await;
+        }
+    });
+    done.await.expect("it ends")
+}
+
+/// What it has sent so far, by verb.
+async fn requests(program: &Program) -> BTreeMap<String, f64> {
+    let page = program.endpoints().get("/metrics").await.text();
+    let mut sent = BTreeMap::new();
+    for line in page.lines() {
+        let Some(labels) = line.strip_prefix("rest_client_requests_total{") else {
+            continue;
+        };
+        let method = labels
+            .split("method=\"")
+            .nth(1)
+            .and_then(|it| it.split('"').next());
+        let count = line.rsplit(' ').next().and_then(|it| it.parse::<f64>().ok());
+        if let (Some(method), Some(count)) = (method, count) {
+            *sent.entry(method.to_owned()).or_default() += count;
+        }
+    }
+    sent
+}
+
+/// The most memory that it had in use.
+fn peak_mib(program: &Program) -> f64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", program.id().unwrap_or_default()));
+    let status = status.unwrap_or_default();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kib = peak.and_then(|it| it.trim().trim_end_matches(" kB").parse::<f64>().ok());
+    kib.unwrap_or(f64::NAN) / 1024.0
+}
+
+/// Orphans stay; what comes next should not find them.
+async fn clean(c: &Cluster, maps: &str, program: Program) {
+    drop(program);
+    let answer = c.api().delete(maps, json!({})).await;
+    assert_eq!(answer.status, 200, "{answer:?}");
+}

@@ -1,0 +1,290 @@
+//! The collector, from its parts to the end of a term.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use coxswain_manager::cache::{Caches, Status};
+use coxswain_manager::client::{Client, Fence, Term};
+use coxswain_manager::controller::{ControllerError, Fatal, Runnable, Unhealthy};
+use coxswain_manager::env::Env;
+use coxswain_manager::events::Recorder;
+use coxswain_manager::object::{Key, Resource};
+use coxswain_manager::queue::{Item, Queue, default_limiter};
+use futures_util::future::BoxFuture;
+use prometheus::Registry;
+use tokio::sync::{Semaphore, watch};
+use tokio::task::{JoinError, JoinSet};
+use tokio_util::sync::CancellationToken;
+
+use super::census::Census;
+use super::debug::GraphPage;
+use super::floor::{Floor, Queues};
+use super::graph::{Graph, PATIENCE};
+use super::holds::Holds;
+use super::kinds::Kinds;
+use super::lookup::Lookups;
+use super::metrics::Metrics;
+use super::monitors::{self, Monitors};
+use super::progress::Progress;
+use super::{Options, worker};
+use crate::names::GARBAGE_COLLECTOR;
+
+/// Which kinds there are.
+pub struct Known {
+    /// The kinds; none until they are first known.
+    pub kinds: watch::Receiver<Option<Arc<Kinds>>>,
+    /// What could not be found out, for people.
+    pub problems: Box<dyn Fn() -> Vec<String> + Send + Sync>,
+}
+
+/// The collector. It does nothing until it is [run](Runnable::run).
+pub struct GarbageCollector {
+    env: Env,
+    caches: Caches,
+    client: Client,
+    recorder: Recorder,
+    options: Options,
+    metrics: Metrics,
+    known: Known,
+    merge_only: Arc<Mutex<BTreeSet<Resource>>>,
+    /// Those of the term, or of the next one.
+    queues: Mutex<Queues>,
+    floor: Current,
+}
+
+/// The floor of the term; none between terms. Clones are handles of the same one.
+#[derive(Clone, Default)]
+pub(super) struct Current(Arc<Mutex<Option<Arc<Floor>>>>);
+
+impl Current {
+    pub(super) fn get(&self) -> Option<Arc<Floor>> {
+        lock(&self.0).clone()
+    }
+}
+
+/// Ends a term for those who look, in whichever way it ends.
+struct Leave<'a>(&'a GarbageCollector);
+
+impl GarbageCollector {
+    /// A collector of the kinds that are `known`, through `caches`, which it only trusts if they are whole.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
+    pub fn build(
+        env: &Env,
+        caches: &Caches,
+        client: Client,
+        registry: &Registry,
+        recorder: Recorder,
+        known: Known,
+        options: Options,
+    ) -> Result<Self, ControllerError> {
+        let name = || GARBAGE_COLLECTOR.to_owned();
+        if options.workers == 0 {
+            return Err(ControllerError::NoWorkers { name: name() });
+        }
+        let metrics = Metrics::register(registry)
+            .map_err(|source| ControllerError::Metrics { name: name(), source })?;
+        Ok(Self {
+            queues: Mutex::new(Queues {
+                changes: queue(env, registry, "graph_changes")?,
+                deletes: queue(env, registry, "attempt_to_delete")?,
+                orphans: queue(env, registry, "attempt_to_orphan")?,
+            }),
+            env: env.clone(),
+            caches: caches.clone(),
+            client,
+            recorder,
+            options,
+            metrics,
+            known,
+            merge_only: Arc::default(),
+            floor: Current::default(),
+        })
+    }
+
+    async fn term(&self, fence: Fence, term: Term, stop: CancellationToken) -> Result<(), Fatal> {
+        let mut over = std::pin::pin!(async {
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => {}
+                () = fence.closed(term) => {}
+            }
+        });
+        if !self.caches.are_whole() {
+            tracing::warn!(reason = REFUSES, "The garbage collector does not run");
+            over.await;
+            return Ok(());
+        }
+        let mut kinds = self.known.kinds.clone();
+        tokio::select! {
+            biased;
+            () = &mut over => return Ok(()),
+            known = kinds.wait_for(Option::is_some) => if known.is_err() {
+                return Err(Fatal::Ended {
+                    controller: GARBAGE_COLLECTOR.to_owned(),
+                    origin: "discovery".to_owned(),
+                });
+            },
+        }
+        let floor = self.open(&fence, term, kinds);
+        let _leave = Leave(self);
+        let mut tasks = JoinSet::new();
+        tasks.spawn(monitors::process(Arc::clone(&floor)));
+        for _ in 0..self.options.workers {
+            tasks.spawn(worker::delete(Arc::clone(&floor)));
+            tasks.spawn(worker::release(Arc::clone(&floor)));
+        }
+        let (workers, dry_run) = (self.options.workers, self.options.dry_run);
+        tracing::info!(
+            controller = GARBAGE_COLLECTOR,
+            workers,
+            dry_run,
+            "Controller started"
+        );
+        loop {
+            tokio::select! {
+                biased;
+                () = &mut over => break,
+                Some(ended) = tasks.join_next() => judge(ended)?,
+            }
+        }
+        floor.halt.cancel();
+        while let Some(ended) = tasks.join_next().await {
+            judge(ended)?;
+        }
+        self.renew();
+        tracing::info!(controller = GARBAGE_COLLECTOR, "Controller stopped");
+        Ok(())
+    }
+
+    /// A floor for a new term: nothing is known from the last one but what the caches show.
+    fn open(&self, fence: &Fence, term: Term, kinds: watch::Receiver<Option<Arc<Kinds>>>) -> Arc<Floor> {
+        let floor = Arc::new(Floor {
+            env: self.env.clone(),
+            client: self.client.in_term(fence, term),
+            options: self.options,
+            queues: self.renew(),
+            kinds,
+            monitors: Monitors::new(&self.caches),
+            lookups: Lookups::default(),
+            census: Census::default(),
+            holds: Holds::default(),
+            progress: Progress::new(&self.env.clock),
+            metrics: self.metrics.clone(),
+            releases: Semaphore::new(self.options.workers),
+            merge_only: Arc::clone(&self.merge_only),
+            halt: CancellationToken::new(),
+            recorder: self.recorder.clone(),
+            graph: Mutex::new(Graph::new()),
+        });
+        *lock(&self.floor.0) = Some(Arc::clone(&floor));
+        floor
+    }
+
+    fn renew(&self) -> Queues {
+        let mut queues = lock(&self.queues);
+        *queues = queues.succeed(&self.env);
+        queues.clone()
+    }
+
+    /// Shows the graph.
+    #[must_use]
+    pub fn page(&self) -> GraphPage {
+        GraphPage(self.floor.clone())
+    }
+}
+
+/// Why it does not run on a part of the cluster.
+const REFUSES: &str = "it must see the whole cluster to know which owners are gone: \
+                       leave out --namespaces and --label-selector, or switch it off with \
+                       --controllers=*,-garbage-collector-controller";
+
+fn queue<K: Item>(env: &Env, registry: &Registry, name: &str) -> Result<Queue<K>, ControllerError> {
+    let name = format!("garbage_collector_{name}");
+    Queue::named(env, &name, registry, default_limiter()).map_err(|source| ControllerError::Queue {
+        name: GARBAGE_COLLECTOR.to_owned(),
+        source,
+    })
+}
+
+/// A part that has panicked may have left the graph half changed: better no process than one that deletes by it.
+fn judge(ended: Result<(), JoinError>) -> Result<(), Fatal> {
+    match ended {
+        Ok(()) => Ok(()),
+        Err(error) => Fatal::of_task(GARBAGE_COLLECTOR, "a worker", error).map_or(Ok(()), Err),
+    }
+}
+
+impl Runnable for GarbageCollector {
+    fn name(&self) -> &str {
+        GARBAGE_COLLECTOR
+    }
+
+    fn unsynced(&self) -> Vec<String> {
+        let known = self.known.kinds.borrow().is_some();
+        if known || !self.caches.are_whole() {
+            Vec::new()
+        } else {
+            vec!["the kinds that the API serves".to_owned()]
+        }
+    }
+
+    fn run(&self, fence: &Fence, term: Term, stop: CancellationToken) -> BoxFuture<'_, Result<(), Fatal>> {
+        Box::pin(self.term(fence.clone(), term, stop))
+    }
+
+    fn running(&self) -> Vec<Key> {
+        self.floor
+            .get()
+            .map_or_else(Vec::new, |floor| floor.progress.running())
+    }
+
+    fn health(&self) -> Result<(), Unhealthy> {
+        if !self.caches.are_whole() {
+            let reason = REFUSES.to_owned();
+            return Err(Unhealthy::Refused { reason });
+        }
+        let Some(floor) = self.floor.get() else {
+            return Ok(());
+        };
+        let Queues {
+            changes,
+            deletes,
+            orphans,
+        } = &floor.queues;
+        let waited = [changes.waited(), deletes.waited(), orphans.waited()];
+        let waited: Option<Duration> = waited.into_iter().max().flatten();
+        floor
+            .progress
+            .health(waited.unwrap_or_default(), 2 * self.options.workers)
+    }
+
+    fn remark(&self) -> Option<String> {
+        let mut remarks = (self.known.problems)();
+        if let Some(floor) = self.floor.get() {
+            let mut laggards = floor.monitors.laggards();
+            let now = floor.now();
+            laggards.retain(|it| it.status != Status::Filling || now.duration_since(it.since) >= PATIENCE);
+            remarks.extend(laggards.iter().map(|it| format!("{} {}", it.resource, it.status)));
+        }
+        if self.options.dry_run {
+            remarks.push("dry run: nothing is deleted".to_owned());
+        }
+        (!remarks.is_empty()).then(|| remarks.join("; "))
+    }
+}
+
+impl Drop for Leave<'_> {
+    fn drop(&mut self) {
+        if let Some(floor) = lock(&self.0.floor.0).take() {
+            // However it ends: what it has started elsewhere begins nothing more.
+            floor.halt.cancel();
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,154 @@
+//! One reading of all documents: a few requests at once, each bounded in time, and what they come to.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
+
+use coxswain_manager::client::{Client, Raw};
+use coxswain_manager::env::{Clock, Env};
+use futures_util::StreamExt as _;
+use futures_util::future::BoxFuture;
+use futures_util::stream::FuturesUnordered;
+use tokio::time::Instant;
+
+use super::decode;
+use super::documents::{Documents, Root, group_version};
+
+/// How many requests there are at once.
+const AT_ONCE: usize = 4;
+/// How long one may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A reading that is under way.
+pub(super) struct Round {
+    client: Client,
+    clock: Clock,
+    begun: Instant,
+    running: FuturesUnordered<BoxFuture<'static, (Part, Result<Raw, String>)>>,
+    waiting: VecDeque<Part>,
+    /// What failed last time: it is asked for last, so that what hangs holds up nothing else.
+    suspects: BTreeSet<String>,
+    answers: Answers,
+}
+
+/// What is known so far.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Answers {
+    pub(super) documents: Documents,
+    /// What is missing, and why: roots and versions.
+    pub(super) failed: BTreeMap<String, String>,
+    /// What cannot be read and does not change by asking again, and why.
+    pub(super) skipped: BTreeMap<String, String>,
+}
+
+/// What is asked for.
+#[derive(Debug)]
+enum Part {
+    Root(Root),
+    Version(String, String),
+}
+
+impl Round {
+    pub(super) fn begin(env: &Env, client: &Client, suspects: BTreeSet<String>) -> Self {
+        let mut round = Self {
+            client: client.clone(),
+            clock: env.clock.clone(),
+            begun: env.clock.now(),
+            running: FuturesUnordered::new(),
+            waiting: Root::ALL.map(Part::Root).into(),
+            suspects,
+            answers: Answers::default(),
+        };
+        round.ask();
+        round
+    }
+
+    pub(super) fn begun(&self) -> Instant {
+        self.begun
+    }
+
+    pub(super) fn answers(&self) -> &Answers {
+        &self.answers
+    }
+
+    /// Waits for one more answer; false if there is none to come. Cancel safe.
+    pub(super) async fn step(&mut self) -> bool {
+        let Some((part, answer)) = self.running.next().await else {
+            return false;
+        };
+        if let Err(why) = self.take(&part, answer) {
+            self.answers.failed.insert(part.name(), why);
+        }
+        self.ask();
+        true
+    }
+
+    fn ask(&mut self) {
+        while self.running.len() < AT_ONCE
+            && let Some(part) = self.waiting.pop_front()
+        {
+            let (client, clock) = (self.client.clone(), self.clock.clone());
+            self.running.push(Box::pin(async move {
+                let path = part.path();
+                let answer = clock
+                    .timeout(PATIENCE, client.get_raw(&path, part.accept()))
+                    .await;
+                let answer = match answer {
+                    Some(answer) => answer.map_err(|error| error.to_string()),
+                    None => Err(format!("GET {path}: no answer within {} s", PATIENCE.as_secs())),
+                };
+                (part, answer)
+            }));
+        }
+    }
+
+    fn take(&mut self, part: &Part, answer: Result<Raw, String>) -> Result<(), String> {
+        let raw = answer?;
+        match part {
+            Part::Root(root) => {
+                let mut listed = decode::root(*root, &raw).map_err(|unusable| unusable.to_string())?;
+                let versions = listed.groups.iter().flat_map(|group| {
+                    let versions = group.versions.iter();
+                    versions.map(|version| Part::Version(group.name.clone(), version.name.clone()))
+                });
+                if listed.plain {
+                    self.waiting.extend(versions);
+                    let waiting = self.waiting.make_contiguous();
+                    waiting.sort_by_key(|it| self.suspects.contains(&it.name()));
+                }
+                self.answers.failed.append(&mut listed.stale);
+                self.answers.skipped.append(&mut listed.skipped);
+                self.answers.documents.set(*root, listed.groups);
+            }
+            Part::Version(group, version) => {
+                let resources = decode::version(group, version, &raw);
+                let resources = resources.map_err(|unusable| unusable.to_string())?;
+                self.answers.documents.fill(group, version, resources);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Part {
+    fn name(&self) -> String {
+        match self {
+            Self::Root(root) => root.path().to_owned(),
+            Self::Version(group, version) => group_version(group, version),
+        }
+    }
+
+    fn path(&self) -> String {
+        match self {
+            Self::Root(root) => root.path().to_owned(),
+            Self::Version(group, _) if group.is_empty() => format!("/api/{}", self.name()),
+            Self::Version(..) => format!("/apis/{}", self.name()),
+        }
+    }
+
+    fn accept(&self) -> &'static str {
+        match self {
+            Self::Root(_) => decode::ROOT,
+            Self::Version(..) => decode::VERSION,
+        }
+    }
+}

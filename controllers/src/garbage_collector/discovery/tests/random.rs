@@ -1,0 +1,152 @@
+//! Documents that are bent at random: whatever comes, it is read or refused, and what is read can be used.
+
+use coxswain_manager::client::Raw;
+use coxswain_manager::env::Rng;
+use serde_json::{Value, json};
+
+use super::super::definition::{Definition, defined};
+use super::super::merge::merge;
+use super::super::registration::Registration;
+use super::reading;
+use super::{AGGREGATED, Documents, Root, resource};
+
+const RUNS: u64 = 400;
+
+fn samples() -> Vec<(&'static str, Value)> {
+    let resources = json!([resource("xs X"), resource("xs/status X"), resource("!ys Y")]);
+    let discovered =
+        json!([{"resource": "xs", "responseKind": {"kind": "X"}, "scope": "Cluster", "verbs": ["delete"]}]);
+    vec![
+        (
+            AGGREGATED,
+            json!({"kind": "APIGroupDiscoveryList", "items": [
+            {"metadata": {"name": "a"}, "versions": [
+                {"version": "v1", "freshness": "Current", "resources": discovered},
+                {"version": "v2", "freshness": "Stale", "resources": discovered}]},
+            {"metadata": {"name": ""}, "versions": [{"version": "v1", "resources": discovered}]}]}),
+        ),
+        ("", json!({"kind": "APIVersions", "versions": ["v1", "v2"]})),
+        (
+            "",
+            json!({"kind": "APIGroupList", "groups": [{"name": "a", "versions":
+            [{"version": "v1"}, {"version": "v2"}], "preferredVersion": {"version": "v1"}}]}),
+        ),
+        (
+            "",
+            json!({"kind": "APIResourceList", "groupVersion": "a/v1", "resources": resources}),
+        ),
+        (
+            "",
+            json!({"metadata": {"name": "xs.a", "uid": "u"}, "spec": {"group": "a", "scope": "Cluster",
+            "names": {"plural": "xs", "kind": "X"}, "versions": [{"name": "v1", "served": true}]},
+            "status": {"acceptedNames": {"plural": "xs", "kind": "X"},
+                "conditions": [{"type": "Established", "status": "True"}]}}),
+        ),
+        (
+            "",
+            json!({"metadata": {"name": "v1.a", "uid": "u"}, "spec": {"group": "a", "version": "v1",
+            "service": {"name": "s"}}, "status": {"conditions": [{"type": "Available", "status": "True"}]}}),
+        ),
+    ]
+}
+
+/// A place among so many.
+fn within(rng: &Rng, len: usize) -> usize {
+    usize::try_from(rng.below(len as u64)).unwrap_or_default()
+}
+
+/// Changes one value somewhere.
+fn bend(value: &mut Value, rng: &Rng) {
+    let deeper = rng.below(4) != 0;
+    match value {
+        Value::Array(items) if deeper && !items.is_empty() => {
+            let at = within(rng, items.len());
+            bend(&mut items[at], rng);
+        }
+        Value::Object(fields) if deeper && !fields.is_empty() => {
+            let at = within(rng, fields.len());
+            if let Some(field) = fields.values_mut().nth(at) {
+                bend(field, rng);
+            }
+        }
+        _ => {
+            let odd = [
+                Value::Null,
+                json!(true),
+                json!(-1),
+                json!(""),
+                json!("../../x?y#z"),
+                json!("ä\u{0}\n"),
+                json!("x".repeat(10_000)),
+                json!([]),
+                json!({}),
+                json!([null, [[]], {"a": null}]),
+                value.clone(),
+                json!([value.clone(), value.clone()]),
+            ];
+            *value = odd[within(rng, odd.len())].clone();
+        }
+    }
+}
+
+fn read(raw: &Raw) {
+    let mut documents = Documents::default();
+    for root in Root::ALL {
+        if let Ok(listed) = reading::root(root, raw) {
+            assert!(!listed.groups.is_empty());
+            documents.set(root, listed.groups);
+        }
+    }
+    for (group, version) in [("a", "v1"), ("", "v1")] {
+        if let Ok(resources) = reading::version(group, version, raw) {
+            documents.fill(group, version, resources);
+        }
+    }
+    let definition = serde_json::from_slice::<Definition>(&raw.body).ok();
+    let definitions = defined(&definition.map(Into::into).into_iter().collect::<Vec<_>>());
+    if let Ok(registration) = serde_json::from_slice::<Registration>(&raw.body) {
+        let _ = (registration.is_available(), registration.is_remote());
+    }
+    documents.keep(&Documents::default());
+    documents.strike("a", "xs");
+    let merged = merge(&documents, Some(&definitions));
+    for kind in merged.kinds().collected() {
+        let path = kind.resource.collection("default");
+        let segments = path.split('/').skip(1);
+        for segment in segments {
+            assert!(!segment.is_empty() && !segment.starts_with('.'), "{path:?}");
+            assert!(segment.bytes().all(|it| it.is_ascii_graphic()), "{path:?}");
+            assert!(!segment.contains(['?', '#', '%']), "{path:?}");
+        }
+    }
+}
+
+#[test]
+fn nothing_that_comes_makes_it_panic() {
+    let rng = Rng::from_seed(36);
+    for _ in 0..RUNS {
+        for (content_type, mut body) in samples() {
+            for _ in 0..rng.below(4) {
+                bend(&mut body, &rng);
+            }
+            let mut bytes = body.to_string().into_bytes();
+            match rng.below(8) {
+                0 => bytes.truncate(within(&rng, bytes.len())),
+                1 if !bytes.is_empty() => {
+                    let at = within(&rng, bytes.len());
+                    bytes[at] ^= 1 << rng.below(8);
+                }
+                _ => {}
+            }
+            read(&Raw {
+                content_type: content_type.to_owned(),
+                body: bytes.into(),
+            });
+        }
+    }
+    let deep = "[".repeat(100_000);
+    read(&Raw {
+        content_type: AGGREGATED.to_owned(),
+        body: deep.into(),
+    });
+}

@@ -1,0 +1,240 @@
+//! Who owns whom, and what follows from it. Pure: no clock, no client; every step answers what is to be looked at next.
+//!
+//! - Objects are nodes, by their uid, and enter when a cache shows them. An owner that somebody refers to and that no cache
+//!   has shown *in exactly those coordinates* is **unseen**: it is asked for once, by its full identity, however many
+//!   dependents there are. So a wrong reference can only harm the object that has it.
+//! - A **tombstone** is the proof that an identity is gone for ever. It is kept exactly, as long as a known object refers to
+//!   it, and a while longer (bounded).
+//! - What an owner in foreground deletion waits for is a *set* of dependents whose reference matches and blocks.
+//! - Nothing here is sticky: flags follow the latest metadata, and a state that is older than the known one is ignored.
+
+mod identity;
+mod judge;
+mod links;
+mod node;
+mod observe;
+mod orphan;
+mod serve;
+mod tombstones;
+mod view;
+
+#[cfg(test)]
+mod tests;
+
+pub use identity::Identity;
+pub use view::NodeView;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use coxswain_manager::client::Propagation;
+use coxswain_manager::object::{Key, OwnerRef, Resource, Text, Uid, Version};
+use tokio::time::Instant;
+
+use self::links::Links;
+use self::node::Node;
+use self::tombstones::Tombstones;
+use super::kinds::{Kind, Kinds};
+
+/// How long it counts that an owner was seen alive by asking for it.
+pub const FRESH: Duration = Duration::from_secs(1);
+/// How long a kind that does not sync is waited for.
+pub const PATIENCE: Duration = Duration::from_secs(30);
+/// What an object that is deleted in the foreground has while its dependents go.
+pub const FOREGROUND: &str = "foregroundDeletion";
+/// What a deleted object has while its dependents are let go.
+pub const ORPHAN: &str = "orphan";
+
+/// What to look at: the items of the queue of deletions.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Work {
+    /// An object that may have to go.
+    Object(Uid),
+    /// An owner that no cache has shown.
+    Owner(Identity),
+}
+
+/// What follows from a step.
+#[derive(Debug, Default, PartialEq, Eq)]
+#[must_use]
+pub struct Effects {
+    /// To be looked at.
+    pub look: Vec<Work>,
+    /// Owners whose dependents are to be let go.
+    pub orphan: Vec<Uid>,
+    /// References into another namespace.
+    pub misplaced: Vec<Misplaced>,
+}
+
+/// A reference to an owner that is in another namespace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Misplaced {
+    /// The kind of the dependent.
+    pub kind: Arc<Kind>,
+    /// The dependent.
+    pub key: Key,
+    /// Its uid.
+    pub uid: Uid,
+    /// Its reference.
+    pub reference: OwnerRef,
+}
+
+/// How it is known that an owner is gone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Proof {
+    /// A cache of all objects of its kind has seen it go.
+    Watched,
+    /// The API server, asked for it, said that there is none.
+    NotFound,
+    /// The API server, asked for it, showed another one of that name.
+    OtherUid(Uid),
+}
+
+/// What the API server, asked for an owner, showed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Live {
+    /// It lives.
+    Solid,
+    /// It is being deleted in the foreground.
+    Waiting,
+}
+
+/// What is to be done.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Judgement {
+    /// Nothing; whatever changes that is an event.
+    Nothing,
+    /// Look again after this time: a kind has not synced yet.
+    Later(Duration),
+    /// These have to be asked for first.
+    Ask(Vec<Question>),
+    /// It is not known whether this owner exists, nor how to ask: look again after a backoff. Never a reason to delete.
+    Unresolvable(Identity),
+    /// It exists and no cache shows it yet: look again after a backoff.
+    Poll,
+    /// Do this.
+    Act(Act),
+}
+
+/// One GET.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Question {
+    /// Where.
+    pub kind: Arc<Kind>,
+    /// Who.
+    pub identity: Identity,
+}
+
+/// One write.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Act {
+    /// The kind of the object.
+    pub kind: Arc<Kind>,
+    /// The object.
+    pub key: Key,
+    /// Its uid.
+    pub uid: Uid,
+    /// The version that was judged. The write holds for this one only.
+    pub version: Version,
+    /// What is done.
+    pub deed: Deed,
+    /// Why.
+    pub because: Vec<Reason>,
+}
+
+/// What is done to an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Deed {
+    /// It is deleted.
+    Delete(Propagation),
+    /// It loses the references to these owners.
+    RemoveOwners {
+        /// The owners.
+        uids: Vec<Uid>,
+        /// What remains, for kinds that know no strategic merge.
+        remaining: Box<[OwnerRef]>,
+    },
+    /// It stops to block its owners: it is part of a circle.
+    Unblock {
+        /// All its references, as they will be.
+        references: Box<[OwnerRef]>,
+    },
+    /// It loses a finalizer of the collector.
+    RemoveFinalizer {
+        /// Which one.
+        finalizer: &'static str,
+        /// What remains, in order.
+        rest: Box<[Text]>,
+    },
+}
+
+/// Why an owner does not hold an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reason {
+    /// The owner.
+    pub owner: Identity,
+    /// What became of it.
+    pub verdict: Verdict,
+}
+
+/// What became of an owner.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It is gone.
+    Absent(Proof),
+    /// It waits for its dependents to go.
+    Waiting,
+    /// It was deleted, and lets its dependents be.
+    Orphaning,
+}
+
+/// The graph.
+#[derive(Debug, Default)]
+pub struct Graph {
+    kinds: Arc<Kinds>,
+    /// Since when each collected kind is served.
+    began: BTreeMap<Resource, Instant>,
+    /// The collected kinds that have been told whole.
+    synced: BTreeSet<Resource>,
+    nodes: BTreeMap<Uid, Node>,
+    /// By owner, whether or not it has a node.
+    links: BTreeMap<Uid, Links>,
+    /// What objects refer to and no node is, with those that do. An identity is here or among the tombstones, never both.
+    unseen: BTreeMap<Identity, BTreeSet<Uid>>,
+    /// Cluster-scoped objects with a reference to a namespaced kind: nobody can say which object is meant.
+    astray: BTreeSet<Uid>,
+    tombstones: Tombstones,
+    /// What the API server, asked, showed; for as long as it counts.
+    answers: BTreeMap<Identity, (Live, Instant)>,
+    let_go: BTreeSet<Uid>,
+}
+
+impl Graph {
+    /// An empty one. It takes nothing in before it is told which kinds are served.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+impl Effects {
+    fn object(&mut self, uid: &Uid) {
+        self.look.push(Work::Object(uid.clone()));
+    }
+
+    fn owner(&mut self, identity: &Identity) {
+        self.look.push(Work::Owner(identity.clone()));
+    }
+
+    /// Everything once, in the order in which it came first.
+    fn tidy(mut self) -> Self {
+        if self.look.len() > 1 {
+            let mut known = BTreeSet::new();
+            self.look.retain(|it| known.insert(it.clone()));
+        }
+        let mut known = BTreeSet::new();
+        self.orphan.retain(|it| known.insert(it.clone()));
+        self
+    }
+}

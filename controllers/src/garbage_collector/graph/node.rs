@@ -1,0 +1,103 @@
+//! What is known of one object.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use coxswain_manager::object::{Key, Meta, OwnerRef, Text, Uid, Version};
+
+use super::super::kinds::Kind;
+use super::identity::in_scope;
+use super::{FOREGROUND, Identity, ORPHAN};
+
+/// An object that a cache has shown, in its latest state.
+#[derive(Clone, Debug)]
+pub(super) struct Node {
+    pub(super) kind: Arc<Kind>,
+    pub(super) key: Key,
+    pub(super) version: Version,
+    pub(super) owners: Box<[OwnerRef]>,
+    pub(super) finalizers: Box<[Text]>,
+    pub(super) deleting: bool,
+    /// A DELETE of this version was accepted.
+    pub(super) deleted_at: Option<Version>,
+    /// The state is of before the API's store was restored: whatever comes next is newer.
+    pub(super) outdated: bool,
+}
+
+impl Node {
+    pub(super) fn of(kind: &Arc<Kind>, meta: &Meta) -> Self {
+        Self {
+            kind: Arc::clone(kind),
+            key: in_scope(kind, &meta.key()),
+            version: meta.resource_version.clone(),
+            owners: meta.owner_references.clone(),
+            finalizers: meta.finalizers.clone(),
+            deleting: meta.is_deleting(),
+            deleted_at: None,
+            outdated: false,
+        }
+    }
+
+    pub(super) fn identity(&self, uid: &Uid) -> Identity {
+        Identity::of(&self.kind, &self.key, uid)
+    }
+
+    /// Whether this is the same object in the same coordinates. (Both have the same uid.)
+    pub(super) fn is_where(&self, other: &Self) -> bool {
+        self.kind.resource == other.kind.resource && self.key == other.key
+    }
+
+    /// Whether a state of it says nothing new. Two versions of a kind show the same store, so that theirs compare; the same
+    /// state in another version of the kind is news.
+    pub(super) fn knows(&self, kind: &Kind, version: &Version) -> bool {
+        if self.outdated {
+            return false;
+        }
+        match self.version.partial_cmp(version) {
+            Some(Ordering::Greater) => true,
+            Some(Ordering::Equal) => self.kind.resource == kind.resource,
+            Some(Ordering::Less) | None => false,
+        }
+    }
+
+    pub(super) fn has(&self, finalizer: &str) -> bool {
+        self.finalizers.iter().any(|it| it == finalizer)
+    }
+
+    /// It is deleted and lets its dependents go first.
+    pub(super) fn is_orphaning(&self) -> bool {
+        self.deleting && self.has(ORPHAN)
+    }
+
+    /// It is deleted and waits for its dependents to be gone.
+    pub(super) fn is_foreground(&self) -> bool {
+        self.deleting && self.has(FOREGROUND) && !self.has(ORPHAN)
+    }
+
+    /// Whether a reference of an object in `namespace` is to this one, with this uid, in every coordinate.
+    pub(super) fn is_meant(&self, uid: &Uid, reference: &OwnerRef, namespace: &Text) -> bool {
+        reference.uid == *uid
+            && reference.api_version == self.kind.api_version
+            && reference.kind == self.kind.kind
+            && reference.name == self.key.name
+            && !self.is_elsewhere(namespace)
+    }
+
+    /// Whether it is in a namespace, and not in this one.
+    pub(super) fn is_elsewhere(&self, namespace: &Text) -> bool {
+        self.kind.resource.namespaced && self.key.namespace != *namespace
+    }
+
+    pub(super) fn blocks(&self) -> bool {
+        self.owners.iter().any(|it| it.block_owner_deletion)
+    }
+
+    /// All finalizers but one.
+    pub(super) fn without(&self, finalizer: &str) -> Box<[Text]> {
+        self.finalizers
+            .iter()
+            .filter(|it| **it != finalizer)
+            .cloned()
+            .collect()
+    }
+}

@@ -1,0 +1,75 @@
+//! Letting dependents go.
+
+use std::collections::BTreeSet;
+
+use coxswain_manager::object::Uid;
+
+use super::{Act, Deed, Graph, Node, ORPHAN, Reason, Verdict};
+
+impl Graph {
+    /// Dependents of this owner are let go, not deleted, from now on: not all of them could be found.
+    pub fn let_go(&mut self, owner: &Uid) {
+        if !owner.is_empty() {
+            self.let_go.insert(owner.clone());
+        }
+    }
+
+    /// What has to be done to orphan the dependents of an owner that are known: an `Act` with `Deed::RemoveOwners` each. None
+    /// if it does not let its dependents go.
+    #[must_use]
+    pub fn releases(&self, owner: &Uid) -> Vec<Act> {
+        let (Some(known), Some(links)) = (self.nodes.get(owner), self.links.get(owner)) else {
+            return Vec::new();
+        };
+        if !known.is_orphaning() {
+            return Vec::new();
+        }
+        let because = vec![Reason {
+            owner: known.identity(owner),
+            verdict: Verdict::Orphaning,
+        }];
+        let others = links.dependents.iter().filter(|it| *it != owner);
+        others
+            .filter_map(|uid| {
+                let node = self.nodes.get(uid)?;
+                let deed = node.remove_owners(vec![owner.clone()]);
+                Some(node.act(uid, deed, because.clone()))
+            })
+            .collect()
+    }
+
+    /// What has to be done to finish the orphaning: none if the object is gone, or was told to go, or is not being deleted with
+    /// that finalizer.
+    #[must_use]
+    pub fn finish_orphaning(&self, owner: &Uid) -> Option<Act> {
+        let orphans = |it: &&Node| it.is_orphaning() && it.deleted_at.is_none();
+        let node = self.nodes.get(owner).filter(orphans)?;
+        let deed = Deed::RemoveFinalizer {
+            finalizer: ORPHAN,
+            rest: node.without(ORPHAN),
+        };
+        Some(node.act(owner, deed, Vec::new()))
+    }
+}
+
+impl Node {
+    pub(super) fn act(&self, uid: &Uid, deed: Deed, because: Vec<Reason>) -> Act {
+        Act {
+            kind: self.kind.clone(),
+            key: self.key.clone(),
+            uid: uid.clone(),
+            version: self.version.clone(),
+            deed,
+            because,
+        }
+    }
+
+    pub(super) fn remove_owners(&self, uids: Vec<Uid>) -> Deed {
+        let lost: BTreeSet<&Uid> = uids.iter().collect();
+        let remaining = self.owners.iter().filter(|it| !lost.contains(&it.uid));
+        Deed::RemoveOwners {
+            remaining: remaining.cloned().collect(),
+            uids,
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! Which kinds there are, and how much of them is known.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use coxswain_manager::object::{Resource, Text, Uid};
+use tokio::time::Instant;
+
+use super::super::kinds::{Kind, Kinds};
+use super::links::Place;
+use super::{Effects, Graph, Node, PATIENCE};
+
+impl Graph {
+    /// From now on these kinds are served. Scopes and what could not be resolved are looked at again. Kinds that are no
+    /// longer collected leave: their nodes that have dependents become unseen owners, the others go; no tombstones.
+    pub fn serve(&mut self, kinds: Arc<Kinds>, now: Instant) -> Effects {
+        let mut effects = Effects::default();
+        let leaving: Vec<Uid> = self
+            .nodes
+            .iter()
+            .filter(|(_, node)| kinds.watched(&node.kind.resource).is_none())
+            .map(|(uid, _)| uid.clone())
+            .collect();
+        for uid in &leaving {
+            self.replace(uid, None, &mut effects);
+            self.look_at_names(uid, &mut effects);
+        }
+        self.rename(kinds, &mut effects);
+
+        self.began.retain(|it, _| self.kinds.watched(it).is_some());
+        self.synced.retain(|it| self.kinds.watched(it).is_some());
+        for kind in self.kinds.collected() {
+            self.began.entry(kind.resource.clone()).or_insert(now);
+        }
+        for node in self.nodes.values_mut() {
+            if let Some(kind) = self.kinds.watched(&node.kind.resource)
+                && !Arc::ptr_eq(kind, &node.kind)
+            {
+                node.kind = Arc::clone(kind);
+            }
+        }
+        effects.tidy()
+    }
+
+    /// All that there is of a kind has been told.
+    pub fn synced(&mut self, kind: &Arc<Kind>) -> Effects {
+        let mut effects = Effects::default();
+        if self.kinds.watched(&kind.resource).is_none() || !self.synced.insert(kind.resource.clone()) {
+            return effects;
+        }
+        for identity in self.unseen.keys() {
+            if identity.api_version == kind.api_version && identity.kind == kind.kind {
+                effects.owner(identity);
+            }
+        }
+        // The last one: who waited only for this need not wait longer.
+        if self.synced.len() == self.kinds.collected().len() {
+            let waiting = self.nodes.iter().filter(|(_, node)| node.is_foreground());
+            waiting.for_each(|(uid, _)| effects.object(uid));
+        }
+        effects
+    }
+
+    /// The API's store was restored: who was dead may live. Forgets tombstones and whatever was asked; states that are told
+    /// from now on are newer than those that are known. So this comes before what the restored store shows.
+    pub fn start_over(&mut self) -> Effects {
+        let mut effects = Effects::default();
+        self.answers.clear();
+        self.let_go.clear();
+        for (identity, dependents) in self.tombstones.clear() {
+            effects.owner(&identity);
+            self.unseen.insert(identity, dependents);
+        }
+        for (uid, node) in &mut self.nodes {
+            node.outdated = true;
+            if node.deleted_at.take().is_some() {
+                effects.object(uid);
+            }
+        }
+        effects
+    }
+
+    /// The collected kinds that have neither synced nor used up their time.
+    #[must_use]
+    pub fn unsettled(&self, now: Instant) -> Vec<Arc<Kind>> {
+        let kinds = self.kinds.collected().iter();
+        kinds
+            .filter(|kind| self.patience(&kind.resource, now).is_some())
+            .cloned()
+            .collect()
+    }
+
+    /// How much longer a kind that is collected is waited for; none if it is settled.
+    pub(super) fn patience(&self, resource: &Resource, now: Instant) -> Option<Duration> {
+        let began = self
+            .began
+            .get(resource)
+            .filter(|_| !self.synced.contains(resource))?;
+        let left = PATIENCE.saturating_sub(now.saturating_duration_since(*began));
+        (!left.is_zero()).then_some(left)
+    }
+
+    /// Takes over the kinds. Who refers to one whose scope is another one now refers to another identity.
+    fn rename(&mut self, kinds: Arc<Kinds>, effects: &mut Effects) {
+        let scope = |kinds: &Kinds, api_version: &Text, kind: &Text| {
+            kinds.resolve(api_version, kind).map(|it| it.resource.namespaced)
+        };
+        let mut moved = self.astray.clone();
+        for (identity, dependents) in self.unseen.iter().chain(self.tombstones.held()) {
+            let (api_version, kind) = (&identity.api_version, &identity.kind);
+            if scope(&self.kinds, api_version, kind) != scope(&kinds, api_version, kind) {
+                moved.extend(dependents.iter().cloned());
+            }
+        }
+        let before: Vec<_> = self.all_places(&moved);
+        let old = std::mem::replace(&mut self.kinds, kinds);
+        let after = self.all_places(&moved);
+        for ((uid, before), (_, after)) in before.iter().zip(&after) {
+            self.shift(uid, before, after, effects);
+        }
+        for identity in self.unseen.keys() {
+            let known = |kinds: &Kinds| {
+                let kind = kinds.resolve(&identity.api_version, &identity.kind).cloned();
+                let watched = kind
+                    .as_ref()
+                    .is_some_and(|it| kinds.watched(&it.resource).is_some());
+                (kind.map(|it| it.resource.clone()), watched)
+            };
+            if known(&old) != known(&self.kinds) {
+                effects.owner(identity);
+            }
+        }
+    }
+
+    fn all_places(&self, uids: &BTreeSet<Uid>) -> Vec<(Uid, Vec<Place>)> {
+        let known = |uid: &Uid| -> Option<&Node> { self.nodes.get(uid) };
+        let nodes = uids.iter().filter_map(|uid| Some((uid, known(uid)?)));
+        nodes
+            .map(|(uid, node)| (uid.clone(), self.places(uid, node, None, known)))
+            .collect()
+    }
+}

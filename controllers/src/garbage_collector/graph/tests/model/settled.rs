@@ -1,0 +1,136 @@
+//! What has to be true at any time, and in the end.
+
+use std::collections::BTreeMap;
+
+use coxswain_manager::object::Key;
+
+use super::super::*;
+use super::collector::Collector;
+use super::world::{FOREIGN, is_unjudgeable, is_waiting, named};
+
+impl Collector {
+    /// What the steps have led to is what the nodes alone say.
+    pub fn assert_exact(&self) {
+        let graph = &self.graph;
+        let mut links: BTreeMap<Uid, Links> = BTreeMap::new();
+        let mut named: BTreeMap<Identity, BTreeSet<Uid>> = BTreeMap::new();
+        let mut astray = BTreeSet::new();
+        for (uid, node) in &graph.nodes {
+            for reference in node.owners.iter().filter(|it| !it.uid.is_empty()) {
+                let it = links.entry(reference.uid.clone()).or_default();
+                it.dependents.insert(uid.clone());
+                let resolved = graph.kinds.resolve(&reference.api_version, &reference.kind);
+                let namespaced = resolved.is_none_or(|it| it.resource.namespaced);
+                let namespace = if namespaced {
+                    node.key.namespace.clone()
+                } else {
+                    Text::default()
+                };
+                let owner = graph.nodes.get(&reference.uid).filter(|it| {
+                    (&it.kind.api_version, &it.kind.kind) == (&reference.api_version, &reference.kind)
+                        && it.key == Key::new(namespace.clone(), reference.name.clone())
+                });
+                if owner.is_some() {
+                    if reference.block_owner_deletion && reference.uid != *uid {
+                        it.blocking.insert(uid.clone());
+                    }
+                } else if resolved.is_some() && namespaced && namespace.is_empty() {
+                    astray.insert(uid.clone());
+                } else {
+                    let identity = Identity {
+                        uid: reference.uid.clone(),
+                        api_version: reference.api_version.clone(),
+                        kind: reference.kind.clone(),
+                        namespace,
+                        name: reference.name.clone(),
+                    };
+                    named.entry(identity).or_default().insert(uid.clone());
+                }
+            }
+        }
+        let mut known = graph.unseen.clone();
+        for (identity, dependents) in graph.tombstones.held() {
+            assert!(known.insert(identity.clone(), dependents.clone()).is_none());
+        }
+        assert_eq!(graph.links, links);
+        assert_eq!(known, named);
+        assert_eq!(graph.astray, astray);
+        for (uid, node) in &graph.nodes {
+            assert_eq!(graph.tombstones.proof(&node.identity(uid)), None);
+        }
+    }
+
+    /// Nothing is left that should be gone, and nothing waits for nothing.
+    pub fn assert_settled(&self) {
+        let world = &self.world;
+        for (at, meta) in &world.objects {
+            let node = self.graph.nodes.get(&meta.uid).expect("all has been told");
+            assert_eq!(node.version, meta.resource_version, "{at:?}");
+            if meta.owner_references.is_empty() || meta.is_deleting() || is_unjudgeable(meta) {
+                continue;
+            }
+            let lives = |it: &OwnerRef| world.owner(it, &meta.namespace).is_some_and(|it| !is_waiting(it));
+            let solid: BTreeSet<_> = meta
+                .owner_references
+                .iter()
+                .filter(|it| lives(it))
+                .map(|it| &it.uid)
+                .collect();
+            assert!(!solid.is_empty(), "dangles: {at:?} {meta:?}");
+            assert!(
+                meta.owner_references.iter().all(|it| solid.contains(&it.uid)),
+                "unclean: {meta:?}"
+            );
+        }
+        let mut stuck: BTreeSet<&Uid> = BTreeSet::new();
+        loop {
+            let more: Vec<&Uid> = world
+                .objects
+                .values()
+                .filter(|it| !stuck.contains(&it.uid))
+                .filter(|meta| {
+                    is_unjudgeable(meta) && !meta.is_deleting()
+                        || meta.has_finalizer(FOREIGN) && meta.is_deleting()
+                        || is_waiting(meta) && self.blockers(meta).any(|it| stuck.contains(&it.uid))
+                })
+                .map(|it| &it.uid)
+                .collect();
+            if more.is_empty() {
+                break;
+            }
+            stuck.extend(more);
+        }
+        for meta in world.objects.values() {
+            assert!(
+                !is_waiting(meta) || stuck.contains(&meta.uid),
+                "waits for nothing: {meta:?}"
+            );
+            assert!(
+                !(meta.is_deleting() && meta.has_finalizer(ORPHAN)),
+                "not let go: {meta:?}"
+            );
+        }
+        for identity in self.graph.unseen.keys() {
+            let reference = OwnerRef {
+                api_version: identity.api_version.clone(),
+                kind: identity.kind.clone(),
+                ..OwnerRef::default()
+            };
+            let there = world.objects.values().any(|it| it.uid == identity.uid);
+            assert!(named(&reference).is_none() || there, "{identity:?}");
+        }
+    }
+
+    fn blockers<'a>(&'a self, owner: &'a Meta) -> impl Iterator<Item = &'a Meta> {
+        self.world.objects.values().filter(move |meta| {
+            meta.owner_references.iter().any(|it| {
+                it.block_owner_deletion
+                    && meta.uid != owner.uid
+                    && self
+                        .world
+                        .owner(it, &meta.namespace)
+                        .is_some_and(|it| it.uid == owner.uid)
+            })
+        })
+    }
+}

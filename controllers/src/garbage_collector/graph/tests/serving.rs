@@ -1,0 +1,160 @@
+//! Kinds that come and go, and are not known whole.
+
+use coxswain_manager::client::Propagation;
+
+use super::*;
+
+#[test]
+fn an_owner_of_a_kind_that_is_not_known_whole_is_waited_for() {
+    let set = thing(&SET, "set");
+    let pod = thing(&POD, "pod").refers(&[set.reference()]);
+    let mut scene = Scene::fresh();
+    let _ = scene.see(&pod);
+    scene.pass(Duration::from_secs(10));
+    let rest = Judgement::Later(Duration::from_secs(20));
+    assert_eq!(scene.judge(&pod), rest);
+    assert_eq!(scene.graph.judge(&set.owner(), scene.now), rest);
+    // Being told again does not begin the time anew.
+    let _ = scene.graph.serve(kinds(&ALL, &WATCHED), scene.now);
+    assert_eq!(scene.judge(&pod), rest);
+    assert_eq!(scene.graph.synced(&set.kind), look(&[set.owner()]));
+    assert_eq!(scene.judge(&pod), ask(&set));
+    let mut scene = Scene::fresh();
+    let _ = scene.see(&pod);
+    scene.pass(PATIENCE);
+    assert_eq!(scene.judge(&pod), ask(&set), "its time is over");
+}
+
+#[test]
+fn a_finalizer_stays_until_all_kinds_are_known_whole() {
+    let set = thing(&SET, "set").deleting(&[FOREGROUND]);
+    let mut scene = Scene::fresh();
+    let _ = scene.see(&set);
+    for resource in &WATCHED[1..] {
+        assert_eq!(scene.graph.synced(&kind(resource)), Effects::default());
+    }
+    assert_eq!(scene.graph.unsettled(scene.now), [kind(&POD)]);
+    scene.pass(Duration::from_secs(1));
+    assert_eq!(scene.judge(&set), Judgement::Later(Duration::from_secs(29)));
+    assert_eq!(scene.graph.synced(&kind(&POD)), look(&[set.object()]));
+    assert_eq!(scene.graph.unsettled(scene.now), []);
+    assert!(matches!(scene.deed(&set), Deed::RemoveFinalizer { .. }));
+
+    let mut scene = Scene::fresh();
+    let _ = scene.see(&set);
+    scene.pass(PATIENCE);
+    assert_eq!(scene.graph.unsettled(scene.now), []);
+    assert!(
+        matches!(scene.deed(&set), Deed::RemoveFinalizer { .. }),
+        "not for ever"
+    );
+}
+
+#[test]
+fn what_is_proven_is_collected_before_all_kinds_are_known_whole() {
+    let set = thing(&SET, "set");
+    let pod = thing(&POD, "pod").refers(&[set.reference()]);
+    let mut scene = Scene::fresh();
+    for thing in [&set, &pod] {
+        let _ = scene.see(thing);
+    }
+    let _ = scene.lose(&set);
+    assert_eq!(scene.deed(&pod), Deed::Delete(Propagation::Background));
+}
+
+#[test]
+fn a_kind_that_goes_leaves_owners_that_nobody_can_ask_for() {
+    let (widget, lone) = (thing(&WIDGET, "w"), thing(&WIDGET, "lone"));
+    let pod = thing(&POD, "pod").refers(&[widget.reference()]);
+    let mut scene = Scene::with(&[&widget, &lone, &pod]);
+    let without = kinds(&[POD, SET, NODE], &[POD, SET, NODE]);
+    let effects = scene.graph.serve(without, scene.now);
+    assert_eq!(effects, look(&[widget.owner()]));
+    assert_eq!(scene.judge(&pod), Judgement::Unresolvable(widget.identity()));
+    assert_eq!(
+        scene.graph.nodes().count(),
+        2,
+        "one of them an owner that is not seen"
+    );
+    // It comes back, and is not known whole at first.
+    scene.pass(Duration::from_mins(1));
+    let effects = scene.graph.serve(kinds(&ALL, &WATCHED), scene.now);
+    assert_eq!(effects, look(&[widget.owner()]));
+    assert_eq!(scene.judge(&pod), Judgement::Later(PATIENCE));
+    let _ = scene.graph.synced(&widget.kind);
+    assert_eq!(scene.judge(&pod), ask(&widget));
+    let _ = scene.see(&widget);
+    assert_eq!(scene.judge(&pod), Judgement::Nothing);
+}
+
+#[test]
+fn scopes_are_those_of_the_kinds_that_are_served() {
+    let node = thing(&NODE, "node");
+    let set = thing(&SET, "set");
+    let pod = thing(&POD, "pod").refers(&[node.reference()]);
+    let child = thing(&NODE, "child").refers(&[set.reference()]);
+    let mut scene = Scene::settled();
+    let _ = scene.graph.serve(kinds(&[POD], &[POD]), scene.now);
+    let unknown = Work::Owner(Identity {
+        namespace: "a".into(),
+        ..node.identity()
+    });
+    assert_eq!(scene.see(&pod), look(std::slice::from_ref(&unknown)));
+    let effects = scene.graph.serve(kinds(&ALL, &WATCHED), scene.now);
+    assert_eq!(effects, look(&[node.owner()]));
+    assert_eq!(scene.graph.judge(&unknown, scene.now), Judgement::Nothing);
+    // Nobody can say who is meant; then nobody knows the kind; then again.
+    assert_eq!(scene.see(&child), Effects::default());
+    let effects = scene.graph.serve(kinds(&[POD, NODE], &[POD, NODE]), scene.now);
+    assert_eq!(effects, look(&[set.clone().within("").owner()]));
+    assert!(matches!(scene.judge(&child), Judgement::Unresolvable(_)));
+    let _ = scene.graph.serve(kinds(&ALL, &WATCHED), scene.now);
+    assert_eq!(scene.judge(&child), Judgement::Nothing);
+    assert_eq!(scene.graph.unseen.len(), 1);
+}
+
+#[test]
+fn after_a_restore_who_was_dead_may_live() {
+    let set = thing(&SET, "set").at(50);
+    let pod = thing(&POD, "pod").refers(&[set.reference()]).at(51);
+    let mut scene = Scene::with(&[&set, &pod]);
+    let _ = scene.lose(&set);
+    scene.graph.deleted(&pod.meta.uid, &"51".into());
+    let effects = scene.graph.start_over();
+    assert_eq!(effects, look(&[set.owner(), pod.object()]));
+    assert_eq!(scene.judge(&pod), ask(&set));
+    let _ = scene.see(&set.clone().at(20));
+    assert_eq!(scene.judge(&pod), Judgement::Nothing);
+    // What is told now is newer, whatever its version says; once.
+    let pod = pod.at(21);
+    let _ = scene.see(&pod);
+    assert_eq!(scene.lose(&set), look(&[pod.object()]));
+    assert_eq!(scene.act(&pod).version, "21".into());
+    assert_eq!(scene.see(&pod.clone().refers(&[]).at(20)), Effects::default());
+}
+
+#[test]
+fn who_is_shown_again_lives() {
+    let set = thing(&SET, "set");
+    let pod = thing(&POD, "pod").refers(&[set.reference()]);
+    let mut scene = Scene::with(&[&set, &pod]);
+    let _ = scene.lose(&set);
+    assert_eq!(scene.see(&set), Effects::default());
+    assert_eq!(scene.judge(&pod), Judgement::Nothing);
+    assert_eq!(scene.lose(&set), look(&[pod.object()]));
+}
+
+#[test]
+fn a_name_of_two_resources_is_of_neither() {
+    let twin = Resource::namespaced("apps", "v1", "sets", "ReplicaSet");
+    let kinds = kinds(&[SET, twin, POD, POD], &WATCHED);
+    let set = thing(&SET, "set").reference();
+    assert_eq!(kinds.resolve(&set.api_version, &set.kind), None);
+    let pod = thing(&POD, "pod").reference();
+    assert!(
+        kinds.resolve(&pod.api_version, &pod.kind).is_some(),
+        "the same one twice"
+    );
+    let watched: Vec<&Resource> = kinds.collected().iter().map(|it| &it.resource).collect();
+    assert_eq!(watched, [&POD, &SET]);
+}

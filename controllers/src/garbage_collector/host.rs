@@ -1,0 +1,46 @@
+//! The collector in a manager.
+
+use coxswain_manager::controller::ControllerError;
+use coxswain_manager::manager::Manager;
+use tokio::sync::watch;
+
+use super::discovery::Discovery;
+use super::{GarbageCollector, Known, Options};
+use crate::names::GARBAGE_COLLECTOR;
+
+/// Whom the API server sees: kube-controller-manager's roles are bound to this name.
+const CLIENT: &str = "generic-garbage-collector";
+/// How many times the requests of other controllers it may send per second, as in kube-controller-manager.
+const RATE: f64 = 2.0;
+
+/// The collector, for `manager` to host. Events name `instance`, the process.
+///
+/// # Panics
+/// Outside a tokio runtime.
+pub fn host(
+    manager: &Manager,
+    instance: &str,
+    options: Options,
+) -> Result<GarbageCollector, ControllerError> {
+    let name = || GARBAGE_COLLECTOR.to_owned();
+    let (env, caches, registry) = (manager.env(), manager.caches(), manager.registry());
+    let recorder = manager
+        .recorder(GARBAGE_COLLECTOR, instance)
+        .map_err(|source| ControllerError::Events { name: name(), source })?;
+    // Who must not run here need not know what there is.
+    let known = if caches.are_whole() {
+        let discovery = Discovery::start(env, caches, manager.client(CLIENT), registry)
+            .map_err(|source| ControllerError::Metrics { name: name(), source })?;
+        Known {
+            kinds: discovery.kinds(),
+            problems: Box::new(move || discovery.problems()),
+        }
+    } else {
+        Known {
+            kinds: watch::Sender::new(None).subscribe(),
+            problems: Box::new(Vec::new),
+        }
+    };
+    let client = manager.client_times(CLIENT, RATE);
+    GarbageCollector::build(env, caches, client, registry, recorder, known, options)
+}

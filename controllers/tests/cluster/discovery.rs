@@ -1,0 +1,157 @@
+//! Which kinds a server has: the same in both forms of its documents, and a new one at once.
+
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use coxswain_controllers::garbage_collector::discovery::Discovery;
+use coxswain_controllers::garbage_collector::kinds::Kinds;
+use coxswain_manager::cache::{Caches, Scope};
+use coxswain_manager::client::Transport;
+use coxswain_manager::env::{Env, TaskSet};
+use coxswain_tests::{Cluster, Need, Test, fixtures, test, time};
+use futures_util::future::BoxFuture;
+use http::{HeaderValue, Request, Response, header};
+use kube::client::Body;
+use prometheus::Registry;
+use serde_json::json;
+use tower_service::Service;
+
+/// What is registered of this surface.
+pub fn tests() -> Vec<Test> {
+    vec![
+        test!(both_forms_of_the_documents_say_the_same).needs(Need::Ours),
+        test!(a_new_kind_is_known_without_a_document_and_followed).needs(Need::Ours),
+    ]
+}
+
+/// The way to the server, on which the aggregated form is not known if it is `plain`.
+#[derive(Clone)]
+struct Way {
+    client: kube::Client,
+    plain: bool,
+    asked: Arc<Mutex<Vec<String>>>,
+}
+
+struct Bed {
+    discovery: Discovery,
+    caches: Caches,
+    asked: Arc<Mutex<Vec<String>>>,
+    _tasks: TaskSet,
+}
+
+impl Service<Request<Body>> for Way {
+    type Response = Response<Body>;
+    type Error = kube::Error;
+    type Future = BoxFuture<'static, Result<Self::Response, Self::Error>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, mut request: Request<Body>) -> Self::Future {
+        let path = request.uri().path().to_owned();
+        if self.plain && (path == "/api" || path == "/apis") {
+            let plain = HeaderValue::from_static("application/json");
+            request.headers_mut().insert(header::ACCEPT, plain);
+        }
+        self.asked.lock().expect("no panic").push(path);
+        let client = self.client.clone();
+        Box::pin(async move { client.send(request).await })
+    }
+}
+
+fn start(c: &Cluster, plain: bool) -> Bed {
+    let tasks = TaskSet::new();
+    let env = Env::system(&tasks);
+    let registry = Registry::new();
+    let way = Way {
+        client: c.client(),
+        plain,
+        asked: Arc::default(),
+    };
+    let transport = Transport::over(way.clone(), "server", "test", &env.clock, &registry).expect("a way");
+    let reader = transport.client("reader", None);
+    let caches = Caches::new(&env, reader, Scope::default(), &registry).expect("caches");
+    let client = transport.client("discovery", None);
+    let discovery = Discovery::start(&env, &caches, client, &registry).expect("fresh series");
+    Bed {
+        discovery,
+        caches,
+        asked: way.asked,
+        _tasks: tasks,
+    }
+}
+
+impl Bed {
+    async fn kinds(&self) -> Arc<Kinds> {
+        let mut kinds = self.discovery.kinds();
+        let known = time::within(time::ANSWER, kinds.wait_for(Option::is_some)).await;
+        let known = known.expect("in time").expect("it lives");
+        known.clone().expect("some")
+    }
+
+    /// How many documents were read.
+    fn documents(&self) -> usize {
+        let asked = self.asked.lock().expect("no panic");
+        let document = |path: &&String| match path.split('/').nth(1) {
+            Some("api") => path.split('/').count() <= 3,
+            _ => path.split('/').count() <= 4,
+        };
+        asked.iter().filter(document).count()
+    }
+}
+
+async fn both_forms_of_the_documents_say_the_same(c: Cluster) {
+    let (plain, any) = (start(&c, true), start(&c, false));
+    let (expected, kinds) = (plain.kinds().await, any.kinds().await);
+    // Other tests define kinds of their own.
+    let own = |kinds: &Kinds| {
+        let collected = kinds.collected().iter().filter(|it| !it.custom);
+        let collected = collected.map(|it| format!("{} {}", it.api_version, it.resource.plural));
+        collected.collect::<Vec<_>>()
+    };
+    assert_eq!(own(&kinds), own(&expected));
+    assert!(own(&kinds).contains(&"apps/v1 deployments".to_owned()));
+    for kind in expected.collected().iter().filter(|it| !it.custom) {
+        assert_eq!(kinds.resolve(&kind.api_version, &kind.kind), Some(kind));
+    }
+    assert_eq!(
+        (plain.discovery.problems(), any.discovery.problems()),
+        (vec![], vec![])
+    );
+    if !c.is_sandbox() && c.version() >= (1, 30) {
+        assert_eq!(any.documents(), 2, "in one answer each");
+    }
+}
+
+async fn a_new_kind_is_known_without_a_document_and_followed(c: Cluster) {
+    let bed = start(&c, false);
+    bed.kinds().await;
+    // Whatever an APIService has let be read.
+    time::pause(Duration::from_secs(2)).await;
+    let (mut kinds, documents) = (bed.discovery.kinds(), bed.documents());
+    let known = |kinds: &Option<Arc<Kinds>>| {
+        let kinds = kinds.as_ref()?;
+        kinds
+            .collected()
+            .iter()
+            .find(|it| &*it.kind == "Newcomer")
+            .cloned()
+    };
+    let body = fixtures::definition("newcomer", &json!({}));
+    c.api().post(fixtures::CRDS, body).await.expect(201);
+    let told = time::within(time::ANSWER, kinds.wait_for(|it| known(it).is_some())).await;
+    let kind = known(&told.expect("known").expect("it lives")).expect("it is there");
+    assert!(kind.custom);
+    assert_eq!(bed.documents(), documents);
+    let cache = bed.caches.metadata(&kind.resource);
+    let filled = time::within(time::ANSWER, cache.synced()).await;
+    assert!(filled.is_some(), "{}", cache.status());
+
+    fixtures::undefine(&c, "newcomer").await;
+    let gone = time::within(time::ANSWER, kinds.wait_for(|it| known(it).is_none())).await;
+    gone.expect("gone").expect("it lives");
+    assert_eq!(bed.documents(), documents);
+    bed.caches.forget_metadata(&kind.resource);
+}

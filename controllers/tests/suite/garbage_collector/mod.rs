@@ -1,0 +1,292 @@
+//! The garbage collector at the API: how much it asks for, and what it makes of the answers.
+
+mod conflicts;
+mod costs;
+mod door;
+mod faults;
+mod orphans;
+mod rules;
+mod start;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use coxswain_controllers::garbage_collector::kinds::{Kind, Kinds};
+use coxswain_controllers::garbage_collector::{GarbageCollector, Known, Options};
+use coxswain_manager::cache::{Caches, Scope};
+use coxswain_manager::client::{Client, Delete, Fence, ListQuery, Patch, Propagation, Transport, View};
+use coxswain_manager::controller::Runnable;
+use coxswain_manager::env::{Env, TaskSet};
+use coxswain_manager::events::Recorder;
+use coxswain_manager::object::{Key, Resource, Uid};
+use coxswain_sandbox::{Env as SandboxEnv, Options as SandboxOptions, Sandbox};
+use jiff::Timestamp;
+use prometheus::Registry;
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use self::door::{Answer, Watched};
+
+const MAPS: Resource = Resource::namespaced("", "v1", "configmaps", "ConfigMap");
+const SECRETS: Resource = Resource::namespaced("", "v1", "secrets", "Secret");
+const PODS: Resource = Resource::namespaced("", "v1", "pods", "Pod");
+const NODES: Resource = Resource::cluster("", "v1", "nodes", "Node");
+const ROLES: Resource = Resource::cluster("rbac.authorization.k8s.io", "v1", "clusterroles", "ClusterRole");
+const SETS: Resource = Resource::namespaced("apps", "v1", "replicasets", "ReplicaSet");
+const EVENTS: Resource = Resource::namespaced("", "v1", "events", "Event");
+const CRDS: Resource = Resource::cluster(
+    "apiextensions.k8s.io",
+    "v1",
+    "customresourcedefinitions",
+    "CustomResourceDefinition",
+);
+const WIDGETS: Resource = Resource::namespaced("test.dev", "v1", "widgets", "Widget");
+const HOUR: Duration = Duration::from_hours(1);
+
+struct Bed {
+    env: Env,
+    transport: Transport,
+    admin: Client,
+    sandbox: Sandbox,
+    door: Watched,
+    registry: Registry,
+    kinds: watch::Sender<Option<Arc<Kinds>>>,
+    _tasks: TaskSet,
+}
+
+/// The kinds of these resources, all of them collected.
+fn kinds_of(resources: &[Resource]) -> Arc<Kinds> {
+    let served = resources
+        .iter()
+        .map(|it| Kind::new(it.clone(), *it == WIDGETS))
+        .collect::<Vec<_>>();
+    let collected: BTreeSet<Resource> = resources.iter().cloned().collect();
+    Arc::new(Kinds::new(served, &collected))
+}
+
+/// Whoever does the same in two of them gets the same uids.
+fn sandbox() -> (Timestamp, Sandbox) {
+    let start = Timestamp::from_second(1_800_000_000).expect("a time");
+    let sandbox = Sandbox::new(SandboxOptions {
+        env: SandboxEnv::starting_at(start, 7),
+        ..SandboxOptions::default()
+    });
+    (start, sandbox)
+}
+
+/// An API, and a collector that is not running yet.
+fn bare() -> Bed {
+    let (start, sandbox) = sandbox();
+    let tasks = TaskSet::new();
+    let env = Env::starting_at(start, 7, &tasks);
+    let door = Watched::new(sandbox.door(), &env.clock);
+    let over = |registry: &Registry| {
+        Transport::over(door.clone(), "sandbox", "test", &env.clock, registry).expect("a way to the sandbox")
+    };
+    let kinds = kinds_of(&[MAPS, SECRETS, PODS, NODES, ROLES, SETS]);
+    Bed {
+        admin: over(&Registry::new()).unfenced("admin", None),
+        transport: over(&Registry::new()),
+        env: env.clone(),
+        sandbox,
+        door: door.clone(),
+        registry: Registry::new(),
+        kinds: watch::Sender::new(Some(kinds)),
+        _tasks: tasks,
+    }
+}
+
+/// An API with a collector that runs, and knows all there is.
+async fn bed() -> Bed {
+    let bed = bare();
+    bed.collect().await;
+    bed
+}
+
+impl Bed {
+    async fn collect(&self) {
+        self.run(self.build(Options::default(), Scope::default()));
+        // Until all caches are filled and the graph knows.
+        self.sleep(Duration::from_secs(2)).await;
+    }
+
+    fn build(&self, options: Options, scope: Scope) -> GarbageCollector {
+        let client = self.transport.client("generic-garbage-collector", None);
+        self.build_with(client, options, scope)
+    }
+
+    fn build_with(&self, client: Client, options: Options, scope: Scope) -> GarbageCollector {
+        let (env, registry) = (&self.env, &self.registry);
+        let reader = self.transport.client("reader", None);
+        let caches = Caches::new(env, reader, scope, registry).expect("caches");
+        let events = self.transport.unfenced("events", None);
+        let name = "garbage-collector-controller";
+        let recorder = Recorder::start(env, events, name, "test", registry).expect("a recorder");
+        let known = Known {
+            kinds: self.kinds.subscribe(),
+            problems: Box::new(Vec::new),
+        };
+        GarbageCollector::build(env, &caches, client, registry, recorder, known, options)
+            .expect("a collector")
+    }
+
+    /// Runs the collector in a term that does not end.
+    fn run(&self, collector: GarbageCollector) {
+        let fence = Fence::new(self.env.clock.clone());
+        let term = fence.open_for_ever();
+        let run = async move {
+            let ended = collector.run(&fence, term, CancellationToken::new()).await;
+            panic!("the collector ended: {ended:?}");
+        };
+        drop(self.env.tasks.spawn(run));
+    }
+
+    /// Serves widgets, which come from a CRD, and collects them too.
+    async fn define_widgets(&self) {
+        let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+        let crd = json!({
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": "widgets.test.dev"},
+            "spec": {
+                "group": "test.dev", "scope": "Namespaced",
+                "names": {"plural": "widgets", "kind": "Widget"},
+                "versions": [{"name": "v1", "served": true, "storage": true,
+                              "schema": {"openAPIV3Schema": schema}}],
+            },
+        });
+        let created: Result<Value, _> = self.admin.create(&CRDS, "", crd.to_string().into()).await;
+        created.expect("created");
+        self.until(async |bed| {
+            let query = ListQuery::default();
+            bed.admin
+                .list(&WIDGETS, "default", &query, View::Full)
+                .await
+                .is_ok()
+        })
+        .await;
+        let all = [MAPS, SECRETS, PODS, NODES, ROLES, SETS, WIDGETS];
+        self.kinds.send_replace(Some(kinds_of(&all)));
+        self.sleep(Duration::from_secs(2)).await;
+    }
+
+    async fn create(&self, resource: &Resource, name: &str, owners: &[Value]) -> Value {
+        let body = object(resource, name, owners);
+        let namespace = if resource.namespaced { "default" } else { "" };
+        let created = self.admin.create(resource, namespace, body.to_string().into());
+        created.await.expect("created")
+    }
+
+    /// So many config maps, or other objects, of one owner.
+    async fn dependents(&self, resource: &Resource, owner: &Value, count: usize) {
+        for i in 0..count {
+            self.create(resource, &format!("dependent-{i}"), &[reference(owner)])
+                .await;
+        }
+        self.settle().await;
+    }
+
+    async fn get(&self, resource: &Resource, name: &str) -> Option<Value> {
+        self.admin.get(resource, &key(resource, name)).await.ok()
+    }
+
+    async fn list(&self, resource: &Resource) -> Vec<Value> {
+        let query = ListQuery::default();
+        let namespace = if resource.namespaced { "default" } else { "" };
+        let page = self.admin.list(resource, namespace, &query, View::Full).await;
+        let list: Value = serde_json::from_slice(&page.expect("a list")).expect("JSON");
+        list["items"].as_array().cloned().unwrap_or_default()
+    }
+
+    async fn patch(&self, resource: &Resource, name: &str, patch: &Value) -> Value {
+        let patched = self
+            .admin
+            .patch(resource, &key(resource, name), Patch::merge(patch))
+            .await;
+        patched.expect("patched")
+    }
+
+    async fn delete(&self, resource: &Resource, object: &Value, policy: Propagation) {
+        let uid = Uid::from(object["metadata"]["uid"].as_str().expect("a uid"));
+        let name = object["metadata"]["name"].as_str().expect("a name");
+        let delete = Delete::of(uid).propagating(policy);
+        let deleted = self.admin.delete(resource, &key(resource, name), &delete).await;
+        deleted.expect("deleted");
+    }
+
+    /// The dependents that are left.
+    async fn left(&self, resource: &Resource) -> usize {
+        let all = self.list(resource).await;
+        let name = |it: &Value| it["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+        all.iter().filter(|it| name(it).starts_with("dependent-")).count()
+    }
+
+    /// Lets the watches tell what has happened.
+    async fn settle(&self) {
+        self.sleep(Duration::from_millis(500)).await;
+    }
+
+    async fn sleep(&self, time: Duration) {
+        self.env.clock.sleep(time).await;
+    }
+
+    /// Waits for something to come true.
+    async fn until(&self, holds: impl AsyncFn(&Self) -> bool) {
+        for _ in 0..1200 {
+            if holds(self).await {
+                return;
+            }
+            self.sleep(Duration::from_millis(100)).await;
+        }
+        panic!("it never comes true: {:#?}", self.door.counts());
+    }
+
+    /// The value of a series, by the text of its line without the value.
+    fn metric(&self, series: &str) -> Option<f64> {
+        let text = prometheus::TextEncoder::new().encode_to_string(&self.registry.gather());
+        let text = text.expect("metrics");
+        let line = text.lines().find_map(|line| line.strip_prefix(series))?;
+        line.trim().parse().ok()
+    }
+}
+
+fn key(resource: &Resource, name: &str) -> Key {
+    if resource.namespaced {
+        Key::new("default", name)
+    } else {
+        Key::cluster(name)
+    }
+}
+
+fn object(resource: &Resource, name: &str, owners: &[Value]) -> Value {
+    let mut body = json!({
+        "apiVersion": resource.api_version(), "kind": resource.kind,
+        "metadata": {"name": name, "ownerReferences": owners},
+    });
+    if *resource == PODS {
+        body["spec"] = json!({"containers": [{"name": "main", "image": "nginx"}]});
+    }
+    body
+}
+
+/// A reference to an object.
+fn reference(owner: &Value) -> Value {
+    json!({
+        "apiVersion": owner["apiVersion"], "kind": owner["kind"],
+        "name": owner["metadata"]["name"], "uid": owner["metadata"]["uid"],
+    })
+}
+
+/// One that a foreground deletion waits for.
+fn blocking(owner: &Value) -> Value {
+    let mut reference = reference(owner);
+    reference["blockOwnerDeletion"] = json!(true);
+    reference
+}
+
+/// A reference to an object that never was.
+fn dangling(resource: &Resource, name: &str) -> Value {
+    json!({"apiVersion": resource.api_version(), "kind": resource.kind, "name": name,
+           "uid": "00000000-0000-4000-8000-000000000001"})
+}

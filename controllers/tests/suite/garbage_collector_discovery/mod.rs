@@ -1,0 +1,249 @@
+//! Which kinds there are, with the API in the same process, behind a way that can be broken.
+
+mod aggregated;
+mod crds;
+mod failures;
+mod registrations;
+mod way;
+
+use std::time::Duration;
+
+use coxswain_controllers::garbage_collector::discovery::Discovery;
+use coxswain_manager::cache::{Caches, Scope};
+use coxswain_manager::client::{Client, Delete, Patch, Transport};
+use coxswain_manager::env::{Env, TaskSet};
+use coxswain_manager::object::{Key, MetaObject, Resource};
+use coxswain_sandbox::{Options, Sandbox};
+use jiff::Timestamp;
+use prometheus::Registry;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use self::way::Way;
+
+const CRDS: Resource = Resource::cluster(
+    "apiextensions.k8s.io",
+    "v1",
+    "customresourcedefinitions",
+    "CustomResourceDefinition",
+);
+const NAMESPACES: Resource = Resource::cluster("", "v1", "namespaces", "Namespace");
+const SECOND: Duration = Duration::from_secs(1);
+
+struct Bed {
+    env: Env,
+    way: Way,
+    admin: Client,
+    caches: Caches,
+    discovery: Discovery,
+    registry: Registry,
+    _tasks: TaskSet,
+}
+
+/// Discovery that has not begun to work; `before` prepares the way.
+async fn bed(before: impl FnOnce(&Way)) -> Bed {
+    bed_with(&[], before).await
+}
+
+/// The same of a server that has these CRDs.
+async fn bed_with(crds: &[&str], before: impl FnOnce(&Way)) -> Bed {
+    let tasks = TaskSet::new();
+    let env = Env::starting_at(Timestamp::UNIX_EPOCH, 1, &tasks);
+    let registry = Registry::new();
+    let sandbox = Sandbox::new(Options {
+        env: coxswain_sandbox::Env::starting_at(Timestamp::UNIX_EPOCH, 1),
+        ..Options::default()
+    });
+    let way = Way::new(sandbox.door());
+    before(&way);
+    let transport = Transport::over(way.clone(), "sandbox", "test", &env.clock, &registry).expect("a way");
+    let admin = transport.unfenced("admin", None);
+    for name in crds {
+        let body = crd(name, &["v1"]).to_string().into();
+        let _: Value = admin.create(&CRDS, "", body).await.expect("created");
+    }
+    let reader = transport.client("reader", None);
+    let caches = Caches::new(&env, reader, Scope::default(), &registry).expect("caches");
+    let client = transport.client("discovery", None);
+    let discovery = Discovery::start(&env, &caches, client, &registry).expect("fresh series");
+    Bed {
+        admin,
+        env,
+        way,
+        caches,
+        discovery,
+        registry,
+        _tasks: tasks,
+    }
+}
+
+/// One that knows all kinds.
+async fn known() -> Bed {
+    let bed = bed(|_| {}).await;
+    bed.within(SECOND, "known", || bed.discovery.kinds().borrow().is_some())
+        .await;
+    bed
+}
+
+impl Bed {
+    fn now(&self) -> Instant {
+        self.env.clock.now()
+    }
+
+    async fn sleep(&self, duration: Duration) {
+        self.env.clock.sleep(duration).await;
+        settle().await;
+    }
+
+    /// Waits until a condition holds.
+    async fn within(&self, limit: Duration, what: &str, condition: impl Fn() -> bool) {
+        let start = self.now();
+        loop {
+            settle().await;
+            if condition() {
+                return;
+            }
+            assert!(self.now() - start < limit, "not within {limit:?}: {what}");
+            self.env
+                .clock
+                .sleep(Duration::from_millis(10).max(limit / 300))
+                .await;
+        }
+    }
+
+    /// The kinds that are collected: `v1 pods`, with `custom` if they come from a CRD.
+    fn collected(&self) -> Vec<String> {
+        let kinds = self.discovery.kinds();
+        let kinds = kinds.borrow();
+        let collected = kinds.as_ref().map(|it| it.collected()).unwrap_or_default();
+        let brief = collected.iter().map(|it| {
+            let custom = if it.custom { " custom" } else { "" };
+            format!("{} {}{custom}", it.api_version, it.resource.plural)
+        });
+        brief.collect()
+    }
+
+    fn collects(&self, what: &str) -> bool {
+        self.collected().iter().any(|it| it == what)
+    }
+
+    fn resolves(&self, api_version: &str, kind: &str) -> bool {
+        let kinds = self.discovery.kinds();
+        let kinds = kinds.borrow();
+        let resolve = |it: &std::sync::Arc<coxswain_controllers::garbage_collector::kinds::Kinds>| {
+            it.resolve(&api_version.into(), &kind.into()).is_some()
+        };
+        kinds.as_ref().is_some_and(resolve)
+    }
+
+    /// How many rounds were not complete.
+    fn incomplete(&self) -> u64 {
+        let families = self.registry.gather();
+        let name = "garbagecollector_controller_resources_sync_error_total";
+        let family = families.iter().find(|it| it.name() == name).expect("the counter");
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count")]
+        let count = family.get_metric()[0].get_counter().get_value() as u64;
+        count
+    }
+
+    async fn define(&self, name: &str, versions: &[&str]) {
+        let body = crd(name, versions).to_string().into();
+        let _: Value = self.admin.create(&CRDS, "", body).await.expect("created");
+    }
+
+    async fn undefine(&self, name: &str) {
+        let key = Key::new("", name);
+        let object: MetaObject = self.admin.get(&CRDS, &key).await.expect("it is there");
+        let delete = Delete::of(object.metadata.uid);
+        let deleted = self.admin.delete(&CRDS, &key, &delete).await;
+        deleted.expect("deleted");
+    }
+
+    async fn patch(&self, resource: &Resource, name: &str, patch: &Value) {
+        let key = Key::new("", name);
+        let patched: Result<Value, _> = self.admin.patch(resource, &key, Patch::merge(patch)).await;
+        patched.expect("patched");
+    }
+}
+
+fn crd(name: &str, versions: &[&str]) -> Value {
+    let (plural, group) = name.split_once('.').expect("plural.group");
+    let schema = json!({"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
+    let versions: Vec<_> = versions
+        .iter()
+        .enumerate()
+        .map(|(at, name)| json!({"name": name, "served": true, "storage": at == 0, "schema": schema}))
+        .collect();
+    let kind = format!("Kind{}", plural.len());
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": name, "annotations": {"api-approved.kubernetes.io": "unapproved, for a test"}},
+        "spec": {
+            "group": group, "scope": "Cluster", "versions": versions,
+            "names": {"kind": kind, "plural": plural, "singular": plural, "listKind": format!("{kind}List")},
+        },
+    })
+}
+
+/// Lets all tasks run until they wait.
+async fn settle() {
+    for _ in 0..50 {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_server_serves_is_known_at_once() {
+    let bed = known().await;
+    let collected = bed.collected();
+    for kind in [
+        "v1 pods",
+        "apps/v1 replicasets",
+        "batch/v1 jobs",
+        "v1 namespaces",
+        "v1 secrets",
+    ] {
+        assert!(bed.collects(kind), "{kind} of {collected:?}");
+    }
+    assert!(
+        !collected.iter().any(|it| it.ends_with(" events")),
+        "{collected:?}"
+    );
+    assert!(bed.resolves("v1", "Event") && bed.resolves("apps/v1", "Deployment"));
+    assert!(!bed.resolves("apps/v2", "Deployment"));
+    let (documents, _) = bed.way.asked();
+    let roots = documents
+        .iter()
+        .filter(|it| *it == "/api" || *it == "/apis")
+        .count();
+    assert_eq!(roots, 2);
+    let mut once = documents.clone();
+    once.sort();
+    once.dedup();
+    assert_eq!(once.len(), documents.len(), "each document once");
+    assert!(bed.way.most_at_once() <= 4, "{}", bed.way.most_at_once());
+    assert_eq!((bed.incomplete(), bed.discovery.problems()), (0, vec![]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_idle_hour_costs_six_readings_and_tells_nothing() {
+    let bed = known().await;
+    let (first, _) = bed.way.asked();
+    let mut kinds = bed.discovery.kinds();
+    kinds.mark_unchanged();
+    for minute in 0..60 {
+        // Something happens on every server, or bookmarks would not come.
+        let patch = json!({"metadata": {"labels": {"minute": minute.to_string()}}});
+        bed.patch(&NAMESPACES, "default", &patch).await;
+        bed.sleep(60 * SECOND).await;
+    }
+    let (documents, others) = bed.way.asked();
+    assert_eq!(documents.len(), 6 * first.len());
+    assert!(
+        others.len() <= 13,
+        "one watch, reopened every five to ten minutes: {others:?}"
+    );
+    assert!(!kinds.has_changed().expect("it lives"));
+    assert_eq!(bed.incomplete(), 0);
+}

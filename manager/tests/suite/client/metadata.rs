@@ -1,0 +1,85 @@
+//! Metadata only: pages of it, and answers to writes in its form; and tokens that are paid before.
+
+use std::time::Duration;
+
+use coxswain_manager::client::{ClientError, Delete, ListQuery, Patch, View};
+use coxswain_manager::object::{Key, MetaObject, Uid, Version};
+use serde_json::{Value, json};
+
+use super::spy::Answer;
+use super::{LIMIT, MAPS, World};
+
+#[tokio::test(start_paused = true)]
+async fn a_page_of_metadata_is_read_whole_or_not_at_all() {
+    let world = World::new();
+    let client = world.transport.client("a", None);
+    let page = async |body: &str| {
+        world.spy.answer(Answer::With(200, vec![], body.to_owned()));
+        client.list_metadata(&MAPS, "n", &ListQuery::default()).await
+    };
+    let good = r#"{"metadata":{"resourceVersion":"7","continue":"x"},
+                   "items":[{"metadata":{"name":"a","namespace":"n","uid":"1"}}]}"#;
+    let listed = page(good).await.expect("a page");
+    assert_eq!(listed.version, Version::from("7"));
+    assert_eq!(listed.continue_token.as_deref(), Some("x"));
+    assert_eq!(listed.items.len(), 1);
+    assert!(world.spy.asked()[0].accept.contains("PartialObjectMetadataList"));
+    let last = page(r#"{"metadata":{"resourceVersion":"7","continue":""},"items":null}"#);
+    let last = last.await.expect("a page");
+    assert!(last.continue_token.is_none() && last.items.is_empty());
+    for bad in [
+        "{}",
+        r#"{"metadata":{"resourceVersion":"7"}}"#,
+        r#"{"metadata":{"resourceVersion":""},"items":[]}"#,
+        r#"{"metadata":{"resourceVersion":"7"},"items":[{"metadata":{"name":"a"}}]}"#,
+        r#"{"metadata":{"resourceVersion":"7"},"items":[{"metadata":{"name":"a","uid":"1","labels":7}}]}"#,
+    ] {
+        let error = page(bad).await;
+        assert!(
+            matches!(error, Err(ClientError::Decode { .. })),
+            "{bad} {error:?}"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_can_be_answered_with_metadata_only() {
+    let world = World::new();
+    let client = world.transport.unfenced("a", None);
+    let key = Key::new("n", "a");
+    let delete = Delete::of(Uid::from("1")).at(Version::from("2"));
+    let patch = Patch::merge(&json!({}));
+    for view in [View::Full, View::Metadata] {
+        let delete = delete.clone().answered_as(view);
+        client.delete(&MAPS, &key, &delete).await.expect("deleted");
+        let patch = patch.clone().answered_as(view);
+        let _: Value = client.patch(&MAPS, &key, patch).await.expect("patched");
+    }
+    let accepts: Vec<String> = world.spy.asked().iter().map(|it| it.accept.clone()).collect();
+    assert!(
+        accepts[..2].iter().all(|it| it == "application/json"),
+        "{accepts:?}"
+    );
+    // A server that knows no such form may answer as it can.
+    let partial = |it: &String| it.contains("as=PartialObjectMetadata;") && it.contains(",application/json");
+    assert!(accepts[2..].iter().all(partial), "{accepts:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_token_that_is_paid_before_is_not_paid_again() {
+    let world = World::new();
+    let client = world.transport.client("a", Some(LIMIT));
+    let (key, clock) = (Key::new("n", "a"), world.env.clock.clone());
+    let start = clock.now();
+    for _ in 0..35 {
+        let paid = client.paid("GET").await;
+        let before = clock.now();
+        let _ = paid.get::<MetaObject>(&MAPS, &key).await;
+        assert_eq!(clock.now(), before, "no wait after the decision");
+    }
+    let took = clock.now() - start;
+    assert!(
+        took >= Duration::from_millis(250),
+        "it was waited before: {took:?}"
+    );
+}
