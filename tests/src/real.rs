@@ -153,7 +153,7 @@ async fn attempt_start(assets: &Path, dir: &Path) -> Result<Servers, StartError>
     }
     if kcm.exists() {
         let controllers = if kcm_instead_of_ours() {
-            "namespace,replicaset,replicationcontroller"
+            "namespace,deployment,replicaset,replicationcontroller"
         } else {
             "namespace"
         };

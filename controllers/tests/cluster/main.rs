@@ -7,9 +7,10 @@
 //! `COXSWAIN_TEST_KCM=1`, on a real server, has kube-controller-manager run its own controllers instead: the
 //! expectations are theirs (of 1.36). What ours promise beyond them is marked `Need::Ours`, and skipped there by name.
 
+mod deployment;
 mod engine;
 mod replicaset;
 
 fn main() -> std::process::ExitCode {
-    coxswain_tests::runner::main([replicaset::tests()].concat())
+    coxswain_tests::runner::main([deployment::tests(), replicaset::tests()].concat())
 }
