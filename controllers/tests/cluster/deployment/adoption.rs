@@ -1,12 +1,13 @@
-//! ReplicaSets that are nobody's become a Deployment's, if its selector says so.
+//! `ReplicaSet`s that are nobody's become a Deployment's, if its selector says so.
 
 use coxswain_tests::Test;
 use coxswain_tests::fixtures::with;
 use serde_json::{Value, json};
 
-use super::stage::{
-    Deployment, HASH, Stage, controller, deployment, image, name, names, reason, replica_set, revision, steps,
+use super::objects::{
+    HASH, controller, deployment, image, name, names, reason, replica_set, revision, steps,
 };
+use super::stage::{Deployment, Stage};
 
 /// What is registered of this surface.
 pub fn tests() -> Vec<Test> {

@@ -1,10 +1,13 @@
-//! What a Deployment passes on to its ReplicaSet, outside of rollouts too.
+//! What a Deployment passes on to its `ReplicaSet`, outside of rollouts too.
 
 use coxswain_tests::Test;
 use coxswain_tests::fixtures::with;
 use serde_json::{Value, json};
 
-use super::stage::{DESIRED, MAX, REVISION, Stage, annotated, annotation, deployment, image, name, steps};
+use super::objects::{
+    BAD, DESIRED, MAX, REVISION, annotated, annotation, deployment, image, name, names, steps,
+};
+use super::stage::Stage;
 
 /// What is registered of this surface.
 pub fn tests() -> Vec<Test> {
@@ -104,16 +107,13 @@ async fn min_ready_seconds_are_passed_on_to_the_current_one(s: Stage) {
         .await;
     s.looked_at(&d).await;
     assert!(s.get_set(&first).await["spec"]["minReadySeconds"].is_null());
-    assert_eq!(
-        super::stage::names(&s.pods("i:2").await),
-        super::stage::names(&pods)
-    );
+    assert_eq!(names(&s.pods("i:2").await), names(&pods));
 }
 
 async fn sizes_are_noted_on_all_that_are_active(s: Stage) {
     let d = s.completed(with(deployment("a", 4), steps(2, 0))).await;
-    s.change(&d, image(super::stage::BAD)).await;
-    s.sized(&d, &[("i:1", 4), (super::stage::BAD, 2)]).await;
+    s.change(&d, image(BAD)).await;
+    s.sized(&d, &[("i:1", 4), (BAD, 2)]).await;
     let noted = |set: &Value| [DESIRED, MAX].map(|key| annotation(set, key));
     for set in s.sets(&d).await {
         assert_eq!(noted(&set), ["4", "6"], "{set:#}");

@@ -4,10 +4,10 @@ use coxswain_tests::Test;
 use coxswain_tests::fixtures::with;
 use serde_json::{Value, json};
 
-use super::stage::{
-    BAD, Deployment, NEVER, REVISION, Stage, annotated, deployment, image, image_of, name, replica_set,
-    revision,
+use super::objects::{
+    BAD, NEVER, REVISION, annotated, deployment, image, image_of, name, replica_set, revision,
 };
+use super::stage::{Deployment, Stage};
 
 /// What is registered of this surface.
 pub fn tests() -> Vec<Test> {

@@ -4,7 +4,8 @@ use coxswain_tests::Test;
 use coxswain_tests::fixtures::with;
 use serde_json::json;
 
-use super::stage::{HASH, Stage, controller, deployment, image, name, replica_set, text};
+use super::objects::{HASH, controller, deployment, image, name, replica_set, text};
+use super::stage::Stage;
 
 /// What is registered of this surface.
 pub fn tests() -> Vec<Test> {
@@ -73,7 +74,7 @@ async fn a_deployment_made_again_does_not_take_those_of_the_first(s: Stage) {
     assert_eq!(now["spec"], old["spec"]);
 }
 
-/// A ReplicaSet is known by its template, not by its name.
+/// A `ReplicaSet` is known by its template, not by its name.
 async fn a_template_that_somebody_changes_is_another_one(s: Stage) {
     let d = s.completed(deployment("a", 2)).await;
     let changed = name(&s.set_of(&d, "i:1").await);

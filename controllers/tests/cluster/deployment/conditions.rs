@@ -4,9 +4,8 @@ use coxswain_tests::Test;
 use coxswain_tests::fixtures::with;
 use serde_json::{Value, json};
 
-use super::stage::{
-    Deployment, Stage, condition, deployment, elsewhere, image, name, reason, replica_set, said, steps, text,
-};
+use super::objects::{condition, deployment, elsewhere, image, name, reason, replica_set, said, steps, text};
+use super::stage::{Deployment, Stage};
 use super::tape::{Recorded, Tape};
 
 /// What is registered of this surface.

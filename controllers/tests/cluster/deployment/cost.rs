@@ -4,7 +4,8 @@ use coxswain_tests::fixtures::with;
 use coxswain_tests::{Need, Test};
 use serde_json::json;
 
-use super::stage::{Stage, deployment, elsewhere, image, name, names, steps};
+use super::objects::{BAD, deployment, elsewhere, image, name, names, steps};
+use super::stage::Stage;
 use super::tape::{Recorded, Tape};
 
 /// What is registered of this surface.
@@ -17,7 +18,7 @@ pub fn tests() -> Vec<Test> {
     ]
 }
 
-/// Of each kind, what was written of the Deployment `a` and its ReplicaSets.
+/// Of each kind, what was written of the Deployment `a` and its `ReplicaSet`s.
 async fn written(s: &Stage, tapes: [Tape; 2]) -> [Vec<String>; 2] {
     let [deployments, sets] = tapes;
     let names = |it: Recorded| -> Vec<String> {
@@ -59,8 +60,8 @@ async fn a_steady_one_is_not_written(s: Stage) {
 
 async fn a_stuck_one_is_not_written(s: Stage) {
     let d = s.completed(with(deployment("a", 2), steps(1, 0))).await;
-    s.change(&d, image(super::stage::BAD)).await;
-    s.sized(&d, &[("i:1", 2), (super::stage::BAD, 1)]).await;
+    s.change(&d, image(BAD)).await;
+    s.sized(&d, &[("i:1", 2), (BAD, 1)]).await;
     let tapes = tapes(&s).await;
     let label = json!({"metadata": {"labels": {"example.com/more": "labels"}}});
     s.change(&d, label).await;

@@ -1,13 +1,14 @@
-//! The ReplicaSet that is made for a template.
+//! The `ReplicaSet` that is made for a template.
 
 use coxswain_tests::Test;
 use coxswain_tests::fixtures::with;
 use serde_json::{Value, json};
 
-use super::stage::{
-    DESIRED, Deployment, HASH, MAX, REVISION, Stage, annotation, counter_of, deployment, image, name,
-    revision, said, steps, text,
+use super::objects::{
+    DESIRED, HASH, MAX, REVISION, annotation, counter_of, deployment, image, name, revision, said, steps,
+    text,
 };
+use super::stage::{Deployment, Stage};
 
 /// What is registered of this surface.
 pub fn tests() -> Vec<Test> {
@@ -103,7 +104,7 @@ async fn the_replica_set_is_made_of_the_template(s: Stage) {
     }
 }
 
-/// The only ReplicaSet of a Deployment, when it is there.
+/// The only `ReplicaSet` of a Deployment, when it is there.
 async fn only(s: &Stage, d: &Deployment) -> Value {
     s.until("there is a ReplicaSet", async || s.sets(d).await.pop())
         .await

@@ -1,10 +1,11 @@
-//! ReplicaSets that cannot be made, or cannot make pods.
+//! `ReplicaSet`s that cannot be made, or cannot make pods.
 
 use coxswain_tests::fixtures::{self, MERGE, with};
 use coxswain_tests::{Need, Test};
 use serde_json::{Value, json};
 
-use super::stage::{Stage, condition, deployment, image, name, reason, replica_set, revision, said};
+use super::objects::{condition, deployment, image, name, replica_set, revision, said};
+use super::stage::Stage;
 
 /// What is registered of this surface.
 pub fn tests() -> Vec<Test> {
@@ -36,8 +37,8 @@ async fn pods_that_cannot_be_made_are_told_and_mended(s: Stage) {
     let mended = json!({"spec": {"template": {"metadata": {"finalizers": null}}}});
     s.change(&d, mended).await;
     let now = s.complete(&d).await;
-    assert!(condition(&now["status"], "ReplicaFailure").is_none(), "{now:#}");
     assert_eq!(revision(&now), "2");
+    s.says(&d, "ReplicaFailure", "").await;
 }
 
 async fn the_way_back_is_open(s: Stage) {
@@ -49,12 +50,7 @@ async fn the_way_back_is_open(s: Stage) {
     s.change(&d, mended).await;
     let now = s.complete(&d).await;
     assert_eq!(revision(&now), "3");
-    s.until("it fails no more", async || {
-        reason(&s.get(&d).await, "ReplicaFailure")
-            .is_empty()
-            .then_some(())
-    })
-    .await;
+    s.says(&d, "ReplicaFailure", "").await;
     assert_eq!(s.pods("i:1").await.len(), 2);
 }
 

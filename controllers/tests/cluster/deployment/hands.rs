@@ -1,12 +1,13 @@
-//! ReplicaSets that somebody has laid hands on.
+//! `ReplicaSet`s that somebody has laid hands on.
 
 use coxswain_tests::Test;
 use coxswain_tests::fixtures::with;
 use serde_json::json;
 
-use super::stage::{
-    BAD, DESIRED, MAX, Stage, annotated, annotation, deployment, image, name, revision, steps, text,
+use super::objects::{
+    BAD, DESIRED, MAX, annotated, annotation, deployment, image, name, revision, steps, text,
 };
+use super::stage::Stage;
 
 /// What is registered of this surface.
 pub fn tests() -> Vec<Test> {

@@ -4,9 +4,10 @@ use coxswain_tests::Test;
 use coxswain_tests::fixtures::with;
 use serde_json::{Value, json};
 
-use super::stage::{
-    BAD, MAX, Stage, annotation, controller, counter_of, deployment, elsewhere, image, replica_set, steps,
+use super::objects::{
+    BAD, MAX, annotation, controller, counter_of, deployment, elsewhere, image, replica_set, steps,
 };
+use super::stage::Stage;
 use super::tape::Tape;
 
 /// What is registered of this surface.

@@ -5,7 +5,8 @@ use coxswain_tests::kubectl::Kubectl;
 use coxswain_tests::{Need, Test};
 use serde_json::json;
 
-use super::stage::{BAD, Deployment, Stage, annotated, deployment, image, image_of, revision, steps};
+use super::objects::{BAD, annotated, deployment, image, image_of, name, names, revision, steps};
+use super::stage::{Deployment, Stage};
 
 /// What is registered of this surface.
 pub fn tests() -> Vec<Test> {
@@ -152,14 +153,14 @@ async fn rollout_pause_and_resume(s: Stage) {
 
 async fn rollout_restart_replaces_all_pods(s: Stage) {
     let d = s.completed(deployment("a", 2)).await;
-    let before = super::stage::names(&s.all_pods().await);
+    let before = names(&s.all_pods().await);
     let told = kubectl(&s).run("rollout restart deployment/a").ok();
     assert_eq!(told, "deployment.apps/a restarted\n");
     let told = status(&s);
     assert!(told.ends_with(DONE), "{told}");
     assert_eq!(now(&s, &d).await.1, "2");
     s.until("the old ones are gone", async || {
-        let now = super::stage::names(&s.all_pods().await);
+        let now = names(&s.all_pods().await);
         (now.len() == 2 && now.is_disjoint(&before)).then_some(())
     })
     .await;
@@ -205,7 +206,7 @@ async fn apply_twice_changes_nothing(s: Stage) {
 async fn describe_names_the_replica_sets(s: Stage) {
     let d = s.completed(deployment("a", 2)).await;
     s.rolled(&d, "i:2").await;
-    let new = super::stage::name(&s.set_of(&d, "i:2").await);
+    let new = name(&s.set_of(&d, "i:2").await);
     let message = format!("Scaled up replica set {new} from 0 to 1");
     s.event(&d, "Normal", "ScalingReplicaSet", &message).await;
     let text = kubectl(&s).run("describe deployment/a").ok();

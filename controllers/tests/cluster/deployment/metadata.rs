@@ -1,12 +1,13 @@
-//! What others have written on Deployments and ReplicaSets survives all that is done to them.
+//! What others have written on Deployments and `ReplicaSet`s survives all that is done to them.
 
 use coxswain_tests::Test;
 use coxswain_tests::fixtures::with;
 use serde_json::{Value, json};
 
-use super::stage::{
-    BAD, DESIRED, MAX, REVISION, Stage, annotated, controller, deployment, image, name, steps,
+use super::objects::{
+    BAD, DESIRED, MAX, REVISION, annotated, condition, controller, deployment, image, image_of, name, steps,
 };
+use super::stage::{Deployment, Stage};
 
 /// What is registered of this surface.
 pub fn tests() -> Vec<Test> {
@@ -33,7 +34,7 @@ fn theirs() -> Value {
 }
 
 /// All that can be done to one: it is rolled, scaled, stuck, paused, resumed and rolled back.
-async fn everything(s: &Stage, d: &super::stage::Deployment) {
+async fn everything(s: &Stage, d: &Deployment) {
     s.rolled(d, "i:2").await;
     s.scale(d, 4).await;
     s.complete(d).await;
@@ -51,7 +52,7 @@ async fn everything(s: &Stage, d: &super::stage::Deployment) {
         .await;
     s.until("it is rolled back", async || {
         let now = s.get(d).await;
-        (super::stage::image_of(&now["spec"]["template"]) == "i:2").then_some(())
+        (image_of(&now["spec"]["template"]) == "i:2").then_some(())
     })
     .await;
     s.complete(d).await;
@@ -77,10 +78,7 @@ async fn a_deployment_keeps_what_others_wrote_on_it(s: Stage) {
     everything(&s, &d).await;
     let now = s.get(&d).await;
     assert_eq!(foreign(&now), foreign(&before));
-    assert_eq!(
-        super::stage::condition(&now["status"], "example.com/Liked"),
-        Some(&liked)
-    );
+    assert_eq!(condition(&now["status"], "example.com/Liked"), Some(&liked));
     let without = json!({"replicas": null, "template": null, "progressDeadlineSeconds": null});
     assert_eq!(
         with(now["spec"].clone(), without.clone()),

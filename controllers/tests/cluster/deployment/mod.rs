@@ -25,6 +25,7 @@ mod hands;
 mod input;
 mod kubectl;
 mod metadata;
+mod objects;
 mod paused;
 mod progress;
 mod proportions;

@@ -4,10 +4,11 @@ use coxswain_tests::Test;
 use coxswain_tests::fixtures::with;
 use serde_json::{Value, json};
 
-use super::stage::{
-    BAD, NEVER, Stage, annotated, annotation, condition, counter_of, deployment, image, name, reason,
+use super::objects::{
+    BAD, DESIRED, NEVER, annotated, annotation, condition, counter_of, deployment, image, name, reason,
     recreate, revision, said, steps,
 };
+use super::stage::Stage;
 use super::tape::Tape;
 
 /// What is registered of this surface.
@@ -92,7 +93,7 @@ async fn is_scaled(s: Stage) {
         counter_of(status, "availableReplicas") == 3
     })
     .await;
-    assert_eq!(annotation(&s.set_of(&d, "i:1").await, super::stage::DESIRED), "3");
+    assert_eq!(annotation(&s.set_of(&d, "i:1").await, DESIRED), "3");
     let message = format!(
         "Scaled up replica set {} from 2 to 5",
         name(&s.set_of(&d, "i:1").await)

@@ -5,9 +5,11 @@ use coxswain_tests::fixtures::with;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use super::stage::{
-    BAD, NEVER, Stage, condition, counter_of, deployment, elsewhere, image, name, reason, said, steps, text,
+use super::objects::{
+    BAD, NEVER, condition, counter_of, deployment, elsewhere, image, name, reason, recreate, said, steps,
+    text,
 };
+use super::stage::Stage;
 use super::tape::Tape;
 
 /// What is registered of this surface.
@@ -181,17 +183,16 @@ async fn without_a_deadline_there_is_no_condition(s: Stage) {
     assert!(story.contains(&found), "{story:#?}");
 }
 
-/// What holds it up are the old pods, that nobody ends.
 async fn recreating_can_time_out_too(s: Stage) {
-    let body = with(with(deployment("a", 1), elsewhere()), super::stage::recreate());
+    let body = with(with(deployment("a", 1), elsewhere()), recreate());
     let d = s.create(with(body, deadline(1))).await;
     s.make_ready("i:1", 1).await;
     s.complete(&d).await;
     s.change(&d, image("i:2")).await;
     s.has_pods("i:1", 0).await;
-    s.says(&d, "Progressing", "ProgressDeadlineExceeded").await;
     let end = s.all_pods().await;
     s.end(&end[0]).await;
+    s.says(&d, "Progressing", "ProgressDeadlineExceeded").await;
     s.make_ready("i:2", 1).await;
     s.complete(&d).await;
 }

@@ -1,16 +1,17 @@
-//! Another size in the middle of a rollout: each ReplicaSet gets its share.
+//! Another size in the middle of a rollout: each `ReplicaSet` gets its share.
 //!
-//! But for the first test, the ReplicaSets are staged: made by the test with the sizes and notes of a rollout, and adopted
+//! But for the first test, the `ReplicaSet`s are staged: made by the test with the sizes and notes of a rollout, and adopted
 //! by a Deployment that is paused, so that nothing but the scaling happens.
 
 use coxswain_tests::Test;
 use coxswain_tests::fixtures::with;
 use serde_json::{Value, json};
 
-use super::stage::{
-    BAD, DESIRED, Deployment, MAX, Stage, annotated, annotation, counter_of, deployment, elsewhere, image,
-    name, replica_set, steps,
+use super::objects::{
+    BAD, DESIRED, MAX, annotated, annotation, counter_of, deployment, elsewhere, image, name, replica_set,
+    steps,
 };
+use super::stage::{Deployment, Stage};
 
 /// What is registered of this surface.
 pub fn tests() -> Vec<Test> {
@@ -39,7 +40,7 @@ async fn eight_and_five_become_twenty_and_thirteen(s: Stage) {
     }
 }
 
-/// A paused Deployment of `replicas` and a surge, and its ReplicaSets of these sizes: i:1, i:2 and so on, and the last one the
+/// A paused Deployment of `replicas` and a surge, and its `ReplicaSet`s of these sizes: i:1, i:2 and so on, and the last one the
 /// current one.
 async fn staged(s: &Stage, replicas: u32, surge: u32, sizes: &[u32]) -> Deployment {
     let notes = json!({DESIRED: replicas.to_string(), MAX: (replicas + surge).to_string()});
@@ -49,7 +50,7 @@ async fn staged(s: &Stage, replicas: u32, surge: u32, sizes: &[u32]) -> Deployme
     d
 }
 
-/// The same, whatever becomes of it, with these annotations on the ReplicaSets.
+/// The same, whatever becomes of it, with these annotations on the `ReplicaSet`s.
 async fn staged_as(s: &Stage, replicas: u32, sizes: &[u32], surge: u32, notes: Value) -> Deployment {
     let of = |number: usize| {
         // Each has pods of its own.

@@ -4,10 +4,11 @@ use coxswain_tests::Test;
 use coxswain_tests::fixtures::with;
 use serde_json::{Value, json};
 
-use super::stage::{
-    BAD, Deployment, Stage, counter_of, deployment, elsewhere, image, image_of, name, names, recreate,
+use super::objects::{
+    BAD, DESIRED, MAX, annotation, counter_of, deployment, elsewhere, image, image_of, name, names, recreate,
     revision, said, steps,
 };
+use super::stage::{Deployment, Stage};
 use super::tape::Tape;
 
 /// What is registered of this surface.
@@ -144,7 +145,7 @@ async fn scales_as_any_other(s: Stage) {
     }
     // No surge.
     let set = s.set_of(&d, "i:1").await;
-    let kept = [super::stage::DESIRED, super::stage::MAX].map(|key| super::stage::annotation(&set, key));
+    let kept = [DESIRED, MAX].map(|key| annotation(&set, key));
     assert_eq!(kept, ["2", "2"]);
 }
 

@@ -1,10 +1,11 @@
-//! ReplicaSets that are let go, and Deployments that go.
+//! `ReplicaSet`s that are let go, and Deployments that go.
 
 use coxswain_tests::Test;
 use coxswain_tests::fixtures::{self, with};
 use serde_json::json;
 
-use super::stage::{Stage, controller, counter_of, deployment, elsewhere, image, name, names};
+use super::objects::{BAD, controller, counter_of, deployment, elsewhere, image, name, names};
+use super::stage::Stage;
 
 /// What is registered of this surface.
 pub fn tests() -> Vec<Test> {
@@ -84,8 +85,8 @@ async fn one_that_is_being_deleted_only_tells_its_status(s: Stage) {
 
 async fn one_that_is_gone_leaves_all_as_it_is(s: Stage) {
     let d = s.completed(deployment("a", 2)).await;
-    s.change(&d, image(super::stage::BAD)).await;
-    s.sized(&d, &[("i:1", 2), (super::stage::BAD, 1)]).await;
+    s.change(&d, image(BAD)).await;
+    s.sized(&d, &[("i:1", 2), (BAD, 1)]).await;
     let before = s.sets(&d).await;
     s.delete(&d).await;
     s.c.api().get(&d.path).await.expect_error(404, "NotFound");

@@ -4,9 +4,10 @@ use coxswain_tests::Test;
 use coxswain_tests::fixtures::with;
 use serde_json::{Value, json};
 
-use super::stage::{
-    REVISION, Stage, annotated, annotation, deployment, image, name, reason, replica_set, revision,
+use super::objects::{
+    REVISION, annotated, annotation, deployment, image, name, reason, replica_set, revision,
 };
+use super::stage::Stage;
 
 /// What is registered of this surface.
 pub fn tests() -> Vec<Test> {
@@ -23,7 +24,7 @@ pub fn tests() -> Vec<Test> {
     ]
 }
 
-/// The revisions that a ReplicaSet had before.
+/// The revisions that a `ReplicaSet` had before.
 const HISTORY: &str = "deployment.kubernetes.io/revision-history";
 
 async fn each_template_has_the_next_number(s: Stage) {

@@ -6,10 +6,11 @@ use coxswain_tests::Test;
 use coxswain_tests::fixtures::with;
 use serde_json::{Value, json};
 
-use super::stage::{
-    BAD, Deployment, Stage, condition, controller, counter_of, deployment, image, image_of, name, revision,
-    steps,
+use super::objects::{
+    BAD, annotated, annotation, condition, controller, counter_of, deployment, image, image_of, name, names,
+    revision, said, steps,
 };
+use super::stage::{Deployment, Stage};
 use super::tape::Tape;
 
 /// What is registered of this surface.
@@ -36,7 +37,7 @@ fn is_ready(pod: &Value) -> bool {
         && condition(&pod["status"], "Ready").is_some_and(|it| it["status"] == "True")
 }
 
-/// The sizes of the ReplicaSets, together.
+/// The sizes of the `ReplicaSet`s, together.
 fn total(sets: &BTreeMap<String, Value>) -> u64 {
     sets.values()
         .map(|set| counter_of(&set["spec"], "replicas"))
@@ -152,8 +153,8 @@ async fn rolls_back_in_the_middle(s: Stage) {
     s.sized(&d, &[("i:1", 4), (BAD, 0)]).await;
     let set = s.set_of(&d, "i:1").await;
     assert_eq!(set["metadata"]["uid"], first["metadata"]["uid"]);
-    let now = super::stage::names(&s.pods("i:1").await);
-    assert!(super::stage::names(&kept).is_subset(&now), "{now:?}");
+    let now = names(&s.pods("i:1").await);
+    assert!(names(&kept).is_subset(&now), "{now:?}");
     assert_eq!(pods.len(), 4);
 }
 
@@ -192,7 +193,7 @@ async fn what_is_stuck_keeps_the_rest_available(s: Stage) {
         "unavailableReplicas",
     ];
     assert_eq!(counters.map(|it| counter_of(&now["status"], it)), [5, 1, 4, 4, 1]);
-    assert_eq!(super::stage::said(&now, "Available")[0], "True");
+    assert_eq!(said(&now, "Available")[0], "True");
     s.change(&d, image("i:2")).await;
     s.complete(&d).await;
     s.sized(&d, &[("i:1", 0), (BAD, 0), ("i:2", 4)]).await;
@@ -216,16 +217,13 @@ async fn an_annotation_of_the_template_is_a_rollout(s: Stage) {
 async fn an_annotation_of_the_deployment_is_none(s: Stage) {
     let d = s.completed(deployment("a", 2)).await;
     let before = s.all_pods().await;
-    let change = super::stage::annotated(json!({"example.com/note": "a"}));
+    let change = annotated(json!({"example.com/note": "a"}));
     s.change(&d, change).await;
     s.looked_at(&d).await;
     let sets = s.sets(&d).await;
     assert_eq!(sets.len(), 1);
-    assert_eq!(super::stage::annotation(&sets[0], "example.com/note"), "a");
-    assert_eq!(
-        super::stage::names(&s.all_pods().await),
-        super::stage::names(&before)
-    );
+    assert_eq!(annotation(&sets[0], "example.com/note"), "a");
+    assert_eq!(names(&s.all_pods().await), names(&before));
     assert!(
         before
             .iter()

@@ -1,13 +1,14 @@
-//! Another size, of a Deployment with one ReplicaSet that counts.
+//! Another size, of a Deployment with one `ReplicaSet` that counts.
 
 use coxswain_tests::Test;
 use coxswain_tests::fixtures::{MERGE, with};
 use serde_json::{Value, json};
 
-use super::stage::{
-    BAD, DESIRED, MAX, REVISION, Stage, annotated, annotation, counter_of, deployment, elsewhere, image,
+use super::objects::{
+    BAD, DESIRED, MAX, REVISION, annotated, annotation, counter_of, deployment, elsewhere, image, image_of,
     name, names, replica_set, revision, said, steps,
 };
+use super::stage::Stage;
 use super::tape::Tape;
 
 /// What is registered of this surface.
@@ -67,12 +68,10 @@ async fn with_a_template_at_once(s: Stage) {
         .await;
     s.complete(&d).await;
     s.sized(&d, &[("i:1", 0), ("i:2", 4)]).await;
-    let story = tape.stop(&s).await.story(|set| {
-        (
-            super::stage::image_of(&set["spec"]["template"]),
-            annotation(set, DESIRED),
-        )
-    });
+    let story = tape
+        .stop(&s)
+        .await
+        .story(|set| (image_of(&set["spec"]["template"]), annotation(set, DESIRED)));
     let scaled = story
         .iter()
         .position(|it| *it == ("i:1".to_owned(), "4".to_owned()));

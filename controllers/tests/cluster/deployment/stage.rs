@@ -1,33 +1,21 @@
 //! A stage for one test: a namespace, and Deployments to play with.
 //!
-//! A Deployment `a` has the pods with `app: a`, and its containers the image `i:1`; another image is another revision. Pods
-//! become Ready by themselves, but for those of the image [`BAD`], which never do, and those on
-//! [`ELSEWHERE`], whose kubelet the test is.
+//! Pods become Ready by themselves, but for those of the image [`BAD`](super::objects::BAD), which never do, and those on
+//! [`ELSEWHERE`](super::objects::ELSEWHERE), whose kubelet the test is.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use coxswain_manager::env::Env;
 use coxswain_manager::time::rfc3339;
-use coxswain_tests::fixtures::{self, MERGE, STRATEGIC, with};
+use coxswain_tests::fixtures::{self, MERGE, STRATEGIC};
 use coxswain_tests::{Cluster, time};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
+use super::objects::{
+    NEVER, condition, controller, counter_of, image, image_of, items, name, reason, revision, text,
+};
 use crate::engine;
-pub use crate::replicaset::stage::{ELSEWHERE, condition, controller, counter_of, name, names, text};
-
-/// An image whose pods never become Ready.
-pub const BAD: &str = "i:404";
-/// The revision, on a Deployment and on its `ReplicaSet`s.
-pub const REVISION: &str = "deployment.kubernetes.io/revision";
-/// The size of the Deployment, on its `ReplicaSet`s.
-pub const DESIRED: &str = "deployment.kubernetes.io/desired-replicas";
-/// The size of the Deployment with its surge, on its `ReplicaSet`s.
-pub const MAX: &str = "deployment.kubernetes.io/max-replicas";
-/// The label of a `ReplicaSet` and its pods.
-pub const HASH: &str = "pod-template-hash";
-/// A deadline, or a limit, that is none.
-pub const NEVER: u64 = 2_147_483_647;
 
 /// A namespace in which Deployments are tested.
 pub struct Stage {
@@ -135,7 +123,7 @@ impl Stage {
         })
     }
 
-    /// Waits until a condition of a Deployment has this reason. Returns the Deployment.
+    /// Waits until a condition of a Deployment has this reason; none, if there is to be no such condition. Returns the Deployment.
     #[track_caller]
     pub fn says(&self, d: &Deployment, kind: &str, why: &str) -> impl Future<Output = Value> {
         self.until(format!("{}: {kind} for {why}", d.name), async move || {
@@ -153,7 +141,7 @@ impl Stage {
             let now = self.get(d).await;
             // There is nothing to do about it, but it makes another generation.
             let deadline = now["spec"]["progressDeadlineSeconds"].as_u64().unwrap_or(600);
-            self.change(d, json!({"spec": {"progressDeadlineSeconds": deadline - 1}}))
+            self.change(d, json!({"spec": {"progressDeadlineSeconds": deadline + 1}}))
                 .await;
             seen = self.status(d, "it is looked at", |_| true).await;
         }
@@ -400,80 +388,4 @@ impl Stage {
         }
         all.join("\n")
     }
-}
-
-/// A Deployment of so many, to be created.
-pub fn deployment(name: &str, replicas: u32) -> Value {
-    let labels = json!({"app": name});
-    let spec = json!({
-        "replicas": replicas, "selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}},
-    });
-    with(
-        with(fixtures::deployment(name), image("i:1")),
-        json!({"spec": spec}),
-    )
-}
-
-/// A `ReplicaSet` as a Deployment of that name would have it, but that it carries no hash, to be created.
-pub fn replica_set(of: &str, name: &str, replicas: u32) -> Value {
-    let labels = json!({"app": of});
-    let change = json!({"kind": "ReplicaSet", "metadata": {"name": name, "labels": labels}});
-    with(deployment(of, replicas), change)
-}
-
-/// The change to this image.
-pub fn image(image: &str) -> Value {
-    json!({"spec": {"template": {"spec": {"containers": [{"name": "c", "image": image}]}}}})
-}
-
-/// The change to a rolling update in these steps: numbers or percentages.
-pub fn steps(surge: impl Into<Value>, unavailable: impl Into<Value>) -> Value {
-    let rolling = json!({"maxSurge": surge.into(), "maxUnavailable": unavailable.into()});
-    json!({"spec": {"strategy": {"type": "RollingUpdate", "rollingUpdate": rolling}}})
-}
-
-/// The change to a strategy that ends all pods before it makes any.
-pub fn recreate() -> Value {
-    json!({"spec": {"strategy": {"type": "Recreate", "rollingUpdate": null}}})
-}
-
-/// The change to pods on [`ELSEWHERE`].
-pub fn elsewhere() -> Value {
-    json!({"spec": {"template": {"spec": {"nodeName": ELSEWHERE}}}})
-}
-
-/// The change of annotations.
-pub fn annotated(annotations: Value) -> Value {
-    json!({"metadata": {"annotations": annotations}})
-}
-
-/// The items of a list.
-pub fn items(list: &Value) -> Vec<Value> {
-    list["items"].as_array().cloned().unwrap_or_default()
-}
-
-/// The image of a pod or template.
-pub fn image_of(pod: &Value) -> String {
-    text(&pod["spec"]["containers"][0]["image"])
-}
-
-/// An annotation, or nothing.
-pub fn annotation(object: &Value, key: &str) -> String {
-    text(&object["metadata"]["annotations"][key])
-}
-
-/// The revision of a Deployment or `ReplicaSet`.
-pub fn revision(object: &Value) -> String {
-    annotation(object, REVISION)
-}
-
-/// The reason of a condition of an object, or nothing.
-pub fn reason(object: &Value, kind: &str) -> String {
-    condition(&object["status"], kind).map_or_else(String::new, |it| text(&it["reason"]))
-}
-
-/// What a condition of an object says: status, reason and message.
-pub fn said(object: &Value, kind: &str) -> [String; 3] {
-    let it = condition(&object["status"], kind).cloned().unwrap_or_default();
-    ["status", "reason", "message"].map(|field| text(&it[field]))
 }

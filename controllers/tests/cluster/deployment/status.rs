@@ -1,10 +1,11 @@
-//! What a Deployment says of its ReplicaSets.
+//! What a Deployment says of its `ReplicaSet`s.
 
 use coxswain_tests::Test;
 use coxswain_tests::fixtures::with;
 use serde_json::{Value, json};
 
-use super::stage::{Stage, condition, counter_of, deployment, elsewhere, image, names, said, steps};
+use super::objects::{annotated, condition, counter_of, deployment, elsewhere, image, names, said, steps};
+use super::stage::Stage;
 
 /// What is registered of this surface.
 pub fn tests() -> Vec<Test> {
@@ -86,7 +87,7 @@ async fn tells_which_generation_it_is_of(s: Stage) {
     assert_eq!(s.get(&d).await["status"]["observedGeneration"], 1);
     for change in [
         image("i:2"),
-        super::stage::annotated(json!({"example.com/note": "a"})),
+        annotated(json!({"example.com/note": "a"})),
         json!({"spec": {"revisionHistoryLimit": 3}}),
     ] {
         let changed = s.change(&d, change).await;

@@ -4,7 +4,8 @@ use coxswain_tests::Test;
 use coxswain_tests::fixtures::with;
 use serde_json::Value;
 
-use super::stage::{Deployment, Stage, counter_of, deployment, elsewhere, image, said, steps};
+use super::objects::{counter_of, deployment, elsewhere, image, said, steps};
+use super::stage::{Deployment, Stage};
 
 /// What is registered of this surface.
 pub fn tests() -> Vec<Test> {

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use coxswain_tests::fixtures::{self, with};
 use coxswain_tests::Watch;
+use coxswain_tests::fixtures::{self, with};
 use serde_json::{Value, json};
 
-use super::stage::{ELSEWHERE, Stage, items, name, replica_set};
+use super::objects::{ELSEWHERE, deployment, items, name, replica_set};
+use super::stage::Stage;
 
 /// The beginning of the names of the objects that mark the end of a recording.
 const FENCE: &str = "fence";
@@ -51,7 +52,7 @@ impl Tape {
             with(fixtures::pod(FENCE), change)
         } else if self.path.ends_with("/deployments") {
             let paused = json!({"spec": {"paused": true, "replicas": 0}});
-            with(super::stage::deployment(FENCE, 0), paused)
+            with(deployment(FENCE, 0), paused)
         } else {
             replica_set(FENCE, FENCE, 0)
         };
