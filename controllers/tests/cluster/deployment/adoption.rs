@@ -19,6 +19,8 @@ pub fn tests() -> Vec<Test> {
         staged!(takes_up_one_that_comes_later),
         staged!(takes_up_one_whose_labels_come_to_match),
         staged!(changes_nothing_of_an_adopted_one_but_its_owner),
+        staged!(takes_back_what_was_made_nobodys),
+        staged!(does_without_what_was_made_anothers),
         staged!(ignores_those_that_do_not_match),
         staged!(ignores_those_of_others),
         staged!(deployments_with_one_selector_do_not_take_from_each_other),
@@ -123,6 +125,41 @@ async fn takes_up_one_whose_labels_come_to_match(s: Stage) {
         .await;
     s.set_is("late", "is taken", |set| controller(set) == Some(&*d.uid))
         .await;
+}
+
+async fn takes_back_what_was_made_nobodys(s: Stage) {
+    let d = s.completed(deployment("a", 2)).await;
+    let (set, pods) = (s.set_of(&d, "i:1").await, names(&s.all_pods().await));
+    let nobodys = json!({"metadata": {"ownerReferences": null}});
+    s.change_set(&name(&set), nobodys).await;
+    let now = s
+        .set_is(&name(&set), "is taken", |set| controller(set).is_some())
+        .await;
+    assert_eq!(now["metadata"]["ownerReferences"], json!([reference(&d)]));
+    s.looked_at(&d).await;
+    assert_eq!(s.all_sets().await.len(), 1);
+    assert_eq!(names(&s.all_pods().await), pods);
+}
+
+/// There is nothing to tell it but what it had before.
+async fn does_without_what_was_made_anothers(s: Stage) {
+    let d = s.completed(deployment("a", 2)).await;
+    let set = s.set_of(&d, "i:1").await;
+    let other = json!([{
+        "apiVersion": "example.com/v1", "kind": "Rollout", "name": "r", "uid": "00000000-0000-4000-8000-000000000000",
+        "controller": true,
+    }]);
+    s.change_set(&name(&set), json!({"metadata": {"ownerReferences": other}}))
+        .await;
+    s.until("there is another", async || {
+        let sets = s.sets(&d).await;
+        (sets.len() == 1 && name(&sets[0]) != name(&set)).then_some(())
+    })
+    .await;
+    s.complete(&d).await;
+    let now = s.get_set(&name(&set)).await;
+    assert_eq!(now["metadata"]["ownerReferences"], other);
+    assert_eq!(now["spec"], set["spec"]);
 }
 
 async fn changes_nothing_of_an_adopted_one_but_its_owner(s: Stage) {

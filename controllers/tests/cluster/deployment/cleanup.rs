@@ -5,7 +5,8 @@ use coxswain_tests::fixtures::with;
 use serde_json::{Value, json};
 
 use super::objects::{
-    BAD, NEVER, REVISION, annotated, deployment, image, image_of, name, replica_set, revision,
+    BAD, DESIRED, MAX, NEVER, REVISION, annotated, deployment, image, image_of, name, replica_set, revision,
+    steps,
 };
 use super::stage::{Deployment, Stage};
 
@@ -20,6 +21,7 @@ pub fn tests() -> Vec<Test> {
         staged!(goes_by_age_if_revisions_do_not_tell),
         staged!(nothing_goes_before_the_rollout_is_complete),
         staged!(those_that_are_going_do_not_count),
+        staged!(those_that_have_pods_stay_and_none_goes_instead),
     ]
 }
 
@@ -132,4 +134,26 @@ async fn those_that_are_going_do_not_count(s: Stage) {
     s.change_set(&held, json!({"metadata": {"finalizers": null}}))
         .await;
     left(&s, &d, &["i:2", "i:3", "i:4"]).await;
+}
+
+/// Paused half-way, so that the first revision still has pods.
+async fn those_that_have_pods_stay_and_none_goes_instead(s: Stage) {
+    for (number, size) in [(1, 2), (2, 0), (3, 1)] {
+        let note = json!({REVISION: number.to_string(), DESIRED: "3", MAX: "3"});
+        let set = with(
+            replica_set("a", &format!("set-{number}"), size),
+            image(&format!("i:{number}")),
+        );
+        s.create_set(with(set, annotated(note))).await;
+    }
+    let change = json!({"spec": {"paused": true, "revisionHistoryLimit": 1}});
+    let d = s
+        .create(with(
+            with(deployment("a", 3), steps(0, 1)),
+            with(image("i:3"), change),
+        ))
+        .await;
+    s.sized(&d, &[("i:1", 2), ("i:2", 0), ("i:3", 1)]).await;
+    s.change(&d, limit(0)).await;
+    left(&s, &d, &["i:1", "i:3"]).await;
 }

@@ -20,7 +20,6 @@ pub fn tests() -> Vec<Test> {
         staged!(a_surge_may_be_enormous),
         staged!(percentages_of_few_are_rounded),
         staged!(limits_may_change_in_the_middle),
-        staged!(a_hundred_changes_make_one_rollout_of_the_last),
     ]
 }
 
@@ -118,16 +117,4 @@ async fn limits_may_change_in_the_middle(s: Stage) {
     s.sized(&d, &[("i:1", 3), (BAD, 4)]).await;
     s.change(&d, steps(0, 2)).await;
     s.sized(&d, &[("i:1", 2), (BAD, 4)]).await;
-}
-
-async fn a_hundred_changes_make_one_rollout_of_the_last(s: Stage) {
-    let d = s.completed(deployment("a", 2)).await;
-    let paused = json!({"spec": {"paused": true}});
-    s.change(&d, paused).await;
-    for number in 0..100 {
-        s.change(&d, image(&format!("i:x{number}"))).await;
-    }
-    s.change(&d, json!({"spec": {"paused": false}})).await;
-    s.complete(&d).await;
-    s.sized(&d, &[("i:1", 0), ("i:x99", 2)]).await;
 }

@@ -1,7 +1,7 @@
 //! `ReplicaSet`s that are let go, and Deployments that go.
 
-use coxswain_tests::Test;
 use coxswain_tests::fixtures::{self, with};
+use coxswain_tests::{Need, Test};
 use serde_json::json;
 
 use super::objects::{BAD, controller, counter_of, deployment, elsewhere, image, name, names};
@@ -14,6 +14,7 @@ pub fn tests() -> Vec<Test> {
         staged!(keeps_the_other_references_of_what_it_lets_go),
         staged!(one_that_is_being_deleted_only_tells_its_status),
         staged!(one_that_is_gone_leaves_all_as_it_is),
+        staged!(a_namespace_that_goes_takes_it_along).needs(Need::Kcm),
     ]
 }
 
@@ -104,4 +105,16 @@ async fn one_that_is_gone_leaves_all_as_it_is(s: Stage) {
     for (now, before) in now.iter().zip(&before) {
         assert_eq!(now["spec"], before["spec"]);
     }
+}
+
+/// Nothing is made while it goes that would have to go again.
+async fn a_namespace_that_goes_takes_it_along(s: Stage) {
+    let d = s.completed(deployment("a", 3)).await;
+    s.change(&d, image("i:2")).await;
+    let path = format!("/api/v1/namespaces/{}", s.ns);
+    s.c.api().delete(&path, ()).await.expect(200);
+    s.until("it is gone", async || {
+        (s.c.api().get(&path).await.status == 404).then_some(())
+    })
+    .await;
 }
