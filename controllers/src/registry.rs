@@ -3,8 +3,9 @@
 use coxswain_manager::controller::{ControllerError, Runnable};
 use coxswain_manager::manager::Manager;
 
+use crate::deployment;
 use crate::hollow_kubelet;
-use crate::names::{HOLLOW_KUBELET, KNOWN, Named, REPLICASET, REPLICATION_CONTROLLER};
+use crate::names::{DEPLOYMENT, HOLLOW_KUBELET, KNOWN, Named, REPLICASET, REPLICATION_CONTROLLER};
 use crate::replicaset;
 use crate::yielding::{Yielding, Yields};
 
@@ -13,6 +14,8 @@ use crate::yielding::{Yielding, Yields};
 pub struct Settings {
     /// The process, as events name it.
     pub instance: String,
+    /// The workers for `Deployments`.
+    pub deployment: usize,
     /// How hollow-kubelet plays, and with how many workers.
     pub hollow_kubelet: (hollow_kubelet::Options, usize),
     /// The workers for `ReplicaSets`.
@@ -49,6 +52,7 @@ pub fn host(
 ) -> Result<Vec<&'static str>, ControllerError> {
     let Settings {
         instance,
+        deployment,
         hollow_kubelet: (hollow, hollow_workers),
         replicaset,
         replication_controller,
@@ -63,6 +67,12 @@ pub fn host(
         let Some(asked) = enabled(named) else { continue };
         let name = named.name;
         let (kind, workers) = match name {
+            DEPLOYMENT => {
+                let controller = deployment::host(host.manager, instance, *deployment)?;
+                host.add(named, asked, controller);
+                hosted.push(name);
+                continue;
+            }
             HOLLOW_KUBELET => {
                 let controller = hollow_kubelet::host(host.manager, hollow.clone(), *hollow_workers)?;
                 host.add(named, asked, controller);
@@ -139,6 +149,7 @@ mod tests {
         let mut manager = manager(&tasks, &Checks::new());
         let settings = Settings {
             instance: "a".to_owned(),
+            deployment: 1,
             hollow_kubelet: (hollow_kubelet::Options::default(), 1),
             replicaset: 1,
             replication_controller: 1,

@@ -84,6 +84,7 @@ pub(crate) async fn run(config: Config) -> Result<(), ProcessError> {
         serving,
         logging: _,
         sandbox,
+        deployments,
         hollow_kubelet,
         replicas,
     } = config;
@@ -156,6 +157,7 @@ pub(crate) async fn run(config: Config) -> Result<(), ProcessError> {
             },
             workers(hollow_kubelet.concurrent_syncs),
         ),
+        deployment: workers(deployments.concurrent_syncs),
         replicaset: workers(replicas.concurrent_replicaset_syncs),
         replication_controller: workers(replicas.concurrent_rc_syncs),
         instance: identity.clone(),

@@ -48,6 +48,7 @@ async fn start(c: &Cluster) -> Engine {
     let mut manager = Manager::new(&env, &registry, &Checks::new(), transport, options).expect("a manager");
     let settings = Settings {
         instance: "test".to_owned(),
+        deployment: 5,
         hollow_kubelet: (
             hollow_kubelet::Options {
                 nodes: 3,
