@@ -14,6 +14,7 @@ pub fn tests() -> Vec<Test> {
         staged!(one_that_was_let_go_keeps_its_name),
         staged!(a_deployment_made_again_does_not_take_those_of_the_first),
         staged!(a_template_that_somebody_changes_is_another_one),
+        staged!(a_template_that_somebody_changes_does_not_get_in_the_way),
         staged!(the_count_is_kept),
     ]
 }
@@ -85,6 +86,15 @@ async fn a_template_that_somebody_changes_is_another_one(s: Stage) {
     s.sized(&d, &[("i:1", 2), ("i:9", 0)]).await;
     let now = s.get_set(&changed).await;
     assert_eq!(controller(&now), Some(&*d.uid));
+}
+
+async fn a_template_that_somebody_changes_does_not_get_in_the_way(s: Stage) {
+    let d = s.completed(deployment("a", 2)).await;
+    let changed = name(&s.set_of(&d, "i:1").await);
+    s.change_set(&changed, image("i:9")).await;
+    s.rolled(&d, "i:2").await;
+    let sizes = s.sizes(&d).await;
+    assert_eq!((sizes["i:2"], sizes.values().sum::<u64>()), (2, 2), "{sizes:?}");
 }
 
 async fn the_count_is_kept(s: Stage) {

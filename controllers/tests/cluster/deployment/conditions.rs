@@ -4,7 +4,7 @@ use coxswain_tests::Test;
 use coxswain_tests::fixtures::with;
 use serde_json::{Value, json};
 
-use super::objects::{condition, deployment, elsewhere, image, name, reason, replica_set, said, steps, text};
+use super::objects::{BAD, NEVER, condition, deployment, elsewhere, image, name, reason, said, steps, text};
 use super::stage::{Deployment, Stage};
 use super::tape::{Recorded, Tape};
 
@@ -89,17 +89,23 @@ async fn from_the_first_to_the_last(s: Stage) {
     );
 }
 
+/// There was nothing to be told before, and nothing has moved since.
 async fn one_that_is_found(s: Stage) {
-    s.create_set(replica_set("a", "old", 1)).await;
-    let tape = Tape::of(&s, "deployments").await;
-    let d = s.completed(deployment("a", 1)).await;
-    let story = story(&tape.stop(&s).await, &d);
+    let none = json!({"spec": {"progressDeadlineSeconds": NEVER}});
+    let d = s.create(with(with(deployment("a", 1), image(BAD)), none)).await;
+    let set = name(&s.has_set(&d).await);
+    s.status(&d, "the pod is counted", |status| status["updatedReplicas"] == 1)
+        .await;
+    s.change(&d, json!({"spec": {"progressDeadlineSeconds": 600}}))
+        .await;
+    let now = s.says(&d, "Progressing", "FoundNewReplicaSet").await;
+    let message = format!("Found new replica set \"{set}\"");
     assert_eq!(
-        story[0],
-        ["True", "FoundNewReplicaSet", "Found new replica set \"old\""],
-        "{story:?}"
+        said(&now, "Progressing"),
+        ["True", "FoundNewReplicaSet", &message]
     );
-    assert_eq!(story.last().expect("it is complete")[1], "NewReplicaSetAvailable");
+    let now = s.looked_at(&d).await;
+    assert_eq!(reason(&now, "Progressing"), "FoundNewReplicaSet");
 }
 
 /// With a quarter of four missing it still is.

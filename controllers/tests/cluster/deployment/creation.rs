@@ -72,7 +72,7 @@ async fn the_replica_set_is_made_of_the_template(s: Stage) {
     let change = json!({"spec": {"template": template, "minReadySeconds": 1}});
     let body = with(with(deployment("a", 4), change), steps("25%", 1));
     let d = s.create(body).await;
-    let set = only(&s, &d).await;
+    let set = s.has_set(&d).await;
     let hash = text(&set["metadata"]["labels"][HASH]);
     assert!(
         !hash.is_empty() && hash.chars().all(|it| "bcdfghjklmnpqrstvwxz2456789".contains(it)),
@@ -102,12 +102,6 @@ async fn the_replica_set_is_made_of_the_template(s: Stage) {
     for pod in s.has_pods("i:1", 4).await {
         assert_eq!(pod["metadata"]["labels"][HASH], *hash);
     }
-}
-
-/// The only `ReplicaSet` of a Deployment, when it is there.
-async fn only(s: &Stage, d: &Deployment) -> Value {
-    s.until("there is a ReplicaSet", async || s.sets(d).await.pop())
-        .await
 }
 
 async fn every_field_of_the_template_makes_another_hash(s: Stage) {
@@ -141,7 +135,7 @@ async fn every_field_of_the_template_makes_another_hash(s: Stage) {
 
 /// Nothing else is in them: not the name, nor the size, nor the day.
 async fn equal_templates_have_equal_hashes(s: Stage) {
-    let hash = async |d: &Deployment| text(&only(&s, d).await["metadata"]["labels"][HASH]);
+    let hash = async |d: &Deployment| text(&s.has_set(d).await["metadata"]["labels"][HASH]);
     let first = s.completed(deployment("a", 0)).await;
     let template = s.get(&first).await["spec"]["template"].clone();
     let selector = json!({"matchLabels": {"app": "a"}});
@@ -156,7 +150,7 @@ async fn a_long_name_is_cut(s: Stage) {
     let long = "a".repeat(253);
     let body = with(deployment("a", 1), json!({"metadata": {"name": long}}));
     let d = s.completed(body).await;
-    let set = only(&s, &d).await;
+    let set = s.has_set(&d).await;
     let hash = text(&set["metadata"]["labels"][HASH]);
     let name = name(&set);
     assert!(
@@ -175,7 +169,7 @@ async fn a_selector_of_expressions_gets_the_hash_too(s: Stage) {
     let d = s
         .completed(with(deployment("a", 1), json!({"spec": {"selector": selector}})))
         .await;
-    let set = only(&s, &d).await;
+    let set = s.has_set(&d).await;
     let hash = &set["metadata"]["labels"][HASH];
     let wanted = json!({"matchLabels": {HASH: hash}, "matchExpressions": expressions});
     assert_eq!(set["spec"]["selector"], wanted);
@@ -185,7 +179,7 @@ async fn a_selector_of_expressions_gets_the_hash_too(s: Stage) {
 
 async fn makes_an_empty_one_if_none_is_asked_for(s: Stage) {
     let d = s.completed(deployment("a", 0)).await;
-    let set = only(&s, &d).await;
+    let set = s.has_set(&d).await;
     assert_eq!(set["spec"]["replicas"], 0);
     let now = s.looked_at(&d).await;
     assert_eq!(said(&now, "Available")[0], "True");
@@ -200,7 +194,7 @@ async fn makes_an_empty_one_if_none_is_asked_for(s: Stage) {
 async fn the_defaults_are_those_of_the_server(s: Stage) {
     let none = json!({"spec": {"replicas": null}});
     let d = s.completed(with(deployment("a", 0), none)).await;
-    let set = only(&s, &d).await;
+    let set = s.has_set(&d).await;
     assert_eq!(set["spec"]["replicas"], 1);
     // A quarter of one, rounded up.
     assert_eq!([DESIRED, MAX].map(|key| annotation(&set, key)), ["1", "2"]);

@@ -65,9 +65,9 @@ async fn waits_for_the_end_of_those_that_terminate(s: Stage) {
     let d = staged(&s, 2).await;
     s.change(&d, image("i:2")).await;
     // Nothing but the old one, of which nothing is wanted.
-    let now = s.sized(&d, &[("i:1", 0)]).await;
+    s.sized(&d, &[("i:1", 0)]).await;
     s.has_pods("i:1", 0).await;
-    assert_eq!(said(&now, "Available")[0], "False");
+    s.says(&d, "Available", "MinimumReplicasUnavailable").await;
     let pods = s.all_pods().await;
     assert_eq!(pods.len(), 2);
     s.end(&pods[0]).await;

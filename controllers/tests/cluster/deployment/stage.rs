@@ -204,6 +204,12 @@ impl Stage {
         sets
     }
 
+    /// Waits until a Deployment has a `ReplicaSet`. Returns it, or the newest.
+    pub async fn has_set(&self, d: &Deployment) -> Value {
+        self.until("there is a ReplicaSet", async || self.sets(d).await.pop())
+            .await
+    }
+
     /// The `ReplicaSet` of a Deployment with this image, of which there must be one.
     pub async fn set_of(&self, d: &Deployment, image: &str) -> Value {
         let mut sets = self.sets(d).await;
