@@ -102,7 +102,8 @@ fn history(present: Option<&Text>, before: &str) -> Option<Text> {
         _ => before.to_owned(),
     };
     while history.len() > LONGEST_HISTORY {
-        history = history.split_once(',')?.1.to_owned();
+        let oldest = history.find(',')?;
+        history.drain(..=oldest);
     }
     Some(history.into())
 }

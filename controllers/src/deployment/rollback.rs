@@ -27,12 +27,6 @@ pub fn requested(deployment: &Deployment) -> Option<i64> {
     revision::number(&deployment.annotations, ROLLBACK)
 }
 
-/// Whether one is asked for, in whichever way.
-#[must_use]
-pub fn is_requested(deployment: &Deployment) -> bool {
-    requested(deployment).is_some()
-}
-
 /// What to do about a request for `to`, if the present template has this form.
 #[must_use]
 pub fn plan(deployment: &Deployment, template: &Canonical, sets: &Sets, to: i64) -> Rollback {

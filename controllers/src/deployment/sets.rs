@@ -98,12 +98,6 @@ impl Set {
         (meta.creation_timestamp, meta.name.clone())
     }
 
-    /// Whether it shall be another one than it is.
-    #[must_use]
-    pub fn is_changed(&self) -> bool {
-        self.patch().is_some()
-    }
-
     /// What has to be written.
     #[must_use]
     pub fn patch(&self) -> Option<Value> {
