@@ -184,7 +184,12 @@ async fn unhealthy_pods_of_the_past_do_not_hold_it_up(s: Stage) {
 async fn what_is_stuck_keeps_the_rest_available(s: Stage) {
     let d = s.completed(with(deployment("a", 4), steps(1, 0))).await;
     s.change(&d, image(BAD)).await;
-    let now = s.sized(&d, &[("i:1", 4), (BAD, 1)]).await;
+    s.sized(&d, &[("i:1", 4), (BAD, 1)]).await;
+    let now = s
+        .status(&d, "the new one is counted", |status| {
+            counter_of(status, "updatedReplicas") == 1
+        })
+        .await;
     let counters = [
         "replicas",
         "updatedReplicas",

@@ -105,6 +105,8 @@ async fn terminating_pods_do_not_count(s: Stage) {
     s.has_pods("i:2", 1).await;
     let all = s.all_pods().await;
     assert_eq!(all.len(), 3, "{all:#?}");
-    let now = s.get(&d).await;
-    assert_eq!(counter_of(&now["status"], "replicas"), 2, "{now:#}");
+    s.status(&d, "they are not counted", |status| {
+        counter_of(status, "updatedReplicas") == 1 && counter_of(status, "replicas") == 2
+    })
+    .await;
 }
