@@ -19,8 +19,8 @@ mod tests;
 mod validate;
 
 pub use config::{
-    CertificateFiles, ClientConnection, Config, GarbageCollector, Generic, HollowKubelet, LeaderElection,
-    LogFormat, Logging, Rate, Replicas, Sandbox, Serving,
+    CertificateFiles, ClientConnection, Config, Deployments, GarbageCollector, Generic, HollowKubelet,
+    LeaderElection, LogFormat, Logging, Rate, Replicas, Sandbox, Serving,
 };
 pub use error::{Error, Invalid};
 pub use help::markdown;

@@ -6,14 +6,14 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::config::{
-    CertificateFiles, ClientConnection, Config, GarbageCollector, Generic, HollowKubelet, LeaderElection,
-    Logging, Rate, Replicas, Sandbox, Serving,
+    CertificateFiles, ClientConnection, Config, Deployments, GarbageCollector, Generic, HollowKubelet,
+    LeaderElection, Logging, Rate, Replicas, Sandbox, Serving,
 };
 use crate::duration::GoDuration;
 use crate::error::Invalid;
 use crate::flags::{
-    ClientFlags, ElectionFlags, Flags, GarbageCollectorFlags, GenericFlags, GlobalFlags, HollowKubeletFlags,
-    LoggingFlags, ReplicaFlags, SandboxFlags, ServingFlags, Switch,
+    ClientFlags, DeploymentFlags, ElectionFlags, Flags, GarbageCollectorFlags, GenericFlags, GlobalFlags,
+    HollowKubeletFlags, LoggingFlags, ReplicaFlags, SandboxFlags, ServingFlags, Switch,
 };
 use crate::selector::{Known, Selector};
 use crate::syntax;
@@ -30,6 +30,7 @@ pub(crate) fn config(
         election,
         serving,
         logging,
+        deployments,
         garbage_collector,
         hollow_kubelet,
         replicas,
@@ -60,6 +61,7 @@ pub(crate) fn config(
         logging: check.logging(&logging),
         garbage_collector: check.garbage_collector(&garbage_collector),
         hollow_kubelet: check.hollow_kubelet(&hollow_kubelet),
+        deployments: check.deployments(&deployments),
         replicas: check.replicas(&replicas),
         sandbox: check.sandbox(sandbox, given("sandbox_listen")),
     };
@@ -323,6 +325,15 @@ impl Check {
             ready_delay: self.not_negative("hollow-kubelet-ready-delay", ready_delay),
             nodes: self.at_least_one("hollow-kubelet-nodes", nodes),
             concurrent_syncs: self.at_least_one("concurrent-hollow-kubelet-syncs", syncs),
+        }
+    }
+
+    fn deployments(&mut self, flags: &DeploymentFlags) -> Deployments {
+        let DeploymentFlags {
+            concurrent_deployment_syncs: syncs,
+        } = *flags;
+        Deployments {
+            concurrent_syncs: self.at_least_one("concurrent-deployment-syncs", syncs),
         }
     }
 

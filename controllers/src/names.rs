@@ -5,6 +5,8 @@
 //! them, and never changes. A controller that has to be renamed keeps its old name as an alias, for ever; the name of one
 //! that was removed is never given to another.
 
+/// Rolls out the templates of apps/v1 `Deployments`.
+pub const DEPLOYMENT: &str = "deployment-controller";
 /// Deletes what nobody owns any more.
 pub const GARBAGE_COLLECTOR: &str = "garbage-collector-controller";
 
@@ -31,6 +33,12 @@ pub struct Named {
 
 /// All controllers there are, ordered by name.
 pub const KNOWN: &[Named] = &[
+    Named {
+        name: DEPLOYMENT,
+        alias: Some("deployment"),
+        off_by_default: false,
+        yields: true,
+    },
     Named {
         name: GARBAGE_COLLECTOR,
         alias: Some("garbagecollector"),

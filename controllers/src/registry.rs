@@ -3,9 +3,12 @@
 use coxswain_manager::controller::{ControllerError, Runnable};
 use coxswain_manager::manager::Manager;
 
+use crate::deployment;
 use crate::garbage_collector::{self, GraphPage};
 use crate::hollow_kubelet;
-use crate::names::{GARBAGE_COLLECTOR, HOLLOW_KUBELET, KNOWN, Named, REPLICASET, REPLICATION_CONTROLLER};
+use crate::names::{
+    DEPLOYMENT, GARBAGE_COLLECTOR, HOLLOW_KUBELET, KNOWN, Named, REPLICASET, REPLICATION_CONTROLLER,
+};
 use crate::replicaset;
 use crate::yielding::{Yielding, Yields};
 
@@ -14,6 +17,8 @@ use crate::yielding::{Yielding, Yields};
 pub struct Settings {
     /// The process, as events name it.
     pub instance: String,
+    /// The workers for `Deployments`.
+    pub deployment: usize,
     /// How the garbage collector works; none if there is none, whoever asks for it.
     pub garbage_collector: Option<garbage_collector::Options>,
     /// How hollow-kubelet plays, and with how many workers.
@@ -60,6 +65,7 @@ pub fn host(
 ) -> Result<Hosted, ControllerError> {
     let Settings {
         instance,
+        deployment,
         garbage_collector,
         hollow_kubelet: (hollow, hollow_workers),
         replicaset,
@@ -78,6 +84,12 @@ pub fn host(
         let Some(asked) = enabled(named) else { continue };
         let name = named.name;
         let (kind, workers) = match name {
+            DEPLOYMENT => {
+                let controller = deployment::host(host.manager, instance, *deployment)?;
+                host.add(named, asked, controller);
+                hosted.names.push(name);
+                continue;
+            }
             GARBAGE_COLLECTOR => {
                 if let Some(options) = garbage_collector {
                     let collector = garbage_collector::host(host.manager, instance, *options)?;
@@ -163,6 +175,7 @@ mod tests {
         let mut manager = manager(&tasks, &Checks::new());
         let settings = Settings {
             instance: "a".to_owned(),
+            deployment: 1,
             garbage_collector: Some(garbage_collector::Options::default()),
             hollow_kubelet: (hollow_kubelet::Options::default(), 1),
             replicaset: 1,
@@ -179,6 +192,7 @@ mod tests {
         let mut manager = manager(&tasks, &Checks::new());
         let settings = Settings {
             instance: "a".to_owned(),
+            deployment: 1,
             garbage_collector: None,
             hollow_kubelet: (hollow_kubelet::Options::default(), 1),
             replicaset: 1,

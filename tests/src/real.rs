@@ -153,7 +153,7 @@ async fn attempt_start(assets: &Path, dir: &Path) -> Result<Servers, StartError>
     }
     if kcm.exists() {
         let controllers = if kcm_instead_of_ours() {
-            "garbagecollector,namespace,replicaset,replicationcontroller"
+            "deployment,garbagecollector,namespace,replicaset,replicationcontroller"
         } else {
             "namespace"
         };

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use super::{KNOWN, chosen, error, parse_all, run};
 use crate::{
-    CertificateFiles, ClientConnection, Config, Enablement, GarbageCollector, Generic, HollowKubelet,
-    LeaderElection, LogFormat, Logging, Rate, Replicas, Sandbox, Selector, Serving,
+    CertificateFiles, ClientConnection, Config, Deployments, Enablement, GarbageCollector, Generic,
+    HollowKubelet, LeaderElection, LogFormat, Logging, Rate, Replicas, Sandbox, Selector, Serving,
 };
 
 #[test]
@@ -43,6 +43,7 @@ fn defaults_are_those_of_kube_controller_manager() {
             verbosity: 0,
         },
         sandbox: None,
+        deployments: Deployments { concurrent_syncs: 5 },
         garbage_collector: Some(GarbageCollector {
             concurrent_syncs: 20,
             dry_run: false,
@@ -78,7 +79,7 @@ fn every_flag_arrives() {
         --leader-elect-resource-namespace=ns --secure-port=1 --bind-address=::1 --tls-cert-file=/c \
         --tls-private-key-file=/p --authorization-always-allow-paths=/x/* --logging-format=json --v=3 \
         --hollow-kubelet-ready-delay=4s --hollow-kubelet-nodes=5 --concurrent-hollow-kubelet-syncs=6 \
-        --concurrent-replicaset-syncs=7 --concurrent_rc_syncs=8 --concurrent-gc-syncs=9 --gc-dry-run --enable-garbage-collector=true";
+        --concurrent-replicaset-syncs=7 --concurrent_rc_syncs=8 --concurrent-gc-syncs=9 --concurrent-deployment-syncs=9 --gc-dry-run --enable-garbage-collector=true";
     let config = run(&args.split_whitespace().collect::<Vec<_>>());
     let expected = Config {
         generic: Generic {
@@ -114,6 +115,7 @@ fn every_flag_arrives() {
             verbosity: 3,
         },
         sandbox: None,
+        deployments: Deployments { concurrent_syncs: 9 },
         garbage_collector: Some(GarbageCollector {
             concurrent_syncs: 9,
             dry_run: true,
@@ -173,6 +175,10 @@ fn values_that_make_no_sense_are_told_with_what_would() {
         (
             &["--concurrent-hollow-kubelet-syncs=-3"],
             "--concurrent-hollow-kubelet-syncs must be from 1 to 4294967295, not -3",
+        ),
+        (
+            &["--concurrent-deployment-syncs=0"],
+            "--concurrent-deployment-syncs must be from 1 to 4294967295, not 0",
         ),
         (
             &["--concurrent-replicaset-syncs=0"],

@@ -38,7 +38,8 @@ pub mod victims;
 pub use host::host;
 pub use kind::Kind;
 pub use metrics::Metrics;
-pub use owner::Owner;
+pub(crate) use owner::{LAST_APPLIED, intern_keys, take_annotations};
+pub use owner::{Owner, Template};
 pub use pod::{Phase, Pod, Ready};
 pub use reconcile::{Engine, build};
 pub use replica_set::REPLICA_SET;
@@ -47,7 +48,7 @@ pub use replication_controller::REPLICATION_CONTROLLER;
 use coxswain_manager::object::Resource;
 
 /// Where pods are.
-const PODS: Resource = Resource::namespaced("", "v1", "pods", "Pod");
+pub(crate) const PODS: Resource = Resource::namespaced("", "v1", "pods", "Pod");
 
 /// How many pods one sync creates or deletes at most.
 pub const BURST: usize = 500;

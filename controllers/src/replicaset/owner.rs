@@ -10,15 +10,28 @@ use super::status::Status;
 
 /// An owner of replicas.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(default)]
+#[serde(from = "Wire")]
 pub struct Owner {
-    /// Its metadata.
+    /// Its metadata, without the annotations.
     pub metadata: Meta,
-    #[serde(deserialize_with = "null_is_default")]
+    /// The annotations, for whoever manages it: all but what `kubectl apply` keeps for itself.
+    pub annotations: Pairs,
     spec: Spec,
     /// Its status, as far as it is written here.
-    #[serde(deserialize_with = "null_is_default")]
     pub status: Status,
+}
+
+/// What `kubectl apply` keeps of what it was given: a copy of the whole object.
+pub(crate) const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Wire {
+    metadata: Meta,
+    #[serde(deserialize_with = "null_is_default")]
+    spec: Spec,
+    #[serde(deserialize_with = "null_is_default")]
+    status: Status,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -86,6 +99,7 @@ impl Object for Owner {
 
     fn intern(&mut self, interner: &mut Interner) {
         self.metadata.intern(interner);
+        intern_keys(&mut self.annotations, interner);
         for condition in &mut self.status.conditions {
             interner.intern(&mut condition.type_);
             interner.intern(&mut condition.reason);
@@ -93,8 +107,41 @@ impl Object for Owner {
     }
 
     fn bytes(&self) -> usize {
-        size_of_val(self) + self.metadata.heap_bytes() + self.spec.template.text.len()
+        let annotations: usize = self.annotations.iter().map(|(_, value)| value.len()).sum();
+        size_of_val(self) + self.metadata.heap_bytes() + annotations + self.spec.template.text.len()
     }
+}
+
+impl From<Wire> for Owner {
+    fn from(wire: Wire) -> Self {
+        let Wire {
+            mut metadata,
+            spec,
+            status,
+        } = wire;
+        Self {
+            annotations: take_annotations(&mut metadata),
+            metadata,
+            spec,
+            status,
+        }
+    }
+}
+
+/// Moves the annotations out of the metadata, which would lose them on its way into a cache.
+pub(crate) fn take_annotations(metadata: &mut Meta) -> Pairs {
+    let all = std::mem::take(&mut metadata.annotations);
+    let kept = all.iter().filter(|(key, _)| **key != *LAST_APPLIED);
+    kept.cloned().collect()
+}
+
+/// Shares the keys, which many objects have in common.
+pub(crate) fn intern_keys(pairs: &mut Pairs, interner: &mut Interner) {
+    let shared = pairs.iter().cloned().map(|(mut key, value)| {
+        interner.intern(&mut key);
+        (key, value)
+    });
+    *pairs = shared.collect();
 }
 
 impl Default for Chosen {
@@ -182,6 +229,15 @@ mod tests {
         ] {
             assert_eq!(owner(json).selector(), Err(&SelectorError::Empty), "{json}");
         }
+    }
+
+    #[test]
+    fn annotations_are_kept_but_for_the_copy_of_the_object() {
+        let owner = owner(&format!(
+            r#"{{"metadata":{{"annotations":{{"a":"b","{LAST_APPLIED}":"{{}}"}}}}}}"#
+        ));
+        assert_eq!(owner.annotations, labels(&[("a", "b")]));
+        assert_eq!(owner.metadata.annotations, Pairs::default());
     }
 
     #[test]

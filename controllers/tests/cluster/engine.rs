@@ -69,6 +69,7 @@ async fn start(c: &Cluster) -> Engine {
     let mut manager = Manager::new(&env, &registry, &Checks::new(), transport, options).expect("a manager");
     let settings = Settings {
         instance: "test".to_owned(),
+        deployment: 5,
         garbage_collector: Some(garbage_collector::Options::default()),
         hollow_kubelet: (
             hollow_kubelet::Options {

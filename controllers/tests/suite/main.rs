@@ -1,6 +1,8 @@
 //! The controllers from outside, against an API in the same process.
 
+mod deployment;
 mod determinism;
+mod door;
 mod garbage_collector;
 mod hollow_kubelet;
 mod replicaset;

@@ -29,7 +29,7 @@ mod order;
 mod pods;
 mod release;
 mod scale;
-mod stage;
+pub mod stage;
 mod status;
 mod termination;
 mod triggers;

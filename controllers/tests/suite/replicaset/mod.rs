@@ -1,6 +1,5 @@
 //! The replica engine at the API, with hollow-kubelet for a cluster.
 
-mod door;
 mod faults;
 mod input;
 mod replicas;
@@ -24,7 +23,7 @@ use prometheus::Registry;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use self::door::{Answer, Watched};
+use crate::door::{Answer, Watched};
 
 const PODS: Resource = Resource::namespaced("", "v1", "pods", "Pod");
 const EVENTS: Resource = Resource::namespaced("", "v1", "events", "Event");

@@ -1,4 +1,5 @@
-//! A door that counts what the engine asks for, and can break it.
+//! A door that counts what the controller under test asks for, and can break it, or change it on its way.
+//! It is known by the name of its client, `engine`.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,6 +25,8 @@ pub enum Answer {
     Done,
     /// It is done, and the answer is lost.
     Lost,
+    /// It is changed on its way, as by a webhook.
+    Changed(fn(&mut Value)),
     /// It never arrives, and nobody says so.
     Broken,
     /// It arrives only when the next one of its kind is sent, and nobody says so.
@@ -39,6 +42,8 @@ const UNDER_WAY: Duration = Duration::from_secs(30);
 
 /// Decides by method, path and how many of that kind there were before.
 type Judge = dyn Fn(&Method, &str, usize) -> Answer + Send + Sync;
+/// Changes an object that is read.
+type Show = dyn Fn(&mut Value) + Send + Sync;
 
 #[derive(Clone)]
 pub struct Watched {
@@ -53,6 +58,7 @@ struct State {
     times: Vec<(String, Instant)>,
     bodies: Vec<(String, Value)>,
     judge: Option<Arc<Judge>>,
+    show: Option<(&'static str, Arc<Show>)>,
     late: Option<(Instant, Request<Body>)>,
     /// Text that those who read caches are shown instead of another one.
     garble: Option<(String, String)>,
@@ -136,6 +142,18 @@ impl Watched {
         self.with(|it| it.judge = Some(Arc::new(judge)));
     }
 
+    /// From now on the caches of the controller see objects of a resource as from a server that `shows` them like that.
+    pub fn show(&self, plural: &'static str, shows: impl Fn(&mut Value) + Send + Sync + 'static) {
+        self.with(|it| it.show = Some((plural, Arc::new(shows))));
+    }
+
+    /// How the answer to a request of its caches looks.
+    fn shown(&self, request: &Parts) -> Option<Arc<Show>> {
+        let agent = request.headers["user-agent"].to_str().unwrap_or_default();
+        let (plural, shows) = self.with(|it| it.show.clone())?;
+        (agent.ends_with("/reader") && request.uri.path().ends_with(plural)).then_some(shows)
+    }
+
     fn with<T>(&self, with: impl FnOnce(&mut State) -> T) -> T {
         with(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -182,6 +200,7 @@ impl Service<Request<Body>> for Watched {
             let (parts, body) = request.into_parts();
             let body = body.collect().await?.to_bytes();
             let answer = this.see(&parts, &body);
+            let shows = this.shown(&parts);
             let request = Request::from_parts(parts, Body::from(body.to_vec()));
             let held = (request.method() == Method::POST).then(|| this.with(|it| it.late.take()));
             if let Some((at, late)) = held.flatten()
@@ -194,7 +213,22 @@ impl Service<Request<Body>> for Watched {
             match answer {
                 Answer::Done => {
                     let response = door.call(request).await?;
-                    Ok(this.garbled(&agent, response))
+                    let response = this.garbled(&agent, response);
+                    Ok(match shows {
+                        None => response,
+                        Some(shows) => response.map(|body| {
+                            body.map_frame(move |frame| frame.map_data(|data| changed(&data, &*shows)))
+                                .boxed_unsync()
+                        }),
+                    })
+                }
+                Answer::Changed(change) => {
+                    let (parts, body) = request.into_parts();
+                    let body = body.collect().await?.to_bytes();
+                    let mut body: Value = serde_json::from_slice(&body)?;
+                    change(&mut body);
+                    let body = Body::from(body.to_string().into_bytes());
+                    Ok(door.call(Request::from_parts(parts, body)).await?)
                 }
                 Answer::Lost => {
                     let response = door.call(request).await?;
@@ -222,5 +256,32 @@ impl Service<Request<Body>> for Watched {
                 }
             }
         })
+    }
+}
+
+/// A list, or lines of a watch, with their objects changed.
+fn changed(data: &Bytes, shows: &Show) -> Bytes {
+    let mut changed = Vec::new();
+    for line in data.split(|it| *it == b'\n').filter(|it| !it.is_empty()) {
+        let mut value: Value = serde_json::from_slice(line).expect("whole lines");
+        if let Some(items) = value.get_mut("items").and_then(Value::as_array_mut) {
+            items.iter_mut().for_each(shows);
+        } else if value["type"] != "BOOKMARK" {
+            shows(&mut value["object"]);
+        }
+        changed.extend(value.to_string().into_bytes());
+        changed.push(b'\n');
+    }
+    changed.into()
+}
+
+/// A merge patch, applied.
+pub fn merge(into: &mut Value, patch: &Value) {
+    let Value::Object(patch) = patch else {
+        *into = patch.clone();
+        return;
+    };
+    for (key, value) in patch {
+        merge(&mut into[key], value);
     }
 }

@@ -1,0 +1,471 @@
+//! One sync of a Deployment, and the controller.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use coxswain_manager::cache::{Cache, Caches, Delta, Lookup, Readiness, Written};
+use coxswain_manager::client::{Client, ClientError, Term};
+use coxswain_manager::controller::{
+    self, Action, Builder, Context, Controller, ControllerError, ReconcileError, Reconciler,
+};
+use coxswain_manager::env::Env;
+use coxswain_manager::events::{EventType, Recorder};
+use coxswain_manager::handler::Handler;
+use coxswain_manager::object::{Key, Uid};
+use coxswain_manager::predicate::Predicate;
+use coxswain_manager::selector::{Selector, SelectorError};
+use coxswain_manager::source::Source;
+use prometheus::Registry;
+
+use super::act::{Hands, Made, said};
+use super::bounds::{Bounds, BoundsError};
+use super::new_replica_set::Creation;
+use super::object::Deployment;
+use super::pace::Pace;
+use super::plan::{self, Plan, Snapshot};
+use super::progress::{self, News};
+use super::sets::Set;
+use super::{DEPLOYMENTS, REPLICA_SETS, ReplicaSet};
+use crate::names::DEPLOYMENT;
+use crate::replicaset::{PODS, Pod};
+
+/// How long a sync that the caches are not ready for waits, if no event comes before.
+const BEHIND: Duration = Duration::from_millis(500);
+
+/// The controller, on its caches.
+#[derive(Debug)]
+pub struct Roller {
+    caches: Caches,
+    deployments: Cache<Deployment>,
+    sets: Cache<ReplicaSet>,
+    pods: Cache<Pod>,
+    recorder: Recorder,
+    written: Written,
+    memory: Mutex<Memory>,
+}
+
+/// What is remembered from sync to sync, in one term.
+#[derive(Debug, Default)]
+struct Memory {
+    term: Option<Term>,
+    paces: BTreeMap<Key, (Uid, Pace)>,
+}
+
+/// Builds the controller.
+///
+/// # Panics
+/// Outside a tokio runtime.
+pub fn build(
+    env: &Env,
+    caches: &Caches,
+    client: Client,
+    registry: &Registry,
+    recorder: Recorder,
+    workers: usize,
+) -> Result<Controller<Roller>, ControllerError> {
+    let (deployments, sets, pods) = (
+        caches.of::<Deployment>(&DEPLOYMENTS),
+        caches.of::<ReplicaSet>(&REPLICA_SETS),
+        caches.of::<Pod>(&PODS),
+    );
+    let roller = Roller {
+        caches: caches.clone(),
+        deployments: deployments.clone(),
+        sets: sets.clone(),
+        pods: pods.clone(),
+        recorder,
+        written: Written::default(),
+        memory: Mutex::default(),
+    };
+    let how = controller::Options {
+        workers,
+        queue: Some("deployment".to_owned()),
+        ..controller::Options::default()
+    };
+    let of_set = {
+        let deployments = deployments.clone();
+        Handler::map(move |set: &ReplicaSet| concerned(&deployments, set))
+    };
+    let of_pod = {
+        let (deployments, sets, pods) = (deployments.clone(), sets.clone(), pods.clone());
+        Handler::map(move |pod: &Pod| awaited(&deployments, &sets, &pods, pod))
+    };
+    // All else that pods do, their ReplicaSet tells.
+    let ends = Predicate::new(|delta: &Delta<Pod>| match delta {
+        Delta::Added { .. } => false,
+        Delta::Updated { old, new } => !old.has_finished() && new.has_finished(),
+        Delta::Deleted { .. } => true,
+    });
+    Builder::new(DEPLOYMENT, how, roller)
+        .watch(Source::new(deployments, Handler::for_object()))
+        .watch(Source::new(sets, of_set))
+        .watch(Source::new(pods, of_pod).only(ends))
+        .build(env, client, registry)
+}
+
+/// The Deployments that a `ReplicaSet` concerns: the one that manages it, or all that would take it.
+fn concerned(deployments: &Cache<Deployment>, set: &ReplicaSet) -> Vec<Key> {
+    let meta = &set.metadata;
+    if meta.controller().is_some() {
+        let owner = owner(deployments, set);
+        return owner.map(|it| it.metadata.key()).into_iter().collect();
+    }
+    if meta.labels.iter().next().is_none() {
+        return Vec::new();
+    }
+    let all = deployments.list_namespace(&meta.namespace).into_iter();
+    let would_take = |it: &Arc<Deployment>| it.selector().is_ok_and(|it| it.matches(&meta.labels));
+    all.filter(would_take).map(|it| it.metadata.key()).collect()
+}
+
+fn owner(deployments: &Cache<Deployment>, set: &ReplicaSet) -> Option<Arc<Deployment>> {
+    let controller = set.metadata.controller()?;
+    if controller.kind != *DEPLOYMENTS.kind {
+        return None;
+    }
+    let key = Key::new(set.metadata.namespace.clone(), controller.name.clone());
+    let deployment = deployments.get(&key).present()?;
+    (deployment.metadata.uid == controller.uid).then_some(deployment)
+}
+
+/// The Deployment that waits for a pod to end: one that begins anew only when the last pod of a `ReplicaSet` has ended.
+fn awaited(
+    deployments: &Cache<Deployment>,
+    sets: &Cache<ReplicaSet>,
+    pods: &Cache<Pod>,
+    pod: &Pod,
+) -> Vec<Key> {
+    let find = || {
+        let controller = pod.metadata.controller()?;
+        let key = Key::new(pod.metadata.namespace.clone(), controller.name.clone());
+        let set = sets
+            .get(&key)
+            .present()
+            .filter(|it| it.metadata.uid == controller.uid)?;
+        let owner = owner(deployments, &set)?;
+        let waits = owner.strategy().type_ == "Recreate"
+            && !pods.by_owner(&controller.uid).iter().any(|it| !it.has_finished());
+        waits.then(|| owner.metadata.key())
+    };
+    find().into_iter().collect()
+}
+
+impl Reconciler for Roller {
+    async fn reconcile(&self, context: Context, key: Key) -> Result<Action, ReconcileError> {
+        self.enter(context.term);
+        let deployment = match self.deployments.get(&key) {
+            Lookup::Present(deployment) => deployment,
+            Lookup::Absent => {
+                self.forget(&key);
+                return Ok(Action::Done);
+            }
+            // It is there, and nobody can tell what it wants.
+            Lookup::Unknown => return Ok(Action::Done),
+        };
+        self.know(&key, &deployment.metadata.uid);
+        match self.written.ready(&key, context.env.clock.now(), &self.caches) {
+            Readiness::Ready => {}
+            Readiness::Behind { .. } => return Ok(Action::RequeueAfter(BEHIND)),
+            Readiness::Stuck { resource } => {
+                tracing::warn!(%resource, "The cache does not show what was written: listing again");
+                self.caches.relist(&resource);
+                return Ok(Action::RequeueAfter(BEHIND));
+            }
+        }
+        let hands = Hands {
+            deployment: &deployment,
+            key: &key,
+            client: &context.client,
+            env: &context.env,
+            caches: &self.caches,
+            written: &self.written,
+            recorder: &self.recorder,
+        };
+        self.sync(&hands).await
+    }
+}
+
+/// What a step has come to.
+struct Outcome {
+    news: News,
+    /// What went wrong, to be tried again.
+    error: Option<ClientError>,
+    /// When to look again, if it could not be done yet.
+    wait: Option<Duration>,
+}
+
+impl Roller {
+    async fn sync(&self, hands: &Hands<'_>) -> Result<Action, ReconcileError> {
+        let (deployment, clock) = (hands.deployment, &hands.env.clock);
+        let (selector, bounds) = match check(deployment) {
+            Ok(checked) => checked,
+            Err(refusal) => return refuse(hands, &refusal).await,
+        };
+        let claims = plan::claims(deployment, selector, &self.candidates(deployment));
+        if hands.release(&claims.release).await? | hands.adopt(&claims.adopt).await? {
+            // With the caches that show it.
+            return Ok(Action::RequeueAfter(BEHIND));
+        }
+        let running = if bounds.rolling {
+            BTreeMap::new()
+        } else {
+            self.running(&claims.ours)
+        };
+        let mut plan = plan::plan(&Snapshot {
+            deployment,
+            bounds,
+            sets: &claims.ours,
+            running: &running,
+        });
+        if let Some(rollback) = &plan.rollback {
+            hands.roll_back(rollback).await?;
+            return Ok(Action::RequeueAfter(BEHIND));
+        }
+        let Outcome { news, error, wait } = self.act(hands, &mut plan).await?;
+        let now = clock.wall();
+        let status = progress::wanted(deployment, &bounds, &plan.sets, &news, plan.judged, now);
+        if let Some(patch) = status.patch(deployment, plan.revision.as_ref()) {
+            hands.write_status(&patch).await?;
+        }
+        if let Some(error) = error {
+            return Err(error.into());
+        }
+        let next = plan
+            .judged
+            .then(|| progress::next_look(deployment, &status, now))
+            .flatten();
+        let next = [wait, next].into_iter().flatten().min();
+        Ok(next.map_or(Action::Done, Action::RequeueAfter))
+    }
+
+    /// Does what is planned, as far as it can be done now, and leaves in the plan what has come of it. Fails where nothing
+    /// is to be said of it.
+    async fn act(&self, hands: &Hands<'_>, plan: &mut Plan) -> Result<Outcome, ReconcileError> {
+        let mut outcome = Outcome {
+            news: News::None,
+            error: None,
+            wait: None,
+        };
+        if let Some(creation) = plan.create.clone() {
+            self.make(hands, plan, &creation, &mut outcome).await?;
+            if outcome.error.is_some() || outcome.wait.is_some() {
+                undo(plan);
+                return Ok(outcome);
+            }
+        }
+        for set in plan.sets.all() {
+            match hands.write(set).await {
+                Ok(()) => {}
+                Err(error) if error.is_conflict() || matches!(error, ClientError::Fenced { .. }) => {
+                    return Err(error.into());
+                }
+                Err(error) => {
+                    outcome.error = Some(error);
+                    break;
+                }
+            }
+        }
+        if outcome.error.is_some() {
+            undo(plan);
+            return Ok(outcome);
+        }
+        for set in &plan.delete {
+            hands.delete(set).await?;
+        }
+        Ok(outcome)
+    }
+
+    /// Makes the `ReplicaSet` of the present template.
+    async fn make(
+        &self,
+        hands: &Hands<'_>,
+        plan: &mut Plan,
+        creation: &Creation,
+        outcome: &mut Outcome,
+    ) -> Result<(), ReconcileError> {
+        let now = hands.env.clock.now();
+        let wait = self
+            .with(hands.key, |pace| pace.wait(creation.hash, now))
+            .unwrap_or_default();
+        if !wait.is_zero() {
+            tracing::warn!(name = %creation.name, ?wait, "ReplicaSets of this template do not last: the next one waits");
+            outcome.wait = Some(wait);
+            return Ok(());
+        }
+        match hands.create(creation).await? {
+            Made::Created(set) => {
+                self.with(hands.key, |pace| pace.made(creation.hash, now));
+                outcome.news = News::Created(creation.name.clone());
+                plan.sets.new = Some(Set::of(set));
+            }
+            Made::Found(set) => plan.sets.new = Some(Set::of(set)),
+            Made::Taken(error) => {
+                hands.count_collision().await?;
+                return Err(error.into());
+            }
+            Made::NotHere => return Err(ReconcileError::terminal(NamespaceGoes)),
+            // Nobody knows what became of it: it is asked for again, under the same name.
+            Made::Failed(error) if error.code().is_none() => return Err(error.into()),
+            Made::Failed(error) => {
+                let (name, why) = (creation.name.clone(), said(&error));
+                let message = format!("Failed to create new replica set \"{name}\": {why}");
+                hands.event(EventType::Warning, "ReplicaSetCreateError", &message);
+                outcome.news = News::Failed { name, error: why };
+                outcome.error = Some(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// The `ReplicaSets` that may concern a Deployment: its own, and those that are nobody's.
+    fn candidates(&self, deployment: &Deployment) -> Vec<Arc<ReplicaSet>> {
+        let mut sets = self.sets.by_owner(&deployment.metadata.uid);
+        let all = self
+            .sets
+            .list_namespace(&deployment.metadata.namespace)
+            .into_iter();
+        sets.extend(all.filter(|it| it.metadata.controller().is_none()));
+        sets
+    }
+
+    /// How many pods of each have not ended, those on their way out included.
+    fn running(&self, sets: &[Arc<ReplicaSet>]) -> BTreeMap<Uid, usize> {
+        let count = |set: &Arc<ReplicaSet>| {
+            let uid = &set.metadata.uid;
+            let running = self
+                .pods
+                .by_owner(uid)
+                .iter()
+                .filter(|it| !it.has_finished())
+                .count();
+            (running > 0).then(|| (uid.clone(), running))
+        };
+        sets.iter().filter_map(count).collect()
+    }
+
+    /// What another term remembers does not count.
+    fn enter(&self, term: Term) {
+        let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        if memory.term != Some(term) {
+            memory.term = Some(term);
+            memory.paces.clear();
+            self.written.clear();
+        }
+    }
+
+    /// A Deployment under a name that another one had starts with nothing.
+    fn know(&self, key: &Key, uid: &Uid) {
+        let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        if memory.paces.get(key).is_none_or(|(known, _)| known != uid) {
+            memory.paces.insert(key.clone(), (uid.clone(), Pace::default()));
+            self.written.forget(key);
+        }
+    }
+
+    fn forget(&self, key: &Key) {
+        let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        memory.paces.remove(key);
+        self.written.forget(key);
+    }
+
+    fn with<T>(&self, key: &Key, with: impl FnOnce(&mut Pace) -> T) -> Option<T> {
+        let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        memory.paces.get_mut(key).map(|(_, pace)| with(pace))
+    }
+}
+
+/// Why nothing is made.
+#[derive(Debug, thiserror::Error)]
+#[error("the namespace is on its way out: no ReplicaSet is made in it")]
+struct NamespaceGoes;
+
+/// What was planned was not done: the status is that of what there is.
+fn undo(plan: &mut Plan) {
+    plan.revision = None;
+    for set in plan.sets.all_mut() {
+        set.replicas = set.object.replicas();
+    }
+}
+
+/// Why nothing is done for a Deployment.
+#[derive(Debug)]
+struct Refusal {
+    reason: &'static str,
+    message: String,
+}
+
+/// The selector and the bounds of a Deployment that makes sense.
+fn check(deployment: &Deployment) -> Result<(&Selector, Bounds), Refusal> {
+    let refuse = |reason, message: String| Refusal { reason, message };
+    let selector = deployment.selector().map_err(|error| match error {
+        SelectorError::Empty => refuse(
+            "SelectingAll",
+            "This deployment is selecting all pods. A non-empty selector is required.".to_owned(),
+        ),
+        other => refuse("InvalidSelector", other.to_string()),
+    })?;
+    // What is made from it would not be its own, and would be made for ever.
+    if !selector.matches(&deployment.template().labels) {
+        let message = "spec.selector does not match the labels of spec.template".to_owned();
+        return Err(refuse("InvalidSelector", message));
+    }
+    let bounds = Bounds::of(deployment).map_err(|error| match error {
+        BoundsError::Replicas(_) => refuse("InvalidReplicas", error.to_string()),
+        other => refuse("InvalidStrategy", other.to_string()),
+    })?;
+    Ok((selector, bounds))
+}
+
+/// What is asked for makes no sense: it is said once, and nothing is done before it changes.
+async fn refuse(hands: &Hands<'_>, refusal: &Refusal) -> Result<Action, ReconcileError> {
+    let Refusal { reason, message } = refusal;
+    let deployment = hands.deployment;
+    let status = progress::refused(deployment, reason, message, hands.env.clock.wall());
+    if status.conditions != deployment.status.conditions {
+        hands.event(EventType::Warning, reason, message);
+    }
+    if let Some(patch) = status.patch(deployment, None) {
+        hands.write_status(&patch).await?;
+    }
+    Ok(Action::Done)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_had_is_said_by_its_field() {
+        let reason = |spec: &str| {
+            let json = format!(r#"{{"metadata":{{"name":"web"}},"spec":{{{spec}}}}}"#);
+            let deployment: Deployment = serde_json::from_str(&json).expect("a Deployment");
+            check(&deployment).err().map(|it| it.reason)
+        };
+        let fine = r#""selector":{"matchLabels":{"a":"b"}},"template":{"metadata":{"labels":{"a":"b"}}}"#;
+        assert_eq!(reason(fine), None);
+        assert_eq!(
+            reason(&format!(r#"{fine},"replicas":-1"#)),
+            Some("InvalidReplicas")
+        );
+        assert_eq!(
+            reason(&format!(r#"{fine},"strategy":{{"type":"Odd"}}"#)),
+            Some("InvalidStrategy")
+        );
+        assert_eq!(reason(r#""selector":{}"#), Some("SelectingAll"));
+        assert_eq!(
+            reason(r#""selector":{"matchLabels":{"a":"b"}}"#),
+            Some("InvalidSelector")
+        );
+        let odd = r#""selector":{"matchExpressions":[{"key":"a","operator":"Near"}]}"#;
+        assert_eq!(reason(odd), Some("InvalidSelector"));
+        for reason in [
+            "SelectingAll",
+            "InvalidSelector",
+            "InvalidReplicas",
+            "InvalidStrategy",
+        ] {
+            assert!(progress::REFUSALS.contains(&reason));
+        }
+    }
+}

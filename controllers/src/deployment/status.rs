@@ -1,0 +1,167 @@
+//! The status of a Deployment: sums over its `ReplicaSets`, and what is said of them.
+//!
+//! Of a status only what has changed is written, in one patch with the revision of the Deployment: where a status is
+//! written, annotations can be, and that does not count as a change of what is wanted.
+
+use coxswain_manager::conditions::Status as Holds;
+use coxswain_manager::object::Text;
+use coxswain_manager::object::decode::null_is_default;
+use jiff::Timestamp;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::bounds::Bounds;
+use super::condition::{self, Condition};
+use super::object::Deployment;
+use super::revision::REVISION;
+use super::sets::{Set, Sets};
+
+/// Says whether enough pods serve.
+pub const AVAILABLE: &str = "Available";
+
+/// What is read and written of a status.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Status {
+    /// The generation that this was found at.
+    #[serde(deserialize_with = "null_is_default")]
+    pub observed_generation: i64,
+    /// Pods of all templates.
+    #[serde(deserialize_with = "null_is_default")]
+    pub replicas: i64,
+    /// Pods of the present template.
+    #[serde(deserialize_with = "null_is_default")]
+    pub updated_replicas: i64,
+    /// Pods that are ready.
+    #[serde(deserialize_with = "null_is_default")]
+    pub ready_replicas: i64,
+    /// Pods that have been ready for long enough.
+    #[serde(deserialize_with = "null_is_default")]
+    pub available_replicas: i64,
+    /// Pods that are missing from what the `ReplicaSets` shall have.
+    #[serde(deserialize_with = "null_is_default")]
+    pub unavailable_replicas: i64,
+    /// Pods that are on their way out; none if that is not known of all.
+    pub terminating_replicas: Option<i64>,
+    /// How often the name for a template was taken.
+    pub collision_count: Option<i64>,
+    /// All conditions, those of others too.
+    #[serde(deserialize_with = "null_is_default")]
+    pub conditions: Vec<Condition>,
+}
+
+impl Status {
+    /// What is counted, with the conditions as they are.
+    #[must_use]
+    pub fn counted(deployment: &Deployment, sets: &Sets) -> Self {
+        let sum = |of: fn(&Set) -> i64| sets.all().map(of).sum::<i64>();
+        let available = sum(|it| it.object.status.available_replicas);
+        let stored = &deployment.status;
+        Self {
+            observed_generation: deployment.metadata.generation,
+            replicas: sum(|it| it.object.status.replicas),
+            updated_replicas: sets.new.as_ref().map_or(0, |it| it.object.status.replicas),
+            ready_replicas: sum(|it| it.object.status.ready_replicas),
+            available_replicas: available,
+            unavailable_replicas: (sets.replicas() - available).max(0),
+            terminating_replicas: sets.all().map(terminating).sum(),
+            collision_count: stored.collision_count,
+            conditions: stored.conditions.clone(),
+        }
+    }
+
+    /// Says whether enough pods serve.
+    pub fn judge(&mut self, bounds: &Bounds, now: Timestamp) {
+        let (status, reason, message) = if self.available_replicas >= bounds.min_available() {
+            let message = "Deployment has minimum availability.";
+            (Holds::True, "MinimumReplicasAvailable", message)
+        } else {
+            let message = "Deployment does not have minimum availability.";
+            (Holds::False, "MinimumReplicasUnavailable", message)
+        };
+        condition::set(
+            &mut self.conditions,
+            Condition::new(AVAILABLE, status, reason, message, now),
+        );
+    }
+
+    /// Whether a rollout is at its end: all pods that are wanted are of the present template, and serve, and there are no
+    /// others.
+    #[must_use]
+    pub fn is_complete(&self, deployment: &Deployment) -> bool {
+        let counters = [self.updated_replicas, self.replicas, self.available_replicas];
+        counters == [deployment.replicas(); 3] && self.observed_generation >= deployment.metadata.generation
+    }
+
+    /// Whether a rollout has come further than `before`.
+    #[must_use]
+    pub fn is_further(&self, before: &Self) -> bool {
+        self.updated_replicas > before.updated_replicas
+            || self.replicas - self.updated_replicas < before.replicas - before.updated_replicas
+            || self.ready_replicas > before.ready_replicas
+            || self.available_replicas > before.available_replicas
+    }
+
+    /// The patch that makes this the status of `deployment`, and `revision` its revision; none if nothing has changed. A
+    /// server that does not know of terminating pods would be told of them for ever: where it says nothing of them, they
+    /// are written with the rest, and are no reason to write.
+    #[must_use]
+    pub fn patch(&self, deployment: &Deployment, revision: Option<&Text>) -> Option<Value> {
+        let present = &deployment.status;
+        let mut changes = Map::new();
+        for (field, new, old) in [
+            (
+                "observedGeneration",
+                self.observed_generation,
+                present.observed_generation,
+            ),
+            ("replicas", self.replicas, present.replicas),
+            ("updatedReplicas", self.updated_replicas, present.updated_replicas),
+            ("readyReplicas", self.ready_replicas, present.ready_replicas),
+            (
+                "availableReplicas",
+                self.available_replicas,
+                present.available_replicas,
+            ),
+            (
+                "unavailableReplicas",
+                self.unavailable_replicas,
+                present.unavailable_replicas,
+            ),
+        ] {
+            if new != old {
+                changes.insert(field.to_owned(), json!(new));
+            }
+        }
+        if self.collision_count != present.collision_count {
+            changes.insert("collisionCount".to_owned(), json!(self.collision_count));
+        }
+        if self.conditions != present.conditions {
+            changes.insert("conditions".to_owned(), json!(self.conditions));
+        }
+        let revision = revision.filter(|it| deployment.annotations.get(REVISION) != Some(it));
+        let counted = self.terminating_replicas != present.terminating_replicas;
+        if changes.is_empty() && revision.is_none() && !(counted && present.terminating_replicas.is_some()) {
+            return None;
+        }
+        if counted {
+            changes.insert("terminatingReplicas".to_owned(), json!(self.terminating_replicas));
+        }
+        let mut metadata = deployment.metadata.lock();
+        if let Some(revision) = revision {
+            metadata["annotations"] = json!({REVISION: revision});
+        }
+        Some(json!({"metadata": metadata, "status": changes}))
+    }
+}
+
+/// One that nobody has looked at has none on their way out.
+fn terminating(set: &Set) -> Option<i64> {
+    let status = &set.object.status;
+    status
+        .terminating_replicas
+        .or((status.observed_generation == 0).then_some(0))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,197 @@
+//! Deadlines: a rollout that gets nowhere says so, and goes on.
+
+use coxswain_tests::Test;
+use coxswain_tests::fixtures::with;
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+
+use super::objects::{
+    BAD, NEVER, condition, counter_of, deployment, elsewhere, image, name, reason, recreate, said, steps,
+    text,
+};
+use super::stage::Stage;
+use super::tape::Tape;
+
+/// What is registered of this surface.
+pub fn tests() -> Vec<Test> {
+    vec![
+        staged!(times_out_and_says_so),
+        staged!(goes_on_when_it_has_timed_out),
+        staged!(another_template_is_another_chance),
+        staged!(what_is_complete_does_not_time_out),
+        staged!(each_step_counts_from_the_start),
+        staged!(a_shorter_deadline_counts_at_once),
+        staged!(without_a_deadline_there_is_no_condition),
+        staged!(recreating_can_time_out_too),
+        staged!(nothing_is_too_late_for_none),
+    ]
+}
+
+fn deadline(seconds: u64) -> Value {
+    json!({"spec": {"progressDeadlineSeconds": seconds}})
+}
+
+fn time(object: &Value, kind: &str, field: &str) -> Timestamp {
+    let it = condition(&object["status"], kind).unwrap_or_else(|| panic!("no {kind}: {object:#}"));
+    text(&it[field]).parse().expect("a time")
+}
+
+async fn times_out_and_says_so(s: Stage) {
+    let tape = Tape::of(&s, "deployments").await;
+    let d = s
+        .create(with(with(deployment("a", 2), image(BAD)), deadline(2)))
+        .await;
+    let now = s.says(&d, "Progressing", "ProgressDeadlineExceeded").await;
+    let seen = s.now();
+    let set = name(&s.set_of(&d, BAD).await);
+    let message = format!("ReplicaSet \"{set}\" has timed out progressing.");
+    assert_eq!(
+        said(&now, "Progressing"),
+        ["False", "ProgressDeadlineExceeded", &message]
+    );
+    assert_eq!(said(&now, "Available")[0], "False");
+    let recorded = tape.stop(&s).await;
+    let last = recorded
+        .events
+        .iter()
+        .rev()
+        .find(|(_, it)| condition(&it["status"], "Progressing").is_some_and(|it| it["status"] == "True"));
+    let since = time(
+        &last.expect("it was progressing").1,
+        "Progressing",
+        "lastUpdateTime",
+    );
+    let passed = seen.duration_since(since);
+    println!("timed out {passed:#} after the last step");
+    let range = SignedDuration::from_secs(2)..SignedDuration::from_secs(10);
+    assert!(range.contains(&passed), "after {passed:#}");
+}
+
+async fn goes_on_when_it_has_timed_out(s: Stage) {
+    let body = with(
+        with(deployment("a", 2), elsewhere()),
+        with(deadline(1), steps(1, 0)),
+    );
+    let d = s.create(body).await;
+    s.make_ready("i:1", 2).await;
+    s.complete(&d).await;
+    s.change(&d, image("i:2")).await;
+    let before = s.says(&d, "Progressing", "ProgressDeadlineExceeded").await;
+    assert_eq!(said(&before, "Available")[0], "True");
+    s.make_ready("i:2", 1).await;
+    let now = s.says(&d, "Progressing", "ReplicaSetUpdated").await;
+    let message = format!(
+        "ReplicaSet \"{}\" is progressing.",
+        name(&s.set_of(&d, "i:2").await)
+    );
+    assert_eq!(said(&now, "Progressing"), ["True", "ReplicaSetUpdated", &message]);
+    let [was, is] = [&before, &now].map(|it| time(it, "Progressing", "lastTransitionTime"));
+    assert!(is >= was, "{was} {is}");
+    s.make_ready("i:2", 1).await;
+    s.complete(&d).await;
+}
+
+async fn another_template_is_another_chance(s: Stage) {
+    let d = s
+        .create(with(with(deployment("a", 2), image(BAD)), deadline(1)))
+        .await;
+    s.says(&d, "Progressing", "ProgressDeadlineExceeded").await;
+    let now = s.rolled(&d, "i:2").await;
+    assert_eq!(said(&now, "Progressing")[0], "True");
+    s.sized(&d, &[(BAD, 0), ("i:2", 2)]).await;
+}
+
+async fn what_is_complete_does_not_time_out(s: Stage) {
+    let d = s
+        .create(with(with(deployment("a", 2), elsewhere()), deadline(1)))
+        .await;
+    s.make_ready("i:1", 2).await;
+    s.complete(&d).await;
+    for pod in s.pods("i:1").await {
+        s.change_pod(&pod, json!({"conditions": [s.ready("False")]}))
+            .await;
+    }
+    s.status(&d, "none is available", |status| {
+        counter_of(status, "availableReplicas") == 0
+    })
+    .await;
+    // By the time that another one has timed out that began later.
+    let other = s
+        .create(with(with(deployment("b", 1), image(BAD)), deadline(1)))
+        .await;
+    s.says(&other, "Progressing", "ProgressDeadlineExceeded").await;
+    let now = s.get(&d).await;
+    assert_eq!(reason(&now, "Progressing"), "NewReplicaSetAvailable");
+    assert_eq!(reason(&now, "Available"), "MinimumReplicasUnavailable");
+}
+
+async fn each_step_counts_from_the_start(s: Stage) {
+    let body = with(
+        with(deployment("a", 3), elsewhere()),
+        with(deadline(600), steps(1, 0)),
+    );
+    let d = s.create(body).await;
+    let mut times = Vec::new();
+    for ready in 1..3 {
+        s.make_ready("i:1", 1).await;
+        let now = s
+            .status(&d, "one more", |status| {
+                counter_of(status, "readyReplicas") == ready
+            })
+            .await;
+        assert_eq!(reason(&now, "Progressing"), "ReplicaSetUpdated");
+        times.push(["lastUpdateTime", "lastTransitionTime"].map(|field| time(&now, "Progressing", field)));
+        let past = times.last().expect("it was pushed")[0];
+        s.until("a second has passed", async || {
+            (s.now().duration_since(past) > SignedDuration::from_secs(1)).then_some(())
+        })
+        .await;
+    }
+    assert!(times[1][0] > times[0][0], "{times:?}");
+    assert_eq!(times[1][1], times[0][1]);
+}
+
+async fn a_shorter_deadline_counts_at_once(s: Stage) {
+    let d = s.create(with(deployment("a", 1), image(BAD))).await;
+    s.sized(&d, &[(BAD, 1)]).await;
+    let now = s.get(&d).await;
+    assert_eq!(said(&now, "Progressing")[0], "True");
+    s.change(&d, deadline(1)).await;
+    s.says(&d, "Progressing", "ProgressDeadlineExceeded").await;
+}
+
+async fn without_a_deadline_there_is_no_condition(s: Stage) {
+    let tape = Tape::of(&s, "deployments").await;
+    let d = s.completed(with(deployment("a", 1), deadline(NEVER))).await;
+    s.rolled(&d, "i:2").await;
+    let story = tape.stop(&s).await.story(|it| reason(it, "Progressing"));
+    assert_eq!(story, [""]);
+    // It comes with a deadline, and goes with it.
+    s.change(&d, deadline(600)).await;
+    s.says(&d, "Progressing", "NewReplicaSetAvailable").await;
+    s.change(&d, deadline(NEVER)).await;
+    s.says(&d, "Progressing", "").await;
+}
+
+async fn recreating_can_time_out_too(s: Stage) {
+    let body = with(with(deployment("a", 1), elsewhere()), recreate());
+    let d = s.create(with(body, deadline(1))).await;
+    s.make_ready("i:1", 1).await;
+    s.complete(&d).await;
+    s.change(&d, image("i:2")).await;
+    s.has_pods("i:1", 0).await;
+    let end = s.all_pods().await;
+    s.end(&end[0]).await;
+    s.says(&d, "Progressing", "ProgressDeadlineExceeded").await;
+    s.make_ready("i:2", 1).await;
+    s.complete(&d).await;
+}
+
+async fn nothing_is_too_late_for_none(s: Stage) {
+    let d = s.completed(with(deployment("a", 0), deadline(1))).await;
+    let other = s
+        .create(with(with(deployment("b", 1), image(BAD)), deadline(1)))
+        .await;
+    s.says(&other, "Progressing", "ProgressDeadlineExceeded").await;
+    assert_eq!(reason(&s.get(&d).await, "Progressing"), "NewReplicaSetAvailable");
+}

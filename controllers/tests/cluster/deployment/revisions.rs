@@ -1,0 +1,153 @@
+//! The numbers of the templates that there were.
+
+use coxswain_tests::Test;
+use coxswain_tests::fixtures::with;
+use serde_json::{Value, json};
+
+use super::objects::{
+    REVISION, annotated, annotation, deployment, image, name, reason, replica_set, revision,
+};
+use super::stage::Stage;
+
+/// What is registered of this surface.
+pub fn tests() -> Vec<Test> {
+    vec![
+        staged!(each_template_has_the_next_number),
+        staged!(a_template_that_comes_again_has_the_next_number_and_a_history),
+        staged!(a_history_keeps_to_its_length),
+        staged!(numbers_are_wide),
+        staged!(what_is_no_number_is_passed_over),
+        staged!(what_is_no_number_on_the_current_one_stays),
+        staged!(a_number_that_was_taken_away_comes_back),
+        staged!(a_number_of_the_deployment_follows_its_replica_set),
+        staged!(nothing_rolls_for_another_way_to_write_the_same),
+    ]
+}
+
+/// The revisions that a `ReplicaSet` had before.
+const HISTORY: &str = "deployment.kubernetes.io/revision-history";
+
+async fn each_template_has_the_next_number(s: Stage) {
+    let d = s.completed(deployment("a", 1)).await;
+    for number in 2..=4 {
+        let now = s.rolled(&d, &format!("i:{number}")).await;
+        assert_eq!(revision(&now), number.to_string());
+    }
+    let sets = s.sets(&d).await;
+    let numbers: Vec<String> = sets.iter().map(revision).collect();
+    assert_eq!(numbers, ["1", "2", "3", "4"]);
+    assert!(
+        sets.iter().all(|set| annotation(set, HISTORY).is_empty()),
+        "{sets:#?}"
+    );
+}
+
+async fn a_template_that_comes_again_has_the_next_number_and_a_history(s: Stage) {
+    let d = s.completed(deployment("a", 1)).await;
+    for to in ["i:2", "i:1", "i:2", "i:1"] {
+        s.rolled(&d, to).await;
+    }
+    assert_eq!(revision(&s.get(&d).await), "5");
+    let first = s.set_of(&d, "i:1").await;
+    assert_eq!(
+        (revision(&first), annotation(&first, HISTORY)),
+        ("5".to_owned(), "1,3".to_owned())
+    );
+    let second = s.set_of(&d, "i:2").await;
+    assert_eq!(
+        (revision(&second), annotation(&second, HISTORY)),
+        ("4".to_owned(), "2".to_owned())
+    );
+}
+
+async fn a_history_keeps_to_its_length(s: Stage) {
+    let d = s.completed(deployment("a", 0)).await;
+    s.rolled(&d, "i:2").await;
+    let first = name(&s.set_of(&d, "i:1").await);
+    // 1999 characters: for one more of them, the first has to go.
+    let history = vec!["123"; 500].join(",");
+    s.change_set(&first, annotated(json!({HISTORY: history}))).await;
+    s.rolled(&d, "i:1").await;
+    let now = annotation(&s.get_set(&first).await, HISTORY);
+    assert_eq!(now, format!("{},1", vec!["123"; 499].join(",")));
+}
+
+async fn numbers_are_wide(s: Stage) {
+    let wide = 3_546_343_826_724_305_832_u64;
+    let old = with(replica_set("a", "old", 0), image("i:0"));
+    s.create_set(with(old, annotated(json!({REVISION: wide.to_string()}))))
+        .await;
+    let d = s.completed(deployment("a", 1)).await;
+    assert_eq!(revision(&s.get(&d).await), (wide + 1).to_string());
+    assert_eq!(revision(&s.set_of(&d, "i:1").await), (wide + 1).to_string());
+}
+
+async fn what_is_no_number_is_passed_over(s: Stage) {
+    for (set, number) in [("old-1", "many"), ("old-2", "7"), ("old-3", "")] {
+        let old = with(replica_set("a", set, 0), image(&format!("i:{set}")));
+        s.create_set(with(old, annotated(json!({REVISION: number}))))
+            .await;
+    }
+    let d = s.completed(deployment("a", 1)).await;
+    assert_eq!(revision(&s.get(&d).await), "8");
+    assert_eq!(revision(&s.get_set("old-1").await), "many");
+}
+
+async fn what_is_no_number_on_the_current_one_stays(s: Stage) {
+    let d = s.completed(deployment("a", 1)).await;
+    let set = name(&s.set_of(&d, "i:1").await);
+    s.change_set(&set, annotated(json!({REVISION: "many"}))).await;
+    s.looked_at(&d).await;
+    assert_eq!(revision(&s.get_set(&set).await), "many");
+    // It does not get in the way of another.
+    s.rolled(&d, "i:2").await;
+    s.sized(&d, &[("i:1", 0), ("i:2", 1)]).await;
+}
+
+async fn a_number_that_was_taken_away_comes_back(s: Stage) {
+    let d = s.completed(deployment("a", 1)).await;
+    s.rolled(&d, "i:2").await;
+    let set = name(&s.set_of(&d, "i:2").await);
+    s.change_set(&set, annotated(json!({REVISION: null}))).await;
+    let now = s.set_is(&set, "has it again", |set| revision(set) == "2").await;
+    assert_eq!(annotation(&now, HISTORY), "");
+}
+
+async fn a_number_of_the_deployment_follows_its_replica_set(s: Stage) {
+    let d = s.completed(deployment("a", 1)).await;
+    let generation = s.get(&d).await["metadata"]["generation"].clone();
+    let set = name(&s.set_of(&d, "i:1").await);
+    s.change_set(&set, annotated(json!({REVISION: "9"}))).await;
+    let now = s
+        .until("it has it too", async || {
+            let now = s.get(&d).await;
+            (revision(&now) == "9").then_some(now)
+        })
+        .await;
+    // It is written so that nobody takes it for a change of what is wanted.
+    assert_eq!(now["metadata"]["generation"], generation);
+    let now = s.rolled(&d, "i:2").await;
+    assert_eq!(revision(&now), "10");
+}
+
+/// Quantities, times and empty lists can be written in many ways.
+async fn nothing_rolls_for_another_way_to_write_the_same(s: Stage) {
+    let written = |cpu: &str, memory: &str, empty: Value| {
+        let container = json!({
+            "name": "c", "image": "i:1", "env": empty, "resources": {"requests": {"cpu": cpu, "memory": memory}},
+        });
+        json!({"spec": {"template": {"spec": {"containers": [container]}}}})
+    };
+    let first = written("1500m", "1024Mi", json!([]));
+    s.create_set(with(replica_set("a", "old", 1), first.clone()))
+        .await;
+    let d = s
+        .completed(with(deployment("a", 1), written("1.5", "1Gi", Value::Null)))
+        .await;
+    assert_eq!(s.sets(&d).await.len(), 1);
+    s.change(&d, first).await;
+    let now = s.looked_at(&d).await;
+    assert_eq!(s.sets(&d).await.len(), 1);
+    assert_eq!(reason(&now, "Progressing"), "NewReplicaSetAvailable");
+    assert_eq!(s.all_pods().await.len(), 1);
+}

@@ -1,0 +1,147 @@
+//! Whose a set is: what is nobody's is taken, what is not meant any more is let go, and what is another's stays that.
+
+use super::*;
+
+/// A set as the Deployment would have made it, but for the label that tells sets apart.
+fn loose(name: &str, image: &str) -> Value {
+    let labels = json!({"app": "web", "their": "label"});
+    json!({
+        "apiVersion": "apps/v1", "kind": "ReplicaSet",
+        "metadata": {"name": name, "labels": labels, "annotations": {"their": "annotation"}, "finalizers": ["example.com/theirs"]},
+        "spec": {"replicas": 3, "selector": {"matchLabels": {"app": "web"}},
+                 "template": {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "main", "image": image}]}}},
+    })
+}
+
+fn controller(object: &Value) -> Option<&str> {
+    let owners = object["metadata"]["ownerReferences"].as_array()?;
+    owners.iter().find(|it| it["controller"] == true)?["uid"].as_str()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_set_that_is_nobodys_is_taken_as_it_is() {
+    let bed = bed();
+    bed.create(&SETS, &loose("loose", "one")).await;
+    bed.sleep(Duration::from_secs(5)).await;
+    let deployment = bed.deploy(&web(3, "one")).await;
+    let sets = bed.sets().await;
+    assert_eq!(sets.len(), 1, "it is the one for this template");
+    assert_eq!(controller(&sets[0]), deployment["metadata"]["uid"].as_str());
+    assert_eq!(
+        sets[0]["metadata"]["labels"],
+        json!({"app": "web", "their": "label"})
+    );
+    assert_eq!(sets[0]["metadata"]["annotations"]["their"], "annotation");
+    assert_eq!(sets[0]["metadata"]["finalizers"], json!(["example.com/theirs"]));
+    assert!(
+        sets[0]["spec"]["selector"]["matchLabels"]
+            .get("pod-template-hash")
+            .is_none()
+    );
+    assert_eq!(
+        bed.door.count("GET deployments"),
+        1,
+        "the owner was looked at first"
+    );
+    assert_eq!(bed.images().await, ["one"; 3]);
+    assert_eq!(revision(&bed.get("web").await), "1");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_set_that_is_not_meant_any_more_is_let_go_and_its_name_is_not_ours() {
+    let bed = bed();
+    bed.deploy(&web(2, "one")).await;
+    let first = bed.sets().await[0]["metadata"]["name"]
+        .as_str()
+        .expect("a name")
+        .to_owned();
+    bed.patch(&SETS, &first, &json!({"metadata": {"labels": {"app": "other"}}}))
+        .await;
+    bed.until(async |bed| bed.sets().await.len() == 2).await;
+    let deployment = bed.complete("web").await;
+    assert_eq!(deployment["status"]["collisionCount"], 1);
+    let released = bed.read(&SETS, &first).await.expect("it is there");
+    assert_eq!((controller(&released), size(&released)), (None, 2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deployment_that_goes_takes_and_makes_nothing() {
+    let bed = bed();
+    let mut deployment = web(2, "one");
+    deployment["metadata"]["finalizers"] = json!(["example.com/theirs"]);
+    let deployment = bed.deploy(&deployment).await;
+    bed.delete(&DEPLOYMENTS, &deployment).await;
+    bed.sleep(Duration::from_secs(5)).await;
+    bed.door.reset();
+    bed.create(&SETS, &loose("loose", "one")).await;
+    bed.want("web", &image("two")).await;
+    bed.sleep(Duration::from_mins(1)).await;
+    let counts = bed.door.counts();
+    assert!(
+        counts.keys().all(|it| it == "PATCH deployments/status"),
+        "{counts:?}"
+    );
+    assert_eq!(bed.sets().await.len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_was_replaced_in_between_adopts_nothing() {
+    let bed = bed();
+    bed.deploy(&web(1, "one")).await;
+    bed.door.lag().hold_at("deployments.apps", bed.sandbox.revision());
+    let old = bed.get("web").await;
+    bed.delete(&DEPLOYMENTS, &old).await;
+    bed.create(&SETS, &loose("loose", "two")).await;
+    bed.sleep(Duration::from_secs(20)).await;
+    let set = bed.read(&SETS, "loose").await.expect("it is there");
+    assert_eq!(controller(&set), None);
+    assert!(
+        (2..=20).contains(&bed.door.count("GET deployments")),
+        "{:?}",
+        bed.door.counts()
+    );
+    assert_eq!(bed.door.count("PATCH replicasets"), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_deployments_with_one_selector_keep_to_their_own() {
+    let bed = bed();
+    bed.deploy(&web(2, "one")).await;
+    let mut twin = web(3, "one");
+    twin["metadata"]["name"] = json!("twin");
+    bed.deploy(&twin).await;
+    bed.want("web", &image("two")).await;
+    bed.complete("web").await;
+    bed.complete("twin").await;
+    assert_eq!(bed.images().await, ["one", "one", "one", "two", "two"]);
+    bed.door.reset();
+    bed.sleep(Duration::from_mins(10)).await;
+    assert_eq!(bed.door.counts(), [].into());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_new_deployment_under_an_old_name_has_sets_of_its_own() {
+    let bed = bed();
+    let old = bed.deploy(&web(2, "one")).await;
+    bed.delete(&DEPLOYMENTS, &old).await;
+    let mut new = web(3, "one");
+    new["spec"]["selector"]["matchLabels"]["more"] = json!("labels");
+    new["spec"]["template"]["metadata"]["labels"]["more"] = json!("labels");
+    let new = bed.deploy(&new).await;
+    let sets = bed.sets().await;
+    // Those of the old one are the garbage collector's.
+    let of = |it: &Value| {
+        sets.iter()
+            .filter(|set| controller(set) == it["metadata"]["uid"].as_str())
+            .count()
+    };
+    assert_eq!((of(&old), of(&new)), (1, 1));
+
+    // The same once more, with the same template: the name is taken.
+    bed.delete(&DEPLOYMENTS, &new).await;
+    let mut again = web(1, "one");
+    again["spec"]["template"]["metadata"]["labels"]["more"] = json!("labels");
+    let again = bed.deploy(&again).await;
+    assert_eq!(again["status"]["collisionCount"], 1);
+    assert_eq!(bed.sets().await.len(), 3);
+}

@@ -1,0 +1,104 @@
+//! Answers that are lost, caches that lag, others who write: nothing is done twice.
+
+use http::Method;
+
+use super::*;
+
+#[tokio::test(start_paused = true)]
+async fn a_create_whose_answer_is_lost_makes_one_set() {
+    for answer in [Answer::Lost, Answer::Broken] {
+        let bed = bed();
+        bed.door.judge(move |method, path, before| {
+            let create = *method == Method::POST && path.ends_with("/replicasets");
+            if create && before < 3 {
+                answer.clone()
+            } else {
+                Answer::Done
+            }
+        });
+        let deployment = bed.deploy(&web(3, "one")).await;
+        assert_eq!(bed.sets().await.len(), 1);
+        assert!(deployment["status"].get("collisionCount").is_none());
+        assert_eq!(revision(&deployment), "1");
+        assert!(bed.door.count("POST replicasets") <= 4);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_write_may_be_lost_once_and_the_rollout_ends() {
+    for lost in 0..12 {
+        for answer in [Answer::Lost, Answer::Broken] {
+            let bed = bed();
+            bed.deploy(&web(4, "one")).await;
+            bed.door.reset();
+            let door = bed.door.clone();
+            bed.door.judge(move |_, _, _| {
+                let sent = door.counts().values().sum::<usize>();
+                if sent == lost + 1 {
+                    answer.clone()
+                } else {
+                    Answer::Done
+                }
+            });
+            bed.want("web", &image("two")).await;
+            bed.complete("web").await;
+            assert_eq!(bed.images().await, ["two"; 4], "{lost}");
+            assert_eq!(bed.sets().await.len(), 2, "{lost}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cache_that_lags_makes_nothing_happen_twice() {
+    for held in ["replicasets.apps", "deployments.apps"] {
+        let bed = bed();
+        bed.deploy(&web(4, "one")).await;
+        bed.want("web", &image("two")).await;
+        bed.until(async |bed| bed.sets().await.len() == 2).await;
+        bed.door.lag().hold_at(held, bed.sandbox.revision());
+        bed.door.reset();
+        bed.sleep(Duration::from_secs(20)).await;
+        let counts = bed.door.counts();
+        assert!(counts.values().sum::<usize>() <= 4, "{held} {counts:?}");
+        bed.door.lag().release();
+        bed.complete("web").await;
+        assert_eq!(bed.images().await, ["two"; 4]);
+        assert_eq!(bed.sets().await.len(), 2);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_outage_is_waited_out_without_haste() {
+    let bed = bed();
+    bed.deploy(&web(3, "one")).await;
+    bed.door.reset();
+    bed.door
+        .judge(|_, _, _| Answer::Refused(503, json!({"reason": "ServiceUnavailable", "message": "not now"})));
+    bed.want("web", &image("two")).await;
+    bed.sleep(Duration::from_mins(10)).await;
+    let sent: usize = bed.door.counts().values().sum();
+    assert!((5..60).contains(&sent), "{sent}");
+    bed.door.judge(|_, _, _| Answer::Done);
+    bed.want("web", &json!({"replicas": 4})).await;
+    bed.complete("web").await;
+    assert_eq!(bed.images().await, ["two"; 4]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_leader_goes_on_where_the_last_one_stopped() {
+    for stopped_after in [20, 200, 1500] {
+        let bed = bare();
+        bed.cluster(Duration::from_secs(1));
+        bed.replicas();
+        let stop = bed.deployments();
+        bed.deploy(&web(6, "one")).await;
+        bed.want("web", &image("two")).await;
+        bed.sleep(Duration::from_millis(stopped_after)).await;
+        stop.cancel();
+        bed.sleep(Duration::from_secs(5)).await;
+        bed.deployments();
+        bed.complete("web").await;
+        assert_eq!(bed.images().await, ["two"; 6]);
+        assert_eq!(bed.sets().await.len(), 2);
+    }
+}

@@ -1,0 +1,215 @@
+//! What people ask for and cannot have, and what they do by hand: it is said, and nobody runs in circles.
+
+use http::Method;
+
+use super::*;
+use crate::door::merge;
+
+#[tokio::test(start_paused = true)]
+async fn a_set_that_is_refused_is_said_once_and_tried_ever_more_slowly() {
+    for (code, reason) in [(403, "Forbidden"), (422, "Invalid"), (500, "InternalError")] {
+        let bed = bed();
+        bed.door.judge(move |method, path, _| {
+            if *method == Method::POST && path.ends_with("/replicasets") {
+                Answer::Refused(code, json!({"reason": reason, "message": "exceeded quota"}))
+            } else {
+                Answer::Done
+            }
+        });
+        bed.create(&DEPLOYMENTS, &web(3, "one")).await;
+        bed.sleep(Duration::from_mins(10)).await;
+        let deployment = bed.get("web").await;
+        assert_eq!(
+            condition(&deployment, "Progressing"),
+            ("False".to_owned(), "ReplicaSetCreateError".to_owned())
+        );
+        assert_eq!(deployment["status"]["observedGeneration"], 1);
+        let posts = bed.door.count("POST replicasets");
+        assert!((5..30).contains(&posts), "{posts}");
+        assert_eq!(bed.door.count("PATCH deployments/status"), 1);
+        assert!(bed.reasons().await.iter().all(|it| it == "ReplicaSetCreateError"));
+        bed.door.judge(|_, _, _| Answer::Done);
+        bed.want("web", &json!({"replicas": 2})).await;
+        bed.complete("web").await;
+        bed.until(async |bed| condition(&bed.get("web").await, "Progressing").1 == "NewReplicaSetAvailable")
+            .await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_old_set_is_kept_while_the_new_one_cannot_be_made() {
+    let bed = bed();
+    bed.deploy(&web(4, "one")).await;
+    bed.door.judge(|method, path, _| {
+        if *method == Method::POST && path.ends_with("/replicasets") {
+            Answer::Refused(403, json!({"reason": "Forbidden", "message": "exceeded quota"}))
+        } else {
+            Answer::Done
+        }
+    });
+    bed.want("web", &image("two")).await;
+    bed.sleep(Duration::from_mins(10)).await;
+    assert_eq!(bed.images().await, ["one"; 4]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn in_a_namespace_that_goes_nothing_is_made_and_nothing_is_wrong() {
+    let bed = bed();
+    bed.door.judge(|method, path, _| {
+        let causes =
+            json!([{"reason": "NamespaceTerminating", "message": "it goes", "field": "metadata.namespace"}]);
+        if *method == Method::POST && path.ends_with("/replicasets") {
+            Answer::Refused(
+                403,
+                json!({"reason": "Forbidden", "message": "it goes", "details": {"causes": causes}}),
+            )
+        } else {
+            Answer::Done
+        }
+    });
+    bed.create(&DEPLOYMENTS, &web(3, "one")).await;
+    bed.sleep(Duration::from_mins(10)).await;
+    let counts = bed.door.counts();
+    assert!(counts.values().sum::<usize>() <= 3, "{counts:?}");
+    assert!(bed.reasons().await.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn pods_that_are_refused_in_the_middle_are_said_of_the_deployment() {
+    let bed = bare();
+    bed.deployments();
+    bed.create(&DEPLOYMENTS, &web(4, "one")).await;
+    bed.until(async |bed| bed.sets().await.len() == 1).await;
+    let first = bed.sets().await[0]["metadata"]["name"]
+        .as_str()
+        .expect("a name")
+        .to_owned();
+    // As the replica engine would, if there were a quota.
+    let failing = json!([{"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": "exceeded quota",
+                          "lastTransitionTime": "2026-01-01T00:00:00Z"}]);
+    let key = Key::new("default", first);
+    let patch = json!({"status": {"replicas": 0, "conditions": failing}});
+    let patch = Patch::merge(&patch).of("status");
+    let _: Value = bed.admin.patch(&SETS, &key, patch).await.expect("patched");
+    bed.until(async |bed| condition(&bed.get("web").await, "ReplicaFailure").1 == "FailedCreate")
+        .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_makes_no_sense_is_said_once_and_nothing_is_done() {
+    // A server that checks takes none of these: they come as from one that does not.
+    for (spec, reason) in [
+        (json!({"selector": null}), "SelectingAll"),
+        (json!({"replicas": -3}), "InvalidReplicas"),
+        (json!({"strategy": {"type": "Sideways"}}), "InvalidStrategy"),
+        (
+            json!({"strategy": {"rollingUpdate": {"maxSurge": "-5%"}}}),
+            "InvalidStrategy",
+        ),
+        (
+            json!({"template": {"metadata": {"labels": {"app": "other"}}}}),
+            "InvalidSelector",
+        ),
+    ] {
+        let bed = bare();
+        bed.cluster(Duration::from_secs(1));
+        bed.replicas();
+        bed.door
+            .show("deployments", move |object| merge(&mut object["spec"], &spec));
+        bed.deployments();
+        bed.create(&DEPLOYMENTS, &web(3, "one")).await;
+        bed.sleep(Duration::from_mins(10)).await;
+        let deployment = bed.get("web").await;
+        assert_eq!(
+            condition(&deployment, "Progressing"),
+            ("False".to_owned(), reason.to_owned())
+        );
+        assert_eq!(
+            bed.door.counts(),
+            [("PATCH deployments/status".to_owned(), 1)].into(),
+            "{reason}"
+        );
+        assert_eq!(bed.reasons().await, [reason]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn more_than_all_may_be_missing_or_too_many() {
+    let bed = bed();
+    let mut deployment = web(4, "one");
+    deployment["spec"]["strategy"]["rollingUpdate"] = json!({"maxSurge": "300%", "maxUnavailable": "100%"});
+    bed.deploy(&deployment).await;
+    bed.want("web", &image("two")).await;
+    bed.complete("web").await;
+    assert_eq!(bed.images().await, ["two"; 4]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_pods_a_rollout_is_done_at_once() {
+    let bed = bed();
+    bed.deploy(&web(0, "one")).await;
+    bed.want("web", &image("two")).await;
+    let deployment = bed.complete("web").await;
+    assert_eq!(condition(&deployment, "Progressing").1, "NewReplicaSetAvailable");
+    assert_eq!((bed.sets().await.len(), revision(&deployment)), (2, "2"));
+    bed.door.reset();
+    bed.sleep(Duration::from_mins(10)).await;
+    assert_eq!(bed.door.counts(), [].into());
+    bed.want("web", &json!({"replicas": 2})).await;
+    bed.complete("web").await;
+    assert_eq!(bed.images().await, ["two"; 2]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn sets_that_are_changed_by_hand_are_brought_back() {
+    let bed = bed();
+    bed.deploy(&web(4, "one")).await;
+    bed.want("web", &image("two:404")).await;
+    bed.sleep(Duration::from_secs(20)).await;
+    let names: Vec<String> = bed
+        .sets()
+        .await
+        .iter()
+        .map(|it| it["metadata"]["name"].as_str().expect("a name").to_owned())
+        .collect();
+    assert_eq!(names.len(), 2);
+    for (name, size) in [(&names[0], 9), (&names[1], 9), (&names[0], 0)] {
+        bed.patch(&SETS, name, &json!({"spec": {"replicas": size}})).await;
+        bed.sleep(Duration::from_secs(20)).await;
+        let counts: usize = bed.door.counts().values().sum();
+        assert!(counts < 60, "{:?}", bed.door.counts());
+    }
+    bed.want("web", &image("three")).await;
+    bed.complete("web").await;
+    assert_eq!(bed.images().await, ["three"; 4]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_set_that_is_deleted_by_hand_is_made_again() {
+    let bed = bed();
+    bed.deploy(&web(3, "one")).await;
+    bed.want("web", &image("two")).await;
+    bed.until(async |bed| bed.sets().await.len() == 2).await;
+    let new = bed.sets().await[1].clone();
+    bed.delete(&SETS, &new).await;
+    bed.until(async |bed| {
+        let sets = bed.sets().await;
+        sets.len() == 2 && sets[1]["metadata"]["uid"] != new["metadata"]["uid"]
+    })
+    .await;
+    bed.until(async |bed| bed.sets().await.iter().map(size).eq([0, 3]))
+        .await;
+    assert_eq!(bed.sets().await[1]["metadata"]["name"], new["metadata"]["name"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn pods_that_never_come_to_serve_leave_the_old_ones_alone() {
+    let bed = bed();
+    bed.deploy(&web(4, "one")).await;
+    bed.want("web", &image("two:404")).await;
+    bed.sleep(Duration::from_mins(30)).await;
+    let sets = bed.sets().await;
+    assert_eq!(sets.iter().map(size).collect::<Vec<_>>(), [3, 2]);
+    let counts: usize = bed.door.counts().values().sum();
+    assert!(counts <= 15, "{:?}", bed.door.counts());
+}

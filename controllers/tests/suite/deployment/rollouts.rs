@@ -1,0 +1,285 @@
+//! From one template to another, and what that costs.
+
+use super::*;
+
+#[tokio::test(start_paused = true)]
+async fn a_deployment_comes_up_with_all_that_others_rely_on() {
+    let bed = bed();
+    let deployment = bed.deploy(&web(3, "one")).await;
+    let sets = bed.sets().await;
+    assert_eq!(sets.len(), 1);
+    let hash = sets[0]["metadata"]["labels"]["pod-template-hash"]
+        .as_str()
+        .expect("a hash");
+    assert_eq!(sets[0]["metadata"]["name"], format!("web-{hash}"));
+    assert_eq!(
+        sets[0]["spec"]["selector"]["matchLabels"]["pod-template-hash"],
+        hash
+    );
+    assert_eq!((revision(&deployment), revision(&sets[0])), ("1", "1"));
+    let annotations = &sets[0]["metadata"]["annotations"];
+    assert_eq!(annotations["deployment.kubernetes.io/desired-replicas"], "3");
+    assert_eq!(annotations["deployment.kubernetes.io/max-replicas"], "4");
+    assert_eq!(
+        condition(&deployment, "Available"),
+        ("True".to_owned(), "MinimumReplicasAvailable".to_owned())
+    );
+    assert_eq!(
+        condition(&deployment, "Progressing"),
+        ("True".to_owned(), "NewReplicaSetAvailable".to_owned())
+    );
+    assert_eq!(
+        deployment["metadata"]["generation"], 1,
+        "nothing that is written is wanted"
+    );
+    let name = sets[0]["metadata"]["name"].as_str().expect("a name");
+    let message = format!("Scaled up replica set {name} from 0 to 3");
+    assert_eq!(bed.events().await, [("ScalingReplicaSet".to_owned(), message)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_rollout_of_ten_pods_costs_so_much_and_then_nothing() {
+    let bed = bed();
+    bed.deploy(&web(10, "one")).await;
+    assert_eq!(
+        bed.door.counts(),
+        [
+            ("PATCH deployments/status".to_owned(), 3),
+            ("POST replicasets".to_owned(), 1)
+        ]
+        .into()
+    );
+    bed.door.reset();
+    bed.want("web", &image("two")).await;
+    let watch = async {
+        loop {
+            let sets = bed.sets().await;
+            let total: i64 = sets.iter().map(size).sum();
+            let available = |it: &Value| {
+                it["status"]["availableReplicas"]
+                    .as_i64()
+                    .unwrap_or(0)
+                    .min(size(it))
+            };
+            let serving: i64 = sets.iter().map(available).sum();
+            assert!(total <= 13 && serving >= 8, "{total} {serving}");
+            bed.sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::select! {
+        biased;
+        _ = bed.complete("web") => {}
+        () = watch => {}
+    }
+    assert_eq!(bed.images().await, ["two"; 10]);
+    let counts = bed.door.counts();
+    assert_eq!(counts["POST replicasets"], 1);
+    let (scales, statuses) = (counts["PATCH replicasets"], counts["PATCH deployments/status"]);
+    assert_eq!(counts.len(), 3, "{counts:?}");
+    assert_eq!((scales, statuses), (5, 9), "{counts:?}");
+
+    bed.door.reset();
+    bed.sleep(Duration::from_mins(10)).await;
+    assert_eq!(bed.door.counts(), [].into(), "at rest");
+}
+
+#[tokio::test(start_paused = true)]
+async fn old_pods_are_gone_before_new_ones_come() {
+    let bed = bed();
+    let mut deployment = web(4, "one");
+    deployment["spec"]["strategy"] = json!({"type": "Recreate"});
+    bed.deploy(&deployment).await;
+    bed.want("web", &image("two")).await;
+    let watch = async {
+        loop {
+            let pods = bed.list(&PODS).await;
+            let of = |image: &str| {
+                pods.iter()
+                    .any(|it| it["spec"]["containers"][0]["image"] == image)
+            };
+            assert!(!(of("one") && of("two")));
+            bed.sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::select! {
+        biased;
+        _ = bed.complete("web") => {}
+        () = watch => {}
+    }
+    assert_eq!(bed.images().await, ["two"; 4]);
+    bed.door.reset();
+    bed.sleep(Duration::from_mins(10)).await;
+    assert_eq!(bed.door.counts(), [].into(), "at rest");
+}
+
+#[tokio::test(start_paused = true)]
+async fn scaling_makes_no_set_and_is_told_to_all_that_have_pods() {
+    let bed = bed();
+    bed.deploy(&web(2, "one")).await;
+    for replicas in [5, 1, 0, 3] {
+        bed.want("web", &json!({"replicas": replicas})).await;
+        bed.complete("web").await;
+        assert_eq!(
+            bed.images().await.len(),
+            usize::try_from(replicas).expect("small")
+        );
+    }
+    let sets = bed.sets().await;
+    assert_eq!(sets.len(), 1);
+    assert_eq!(
+        sets[0]["metadata"]["annotations"]["deployment.kubernetes.io/desired-replicas"],
+        "3"
+    );
+    assert_eq!(revision(&sets[0]), "1");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_rollout_that_is_stuck_is_scaled_in_proportion() {
+    let bed = bed();
+    let mut deployment = web(10, "one");
+    deployment["spec"]["strategy"] =
+        json!({"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 3, "maxUnavailable": 2}});
+    bed.deploy(&deployment).await;
+    bed.want("web", &image("two:404")).await;
+    bed.until(async |bed| bed.sets().await.iter().map(size).eq([8, 5]))
+        .await;
+    bed.sleep(Duration::from_secs(30)).await;
+    bed.want("web", &json!({"replicas": 30})).await;
+    bed.until(async |bed| bed.sets().await.iter().map(size).eq([20, 13]))
+        .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_rollout_that_stands_still_is_late_and_can_be_undone() {
+    let bed = bed();
+    let mut deployment = web(4, "one");
+    deployment["spec"]["progressDeadlineSeconds"] = json!(60);
+    bed.deploy(&deployment).await;
+    let first = bed.get("web").await["spec"]["template"].clone();
+    bed.want("web", &image("two:404")).await;
+    bed.sleep(Duration::from_secs(50)).await;
+    assert_ne!(
+        condition(&bed.get("web").await, "Progressing").1,
+        "ProgressDeadlineExceeded"
+    );
+    bed.sleep(Duration::from_secs(20)).await;
+    let late = bed.get("web").await;
+    assert_eq!(
+        condition(&late, "Progressing"),
+        ("False".to_owned(), "ProgressDeadlineExceeded".to_owned())
+    );
+    assert_eq!(condition(&late, "Available").0, "True", "the old pods serve");
+    bed.door.reset();
+    bed.sleep(Duration::from_mins(10)).await;
+    assert_eq!(bed.door.counts(), [].into(), "it is said once");
+
+    // As `kubectl rollout undo` does it.
+    bed.want("web", &json!({"template": first})).await;
+    let undone = bed.complete("web").await;
+    bed.until(async |bed| condition(&bed.get("web").await, "Progressing").1 == "NewReplicaSetAvailable")
+        .await;
+    assert_eq!(bed.images().await, ["one"; 4]);
+    let sets = bed.sets().await;
+    assert_eq!((sets.len(), revision(&undone)), (2, "3"));
+    assert_eq!(
+        sets[1]["metadata"]["annotations"]["deployment.kubernetes.io/revision-history"],
+        "1"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_of_old_is_granted_or_refused_once() {
+    let bed = bed();
+    bed.deploy(&web(2, "one")).await;
+    bed.want("web", &image("two")).await;
+    bed.complete("web").await;
+    let request = |to: &str| json!({"metadata": {"annotations": {"deprecated.deployment.rollback.to": to}}});
+    for (to, reason, expected) in [
+        ("0", "DeploymentRollback", "one"),
+        ("9", "DeploymentRollbackRevisionNotFound", "one"),
+        ("3", "DeploymentRollbackTemplateUnchanged", "one"),
+        ("2", "DeploymentRollback", "two"),
+    ] {
+        bed.patch(&DEPLOYMENTS, "web", &request(to)).await;
+        bed.until(async |bed| {
+            bed.get("web").await["metadata"]["annotations"]
+                .get("deprecated.deployment.rollback.to")
+                .is_none()
+        })
+        .await;
+        bed.sleep(Duration::from_secs(1)).await;
+        bed.complete("web").await;
+        assert_eq!(bed.images().await, [expected; 2], "{to}");
+        assert!(bed.reasons().await.iter().any(|it| it == reason), "{to}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_paused_waits_and_is_scaled() {
+    let bed = bed();
+    bed.deploy(&web(3, "one")).await;
+    bed.want("web", &json!({"paused": true})).await;
+    bed.want("web", &image("two")).await;
+    bed.want("web", &json!({"replicas": 5})).await;
+    bed.sleep(Duration::from_mins(1)).await;
+    let paused = bed.get("web").await;
+    assert_eq!(
+        condition(&paused, "Progressing"),
+        ("Unknown".to_owned(), "DeploymentPaused".to_owned())
+    );
+    assert_eq!(
+        paused["status"]["observedGeneration"],
+        paused["metadata"]["generation"]
+    );
+    assert_eq!(bed.images().await, ["one"; 5]);
+    bed.door.reset();
+    bed.sleep(Duration::from_mins(30)).await;
+    assert_eq!(bed.door.counts(), [].into(), "at rest");
+    bed.want("web", &json!({"paused": false})).await;
+    bed.complete("web").await;
+    assert_eq!(bed.images().await, ["two"; 5]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_so_much_history_is_kept() {
+    let bed = bed();
+    let mut deployment = web(2, "one");
+    deployment["spec"]["revisionHistoryLimit"] = json!(1);
+    bed.deploy(&deployment).await;
+    for next in ["two", "three", "four"] {
+        bed.want("web", &image(next)).await;
+        bed.complete("web").await;
+    }
+    bed.until(async |bed| bed.sets().await.len() == 2).await;
+    assert_eq!(
+        bed.sets().await.iter().map(revision).collect::<Vec<_>>(),
+        ["3", "4"]
+    );
+    let deletes = bed.door.bodies("DELETE replicasets");
+    assert_eq!(deletes.len(), 2);
+    for delete in deletes {
+        assert!(
+            delete["preconditions"]["uid"].is_string()
+                && delete["preconditions"]["resourceVersion"].is_string()
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_deployment_says_of_itself_reaches_its_set() {
+    let bed = bed();
+    bed.deploy(&web(2, "one")).await;
+    bed.patch(
+        &DEPLOYMENTS,
+        "web",
+        &json!({"metadata": {"annotations": {"note": "x"}}, "spec": {"minReadySeconds": 3}}),
+    )
+    .await;
+    bed.until(async |bed| {
+        let sets = bed.sets().await;
+        sets[0]["metadata"]["annotations"]["note"] == "x" && sets[0]["spec"]["minReadySeconds"] == 3
+    })
+    .await;
+    bed.complete("web").await;
+    assert_eq!(bed.sets().await.len(), 1, "that is no rollout");
+}

@@ -1,0 +1,81 @@
+//! Somebody between the controller and the store changes what it sends: there is one set for a template all the same.
+
+use http::Method;
+
+use super::*;
+
+fn change_sets(bed: &Bed, change: fn(&mut Value)) {
+    bed.door.judge(move |method, path, _| {
+        let written = [Method::POST, Method::PATCH].contains(method);
+        if written && path.contains("/replicasets") {
+            Answer::Changed(change)
+        } else {
+            Answer::Done
+        }
+    });
+}
+
+/// As a sidecar is put into every template.
+fn inject(body: &mut Value) {
+    if let Some(containers) = body
+        .pointer_mut("/spec/template/spec/containers")
+        .and_then(Value::as_array_mut)
+    {
+        containers.push(json!({"name": "sidecar", "image": "sidecar"}));
+    }
+}
+
+/// A sidecar, and a mark that is another one with every write.
+fn mark(body: &mut Value) {
+    inject(body);
+    let mark = body
+        .pointer("/metadata/resourceVersion")
+        .cloned()
+        .unwrap_or(json!("0"));
+    body["spec"]["template"]["metadata"]["annotations"]["mark"] = mark;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_template_that_is_changed_on_its_way_is_not_made_again() {
+    for change in [inject, mark] {
+        let bed = bed();
+        change_sets(&bed, change);
+        bed.deploy(&web(3, "one")).await;
+        bed.sleep(Duration::from_mins(10)).await;
+        assert_eq!(bed.sets().await.len(), 1);
+        assert_eq!(bed.door.count("POST replicasets"), 1);
+        let counts = bed.door.counts();
+        assert!(counts.values().sum::<usize>() <= 6, "{counts:?}");
+        assert!(bed.get("web").await["status"].get("collisionCount").is_none());
+
+        bed.want("web", &image("two")).await;
+        bed.complete("web").await;
+        bed.want("web", &json!({"replicas": 5})).await;
+        bed.complete("web").await;
+        bed.sleep(Duration::from_mins(10)).await;
+        assert_eq!(bed.sets().await.len(), 2);
+        assert_eq!(bed.images().await, ["two"; 5]);
+
+        // The next leader knows it too.
+        bed.door.reset();
+        bed.deployments();
+        bed.sleep(Duration::from_mins(10)).await;
+        assert_eq!(bed.door.counts(), [].into());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn sets_that_are_made_strangers_to_us_are_not_made_in_a_hurry() {
+    let bed = bed();
+    change_sets(&bed, |body| {
+        if let Some(labels) = body.pointer_mut("/metadata/labels") {
+            *labels = json!({"other": "labels"});
+        }
+    });
+    bed.create(&DEPLOYMENTS, &web(1, "one")).await;
+    bed.sleep(Duration::from_hours(1)).await;
+    let sets = bed.sets().await.len();
+    assert!(sets <= 12, "{sets} in an hour");
+    let counts = bed.door.counts();
+    assert!(counts.values().sum::<usize>() <= 100, "{counts:?}");
+}
