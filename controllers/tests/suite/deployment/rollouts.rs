@@ -86,6 +86,24 @@ async fn a_rollout_of_ten_pods_costs_so_much_and_then_nothing() {
 #[tokio::test(start_paused = true)]
 async fn old_pods_are_gone_before_new_ones_come() {
     let bed = bed();
+    recreate(&bed).await;
+    bed.door.reset();
+    bed.sleep(Duration::from_mins(10)).await;
+    assert_eq!(bed.door.counts(), [].into(), "at rest");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_last_pod_to_go_is_noticed_where_sets_do_not_count_them() {
+    let bed = bed();
+    bed.door.show("replicasets", |set| {
+        if let Some(status) = set["status"].as_object_mut() {
+            status.remove("terminatingReplicas");
+        }
+    });
+    recreate(&bed).await;
+}
+
+async fn recreate(bed: &Bed) {
     let mut deployment = web(4, "one");
     deployment["spec"]["strategy"] = json!({"type": "Recreate"});
     bed.deploy(&deployment).await;
@@ -107,9 +125,6 @@ async fn old_pods_are_gone_before_new_ones_come() {
         () = watch => {}
     }
     assert_eq!(bed.images().await, ["two"; 4]);
-    bed.door.reset();
-    bed.sleep(Duration::from_mins(10)).await;
-    assert_eq!(bed.door.counts(), [].into(), "at rest");
 }
 
 #[tokio::test(start_paused = true)]
