@@ -100,7 +100,19 @@ async fn the_last_pod_to_go_is_noticed_where_sets_do_not_count_them() {
             status.remove("terminatingReplicas");
         }
     });
-    recreate(&bed).await;
+    let mut deployment = web(2, "one");
+    deployment["spec"]["strategy"] = json!({"type": "Recreate"});
+    deployment["spec"]["template"]["metadata"]["finalizers"] = json!(["example.com/theirs"]);
+    bed.deploy(&deployment).await;
+    bed.want("web", &image("two")).await;
+    bed.sleep(Duration::from_secs(30)).await;
+    assert_eq!(bed.sets().await.len(), 1, "they are still on their way out");
+    for pod in bed.list(&PODS).await {
+        let name = pod["metadata"]["name"].as_str().expect("a name");
+        bed.patch(&PODS, name, &json!({"metadata": {"finalizers": null}}))
+            .await;
+    }
+    bed.until(async |bed| bed.images().await == ["two"; 2]).await;
 }
 
 async fn recreate(bed: &Bed) {
