@@ -42,23 +42,53 @@ pub(super) enum Made {
     Failed(ClientError),
 }
 
-/// Why nothing may be adopted.
+/// Why a sync has ended early.
 #[derive(Debug, thiserror::Error)]
-#[error("{key} was deleted or replaced since it was read: it adopts nothing")]
-struct OwnerChanged {
-    key: Key,
+pub(super) enum Failure {
+    /// A request has failed.
+    #[error(transparent)]
+    Client(#[from] ClientError),
+    /// Nothing may be adopted.
+    #[error("{key} was deleted or replaced since it was read: it adopts nothing")]
+    OwnerChanged {
+        /// The Deployment.
+        key: Key,
+    },
+    /// Nothing may be made; to try again is of no use.
+    #[error("the namespace of {key} is on its way out: no ReplicaSet is made in it")]
+    NamespaceGoes {
+        /// The Deployment.
+        key: Key,
+    },
+}
+
+impl Failure {
+    /// Somebody has changed an object since it was read: that is seen soon, and looked at again.
+    pub(super) fn is_conflict(&self) -> bool {
+        matches!(self, Self::Client(error) if error.is_conflict())
+    }
+}
+
+impl From<Failure> for ReconcileError {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::NamespaceGoes { .. } => Self::terminal(failure),
+            Failure::Client(error) => error.into(),
+            Failure::OwnerChanged { .. } => Self::retryable(failure),
+        }
+    }
 }
 
 impl Hands<'_> {
     /// Takes `ReplicaSets` that are nobody's. Answers whether any was taken; the first failure ends the sync.
-    pub(super) async fn adopt(&self, sets: &[Arc<ReplicaSet>]) -> Result<bool, ReconcileError> {
+    pub(super) async fn adopt(&self, sets: &[Arc<ReplicaSet>]) -> Result<bool, Failure> {
         if sets.is_empty() {
             return Ok(false);
         }
         let live: MetaObject = self.client.get(&DEPLOYMENTS, self.key).await?;
         if live.metadata.uid != self.deployment.metadata.uid || live.metadata.is_deleting() {
             let key = self.key.clone();
-            return Err(ReconcileError::retryable(OwnerChanged { key }));
+            return Err(Failure::OwnerChanged { key });
         }
         let mut any = false;
         for set in sets {
@@ -69,7 +99,7 @@ impl Hands<'_> {
     }
 
     /// Lets `ReplicaSets` go that are not meant any more. One that is gone, or not ours any more, is let go already.
-    pub(super) async fn release(&self, sets: &[Arc<ReplicaSet>]) -> Result<bool, ReconcileError> {
+    pub(super) async fn release(&self, sets: &[Arc<ReplicaSet>]) -> Result<bool, Failure> {
         let mut any = false;
         for set in sets {
             if let Some(patch) = release_patch(&self.deployment.metadata, &set.metadata) {

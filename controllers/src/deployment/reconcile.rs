@@ -18,7 +18,7 @@ use coxswain_manager::selector::{Selector, SelectorError};
 use coxswain_manager::source::Source;
 use prometheus::Registry;
 
-use super::act::{Hands, Made, said};
+use super::act::{Failure, Hands, Made, said};
 use super::bounds::{Bounds, BoundsError};
 use super::new_replica_set::Creation;
 use super::object::Deployment;
@@ -182,7 +182,11 @@ impl Reconciler for Roller {
             written: &self.written,
             recorder: &self.recorder,
         };
-        self.sync(&hands).await
+        match self.sync(&hands).await {
+            // Not worth a word: it is normal next to others who write.
+            Err(failure) if failure.is_conflict() => Ok(Action::RequeueAfter(Duration::ZERO)),
+            done => Ok(done?),
+        }
     }
 }
 
@@ -196,7 +200,7 @@ struct Outcome {
 }
 
 impl Roller {
-    async fn sync(&self, hands: &Hands<'_>) -> Result<Action, ReconcileError> {
+    async fn sync(&self, hands: &Hands<'_>) -> Result<Action, Failure> {
         let (deployment, clock) = (hands.deployment, &hands.env.clock);
         let (selector, bounds) = match check(deployment) {
             Ok(checked) => checked,
@@ -241,7 +245,7 @@ impl Roller {
 
     /// Does what is planned, as far as it can be done now, and leaves in the plan what has come of it. Fails where nothing
     /// is to be said of it.
-    async fn act(&self, hands: &Hands<'_>, plan: &mut Plan) -> Result<Outcome, ReconcileError> {
+    async fn act(&self, hands: &Hands<'_>, plan: &mut Plan) -> Result<Outcome, Failure> {
         let mut outcome = Outcome {
             news: News::None,
             error: None,
@@ -283,7 +287,7 @@ impl Roller {
         plan: &mut Plan,
         creation: &Creation,
         outcome: &mut Outcome,
-    ) -> Result<(), ReconcileError> {
+    ) -> Result<(), Failure> {
         let now = hands.env.clock.now();
         let wait = self
             .with(hands.key, |pace| pace.wait(creation.hash, now))
@@ -304,7 +308,10 @@ impl Roller {
                 hands.count_collision().await?;
                 return Err(error.into());
             }
-            Made::NotHere => return Err(ReconcileError::terminal(NamespaceGoes)),
+            Made::NotHere => {
+                let key = hands.key.clone();
+                return Err(Failure::NamespaceGoes { key });
+            }
             // Nobody knows what became of it: it is asked for again, under the same name.
             Made::Failed(error) if error.code().is_none() => return Err(error.into()),
             Made::Failed(error) => {
@@ -375,11 +382,6 @@ impl Roller {
     }
 }
 
-/// Why nothing is made.
-#[derive(Debug, thiserror::Error)]
-#[error("the namespace is on its way out: no ReplicaSet is made in it")]
-struct NamespaceGoes;
-
 /// What was planned was not done: the status is that of what there is.
 fn undo(plan: &mut Plan) {
     plan.revision = None;
@@ -418,7 +420,7 @@ fn check(deployment: &Deployment) -> Result<(&Selector, Bounds), Refusal> {
 }
 
 /// What is asked for makes no sense: it is said once, and nothing is done before it changes.
-async fn refuse(hands: &Hands<'_>, refusal: &Refusal) -> Result<Action, ReconcileError> {
+async fn refuse(hands: &Hands<'_>, refusal: &Refusal) -> Result<Action, Failure> {
     let Refusal { reason, message } = refusal;
     let deployment = hands.deployment;
     let status = progress::refused(deployment, reason, message, hands.env.clock.wall());

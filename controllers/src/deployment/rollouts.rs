@@ -12,8 +12,8 @@ enum Event {
     Step,
     /// A set takes note of its size.
     Follow(usize),
-    /// A pod of a set comes to serve, or ceases to.
-    Turn(usize, bool),
+    /// So many pods of a set come to serve, or cease to.
+    Turn(usize, bool, u8),
     /// The user wants something else.
     Want(Value),
     /// The user scales a set by hand.
@@ -47,7 +47,8 @@ fn event() -> impl Strategy<Value = Event> {
     prop_oneof![
         6 => Just(Event::Step),
         6 => (0..4_usize).prop_map(Event::Follow),
-        6 => (0..4_usize, prop::bool::weighted(0.8)).prop_map(|(set, serves)| Event::Turn(set, serves)),
+        6 => (0..4_usize, prop::bool::weighted(0.8), 1..5_u8)
+            .prop_map(|(set, serves, count)| Event::Turn(set, serves, count)),
         2 => spec().prop_map(Event::Want),
         1 => (0..4_usize, 0..12_u8).prop_map(|(set, size)| Event::Meddle(set, size)),
         1 => (0..4_usize).prop_map(Event::Delete),
@@ -64,9 +65,11 @@ fn happen(world: &mut World, event: &Event) {
                 world.follow(&name);
             }
         }
-        Event::Turn(set, serves) => {
+        Event::Turn(set, serves, count) => {
             if let Some(name) = name(*set) {
-                world.turn(&name, *serves);
+                for _ in 0..*count {
+                    world.turn(&name, *serves);
+                }
             }
         }
         Event::Meddle(set, size) => {
@@ -132,6 +135,8 @@ proptest! {
         events in prop::collection::vec(event(), 0..60),
     ) {
         let mut world = World::new(&json!({"replicas": replicas}));
+        world.settle(|_| {});
+        world.want(&json!({"template": {"spec": {"image": "image-0"}}}));
         for event in &events {
             world.second += 1;
             happen(&mut world, event);

@@ -205,3 +205,35 @@ async fn an_open_watch_does_not_hold_up_the_end() {
     let ended = program.ends_within(Duration::from_secs(10)).await;
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
 }
+
+#[tokio::test]
+async fn a_deployment_comes_alive_and_is_rolled_out() {
+    let program = start(&[]).await;
+    let api = api(&program).await;
+    let deployments = fixtures::apps("default", "deployments");
+    let path = format!("{deployments}/web");
+    let done = async |revision: &str| {
+        let is_so = time::eventually(time::ANSWER, async || {
+            let it = api.get(&path).await.json();
+            let all = ["replicas", "updatedReplicas", "availableReplicas"].map(|field| &it["status"][field]);
+            let seen = it["status"]["observedGeneration"] == it["metadata"]["generation"];
+            let annotations = &it["metadata"]["annotations"];
+            (seen && all == [4; 3] && annotations["deployment.kubernetes.io/revision"] == revision)
+                .then_some(())
+        });
+        assert!(
+            is_so.await.is_some(),
+            "{}\n{}",
+            api.get(&path).await,
+            program.log()
+        );
+    };
+    let deployment = fixtures::with(fixtures::deployment("web"), json!({"spec": {"replicas": 4}}));
+    api.post(&deployments, deployment).await.expect(201);
+    done("1").await;
+    let annotated = json!({"spec": {"template": {"metadata": {"annotations": {"version": "2"}}}}});
+    api.patch(&path, "application/merge-patch+json", annotated)
+        .await
+        .expect(200);
+    done("2").await;
+}

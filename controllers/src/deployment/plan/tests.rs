@@ -40,7 +40,14 @@ fn what_is_ours_is_told_by_uid_and_labels() {
     assert_eq!(count(&web, None), (0, 1, 0));
     assert_eq!(count(&other, None), (0, 0, 0));
     assert_eq!(count(&other, Some("d")), (0, 0, 1));
-    assert_eq!(count(&json!({}), None), (0, 0, 0));
+    // A selector that asks for the absence of a label would match it.
+    let mut world = World::new(&json!({}));
+    world.deployment["spec"]["selector"] =
+        json!({"matchExpressions": [{"key": "x", "operator": "DoesNotExist"}]});
+    let deployment = world.deployment();
+    let selector = deployment.selector().expect("a selector");
+    let claims = claims(&deployment, selector, &[set_json(&json!({}), None)]);
+    assert!(claims.adopt.is_empty());
 }
 
 #[test]

@@ -91,6 +91,7 @@ async fn one_that_was_replaced_in_between_adopts_nothing() {
     bed.door.lag().hold_at("deployments.apps", bed.sandbox.revision());
     let old = bed.get("web").await;
     bed.delete(&DEPLOYMENTS, &old).await;
+    bed.create(&DEPLOYMENTS, &web(1, "one")).await;
     bed.create(&SETS, &loose("loose", "two")).await;
     bed.sleep(Duration::from_secs(20)).await;
     let set = bed.read(&SETS, "loose").await.expect("it is there");

@@ -86,6 +86,36 @@ async fn a_rollout_of_ten_pods_costs_so_much_and_then_nothing() {
 #[tokio::test(start_paused = true)]
 async fn old_pods_are_gone_before_new_ones_come() {
     let bed = bed();
+    recreate(&bed).await;
+    bed.door.reset();
+    bed.sleep(Duration::from_mins(10)).await;
+    assert_eq!(bed.door.counts(), [].into(), "at rest");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_last_pod_to_go_is_noticed_where_sets_do_not_count_them() {
+    let bed = bed();
+    bed.door.show("replicasets", |set| {
+        if let Some(status) = set["status"].as_object_mut() {
+            status.remove("terminatingReplicas");
+        }
+    });
+    let mut deployment = web(2, "one");
+    deployment["spec"]["strategy"] = json!({"type": "Recreate"});
+    deployment["spec"]["template"]["metadata"]["finalizers"] = json!(["example.com/theirs"]);
+    bed.deploy(&deployment).await;
+    bed.want("web", &image("two")).await;
+    bed.sleep(Duration::from_secs(30)).await;
+    assert_eq!(bed.sets().await.len(), 1, "they are still on their way out");
+    for pod in bed.list(&PODS).await {
+        let name = pod["metadata"]["name"].as_str().expect("a name");
+        bed.patch(&PODS, name, &json!({"metadata": {"finalizers": null}}))
+            .await;
+    }
+    bed.until(async |bed| bed.images().await == ["two"; 2]).await;
+}
+
+async fn recreate(bed: &Bed) {
     let mut deployment = web(4, "one");
     deployment["spec"]["strategy"] = json!({"type": "Recreate"});
     bed.deploy(&deployment).await;
@@ -107,9 +137,6 @@ async fn old_pods_are_gone_before_new_ones_come() {
         () = watch => {}
     }
     assert_eq!(bed.images().await, ["two"; 4]);
-    bed.door.reset();
-    bed.sleep(Duration::from_mins(10)).await;
-    assert_eq!(bed.door.counts(), [].into(), "at rest");
 }
 
 #[tokio::test(start_paused = true)]
