@@ -22,6 +22,9 @@ use crate::{
 /// A test that takes longer hangs.
 const LIMIT: Duration = Duration::from_mins(4);
 
+/// How many tests run at once unless told: more than there are cores, because they mostly wait.
+const AT_ONCE: usize = 8;
+
 /// The oldest server the tests are written for.
 const OLDEST: (u32, u32) = (1, 20);
 
@@ -119,7 +122,8 @@ impl Test {
 /// The `main` of a test binary: starts the cluster, runs what the arguments select, stops the cluster.
 #[must_use]
 pub fn main(tests: Vec<Test>) -> ExitCode {
-    let arguments = Arguments::from_args();
+    let mut arguments = Arguments::from_args();
+    arguments.test_threads.get_or_insert(AT_ONCE);
     if arguments.list {
         let listed = tests
             .into_iter()
