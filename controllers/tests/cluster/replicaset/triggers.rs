@@ -31,11 +31,9 @@ fn controlled_by(s: &Stage, owner: &Owner) -> Value {
     }])
 }
 
-fn stranger() -> Value {
-    json!({
-        "apiVersion": "apps/v1", "kind": "StatefulSet", "name": "a",
-        "uid": "00000000-0000-4000-8000-000000000000", "controller": true,
-    })
+/// A reference to somebody else who is there: one who is not would cost the pod its life where garbage is collected.
+async fn stranger(s: &Stage) -> Value {
+    fixtures::with(s.bystander("stranger").await, json!({"controller": true}))
 }
 
 async fn a_pod_that_is_taken_from_its_owner_is_taken_back(s: Stage) {
@@ -53,13 +51,14 @@ async fn a_pod_that_is_taken_from_its_owner_is_taken_back(s: Stage) {
 async fn a_pod_that_is_given_to_somebody_else_is_replaced(s: Stage) {
     let owner = s.settled(s.owner_elsewhere("a", 2)).await;
     let given = name(&s.pods_of(&owner).await[0]);
-    give(&s, &given, json!([stranger()])).await;
+    let stranger = stranger(&s).await;
+    give(&s, &given, json!([stranger])).await;
     let pods = s.owns(&owner, 2).await;
     assert!(!names(&pods).contains(&given));
     s.counts(&owner, "replicas", 2).await;
     s.looked_at(&owner).await;
     let now = s.get_pod(&given).await;
-    assert_eq!(now["metadata"]["ownerReferences"], json!([stranger()]));
+    assert_eq!(now["metadata"]["ownerReferences"], json!([stranger]));
     assert!(now["metadata"]["deletionTimestamp"].is_null(), "{now:#}");
     assert_eq!(s.all_pods().await.len(), 3);
 }
@@ -129,7 +128,7 @@ async fn a_pod_cannot_have_two_controllers(s: Stage) {
     let owner = s.settled(s.owner_elsewhere("a", 1)).await;
     let pod = name(&s.pods_of(&owner).await[0]);
     let path = format!("{}/{pod}", fixtures::core(&s.ns, "pods"));
-    let both = json!([controlled_by(&s, &owner)[0], stranger()]);
+    let both = json!([controlled_by(&s, &owner)[0], stranger(&s).await]);
     let change = json!({"metadata": {"ownerReferences": both}});
     s.c.api()
         .patch(&path, fixtures::MERGE, change.clone())
