@@ -53,6 +53,8 @@ struct State {
     times: Vec<(String, Instant)>,
     bodies: Vec<(String, Value)>,
     judge: Option<Arc<Judge>>,
+    /// Requests of the engine with this text in them are refused with this code and status.
+    refuse: Option<(String, u16, Value)>,
     late: Option<(Instant, Request<Body>)>,
     /// Text that those who read caches are shown instead of another one.
     garble: Option<(String, String)>,
@@ -116,14 +118,15 @@ impl Watched {
     }
 
     fn garbled(&self, agent: &str, response: Response<ResponseBody>) -> Response<ResponseBody> {
-        let garble = self.with(|it| it.garble.clone());
-        let Some((written, shown)) = garble.filter(|_| agent.ends_with("/reader")) else {
+        if !agent.ends_with("/reader") {
             return response;
+        }
+        let this = self.clone();
+        let swap = move |data: Bytes| match this.with(|it| it.garble.clone()) {
+            Some((written, shown)) => String::from_utf8_lossy(&data).replace(&written, &shown).into(),
+            None => data,
         };
-        response.map(|body| {
-            let swap = move |data: Bytes| String::from_utf8_lossy(&data).replace(&written, &shown).into();
-            body.map_frame(move |frame| frame.map_data(&swap)).boxed_unsync()
-        })
+        response.map(|body| body.map_frame(move |frame| frame.map_data(&swap)).boxed_unsync())
     }
 
     /// What has not arrived never does: its sender is gone.
@@ -134,6 +137,20 @@ impl Watched {
     /// From now on `judge` says what becomes of requests of the engine.
     pub fn judge(&self, judge: impl Fn(&Method, &str, usize) -> Answer + Send + Sync + 'static) {
         self.with(|it| it.judge = Some(Arc::new(judge)));
+    }
+
+    /// From now on requests of the engine with `text` in them are refused. `NAME` in the status is the name that was asked for.
+    pub fn refuse(&self, text: &str, code: u16, status: &Value) {
+        self.with(|it| it.refuse = Some((text.to_owned(), code, status.clone())));
+    }
+
+    fn refused(&self, body: &[u8]) -> Option<Answer> {
+        let (text, code, status) = self.with(|it| it.refuse.clone())?;
+        let body = std::str::from_utf8(body).ok().filter(|it| it.contains(&text))?;
+        let asked: Value = serde_json::from_str(body).ok()?;
+        let name = asked["metadata"]["name"].as_str().unwrap_or_default();
+        let status = serde_json::from_str(&status.to_string().replace("NAME", name)).ok()?;
+        Some(Answer::Refused(code, status))
     }
 
     fn with<T>(&self, with: impl FnOnce(&mut State) -> T) -> T {
@@ -163,7 +180,8 @@ impl Watched {
             *count += 1;
             (*count - 1, it.judge.clone())
         });
-        judge.map_or(Answer::Done, |judge| judge(&method, path, before))
+        let refused = self.refused(body);
+        refused.unwrap_or_else(|| judge.map_or(Answer::Done, |judge| judge(&method, path, before)))
     }
 }
 
