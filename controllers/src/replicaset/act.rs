@@ -14,6 +14,7 @@ use coxswain_manager::object::{Key, Meta, MetaObject, Resource, Text};
 use coxswain_manager::owner::{adopt_patch, release_patch};
 use futures_util::{StreamExt as _, stream};
 use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 
 use super::status::{Failure, Managed, Status, with};
 use super::template::Body;
@@ -35,6 +36,7 @@ pub(super) struct Hands<'a> {
     pub(super) expectations: &'a Expectations,
     pub(super) written: &'a Written,
     pub(super) recorder: &'a Recorder,
+    pub(super) stop: &'a CancellationToken,
 }
 
 /// What an attempt at the number of pods has come to.
@@ -46,6 +48,8 @@ pub(super) struct Outcome {
     pub(super) failure: Option<(Failure, ClientError)>,
     /// Something was not as the cache has it: look again.
     pub(super) again: bool,
+    /// It was left before all was done, because the engine is to stop.
+    pub(super) left: bool,
 }
 
 /// What became of one create.
@@ -54,6 +58,8 @@ enum Create {
     /// The namespace is on its way out: nothing is to be made in it any more.
     NotHere,
     Failed(Text, ClientError),
+    /// Not sent.
+    Left(Text),
 }
 
 /// Why nothing may be adopted.
@@ -168,13 +174,14 @@ impl Hands<'_> {
         first
     }
 
-    /// Creates pods under these names: one, then two at once, then four and so on, until a lot has a failure.
+    /// Creates pods under these names: one, then two at once, then four and so on, until a lot has a failure. When the engine
+    /// is to stop, none is begun: somebody else may be about to make them.
     pub(super) async fn create(&self, names: Vec<Text>, body: &Body) -> Outcome {
         self.expectations
             .expect_creates(self.key, names.iter().cloned(), self.env.clock.now());
         let mut outcome = Outcome::default();
         let (mut left, mut lot) = (names.as_slice(), 1);
-        while !left.is_empty() && outcome.failure.is_none() {
+        while !left.is_empty() && outcome.failure.is_none() && !outcome.left {
             let (now, later) = left.split_at(lot.min(left.len()));
             let sent = stream::iter(now.to_vec()).map(|name: Text| self.create_one(name, body));
             let answers: Vec<_> = sent.buffered(AT_ONCE).collect().await;
@@ -182,6 +189,10 @@ impl Hands<'_> {
                 match answer {
                     Create::Created(name) => outcome.made.push(name),
                     Create::NotHere => {}
+                    Create::Left(name) => {
+                        self.expectations.not_created(self.key, &name);
+                        outcome.left = true;
+                    }
                     Create::Failed(name, error) => {
                         let message = self.message(&name, &error);
                         self.warn("FailedCreate", &format!("Error creating: {message}"), &error);
@@ -206,6 +217,9 @@ impl Hands<'_> {
     async fn create_one(&self, mut name: Text, body: &Body) -> Create {
         let namespace = &self.key.namespace;
         for _ in 0..NAMES {
+            if self.stop.is_cancelled() {
+                return Create::Left(name);
+            }
             let body = body.named(&name);
             let created = self.client.create::<MetaObject>(&PODS, namespace, body).await;
             let error = match created {
@@ -254,12 +268,15 @@ impl Hands<'_> {
         name
     }
 
-    /// Deletes pods, each in the state in which it was chosen.
+    /// Deletes pods, each in the state in which it was chosen. When the engine is to stop, none is begun.
     pub(super) async fn delete(&self, pods: &[Arc<Pod>]) -> Outcome {
         let uids = pods.iter().map(|it| it.metadata.uid.clone());
         self.expectations
             .expect_deletes(self.key, uids, self.env.clock.now());
         let sent = stream::iter(pods.to_vec()).map(|pod: Arc<Pod>| async move {
+            if self.stop.is_cancelled() {
+                return (pod, None);
+            }
             let Meta {
                 uid,
                 resource_version,
@@ -267,12 +284,17 @@ impl Hands<'_> {
             } = &pod.metadata;
             let delete = Delete::of(uid.clone()).at(resource_version.clone());
             let answer = self.client.delete(&PODS, &pod.metadata.key(), &delete).await;
-            (pod, answer)
+            (pod, Some(answer))
         });
         let answers: Vec<_> = sent.buffered(AT_ONCE).collect().await;
         let mut outcome = Outcome::default();
         for (pod, answer) in answers {
             let pod = &pod.metadata;
+            let Some(answer) = answer else {
+                self.expectations.not_deleted(self.key, &pod.uid);
+                outcome.left = true;
+                continue;
+            };
             match answer {
                 Ok(_) => {
                     self.expectations.deleted(self.key, &pod.uid);

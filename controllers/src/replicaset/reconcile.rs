@@ -150,6 +150,7 @@ impl Reconciler for Engine {
             expectations: &self.expectations,
             written: &self.written,
             recorder: &self.recorder,
+            stop: &context.stop,
         };
         self.sync(&hands).await
     }
@@ -207,6 +208,10 @@ impl Engine {
             Attempt::default()
         };
         let Attempt { outcome, more_in } = attempt;
+        if outcome.as_ref().is_some_and(|it| it.left) {
+            // Whoever takes over says how many there are.
+            return Ok(Action::Done);
+        }
         let (failed, error, again) = match outcome {
             None => (None, None, false),
             Some(Outcome { failure, again, .. }) => {
