@@ -344,7 +344,8 @@ impl Hands<'_> {
         if live.metadata.uid != self.owner.metadata.uid {
             return Ok(());
         }
-        wanted.conditions = with(&live.status.conditions, managed, self.env.clock.wall());
+        let now = self.env.clock.wall();
+        wanted.conditions = with(&live.status, wanted.observed_generation, managed, now);
         // If the lost answer was a good one, this is what it wrote.
         self.wrote(&self.kind.resource, &live.metadata, true);
         if live.status.observed_generation > wanted.observed_generation {

@@ -371,9 +371,10 @@ impl Engine {
     async fn refuse(&self, hands: &Hands<'_>, failure: &Failure) -> Result<Action, ReconcileError> {
         let owner = hands.owner;
         let managed = Managed::Badly(failure);
-        let conditions = status::with(&owner.status.conditions, managed, hands.env.clock.wall());
+        let (generation, now) = (owner.metadata.generation, hands.env.clock.wall());
+        let conditions = status::with(&owner.status, generation, managed, now);
         let wanted = Status {
-            observed_generation: owner.metadata.generation,
+            observed_generation: generation,
             conditions,
             ..owner.status.clone()
         };

@@ -290,3 +290,28 @@ async fn nothing_that_is_asked_for_makes_anybody_run_in_circles() {
         }
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_refusal_in_other_words_each_time_is_no_news() {
+    let bed = bare(REPLICA_SET);
+    bed.engine();
+    bed.door.judge(|method, path, before| {
+        if *method == Method::POST && path.ends_with("/pods") {
+            let message = format!("denied, see request {before}");
+            Answer::Refused(403, json!({"reason": "Forbidden", "message": message}))
+        } else {
+            Answer::Done
+        }
+    });
+    bad(&bed, 3).await;
+    bed.sleep(Duration::from_mins(10)).await;
+    let counts = bed.door.counts();
+    assert!(counts.values().sum::<usize>() <= REFUSED, "{counts:#?}");
+    assert_eq!(bed.reasons().await, vec!["FailedCreate"; 10]);
+    let message = async |bed: &Bed| bed.get("bad").await["status"]["conditions"][0]["message"].clone();
+    assert_eq!(message(&bed).await, "denied, see request 0");
+    // What is asked for now is something else, and so is the answer.
+    bed.scale("bad", 5).await;
+    bed.sleep(Duration::from_secs(1)).await;
+    assert_ne!(message(&bed).await, "denied, see request 0");
+}

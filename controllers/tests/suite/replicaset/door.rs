@@ -37,6 +37,9 @@ pub enum Answer {
 /// For how long a request may be on its way: the server was told to give up after that.
 const UNDER_WAY: Duration = Duration::from_secs(30);
 
+/// How long it takes to refuse something.
+const LOOK: Duration = Duration::from_millis(100);
+
 /// Decides by method, path and how many of that kind there were before.
 type Judge = dyn Fn(&Method, &str, usize) -> Answer + Send + Sync;
 
@@ -231,6 +234,8 @@ impl Service<Request<Body>> for Watched {
                 }
                 Answer::Broken => Err("the connection broke".into()),
                 Answer::Refused(code, more) => {
+                    // As a server would: who runs in circles must not stop the clock.
+                    this.clock.sleep(LOOK).await;
                     let mut status = json!({"kind": "Status", "apiVersion": "v1", "code": code});
                     for (key, value) in more.as_object().into_iter().flatten() {
                         status[key] = value.clone();
