@@ -255,14 +255,13 @@ async fn nothing_that_is_asked_for_makes_anybody_run_in_circles() {
         };
         let before = adds();
         cause(&bed).await;
-        let (second, start) = (Duration::from_secs(1), bed.env.clock.now());
+        let second = Duration::from_secs(1);
         let took = healthy(&bed, 2).await;
         assert!(took <= second, "{what}: {took:?}");
-        bed.sleep(Duration::from_mins(10) - second).await;
+        bed.sleep(Duration::from_mins(10)).await;
         let took = healthy(&bed, 3).await;
         assert!(took <= second, "{what}: {took:?}");
         bed.sleep(10 * second).await;
-        assert!(bed.env.clock.now() - start >= Duration::from_mins(10));
 
         let counts = bed.door.counts();
         let total: usize = counts.values().sum();
