@@ -154,27 +154,6 @@ async fn pods_that_are_taken_away_before_they_serve_are_replaced_sixty_times_a_m
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_selector_that_selects_nothing_is_said_once_and_nothing_is_done() {
-    let bed = bare(REPLICA_SET);
-    let mut owner = bed.owner("odd", 3);
-    owner["spec"]["selector"] = json!({});
-    // A server that checks does not take it.
-    let created = bed
-        .admin
-        .create::<Value>(&bed.kind.resource, "default", owner.to_string().into());
-    if created.await.is_err() {
-        return;
-    }
-    bed.engine();
-    bed.sleep(Duration::from_mins(10)).await;
-    let owner = bed.get("odd").await;
-    assert_eq!(failure(&owner).expect("a condition")["reason"], "InvalidSelector");
-    assert_eq!(bed.door.count("PATCH replicasets/status"), 1);
-    assert_eq!(bed.door.count("POST pods"), 0);
-    assert_eq!(bed.reasons().await, ["InvalidSelector"]);
-}
-
-#[tokio::test(start_paused = true)]
 async fn pods_that_the_manager_is_not_to_see_are_not_made_again_and_again() {
     let bed = bare(REPLICA_SET);
     bed.cluster(Duration::ZERO);
