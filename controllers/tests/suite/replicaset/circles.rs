@@ -245,6 +245,7 @@ async fn nothing_that_is_asked_for_makes_anybody_run_in_circles() {
     {
         // Without a cluster: no pod ever serves, and nobody but the engine changes any.
         let bed = bare(REPLICA_SET);
+        bed.door.slow(Duration::from_millis(100));
         bed.engine();
         bed.create_owner(&bed.owner("fine", 1)).await;
         bed.sleep(Duration::from_mins(1)).await;
@@ -293,6 +294,7 @@ async fn nothing_that_is_asked_for_makes_anybody_run_in_circles() {
 #[tokio::test(start_paused = true)]
 async fn a_refusal_in_other_words_each_time_is_no_news() {
     let bed = bare(REPLICA_SET);
+    bed.door.slow(Duration::from_millis(100));
     bed.engine();
     bed.door.judge(|method, path, before| {
         if *method == Method::POST && path.ends_with("/pods") {

@@ -37,9 +37,6 @@ pub enum Answer {
 /// For how long a request may be on its way: the server was told to give up after that.
 const UNDER_WAY: Duration = Duration::from_secs(30);
 
-/// How long it takes to refuse something.
-const LOOK: Duration = Duration::from_millis(100);
-
 /// Decides by method, path and how many of that kind there were before.
 type Judge = dyn Fn(&Method, &str, usize) -> Answer + Send + Sync;
 
@@ -58,6 +55,8 @@ struct State {
     judge: Option<Arc<Judge>>,
     /// Requests of the engine with this text in them are refused with this code and status.
     refuse: Option<(String, u16, Value)>,
+    /// How long it takes to refuse something; no time at all if nothing is said.
+    look: Option<Duration>,
     late: Option<(Instant, Request<Body>)>,
     /// Text that those who read caches are shown instead of another one.
     garble: Option<(String, String)>,
@@ -147,6 +146,11 @@ impl Watched {
         self.with(|it| it.refuse = Some((text.to_owned(), code, status.clone())));
     }
 
+    /// From now on it takes time to refuse something: who runs in circles does not stop the clock.
+    pub fn slow(&self, look: Duration) {
+        self.with(|it| it.look = Some(look));
+    }
+
     fn refused(&self, body: &[u8]) -> Option<Answer> {
         let (text, code, status) = self.with(|it| it.refuse.clone())?;
         let body = std::str::from_utf8(body).ok().filter(|it| it.contains(&text))?;
@@ -234,8 +238,9 @@ impl Service<Request<Body>> for Watched {
                 }
                 Answer::Broken => Err("the connection broke".into()),
                 Answer::Refused(code, more) => {
-                    // As a server would: who runs in circles must not stop the clock.
-                    this.clock.sleep(LOOK).await;
+                    if let Some(look) = this.with(|it| it.look) {
+                        this.clock.sleep(look).await;
+                    }
                     let mut status = json!({"kind": "Status", "apiVersion": "v1", "code": code});
                     for (key, value) in more.as_object().into_iter().flatten() {
                         status[key] = value.clone();
