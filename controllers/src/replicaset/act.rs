@@ -175,22 +175,23 @@ impl Hands<'_> {
     }
 
     /// Creates pods under these names: one, then two at once, then four and so on, until a lot has a failure. When the engine
-    /// is to stop, none is begun: somebody else may be about to make them.
-    pub(super) async fn create(&self, names: Vec<Text>, body: &Body) -> Outcome {
+    /// is to stop, none is begun: somebody else may be about to make them. Those in `earlier` were sent before, and what became
+    /// of that is not known.
+    pub(super) async fn create(&self, names: Vec<Text>, earlier: &BTreeSet<Text>, body: &Body) -> Outcome {
         self.expectations
             .expect_creates(self.key, names.iter().cloned(), self.env.clock.now());
         let mut outcome = Outcome::default();
         let (mut left, mut lot) = (names.as_slice(), 1);
         while !left.is_empty() && outcome.failure.is_none() && !outcome.left {
             let (now, later) = left.split_at(lot.min(left.len()));
-            let sent = stream::iter(now.to_vec()).map(|name: Text| self.create_one(name, body));
+            let sent = stream::iter(now.to_vec()).map(|name: Text| self.create_one(name, earlier, body));
             let answers: Vec<_> = sent.buffered(AT_ONCE).collect().await;
             for answer in answers {
                 match answer {
                     Create::Created(name) => outcome.made.push(name),
                     Create::NotHere => {}
                     Create::Left(name) => {
-                        self.expectations.not_created(self.key, &name);
+                        self.not_sent(&name, earlier);
                         outcome.left = true;
                     }
                     Create::Failed(name, error) => {
@@ -209,12 +210,19 @@ impl Hands<'_> {
             (left, lot) = (later, 2 * lot);
         }
         for name in left {
-            self.expectations.not_created(self.key, name);
+            self.not_sent(name, earlier);
         }
         outcome
     }
 
-    async fn create_one(&self, mut name: Text, body: &Body) -> Create {
+    /// This request was not done. One that was sent before it may still arrive: then the name is looked for once more.
+    fn not_sent(&self, name: &Text, earlier: &BTreeSet<Text>) {
+        if !earlier.contains(name) {
+            self.expectations.not_created(self.key, name);
+        }
+    }
+
+    async fn create_one(&self, mut name: Text, earlier: &BTreeSet<Text>, body: &Body) -> Create {
         let namespace = &self.key.namespace;
         for _ in 0..NAMES {
             if self.stop.is_cancelled() {
@@ -246,14 +254,14 @@ impl Hands<'_> {
                 continue;
             }
             if !error.is_unknown_outcome() {
-                self.expectations.not_created(self.key, &name);
+                self.not_sent(&name, earlier);
             }
             if is_namespace_terminating(&error) {
                 return Create::NotHere;
             }
             return Create::Failed(name, error);
         }
-        self.expectations.not_created(self.key, &name);
+        self.not_sent(&name, earlier);
         let what = format!("creating a pod of {}", self.key);
         let reason = format!("{NAMES} names were taken, the last one is {name}");
         Create::Failed(name, ClientError::Invalid { what, reason })

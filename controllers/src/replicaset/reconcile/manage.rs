@@ -53,6 +53,7 @@ impl Engine {
             backoff.allow(create, now)
         });
         let more_in = allowed.and_then(|it| it.more_in);
+        let earlier: BTreeSet<Text> = unused.iter().cloned().collect();
         let names = self.names(hands, unused, allowed.map_or(0, |it| it.now), create);
         let mut outcome = if !delete.is_empty() {
             self.metrics.chosen(&delete, &claims.active, wall);
@@ -61,7 +62,7 @@ impl Engine {
             Outcome::default()
         } else {
             match Body::of(&self.kind, owner) {
-                Ok(body) => hands.create(names, &body).await,
+                Ok(body) => hands.create(names, &earlier, &body).await,
                 Err(error) => {
                     let what = format!("creating pods of {key}");
                     let message = error.to_string();
@@ -100,13 +101,18 @@ impl Engine {
     fn names(&self, hands: &Hands<'_>, unused: Vec<Text>, count: usize, wanted: usize) -> Vec<Text> {
         let base = naming::base(&hands.owner.metadata.name);
         let mut unused = unused.into_iter();
-        let mut names: BTreeSet<Text> = unused.by_ref().take(count).collect();
+        // In front: of those of which it is not known there are to be no more than there are.
+        let mut names: Vec<Text> = unused.by_ref().take(count).collect();
+        let mut taken: BTreeSet<Text> = names.iter().cloned().collect();
         for name in unused.skip(wanted.saturating_sub(count)) {
             self.expectations.not_created(hands.key, &name);
         }
         while names.len() < count {
-            names.insert(naming::name(&base, &hands.env.rng));
+            let name = naming::name(&base, &hands.env.rng);
+            if taken.insert(name.clone()) {
+                names.push(name);
+            }
         }
-        names.into_iter().collect()
+        names
     }
 }
