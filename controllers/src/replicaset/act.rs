@@ -14,6 +14,7 @@ use coxswain_manager::object::{Key, Meta, MetaObject, Resource, Text};
 use coxswain_manager::owner::{adopt_patch, release_patch};
 use futures_util::{StreamExt as _, stream};
 use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 
 use super::status::{Failure, Managed, Status, with};
 use super::template::Body;
@@ -35,6 +36,7 @@ pub(super) struct Hands<'a> {
     pub(super) expectations: &'a Expectations,
     pub(super) written: &'a Written,
     pub(super) recorder: &'a Recorder,
+    pub(super) stop: &'a CancellationToken,
 }
 
 /// What an attempt at the number of pods has come to.
@@ -46,6 +48,8 @@ pub(super) struct Outcome {
     pub(super) failure: Option<(Failure, ClientError)>,
     /// Something was not as the cache has it: look again.
     pub(super) again: bool,
+    /// It was left before all was done, because the engine is to stop.
+    pub(super) left: bool,
 }
 
 /// What became of one create.
@@ -54,6 +58,8 @@ enum Create {
     /// The namespace is on its way out: nothing is to be made in it any more.
     NotHere,
     Failed(Text, ClientError),
+    /// Not sent.
+    Left(Text),
 }
 
 /// Why nothing may be adopted.
@@ -168,20 +174,26 @@ impl Hands<'_> {
         first
     }
 
-    /// Creates pods under these names: one, then two at once, then four and so on, until a lot has a failure.
-    pub(super) async fn create(&self, names: Vec<Text>, body: &Body) -> Outcome {
+    /// Creates pods under these names: one, then two at once, then four and so on, until a lot has a failure. When the engine
+    /// is to stop, none is begun: somebody else may be about to make them. Those in `earlier` were sent before, and what became
+    /// of that is not known.
+    pub(super) async fn create(&self, names: Vec<Text>, earlier: &BTreeSet<Text>, body: &Body) -> Outcome {
         self.expectations
             .expect_creates(self.key, names.iter().cloned(), self.env.clock.now());
         let mut outcome = Outcome::default();
         let (mut left, mut lot) = (names.as_slice(), 1);
-        while !left.is_empty() && outcome.failure.is_none() {
+        while !left.is_empty() && outcome.failure.is_none() && !outcome.left {
             let (now, later) = left.split_at(lot.min(left.len()));
-            let sent = stream::iter(now.to_vec()).map(|name: Text| self.create_one(name, body));
+            let sent = stream::iter(now.to_vec()).map(|name: Text| self.create_one(name, earlier, body));
             let answers: Vec<_> = sent.buffered(AT_ONCE).collect().await;
             for answer in answers {
                 match answer {
                     Create::Created(name) => outcome.made.push(name),
                     Create::NotHere => {}
+                    Create::Left(name) => {
+                        self.not_sent(&name, earlier);
+                        outcome.left = true;
+                    }
                     Create::Failed(name, error) => {
                         let message = self.message(&name, &error);
                         self.warn("FailedCreate", &format!("Error creating: {message}"), &error);
@@ -198,14 +210,24 @@ impl Hands<'_> {
             (left, lot) = (later, 2 * lot);
         }
         for name in left {
-            self.expectations.not_created(self.key, name);
+            self.not_sent(name, earlier);
         }
         outcome
     }
 
-    async fn create_one(&self, mut name: Text, body: &Body) -> Create {
+    /// This request was not done. One that was sent before it may still arrive: then the name is looked for once more.
+    fn not_sent(&self, name: &Text, earlier: &BTreeSet<Text>) {
+        if !earlier.contains(name) {
+            self.expectations.not_created(self.key, name);
+        }
+    }
+
+    async fn create_one(&self, mut name: Text, earlier: &BTreeSet<Text>, body: &Body) -> Create {
         let namespace = &self.key.namespace;
         for _ in 0..NAMES {
+            if self.stop.is_cancelled() {
+                return Create::Left(name);
+            }
             let body = body.named(&name);
             let created = self.client.create::<MetaObject>(&PODS, namespace, body).await;
             let error = match created {
@@ -232,14 +254,14 @@ impl Hands<'_> {
                 continue;
             }
             if !error.is_unknown_outcome() {
-                self.expectations.not_created(self.key, &name);
+                self.not_sent(&name, earlier);
             }
             if is_namespace_terminating(&error) {
                 return Create::NotHere;
             }
             return Create::Failed(name, error);
         }
-        self.expectations.not_created(self.key, &name);
+        self.not_sent(&name, earlier);
         let what = format!("creating a pod of {}", self.key);
         let reason = format!("{NAMES} names were taken, the last one is {name}");
         Create::Failed(name, ClientError::Invalid { what, reason })
@@ -254,12 +276,15 @@ impl Hands<'_> {
         name
     }
 
-    /// Deletes pods, each in the state in which it was chosen.
+    /// Deletes pods, each in the state in which it was chosen. When the engine is to stop, none is begun.
     pub(super) async fn delete(&self, pods: &[Arc<Pod>]) -> Outcome {
         let uids = pods.iter().map(|it| it.metadata.uid.clone());
         self.expectations
             .expect_deletes(self.key, uids, self.env.clock.now());
         let sent = stream::iter(pods.to_vec()).map(|pod: Arc<Pod>| async move {
+            if self.stop.is_cancelled() {
+                return (pod, None);
+            }
             let Meta {
                 uid,
                 resource_version,
@@ -267,12 +292,17 @@ impl Hands<'_> {
             } = &pod.metadata;
             let delete = Delete::of(uid.clone()).at(resource_version.clone());
             let answer = self.client.delete(&PODS, &pod.metadata.key(), &delete).await;
-            (pod, answer)
+            (pod, Some(answer))
         });
         let answers: Vec<_> = sent.buffered(AT_ONCE).collect().await;
         let mut outcome = Outcome::default();
         for (pod, answer) in answers {
             let pod = &pod.metadata;
+            let Some(answer) = answer else {
+                self.expectations.not_deleted(self.key, &pod.uid);
+                outcome.left = true;
+                continue;
+            };
             match answer {
                 Ok(_) => {
                     self.expectations.deleted(self.key, &pod.uid);
@@ -322,7 +352,8 @@ impl Hands<'_> {
         if live.metadata.uid != self.owner.metadata.uid {
             return Ok(());
         }
-        wanted.conditions = with(&live.status.conditions, managed, self.env.clock.wall());
+        let now = self.env.clock.wall();
+        wanted.conditions = with(&live.status, wanted.observed_generation, managed, now);
         // If the lost answer was a good one, this is what it wrote.
         self.wrote(&self.kind.resource, &live.metadata, true);
         if live.status.observed_generation > wanted.observed_generation {

@@ -1,11 +1,14 @@
 //! One sync of an owner, and the engine as a controller.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, PoisonError};
+mod look;
+mod manage;
+mod memory;
+
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use coxswain_manager::cache::{Cache, Caches, Lookup, Readiness, Written};
-use coxswain_manager::client::{Client, ClientError, Term};
+use coxswain_manager::client::{Client, ClientError};
 use coxswain_manager::controller::{
     self, Action, Builder, Context, Controller, ControllerError, ReconcileError, Reconciler,
 };
@@ -13,25 +16,20 @@ use coxswain_manager::env::Env;
 use coxswain_manager::events::{EventType, Recorder};
 use coxswain_manager::expectations::Expectations;
 use coxswain_manager::handler::Handler;
-use coxswain_manager::object::{Key, Text, Uid};
+use coxswain_manager::object::Key;
 use coxswain_manager::selector::Selector;
 use coxswain_manager::source::Source;
 use prometheus::Registry;
-use tokio::time::Instant;
 
+use self::manage::Attempt;
+use self::memory::Memory;
 use super::act::{Hands, Outcome};
-use super::backoff::Backoff;
-use super::plan::{self, Claims, Plan};
+use super::plan;
 use super::status::{self, Failure, Managed, PACE, Status};
-use super::template::Body;
-use super::victims::Crowds;
-use super::{Kind, Metrics, Owner, PODS, Pod, naming};
+use super::{Kind, Metrics, Owner, PODS, Pod};
 
 /// How long a sync that the caches are not ready for waits, if no event comes before.
 const BEHIND: Duration = Duration::from_millis(500);
-
-/// How long until what was done and is not shown is looked for.
-const UNSEEN: Duration = Duration::from_secs(30);
 
 /// The engine for one kind of owner, on its caches.
 #[derive(Debug)]
@@ -45,21 +43,6 @@ pub struct Engine {
     expectations: Expectations,
     written: Written,
     memory: Mutex<Memory>,
-}
-
-/// What is remembered from sync to sync, in one term.
-#[derive(Debug, Default)]
-struct Memory {
-    term: Option<Term>,
-    owners: BTreeMap<Key, Known>,
-}
-
-#[derive(Debug)]
-struct Known {
-    uid: Uid,
-    backoff: Backoff,
-    /// Since when the status is another one than was written.
-    unwritten: Option<Instant>,
 }
 
 /// Builds the engine for owners of `kind`.
@@ -150,18 +133,10 @@ impl Reconciler for Engine {
             expectations: &self.expectations,
             written: &self.written,
             recorder: &self.recorder,
+            stop: &context.stop,
         };
         self.sync(&hands).await
     }
-}
-
-/// What has become of the number of pods.
-#[derive(Default)]
-struct Attempt {
-    /// None if it was not made.
-    outcome: Option<Outcome>,
-    /// When more pods may be made.
-    more_in: Option<Duration>,
 }
 
 impl Engine {
@@ -207,6 +182,10 @@ impl Engine {
             Attempt::default()
         };
         let Attempt { outcome, more_in } = attempt;
+        if outcome.as_ref().is_some_and(|it| it.left) {
+            // Whoever takes over says how many there are.
+            return Ok(Action::Done);
+        }
         let (failed, error, again) = match outcome {
             None => (None, None, false),
             Some(Outcome { failure, again, .. }) => {
@@ -241,100 +220,6 @@ impl Engine {
         Ok(next.map_or(Action::Done, |it| Action::RequeueAfter(it.max(soon))))
     }
 
-    /// Has the right number of pods, as far as it can be had now.
-    async fn manage(&self, hands: &Hands<'_>, claims: &Claims, unused: Vec<Text>) -> Attempt {
-        let Hands { owner, key, env, .. } = *hands;
-        let (now, wall) = (env.clock.now(), env.clock.wall());
-        let unseen = self.expectations.pending_creates(key, now);
-        let mut unknown = unseen.clone();
-        for name in &unused {
-            unknown.remove(name);
-        }
-        let mut missing = plan::missing(owner.replicas(), &claims.active, &unknown);
-        if missing > 0 {
-            // What cannot be read may be one of them, by its name. It is no reason to delete those that can be.
-            unknown.extend(self.unreadable(owner));
-            missing = plan::missing(owner.replicas(), &claims.active, &unknown).max(0);
-        }
-        let crowds = if missing < 0 {
-            self.crowds(owner)
-        } else {
-            Crowds::new()
-        };
-        let Plan { create, delete } = plan::manage(missing, &claims.active, &crowds, wall);
-        let allowed = self.with(key, |known| {
-            let backoff = &mut known.backoff;
-            backoff.see(&claims.ended, &claims.active, &unseen, now);
-            backoff.took(&delete);
-            backoff.allow(create, now)
-        });
-        let more_in = allowed.and_then(|it| it.more_in);
-        let names = self.names(hands, unused, allowed.map_or(0, |it| it.now), create);
-        let mut outcome = if !delete.is_empty() {
-            self.metrics.chosen(&delete, &claims.active, wall);
-            hands.delete(&delete).await
-        } else if names.is_empty() {
-            Outcome::default()
-        } else {
-            match Body::of(&self.kind, owner) {
-                Ok(body) => hands.create(names, &body).await,
-                Err(error) => {
-                    let what = format!("creating pods of {key}");
-                    let message = error.to_string();
-                    hands.event(
-                        EventType::Warning,
-                        "FailedCreate",
-                        &format!("Error creating: {message}"),
-                    );
-                    let failure = Failure {
-                        reason: "FailedCreate",
-                        message: message.clone(),
-                    };
-                    let error = ClientError::Invalid {
-                        what,
-                        reason: message,
-                    };
-                    Outcome {
-                        failure: Some((failure, error)),
-                        ..Outcome::default()
-                    }
-                }
-            }
-        };
-        if create > 0 {
-            let made = std::mem::take(&mut outcome.made);
-            self.with(key, |known| known.backoff.made(made, create, now));
-        }
-        Attempt {
-            outcome: Some(outcome),
-            more_in,
-        }
-    }
-
-    /// The names of pods that may be the owner's, and cannot be read.
-    fn unreadable(&self, owner: &Owner) -> impl Iterator<Item = Text> {
-        let base = naming::base(&owner.metadata.name);
-        let namespace = owner.metadata.namespace.clone();
-        let mut keys = self.pods.undecodable();
-        keys.retain(|it| it.namespace == namespace && naming::is_made_of(&base, &it.name));
-        keys.into_iter().map(|it| it.name)
-    }
-
-    /// So many names: first those that were used already and are not there. Of the rest of these, those that are wanted later
-    /// are kept, as a request for one may still be under way; the others will not be used.
-    fn names(&self, hands: &Hands<'_>, unused: Vec<Text>, count: usize, wanted: usize) -> Vec<Text> {
-        let base = naming::base(&hands.owner.metadata.name);
-        let mut unused = unused.into_iter();
-        let mut names: BTreeSet<Text> = unused.by_ref().take(count).collect();
-        for name in unused.skip(wanted.saturating_sub(count)) {
-            self.expectations.not_created(hands.key, &name);
-        }
-        while names.len() < count {
-            names.insert(naming::name(&base, &hands.env.rng));
-        }
-        names.into_iter().collect()
-    }
-
     /// Writes the status, if it is another one and not about to change again. Answers when to look again, if it is.
     async fn tell(
         &self,
@@ -366,9 +251,10 @@ impl Engine {
     async fn refuse(&self, hands: &Hands<'_>, failure: &Failure) -> Result<Action, ReconcileError> {
         let owner = hands.owner;
         let managed = Managed::Badly(failure);
-        let conditions = status::with(&owner.status.conditions, managed, hands.env.clock.wall());
+        let (generation, now) = (owner.metadata.generation, hands.env.clock.wall());
+        let conditions = status::with(&owner.status, generation, managed, now);
         let wanted = Status {
-            observed_generation: owner.metadata.generation,
+            observed_generation: generation,
             conditions,
             ..owner.status.clone()
         };
@@ -379,100 +265,6 @@ impl Engine {
             hands.write_status(wanted, managed).await?;
         }
         Ok(Action::Done)
-    }
-
-    /// When to look again for what the cache has not shown: what came and went while nobody looked leads to no event. Not
-    /// more than a read per second, if it is out of the cache's scope.
-    fn unseen(&self, hands: &Hands<'_>) -> Option<Duration> {
-        let (key, now) = (hands.key, hands.env.clock.now());
-        let names = self.expectations.pending_creates(key, now).len();
-        let open = names > 0 || !self.expectations.satisfied(key, now);
-        open.then(|| UNSEEN.max(Duration::from_secs(names.try_into().unwrap_or(u64::MAX))))
-    }
-
-    /// Strikes off what the cache shows. A pod that was deleted cannot have become somebody else's.
-    fn settle(&self, key: &Key, owner: &Owner) {
-        let pods = &self.pods;
-        let is_absent = |it: &Lookup<Pod>| matches!(it, Lookup::Absent);
-        let shown = |name: &Text, _| !is_absent(&pods.get(&Key::new(key.namespace.clone(), name.clone())));
-        let mut here: Option<BTreeSet<Uid>> = None;
-        let gone = |uid: &Uid| {
-            let here = here.get_or_insert_with(|| {
-                let all = pods.by_owner(&owner.metadata.uid).into_iter();
-                let staying = all.filter(|it| !it.metadata.is_deleting());
-                staying.map(|it| it.metadata.uid.clone()).collect()
-            });
-            !here.contains(uid)
-        };
-        self.expectations.settle(key, shown, gone);
-    }
-
-    /// The pods that the cache shows although they may have been deleted.
-    fn doubtful(&self, hands: &Hands<'_>) -> Vec<Arc<Pod>> {
-        let uids = self
-            .expectations
-            .doubtful_deletes(hands.key, hands.env.clock.now());
-        if uids.is_empty() {
-            return Vec::new();
-        }
-        let mut pods = self.pods.by_owner(&hands.owner.metadata.uid);
-        pods.retain(|it| uids.contains(&it.metadata.uid));
-        pods
-    }
-
-    /// The pods that may concern an owner: its own, and those that are nobody's.
-    fn candidates(&self, owner: &Owner) -> Vec<Arc<Pod>> {
-        let mut pods = self.pods.by_owner(&owner.metadata.uid);
-        pods.extend(self.pods.unmanaged(&owner.metadata.namespace));
-        pods
-    }
-
-    /// How many pods of the application there are on each node: of all owners that the manager of this one has. Without a
-    /// manager there is no application.
-    fn crowds(&self, owner: &Owner) -> Crowds {
-        let Some(manager) = owner.manager() else {
-            return Crowds::new();
-        };
-        let related = self.owners.by_owner(manager);
-        let related = related.iter();
-        let selectors: Vec<&Selector> = related.filter_map(|it| it.selector().ok()).collect();
-        plan::crowds(&selectors, &self.pods.list_namespace(&owner.metadata.namespace))
-    }
-
-    /// What another term remembers does not count.
-    fn enter(&self, term: Term) {
-        let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
-        if memory.term != Some(term) {
-            memory.term = Some(term);
-            memory.owners.clear();
-            self.expectations.clear();
-            self.written.clear();
-        }
-    }
-
-    /// An owner under a name that another one had starts with nothing.
-    fn know(&self, key: &Key, uid: &Uid, now: Instant) {
-        if self.with(key, |known| known.uid != *uid) == Some(true) {
-            self.forget(key);
-        }
-        let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
-        memory.owners.entry(key.clone()).or_insert_with(|| Known {
-            uid: uid.clone(),
-            backoff: Backoff::starting_at(now),
-            unwritten: None,
-        });
-    }
-
-    fn forget(&self, key: &Key) {
-        let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
-        memory.owners.remove(key);
-        self.expectations.forget(key);
-        self.written.forget(key);
-    }
-
-    fn with<T>(&self, key: &Key, with: impl FnOnce(&mut Known) -> T) -> Option<T> {
-        let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
-        memory.owners.get_mut(key).map(with)
     }
 }
 

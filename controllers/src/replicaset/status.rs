@@ -84,17 +84,23 @@ pub fn wanted(kind: &Kind, owner: &Owner, claims: &Claims, managed: Managed<'_>,
         available_replicas: count(available.count()),
         terminating_replicas: kind.counts_terminating.then(|| count(claims.terminating)),
         observed_generation: owner.metadata.generation,
-        conditions: with(&owner.status.conditions, managed, now),
+        conditions: with(&owner.status, owner.metadata.generation, managed, now),
     }
 }
 
-/// The conditions, with what has become of the attempt.
+/// The conditions, with what has become of the attempt at what `generation` asks for. The same failure in other words is no
+/// news: a server may put it differently each time, and each write would lead to the next attempt at once.
 #[must_use]
-pub fn with(present: &[Condition], managed: Managed<'_>, now: Timestamp) -> Vec<Condition> {
-    let mut all = present.to_vec();
+pub fn with(present: &Status, generation: i64, managed: Managed<'_>, now: Timestamp) -> Vec<Condition> {
+    let mut all = present.conditions.clone();
+    let same = |it: &Condition, reason: &str| {
+        *it.type_ == *REPLICA_FAILURE && *it.reason == *reason && it.status == conditions::Status::True
+    };
     match managed {
         Managed::Not => {}
         Managed::Well => drop(conditions::remove(&mut all, REPLICA_FAILURE)),
+        Managed::Badly(Failure { reason, .. })
+            if present.observed_generation == generation && all.iter().any(|it| same(it, reason)) => {}
         Managed::Badly(Failure { reason, message }) => {
             let failing = Condition::new(REPLICA_FAILURE, conditions::Status::True, reason, message);
             conditions::set(&mut all, failing, now);

@@ -3,7 +3,8 @@
 //! [`Yields`] is a controller that runs only while kube-controller-manager does not, which [`Yielding`] tells by the Lease
 //! of its election, `kube-system/kube-controller-manager`: one look at it per process, however many controllers yield. While
 //! the Lease is held, and while it is not known, they are dormant, and say so; when nobody holds it, they work. When
-//! kube-controller-manager comes back they stop at once: what has begun is finished, nothing is begun.
+//! kube-controller-manager comes back they stop at once: what has begun is finished, nothing is begun. A sync that has many
+//! pods left to make or to delete leaves them.
 //!
 //! What it does not see: a kube-controller-manager that runs without leader election, and one whose own controller of that
 //! name is switched off. Both are for the user to settle, by naming the controller or switching it off.

@@ -59,6 +59,10 @@ struct State {
     bodies: Vec<(String, Value)>,
     judge: Option<Arc<Judge>>,
     show: Option<(&'static str, Arc<Show>)>,
+    /// Requests of the engine with this text in them are refused with this code and status.
+    refuse: Option<(String, u16, Value)>,
+    /// How long it takes to refuse something; no time at all if nothing is said.
+    look: Option<Duration>,
     late: Option<(Instant, Request<Body>)>,
     /// Text that those who read caches are shown instead of another one.
     garble: Option<(String, String)>,
@@ -122,14 +126,15 @@ impl Watched {
     }
 
     fn garbled(&self, agent: &str, response: Response<ResponseBody>) -> Response<ResponseBody> {
-        let garble = self.with(|it| it.garble.clone());
-        let Some((written, shown)) = garble.filter(|_| agent.ends_with("/reader")) else {
+        if !agent.ends_with("/reader") {
             return response;
+        }
+        let this = self.clone();
+        let swap = move |data: Bytes| match this.with(|it| it.garble.clone()) {
+            Some((written, shown)) => String::from_utf8_lossy(&data).replace(&written, &shown).into(),
+            None => data,
         };
-        response.map(|body| {
-            let swap = move |data: Bytes| String::from_utf8_lossy(&data).replace(&written, &shown).into();
-            body.map_frame(move |frame| frame.map_data(&swap)).boxed_unsync()
-        })
+        response.map(|body| body.map_frame(move |frame| frame.map_data(&swap)).boxed_unsync())
     }
 
     /// What has not arrived never does: its sender is gone.
@@ -152,6 +157,25 @@ impl Watched {
         let agent = request.headers["user-agent"].to_str().unwrap_or_default();
         let (plural, shows) = self.with(|it| it.show.clone())?;
         (agent.ends_with("/reader") && request.uri.path().ends_with(plural)).then_some(shows)
+    }
+
+    /// From now on requests of the engine with `text` in them are refused. `NAME` in the status is the name that was asked for.
+    pub fn refuse(&self, text: &str, code: u16, status: &Value) {
+        self.with(|it| it.refuse = Some((text.to_owned(), code, status.clone())));
+    }
+
+    /// From now on it takes time to refuse something: who runs in circles does not stop the clock.
+    pub fn slow(&self, look: Duration) {
+        self.with(|it| it.look = Some(look));
+    }
+
+    fn refused(&self, body: &[u8]) -> Option<Answer> {
+        let (text, code, status) = self.with(|it| it.refuse.clone())?;
+        let body = std::str::from_utf8(body).ok().filter(|it| it.contains(&text))?;
+        let asked: Value = serde_json::from_str(body).ok()?;
+        let name = asked["metadata"]["name"].as_str().unwrap_or_default();
+        let status = serde_json::from_str(&status.to_string().replace("NAME", name)).ok()?;
+        Some(Answer::Refused(code, status))
     }
 
     fn with<T>(&self, with: impl FnOnce(&mut State) -> T) -> T {
@@ -181,7 +205,8 @@ impl Watched {
             *count += 1;
             (*count - 1, it.judge.clone())
         });
-        judge.map_or(Answer::Done, |judge| judge(&method, path, before))
+        let refused = self.refused(body);
+        refused.unwrap_or_else(|| judge.map_or(Answer::Done, |judge| judge(&method, path, before)))
     }
 }
 
@@ -247,6 +272,9 @@ impl Service<Request<Body>> for Watched {
                 }
                 Answer::Broken => Err("the connection broke".into()),
                 Answer::Refused(code, more) => {
+                    if let Some(look) = this.with(|it| it.look) {
+                        this.clock.sleep(look).await;
+                    }
                     let mut status = json!({"kind": "Status", "apiVersion": "v1", "code": code});
                     for (key, value) in more.as_object().into_iter().flatten() {
                         status[key] = value.clone();

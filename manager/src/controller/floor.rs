@@ -72,13 +72,13 @@ impl<R: Reconciler> Floor<R> {
             let Some((key, cause)) = next else { return };
             // Of the highest level: no filter on levels may take the name of the object from a line that is logged.
             let span = tracing::error_span!("reconcile", controller = %self.controller, %key, %cause);
-            self.process(&key, cause).instrument(span).await;
+            self.process(&key, cause, &stop).instrument(span).await;
             // A reconcile that finds nothing to do has not waited for anything, and there may be many of them.
             tokio::task::consume_budget().await;
         }
     }
 
-    async fn process(&self, key: &Key, cause: Cause) {
+    async fn process(&self, key: &Key, cause: Cause, stop: &CancellationToken) {
         let clock = &self.env.clock;
         let running = self.begin(key);
         let active = self.metrics.active();
@@ -88,6 +88,7 @@ impl<R: Reconciler> Floor<R> {
             env: self.env.clone(),
             term: self.term,
             cause,
+            stop: stop.clone(),
         };
         tracing::debug!("Reconciling");
         // Inside: what is done before the first await can panic too.

@@ -52,6 +52,8 @@ pub struct Context {
     pub term: Term,
     /// Why.
     pub cause: Cause,
+    /// Cancelled when the controller is told to stop or its term is over: a reconcile that has much left to do leaves it.
+    pub stop: CancellationToken,
 }
 
 /// What comes after a reconcile that succeeded.

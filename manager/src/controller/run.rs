@@ -132,7 +132,8 @@ impl<R: Reconciler> Controller<R> {
         }
         let floor = self.open(&fence, term);
         let _leave = Leave(self);
-        let halt = CancellationToken::new();
+        // Those who are at work are told at once.
+        let halt = stop.child_token();
         let mut tasks = self.start(&floor, &halt);
         tracing::info!(controller = %self.name, workers = self.options.workers, "Controller started");
         loop {

@@ -1,8 +1,7 @@
 //! One event, as it is sent.
 
-use bytes::Bytes;
 use jiff::Timestamp;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::env::Rng;
 use crate::object::{Meta, Resource, Text, Uid, Version};
@@ -12,6 +11,8 @@ use crate::time::rfc3339;
 const MAX_MESSAGE: usize = 1024;
 /// The longest name of an object.
 const MAX_NAME: usize = 253;
+/// What the message of an event that stands for many begins with, as other tools know it.
+const COMBINED: &str = "(combined from similar events): ";
 
 /// The object that an event is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,11 +52,26 @@ pub(super) struct Source {
 pub(super) struct Event {
     pub(super) namespace: Text,
     pub(super) name: String,
-    pub(super) body: Bytes,
+    pub(super) body: Value,
     /// When it happened, as it is written.
     pub(super) at: String,
+    pub(super) message: String,
+    /// The object and the type.
+    pub(super) about: String,
+    /// What similar events have in common: all but the message.
+    pub(super) like: String,
     /// What equal events have in common.
     pub(super) same: String,
+}
+
+impl Event {
+    /// One that stands for all that are like it.
+    pub(super) fn combine(&mut self) {
+        let message = format!("{COMBINED}{}", self.message);
+        cut(&message).clone_into(&mut self.message);
+        self.body["message"] = json!(self.message);
+        self.same = self.like.clone();
+    }
 }
 
 impl ObjectRef {
@@ -97,7 +113,7 @@ pub(super) fn event(
         EventType::Normal => "Normal",
         EventType::Warning => "Warning",
     };
-    let (at, message) = (rfc3339(at), &message[..message.floor_char_boundary(MAX_MESSAGE)]);
+    let (at, message) = (rfc3339(at), cut(message));
     let ObjectRef {
         api_version,
         kind,
@@ -105,7 +121,9 @@ pub(super) fn event(
         uid,
         ..
     } = object;
-    let same = json!([api_version, kind, namespace, named, uid, type_, reason, message]).to_string();
+    let about = json!([api_version, kind, namespace, named, uid, type_]).to_string();
+    let like = json!([about, reason]).to_string();
+    let same = json!([about, reason, message]).to_string();
     let body = json!({
         "apiVersion": "v1",
         "kind": "Event",
@@ -131,10 +149,17 @@ pub(super) fn event(
     Event {
         namespace,
         name,
-        body: body.to_string().into(),
+        body,
         at,
+        message: message.to_owned(),
+        about,
+        like,
         same,
     }
+}
+
+fn cut(message: &str) -> &str {
+    &message[..message.floor_char_boundary(MAX_MESSAGE)]
 }
 
 /// The object's name and the time; none if that is no name, because the object's is one that events may not have.

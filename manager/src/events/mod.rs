@@ -5,11 +5,16 @@
 //! in `coxswain_events_dropped_total`: an event is a courtesy, and no reconcile depends on it. A server that is away does
 //! not make memory grow.
 //!
-//! Of equal events about one object the first is written; those that follow raise its count. Who may create events should be
-//! allowed to patch them too: otherwise each is written as it comes.
+//! Of equal events about one object the first is written; those that follow raise its count, and so do those that differ only
+//! in their words, when there are many ([`similar`]). An object can have only so many writes ([`limit`]): what is over that
+//! is counted and, if it is not among the equal ones, dropped. Who may create events should be allowed to patch them too:
+//! otherwise each is written as it comes.
 
 mod event;
 mod known;
+mod limit;
+mod recent;
+mod similar;
 mod writer;
 
 pub use event::{EventType, ObjectRef};
@@ -23,6 +28,8 @@ use tokio::sync::{mpsc, oneshot};
 
 use self::event::Source;
 use self::known::Known;
+use self::limit::Limit;
+use self::similar::Similar;
 use self::writer::{Message, Writer};
 use crate::client::Client;
 use crate::env::{Clock, Env, Rng};
@@ -74,7 +81,9 @@ impl Recorder {
         })?;
         let (queue, messages) = mpsc::channel(WAITING);
         let writer = Writer {
-            known: Known::default(),
+            similar: Similar::new(),
+            known: Known::new(),
+            limit: Limit::new(),
             client,
             clock: env.clock.clone(),
             rng: env.rng.clone(),

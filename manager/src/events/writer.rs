@@ -9,6 +9,8 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::event::Event;
 use super::known::Known;
+use super::limit::Limit;
+use super::similar::Similar;
 use crate::client::{Client, ClientError, Patch};
 use crate::env::{Clock, Rng};
 use crate::object::{Key, Resource};
@@ -33,7 +35,9 @@ pub(super) enum Message {
 }
 
 pub(super) struct Writer {
+    pub(super) similar: Similar,
     pub(super) known: Known,
+    pub(super) limit: Limit,
     pub(super) client: Client,
     pub(super) clock: Clock,
     pub(super) rng: Rng,
@@ -68,8 +72,18 @@ impl Writer {
         }
     }
 
-    async fn write(&mut self, event: Event) {
-        if let Some((name, count)) = self.known.again(&event.same) {
+    async fn write(&mut self, mut event: Event) {
+        let now = self.clock.now();
+        if self.similar.shares(&event.like, &event.message, now) {
+            event.combine();
+        }
+        // What is not written counts: the next one that is says so.
+        let again = self.known.again(&event.same);
+        if !self.limit.allow(&event.about, now) {
+            self.dropped.with_label_values(&["limited"]).inc();
+            return;
+        }
+        if let Some((name, count)) = again {
             match self.deliver(&event, Some((&name, count))).await {
                 Ok(()) => return,
                 // Events do not live for long. It is said anew.
@@ -86,11 +100,12 @@ impl Writer {
     /// A new event, or so many of the one with this name.
     async fn send(&self, event: &Event, again: Option<(&str, u64)>) -> Result<IgnoredAny, ClientError> {
         let Some((name, count)) = again else {
-            let body = event.body.clone();
+            let body = event.body.to_string().into();
             return self.client.create(&EVENTS, &event.namespace, body).await;
         };
         let key = Key::new(event.namespace.clone(), name);
-        let patch = Patch::merge(&json!({"count": count, "lastTimestamp": event.at}));
+        let patch =
+            Patch::merge(&json!({"count": count, "lastTimestamp": event.at, "message": event.message}));
         self.client.patch(&EVENTS, &key, patch).await
     }
 

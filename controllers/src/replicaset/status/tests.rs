@@ -114,23 +114,35 @@ fn a_server_that_counts_no_terminating_pods_is_not_told_of_none() {
 fn a_failure_comes_changes_and_goes_and_others_stay() {
     let theirs = json!({"type": "Theirs", "status": "False", "reason": "R", "message": "m",
                         "lastTransitionTime": "2026-01-01T00:00:00Z"});
-    let before = owner(&json!({"conditions": [theirs]})).status.conditions;
-    let failed = with(&before, Managed::Badly(&failure("quota")), now());
-    assert_eq!(failed[0], before[0]);
-    let ours = &failed[1];
+    let before = owner(&json!({"conditions": [theirs], "observedGeneration": 1})).status;
+    let after = |status: &Status, generation, managed: Managed<'_>, now| Status {
+        conditions: with(status, generation, managed, now),
+        ..status.clone()
+    };
+    let failed = after(&before, 1, Managed::Badly(&failure("quota")), now());
+    assert_eq!(failed.conditions[0], before.conditions[0]);
+    let ours = &failed.conditions[1];
     assert_eq!(
         (&*ours.type_, &*ours.reason, &*ours.message),
         (REPLICA_FAILURE, "FailedCreate", "quota")
     );
     assert_eq!(ours.last_transition_time, Some(now()));
-    // The same again changes nothing, another message changes it in its place.
+    // The same again changes nothing, in whatever words; what is asked for anew is answered anew, in its place.
     let later = now() + SignedDuration::from_secs(60);
-    assert_eq!(with(&failed, Managed::Badly(&failure("quota")), later), failed);
-    let other = with(&failed, Managed::Badly(&failure("webhook")), later);
-    assert_eq!(&*other[1].message, "webhook");
-    assert_eq!(other[1].last_transition_time, Some(now()));
-    assert_eq!(with(&failed, Managed::Not, later), failed);
-    assert_eq!(with(&failed, Managed::Well, later), before);
+    for words in ["quota", "webhook"] {
+        assert_eq!(after(&failed, 1, Managed::Badly(&failure(words)), later), failed);
+    }
+    let other = after(&failed, 2, Managed::Badly(&failure("webhook")), later);
+    assert_eq!(&*other.conditions[1].message, "webhook");
+    assert_eq!(other.conditions[1].last_transition_time, Some(now()));
+    let delete = Failure {
+        reason: "FailedDelete",
+        message: "no".to_owned(),
+    };
+    let other = after(&failed, 1, Managed::Badly(&delete), later);
+    assert_eq!(&*other.conditions[1].reason, "FailedDelete");
+    assert_eq!(after(&failed, 1, Managed::Not, later), failed);
+    assert_eq!(after(&failed, 1, Managed::Well, later), before);
 }
 
 #[test]

@@ -150,6 +150,29 @@ async fn a_create_that_arrives_after_the_next_one_was_sent_makes_no_second_pod()
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_name_that_is_refused_the_second_time_may_still_come_from_the_first() {
+    for refused in [403, 409, 422] {
+        let bed = bed(REPLICA_SET);
+        bed.hold_pods();
+        let no = Answer::Refused(refused, json!({"reason": "Conflict", "message": "no"}));
+        bed.door.judge(move |method, path, before| {
+            let create = *method == Method::POST && path.ends_with("/pods");
+            match before {
+                0 if create => Answer::Late,
+                1 if create => no.clone(),
+                _ => Answer::Done,
+            }
+        });
+        bed.create_owner(&bed.owner("web", 1)).await;
+        bed.sleep(Duration::from_mins(1)).await;
+        assert_eq!(bed.list(&PODS).await.len(), 1, "{refused}");
+        bed.door.lag().release();
+        bed.ready("web", 1).await;
+        assert_eq!(bed.door.count("DELETE pods"), 0, "{refused}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_pod_that_came_and_went_unseen_is_made_again() {
     // Answered, or not.
     for lost in [false, true] {

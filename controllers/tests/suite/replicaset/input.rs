@@ -131,45 +131,26 @@ async fn a_new_process_does_not_begin_with_another_burst_of_replacements() {
 #[tokio::test(start_paused = true)]
 async fn pods_that_are_taken_away_before_they_serve_are_replaced_sixty_times_a_minute_at_most() {
     for lost in [false, true] {
-        let bed = bed(REPLICA_SET);
+        // Without a cluster they never serve.
+        let bed = bare(REPLICA_SET);
+        bed.engine();
         bed.door.judge(move |method, path, before| {
             let answer = lost && *method == Method::POST && path.ends_with("/pods") && before >= 10;
             if answer { Answer::Lost } else { Answer::Done }
         });
         bed.create_owner(&bed.owner("web", 10)).await;
         // Somebody does not want them where they are: a taint, a quota that is enforced late, a policy.
-        for _ in 0..300 {
-            bed.sleep(Duration::from_millis(400)).await;
+        for _ in 0..75 {
+            bed.sleep(Duration::from_secs(1)).await;
             for pod in bed.pods().await {
                 bed.delete(&PODS, &pod).await;
             }
         }
         let times = bed.door.times("POST pods");
-        assert!(times.len() > 80, "it goes on: {}", times.len());
+        assert!(times.len() > 60, "it goes on: {}", times.len());
         let most = most_in_a_minute(&times[10..]);
         assert!(most <= 60, "lost: {lost}, {most}");
     }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_selector_that_selects_nothing_is_said_once_and_nothing_is_done() {
-    let bed = bare(REPLICA_SET);
-    let mut owner = bed.owner("odd", 3);
-    owner["spec"]["selector"] = json!({});
-    // A server that checks does not take it.
-    let created = bed
-        .admin
-        .create::<Value>(&bed.kind.resource, "default", owner.to_string().into());
-    if created.await.is_err() {
-        return;
-    }
-    bed.engine();
-    bed.sleep(Duration::from_mins(10)).await;
-    let owner = bed.get("odd").await;
-    assert_eq!(failure(&owner).expect("a condition")["reason"], "InvalidSelector");
-    assert_eq!(bed.door.count("PATCH replicasets/status"), 1);
-    assert_eq!(bed.door.count("POST pods"), 0);
-    assert_eq!(bed.reasons().await, ["InvalidSelector"]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,5 +1,6 @@
 //! The replica engine at the API, with hollow-kubelet for a cluster.
 
+mod circles;
 mod faults;
 mod input;
 mod replicas;

@@ -224,3 +224,48 @@ async fn an_owner_that_is_another_one_by_now_takes_nothing() {
         assert!(errors(&bed) > Some(0.0), "it is tried again");
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn told_to_stop_it_leaves_the_rest_of_a_long_sync() {
+    // As it is with kube-controller-manager: it comes back, its Lease is seen, and the term of the process goes on.
+    for (what, from, to) in [("POST pods", 0, 400), ("DELETE pods", 400, 0)] {
+        let bed = bare(REPLICA_SET);
+        let engine = bed.build(Scope::default());
+        let fence = Fence::new(bed.env.clock.clone());
+        let term = fence.open_for_ever();
+        bed.create_owner(&bed.owner("web", from)).await;
+        let run = async |stop: CancellationToken| {
+            let ended = engine.run(&fence, term, stop);
+            bed.env.clock.timeout(Duration::from_secs(10), ended).await
+        };
+        assert!(
+            run(CancellationToken::new()).await.is_none(),
+            "it goes on until it is cut off"
+        );
+        bed.door.reset();
+        bed.scale("web", to).await;
+        let stop = CancellationToken::new();
+        bed.door.judge({
+            let stop = stop.clone();
+            move |method, _, before| {
+                if what.starts_with(method.as_str()) && before == 100 {
+                    stop.cancel();
+                }
+                Answer::Done
+            }
+        });
+        assert!(run(stop).await.is_some_and(|ended| ended.is_ok()), "it has ended");
+        let sent = bed.door.count(what);
+        assert!((100..=100 + 32).contains(&sent), "{what}: {sent}");
+        assert_eq!(
+            bed.door.counts().len(),
+            1,
+            "nothing else: {:?}",
+            bed.door.counts()
+        );
+        // What was left is done when it goes on, in the same term, and nothing is done twice.
+        assert!(run(CancellationToken::new()).await.is_none());
+        assert_eq!(bed.door.count(what), 400, "{:?}", bed.door.counts());
+        assert_eq!(bed.pods().await.len(), usize::try_from(to).expect("few"));
+    }
+}

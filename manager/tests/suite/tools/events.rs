@@ -167,8 +167,7 @@ async fn nobody_waits_for_a_server_that_is_away_and_memory_is_bounded() {
     // It is taken out of the queue.
     assert!(!recorder.flush(SOON).await, "given up on in time");
     for i in 0..1500 {
-        let message = i.to_string();
-        recorder.event(&pod("default", "web"), EventType::Normal, "Created", &message);
+        recorder.event(&pod("default", &i.to_string()), EventType::Normal, "Created", "");
     }
     assert_eq!(bed.env.clock.now() - start, SOON);
     // The flush that was given up on still has its place.
@@ -237,6 +236,53 @@ async fn an_event_that_is_not_there_any_more_is_written_anew() {
         }
     }
     assert_eq!(dropped(&bed, "rejected"), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn five_hundred_events_about_one_object_are_no_five_hundred_writes() {
+    let bed = bed();
+    let recorder = recorder(&bed);
+    let web = pod("default", "web");
+    for i in 0..500 {
+        recorder.event(&web, EventType::Normal, "Created", &format!("made {i}"));
+        bed.env.clock.sleep(SOON / 2).await;
+    }
+    assert!(recorder.flush(SOON).await);
+    assert!(bed.writes() <= 25, "{}", bed.writes());
+    assert_eq!(dropped(&bed, "limited"), 475);
+    let all = events(&bed).await;
+    let messages: Vec<_> = all.iter().map(|it| it["message"].as_str()).collect();
+    assert_eq!(messages.len(), 10);
+    assert_eq!(messages[8], Some("made 8"));
+    assert_eq!(messages[9], Some("(combined from similar events): made 24"));
+    assert_eq!(all[9]["count"], 16);
+
+    // Bad news, and what is about another object, is not held up by that; the rest is told later.
+    recorder.event(&web, EventType::Warning, "Failed", "no");
+    recorder.event(&pod("default", "db"), EventType::Normal, "Created", "made 1");
+    bed.env.clock.sleep(Duration::from_mins(5)).await;
+    recorder.event(&web, EventType::Normal, "Created", "made 500");
+    assert!(recorder.flush(SOON).await);
+    let all = events(&bed).await;
+    assert_eq!((bed.writes(), all.len()), (28, 12));
+    let combined = all.iter().find(|it| it["count"] == 492).expect("all are counted");
+    assert_eq!(combined["message"], "(combined from similar events): made 500");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_fails_for_hours_is_one_event() {
+    let bed = bed();
+    let recorder = recorder(&bed);
+    for _ in 0..1000 {
+        recorder.event(&pod("default", "web"), EventType::Warning, "Failed", "no");
+        bed.env.clock.sleep(10 * SOON).await;
+    }
+    assert!(recorder.flush(SOON).await);
+    let events = events(&bed).await;
+    assert_eq!(events.len(), 1);
+    let count = events[0]["count"].as_u64().expect("a number");
+    assert!((970..=1000).contains(&count), "{count}");
+    assert!(bed.writes() <= 25 + 34, "{}", bed.writes());
 }
 
 #[tokio::test(start_paused = true)]

@@ -4,6 +4,7 @@ mod events;
 mod writes;
 
 use std::convert::Infallible;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
@@ -28,6 +29,7 @@ struct Bed {
     transport: Transport,
     client: Client,
     faults: Faults,
+    writes: Arc<AtomicUsize>,
     tasks: TaskSet,
 }
 
@@ -50,6 +52,7 @@ enum Fault {
 struct Faulty {
     door: Door,
     faults: Faults,
+    writes: Arc<AtomicUsize>,
 }
 
 fn bed() -> Bed {
@@ -61,10 +64,11 @@ fn bed() -> Bed {
     let tasks = TaskSet::new();
     let env = Env::starting_at(start, 7, &tasks);
     let registry = Registry::new();
-    let faults = Faults::default();
+    let (faults, writes) = (Faults::default(), Arc::default());
     let service = Faulty {
         door: sandbox.door(),
-        faults: faults.clone(),
+        faults: Faults::clone(&faults),
+        writes: Arc::clone(&writes),
     };
     let transport =
         Transport::over(service, "sandbox", "test", &env.clock, &registry).expect("a way to the sandbox");
@@ -74,6 +78,7 @@ fn bed() -> Bed {
         registry,
         transport,
         faults,
+        writes,
         tasks,
     }
 }
@@ -92,6 +97,11 @@ impl Bed {
         *self.faults.lock().unwrap_or_else(PoisonError::into_inner) = faults.into_iter().collect();
     }
 
+    /// How many writes were sent.
+    fn writes(&self) -> usize {
+        self.writes.load(Ordering::Relaxed)
+    }
+
     /// How many faults have not happened yet.
     fn faults_left(&self) -> usize {
         self.faults.lock().unwrap_or_else(PoisonError::into_inner).len()
@@ -108,9 +118,11 @@ impl Service<Request<Body>> for Faulty {
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let is_write = request.method() != Method::GET;
+        self.writes.fetch_add(usize::from(is_write), Ordering::Relaxed);
         let fault = {
             let mut faults = self.faults.lock().unwrap_or_else(PoisonError::into_inner);
-            (request.method() != Method::GET && !faults.is_empty()).then(|| faults.remove(0))
+            (is_write && !faults.is_empty()).then(|| faults.remove(0))
         };
         let lost = || Err(std::io::Error::other("the connection broke"));
         let request = match fault {

@@ -1,0 +1,118 @@
+//! The right number of pods: what is missing, what may be made now, and the attempt.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use coxswain_manager::client::ClientError;
+use coxswain_manager::events::EventType;
+use coxswain_manager::object::Text;
+
+use super::Engine;
+use crate::replicaset::act::{Hands, Outcome};
+use crate::replicaset::naming;
+use crate::replicaset::plan::{self, Claims, Plan};
+use crate::replicaset::status::Failure;
+use crate::replicaset::template::Body;
+use crate::replicaset::victims::Crowds;
+
+/// What has become of the number of pods.
+#[derive(Default)]
+pub(super) struct Attempt {
+    /// None if it was not made.
+    pub(super) outcome: Option<Outcome>,
+    /// When more pods may be made.
+    pub(super) more_in: Option<Duration>,
+}
+
+impl Engine {
+    /// Has the right number of pods, as far as it can be had now.
+    pub(super) async fn manage(&self, hands: &Hands<'_>, claims: &Claims, unused: Vec<Text>) -> Attempt {
+        let Hands { owner, key, env, .. } = *hands;
+        let (now, wall) = (env.clock.now(), env.clock.wall());
+        let unseen = self.expectations.pending_creates(key, now);
+        let mut unknown = unseen.clone();
+        for name in &unused {
+            unknown.remove(name);
+        }
+        let mut missing = plan::missing(owner.replicas(), &claims.active, &unknown);
+        if missing > 0 {
+            // What cannot be read may be one of them, by its name. It is no reason to delete those that can be.
+            unknown.extend(self.unreadable(owner));
+            missing = plan::missing(owner.replicas(), &claims.active, &unknown).max(0);
+        }
+        let crowds = if missing < 0 {
+            self.crowds(owner)
+        } else {
+            Crowds::new()
+        };
+        let Plan { create, delete } = plan::manage(missing, &claims.active, &crowds, wall);
+        let allowed = self.with(key, |known| {
+            let backoff = &mut known.backoff;
+            backoff.see(&claims.ended, &claims.active, &unseen, now);
+            backoff.took(&delete);
+            backoff.allow(create, now)
+        });
+        let more_in = allowed.and_then(|it| it.more_in);
+        let earlier: BTreeSet<Text> = unused.iter().cloned().collect();
+        let names = self.names(hands, unused, allowed.map_or(0, |it| it.now), create);
+        let mut outcome = if !delete.is_empty() {
+            self.metrics.chosen(&delete, &claims.active, wall);
+            hands.delete(&delete).await
+        } else if names.is_empty() {
+            Outcome::default()
+        } else {
+            match Body::of(&self.kind, owner) {
+                Ok(body) => hands.create(names, &earlier, &body).await,
+                Err(error) => {
+                    let what = format!("creating pods of {key}");
+                    let message = error.to_string();
+                    hands.event(
+                        EventType::Warning,
+                        "FailedCreate",
+                        &format!("Error creating: {message}"),
+                    );
+                    let failure = Failure {
+                        reason: "FailedCreate",
+                        message: message.clone(),
+                    };
+                    let error = ClientError::Invalid {
+                        what,
+                        reason: message,
+                    };
+                    Outcome {
+                        failure: Some((failure, error)),
+                        ..Outcome::default()
+                    }
+                }
+            }
+        };
+        if create > 0 {
+            let made = std::mem::take(&mut outcome.made);
+            self.with(key, |known| known.backoff.made(made, create, now));
+        }
+        Attempt {
+            outcome: Some(outcome),
+            more_in,
+        }
+    }
+
+    /// So many names: first those that were used already and are not there. Of the rest of these, those that are wanted later
+    /// are kept, as a request for one may still be under way; the others will not be used.
+    fn names(&self, hands: &Hands<'_>, unused: Vec<Text>, count: usize, wanted: usize) -> Vec<Text> {
+        let base = naming::base(&hands.owner.metadata.name);
+        let mut unused = unused.into_iter();
+        // In front: of those of which it is not known there are to be no more than there are.
+        let mut names: Vec<Text> = unused.by_ref().take(count).collect();
+        let mut taken: BTreeSet<Text> = names.iter().cloned().collect();
+        for name in unused.skip(wanted.saturating_sub(count)) {
+            self.expectations.not_created(hands.key, &name);
+        }
+        while names.len() < count {
+            let name = naming::name(&base, &hands.env.rng);
+            if taken.insert(name.clone()) {
+                names.push(name);
+            }
+        }
+        names
+    }
+}
