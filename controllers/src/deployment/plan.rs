@@ -103,7 +103,7 @@ pub fn plan(snapshot: &Snapshot<'_>) -> Plan {
     let begin = |plan: &mut Plan| plan.create = Some(creation(deployment, &template, bounds, &plan.sets));
     let requested = rollback::requested(deployment);
     if deployment.is_paused() || (requested.is_none() && scale::is_due(&plan.sets, bounds)) {
-        scale::sync(&mut plan.sets, bounds);
+        scale::sync(&mut plan.sets, bounds, deployment.status.replicas);
         if deployment.is_paused() && requested.is_none() {
             plan.delete = cleanup::excess(&plan.sets, deployment.history_limit());
         }
