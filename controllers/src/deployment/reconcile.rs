@@ -328,11 +328,7 @@ impl Roller {
     /// The `ReplicaSets` that may concern a Deployment: its own, and those that are nobody's.
     fn candidates(&self, deployment: &Deployment) -> Vec<Arc<ReplicaSet>> {
         let mut sets = self.sets.by_owner(&deployment.metadata.uid);
-        let all = self
-            .sets
-            .list_namespace(&deployment.metadata.namespace)
-            .into_iter();
-        sets.extend(all.filter(|it| it.metadata.controller().is_none()));
+        sets.extend(self.sets.unmanaged(&deployment.metadata.namespace));
         sets
     }
 
