@@ -145,6 +145,9 @@ fn keep_up(sets: &mut Sets, deployment: &Deployment) {
     let next = revision::next(sets.old.iter().map(|it| &it.object.annotations));
     if let Some(new) = &mut sets.new {
         new.annotations = revision::changes(deployment, &new.object.annotations, next);
+        if new.changed {
+            new.annotations.insert(revision::CHANGED.into(), "true".into());
+        }
         new.min_ready_seconds = deployment.min_ready_seconds();
     }
 }
