@@ -20,7 +20,7 @@ use tower_service::Service;
 use super::*;
 
 /// How many seeds are run if nobody says.
-const SEEDS: u64 = 40;
+const SEEDS: u64 = 20;
 /// How long a sync may go on with what it has seen: the requests of a step, each with its timeout.
 const SYNC: Duration = Duration::from_secs(60);
 
