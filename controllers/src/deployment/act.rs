@@ -109,6 +109,16 @@ impl Hands<'_> {
         Ok(any)
     }
 
+    /// A `ReplicaSet` as it is in the store; none if it is not there.
+    pub(super) async fn look(&self, name: &Text) -> Result<Option<Meta>, ClientError> {
+        let key = Key::new(self.key.namespace.clone(), name.clone());
+        match self.client.get::<MetaObject>(&REPLICA_SETS, &key).await {
+            Ok(found) => Ok(Some(found.metadata)),
+            Err(error) if error.is_not_found(name) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Makes the `ReplicaSet` of the present template.
     pub(super) async fn create(&self, creation: &Creation) -> Result<Made, ClientError> {
         let Creation { name, body, .. } = creation;
@@ -237,7 +247,8 @@ impl Hands<'_> {
         }
     }
 
-    fn wrote(&self, resource: &Resource, object: &Meta, seen: bool) {
+    /// The caches have to show this before the next step.
+    pub(super) fn wrote(&self, resource: &Resource, object: &Meta, seen: bool) {
         let write = Write {
             object: object.key(),
             uid: object.uid.clone(),

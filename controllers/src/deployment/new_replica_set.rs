@@ -27,14 +27,11 @@ pub struct Creation {
     pub body: Bytes,
 }
 
-/// How many pods the one for the present template shall have: as many more as there is room for, and no more than are
-/// wanted.
+/// How many pods the one for the present template shall have where old ones give way one by one: as many more as there is
+/// room for, and no more than are wanted.
 #[must_use]
 pub fn size(bounds: &Bounds, sets: &Sets) -> i64 {
     let present = sets.new.as_ref().map_or(0, |it| it.replicas);
-    if !bounds.rolling {
-        return bounds.replicas;
-    }
     let room = bounds.limit() - sets.replicas();
     if room <= 0 {
         return present;
@@ -42,13 +39,18 @@ pub fn size(bounds: &Bounds, sets: &Sets) -> i64 {
     present + room.min(bounds.replicas - present)
 }
 
-/// What to make for the present template, which has this form.
+/// What to make for the present template, which has this form, with so many pods to begin with.
 #[must_use]
-pub fn creation(deployment: &Deployment, template: &Canonical, bounds: &Bounds, sets: &Sets) -> Creation {
+pub fn creation(
+    deployment: &Deployment,
+    template: &Canonical,
+    bounds: &Bounds,
+    sets: &Sets,
+    replicas: i64,
+) -> Creation {
     let hash = Hash::of(template);
     let text = hash.text(deployment.status.collision_count);
     let name = hash::name(&deployment.metadata.name, &text);
-    let replicas = size(bounds, sets);
     let revision = revision::next(sets.old.iter().map(|it| &it.object.annotations));
     let labelled = labelled(&deployment.template().text, &text);
     let mut selector: Value = serde_json::from_str(deployment.selector_text()).unwrap_or_default();

@@ -11,7 +11,7 @@ use coxswain_manager::owner::{self, Claim};
 use coxswain_manager::selector::Selector;
 
 use super::bounds::Bounds;
-use super::new_replica_set::{Creation, creation};
+use super::new_replica_set::{Creation, creation, size};
 use super::object::Deployment;
 use super::rollback::{self, Rollback};
 use super::sets::Sets;
@@ -100,30 +100,37 @@ pub fn plan(snapshot: &Snapshot<'_>) -> Plan {
         return plan;
     }
     keep_up(&mut plan.sets, deployment);
-    let begin = |plan: &mut Plan| plan.create = Some(creation(deployment, &template, bounds, &plan.sets));
+    let make = |sets: &Sets, size: i64| Some(creation(deployment, &template, bounds, sets, size));
     let requested = rollback::requested(deployment);
     if deployment.is_paused() || (requested.is_none() && scale::is_due(&plan.sets, bounds)) {
-        scale::sync(&mut plan.sets, bounds);
+        scale::sync(&mut plan.sets, bounds, deployment.status.replicas);
         if deployment.is_paused() && requested.is_none() {
             plan.delete = cleanup::excess(&plan.sets, deployment.history_limit());
         }
     } else if let Some(to) = requested {
         match plan.sets.new {
-            // What is left has a revision too, to come back to.
-            None => begin(&mut plan),
+            // What is left has a revision too, to come back to. Its pods may not be due yet.
+            None => {
+                let size = if bounds.rolling {
+                    size(bounds, &plan.sets)
+                } else {
+                    0
+                };
+                plan.create = make(&plan.sets, size);
+            }
             Some(_) => plan.rollback = Some(rollback::plan(deployment, &template, &plan.sets, to)),
         }
     } else {
         plan.judged = true;
         if bounds.rolling {
             if plan.sets.new.is_none() {
-                begin(&mut plan);
+                plan.create = make(&plan.sets, size(bounds, &plan.sets));
             }
             let made = plan.create.as_ref().map_or(0, |it| it.replicas);
             rolling::step(&mut plan.sets, bounds, made);
         } else if recreate::retire(&mut plan.sets, bounds, running) {
             match &mut plan.sets.new {
-                None => begin(&mut plan),
+                None => plan.create = make(&plan.sets, bounds.replicas),
                 Some(new) if new.replicas != bounds.replicas => new.scale(bounds.replicas, bounds),
                 Some(_) => {}
             }
@@ -145,6 +152,9 @@ fn keep_up(sets: &mut Sets, deployment: &Deployment) {
     let next = revision::next(sets.old.iter().map(|it| &it.object.annotations));
     if let Some(new) = &mut sets.new {
         new.annotations = revision::changes(deployment, &new.object.annotations, next);
+        if new.changed {
+            new.annotations.insert(revision::CHANGED.into(), "true".into());
+        }
         new.min_ready_seconds = deployment.min_ready_seconds();
     }
 }

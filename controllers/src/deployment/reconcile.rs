@@ -12,7 +12,7 @@ use coxswain_manager::controller::{
 use coxswain_manager::env::Env;
 use coxswain_manager::events::{EventType, Recorder};
 use coxswain_manager::handler::Handler;
-use coxswain_manager::object::{Key, Uid};
+use coxswain_manager::object::{Key, Text, Uid, Version};
 use coxswain_manager::predicate::Predicate;
 use coxswain_manager::selector::{Selector, SelectorError};
 use coxswain_manager::source::Source;
@@ -20,6 +20,7 @@ use prometheus::Registry;
 
 use super::act::{Failure, Hands, Made, said};
 use super::bounds::{Bounds, BoundsError};
+use super::doubt::Doubt;
 use super::new_replica_set::Creation;
 use super::object::Deployment;
 use super::pace::Pace;
@@ -49,7 +50,15 @@ pub struct Roller {
 #[derive(Debug, Default)]
 struct Memory {
     term: Option<Term>,
-    paces: BTreeMap<Key, (Uid, Pace)>,
+    known: BTreeMap<Key, Known>,
+}
+
+/// What is remembered of a Deployment.
+#[derive(Debug)]
+struct Known {
+    uid: Uid,
+    pace: Pace,
+    doubt: Option<Doubt>,
 }
 
 /// Builds the controller.
@@ -94,7 +103,11 @@ pub fn build(
     // All else that pods do, their ReplicaSet tells.
     let ends = Predicate::new(|delta: &Delta<Pod>| match delta {
         Delta::Added { .. } => false,
-        Delta::Updated { old, new } => !old.has_finished() && new.has_finished(),
+        Delta::Updated { old, new } => {
+            // One that was let go is nobody's to wait for.
+            !old.has_finished()
+                && (new.has_finished() || old.metadata.controller() != new.metadata.controller())
+        }
         Delta::Deleted { .. } => true,
     });
     Builder::new(DEPLOYMENT, how, roller)
@@ -164,14 +177,8 @@ impl Reconciler for Roller {
             Lookup::Unknown => return Ok(Action::Done),
         };
         self.know(&key, &deployment.metadata.uid);
-        match self.written.ready(&key, context.env.clock.now(), &self.caches) {
-            Readiness::Ready => {}
-            Readiness::Behind { .. } => return Ok(Action::RequeueAfter(BEHIND)),
-            Readiness::Stuck { resource } => {
-                tracing::warn!(%resource, "The cache does not show what was written: listing again");
-                self.caches.relist(&resource);
-                return Ok(Action::RequeueAfter(BEHIND));
-            }
+        if let Some(later) = self.behind(&key, &context.env) {
+            return Ok(later);
         }
         let hands = Hands {
             deployment: &deployment,
@@ -200,12 +207,70 @@ struct Outcome {
 }
 
 impl Roller {
+    /// When to come back, if the caches do not show yet what was written.
+    fn behind(&self, key: &Key, env: &Env) -> Option<Action> {
+        match self.written.ready(key, env.clock.now(), &self.caches) {
+            Readiness::Ready => return None,
+            Readiness::Behind { .. } => {}
+            Readiness::Stuck { resource } => {
+                tracing::warn!(%resource, "The cache does not show what was written: listing again");
+                self.caches.relist(&resource);
+            }
+        }
+        Some(Action::RequeueAfter(BEHIND))
+    }
+
+    /// Finds out what became of a write that was not answered. Answers it if it may still be on its way.
+    async fn settle(&self, hands: &Hands<'_>) -> Result<Option<Doubt>, ClientError> {
+        let Some(doubt) = self.with(hands.key, |it| it.doubt.clone()).flatten() else {
+            return Ok(None);
+        };
+        let found = hands.look(&doubt.name).await?;
+        let version = found.as_ref().map(|it| it.resource_version.clone());
+        if version.unwrap_or_else(Version::none) == doubt.version {
+            if !doubt.left(hands.env.clock.now()).is_zero() {
+                return Ok(Some(doubt));
+            }
+        } else if let Some(found) = found {
+            let shown = self.sets.get(&found.key()).present();
+            let seen = shown.is_some_and(|it| it.metadata.uid == found.uid);
+            hands.wrote(&REPLICA_SETS, &found, seen);
+        }
+        self.with(hands.key, |it| it.doubt = None);
+        Ok(None)
+    }
+
+    /// Remembers a write that is about to be sent. Answers what was remembered before.
+    fn begin(&self, hands: &Hands<'_>, name: &Text, version: Version) -> Option<Doubt> {
+        let at = hands.env.clock.now();
+        let doubt = Doubt {
+            name: name.clone(),
+            version,
+            at,
+        };
+        self.with(hands.key, |it| it.doubt.replace(doubt)).flatten()
+    }
+
+    /// A write has come to its end, in this way; before it, that was in doubt.
+    fn end(&self, hands: &Hands<'_>, error: Option<&ClientError>, before: Option<Doubt>) {
+        let now = hands.env.clock.now();
+        self.with(hands.key, |it| match (error, &mut it.doubt) {
+            (Some(error), Some(doubt)) if error.is_unknown_outcome() => doubt.at = now,
+            (Some(_), doubt) => *doubt = before,
+            (None, doubt) => *doubt = None,
+        });
+    }
+
     async fn sync(&self, hands: &Hands<'_>) -> Result<Action, Failure> {
         let (deployment, clock) = (hands.deployment, &hands.env.clock);
         let (selector, bounds) = match check(deployment) {
             Ok(checked) => checked,
             Err(refusal) => return refuse(hands, &refusal).await,
         };
+        let doubt = self.settle(hands).await?;
+        if let Some(later) = self.behind(hands.key, hands.env) {
+            return Ok(later);
+        }
         let claims = plan::claims(deployment, selector, &self.candidates(deployment));
         if hands.release(&claims.release).await? | hands.adopt(&claims.adopt).await? {
             // With the caches that show it.
@@ -226,7 +291,11 @@ impl Roller {
             hands.roll_back(rollback).await?;
             return Ok(Action::RequeueAfter(BEHIND));
         }
-        let Outcome { news, error, wait } = self.act(hands, &mut plan).await?;
+        if let Some(doubt) = doubt.as_ref().filter(|it| !it.allows(&plan)) {
+            return Ok(Action::RequeueAfter(doubt.left(clock.now())));
+        }
+        let first = doubt.map(|it| it.name);
+        let Outcome { news, error, wait } = self.act(hands, &mut plan, first.as_ref()).await?;
         let now = clock.wall();
         let status = progress::wanted(deployment, &bounds, &plan.sets, &news, plan.judged, now);
         if let Some(patch) = status.patch(deployment, plan.revision.as_ref()) {
@@ -244,8 +313,13 @@ impl Roller {
     }
 
     /// Does what is planned, as far as it can be done now, and leaves in the plan what has come of it. Fails where nothing
-    /// is to be said of it.
-    async fn act(&self, hands: &Hands<'_>, plan: &mut Plan) -> Result<Outcome, Failure> {
+    /// is to be said of it. The one that is named comes first.
+    async fn act(
+        &self,
+        hands: &Hands<'_>,
+        plan: &mut Plan,
+        first: Option<&Text>,
+    ) -> Result<Outcome, Failure> {
         let mut outcome = Outcome {
             news: News::None,
             error: None,
@@ -258,8 +332,14 @@ impl Roller {
                 return Ok(outcome);
             }
         }
-        for set in plan.sets.all() {
-            match hands.write(set).await {
+        let mut sets: Vec<&Set> = plan.sets.all().filter(|it| it.patch().is_some()).collect();
+        sets.sort_by_key(|it| Some(&it.object.metadata.name) != first);
+        for set in sets {
+            let meta = &set.object.metadata;
+            let before = self.begin(hands, &meta.name, meta.resource_version.clone());
+            let written = hands.write(set).await;
+            self.end(hands, written.as_ref().err(), before);
+            match written {
                 Ok(()) => {}
                 Err(error) if error.is_conflict() || matches!(error, ClientError::Fenced { .. }) => {
                     return Err(error.into());
@@ -290,16 +370,23 @@ impl Roller {
     ) -> Result<(), Failure> {
         let now = hands.env.clock.now();
         let wait = self
-            .with(hands.key, |pace| pace.wait(creation.hash, now))
+            .with(hands.key, |it| it.pace.wait(creation.hash, now))
             .unwrap_or_default();
         if !wait.is_zero() {
             tracing::warn!(name = %creation.name, ?wait, "ReplicaSets of this template do not last: the next one waits");
             outcome.wait = Some(wait);
             return Ok(());
         }
-        match hands.create(creation).await? {
+        let before = self.begin(hands, &creation.name, Version::none());
+        let made = hands.create(creation).await;
+        let error = match &made {
+            Err(error) | Ok(Made::Failed(error)) => Some(error),
+            Ok(_) => None,
+        };
+        self.end(hands, error, before);
+        match made? {
             Made::Created(set) => {
-                self.with(hands.key, |pace| pace.made(creation.hash, now));
+                self.with(hands.key, |it| it.pace.made(creation.hash, now));
                 outcome.news = News::Created(creation.name.clone());
                 plan.sets.new = Some(Set::of(set));
             }
@@ -328,11 +415,7 @@ impl Roller {
     /// The `ReplicaSets` that may concern a Deployment: its own, and those that are nobody's.
     fn candidates(&self, deployment: &Deployment) -> Vec<Arc<ReplicaSet>> {
         let mut sets = self.sets.by_owner(&deployment.metadata.uid);
-        let all = self
-            .sets
-            .list_namespace(&deployment.metadata.namespace)
-            .into_iter();
-        sets.extend(all.filter(|it| it.metadata.controller().is_none()));
+        sets.extend(self.sets.unmanaged(&deployment.metadata.namespace));
         sets
     }
 
@@ -356,7 +439,7 @@ impl Roller {
         let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
         if memory.term != Some(term) {
             memory.term = Some(term);
-            memory.paces.clear();
+            memory.known.clear();
             self.written.clear();
         }
     }
@@ -364,21 +447,26 @@ impl Roller {
     /// A Deployment under a name that another one had starts with nothing.
     fn know(&self, key: &Key, uid: &Uid) {
         let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
-        if memory.paces.get(key).is_none_or(|(known, _)| known != uid) {
-            memory.paces.insert(key.clone(), (uid.clone(), Pace::default()));
+        if memory.known.get(key).is_none_or(|it| it.uid != *uid) {
+            let known = Known {
+                uid: uid.clone(),
+                pace: Pace::default(),
+                doubt: None,
+            };
+            memory.known.insert(key.clone(), known);
             self.written.forget(key);
         }
     }
 
     fn forget(&self, key: &Key) {
         let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
-        memory.paces.remove(key);
+        memory.known.remove(key);
         self.written.forget(key);
     }
 
-    fn with<T>(&self, key: &Key, with: impl FnOnce(&mut Pace) -> T) -> Option<T> {
+    fn with<T>(&self, key: &Key, with: impl FnOnce(&mut Known) -> T) -> Option<T> {
         let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
-        memory.paces.get_mut(key).map(|(_, pace)| with(pace))
+        memory.known.get_mut(key).map(with)
     }
 }
 

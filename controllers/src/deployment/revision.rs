@@ -22,6 +22,8 @@ pub const DESIRED: &str = "deployment.kubernetes.io/desired-replicas";
 pub const MAX: &str = "deployment.kubernetes.io/max-replicas";
 /// Asks for a revision to be rolled back to.
 pub const ROLLBACK: &str = "deprecated.deployment.rollback.to";
+/// Says that the template of a `ReplicaSet` was changed on its way into the store, so that it is known by its name.
+pub const CHANGED: &str = "coxswain.dev/template-changed";
 
 /// How long a history may be.
 const LONGEST_HISTORY: usize = 2000;
@@ -29,7 +31,7 @@ const LONGEST_HISTORY: usize = 2000;
 /// Whether an annotation is copied from a Deployment to its `ReplicaSets` and back.
 #[must_use]
 pub fn is_copied(annotation: &str) -> bool {
-    ![LAST_APPLIED, REVISION, HISTORY, DESIRED, MAX, ROLLBACK].contains(&annotation)
+    ![LAST_APPLIED, REVISION, HISTORY, DESIRED, MAX, ROLLBACK, CHANGED].contains(&annotation)
 }
 
 /// The revision in these annotations: 0 if there is none; none if it is no number.

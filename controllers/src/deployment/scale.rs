@@ -20,8 +20,8 @@ fn is_stale(set: &Set, bounds: &Bounds) -> bool {
     set.desired().is_some_and(|it| it != bounds.replicas)
 }
 
-/// Sizes of all of them, for the number of pods that is wanted.
-pub fn sync(sets: &mut Sets, bounds: &Bounds) {
+/// Sizes of all of them, for the number of pods that is wanted. `told` is how many the Deployment last said there are.
+pub fn sync(sets: &mut Sets, bounds: &Bounds, told: i64) {
     let active = sets.all().filter(|it| it.is_active()).count();
     if active <= 1 {
         if let Some(set) = only(sets, active)
@@ -35,7 +35,7 @@ pub fn sync(sets: &mut Sets, bounds: &Bounds) {
             set.scale(0, bounds);
         }
     } else if bounds.rolling {
-        proportional(sets, bounds);
+        proportional(sets, bounds, told);
     }
 }
 
@@ -53,7 +53,7 @@ fn is_saturated(new: &Set, bounds: &Bounds) -> bool {
     new.desired() == Some(wanted) && new.replicas == wanted && new.available() == wanted
 }
 
-fn proportional(sets: &mut Sets, bounds: &Bounds) {
+fn proportional(sets: &mut Sets, bounds: &Bounds, told: i64) {
     let allowed = if bounds.replicas > 0 { bounds.limit() } else { 0 };
     let (least, available) = (bounds.min_available(), sets.available());
     let mut active: Vec<&mut Set> = sets.all_mut().filter(|it| it.is_active()).collect();
@@ -67,7 +67,7 @@ fn proportional(sets: &mut Sets, bounds: &Bounds) {
     let mut left = to_add;
     let mut sizes: Vec<i64> = Vec::new();
     for set in &active {
-        let share = share(set, bounds);
+        let share = share(set, bounds, told);
         let share = if to_add > 0 {
             share.clamp(0, left)
         } else {
@@ -87,14 +87,15 @@ fn proportional(sets: &mut Sets, bounds: &Bounds) {
     }
 }
 
-/// By how many pods one grows, for all of them to keep their proportion.
-fn share(set: &Set, bounds: &Bounds) -> i64 {
+/// By how many pods one grows, for all of them to keep their proportion. One that does not say how many there could be in
+/// all goes by how many there are in all.
+fn share(set: &Set, bounds: &Bounds, told: i64) -> i64 {
     if bounds.replicas == 0 {
         return -set.replicas;
     }
     let annotations = &set.object.annotations;
     let before = revision::number(annotations, MAX).filter(|it| *it > 0);
-    let before = before.unwrap_or(set.object.status.replicas);
+    let before = before.unwrap_or(told);
     if before <= 0 {
         return 0;
     }

@@ -1,9 +1,10 @@
 //! The `ReplicaSets` of a Deployment: which one is that of the present template, and what becomes of each.
 //!
 //! The new one is the oldest whose template is the same. If none is, it is the one that has the name which the present
-//! template leads to: then somebody between us and the store, a webhook perhaps, changes what we send, and would do so
-//! again. Only if such a one shows that its name comes from its own template is it another one, under a hash that both
-//! happen to have.
+//! template leads to, and whose spec nobody has touched since it was made: then somebody between us and the store, a webhook
+//! perhaps, changes what we send, and would do so again. Such a one is marked, and stays the new one whatever becomes of it.
+//! One that somebody has changed later is another one, and so is one whose name comes from its own template, under a hash
+//! that both happen to have.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -33,6 +34,8 @@ pub struct Set {
     pub annotations: BTreeMap<Text, Text>,
     /// For how long its pods have to be ready to be available.
     pub min_ready_seconds: i64,
+    /// It is known by its name, as its template was changed on its way into the store.
+    pub changed: bool,
 }
 
 /// All of a Deployment.
@@ -52,6 +55,7 @@ impl Set {
             replicas: object.replicas(),
             annotations: BTreeMap::new(),
             min_ready_seconds: object.min_ready_seconds(),
+            changed: false,
             object,
         }
     }
@@ -142,7 +146,9 @@ impl Sets {
             let (owner, count) = (&deployment.metadata.name, deployment.status.collision_count);
             let name = hash::name(owner, &Hash::of(template).text(count));
             let at = old.iter().position(|it| it.object.metadata.name == name)?;
-            (!is_named_by(&name, owner, &forms[at], count)).then_some(at)
+            let changed = is_as_made(&old[at].object) && !is_named_by(&name, owner, &forms[at], count);
+            old[at].changed = changed;
+            changed.then_some(at)
         });
         Self {
             new: new.map(|at| old.remove(at)),
@@ -171,6 +177,11 @@ impl Sets {
     pub fn available(&self) -> i64 {
         self.all().map(Set::available).sum()
     }
+}
+
+/// Whether its template is what became of the one that was sent.
+fn is_as_made(set: &ReplicaSet) -> bool {
+    set.metadata.generation <= 1 || set.annotations.get(revision::CHANGED).is_some()
 }
 
 /// Whether a name comes from a template of this form, at any number of collisions so far.
@@ -244,6 +255,22 @@ mod tests {
             );
             assert_eq!(new(&deployment("two", count), &[changed]), None);
         }
+    }
+
+    #[test]
+    fn one_that_was_changed_later_is_another_one() {
+        let changed = |generation: i64, annotations: &Value| {
+            let mut it = (*set(&name("one", None), "two", "2026-01-01T00:00:00Z")).clone();
+            it.metadata.generation = generation;
+            it.annotations = serde_json::from_value(annotations.clone()).expect("annotations");
+            new(&deployment("one", None), &[Arc::new(it)])
+        };
+        assert_eq!(changed(1, &json!({})), Some(name("one", None)));
+        assert_eq!(changed(2, &json!({})), None);
+        assert_eq!(
+            changed(2, &json!({revision::CHANGED: "true"})),
+            Some(name("one", None))
+        );
     }
 
     #[test]

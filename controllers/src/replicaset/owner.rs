@@ -89,6 +89,9 @@ impl Owner {
 }
 
 impl Object for Owner {
+    // Every sync of a Deployment asks for ReplicaSets to adopt.
+    const INDEX_UNMANAGED: bool = true;
+
     fn meta(&self) -> &Meta {
         &self.metadata
     }

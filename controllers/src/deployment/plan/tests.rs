@@ -169,6 +169,17 @@ fn a_request_of_old_rolls_back() {
 }
 
 #[test]
+fn what_is_left_by_a_request_of_old_has_no_pods_before_the_others_are_gone() {
+    let mut world = settled(&json!({"replicas": 3, "strategy": {"type": "Recreate", "rollingUpdate": null}}));
+    world.want(&image("two"));
+    world.deployment["metadata"]["annotations"][ROLLBACK] = json!("1");
+    world.step(|world| assert_eq!(world.total(), 3));
+    assert_eq!(world.sets.len(), 2);
+    assert!(world.settle(|_| {}));
+    assert_eq!(world.sizes(), [("one".to_owned(), 3)].into());
+}
+
+#[test]
 fn only_the_annotations_of_the_deployment_and_its_patience_reach_the_new_set() {
     let mut world = settled(&json!({"replicas": 2}));
     world.want(&image("two"));

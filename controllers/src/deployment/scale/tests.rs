@@ -25,7 +25,8 @@ fn set(name: &str, size: i64, available: i64, (desired, max): (i64, i64)) -> Set
 
 fn sizes(new: Option<Set>, old: Vec<Set>, bounds: &Bounds) -> Vec<i64> {
     let mut sets = Sets { new, old };
-    sync(&mut sets, bounds);
+    let told = sets.all().map(|it| it.object.status.replicas).sum();
+    sync(&mut sets, bounds, told);
     sets.all().map(|it| it.replicas).collect()
 }
 
@@ -59,6 +60,19 @@ fn what_rounding_leaves_goes_to_the_largest() {
     assert_eq!(all(14), [4, 4, 6]);
     assert_eq!(all(5).iter().sum::<i64>(), 5);
     assert_eq!(all(0), [0, 0, 0]);
+}
+
+#[test]
+fn without_a_note_what_there_is_in_all_counts() {
+    let bare = |name: &str, size: i64| {
+        let json = json!({"metadata": {"name": name, "uid": name}, "spec": {"replicas": size},
+                          "status": {"replicas": size}});
+        Set::of(Arc::new(serde_json::from_value(json).expect("a set")))
+    };
+    assert_eq!(
+        sizes(Some(bare("bb", 2)), vec![bare("a", 4)], &bounds(10, 2, 0)),
+        [4, 8]
+    );
 }
 
 #[test]
@@ -116,7 +130,7 @@ fn one_that_was_scaled_by_hand_learns_of_it() {
     };
     let wanted = bounds(6, 2, 1);
     assert!(is_due(&sets, &wanted));
-    sync(&mut sets, &wanted);
+    sync(&mut sets, &wanted, 6);
     let new = sets.new.expect("it is there");
     assert_eq!(new.annotations.get(revision::DESIRED).map(|it| &**it), Some("6"));
 }
@@ -166,6 +180,6 @@ fn numbers_that_are_none_count_for_nothing() {
         old: vec![set("bb", 1, 0, (large, 1))],
     };
     let mut huge = huge;
-    sync(&mut huge, &bounds(large - 1, 1, 1));
+    sync(&mut huge, &bounds(large - 1, 1, 1), large);
     assert_eq!(huge.replicas(), large);
 }

@@ -163,7 +163,7 @@ async fn does_without_what_was_made_anothers(s: Stage) {
 }
 
 async fn changes_nothing_of_an_adopted_one_but_its_owner(s: Stage) {
-    let foreign = json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "c", "uid": "u"});
+    let foreign = s.bystander().await;
     let change = json!({"metadata": {
         "labels": {"more": "labels"}, "annotations": {"example.com/note": "a"},
         "finalizers": ["example.com/hold"], "ownerReferences": [foreign],
@@ -209,7 +209,8 @@ async fn ignores_those_of_others(s: Stage) {
             "apiVersion": "apps/v1", "kind": kind, "name": owner, "uid": "00000000-0000-4000-8000-000000000000",
             "controller": true,
         });
-        let change = json!({"metadata": {"ownerReferences": [other]}});
+        // Held, as the garbage collector objects to owners that are not there.
+        let change = json!({"metadata": {"ownerReferences": [other], "finalizers": ["example.com/hold"]}});
         let body = with(with(replica_set("a", set, 1), image(&format!("i:{set}"))), change);
         wanted.push(s.create_set(body).await);
     }

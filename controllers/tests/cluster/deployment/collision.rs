@@ -60,10 +60,11 @@ async fn one_that_was_let_go_keeps_its_name(s: Stage) {
     assert_eq!(now["spec"], lost["spec"]);
 }
 
-/// Without anybody to collect those of the first.
+/// As long as those of the first are there.
 async fn a_deployment_made_again_does_not_take_those_of_the_first(s: Stage) {
     let first = s.completed(deployment("a", 1)).await;
     let old = s.set_of(&first, "i:1").await;
+    s.hold_set(&name(&old)).await;
     s.delete(&first).await;
     let second = s.completed(deployment("a", 1)).await;
     assert_ne!(first.uid, second.uid);

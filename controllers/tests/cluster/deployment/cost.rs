@@ -4,7 +4,7 @@ use coxswain_tests::fixtures::with;
 use coxswain_tests::{Need, Test};
 use serde_json::json;
 
-use super::objects::{BAD, deployment, elsewhere, image, name, steps};
+use super::objects::{BAD, counter_of, deployment, elsewhere, image, name, steps};
 use super::stage::Stage;
 use super::tape::{Recorded, Tape};
 
@@ -62,6 +62,11 @@ async fn a_stuck_one_is_not_written(s: Stage) {
     let d = s.completed(with(deployment("a", 2), steps(1, 0))).await;
     s.change(&d, image(BAD)).await;
     s.sized(&d, &[("i:1", 2), (BAD, 1)]).await;
+    s.status(&d, "all are counted", |status| {
+        counter_of(status, "updatedReplicas") == 1 && counter_of(status, "replicas") == 3
+    })
+    .await;
+    s.looked_at(&d).await;
     let tapes = tapes(&s).await;
     let label = json!({"metadata": {"labels": {"example.com/more": "labels"}}});
     s.change(&d, label).await;

@@ -59,8 +59,7 @@ async fn everything(s: &Stage, d: &Deployment) {
 }
 
 async fn a_deployment_keeps_what_others_wrote_on_it(s: Stage) {
-    let reference = json!([{"apiVersion": "v1", "kind": "ConfigMap", "name": "c", "uid": "u"}]);
-    let meta = with(theirs(), json!({"ownerReferences": reference}));
+    let meta = with(theirs(), json!({"ownerReferences": [s.bystander().await]}));
     let d = s
         .completed(with(
             with(deployment("a", 2), json!({"metadata": meta})),
@@ -89,7 +88,7 @@ async fn a_deployment_keeps_what_others_wrote_on_it(s: Stage) {
 async fn a_replica_set_keeps_what_others_wrote_on_it(s: Stage) {
     let d = s.completed(with(deployment("a", 2), steps(1, 0))).await;
     let set = name(&s.set_of(&d, "i:1").await);
-    let reference = json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "c", "uid": "u"});
+    let reference = s.bystander().await;
     let own = s.get_set(&set).await["metadata"]["ownerReferences"][0].clone();
     let meta = with(theirs(), json!({"ownerReferences": [own, reference]}));
     let before = s.change_set(&set, json!({"metadata": meta})).await;

@@ -89,6 +89,9 @@ async fn one_that_is_gone_leaves_all_as_it_is(s: Stage) {
     s.change(&d, image(BAD)).await;
     s.sized(&d, &[("i:1", 2), (BAD, 1)]).await;
     let before = s.sets(&d).await;
+    for set in &before {
+        s.hold_set(&name(set)).await;
+    }
     s.delete(&d).await;
     s.c.api().get(&d.path).await.expect_error(404, "NotFound");
     // Those that it had make no difference to anybody.

@@ -171,7 +171,21 @@ impl Stage {
         self.c.api().patch(&path, MERGE, change).await.expect(200)
     }
 
-    /// Deletes a `ReplicaSet`; nobody collects its pods.
+    /// Keeps a `ReplicaSet` from going, whoever deletes it.
+    pub async fn hold_set(&self, name: &str) {
+        let held = json!({"metadata": {"finalizers": ["example.com/hold"]}});
+        self.change_set(name, held).await;
+    }
+
+    /// A reference to somebody who is there and does nothing: to one who is not there the garbage collector would object.
+    pub async fn bystander(&self) -> Value {
+        let path = fixtures::core(&self.ns, "configmaps");
+        let body = json!({"metadata": {"name": "c"}});
+        let made = self.c.api().post(&path, body).await.expect(201);
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "c", "uid": made["metadata"]["uid"]})
+    }
+
+    /// Deletes a `ReplicaSet`.
     pub async fn delete_set(&self, name: &str) {
         let path = self.path("replicasets", name);
         self.c.api().delete(&path, ()).await.expect(200);

@@ -102,3 +102,31 @@ async fn another_leader_goes_on_where_the_last_one_stopped() {
         assert_eq!(bed.sets().await.len(), 2);
     }
 }
+
+/// Nothing tells of it but the pod: its set counts it no more before the cache of pods shows that.
+#[tokio::test(start_paused = true)]
+async fn a_pod_that_was_let_go_is_not_waited_for() {
+    let bed = apart();
+    bed.deployments();
+    let mut recreate = web(1, "one");
+    recreate["spec"]["strategy"] = json!({"type": "Recreate"});
+    bed.deploy(&recreate).await;
+    let pod = bed.list(&PODS).await.remove(0);
+    let name = pod["metadata"]["name"].as_str().expect("a name");
+    bed.patch(
+        &PODS,
+        name,
+        &json!({"metadata": {"finalizers": ["example.com/theirs"]}}),
+    )
+    .await;
+    bed.want("web", &image("two")).await;
+    bed.sleep(Duration::from_secs(10)).await;
+    assert_eq!(bed.sets().await.len(), 1, "its pod is still there");
+    bed.door.lag().hold_at("pods", bed.sandbox.revision());
+    let let_go = json!({"metadata": {"ownerReferences": null, "labels": {"app": "none"}}});
+    bed.patch(&PODS, name, &let_go).await;
+    bed.sleep(Duration::from_secs(10)).await;
+    assert_eq!(bed.sets().await.len(), 1, "the cache shows it");
+    bed.door.lag().release();
+    bed.complete("web").await;
+}

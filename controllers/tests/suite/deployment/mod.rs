@@ -4,6 +4,7 @@ mod adoption;
 mod faults;
 mod input;
 mod rollouts;
+mod storm;
 mod survival;
 mod webhook;
 
@@ -48,6 +49,26 @@ fn bed() -> Bed {
     bed.cluster(Duration::from_secs(1));
     bed.replicas();
     bed.deployments();
+    bed
+}
+
+/// An API with a cluster and the replica engine, which have a door of their own: what is done to the other one, nobody but
+/// the Deployment controller notices.
+fn apart() -> Bed {
+    let mut bed = bare();
+    let plain = Transport::over(
+        bed.sandbox.door(),
+        "sandbox",
+        "test",
+        &bed.env.clock,
+        &Registry::new(),
+    );
+    let plain = plain.expect("a way to the sandbox");
+    bed.admin = plain.unfenced("admin", None);
+    let held = std::mem::replace(&mut bed.transport, plain);
+    bed.cluster(Duration::from_secs(1));
+    bed.replicas();
+    bed.transport = held;
     bed
 }
 

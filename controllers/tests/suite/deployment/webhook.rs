@@ -64,6 +64,43 @@ async fn a_template_that_is_changed_on_its_way_is_not_made_again() {
     }
 }
 
+/// With a webhook and without one.
+#[tokio::test(start_paused = true)]
+async fn a_template_that_somebody_changes_later_is_another_one_and_made_once() {
+    for webhook in [false, true] {
+        let bed = bed();
+        if webhook {
+            // From the second write on: it was installed later.
+            let first = std::sync::atomic::AtomicBool::new(true);
+            bed.door.judge(move |method, path, _| {
+                let first = first.fetch_and(*method != Method::POST, std::sync::atomic::Ordering::Relaxed);
+                let written = [Method::POST, Method::PATCH].contains(method) && path.contains("/replicasets");
+                if written && !first {
+                    Answer::Changed(mark)
+                } else {
+                    Answer::Done
+                }
+            });
+        }
+        bed.deploy(&web(3, "one")).await;
+        let made = bed.sets().await[0]["metadata"]["name"].clone();
+        let made = made.as_str().expect("a name");
+        bed.patch(&SETS, made, &json!({"spec": image("nine")})).await;
+        bed.until(async |bed| bed.get("web").await["status"]["collisionCount"] == 1)
+            .await;
+        bed.complete("web").await;
+        bed.want("web", &json!({"replicas": 4})).await;
+        bed.complete("web").await;
+        bed.sleep(Duration::from_mins(10)).await;
+        assert_eq!(bed.images().await, ["one"; 4]);
+        let sizes: Vec<i64> = bed.sets().await.iter().map(size).collect();
+        assert_eq!(sizes, [0, 4]);
+        bed.door.reset();
+        bed.sleep(Duration::from_mins(10)).await;
+        assert_eq!(bed.door.counts(), [].into());
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn sets_that_are_made_strangers_to_us_are_not_made_in_a_hurry() {
     let bed = bed();
