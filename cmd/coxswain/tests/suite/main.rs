@@ -1,6 +1,7 @@
 //! The process itself: what it prints and refuses, how it runs, and how it ends.
 
 mod ends;
+mod graph;
 mod logs;
 mod no_server;
 mod pages;

@@ -1,0 +1,56 @@
+//! The page of the garbage collector.
+
+use coxswain_tests::{Api, Program, time};
+use serde_json::json;
+
+use crate::sandbox;
+
+const GRAPH: &str = "/debug/controllers/garbage-collector-controller/graph";
+const MAPS: &str = "/api/v1/namespaces/default/configmaps";
+
+/// Creates a `ConfigMap`, and answers its uid.
+async fn create(api: &Api, name: &str, owners: serde_json::Value) -> String {
+    let map = json!({"metadata": {"name": name, "ownerReferences": owners}});
+    let created = api.post(MAPS, map).await.expect(201);
+    created["metadata"]["uid"].as_str().expect("a uid").to_owned()
+}
+
+/// Waits until a page has all of these, and answers it.
+async fn shows(program: &Program, page: &str, wanted: &[&str]) -> String {
+    let shown = time::eventually(time::ANSWER, async || {
+        let reply = program.endpoints().get(page).await;
+        let text = reply.text();
+        (reply.status == 200 && wanted.iter().all(|it| text.contains(it))).then_some(text)
+    });
+    shown
+        .await
+        .unwrap_or_else(|| panic!("{wanted:?} is not at {page}"))
+}
+
+#[tokio::test]
+async fn shows_who_owns_whom_and_picks_what_hangs_together() {
+    let program = sandbox::start(&[]).await;
+    let api = sandbox::api(&program).await;
+    let mut pairs = Vec::new();
+    for (owner, dependent) in [("a", "b"), ("c", "d")] {
+        let uid = create(&api, owner, json!([])).await;
+        let reference = json!([{"apiVersion": "v1", "kind": "ConfigMap", "name": owner, "uid": uid}]);
+        pairs.push((create(&api, dependent, reference).await, uid));
+    }
+    let edge = |(dependent, owner): &(String, String)| format!("\"{dependent}\" -> \"{owner}\";");
+    let (first, second) = (edge(&pairs[0]), edge(&pairs[1]));
+    let all = shows(&program, GRAPH, &[&first, &second]).await;
+    assert!(all.starts_with("strict digraph full {"), "{all}");
+    let part = shows(&program, &format!("{GRAPH}?uid={}", pairs[0].0), &[&first]).await;
+    assert!(!part.contains(&second), "{part}");
+
+    let drawn = program
+        .endpoints()
+        .request(http::Method::GET, GRAPH, &[("accept", "image/svg+xml")], ())
+        .await;
+    assert_eq!(drawn.header("content-type"), Some("image/svg+xml"));
+    assert_eq!(drawn.header("x-content-type-options"), Some("nosniff"));
+    assert!(drawn.text().contains(&pairs[0].0), "{}", drawn.text());
+    let below = program.endpoints().get(&format!("{GRAPH}/more")).await;
+    assert_eq!(below.status, 404);
+}
