@@ -25,6 +25,9 @@ const BATCH: usize = 1000;
 /// How much longer a kind is followed that is no longer served. Its objects have gone before it, but each cache tells what it
 /// shows in its own time: that they are gone may be told last.
 const LINGER: Duration = Duration::from_secs(5);
+/// For how long after a restore of the API's store no cache is believed that something is gone: one that has not noticed
+/// tells of the store of before. Every watch ends within that time.
+const DOUBT: Duration = Duration::from_mins(15);
 /// How often it is looked which kinds do not sync.
 const LOOK: Duration = Duration::from_secs(10);
 
@@ -33,6 +36,8 @@ const LOOK: Duration = Duration::from_secs(10);
 pub(super) struct Monitors {
     caches: Caches,
     monitors: Mutex<BTreeMap<Resource, Arc<Monitor>>>,
+    /// Until when caches are doubted.
+    doubted: Mutex<Option<Instant>>,
 }
 
 /// One kind.
@@ -149,6 +154,7 @@ impl Monitors {
         Self {
             caches: caches.clone(),
             monitors: Mutex::default(),
+            doubted: Mutex::default(),
         }
     }
 
@@ -231,15 +237,20 @@ impl Monitors {
         // After it: if versions began anew, this is known before anything of the new ones is applied.
         let epoch = self.epoch(resource);
         let kind = &monitor.kind;
+        let now = floor.now();
+        let mut doubted = lock(&self.doubted);
         floor.steps(|graph, effects| {
             if epoch != told.epoch {
+                *doubted = Some(later(now, DOUBT));
                 tracing::warn!(%resource, "The store of the API was restored: the graph starts over");
                 effects.push(graph.start_over());
                 told.epoch = epoch;
                 told.synced = false;
             }
+            let doubts = doubted.is_some_and(|until| now < until);
             effects.extend(deltas.iter().map(|delta| match delta {
                 Delta::Added { new, .. } | Delta::Updated { new, .. } => graph.observe(kind, &new.metadata),
+                Delta::Deleted { last } if doubts => graph.lost(kind, &last.metadata),
                 Delta::Deleted { last } => graph.gone(kind, &last.metadata),
             }));
             if synced && !more && !told.synced {
@@ -247,7 +258,7 @@ impl Monitors {
                 told.synced = true;
             }
         });
-        drop(told);
+        drop((told, doubted));
         if more {
             floor.queues.changes.add(resource.clone());
         } else {

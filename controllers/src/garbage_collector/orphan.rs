@@ -69,7 +69,9 @@ pub(super) async fn attend(
         tracing::warn!(owner = %finish.key, uid = %owner, resources = missing(&found), "Orphaning without kinds that cannot be listed: what they show later is let go, too");
     }
     let unknown = apply(floor, owner, &found);
-    free(floor, owner, unknown, busy).await?;
+    if !free(floor, owner, unknown, busy).await? {
+        return Ok(Next::Backoff);
+    }
     let finished = finish_up(floor, owner, busy).await?;
     if finished == Next::Done {
         floor.holds.end(owner);
@@ -92,60 +94,70 @@ fn apply(floor: &Floor, owner: &Uid, found: &Found) -> Vec<Act> {
         .collect()
 }
 
-/// Lets those go, and all that the graph knows.
+/// Lets those go, and all that the graph knows. False if one of those that it does not know may still refer to the owner:
+/// nobody else would notice.
 async fn free(
     floor: &Arc<Floor>,
     owner: &Uid,
     mut acts: Vec<Act>,
     busy: &Busy<'_>,
-) -> Result<(), Arc<ClientError>> {
+) -> Result<bool, Arc<ClientError>> {
     for _ in 0..ROUNDS {
         acts.extend(floor.look(|graph| graph.releases(owner)));
         if acts.is_empty() {
-            return Ok(());
+            return Ok(true);
         }
         let freed = stream::iter(acts.drain(..)).map(|act| free_one(floor, owner, act, busy));
         let mut freed = freed.buffer_unordered(floor.options.workers);
         // One that cannot be let go does not keep the others.
-        let mut failed = None;
+        let (mut failed, mut all) = (None, true);
         while let Some(freed) = freed.next().await {
-            failed = failed.or(freed.err());
+            match freed {
+                Ok(free) => all &= free,
+                Err(error) => failed = failed.or(Some(error)),
+            }
         }
         if let Some(error) = failed {
             return Err(Arc::new(error));
         }
-        if floor.halt.is_cancelled() {
-            return Ok(());
+        if !all || floor.halt.is_cancelled() {
+            return Ok(false);
         }
     }
-    Ok(())
+    Ok(true)
 }
 
-async fn free_one(floor: &Floor, owner: &Uid, mut act: Act, busy: &Busy<'_>) -> Result<(), ClientError> {
+/// Lets one go. False if it still refers to the owner.
+async fn free_one(
+    floor: &Floor,
+    owner: &Uid,
+    mut act: Act,
+    busy: &Busy<'_>,
+) -> Result<bool, ClientError> {
     let _permit = floor.releases.acquire().await;
     for _ in 0..=CONFLICTS {
         if floor.halt.is_cancelled() {
-            return Ok(());
+            return Ok(false);
         }
         let client = floor.client.paid("PATCH").await;
         busy.touch();
         // Who deletes the owner once more can have changed their mind.
         if floor.look(|graph| graph.finish_orphaning(owner)).is_none() {
-            return Ok(());
+            return Ok(true);
         }
         if act::send(floor, &act, &client).await? != Came::Changed {
-            return Ok(());
+            return Ok(true);
         }
         let Some(meta) = act::read_again(floor, &act).await? else {
-            return Ok(());
+            return Ok(true);
         };
         let Some(again) = detach(&act.kind, &meta, owner) else {
-            return Ok(());
+            return Ok(true);
         };
         act = again;
     }
-    // It changes all the time. That it still refers is seen before the owner goes.
-    Ok(())
+    // It changes all the time.
+    Ok(false)
 }
 
 /// Takes the finalizer off the owner, if nobody refers to it any more.

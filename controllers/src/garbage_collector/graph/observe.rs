@@ -34,6 +34,18 @@ impl Graph {
         self.absent(&Identity::of(kind, &meta.key(), &meta.uid), Proof::Watched)
     }
 
+    /// A cache shows an object no longer, and is not to be believed: whoever refers to it has to ask.
+    pub fn lost(&mut self, kind: &Arc<Kind>, meta: &Meta) -> Effects {
+        let mut effects = Effects::default();
+        let identity = Identity::of(kind, &meta.key(), &meta.uid);
+        let known = self.nodes.get(&meta.uid);
+        if known.is_some_and(|known| known.identity(&meta.uid) == identity) {
+            self.replace(&meta.uid, None, &mut effects);
+            self.look_at_names(&meta.uid, &mut effects);
+        }
+        effects.tidy()
+    }
+
     /// The API server, asked, says that there is no such object.
     pub fn absent(&mut self, identity: &Identity, proof: Proof) -> Effects {
         let mut effects = Effects::default();

@@ -7,6 +7,7 @@ mod faults;
 mod orphans;
 mod rules;
 mod start;
+mod storm;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

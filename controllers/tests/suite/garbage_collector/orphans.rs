@@ -175,3 +175,34 @@ async fn who_comes_while_the_last_token_is_waited_for_is_let_go_too() {
     bed.sleep(HOUR).await;
     assert_eq!(bed.left(&MAPS).await, 1);
 }
+
+#[tokio::test(start_paused = true)]
+async fn one_that_changes_all_the_time_and_that_no_cache_has_shown_is_not_given_up() {
+    let bed = bed().await;
+    bed.define_widgets().await;
+    let owner = bed.create(&SECRETS, "owner", &[]).await;
+    bed.settle().await;
+    bed.door
+        .lag()
+        .hold_at("widgets.test.dev", bed.sandbox.revision());
+    bed.dependents(&WIDGETS, &owner, 1).await;
+    // Whoever reads it has read what is over when they write.
+    bed.door.judge(|it| match it.what.as_str() {
+        "GET widgets" if it.ours => Answer::Slow(Duration::from_millis(50)),
+        "LIST widgets" if it.ours => Answer::Slow(Duration::from_millis(50)),
+        _ => Answer::Done,
+    });
+    bed.delete(&SECRETS, &owner, Propagation::Orphan).await;
+    let mut changes = 0;
+    while bed.door.count("PATCH widgets") < 20 && bed.get(&SECRETS, "owner").await.is_some() {
+        changes += 1;
+        let label = json!({"metadata": {"labels": {"a": changes.to_string()}}});
+        bed.patch(&WIDGETS, "dependent-0", &label).await;
+        bed.sleep(Duration::from_millis(10)).await;
+    }
+    bed.until(async |bed| bed.get(&SECRETS, "owner").await.is_none())
+        .await;
+    bed.door.lag().release();
+    bed.sleep(HOUR).await;
+    assert_eq!(bed.left(&WIDGETS).await, 1);
+}

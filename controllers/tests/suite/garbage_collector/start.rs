@@ -108,3 +108,54 @@ async fn who_was_dead_and_is_restored_from_a_backup_keeps_its_dependents() {
     bed.delete(&SECRETS, &again, Propagation::Background).await;
     bed.until(async |bed| bed.left(&MAPS).await == 0).await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_a_cache_that_has_not_noticed_a_restore_saw_go_is_asked_for() {
+    let bed = bare();
+    // Config maps are the first that notice.
+    bed.door.judge(|it| match it.what.as_str() {
+        "WATCH configmaps" => Answer::Refused(500, json!({"reason": "InternalError"})),
+        _ => Answer::Done,
+    });
+    let live = async |bed: &Bed| {
+        let owner = bed.create(&SECRETS, "owner", &[]).await;
+        for i in 0..5 {
+            bed.create(&MAPS, &format!("dependent-{i}"), &[reference(&owner)])
+                .await;
+        }
+        owner
+    };
+    let owner = live(&bed).await;
+    for i in 0..50 {
+        bed.create(&SECRETS, &format!("later-{i}"), &[]).await;
+    }
+    bed.collect().await;
+    bed.door.lag().hold_at("secrets", bed.sandbox.revision());
+    bed.delete(&SECRETS, &owner, Propagation::Background).await;
+    let (_, backup) = sandbox();
+    bed.door.switch(backup.door());
+    let again = live(&bed).await;
+    assert_eq!(
+        again["metadata"]["uid"], owner["metadata"]["uid"],
+        "it is the same one"
+    );
+    bed.until(async |bed| restarts(bed, "configmaps") == Some(1.0))
+        .await;
+    assert_eq!(restarts(&bed, "secrets"), Some(0.0));
+    // Only now the cache of secrets learns what became of it in the store of before.
+    bed.door.lag().release();
+    bed.sleep(Duration::from_mins(1)).await;
+    assert_eq!((bed.left(&MAPS).await, bed.door.writes()), (5, 0));
+    bed.sleep(HOUR).await;
+    assert_eq!((bed.left(&MAPS).await, bed.door.writes()), (5, 0));
+    bed.door.judge(|_| Answer::Done);
+    bed.delete(&SECRETS, &again, Propagation::Background).await;
+    bed.until(async |bed| bed.left(&MAPS).await == 0).await;
+}
+
+/// How often a cache has noticed a restore.
+fn restarts(bed: &Bed, plural: &str) -> Option<f64> {
+    bed.metric(&format!(
+        "coxswain_cache_restarts_total{{group=\"\",name=\"coxswain\",resource=\"{plural}\",version=\"v1\"}}"
+    ))
+}

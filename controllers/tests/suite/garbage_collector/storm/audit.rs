@@ -1,0 +1,267 @@
+//! What may be written, judged by the store as it was when the write came.
+//!
+//! - Nothing goes that has a living owner, unless that one waits for it, or did so a second ago.
+//! - What was let go is not deleted for the owner that let it go.
+//! - An owner goes on only when nobody blocks it whom an undisturbed view has shown for long.
+//! - A patch takes away what it is for, and nothing else.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use coxswain_manager::env::Clock;
+use serde_json::Value;
+use tokio::time::Instant;
+
+/// How old the look at an owner that waits may be.
+const FRESH: Duration = Duration::from_millis(1001);
+/// How old it may be if the request was held up on its way.
+const LATE: Duration = Duration::from_secs(21);
+/// After this long what is in the store is seen, and a view that was disturbed is whole again.
+const SEEN: Duration = Duration::from_mins(2);
+
+#[derive(Clone)]
+pub struct Audit {
+    clock: Clock,
+    book: Arc<Mutex<Book>>,
+}
+
+#[derive(Default)]
+struct Book {
+    /// When an owner was last waiting for its dependents.
+    waited: BTreeMap<String, Instant>,
+    /// Who is let go, by the owner that was deleted so.
+    orphans: BTreeMap<String, BTreeSet<String>>,
+    /// The owners of which not all dependents could be listed.
+    unlisted: BTreeSet<String>,
+    /// When somebody else than the collector changed an object.
+    changed: BTreeMap<String, Instant>,
+    /// When the view of a resource was last disturbed.
+    disturbed: BTreeMap<String, Instant>,
+    wrong: Vec<String>,
+    deletes: usize,
+    patches: usize,
+}
+
+impl Audit {
+    pub fn new(clock: &Clock) -> Self {
+        Self {
+            clock: clock.clone(),
+            book: Arc::default(),
+        }
+    }
+
+    pub fn wrong(&self) -> Vec<String> {
+        self.with(|it| it.wrong.clone())
+    }
+
+    /// How many deletes and patches were looked at.
+    pub fn commits(&self) -> (usize, usize) {
+        self.with(|it| (it.deletes, it.patches))
+    }
+
+    /// The collector does not see all of a resource.
+    pub fn disturb(&self, kind: &str) {
+        let now = self.clock.now();
+        self.with(|it| it.disturbed.insert(kind.to_owned(), now));
+    }
+
+    /// A list of the collector came to nothing.
+    pub fn unlisted(&self) {
+        self.with(|it| it.unlisted.extend(it.orphans.keys().cloned()));
+    }
+
+    /// The collector begins anew: what it could not find before, it cannot know to let go.
+    pub fn restarted(&self) {
+        self.with(|it| {
+            let lost = std::mem::take(&mut it.unlisted);
+            it.orphans.retain(|owner, _| !lost.contains(owner));
+        });
+    }
+
+    /// Somebody else is about to change an object.
+    pub fn touched(&self, object: &Value) {
+        let now = self.clock.now();
+        self.waits("", object);
+        self.with(|it| {
+            it.changed.insert(uid(object), now);
+            for orphans in it.orphans.values_mut() {
+                orphans.remove(&uid(object));
+            }
+            it.orphans.remove(&uid(object));
+        });
+    }
+
+    /// An owner was deleted so that its dependents stay. These are all objects.
+    pub fn let_go(&self, owner: &Value, world: &[Value]) {
+        let refers = |it: &&Value| refs(it).any(|it| it["uid"] == owner["metadata"]["uid"]);
+        let dependents = world.iter().filter(refers).filter(|it| !is_deleting(it));
+        let dependents = dependents.map(uid).collect();
+        self.with(|it| it.orphans.insert(uid(owner), dependents));
+    }
+
+    /// A write of the collector has come.
+    pub fn look(&self, what: &str, before: &[Value], after: &[Value]) {
+        for was in before {
+            self.waits(what, was);
+            let is = after.iter().find(|it| uid(it) == uid(was));
+            if is == Some(was) {
+                continue;
+            }
+            if what.starts_with("DELETE") {
+                self.with(|it| it.deletes += 1);
+                self.deleted(what, was, before);
+            } else {
+                self.with(|it| it.patches += 1);
+                self.patched(what, was, is, before);
+            }
+        }
+    }
+
+    fn deleted(&self, what: &str, was: &Value, world: &[Value]) {
+        for reference in refs(was) {
+            if let Some(owner) = owner(was, reference, world)
+                && !self.waits(what, owner)
+            {
+                self.complain(format!("{what}: {was} has a living owner: {owner}"));
+            }
+            if reference["apiVersion"] == "nobody.dev/v1" {
+                self.complain(format!("{what}: {was} has an owner that nobody can ask for"));
+            }
+            let let_go = |it: &Book| {
+                let orphans = it.orphans.get(reference["uid"].as_str().unwrap_or_default());
+                orphans.is_some_and(|it| it.contains(&uid(was)))
+            };
+            if self.with(|it| let_go(it)) {
+                self.complain(format!("{what}: {was} was let go by {reference}"));
+            }
+        }
+    }
+
+    fn patched(&self, what: &str, was: &Value, is: Option<&Value>, world: &[Value]) {
+        let finalizers = |it: &Value| it["metadata"]["finalizers"].as_array().cloned().unwrap_or_default();
+        let (had, has) = (finalizers(was), is.map(finalizers).unwrap_or_default());
+        let lost: Vec<_> = had.iter().filter(|it| !has.contains(it)).collect();
+        for finalizer in &lost {
+            if *finalizer != "orphan" && *finalizer != "foregroundDeletion" {
+                self.complain(format!("{what}: {was} lost {finalizer}"));
+            }
+        }
+        if lost.iter().any(|it| *it == "foregroundDeletion") {
+            self.left(what, was, world);
+        }
+        let Some(is) = is else {
+            if lost.is_empty() {
+                self.complain(format!("{what}: {was} is gone"));
+            }
+            return;
+        };
+        for reference in refs(was).filter(|it| !refs(is).any(|kept| kept["uid"] == it["uid"])) {
+            if let Some(owner) = owner(was, reference, world)
+                && !self.waits(what, owner)
+                && !(is_deleting(owner) && has_finalizer(owner, "orphan"))
+            {
+                self.complain(format!("{what}: {was} lost a living owner: {owner}"));
+            }
+        }
+    }
+
+    /// An owner no longer waits.
+    fn left(&self, what: &str, owner: &Value, world: &[Value]) {
+        let now = self.clock.now();
+        let long_ago = |at: Option<&Instant>| at.is_none_or(|at| now.duration_since(*at) > SEEN);
+        for dependent in world.iter().filter(|it| uid(it) != uid(owner)) {
+            let mut refs = refs(dependent).filter(|it| it["blockOwnerDeletion"] == true);
+            let blocks = refs.any(|it| self::owner(dependent, it, std::slice::from_ref(owner)).is_some());
+            let kind = dependent["kind"].as_str().unwrap_or_default();
+            let seen = self.with(|it| {
+                long_ago(it.changed.get(&uid(dependent))) && long_ago(it.disturbed.get(kind))
+            });
+            if blocks && seen {
+                self.complain(format!("{what}: {owner} goes before {dependent}"));
+            }
+        }
+    }
+
+    /// Whether an owner waits for its dependents, or did so a moment ago.
+    fn waits(&self, what: &str, owner: &Value) -> bool {
+        let now = self.clock.now();
+        let fresh = if what.ends_with("late") { LATE } else { FRESH };
+        let waits = is_deleting(owner) && has_finalizer(owner, "foregroundDeletion");
+        self.with(|it| {
+            if waits {
+                it.waited.insert(uid(owner), now);
+            }
+            let last = it.waited.get(&uid(owner));
+            last.is_some_and(|at| now.duration_since(*at) <= fresh)
+        })
+    }
+
+    fn complain(&self, what: String) {
+        self.with(|it| it.wrong.push(what));
+    }
+
+    fn with<T>(&self, with: impl FnOnce(&mut Book) -> T) -> T {
+        with(&mut self.book.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// What is wrong with a world that has come to rest.
+pub fn unsettled(world: &[Value]) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for object in world {
+        let name = format!("{} {}", object["kind"], object["metadata"]);
+        if is_deleting(object) {
+            wrong.push(format!("not gone: {name}"));
+            continue;
+        }
+        let known = |it: &Value| it["apiVersion"] != "nobody.dev/v1";
+        let namespaced = |it: &Value| it["kind"] == "ConfigMap" || it["kind"] == "Widget";
+        let is_clear = |it: &Value| known(it) && (!namespaced(it) || namespaced(object));
+        if refs(object).count() == 0 || !refs(object).all(is_clear) {
+            continue;
+        }
+        let (solid, dangling): (Vec<_>, Vec<_>) =
+            refs(object).partition(|it| owner(object, it, world).is_some());
+        if solid.is_empty() {
+            wrong.push(format!("nobody owns {name}"));
+        }
+        let is_solid = |uid: &Value| solid.iter().any(|it| it["uid"] == *uid);
+        if dangling.iter().any(|it| !is_solid(&it["uid"])) {
+            wrong.push(format!("still refers to who is gone: {name}"));
+        }
+    }
+    wrong
+}
+
+pub fn uid(object: &Value) -> String {
+    object["metadata"]["uid"].as_str().unwrap_or_default().to_owned()
+}
+
+pub fn is_deleting(object: &Value) -> bool {
+    object["metadata"].get("deletionTimestamp").is_some()
+}
+
+pub fn has_finalizer(object: &Value, finalizer: &str) -> bool {
+    let finalizers = object["metadata"]["finalizers"].as_array();
+    finalizers.is_some_and(|it| it.iter().any(|it| it == finalizer))
+}
+
+fn refs(object: &Value) -> impl Iterator<Item = &Value> {
+    object["metadata"]["ownerReferences"]
+        .as_array()
+        .into_iter()
+        .flatten()
+}
+
+/// Who is meant by a reference of an object, if it exists.
+fn owner<'a>(dependent: &Value, reference: &Value, world: &'a [Value]) -> Option<&'a Value> {
+    world.iter().find(|it| {
+        let namespace = it["metadata"].get("namespace");
+        it["metadata"]["uid"] == reference["uid"]
+            && it["metadata"]["name"] == reference["name"]
+            && it["apiVersion"] == reference["apiVersion"]
+            && it["kind"] == reference["kind"]
+            && namespace.is_none_or(|it| *it == dependent["metadata"]["namespace"])
+    })
+}
