@@ -27,7 +27,7 @@ use super::lookup::Lookups;
 use super::metrics::Metrics;
 use super::monitors::{self, Monitors};
 use super::progress::Progress;
-use super::{Options, worker};
+use super::{Options, warm, worker};
 use crate::names::GARBAGE_COLLECTOR;
 
 /// Which kinds there are.
@@ -187,6 +187,17 @@ impl GarbageCollector {
         let mut queues = lock(&self.queues);
         *queues = queues.succeed(&self.env);
         queues.clone()
+    }
+
+    /// Fills the caches before the first term: once `free` resolves, because whoever may never work needs none.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
+    pub fn warm(&self, free: impl Future<Output = ()> + Send + 'static) {
+        let (caches, kinds) = (self.caches.clone(), self.known.kinds.clone());
+        let keep = warm::keep(caches, kinds, self.floor.clone(), free);
+        // It is ended with the tasks.
+        drop(self.env.tasks.spawn(keep));
     }
 
     /// Shows the graph.

@@ -32,6 +32,7 @@ mod metrics;
 mod monitors;
 mod orphan;
 mod progress;
+mod warm;
 mod worker;
 
 pub use collector::{GarbageCollector, Known};
