@@ -70,7 +70,9 @@ async fn get(floor: &Floor, question: &Question, paid: Option<Client>) -> Result
     };
     let at = floor.now();
     let shown = client.get_as::<MetaObject>(&kind.resource, &key, View::Metadata);
-    match shown.await {
+    let shown = shown.await;
+    floor.came(&kind.resource, &shown);
+    match shown {
         Ok(MetaObject { metadata }) => shown_as(floor, question, &metadata, at),
         Err(error) if error.is_not_found(&identity.name) => {
             floor.metrics.looked_up("not_found");

@@ -18,6 +18,7 @@
 
 mod act;
 mod audit;
+mod brakes;
 mod census;
 mod collector;
 mod debug;

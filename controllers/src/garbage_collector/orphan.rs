@@ -49,12 +49,29 @@ pub(super) async fn attend(
             .for_each(|act| pretend(floor, act));
         return Ok(Next::Done);
     }
+    let kinds = || {
+        let releases = floor.look(|graph| graph.releases(owner)).into_iter();
+        releases.map(|it| it.kind).chain([finish.kind.clone()]).collect()
+    };
+    if let Some(wait) = floor.brakes.rest(kinds, floor.now()) {
+        return Ok(Next::After(wait));
+    }
+    let kind = &finish.kind.resource;
+    if let Some(wait) = floor.censuses.hold([kind].into_iter(), floor.now()) {
+        return Ok(Next::After(wait));
+    }
     let census = census::take(floor, &finish.key.namespace, owner);
     // Longer than any one kind can take: the API server is in trouble.
     let Some(found) = floor.env.clock.timeout(CENSUS, census).await else {
         return Ok(Next::Backoff);
     };
     busy.touch();
+    if found.counted == 0 && !found.missing.is_empty() {
+        // No kind at all: there is nobody to ask, which is no reason to do without.
+        floor.censuses.unanswered(kind, floor.now());
+        return Ok(Next::Backoff);
+    }
+    floor.censuses.answered(kind);
     if !found.missing.is_empty()
         && let Some(wait) = floor.holds.hold(owner, floor.now())
     {
@@ -69,7 +86,9 @@ pub(super) async fn attend(
         tracing::warn!(owner = %finish.key, uid = %owner, resources = missing(&found), "Orphaning without kinds that cannot be listed: what they show later is let go, too");
     }
     let unknown = apply(floor, owner, &found);
-    free(floor, owner, unknown, busy).await?;
+    if let Some(wait) = free(floor, owner, unknown, busy).await? {
+        return Ok(Next::After(wait));
+    }
     let finished = finish_up(floor, owner, busy).await?;
     if finished == Next::Done {
         floor.holds.end(owner);
@@ -92,60 +111,72 @@ fn apply(floor: &Floor, owner: &Uid, found: &Found) -> Vec<Act> {
         .collect()
 }
 
-/// Lets those go, and all that the graph knows.
+/// Lets those go, and all that the graph knows; or says how long to wait until they can be asked for.
 async fn free(
     floor: &Arc<Floor>,
     owner: &Uid,
     mut acts: Vec<Act>,
     busy: &Busy<'_>,
-) -> Result<(), Arc<ClientError>> {
+) -> Result<Option<Duration>, Arc<ClientError>> {
     for _ in 0..ROUNDS {
         acts.extend(floor.look(|graph| graph.releases(owner)));
         if acts.is_empty() {
-            return Ok(());
+            return Ok(None);
         }
         let freed = stream::iter(acts.drain(..)).map(|act| free_one(floor, owner, act, busy));
         let mut freed = freed.buffer_unordered(floor.options.workers);
         // One that cannot be let go does not keep the others.
-        let mut failed = None;
+        let (mut failed, mut wait) = (None, None);
         while let Some(freed) = freed.next().await {
-            failed = failed.or(freed.err());
+            match freed {
+                Ok(held) => wait = wait.max(held),
+                Err(error) => failed = failed.or(Some(error)),
+            }
         }
         if let Some(error) = failed {
             return Err(Arc::new(error));
         }
-        if floor.halt.is_cancelled() {
-            return Ok(());
+        if wait.is_some() || floor.halt.is_cancelled() {
+            return Ok(wait);
         }
     }
-    Ok(())
+    Ok(None)
 }
 
-async fn free_one(floor: &Floor, owner: &Uid, mut act: Act, busy: &Busy<'_>) -> Result<(), ClientError> {
+async fn free_one(
+    floor: &Floor,
+    owner: &Uid,
+    mut act: Act,
+    busy: &Busy<'_>,
+) -> Result<Option<Duration>, ClientError> {
     let _permit = floor.releases.acquire().await;
     for _ in 0..=CONFLICTS {
         if floor.halt.is_cancelled() {
-            return Ok(());
+            return Ok(None);
+        }
+        let wait = floor.brakes.hold([&act.kind.resource].into_iter(), floor.now());
+        if wait.is_some() {
+            return Ok(wait);
         }
         let client = floor.client.paid("PATCH").await;
         busy.touch();
         // Who deletes the owner once more can have changed their mind.
         if floor.look(|graph| graph.finish_orphaning(owner)).is_none() {
-            return Ok(());
+            return Ok(None);
         }
         if act::send(floor, &act, &client).await? != Came::Changed {
-            return Ok(());
+            return Ok(None);
         }
         let Some(meta) = act::read_again(floor, &act).await? else {
-            return Ok(());
+            return Ok(None);
         };
         let Some(again) = detach(&act.kind, &meta, owner) else {
-            return Ok(());
+            return Ok(None);
         };
         act = again;
     }
     // It changes all the time. That it still refers is seen before the owner goes.
-    Ok(())
+    Ok(None)
 }
 
 /// Takes the finalizer off the owner, if nobody refers to it any more.
@@ -162,6 +193,12 @@ async fn finish_up(floor: &Arc<Floor>, owner: &Uid, busy: &Busy<'_>) -> Result<N
         };
         if !rest.is_empty() {
             return Ok(Next::Backoff);
+        }
+        if let Some(wait) = floor
+            .brakes
+            .hold([&finish.kind.resource].into_iter(), floor.now())
+        {
+            return Ok(Next::After(wait));
         }
         if act::send(floor, &finish, &client).await? != Came::Changed {
             return Ok(Next::Done);

@@ -1,10 +1,12 @@
 //! The garbage collector at the API: how much it asks for, and what it makes of the answers.
 
+mod bounds;
 mod conflicts;
 mod costs;
 mod door;
 mod faults;
 mod orphans;
+mod outages;
 mod rules;
 mod start;
 mod warm;
