@@ -8,6 +8,7 @@ mod faults;
 mod orphans;
 mod outages;
 mod rules;
+mod slow;
 mod start;
 mod warm;
 
