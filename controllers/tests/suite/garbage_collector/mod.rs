@@ -5,6 +5,7 @@ mod conflicts;
 mod costs;
 mod door;
 mod faults;
+mod laggards;
 mod orphans;
 mod outages;
 mod rules;
