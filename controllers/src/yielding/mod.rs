@@ -106,7 +106,7 @@ impl Yielding {
         async move {
             if board.until(State::is_free).await.is_err() {
                 // The process is about to end with an error.
-                std::future::pending().await
+                std::future::pending::<()>().await;
             }
         }
     }

@@ -3,7 +3,7 @@
 use super::*;
 
 const OUTAGE: Duration = Duration::from_mins(10);
-const PENDING: usize = 2000;
+const PENDING: usize = 500;
 
 fn down() -> [Answer; 3] {
     let unavailable = Answer::Refused(503, json!({"reason": "ServiceUnavailable"}));
@@ -35,10 +35,8 @@ async fn in_a_total_outage_little_is_asked_however_much_there_is_to_do() {
         .await;
         assert!((10..=600).contains(&sent), "{sent} {answer:?}");
         // And then all of it goes, soon.
-        let start = bed.env.clock.now();
-        bed.until(async |bed| bed.left(&MAPS).await == 0).await;
-        let took = bed.env.clock.now() - start;
-        assert!(took <= Duration::from_mins(1), "{took:?} {answer:?}");
+        bed.sleep(Duration::from_mins(1)).await;
+        assert_eq!(bed.left(&MAPS).await, 0, "{answer:?}");
     }
 }
 
@@ -48,9 +46,9 @@ async fn owners_that_wait_or_let_go_ask_little_too() {
         for policy in [Propagation::Foreground, Propagation::Orphan] {
             let bed = bed().await;
             let mut owners = Vec::new();
-            for i in 0..20 {
+            for i in 0..10 {
                 let owner = bed.create(&SECRETS, &format!("owner-{i}"), &[]).await;
-                for j in 0..20 {
+                for j in 0..10 {
                     let name = format!("dependent-{i}-{j}");
                     bed.create(&MAPS, &name, &[blocking(&owner)]).await;
                 }
@@ -64,11 +62,9 @@ async fn owners_that_wait_or_let_go_ask_little_too() {
             })
             .await;
             assert!((10..=600).contains(&sent), "{sent} {answer:?} {policy:?}");
-            let start = bed.env.clock.now();
-            bed.until(async |bed| bed.list(&SECRETS).await.is_empty()).await;
-            let took = bed.env.clock.now() - start;
-            assert!(took <= Duration::from_mins(1), "{took:?} {answer:?} {policy:?}");
-            let left = if policy == Propagation::Orphan { 400 } else { 0 };
+            bed.sleep(Duration::from_mins(1)).await;
+            assert!(bed.list(&SECRETS).await.is_empty(), "{answer:?} {policy:?}");
+            let left = if policy == Propagation::Orphan { 100 } else { 0 };
             assert_eq!(bed.left(&MAPS).await, left);
         }
     }
