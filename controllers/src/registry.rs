@@ -1,5 +1,7 @@
 //! From names to controllers that a manager hosts.
 
+use std::future::ready;
+
 use coxswain_manager::controller::{ControllerError, Runnable};
 use coxswain_manager::manager::Manager;
 
@@ -94,6 +96,10 @@ pub fn host(
                 if let Some(options) = garbage_collector {
                     let collector = garbage_collector::host(host.manager, instance, *options)?;
                     hosted.graph = Some(collector.page());
+                    match host.yielding(named, asked) {
+                        Some(yielding) => collector.warm(yielding.free()),
+                        None => collector.warm(ready(())),
+                    }
                     host.add(named, asked, collector);
                     hosted.names.push(name);
                 }
@@ -126,12 +132,19 @@ pub fn host(
 
 impl Host<'_> {
     fn add(&mut self, named: &Named, asked: Asked, controller: impl Runnable + 'static) {
-        if named.yields && asked == Asked::ByStar {
-            let yielding = self.yielding.get_or_insert_with(|| Yielding::start(self.manager));
-            self.manager.add(Yields::new(controller, yielding.clone()));
-        } else {
-            self.manager.add(controller);
+        match self.yielding(named, asked) {
+            Some(yielding) => self.manager.add(Yields::new(controller, yielding)),
+            None => self.manager.add(controller),
         }
+    }
+
+    /// Whom a controller yields to; none if it runs in any case.
+    fn yielding(&mut self, named: &Named, asked: Asked) -> Option<Yielding> {
+        let yields = named.yields && asked == Asked::ByStar;
+        yields.then(|| {
+            let yielding = self.yielding.get_or_insert_with(|| Yielding::start(self.manager));
+            yielding.clone()
+        })
     }
 }
 
@@ -146,16 +159,21 @@ mod tests {
     use coxswain_manager::controller::{Fatal, Unhealthy};
     use coxswain_manager::env::{Env, TaskSet};
     use coxswain_manager::manager::Options;
-    use coxswain_manager::object::Key;
+    use coxswain_manager::object::{Key, Resource};
     use coxswain_manager::serve::{Checks, Health, Kinds};
     use coxswain_sandbox::Sandbox;
     use futures_util::future::BoxFuture;
     use jiff::Timestamp;
     use prometheus::Registry;
+    use serde_json::{Value, json};
     use tokio_util::sync::CancellationToken;
 
     fn manager(tasks: &TaskSet, checks: &Checks) -> Manager {
         let sandbox = Sandbox::new(coxswain_sandbox::Options::default());
+        manager_of(&sandbox, tasks, checks)
+    }
+
+    fn manager_of(sandbox: &Sandbox, tasks: &TaskSet, checks: &Checks) -> Manager {
         let registry = Registry::new();
         let env = Env::starting_at(Timestamp::UNIX_EPOCH, 1, tasks);
         let way = Transport::over(sandbox.door(), "api.test", "test", &env.clock, &registry).expect("a way");
@@ -200,6 +218,45 @@ mod tests {
         };
         let hosted = host(&mut manager, |_| Some(Asked::ByName), &settings).expect("hosted");
         assert!(!hosted.names.contains(&GARBAGE_COLLECTOR) && hosted.names.len() + 1 == KNOWN.len());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_collector_that_may_run_reads_all_kinds_before_it_leads() {
+        let held = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+            "metadata": {"name": "kube-controller-manager"},
+            "spec": {"holderIdentity": "other", "leaseDurationSeconds": 3600}});
+        let leases = Resource::namespaced("coordination.k8s.io", "v1", "leases", "Lease");
+        let settings = Settings {
+            instance: "a".to_owned(),
+            deployment: 1,
+            garbage_collector: Some(garbage_collector::Options::default()),
+            hollow_kubelet: (hollow_kubelet::Options::default(), 1),
+            replicaset: 1,
+            replication_controller: 1,
+        };
+        for (asked, is_held, warm) in [
+            (Asked::ByName, true, true),
+            (Asked::ByStar, false, true),
+            (Asked::ByStar, true, false),
+        ] {
+            let tasks = TaskSet::new();
+            let sandbox = Sandbox::new(coxswain_sandbox::Options::default());
+            let mut manager = manager_of(&sandbox, &tasks, &Checks::new());
+            if is_held {
+                let (clock, registry) = (&manager.env().clock, &Registry::new());
+                let way = Transport::over(sandbox.door(), "api.test", "test", clock, registry);
+                let client = way.expect("a way").unfenced("other", None);
+                let lease: Result<Value, _> = client
+                    .create(&leases, "kube-system", held.to_string().into())
+                    .await;
+                lease.expect("created");
+            }
+            let only = |it: &Named| (it.name == GARBAGE_COLLECTOR).then_some(asked);
+            host(&mut manager, only, &settings).expect("hosted");
+            manager.env().clock.sleep(Duration::from_secs(10)).await;
+            let caches = manager.caches().statuses().len();
+            assert_eq!(caches > 10, warm, "{caches} {asked:?} {is_held}");
+        }
     }
 
     /// Does nothing, under a name.

@@ -126,8 +126,8 @@ pub fn plan(snapshot: &Snapshot<'_>) -> Plan {
             if plan.sets.new.is_none() {
                 plan.create = make(&plan.sets, size(bounds, &plan.sets));
             }
-            let made = plan.create.as_ref().map_or(0, |it| it.replicas);
-            rolling::step(&mut plan.sets, bounds, made);
+            let coming = plan.create.as_ref().map_or(0, |it| it.replicas);
+            rolling::step(&mut plan.sets, bounds, coming);
         } else if recreate::retire(&mut plan.sets, bounds, running) {
             match &mut plan.sets.new {
                 None => plan.create = make(&plan.sets, bounds.replicas),

@@ -57,6 +57,7 @@ pub(super) async fn send(floor: &Floor, act: &Act, client: &Client) -> Result<Ca
             Err(error) => Err(error),
         },
     };
+    floor.came(&act.kind.resource, &sent);
     match sent {
         Ok(()) => {
             audit::done(act, false);
@@ -80,7 +81,9 @@ pub(super) async fn read_again(floor: &Floor, act: &Act) -> Result<Option<Meta>,
     let read = floor
         .client
         .get_as::<MetaObject>(resource, &act.key, View::Metadata);
-    match read.await {
+    let read = read.await;
+    floor.came(resource, &read);
+    match read {
         Ok(MetaObject { metadata }) if metadata.uid == act.uid => {
             if metadata.resource_version == act.version {
                 return Err(unchanged(act));

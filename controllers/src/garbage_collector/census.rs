@@ -53,6 +53,8 @@ struct Next {
 pub(super) struct Found {
     /// Who refers to one of the owners. Empty for cluster-scoped ones: the graph knows.
     pub(super) dependents: Vec<(Arc<Kind>, Meta)>,
+    /// How many kinds were counted.
+    pub(super) counted: usize,
     /// The kinds that could not be counted, and why.
     pub(super) missing: Vec<(Arc<Kind>, String)>,
 }
@@ -115,6 +117,7 @@ async fn count(floor: &Arc<Floor>, namespace: &Text, owners: &BTreeSet<Uid>) -> 
     let mut found = Found::default();
     if namespace.is_empty() {
         let caught_up = join_all(kinds.iter().map(|kind| catch_up(floor, kind))).await;
+        found.counted = caught_up.iter().filter(|it| it.is_ok()).count();
         let failed = kinds.into_iter().zip(caught_up);
         found.missing = failed.filter_map(|(kind, it)| Some((kind, it.err()?))).collect();
         return found;
@@ -126,6 +129,7 @@ async fn count(floor: &Arc<Floor>, namespace: &Text, owners: &BTreeSet<Uid>) -> 
     while let Some((listed, kind)) = lists.next().await {
         match listed {
             Ok(items) => {
+                found.counted += 1;
                 let items = items.into_iter().map(|meta| (Arc::clone(&kind), meta));
                 found.dependents.extend(items);
             }

@@ -10,16 +10,17 @@ use coxswain_manager::controller::{ControllerError, Fatal, Runnable, Unhealthy};
 use coxswain_manager::env::Env;
 use coxswain_manager::events::Recorder;
 use coxswain_manager::object::{Key, Resource};
-use coxswain_manager::queue::{Item, Queue, default_limiter};
+use coxswain_manager::queue::{Item, Queue};
 use futures_util::future::BoxFuture;
 use prometheus::Registry;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
+use super::brakes::Brakes;
 use super::census::Census;
 use super::debug::GraphPage;
-use super::floor::{Floor, Queues};
+use super::floor::{Floor, Queues, limiter};
 use super::graph::{Graph, PATIENCE};
 use super::holds::Holds;
 use super::kinds::Kinds;
@@ -27,7 +28,7 @@ use super::lookup::Lookups;
 use super::metrics::Metrics;
 use super::monitors::{self, Monitors};
 use super::progress::Progress;
-use super::{Options, worker};
+use super::{Options, warm, worker};
 use crate::names::GARBAGE_COLLECTOR;
 
 /// Which kinds there are.
@@ -171,6 +172,8 @@ impl GarbageCollector {
             lookups: Lookups::default(),
             census: Census::default(),
             holds: Holds::default(),
+            brakes: Brakes::default(),
+            censuses: Brakes::default(),
             progress: Progress::new(&self.env.clock),
             metrics: self.metrics.clone(),
             releases: Semaphore::new(self.options.workers),
@@ -189,6 +192,17 @@ impl GarbageCollector {
         queues.clone()
     }
 
+    /// Fills the caches before the first term: once `free` resolves, because whoever may never work needs none.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
+    pub fn warm(&self, free: impl Future<Output = ()> + Send + 'static) {
+        let (caches, kinds) = (self.caches.clone(), self.known.kinds.clone());
+        let keep = warm::keep(caches, kinds, self.floor.clone(), free);
+        // It is ended with the tasks.
+        drop(self.env.tasks.spawn(keep));
+    }
+
     /// Shows the graph.
     #[must_use]
     pub fn page(&self) -> GraphPage {
@@ -203,7 +217,7 @@ const REFUSES: &str = "it must see the whole cluster to know which owners are go
 
 fn queue<K: Item>(env: &Env, registry: &Registry, name: &str) -> Result<Queue<K>, ControllerError> {
     let name = format!("garbage_collector_{name}");
-    Queue::named(env, &name, registry, default_limiter()).map_err(|source| ControllerError::Queue {
+    Queue::named(env, &name, registry, limiter()).map_err(|source| ControllerError::Queue {
         name: GARBAGE_COLLECTOR.to_owned(),
         source,
     })

@@ -6,17 +6,19 @@
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 
-use coxswain_manager::client::Client;
+use coxswain_manager::client::{Client, ClientError};
 use coxswain_manager::env::Env;
 use coxswain_manager::events::{EventType, ObjectRef, Recorder};
 use coxswain_manager::object::{Resource, Uid, Version};
-use coxswain_manager::queue::{Queue, default_limiter};
+use coxswain_manager::queue::{Bucket, Exponential, Item, MaxOf, Queue};
 use tokio::sync::{Semaphore, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::Options;
+use super::brakes::Brakes;
 use super::census::Census;
 use super::graph::{Effects, Graph, Misplaced, Work};
 use super::holds::Holds;
@@ -49,6 +51,9 @@ pub(super) struct Floor {
     pub(super) lookups: Lookups,
     pub(super) census: Census,
     pub(super) holds: Holds,
+    pub(super) brakes: Brakes,
+    /// By the kind of the owner: those of censuses that came to nothing.
+    pub(super) censuses: Brakes,
     pub(super) progress: Progress,
     pub(super) metrics: Metrics,
     /// How many dependents are let go at once, whoever their owners are.
@@ -84,6 +89,11 @@ impl Floor {
         for effects in all {
             self.follow(effects);
         }
+    }
+
+    /// What a request for something of a kind came to.
+    pub(super) fn came<T>(&self, kind: &Resource, answer: &Result<T, ClientError>) {
+        self.brakes.came(kind, answer, self.now());
     }
 
     /// The kinds that there are now.
@@ -150,9 +160,17 @@ impl Queues {
     /// The same queues, empty, for a new term.
     pub(super) fn succeed(&self, env: &Env) -> Self {
         Self {
-            changes: self.changes.succeed(env, default_limiter()),
-            deletes: self.deletes.succeed(env, default_limiter()),
-            orphans: self.orphans.succeed(env, default_limiter()),
+            changes: self.changes.succeed(env, limiter()),
+            deletes: self.deletes.succeed(env, limiter()),
+            orphans: self.orphans.succeed(env, limiter()),
         }
     }
+}
+
+/// The backoff: as of all controllers, but for the longest one. What was wrong for an hour and is right again is collected
+/// within a minute.
+pub(super) fn limiter<K: Item>() -> MaxOf<K> {
+    let each = Exponential::new(Duration::from_millis(5), Duration::from_mins(1));
+    let all = Bucket::new(Duration::from_millis(100), 100);
+    MaxOf::new(vec![Box::new(each), Box::new(all)])
 }

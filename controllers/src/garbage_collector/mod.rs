@@ -18,6 +18,7 @@
 
 mod act;
 mod audit;
+mod brakes;
 mod census;
 mod collector;
 mod debug;
@@ -32,6 +33,7 @@ mod metrics;
 mod monitors;
 mod orphan;
 mod progress;
+mod warm;
 mod worker;
 
 pub use collector::{GarbageCollector, Known};

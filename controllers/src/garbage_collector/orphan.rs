@@ -49,12 +49,29 @@ pub(super) async fn attend(
             .for_each(|act| pretend(floor, act));
         return Ok(Next::Done);
     }
+    let kinds = || {
+        let releases = floor.look(|graph| graph.releases(owner)).into_iter();
+        releases.map(|it| it.kind).chain([finish.kind.clone()]).collect()
+    };
+    if let Some(wait) = floor.brakes.rest(kinds, floor.now()) {
+        return Ok(Next::After(wait));
+    }
+    let kind = &finish.kind.resource;
+    if let Some(wait) = floor.censuses.hold([kind].into_iter(), floor.now()) {
+        return Ok(Next::After(wait));
+    }
     let census = census::take(floor, &finish.key.namespace, owner);
     // Longer than any one kind can take: the API server is in trouble.
     let Some(found) = floor.env.clock.timeout(CENSUS, census).await else {
         return Ok(Next::Backoff);
     };
     busy.touch();
+    if found.counted == 0 && !found.missing.is_empty() {
+        // No kind at all: there is nobody to ask, which is no reason to do without.
+        floor.censuses.unanswered(kind, floor.now());
+        return Ok(Next::Backoff);
+    }
+    floor.censuses.answered(kind);
     if !found.missing.is_empty()
         && let Some(wait) = floor.holds.hold(owner, floor.now())
     {
@@ -69,8 +86,8 @@ pub(super) async fn attend(
         tracing::warn!(owner = %finish.key, uid = %owner, resources = missing(&found), "Orphaning without kinds that cannot be listed: what they show later is let go, too");
     }
     let unknown = apply(floor, owner, &found);
-    if !free(floor, owner, unknown, busy).await? {
-        return Ok(Next::Backoff);
+    if let Some(next) = free(floor, owner, unknown, busy).await? {
+        return Ok(next);
     }
     let finished = finish_up(floor, owner, busy).await?;
     if finished == Next::Done {
@@ -94,70 +111,77 @@ fn apply(floor: &Floor, owner: &Uid, found: &Found) -> Vec<Act> {
         .collect()
 }
 
-/// Lets those go, and all that the graph knows. False if one of those that it does not know may still refer to the owner:
-/// nobody else would notice.
+/// Lets those go, and all that the graph knows. If one of them may still refer to the owner, nobody else would notice: it says
+/// when to look again.
 async fn free(
     floor: &Arc<Floor>,
     owner: &Uid,
     mut acts: Vec<Act>,
     busy: &Busy<'_>,
-) -> Result<bool, Arc<ClientError>> {
+) -> Result<Option<Next>, Arc<ClientError>> {
     for _ in 0..ROUNDS {
         acts.extend(floor.look(|graph| graph.releases(owner)));
         if acts.is_empty() {
-            return Ok(true);
+            return Ok(None);
         }
         let freed = stream::iter(acts.drain(..)).map(|act| free_one(floor, owner, act, busy));
         let mut freed = freed.buffer_unordered(floor.options.workers);
         // One that cannot be let go does not keep the others.
-        let (mut failed, mut all) = (None, true);
+        let (mut failed, mut held) = (None, None);
         while let Some(freed) = freed.next().await {
             match freed {
-                Ok(free) => all &= free,
+                Ok(next) => held = held.or(next),
                 Err(error) => failed = failed.or(Some(error)),
             }
         }
         if let Some(error) = failed {
             return Err(Arc::new(error));
         }
-        if !all || floor.halt.is_cancelled() {
-            return Ok(false);
+        if held.is_some() {
+            return Ok(held);
+        }
+        if floor.halt.is_cancelled() {
+            return Ok(Some(Next::Done));
         }
     }
-    Ok(true)
+    Ok(None)
 }
 
-/// Lets one go. False if it still refers to the owner.
+/// Lets one go. If it may still refer to the owner, says when to look again.
 async fn free_one(
     floor: &Floor,
     owner: &Uid,
     mut act: Act,
     busy: &Busy<'_>,
-) -> Result<bool, ClientError> {
+) -> Result<Option<Next>, ClientError> {
     let _permit = floor.releases.acquire().await;
     for _ in 0..=CONFLICTS {
         if floor.halt.is_cancelled() {
-            return Ok(false);
+            return Ok(Some(Next::Done));
+        }
+        let wait = floor.brakes.hold([&act.kind.resource].into_iter(), floor.now());
+        if let Some(wait) = wait {
+            return Ok(Some(Next::After(wait)));
         }
         let client = floor.client.paid("PATCH").await;
         busy.touch();
         // Who deletes the owner once more can have changed their mind.
         if floor.look(|graph| graph.finish_orphaning(owner)).is_none() {
-            return Ok(true);
+            return Ok(None);
         }
         if act::send(floor, &act, &client).await? != Came::Changed {
-            return Ok(true);
+            return Ok(None);
         }
         let Some(meta) = act::read_again(floor, &act).await? else {
-            return Ok(true);
+            return Ok(None);
         };
         let Some(again) = detach(&act.kind, &meta, owner) else {
-            return Ok(true);
+            return Ok(None);
         };
         act = again;
     }
     // It changes all the time.
-    Ok(false)
+    Ok(Some(Next::Backoff))
 }
 
 /// Takes the finalizer off the owner, if nobody refers to it any more.
@@ -174,6 +198,12 @@ async fn finish_up(floor: &Arc<Floor>, owner: &Uid, busy: &Busy<'_>) -> Result<N
         };
         if !rest.is_empty() {
             return Ok(Next::Backoff);
+        }
+        if let Some(wait) = floor
+            .brakes
+            .hold([&finish.kind.resource].into_iter(), floor.now())
+        {
+            return Ok(Next::After(wait));
         }
         if act::send(floor, &finish, &client).await? != Came::Changed {
             return Ok(Next::Done);

@@ -20,6 +20,9 @@ const ROUNDS: usize = 16;
 const QUESTIONS: usize = 8;
 /// How often an object that has changed in between is tried again at once.
 pub(super) const CONFLICTS: usize = 5;
+/// When an object is looked at again that has an owner nobody can ask for. That a kind turns up is an event; this is for its
+/// other owners. No backoff: it costs no request, and many of them would keep others from theirs.
+const UNRESOLVED: Duration = Duration::from_mins(1);
 /// No server is believed that asks for a longer wait: the item would be lost.
 const LONGEST_ASKED: Duration = Duration::from_mins(5);
 
@@ -97,10 +100,14 @@ async fn attend(floor: &Arc<Floor>, work: &Work, busy: &Busy<'_>) -> Result<Next
             Judgement::Later(delay) => return Ok(Next::After(delay)),
             Judgement::Unresolvable(owner) => {
                 tracing::debug!(?owner, "It is not known whether an owner exists");
-                return Ok(Next::Backoff);
+                return Ok(Next::After(UNRESOLVED));
             }
             Judgement::Poll => return Ok(Next::Backoff),
             Judgement::Ask(questions) => {
+                let kinds = questions.iter().take(QUESTIONS).map(|it| &it.kind.resource);
+                if let Some(wait) = floor.brakes.hold(kinds, floor.now()) {
+                    return Ok(Next::After(wait));
+                }
                 ask(floor, &questions, None).await?;
                 continue;
             }
@@ -109,6 +116,9 @@ async fn attend(floor: &Arc<Floor>, work: &Work, busy: &Busy<'_>) -> Result<Next
         if floor.options.dry_run {
             pretend(floor, &act);
             return Ok(Next::Done);
+        }
+        if let Some(wait) = floor.brakes.hold([&act.kind.resource].into_iter(), floor.now()) {
+            return Ok(Next::After(wait));
         }
         let client = floor.client.paid(act::verb(&act.deed)).await;
         let Some(act) = confirm(floor, work, &client).await? else {

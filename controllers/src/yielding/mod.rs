@@ -101,6 +101,17 @@ impl Yielding {
         }
     }
 
+    /// Resolves when those who yield may run for the first time.
+    pub(crate) fn free(&self) -> impl Future<Output = ()> + Send + 'static {
+        let board = self.board.clone();
+        async move {
+            if board.until(State::is_free).await.is_err() {
+                // The process is about to end with an error.
+                std::future::pending::<()>().await;
+            }
+        }
+    }
+
     /// Why those who yield do not run now.
     fn reason(&self) -> Option<String> {
         // Otherwise all who yield are about to end with an error, and the process with them.

@@ -35,21 +35,16 @@ impl MetaCache {
 }
 
 impl Caches {
-    /// Resolves when all caches that were asked for so far show everything that was written before the call.
+    /// Resolves when all caches that were asked for by their projection so far show everything that was written before the
+    /// call. The others, of metadata only, are left out: there may be a thousand, and their readers write nothing that does
+    /// not depend on what was read.
     ///
     /// `known` has the last written version by resource, as [`Resource`] is displayed (`replicasets.apps`), if the former
     /// leader has left it; for other resources the API server is asked. The kinds that are not served, or not to us, are
-    /// returned: they are not waited for. Nor are those in any trouble that nobody has asked for by their projection. Cancel
-    /// safe.
+    /// returned: they are not waited for. Cancel safe.
     pub async fn catch_up(&self, known: &BTreeMap<String, Version>) -> Vec<(Resource, Status)> {
-        let caches = self.kept();
-        let caught_up = caches.iter().map(|&(ref cache, needed)| async move {
-            if !needed {
-                let status = cache.status_of_all();
-                if status != Status::Synced {
-                    return Some((cache.resource().clone(), status));
-                }
-            }
+        let needed: Vec<_> = self.kept().into_iter().filter(|(_, needed)| *needed).collect();
+        let caught_up = needed.iter().map(|(cache, _)| async move {
             let version = known.get(&cache.resource().to_string());
             let feeds = 0..cache.namespaces().len();
             let feeds = feeds.map(|feed| self.catch_up_feed(cache, feed, version.cloned()));

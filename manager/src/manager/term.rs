@@ -1,6 +1,6 @@
 //! One term of leadership: see what the last leader wrote, run the controllers, and see them end.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use tokio::task::{JoinError, JoinSet};
@@ -44,10 +44,13 @@ impl Manager {
             () = self.fence.closed(term) => false,
             () = self.catch_up(&known) => true,
         };
-        if !caught_up && *takeover == Takeover::Unclean {
-            return Ok(None);
+        if !caught_up {
+            // What this one had to see and did not get to see, its successor has to see.
+            return Ok(match takeover {
+                Takeover::Clean(versions) => Some(versions.clone()),
+                Takeover::Unclean => None,
+            });
         }
-        // What this one had to see, its successor has to see as well: also if this one did not get to see it.
         let mut seen = self.seen();
         raise(&mut seen, known);
         let stopping = stop.child_token();
@@ -64,6 +67,7 @@ impl Manager {
         }
         self.drain(controllers).await?;
         raise(&mut seen, self.transport.ledger().written());
+        self.retain_needed(&mut seen);
         let versions = seen.into_iter();
         let versions = versions.map(|(resource, version)| (resource, version.to_string()));
         Ok(Some(versions.collect()))
@@ -142,6 +146,14 @@ impl Manager {
             .iter()
             .filter(|c| self.states.of(c.name()).is_running());
         running.map(|controller| laggard(&**controller)).collect()
+    }
+
+    /// Leaves out what no controller here has asked for by its projection: a successor that needs it asks the API server.
+    /// They would be too many for an annotation where a thousand kinds are read for their metadata.
+    fn retain_needed(&self, versions: &mut BTreeMap<String, Version>) {
+        let needed = self.caches.overview().into_iter().filter(|it| it.needed);
+        let needed: BTreeSet<String> = needed.map(|it| it.resource.to_string()).collect();
+        versions.retain(|resource, _| needed.contains(resource));
     }
 
     /// How far each cache is, by the name of its resource.

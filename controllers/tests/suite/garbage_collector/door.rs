@@ -88,6 +88,11 @@ impl Watched {
         self.with(|it| it.asked.iter().filter(|it| it.ours).cloned().collect())
     }
 
+    /// What it and its caches have sent, in order.
+    pub fn all(&self) -> Vec<Asked> {
+        self.with(|it| it.asked.clone())
+    }
+
     /// What it has sent of one kind.
     pub fn of(&self, what: &str) -> Vec<Asked> {
         let mut asked = self.asked();

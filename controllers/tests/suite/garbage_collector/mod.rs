@@ -1,13 +1,18 @@
 //! The garbage collector at the API: how much it asks for, and what it makes of the answers.
 
+mod bounds;
 mod conflicts;
 mod costs;
 mod door;
 mod faults;
+mod laggards;
 mod orphans;
+mod outages;
 mod rules;
+mod slow;
 mod start;
 mod storm;
+mod warm;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -54,6 +59,8 @@ struct Bed {
     door: Watched,
     registry: Registry,
     kinds: watch::Sender<Option<Arc<Kinds>>>,
+    /// What could not be discovered.
+    problems: Vec<String>,
     _tasks: TaskSet,
 }
 
@@ -95,6 +102,7 @@ fn bare() -> Bed {
         door: door.clone(),
         registry: Registry::new(),
         kinds: watch::Sender::new(Some(kinds)),
+        problems: Vec::new(),
         _tasks: tasks,
     }
 }
@@ -125,16 +133,18 @@ impl Bed {
         let events = self.transport.unfenced("events", None);
         let name = "garbage-collector-controller";
         let recorder = Recorder::start(env, events, name, "test", registry).expect("a recorder");
+        let problems = self.problems.clone();
         let known = Known {
             kinds: self.kinds.subscribe(),
-            problems: Box::new(Vec::new),
+            problems: Box::new(move || problems.clone()),
         };
         GarbageCollector::build(env, &caches, client, registry, recorder, known, options)
             .expect("a collector")
     }
 
     /// Runs the collector in a term that does not end.
-    fn run(&self, collector: GarbageCollector) {
+    fn run(&self, collector: impl Into<Arc<GarbageCollector>>) {
+        let collector = collector.into();
         let fence = Fence::new(self.env.clock.clone());
         let term = fence.open_for_ever();
         let run = async move {

@@ -175,3 +175,21 @@ async fn a_version_is_reached_by_itself_or_from_a_list() {
     assert!(metadata.version().has_reached(&written));
     assert_eq!(bed.server.count(Verb::List), lists + 1);
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_is_read_for_its_metadata_only_is_not_waited_for() {
+    let bed = bed();
+    let cache = bed.caches.metadata(&MAPS);
+    cache.synced().await;
+    // It is behind, and would have to be listed.
+    namespaces(&bed.sandbox, &["x"]).await;
+    let lists = bed.server.count(Verb::List);
+    let before = bed.env.clock.now();
+    assert_eq!(bed.caches.catch_up(NO_VERSIONS).await, []);
+    assert_eq!(bed.env.clock.now(), before);
+    assert_eq!(bed.server.count(Verb::List), lists);
+    // Somebody asks for it by its projection.
+    let _: Cache<MetaObject> = bed.caches.of(&MAPS);
+    assert_eq!(bed.caches.catch_up(NO_VERSIONS).await, []);
+    assert_ne!(bed.env.clock.now(), before);
+}

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use coxswain_manager::cache::Cache;
 use coxswain_manager::election::{RELEASED_BY, WRITTEN_VERSIONS};
-use coxswain_manager::object::{Key, Resource, Version};
+use coxswain_manager::object::{Key, MetaObject, Resource, Version};
 use coxswain_sandbox::Sandbox;
 use serde_json::{Value, json};
 
@@ -12,6 +13,8 @@ use super::{MAPS, Process, Running, SECOND, sandbox};
 
 const LEASES: Resource = Resource::namespaced("coordination.k8s.io", "v1", "leases", "Lease");
 
+const SECRETS: Resource = Resource::namespaced("", "v1", "secrets", "Secret");
+
 async fn lease(sandbox: &Sandbox) -> Value {
     let other = Process::new(sandbox.door(), "other");
     let client = other.transport.client("other", None);
@@ -19,17 +22,23 @@ async fn lease(sandbox: &Sandbox) -> Value {
     client.get(&LEASES, &key).await.expect("the lease")
 }
 
+/// What a lease hands over.
+fn versions(lease: &Value) -> BTreeMap<String, String> {
+    let versions = lease["metadata"]["annotations"][WRITTEN_VERSIONS].as_str();
+    serde_json::from_str(versions.expect("versions")).expect("JSON")
+}
+
 /// A leader `a` that has written, and a standby `b` whose cache does not show it. Returns the version that was written.
 async fn leader_and_blind_standby(sandbox: &Sandbox) -> (Running, Running, Version) {
     let (first, second) = (Probe::new(Manners::Stops), Probe::new(Manners::Stops));
     let leader = Process::new(sandbox.door(), "a").with(&first);
     let (client, fence) = (leader.manager.client("probe"), leader.manager.fence().clone());
-    let _ = leader.manager.caches().metadata(&MAPS);
+    let _: Cache<MetaObject> = leader.manager.caches().of(&MAPS);
     let leader = leader.elect();
     first.started(1).await;
     let door = sandbox.door();
     let standby = Process::new(door.clone(), "b").with(&second);
-    let maps = standby.manager.caches().metadata(&MAPS);
+    let maps: Cache<MetaObject> = standby.manager.caches().of(&MAPS);
     let standby = standby.elect();
     maps.synced().await;
     door.lag().hold_at("configmaps", sandbox.revision());
@@ -61,8 +70,7 @@ async fn what_it_was_handed_it_hands_on() {
     stop_once_it_leads(&sandbox, standby).await;
     let lease = lease(&sandbox).await;
     assert_eq!(lease["spec"]["holderIdentity"], "", "released");
-    let versions = lease["metadata"]["annotations"][WRITTEN_VERSIONS].as_str();
-    let versions: BTreeMap<String, String> = serde_json::from_str(versions.expect("versions")).expect("JSON");
+    let versions = versions(&lease);
     let handed_on = Version::from(versions["configmaps"].as_str());
     assert!(handed_on.has_reached(&written), "{handed_on:?} {written:?}");
 }
@@ -76,4 +84,32 @@ async fn what_it_did_not_get_to_see_it_does_not_call_clean() {
     let lease = lease(&sandbox).await;
     assert_eq!(lease["spec"]["holderIdentity"], "b", "left to expire");
     assert_eq!(lease["metadata"]["annotations"][RELEASED_BY], Value::Null);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_read_for_its_metadata_only_is_not_handed_over_whatever_was_written() {
+    let sandbox = sandbox();
+    let probe = Probe::new(Manners::Stops);
+    let leader = Process::new(sandbox.door(), "a").with(&probe);
+    let (client, fence) = (leader.manager.client("probe"), leader.manager.fence().clone());
+    let _: Cache<MetaObject> = leader.manager.caches().of(&MAPS);
+    for i in 0..1000 {
+        let plural = format!("widgets{i}");
+        let metadata = Resource {
+            plural: plural.into(),
+            ..SECRETS
+        };
+        let _ = leader.manager.caches().metadata(&metadata);
+    }
+    let secrets = leader.manager.caches().metadata(&SECRETS);
+    let leader = leader.elect();
+    probe.started(1).await;
+    secrets.synced().await;
+    let client = client.in_term(&fence, fence.term().expect("it leads"));
+    let body = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "last"}});
+    let written: Result<Value, _> = client.create(&SECRETS, "default", body.to_string().into()).await;
+    written.expect("written");
+    leader.stop().await.expect("an orderly end");
+    let versions = versions(&lease(&sandbox).await);
+    assert_eq!(versions.keys().collect::<Vec<_>>(), ["configmaps"]);
 }

@@ -1,7 +1,8 @@
 //! Who leads, and what happens when that changes.
 
+use coxswain_manager::cache::Cache;
 use coxswain_manager::client::Patch;
-use coxswain_manager::object::{Key, Resource};
+use coxswain_manager::object::{Key, MetaObject, Resource};
 use serde_json::{Value, json};
 
 use super::probe::{Manners, Probe};
@@ -73,7 +74,7 @@ async fn a_new_leader_sees_what_the_old_one_wrote_before_it_acts() {
     let mut leader = Process::new(sandbox.door(), "a").with(&first);
     let client = leader.manager.client("probe");
     let fence = leader.manager.fence().clone();
-    let _ = leader.manager.caches().metadata(&MAPS);
+    let _: Cache<MetaObject> = leader.manager.caches().of(&MAPS);
     leader
         .manager
         .add(super::probe::Shared(Probe::new(Manners::Stops)));
@@ -83,7 +84,7 @@ async fn a_new_leader_sees_what_the_old_one_wrote_before_it_acts() {
     // The door of the standby does not show what happens from now on.
     let door = sandbox.door();
     let standby = Process::new(door.clone(), "b").with(&second);
-    let maps = standby.manager.caches().metadata(&MAPS);
+    let maps: Cache<MetaObject> = standby.manager.caches().of(&MAPS);
     let standby = standby.elect();
     maps.synced().await;
     door.lag().hold_at("configmaps", sandbox.revision());
