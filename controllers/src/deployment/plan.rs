@@ -100,7 +100,7 @@ pub fn plan(snapshot: &Snapshot<'_>) -> Plan {
         return plan;
     }
     keep_up(&mut plan.sets, deployment);
-    let make = |sets: &Sets, size: i64| Some(creation(deployment, &template, bounds, sets, size));
+    let creating = |sets: &Sets, size: i64| Some(creation(deployment, &template, bounds, sets, size));
     let requested = rollback::requested(deployment);
     if deployment.is_paused() || (requested.is_none() && scale::is_due(&plan.sets, bounds)) {
         scale::sync(&mut plan.sets, bounds, deployment.status.replicas);
@@ -116,7 +116,7 @@ pub fn plan(snapshot: &Snapshot<'_>) -> Plan {
                 } else {
                     0
                 };
-                plan.create = make(&plan.sets, size);
+                plan.create = creating(&plan.sets, size);
             }
             Some(_) => plan.rollback = Some(rollback::plan(deployment, &template, &plan.sets, to)),
         }
@@ -124,13 +124,13 @@ pub fn plan(snapshot: &Snapshot<'_>) -> Plan {
         plan.judged = true;
         if bounds.rolling {
             if plan.sets.new.is_none() {
-                plan.create = make(&plan.sets, size(bounds, &plan.sets));
+                plan.create = creating(&plan.sets, size(bounds, &plan.sets));
             }
             let coming = plan.create.as_ref().map_or(0, |it| it.replicas);
             rolling::step(&mut plan.sets, bounds, coming);
         } else if recreate::retire(&mut plan.sets, bounds, running) {
             match &mut plan.sets.new {
-                None => plan.create = make(&plan.sets, bounds.replicas),
+                None => plan.create = creating(&plan.sets, bounds.replicas),
                 Some(new) if new.replicas != bounds.replicas => new.scale(bounds.replicas, bounds),
                 Some(_) => {}
             }

@@ -162,12 +162,13 @@ async fn does_not_hide_that_it_has_timed_out(s: Stage) {
 
 async fn does_not_time_out(s: Stage) {
     let soon = json!({"spec": {"progressDeadlineSeconds": 1}});
-    let bad = |name: &str| with(with(deployment(name, 1), image(BAD)), soon.clone());
+    let bad = |name: &str| with(deployment(name, 1), image(BAD));
     let d = s.create(bad("a")).await;
     s.has_pods(BAD, 1).await;
-    s.change(&d, paused(true)).await;
+    // It is late from now on only, however long this has taken.
+    s.change(&d, with(paused(true), soon.clone())).await;
     s.says(&d, "Progressing", "DeploymentPaused").await;
-    let other = s.create(bad("b")).await;
+    let other = s.create(with(bad("b"), soon)).await;
     s.says(&other, "Progressing", "ProgressDeadlineExceeded").await;
     assert_eq!(said(&s.get(&d).await, "Progressing"), PAUSED);
     s.change(&d, paused(false)).await;

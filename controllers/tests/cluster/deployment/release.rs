@@ -42,7 +42,7 @@ async fn keeps_the_other_references_of_what_it_lets_go(s: Stage) {
     let d = s.completed(deployment("a", 1)).await;
     s.rolled(&d, "i:2").await;
     let old = s.set_of(&d, "i:1").await;
-    let foreign = json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "c", "uid": "u"});
+    let foreign = s.bystander().await;
     let ours = old["metadata"]["ownerReferences"][0].clone();
     let change = json!({"metadata": {
         "labels": {"app": "b"}, "ownerReferences": [ours, foreign], "finalizers": ["example.com/hold"],

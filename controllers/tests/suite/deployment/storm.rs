@@ -22,7 +22,7 @@ use super::*;
 /// How many seeds are run if nobody says.
 const SEEDS: u64 = 20;
 /// How long a sync may go on with what it has seen: the requests of a step, each with its timeout.
-const SYNC: Duration = Duration::from_secs(60);
+const SYNC: Duration = Duration::from_mins(1);
 
 /// The controller's way to the API, with somebody who looks at what each write has done.
 #[derive(Clone)]
