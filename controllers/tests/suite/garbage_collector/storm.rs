@@ -330,7 +330,9 @@ impl Storm {
     fn disturb_all(&self) {
         let weather = self.way.with(|it| it.clone());
         if self.lagging || weather.forbidden.is_some() || weather.dark.is_some() {
-            KINDS.iter().for_each(|it| self.audit.disturb(&it.kind));
+            for it in &KINDS {
+                self.audit.disturb(&it.kind);
+            }
         }
         if weather.forbidden.is_some() {
             self.audit.unlisted();
