@@ -19,6 +19,7 @@ pub fn sandbox_with(history: Limits) -> Sandbox {
     Sandbox::new(Options {
         env: Env::starting_at(start, 7),
         history,
+        ..Options::default()
     })
 }
 
