@@ -69,8 +69,8 @@ pub struct Options {
     pub history: Limits,
     /// Who may do what. Default: whoever shows a good token may do anything.
     pub authorization: Authorization,
-    /// The certificate authority (PEM) that every namespace gets as the ConfigMap `kube-root-ca.crt`. Default: none,
-    /// and no such ConfigMap.
+    /// The certificate authority (PEM) that every namespace gets as the `ConfigMap` `kube-root-ca.crt`. Default: none,
+    /// and no such object.
     pub root_ca: Option<String>,
 }
 

@@ -53,7 +53,7 @@ pub struct Api {
     pub(crate) store: Store,
     pub(crate) env: Env,
     pub(crate) authorization: Authorization,
-    /// What the ConfigMap `kube-root-ca.crt` of each namespace holds; none if there is no such ConfigMap.
+    /// What `kube-root-ca.crt` holds, the `ConfigMap` of each namespace; none if there is no such object.
     root_ca: Option<String>,
     /// Signs the tokens of service accounts; made with the first of them.
     signer: OnceLock<Option<Signer>>,

@@ -92,6 +92,10 @@ impl Door {
             return Err(ApiError::no_such_resource());
         }
         let method = request.method().clone();
+        // What was asked about is whether it may be watched.
+        if target.watch && method != Method::GET {
+            return Err(ApiError::method_not_allowed());
+        }
         let headers = request.headers().clone();
         let header = |name: HeaderName| headers.get(name).and_then(|h| h.to_str().ok()).map(str::to_owned);
         // A name in the path makes it a GET, unless the path itself is one of the old watch paths.

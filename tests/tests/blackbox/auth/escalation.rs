@@ -87,11 +87,11 @@ async fn update_and_patch_are_checked_too(c: Cluster) {
     let put = send_as(&c, &bob, Method::PUT, &path, role("Role", "r", more.clone())).await;
     forbidden(&put, &message);
     let headers = [("impersonate-user", bob.as_str()), ("content-type", MERGE)];
-    let patch = c
+    let merged = c
         .api()
         .request(Method::PATCH, &path, &headers, json!({"rules": more}))
         .await;
-    forbidden(&patch, &message);
+    forbidden(&merged, &message);
     unchanged(&c, &path, &before).await;
 }
 

@@ -5,6 +5,7 @@
 
 mod accounts;
 mod aggregation;
+mod bindings;
 mod escalation;
 mod impersonation;
 mod kubectl;
@@ -17,13 +18,14 @@ use coxswain_tests::{Cluster, Reply, Test};
 use http::Method;
 use serde_json::{Value, json};
 
-use crate::support::{core, create, of, soon};
+use crate::support::{core, create, object, of, soon, with};
 
 /// What is registered of this surface.
 pub fn tests() -> Vec<Test> {
     [
         accounts::tests(),
         aggregation::tests(),
+        bindings::tests(),
         escalation::tests(),
         impersonation::tests(),
         kubectl::tests(),
@@ -80,7 +82,7 @@ pub fn rule(verbs: &[&str], group: &str, resources: &[&str]) -> Value {
 
 /// A role, or a cluster role.
 pub fn role(kind: &str, name: &str, rules: Value) -> Value {
-    json!({"apiVersion": RBAC, "kind": kind, "metadata": {"name": name}, "rules": rules})
+    with(object(RBAC, kind, name), "/rules", rules)
 }
 
 /// A binding of a user to a role or cluster role.
@@ -134,12 +136,17 @@ pub async fn may(c: &Cluster, user: &str, asked: &Value) -> Value {
 
 /// A new service account.
 pub async fn account(c: &Cluster, ns: &str, name: &str) -> Value {
-    let object = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name}});
-    create(c, &core(ns, "serviceaccounts"), &object).await
+    create(
+        c,
+        &core(ns, "serviceaccounts"),
+        &object("v1", "ServiceAccount", name),
+    )
+    .await
 }
 
 pub fn token_request(spec: Value) -> Value {
-    json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec})
+    let request = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest"});
+    with(request, "/spec", spec)
 }
 
 /// Asks for a token of a service account.

@@ -25,7 +25,8 @@ pub fn tests() -> Vec<Test> {
 }
 
 fn review(kind: &str, spec: Value) -> Value {
-    json!({"apiVersion": "authorization.k8s.io/v1", "kind": kind, "spec": spec})
+    let review = json!({"apiVersion": "authorization.k8s.io/v1", "kind": kind});
+    with(review, "/spec", spec)
 }
 
 fn path(resource: &str) -> String {
