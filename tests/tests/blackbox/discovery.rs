@@ -44,6 +44,7 @@ const CORE: &str = "
     resourcequotas               resourcequota         Namespaced ResourceQuota         all    quota -
     secrets                      secret                Namespaced Secret                all    -     -
     serviceaccounts              serviceaccount        Namespaced ServiceAccount        all    sa    -
+    serviceaccounts/token        -                     Namespaced TokenRequest          create -     -
     services/status              -                     Namespaced Service               part   -     -
 ";
 const APPS: &str = "
@@ -59,6 +60,15 @@ const APPS: &str = "
     statefulsets        statefulset        Namespaced StatefulSet        all  sts    all
     statefulsets/scale  -                  Namespaced Scale              part -      -
     statefulsets/status -                  Namespaced StatefulSet        part -      -
+";
+const TOKENS: &str = "
+    tokenreviews tokenreview Cluster TokenReview create - -
+";
+const REVIEWS: &str = "
+    localsubjectaccessreviews localsubjectaccessreview Namespaced LocalSubjectAccessReview create - -
+    selfsubjectaccessreviews  selfsubjectaccessreview  Cluster    SelfSubjectAccessReview  create - -
+    selfsubjectrulesreviews   selfsubjectrulesreview   Cluster    SelfSubjectRulesReview   create - -
+    subjectaccessreviews      subjectaccessreview      Cluster    SubjectAccessReview      create - -
 ";
 const BATCH: &str = "
     cronjobs        cronjob Namespaced CronJob all  cj all
@@ -156,6 +166,8 @@ async fn apps_resources(c: Cluster) {
 
 async fn batch_resources(c: Cluster) {
     assert_rows(&c, "/apis/batch/v1", BATCH).await;
+    assert_rows(&c, "/apis/authentication.k8s.io/v1", TOKENS).await;
+    assert_rows(&c, "/apis/authorization.k8s.io/v1", REVIEWS).await;
 }
 
 async fn trailing_slashes_do_not_matter(c: Cluster) {
