@@ -16,6 +16,7 @@ pub fn tests() -> Vec<Test> {
         test!(core_resources),
         test!(apps_resources),
         test!(batch_resources).since(1, 21),
+        test!(review_resources),
         test!(trailing_slashes_do_not_matter),
         // Before, the answer was 404 with a list of the paths there are.
         test!(unknown_path_is_a_plain_404).since(1, 23),
