@@ -1,5 +1,6 @@
-//! The real tier: etcd, kube-apiserver and, where its binary is there, KCM with its namespace controller only; with
-//! [`KCM`] set, with those controllers of its own that ours are compared with.
+//! The real tier: etcd, kube-apiserver and, where its binary is there, KCM with those controllers only whose work
+//! the sandbox does itself (namespaces, their service accounts, aggregated roles); with [`KCM`] set, with those of its own
+//! too that ours are compared with.
 //!
 //! The flags work for 1.20 and for 1.36; where a release needs another one, the version that the binary prints decides.
 
@@ -153,9 +154,10 @@ async fn attempt_start(assets: &Path, dir: &Path) -> Result<Servers, StartError>
     }
     if kcm.exists() {
         let controllers = if kcm_instead_of_ours() {
-            "deployment,garbagecollector,namespace,replicaset,replicationcontroller"
+            "clusterrole-aggregation,deployment,garbagecollector,namespace,replicaset,replicationcontroller,\
+             serviceaccount"
         } else {
-            "namespace"
+            "namespace,serviceaccount,clusterrole-aggregation"
         };
         let mut flags = vec![
             format!("--kubeconfig={}", kubeconfig.display()),

@@ -2,7 +2,7 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 
-use coxswain_sandbox::{Options, Sandbox, Server};
+use coxswain_sandbox::{Authorization, Options, Sandbox, Server};
 
 use crate::endpoint::Endpoint;
 
@@ -20,7 +20,12 @@ pub async fn start() -> Result<Endpoint, String> {
         ca_pem: server.credentials().ca_pem.clone(),
         token: server.credentials().token.clone(),
     };
-    let door = Sandbox::new(Options::default()).door();
+    // As the real tier is started.
+    let options = Options {
+        authorization: Authorization::Rbac,
+        ..Options::default()
+    };
+    let door = Sandbox::new(options).door();
     tokio::spawn(server.serve(door, std::future::pending()));
     Ok(endpoint)
 }

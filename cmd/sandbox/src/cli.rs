@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use clap::Parser;
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::{KubeconfigError, KubeconfigFile, Options, Sandbox, ServeError, Server};
+use crate::{Authorization, KubeconfigError, KubeconfigFile, Options, Sandbox, ServeError, Server};
 
 /// A Kubernetes API in one process, for trying and testing controllers.
 ///
@@ -27,6 +27,10 @@ pub struct Args {
     /// the end
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
+
+    /// Who may do what: everybody anything, or what roles and bindings say. The kubeconfig's user may do anything
+    #[arg(long, value_name = "MODE", value_enum, default_value_t)]
+    authorization: Authorization,
 }
 
 /// Why the command failed.
@@ -55,6 +59,7 @@ impl Args {
             listen,
             allow_remote,
             kubeconfig,
+            authorization,
         } = self;
         if !listen.ip().is_loopback() && !allow_remote {
             return Err(CliError::NotLoopback(listen));
@@ -68,11 +73,15 @@ impl Args {
             .with_writer(io::stderr)
             .init();
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-        runtime.block_on(serve(listen, kubeconfig))
+        runtime.block_on(serve(listen, kubeconfig, authorization))
     }
 }
 
-async fn serve(listen: SocketAddr, kubeconfig: Option<PathBuf>) -> Result<(), CliError> {
+async fn serve(
+    listen: SocketAddr,
+    kubeconfig: Option<PathBuf>,
+    authorization: Authorization,
+) -> Result<(), CliError> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
     let server = Server::bind(listen).await?;
@@ -85,7 +94,11 @@ async fn serve(listen: SocketAddr, kubeconfig: Option<PathBuf>) -> Result<(), Cl
          nothing makes pods run. Ctrl-C ends it, and everything in it is gone.",
         file = kubeconfig.path().display()
     );
-    let sandbox = Sandbox::new(Options::default());
+    let sandbox = Sandbox::new(Options {
+        authorization,
+        root_ca: Some(server.credentials().ca_pem.clone()),
+        ..Options::default()
+    });
     server
         .serve(sandbox.door(), async {
             tokio::select! {

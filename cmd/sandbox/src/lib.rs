@@ -22,10 +22,11 @@
 //! # Ok::<_, Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The walk of a request: `door` (authenticate, route, bound the body) → `api` (one file per verb: decode with `schema`,
+//! The walk of a request: `door` (authenticate and authorize with `auth`, route, bound the body) → `api` (one file per verb: decode with `schema`,
 //! `patch`, apply the rules of `kinds`) → `store` (commit, history) → `door` (render, `table`, `partial`).
 
 mod api;
+mod auth;
 pub mod cli;
 mod discovery;
 mod door;
@@ -52,6 +53,7 @@ mod table;
 
 use std::sync::Arc;
 
+pub use auth::Authorization;
 pub use door::{BoxError, Door, ResponseBody};
 pub use env::Env;
 pub use kubeconfig::{KubeconfigError, KubeconfigFile};
@@ -65,6 +67,11 @@ pub struct Options {
     pub env: Env,
     /// How much of the past is kept for watches and paged lists, per resource. Default: 20,000 changes or 32 MiB.
     pub history: Limits,
+    /// Who may do what. Default: whoever shows a good token may do anything.
+    pub authorization: Authorization,
+    /// The certificate authority (PEM) that every namespace gets as the `ConfigMap` `kube-root-ca.crt`. Default: none,
+    /// and no such object.
+    pub root_ca: Option<String>,
 }
 
 impl Default for Options {
@@ -72,6 +79,8 @@ impl Default for Options {
         Self {
             env: Env::system(),
             history: Limits::default(),
+            authorization: Authorization::default(),
+            root_ca: None,
         }
     }
 }
@@ -87,7 +96,7 @@ impl Sandbox {
     #[must_use]
     pub fn new(options: Options) -> Self {
         Self {
-            api: Arc::new(api::Api::new(options.env, options.history)),
+            api: Arc::new(api::Api::new(options)),
         }
     }
 

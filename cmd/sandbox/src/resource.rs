@@ -86,6 +86,16 @@ impl Resource {
         }
     }
 
+    /// Whether it is a question that is answered and not stored: it can be created, and nothing else.
+    #[must_use]
+    pub fn is_review(&self) -> bool {
+        self.custom.is_none()
+            && matches!(
+                self.group.as_str(),
+                "authentication.k8s.io" | "authorization.k8s.io"
+            )
+    }
+
     /// `pods` or `deployments.apps`, as error messages name a resource.
     #[must_use]
     pub fn qualified(&self) -> String {

@@ -114,11 +114,19 @@ impl ApiError {
     /// 409: the object is not as the request expects it.
     #[must_use]
     pub fn conflict(res: &Resource, name: &str, why: &str) -> Self {
-        let message = format!(
-            "Operation cannot be fulfilled on {} {name:?}: {why}",
-            res.qualified()
-        );
-        Self::new(409, "Conflict", message).about(&res.group, &res.plural, name)
+        Self::conflict_as(&res.group, &res.plural, name, why)
+    }
+
+    /// 409 about what is no resource, such as a `TokenRequest`.
+    #[must_use]
+    pub fn conflict_as(group: &str, kind: &str, name: &str, why: &str) -> Self {
+        let qualified = if group.is_empty() {
+            kind.to_owned()
+        } else {
+            format!("{kind}.{group}")
+        };
+        let message = format!("Operation cannot be fulfilled on {qualified} {name:?}: {why}");
+        Self::new(409, "Conflict", message).about(group, kind, name)
     }
 
     /// 409: the object has changed since the client read it.
@@ -179,12 +187,30 @@ impl ApiError {
     /// 403: refused, and why.
     #[must_use]
     pub fn forbidden(res: &Resource, name: &str, why: &str) -> Self {
-        let message = if name.is_empty() {
-            format!("{} is forbidden: {why}", res.qualified())
-        } else {
-            format!("{} {name:?} is forbidden: {why}", res.qualified())
+        Self::forbidden_as(&res.group, &res.plural, name, why)
+    }
+
+    /// 403 for what may be no resource that is served, or none at all.
+    #[must_use]
+    pub fn forbidden_as(group: &str, resource: &str, name: &str, why: &str) -> Self {
+        let qualified = match (resource, group) {
+            ("", _) => String::new(),
+            (_, "") => format!("{resource} "),
+            _ => format!("{resource}.{group} "),
         };
-        Self::new(403, "Forbidden", message).about(&res.group, &res.plural, name)
+        let message = if name.is_empty() || resource.is_empty() {
+            format!(
+                "{qualified}{}: {why}",
+                if resource.is_empty() {
+                    "forbidden"
+                } else {
+                    "is forbidden"
+                }
+            )
+        } else {
+            format!("{qualified}{name:?} is forbidden: {why}")
+        };
+        Self::new(403, "Forbidden", message).about(group, resource, name)
     }
 
     /// 403: nothing new may be created in a namespace that is going away.

@@ -16,6 +16,7 @@ pub fn tests() -> Vec<Test> {
         test!(core_resources),
         test!(apps_resources),
         test!(batch_resources).since(1, 21),
+        test!(review_resources),
         test!(trailing_slashes_do_not_matter),
         // Before, the answer was 404 with a list of the paths there are.
         test!(unknown_path_is_a_plain_404).since(1, 23),
@@ -44,6 +45,7 @@ const CORE: &str = "
     resourcequotas               resourcequota         Namespaced ResourceQuota         all    quota -
     secrets                      secret                Namespaced Secret                all    -     -
     serviceaccounts              serviceaccount        Namespaced ServiceAccount        all    sa    -
+    serviceaccounts/token        -                     Namespaced TokenRequest          create -     -
     services/status              -                     Namespaced Service               part   -     -
 ";
 const APPS: &str = "
@@ -59,6 +61,15 @@ const APPS: &str = "
     statefulsets        statefulset        Namespaced StatefulSet        all  sts    all
     statefulsets/scale  -                  Namespaced Scale              part -      -
     statefulsets/status -                  Namespaced StatefulSet        part -      -
+";
+const TOKENS: &str = "
+    tokenreviews tokenreview Cluster TokenReview create - -
+";
+const REVIEWS: &str = "
+    localsubjectaccessreviews localsubjectaccessreview Namespaced LocalSubjectAccessReview create - -
+    selfsubjectaccessreviews  selfsubjectaccessreview  Cluster    SelfSubjectAccessReview  create - -
+    selfsubjectrulesreviews   selfsubjectrulesreview   Cluster    SelfSubjectRulesReview   create - -
+    subjectaccessreviews      subjectaccessreview      Cluster    SubjectAccessReview      create - -
 ";
 const BATCH: &str = "
     cronjobs        cronjob Namespaced CronJob all  cj all
@@ -156,6 +167,11 @@ async fn apps_resources(c: Cluster) {
 
 async fn batch_resources(c: Cluster) {
     assert_rows(&c, "/apis/batch/v1", BATCH).await;
+}
+
+async fn review_resources(c: Cluster) {
+    assert_rows(&c, "/apis/authentication.k8s.io/v1", TOKENS).await;
+    assert_rows(&c, "/apis/authorization.k8s.io/v1", REVIEWS).await;
 }
 
 async fn trailing_slashes_do_not_matter(c: Cluster) {

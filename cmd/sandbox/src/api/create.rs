@@ -22,6 +22,7 @@ impl Api {
     pub(super) fn create(&self, call: &Call) -> Result<Reply> {
         let dry_run = call.dry_run("CreateOptions")?;
         let decode::Decoded { value, warnings } = decode::body(call)?;
+        self.check_escalation(call, &Value::Null, &value)?;
         let created = self.create_object(&call.res, &call.namespace, &value, dry_run)?;
         Ok(Reply::object(201, created).warn(warnings))
     }
@@ -100,6 +101,7 @@ impl Api {
             Ok(object) => {
                 let served = Self::served(res, &object);
                 self.after_write(res, &object);
+                self.after_create(res, &name);
                 Ok(served)
             }
             Err(StoreError::Exists) => match self.store.get(&res.collection, &key) {
@@ -151,6 +153,16 @@ impl Api {
         if res.collection == super::crds::COLLECTION {
             self.crd_written(object);
         }
+        if res.collection == super::aggregate::COLLECTION {
+            self.aggregate_roles();
+        }
+    }
+
+    /// What follows from a new object.
+    fn after_create(&self, res: &Resource, name: &str) {
+        if res.collection == "namespaces" {
+            self.furnish_namespace(name);
+        }
     }
 }
 
@@ -171,9 +183,14 @@ pub(super) fn check_namespace(res: &Resource, namespace: &str, value: &mut Value
     } else if said.is_empty() {
         meta::set(value, "namespace", namespace);
     } else if said != namespace {
-        return Err(ApiError::bad_request(
-            "the namespace of the provided object does not match the namespace sent on the request",
-        ));
+        return Err(other_namespace());
     }
     Ok(())
+}
+
+/// The object names another namespace than the path does.
+pub(super) fn other_namespace() -> ApiError {
+    ApiError::bad_request(
+        "the namespace of the provided object does not match the namespace sent on the request",
+    )
 }

@@ -4,27 +4,37 @@
 //! in one [`Reply`] or one [`ApiError`]. Writes read the present version, compute the next one without a lock, and
 //! commit it only if the version has not changed meanwhile; if it has, they start over.
 
+mod accounts;
+mod aggregate;
+mod authenticate;
+mod authorize;
+mod bootstrap_roles;
 mod crds;
 mod create;
 mod decode;
 mod delete;
+mod escalation;
 mod list;
 mod namespaces;
 mod pods;
 mod priority;
 mod read;
 mod render;
+mod reviews;
 mod scale;
 mod services;
+mod tokens;
 mod update;
 mod watch;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
 use bytes::Bytes;
 use serde_json::Value;
 use tokio::sync::watch as watch_channel;
 
+use crate::Options;
+use crate::auth::{Authorization, Signer, User};
 use crate::env::Env;
 use crate::kinds;
 use crate::lag::Lag;
@@ -33,7 +43,7 @@ use crate::registry::Registry;
 use crate::request::Query;
 use crate::resource::Resource;
 use crate::status::{ApiError, Result};
-use crate::store::{Draft, Limits, Object, Store};
+use crate::store::{Draft, Object, Store};
 
 pub use render::{Body, Form};
 pub use watch::WatchStream;
@@ -42,6 +52,11 @@ pub use watch::WatchStream;
 pub struct Api {
     pub(crate) store: Store,
     pub(crate) env: Env,
+    pub(crate) authorization: Authorization,
+    /// What `kube-root-ca.crt` holds, the `ConfigMap` of each namespace; none if there is no such object.
+    root_ca: Option<String>,
+    /// Signs the tokens of service accounts; made with the first of them.
+    signer: OnceLock<Option<Signer>>,
     registry: RwLock<Registry>,
     /// Held from the choice of a Service's addresses until it is stored, so that no two choose the same.
     addresses: Mutex<()>,
@@ -71,6 +86,10 @@ pub struct Call {
     pub watch: bool,
     /// How far the watch cache of the front door is behind.
     pub lag: Arc<Lag>,
+    /// Who asks.
+    pub user: User,
+    /// The token that the front door takes as the administrator's.
+    pub admin_token: Option<Arc<str>>,
 }
 
 /// The answer to a request, before it is rendered.
@@ -101,10 +120,19 @@ impl Reply {
 impl Api {
     /// An API with the namespaces and the service that every cluster has.
     #[must_use]
-    pub fn new(env: Env, limits: Limits) -> Self {
-        let api = Self {
-            store: Store::new(limits),
+    pub fn new(options: Options) -> Self {
+        let Options {
             env,
+            history,
+            authorization,
+            root_ca,
+        } = options;
+        let api = Self {
+            store: Store::new(history),
+            env,
+            authorization,
+            root_ca,
+            signer: OnceLock::new(),
             registry: RwLock::new(Registry::new()),
             addresses: Mutex::new(()),
             definitions: Mutex::new(()),
@@ -146,6 +174,12 @@ impl Api {
     ) -> Result<Reply> {
         use http::Method;
         let named = call.name.is_some();
+        if call.res.is_review() {
+            return match (subresource, method, named) {
+                (None, &Method::POST, false) if call.namespaced_as_its_kind() => self.review(&call),
+                _ => Err(ApiError::method_not_allowed()),
+            };
+        }
         match (subresource, method, named) {
             (None, &Method::GET, _) if call.watch => self.watch(call).await,
             (None | Some("status"), &Method::GET, true) => self.get(&call).await,
@@ -163,6 +197,7 @@ impl Api {
             (Some("binding"), &Method::POST, true) => self.bind(&call),
             (Some("eviction"), &Method::POST, true) => self.evict(&call),
             (Some("finalize"), &Method::PUT, true) => self.finalize_namespace(&call),
+            (Some("token"), &Method::POST, true) => self.request_token(&call),
             _ => Err(ApiError::method_not_allowed()),
         }
     }

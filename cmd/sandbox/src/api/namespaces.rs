@@ -41,6 +41,7 @@ impl Api {
             create(NAMESPACES, "", json!({"metadata": {"name": name}}));
         }
         self.create_system_priorities();
+        self.create_bootstrap_roles();
         let labels = json!({"component": "apiserver", "provider": "kubernetes"});
         let ports = json!([{"name": "https", "port": 443, "targetPort": 6443}]);
         let spec = json!({"clusterIP": "10.0.0.1", "ports": ports});
@@ -210,7 +211,11 @@ impl Api {
     /// What follows from an object's removal: the container that waited for it may go.
     pub(super) fn after_removal(&self, res: &Resource, removed: &Arc<Object>) {
         if let Some((namespace, _)) = removed.key.split_once('/') {
+            self.refurnish_namespace(res, namespace, &removed.key);
             self.finish_namespace(namespace);
+        }
+        if res.collection == super::aggregate::COLLECTION {
+            self.aggregate_roles();
         }
         if res.collection == super::crds::COLLECTION {
             self.crd_removed();

@@ -54,11 +54,14 @@ impl Api {
                 return Err(ApiError::conflict(&call.res, call.name(), &why));
             }
             let mut value = value;
+            self.check_create_on_update(call)?;
+            self.check_escalation(call, &Value::Null, &value)?;
             meta::set(&mut value, "resourceVersion", Value::Null);
             let created = self.create_object(&call.res, &call.namespace, &value, dry_run)?;
             return Ok(Reply::object(201, created).warn(warnings));
         }
-        let updated = self.update(&call.res, &call.namespace, call.name(), part, dry_run, |_| {
+        let updated = self.update(&call.res, &call.namespace, call.name(), part, dry_run, |old| {
+            self.check_escalation(call, old, &value)?;
             Ok(value.clone())
         })?;
         Ok(Reply::object(200, updated).warn(warnings))
@@ -85,6 +88,7 @@ impl Api {
             warnings = decoded.warnings;
             check_name(meta::name(&decoded.value), call.name())?;
             check_patched_uid(&call.res, current, &decoded.value)?;
+            self.check_escalation(call, current, &decoded.value)?;
             Ok(decoded.value)
         };
         let part = Part::of(subresource);

@@ -117,6 +117,7 @@ pub(super) fn verbs(resource: &Resource) -> &'static [&'static str] {
         resource.plural.as_str(),
     ) {
         (Some(_), ..) => CUSTOM_VERBS,
+        _ if resource.is_review() => &["create"],
         // Namespaces go one by one.
         (None, "", "namespaces") => NAMESPACE_VERBS,
         _ => VERBS,
@@ -155,6 +156,13 @@ pub(super) fn subresources(resource: &Resource) -> Vec<Subresource> {
                     name: "eviction",
                     verbs: &["create"],
                     kind: eviction,
+                });
+            }
+            ("", "serviceaccounts") => {
+                all.push(Subresource {
+                    name: "token",
+                    verbs: &["create"],
+                    kind: Some(["authentication.k8s.io", "v1", "TokenRequest"]),
                 });
             }
             ("", "namespaces") => {

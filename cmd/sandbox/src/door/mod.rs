@@ -1,8 +1,9 @@
 //! A front door: one API server as a client sees it. Several doors may lead to one store.
 //!
-//! It authenticates, finds the resource that the path names, bounds the body, and renders the answer. As a
+//! It authenticates and authorizes, finds the resource that the path names, bounds the body, and renders the answer. As a
 //! `tower::Service` it can be called without a socket; a panic behind it becomes a 500.
 
+mod admit;
 mod body;
 mod route;
 
@@ -29,7 +30,8 @@ use crate::status::ApiError;
 pub struct Door {
     api: Arc<Api>,
     lag: Arc<Lag>,
-    /// The token that clients must show; `None` lets everybody in, which is right within one process.
+    /// The administrator's token. Without one, whoever shows no credentials is the administrator, which is right within
+    /// one process.
     token: Option<Arc<str>>,
 }
 
@@ -42,7 +44,7 @@ impl Door {
         }
     }
 
-    /// The same door, but only for clients that show this bearer token.
+    /// The same door, but only who shows this bearer token is the administrator.
     #[must_use]
     pub fn asking_for(&self, token: &str) -> Self {
         Self {

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, Request, Response};
 use serde_json::Value;
 
 use super::body::{self, ResponseBody};
 use super::{BoxError, Door, collect};
 use crate::api::{Body, Call, Form, Reply};
+use crate::auth::{Authorization, User};
 use crate::discovery;
 use crate::negotiate::{self, Holds, NotAcceptable};
 use crate::registry::Registry;
@@ -29,11 +30,19 @@ impl Door {
         B: http_body::Body<Error: Into<BoxError>>,
     {
         let path = request.uri().path().to_owned();
-        if let Some(answer) = health(&path) {
+        // Where nothing depends on who asks, health does not either.
+        if self.api.authorization == Authorization::AlwaysAllow
+            && let Some(answer) = health(&path)
+        {
             return answer;
         }
-        if !self.lets_in(request.headers()) {
-            return body::error(&ApiError::unauthorized());
+        let query = Query::parse(request.uri());
+        let user = match self.admit(request.method(), &path, &query, request.headers()) {
+            Ok(user) => user,
+            Err(error) => return body::error(&error),
+        };
+        if let Some(answer) = health(&path) {
+            return answer;
         }
         let registry = self.api.registry();
         if let Some(document) = document(&registry, path.trim_end_matches('/')) {
@@ -42,29 +51,19 @@ impl Door {
                 _ => body::error(&ApiError::method_not_allowed()),
             };
         }
-        self.resource(&registry, &path, request)
+        self.resource(&registry, &path, query, user, request)
             .await
             .unwrap_or_else(|error| body::error(&error))
     }
 
-    /// Everything but health is for clients that show the token.
-    fn lets_in(&self, headers: &HeaderMap) -> bool {
-        let Some(token) = &self.token else { return true };
-        let shown = headers
-            .get(AUTHORIZATION)
-            .and_then(|h| h.to_str().ok())
-            .and_then(|h| h.strip_prefix("Bearer "));
-        // Compared without regard to where the difference is, so that time tells nothing.
-        shown.is_some_and(|shown| {
-            let difference = shown
-                .bytes()
-                .zip(token.bytes())
-                .fold(0, |all, (a, b)| all | (a ^ b));
-            shown.len() == token.len() && difference == 0
-        })
-    }
-
-    async fn resource<B>(&self, registry: &Registry, path: &str, request: Request<B>) -> Answer
+    async fn resource<B>(
+        &self,
+        registry: &Registry,
+        path: &str,
+        query: Query,
+        user: User,
+        request: Request<B>,
+    ) -> Answer
     where
         B: http_body::Body<Error: Into<BoxError>>,
     {
@@ -92,8 +91,11 @@ impl Door {
         if !has_subresource(&res, target.subresource.as_deref()) {
             return Err(ApiError::no_such_resource());
         }
-        let query = Query::parse(request.uri());
         let method = request.method().clone();
+        // What was asked about is whether it may be watched.
+        if target.watch && method != Method::GET {
+            return Err(ApiError::method_not_allowed());
+        }
         let headers = request.headers().clone();
         let header = |name: HeaderName| headers.get(name).and_then(|h| h.to_str().ok()).map(str::to_owned);
         // A name in the path makes it a GET, unless the path itself is one of the old watch paths.
@@ -116,6 +118,8 @@ impl Door {
             view,
             watch: watching,
             lag: self.lag.clone(),
+            user,
+            admin_token: self.token.clone(),
         };
         let reply = self
             .api
@@ -184,6 +188,7 @@ fn has_subresource(res: &Resource, subresource: Option<&str>) -> bool {
         Some("scale") => res.scale.is_some(),
         Some("binding" | "eviction") => res.collection == "pods",
         Some("finalize") => res.collection == "namespaces",
+        Some("token") => res.collection == "serviceaccounts",
         Some(_) => false,
     }
 }

@@ -92,6 +92,8 @@ impl Row {
     }
 }
 
+const AUTHENTICATION: &str = "authentication.k8s.io";
+const AUTHORIZATION: &str = "authorization.k8s.io";
 const RBAC: &str = "rbac.authorization.k8s.io";
 const FLOW: &str = "flowcontrol.apiserver.k8s.io";
 const ADMISSION: &str = "admissionregistration.k8s.io";
@@ -122,6 +124,29 @@ const TABLE: &[Row] = &[
         .in_all()
         .status(),
     row("", "v1", "ServiceAccount", "serviceaccounts").short(&["sa"]),
+    row(AUTHENTICATION, "v1", "SelfSubjectReview", "selfsubjectreviews").cluster(),
+    row(AUTHENTICATION, "v1", "TokenReview", "tokenreviews").cluster(),
+    row(
+        AUTHORIZATION,
+        "v1",
+        "LocalSubjectAccessReview",
+        "localsubjectaccessreviews",
+    ),
+    row(
+        AUTHORIZATION,
+        "v1",
+        "SelfSubjectAccessReview",
+        "selfsubjectaccessreviews",
+    )
+    .cluster(),
+    row(
+        AUTHORIZATION,
+        "v1",
+        "SelfSubjectRulesReview",
+        "selfsubjectrulesreviews",
+    )
+    .cluster(),
+    row(AUTHORIZATION, "v1", "SubjectAccessReview", "subjectaccessreviews").cluster(),
     row("apps", "v1", "ControllerRevision", "controllerrevisions"),
     row("apps", "v1", "DaemonSet", "daemonsets")
         .short(&["ds"])

@@ -3,10 +3,11 @@
 use std::sync::LazyLock;
 
 use k8s_openapi::api::{
-    admissionregistration::v1 as admission, apps::v1 as apps, autoscaling::v1 as autoscaling1,
-    autoscaling::v2 as autoscaling2, batch::v1 as batch, coordination::v1 as coordination, core::v1 as core,
-    events::v1 as events, flowcontrol::v1 as flowcontrol, networking::v1 as networking, policy::v1 as policy,
-    rbac::v1 as rbac, scheduling::v1 as scheduling,
+    admissionregistration::v1 as admission, apps::v1 as apps, authentication::v1 as authentication,
+    authorization::v1 as authorization, autoscaling::v1 as autoscaling1, autoscaling::v2 as autoscaling2,
+    batch::v1 as batch, coordination::v1 as coordination, core::v1 as core, events::v1 as events,
+    flowcontrol::v1 as flowcontrol, networking::v1 as networking, policy::v1 as policy, rbac::v1 as rbac,
+    scheduling::v1 as scheduling,
 };
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1 as apiextensions;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1 as meta;
@@ -40,6 +41,13 @@ fn compile() -> Schema {
         core::ResourceQuota,
         core::Binding,
         core::PodTemplate,
+        authentication::SelfSubjectReview,
+        authentication::TokenRequest,
+        authentication::TokenReview,
+        authorization::LocalSubjectAccessReview,
+        authorization::SelfSubjectAccessReview,
+        authorization::SelfSubjectRulesReview,
+        authorization::SubjectAccessReview,
         apps::ReplicaSet,
         apps::Deployment,
         apps::StatefulSet,

@@ -70,6 +70,16 @@ impl FieldSelector {
         })
     }
 
+    /// The one name that is selected, if there is one.
+    #[must_use]
+    pub fn name(&self) -> Option<&str> {
+        let term = self
+            .terms
+            .iter()
+            .find(|term| term.field == "metadata.name" && term.equal)?;
+        Some(term.value.as_str()).filter(|name| !name.is_empty())
+    }
+
     /// Whether there is nothing to compare.
     #[must_use]
     pub fn is_everything(&self) -> bool {

@@ -130,6 +130,8 @@ fn bad_arguments_get_one_clear_sentence() {
     assert!(error.contains(&format!("cannot listen on {address}")), "{error}");
     let error = refused(&["--port", "1"]);
     assert!(error.contains("unexpected argument '--port'"), "{error}");
+    let error = refused(&["--authorization", "none"]);
+    assert!(error.contains("always-allow, rbac"), "{error}");
 }
 
 #[test]
@@ -141,6 +143,7 @@ fn help_tells_what_it_is() {
         "--listen",
         "--kubeconfig",
         "--allow-remote",
+        "--authorization",
         "Nothing makes pods run",
     ] {
         assert!(help.contains(part), "no {part:?} in\n{help}");

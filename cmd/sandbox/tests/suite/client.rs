@@ -19,12 +19,24 @@ pub fn sandbox_with(history: Limits) -> Sandbox {
     Sandbox::new(Options {
         env: Env::starting_at(start, 7),
         history,
+        ..Options::default()
     })
 }
 
 /// Sends one request and reads the whole answer.
 pub async fn send(door: &Door, method: Method, path: &str, body: &Value) -> (u16, Value) {
-    let response = call(door, method, path, body).await;
+    send_with(door, method, path, &[], body).await
+}
+
+/// The same with headers, such as those that tell who asks.
+pub async fn send_with(
+    door: &Door,
+    method: Method,
+    path: &str,
+    headers: &[(&str, &str)],
+    body: &Value,
+) -> (u16, Value) {
+    let response = call(door, method, path, headers, body).await;
     let status = response.status().as_u16();
     let bytes = response
         .into_body()
@@ -74,7 +86,7 @@ pub struct Watch {
 
 /// Opens a watch.
 pub async fn watch(door: &Door, path: &str) -> Watch {
-    let response = call(door, Method::GET, path, &Value::Null).await;
+    let response = call(door, Method::GET, path, &[], &Value::Null).await;
     assert_eq!(response.status(), 200, "{path}");
     Watch {
         body: response.into_body(),
@@ -126,7 +138,13 @@ impl Watch {
     }
 }
 
-async fn call(door: &Door, method: Method, path: &str, body: &Value) -> http::Response<ResponseBody> {
+async fn call(
+    door: &Door,
+    method: Method,
+    path: &str,
+    headers: &[(&str, &str)],
+    body: &Value,
+) -> http::Response<ResponseBody> {
     let bytes = if body.is_null() {
         Bytes::new()
     } else {
@@ -137,12 +155,14 @@ async fn call(door: &Door, method: Method, path: &str, body: &Value) -> http::Re
     } else {
         "application/json"
     };
-    let request = Request::builder()
+    let mut request = Request::builder()
         .method(method)
         .uri(path)
-        .header("content-type", kind)
-        .body(Full::new(bytes))
-        .expect("a request");
+        .header("content-type", kind);
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    let request = request.body(Full::new(bytes)).expect("a request");
     match door.clone().call(request).await {
         Ok(response) => response,
         Err(never) => match never {},

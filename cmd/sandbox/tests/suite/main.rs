@@ -1,5 +1,6 @@
 //! The sandbox from outside its library: without a socket, under a paused clock; and as the program that people start.
 
+mod auth;
 mod cli;
 mod client;
 mod definitions;

@@ -1,0 +1,46 @@
+//! Who a request is from, and whether it may go on.
+
+use http::{HeaderMap, Method};
+
+use super::Door;
+use crate::auth::{self, Attributes, Authorization, User};
+use crate::request::Query;
+use crate::status::{ApiError, Result};
+
+impl Door {
+    /// The user on whose behalf the request is carried out: authenticated, impersonated, authorized.
+    pub(super) fn admit(
+        &self,
+        method: &Method,
+        path: &str,
+        query: &Query,
+        headers: &HeaderMap,
+    ) -> Result<User> {
+        let mut user = self.identify(headers)?;
+        let wanted = Attributes::of(method, path, query);
+        if let Some(other) = auth::wanted(headers)? {
+            user = auth::impersonate(&other, &wanted, |attributes| {
+                self.api.check_allowed(&user, attributes)
+            })?;
+        }
+        self.api.check_allowed(&user, &wanted)?;
+        Ok(user)
+    }
+
+    fn identify(&self, headers: &HeaderMap) -> Result<User> {
+        let shown = auth::bearer(headers);
+        match (shown, &self.token) {
+            (Some(shown), Some(token)) if auth::same(shown, token) => Ok(User::admin()),
+            // Why it is refused is told to those who may review tokens, not to the one who shows it.
+            (Some(shown), _) => self
+                .api
+                .authenticate(shown, &[])
+                .map(|found| found.user)
+                .map_err(|_| ApiError::unauthorized()),
+            (None, None) => Ok(User::admin()),
+            // As on the real server: where everything is allowed, nobody may stay anonymous.
+            (None, Some(_)) if self.api.authorization == Authorization::Rbac => Ok(User::anonymous()),
+            (None, Some(_)) => Err(ApiError::unauthorized()),
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! Who asks, and what they may do: tokens, impersonation, roles, and the reviews that tell about them.
+//!
+//! The server runs with role-based authorization. It learns of new roles and bindings with a delay, so what is granted
+//! is waited for; what is refused without a grant is refused at once.
+
+mod accounts;
+mod aggregation;
+mod bindings;
+mod escalation;
+mod impersonation;
+mod kubectl;
+mod reviews;
+mod roles;
+mod tokens;
+mod who;
+
+use coxswain_tests::{Cluster, Reply, Test};
+use http::Method;
+use serde_json::{Value, json};
+
+use crate::support::{core, create, object, of, soon, with};
+
+/// What is registered of this surface.
+pub fn tests() -> Vec<Test> {
+    [
+        accounts::tests(),
+        aggregation::tests(),
+        bindings::tests(),
+        escalation::tests(),
+        impersonation::tests(),
+        kubectl::tests(),
+        reviews::tests(),
+        roles::tests(),
+        tokens::tests(),
+        who::tests(),
+    ]
+    .concat()
+}
+
+pub const RBAC: &str = "rbac.authorization.k8s.io/v1";
+pub const AUTHENTICATION: &str = "/apis/authentication.k8s.io/v1";
+pub const AUTHORIZATION: &str = "/apis/authorization.k8s.io/v1";
+
+/// The path of cluster roles or their bindings.
+pub fn cluster_wide(resource: &str) -> String {
+    format!("/apis/{RBAC}/{resource}")
+}
+
+/// A name that no other test uses, as users are not in namespaces.
+pub fn user(ns: &str, name: &str) -> String {
+    format!("{name}-of-{ns}")
+}
+
+/// A request of the administrator on behalf of a user.
+pub async fn send_as(c: &Cluster, user: &str, method: Method, path: &str, body: Value) -> Reply {
+    let headers = [("impersonate-user", user)];
+    if body.is_null() {
+        return c.api().request(method, path, &headers, ()).await;
+    }
+    c.api().request(method, path, &headers, body).await
+}
+
+pub async fn get_as(c: &Cluster, user: &str, path: &str) -> Reply {
+    send_as(c, user, Method::GET, path, Value::Null).await
+}
+
+pub async fn post_as(c: &Cluster, user: &str, path: &str, body: Value) -> Reply {
+    send_as(c, user, Method::POST, path, body).await
+}
+
+/// A request with a bearer token.
+pub async fn get_with(c: &Cluster, token: &str, path: &str) -> Reply {
+    let header = format!("Bearer {token}");
+    c.anonymous()
+        .request(Method::GET, path, &[("authorization", &header)], ())
+        .await
+}
+
+pub fn rule(verbs: &[&str], group: &str, resources: &[&str]) -> Value {
+    json!({"verbs": verbs, "apiGroups": [group], "resources": resources})
+}
+
+/// A role, or a cluster role.
+pub fn role(kind: &str, name: &str, rules: Value) -> Value {
+    with(object(RBAC, kind, name), "/rules", rules)
+}
+
+/// A binding of a user to a role or cluster role.
+pub fn binding(kind: &str, name: &str, role: (&str, &str), user: &str) -> Value {
+    let role = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": role.0, "name": role.1});
+    let subject = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user});
+    json!({"apiVersion": RBAC, "kind": kind, "metadata": {"name": name}, "roleRef": role, "subjects": [subject]})
+}
+
+/// Gives a user rules in a namespace, by a role of the user's name, and waits until the server knows.
+pub async fn grant(c: &Cluster, ns: &str, user: &str, rules: Value) {
+    let last = rules
+        .as_array()
+        .and_then(|rules| rules.last())
+        .cloned()
+        .unwrap_or_default();
+    create(c, &of(RBAC, ns, "roles"), &role("Role", user, rules)).await;
+    let bound = binding("RoleBinding", user, ("Role", user), user);
+    create(c, &of(RBAC, ns, "rolebindings"), &bound).await;
+    let resource = last["resources"][0].as_str().unwrap_or_default();
+    let (resource, subresource) = resource.split_once('/').unwrap_or((resource, ""));
+    let asked = json!({
+        "namespace": ns,
+        "verb": last["verbs"][0],
+        "group": last["apiGroups"][0],
+        "resource": resource,
+        "subresource": subresource,
+        "name": last["resourceNames"][0].as_str().unwrap_or_default(),
+    });
+    allowed_soon(c, user, asked).await;
+}
+
+/// Waits until a user may do something.
+pub async fn allowed_soon(c: &Cluster, user: &str, asked: Value) {
+    soon("the grant is known", async || {
+        (may(c, user, &asked).await["status"]["allowed"] == true).then_some(())
+    })
+    .await;
+}
+
+/// The review of what a user may do to a resource.
+pub async fn may(c: &Cluster, user: &str, asked: &Value) -> Value {
+    let review = json!({
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SubjectAccessReview",
+        "spec": {"user": user, "resourceAttributes": asked},
+    });
+    let path = format!("{AUTHORIZATION}/subjectaccessreviews");
+    c.api().post(&path, review).await.expect(201)
+}
+
+/// A new service account.
+pub async fn account(c: &Cluster, ns: &str, name: &str) -> Value {
+    create(
+        c,
+        &core(ns, "serviceaccounts"),
+        &object("v1", "ServiceAccount", name),
+    )
+    .await
+}
+
+pub fn token_request(spec: Value) -> Value {
+    let request = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest"});
+    with(request, "/spec", spec)
+}
+
+/// Asks for a token of a service account.
+pub async fn request_token(c: &Cluster, ns: &str, name: &str, spec: Value) -> Reply {
+    let path = format!("{}/{name}/token", core(ns, "serviceaccounts"));
+    c.api().post(&path, token_request(spec)).await
+}
+
+/// A token of a service account.
+pub async fn token(c: &Cluster, ns: &str, name: &str, spec: Value) -> String {
+    let answer = request_token(c, ns, name, spec).await.expect(201);
+    answer["status"]["token"].as_str().unwrap_or_default().to_owned()
+}
+
+/// The status of a review of a token.
+pub async fn review_token(c: &Cluster, token: &str, audiences: Value) -> Value {
+    let review = json!({
+        "apiVersion": "authentication.k8s.io/v1",
+        "kind": "TokenReview",
+        "spec": {"token": token, "audiences": audiences},
+    });
+    let answer = c
+        .api()
+        .post(&format!("{AUTHENTICATION}/tokenreviews"), review)
+        .await;
+    answer.expect(201)["status"].clone()
+}
+
+/// Asserts a 403 with this message.
+#[track_caller]
+pub fn forbidden(reply: &Reply, message: &str) {
+    reply.expect_error(403, "Forbidden");
+    reply.check(reply.message() == message, &format!("expected {message}"));
+}
