@@ -34,6 +34,7 @@ mod field;
 mod kinds;
 mod kubeconfig;
 mod lag;
+mod managed;
 mod meta;
 mod negotiate;
 mod partial;
@@ -49,6 +50,7 @@ mod serve;
 mod status;
 mod store;
 mod table;
+mod yaml;
 
 use std::sync::Arc;
 

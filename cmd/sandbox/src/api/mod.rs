@@ -4,6 +4,7 @@
 //! in one [`Reply`] or one [`ApiError`]. Writes read the present version, compute the next one without a lock, and
 //! commit it only if the version has not changed meanwhile; if it has, they start over.
 
+mod apply;
 mod crds;
 mod create;
 mod decode;
@@ -18,6 +19,7 @@ mod scale;
 mod services;
 mod update;
 mod watch;
+mod writer;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
@@ -65,6 +67,8 @@ pub struct Call {
     pub body: Bytes,
     /// Media type of the body.
     pub content_type: String,
+    /// `User-Agent`, empty if there is none.
+    pub user_agent: String,
     /// The form in which the answer is wanted.
     pub view: View,
     /// Whether it is a watch.
@@ -198,15 +202,6 @@ impl Call {
 
     fn key(&self) -> String {
         crate::meta::key(&self.namespace, self.name())
-    }
-
-    /// `dryRun=All`. `options` is the kind of options that the verb has.
-    fn dry_run(&self, options: &str) -> Result<bool> {
-        match self.query.all("dryRun") {
-            [] => Ok(false),
-            values if values.iter().all(|v| v == "All") => Ok(true),
-            values => Err(invalid_dry_run(options, values)),
-        }
     }
 }
 
