@@ -1,5 +1,6 @@
 //! The black-box tests, one file per surface.
 
+mod apply;
 mod cluster;
 mod concurrency;
 mod crd;
@@ -17,6 +18,7 @@ mod watches;
 fn main() -> std::process::ExitCode {
     coxswain_tests::runner::main(
         [
+            apply::tests(),
             cluster::tests(),
             concurrency::tests(),
             crd::tests(),
