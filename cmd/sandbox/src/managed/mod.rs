@@ -135,11 +135,14 @@ fn updated(res: &Resource, writer: &Writer, old: &Value, new: &Value, mut manage
 /// Whether two states differ in nothing but the times of their managers: then nothing was written.
 #[must_use]
 pub fn is_same(old: &Value, new: &Value) -> bool {
-    let at = |object: &Value| object["metadata"]["managedFields"].clone();
     if old == new {
         return true;
     }
-    if !entries::same_but_for_times(&at(old), &at(new)) {
+    let (was, is) = (
+        &old["metadata"]["managedFields"],
+        &new["metadata"]["managedFields"],
+    );
+    if !entries::same_but_for_times(was, is) {
         return false;
     }
     let mut new = new.clone();

@@ -25,7 +25,7 @@ pub fn tests() -> Vec<Test> {
 async fn applying_creates(c: Cluster) {
     let ns = c.namespace().await;
     let path = core(&ns, "configmaps/a");
-    let made = apply(&c, &path, "m", "", &map(json!({"k": "1"})))
+    let made = apply(&c, &path, "m", "", &map(&json!({"k": "1"})))
         .await
         .expect(201);
     assert_eq!(made["data"], json!({"k": "1"}));
@@ -54,10 +54,10 @@ async fn applying_creates(c: Cluster) {
 async fn applying_the_same_changes_nothing(c: Cluster) {
     let ns = c.namespace().await;
     let path = core(&ns, "configmaps/a");
-    let made = apply(&c, &path, "m", "", &map(json!({"k": "1"})))
+    let made = apply(&c, &path, "m", "", &map(&json!({"k": "1"})))
         .await
         .expect(201);
-    let again = apply(&c, &path, "m", "", &map(json!({"k": "1"})))
+    let again = apply(&c, &path, "m", "", &map(&json!({"k": "1"})))
         .await
         .expect(200);
     assert_eq!(again, made);
@@ -67,10 +67,10 @@ async fn applying_the_same_changes_nothing(c: Cluster) {
 async fn what_is_no_longer_applied_goes(c: Cluster) {
     let ns = c.namespace().await;
     let path = core(&ns, "configmaps/a");
-    apply(&c, &path, "m", "", &map(json!({"k": "1", "l": "2"})))
+    apply(&c, &path, "m", "", &map(&json!({"k": "1", "l": "2"})))
         .await
         .expect(201);
-    let left = apply(&c, &path, "m", "", &map(json!({"l": "2"})))
+    let left = apply(&c, &path, "m", "", &map(&json!({"l": "2"})))
         .await
         .expect(200);
     assert_eq!(left["data"], json!({"l": "2"}));
@@ -80,19 +80,19 @@ async fn what_is_no_longer_applied_goes(c: Cluster) {
 async fn what_two_apply_stays_until_both_give_it_up(c: Cluster) {
     let ns = c.namespace().await;
     let path = core(&ns, "configmaps/a");
-    apply(&c, &path, "one", "", &map(json!({"k": "1", "l": "2"})))
+    apply(&c, &path, "one", "", &map(&json!({"k": "1", "l": "2"})))
         .await
         .expect(201);
-    let shared = apply(&c, &path, "two", "", &map(json!({"k": "1"})))
+    let shared = apply(&c, &path, "two", "", &map(&json!({"k": "1"})))
         .await
         .expect(200);
     assert_eq!(fields(&shared, "one", "Apply")["f:data"]["f:k"], json!({}));
     assert_eq!(fields(&shared, "two", "Apply")["f:data"]["f:k"], json!({}));
-    let left = apply(&c, &path, "one", "", &map(json!({"l": "2"})))
+    let left = apply(&c, &path, "one", "", &map(&json!({"l": "2"})))
         .await
         .expect(200);
     assert_eq!(left["data"], json!({"k": "1", "l": "2"}));
-    let left = apply(&c, &path, "two", "", &map(json!({}))).await.expect(200);
+    let left = apply(&c, &path, "two", "", &map(&json!({}))).await.expect(200);
     assert_eq!(left["data"], json!({"l": "2"}));
     assert_eq!(fields(&left, "two", "Apply")["f:data"]["f:k"], Value::Null);
 }
@@ -102,14 +102,14 @@ async fn what_others_wrote_stays(c: Cluster) {
     let path = core(&ns, "configmaps/a");
     let other = core(&ns, "configmaps?fieldManager=other");
     c.api()
-        .post(&other, map(json!({"theirs": "1"})))
+        .post(&other, map(&json!({"theirs": "1"})))
         .await
         .expect(201);
-    let both = apply(&c, &path, "m", "", &map(json!({"mine": "1"})))
+    let both = apply(&c, &path, "m", "", &map(&json!({"mine": "1"})))
         .await
         .expect(200);
     assert_eq!(both["data"], json!({"mine": "1", "theirs": "1"}));
-    let left = apply(&c, &path, "m", "", &map(json!({}))).await.expect(200);
+    let left = apply(&c, &path, "m", "", &map(&json!({}))).await.expect(200);
     assert_eq!(left["data"], json!({"theirs": "1"}));
     assert_eq!(fields(&left, "other", "Update")["f:data"]["f:theirs"], json!({}));
 }
@@ -117,10 +117,10 @@ async fn what_others_wrote_stays(c: Cluster) {
 async fn giving_up_everything_leaves_no_entry(c: Cluster) {
     let ns = c.namespace().await;
     let path = core(&ns, "configmaps/a");
-    apply(&c, &path, "m", "", &map(json!({"k": "1"})))
+    apply(&c, &path, "m", "", &map(&json!({"k": "1"})))
         .await
         .expect(201);
-    let mut bare = map(json!({}));
+    let mut bare = map(&json!({}));
     bare.as_object_mut().expect("an object").remove("data");
     let left = apply(&c, &path, "m", "", &bare).await.expect(200);
     assert_eq!(left.get("data"), None);
@@ -130,15 +130,15 @@ async fn giving_up_everything_leaves_no_entry(c: Cluster) {
 async fn a_dry_run_changes_nothing(c: Cluster) {
     let ns = c.namespace().await;
     let path = core(&ns, "configmaps/a");
-    let shown = apply(&c, &path, "m", "&dryRun=All", &map(json!({"k": "1"})))
+    let shown = apply(&c, &path, "m", "&dryRun=All", &map(&json!({"k": "1"})))
         .await
         .expect(201);
     assert_eq!(managers(&shown), ["m"]);
     not_found(&c.api().get(&path).await, "configmaps", "a");
-    let made = apply(&c, &path, "m", "", &map(json!({"k": "1"})))
+    let made = apply(&c, &path, "m", "", &map(&json!({"k": "1"})))
         .await
         .expect(201);
-    let shown = apply(&c, &path, "m", "&dryRun=All", &map(json!({"k": "2"})))
+    let shown = apply(&c, &path, "m", "&dryRun=All", &map(&json!({"k": "2"})))
         .await
         .expect(200);
     assert_eq!(shown["data"], json!({"k": "2"}));
@@ -151,7 +151,7 @@ async fn yaml_and_json_are_the_same(c: Cluster) {
     let text = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\ndata:\n  k: |\n    two\n    lines\n  l: 'yes'\n";
     let made = c.api().patch(&path, APPLY, text).await.expect(201);
     assert_eq!(made["data"], json!({"k": "two\nlines\n", "l": "yes"}));
-    let same = map(json!({"k": "two\nlines\n", "l": "yes"}));
+    let same = map(&json!({"k": "two\nlines\n", "l": "yes"}));
     let again = c.api().patch(&path, APPLY, same).await.expect(200);
     assert_eq!(again["data"], made["data"]);
     assert_eq!(fields(&again, "m", "Apply"), fields(&made, "m", "Apply"));
@@ -165,7 +165,7 @@ async fn a_name_is_needed_only_to_create(c: Cluster) {
     let refused = apply(&c, &path, "m", "", &nameless).await;
     refused.expect_error(400, "BadRequest");
     not_found(&c.api().get(&path).await, "configmaps", "a");
-    apply(&c, &path, "m", "", &map(json!({"k": "2"})))
+    apply(&c, &path, "m", "", &map(&json!({"k": "2"})))
         .await
         .expect(201);
     let changed = apply(&c, &path, "m", "", &nameless).await.expect(200);

@@ -42,10 +42,10 @@ fn causes(reply: &Reply) -> Vec<String> {
 async fn a_conflict_names_the_manager_and_the_field(c: Cluster) {
     let ns = c.namespace().await;
     let path = core(&ns, "configmaps/a");
-    let made = apply(&c, &path, "one", "", &map(json!({"k": "1"})))
+    let made = apply(&c, &path, "one", "", &map(&json!({"k": "1"})))
         .await
         .expect(201);
-    let refused = apply(&c, &path, "two", "", &map(json!({"k": "2"}))).await;
+    let refused = apply(&c, &path, "two", "", &map(&json!({"k": "2"}))).await;
     assert_eq!(causes(&refused), [".data.k: conflict with \"one\""]);
     assert_eq!(
         refused.message(),
@@ -57,7 +57,7 @@ async fn a_conflict_names_the_manager_and_the_field(c: Cluster) {
 async fn several_conflicts_are_all_named(c: Cluster) {
     let ns = c.namespace().await;
     let path = core(&ns, "configmaps/a");
-    apply(&c, &path, "one", "", &map(json!({"k": "1", "l": "1"})))
+    apply(&c, &path, "one", "", &map(&json!({"k": "1", "l": "1"})))
         .await
         .expect(201);
     let theirs = format!("{path}?fieldManager=two");
@@ -71,7 +71,7 @@ async fn several_conflicts_are_all_named(c: Cluster) {
         &path,
         "three",
         "",
-        &map(json!({"k": "2", "l": "2", "m": "2"})),
+        &map(&json!({"k": "2", "l": "2", "m": "2"})),
     )
     .await;
     let all = causes(&refused);
@@ -97,31 +97,37 @@ async fn several_conflicts_are_all_named(c: Cluster) {
 async fn what_is_forced_changes_hands(c: Cluster) {
     let ns = c.namespace().await;
     let path = core(&ns, "configmaps/a");
-    apply(&c, &path, "one", "", &map(json!({"k": "1", "l": "1"})))
+    apply(&c, &path, "one", "", &map(&json!({"k": "1", "l": "1"})))
         .await
         .expect(201);
-    let taken = apply(&c, &path, "two", "&force=true", &map(json!({"k": "2"})))
+    let taken = apply(&c, &path, "two", "&force=true", &map(&json!({"k": "2"})))
         .await
         .expect(200);
     assert_eq!(taken["data"], json!({"k": "2", "l": "1"}));
     assert_eq!(fields(&taken, "one", "Apply")["f:data"]["f:k"], Value::Null);
     assert_eq!(fields(&taken, "two", "Apply")["f:data"]["f:k"], json!({}));
     // What it no longer has it does not remove.
-    let left = apply(&c, &path, "one", "", &map(json!({"l": "1"})))
+    let left = apply(&c, &path, "one", "", &map(&json!({"l": "1"})))
         .await
         .expect(200);
     assert_eq!(left["data"], json!({"k": "2", "l": "1"}));
     // All of it taken, there is no entry left.
-    let taken = apply(&c, &path, "two", "&force=true", &map(json!({"k": "2", "l": "2"})))
-        .await
-        .expect(200);
+    let taken = apply(
+        &c,
+        &path,
+        "two",
+        "&force=true",
+        &map(&json!({"k": "2", "l": "2"})),
+    )
+    .await
+    .expect(200);
     assert_eq!(fields(&taken, "one", "Apply")["f:data"]["f:l"], Value::Null);
 }
 
 async fn who_updates_takes_without_asking(c: Cluster) {
     let ns = c.namespace().await;
     let path = core(&ns, "configmaps/a");
-    apply(&c, &path, "one", "", &map(json!({"k": "1", "l": "1"})))
+    apply(&c, &path, "one", "", &map(&json!({"k": "1", "l": "1"})))
         .await
         .expect(201);
     let other = format!("{path}?fieldManager=two");
@@ -139,8 +145,8 @@ async fn the_same_value_is_no_conflict(c: Cluster) {
     let ns = c.namespace().await;
     let path = core(&ns, "configmaps/a");
     let other = core(&ns, "configmaps?fieldManager=other");
-    c.api().post(&other, map(json!({"k": "1"}))).await.expect(201);
-    let shared = apply(&c, &path, "m", "", &map(json!({"k": "1"})))
+    c.api().post(&other, map(&json!({"k": "1"}))).await.expect(201);
+    let shared = apply(&c, &path, "m", "", &map(&json!({"k": "1"})))
         .await
         .expect(200);
     assert_eq!(managers(&shared), ["m", "other"]);
@@ -150,18 +156,18 @@ async fn the_same_value_is_no_conflict(c: Cluster) {
 async fn a_change_by_an_update_is_a_conflict_for_the_applier(c: Cluster) {
     let ns = c.namespace().await;
     let path = core(&ns, "configmaps/a");
-    apply(&c, &path, "m", "", &map(json!({"k": "1"})))
+    apply(&c, &path, "m", "", &map(&json!({"k": "1"})))
         .await
         .expect(201);
     let other = format!("{path}?fieldManager=other");
-    c.api().put(&other, map(json!({"k": "2"}))).await.expect(200);
-    let refused = apply(&c, &path, "m", "", &map(json!({"k": "1"}))).await;
+    c.api().put(&other, map(&json!({"k": "2"}))).await.expect(200);
+    let refused = apply(&c, &path, "m", "", &map(&json!({"k": "1"}))).await;
     let all = causes(&refused);
     assert!(
         all[0].starts_with(".data.k: conflict with \"other\" using v1"),
         "{all:?}"
     );
-    let taken = apply(&c, &path, "m", "&force=true", &map(json!({"k": "1"})))
+    let taken = apply(&c, &path, "m", "&force=true", &map(&json!({"k": "1"})))
         .await
         .expect(200);
     assert_eq!(fields(&taken, "other", "Update")["f:data"]["f:k"], Value::Null);

@@ -56,7 +56,7 @@ async fn define(c: &Cluster, singular: &str) -> String {
     path
 }
 
-fn object(kind: &str, rest: Value) -> Value {
+fn object(kind: &str, rest: &Value) -> Value {
     let mut object = json!({"apiVersion": "example.com/v1", "kind": kind, "metadata": {"name": "a"}});
     for (field, value) in rest.as_object().into_iter().flatten() {
         object[field] = value.clone();
@@ -66,7 +66,7 @@ fn object(kind: &str, rest: Value) -> Value {
 
 async fn lists_and_maps_follow_the_schema(c: Cluster) {
     let path = format!("{}/a", define(&c, "applieda").await);
-    let of = |spec: Value| object("Applieda", json!({"spec": spec}));
+    let of = |spec: Value| object("Applieda", &json!({"spec": spec}));
     let one = json!({
         "keyed": [{"id": 1, "zone": "a", "v": "x"}], "set": ["a", "b"], "plain": ["p"], "whole": {"a": "1"},
         "map": {"k": "1"}, "free": {"x": {"y": 1}},
@@ -114,7 +114,7 @@ async fn whoever_creates_has_what_is_not_always_there(c: Cluster) {
     let path = define(&c, "appliedb").await;
     let made = object(
         "Appliedb",
-        json!({"spec": {"number": 1, "keyed": [{"id": 1, "zone": "a"}]}}),
+        &json!({"spec": {"number": 1, "keyed": [{"id": 1, "zone": "a"}]}}),
     );
     let made = c
         .api()
@@ -144,7 +144,7 @@ async fn whoever_creates_has_what_is_not_always_there(c: Cluster) {
 
 async fn status_is_tracked_apart(c: Cluster) {
     let path = define(&c, "appliedc").await;
-    let of = |rest: Value| object("Appliedc", rest);
+    let of = |rest: Value| object("Appliedc", &rest);
     apply(
         &c,
         &format!("{path}/a"),
@@ -173,7 +173,7 @@ async fn status_is_tracked_apart(c: Cluster) {
 
 async fn what_is_not_in_the_schema_is_refused(c: Cluster) {
     let path = format!("{}/a", define(&c, "appliedd").await);
-    let of = |spec: Value| object("Appliedd", json!({"spec": spec}));
+    let of = |spec: Value| object("Appliedd", &json!({"spec": spec}));
     for (spec, end) in [
         (json!({"nope": 1}), ".spec.nope: field not declared in schema"),
         (

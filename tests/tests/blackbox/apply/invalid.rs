@@ -30,7 +30,7 @@ pub fn tests() -> Vec<Test> {
 async fn create(c: &Cluster) -> (String, Value) {
     let ns = c.namespace().await;
     let path = core(&ns, "configmaps/a");
-    let made = apply(c, &path, "m", "", &map(json!({"k": "1"})))
+    let made = apply(c, &path, "m", "", &map(&json!({"k": "1"})))
         .await
         .expect(201);
     (path, made)
@@ -38,10 +38,10 @@ async fn create(c: &Cluster) -> (String, Value) {
 
 async fn a_manager_is_needed_and_has_limits(c: Cluster) {
     let (path, made) = create(&c).await;
-    let nameless = c.api().patch(&path, APPLY, map(json!({"k": "2"}))).await;
+    let nameless = c.api().patch(&path, APPLY, map(&json!({"k": "2"}))).await;
     invalid(&nameless, &["Required fieldManager: is required for apply patch"]);
     let long = "x".repeat(129);
-    let reply = apply(&c, &path, &long, "", &map(json!({"k": "2"}))).await;
+    let reply = apply(&c, &path, &long, "", &map(&json!({"k": "2"}))).await;
     reply.expect_error(422, "Invalid");
     assert_eq!(reply.causes()[0].field, "fieldManager");
     for (method, path) in [
@@ -52,8 +52,8 @@ async fn a_manager_is_needed_and_has_limits(c: Cluster) {
         for manager in [long.as_str(), "a%09b"] {
             let path = format!("{path}?fieldManager={manager}");
             let reply = match method {
-                "post" => c.api().post(&path, map(json!({}))).await,
-                "put" => c.api().put(&path, map(json!({}))).await,
+                "post" => c.api().post(&path, map(&json!({}))).await,
+                "put" => c.api().put(&path, map(&json!({}))).await,
                 _ => c.api().patch(&path, MERGE, json!({})).await,
             };
             reply.expect_error(422, "Invalid");
@@ -109,7 +109,7 @@ async fn it_must_be_this_kind_and_this_name(c: Cluster) {
     apply(&c, &path, "m", "", &named("v1", "ConfigMap", "b"))
         .await
         .expect_error(400, "BadRequest");
-    let mut elsewhere = map(json!({}));
+    let mut elsewhere = map(&json!({}));
     elsewhere["metadata"]["namespace"] = "elsewhere".into();
     apply(&c, &path, "m", "", &elsewhere)
         .await
@@ -119,10 +119,10 @@ async fn it_must_be_this_kind_and_this_name(c: Cluster) {
 
 async fn another_version_or_uid_is_refused(c: Cluster) {
     let (path, made) = create(&c).await;
-    let mut old = map(json!({"k": "2"}));
+    let mut old = map(&json!({"k": "2"}));
     old["metadata"]["resourceVersion"] = "1".into();
     stale(&apply(&c, &path, "m", "", &old).await, "configmaps", "a");
-    let mut other = map(json!({"k": "2"}));
+    let mut other = map(&json!({"k": "2"}));
     other["metadata"]["uid"] = "x".into();
     let reply = apply(&c, &path, "m", "", &other).await;
     assert!(matches!(reply.status, 409 | 422), "{reply}");
@@ -130,7 +130,7 @@ async fn another_version_or_uid_is_refused(c: Cluster) {
         invalid(&reply, &["Invalid metadata.uid: field is immutable"]);
     }
     unchanged(&c, &path, &made).await;
-    let mut right = map(json!({"k": "2"}));
+    let mut right = map(&json!({"k": "2"}));
     right["metadata"]["resourceVersion"] = made["metadata"]["resourceVersion"].clone();
     right["metadata"]["uid"] = made["metadata"]["uid"].clone();
     apply(&c, &path, "m", "", &right).await.expect(200);
@@ -138,7 +138,7 @@ async fn another_version_or_uid_is_refused(c: Cluster) {
 
 async fn managers_cannot_be_applied(c: Cluster) {
     let (path, made) = create(&c).await;
-    let mut config = map(json!({"k": "2"}));
+    let mut config = map(&json!({"k": "2"}));
     config["metadata"]["managedFields"] = made["metadata"]["managedFields"].clone();
     let reply = apply(&c, &path, "m", "", &config).await;
     bad_request(&reply, "metadata.managedFields must be nil");
@@ -182,7 +182,7 @@ async fn keys_must_not_stand_twice(c: Cluster) {
 
 async fn it_must_fit_the_schema(c: Cluster) {
     let (path, made) = create(&c).await;
-    let mut unknown = map(json!({}));
+    let mut unknown = map(&json!({}));
     unknown["dada"] = json!({"k": "1"});
     untyped(
         &apply(&c, &path, "m", "", &unknown).await,
@@ -192,13 +192,13 @@ async fn it_must_fit_the_schema(c: Cluster) {
         let reply = apply(&c, &path, "m", "", &unknown).await;
         let text = "failed to create typed patch object (/a; /v1, Kind=ConfigMap): .dada: field not declared in schema";
         assert_eq!(reply.message(), text);
-        let reply = apply(&c, &path, "m", "", &map(json!({"k": 2}))).await;
+        let reply = apply(&c, &path, "m", "", &map(&json!({"k": 2}))).await;
         untyped(
             &reply,
             ".data.k: expected string, got &value.valueUnstructured{Value:2}",
         );
         untyped(
-            &apply(&c, &path, "m", "", &map(json!("x"))).await,
+            &apply(&c, &path, "m", "", &map(&json!("x"))).await,
             ".data: expected map, got &{x}",
         );
     }
@@ -253,7 +253,7 @@ async fn nothing_is_created_where_there_is_no_namespace(c: Cluster) {
         &core("nowhere-at-all", "configmaps/a"),
         "m",
         "",
-        &map(json!({})),
+        &map(&json!({})),
     )
     .await;
     reply.expect_error(404, "NotFound");

@@ -19,8 +19,8 @@ const ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 async fn create(c: &Cluster) -> String {
     let ns = c.namespace().await;
-    let mut object = map(json!({"k": "1", "l": "2", "other": "3"}));
-    object["metadata"]["annotations"][ANNOTATION] = map(json!({"k": "1", "l": "2"})).to_string().into();
+    let mut object = map(&json!({"k": "1", "l": "2", "other": "3"}));
+    object["metadata"]["annotations"][ANNOTATION] = map(&json!({"k": "1", "l": "2"})).to_string().into();
     let path = core(&ns, "configmaps?fieldManager=kubectl-client-side-apply");
     c.api().post(&path, object).await.expect(201);
     core(&ns, "configmaps/a")
@@ -28,11 +28,11 @@ async fn create(c: &Cluster) -> String {
 
 async fn kubectl_takes_over_what_it_applied(c: Cluster) {
     let path = create(&c).await;
-    let refused = apply(&c, &path, "kubectl", "", &map(json!({"k": "9", "other": "9"}))).await;
+    let refused = apply(&c, &path, "kubectl", "", &map(&json!({"k": "9", "other": "9"}))).await;
     refused.expect_error(409, "Conflict");
     let left: Vec<String> = refused.causes().into_iter().map(|cause| cause.field).collect();
     assert_eq!(left, [".data.other"], "what it had applied is no conflict");
-    let taken = apply(&c, &path, "kubectl", "", &map(json!({"k": "9"})))
+    let taken = apply(&c, &path, "kubectl", "", &map(&json!({"k": "9"})))
         .await
         .expect(200);
     assert_eq!(taken["data"]["k"], "9");
@@ -40,7 +40,7 @@ async fn kubectl_takes_over_what_it_applied(c: Cluster) {
 
 async fn others_do_not(c: Cluster) {
     let path = create(&c).await;
-    apply(&c, &path, "m", "", &map(json!({"k": "9"})))
+    apply(&c, &path, "m", "", &map(&json!({"k": "9"})))
         .await
         .expect_error(409, "Conflict");
 }
@@ -53,12 +53,12 @@ async fn the_annotation_is_kept_up_to_date(c: Cluster) {
             .unwrap_or_default();
         serde_json::from_str(text).expect("JSON")
     };
-    let taken = apply(&c, &path, "kubectl", "", &map(json!({"k": "9"})))
+    let taken = apply(&c, &path, "kubectl", "", &map(&json!({"k": "9"})))
         .await
         .expect(200);
-    assert_eq!(said(&taken), map(json!({"k": "9"})));
-    let other = apply(&c, &path, "m", "", &map(json!({"m": "1"})))
+    assert_eq!(said(&taken), map(&json!({"k": "9"})));
+    let other = apply(&c, &path, "m", "", &map(&json!({"m": "1"})))
         .await
         .expect(200);
-    assert_eq!(said(&other), map(json!({"k": "9"})), "only kubectl's");
+    assert_eq!(said(&other), map(&json!({"k": "9"})), "only kubectl's");
 }

@@ -21,11 +21,11 @@ pub fn tests() -> Vec<Test> {
     ]
 }
 
-fn deployment(spec: Value) -> Value {
+fn deployment(spec: &Value) -> Value {
     json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "a"}, "spec": spec})
 }
 
-fn pods(containers: Value) -> Value {
+fn pods(containers: &Value) -> Value {
     json!({"template": {"spec": {"containers": containers}}})
 }
 
@@ -38,7 +38,7 @@ async fn first(c: &Cluster) -> String {
         "selector": {"matchLabels": {"a": "b"}},
         "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [container, {"name": "d", "image": "j"}]}},
     });
-    apply(c, &path, "one", "", &deployment(spec)).await.expect(201);
+    apply(c, &path, "one", "", &deployment(&spec)).await.expect(201);
     path
 }
 
@@ -53,11 +53,13 @@ fn names(list: &[Value]) -> Vec<&str> {
 
 async fn containers_and_what_they_hold_merge_by_key(c: Cluster) {
     let path = first(&c).await;
-    let config = pods(json!([
+    let config = pods(&json!([
         {"name": "e", "image": "k"},
         {"name": "c", "env": [{"name": "F", "value": "2"}], "ports": [{"containerPort": 80, "protocol": "UDP"}]},
     ]));
-    let merged = apply(&c, &path, "two", "", &deployment(config)).await.expect(200);
+    let merged = apply(&c, &path, "two", "", &deployment(&config))
+        .await
+        .expect(200);
     let all = containers(&merged);
     let mut sorted = names(all);
     sorted.sort_unstable();
@@ -81,8 +83,8 @@ async fn containers_and_what_they_hold_merge_by_key(c: Cluster) {
     );
     assert_eq!(own["f:image"], Value::Null);
     // A port without a protocol is the one that is there.
-    let config = pods(json!([{"name": "c", "ports": [{"containerPort": 80, "name": "web"}]}]));
-    let merged = apply(&c, &path, "three", "", &deployment(config))
+    let config = pods(&json!([{"name": "c", "ports": [{"containerPort": 80, "name": "web"}]}]));
+    let merged = apply(&c, &path, "three", "", &deployment(&config))
         .await
         .expect(200);
     let merged_one = containers(&merged)
@@ -94,20 +96,22 @@ async fn containers_and_what_they_hold_merge_by_key(c: Cluster) {
 
 async fn items_go_with_the_last_who_has_them(c: Cluster) {
     let path = first(&c).await;
-    let config = pods(json!([{"name": "e", "image": "k"}]));
-    apply(&c, &path, "two", "", &deployment(config)).await.expect(200);
-    let config = pods(json!([{"name": "e", "env": [{"name": "X", "value": "1"}]}]));
-    apply(&c, &path, "three", "", &deployment(config))
+    let config = pods(&json!([{"name": "e", "image": "k"}]));
+    apply(&c, &path, "two", "", &deployment(&config))
         .await
         .expect(200);
-    let config = pods(json!([{"name": "e", "image": "k"}]));
-    let left = apply(&c, &path, "three", "", &deployment(config))
+    let config = pods(&json!([{"name": "e", "env": [{"name": "X", "value": "1"}]}]));
+    apply(&c, &path, "three", "", &deployment(&config))
+        .await
+        .expect(200);
+    let config = pods(&json!([{"name": "e", "image": "k"}]));
+    let left = apply(&c, &path, "three", "", &deployment(&config))
         .await
         .expect(200);
     assert_eq!(names(containers(&left)), ["c", "d", "e"]);
     assert_eq!(containers(&left)[2].get("env"), None);
     for manager in ["two", "three"] {
-        let left = apply(&c, &path, manager, "", &deployment(json!({})))
+        let left = apply(&c, &path, manager, "", &deployment(&json!({})))
             .await
             .expect(200);
         let expected: &[&str] = if manager == "two" {
@@ -196,14 +200,16 @@ async fn service_ports_have_two_keys(c: Cluster) {
 
 async fn what_is_one_value_is_replaced(c: Cluster) {
     let path = first(&c).await;
-    let config = pods(json!([{"name": "c", "args": ["a", "b"]}]));
-    apply(&c, &path, "two", "", &deployment(config)).await.expect(200);
-    let config = pods(json!([{"name": "c", "args": ["c"]}]));
-    let refused = apply(&c, &path, "three", "", &deployment(config.clone())).await;
+    let config = pods(&json!([{"name": "c", "args": ["a", "b"]}]));
+    apply(&c, &path, "two", "", &deployment(&config))
+        .await
+        .expect(200);
+    let config = pods(&json!([{"name": "c", "args": ["c"]}]));
+    let refused = apply(&c, &path, "three", "", &deployment(&config)).await;
     refused.expect_error(409, "Conflict");
     let field = ".spec.template.spec.containers[name=\"c\"].args";
     refused.check(refused.causes()[0].field == field, "expected the whole list");
-    let taken = apply(&c, &path, "three", "&force=true", &deployment(config))
+    let taken = apply(&c, &path, "three", "&force=true", &deployment(&config))
         .await
         .expect(200);
     assert_eq!(containers(&taken)[0]["args"], json!(["c"]));

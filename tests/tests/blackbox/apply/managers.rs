@@ -29,13 +29,16 @@ async fn every_write_has_a_manager(c: Cluster) {
     let path = core(&ns, "configmaps/a");
     let posted = c
         .api()
-        .post(&core(&ns, "configmaps?fieldManager=post"), map(json!({"a": "1"})))
+        .post(
+            &core(&ns, "configmaps?fieldManager=post"),
+            map(&json!({"a": "1"})),
+        )
         .await
         .expect(201);
     assert_eq!(fields(&posted, "post", "Update")["f:data"]["f:a"], json!({}));
     let put = format!("{path}?fieldManager=put");
     c.api()
-        .put(&put, map(json!({"a": "1", "b": "1"})))
+        .put(&put, map(&json!({"a": "1", "b": "1"})))
         .await
         .expect(200);
     for (manager, kind, body) in [
@@ -68,7 +71,7 @@ async fn without_a_name_it_is_the_user_agent(c: Cluster) {
             Method::POST,
             &core(&ns, "configmaps"),
             &headers,
-            map(json!({"a": "1"})),
+            map(&json!({"a": "1"})),
         )
         .await;
     assert_eq!(managers(&made.expect(201)), ["some-tool"]);
@@ -77,7 +80,7 @@ async fn without_a_name_it_is_the_user_agent(c: Cluster) {
 async fn what_is_removed_nobody_has(c: Cluster) {
     let ns = c.namespace().await;
     let path = core(&ns, "configmaps/a");
-    apply(&c, &path, "m", "", &map(json!({"a": "1", "b": "1"})))
+    apply(&c, &path, "m", "", &map(&json!({"a": "1", "b": "1"})))
         .await
         .expect(201);
     let change = json!({"data": {"a": null}});
@@ -93,10 +96,10 @@ async fn what_is_removed_nobody_has(c: Cluster) {
 async fn saying_nothing_about_managers_keeps_them(c: Cluster) {
     let ns = c.namespace().await;
     let path = core(&ns, "configmaps/a");
-    let made = apply(&c, &path, "m", "", &map(json!({"a": "1"})))
+    let made = apply(&c, &path, "m", "", &map(&json!({"a": "1"})))
         .await
         .expect(201);
-    let put = c.api().put(&path, map(json!({"a": "1"}))).await.expect(200);
+    let put = c.api().put(&path, map(&json!({"a": "1"}))).await.expect(200);
     assert_eq!(
         put["metadata"]["managedFields"],
         made["metadata"]["managedFields"]
@@ -116,7 +119,7 @@ async fn managers_can_be_forgotten_and_begin_anew(c: Cluster) {
     let ns = c.namespace().await;
     let path = core(&ns, "configmaps/a");
     for empty in [json!([]), json!([{}])] {
-        apply(&c, &path, "m", "&force=true", &map(json!({"a": "1"}))).await;
+        apply(&c, &path, "m", "&force=true", &map(&json!({"a": "1"}))).await;
         let bare = c
             .api()
             .patch(&path, MERGE, json!({"metadata": {"managedFields": empty}}))
@@ -134,11 +137,11 @@ async fn managers_can_be_forgotten_and_begin_anew(c: Cluster) {
             "nobody is recorded until somebody applies"
         );
     }
-    let refused = apply(&c, &path, "m", "", &map(json!({"b": "2"}))).await;
+    let refused = apply(&c, &path, "m", "", &map(&json!({"b": "2"}))).await;
     refused.expect_error(409, "Conflict");
     let text = "Apply failed with 1 conflict: conflict with \"before-first-apply\" using v1: .data.b";
     assert_eq!(refused.message(), text);
-    let applied = apply(&c, &path, "m", "", &map(json!({"c": "2"})))
+    let applied = apply(&c, &path, "m", "", &map(&json!({"c": "2"})))
         .await
         .expect(200);
     assert_eq!(managers(&applied), ["m", "before-first-apply"]);
@@ -147,7 +150,7 @@ async fn managers_can_be_forgotten_and_begin_anew(c: Cluster) {
 async fn claims_are_taken_if_they_are_sound(c: Cluster) {
     let ns = c.namespace().await;
     let path = core(&ns, "configmaps/a");
-    let made = apply(&c, &path, "m", "", &map(json!({"a": "1"})))
+    let made = apply(&c, &path, "m", "", &map(&json!({"a": "1"})))
         .await
         .expect(201);
     for wrong in [
@@ -176,7 +179,7 @@ async fn old_managers_are_merged(c: Cluster) {
     let ns = c.namespace().await;
     let path = core(&ns, "configmaps/a");
     c.api()
-        .post(&core(&ns, "configmaps?fieldManager=m0"), map(json!({"k0": "1"})))
+        .post(&core(&ns, "configmaps?fieldManager=m0"), map(&json!({"k0": "1"})))
         .await
         .expect(201);
     for n in 1..12 {
@@ -196,7 +199,7 @@ async fn old_managers_are_merged(c: Cluster) {
 async fn metadata_alone_shows_them_too(c: Cluster) {
     let ns = c.namespace().await;
     let path = core(&ns, "configmaps/a");
-    let made = apply(&c, &path, "m", "", &map(json!({"a": "1"})))
+    let made = apply(&c, &path, "m", "", &map(&json!({"a": "1"})))
         .await
         .expect(201);
     let accept = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";

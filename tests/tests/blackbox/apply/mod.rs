@@ -44,7 +44,7 @@ async fn apply(c: &Cluster, path: &str, manager: &str, options: &str, config: &V
 }
 
 /// A config map to apply, with this data.
-fn map(data: Value) -> Value {
+fn map(data: &Value) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": data})
 }
 

@@ -32,7 +32,7 @@ async fn create(c: &Cluster) -> String {
     apps(&ns, "deployments/a")
 }
 
-fn status(status: Value) -> Value {
+fn status(status: &Value) -> Value {
     json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "a"}, "status": status})
 }
 
@@ -54,7 +54,7 @@ async fn status_has_managers_of_its_own(c: Cluster) {
         &format!("{path}/status"),
         "m",
         "",
-        &status(json!({"replicas": 4})),
+        &status(&json!({"replicas": 4})),
     )
     .await;
     refused.expect_error(409, "Conflict");
@@ -66,7 +66,7 @@ async fn status_has_managers_of_its_own(c: Cluster) {
         &format!("{path}/status"),
         "m",
         "&force=true",
-        &status(json!({"replicas": 4})),
+        &status(&json!({"replicas": 4})),
     )
     .await;
     let taken = taken.expect(200);
@@ -79,7 +79,7 @@ async fn status_has_managers_of_its_own(c: Cluster) {
 
 async fn what_an_endpoint_does_not_take_nobody_gets(c: Cluster) {
     let path = create(&c).await;
-    let mut config = status(json!({"observedGeneration": 1}));
+    let mut config = status(&json!({"observedGeneration": 1}));
     config["spec"] = json!({"replicas": 7});
     config["metadata"]["labels"] = json!({"l": "1"});
     config["metadata"]["annotations"] = json!({"n": "1"});
@@ -113,13 +113,13 @@ async fn what_an_endpoint_does_not_take_nobody_gets(c: Cluster) {
 async fn conditions_merge_by_type(c: Cluster) {
     let path = create(&c).await;
     let path = format!("{path}/status");
-    let condition = |kind: &str| status(json!({"conditions": [{"type": kind, "status": "True"}]}));
+    let condition = |kind: &str| status(&json!({"conditions": [{"type": kind, "status": "True"}]}));
     apply(&c, &path, "one", "", &condition("A")).await.expect(200);
     let both = apply(&c, &path, "two", "", &condition("B")).await.expect(200);
     assert_eq!(both["status"]["conditions"].as_array().map(Vec::len), Some(2));
     let own = json!({"f:status": {"f:conditions": {"k:{\"type\":\"B\"}": {".": {}, "f:status": {}, "f:type": {}}}}});
     assert_eq!(fields(&both, "two", "Apply status"), own);
-    let left = apply(&c, &path, "one", "", &status(json!({}))).await.expect(200);
+    let left = apply(&c, &path, "one", "", &status(&json!({}))).await.expect(200);
     assert_eq!(left["status"]["conditions"][0]["type"], "B");
 }
 
@@ -131,7 +131,7 @@ async fn applying_a_status_creates_nothing(c: Cluster) {
         &format!("{path}/status"),
         "m",
         "",
-        &status(json!({"replicas": 1})),
+        &status(&json!({"replicas": 1})),
     )
     .await;
     not_found(&refused, "deployments.apps", "a");
@@ -181,7 +181,7 @@ async fn a_scale_can_be_applied(c: Cluster) {
         fields(&all, "s", "Apply scale"),
         json!({"f:spec": {"f:replicas": {}}})
     );
-    let wrong = apply(&c, &format!("{path}/scale"), "s", "", &status(json!({}))).await;
+    let wrong = apply(&c, &format!("{path}/scale"), "s", "", &status(&json!({}))).await;
     wrong.expect_error(400, "BadRequest");
 }
 
