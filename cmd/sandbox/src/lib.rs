@@ -35,6 +35,7 @@ mod field;
 mod kinds;
 mod kubeconfig;
 mod lag;
+mod managed;
 mod meta;
 mod negotiate;
 mod partial;
@@ -50,6 +51,7 @@ mod serve;
 mod status;
 mod store;
 mod table;
+mod yaml;
 
 use std::sync::Arc;
 

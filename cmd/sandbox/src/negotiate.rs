@@ -123,8 +123,17 @@ pub fn prefers_swagger_protobuf(header: Option<&str>) -> bool {
         .unwrap_or(false)
 }
 
-/// Checks that a body is JSON. A request that does not say what it sends, sends JSON.
-pub fn json_body(content_type: Option<&str>) -> Result<(), UnsupportedMediaType> {
+/// The forms of text that a body may have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Text {
+    /// `application/json`
+    Json,
+    /// `application/yaml`
+    Yaml,
+}
+
+/// The form of a body that is text. A request that does not say what it sends, sends JSON.
+pub fn body(content_type: Option<&str>) -> Result<Text, UnsupportedMediaType> {
     let media_type = content_type
         .unwrap_or_default()
         .split(';')
@@ -132,7 +141,9 @@ pub fn json_body(content_type: Option<&str>) -> Result<(), UnsupportedMediaType>
         .unwrap_or_default()
         .trim();
     if media_type.is_empty() || media_type.eq_ignore_ascii_case("application/json") {
-        Ok(())
+        Ok(Text::Json)
+    } else if media_type.eq_ignore_ascii_case("application/yaml") {
+        Ok(Text::Yaml)
     } else {
         Err(UnsupportedMediaType)
     }
@@ -368,15 +379,11 @@ mod tests {
             Some("application/json"),
             Some("Application/JSON; charset=utf-8"),
         ] {
-            assert_eq!(json_body(json), Ok(()), "{json:?}");
+            assert_eq!(body(json), Ok(Text::Json), "{json:?}");
         }
-        for other in [
-            "application/yaml",
-            "application/vnd.kubernetes.protobuf",
-            "text/plain",
-            "json",
-        ] {
-            assert_eq!(json_body(Some(other)), Err(UnsupportedMediaType), "{other}");
+        assert_eq!(body(Some("application/yaml; charset=utf-8")), Ok(Text::Yaml));
+        for other in ["application/vnd.kubernetes.protobuf", "text/plain", "json"] {
+            assert_eq!(body(Some(other)), Err(UnsupportedMediaType), "{other}");
         }
     }
 }

@@ -54,6 +54,8 @@ pub struct Custom {
     pub crd: String,
     /// Its uid: one that is deleted and created again is another one.
     pub uid: String,
+    /// `openAPIV3Schema` of the version, if it has one.
+    pub schema: Option<serde_json::Value>,
     /// `additionalPrinterColumns`.
     pub columns: Vec<PrinterColumn>,
 }

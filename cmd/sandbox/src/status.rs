@@ -137,6 +137,16 @@ impl ApiError {
         Self::conflict(res, name, why)
     }
 
+    /// 409: others have fields that an apply would change. Each cause is a message and a field.
+    #[must_use]
+    pub fn apply_conflict(
+        message: impl Into<String>,
+        causes: impl IntoIterator<Item = (String, String)>,
+    ) -> Self {
+        let cause = |(message, field): (String, String)| json!({"reason": "FieldManagerConflict", "message": message, "field": field});
+        Self::new(409, "Conflict", message).with_causes(causes.into_iter().map(cause).collect())
+    }
+
     /// 422: fields are wrong.
     #[must_use]
     pub fn invalid(res: &Resource, name: &str, errors: &[FieldError]) -> Self {

@@ -1,5 +1,6 @@
 //! The black-box tests, one file per surface.
 
+mod apply;
 mod auth;
 mod cluster;
 mod concurrency;
@@ -18,6 +19,7 @@ mod watches;
 fn main() -> std::process::ExitCode {
     coxswain_tests::runner::main(
         [
+            apply::tests(),
             auth::tests(),
             cluster::tests(),
             concurrency::tests(),

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::Api;
 use super::delete::{DeleteOptions, Outcome, check_container_preconditions};
+use crate::managed;
 use crate::meta;
 use crate::resource::{Custom, PrinterColumn, Resource, Scale};
 use crate::status::{ApiError, Result};
@@ -35,7 +36,9 @@ impl Api {
         let now = self.env.time();
         // If it was deleted meanwhile there is nothing to establish.
         let _ = self.mutate(&res, "", &name, false, |crd| {
+            let before = crd.clone();
             establish(crd, judge(registry.all(), &name, crd), &now);
+            managed::track(&res, &self.server("status"), Some(&before), crd);
             Ok(())
         });
         self.refresh_custom_resources();
@@ -341,6 +344,9 @@ fn resource(crd: &Value, version: &Value, stored: &str) -> Resource {
     let custom = Custom {
         crd: meta::name(crd).to_owned(),
         uid: meta::text(crd, "uid").to_owned(),
+        schema: version["schema"]["openAPIV3Schema"]
+            .is_object()
+            .then(|| version["schema"]["openAPIV3Schema"].clone()),
         columns: version["additionalPrinterColumns"]
             .as_array()
             .into_iter()

@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::{Api, Call, Reply, decode};
 use crate::field::FieldError;
 use crate::kinds;
+use crate::managed;
 use crate::meta;
 use crate::resource::Resource;
 use crate::status::{ApiError, Result};
@@ -21,8 +22,10 @@ const SUFFIX: usize = 5;
 impl Api {
     pub(super) fn create(&self, call: &Call) -> Result<Reply> {
         let dry_run = call.dry_run("CreateOptions")?;
-        let decode::Decoded { value, warnings } = decode::body(call)?;
+        let writer = self.writer(call, "CreateOptions", None)?;
+        let decode::Decoded { mut value, warnings } = decode::body(call)?;
         self.check_escalation(call, &Value::Null, &value)?;
+        managed::track(&call.res, &writer, None, &mut value);
         let created = self.create_object(&call.res, &call.namespace, &value, dry_run)?;
         Ok(Reply::object(201, created).warn(warnings))
     }

@@ -10,6 +10,7 @@ use crate::protobuf;
 use crate::resource::Resource;
 use crate::schema;
 use crate::status::{ApiError, Result};
+use crate::yaml;
 
 /// What to do about fields that the kind does not have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,12 +49,18 @@ pub(super) struct Decoded {
 /// Decodes the body of a create or update.
 pub(super) fn body(call: &Call) -> Result<Decoded> {
     let parsed = tree(call, &call.res.api_version(), &call.res.kind)?;
-    let wrong = parsed
-        .duplicates
-        .iter()
-        .map(|path| format!("duplicate field {path:?}"))
-        .collect();
-    object(&call.res, parsed.value, wrong, FieldValidation::of(call)?)
+    let validation = FieldValidation::of(call)?;
+    let in_yaml = negotiate::body(Some(&call.content_type)) == Ok(negotiate::Text::Yaml);
+    let wrong = match parsed.duplicates {
+        lines if lines.is_empty() => Vec::new(),
+        lines if in_yaml && validation == FieldValidation::Strict => vec![yaml::unmarshal_errors(&lines)],
+        lines if in_yaml => lines,
+        paths => paths
+            .iter()
+            .map(|path| format!("duplicate field {path:?}"))
+            .collect(),
+    };
+    object(&call.res, parsed.value, wrong, validation)
 }
 
 /// The tree that a body holds, whatever its form: JSON, or protobuf.
@@ -66,11 +73,19 @@ pub(super) fn tree(call: &Call, api_version: &str, kind: &str) -> Result<schema:
             duplicates: Vec::new(),
         });
     }
-    negotiate::json_body(Some(&call.content_type)).map_err(|_| {
-        ApiError::unsupported_media_type("application/json, application/vnd.kubernetes.protobuf")
-    })?;
-    let parsed = schema::parse(&call.body)
-        .map_err(|e| unrecognized(kind, &format!("couldn't get version/kind; json parse error: {e}")))?;
+    let parse_error =
+        |e: &str| unrecognized(kind, &format!("couldn't get version/kind; json parse error: {e}"));
+    let parsed = match negotiate::body(Some(&call.content_type)) {
+        Ok(negotiate::Text::Json) => schema::parse(&call.body).map_err(|e| parse_error(&e.to_string()))?,
+        Ok(negotiate::Text::Yaml) => {
+            yaml::parse(&call.body).map_err(|e| unrecognized(kind, &e.to_string()))?
+        }
+        Err(_) => {
+            return Err(ApiError::unsupported_media_type(
+                "application/json, application/yaml, application/vnd.kubernetes.protobuf",
+            ));
+        }
+    };
     match parsed.value {
         Value::Object(_) => Ok(parsed),
         // Go decodes null into an empty object.
@@ -101,7 +116,12 @@ pub(super) fn object(
     validation: FieldValidation,
 ) -> Result<Decoded> {
     check_kind(res, &mut value)?;
+    // An empty list says something that no list does not: the managers are to be forgotten.
+    let forgets = value["metadata"]["managedFields"] == json!([]);
     let unknown = conform(res, &mut value)?;
+    if forgets && let Some(meta) = crate::meta::of_mut(&mut value) {
+        meta.insert("managedFields".to_owned(), json!([]));
+    }
     wrong.extend(unknown.iter().map(|path| format!("unknown field {path:?}")));
     let warnings = match validation {
         FieldValidation::Strict if !wrong.is_empty() => {
@@ -175,8 +195,6 @@ fn conform(res: &Resource, value: &mut Value) -> Result<Vec<String>> {
             .map(|path| format!("metadata.{path}"))
             .collect()
     };
-    // Who owns which field is not recorded (yet), and what a client claims about it is not stored.
-    crate::meta::set(value, "managedFields", Value::Null);
     crate::meta::set(value, "selfLink", Value::Null);
     Ok(unknown)
 }

@@ -6,6 +6,7 @@
 
 mod accounts;
 mod aggregate;
+mod apply;
 mod authenticate;
 mod authorize;
 mod bootstrap_roles;
@@ -26,6 +27,7 @@ mod services;
 mod tokens;
 mod update;
 mod watch;
+mod writer;
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
@@ -80,6 +82,8 @@ pub struct Call {
     pub body: Bytes,
     /// Media type of the body.
     pub content_type: String,
+    /// `User-Agent`, empty if there is none.
+    pub user_agent: String,
     /// The form in which the answer is wanted.
     pub view: View,
     /// Whether it is a watch.
@@ -233,15 +237,6 @@ impl Call {
 
     fn key(&self) -> String {
         crate::meta::key(&self.namespace, self.name())
-    }
-
-    /// `dryRun=All`. `options` is the kind of options that the verb has.
-    fn dry_run(&self, options: &str) -> Result<bool> {
-        match self.query.all("dryRun") {
-            [] => Ok(false),
-            values if values.iter().all(|v| v == "All") => Ok(true),
-            values => Err(invalid_dry_run(options, values)),
-        }
     }
 }
 

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use super::delete::{DeleteOptions, Outcome, check_container_preconditions, gc_finalizers};
 use super::update::Part;
 use super::{Api, Call, Reply, decode};
+use crate::managed;
 use crate::meta;
 use crate::resource::Resource;
 use crate::status::{ApiError, Result};
@@ -28,7 +29,10 @@ impl Api {
                 return;
             };
             let decoded = decode::object(&res, object, Vec::new(), decode::FieldValidation::Ignore);
-            let made = decoded.and_then(|d| self.create_object(&res, namespace, &d.value, false));
+            let made = decoded.and_then(|mut d| {
+                managed::track(&res, &self.server(""), None, &mut d.value);
+                self.create_object(&res, namespace, &d.value, false)
+            });
             if let Err(error) = made {
                 tracing::error!(
                     resource = plural,
@@ -44,7 +48,7 @@ impl Api {
         self.create_bootstrap_roles();
         let labels = json!({"component": "apiserver", "provider": "kubernetes"});
         let ports = json!([{"name": "https", "port": 443, "targetPort": 6443}]);
-        let spec = json!({"clusterIP": "10.0.0.1", "ports": ports});
+        let spec = json!({"clusterIP": "10.0.0.1", "ipFamilyPolicy": "SingleStack", "ports": ports});
         create(
             "services",
             "default",
@@ -229,6 +233,7 @@ impl Api {
         let decoded = decode::body(call)?;
         let finalizers = decoded.value["spec"]["finalizers"].clone();
         let dry_run = call.dry_run("UpdateOptions")?;
+        let writer = self.writer(call, "UpdateOptions", Some("finalize"))?;
         let updated = self.mutate(&call.res, "", call.name(), dry_run, |object| {
             super::update::check_versions(&call.res, object, &decoded.value)?;
             let wanted = if finalizers.is_null() {
@@ -236,7 +241,9 @@ impl Api {
             } else {
                 finalizers.clone()
             };
+            let before = object.clone();
             meta::set_path(object, "spec.finalizers", wanted);
+            managed::track(&call.res, &writer, Some(&before), object);
             Ok(())
         })?;
         Ok(Reply::object(200, updated))

@@ -8,6 +8,7 @@ use super::decode::{self, Decoded, FieldValidation};
 use super::{Api, Call, Reply, create};
 use crate::field::FieldError;
 use crate::kinds;
+use crate::managed;
 use crate::meta;
 use crate::patch::{self, PatchError, PatchType};
 use crate::resource::Resource;
@@ -28,7 +29,7 @@ pub(super) enum Part {
 }
 
 impl Part {
-    fn of(subresource: Option<&str>) -> Self {
+    pub(super) fn of(subresource: Option<&str>) -> Self {
         if subresource.is_some() {
             Self::Status
         } else {
@@ -40,6 +41,7 @@ impl Part {
 impl Api {
     pub(super) fn put(&self, call: &Call, subresource: Option<&str>) -> Result<Reply> {
         let dry_run = call.dry_run("UpdateOptions")?;
+        let writer = self.writer(call, "UpdateOptions", subresource)?;
         let Decoded { value, warnings } = decode::body(call)?;
         let name = meta::name(&value);
         check_name(name, call.name())?;
@@ -57,21 +59,28 @@ impl Api {
             self.check_create_on_update(call)?;
             self.check_escalation(call, &Value::Null, &value)?;
             meta::set(&mut value, "resourceVersion", Value::Null);
+            managed::track(&call.res, &writer, None, &mut value);
             let created = self.create_object(&call.res, &call.namespace, &value, dry_run)?;
             return Ok(Reply::object(201, created).warn(warnings));
         }
         let updated = self.update(&call.res, &call.namespace, call.name(), part, dry_run, |old| {
             self.check_escalation(call, old, &value)?;
-            Ok(value.clone())
+            let mut value = value.clone();
+            managed::track(&call.res, &writer, Some(old), &mut value);
+            Ok(value)
         })?;
         Ok(Reply::object(200, updated).warn(warnings))
     }
 
     pub(super) fn patch(&self, call: &Call, subresource: Option<&str>) -> Result<Reply> {
+        let kind = patch_type(call)?;
+        if kind == PatchType::Apply {
+            return self.apply(call, subresource);
+        }
         let dry_run = call.dry_run("PatchOptions")?;
         let validation = FieldValidation::of(call)?;
-        let kind = patch_type(call)?;
         check_patch_options(call)?;
+        let writer = self.writer(call, "PatchOptions", subresource)?;
         let schema = schema::builtin(&call.res.api_version(), &call.res.kind);
         let mut warnings = Vec::new();
         let produce = |current: &Value| {
@@ -83,12 +92,13 @@ impl Api {
                 }
             }
             let wrong = patch::strict_errors(kind, &call.body);
-            let decoded =
+            let mut decoded =
                 decode::object(&call.res, patched, wrong, validation).map_err(|e| unfit(call, e))?;
             warnings = decoded.warnings;
             check_name(meta::name(&decoded.value), call.name())?;
             check_patched_uid(&call.res, current, &decoded.value)?;
             self.check_escalation(call, current, &decoded.value)?;
+            managed::track(&call.res, &writer, Some(current), &mut decoded.value);
             Ok(decoded.value)
         };
         let part = Part::of(subresource);
@@ -116,7 +126,7 @@ impl Api {
             let old = Self::served(res, &current);
             let new = produce(&old)?;
             let next = self.next_version(res, namespace, part, &old, new)?;
-            if next == old {
+            if managed::is_same(&old, &next) {
                 return Ok(old);
             }
             if dry_run {
@@ -248,7 +258,7 @@ pub(super) fn check_name(name: &str, expected: &str) -> Result<()> {
 }
 
 /// A patch is asked for the same uid in other words than an update.
-fn check_patched_uid(res: &Resource, old: &Value, new: &Value) -> Result<()> {
+pub(super) fn check_patched_uid(res: &Resource, old: &Value, new: &Value) -> Result<()> {
     let uid = meta::text(new, "uid");
     if uid.is_empty() || uid == meta::text(old, "uid") {
         return Ok(());
@@ -264,9 +274,6 @@ fn check_patch_options(call: &Call) -> Result<()> {
             "force",
             "may not be specified for non-apply patch",
         ));
-    }
-    if call.query.get("fieldManager").is_some_and(|m| m.len() > 128) {
-        errors.push(FieldError::too_long("fieldManager", 128));
     }
     if errors.is_empty() {
         Ok(())
@@ -296,22 +303,14 @@ fn unfit(call: &Call, error: ApiError) -> ApiError {
     ApiError::invalid_kind("", "", "", &[FieldError::invalid("patch", patch, error.message)])
 }
 
-const SUPPORTED: &str =
-    "application/json-patch+json, application/merge-patch+json, application/strategic-merge-patch+json";
-
 /// The kind of patch that the content type names, if this resource takes it.
 pub(super) fn patch_type(call: &Call) -> Result<PatchType> {
     let kind = PatchType::from_content_type(&call.content_type);
-    if call.res.custom.is_some() && !matches!(kind, Ok(PatchType::Json | PatchType::Merge)) {
-        return Err(ApiError::unsupported_media_type(
-            "application/json-patch+json, application/merge-patch+json",
-        ));
+    if call.res.custom.is_some() && !matches!(kind, Ok(PatchType::Json | PatchType::Merge | PatchType::Apply))
+    {
+        return Err(ApiError::unsupported_media_type(patch::CUSTOM));
     }
-    // Built-in kinds refuse it before anybody looks at what is supported.
-    match kind {
-        Ok(PatchType::Apply) => Err(ApiError::unsupported_media_type(SUPPORTED)),
-        other => other.map_err(|_| ApiError::unsupported("415: Unsupported Media Type")),
-    }
+    kind.map_err(|_| ApiError::unsupported("415: Unsupported Media Type"))
 }
 
 pub(super) fn refused(error: PatchError) -> ApiError {

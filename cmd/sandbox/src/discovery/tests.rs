@@ -28,6 +28,7 @@ fn custom(api: &str, plural: &str, kind: &str) -> Resource {
     let custom = Custom {
         crd: format!("{plural}.io"),
         uid: String::new(),
+        schema: None,
         columns: Vec::new(),
     };
     Resource {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, USER_AGENT};
 use http::{Method, Request, Response};
 use serde_json::Value;
 
@@ -115,6 +115,7 @@ impl Door {
             query,
             body: collect(request.into_body(), MAX_BODY).await?,
             content_type: header(CONTENT_TYPE).unwrap_or_default(),
+            user_agent: header(USER_AGENT).unwrap_or_default(),
             view,
             watch: watching,
             lag: self.lag.clone(),

@@ -72,6 +72,7 @@ mod tests {
             custom: Some(Arc::new(Custom {
                 crd: "widgets.x.io".into(),
                 uid: String::new(),
+                schema: None,
                 columns: vec![],
             })),
         }

@@ -31,7 +31,7 @@ pub enum PatchType {
     Merge,
     /// `application/strategic-merge-patch+json`, for built-in kinds only.
     Strategic,
-    /// `application/apply-patch+yaml`, server-side apply.
+    /// `application/apply-patch+yaml`, server-side apply: it needs to know who has which field, see [`crate::managed`].
     Apply,
 }
 
@@ -58,9 +58,12 @@ pub enum PatchError {
     Internal(String),
 }
 
-const BUILTIN: &str =
-    "application/json-patch+json, application/merge-patch+json, application/strategic-merge-patch+json";
-const CUSTOM: &str = "application/json-patch+json, application/merge-patch+json";
+/// What built-in kinds take.
+const BUILTIN: &str = "application/json-patch+json, application/merge-patch+json, \
+     application/strategic-merge-patch+json, application/apply-patch+yaml";
+/// What custom resources take.
+pub const CUSTOM: &str =
+    "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml";
 
 // === impl PatchType ===
 

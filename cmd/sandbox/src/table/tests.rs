@@ -129,6 +129,7 @@ fn bookmarks_are_rows_of_an_empty_object() {
     custom.custom = Some(Arc::new(Custom {
         crd: "foos.ex.io".to_owned(),
         uid: String::new(),
+        schema: None,
         columns,
     }));
     for (resource, cells) in [

@@ -1,0 +1,154 @@
+//! PATCH with a configuration to apply, of the object, of its status and of its scale.
+
+use serde_json::{Value, json};
+
+use super::decode::{self, Decoded, FieldValidation};
+use super::update::{self, Part};
+use super::{Api, Call, Reply};
+use crate::managed::{self, ApplyError, Writer};
+use crate::meta;
+use crate::resource::Resource;
+use crate::status::{ApiError, Result};
+use crate::yaml;
+
+/// How often an apply that lost a race against a creation or a deletion starts over.
+const ATTEMPTS: usize = 8;
+
+/// A request to apply.
+pub(super) struct Applying {
+    pub config: Value,
+    pub writer: Writer,
+    pub force: bool,
+    /// What the client is warned of.
+    pub warnings: Vec<String>,
+}
+
+impl Applying {
+    /// Applies to what is there, or to nothing.
+    pub fn to(&self, res: &Resource, live: Option<&Value>) -> Result<Value> {
+        managed::apply(res, &self.writer, live, &self.config, self.force).map_err(refused)
+    }
+}
+
+impl Api {
+    pub(super) fn apply(&self, call: &Call, subresource: Option<&str>) -> Result<Reply> {
+        let dry_run = call.dry_run("PatchOptions")?;
+        let (res, name) = (&call.res, call.name());
+        let applying = self.applying(call, subresource, &res.group, &res.version, &res.kind)?;
+        let next = |live: Option<&Value>| {
+            let merged = applying.to(res, live)?;
+            let Decoded { value, .. } = decode::object(res, merged, Vec::new(), FieldValidation::Ignore)?;
+            update::check_name(meta::name(&value), name)?;
+            if let Some(live) = live {
+                update::check_patched_uid(res, live, &value)?;
+            }
+            self.check_escalation(call, live.unwrap_or(&Value::Null), &value)?;
+            Ok(value)
+        };
+        let part = Part::of(subresource);
+        let mut outcome = Err(ApiError::modified(res, name));
+        for _ in 0..ATTEMPTS {
+            if self.store.get(&res.collection, &call.key()).is_some() || part != Part::Main {
+                outcome = self
+                    .update(res, &call.namespace, name, part, dry_run, |live| next(Some(live)))
+                    .map(|updated| Reply::object(200, updated));
+                let gone = outcome.as_ref().is_err_and(|e| e.code == 404);
+                if !gone || part != Part::Main {
+                    break;
+                }
+            } else {
+                self.check_create_on_update(call)?;
+                let mut value = next(None)?;
+                // Whatever version it was made for, there is none.
+                meta::set(&mut value, "resourceVersion", Value::Null);
+                let uid = meta::text(&value, "uid");
+                if !uid.is_empty() {
+                    let why = format!(
+                        "uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+                    );
+                    return Err(ApiError::conflict(res, name, &why));
+                }
+                outcome = self
+                    .create_object(res, &call.namespace, &value, dry_run)
+                    .map(|created| Reply::object(201, created));
+                if !outcome.as_ref().is_err_and(|e| e.reason == "AlreadyExists") {
+                    break;
+                }
+            }
+        }
+        outcome.map(|reply| reply.warn(applying.warnings))
+    }
+
+    /// Reads the configuration of a request. It says what it is, and that must be this kind.
+    pub(super) fn applying(
+        &self,
+        call: &Call,
+        subresource: Option<&str>,
+        group: &str,
+        version: &str,
+        kind: &str,
+    ) -> Result<Applying> {
+        let validation = FieldValidation::of(call)?;
+        let (writer, force) = self.applier(call, subresource)?;
+        let undecodable = |why: &str| {
+            ApiError::bad_request(format!(
+                "error decoding YAML: error converting YAML to JSON: {why}"
+            ))
+        };
+        let parsed = yaml::parse(&call.body).map_err(|e| undecodable(&e.to_string()))?;
+        let config = match parsed.value {
+            config @ Value::Object(_) => config,
+            Value::Null => json!({}),
+            other => {
+                let found = match other {
+                    Value::Array(_) => "array",
+                    Value::String(_) => "string",
+                    Value::Bool(_) => "bool",
+                    _ => "number",
+                };
+                return Err(ApiError::bad_request(format!(
+                    "error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {found} into Go value of \
+                     type map[string]interface {{}}"
+                )));
+            }
+        };
+        let said = |field: &str| config[field].as_str().unwrap_or_default();
+        let (api_version, said_kind) = (said("apiVersion"), said("kind"));
+        let (said_group, said_version) = api_version.split_once('/').unwrap_or(("", api_version));
+        if (said_group, said_version, said_kind) != (group, version, kind) {
+            return Err(ApiError::bad_request(format!(
+                "invalid object type: {said_group}/{said_version}, Kind={said_kind}"
+            )));
+        }
+        let warnings = match validation {
+            FieldValidation::Strict if !parsed.duplicates.is_empty() => {
+                let what = yaml::unmarshal_errors(&parsed.duplicates);
+                return Err(ApiError::bad_request(format!(
+                    "error strict decoding YAML: error converting YAML to JSON: {what}"
+                )));
+            }
+            FieldValidation::Ignore => Vec::new(),
+            FieldValidation::Warn | FieldValidation::Strict => parsed.duplicates,
+        };
+        Ok(Applying {
+            config,
+            writer,
+            force,
+            warnings,
+        })
+    }
+}
+
+fn refused(error: ApplyError) -> ApiError {
+    let message = error.to_string();
+    match error {
+        ApplyError::Conflicts(conflicts) => ApiError::apply_conflict(
+            message,
+            conflicts
+                .into_iter()
+                .map(|c| (format!("conflict with {}", c.manager), c.field)),
+        ),
+        ApplyError::BadRequest(_) => ApiError::bad_request(message),
+        ApplyError::Untyped(_) => ApiError::unexplained(message),
+    }
+}

@@ -1,0 +1,116 @@
+//! Who writes: the field manager of a request, and what may not be said about it.
+
+use super::{Api, Call, invalid_dry_run};
+use crate::field::FieldError;
+use crate::managed::Writer;
+use crate::status::{ApiError, Result};
+
+/// Longest name of a manager.
+const MAX_MANAGER: usize = 128;
+
+impl Api {
+    /// The writer of a request: who its parameter names, or else the first part of its user agent. `options` is the kind
+    /// of options that the verb has.
+    pub(super) fn writer(&self, call: &Call, options: &str, subresource: Option<&str>) -> Result<Writer> {
+        let errors = manager_errors(call);
+        if !errors.is_empty() {
+            return Err(ApiError::invalid_kind("meta.k8s.io", options, "", &errors));
+        }
+        let manager = match call.query.get("fieldManager") {
+            Some(manager) => manager.to_owned(),
+            None => of_user_agent(&call.user_agent),
+        };
+        let subresource = match subresource {
+            Some("status") => "status",
+            Some("scale") => "scale",
+            Some("finalize") => "finalize",
+            _ => "",
+        };
+        Ok(Writer {
+            manager,
+            subresource,
+            time: self.env.time(),
+        })
+    }
+
+    /// The writer of an apply, and whether it takes what others have.
+    pub(super) fn applier(&self, call: &Call, subresource: Option<&str>) -> Result<(Writer, bool)> {
+        let mut errors = manager_errors(call);
+        if call.query.get("fieldManager").is_none() {
+            errors.push(FieldError::required(
+                "fieldManager",
+                "is required for apply patch",
+            ));
+        }
+        if !errors.is_empty() {
+            return Err(ApiError::invalid_kind("meta.k8s.io", "PatchOptions", "", &errors));
+        }
+        let force = call.query.flag("force") == Some(true);
+        Ok((self.writer(call, "PatchOptions", subresource)?, force))
+    }
+
+    /// What the server itself writes.
+    pub(super) fn server(&self, subresource: &'static str) -> Writer {
+        Writer {
+            manager: "kube-apiserver".to_owned(),
+            subresource,
+            time: self.env.time(),
+        }
+    }
+}
+
+impl Call {
+    /// `dryRun=All`. `options` is the kind of options that the verb has.
+    pub(super) fn dry_run(&self, options: &str) -> Result<bool> {
+        match self.query.all("dryRun") {
+            [] => Ok(false),
+            values if values.iter().all(|v| v == "All") => Ok(true),
+            values => Err(invalid_dry_run(options, values)),
+        }
+    }
+}
+
+fn manager_errors(call: &Call) -> Vec<FieldError> {
+    let Some(manager) = call.query.get("fieldManager") else {
+        return Vec::new();
+    };
+    let mut errors = Vec::new();
+    if manager.len() > MAX_MANAGER {
+        errors.push(FieldError::too_long("fieldManager", MAX_MANAGER));
+    }
+    for (at, c) in manager.char_indices().filter(|(_, c)| !is_printable(*c)) {
+        let why = format!("invalid character U+{:04X} (at position {at})", u32::from(c));
+        errors.push(FieldError::invalid("fieldManager", manager, why));
+    }
+    errors
+}
+
+fn of_user_agent(user_agent: &str) -> String {
+    let mut manager = String::new();
+    let name = user_agent.split('/').next().unwrap_or_default();
+    for c in name.chars().filter(|c| is_printable(*c)) {
+        if manager.len() + c.len_utf8() > MAX_MANAGER {
+            break;
+        }
+        manager.push(c);
+    }
+    manager
+}
+
+/// Of all white space, only the plain space is printable.
+fn is_printable(c: char) -> bool {
+    c == ' ' || !(c.is_whitespace() || c.is_control())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::of_user_agent;
+
+    #[test]
+    fn user_agents_are_cut_at_the_first_slash_and_at_the_limit() {
+        assert_eq!(of_user_agent("kubectl/v1.36 (linux) x/y"), "kubectl");
+        assert_eq!(of_user_agent("a b\tc"), "a bc");
+        assert_eq!(of_user_agent(&"ä".repeat(100)), "ä".repeat(64));
+        assert_eq!(of_user_agent(""), "");
+    }
+}

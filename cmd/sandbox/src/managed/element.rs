@@ -1,0 +1,157 @@
+//! The elements of a path, as they stand in a set of fields.
+//!
+//! - `f:name`: a field, or a key of a map;
+//! - `k:{"name":"x"}`: the item of a keyed list with these keys, in the order of their names;
+//! - `v:"x"`: the item of a set with this value;
+//! - `i:0`: the item of a list at this place.
+
+use std::cmp::Ordering;
+use std::fmt::Write as _;
+
+use serde_json::{Map, Value};
+
+/// A field, or a key of a map.
+pub(super) fn field(name: &str) -> String {
+    format!("f:{name}")
+}
+
+/// An item of a keyed list; `keys` in the order of their names.
+pub(super) fn keyed(keys: &[(&str, Value)]) -> String {
+    let mut text = String::from("k:{");
+    for (n, (name, value)) in keys.iter().enumerate() {
+        if n > 0 {
+            text.push(',');
+        }
+        let _ = write!(text, "{}:{}", escaped(&Value::from(*name)), escaped(value));
+    }
+    text.push('}');
+    text
+}
+
+/// An item of a set.
+pub(super) fn value(value: &Value) -> String {
+    format!("v:{}", escaped(value))
+}
+
+/// JSON, with the characters escaped that the server escapes.
+fn escaped(value: &Value) -> String {
+    let text = value.to_string();
+    if !text.contains(['<', '>', '&', '\u{2028}', '\u{2029}']) {
+        return text;
+    }
+    text.chars()
+        .map(|c| match c {
+            '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => format!("\\u{:04x}", u32::from(c)),
+            c => c.to_string(),
+        })
+        .collect()
+}
+
+/// The one form of an element that we write; `None` for a kind that is not known.
+pub(super) fn canonical(element: &str) -> Result<Option<String>, String> {
+    let Some((kind, content)) = element.split_once(':').filter(|(kind, _)| kind.len() == 1) else {
+        return Err(format!("missing colon: {element}"));
+    };
+    let wrong = |e: serde_json::Error| format!("parsing key as path element: {e}");
+    Ok(match kind {
+        "f" => Some(element.to_owned()),
+        "v" => Some(value(&serde_json::from_str(content).map_err(wrong)?)),
+        "k" => {
+            let keys: Map<String, Value> = serde_json::from_str(content).map_err(wrong)?;
+            let keys: Vec<(&str, Value)> = keys.iter().map(|(k, v)| (k.as_str(), v.clone())).collect();
+            Some(keyed(&keys))
+        }
+        "i" => {
+            let index: i64 = content.parse().map_err(|_| format!("no index: {content}"))?;
+            Some(format!("i:{index}"))
+        }
+        _ => None,
+    })
+}
+
+/// A path as people read it: `.spec.containers[name="c"].image`.
+pub(super) fn shown(path: &[String]) -> String {
+    path.iter().map(|element| one_shown(element)).collect()
+}
+
+fn one_shown(element: &str) -> String {
+    match element.split_at_checked(2) {
+        Some(("f:", name)) => format!(".{name}"),
+        Some(("v:", value)) => format!("[={}]", plain(&parsed(value))),
+        Some(("k:", keys)) => match parsed(keys) {
+            Value::Object(keys) => {
+                let keys: Vec<String> = keys.iter().map(|(k, v)| format!("{k}={}", plain(v))).collect();
+                format!("[{}]", keys.join(","))
+            }
+            _ => format!("[{keys}]"),
+        },
+        Some(("i:", index)) => format!("[{index}]"),
+        _ => element.to_owned(),
+    }
+}
+
+fn parsed(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_default()
+}
+
+fn plain(value: &Value) -> String {
+    value
+        .as_str()
+        .map_or_else(|| value.to_string(), |s| format!("{s:?}"))
+}
+
+/// The order of elements: fields, then keys, values and indexes; numbers by size.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Order {
+    Field(String),
+    Keys(Vec<(String, Scalar)>),
+    Value(Scalar),
+    Index(i64),
+    Other(String),
+}
+
+/// A value that can be ordered: numbers before texts before truths.
+#[derive(PartialEq)]
+pub(super) struct Scalar(Value);
+
+impl Order {
+    pub(super) fn of(element: &str) -> Self {
+        match element.split_at_checked(2) {
+            Some(("f:", name)) => Self::Field(name.to_owned()),
+            Some(("k:", keys)) => match parsed(keys) {
+                Value::Object(keys) => Self::Keys(keys.into_iter().map(|(k, v)| (k, Scalar(v))).collect()),
+                other => Self::Value(Scalar(other)),
+            },
+            Some(("v:", value)) => Self::Value(Scalar(parsed(value))),
+            Some(("i:", index)) => Self::Index(index.parse().unwrap_or_default()),
+            _ => Self::Other(element.to_owned()),
+        }
+    }
+}
+
+impl Eq for Scalar {}
+
+impl PartialOrd for Scalar {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Scalar {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let rank = |value: &Value| match value {
+            Value::Number(_) => 0,
+            Value::String(_) => 1,
+            Value::Bool(_) => 2,
+            _ => 3,
+        };
+        match (&self.0, &other.0) {
+            (Value::Number(a), Value::Number(b)) => {
+                a.as_f64().partial_cmp(&b.as_f64()).unwrap_or(Ordering::Equal)
+            }
+            (Value::String(a), Value::String(b)) => a.cmp(b),
+            (Value::Bool(a), Value::Bool(b)) => a.cmp(b),
+            (a, b) => rank(a).cmp(&rank(b)),
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! Who has which field: `metadata.managedFields`, and server-side apply, which is built on it.
+//!
+//! [`track`] is called for every other write with the object as the client wants it, before the rules of the kind
+//! change anything: what those set nobody has. [`apply()`] merges a configuration into an object, or says with whom it is
+//! in conflict. Both are pure: the object that is stored and the one that is wanted go in, and the managers come out in
+//! the metadata of the result. Nothing is read that was not changed: the cost of a write grows with its change.
+
+mod apply;
+mod compare;
+mod element;
+mod entries;
+mod fields;
+mod last_applied;
+mod lists;
+mod merge;
+mod reset;
+mod scale;
+mod shape;
+mod validate;
+
+#[cfg(test)]
+mod tests;
+
+use serde_json::Value;
+
+pub use apply::{ApplyError, apply};
+pub use scale::{from_scale, to_scale};
+
+use crate::meta;
+use crate::resource::Resource;
+use entries::Entry;
+use fields::Fields;
+
+/// Who writes.
+#[derive(Debug, Clone)]
+pub struct Writer {
+    /// As it calls itself, or as its user agent does.
+    pub manager: String,
+    /// The subresource that it writes to; empty for the object itself.
+    pub subresource: &'static str,
+    /// Now, as it is recorded.
+    pub time: String,
+}
+
+impl Writer {
+    fn entry(&self, res: &Resource, applied: bool) -> Entry {
+        let manager = if self.manager.is_empty() {
+            "unknown"
+        } else {
+            &self.manager
+        };
+        Entry {
+            manager: manager.to_owned(),
+            applied,
+            api_version: res.api_version(),
+            subresource: self.subresource.to_owned(),
+            time: None,
+            fields: Fields::new(),
+        }
+    }
+}
+
+/// Records a write that is no apply: who wrote has what it changed, and others no longer do. `old` is `None` for a create.
+pub fn track(res: &Resource, writer: &Writer, old: Option<&Value>, new: &mut Value) {
+    let live = old.map_or(&Value::Null, |old| &old["metadata"]["managedFields"]);
+    let claimed = meta::of_mut(new).and_then(|meta| meta.remove("managedFields"));
+    let managed = present(writer, live, claimed.as_ref());
+    // Nobody is recorded from then on, until somebody applies.
+    if managed.is_empty() && old.is_some() {
+        return;
+    }
+    let blank = old.is_none().then(|| shape::blank(res));
+    let old = old.or(blank.as_ref()).unwrap_or(&Value::Null);
+    let entries = updated(res, writer, old, new, managed);
+    // What cannot be recorded is not, as on the real server: the write goes before the record of it.
+    if res.custom.is_none() || !entries::are_too_deep(&entries) {
+        meta::set(new, "managedFields", entries::write(entries));
+    }
+}
+
+/// The entries that a write starts from. A client may set them, but not lose them by saying nothing, and not through a
+/// subresource.
+fn present(writer: &Writer, live: &Value, claimed: Option<&Value>) -> Vec<Entry> {
+    let stored = || entries::read(live).unwrap_or_default();
+    let Some(claimed) = claimed.filter(|claimed| *claimed != live && writer.subresource.is_empty()) else {
+        return stored();
+    };
+    if entries::is_reset(claimed) {
+        return Vec::new();
+    }
+    let read = entries::read(claimed).and_then(|mut read| {
+        entries::normalize(&mut read)?;
+        Ok(read)
+    });
+    match read {
+        Ok(read) if !read.is_empty() => read,
+        _ => stored(),
+    }
+}
+
+/// The entries after a change from `old` to `new`.
+fn updated(res: &Resource, writer: &Writer, old: &Value, new: &Value, mut managed: Vec<Entry>) -> Vec<Entry> {
+    let mut diff = compare::compare(shape::of(res), Some(old), Some(new));
+    let reset = reset::fields(res, writer.subresource);
+    for set in [&mut diff.removed, &mut diff.modified, &mut diff.added] {
+        fields::subtract_trees(set, &reset);
+    }
+    for entry in &mut managed {
+        for taken in [&diff.removed, &diff.modified, &diff.added] {
+            fields::subtract(&mut entry.fields, taken);
+        }
+    }
+    managed.retain(|entry| !entry.fields.is_empty());
+    let mut own = diff.modified;
+    fields::add(&mut own, &diff.added);
+    reset::strip(&mut own);
+    if !own.is_empty() {
+        let mine = Entry {
+            time: Some(writer.time.clone()),
+            fields: own,
+            ..writer.entry(res, false)
+        };
+        match managed.iter_mut().find(|entry| entry.is_of(&mine)) {
+            Some(entry) => {
+                fields::add(&mut entry.fields, &mine.fields);
+                entry.time = mine.time;
+            }
+            None => managed.push(mine),
+        }
+    }
+    entries::cap(&mut managed);
+    managed
+}
+
+/// Whether two states differ in nothing but the times of their managers: then nothing was written.
+#[must_use]
+pub fn is_same(old: &Value, new: &Value) -> bool {
+    if old == new {
+        return true;
+    }
+    let (was, is) = (
+        &old["metadata"]["managedFields"],
+        &new["metadata"]["managedFields"],
+    );
+    if !entries::same_but_for_times(was, is) {
+        return false;
+    }
+    let mut new = new.clone();
+    meta::copy(old, &mut new, "managedFields");
+    *old == new
+}

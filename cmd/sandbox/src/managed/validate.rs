@@ -1,0 +1,134 @@
+//! What is wrong with a configuration before it can be merged: fields that there are not, values of the wrong type, items
+//! that cannot be told apart.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::element;
+use super::lists::Topology;
+use super::shape::{Keys, Layout, Shape};
+use crate::schema::Type;
+
+/// Everything that is wrong, in one text; empty if nothing is.
+pub(super) fn check(shape: Shape<'_>, config: &Value) -> Option<String> {
+    let mut errors = Vec::new();
+    place(shape, config, "", &mut errors);
+    match errors.as_slice() {
+        [] => None,
+        [one] => Some(one.clone()),
+        several => Some(format!("errors:\n  {}", several.join("\n  "))),
+    }
+}
+
+fn place(shape: Shape<'_>, value: &Value, path: &str, errors: &mut Vec<String>) {
+    if value.is_null() {
+        return;
+    }
+    let mut wrong = |what: String| {
+        let colon = if path.is_empty() { "" } else { ": " };
+        errors.push(format!("{path}{colon}{what}"));
+    };
+    match expected(shape) {
+        Some("map") if !value.is_object() => wrong(format!("expected map, got {}", shown(value))),
+        Some("list") if !value.is_array() => wrong(format!("expected list, got {}", shown(value))),
+        Some("string") if !value.is_string() => {
+            let value = shown(value);
+            wrong(format!(
+                "expected string, got &value.valueUnstructured{{Value:{}}}",
+                &value[2..value.len() - 1]
+            ));
+        }
+        Some("number") if !value.is_number() => {
+            wrong(format!("expected numeric (int or float), got {}", go_type(value)));
+        }
+        Some("boolean") if !value.is_boolean() => wrong(format!("expected boolean, got {}", shown(value))),
+        Some("scalar") if value.is_object() || value.is_array() => {
+            wrong(format!("expected any scalar, got {}", shown(value)));
+        }
+        _ => match value {
+            Value::Object(map) => {
+                for (name, value) in map {
+                    let path = format!("{path}.{name}");
+                    match shape.field(name) {
+                        Some((inner, _)) => place(inner, value, &path, errors),
+                        None => errors.push(format!("{path}: field not declared in schema")),
+                    }
+                }
+            }
+            Value::Array(list) => items(shape, value, list, path, errors),
+            _ => {}
+        },
+    }
+}
+
+fn items(shape: Shape<'_>, value: &Value, list: &[Value], path: &str, errors: &mut Vec<String>) {
+    let inner = shape.item();
+    let Layout::Items(keys) = shape.layout(value) else {
+        for (at, item) in list.iter().enumerate() {
+            place(inner, item, &format!("{path}[{at}]"), errors);
+        }
+        return;
+    };
+    let mut seen = BTreeSet::new();
+    for (at, item) in list.iter().enumerate() {
+        match element_of(shape, &keys, item) {
+            Ok(element) => {
+                let shown = element::shown(std::slice::from_ref(&element));
+                if !seen.insert(element) {
+                    errors.push(format!("{path}: duplicate entries for key {shown}"));
+                }
+                place(inner, item, &format!("{path}{shown}"), errors);
+            }
+            Err(why) => {
+                errors.push(format!("{path}: element {at}: {why}"));
+                return;
+            }
+        }
+    }
+}
+
+fn element_of(shape: Shape<'_>, keys: &Keys<'_>, item: &Value) -> Result<String, String> {
+    shape.element(keys, item)
+}
+
+/// What the schema wants here; `None` if anything will do.
+fn expected(shape: Shape<'_>) -> Option<&'static str> {
+    match shape {
+        Shape::Object(_) | Shape::Map(..) | Shape::CustomObject(..) => Some("map"),
+        Shape::List(_, Topology::Atomic | Topology::Set | Topology::Keyed(_)) => Some("list"),
+        Shape::Scalar(ty) => match ty {
+            Type::String | Type::Time | Type::MicroTime | Type::Bytes => Some("string"),
+            Type::Int32 | Type::Int64 | Type::Number => Some("number"),
+            Type::Boolean => Some("boolean"),
+            Type::IntOrString | Type::Quantity => Some("scalar"),
+            _ => None,
+        },
+        Shape::Custom(schema, _) => match schema["type"].as_str() {
+            Some("object") => Some("map"),
+            Some("array") => Some("list"),
+            Some("string") => Some("string"),
+            Some("integer" | "number") => Some("number"),
+            Some("boolean") => Some("boolean"),
+            _ => None,
+        },
+        Shape::Deduced => None,
+    }
+}
+
+/// A value as the server prints it in such messages.
+fn shown(value: &Value) -> String {
+    match value {
+        Value::String(text) => format!("&{{{text}}}"),
+        other => format!("&{{{other}}}"),
+    }
+}
+
+fn go_type(value: &Value) -> &'static str {
+    match value {
+        Value::String(_) => "string",
+        Value::Bool(_) => "bool",
+        Value::Array(_) => "[]interface {}",
+        _ => "map[string]interface {}",
+    }
+}

@@ -1,0 +1,102 @@
+use std::fmt::Write as _;
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::parse;
+
+fn value(text: &str) -> Value {
+    parse(text.as_bytes()).expect(text).value
+}
+
+#[test]
+fn reads_what_manifests_hold() {
+    let text =
+        "a: 1\nb: {c: [x, 'y', \"z\"], d: null}\ne: |\n  two\n  lines\nf:\n- g: true\n  h: 1.5\n- 0x1F\n";
+    assert_eq!(
+        value(text),
+        json!({"a": 1, "b": {"c": ["x", "y", "z"], "d": null}, "e": "two\nlines\n",
+            "f": [{"g": true, "h": 1.5}, 31]})
+    );
+    assert_eq!(
+        value(r#"{"a":{"b":[1,"x",null,true]}}"#),
+        json!({"a": {"b": [1, "x", null, true]}})
+    );
+    assert_eq!(value(""), Value::Null);
+    assert_eq!(value("a: 1\n---\nb: 2\n"), json!({"a": 1}));
+}
+
+#[test]
+fn scalars_are_those_of_yaml_1_1() {
+    for (text, expected) in [
+        ("yes", json!(true)),
+        ("Off", json!(false)),
+        ("~", Value::Null),
+        ("010", json!(8)),
+        ("0o10", json!(8)),
+        ("1_000", json!(1000)),
+        ("-5", json!(-5)),
+        ("+5", json!(5)),
+        ("1e3", json!(1000)),
+        ("2.0", json!(2)),
+        (".5", json!(0.5)),
+        ("18446744073709551615", json!(u64::MAX)),
+        ("09", json!(9)),
+        ("500m", json!("500m")),
+        ("1.2.3", json!("1.2.3")),
+        ("2020-01-02", json!("2020-01-02")),
+        ("'yes'", json!("yes")),
+        ("!!str 5", json!("5")),
+        ("-", json!([null])),
+        ("--", json!("--")),
+    ] {
+        assert_eq!(value(text), expected, "{text}");
+    }
+    assert_eq!(value("1: a\ntrue: b\n"), json!({"1": "a", "true": "b"}));
+    assert!(parse(b"a: .inf").is_err());
+}
+
+#[test]
+fn aliases_and_merges_are_bounded() {
+    assert_eq!(
+        value("a: &x {k: 1, l: 2}\nb: *x\nc: {<<: *x, k: 3}\n"),
+        json!({"a": {"k": 1, "l": 2}, "b": {"k": 1, "l": 2}, "c": {"k": 3, "l": 2}})
+    );
+    let mut bomb = String::from("a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n");
+    for n in 1..9 {
+        let last = n - 1;
+        let item = format!("*a{last}, ").repeat(8);
+        let _ = writeln!(bomb, "a{n}: &a{n} [{item}]");
+    }
+    assert!(parse(bomb.as_bytes()).is_err());
+    assert!(parse(("[".repeat(100_000)).as_bytes()).is_err());
+}
+
+#[test]
+fn what_is_no_yaml_is_refused_and_keys_that_stand_twice_are_told() {
+    for text in ["a: b: c", "{a", "\"x", "a: 1\n b: 2", "? [a]\n: b"] {
+        assert!(parse(text.as_bytes()).is_err(), "{text}");
+    }
+    let parsed = parse(b"a: 1\nb:\n  c: 1\n  c: 2\na: 3\n").expect("YAML");
+    assert_eq!(parsed.value, json!({"a": 3, "b": {"c": 2}}));
+    assert_eq!(
+        parsed.duplicates,
+        [
+            "line 4: key \"c\" already set in map",
+            "line 5: key \"a\" already set in map"
+        ]
+    );
+}
+
+proptest! {
+    #[test]
+    fn no_text_makes_the_parser_fall(text in ".{0,40}") {
+        let _ = parse(text.as_bytes());
+    }
+
+    #[test]
+    fn json_is_yaml(keys in prop::collection::btree_map("[a-z]{1,4}", any::<i64>(), 0..5), text in "[ -~]{0,12}") {
+        let value = json!({"m": keys, "t": text});
+        prop_assert_eq!(parse(value.to_string().as_bytes()).expect("YAML").value, value);
+    }
+}

@@ -1,0 +1,209 @@
+//! Custom resources: their schema says how their lists and maps merge.
+
+use std::time::Duration;
+
+use coxswain_tests::{
+    Cluster, Test,
+    fixtures::{CRDS, MERGE, definition, undefine},
+    test, time,
+};
+use serde_json::{Value, json};
+
+use super::{apply, fields, managers};
+
+/// What is registered of this part.
+pub fn tests() -> Vec<Test> {
+    let tests = vec![
+        test!(lists_and_maps_follow_the_schema),
+        test!(whoever_creates_has_what_is_not_always_there),
+        test!(status_is_tracked_apart),
+        test!(what_is_not_in_the_schema_is_refused),
+        test!(a_definition_is_written_by_two).since(1, 36),
+    ];
+    tests.into_iter().map(|test| test.since(1, 36)).collect()
+}
+
+/// Defines a kind with one list and map of each sort, and returns the path of its objects.
+async fn define(c: &Cluster, singular: &str) -> String {
+    let item = json!({"type": "object", "required": ["id"], "properties": {
+        "id": {"type": "integer"}, "zone": {"type": "string", "default": "z"}, "v": {"type": "string"},
+    }});
+    let spec = json!({"type": "object", "properties": {
+        "keyed": {"type": "array", "x-kubernetes-list-type": "map",
+            "x-kubernetes-list-map-keys": ["id", "zone"], "items": item},
+        "set": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}},
+        "plain": {"type": "array", "items": {"type": "string"}},
+        "whole": {"type": "object", "x-kubernetes-map-type": "atomic",
+            "properties": {"a": {"type": "string"}, "b": {"type": "string"}}},
+        "map": {"type": "object", "additionalProperties": {"type": "string"}},
+        "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
+        "number": {"type": "integer"},
+    }});
+    let condition = json!({"type": "object", "required": ["type"],
+        "properties": {"type": {"type": "string"}, "status": {"type": "string"}}});
+    let status = json!({"type": "object", "properties": {"conditions": {"type": "array",
+        "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"], "items": condition}}});
+    let mut crd = definition(singular, &json!({"status": {}}));
+    crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"] =
+        json!({"type": "object", "properties": {"spec": spec, "status": status}});
+    c.api().post(CRDS, crd).await.expect(201);
+    let ns = c.namespace().await;
+    let path = format!("/apis/example.com/v1/namespaces/{ns}/{singular}s");
+    let served = time::eventually(Duration::from_mins(1), async || {
+        (c.api().get(&path).await.status == 200).then_some(())
+    });
+    assert!(served.await.is_some(), "{path} is not served");
+    path
+}
+
+fn object(kind: &str, rest: &Value) -> Value {
+    let mut object = json!({"apiVersion": "example.com/v1", "kind": kind, "metadata": {"name": "a"}});
+    for (field, value) in rest.as_object().into_iter().flatten() {
+        object[field] = value.clone();
+    }
+    object
+}
+
+async fn lists_and_maps_follow_the_schema(c: Cluster) {
+    let path = format!("{}/a", define(&c, "applieda").await);
+    let of = |spec: Value| object("Applieda", &json!({"spec": spec}));
+    let one = json!({
+        "keyed": [{"id": 1, "zone": "a", "v": "x"}], "set": ["a", "b"], "plain": ["p"], "whole": {"a": "1"},
+        "map": {"k": "1"}, "free": {"x": {"y": 1}},
+    });
+    apply(&c, &path, "one", "", &of(one)).await.expect(201);
+    let two = json!({
+        "keyed": [{"id": 2, "zone": "a", "v": "y"}], "set": ["c", "a"], "map": {"l": "1"}, "free": {"x": {"z": 1}},
+    });
+    let both = apply(&c, &path, "two", "", &of(two)).await.expect(200);
+    assert_eq!(both["spec"]["keyed"].as_array().map(Vec::len), Some(2));
+    assert_eq!(both["spec"]["set"].as_array().map(Vec::len), Some(3));
+    assert_eq!(both["spec"]["map"], json!({"k": "1", "l": "1"}));
+    assert_eq!(both["spec"]["free"], json!({"x": {"y": 1, "z": 1}}));
+    let own = json!({"f:spec": {
+        "f:keyed": {"k:{\"id\":2,\"zone\":\"a\"}": {".": {}, "f:id": {}, "f:v": {}, "f:zone": {}}},
+        "f:set": {"v:\"a\"": {}, "v:\"c\"": {}}, "f:map": {"f:l": {}},
+        "f:free": {"f:x": {".": {}, "f:z": {}}},
+    }});
+    assert_eq!(fields(&both, "two", "Apply"), own);
+    let refused = apply(
+        &c,
+        &path,
+        "two",
+        "",
+        &of(json!({"plain": ["q"], "whole": {"b": "1"}})),
+    )
+    .await;
+    refused.expect_error(409, "Conflict");
+    let mut wrong: Vec<String> = refused.causes().into_iter().map(|cause| cause.field).collect();
+    wrong.sort();
+    assert_eq!(wrong, [".spec.plain", ".spec.whole"]);
+    let left = apply(&c, &path, "one", "", &of(json!({"set": ["b"]})))
+        .await
+        .expect(200);
+    assert_eq!(left["spec"]["keyed"], json!([{"id": 2, "zone": "a", "v": "y"}]));
+    assert_eq!(
+        (left["spec"].get("plain"), left["spec"].get("whole")),
+        (None, None)
+    );
+    assert_eq!(left["spec"]["map"], json!({"l": "1"}));
+    undefine(&c, "applieda").await;
+}
+
+async fn whoever_creates_has_what_is_not_always_there(c: Cluster) {
+    let path = define(&c, "appliedb").await;
+    let made = object(
+        "Appliedb",
+        &json!({"spec": {"number": 1, "keyed": [{"id": 1, "zone": "a"}]}}),
+    );
+    let made = c
+        .api()
+        .post(&format!("{path}?fieldManager=m"), made)
+        .await
+        .expect(201);
+    let item = json!({".": {}, "f:id": {}, "f:zone": {}});
+    let own = json!({"f:spec": {
+        ".": {}, "f:number": {}, "f:keyed": {".": {}, "k:{\"id\":1,\"zone\":\"a\"}": item},
+    }});
+    assert_eq!(fields(&made, "m", "Update"), own);
+    let changed = c
+        .api()
+        .patch(
+            &format!("{path}/a?fieldManager=n"),
+            MERGE,
+            json!({"spec": {"number": 2}}),
+        )
+        .await;
+    let changed = changed.expect(200);
+    assert_eq!(
+        fields(&changed, "n", "Update"),
+        json!({"f:spec": {"f:number": {}}})
+    );
+    undefine(&c, "appliedb").await;
+}
+
+async fn status_is_tracked_apart(c: Cluster) {
+    let path = define(&c, "appliedc").await;
+    let of = |rest: Value| object("Appliedc", &rest);
+    apply(
+        &c,
+        &format!("{path}/a"),
+        "m",
+        "",
+        &of(json!({"spec": {"number": 1}})),
+    )
+    .await
+    .expect(201);
+    let mut config =
+        of(json!({"spec": {"number": 2}, "status": {"conditions": [{"type": "A", "status": "T"}]}}));
+    config["metadata"]["labels"] = json!({"l": "1"});
+    let done = apply(&c, &format!("{path}/a/status"), "m", "", &config)
+        .await
+        .expect(200);
+    assert_eq!(
+        (&done["spec"]["number"], done["metadata"].get("labels")),
+        (&json!(1), None)
+    );
+    assert_eq!(managers(&done), ["m", "m"]);
+    let own = json!({"f:status": {"f:conditions": {"k:{\"type\":\"A\"}": {".": {}, "f:status": {}, "f:type": {}}}}});
+    assert_eq!(fields(&done, "m", "Apply status"), own);
+    assert_eq!(fields(&done, "m", "Apply"), json!({"f:spec": {"f:number": {}}}));
+    undefine(&c, "appliedc").await;
+}
+
+async fn what_is_not_in_the_schema_is_refused(c: Cluster) {
+    let path = format!("{}/a", define(&c, "appliedd").await);
+    let of = |spec: Value| object("Appliedd", &json!({"spec": spec}));
+    for (spec, end) in [
+        (json!({"nope": 1}), ".spec.nope: field not declared in schema"),
+        (
+            json!({"number": "x"}),
+            ".spec.number: expected numeric (int or float), got string",
+        ),
+        (
+            json!({"set": ["a", "a"]}),
+            ".spec.set: duplicate entries for key [=\"a\"]",
+        ),
+        (json!({"set": "x"}), ".spec.set: expected list, got &{x}"),
+    ] {
+        let reply = apply(&c, &path, "m", "", &of(spec)).await;
+        assert_eq!(reply.status, 500, "{reply}");
+        reply.check(reply.message().ends_with(end), end);
+    }
+    c.api().get(&path).await.expect_error(404, "NotFound");
+    undefine(&c, "appliedd").await;
+}
+
+/// Its creator, and the server that accepts its names.
+async fn a_definition_is_written_by_two(c: Cluster) {
+    define(&c, "appliede").await;
+    let crd = c
+        .api()
+        .get(&format!("{CRDS}/appliedes.example.com"))
+        .await
+        .expect(200);
+    let own = fields(&crd, "kube-apiserver", "Update status");
+    let condition = &own["f:status"]["f:conditions"]["k:{\"type\":\"Established\"}"];
+    assert_eq!(condition["f:status"], json!({}), "{crd:#}");
+    undefine(&c, "appliede").await;
+}

@@ -1,0 +1,88 @@
+//! `kubectl apply --server-side`: what people type.
+
+use coxswain_tests::{Cluster, Need, Test, fixtures::core, kubectl::Kubectl, test};
+use serde_json::json;
+
+use super::{fields, managers};
+
+/// What is registered of this part.
+pub fn tests() -> Vec<Test> {
+    let tests = vec![
+        test!(it_creates_configures_and_removes),
+        test!(conflicts_are_told_and_can_be_forced),
+        test!(client_side_objects_are_taken_over),
+        test!(a_diff_changes_nothing),
+    ];
+    tests
+        .into_iter()
+        .map(|test| test.needs(Need::Kubectl).since(1, 36))
+        .collect()
+}
+
+fn config_map(data: &str) -> String {
+    format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: a}}\ndata: {data}\n")
+}
+
+fn server_side(k: &Kubectl, options: &[&str], manifest: &str) -> coxswain_tests::kubectl::Printed {
+    let arguments = [&["apply", "--server-side", "-f", "-"], options].concat();
+    k.run_with(&arguments, manifest)
+}
+
+async fn it_creates_configures_and_removes(c: Cluster) {
+    let ns = c.namespace().await;
+    let k = Kubectl::new(&c, &ns);
+    let path = core(&ns, "configmaps/a");
+    let done = server_side(&k, &[], &config_map("{k: '1', l: '2'}")).ok();
+    assert_eq!(done, "configmap/a serverside-applied\n");
+    let made = c.api().get(&path).await.expect(200);
+    assert_eq!(managers(&made), ["kubectl"]);
+    let done = server_side(&k, &[], &config_map("{l: '3'}")).ok();
+    assert_eq!(done, "configmap/a serverside-applied\n");
+    let left = c.api().get(&path).await.expect(200);
+    assert_eq!(left["data"], json!({"l": "3"}));
+    assert_eq!(
+        left["metadata"].get("annotations"),
+        None,
+        "nothing is kept on the client's side"
+    );
+}
+
+async fn conflicts_are_told_and_can_be_forced(c: Cluster) {
+    let ns = c.namespace().await;
+    let k = Kubectl::new(&c, &ns);
+    let path = core(&ns, "configmaps/a");
+    let _ = server_side(&k, &["--field-manager=one"], &config_map("{k: '1'}")).ok();
+    let refused = server_side(&k, &["--field-manager=two"], &config_map("{k: '2'}")).refused();
+    assert!(
+        refused.contains("Apply failed with 1 conflict: conflict with \"one\": .data.k"),
+        "{refused}"
+    );
+    let forced = ["--field-manager=two", "--force-conflicts"];
+    let _ = server_side(&k, &forced, &config_map("{k: '2'}")).ok();
+    let taken = c.api().get(&path).await.expect(200);
+    assert_eq!(taken["data"], json!({"k": "2"}));
+    assert_eq!(fields(&taken, "two", "Apply"), json!({"f:data": {"f:k": {}}}));
+}
+
+async fn client_side_objects_are_taken_over(c: Cluster) {
+    let ns = c.namespace().await;
+    let k = Kubectl::new(&c, &ns);
+    let _ = k
+        .run_with(&["apply", "-f", "-"], &config_map("{k: '1', l: '2'}"))
+        .ok();
+    let _ = server_side(&k, &[], &config_map("{k: '5'}")).ok();
+    let taken = c.api().get(&core(&ns, "configmaps/a")).await.expect(200);
+    assert_eq!(taken["data"], json!({"k": "5"}));
+    // Its annotation has a manager of its own, so that it stays.
+    assert_eq!(managers(&taken), ["kubectl-last-applied", "kubectl"]);
+}
+
+async fn a_diff_changes_nothing(c: Cluster) {
+    let ns = c.namespace().await;
+    let k = Kubectl::new(&c, &ns);
+    let _ = server_side(&k, &[], &config_map("{k: '1'}")).ok();
+    let before = c.api().get(&core(&ns, "configmaps/a")).await.expect(200);
+    let done = server_side(&k, &["--dry-run=server"], &config_map("{k: '2'}")).ok();
+    assert_eq!(done, "configmap/a serverside-applied (server dry run)\n");
+    crate::expect::unchanged(&c, &core(&ns, "configmaps/a"), &before).await;
+}

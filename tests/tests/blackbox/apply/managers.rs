@@ -1,0 +1,212 @@
+//! The managers that other writes leave behind.
+
+use coxswain_tests::{
+    Cluster, Test,
+    fixtures::{JSON_PATCH, MERGE, STRATEGIC, core},
+    test,
+};
+use http::Method;
+use serde_json::{Value, json};
+
+use super::{apply, fields, managers, map};
+
+/// What is registered of this part.
+pub fn tests() -> Vec<Test> {
+    vec![
+        test!(every_write_has_a_manager),
+        test!(without_a_name_it_is_the_user_agent),
+        test!(what_is_removed_nobody_has),
+        test!(saying_nothing_about_managers_keeps_them),
+        test!(managers_can_be_forgotten_and_begin_anew).since(1, 36),
+        test!(claims_are_taken_if_they_are_sound).since(1, 36),
+        test!(old_managers_are_merged).since(1, 36),
+        test!(metadata_alone_shows_them_too),
+    ]
+}
+
+async fn every_write_has_a_manager(c: Cluster) {
+    let ns = c.namespace().await;
+    let path = core(&ns, "configmaps/a");
+    let posted = c
+        .api()
+        .post(
+            &core(&ns, "configmaps?fieldManager=post"),
+            map(&json!({"a": "1"})),
+        )
+        .await
+        .expect(201);
+    assert_eq!(fields(&posted, "post", "Update")["f:data"]["f:a"], json!({}));
+    let put = format!("{path}?fieldManager=put");
+    c.api()
+        .put(&put, map(&json!({"a": "1", "b": "1"})))
+        .await
+        .expect(200);
+    for (manager, kind, body) in [
+        ("merge", MERGE, json!({"data": {"c": "1"}})),
+        (
+            "json",
+            JSON_PATCH,
+            json!([{"op": "add", "path": "/data/d", "value": "1"}]),
+        ),
+        ("strategic", STRATEGIC, json!({"data": {"e": "1"}})),
+    ] {
+        c.api()
+            .patch(&format!("{path}?fieldManager={manager}"), kind, body)
+            .await
+            .expect(200);
+    }
+    let all = c.api().get(&path).await.expect(200);
+    for (manager, key) in [("put", "b"), ("merge", "c"), ("json", "d"), ("strategic", "e")] {
+        let own = json!({"f:data": {format!("f:{key}"): {}}});
+        assert_eq!(fields(&all, manager, "Update"), own, "{manager}");
+    }
+}
+
+async fn without_a_name_it_is_the_user_agent(c: Cluster) {
+    let ns = c.namespace().await;
+    let headers = [("user-agent", "some-tool/v1.2 (linux/amd64)")];
+    let made = c
+        .api()
+        .request(
+            Method::POST,
+            &core(&ns, "configmaps"),
+            &headers,
+            map(&json!({"a": "1"})),
+        )
+        .await;
+    assert_eq!(managers(&made.expect(201)), ["some-tool"]);
+}
+
+async fn what_is_removed_nobody_has(c: Cluster) {
+    let ns = c.namespace().await;
+    let path = core(&ns, "configmaps/a");
+    apply(&c, &path, "m", "", &map(&json!({"a": "1", "b": "1"})))
+        .await
+        .expect(201);
+    let change = json!({"data": {"a": null}});
+    let left = c
+        .api()
+        .patch(&format!("{path}?fieldManager=other"), MERGE, change)
+        .await
+        .expect(200);
+    assert_eq!(managers(&left), ["m"]);
+    assert_eq!(fields(&left, "m", "Apply")["f:data"]["f:a"], Value::Null);
+}
+
+async fn saying_nothing_about_managers_keeps_them(c: Cluster) {
+    let ns = c.namespace().await;
+    let path = core(&ns, "configmaps/a");
+    let made = apply(&c, &path, "m", "", &map(&json!({"a": "1"})))
+        .await
+        .expect(201);
+    let put = c.api().put(&path, map(&json!({"a": "1"}))).await.expect(200);
+    assert_eq!(
+        put["metadata"]["managedFields"],
+        made["metadata"]["managedFields"]
+    );
+    let patched = c
+        .api()
+        .patch(&path, MERGE, json!({"metadata": {"managedFields": null}}))
+        .await
+        .expect(200);
+    assert_eq!(
+        patched["metadata"]["managedFields"],
+        made["metadata"]["managedFields"]
+    );
+}
+
+async fn managers_can_be_forgotten_and_begin_anew(c: Cluster) {
+    let ns = c.namespace().await;
+    let path = core(&ns, "configmaps/a");
+    for empty in [json!([]), json!([{}])] {
+        apply(&c, &path, "m", "&force=true", &map(&json!({"a": "1"}))).await;
+        let bare = c
+            .api()
+            .patch(&path, MERGE, json!({"metadata": {"managedFields": empty}}))
+            .await
+            .expect(200);
+        assert_eq!(managers(&bare), Vec::<&str>::new());
+        let bare = c
+            .api()
+            .patch(&path, MERGE, json!({"data": {"b": "1"}}))
+            .await
+            .expect(200);
+        assert_eq!(
+            managers(&bare),
+            Vec::<&str>::new(),
+            "nobody is recorded until somebody applies"
+        );
+    }
+    let refused = apply(&c, &path, "m", "", &map(&json!({"b": "2"}))).await;
+    refused.expect_error(409, "Conflict");
+    let text = "Apply failed with 1 conflict: conflict with \"before-first-apply\" using v1: .data.b";
+    assert_eq!(refused.message(), text);
+    let applied = apply(&c, &path, "m", "", &map(&json!({"c": "2"})))
+        .await
+        .expect(200);
+    assert_eq!(managers(&applied), ["m", "before-first-apply"]);
+}
+
+async fn claims_are_taken_if_they_are_sound(c: Cluster) {
+    let ns = c.namespace().await;
+    let path = core(&ns, "configmaps/a");
+    let made = apply(&c, &path, "m", "", &map(&json!({"a": "1"})))
+        .await
+        .expect(201);
+    for wrong in [
+        json!([{"manager": "x", "operation": "Steal", "apiVersion": "v1", "fieldsType": "FieldsV1"}]),
+        json!([{"manager": "x", "operation": "Apply", "apiVersion": "", "fieldsType": "FieldsV1"}]),
+        json!([{"manager": "x", "operation": "Apply", "apiVersion": "v1", "fieldsType": "FieldsV2"}]),
+        json!([{"manager": "x", "operation": "Apply", "apiVersion": "v1"}]),
+    ] {
+        let kept = c
+            .api()
+            .patch(&path, MERGE, json!({"metadata": {"managedFields": wrong}}))
+            .await
+            .expect(200);
+        assert_eq!(
+            kept["metadata"]["managedFields"],
+            made["metadata"]["managedFields"]
+        );
+    }
+    let rename = json!([{"op": "replace", "path": "/metadata/managedFields/0/manager", "value": "renamed"}]);
+    let renamed = c.api().patch(&path, JSON_PATCH, rename).await.expect(200);
+    assert_eq!(managers(&renamed), ["renamed"]);
+    assert_eq!(fields(&renamed, "renamed", "Apply"), fields(&made, "m", "Apply"));
+}
+
+async fn old_managers_are_merged(c: Cluster) {
+    let ns = c.namespace().await;
+    let path = core(&ns, "configmaps/a");
+    c.api()
+        .post(&core(&ns, "configmaps?fieldManager=m0"), map(&json!({"k0": "1"})))
+        .await
+        .expect(201);
+    for n in 1..12 {
+        let body = json!({"data": {format!("k{n}"): "1"}});
+        c.api()
+            .patch(&format!("{path}?fieldManager=m{n}"), MERGE, body)
+            .await
+            .expect(200);
+    }
+    let all = c.api().get(&path).await.expect(200);
+    assert_eq!(managers(&all).len(), 10);
+    let ancient = fields(&all, "ancient-changes", "Update");
+    assert_eq!(ancient["f:data"]["f:k0"], json!({}), "{all:#}");
+    assert_eq!(fields(&all, "m11", "Update"), json!({"f:data": {"f:k11": {}}}));
+}
+
+async fn metadata_alone_shows_them_too(c: Cluster) {
+    let ns = c.namespace().await;
+    let path = core(&ns, "configmaps/a");
+    let made = apply(&c, &path, "m", "", &map(&json!({"a": "1"})))
+        .await
+        .expect(201);
+    let accept = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
+    let partial = c
+        .api()
+        .request(Method::GET, &path, &[("accept", accept)], ())
+        .await
+        .expect(200);
+    assert_eq!(partial["metadata"], made["metadata"]);
+}
