@@ -48,6 +48,7 @@ mod selector;
 mod serve;
 mod status;
 mod store;
+mod structural;
 mod table;
 
 use std::sync::Arc;

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use crate::structural::Schema;
+
 /// One served resource.
 #[derive(Debug, Clone)]
 pub struct Resource {
@@ -54,6 +56,10 @@ pub struct Custom {
     pub crd: String,
     /// Its uid: one that is deleted and created again is another one.
     pub uid: String,
+    /// The schema of this version.
+    pub schema: Arc<Schema>,
+    /// The schema of the version that is stored.
+    pub stored: Arc<Schema>,
     /// `additionalPrinterColumns`.
     pub columns: Vec<PrinterColumn>,
 }
@@ -73,6 +79,14 @@ pub struct PrinterColumn {
     pub priority: i64,
     /// JSON path, such as `.spec.replicas`.
     pub json_path: String,
+}
+
+impl Custom {
+    /// Whether an object that was written under the schema `shape` is as this version shows it.
+    #[must_use]
+    pub fn keeps(&self, shape: u64) -> bool {
+        shape == self.stored.id() && shape == self.schema.id()
+    }
 }
 
 impl Resource {

@@ -28,6 +28,12 @@ fn custom(api: &str, plural: &str, kind: &str) -> Resource {
     let custom = Custom {
         crd: format!("{plural}.io"),
         uid: String::new(),
+        schema: Arc::new(crate::structural::Schema::compile(
+            &serde_json::json!({"type": "object"}),
+        )),
+        stored: Arc::new(crate::structural::Schema::compile(
+            &serde_json::json!({"type": "object"}),
+        )),
         columns: Vec::new(),
     };
     Resource {
