@@ -20,6 +20,8 @@ pub enum Wrong {
     InvalidHidden,
     /// The value must be unique in its list, and is not.
     Duplicate(Value),
+    /// The same, of a value that would say less than its place does.
+    DuplicateHidden,
     /// The value is none of those that are allowed.
     NotSupported(Value, Vec<Cow<'static, str>>),
     /// The field may not be set (or changed) here.
@@ -102,7 +104,7 @@ impl FieldError {
             Wrong::Required => "FieldValueRequired",
             Wrong::Invalid(_) | Wrong::InvalidHidden => "FieldValueInvalid",
             Wrong::TypeInvalid(_) => "FieldValueTypeInvalid",
-            Wrong::Duplicate(_) => "FieldValueDuplicate",
+            Wrong::Duplicate(_) | Wrong::DuplicateHidden => "FieldValueDuplicate",
             Wrong::NotSupported(..) => "FieldValueNotSupported",
             Wrong::Forbidden => "FieldValueForbidden",
             Wrong::TooLong(_) => "FieldValueTooLong",
@@ -118,6 +120,7 @@ impl FieldError {
             Wrong::Required => "Required value".to_owned(),
             Wrong::Forbidden => "Forbidden".to_owned(),
             Wrong::InvalidHidden => "Invalid value".to_owned(),
+            Wrong::DuplicateHidden => "Duplicate value".to_owned(),
             Wrong::Invalid(value) | Wrong::TypeInvalid(value) => format!("Invalid value: {}", shown(value)),
             Wrong::Duplicate(value) => format!("Duplicate value: {}", shown(value)),
             Wrong::NotFound(value) => format!("Not found: {}", shown(value)),

@@ -33,13 +33,13 @@ async fn missing_fields_are_filled_in(c: Cluster) {
         &widget(
             &place,
             "b",
-            json!({"replicas": 0, "deep": {"x": ""}, "shallow": {}}),
+            json!({"replicas": 0, "deep": {"x": "z"}, "shallow": {}}),
         ),
     )
     .await;
     assert_eq!(
         made["spec"],
-        json!({"replicas": 0, "deep": {"x": ""}, "shallow": {"x": "y"}})
+        json!({"replicas": 0, "deep": {"x": "z"}, "shallow": {"x": "y"}})
     );
     // Nothing stands in for a parent that has no default.
     let made = create(&c, &path, &place.widget("c")).await;

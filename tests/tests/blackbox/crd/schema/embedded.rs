@@ -9,7 +9,7 @@ use crate::support::create;
 pub fn tests() -> Vec<Test> {
     vec![
         test!(kind_and_metadata_are_kept),
-        test!(kind_and_metadata_are_checked),
+        test!(kind_and_metadata_are_checked).since(1, 36),
         test!(metadata_must_be_metadata),
     ]
 }
@@ -50,7 +50,7 @@ async fn kind_and_metadata_are_checked(c: Cluster) {
     let specs = vec![
         (
             json!({"open": {"kind": "Thing"}}),
-            vec!["Required spec.open.apiVersion: Required value"],
+            vec!["Required spec.open.apiVersion"],
         ),
         (
             json!({"open": {"apiVersion": "v1", "kind": ""}}),

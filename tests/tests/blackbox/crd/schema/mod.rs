@@ -5,6 +5,8 @@ mod embedded;
 mod list_types;
 mod pruning;
 mod refused;
+mod refused_rules;
+mod rules;
 mod validation;
 mod versions;
 
@@ -23,6 +25,8 @@ pub fn tests() -> Vec<Test> {
         list_types::tests(),
         pruning::tests(),
         refused::tests(),
+        refused_rules::tests(),
+        rules::tests(),
         validation::tests(),
         versions::tests(),
     ]
