@@ -102,7 +102,7 @@ impl Format {
 
 /// An absolute URI, or an absolute path.
 fn uri(text: &str) -> bool {
-    let clean = !text.chars().any(|c| c.is_control()) && !text.contains(' ');
+    let clean = !text.chars().any(char::is_control) && !text.contains(' ');
     let scheme = text.split_once(':').is_some_and(|(scheme, _)| {
         scheme.starts_with(|c: char| c.is_ascii_alphabetic())
             && scheme
@@ -181,7 +181,7 @@ fn credit_card(text: &str) -> bool {
             (_, twice) => twice,
         })
         .sum();
-    (13..=16).contains(&digits.len()) && matches!(digits.first(), Some(1..=6)) && sum % 10 == 0
+    (13..=16).contains(&digits.len()) && matches!(digits.first(), Some(1..=6)) && sum.is_multiple_of(10)
 }
 
 fn date(text: &str) -> bool {

@@ -11,6 +11,7 @@ use super::pattern;
 
 /// A place of the schema. Inside `allOf` and its kin, only what validates is set.
 #[derive(Debug, Default)]
+#[allow(clippy::struct_excessive_bools, reason = "they are the flags of the schema")]
 pub struct Node {
     /// The type, if one is given.
     pub ty: Option<Type>,

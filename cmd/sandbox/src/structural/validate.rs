@@ -216,8 +216,8 @@ fn combined(node: &Node, value: &Value, old: Option<&Value>, place: &Place<'_>, 
             found.merge(result);
         }
         if valid != node.all_of.len() {
-            let none = if valid == 0 { ". None validated" } else { "" };
-            found.add(place.whole(format!("{name:?} must validate all the schemas (allOf){none}")));
+            let rest = if valid == 0 { ". None validated" } else { "" };
+            found.add(place.whole(format!("{name:?} must validate all the schemas (allOf){rest}")));
         }
     }
     if let Some(not) = &node.not

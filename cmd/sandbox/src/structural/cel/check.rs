@@ -44,10 +44,10 @@ pub fn check(
     let found = checker
         .infer(&expression)
         .map_err(|why| format!("compilation failed: ERROR: <input>: {why}"))?;
-    let fits = match (&found.shape.ty, wanted) {
-        (Ty::Dyn | Ty::Bool, "bool") | (Ty::Dyn | Ty::Text, "string") => true,
-        _ => false,
-    };
+    let fits = matches!(
+        (&found.shape.ty, wanted),
+        (Ty::Dyn | Ty::Bool, "bool") | (Ty::Dyn | Ty::Text, "string")
+    );
     if !fits {
         return Err(match wanted {
             "bool" => "cel expression must evaluate to a bool".to_owned(),
@@ -128,7 +128,7 @@ impl<'n> Checker<'n> {
                     cost = cost.saturating_add(found.cost);
                     below = Some(match below {
                         None => found.shape,
-                        Some(one) => joined(one, found.shape),
+                        Some(one) => joined(one, &found.shape),
                     });
                 }
                 let size = u64::try_from(list.elements.len()).unwrap_or(u64::MAX);
@@ -289,7 +289,7 @@ pub(super) fn no_overload(name: &str, operands: &[&Shape<'_>]) -> String {
 }
 
 /// One shape for either of two.
-pub(super) fn joined<'n>(one: Shape<'n>, other: Shape<'n>) -> Shape<'n> {
+pub(super) fn joined<'n>(one: Shape<'n>, other: &Shape<'n>) -> Shape<'n> {
     let size = one.size.max(other.size);
     let ty = if std::mem::discriminant(&one.ty) == std::mem::discriminant(&other.ty) {
         one.ty
@@ -333,7 +333,7 @@ fn operator<'n>(name: &str, operands: &[&Shape<'n>]) -> Result<(Shape<'n>, u64),
         (operators::CONDITIONAL, [wrong, _, _]) if !is_bool(wrong) => not_bool(wrong),
         (operators::LOGICAL_AND | operators::LOGICAL_OR, [_, _]) => truth(0),
         (operators::LOGICAL_NOT | operators::NOT_STRICTLY_FALSE, [a]) if is_bool(a) => truth(1),
-        (operators::CONDITIONAL, [_, yes, no]) => Ok((joined((*yes).clone(), (*no).clone()), 0)),
+        (operators::CONDITIONAL, [_, yes, no]) => Ok((joined((*yes).clone(), no), 0)),
         (operators::EQUALS | operators::NOT_EQUALS, [a, b]) if a.ty.fits(&b.ty) => {
             truth(traversal(a.size.min(b.size)))
         }

@@ -63,7 +63,7 @@ pub(super) fn function<'n>(
         (_, "split" | "findAll") => Shape::new(Ty::List(Box::new(Shape::new(Ty::Text, size))), size),
         (_, "orValue") => match operands {
             [target, other] => match &target.ty {
-                Ty::Optional(inner) => joined((**inner).clone(), (*other).clone()),
+                Ty::Optional(inner) => joined((**inner).clone(), other),
                 _ => return Err(no_overload(name, operands)),
             },
             _ => return Err(no_overload(name, operands)),

@@ -166,9 +166,8 @@ fn compare(a: &Val<'_>, b: &Val<'_>) -> Option<Ordering> {
 pub(super) fn equal(a: &Val<'_>, b: &Val<'_>, budget: &mut Budget) -> Result<bool> {
     budget.spend(1)?;
     Ok(match (a, b) {
-        (Val::Null, Val::Null) => true,
+        (Val::Null, Val::Null) | (Val::Optional(None), Val::Optional(None)) => true,
         (Val::Type(a), Val::Type(b)) => a == b,
-        (Val::Optional(None), Val::Optional(None)) => true,
         (Val::Optional(Some(a)), Val::Optional(Some(b))) => equal(a, b, budget)?,
         (Val::Text(x), Val::Text(y)) => {
             budget.spend(a.weight().min(b.weight()))?;

@@ -19,7 +19,7 @@ pub fn field_path(node: &Node, path: &str) -> Option<String> {
         }
         if at.properties.is_empty() {
             at = at.values()?;
-            out.push_str(&format!("[{name}]"));
+            out.extend(["[", &name, "]"]);
         } else {
             at = at.properties.get(&name)?;
             if !out.is_empty() {

@@ -1,5 +1,3 @@
-use std::time::Duration;
-
 use serde_json::{Value, json};
 
 use super::super::node::Node;
@@ -31,15 +29,12 @@ fn no_rule_runs_for_ever() {
         "self.all(x, self.exists(y, self == self))",
         "self.all(x, sets.contains(self, self))",
     ] {
-        let start = std::time::SystemTime::now();
         let errors = told(&list_with(rule), &value);
         assert_eq!(errors.len(), 1, "{rule}");
         assert!(
             errors[0].contains("no further validation rules will be run"),
             "{errors:?}"
         );
-        let took = start.elapsed().unwrap_or_default();
-        assert!(took < Duration::from_secs(20), "{rule}: {took:?}");
     }
 }
 

@@ -1,5 +1,10 @@
 //! Schemas of custom resources: which ones a definition may have, and what they do to objects.
 
+#![allow(
+    clippy::needless_pass_by_value,
+    reason = "a schema is written where it is used"
+)]
+
 mod defaulting;
 mod embedded;
 mod list_types;
