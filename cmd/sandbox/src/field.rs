@@ -2,6 +2,7 @@
 //!
 //! A list of these becomes the `causes` and the message of a 422 `Invalid` status.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use serde_json::Value;
@@ -13,12 +14,16 @@ pub enum Wrong {
     Required,
     /// The value breaks a rule.
     Invalid(Value),
+    /// The value is of another type.
+    TypeInvalid(Value),
     /// The value breaks a rule, and would say less than the detail does.
     InvalidHidden,
     /// The value must be unique in its list, and is not.
     Duplicate(Value),
+    /// The same, of a value that would say less than its place does.
+    DuplicateHidden,
     /// The value is none of those that are allowed.
-    NotSupported(Value, Vec<&'static str>),
+    NotSupported(Value, Vec<Cow<'static, str>>),
     /// The field may not be set (or changed) here.
     Forbidden,
     /// The value is too long; the limit in bytes or characters.
@@ -63,7 +68,14 @@ impl FieldError {
         value: impl Into<Value>,
         allowed: &[&'static str],
     ) -> Self {
-        Self::new(field, Wrong::NotSupported(value.into(), allowed.to_vec()), "")
+        Self::new(
+            field,
+            Wrong::NotSupported(
+                value.into(),
+                allowed.iter().map(|one| Cow::Borrowed(*one)).collect(),
+            ),
+            "",
+        )
     }
 
     /// The field may not be set or changed.
@@ -91,7 +103,8 @@ impl FieldError {
         match self.wrong {
             Wrong::Required => "FieldValueRequired",
             Wrong::Invalid(_) | Wrong::InvalidHidden => "FieldValueInvalid",
-            Wrong::Duplicate(_) => "FieldValueDuplicate",
+            Wrong::TypeInvalid(_) => "FieldValueTypeInvalid",
+            Wrong::Duplicate(_) | Wrong::DuplicateHidden => "FieldValueDuplicate",
             Wrong::NotSupported(..) => "FieldValueNotSupported",
             Wrong::Forbidden => "FieldValueForbidden",
             Wrong::TooLong(_) => "FieldValueTooLong",
@@ -107,7 +120,8 @@ impl FieldError {
             Wrong::Required => "Required value".to_owned(),
             Wrong::Forbidden => "Forbidden".to_owned(),
             Wrong::InvalidHidden => "Invalid value".to_owned(),
-            Wrong::Invalid(value) => format!("Invalid value: {}", shown(value)),
+            Wrong::DuplicateHidden => "Duplicate value".to_owned(),
+            Wrong::Invalid(value) | Wrong::TypeInvalid(value) => format!("Invalid value: {}", shown(value)),
             Wrong::Duplicate(value) => format!("Duplicate value: {}", shown(value)),
             Wrong::NotFound(value) => format!("Not found: {}", shown(value)),
             Wrong::NotSupported(value, allowed) => {

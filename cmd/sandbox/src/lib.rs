@@ -50,6 +50,7 @@ mod selector;
 mod serve;
 mod status;
 mod store;
+mod structural;
 mod table;
 mod yaml;
 

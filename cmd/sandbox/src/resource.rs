@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use crate::structural::Schema;
+
 /// One served resource.
 #[derive(Debug, Clone)]
 pub struct Resource {
@@ -55,7 +57,11 @@ pub struct Custom {
     /// Its uid: one that is deleted and created again is another one.
     pub uid: String,
     /// `openAPIV3Schema` of the version, if it has one.
-    pub schema: Option<serde_json::Value>,
+    pub openapi: Option<serde_json::Value>,
+    /// The schema of this version.
+    pub schema: Arc<Schema>,
+    /// The schema of the version that is stored.
+    pub stored: Arc<Schema>,
     /// `additionalPrinterColumns`.
     pub columns: Vec<PrinterColumn>,
 }
@@ -75,6 +81,14 @@ pub struct PrinterColumn {
     pub priority: i64,
     /// JSON path, such as `.spec.replicas`.
     pub json_path: String,
+}
+
+impl Custom {
+    /// Whether an object that was written under the schema `shape` is as this version shows it.
+    #[must_use]
+    pub fn keeps(&self, shape: u64) -> bool {
+        shape == self.stored.id() && shape == self.schema.id()
+    }
 }
 
 impl Resource {

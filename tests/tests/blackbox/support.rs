@@ -43,7 +43,10 @@ pub fn object(api_version: &str, kind: &str, name: &str) -> Value {
 pub fn with(mut object: Value, pointer: &str, value: Value) -> Value {
     let mut place = &mut object;
     for step in pointer.split('/').skip(1) {
-        place = &mut place[step];
+        place = match step.parse::<usize>() {
+            Ok(index) if place.is_array() => &mut place[index],
+            _ => &mut place[step],
+        };
     }
     *place = value;
     object

@@ -11,9 +11,11 @@ use super::Api;
 use super::delete::{DeleteOptions, Outcome, check_container_preconditions};
 use crate::managed;
 use crate::meta;
+use crate::registry::Registry;
 use crate::resource::{Custom, PrinterColumn, Resource, Scale};
 use crate::status::{ApiError, Result};
 use crate::store::Object;
+use crate::structural::Schema;
 
 /// Where definitions are kept.
 pub(super) const COLLECTION: &str = "customresourcedefinitions.apiextensions.k8s.io";
@@ -68,15 +70,16 @@ impl Api {
             .map(|o| o.value())
             .filter(is_established)
             .collect();
+        let present = self.registry();
         let served = definitions
             .iter()
-            .flat_map(|crd| resources(crd, "served"))
+            .flat_map(|crd| resources(crd, "served", &present))
             .collect();
         let stored = definitions
             .iter()
-            .flat_map(|crd| resources(crd, "storage"))
+            .flat_map(|crd| resources(crd, "storage", &present))
             .collect();
-        self.set_registry(self.registry().with_custom(served, stored));
+        self.set_registry(present.with_custom(served, stored));
     }
 
     pub(super) fn delete_crd(&self, res: &Resource, name: &str, options: &DeleteOptions) -> Result<Outcome> {
@@ -309,7 +312,7 @@ fn is_established(crd: &Value) -> bool {
 }
 
 /// The resources of a definition, one per version that has `flag` set (`served` or `storage`).
-fn resources(crd: &Value, flag: &str) -> Vec<Resource> {
+fn resources(crd: &Value, flag: &str, present: &Registry) -> Vec<Resource> {
     let versions = crd["spec"]["versions"]
         .as_array()
         .map(Vec::as_slice)
@@ -317,15 +320,15 @@ fn resources(crd: &Value, flag: &str) -> Vec<Resource> {
     let stored = versions
         .iter()
         .find(|v| v["storage"] == true)
-        .map_or("", |v| text(&v["name"]));
+        .unwrap_or(&Value::Null);
     versions
         .iter()
         .filter(|v| v[flag] == true)
-        .map(|version| resource(crd, version, stored))
+        .map(|version| resource(crd, version, stored, present))
         .collect()
 }
 
-fn resource(crd: &Value, version: &Value, stored: &str) -> Resource {
+fn resource(crd: &Value, version: &Value, stored: &Value, present: &Registry) -> Resource {
     let group = text(&crd["spec"]["group"]);
     let names = &crd["status"]["acceptedNames"];
     let strings = |v: &Value| {
@@ -344,9 +347,11 @@ fn resource(crd: &Value, version: &Value, stored: &str) -> Resource {
     let custom = Custom {
         crd: meta::name(crd).to_owned(),
         uid: meta::text(crd, "uid").to_owned(),
-        schema: version["schema"]["openAPIV3Schema"]
+        openapi: version["schema"]["openAPIV3Schema"]
             .is_object()
             .then(|| version["schema"]["openAPIV3Schema"].clone()),
+        schema: schema(meta::name(crd), version, present),
+        stored: schema(meta::name(crd), stored, present),
         columns: version["additionalPrinterColumns"]
             .as_array()
             .into_iter()
@@ -367,9 +372,21 @@ fn resource(crd: &Value, version: &Value, stored: &str) -> Resource {
         status: version["subresources"]["status"].is_object(),
         scale,
         collection: meta::name(crd).to_owned(),
-        stored_as: format!("{group}/{stored}"),
+        stored_as: format!("{group}/{}", text(&stored["name"])),
         custom: Some(Arc::new(custom)),
     }
+}
+
+/// The schema of a version. One that has not changed is not compiled again.
+fn schema(crd: &str, version: &Value, present: &Registry) -> Arc<Schema> {
+    let source = &version["schema"]["openAPIV3Schema"];
+    let known = present.all().iter().chain(present.stored());
+    let mut known = known
+        .filter_map(|r| r.custom.as_ref())
+        .filter(|custom| custom.crd == crd)
+        .flat_map(|custom| [&custom.schema, &custom.stored]);
+    let same = known.find(|schema| schema.is_of(source)).cloned();
+    same.unwrap_or_else(|| Arc::new(Schema::compile(source)))
 }
 
 fn column(column: &Value) -> PrinterColumn {

@@ -190,10 +190,15 @@ fn conform(res: &Resource, value: &mut Value) -> Result<Vec<String>> {
         if let (Some(meta), Value::Object(tree)) = (crate::meta::of_mut(value), tree) {
             *meta = tree;
         }
-        dropped
+        let mut dropped: Vec<String> = dropped
             .into_iter()
             .map(|path| format!("metadata.{path}"))
-            .collect()
+            .collect();
+        if let Some(custom) = &res.custom {
+            let unknown = custom.schema.admit(value);
+            dropped.extend(unknown.map_err(|error| ApiError::bad_request(error.to_string()))?);
+        }
+        dropped
     };
     crate::meta::set(value, "selfLink", Value::Null);
     Ok(unknown)

@@ -208,9 +208,17 @@ impl Api {
 
     /// What field selectors and the stored version need to know of an object in its served version.
     fn draft(res: &Resource, mut value: Value) -> Draft {
+        let mut shape = 0;
+        if let Some(custom) = &res.custom {
+            if custom.schema.id() == custom.stored.id() {
+                shape = custom.schema.id();
+            } else {
+                custom.stored.prune(&mut value);
+            }
+        }
         kinds::to_stored(res, &mut value);
         let fields = kinds::selectable_fields(res, &value);
-        Draft { value, fields }
+        Draft { value, shape, fields }
     }
 
     /// A stored object in the version that `res` serves.
@@ -221,6 +229,14 @@ impl Api {
             map.insert("kind".to_owned(), res.kind.clone().into());
         }
         kinds::from_stored(res, &mut value);
+        if let Some(custom) = &res.custom {
+            if object.shape != custom.stored.id() {
+                custom.stored.settle(&mut value);
+            }
+            if custom.schema.id() != custom.stored.id() {
+                custom.schema.prune(&mut value);
+            }
+        }
         value
     }
 }

@@ -62,7 +62,7 @@ impl Form {
         match body {
             Body::Plain(value) => line(value),
             Body::Object(value) => line(&self.shape(value)),
-            Body::Stored(object) if self.is_raw() => {
+            Body::Stored(object) if self.is_raw(object) => {
                 let mut out = Vec::with_capacity(object.json.len() + 64);
                 self.raw(&mut out, object);
                 out.push(b'\n');
@@ -76,7 +76,7 @@ impl Form {
 
     /// Appends one watch event.
     pub(super) fn event(&mut self, out: &mut Vec<u8>, kind: &str, object: &Object) {
-        if self.is_raw() {
+        if self.is_raw(object) {
             out.extend_from_slice(br#"{"type":""#);
             out.extend_from_slice(kind.as_bytes());
             out.extend_from_slice(br#"","object":"#);
@@ -110,8 +110,11 @@ impl Form {
     }
 
     /// Whether the stored text can be sent as it is, but for kind and version.
-    fn is_raw(&self) -> bool {
-        let same_shape = self.res.custom.is_some() || self.res.api_version() == self.res.stored_as;
+    fn is_raw(&self, object: &Object) -> bool {
+        let same_shape = match &self.res.custom {
+            Some(custom) => custom.keeps(object.shape),
+            None => self.res.api_version() == self.res.stored_as,
+        };
         self.view == View::Object && same_shape
     }
 
@@ -126,6 +129,15 @@ impl Form {
         );
         // The stored text is an object with metadata: it begins with a brace, and is not empty.
         out.extend_from_slice(object.json.get(1..).unwrap_or(b"}"));
+    }
+
+    /// An object of a custom list, which says its kind.
+    fn item(&self, out: &mut Vec<u8>, object: &Object) {
+        if self.is_raw(object) {
+            self.raw(out, object);
+        } else {
+            out.extend_from_slice(Api::served(&self.res, object).to_string().as_bytes());
+        }
     }
 
     fn shape(&self, object: &Value) -> Value {
@@ -176,8 +188,8 @@ impl Form {
                 out.push(b',');
             }
             if self.res.custom.is_some() {
-                self.raw(&mut out, object);
-            } else if self.is_raw() {
+                self.item(&mut out, object);
+            } else if self.is_raw(object) {
                 // The items of a built-in list do not repeat what the list says.
                 out.extend_from_slice(&object.json);
             } else {
@@ -203,6 +215,7 @@ pub(super) fn error_event(out: &mut Vec<u8>, status: &Value) {
 pub(super) fn at_revision(object: &Object, revision: u64) -> Object {
     let draft = Draft {
         value: object.value(),
+        shape: object.shape,
         fields: object.fields.clone(),
     };
     Object::seal(&object.key, revision, draft)

@@ -28,7 +28,13 @@ fn custom(api: &str, plural: &str, kind: &str) -> Resource {
     let custom = Custom {
         crd: format!("{plural}.io"),
         uid: String::new(),
-        schema: None,
+        openapi: None,
+        schema: Arc::new(crate::structural::Schema::compile(
+            &serde_json::json!({"type": "object"}),
+        )),
+        stored: Arc::new(crate::structural::Schema::compile(
+            &serde_json::json!({"type": "object"}),
+        )),
         columns: Vec::new(),
     };
     Resource {

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::Rules;
 use super::json::{keep, keep_meta, set};
+use crate::field::FieldError;
 use crate::resource::Resource;
 
 /// Names, and no unconditional updates.
@@ -17,6 +18,53 @@ pub(super) const RULES: Rules = Rules {
 pub(super) fn prepare_create(res: &Resource, obj: &mut Value) {
     if res.status {
         super::json::remove(obj, "status");
+    }
+}
+
+/// What the schema, and the scale endpoint, have against a new object.
+pub(super) fn validate_create(res: &Resource, obj: &Value, errors: &mut Vec<FieldError>) {
+    if let Some(custom) = &res.custom {
+        validate_scale(res, obj, errors);
+        custom.schema.validate_create(obj, errors);
+    }
+}
+
+/// What they have against a changed one.
+pub(super) fn validate_update(res: &Resource, old: &Value, new: &Value, errors: &mut Vec<FieldError>) {
+    if let Some(custom) = &res.custom {
+        validate_scale(res, new, errors);
+        custom.schema.validate_update(old, new, errors);
+    }
+}
+
+/// What they have against a changed status.
+pub(super) fn validate_status(res: &Resource, old: &Value, new: &Value, errors: &mut Vec<FieldError>) {
+    if let Some(custom) = &res.custom {
+        custom.schema.validate_status(old, new, errors);
+    }
+}
+
+/// The numbers of the scale endpoint must be ones that a scale can hold.
+fn validate_scale(res: &Resource, obj: &Value, errors: &mut Vec<FieldError>) {
+    let Some(scale) = &res.scale else {
+        return;
+    };
+    for path in [&scale.spec_replicas, &scale.status_replicas] {
+        let field = format!(".{path}");
+        let value = crate::meta::at_path(obj, path);
+        let Some(number) = value.as_i64() else {
+            continue;
+        };
+        if number < 0 {
+            errors.push(FieldError::invalid(
+                field,
+                number,
+                "should be a non-negative integer",
+            ));
+        } else if number > i64::from(i32::MAX) {
+            let why = format!("should be less than or equal to {}", i32::MAX);
+            errors.push(FieldError::invalid(field, number, why));
+        }
     }
 }
 
@@ -72,7 +120,13 @@ mod tests {
             custom: Some(Arc::new(Custom {
                 crd: "widgets.x.io".into(),
                 uid: String::new(),
-                schema: None,
+                openapi: None,
+                schema: Arc::new(crate::structural::Schema::compile(
+                    &serde_json::json!({"type": "object"}),
+                )),
+                stored: Arc::new(crate::structural::Schema::compile(
+                    &serde_json::json!({"type": "object"}),
+                )),
                 columns: vec![],
             })),
         }

@@ -123,6 +123,7 @@ pub fn validate_create(res: &Resource, obj: &Value) -> Vec<FieldError> {
     let mut errors = meta::validate(&obj["metadata"], res.namespaced, rules.name);
     errors.extend(validate_finalizers(res, obj));
     errors.extend((rules.validate)(obj));
+    custom::validate_create(res, obj, &mut errors);
     distinct(errors)
 }
 
@@ -131,6 +132,7 @@ pub fn validate_create(res: &Resource, obj: &Value) -> Vec<FieldError> {
 pub fn validate_update(res: &Resource, old: &Value, new: &Value) -> Vec<FieldError> {
     let mut errors = validate_metadata_update(res, old, new);
     errors.extend((rules_of(res).validate_update)(old, new));
+    custom::validate_update(res, old, new, &mut errors);
     distinct(errors)
 }
 
@@ -139,6 +141,7 @@ pub fn validate_update(res: &Resource, old: &Value, new: &Value) -> Vec<FieldErr
 pub fn validate_status(res: &Resource, old: &Value, new: &Value) -> Vec<FieldError> {
     let mut errors = validate_metadata_update(res, old, new);
     errors.extend((rules_of(res).validate_status)(old, new));
+    custom::validate_status(res, old, new, &mut errors);
     distinct(errors)
 }
 
@@ -167,6 +170,27 @@ fn validate_finalizers(res: &Resource, obj: &Value) -> Vec<FieldError> {
     } else {
         meta::validate_finalizer_owners(&obj["metadata"])
     }
+}
+
+/// What is wrong with the metadata of an object inside of another. It need not have a name.
+#[must_use]
+pub fn validate_embedded_metadata(metadata: &Value, path: &str) -> Vec<FieldError> {
+    let mut metadata = metadata.clone();
+    json::default_text(&mut metadata, "name", "unnamed");
+    let namespaced = !json::text(&metadata["namespace"]).is_empty();
+    let mut errors = meta::validate(&metadata, namespaced, names::segment_name);
+    for error in &mut errors {
+        if let Some(below) = error.field.strip_prefix("metadata") {
+            error.field = format!("{path}{below}");
+        }
+    }
+    errors
+}
+
+/// What is wrong with the name of a kind.
+#[must_use]
+pub fn kind_name(kind: &str) -> Vec<String> {
+    names::dns_1035_label(&kind.to_lowercase())
 }
 
 /// The same thing is only said once.

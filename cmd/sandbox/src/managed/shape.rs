@@ -55,7 +55,7 @@ pub(super) fn of(res: &Resource) -> Shape<'_> {
     if let Some(kind) = schema::builtin(&res.api_version(), &res.kind) {
         return Shape::Object(kind);
     }
-    match res.custom.as_ref().and_then(|custom| custom.schema.as_ref()) {
+    match res.custom.as_ref().and_then(|custom| custom.openapi.as_ref()) {
         Some(schema) => Shape::CustomObject(schema, false),
         None => Shape::Deduced,
     }

@@ -17,6 +17,8 @@ pub struct Object {
     pub json: Bytes,
     /// Labels, for selectors.
     pub labels: BTreeMap<String, String>,
+    /// The schema that the object kept to when it was written, 0 if that is not known.
+    pub shape: u64,
     /// Values of the fields that field selectors may name.
     pub fields: Vec<(&'static str, String)>,
 }
@@ -25,6 +27,8 @@ pub struct Object {
 pub struct Draft {
     /// The whole object; its resourceVersion is overwritten.
     pub value: Value,
+    /// The schema that the object keeps to; 0 if that is not known, or if its kind has none.
+    pub shape: u64,
     /// Values for field selectors.
     pub fields: Vec<(&'static str, String)>,
 }
@@ -32,7 +36,11 @@ pub struct Draft {
 impl Object {
     /// Puts the revision into the draft and encodes it.
     pub(crate) fn seal(key: &str, revision: u64, draft: Draft) -> Self {
-        let Draft { mut value, fields } = draft;
+        let Draft {
+            mut value,
+            shape,
+            fields,
+        } = draft;
         let mut labels = BTreeMap::new();
         if let Some(map) = value.as_object_mut() {
             map.remove("apiVersion");
@@ -52,6 +60,7 @@ impl Object {
             revision,
             json: value.to_string().into(),
             labels,
+            shape,
             fields,
         }
     }

@@ -9,6 +9,7 @@ use super::*;
 
 fn draft(n: u32) -> Draft {
     Draft {
+        shape: 0,
         value: json!({"metadata": {"labels": {"n": n.to_string()}}}),
         fields: Vec::new(),
     }
@@ -200,6 +201,7 @@ fn history_is_bounded_in_bytes_by_what_it_keeps() {
         bytes: 1 << 20,
     });
     let big = || Draft {
+        shape: 0,
         value: json!({"metadata": {}, "data": "x".repeat(100_000)}),
         fields: Vec::new(),
     };

@@ -129,7 +129,13 @@ fn bookmarks_are_rows_of_an_empty_object() {
     custom.custom = Some(Arc::new(Custom {
         crd: "foos.ex.io".to_owned(),
         uid: String::new(),
-        schema: None,
+        openapi: None,
+        schema: Arc::new(crate::structural::Schema::compile(
+            &serde_json::json!({"type": "object"}),
+        )),
+        stored: Arc::new(crate::structural::Schema::compile(
+            &serde_json::json!({"type": "object"}),
+        )),
         columns,
     }));
     for (resource, cells) in [

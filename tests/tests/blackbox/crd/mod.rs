@@ -1,9 +1,11 @@
-//! Custom resource definitions and the resources they define. Schemas here preserve everything: they are another surface.
+//! Custom resource definitions and the resources they define. Schemas have a room of their own; elsewhere here they preserve
+//! everything.
 
 mod definitions;
 mod deletion;
 mod invalid;
 mod resources;
+mod schema;
 mod subresources;
 mod versions;
 mod writes;
@@ -20,6 +22,7 @@ pub fn tests() -> Vec<Test> {
         deletion::tests(),
         invalid::tests(),
         resources::tests(),
+        schema::tests(),
         subresources::tests(),
         versions::tests(),
         writes::tests(),

@@ -9,6 +9,7 @@ use super::super::names::{dns_1035_label, dns_subdomain};
 use super::super::webhooks;
 use super::names;
 use crate::field::FieldError;
+use crate::structural;
 
 /// Checks the spec.
 pub(super) fn validate(spec: &Value) -> Vec<FieldError> {
@@ -79,6 +80,16 @@ fn versions(spec: &Value, errors: &mut Vec<FieldError>) {
                 version["deprecationWarning"].clone(),
                 "can only be set for deprecated versions",
             ));
+        }
+        let schema = &version["schema"]["openAPIV3Schema"];
+        if !schema.is_null() {
+            let path = if versions.len() == 1 {
+                "spec.validation.openAPIV3Schema".to_owned()
+            } else {
+                format!("{path}.schema.openAPIV3Schema")
+            };
+            let status = version["subresources"]["status"].is_object();
+            errors.extend(structural::check(schema, &path, status));
         }
         // What a single version says is kept, and so complained about, at the top.
         let path = if versions.len() == 1 {
