@@ -128,12 +128,7 @@ async fn free(
 }
 
 /// Lets one go. False if it still refers to the owner.
-async fn free_one(
-    floor: &Floor,
-    owner: &Uid,
-    mut act: Act,
-    busy: &Busy<'_>,
-) -> Result<bool, ClientError> {
+async fn free_one(floor: &Floor, owner: &Uid, mut act: Act, busy: &Busy<'_>) -> Result<bool, ClientError> {
     let _permit = floor.releases.acquire().await;
     for _ in 0..=CONFLICTS {
         if floor.halt.is_cancelled() {

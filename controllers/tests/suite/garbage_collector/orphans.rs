@@ -182,9 +182,7 @@ async fn one_that_changes_all_the_time_and_that_no_cache_has_shown_is_not_given_
     bed.define_widgets().await;
     let owner = bed.create(&SECRETS, "owner", &[]).await;
     bed.settle().await;
-    bed.door
-        .lag()
-        .hold_at("widgets.test.dev", bed.sandbox.revision());
+    bed.door.lag().hold_at("widgets.test.dev", bed.sandbox.revision());
     bed.dependents(&WIDGETS, &owner, 1).await;
     // Whoever reads it has read what is over when they write.
     bed.door.judge(|it| match it.what.as_str() {

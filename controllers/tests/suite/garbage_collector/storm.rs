@@ -162,7 +162,11 @@ impl Storm {
         for _ in 0..self.chance.below(4) {
             let from = if self.chance(4) { &self.known } else { world };
             let Some(owner) = self.one_of(from) else { continue };
-            let mut it = if self.chance(2) { blocking(owner) } else { reference(owner) };
+            let mut it = if self.chance(2) {
+                blocking(owner)
+            } else {
+                reference(owner)
+            };
             match self.chance.below(25) {
                 0 => it["uid"] = json!("00000000-0000-4000-8000-000000000001"),
                 1 => it["kind"] = json!("ConfigMap"),
@@ -290,9 +294,7 @@ impl Storm {
                 self.audit.unlisted();
                 self.way.with(|it| it.forbidden = Some(kind));
             }
-            8 => self
-                .way
-                .with(|it| it.dark = Some("rbac.authorization.k8s.io")),
+            8 => self.way.with(|it| it.dark = Some("rbac.authorization.k8s.io")),
             9 if self.chance(2) => {
                 let crd = if self.chance(2) { &WIDGETS } else { &GADGETS };
                 let name = Key::cluster(format!("{}.{}", crd.plural, crd.group));
@@ -394,9 +396,7 @@ async fn weather(seed: u64) -> Result<(usize, usize), String> {
     }
     let (requests, caches) = (storm.chance.below(50), storm.chance.below(30));
     let caches = if storm.chance(2) { 0 } else { caches };
-    storm
-        .way
-        .with(|it| (it.requests, it.caches) = (requests, caches));
+    storm.way.with(|it| (it.requests, it.caches) = (requests, caches));
     storm.start();
     for _ in 0..STEPS {
         storm.disturb_all();
@@ -443,6 +443,9 @@ async fn whatever_happens_nothing_goes_that_is_owned_and_in_the_end_all_goes_tha
             }
         }
     }
-    println!("{} seeds, {deletes} deletes and {patches} patches looked at", seeds.count());
+    println!(
+        "{} seeds, {deletes} deletes and {patches} patches looked at",
+        seeds.count()
+    );
     assert!(bad.is_empty(), "{} bad seeds:\n{}", bad.len(), bad.join("\n"));
 }

@@ -139,7 +139,12 @@ impl Audit {
     }
 
     fn patched(&self, what: &str, was: &Value, is: Option<&Value>, world: &[Value]) {
-        let finalizers = |it: &Value| it["metadata"]["finalizers"].as_array().cloned().unwrap_or_default();
+        let finalizers = |it: &Value| {
+            it["metadata"]["finalizers"]
+                .as_array()
+                .cloned()
+                .unwrap_or_default()
+        };
         let (had, has) = (finalizers(was), is.map(finalizers).unwrap_or_default());
         let lost: Vec<_> = had.iter().filter(|it| !has.contains(it)).collect();
         for finalizer in &lost {
@@ -174,9 +179,8 @@ impl Audit {
             let mut refs = refs(dependent).filter(|it| it["blockOwnerDeletion"] == true);
             let blocks = refs.any(|it| self::owner(dependent, it, std::slice::from_ref(owner)).is_some());
             let kind = dependent["kind"].as_str().unwrap_or_default();
-            let seen = self.with(|it| {
-                long_ago(it.changed.get(&uid(dependent))) && long_ago(it.disturbed.get(kind))
-            });
+            let seen =
+                self.with(|it| long_ago(it.changed.get(&uid(dependent))) && long_ago(it.disturbed.get(kind)));
             if blocks && seen {
                 self.complain(format!("{what}: {owner} goes before {dependent}"));
             }
