@@ -35,7 +35,7 @@ const LOOK: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub(super) struct Monitors {
     caches: Caches,
-    monitors: Mutex<BTreeMap<Resource, Arc<Monitor>>>,
+    all: Mutex<BTreeMap<Resource, Arc<Monitor>>>,
     /// Until when caches are doubted.
     doubted: Mutex<Option<Instant>>,
 }
@@ -153,7 +153,7 @@ impl Monitors {
     pub(super) fn new(caches: &Caches) -> Self {
         Self {
             caches: caches.clone(),
-            monitors: Mutex::default(),
+            all: Mutex::default(),
             doubted: Mutex::default(),
         }
     }
@@ -271,7 +271,7 @@ impl Monitors {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<Resource, Arc<Monitor>>> {
-        lock(&self.monitors)
+        lock(&self.all)
     }
 }
 

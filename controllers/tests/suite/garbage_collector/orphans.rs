@@ -186,8 +186,7 @@ async fn one_that_changes_all_the_time_and_that_no_cache_has_shown_is_not_given_
     bed.dependents(&WIDGETS, &owner, 1).await;
     // Whoever reads it has read what is over when they write.
     bed.door.judge(|it| match it.what.as_str() {
-        "GET widgets" if it.ours => Answer::Slow(Duration::from_millis(50)),
-        "LIST widgets" if it.ours => Answer::Slow(Duration::from_millis(50)),
+        "GET widgets" | "LIST widgets" if it.ours => Answer::Slow(Duration::from_millis(50)),
         _ => Answer::Done,
     });
     bed.delete(&SECRETS, &owner, Propagation::Orphan).await;
