@@ -301,6 +301,10 @@ impl Storm {
                 let there: Result<Value, _> = self.admin.get(&CRDS, &name).await;
                 match there {
                     Ok(it) => {
+                        // All of them are deleted, whoever was to be let go.
+                        let world = self.way.world().await;
+                        let gone = world.iter().filter(|it| it["kind"] == *crd.kind);
+                        gone.for_each(|it| self.audit.touched(it));
                         let delete = Delete::of(Uid::from(uid(&it).as_str()));
                         let _ = self.admin.delete(&CRDS, &name, &delete).await;
                     }
@@ -330,8 +334,8 @@ impl Storm {
     fn disturb_all(&self) {
         let weather = self.way.with(|it| it.clone());
         if self.lagging || weather.forbidden.is_some() || weather.dark.is_some() {
-            for it in &KINDS {
-                self.audit.disturb(&it.kind);
+            for kind in &KINDS {
+                self.audit.disturb(&kind.kind);
             }
         }
         if weather.forbidden.is_some() {
