@@ -2,6 +2,8 @@
 
 use super::*;
 
+use coxswain_manager::object::MetaObject;
+
 const MAPS: Resource = Resource::namespaced("", "v1", "configmaps", "ConfigMap");
 
 async fn create_map(running: &Running, name: &str) {
