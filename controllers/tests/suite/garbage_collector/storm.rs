@@ -351,12 +351,14 @@ impl Storm {
     async fn settle(&mut self) -> Result<(), String> {
         self.clear();
         self.way.with(|it| *it = Weather::default());
-        self.define(&WIDGETS).await;
-        self.define(&GADGETS).await;
+        // What is held holds its definition, too.
         for _ in 0..2 {
             for object in self.way.world().await {
                 self.free(&object).await;
             }
+            self.sleep(1000).await;
+            self.define(&WIDGETS).await;
+            self.define(&GADGETS).await;
         }
         let start = self.env.clock.now();
         loop {
