@@ -3,7 +3,7 @@
 //! For each policy and size: how long it took, the requests that the manager sent by verb, and the most memory that it had
 //! in use, all of them measured in a process of its own on a cluster (the sandbox, or the one that `KUBEBUILDER_ASSETS`
 //! names). Compare sizes and versions on one machine, not machines: the time per object is what should not grow.
-//! Sizes are arguments: `cargo bench -p coxswain --bench collect -- 1000 3000`.
+//! Sizes and policies are arguments: `cargo bench -p coxswain --bench collect -- 1000 3000 Foreground`.
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -30,6 +30,13 @@ fn main() -> ExitCode {
     if sizes.is_empty() {
         sizes = if real { SIZES.to_vec() } else { vec![20] };
     }
+    let mut policies = POLICIES.to_vec();
+    if policies
+        .iter()
+        .any(|it| arguments.iter().any(|argument| argument == it))
+    {
+        policies.retain(|it| arguments.iter().any(|argument| argument == it));
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -40,7 +47,7 @@ fn main() -> ExitCode {
         println!("on {}", cluster.tier());
         println!("policy      objects  seconds  us/object  requests per object (by verb)           peak MiB");
         let mut within = true;
-        for policy in POLICIES {
+        for policy in policies {
             let mut last: Option<(usize, f64)> = None;
             for &size in &sizes {
                 let cost = run(cluster, policy, size).await;

@@ -1,14 +1,10 @@
 //! Asks the API server whether an owner exists: one GET per identity at a time, however many ask.
 //!
 //! That there is none counts only if the server says so of that very name, or shows another object under it. Any other
-//! answer proves nothing, and is an error. That it exists counts from when the request was sent, or from half a second before
-//! the answer, whichever is later: the server has looked in between, nobody can say when, and where it takes longer than a
-//! verdict lives, no owner that waits would ever be let go. So a verdict is never older than one answer took, and half a
-//! second.
+//! answer proves nothing, and is an error. That it exists counts from when the request was sent.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use coxswain_manager::client::{Client, ClientError, View};
 use coxswain_manager::object::{Key, Meta, MetaObject};
@@ -18,8 +14,6 @@ use futures_util::future::{BoxFuture, Shared, WeakShared};
 use super::floor::Floor;
 use super::graph::{Identity, Live, Proof, Question};
 
-/// How old an answer is at most when it comes, however long it took.
-const AGE: Duration = Duration::from_millis(500);
 /// The finalizer of an owner that waits for its dependents.
 const FOREGROUND: &str = "foregroundDeletion";
 
@@ -74,11 +68,10 @@ async fn get(floor: &Floor, question: &Question, paid: Option<Client>) -> Result
         Some(client) => client,
         None => floor.client.paid("GET").await,
     };
-    let sent = floor.now();
+    let at = floor.now();
     let shown = client.get_as::<MetaObject>(&kind.resource, &key, View::Metadata);
     let shown = shown.await;
     floor.came(&kind.resource, &shown);
-    let at = floor.now().checked_sub(AGE).map_or(sent, |at| at.max(sent));
     match shown {
         Ok(MetaObject { metadata }) => shown_as(floor, question, &metadata, at),
         Err(error) if error.is_not_found(&identity.name) => {

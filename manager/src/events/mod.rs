@@ -6,7 +6,7 @@
 //! not make memory grow.
 //!
 //! Of equal events about one object the first is written; those that follow raise its count, and so do those that differ only
-//! in their words, when there are many ([`similar`]). An object can have only so many writes ([`limit`]): what is over that
+//! in their words, when there are many (`similar`). An object can have only so many writes (`limit`): what is over that
 //! is counted and, if it is not among the equal ones, dropped. Who may create events should be allowed to patch them too:
 //! otherwise each is written as it comes.
 

@@ -111,3 +111,98 @@ async fn a_server_that_always_sees_a_conflict_is_not_asked_all_the_time() {
     bed.door.judge(|_| Answer::Done);
     bed.until(async |bed| bed.left(&MAPS).await == 0).await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_is_as_old_as_its_question() {
+    let bed = bed().await;
+    let owner = bed.create(&SECRETS, "owner", &[]).await;
+    for i in 0..3 {
+        bed.create(&MAPS, &format!("dependent-{i}"), &[blocking(&owner)])
+            .await;
+    }
+    bed.settle().await;
+    bed.door.judge(|it| match it.what.as_str() {
+        "GET secrets" if it.ours && it.before == 0 => Answer::Slow(Duration::from_millis(1500)),
+        _ => Answer::Done,
+    });
+    bed.delete(&SECRETS, &owner, Propagation::Foreground).await;
+    let newest = bed.sandbox.revision();
+    while bed.door.count("GET secrets") == 0 {
+        bed.sleep(Duration::from_millis(1)).await;
+    }
+    // It waits in the answer that is under way. Then it lets its dependents go, which no cache shows.
+    bed.door.lag().hold_at("secrets", newest);
+    bed.delete(&SECRETS, &owner, Propagation::Orphan).await;
+    bed.sleep(Duration::from_mins(1)).await;
+    assert!(bed.door.count("GET secrets") > 1);
+    assert_eq!(
+        (bed.left(&MAPS).await, bed.door.count("DELETE configmaps")),
+        (3, 0)
+    );
+    bed.door.lag().release();
+    bed.until(async |bed| bed.get(&SECRETS, "owner").await.is_none())
+        .await;
+    assert_eq!(bed.left(&MAPS).await, 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_is_deleted_and_does_not_wait_still_owns() {
+    let bed = bed().await;
+    // No cache shows it.
+    bed.door.lag().hold_at("secrets", bed.sandbox.revision());
+    let owner = bed.create(&SECRETS, "owner", &[]).await;
+    let held = json!({"metadata": {"finalizers": ["test.dev/hold"]}});
+    bed.patch(&SECRETS, "owner", &held).await;
+    bed.delete(&SECRETS, &owner, Propagation::Background).await;
+    let both = [reference(&owner), dangling(&PODS, "never")];
+    bed.create(&MAPS, "dependent-0", &both).await;
+    bed.until(async |bed| bed.door.writes() > 0).await;
+    bed.sleep(Duration::from_mins(1)).await;
+    let map = bed.get(&MAPS, "dependent-0").await.expect("it stays");
+    assert_eq!(
+        map["metadata"]["ownerReferences"].as_array().map(Vec::len),
+        Some(1)
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_write_says_which_object_it_is_for_and_most_in_which_state() {
+    let bed = bed().await;
+    bed.define_widgets().await;
+    let other = bed.create(&SECRETS, "other", &[]).await;
+    for policy in [Propagation::Foreground, Propagation::Orphan] {
+        let owner = bed.create(&SECRETS, "owner", &[]).await;
+        for resource in [MAPS, WIDGETS] {
+            let both = [blocking(&owner), reference(&other)];
+            let name = format!("dependent-{policy:?}").to_lowercase();
+            bed.create(&resource, &name, &both).await;
+            bed.create(&resource, &format!("{name}-only"), &[reference(&owner)])
+                .await;
+        }
+        bed.settle().await;
+        bed.delete(&SECRETS, &owner, policy).await;
+        bed.until(async |bed| bed.get(&SECRETS, "owner").await.is_none())
+            .await;
+        bed.settle().await;
+    }
+    let asked = bed.door.asked();
+    let patches = asked.iter().filter(|it| it.what.starts_with("PATCH"));
+    let mut count = 0;
+    for patch in patches {
+        count += 1;
+        let meta = &patch.body["metadata"];
+        assert!(meta["uid"].is_string(), "{patch:?}");
+        // References go by the owner's uid: nothing else that changes makes that wrong.
+        let by_uid = patch.content_type.contains("strategic") && meta.get("finalizers").is_none();
+        assert!(by_uid || meta["resourceVersion"].is_string(), "{patch:?}");
+    }
+    assert!(count >= 8, "{:?}", bed.door.counts());
+    // What the uid is there for: another object of that name is left alone.
+    let patch = json!({"metadata": {"uid": "00000000-0000-4000-8000-000000000001",
+                                    "ownerReferences": [{"$patch": "delete", "uid": other["metadata"]["uid"]}]}});
+    let patch = Patch::strategic(&patch);
+    let map = key(&MAPS, "dependent-foreground");
+    let refused: Result<Value, _> = bed.admin.patch(&MAPS, &map, patch).await;
+    let code = refused.expect_err("another uid").code();
+    assert!(code == Some(409) || code == Some(422), "{code:?}");
+}

@@ -9,7 +9,6 @@ mod laggards;
 mod orphans;
 mod outages;
 mod rules;
-mod slow;
 mod start;
 mod storm;
 mod warm;

@@ -301,6 +301,10 @@ impl Storm {
                 let there: Result<Value, _> = self.admin.get(&CRDS, &name).await;
                 match there {
                     Ok(it) => {
+                        // All of them are deleted, whoever was to be let go.
+                        let world = self.way.world().await;
+                        let gone = world.iter().filter(|it| it["kind"] == *crd.kind);
+                        gone.for_each(|it| self.audit.touched(it));
                         let delete = Delete::of(Uid::from(uid(&it).as_str()));
                         let _ = self.admin.delete(&CRDS, &name, &delete).await;
                     }
@@ -330,8 +334,8 @@ impl Storm {
     fn disturb_all(&self) {
         let weather = self.way.with(|it| it.clone());
         if self.lagging || weather.forbidden.is_some() || weather.dark.is_some() {
-            for it in &KINDS {
-                self.audit.disturb(&it.kind);
+            for kind in &KINDS {
+                self.audit.disturb(&kind.kind);
             }
         }
         if weather.forbidden.is_some() {
@@ -347,12 +351,14 @@ impl Storm {
     async fn settle(&mut self) -> Result<(), String> {
         self.clear();
         self.way.with(|it| *it = Weather::default());
-        self.define(&WIDGETS).await;
-        self.define(&GADGETS).await;
+        // What is held holds its definition, too.
         for _ in 0..2 {
             for object in self.way.world().await {
                 self.free(&object).await;
             }
+            self.sleep(1000).await;
+            self.define(&WIDGETS).await;
+            self.define(&GADGETS).await;
         }
         let start = self.env.clock.now();
         loop {

@@ -2,6 +2,8 @@
 
 use super::*;
 
+use coxswain_manager::object::MetaObject;
+
 const MAPS: Resource = Resource::namespaced("", "v1", "configmaps", "ConfigMap");
 
 async fn create_map(running: &Running, name: &str) {
@@ -144,7 +146,7 @@ async fn one_that_is_deleted_under_its_holder_is_waited_out() {
 async fn they_begin_with_all_that_it_wrote_before_it_gave_the_lease_back() {
     let bed = bed();
     renew(&bed.admin, &bed.env, "kcm").await;
-    let maps = bed.manager.caches().metadata(&MAPS);
+    let maps = bed.manager.caches().of::<MetaObject>(&MAPS);
     let counted = maps.clone();
     let probe = Probe {
         count: Box::new(move || counted.all().len()),
@@ -166,7 +168,7 @@ async fn they_begin_with_all_that_it_wrote_before_it_gave_the_lease_back() {
 #[tokio::test(start_paused = true)]
 async fn they_begin_with_all_that_it_wrote_while_they_drained() {
     let bed = bed();
-    let maps = bed.manager.caches().metadata(&MAPS);
+    let maps = bed.manager.caches().of::<MetaObject>(&MAPS);
     let counted = maps.clone();
     let probe = Probe {
         drain: 10 * SECOND,

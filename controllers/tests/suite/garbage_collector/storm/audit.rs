@@ -13,6 +13,9 @@ use coxswain_manager::env::Clock;
 use serde_json::Value;
 use tokio::time::Instant;
 
+use super::super::{MAPS, WIDGETS};
+use super::way::KINDS;
+
 /// How old the look at an owner that waits may be.
 const FRESH: Duration = Duration::from_millis(1001);
 /// How old it may be if the request was held up on its way.
@@ -32,6 +35,8 @@ struct Book {
     waited: BTreeMap<String, Instant>,
     /// Who is let go, by the owner that was deleted so.
     orphans: BTreeMap<String, BTreeSet<String>>,
+    /// The owners that were deleted so that their dependents stay.
+    letting: BTreeSet<String>,
     /// The owners of which not all dependents could be listed.
     unlisted: BTreeSet<String>,
     /// When somebody else than the collector changed an object.
@@ -94,7 +99,8 @@ impl Audit {
 
     /// An owner was deleted so that its dependents stay. These are all objects.
     pub fn let_go(&self, owner: &Value, world: &[Value]) {
-        let refers = |it: &&Value| refs(it).any(|it| it["uid"] == owner["metadata"]["uid"]);
+        let refers =
+            |it: &&Value| refs(it).any(|to| self::owner(it, to, std::slice::from_ref(owner)).is_some());
         let dependents = world.iter().filter(refers).filter(|it| !is_deleting(it));
         let dependents = dependents.map(uid).collect();
         self.with(|it| it.orphans.insert(uid(owner), dependents));
@@ -125,7 +131,7 @@ impl Audit {
             {
                 self.complain(format!("{what}: {was} has a living owner: {owner}"));
             }
-            if reference["apiVersion"] == "nobody.dev/v1" {
+            if !is_known(reference) {
                 self.complain(format!("{what}: {was} has an owner that nobody can ask for"));
             }
             let let_go = |it: &Book| {
@@ -164,7 +170,7 @@ impl Audit {
         for reference in refs(was).filter(|it| !refs(is).any(|kept| kept["uid"] == it["uid"])) {
             if let Some(owner) = owner(was, reference, world)
                 && !self.waits(what, owner)
-                && !(is_deleting(owner) && has_finalizer(owner, "orphan"))
+                && !self.lets_go(owner)
             {
                 self.complain(format!("{what}: {was} lost a living owner: {owner}"));
             }
@@ -175,16 +181,19 @@ impl Audit {
     fn left(&self, what: &str, owner: &Value, world: &[Value]) {
         let now = self.clock.now();
         let long_ago = |at: Option<&Instant>| at.is_none_or(|at| now.duration_since(*at) > SEEN);
-        for dependent in world.iter().filter(|it| uid(it) != uid(owner)) {
-            let mut refs = refs(dependent).filter(|it| it["blockOwnerDeletion"] == true);
-            let blocks = refs.any(|it| self::owner(dependent, it, std::slice::from_ref(owner)).is_some());
+        for dependent in world.iter().filter(|it| blocks(it, owner)) {
             let kind = dependent["kind"].as_str().unwrap_or_default();
             let seen =
                 self.with(|it| long_ago(it.changed.get(&uid(dependent))) && long_ago(it.disturbed.get(kind)));
-            if blocks && seen {
+            if seen {
                 self.complain(format!("{what}: {owner} goes before {dependent}"));
             }
         }
+    }
+
+    /// Whether an owner was deleted so that its dependents stay.
+    fn lets_go(&self, owner: &Value) -> bool {
+        self.with(|it| it.letting.contains(&uid(owner)))
     }
 
     /// Whether an owner waits for its dependents, or did so a moment ago.
@@ -193,6 +202,9 @@ impl Audit {
         let fresh = if what.ends_with("late") { LATE } else { FRESH };
         let waits = is_deleting(owner) && has_finalizer(owner, "foregroundDeletion");
         self.with(|it| {
+            if is_deleting(owner) && has_finalizer(owner, "orphan") {
+                it.letting.insert(uid(owner));
+            }
             if waits {
                 it.waited.insert(uid(owner), now);
             }
@@ -212,22 +224,30 @@ impl Audit {
 
 /// What is wrong with a world that has come to rest.
 pub fn unsettled(world: &[Value]) -> Vec<String> {
+    // Of whom nobody can say whether it is owned stays, and so does who waits for it.
+    let mut stays: Vec<&Value> = world.iter().filter(|it| !is_clear(it)).collect();
+    loop {
+        let waits = |it: &&Value| is_deleting(it) && stays.iter().any(|other| blocks(other, it));
+        let is_new = |it: &&Value| !stays.iter().any(|other| uid(other) == uid(it));
+        let more: Vec<&Value> = world.iter().filter(waits).filter(is_new).collect();
+        if more.is_empty() {
+            break;
+        }
+        stays.extend(more);
+    }
     let mut wrong = Vec::new();
-    for object in world {
+    for object in world
+        .iter()
+        .filter(|it| !stays.iter().any(|other| uid(other) == uid(it)))
+    {
         let name = format!("{} {}", object["kind"], object["metadata"]);
         if is_deleting(object) {
             wrong.push(format!("not gone: {name}"));
             continue;
         }
-        let known = |it: &Value| it["apiVersion"] != "nobody.dev/v1";
-        let namespaced = |it: &Value| it["kind"] == "ConfigMap" || it["kind"] == "Widget";
-        let is_clear = |it: &Value| known(it) && (!namespaced(it) || namespaced(object));
-        if refs(object).count() == 0 || !refs(object).all(is_clear) {
-            continue;
-        }
         let (solid, dangling): (Vec<_>, Vec<_>) =
             refs(object).partition(|it| owner(object, it, world).is_some());
-        if solid.is_empty() {
+        if solid.is_empty() && !dangling.is_empty() {
             wrong.push(format!("nobody owns {name}"));
         }
         let is_solid = |uid: &Value| solid.iter().any(|it| it["uid"] == *uid);
@@ -236,6 +256,18 @@ pub fn unsettled(world: &[Value]) -> Vec<String> {
         }
     }
     wrong
+}
+
+/// Whether it can be found out who owns an object.
+fn is_clear(object: &Value) -> bool {
+    let namespaced = |it: &Value| it["kind"] == *MAPS.kind || it["kind"] == *WIDGETS.kind;
+    refs(object).all(|it| is_known(it) && (!namespaced(it) || namespaced(object)))
+}
+
+/// Whether an owner waits for an object when it is deleted in the foreground.
+fn blocks(dependent: &Value, by: &Value) -> bool {
+    let mut refs = refs(dependent).filter(|it| it["blockOwnerDeletion"] == true);
+    uid(dependent) != uid(by) && refs.any(|it| owner(dependent, it, std::slice::from_ref(by)).is_some())
 }
 
 pub fn uid(object: &Value) -> String {
@@ -249,6 +281,12 @@ pub fn is_deleting(object: &Value) -> bool {
 pub fn has_finalizer(object: &Value, finalizer: &str) -> bool {
     let finalizers = object["metadata"]["finalizers"].as_array();
     finalizers.is_some_and(|it| it.iter().any(|it| it == finalizer))
+}
+
+/// Whether there is such a kind, at least now and then.
+fn is_known(reference: &Value) -> bool {
+    let mut kinds = KINDS.into_iter();
+    kinds.any(|kind| reference["apiVersion"] == kind.api_version() && reference["kind"] == *kind.kind)
 }
 
 fn refs(object: &Value) -> impl Iterator<Item = &Value> {

@@ -17,9 +17,9 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 use tower_service::Service;
 
-use super::super::{MAPS, ROLES, WIDGETS};
+use super::super::{MAPS, ROLES, WIDGETS, reference};
 use super::GADGETS;
-use super::audit::Audit;
+use super::audit::{Audit, is_deleting};
 
 pub const KINDS: [Resource; 4] = [MAPS, WIDGETS, GADGETS, ROLES];
 
@@ -136,12 +136,13 @@ impl Way {
             1 => Fate::Refused(500, "InternalError"),
             2 => Fate::Refused(503, "ServiceUnavailable"),
             3 => Fate::Refused(429, "TooManyRequests"),
-            4 => Fate::Plain(404),
-            5 => Fate::Refused(410, "Expired"),
+            5 if write => Fate::Refused(410, "Expired"),
+            4 | 5 => Fate::Plain(404),
             6 => Fate::Lost,
             7 => Fate::Slow(Duration::from_millis(chance.below(5000))),
             8 if ours => Fate::Hangs,
-            8 => Fate::Refused(403, "Forbidden"),
+            8 if self.chance.below(2) == 0 => Fate::Refused(403, "Forbidden"),
+            8 => Fate::Refused(410, "Expired"),
             9 => Fate::Refused(409, "Conflict"),
             _ => Fate::Late(Duration::from_millis(chance.below(20_000))),
         };
@@ -160,6 +161,9 @@ impl Way {
         if request.method() == Method::GET {
             return Ok(door.call(request).await?);
         }
+        if request.method() == Method::DELETE && self.chance.below(100) < self.with(|it| it.requests) {
+            self.adopt(request.uri().path()).await?;
+        }
         let before = self.world().await;
         let response = door.call(request).await?;
         let (head, body) = response.into_parts();
@@ -167,6 +171,25 @@ impl Way {
         let after = self.world().await;
         self.audit.look(what, &before, &after);
         Ok(Response::from_parts(head, Full::new(body).boxed_unsync()))
+    }
+
+    /// At the last moment somebody else becomes the owner of an object.
+    async fn adopt(&self, path: &str) -> Result<(), BoxError> {
+        let world = self.world().await;
+        let owner = world
+            .iter()
+            .find(|it| it["metadata"].get("namespace").is_none() && !is_deleting(it));
+        let Some(owner) =
+            owner.filter(|it| !path.ends_with(it["metadata"]["name"].as_str().unwrap_or_default()))
+        else {
+            return Ok(());
+        };
+        let change = json!({"metadata": {"ownerReferences": [reference(owner)]}}).to_string();
+        let request = Request::patch(path)
+            .header("content-type", "application/merge-patch+json")
+            .body(Body::from(change.into_bytes()))?;
+        drop(self.plain.clone().call(request).await?);
+        Ok(())
     }
 
     async fn watch(&self, request: Request<Body>) -> Result<Response<ResponseBody>, BoxError> {
