@@ -23,6 +23,8 @@ pub enum Parsed {
     Print(String),
     /// To print the definitions of the custom kinds, and no more.
     Crds,
+    /// To show what the controllers do.
+    Tour,
 }
 
 /// Reads the arguments of the process, without its name. `known` are the controllers that `--controllers` may name.

@@ -16,17 +16,32 @@ struct Subcommand {
     does: fn() -> Parsed,
 }
 
-const ALL: &[Subcommand] = &[Subcommand {
-    name: "crds",
-    about: "Print the definitions of the custom kinds, for `kubectl apply -f -`",
-    help: "Prints the CustomResourceDefinitions of AppReplicaSet as YAML.\n\
-           \n\
-           Usage:\n  coxswain crds | kubectl apply -f -\n\
-           \n\
-           The manager does not install them, except in the sandbox: a controller whose kind is not defined\n\
-           waits until it is. Applying them again, after an upgrade of coxswain, brings them up to date.\n",
-    does: || Parsed::Crds,
-}];
+const ALL: &[Subcommand] = &[
+    Subcommand {
+        name: "crds",
+        about: "Print the definitions of the custom kinds, for `kubectl apply -f -`",
+        help: "Prints the CustomResourceDefinitions of AppReplicaSet as YAML.\n\
+               \n\
+               Usage:\n  coxswain crds | kubectl apply -f -\n\
+               \n\
+               The manager does not install them, except in the sandbox: a controller whose kind is not defined\n\
+               waits until it is. Applying them again, after an upgrade of coxswain, brings them up to date.\n",
+        does: || Parsed::Crds,
+    },
+    Subcommand {
+        name: "tour",
+        about: "Show what the controllers do, in a minute, on an API server in this process",
+        help: "Takes an application through its life, on an API server in this process: created, scaled, rolled out,\n\
+               rolled out badly and undone, deleted in three ways, and kept while one of two managers dies. Each step\n\
+               says what is expected and what was seen.\n\
+               \n\
+               Usage:\n  coxswain tour\n\
+               \n\
+               It needs no cluster, touches none, and ends by itself: with exit code 0, or 1 at the first step that is\n\
+               not seen. To look around yourself, start `coxswain --sandbox`.\n",
+        does: || Parsed::Tour,
+    },
+];
 
 /// What is asked for, if the first argument is a subcommand.
 pub(crate) fn parse(args: &[OsString]) -> Option<Result<Parsed, Error>> {

@@ -5,17 +5,22 @@
 
 mod cluster;
 pub mod log;
+mod member;
 mod process;
 #[cfg_attr(not(feature = "sandbox"), path = "no_sandbox.rs")]
 mod sandbox;
+#[cfg(feature = "sandbox")]
+mod show;
 mod signals;
+#[cfg(feature = "sandbox")]
+mod tour;
 mod ways;
 
 use std::ffi::OsString;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
-use coxswain_config::{Config, Known, Parsed};
+use coxswain_config::{Known, Parsed};
 use coxswain_controllers::crd::{self, yaml};
 use coxswain_controllers::names::{KNOWN, Named};
 
@@ -25,12 +30,14 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Ok(Parsed::Run(config)) => config,
         Ok(Parsed::Print(text)) => return print(&text),
         Ok(Parsed::Crds) => return print(&yaml::documents(&crd::all())),
+        Ok(Parsed::Tour) => return tour(),
         Err(error) => return refuse(&error),
     };
-    if let Err(error) = log::init(config.logging) {
-        return refuse(&error);
-    }
-    match run(*config) {
+    let log = match log::init(config.logging) {
+        Ok(log) => log,
+        Err(error) => return refuse(&error),
+    };
+    match run(process::run(*config, &log)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if error.is_before_start() => refuse(&error),
         Err(error) => {
@@ -57,12 +64,25 @@ fn print(text: &str) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-fn run(config: Config) -> Result<(), process::ProcessError> {
+fn run<T, E: From<io::Error>>(future: impl Future<Output = Result<T, E>>) -> Result<T, E> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let ended = runtime.block_on(process::run(config));
+    let ended = runtime.block_on(future);
     // What still runs has been told to stop, or is not waited for.
     runtime.shutdown_background();
     ended
+}
+
+#[cfg(feature = "sandbox")]
+fn tour() -> ExitCode {
+    match run(tour::run(&known())) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => refuse(&error),
+    }
+}
+
+#[cfg(not(feature = "sandbox"))]
+fn tour() -> ExitCode {
+    refuse(&sandbox::SandboxError::NotBuilt)
 }
 
 fn refuse(error: &dyn std::error::Error) -> ExitCode {

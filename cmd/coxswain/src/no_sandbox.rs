@@ -4,15 +4,16 @@ use std::future::{Ready, ready};
 use std::net::SocketAddr;
 
 use coxswain_config::Sandbox as Flags;
-use coxswain_manager::env::Env;
+use coxswain_manager::env::{Clock, Env};
 use prometheus::Registry;
 
+use crate::log::Output;
 use crate::ways::Ways;
 
 /// Why there is no sandbox.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SandboxError {
-    #[error("this build has no sandbox: --sandbox needs one with the cargo feature `sandbox`")]
+    #[error("this build has no sandbox: --sandbox and the tour need one with the cargo feature `sandbox`")]
     NotBuilt,
 }
 
@@ -29,6 +30,10 @@ impl Embedded {
     }
 
     pub(crate) fn greet(&self, _: Option<SocketAddr>, _: &[&str]) {
+        match *self {}
+    }
+
+    pub(crate) fn show(&self, _: &[&str], _: &Clock, _: &Output) -> Ready<()> {
         match *self {}
     }
 

@@ -1,20 +1,16 @@
 //! The life of the process: endpoints first, then the manager; the manager ends first, then the endpoints.
 
+use std::future::pending;
 use std::io;
-use std::time::Duration;
 
-use coxswain_config::{Config, Enablement, LeaderElection, Serving};
-use coxswain_controllers::garbage_collector::{self, GraphPage};
-use coxswain_controllers::hollow_kubelet;
-use coxswain_controllers::names::Named;
-use coxswain_controllers::registry::{self, Asked, Hosted, Settings};
-use coxswain_manager::cache::Scope;
-use coxswain_manager::client::{ConnectError, Limit, Transport};
+use coxswain_config::{Config, Serving};
+use coxswain_controllers::garbage_collector::GraphPage;
+use coxswain_manager::client::{ConnectError, Transport};
 use coxswain_manager::controller::ControllerError;
-use coxswain_manager::election::{self, ElectionError, Elector};
+use coxswain_manager::election::ElectionError;
 use coxswain_manager::env::{Env, TaskSet};
-use coxswain_manager::events::{Recorder, RecorderError};
-use coxswain_manager::manager::{BuildError, Manager, ManagerError, Options};
+use coxswain_manager::events::RecorderError;
+use coxswain_manager::manager::{BuildError, ManagerError};
 use coxswain_manager::serve::{Checks, Endpoints, ServeError, Server, Tls, TlsError};
 use prometheus::Registry;
 use prometheus::process_collector::ProcessCollector;
@@ -22,17 +18,16 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::cluster::{self, ClusterError};
+use crate::log::Output;
+use crate::member::Member;
 use crate::sandbox::{Embedded, SandboxError};
 use crate::signals::Signals;
 use crate::ways::Ways;
 
 /// What the API server, and the metrics, know this program as.
-const NAME: &str = "coxswain";
+pub(crate) const NAME: &str = "coxswain";
 /// The version, as users write it.
 const VERSION: &str = concat!("v", env!("CARGO_PKG_VERSION"));
-
-/// How long the last events may take at the end.
-const LAST_EVENTS: Duration = Duration::from_secs(1);
 
 /// Why the process ended badly.
 #[derive(Debug, thiserror::Error)]
@@ -77,19 +72,7 @@ impl ProcessError {
     }
 }
 
-pub(crate) async fn run(config: Config) -> Result<(), ProcessError> {
-    let Config {
-        generic,
-        client_connection,
-        leader_election,
-        serving,
-        logging: _,
-        sandbox,
-        deployments,
-        garbage_collector,
-        hollow_kubelet,
-        replicas,
-    } = config;
+pub(crate) async fn run(config: Config, log: &Output) -> Result<(), ProcessError> {
     let mut signals = Signals::take()?;
     let stop = CancellationToken::new();
     let tasks = TaskSet::new();
@@ -98,13 +81,16 @@ pub(crate) async fn run(config: Config) -> Result<(), ProcessError> {
     registry.register(Box::new(ProcessCollector::for_self()))?;
     let checks = Checks::new();
 
-    let server = bind(&serving).await?;
+    let server = bind(&config.serving).await?;
     let address = server.as_ref().map(Server::address);
-    let endpoints = Endpoints::new(&checks, registry.clone(), serving.always_allow_paths)?;
+    let endpoints = Endpoints::new(
+        &checks,
+        registry.clone(),
+        config.serving.always_allow_paths.clone(),
+    )?;
 
-    let in_sandbox = sandbox.is_some();
-    let embedded = match sandbox {
-        Some(sandbox) => Some(Embedded::start(sandbox, &env, &registry).await?),
+    let embedded = match &config.sandbox {
+        Some(sandbox) => Some(Embedded::start(sandbox.clone(), &env, &registry).await?),
         None => None,
     };
     let ways = if let Some(embedded) = &embedded {
@@ -114,68 +100,13 @@ pub(crate) async fn run(config: Config) -> Result<(), ProcessError> {
             biased;
             // Nothing has been started that would have to end in order.
             () = signals.first() => return Ok(()),
-            ways = over_network(&client_connection, &env, &registry) => ways?,
+            ways = over_network(&config.client_connection, &env, &registry) => ways?,
         }
     };
 
-    let limit = client_connection.rate.map(|rate| Limit {
-        qps: rate.qps,
-        burst: rate.burst,
-    });
-    let options = Options {
-        name: NAME,
-        limit,
-        scope: Scope {
-            namespaces: generic.namespaces,
-            label_selector: generic.label_selector.unwrap_or_default(),
-        },
-        start_interval: generic.controller_start_interval,
-        shutdown_timeout: generic.controller_shutdown_timeout,
-    };
-    // Its own tasks, which end with it: its caches must not complain that the sandbox goes.
-    let work = TaskSet::new();
-    let env_of_manager = Env {
-        tasks: work.handle(),
-        ..env.clone()
-    };
-    let mut manager = Manager::new(&env_of_manager, &registry, &checks, ways.controllers, options)?;
-    let identity = election::identity(&hostname(), &env.rng);
-    let recorder = Recorder::start(
-        &env_of_manager,
-        ways.election.unfenced("events", None),
-        NAME,
-        &identity,
-        &registry,
-    )?;
-    let elector = elector(&manager, &leader_election, &ways.election, &identity)?;
-    let elector = elector.map(|elector| elector.recording(recorder.clone()));
-    let workers = |count: u32| usize::try_from(count).unwrap_or(usize::MAX);
-    let settings = Settings {
-        garbage_collector: garbage_collector.map(|it| garbage_collector::Options {
-            workers: workers(it.concurrent_syncs),
-            dry_run: it.dry_run,
-        }),
-        hollow_kubelet: (
-            hollow_kubelet::Options {
-                nodes: hollow_kubelet.nodes,
-                delay: hollow_kubelet.ready_delay,
-                sandbox: in_sandbox,
-            },
-            workers(hollow_kubelet.concurrent_syncs),
-        ),
-        app_replicaset: workers(replicas.concurrent_appreplicaset_syncs),
-        deployment: workers(deployments.concurrent_syncs),
-        replicaset: workers(replicas.concurrent_replicaset_syncs),
-        replication_controller: workers(replicas.concurrent_rc_syncs),
-        instance: identity.clone(),
-    };
-    let enabled = |it: &Named| match generic.controllers.enabled(it.name, it.off_by_default) {
-        Enablement::No => None,
-        Enablement::ByStar => Some(Asked::ByStar),
-        Enablement::ByName => Some(Asked::ByName),
-    };
-    let Hosted { names: hosted, graph } = registry::host(&mut manager, enabled, &settings)?;
-    let endpoints = match graph {
+    let mut member = Member::build(&config, &env, &registry, &checks, ways)?;
+    let hosted = member.controllers().to_vec();
+    let endpoints = match member.graph() {
         Some(page) => endpoints.mount(GraphPage::PATH, move |request| {
             std::future::ready(page.answer(&request))
         }),
@@ -184,7 +115,7 @@ pub(crate) async fn run(config: Config) -> Result<(), ProcessError> {
 
     tracing::info!(
         version = VERSION,
-        identity,
+        identity = member.identity(),
         controllers = hosted.join(","),
         endpoints = address.map(|a| a.to_string()),
         "Starting"
@@ -195,17 +126,20 @@ pub(crate) async fn run(config: Config) -> Result<(), ProcessError> {
         let serving = async move { server.serve(env.clone(), endpoints, until.cancelled()).await };
         tasks.handle().spawn(serving)
     });
-    if let Some(embedded) = &embedded {
-        embedded.greet(address, &hosted);
-    }
     let life = async {
+        let shown = async {
+            if let Some(embedded) = &embedded {
+                embedded.greet(address, &hosted);
+                embedded.show(&hosted, &env.clock, log).await;
+            }
+            pending::<()>().await;
+        };
         let ended = tokio::select! {
             biased;
             died = ended_early(&mut serving) => return Err(ProcessError::EndpointsDied(died)),
-            ended = manager.run(elector, stop.clone()) => ended,
+            ended = member.run(stop.clone()) => ended,
+            () = shown => return Ok(()),
         };
-        recorder.flush(LAST_EVENTS).await;
-        drop(work);
         endpoints_end.cancel();
         if let Some(serving) = serving {
             // It has nothing to say any more; a panic at the end changes nothing.
@@ -271,42 +205,6 @@ async fn over_network(
     })
 }
 
-fn elector(
-    manager: &Manager,
-    flags: &LeaderElection,
-    way: &Transport,
-    identity: &str,
-) -> Result<Option<Elector>, ProcessError> {
-    let LeaderElection {
-        leader_elect,
-        lease_duration,
-        renew_deadline,
-        retry_period,
-        resource_name,
-        resource_namespace,
-    } = flags;
-    if !leader_elect {
-        return Ok(None);
-    }
-    let config = election::Config {
-        identity: identity.to_owned(),
-        namespace: resource_namespace.clone(),
-        name: resource_name.clone(),
-        lease_duration: *lease_duration,
-        renew_deadline: *renew_deadline,
-        retry_period: *retry_period,
-    };
-    let client = way.unfenced("leader-election", None);
-    let elector = Elector::new(
-        manager.env(),
-        client,
-        manager.fence().clone(),
-        config,
-        manager.registry(),
-    )?;
-    Ok(Some(elector))
-}
-
 /// Resolves, with what it said, if the endpoints end before they were told to.
 async fn ended_early(serving: &mut Option<JoinHandle<()>>) -> String {
     match serving {
@@ -316,9 +214,4 @@ async fn ended_early(serving: &mut Option<JoinHandle<()>>) -> String {
             Err(error) => error.to_string(),
         },
     }
-}
-
-fn hostname() -> String {
-    let name = rustix::system::uname();
-    name.nodename().to_string_lossy().into_owned()
 }

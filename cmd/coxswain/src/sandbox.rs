@@ -5,15 +5,17 @@ use std::io::{self, Write as _};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use coxswain_config::Sandbox as Flags;
-use coxswain_controllers::crd;
+use coxswain_controllers::{crd, names};
 use coxswain_manager::client::{ClientError, ConnectError, Transport};
-use coxswain_manager::env::Env;
+use coxswain_manager::env::{Clock, Env};
 use coxswain_manager::object::{MetaObject, Resource};
 use coxswain_sandbox::{KubeconfigError, KubeconfigFile, Options, Sandbox, ServeError, Server};
 use prometheus::Registry;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use crate::log::Output;
+use crate::show;
 use crate::ways::Ways;
 
 /// Why there is no sandbox.
@@ -35,6 +37,14 @@ const DEFINITIONS: Resource = Resource::cluster(
     "customresourcedefinitions",
     "CustomResourceDefinition",
 );
+
+/// The controllers without which the sample does not come alive.
+const SAMPLED: [&str; 4] = [
+    names::APP_SERVICE,
+    names::DEPLOYMENT,
+    names::HOLLOW_KUBELET,
+    names::REPLICASET,
+];
 
 /// A running sandbox.
 pub(crate) struct Embedded {
@@ -82,7 +92,7 @@ impl Embedded {
         }
     }
 
-    /// Tells the user what there is to try.
+    /// Tells the user what there is.
     pub(crate) fn greet(&self, endpoints: Option<SocketAddr>, controllers: &[&str]) {
         let file = self.kubeconfig.path().display();
         let (url, controllers) = (&self.url, controllers.join(", "));
@@ -103,12 +113,43 @@ impl Embedded {
              Controllers:  {controllers}\n\
              Kubeconfig:   {file}\n\
              Endpoints:    {endpoints}\n\
-             \n\
+             \n"
+        );
+    }
+
+    /// Applies the sample if there is who makes something of it, shows it until it is there, and tells the user what there is
+    /// to try.
+    pub(crate) async fn show(&self, controllers: &[&str], clock: &Clock, log: &Output) {
+        let file = self.kubeconfig.path().display();
+        if !SAMPLED.iter().all(|it| controllers.contains(it)) {
+            let _ = write!(
+                io::stdout(),
+                "Try:\n  \
+                 export KUBECONFIG={file}\n  \
+                 kubectl run web --image=nginx\n  \
+                 kubectl get pods --watch\n  \
+                 kubectl delete pod web\n"
+            );
+            return;
+        }
+        let client = self.ways.0.unfenced("sandbox", None);
+        let body = show::sample().to_string().into();
+        let sample: Result<MetaObject, _> = client.create(&show::APP_SERVICES, show::NAMESPACE, body).await;
+        match sample {
+            Ok(_) => show::follow(&client, show::NAMESPACE, show::NAME, clock, log).await,
+            Err(error) => tracing::warn!(%error, "The sample application was not taken"),
+        }
+        let name = show::NAME;
+        let _ = write!(
+            io::stdout(),
+            "\n\
              Try:\n  \
              export KUBECONFIG={file}\n  \
-             kubectl run web --image=nginx\n  \
-             kubectl get pods --watch\n  \
-             kubectl delete pod web\n"
+             kubectl get appservices,deployments,replicasets,pods\n  \
+             kubectl scale appservice/{name} --replicas=5\n  \
+             kubectl patch appservice/{name} --type=merge -p '{{\"spec\":{{\"image\":\"nginx:404\"}}}}'   # an image that is not there\n  \
+             kubectl explain appservice.spec\n  \
+             kubectl delete appservice/{name} --cascade=foreground\n"
         );
     }
 
@@ -121,7 +162,7 @@ impl Embedded {
 }
 
 /// Installs the custom kinds, before anybody looks for them.
-async fn define(transport: &Transport) -> Result<(), ClientError> {
+pub(crate) async fn define(transport: &Transport) -> Result<(), ClientError> {
     let client = transport.unfenced("sandbox", None);
     for definition in crd::all() {
         let body = definition.to_string().into();

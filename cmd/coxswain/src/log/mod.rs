@@ -8,11 +8,12 @@
 mod fields;
 mod filter;
 mod line;
+mod output;
 mod quote;
 #[cfg(test)]
 mod tests;
 
-use std::io::{self, Write as _};
+use std::io::Write as _;
 
 use coxswain_config::{LogFormat, Logging};
 use jiff::Timestamp;
@@ -25,6 +26,7 @@ use tracing_subscriber::registry::{LookupSpan, Registry};
 
 use fields::Fields;
 use line::Line;
+pub use output::Output;
 
 /// Why logging could not be set up.
 #[derive(Debug, thiserror::Error)]
@@ -32,9 +34,11 @@ use line::Line;
 pub struct InitError(#[from] tracing::subscriber::SetGlobalDefaultError);
 
 /// From here on, what this process logs goes to standard error. To be called once, by `main`.
-pub fn init(logging: Logging) -> Result<(), InitError> {
-    let layer = LogLayer::new(logging, std::process::id(), Timestamp::now, io::stderr);
-    Ok(set_global_default(Registry::default().with(layer))?)
+pub fn init(logging: Logging) -> Result<Output, InitError> {
+    let output = Output::default();
+    let layer = LogLayer::new(logging, std::process::id(), Timestamp::now, output.clone());
+    set_global_default(Registry::default().with(layer))?;
+    Ok(output)
 }
 
 /// Writes each event that is to be shown as one line, in one write.

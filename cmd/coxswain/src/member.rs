@@ -1,0 +1,186 @@
+//! One manager with its controllers, its events and its election: a process runs one of them, the tour two.
+
+use std::time::Duration;
+
+use coxswain_config::{Config, Enablement, LeaderElection};
+use coxswain_controllers::garbage_collector::{self, GraphPage};
+use coxswain_controllers::hollow_kubelet;
+use coxswain_controllers::names::Named;
+use coxswain_controllers::registry::{self, Asked, Hosted, Settings};
+use coxswain_manager::cache::Scope;
+use coxswain_manager::client::{Limit, Transport};
+use coxswain_manager::election::{self, Elector};
+use coxswain_manager::env::{Env, TaskSet};
+use coxswain_manager::events::Recorder;
+use coxswain_manager::manager::{Manager, ManagerError, Options};
+use coxswain_manager::serve::Checks;
+use prometheus::Registry;
+use tokio_util::sync::CancellationToken;
+
+use crate::process::{NAME, ProcessError};
+use crate::ways::Ways;
+
+/// How long the last events may take at the end.
+const LAST_EVENTS: Duration = Duration::from_secs(1);
+
+/// A manager that has not been started.
+pub(crate) struct Member {
+    manager: Manager,
+    elector: Option<Elector>,
+    recorder: Recorder,
+    identity: String,
+    hosted: Hosted,
+    /// Its own tasks, which end with it: its caches must not complain that the sandbox goes.
+    work: TaskSet,
+}
+
+impl Member {
+    pub(crate) fn build(
+        config: &Config,
+        env: &Env,
+        registry: &Registry,
+        checks: &Checks,
+        ways: Ways,
+    ) -> Result<Self, ProcessError> {
+        let Config {
+            generic,
+            client_connection,
+            leader_election,
+            serving: _,
+            logging: _,
+            sandbox,
+            deployments,
+            garbage_collector,
+            hollow_kubelet,
+            replicas,
+        } = config;
+        let limit = client_connection.rate.map(|rate| Limit {
+            qps: rate.qps,
+            burst: rate.burst,
+        });
+        let options = Options {
+            name: NAME,
+            limit,
+            scope: Scope {
+                namespaces: generic.namespaces.clone(),
+                label_selector: generic.label_selector.clone().unwrap_or_default(),
+            },
+            start_interval: generic.controller_start_interval,
+            shutdown_timeout: generic.controller_shutdown_timeout,
+        };
+        let work = TaskSet::new();
+        let env_of_manager = Env {
+            tasks: work.handle(),
+            ..env.clone()
+        };
+        let mut manager = Manager::new(&env_of_manager, &registry, &checks, ways.controllers, options)?;
+        let identity = election::identity(&hostname(), &env.rng);
+        let recorder = Recorder::start(
+            &env_of_manager,
+            ways.election.unfenced("events", None),
+            NAME,
+            &identity,
+            &registry,
+        )?;
+        let elector = elector(&manager, leader_election, &ways.election, &identity)?;
+        let elector = elector.map(|elector| elector.recording(recorder.clone()));
+        let workers = |count: u32| usize::try_from(count).unwrap_or(usize::MAX);
+        let settings = Settings {
+            garbage_collector: garbage_collector.as_ref().map(|it| garbage_collector::Options {
+                workers: workers(it.concurrent_syncs),
+                dry_run: it.dry_run,
+            }),
+            hollow_kubelet: (
+                hollow_kubelet::Options {
+                    nodes: hollow_kubelet.nodes,
+                    delay: hollow_kubelet.ready_delay,
+                    sandbox: sandbox.is_some(),
+                },
+                workers(hollow_kubelet.concurrent_syncs),
+            ),
+            app_replicaset: workers(replicas.concurrent_appreplicaset_syncs),
+            deployment: workers(deployments.concurrent_syncs),
+            replicaset: workers(replicas.concurrent_replicaset_syncs),
+            replication_controller: workers(replicas.concurrent_rc_syncs),
+            instance: identity.clone(),
+        };
+        let enabled = |it: &Named| match generic.controllers.enabled(it.name, it.off_by_default) {
+            Enablement::No => None,
+            Enablement::ByStar => Some(Asked::ByStar),
+            Enablement::ByName => Some(Asked::ByName),
+        };
+        let hosted = registry::host(&mut manager, enabled, &settings)?;
+        Ok(Self {
+            manager,
+            elector,
+            recorder,
+            identity,
+            hosted,
+            work,
+        })
+    }
+
+    /// The names of its controllers.
+    pub(crate) fn controllers(&self) -> &[&'static str] {
+        &self.hosted.names
+    }
+
+    /// Takes what its garbage collector shows of itself.
+    pub(crate) fn graph(&mut self) -> Option<GraphPage> {
+        self.hosted.graph.take()
+    }
+
+    /// Who it is in the election.
+    pub(crate) fn identity(&self) -> &str {
+        &self.identity
+    }
+
+    /// Works until `stop`, and ends in order.
+    pub(crate) async fn run(self, stop: CancellationToken) -> Result<(), ManagerError> {
+        let ended = self.manager.run(self.elector, stop).await;
+        self.recorder.flush(LAST_EVENTS).await;
+        drop(self.work);
+        ended
+    }
+}
+
+fn elector(
+    manager: &Manager,
+    flags: &LeaderElection,
+    way: &Transport,
+    identity: &str,
+) -> Result<Option<Elector>, ProcessError> {
+    let LeaderElection {
+        leader_elect,
+        lease_duration,
+        renew_deadline,
+        retry_period,
+        resource_name,
+        resource_namespace,
+    } = flags;
+    if !leader_elect {
+        return Ok(None);
+    }
+    let config = election::Config {
+        identity: identity.to_owned(),
+        namespace: resource_namespace.clone(),
+        name: resource_name.clone(),
+        lease_duration: *lease_duration,
+        renew_deadline: *renew_deadline,
+        retry_period: *retry_period,
+    };
+    let client = way.unfenced("leader-election", None);
+    let elector = Elector::new(
+        manager.env(),
+        client,
+        manager.fence().clone(),
+        config,
+        manager.registry(),
+    )?;
+    Ok(Some(elector))
+}
+
+fn hostname() -> String {
+    let name = rustix::system::uname();
+    name.nodename().to_string_lossy().into_owned()
+}

@@ -1,0 +1,275 @@
+//! The life of an application, step by step. What each look makes of what it sees is a function of that alone.
+
+use coxswain_manager::client::{Client, Delete, Patch, Propagation};
+use coxswain_manager::object::{Key, Meta, MetaObject};
+use serde_json::{Value, json};
+
+use super::TourError;
+use super::crew::Crew;
+use super::guide::{Guide, Look};
+use crate::show::{APP_SERVICES, NAMESPACE, Object, World, tree};
+
+const OLD: &str = "nginx:1.28";
+const NEW: &str = "nginx:1.29";
+/// hollow-kubelet does not find images of this tag.
+const BAD: &str = "nginx:404";
+
+/// Five pods, of which a quarter may be missing, rounded down.
+const SERVING: usize = 4;
+
+/// All of them, in their order.
+pub(super) async fn all(guide: &mut Guide, crew: &mut Crew) -> Result<(), TourError> {
+    let client = guide.client.clone();
+    guide
+        .step(
+            "Create the AppService \"shop\" with two replicas",
+            "a Deployment, a ReplicaSet and two ready pods below it",
+            create(&client, "shop"),
+            |world| whole(world, "shop", 2, OLD, true),
+        )
+        .await?;
+    guide
+        .step(
+            "Scale it to five, as kubectl scale does",
+            "five pods serve",
+            scale(&client, "shop", 5),
+            |world| whole(world, "shop", 5, OLD, false),
+        )
+        .await?;
+    let mut fewest = usize::MAX;
+    guide
+        .step(
+            "Roll out a new image",
+            "five pods of the new image; on the way never fewer than four serve",
+            image(&client, "shop", NEW),
+            |world| never_fewer(world, &mut fewest, |world| whole(world, "shop", 5, NEW, false)),
+        )
+        .await?;
+    guide
+        .step(
+            "Roll out an image that does not exist",
+            "the new pods do not start, and the rollout waits: at least four old ones go on serving",
+            image(&client, "shop", BAD),
+            |world| never_fewer(world, &mut fewest, stuck),
+        )
+        .await?;
+    guide
+        .step(
+            "Undo it",
+            "five pods of the good image, none of the bad one; never fewer than four served",
+            image(&client, "shop", NEW),
+            |world| never_fewer(world, &mut fewest, |world| whole(world, "shop", 5, NEW, false)),
+        )
+        .await?;
+    guide
+        .step(
+            "Delete it in the foreground",
+            "the pods go first, the AppService last",
+            delete(&client, "shop", Propagation::Foreground),
+            |world| last_of_all(world, "shop"),
+        )
+        .await?;
+    guide
+        .step(
+            "Create \"cart\", and delete it in the background when it serves",
+            "the AppService goes at once, what it owns follows",
+            async {
+                create(&client, "cart").await?;
+                until_whole(&client, "cart").await?;
+                delete(&client, "cart", Propagation::Background).await
+            },
+            |world| first_of_all(world, "cart"),
+        )
+        .await?;
+    guide
+        .step(
+            "Create \"wiki\", and delete it as an orphan's parent when it serves",
+            "only the AppService goes: its Deployment has no owner any more, and its pods serve",
+            async {
+                create(&client, "wiki").await?;
+                until_whole(&client, "wiki").await?;
+                delete(&client, "wiki", Propagation::Orphan).await
+            },
+            |world| orphaned(world, "wiki"),
+        )
+        .await?;
+    fail_over(guide, crew).await
+}
+
+/// One manager dies, another one is told to stop.
+async fn fail_over(guide: &mut Guide, crew: &mut Crew) -> Result<(), TourError> {
+    let client = guide.client.clone();
+    let former = Crew::leader(&client).await?;
+    guide
+        .other_leads(
+            "Kill the manager that leads, and create \"blog\" while nobody leads",
+            "the other one leads when the lease has expired, after four seconds",
+            &former,
+            async {
+                crew.kill_leader().await?;
+                create(&client, "blog").await
+            },
+        )
+        .await?;
+    guide
+        .step(
+            "See what it has found",
+            "\"blog\" serves",
+            async { Ok(()) },
+            |world| whole(world, "blog", 2, OLD, false),
+        )
+        .await?;
+    let former = Crew::leader(&client).await?;
+    guide
+        .other_leads(
+            "Start another manager, and tell the one that leads to stop",
+            "it hands over: the new one leads at once",
+            &former,
+            async {
+                crew.board()?;
+                crew.stop_leader().await
+            },
+        )
+        .await?;
+    guide
+        .step(
+            "Scale \"blog\" to three",
+            "three pods serve",
+            scale(&client, "blog", 3),
+            |world| whole(world, "blog", 3, OLD, false),
+        )
+        .await
+}
+
+async fn create(client: &Client, name: &str) -> Result<(), TourError> {
+    let object = json!({
+        "apiVersion": "appcontroller.k8s.io/v1alpha1", "kind": "AppService",
+        "metadata": {"name": name},
+        "spec": {"deploymentName": name, "replicas": 2, "image": OLD},
+    });
+    let _: MetaObject = client
+        .create(&APP_SERVICES, NAMESPACE, object.to_string().into())
+        .await?;
+    Ok(())
+}
+
+async fn scale(client: &Client, name: &str, replicas: usize) -> Result<(), TourError> {
+    let patch = Patch::merge(&json!({"spec": {"replicas": replicas}})).of("scale");
+    let _: Value = client
+        .patch(&APP_SERVICES, &Key::new(NAMESPACE, name), patch)
+        .await?;
+    Ok(())
+}
+
+async fn image(client: &Client, name: &str, image: &str) -> Result<(), TourError> {
+    let patch = Patch::merge(&json!({"spec": {"image": image}}));
+    let _: MetaObject = client
+        .patch(&APP_SERVICES, &Key::new(NAMESPACE, name), patch)
+        .await?;
+    Ok(())
+}
+
+async fn delete(client: &Client, name: &str, propagation: Propagation) -> Result<(), TourError> {
+    let key = Key::new(NAMESPACE, name);
+    let object: MetaObject = client.get(&APP_SERVICES, &key).await?;
+    let Meta { uid, .. } = object.metadata;
+    let delete = Delete::of(uid).propagating(propagation);
+    client.delete(&APP_SERVICES, &key, &delete).await?;
+    Ok(())
+}
+
+/// What comes after it is the step; that it comes at all was a step before.
+async fn until_whole(client: &Client, name: &str) -> Result<(), TourError> {
+    loop {
+        let world = World::read(client, NAMESPACE).await?;
+        if matches!(whole(&world, name, 2, OLD, false), Look::Seen(_)) {
+            return Ok(());
+        }
+    }
+}
+
+/// Whether an application is all there: it, what is between, and so many pods of an image.
+fn whole(world: &World, name: &str, replicas: usize, image: &str, drawn: bool) -> Look {
+    let Some(root) = world.get("AppService", name) else {
+        return Look::NotYet("there is no AppService".to_owned());
+    };
+    let lines = tree::below(world, root);
+    let pods = pods_of(world, name);
+    let serving = pods.iter().filter(|it| it.is_ready() && it.image() == image);
+    let text = format!("{} of {replicas} pods of {image} serve", serving.clone().count());
+    let ready = root.is_ready() && lines.iter().all(|it| it.object.is_ready());
+    if !ready || serving.count() != replicas || pods.len() != replicas || lines.len() < replicas + 3 {
+        return Look::NotYet(format!("{text}; {}", root.state()));
+    }
+    if drawn {
+        let lines: Vec<String> = lines.iter().map(tree::Line::text).collect();
+        return Look::Seen(format!("{text}\n{}", lines.join("\n")));
+    }
+    Look::Seen(text)
+}
+
+/// The pods of an application.
+fn pods_of<'a>(world: &'a World, name: &'a str) -> Vec<&'a Object> {
+    let of = |it: &&Object| it.text("/metadata/labels/app.kubernetes.io~1instance") == name;
+    world.of("Pod").filter(of).collect()
+}
+
+/// As `look` says, unless fewer serve than may.
+fn never_fewer(world: &World, fewest: &mut usize, look: impl FnOnce(&World) -> Look) -> Look {
+    let serving = pods_of(world, "shop").iter().filter(|it| it.is_ready()).count();
+    *fewest = serving.min(*fewest);
+    if *fewest < SERVING {
+        return Look::Wrong(format!("only {fewest} pods served"));
+    }
+    match look(world) {
+        Look::Seen(text) => Look::Seen(format!("{text}; never fewer than {fewest} served")),
+        other => other,
+    }
+}
+
+/// Whether a rollout goes no further, for an image that is not there.
+fn stuck(world: &World) -> Look {
+    let pods = pods_of(world, "shop");
+    let waiting = pods.iter().filter(|it| it.waits_for() == "ImagePullBackOff");
+    match waiting.count() {
+        0 => Look::NotYet("no pod waits for the bad image".to_owned()),
+        count => Look::Seen(format!("{count} pods are in ImagePullBackOff")),
+    }
+}
+
+/// Whether the `AppService` is gone, and went after all that it owned.
+fn last_of_all(world: &World, name: &str) -> Look {
+    let left = pods_of(world, name).len();
+    match (world.get("AppService", name), world.get("Deployment", name)) {
+        (None, None) if left == 0 => Look::Seen("nothing is left of it, and it went last".to_owned()),
+        (None, _) => Look::Wrong(format!("it went before its Deployment and {left} pods")),
+        (Some(_), _) => Look::NotYet(format!("it and {left} pods are there")),
+    }
+}
+
+/// Whether nothing is left.
+fn first_of_all(world: &World, name: &str) -> Look {
+    let left = pods_of(world, name).len();
+    if world.get("AppService", name).is_some() {
+        return Look::Wrong("it was deleted, and is there".to_owned());
+    }
+    if left > 0 || world.get("Deployment", name).is_some() {
+        return Look::NotYet(format!("its Deployment or {left} pods are there"));
+    }
+    Look::Seen("it went at once, and nothing is left of it".to_owned())
+}
+
+/// Whether only the `AppService` is gone.
+fn orphaned(world: &World, name: &str) -> Look {
+    let serving = pods_of(world, name).iter().filter(|it| it.is_ready()).count();
+    let Some(deployment) = world.get("Deployment", name) else {
+        return Look::Wrong("its Deployment went with it".to_owned());
+    };
+    if serving != 2 {
+        return Look::Wrong(format!("{serving} of its 2 pods serve"));
+    }
+    if world.get("AppService", name).is_some() || deployment.owners().next().is_some() {
+        return Look::NotYet("it is there, or still owns its Deployment".to_owned());
+    }
+    Look::Seen("its Deployment has no owner, and 2 pods serve".to_owned())
+}
