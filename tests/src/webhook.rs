@@ -6,8 +6,9 @@
 //! tells that the configuration has come to be known.
 
 use std::{
+    collections::BTreeSet,
     net::{Ipv4Addr, SocketAddr},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -62,6 +63,26 @@ impl Asked {
     pub fn request(&self) -> &Value {
         &self.review["request"]
     }
+
+    /// Whether it is about the same write as the one before.
+    fn is_again(&self, before: &Self) -> bool {
+        let subject = |asked: &Self| {
+            let request = asked.request();
+            let old = &request["oldObject"]["metadata"];
+            [
+                request["operation"].clone(),
+                request["subResource"].clone(),
+                old["name"].clone(),
+                old["deletionTimestamp"].clone(),
+                request["object"]["spec"].clone(),
+                request["object"]["data"].clone(),
+                request["object"]["metadata"]["labels"].clone(),
+            ]
+        };
+        self.path == before.path
+            && self.request()["operation"] != "CREATE"
+            && subject(self) == subject(before)
+    }
 }
 
 /// See the module's contract. Dropping it ends the server.
@@ -70,8 +91,15 @@ pub struct Webhook {
     pub address: SocketAddr,
     /// The authority that signed its certificate, PEM.
     pub ca: String,
-    asked: Arc<Mutex<Vec<Asked>>>,
+    memory: Arc<Mutex<Memory>>,
     _serving: JoinSet<()>,
+}
+
+#[derive(Default)]
+struct Memory {
+    asked: Vec<Asked>,
+    /// The configurations by which it was probed.
+    known: BTreeSet<String>,
 }
 
 type Speak = Arc<dyn Fn(&str, &Value) -> Said + Send + Sync>;
@@ -95,34 +123,48 @@ impl Webhook {
             .await
             .expect("a free port");
         let address = listener.local_addr().expect("a bound port");
-        let asked = Arc::default();
+        let memory = Arc::default();
         let mut serving = JoinSet::new();
         serving.spawn(serve(
             listener,
             TlsAcceptor::from(Arc::new(tls)),
             Arc::new(speak),
-            Arc::clone(&asked),
+            Arc::clone(&memory),
         ));
         Self {
             address,
             ca,
-            asked,
+            memory,
             _serving: serving,
         }
     }
 
-    /// What it was asked so far, in the order in which it came.
-    #[must_use]
-    pub fn asked(&self) -> Vec<Asked> {
-        self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    fn memory(&self) -> MutexGuard<'_, Memory> {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The requests that it was asked about so far, and forgets them.
+    /// What it was asked so far, in the order in which it came. A question that was put again, because the object had
+    /// changed meanwhile, counts once: a server that answers from a cache may do so at any time.
+    #[must_use]
+    pub fn asked(&self) -> Vec<Asked> {
+        let mut asked = self.memory().asked.clone();
+        asked.dedup_by(|next, last| {
+            let is_again = next.is_again(last);
+            if is_again {
+                std::mem::swap(next, last);
+            }
+            is_again
+        });
+        asked
+    }
+
+    /// The requests of [`Webhook::asked`], which are then forgotten.
     #[must_use]
     pub fn requests(&self) -> Vec<Value> {
-        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        let asked = self.asked();
+        self.memory().asked.clear();
         asked
-            .drain(..)
+            .into_iter()
             .map(|asked| asked.review["request"].clone())
             .collect()
     }
@@ -160,13 +202,20 @@ impl Webhook {
         let mut known = self.hook("known.example.com", KNOWN, &["configmaps"]);
         known["objectSelector"] = json!({"matchLabels": {"known": name}});
         known["failurePolicy"] = "Ignore".into();
+        known["namespaceSelector"] = json!({"matchLabels": {"hooks": ns}});
         let mut hooks = hooks;
-        hooks.push(known);
         for hook in &mut hooks {
+            // Only that one is asked about the probes.
+            let others = json!({"key": "known", "operator": "DoesNotExist"});
+            match hook["objectSelector"]["matchExpressions"].as_array_mut() {
+                Some(expressions) => expressions.push(others),
+                None => hook["objectSelector"]["matchExpressions"] = json!([others]),
+            }
             if hook["namespaceSelector"].is_null() {
                 hook["namespaceSelector"] = json!({"matchLabels": {"hooks": ns}});
             }
         }
+        hooks.push(known);
         let configuration = configuration(kind, name, hooks);
         c.api()
             .post(&configurations(kind), configuration)
@@ -182,14 +231,9 @@ impl Webhook {
         let path = format!("{}?dryRun=All", fixtures::core(ns, "configmaps"));
         let known = time::eventually(Duration::from_mins(1), async || {
             c.api().post(&path, &probe).await;
-            let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
-            let before = asked.len();
-            asked.retain(|asked| !asked.path.starts_with(KNOWN));
-            (asked.len() < before).then_some(())
+            self.memory().known.contains(name).then_some(())
         });
         assert!(known.await.is_some(), "{name} is not known in time");
-        // Others may have been asked about the probes.
-        self.asked.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 }
 
@@ -254,19 +298,19 @@ fn certificate(names: &[&str]) -> Result<(String, ServerConfig), Box<dyn std::er
     Ok((ca, tls))
 }
 
-async fn serve(listener: TcpListener, acceptor: TlsAcceptor, speak: Speak, asked: Arc<Mutex<Vec<Asked>>>) {
+async fn serve(listener: TcpListener, acceptor: TlsAcceptor, speak: Speak, memory: Arc<Mutex<Memory>>) {
     let mut connections = JoinSet::new();
     loop {
         while connections.try_join_next().is_some() {}
         let Ok((socket, _)) = listener.accept().await else {
             continue;
         };
-        let (acceptor, speak, asked) = (acceptor.clone(), Arc::clone(&speak), Arc::clone(&asked));
+        let (acceptor, speak, memory) = (acceptor.clone(), Arc::clone(&speak), Arc::clone(&memory));
         connections.spawn(async move {
             let Ok(stream) = acceptor.accept(socket).await else {
                 return;
             };
-            let service = service_fn(move |request| answer(request, Arc::clone(&speak), Arc::clone(&asked)));
+            let service = service_fn(move |request| answer(request, Arc::clone(&speak), Arc::clone(&memory)));
             let builder = hyper::server::conn::http1::Builder::new();
             // Who was asked may close the connection, which is an error here.
             let _ = builder.serve_connection(TokioIo::new(stream), service).await;
@@ -280,7 +324,7 @@ type Body = Either<Full<Bytes>, StreamBody<Frames>>;
 async fn answer(
     request: Request<Incoming>,
     speak: Speak,
-    asked: Arc<Mutex<Vec<Asked>>>,
+    memory: Arc<Mutex<Memory>>,
 ) -> Result<Response<Body>, std::io::Error> {
     let header = |name: http::HeaderName| {
         let value = request.headers().get(name).and_then(|value| value.to_str().ok());
@@ -297,25 +341,29 @@ async fn answer(
         .await
         .map_err(std::io::Error::other)?;
     let review: Value = serde_json::from_slice(&body.to_bytes()).unwrap_or_default();
+    let (version, uid) = (review["apiVersion"].clone(), review["request"]["uid"].clone());
     let said = if path.starts_with(KNOWN) {
+        let probe = review["request"]["object"]["metadata"]["labels"]["known"].as_str();
+        let mut memory = memory.lock().unwrap_or_else(PoisonError::into_inner);
+        memory.known.extend(probe.map(str::to_owned));
         allow()
     } else {
-        speak(&path, &review["request"])
+        let said = speak(&path, &review["request"]);
+        let mut memory = memory.lock().unwrap_or_else(PoisonError::into_inner);
+        memory.asked.push(Asked {
+            path,
+            headers,
+            review,
+        });
+        said
     };
-    let (version, uid) = (review["apiVersion"].clone(), review["request"]["uid"].clone());
-    let all = asked;
-    all.lock().unwrap_or_else(PoisonError::into_inner).push(Asked {
-        path,
-        headers,
-        review,
-    });
-    let whole = |status: u16, text: String| {
+    let whole = |status: u16, media_type: &'static str, text: String| {
         let mut response = Response::new(Either::Left(Full::new(Bytes::from(text))));
         *response.status_mut() = http::StatusCode::from_u16(status).unwrap_or_default();
-        response.headers_mut().insert(
-            http::header::CONTENT_TYPE,
-            http::HeaderValue::from_static("application/json"),
-        );
+        let media_type = http::HeaderValue::from_static(media_type);
+        response
+            .headers_mut()
+            .insert(http::header::CONTENT_TYPE, media_type);
         response
     };
     match said {
@@ -324,9 +372,9 @@ async fn answer(
                 response["uid"] = uid;
             }
             let review = json!({"kind": "AdmissionReview", "apiVersion": version, "response": response});
-            Ok(whole(200, review.to_string()))
+            Ok(whole(200, "application/json", review.to_string()))
         }
-        Said::Raw(status, text) => Ok(whole(status, text)),
+        Said::Raw(status, text) => Ok(whole(status, "text/plain", text)),
         Said::Nothing => std::future::pending().await,
         Said::Close => Err(std::io::Error::other("closed")),
         Said::Endless => {

@@ -143,8 +143,9 @@ pub async fn ask(hook: &Hook, services: &Services, env: &Env, until: Instant, bo
         () = env.sleep_until(deadline) => Err(Failure::Transport("context deadline exceeded".to_owned())),
     };
     outcome.map_err(|failure| match failure {
-        Failure::Transport(why) => format!("Post {url:?}: {why}"),
-        Failure::Answer(why) => why,
+        Failure::Client(why) => format!("could not get REST client: {why}"),
+        Failure::Transport(why) => format!("failed to call webhook: Post {url:?}: {why}"),
+        Failure::Answer(why) => format!("failed to call webhook: {why}"),
     })
 }
 
@@ -154,6 +155,8 @@ fn seconds(left: Duration) -> u64 {
 }
 
 enum Failure {
+    /// Nobody can be asked so.
+    Client(String),
     /// There was no answer.
     Transport(String),
     /// There was one, and it is none that could be used.
@@ -162,7 +165,7 @@ enum Failure {
 
 async fn exchange(target: &Target, services: &Services, path: &str, body: Vec<u8>) -> Result<Bytes, Failure> {
     let transport = |error: &dyn std::error::Error| Failure::Transport(error.to_string());
-    let tls = target.tls.clone().map_err(Failure::Transport)?;
+    let tls = target.tls.clone().map_err(Failure::Client)?;
     let name = ServerName::try_from(target.host.clone()).map_err(|error| transport(&error))?;
     let address = target.address(services).await.map_err(Failure::Transport)?;
     let dial = |error: io::Error| Failure::Transport(format!("dial tcp {address}: {}", dialled(&error)));
@@ -184,6 +187,8 @@ async fn exchange(target: &Target, services: &Services, path: &str, body: Vec<u8
         let response = sender.send_request(request).await;
         let response = response.map_err(|error| Failure::Transport(ended(&error)))?;
         let status = response.status();
+        let media_type = response.headers().get(CONTENT_TYPE);
+        let is_text = media_type.is_none_or(|media_type| media_type.as_bytes().starts_with(b"text/"));
         let body = match Limited::new(response.into_body(), MAX_ANSWER).collect().await {
             Ok(body) => body.to_bytes(),
             Err(error) if error.is::<LengthLimitError>() => {
@@ -196,7 +201,7 @@ async fn exchange(target: &Target, services: &Services, path: &str, body: Vec<u8
         if (200..=206).contains(&status.as_u16()) {
             Ok(body)
         } else {
-            Err(Failure::Answer(refusal(status, &body)))
+            Err(Failure::Answer(refusal(status, is_text, &body)))
         }
     };
     // The connection is driven by whoever waits for its answer, so that it ends with the wait.
@@ -227,7 +232,10 @@ fn distrusted(error: &io::Error) -> String {
         None => return error.to_string(),
     };
     let why = match why {
-        CertificateError::UnknownIssuer => "certificate signed by unknown authority".to_owned(),
+        // A bad signature is that of another authority of the same name.
+        CertificateError::UnknownIssuer | CertificateError::BadSignature => {
+            "certificate signed by unknown authority".to_owned()
+        }
         CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
             "certificate has expired or is not yet valid".to_owned()
         }
@@ -237,7 +245,9 @@ fn distrusted(error: &io::Error) -> String {
 }
 
 fn ended(error: &hyper::Error) -> String {
-    if error.is_incomplete_message() || error.is_canceled() || error.is_closed() {
+    let broken = std::error::Error::source(error).and_then(|inner| inner.downcast_ref::<io::Error>());
+    let broken = broken.is_some_and(|inner| inner.kind() == io::ErrorKind::UnexpectedEof);
+    if broken || error.is_incomplete_message() || error.is_canceled() || error.is_closed() {
         "EOF".to_owned()
     } else {
         error.to_string()
@@ -245,21 +255,20 @@ fn ended(error: &hyper::Error) -> String {
 }
 
 /// What an answer says that is an error of HTTP.
-fn refusal(status: StatusCode, body: &[u8]) -> String {
+fn refusal(status: StatusCode, is_text: bool, body: &[u8]) -> String {
     match status.as_u16() {
+        400 => "the server rejected our request for an unknown reason".to_owned(),
         404 => "the server could not find the requested resource".to_owned(),
         401 => "the server has asked for the client to provide credentials".to_owned(),
         405 => "the server does not allow this method on the requested resource".to_owned(),
         503 => "the server is currently unable to handle the request".to_owned(),
         code if code >= 500 => {
             let said = String::from_utf8_lossy(&body[..body.len().min(SHOWN)]);
-            let said = if said.is_empty() {
-                "unknown"
-            } else {
-                said.trim_end()
-            };
+            let said = if is_text { said.trim() } else { "unknown" };
             format!("an error on the server ({said:?}) has prevented the request from succeeding")
         }
-        _ => "the server rejected our request for an unknown reason".to_owned(),
+        code => {
+            format!("the server responded with the status code {code} but did not return more information")
+        }
     }
 }

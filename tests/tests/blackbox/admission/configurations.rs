@@ -127,7 +127,8 @@ async fn conditions(c: Cluster) {
         format!("Duplicate {at}[1].name"),
         format!("Invalid {at}[0].name"),
     );
-    let expected_bool = format!("{bad}: must evaluate to bool");
+    let expected_bool = |found: &str| format!("{bad}: must evaluate to bool but got {found}");
+    let (text, anything) = (expected_bool("string"), expected_bool("dyn"));
     refused(
         &c,
         vec![
@@ -135,8 +136,8 @@ async fn conditions(c: Cluster) {
             (one("unknown == 1"), vec![&bad]),
             (one("request.colour == 'red'"), vec![&bad]),
             (one("request.name + 1 == 'x'"), vec![&bad]),
-            (one("'text'"), vec![&expected_bool]),
-            (one("object.spec"), vec![&expected_bool]),
+            (one("'text'"), vec![&text]),
+            (one("object.spec"), vec![&anything]),
             (one("  "), vec![&missing]),
             (conditions(json!([{"expression": "true"}])), vec![&unnamed]),
             (

@@ -175,9 +175,13 @@ async fn errors_of_http(c: Cluster) {
         ("503", "the server is currently unable to handle the request"),
         (
             "301",
-            "an error on the server (\"some text\") has prevented the request from succeeding",
+            "the server responded with the status code 301 but did not return more information",
         ),
-        ("418", "the server rejected our request for an unknown reason"),
+        ("400", "the server rejected our request for an unknown reason"),
+        (
+            "418",
+            "the server responded with the status code 418 but did not return more information",
+        ),
         ("200", "couldn't get version/kind; json parse error: "),
     ] {
         let object = with(config_map("a"), json!({"data": {"code": code}}));

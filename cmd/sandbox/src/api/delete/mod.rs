@@ -113,7 +113,7 @@ impl Api {
         res: &Resource,
         object: &Value,
         options: &DeleteOptions,
-    ) -> Result<Option<Value>> {
+    ) -> Result<Option<DeleteOptions>> {
         let mut shown = options.clone();
         match res.collection.as_str() {
             "namespaces" => {
@@ -134,7 +134,7 @@ impl Api {
                 Graceful::No => {}
             }
         }
-        Ok(Some(shown.shown()))
+        Ok(Some(shown))
     }
 
     /// Deletes one object as far as it can be deleted now.

@@ -117,7 +117,7 @@ impl DeleteOptions {
     }
 
     /// As webhooks are shown them.
-    pub(super) fn shown(&self) -> Value {
+    pub fn shown(&self) -> Value {
         let mut shown = json!({"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1"});
         if let Some(grace) = self.grace {
             shown["gracePeriodSeconds"] = grace.into();

@@ -246,7 +246,7 @@ impl Review<'_> {
             asked.old.as_ref(),
         );
         let answer = admission::ask(hook, &api.services, &api.env, until, body).await;
-        let answer = answer.map_err(|why| Trouble::NoAnswer(format!("failed to call webhook: {why}")))?;
+        let answer = answer.map_err(Trouble::NoAnswer)?;
         let mut answer = Answer::read(&answer, version, &asked.uid, mutating).map_err(Trouble::NoAnswer)?;
         self.gate.warnings.add(std::mem::take(&mut answer.warnings));
         Ok(answer)

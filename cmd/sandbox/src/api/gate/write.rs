@@ -161,14 +161,21 @@ impl Gate<'_> {
                 .get(&res.collection, &key)
                 .ok_or_else(|| ApiError::not_found(res, name))?;
             let object = Api::served(res, &current);
-            let Some(shown) = api.deletion_to_ask_about(res, &object, options)? else {
+            steps.seen = None;
+            let Some(shown) = api.deletion_to_ask_about(res, &object, &steps)? else {
                 return api.delete_object(res, namespace, name, options);
             };
-            self.deleting(shown, options.dry_run).let_go(&object).await?;
+            self.deleting(shown.shown(), options.dry_run)
+                .let_go(&object)
+                .await?;
             steps.seen = Some(current.revision);
             match api.delete_object(res, namespace, name, &steps) {
                 Ok(Outcome::Marked(marked)) if is_to_go(res, &marked) && steps.stepwise => {
                     steps.stepwise = false;
+                    steps.grace = shown.grace;
+                    if steps.resource_version.is_some() {
+                        steps.resource_version = Some(meta::text(&marked, "resourceVersion").to_owned());
+                    }
                 }
                 Err(error) if error.code == 409 && self.moved(&key, current.revision) => {}
                 outcome => return outcome,

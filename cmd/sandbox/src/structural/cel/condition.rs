@@ -61,7 +61,7 @@ pub fn check_condition(text: &str) -> Result<(), String> {
     let found = infer_in(&expression, scope).map_err(|why| failed(&why))?;
     match found.ty {
         Ty::Bool => Ok(()),
-        _ => Err("must evaluate to bool".to_owned()),
+        other => Err(format!("must evaluate to bool but got {}", other.name())),
     }
 }
 
