@@ -1,5 +1,6 @@
 //! The black-box tests, one file per surface.
 
+mod admission;
 mod apply;
 mod auth;
 mod cluster;
@@ -19,6 +20,7 @@ mod watches;
 fn main() -> std::process::ExitCode {
     coxswain_tests::runner::main(
         [
+            admission::tests(),
             apply::tests(),
             auth::tests(),
             cluster::tests(),

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Api, Call, Reply, decode};
+use super::gate::Gate;
+use super::{Api, Reply, decode};
+use crate::admission;
 use crate::field::FieldError;
 use crate::kinds;
 use crate::managed;
@@ -14,19 +16,20 @@ use crate::status::{ApiError, Result};
 use crate::store::{Guard, Object, StoreError};
 
 /// How often a `generateName` is completed anew when the name is taken.
-const NAME_ATTEMPTS: usize = 8;
+pub(super) const NAME_ATTEMPTS: usize = 8;
 /// Longest name that a `generateName` grows into.
 const MAX_GENERATED_NAME: usize = 63;
 const SUFFIX: usize = 5;
 
 impl Api {
-    pub(super) fn create(&self, call: &Call) -> Result<Reply> {
+    pub(super) async fn create(&self, gate: &Gate<'_>) -> Result<Reply> {
+        let call = gate.call;
         let dry_run = call.dry_run("CreateOptions")?;
         let writer = self.writer(call, "CreateOptions", None)?;
         let decode::Decoded { mut value, warnings } = decode::body(call)?;
         self.check_escalation(call, &Value::Null, &value)?;
         managed::track(&call.res, &writer, None, &mut value);
-        let created = self.create_object(&call.res, &call.namespace, &value, dry_run)?;
+        let created = gate.create(value, dry_run).await?;
         Ok(Reply::object(201, created).warn(warnings))
     }
 
@@ -50,7 +53,36 @@ impl Api {
         outcome
     }
 
-    fn create_once(&self, res: &Resource, namespace: &str, mut value: Value, dry_run: bool) -> Result<Value> {
+    fn create_once(&self, res: &Resource, namespace: &str, value: Value, dry_run: bool) -> Result<Value> {
+        let _addresses = self.lock_addresses(res);
+        let value = self.prepared(res, namespace, value)?;
+        self.commit_create(res, namespace, value, dry_run)
+    }
+
+    /// The first step of a create whose second one comes later: everything but the commit.
+    pub(super) fn prepare(&self, res: &Resource, namespace: &str, value: Value) -> Result<Value> {
+        let _addresses = self.lock_addresses(res);
+        self.prepared(res, namespace, value)
+    }
+
+    /// The second step; none if the addresses that were chosen in the first one are no longer free.
+    pub(super) fn commit_prepared(
+        &self,
+        res: &Resource,
+        namespace: &str,
+        asked: &Value,
+        value: Value,
+        dry_run: bool,
+    ) -> Option<Result<Value>> {
+        let _addresses = self.lock_addresses(res);
+        if res.collection == "services" && !self.addresses_are_free(asked, &value) {
+            return None;
+        }
+        Some(self.commit_create(res, namespace, value, dry_run))
+    }
+
+    /// The object as it would be stored.
+    fn prepared(&self, res: &Resource, namespace: &str, mut value: Value) -> Result<Value> {
         check_namespace(res, namespace, &mut value)?;
         if !matches!(meta::text(&value, "resourceVersion"), "" | "0") {
             return Err(ApiError::unexplained(
@@ -69,13 +101,17 @@ impl Api {
         if let Some(refusal) = self.crd_refusal(res, &name) {
             return Err(refusal);
         }
-        let _addresses = self.lock_addresses(res);
         kinds::prepare_create(res, &mut value);
         self.before_create(res, &mut value)?;
         let errors = kinds::validate_create(res, &value);
         if !errors.is_empty() {
             return Err(ApiError::invalid(res, &name, &errors));
         }
+        Ok(value)
+    }
+
+    fn commit_create(&self, res: &Resource, namespace: &str, value: Value, dry_run: bool) -> Result<Value> {
+        let name = meta::name(&value).to_owned();
         let key = meta::key(namespace, &name);
         if dry_run {
             return match self.store.get(&res.collection, &key) {
@@ -158,6 +194,12 @@ impl Api {
         }
         if res.collection == super::aggregate::COLLECTION {
             self.aggregate_roles();
+        }
+        if matches!(
+            res.collection.as_str(),
+            admission::MUTATING | admission::VALIDATING
+        ) {
+            self.refresh_hooks();
         }
     }
 

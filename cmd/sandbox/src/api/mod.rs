@@ -15,6 +15,7 @@ mod create;
 mod decode;
 mod delete;
 mod escalation;
+mod gate;
 mod list;
 mod namespaces;
 mod pods;
@@ -36,6 +37,7 @@ use serde_json::Value;
 use tokio::sync::watch as watch_channel;
 
 use crate::Options;
+use crate::admission::{Hooks, Services};
 use crate::auth::{Authorization, Signer, User};
 use crate::env::Env;
 use crate::kinds;
@@ -47,6 +49,7 @@ use crate::resource::Resource;
 use crate::status::{ApiError, Result};
 use crate::store::{Draft, Object, Store};
 
+pub use gate::Warnings;
 pub use render::{Body, Form};
 pub use watch::WatchStream;
 
@@ -60,6 +63,10 @@ pub struct Api {
     /// Signs the tokens of service accounts; made with the first of them.
     signer: OnceLock<Option<Signer>>,
     registry: RwLock<Registry>,
+    /// The webhooks that are asked about writes; none if there are none.
+    hooks: RwLock<Option<Arc<Hooks>>>,
+    /// Where the services of webhooks are.
+    services: Services,
     /// Held from the choice of a Service's addresses until it is stored, so that no two choose the same.
     addresses: Mutex<()>,
     /// Held while a definition is judged and what it defines is put into the registry.
@@ -130,6 +137,7 @@ impl Api {
             history,
             authorization,
             root_ca,
+            services,
         } = options;
         let api = Self {
             store: Store::new(history),
@@ -138,6 +146,8 @@ impl Api {
             root_ca,
             signer: OnceLock::new(),
             registry: RwLock::new(Registry::new()),
+            hooks: RwLock::new(None),
+            services,
             addresses: Mutex::new(()),
             definitions: Mutex::new(()),
             closing: watch_channel::Sender::new(false),
@@ -175,33 +185,37 @@ impl Api {
         method: &http::Method,
         subresource: Option<&str>,
         call: Call,
+        warnings: &Warnings,
     ) -> Result<Reply> {
         use http::Method;
         let named = call.name.is_some();
+        if call.watch && (subresource, method) == (None, &Method::GET) && !call.res.is_review() {
+            return self.watch(call).await;
+        }
+        let gate = self.gate(&call, subresource, warnings);
         if call.res.is_review() {
             return match (subresource, method, named) {
-                (None, &Method::POST, false) if call.namespaced_as_its_kind() => self.review(&call),
+                (None, &Method::POST, false) if call.namespaced_as_its_kind() => self.review(&gate).await,
                 _ => Err(ApiError::method_not_allowed()),
             };
         }
         match (subresource, method, named) {
-            (None, &Method::GET, _) if call.watch => self.watch(call).await,
             (None | Some("status"), &Method::GET, true) => self.get(&call).await,
             (None, &Method::GET, false) => self.list(&call).await,
-            (None, &Method::POST, false) if call.namespaced_as_its_kind() => self.create(&call),
-            (None | Some("status"), &Method::PUT, true) => self.put(&call, subresource),
-            (None | Some("status"), &Method::PATCH, true) => self.patch(&call, subresource),
-            (None, &Method::DELETE, true) => self.delete(&call),
+            (None, &Method::POST, false) if call.namespaced_as_its_kind() => self.create(&gate).await,
+            (None | Some("status"), &Method::PUT, true) => self.put(&gate, subresource).await,
+            (None | Some("status"), &Method::PATCH, true) => self.patch(&gate, subresource).await,
+            (None, &Method::DELETE, true) => self.delete(&gate).await,
             (None, &Method::DELETE, false)
                 if call.namespaced_as_its_kind() && call.res.collection != "namespaces" =>
             {
-                self.delete_collection(&call).await
+                self.delete_collection(&gate).await
             }
-            (Some("scale"), _, true) => self.scale(method, &call),
-            (Some("binding"), &Method::POST, true) => self.bind(&call),
-            (Some("eviction"), &Method::POST, true) => self.evict(&call),
-            (Some("finalize"), &Method::PUT, true) => self.finalize_namespace(&call),
-            (Some("token"), &Method::POST, true) => self.request_token(&call),
+            (Some("scale"), _, true) => self.scale(method, &gate).await,
+            (Some("binding"), &Method::POST, true) => self.bind(&gate).await,
+            (Some("eviction"), &Method::POST, true) => self.evict(&gate).await,
+            (Some("finalize"), &Method::PUT, true) => self.finalize_namespace(&gate).await,
+            (Some("token"), &Method::POST, true) => self.request_token(&gate).await,
             _ => Err(ApiError::method_not_allowed()),
         }
     }

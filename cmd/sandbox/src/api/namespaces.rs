@@ -9,8 +9,10 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::delete::{DeleteOptions, Outcome, check_container_preconditions, gc_finalizers};
+use super::gate::{Gate, Plain};
 use super::update::Part;
-use super::{Api, Call, Reply, decode};
+use super::{Api, Reply, decode};
+use crate::admission;
 use crate::managed;
 use crate::meta;
 use crate::resource::Resource;
@@ -84,13 +86,7 @@ impl Api {
             .get(NAMESPACES, name)
             .ok_or_else(|| ApiError::not_found(res, name))?;
         check(&Self::served(res, &current))?;
-        if INITIAL[..3].contains(&name) {
-            return Err(ApiError::forbidden(
-                res,
-                name,
-                "this namespace may not be deleted",
-            ));
-        }
+        check_deletable(res, name)?;
         if meta::is_terminating(&current.value()) {
             return self.delete_again(res, name, &Self::served(res, &current), options);
         }
@@ -221,6 +217,12 @@ impl Api {
         if res.collection == super::aggregate::COLLECTION {
             self.aggregate_roles();
         }
+        if matches!(
+            res.collection.as_str(),
+            admission::MUTATING | admission::VALIDATING
+        ) {
+            self.refresh_hooks();
+        }
         if res.collection == super::crds::COLLECTION {
             self.crd_removed();
         } else if let Some(custom) = &res.custom {
@@ -229,23 +231,25 @@ impl Api {
     }
 
     /// PUT of `/finalize`: only the finalizers of the spec are taken.
-    pub(super) fn finalize_namespace(&self, call: &Call) -> Result<Reply> {
+    pub(super) async fn finalize_namespace(&self, gate: &Gate<'_>) -> Result<Reply> {
+        let call = gate.call;
         let decoded = decode::body(call)?;
         let finalizers = decoded.value["spec"]["finalizers"].clone();
         let dry_run = call.dry_run("UpdateOptions")?;
         let writer = self.writer(call, "UpdateOptions", Some("finalize"))?;
-        let updated = self.mutate(&call.res, "", call.name(), dry_run, |object| {
+        let produce = |object: &Value| {
             super::update::check_versions(&call.res, object, &decoded.value)?;
             let wanted = if finalizers.is_null() {
                 json!([])
             } else {
                 finalizers.clone()
             };
-            let before = object.clone();
-            meta::set_path(object, "spec.finalizers", wanted);
-            managed::track(&call.res, &writer, Some(&before), object);
-            Ok(())
-        })?;
+            let mut next = object.clone();
+            meta::set_path(&mut next, "spec.finalizers", wanted);
+            managed::track(&call.res, &writer, Some(object), &mut next);
+            Ok(next)
+        };
+        let updated = gate.update(Part::Server, dry_run, Plain(produce)).await?;
         Ok(Reply::object(200, updated))
     }
 
@@ -264,6 +268,15 @@ impl Api {
             Ok(next)
         })
     }
+}
+
+/// Some namespaces are there for ever.
+pub(super) fn check_deletable(res: &Resource, name: &str) -> Result<()> {
+    if INITIAL[..3].contains(&name) {
+        let why = "this namespace may not be deleted";
+        return Err(ApiError::forbidden(res, name, why));
+    }
+    Ok(())
 }
 
 /// The conditions of a namespace that is going away.

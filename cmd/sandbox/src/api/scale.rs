@@ -1,12 +1,16 @@
 //! The `/scale` subresource: one way to read and set the number of replicas, whatever the kind.
 
+use std::borrow::Cow;
+
 use http::Method;
 use serde_json::{Value, json};
 
+use super::apply::Applying;
+use super::gate::{Gate, Writing};
 use super::update::{self, Part};
 use super::{Api, Body, Call, Reply};
 use crate::field::FieldError;
-use crate::managed;
+use crate::managed::{self, Writer};
 use crate::meta;
 use crate::patch::{self, PatchType};
 use crate::resource::{Resource, Scale};
@@ -14,7 +18,8 @@ use crate::schema;
 use crate::status::{ApiError, Result};
 
 impl Api {
-    pub(super) fn scale(&self, method: &Method, call: &Call) -> Result<Reply> {
+    pub(super) async fn scale(&self, method: &Method, gate: &Gate<'_>) -> Result<Reply> {
+        let call = gate.call;
         let Some(paths) = call.res.scale.clone() else {
             return Err(ApiError::method_not_allowed());
         };
@@ -24,7 +29,7 @@ impl Api {
                 let object = object.ok_or_else(|| ApiError::not_found(&call.res, call.name()))?;
                 scale_of(&call.res, &paths, &Self::served(&call.res, &object))?
             }
-            Method::PUT | Method::PATCH => self.set_scale(method, call, &paths)?,
+            Method::PUT | Method::PATCH => self.set_scale(method, gate, &paths).await?,
             _ => return Err(ApiError::method_not_allowed()),
         };
         Ok(Reply {
@@ -34,8 +39,8 @@ impl Api {
         })
     }
 
-    fn set_scale(&self, method: &Method, call: &Call, paths: &Scale) -> Result<Value> {
-        let res = &call.res;
+    async fn set_scale(&self, method: &Method, gate: &Gate<'_>, paths: &Scale) -> Result<Value> {
+        let call = gate.call;
         let patch_type = if *method == Method::PATCH {
             Some(update::patch_type(call)?)
         } else {
@@ -52,65 +57,102 @@ impl Api {
         } else {
             "UpdateOptions"
         };
-        let writer = self.writer(call, options, Some("scale"))?;
-        let of_scale = scale_resource();
-        let schema = schema::builtin("autoscaling/v1", "Scale");
-        let produce = |object: &Value| {
-            let mut present = scale_of(res, paths, object)?;
-            let managers = &object["metadata"]["managedFields"];
-            meta::set(&mut present, "managedFields", managed::to_scale(paths, managers));
-            let mut wanted = match (patch_type, &applying) {
-                (_, Some(applying)) => {
-                    let wanted = applying.to(&of_scale, Some(&present))?;
-                    if res.custom.is_some() && wanted != present {
-                        return Err(no_apply_to_custom_scale(&applying.config));
-                    }
-                    wanted
-                }
-                (Some(kind), None) => {
-                    patch::apply(kind, &present, &call.body, schema).map_err(update::refused)?
-                }
-                (None, None) => super::decode::tree(call, "autoscaling/v1", "Scale")?.value,
-            };
-            if let Some(other) = wanted["kind"].as_str().filter(|kind| *kind != "Scale") {
-                let version = wanted["apiVersion"]
-                    .as_str()
-                    .unwrap_or_default()
-                    .rsplit('/')
-                    .next()
-                    .unwrap_or_default();
-                let message = format!(
-                    "{other} in version {version:?} cannot be handled as a Scale: it is another kind"
-                );
-                return Err(ApiError::bad_request(message));
-            }
-            if let Some(schema) = schema {
-                schema::conform(schema, &mut wanted).map_err(|e| ApiError::bad_request(e.to_string()))?;
-            }
-            check(res, call.name(), &present, &wanted)?;
-            if applying.is_none() {
-                managed::track(&of_scale, &writer, Some(&present), &mut wanted);
-            }
-            let mut next = object.clone();
-            meta::set_path(
-                &mut next,
-                &paths.spec_replicas,
-                wanted["spec"]["replicas"].as_i64().unwrap_or(0).into(),
-            );
-            let of_scale = &wanted["metadata"]["managedFields"];
-            let managers = managed::from_scale(res, paths, managers, of_scale);
-            meta::set(&mut next, "managedFields", managers);
-            Ok(next)
+        let scaling = Scaling {
+            call,
+            paths,
+            patch_type,
+            applying,
+            writer: self.writer(call, options, Some("scale"))?,
+            kind: scale_resource(),
         };
-        let updated = self.update(
-            res,
-            &call.namespace,
-            call.name(),
-            Part::Main,
-            call.dry_run(options)?,
-            produce,
-        )?;
-        scale_of(res, paths, &updated)
+        let dry_run = call.dry_run(options)?;
+        let updated = gate.update(Part::Main, dry_run, scaling).await?;
+        scale_of(&call.res, paths, &updated)
+    }
+}
+
+/// A request to scale: it is about the scale of an object, and changes the object.
+struct Scaling<'a> {
+    call: &'a Call,
+    paths: &'a Scale,
+    patch_type: Option<PatchType>,
+    applying: Option<Applying>,
+    writer: Writer,
+    /// A scale is an object of its own kind, whatever it scales.
+    kind: Resource,
+}
+
+impl Scaling<'_> {
+    /// The scale of an object, with its managers.
+    fn present(&self, object: &Value) -> Result<Value> {
+        let mut present = scale_of(&self.call.res, self.paths, object)?;
+        let managers = &object["metadata"]["managedFields"];
+        meta::set(
+            &mut present,
+            "managedFields",
+            managed::to_scale(self.paths, managers),
+        );
+        Ok(present)
+    }
+}
+
+impl Writing for Scaling<'_> {
+    fn shown<'v>(&self, object: &'v Value) -> Result<Cow<'v, Value>> {
+        self.present(object).map(Cow::Owned)
+    }
+
+    fn wanted(&mut self, object: &Value) -> Result<Value> {
+        let (call, res) = (self.call, &self.call.res);
+        let schema = schema::builtin("autoscaling/v1", "Scale");
+        let present = self.present(object)?;
+        let mut wanted = match (self.patch_type, &self.applying) {
+            (_, Some(applying)) => {
+                let wanted = applying.to(&self.kind, Some(&present))?;
+                if res.custom.is_some() && wanted != present {
+                    return Err(no_apply_to_custom_scale(&applying.config));
+                }
+                wanted
+            }
+            (Some(kind), None) => {
+                patch::apply(kind, &present, &call.body, schema).map_err(update::refused)?
+            }
+            (None, None) => super::decode::tree(call, "autoscaling/v1", "Scale")?.value,
+        };
+        if let Some(other) = wanted["kind"].as_str().filter(|kind| *kind != "Scale") {
+            let version = wanted["apiVersion"]
+                .as_str()
+                .unwrap_or_default()
+                .rsplit('/')
+                .next()
+                .unwrap_or_default();
+            let message =
+                format!("{other} in version {version:?} cannot be handled as a Scale: it is another kind");
+            return Err(ApiError::bad_request(message));
+        }
+        if let Some(schema) = schema {
+            schema::conform(schema, &mut wanted).map_err(|e| ApiError::bad_request(e.to_string()))?;
+        }
+        check(res, call.name(), &present, &wanted)?;
+        if self.applying.is_none() {
+            managed::track(&self.kind, &self.writer, Some(&present), &mut wanted);
+        }
+        Ok(wanted)
+    }
+
+    fn next(&mut self, object: &Value, wanted: Value) -> Result<Value> {
+        let (res, paths) = (&self.call.res, self.paths);
+        check_replicas(self.call.name(), &wanted)?;
+        let mut next = object.clone();
+        meta::set_path(
+            &mut next,
+            &paths.spec_replicas,
+            wanted["spec"]["replicas"].as_i64().unwrap_or(0).into(),
+        );
+        let managers = &object["metadata"]["managedFields"];
+        let of_scale = &wanted["metadata"]["managedFields"];
+        let managers = managed::from_scale(res, paths, managers, of_scale);
+        meta::set(&mut next, "managedFields", managers);
+        Ok(next)
     }
 }
 
@@ -123,7 +165,6 @@ fn no_apply_to_custom_scale(config: &Value) -> ApiError {
     ))
 }
 
-/// A scale is an object of its own kind, whatever it scales.
 fn scale_resource() -> Resource {
     Resource {
         group: "autoscaling".to_owned(),
@@ -155,6 +196,10 @@ fn check(res: &Resource, name: &str, present: &Value, wanted: &Value) -> Result<
         let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {actual}");
         return Err(ApiError::conflict(res, name, &why));
     }
+    check_replicas(name, wanted)
+}
+
+fn check_replicas(name: &str, wanted: &Value) -> Result<()> {
     let replicas = wanted["spec"]["replicas"].as_i64().unwrap_or(0);
     if replicas < 0 {
         let wrong = FieldError::invalid("spec.replicas", replicas, "must be greater than or equal to 0");

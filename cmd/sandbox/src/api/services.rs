@@ -80,6 +80,33 @@ impl Api {
         }
     }
 
+    /// Whether what a Service was given on top of what it asked for is still nobody else's.
+    pub(super) fn addresses_are_free(&self, asked: &Value, service: &Value) -> bool {
+        let Ok(snapshot) = self.store.snapshot("services", "", None, None) else {
+            return false;
+        };
+        let given = service["spec"]["clusterIP"] != asked["spec"]["clusterIP"];
+        let address = service["spec"]["clusterIP"].as_str();
+        let address = address.filter(|address| given && !matches!(*address, "" | "None"));
+        let ports = |service: &Value| -> BTreeSet<u64> {
+            let ports = service["spec"]["ports"].as_array().into_iter().flatten();
+            ports
+                .filter_map(|port| port["nodePort"].as_u64())
+                .filter(|port| *port > 0)
+                .collect()
+        };
+        let own = &ports(service) - &ports(asked);
+        let mut others = snapshot
+            .objects
+            .iter()
+            .map(|other| other.value())
+            .filter(|other| meta::text(other, "uid") != meta::text(service, "uid"));
+        others.all(|other| {
+            (address.is_none() || other["spec"]["clusterIP"].as_str() != address)
+                && ports(&other).is_disjoint(&own)
+        })
+    }
+
     fn check_cluster_ip(&self, service: &Value, asked: String) -> Result<String> {
         let wrong = |why: &str| {
             let value = Value::from(vec![asked.clone()]);

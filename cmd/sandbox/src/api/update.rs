@@ -5,6 +5,7 @@
 use serde_json::Value;
 
 use super::decode::{self, Decoded, FieldValidation};
+use super::gate::{Gate, Plain};
 use super::{Api, Call, Reply, create};
 use crate::field::FieldError;
 use crate::kinds;
@@ -17,7 +18,7 @@ use crate::status::{ApiError, Result};
 use crate::store::{Object, StoreError};
 
 /// How often a write that lost a race against another starts over.
-const ATTEMPTS: usize = 16;
+pub(super) const ATTEMPTS: usize = 16;
 
 /// Which part of the object a request writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,7 +40,8 @@ impl Part {
 }
 
 impl Api {
-    pub(super) fn put(&self, call: &Call, subresource: Option<&str>) -> Result<Reply> {
+    pub(super) async fn put(&self, gate: &Gate<'_>, subresource: Option<&str>) -> Result<Reply> {
+        let call = gate.call;
         let dry_run = call.dry_run("UpdateOptions")?;
         let writer = self.writer(call, "UpdateOptions", subresource)?;
         let Decoded { value, warnings } = decode::body(call)?;
@@ -60,22 +62,24 @@ impl Api {
             self.check_escalation(call, &Value::Null, &value)?;
             meta::set(&mut value, "resourceVersion", Value::Null);
             managed::track(&call.res, &writer, None, &mut value);
-            let created = self.create_object(&call.res, &call.namespace, &value, dry_run)?;
+            let created = gate.create(value, dry_run).await?;
             return Ok(Reply::object(201, created).warn(warnings));
         }
-        let updated = self.update(&call.res, &call.namespace, call.name(), part, dry_run, |old| {
+        let produce = |old: &Value| {
             self.check_escalation(call, old, &value)?;
             let mut value = value.clone();
             managed::track(&call.res, &writer, Some(old), &mut value);
             Ok(value)
-        })?;
+        };
+        let updated = gate.update(part, dry_run, Plain(produce)).await?;
         Ok(Reply::object(200, updated).warn(warnings))
     }
 
-    pub(super) fn patch(&self, call: &Call, subresource: Option<&str>) -> Result<Reply> {
+    pub(super) async fn patch(&self, gate: &Gate<'_>, subresource: Option<&str>) -> Result<Reply> {
+        let call = gate.call;
         let kind = patch_type(call)?;
         if kind == PatchType::Apply {
-            return self.apply(call, subresource);
+            return self.apply(gate, subresource).await;
         }
         let dry_run = call.dry_run("PatchOptions")?;
         let validation = FieldValidation::of(call)?;
@@ -102,7 +106,7 @@ impl Api {
             Ok(decoded.value)
         };
         let part = Part::of(subresource);
-        let updated = self.update(&call.res, &call.namespace, call.name(), part, dry_run, produce)?;
+        let updated = gate.update(part, dry_run, Plain(produce)).await?;
         Ok(Reply::object(200, updated).warn(warnings))
     }
 
@@ -140,6 +144,37 @@ impl Api {
             }
         }
         Err(ApiError::modified(res, name))
+    }
+
+    /// The first step of an update whose second one comes later: everything but the commit.
+    pub(super) fn prepare_update(
+        &self,
+        res: &Resource,
+        namespace: &str,
+        part: Part,
+        old: &Value,
+        new: Value,
+    ) -> Result<Value> {
+        let _addresses = self.lock_addresses(res);
+        self.next_version(res, namespace, part, old, new)
+    }
+
+    /// The second step.
+    pub(super) fn commit_prepared_update(
+        &self,
+        res: &Resource,
+        key: &str,
+        part: Part,
+        current: &Object,
+        old: &Value,
+        next: Value,
+    ) -> Result<Value, StoreError> {
+        let _addresses = self.lock_addresses(res);
+        // An address that was chosen in the first step may be somebody else's by now.
+        if res.collection == "services" && part == Part::Main && !self.addresses_are_free(old, &next) {
+            return Err(StoreError::Changed);
+        }
+        self.commit_update(res, key, part, current, old, next)
     }
 
     /// Stores the next version, or removes the object if nothing holds it any longer.

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::body::{self, ResponseBody};
 use super::{BoxError, Door, collect};
-use crate::api::{Body, Call, Form, Reply};
+use crate::api::{Body, Call, Form, Reply, Warnings};
 use crate::auth::{Authorization, User};
 use crate::discovery;
 use crate::negotiate::{self, Holds, NotAcceptable};
@@ -122,11 +122,17 @@ impl Door {
             user,
             admin_token: self.token.clone(),
         };
-        let reply = self
+        let warnings = Warnings::default();
+        let outcome = self
             .api
-            .handle(&method, target.subresource.as_deref(), call)
-            .await?;
-        Ok(rendered(&form, reply))
+            .handle(&method, target.subresource.as_deref(), call, &warnings)
+            .await;
+        let mut response = match outcome {
+            Ok(reply) => rendered(&form, reply),
+            Err(error) => body::error(&error),
+        };
+        warn(&mut response, warnings.into_vec());
+        Ok(response)
     }
 }
 
@@ -149,13 +155,17 @@ fn rendered(form: &Form, reply: Reply) -> Response<ResponseBody> {
         Body::Watch(watch) => body::watch(*watch),
         other => body::json_bytes(code, form.encode(&other)),
     };
+    warn(&mut response, warnings);
+    response
+}
+
+fn warn(response: &mut Response<ResponseBody>, warnings: Vec<String>) {
     for warning in warnings {
         // `299 - "text"`: the code for warnings that are not about caching.
         if let Ok(value) = HeaderValue::from_str(&format!("299 - {warning:?}")) {
             response.headers_mut().append(http::header::WARNING, value);
         }
     }
-    response
 }
 
 /// Whether a request is one of the old way to bind a pod: its name is in the body alone.

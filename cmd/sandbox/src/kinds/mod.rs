@@ -71,6 +71,11 @@ pub fn default(res: &Resource, obj: &mut Value) {
     }
 }
 
+/// Gives a new pod the tolerations that every pod has, before others look at it.
+pub fn tolerate_node_trouble(pod: &mut Value) {
+    pod::tolerate_node_trouble(pod);
+}
+
 /// Clears and sets what clients may not choose when they create. Name and uid must be known by now.
 pub fn prepare_create(res: &Resource, obj: &mut Value) {
     let rules = rules_of(res);

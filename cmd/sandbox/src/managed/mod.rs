@@ -132,6 +132,11 @@ fn updated(res: &Resource, writer: &Writer, old: &Value, new: &Value, mut manage
     managed
 }
 
+/// Whether this is what managers can be read from. The error says why it is not.
+pub fn check(managers: &Value) -> Result<(), String> {
+    entries::read(managers).map(drop)
+}
+
 /// Whether two states differ in nothing but the times of their managers: then nothing was written.
 #[must_use]
 pub fn is_same(old: &Value, new: &Value) -> bool {

@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 use super::Rules;
 use super::json::{default_text, each, keep, keep_meta, list, number, set, text};
 
+pub(super) use admission::create as tolerate_node_trouble;
 pub(super) use defaults::template as default_template;
 pub(super) use resources::{is_standard as is_standard_resource, validate_amount};
 pub(super) use validate::template as validate_template;

@@ -60,6 +60,15 @@ pub fn check(
     })
 }
 
+/// What an expression yields that speaks of these variables.
+pub(super) fn infer_in<'n>(
+    expression: &IdedExpr,
+    scope: Vec<(String, Shape<'n>)>,
+) -> Result<Shape<'n>, String> {
+    let mut checker = Checker { scope };
+    checker.infer(expression).map(|found| found.shape)
+}
+
 /// Whether an expression speaks of a variable.
 pub(super) fn mentions(expr: &IdedExpr, name: &str) -> bool {
     let any = |list: &[IdedExpr]| list.iter().any(|expr| mentions(expr, name));

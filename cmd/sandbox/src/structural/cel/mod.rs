@@ -5,6 +5,7 @@
 //! when the definition is written ([`check`]), and bounded again when it is evaluated.
 
 mod check;
+mod condition;
 mod eval;
 mod functions;
 mod known;
@@ -29,6 +30,7 @@ use eval::{Budget, EvalError, Scope};
 use value::Val;
 
 pub(super) use check::check;
+pub use condition::{Condition, Verdict, check_condition, conditions};
 pub(super) use path::field_path;
 pub(super) use shape::{REQUEST_LIMIT, min_size};
 
