@@ -101,20 +101,12 @@ pub fn accept(header: Option<&str>, holds: Holds) -> Result<View, NotAcceptable>
     }
 }
 
-/// Whether discovery is wanted all in one document rather than one by one.
+/// Whether discovery is wanted all in one document rather than one by one. Whoever would take it gets it, whatever it would
+/// like better.
 #[must_use]
 pub fn wants_aggregated(header: Option<&str>) -> bool {
-    let choice = |clause: &Clause| {
-        if clause.is_json() && clause.form == AGGREGATED {
-            Some(true)
-        } else {
-            clause.view(Holds::Document).map(|_| false)
-        }
-    };
-    clauses(header.unwrap_or_default())
-        .iter()
-        .find_map(choice)
-        .unwrap_or(false)
+    let aggregated = |clause: &Clause| clause.is_json() && clause.form == AGGREGATED;
+    clauses(header.unwrap_or_default()).iter().any(aggregated)
 }
 
 /// Media type of the `OpenAPI` version 2 document as protobuf, as it is sent.
@@ -371,8 +363,8 @@ mod tests {
             (header.as_str(), true),
             (aggregated, true),
             (
-                "application/json,application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList",
-                false,
+                "application/json,application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList;q=0.1",
+                true,
             ),
             (
                 "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json",

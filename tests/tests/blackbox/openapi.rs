@@ -615,7 +615,11 @@ async fn explain_custom_resources(c: Cluster) {
     let field = k.run(&format!("explain {resource}.spec.size")).ok();
     assert_has(
         &field,
-        &["FIELD: size <string>", "How large it is.", "small, large"],
+        &[
+            "FIELD: size <string>",
+            "How large it is.",
+            "ENUM:\n    small\n    large",
+        ],
     );
     let all = k.run(&format!("explain {resource} --recursive")).ok();
     assert_has(
@@ -665,7 +669,7 @@ async fn explain_by_version_2(c: Cluster) {
         .ok();
     assert_has(&text, &["KIND:     Widget", "What is wanted.", "size\t<string>"]);
     let text = k.run(&format!("explain pods.spec {old}")).ok();
-    assert_has(&text, &["KIND:     Pod", "containers\t<[]Container>"]);
+    assert_has(&text, &["KIND:     Pod", "containers\t<[]Object> -required-"]);
 }
 
 async fn writes_are_validated_by_the_server(c: Cluster) {

@@ -14,9 +14,11 @@ use crate::managed;
 use crate::meta;
 use crate::resource::Resource;
 use crate::status::{ApiError, Result};
-use crate::store::Object;
+use crate::store::{Object, StoreError};
 
 pub(super) const NAMESPACES: &str = "namespaces";
+/// How often a deletion that lost a race against a write starts over.
+const ATTEMPTS: usize = 16;
 /// The namespaces that exist from the start; the first three cannot be deleted.
 const INITIAL: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
 
@@ -93,21 +95,39 @@ impl Api {
         if meta::is_terminating(&current.value()) {
             return self.delete_again(res, name, &Self::served(res, &current), options);
         }
-        let marked = self.mutate(res, "", name, options.dry_run, |object| {
-            check(object)?;
-            self.mark(object);
+        self.mark_namespace(res, name, options)
+    }
+
+    /// The first request only marks it, even if nothing holds it.
+    fn mark_namespace(&self, res: &Resource, name: &str, options: &DeleteOptions) -> Result<Outcome> {
+        for _ in 0..ATTEMPTS {
+            let current = self
+                .store
+                .get(NAMESPACES, name)
+                .ok_or_else(|| ApiError::not_found(res, name))?;
+            let mut next = Self::served(res, &current);
+            check_container_preconditions(res, &next, options)?;
+            self.mark(&mut next);
             // A namespace does not say for how long it may go on.
-            meta::set(object, "deletionGracePeriodSeconds", Value::Null);
-            meta::set_path(object, "status.phase", "Terminating".into());
-            let finalizers = gc_finalizers(res, object, options);
-            meta::set(object, "finalizers", finalizers);
-            Ok(())
-        })?;
-        if options.dry_run {
-            return Ok(Outcome::Marked(marked));
+            meta::set(&mut next, "deletionGracePeriodSeconds", Value::Null);
+            meta::set_path(&mut next, "status.phase", "Terminating".into());
+            let finalizers = gc_finalizers(res, &next, options);
+            meta::set(&mut next, "finalizers", finalizers);
+            if options.dry_run {
+                return Ok(Outcome::Marked(next));
+            }
+            let draft = Self::draft(res, next);
+            match self.store.replace(NAMESPACES, name, current.revision, draft) {
+                Ok(marked) => {
+                    self.empty_namespace(name);
+                    return Ok(Outcome::Marked(Self::served(res, &marked)));
+                }
+                Err(StoreError::Changed) => {}
+                Err(StoreError::Missing) => return Err(ApiError::not_found(res, name)),
+                Err(other) => return Err(ApiError::internal(other.to_string())),
+            }
         }
-        self.empty_namespace(name);
-        Ok(Outcome::Marked(marked))
+        Err(ApiError::modified(res, name))
     }
 
     /// While its content is being removed, a second request changes nothing; after that it is an object like any other.
