@@ -587,7 +587,7 @@ async fn published(c: &Cluster) -> (Widgets, Kubectl) {
         (!document["definitions"][&name].is_null()).then_some(())
     })
     .await;
-    let kubectl = Kubectl::new(c, &widgets.ns);
+    let kubectl = Kubectl::new(c, &widgets.ns).with_cache_of_its_own();
     (widgets, kubectl)
 }
 
