@@ -43,6 +43,7 @@ mod partial;
 mod patch;
 mod protobuf;
 mod quantity;
+mod quota;
 mod registry;
 mod request;
 mod resource;

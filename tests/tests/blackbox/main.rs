@@ -12,8 +12,10 @@ mod expect;
 mod kubectl;
 mod lists;
 mod objects;
+mod openapi;
 mod patch;
 mod pods;
+mod quota;
 mod support;
 mod watches;
 
@@ -31,8 +33,10 @@ fn main() -> std::process::ExitCode {
             kubectl::tests(),
             lists::tests(),
             objects::tests(),
+            openapi::tests(),
             patch::tests(),
             pods::tests(),
+            quota::tests(),
             watches::tests(),
         ]
         .concat(),

@@ -113,6 +113,7 @@ impl Api {
     fn commit_create(&self, res: &Resource, namespace: &str, value: Value, dry_run: bool) -> Result<Value> {
         let name = meta::name(&value).to_owned();
         let key = meta::key(namespace, &name);
+        let counting = self.charge(res, namespace, None, &value, dry_run)?;
         if dry_run {
             return match self.store.get(&res.collection, &key) {
                 Some(existing) => Err(taken(res, &value, &existing)),
@@ -133,10 +134,11 @@ impl Api {
             holds: &open,
         });
         let guards: Vec<Guard<'_>> = namespace_open.into_iter().chain(definition_open).collect();
-        match self
+        let stored = self
             .store
-            .create(&res.collection, &key, Self::draft(res, value.clone()), &guards)
-        {
+            .create(&res.collection, &key, Self::draft(res, value.clone()), &guards);
+        self.end_charge(counting, res, namespace, stored.is_ok());
+        match stored {
             Ok(object) => {
                 let served = Self::served(res, &object);
                 self.after_write(res, &object);
@@ -189,6 +191,7 @@ impl Api {
 
     /// What follows from a write that has been committed.
     pub(super) fn after_write(&self, res: &Resource, object: &Arc<Object>) {
+        self.recount_after_write(res, object);
         if res.collection == super::crds::COLLECTION {
             self.crd_written(object);
         }

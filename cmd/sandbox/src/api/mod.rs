@@ -14,12 +14,14 @@ mod crds;
 mod create;
 mod decode;
 mod delete;
+mod emptying;
 mod escalation;
 mod gate;
 mod list;
 mod namespaces;
 mod pods;
 mod priority;
+mod quotas;
 mod read;
 mod render;
 mod reviews;
@@ -30,6 +32,7 @@ mod update;
 mod watch;
 mod writer;
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
 use bytes::Bytes;
@@ -71,6 +74,10 @@ pub struct Api {
     addresses: Mutex<()>,
     /// Held while a definition is judged and what it defines is put into the registry.
     definitions: Mutex<()>,
+    /// Held from the charge of a quota until what it was charged for is stored, and while what is used is counted.
+    quotas: Mutex<()>,
+    /// The namespaces that are being emptied.
+    emptying: Mutex<BTreeSet<String>>,
     /// True once every watch is to end.
     closing: watch_channel::Sender<bool>,
 }
@@ -150,6 +157,8 @@ impl Api {
             services,
             addresses: Mutex::new(()),
             definitions: Mutex::new(()),
+            quotas: Mutex::new(()),
+            emptying: Mutex::default(),
             closing: watch_channel::Sender::new(false),
         };
         api.bootstrap();

@@ -2,6 +2,8 @@
 //!
 //! Both produce the wanted object from the present one; everything after that is the same, and is here once.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use super::decode::{self, Decoded, FieldValidation};
@@ -25,8 +27,16 @@ pub(super) const ATTEMPTS: usize = 16;
 pub(super) enum Part {
     Main,
     Status,
+    /// What holds a namespace.
+    Finalize,
     /// Whatever the server itself wants to write.
     Server,
+}
+
+/// What became of an object.
+enum Committed {
+    Stored(Arc<Object>),
+    Removed(Arc<Object>),
 }
 
 impl Part {
@@ -133,14 +143,29 @@ impl Api {
             if managed::is_same(&old, &next) {
                 return Ok(old);
             }
+            let counting = match part {
+                Part::Main => self.charge(res, namespace, Some(&old), &next, dry_run)?,
+                Part::Status | Part::Finalize | Part::Server => None,
+            };
             if dry_run {
                 return Ok(next);
             }
-            match self.commit_update(res, &key, part, &current, &old, next) {
+            let committed = self.commit_update(res, &key, &current, &old, &next);
+            self.end_charge(counting, res, namespace, committed.is_ok());
+            match committed {
+                Ok(Committed::Removed(removed)) => {
+                    self.after_removal(res, &removed);
+                    return Ok(next);
+                }
+                Ok(Committed::Stored(object)) => {
+                    if part != Part::Server {
+                        self.after_write(res, &object);
+                    }
+                    return Ok(Self::served(res, &object));
+                }
                 Err(StoreError::Changed) => {}
                 Err(StoreError::Missing) => return Err(ApiError::not_found(res, name)),
                 Err(other) => return Err(ApiError::internal(other.to_string())),
-                Ok(object) => return Ok(object),
             }
         }
         Err(ApiError::modified(res, name))
@@ -182,25 +207,21 @@ impl Api {
         &self,
         res: &Resource,
         key: &str,
-        part: Part,
         current: &Object,
         old: &Value,
-        next: Value,
-    ) -> Result<Value, StoreError> {
-        if finished_by(&next) {
+        next: &Value,
+    ) -> Result<Committed, StoreError> {
+        if finished_by(next) {
             // Watchers are told the last state that was stored, the client what it asked for.
             let last = Self::draft(res, old.clone());
             let removed = self.store.remove(&res.collection, key, current.revision, last)?;
-            self.after_removal(res, &removed);
-            return Ok(next);
+            return Ok(Committed::Removed(removed));
         }
-        let object = self
+        let draft = Self::draft(res, next.clone());
+        let stored = self
             .store
-            .replace(&res.collection, key, current.revision, Self::draft(res, next))?;
-        if part != Part::Server {
-            self.after_write(res, &object);
-        }
-        Ok(Self::served(res, &object))
+            .replace(&res.collection, key, current.revision, draft)?;
+        Ok(Committed::Stored(stored))
     }
 
     /// The version that follows `old` when a client asks for `new`; equal to `old` if nothing changes.
@@ -222,6 +243,7 @@ impl Api {
         meta::copy(old, &mut new, "generation");
         match part {
             Part::Main => kinds::prepare_update(res, old, &mut new),
+            Part::Finalize => kinds::prepare_finalize(res, old, &mut new),
             Part::Status | Part::Server => kinds::prepare_status(res, old, &mut new),
         }
         if meta::text(&new, "uid").is_empty() {
@@ -239,6 +261,7 @@ impl Api {
         }
         let errors = match part {
             Part::Main => kinds::validate_update(res, old, &new),
+            Part::Finalize => kinds::validate_finalize(res, old, &new),
             Part::Status | Part::Server => kinds::validate_status(res, old, &new),
         };
         if !errors.is_empty() {

@@ -30,6 +30,7 @@ mod network_policy;
 mod node;
 mod pod;
 mod policy;
+mod quota;
 mod rbac;
 mod rules;
 mod service;
@@ -121,6 +122,13 @@ pub fn prepare_status(res: &Resource, old: &Value, new: &mut Value) {
     shape::complete(res, new);
 }
 
+/// Keeps what an update of a namespace's finalize endpoint may not touch.
+pub fn prepare_finalize(res: &Resource, old: &Value, new: &mut Value) {
+    meta::keep_system_fields(old, new);
+    json::keep(old, new, "status");
+    shape::complete(res, new);
+}
+
 /// What is wrong with a new object; empty if nothing is.
 #[must_use]
 pub fn validate_create(res: &Resource, obj: &Value) -> Vec<FieldError> {
@@ -147,6 +155,14 @@ pub fn validate_status(res: &Resource, old: &Value, new: &Value) -> Vec<FieldErr
     let mut errors = validate_metadata_update(res, old, new);
     errors.extend((rules_of(res).validate_status)(old, new));
     custom::validate_status(res, old, new, &mut errors);
+    distinct(errors)
+}
+
+/// What is wrong with an update of a namespace's finalize endpoint.
+#[must_use]
+pub fn validate_finalize(res: &Resource, old: &Value, new: &Value) -> Vec<FieldError> {
+    let mut errors = validate_metadata_update(res, old, new);
+    errors.extend(namespace::validate_finalize(new));
     distinct(errors)
 }
 

@@ -31,6 +31,22 @@ use crate::resource::Resource;
 use entries::Entry;
 use fields::Fields;
 
+/// How the list in a field of a built-in type merges when it is applied, as it is published: `set` or `map`, and the keys.
+#[must_use]
+pub fn list_type(short_name: &str, field: &str) -> Option<(&'static str, &'static [&'static str])> {
+    match lists::of(short_name, field) {
+        lists::Topology::Atomic => None,
+        lists::Topology::Set => Some(("set", &[])),
+        lists::Topology::Keyed(keys) => Some(("map", keys)),
+    }
+}
+
+/// Whether objects of a built-in type are one value.
+#[must_use]
+pub fn is_atomic(short_name: &str) -> bool {
+    lists::is_atomic_type(short_name)
+}
+
 /// Who writes.
 #[derive(Debug, Clone)]
 pub struct Writer {
