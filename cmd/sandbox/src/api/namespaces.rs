@@ -31,7 +31,7 @@ impl Api {
             let decoded = decode::object(&res, object, Vec::new(), decode::FieldValidation::Ignore);
             let made = decoded.and_then(|mut d| {
                 managed::track(&res, &self.server(""), None, &mut d.value);
-                self.create_object(&res, namespace, &d.value, false)
+                self.create_object(&res, namespace, d.value, false)
             });
             if let Err(error) = made {
                 tracing::error!(
@@ -59,7 +59,7 @@ impl Api {
     /// Nothing is created in a namespace that does not exist or is going away.
     pub(super) fn check_namespace_open(&self, res: &Resource, name: &str, namespace: &str) -> Result<()> {
         match self.store.get(NAMESPACES, namespace) {
-            Some(ns) if !meta::is_terminating(&ns.value()) => Ok(()),
+            Some(ns) if !ns.terminating => Ok(()),
             _ => Err(self.namespace_refusal(res, name, namespace)),
         }
     }
@@ -91,7 +91,7 @@ impl Api {
                 "this namespace may not be deleted",
             ));
         }
-        if meta::is_terminating(&current.value()) {
+        if current.terminating {
             return self.delete_again(res, name, &Self::served(res, &current), options);
         }
         let marked = self.mutate(res, "", name, options.dry_run, |object| {
@@ -162,7 +162,7 @@ impl Api {
         let Some(current) = self.store.get(NAMESPACES, name) else {
             return;
         };
-        if !meta::is_terminating(&current.value()) || self.has_content(name) {
+        if !current.terminating || self.has_content(name) {
             return;
         }
         let Some(res) = self.registry().find("", "v1", NAMESPACES) else {
