@@ -69,14 +69,14 @@ impl Api {
                     return Err(ApiError::conflict(res, name, &why));
                 }
                 outcome = self
-                    .create_object(res, &call.namespace, &value, dry_run)
+                    .create_object(res, &call.namespace, value, dry_run)
                     .map(|created| Reply::object(201, created));
                 if !outcome.as_ref().is_err_and(|e| e.reason == "AlreadyExists") {
                     break;
                 }
             }
         }
-        outcome.map(|reply| reply.warn(applying.warnings))
+        super::warned(outcome, applying.warnings)
     }
 
     /// Reads the configuration of a request. It says what it is, and that must be this kind.

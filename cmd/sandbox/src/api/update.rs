@@ -8,7 +8,7 @@ use super::decode::{self, Decoded, FieldValidation};
 use super::{Api, Call, Reply, create};
 use crate::field::FieldError;
 use crate::kinds;
-use crate::managed;
+use crate::managed::{self, Writer};
 use crate::meta;
 use crate::patch::{self, PatchError, PatchType};
 use crate::resource::Resource;
@@ -43,6 +43,20 @@ impl Api {
         let dry_run = call.dry_run("UpdateOptions")?;
         let writer = self.writer(call, "UpdateOptions", subresource)?;
         let Decoded { value, warnings } = decode::body(call)?;
+        super::warned(
+            self.put_decoded(call, subresource, &writer, value, dry_run),
+            warnings,
+        )
+    }
+
+    fn put_decoded(
+        &self,
+        call: &Call,
+        subresource: Option<&str>,
+        writer: &Writer,
+        mut value: Value,
+        dry_run: bool,
+    ) -> Result<Reply> {
         let name = meta::name(&value);
         check_name(name, call.name())?;
         let part = Part::of(subresource);
@@ -52,24 +66,24 @@ impl Api {
         {
             let uid = meta::text(&value, "uid");
             if !uid.is_empty() {
-                let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: ");
+                let why = format!(
+                    "StorageError: invalid object, Code: 4, Key: {}, ResourceVersion: 0, AdditionalErrorMsg: Precondition \
+                     failed: UID in precondition: {uid}, UID in object meta: ",
+                    storage_key(call)
+                );
                 return Err(ApiError::conflict(&call.res, call.name(), &why));
             }
-            let mut value = value;
             self.check_create_on_update(call)?;
-            self.check_escalation(call, &Value::Null, &value)?;
             meta::set(&mut value, "resourceVersion", Value::Null);
-            managed::track(&call.res, &writer, None, &mut value);
-            let created = self.create_object(&call.res, &call.namespace, &value, dry_run)?;
-            return Ok(Reply::object(201, created).warn(warnings));
+            return self.create_decoded(call, writer, value, dry_run);
         }
         let updated = self.update(&call.res, &call.namespace, call.name(), part, dry_run, |old| {
             self.check_escalation(call, old, &value)?;
             let mut value = value.clone();
-            managed::track(&call.res, &writer, Some(old), &mut value);
+            managed::track(&call.res, writer, Some(old), &mut value);
             Ok(value)
         })?;
-        Ok(Reply::object(200, updated).warn(warnings))
+        Ok(Reply::object(200, updated))
     }
 
     pub(super) fn patch(&self, call: &Call, subresource: Option<&str>) -> Result<Reply> {
@@ -93,7 +107,7 @@ impl Api {
             }
             let wrong = patch::strict_errors(kind, &call.body);
             let mut decoded =
-                decode::object(&call.res, patched, wrong, validation).map_err(|e| unfit(call, e))?;
+                decode::object(&call.res, patched, wrong, validation).map_err(|e| unfit(call, &e))?;
             warnings = decoded.warnings;
             check_name(meta::name(&decoded.value), call.name())?;
             check_patched_uid(&call.res, current, &decoded.value)?;
@@ -102,8 +116,8 @@ impl Api {
             Ok(decoded.value)
         };
         let part = Part::of(subresource);
-        let updated = self.update(&call.res, &call.namespace, call.name(), part, dry_run, produce)?;
-        Ok(Reply::object(200, updated).warn(warnings))
+        let updated = self.update(&call.res, &call.namespace, call.name(), part, dry_run, produce);
+        super::warned(updated.map(|updated| Reply::object(200, updated)), warnings)
     }
 
     /// Replaces an object by what `produce` makes of it, and returns the result as it is served.
@@ -159,13 +173,14 @@ impl Api {
             self.after_removal(res, &removed);
             return Ok(next);
         }
+        let draft = Self::draft(res, next.clone());
         let object = self
             .store
-            .replace(&res.collection, key, current.revision, Self::draft(res, next))?;
+            .replace(&res.collection, key, current.revision, draft)?;
         if part != Part::Server {
             self.after_write(res, &object);
         }
-        Ok(Self::served(res, &object))
+        Ok(Self::answer(res, &object, next))
     }
 
     /// The version that follows `old` when a client asks for `new`; equal to `old` if nothing changes.
@@ -229,16 +244,22 @@ pub(super) fn check_versions(res: &Resource, old: &Value, new: &Value) -> Result
         let wrong = FieldError::invalid("metadata.resourceVersion", 0, "must be specified for an update");
         return Err(ApiError::invalid_kind(&res.group, &res.plural, name, &[wrong]));
     }
-    if version.parse::<u64>().is_err() {
-        return Err(ApiError::unexplained(format!(
-            "strconv.ParseUint: parsing {version:?}: invalid syntax"
-        )));
-    }
+    check_version_number(version)?;
     if version == meta::text(old, "resourceVersion") {
         Ok(())
     } else {
         Err(ApiError::modified(res, name))
     }
+}
+
+/// What is no number cannot be the version of anything.
+pub(super) fn check_version_number(version: &str) -> Result<()> {
+    if version.parse::<u64>().is_err() {
+        return Err(ApiError::unexplained(format!(
+            "strconv.ParseUint: parsing {version:?}: invalid syntax"
+        )));
+    }
+    Ok(())
 }
 
 /// The name of a body must be that of the path.
@@ -295,12 +316,28 @@ fn finished_by(next: &Value) -> bool {
 }
 
 /// A patch whose result is no object of the kind is the patch's fault.
-fn unfit(call: &Call, error: ApiError) -> ApiError {
+fn unfit(call: &Call, error: &ApiError) -> ApiError {
     if error.code != 400 {
-        return error;
+        return error.clone();
     }
     let patch = String::from_utf8_lossy(&call.body).into_owned();
-    ApiError::invalid_kind("", "", "", &[FieldError::invalid("patch", patch, error.message)])
+    // There is no need to say what it cannot be handled as.
+    let why = error
+        .message
+        .split_once(": json: ")
+        .map_or_else(|| error.message.clone(), |(_, why)| format!("json: {why}"));
+    ApiError::invalid_kind("", "", "", &[FieldError::invalid("patch", patch, why)])
+}
+
+/// Where the real server keeps an object, which it tells when the uid that was asked for is not there.
+fn storage_key(call: &Call) -> String {
+    let place = match call.res.plural.as_str() {
+        "services" => "services/specs",
+        "endpoints" => "services/endpoints",
+        "nodes" => "minions",
+        plural => plural,
+    };
+    format!("/registry/{place}/{}", call.key())
 }
 
 /// The kind of patch that the content type names, if this resource takes it.
