@@ -24,6 +24,8 @@ pub struct ApiError {
     pub retry_after: Option<u32>,
     /// A continue token that still works, for a list that has expired.
     pub continue_token: Option<String>,
+    /// `Warning` headers: what was found on the way is told of a refused request too.
+    pub warnings: Vec<String>,
 }
 
 /// The outcome of a request.
@@ -38,7 +40,15 @@ impl ApiError {
             details: None,
             retry_after: None,
             continue_token: None,
+            warnings: Vec::new(),
         }
+    }
+
+    /// The same with what the client is warned of.
+    #[must_use]
+    pub fn warn(mut self, warnings: Vec<String>) -> Self {
+        self.warnings.extend(warnings);
+        self
     }
 
     fn about(mut self, group: &str, kind: &str, name: &str) -> Self {

@@ -81,7 +81,7 @@ impl Api {
                 }
             }
         }
-        outcome.map(|reply| reply.warn(applying.warnings))
+        super::warned(outcome, applying.warnings)
     }
 
     /// Reads the configuration of a request. It says what it is, and that must be this kind.

@@ -26,11 +26,24 @@ impl Api {
         let call = gate.call;
         let dry_run = call.dry_run("CreateOptions")?;
         let writer = self.writer(call, "CreateOptions", None)?;
-        let decode::Decoded { mut value, warnings } = decode::body(call)?;
+        let decode::Decoded { value, warnings } = decode::body(call)?;
+        let created = self.create_decoded(gate, &writer, value, dry_run).await;
+        super::warned(created, warnings)
+    }
+
+    /// Creates an object that a client sent.
+    pub(super) async fn create_decoded(
+        &self,
+        gate: &Gate<'_>,
+        writer: &managed::Writer,
+        mut value: Value,
+        dry_run: bool,
+    ) -> Result<Reply> {
+        let call = gate.call;
         self.check_escalation(call, &Value::Null, &value)?;
-        managed::track(&call.res, &writer, None, &mut value);
+        managed::track(&call.res, writer, None, &mut value);
         let created = gate.create(value, dry_run).await?;
-        Ok(Reply::object(201, created).warn(warnings))
+        Ok(Reply::object(201, created))
     }
 
     /// Creates a decoded object, and returns it as it is served.
@@ -38,19 +51,18 @@ impl Api {
         &self,
         res: &Resource,
         namespace: &str,
-        value: &Value,
+        value: Value,
         dry_run: bool,
     ) -> Result<Value> {
-        let generated = meta::name(value).is_empty() && !meta::text(value, "generateName").is_empty();
-        let attempts = if generated { NAME_ATTEMPTS } else { 1 };
-        let mut outcome = Err(ApiError::internal("no attempt was made"));
-        for _ in 0..attempts {
-            outcome = self.create_once(res, namespace, value.clone(), dry_run);
-            if !outcome.as_ref().is_err_and(|e| e.reason == "AlreadyExists") {
-                break;
+        if meta::name(&value).is_empty() && !meta::text(&value, "generateName").is_empty() {
+            for _ in 1..NAME_ATTEMPTS {
+                let outcome = self.create_once(res, namespace, value.clone(), dry_run);
+                if !outcome.as_ref().is_err_and(|e| e.reason == "AlreadyExists") {
+                    return outcome;
+                }
             }
         }
-        outcome
+        self.create_once(res, namespace, value, dry_run)
     }
 
     fn create_once(&self, res: &Resource, namespace: &str, value: Value, dry_run: bool) -> Result<Value> {
@@ -121,7 +133,7 @@ impl Api {
             };
         }
         // Checked again with the commit: what the object is part of must still be there, and stay.
-        let open = |container: Option<&Object>| container.is_some_and(|c| !meta::is_terminating(&c.value()));
+        let open = |container: Option<&Object>| container.is_some_and(|c| !c.terminating);
         let namespace_open = res.namespaced.then_some(Guard {
             collection: "namespaces",
             key: namespace,
@@ -140,7 +152,7 @@ impl Api {
         self.end_charge(counting, res, namespace, stored.is_ok());
         match stored {
             Ok(object) => {
-                let served = Self::served(res, &object);
+                let served = Self::answer(res, &object, value);
                 self.after_write(res, &object);
                 self.after_create(res, &name);
                 Ok(served)
@@ -217,7 +229,7 @@ impl Api {
 fn taken(res: &Resource, value: &Value, existing: &Object) -> ApiError {
     let name = meta::name(value);
     if meta::text(value, "generateName").is_empty() {
-        ApiError::already_exists(res, name, meta::is_terminating(&existing.value()))
+        ApiError::already_exists(res, name, existing.terminating)
     } else {
         ApiError::generate_name_conflict(res, name)
     }

@@ -135,6 +135,14 @@ impl Reply {
     }
 }
 
+/// The outcome of a write with what the client is warned of, whether it was done or refused.
+fn warned(outcome: Result<Reply>, warnings: Vec<String>) -> Result<Reply> {
+    match outcome {
+        Ok(reply) => Ok(reply.warn(warnings)),
+        Err(error) => Err(error.warn(warnings)),
+    }
+}
+
 impl Api {
     /// An API with the namespaces and the service that every cluster has.
     #[must_use]
@@ -242,6 +250,17 @@ impl Api {
         kinds::to_stored(res, &mut value);
         let fields = kinds::selectable_fields(res, &value);
         Draft { value, shape, fields }
+    }
+
+    /// What was written, as it is served: read again only where it was not stored as it came.
+    fn answer(res: &Resource, object: &Object, mut written: Value) -> Value {
+        let custom = res.custom.as_ref();
+        let same_schema = custom.is_none_or(|custom| custom.schema.id() == custom.stored.id());
+        if kinds::is_converted(res) || !same_schema {
+            return Self::served(res, object);
+        }
+        crate::meta::set(&mut written, "resourceVersion", object.revision.to_string());
+        written
     }
 
     /// A stored object in the version that `res` serves.

@@ -34,7 +34,7 @@ impl Api {
             let decoded = decode::object(&res, object, Vec::new(), decode::FieldValidation::Ignore);
             let made = decoded.and_then(|mut d| {
                 managed::track(&res, &self.server(""), None, &mut d.value);
-                self.create_object(&res, namespace, &d.value, false)
+                self.create_object(&res, namespace, d.value, false)
             });
             if let Err(error) = made {
                 tracing::error!(
@@ -62,7 +62,7 @@ impl Api {
     /// Nothing is created in a namespace that does not exist or is going away.
     pub(super) fn check_namespace_open(&self, res: &Resource, name: &str, namespace: &str) -> Result<()> {
         match self.store.get(NAMESPACES, namespace) {
-            Some(ns) if !meta::is_terminating(&ns.value()) => Ok(()),
+            Some(ns) if !ns.terminating => Ok(()),
             _ => Err(self.namespace_refusal(res, name, namespace)),
         }
     }
@@ -88,7 +88,7 @@ impl Api {
             .ok_or_else(|| ApiError::not_found(res, name))?;
         check(&Self::served(res, &current))?;
         check_deletable(res, name)?;
-        if meta::is_terminating(&current.value()) {
+        if current.terminating {
             return self.delete_again(res, name, &Self::served(res, &current), options);
         }
         self.mark_namespace(res, name, options)

@@ -57,10 +57,17 @@ impl Api {
         } else {
             "UpdateOptions"
         };
+        let sent = if patch_type.is_none() {
+            super::decode::tree(call, "autoscaling/v1", "Scale")?.value
+        } else {
+            Value::Null
+        };
+        check_kind(&sent)?;
         let scaling = Scaling {
             call,
             paths,
             patch_type,
+            sent,
             applying,
             writer: self.writer(call, options, Some("scale"))?,
             kind: scale_resource(),
@@ -76,6 +83,8 @@ struct Scaling<'a> {
     call: &'a Call,
     paths: &'a Scale,
     patch_type: Option<PatchType>,
+    /// What a PUT sent.
+    sent: Value,
     applying: Option<Applying>,
     writer: Writer,
     /// A scale is an object of its own kind, whatever it scales.
@@ -107,28 +116,24 @@ impl Writing for Scaling<'_> {
         let present = self.present(object)?;
         let mut wanted = match (self.patch_type, &self.applying) {
             (_, Some(applying)) => {
+                if res.custom.is_some() && present["metadata"]["managedFields"].is_null() {
+                    return Err(no_custom_scale(
+                        "create manager for existing fields: failed to convert live",
+                        &Value::Null,
+                    ));
+                }
                 let wanted = applying.to(&self.kind, Some(&present))?;
                 if res.custom.is_some() && wanted != present {
-                    return Err(no_apply_to_custom_scale(&applying.config));
+                    return Err(no_custom_scale("convert new", &applying.config));
                 }
                 wanted
             }
             (Some(kind), None) => {
                 patch::apply(kind, &present, &call.body, schema).map_err(update::refused)?
             }
-            (None, None) => super::decode::tree(call, "autoscaling/v1", "Scale")?.value,
+            (None, None) => self.sent.clone(),
         };
-        if let Some(other) = wanted["kind"].as_str().filter(|kind| *kind != "Scale") {
-            let version = wanted["apiVersion"]
-                .as_str()
-                .unwrap_or_default()
-                .rsplit('/')
-                .next()
-                .unwrap_or_default();
-            let message =
-                format!("{other} in version {version:?} cannot be handled as a Scale: it is another kind");
-            return Err(ApiError::bad_request(message));
-        }
+        check_kind(&wanted)?;
         if let Some(schema) = schema {
             schema::conform(schema, &mut wanted).map_err(|e| ApiError::bad_request(e.to_string()))?;
         }
@@ -157,10 +162,10 @@ impl Writing for Scaling<'_> {
 }
 
 /// The real server cannot: it takes the scale for a version of the custom resource.
-fn no_apply_to_custom_scale(config: &Value) -> ApiError {
+fn no_custom_scale(what: &str, config: &Value) -> ApiError {
     let (namespace, name) = (meta::namespace(config), meta::name(config));
     ApiError::unexplained(format!(
-        "failed to convert new object ({namespace}/{name}; autoscaling/v1, Kind=Scale) to proper version: request to \
+        "failed to {what} object ({namespace}/{name}; autoscaling/v1, Kind=Scale) to proper version: request to \
          convert CR to an invalid group/version: autoscaling/v1"
     ))
 }
@@ -184,15 +189,35 @@ fn scale_resource() -> Resource {
     }
 }
 
+/// A scale is sent, and nothing else.
+fn check_kind(sent: &Value) -> Result<()> {
+    let Some(other) = sent["kind"]
+        .as_str()
+        .filter(|kind| !matches!(*kind, "Scale" | ""))
+    else {
+        return Ok(());
+    };
+    let version = sent["apiVersion"].as_str().unwrap_or_default();
+    let version = version.rsplit('/').next().unwrap_or_default();
+    Err(ApiError::bad_request(format!(
+        "{other} in version {version:?} cannot be handled as a Scale: converting ({version}.{other}) to \
+         (autoscaling.Scale): unknown conversion"
+    )))
+}
+
 fn check(res: &Resource, name: &str, present: &Value, wanted: &Value) -> Result<()> {
     update::check_name(meta::name(wanted), name)?;
     let version = meta::text(wanted, "resourceVersion");
-    if !version.is_empty() && version != meta::text(present, "resourceVersion") {
-        return Err(ApiError::modified(res, name));
+    if !version.is_empty() {
+        update::check_version_number(version)?;
+        if version != meta::text(present, "resourceVersion") {
+            return Err(ApiError::modified(res, name));
+        }
     }
     let uid = meta::text(wanted, "uid");
     let actual = meta::text(present, "uid");
-    if !uid.is_empty() && uid != actual {
+    // Whose uid a scale of a custom resource names is nobody's concern.
+    if res.custom.is_none() && !uid.is_empty() && uid != actual {
         let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {actual}");
         return Err(ApiError::conflict(res, name, &why));
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use http::header::{ACCEPT, CONTENT_TYPE, HeaderName, HeaderValue, USER_AGENT};
+use http::header::{ACCEPT, CONTENT_TYPE, HeaderName, USER_AGENT};
 use http::{Method, Request, Response};
 
 use super::body::{self, ResponseBody};
@@ -126,7 +126,7 @@ impl Door {
             Ok(reply) => rendered(&form, reply),
             Err(error) => body::error(&error),
         };
-        warn(&mut response, warnings.into_vec());
+        body::warn(&mut response, &warnings.into_vec());
         Ok(response)
     }
 }
@@ -150,17 +150,8 @@ fn rendered(form: &Form, reply: Reply) -> Response<ResponseBody> {
         Body::Watch(watch) => body::watch(*watch),
         other => body::json_bytes(code, form.encode(&other)),
     };
-    warn(&mut response, warnings);
+    body::warn(&mut response, &warnings);
     response
-}
-
-fn warn(response: &mut Response<ResponseBody>, warnings: Vec<String>) {
-    for warning in warnings {
-        // `299 - "text"`: the code for warnings that are not about caching.
-        if let Ok(value) = HeaderValue::from_str(&format!("299 - {warning:?}")) {
-            response.headers_mut().append(http::header::WARNING, value);
-        }
-    }
 }
 
 /// Whether a request is one of the old way to bind a pod: its name is in the body alone.

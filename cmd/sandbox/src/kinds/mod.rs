@@ -47,7 +47,7 @@ mod tests;
 
 use serde_json::{Map, Value};
 
-use crate::field::FieldError;
+use crate::field::{FieldError, distinct};
 use crate::resource::Resource;
 
 use rules::{Rules, rules_of};
@@ -214,17 +214,6 @@ pub fn kind_name(kind: &str) -> Vec<String> {
     names::dns_1035_label(&kind.to_lowercase())
 }
 
-/// The same thing is only said once.
-fn distinct(errors: Vec<FieldError>) -> Vec<FieldError> {
-    let mut kept: Vec<FieldError> = Vec::with_capacity(errors.len());
-    for error in errors {
-        if !kept.contains(&error) {
-            kept.push(error);
-        }
-    }
-    kept
-}
-
 /// The fields of a stored object that field selectors can ask for.
 #[must_use]
 pub fn selectable_fields(res: &Resource, obj: &Value) -> Vec<(&'static str, String)> {
@@ -237,9 +226,15 @@ pub fn supports_field(res: &Resource, label: &str) -> bool {
     fields::supports(res, label)
 }
 
+/// Whether the served version has other fields than the one that is stored.
+#[must_use]
+pub fn is_converted(res: &Resource) -> bool {
+    res.group == "events.k8s.io"
+}
+
 /// Turns an object of the served version into the one that is stored.
 pub fn to_stored(res: &Resource, obj: &mut Value) {
-    if res.group == "events.k8s.io" {
+    if is_converted(res) {
         event::to_core(obj);
     }
     json::set(obj, "apiVersion", res.stored_as.as_str());
@@ -247,7 +242,7 @@ pub fn to_stored(res: &Resource, obj: &mut Value) {
 
 /// Turns a stored object into the served version.
 pub fn from_stored(res: &Resource, obj: &mut Value) {
-    if res.group == "events.k8s.io" {
+    if is_converted(res) {
         event::from_core(obj);
     }
     json::set(obj, "apiVersion", res.api_version());

@@ -128,7 +128,7 @@ fn updated(res: &Resource, writer: &Writer, old: &Value, new: &Value, mut manage
     }
     managed.retain(|entry| !entry.fields.is_empty());
     let mut own = diff.modified;
-    fields::add(&mut own, &diff.added);
+    fields::add(&mut own, diff.added);
     reset::strip(&mut own);
     if !own.is_empty() {
         let mine = Entry {
@@ -138,7 +138,7 @@ fn updated(res: &Resource, writer: &Writer, old: &Value, new: &Value, mut manage
         };
         match managed.iter_mut().find(|entry| entry.is_of(&mine)) {
             Some(entry) => {
-                fields::add(&mut entry.fields, &mine.fields);
+                fields::add(&mut entry.fields, mine.fields);
                 entry.time = mine.time;
             }
             None => managed.push(mine),

@@ -141,7 +141,6 @@ impl TypeRef {
     }
 
     /// All fields, by name.
-    #[cfg(test)]
     pub fn fields(self) -> impl Iterator<Item = (&'static str, &'static Field)> {
         self.0.fields.iter().map(|(name, field)| (name.as_str(), field))
     }

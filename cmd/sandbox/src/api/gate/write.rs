@@ -9,12 +9,11 @@ use super::Gate;
 use crate::api::Api;
 use crate::api::create::{NAME_ATTEMPTS, check_namespace};
 use crate::api::delete::{DeleteOptions, Outcome};
-use crate::api::update::{self, ATTEMPTS, Part};
+use crate::api::update::{self, ATTEMPTS, Part, Update};
 use crate::managed;
 use crate::meta;
 use crate::resource::Resource;
 use crate::status::{ApiError, Result};
-use crate::store::StoreError;
 
 /// What a request makes of an object.
 pub(in crate::api) trait Writing {
@@ -48,7 +47,7 @@ impl Gate<'_> {
     pub async fn create(&self, mut value: Value, dry_run: bool) -> Result<Value> {
         let (api, res, namespace) = (self.api, &self.call.res, &self.call.namespace);
         if self.is_open() {
-            return api.create_object(res, namespace, &value, dry_run);
+            return api.create_object(res, namespace, value, dry_run);
         }
         check_namespace(res, namespace, &mut value)?;
         for field in [
@@ -130,14 +129,15 @@ impl Gate<'_> {
             if managed::is_same(&old, &next) {
                 return Ok(old);
             }
-            if dry_run {
-                return Ok(next);
-            }
-            match api.commit_prepared_update(res, &key, part, &current, &old, next) {
-                Err(StoreError::Changed) => {}
-                Err(StoreError::Missing) => return Err(ApiError::not_found(res, name)),
-                Err(other) => return Err(ApiError::internal(other.to_string())),
-                Ok(object) => return Ok(object),
+            let update = Update {
+                res,
+                namespace,
+                name,
+                part,
+                dry_run,
+            };
+            if let Some(updated) = api.commit_prepared_update(&update, &current, &old, next)? {
+                return Ok(updated);
             }
         }
         Err(ApiError::modified(res, name))
