@@ -44,17 +44,25 @@ pub fn is_held_in_vain(app: &AppService) -> bool {
     app.spec.policy() == Policy::Delete && app.metadata.has_finalizer(FINALIZER)
 }
 
-/// What is to be done for an `AppService` that is being deleted, with these children; each may be named twice.
+/// Whether the dependents of an `AppService` are to be orphaned, as far as can be seen: who does it takes that off again.
+#[must_use]
+pub fn is_orphaned(app: &AppService) -> bool {
+    app.metadata.is_deleting() && app.metadata.has_finalizer(API_ORPHAN)
+}
+
+/// What is to be done for an `AppService` that is being deleted, with these children; each may be named twice. Its
+/// dependents are `orphaned` if that was ever seen of it.
 #[must_use]
 pub fn farewell<'a>(
     app: &AppService,
+    orphaned: bool,
     children: impl IntoIterator<Item = (&'a Resource, &'a Meta)>,
 ) -> Farewell {
     let held = app.metadata.has_finalizer(FINALIZER);
     let touched = match app.spec.policy() {
         Policy::Orphan => true,
         // Somebody else sees to it.
-        Policy::Delete => held && !app.metadata.has_finalizer(API_ORPHAN),
+        Policy::Delete => held && !orphaned,
     };
     let mut references: BTreeMap<Uid, (Resource, Meta, Value)> = BTreeMap::new();
     for (resource, child) in children {
@@ -122,7 +130,11 @@ mod tests {
             &[FINALIZER, "foregroundDeletion"],
         ] {
             let app = app("Orphan", finalizers, true);
-            let farewell = farewell(&app, [(&DEPLOYMENTS, &ours), (&DEPLOYMENTS, &ours)]);
+            let farewell = farewell(
+                &app,
+                is_orphaned(&app),
+                [(&DEPLOYMENTS, &ours), (&DEPLOYMENTS, &ours)],
+            );
             assert_eq!(farewell.references.len(), 1, "once");
             let patch = &farewell.references[0].2;
             assert_eq!(patch["metadata"]["ownerReferences"], json!([]));
@@ -134,7 +146,7 @@ mod tests {
         }
         let app = app("Orphan", &[FINALIZER], true);
         for other in [child(None), child(Some("other"))] {
-            assert_eq!(farewell(&app, [(&DEPLOYMENTS, &other)]).references, []);
+            assert_eq!(farewell(&app, false, [(&DEPLOYMENTS, &other)]).references, []);
         }
     }
 
@@ -142,12 +154,20 @@ mod tests {
     fn a_policy_that_was_changed_at_the_last_moment_is_followed() {
         let orphan = child(None);
         let refers = |finalizers: &[&str]| {
-            let farewell = farewell(&app("Delete", finalizers, true), [(&DEPLOYMENTS, &orphan)]);
+            let app = app("Delete", finalizers, true);
+            let farewell = farewell(&app, is_orphaned(&app), [(&DEPLOYMENTS, &orphan)]);
             farewell.references.len()
         };
         assert_eq!(refers(&[FINALIZER]), 1, "it goes with it");
         assert_eq!(refers(&[FINALIZER, "foregroundDeletion"]), 1, "before it");
         assert_eq!(refers(&[FINALIZER, "orphan"]), 0, "nobody wants it to go");
         assert_eq!(refers(&[]), 0, "it was never held");
+        let after = farewell(
+            &app("Delete", &[FINALIZER], true),
+            true,
+            [(&DEPLOYMENTS, &orphan)],
+        );
+        assert_eq!(after.references.len(), 0, "that was seen before");
+        assert!(!is_orphaned(&app("Delete", &["orphan"], false)));
     }
 }

@@ -62,6 +62,8 @@ struct Known {
     uid: Uid,
     /// How often the same was written to a child, by kind.
     paces: BTreeMap<Resource, Pace>,
+    /// It was seen that its dependents are to be orphaned.
+    orphaned: bool,
 }
 
 /// Builds the controller.
@@ -165,7 +167,7 @@ impl Reconciler for Keeper {
         if self.apps.status().is_waiting() {
             return Ok(Action::RequeueAfter(UNSERVED));
         }
-        self.know(&key, &app.metadata.uid);
+        self.know(&key, &app);
         if let Some(later) = self.behind(&key, &context.env) {
             return Ok(later);
         }
@@ -260,7 +262,7 @@ impl Keeper {
         }
         let children = self.children(hands).await?;
         let children = children.values().map(|(resource, meta)| (resource, meta));
-        let farewell = policy::farewell(app, children);
+        let farewell = policy::farewell(app, self.is_orphaned(hands.key), children);
         if app.spec.policy() == Policy::Delete && !farewell.references.is_empty() {
             hands.verify().await?;
         }
@@ -333,16 +335,28 @@ impl Keeper {
     }
 
     /// An `AppService` under a name that another one had starts with nothing.
-    fn know(&self, key: &Key, uid: &Uid) {
+    fn know(&self, key: &Key, app: &AppService) {
         let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        let uid = &app.metadata.uid;
         if memory.known.get(key).is_none_or(|it| it.uid != *uid) {
             let known = Known {
                 uid: uid.clone(),
                 paces: BTreeMap::new(),
+                orphaned: false,
             };
             memory.known.insert(key.clone(), known);
             self.written.forget(key);
         }
+        if policy::is_orphaned(app)
+            && let Some(known) = memory.known.get_mut(key)
+        {
+            known.orphaned = true;
+        }
+    }
+
+    fn is_orphaned(&self, key: &Key) -> bool {
+        let memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        memory.known.get(key).is_some_and(|it| it.orphaned)
     }
 
     fn forget(&self, key: &Key) {
