@@ -6,14 +6,14 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::config::{
-    CertificateFiles, ClientConnection, Config, Deployments, GarbageCollector, Generic, HollowKubelet,
-    LeaderElection, Logging, Rate, Replicas, Sandbox, Serving,
+    AppServices, CertificateFiles, ClientConnection, Config, Deployments, GarbageCollector, Generic,
+    HollowKubelet, LeaderElection, Logging, Rate, Replicas, Sandbox, Serving,
 };
 use crate::duration::GoDuration;
 use crate::error::Invalid;
 use crate::flags::{
-    ClientFlags, DeploymentFlags, ElectionFlags, Flags, GarbageCollectorFlags, GenericFlags, GlobalFlags,
-    HollowKubeletFlags, LoggingFlags, ReplicaFlags, SandboxFlags, ServingFlags, Switch,
+    AppServiceFlags, ClientFlags, DeploymentFlags, ElectionFlags, Flags, GarbageCollectorFlags, GenericFlags,
+    GlobalFlags, HollowKubeletFlags, LoggingFlags, ReplicaFlags, SandboxFlags, ServingFlags, Switch,
 };
 use crate::selector::{Known, Selector};
 use crate::syntax;
@@ -30,6 +30,7 @@ pub(crate) fn config(
         election,
         serving,
         logging,
+        app_services,
         deployments,
         garbage_collector,
         hollow_kubelet,
@@ -61,6 +62,7 @@ pub(crate) fn config(
         logging: check.logging(&logging),
         garbage_collector: check.garbage_collector(&garbage_collector),
         hollow_kubelet: check.hollow_kubelet(&hollow_kubelet),
+        app_services: check.app_services(&app_services),
         deployments: check.deployments(&deployments),
         replicas: check.replicas(&replicas),
         sandbox: check.sandbox(sandbox, given("sandbox_listen")),
@@ -325,6 +327,15 @@ impl Check {
             ready_delay: self.not_negative("hollow-kubelet-ready-delay", ready_delay),
             nodes: self.at_least_one("hollow-kubelet-nodes", nodes),
             concurrent_syncs: self.at_least_one("concurrent-hollow-kubelet-syncs", syncs),
+        }
+    }
+
+    fn app_services(&mut self, flags: &AppServiceFlags) -> AppServices {
+        let AppServiceFlags {
+            concurrent_appservice_syncs: syncs,
+        } = *flags;
+        AppServices {
+            concurrent_syncs: self.at_least_one("concurrent-appservice-syncs", syncs),
         }
     }
 
