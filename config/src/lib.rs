@@ -21,7 +21,8 @@ mod validate;
 
 pub use config::{
     AppServices, CertificateFiles, ClientConnection, Config, Deployments, GarbageCollector, Generic,
-    HollowKubelet, LeaderElection, LogFormat, Logging, Rate, Replicas, Sandbox, Serving,
+    HollowKubelet, LeaderElection, LogFormat, Logging, Rate, Replicas, Sandbox, Serving, Webhook,
+    WebhookCertificate,
 };
 pub use error::{Error, Invalid};
 pub use help::markdown;
