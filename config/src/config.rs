@@ -20,6 +20,8 @@ pub struct Config {
     pub leader_election: LeaderElection,
     /// The port with health and metrics.
     pub serving: Serving,
+    /// The port with admission webhooks; none if there are none.
+    pub webhook: Option<Webhook>,
     /// What is logged, and how.
     pub logging: Logging,
     /// The embedded API server; none if the manager works on a cluster.
@@ -28,6 +30,8 @@ pub struct Config {
     pub garbage_collector: Option<GarbageCollector>,
     /// The controller that plays the nodes.
     pub hollow_kubelet: HollowKubelet,
+    /// The controller that keeps applications.
+    pub app_services: AppServices,
     /// The controller that rolls out templates.
     pub deployments: Deployments,
     /// The controllers that keep pods.
@@ -106,6 +110,29 @@ pub struct CertificateFiles {
     pub private_key: PathBuf,
 }
 
+/// The port with admission webhooks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Webhook {
+    /// Where to listen.
+    pub listen: SocketAddr,
+    /// What to serve with.
+    pub certificate: WebhookCertificate,
+}
+
+/// What webhooks are served with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WebhookCertificate {
+    /// A certificate that is made for this Service, and renewed.
+    Service {
+        /// The Service's namespace.
+        namespace: String,
+        /// The Service's name.
+        name: String,
+    },
+    /// What is in this folder.
+    Folder(PathBuf),
+}
+
 /// What is logged, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Logging {
@@ -150,6 +177,13 @@ pub struct HollowKubelet {
     /// How many nodes there are; at least one.
     pub nodes: u32,
     /// How many pods are worked on at once; at least one.
+    pub concurrent_syncs: u32,
+}
+
+/// The controller that keeps applications.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AppServices {
+    /// How many `AppServices` are worked on at once; at least one.
     pub concurrent_syncs: u32,
 }
 

@@ -49,11 +49,20 @@ struct Inner {
 
 /// Starts the real cluster that `KUBEBUILDER_ASSETS` names, or the sandbox. Stop it by dropping it.
 pub async fn start() -> Result<Running, StartError> {
+    let assets = env::var_os("KUBEBUILDER_ASSETS").filter(|assets| !assets.is_empty());
+    start_with(assets.as_deref().map(Path::new)).await
+}
+
+/// Starts the sandbox, whatever the environment says.
+pub async fn start_sandbox() -> Result<Running, StartError> {
+    start_with(None).await
+}
+
+async fn start_with(assets: Option<&Path>) -> Result<Running, StartError> {
     let dir = tempfile::Builder::new().prefix("coxswain-tests-").tempdir()?;
     let kubeconfig = dir.path().join(KUBECONFIG);
-    let assets = env::var_os("KUBEBUILDER_ASSETS").filter(|assets| !assets.is_empty());
     let servers = if let Some(assets) = assets {
-        Some(real::start(Path::new(&assets), &dir).await?)
+        Some(real::start(assets, &dir).await?)
     } else {
         let endpoint = sandbox::start().await.map_err(StartError::Sandbox)?;
         endpoint.write_kubeconfig(&kubeconfig)?;

@@ -22,6 +22,8 @@ pub fn find() -> Option<PathBuf> {
 pub struct Kubectl {
     cluster: Cluster,
     namespace: String,
+    /// Where it keeps what it has discovered.
+    cache: PathBuf,
 }
 
 /// What a call printed, and how it ended.
@@ -44,7 +46,18 @@ impl Kubectl {
         Self {
             cluster: cluster.clone(),
             namespace: namespace.to_owned(),
+            cache: cluster.kubeconfig().with_extension("kubectl-cache"),
         }
+    }
+
+    /// The same without what other calls have discovered: some commands do not look again for what is new.
+    #[must_use]
+    pub fn with_cache_of_its_own(self) -> Self {
+        let cache = self
+            .cluster
+            .kubeconfig()
+            .with_extension(format!("kubectl-cache-{}", self.namespace));
+        Self { cache, ..self }
     }
 
     /// Runs it with arguments that are separated by spaces.
@@ -96,7 +109,7 @@ impl Kubectl {
             .arg(self.cluster.kubeconfig())
             // Discovery is cached by address, and the next server may get the same port.
             .arg("--cache-dir")
-            .arg(self.cluster.kubeconfig().with_extension("kubectl-cache"))
+            .arg(&self.cache)
             .args(["--namespace", &self.namespace])
             .args(arguments)
             .stdin(Stdio::null())

@@ -22,6 +22,7 @@ pub mod runner;
 pub mod sandbox;
 pub mod time;
 pub mod watch;
+pub mod webhook;
 
 pub use api::Api;
 pub use cluster::Cluster;

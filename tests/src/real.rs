@@ -1,5 +1,5 @@
 //! The real tier: etcd, kube-apiserver and, where its binary is there, KCM with those controllers only whose work
-//! the sandbox does itself (namespaces, their service accounts, aggregated roles); with [`KCM`] set, with those of its own
+//! the sandbox does itself (namespaces, their service accounts, aggregated roles, quotas); with [`KCM`] set, with those of its own
 //! too that ours are compared with.
 //!
 //! The flags work for 1.20 and for 1.36; where a release needs another one, the version that the binary prints decides.
@@ -155,9 +155,9 @@ async fn attempt_start(assets: &Path, dir: &Path) -> Result<Servers, StartError>
     if kcm.exists() {
         let controllers = if kcm_instead_of_ours() {
             "clusterrole-aggregation,deployment,garbagecollector,namespace,replicaset,replicationcontroller,\
-             serviceaccount"
+             resourcequota,serviceaccount"
         } else {
-            "namespace,serviceaccount,clusterrole-aggregation"
+            "namespace,serviceaccount,clusterrole-aggregation,resourcequota"
         };
         let mut flags = vec![
             format!("--kubeconfig={}", kubeconfig.display()),

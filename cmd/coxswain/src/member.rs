@@ -47,8 +47,10 @@ impl Member {
             client_connection,
             leader_election,
             serving: _,
+            webhook: _,
             logging: _,
             sandbox,
+            app_services,
             deployments,
             garbage_collector,
             hollow_kubelet,
@@ -99,6 +101,7 @@ impl Member {
                 workers(hollow_kubelet.concurrent_syncs),
             ),
             app_replicaset: workers(replicas.concurrent_appreplicaset_syncs),
+            app_service: workers(app_services.concurrent_syncs),
             deployment: workers(deployments.concurrent_syncs),
             replicaset: workers(replicas.concurrent_replicaset_syncs),
             replication_controller: workers(replicas.concurrent_rc_syncs),
@@ -123,6 +126,11 @@ impl Member {
     /// The names of its controllers.
     pub(crate) fn controllers(&self) -> &[&'static str] {
         &self.hosted.names
+    }
+
+    /// For what shall run beside the controllers.
+    pub(crate) fn manager(&mut self) -> &mut Manager {
+        &mut self.manager
     }
 
     /// Takes what its garbage collector shows of itself.

@@ -3,7 +3,7 @@
 use std::future::pending;
 use std::io;
 
-use coxswain_config::{Config, Serving};
+use coxswain_config::{Config, Serving, Webhook, WebhookCertificate};
 use coxswain_controllers::garbage_collector::GraphPage;
 use coxswain_manager::client::{ConnectError, Transport};
 use coxswain_manager::controller::ControllerError;
@@ -12,6 +12,7 @@ use coxswain_manager::env::{Env, TaskSet};
 use coxswain_manager::events::RecorderError;
 use coxswain_manager::manager::{BuildError, ManagerError};
 use coxswain_manager::serve::{Checks, Endpoints, ServeError, Server, Tls, TlsError};
+use coxswain_manager::webhook::{self, Certificates, Hooks, ServiceName, WebhookError};
 use prometheus::Registry;
 use prometheus::process_collector::ProcessCollector;
 use tokio::task::JoinHandle;
@@ -39,6 +40,8 @@ pub(crate) enum ProcessError {
     #[error(transparent)]
     Tls(#[from] TlsError),
     #[error(transparent)]
+    Webhook(#[from] WebhookError),
+    #[error(transparent)]
     Cluster(#[from] ClusterError),
     #[error(transparent)]
     Sandbox(#[from] SandboxError),
@@ -58,6 +61,8 @@ pub(crate) enum ProcessError {
     Manager(#[from] ManagerError),
     #[error("the endpoints died: {0}")]
     EndpointsDied(String),
+    #[error("the webhooks died: {0}")]
+    WebhooksDied(String),
     #[error("ended at once by a second signal")]
     SecondSignal,
 }
@@ -67,7 +72,7 @@ impl ProcessError {
     pub(crate) fn is_before_start(&self) -> bool {
         !matches!(
             self,
-            Self::Manager(_) | Self::EndpointsDied(_) | Self::SecondSignal
+            Self::Manager(_) | Self::EndpointsDied(_) | Self::WebhooksDied(_) | Self::SecondSignal
         )
     }
 }
@@ -88,6 +93,10 @@ pub(crate) async fn run(config: Config, log: &Output) -> Result<(), ProcessError
         registry.clone(),
         config.serving.always_allow_paths.clone(),
     )?;
+    let webhooks = match &config.webhook {
+        Some(webhook) => Some(bind_webhooks(webhook.clone(), &registry, &checks).await?),
+        None => None,
+    };
 
     let embedded = match &config.sandbox {
         Some(sandbox) => Some(Embedded::start(sandbox.clone(), &env, &registry).await?),
@@ -113,11 +122,18 @@ pub(crate) async fn run(config: Config, log: &Output) -> Result<(), ProcessError
         None => endpoints,
     };
 
+    // The hooks of the controllers; none has any yet.
+    let hooks = Hooks::new();
+    if let Some(webhooks) = &webhooks {
+        webhooks.certificates().host(member.manager());
+    }
+
     tracing::info!(
         version = VERSION,
         identity = member.identity(),
         controllers = hosted.join(","),
         endpoints = address.map(|a| a.to_string()),
+        webhooks = webhooks.as_ref().map(|it| it.address().to_string()),
         "Starting"
     );
     let endpoints_end = CancellationToken::new();
@@ -125,6 +141,11 @@ pub(crate) async fn run(config: Config, log: &Output) -> Result<(), ProcessError
         let (until, env) = (endpoints_end.clone(), env.clone());
         let serving = async move { server.serve(env.clone(), endpoints, until.cancelled()).await };
         tasks.handle().spawn(serving)
+    });
+    let mut reviewing = webhooks.map(|webhooks| {
+        let (until, env) = (endpoints_end.clone(), env.clone());
+        let reviewing = async move { webhooks.serve(env, hooks, until.cancelled()).await };
+        tasks.handle().spawn(reviewing)
     });
     let life = async {
         let shown = async {
@@ -137,11 +158,12 @@ pub(crate) async fn run(config: Config, log: &Output) -> Result<(), ProcessError
         let ended = tokio::select! {
             biased;
             died = ended_early(&mut serving) => return Err(ProcessError::EndpointsDied(died)),
+            died = ended_early(&mut reviewing) => return Err(ProcessError::WebhooksDied(died)),
             ended = member.run(stop.clone()) => ended,
             () = shown => return Ok(()),
         };
         endpoints_end.cancel();
-        if let Some(serving) = serving {
+        for serving in [serving, reviewing].into_iter().flatten() {
             // It has nothing to say any more; a panic at the end changes nothing.
             let _ = serving.await;
         }
@@ -173,6 +195,22 @@ async fn bind(serving: &Serving) -> Result<Option<Server>, ProcessError> {
         None => Tls::self_signed(["localhost".to_owned(), address.ip().to_string()])?,
     };
     Ok(Some(Server::bind(address, tls).await?))
+}
+
+async fn bind_webhooks(
+    webhook: Webhook,
+    registry: &Registry,
+    checks: &Checks,
+) -> Result<webhook::Server, ProcessError> {
+    let Webhook { listen, certificate } = webhook;
+    let source = match certificate {
+        WebhookCertificate::Service { namespace, name } => {
+            webhook::Source::Service(ServiceName { namespace, name })
+        }
+        WebhookCertificate::Folder(folder) => webhook::Source::Folder(folder),
+    };
+    let certificates = Certificates::new(source, registry, checks).await?;
+    Ok(webhook::Server::bind(listen, certificates, registry).await?)
 }
 
 async fn over_network(

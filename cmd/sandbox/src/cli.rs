@@ -31,6 +31,10 @@ pub struct Args {
     /// Who may do what: everybody anything, or what roles and bindings say. The kubeconfig's user may do anything
     #[arg(long, value_name = "MODE", value_enum, default_value_t)]
     authorization: Authorization,
+
+    /// Where a service of admission webhooks is, such as `default/hooks:443=127.0.0.1:9443`; may be given more than once
+    #[arg(long = "service", value_name = "NAMESPACE/NAME:PORT=ADDRESS", value_parser = service)]
+    services: Vec<(String, SocketAddr)>,
 }
 
 /// Why the command failed.
@@ -60,6 +64,7 @@ impl Args {
             allow_remote,
             kubeconfig,
             authorization,
+            services,
         } = self;
         if !listen.ip().is_loopback() && !allow_remote {
             return Err(CliError::NotLoopback(listen));
@@ -73,7 +78,7 @@ impl Args {
             .with_writer(io::stderr)
             .init();
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-        runtime.block_on(serve(listen, kubeconfig, authorization))
+        runtime.block_on(serve(listen, kubeconfig, authorization, services))
     }
 }
 
@@ -81,6 +86,7 @@ async fn serve(
     listen: SocketAddr,
     kubeconfig: Option<PathBuf>,
     authorization: Authorization,
+    services: Vec<(String, SocketAddr)>,
 ) -> Result<(), CliError> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
@@ -97,6 +103,7 @@ async fn serve(
     let sandbox = Sandbox::new(Options {
         authorization,
         root_ca: Some(server.credentials().ca_pem.clone()),
+        services: services.into_iter().collect(),
         ..Options::default()
     });
     server
@@ -109,4 +116,17 @@ async fn serve(
         })
         .await;
     Ok(())
+}
+
+/// Reads `namespace/name:port=address`.
+fn service(text: &str) -> Result<(String, SocketAddr), String> {
+    let form = "expected NAMESPACE/NAME:PORT=ADDRESS:PORT, such as default/hooks:443=127.0.0.1:9443";
+    let (service, address) = text.split_once('=').ok_or(form)?;
+    let (namespace, rest) = service.split_once('/').ok_or(form)?;
+    let (name, port) = rest.split_once(':').ok_or(form)?;
+    if namespace.is_empty() || name.is_empty() || port.parse::<u16>().is_err() {
+        return Err(form.to_owned());
+    }
+    let address = address.parse().map_err(|_| form)?;
+    Ok((service.to_owned(), address))
 }

@@ -3,6 +3,7 @@
 //! A list of these becomes the `causes` and the message of a 422 `Invalid` status.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::fmt;
 
 use serde_json::Value;
@@ -43,6 +44,16 @@ pub struct FieldError {
     pub wrong: Wrong,
     /// Why, in a few words; may be empty.
     pub detail: String,
+}
+
+/// The same thing is only said once; the rest keeps its order.
+#[must_use]
+pub fn distinct(mut errors: Vec<FieldError>) -> Vec<FieldError> {
+    if errors.len() > 1 {
+        let mut seen = BTreeSet::new();
+        errors.retain(|error| seen.insert(format!("{error:?}")));
+    }
+    errors
 }
 
 /// `FieldError::invalid` and friends, so that rules read as one line.

@@ -23,8 +23,9 @@
 //! ```
 //!
 //! The walk of a request: `door` (authenticate and authorize with `auth`, route, bound the body) → `api` (one file per verb: decode with `schema`,
-//! `patch`, apply the rules of `kinds`) → `store` (commit, history) → `door` (render, `table`, `partial`).
+//! `patch`, apply the rules of `kinds`, ask the webhooks of `admission`) → `store` (commit, history) → `door` (render, `table`, `partial`).
 
+mod admission;
 mod api;
 mod auth;
 pub mod cli;
@@ -42,6 +43,7 @@ mod partial;
 mod patch;
 mod protobuf;
 mod quantity;
+mod quota;
 mod registry;
 mod request;
 mod resource;
@@ -54,6 +56,8 @@ mod structural;
 mod table;
 mod yaml;
 
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 pub use auth::Authorization;
@@ -75,6 +79,9 @@ pub struct Options {
     /// The certificate authority (PEM) that every namespace gets as the `ConfigMap` `kube-root-ca.crt`. Default: none,
     /// and no such object.
     pub root_ca: Option<String>,
+    /// Where the services are through which webhooks are reached: the address of each `namespace/name:port`. Default:
+    /// none, and webhooks are reached by their URLs only.
+    pub services: BTreeMap<String, SocketAddr>,
 }
 
 impl Default for Options {
@@ -84,6 +91,7 @@ impl Default for Options {
             history: Limits::default(),
             authorization: Authorization::default(),
             root_ca: None,
+            services: BTreeMap::new(),
         }
     }
 }

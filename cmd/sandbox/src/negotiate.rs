@@ -2,8 +2,7 @@
 //!
 //! JSON is all we write and read; YAML, protobuf and CBOR are passed over for the next type that the client would
 //! take. Parameters of the type ask for another form of the same objects: `as=Table`, `as=PartialObjectMetadata`.
-//! A form that is unknown (aggregated discovery among them, for now) makes the clause unacceptable, and the next
-//! one has its turn: clients list plain JSON last.
+//! A form that is unknown makes the clause unacceptable, and the next one has its turn: clients list plain JSON last.
 
 use std::cmp::Ordering;
 
@@ -102,6 +101,14 @@ pub fn accept(header: Option<&str>, holds: Holds) -> Result<View, NotAcceptable>
     }
 }
 
+/// Whether discovery is wanted all in one document rather than one by one. Whoever would take it gets it, whatever it would
+/// like better.
+#[must_use]
+pub fn wants_aggregated(header: Option<&str>) -> bool {
+    let aggregated = |clause: &Clause| clause.is_json() && clause.form == AGGREGATED;
+    clauses(header.unwrap_or_default()).iter().any(aggregated)
+}
+
 /// Media type of the `OpenAPI` version 2 document as protobuf, as it is sent.
 pub const SWAGGER_PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
 
@@ -167,6 +174,13 @@ struct Form<'a> {
     kind: &'a str,
 }
 
+/// All of discovery in one document.
+const AGGREGATED: Form<'static> = Form {
+    group: "apidiscovery.k8s.io",
+    version: "v2",
+    kind: "APIGroupDiscoveryList",
+};
+
 /// The media ranges, the preferred ones first. What cannot be parsed is left out.
 fn clauses(header: &str) -> Vec<Clause<'_>> {
     let mut clauses: Vec<Clause> = header.split(',').filter_map(Clause::parse).collect();
@@ -209,13 +223,17 @@ impl<'a> Clause<'a> {
         Some(clause)
     }
 
-    /// The form asked for, if it is one that we have.
-    fn view(&self, holds: Holds) -> Option<View> {
+    fn is_json(&self) -> bool {
         let json = matches!(
             (self.kind, self.subtype),
             ("application", "json" | "*") | ("*", "*")
         );
-        if !json || !matches!(self.stream, "" | "watch") {
+        json && matches!(self.stream, "" | "watch")
+    }
+
+    /// The form asked for, if it is one that we have.
+    fn view(&self, holds: Holds) -> Option<View> {
+        if !self.is_json() {
             return None;
         }
         if self.form == Form::default() {
@@ -341,6 +359,26 @@ mod tests {
             Err(NotAcceptable::Form)
         );
         assert_eq!(accept(Some(TABLE), Holds::Document), Err(NotAcceptable::Form));
+        for (header, wanted) in [
+            (header.as_str(), true),
+            (aggregated, true),
+            (
+                "application/json,application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList;q=0.1",
+                true,
+            ),
+            (
+                "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json",
+                false,
+            ),
+            (
+                "application/vnd.kubernetes.protobuf;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList",
+                false,
+            ),
+            ("*/*", false),
+            ("", false),
+        ] {
+            assert_eq!(wants_aggregated(Some(header)), wanted, "{header}");
+        }
         let protobuf = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
         assert_eq!(
             accept(Some(protobuf), Holds::Document),

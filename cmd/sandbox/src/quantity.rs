@@ -92,11 +92,29 @@ impl Quantity {
         self.nanos == other.nanos
     }
 
-    /// The sum of two amounts.
+    /// A number of pieces.
+    #[must_use]
+    pub fn whole(pieces: usize) -> Self {
+        Self {
+            nanos: i128::try_from(pieces).unwrap_or(i128::MAX).saturating_mul(ONE),
+            form: Form::Decimal,
+        }
+    }
+
+    /// The sum of two amounts. It is written as the first one, unless that is nothing.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self {
             nanos: self.nanos.saturating_add(other.nanos),
+            form: if self.nanos == 0 { other.form } else { self.form },
+        }
+    }
+
+    /// What is left of an amount without another.
+    #[must_use]
+    pub fn minus(self, other: Self) -> Self {
+        Self {
+            nanos: self.nanos.saturating_sub(other.nanos),
             form: self.form,
         }
     }
@@ -124,6 +142,15 @@ impl Quantity {
     pub fn round_to_milli(self) -> Self {
         Self {
             nanos: divide_up(self.nanos, MILLI).saturating_mul(MILLI),
+            form: self.form,
+        }
+    }
+
+    /// Rounded up to whole pieces.
+    #[must_use]
+    pub fn round_to_whole(self) -> Self {
+        Self {
+            nanos: divide_up(self.nanos, ONE).saturating_mul(ONE),
             form: self.form,
         }
     }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::discovery::Documents;
 use crate::kinds;
 use crate::resource::Resource;
 
@@ -12,6 +13,7 @@ pub struct Registry {
     resources: Arc<Vec<Arc<Resource>>>,
     by_path: Arc<BTreeMap<(String, String, String), Arc<Resource>>>,
     stored: Arc<Vec<Arc<Resource>>>,
+    documents: Arc<Documents>,
 }
 
 impl Default for Registry {
@@ -30,10 +32,10 @@ impl Registry {
             .filter(|r| r.api_version() == r.stored_as)
             .cloned()
             .collect();
-        Self::of(built_in, stored)
+        Self::of(built_in, stored, Documents::default())
     }
 
-    fn of(resources: Vec<Arc<Resource>>, stored: Vec<Arc<Resource>>) -> Self {
+    fn of(resources: Vec<Arc<Resource>>, stored: Vec<Arc<Resource>>, documents: Documents) -> Self {
         let by_path = resources
             .iter()
             .map(|r| ((r.group.clone(), r.version.clone(), r.plural.clone()), r.clone()))
@@ -42,6 +44,7 @@ impl Registry {
             resources: Arc::new(resources),
             by_path: Arc::new(by_path),
             stored: Arc::new(stored),
+            documents: Arc::new(documents),
         }
     }
 
@@ -52,7 +55,15 @@ impl Registry {
             let built_in = present.iter().filter(|r| r.custom.is_none()).cloned();
             built_in.chain(custom.into_iter().map(Arc::new)).collect()
         };
-        Self::of(replaced(&self.resources, served), replaced(&self.stored, stored))
+        let resources: Vec<_> = replaced(&self.resources, served);
+        let documents = self.documents.for_next(&self.resources, &resources);
+        Self::of(resources, replaced(&self.stored, stored), documents)
+    }
+
+    /// What is published about them.
+    #[must_use]
+    pub fn documents(&self) -> &Documents {
+        &self.documents
     }
 
     /// The resource at a path.

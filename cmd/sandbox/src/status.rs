@@ -2,6 +2,8 @@
 //!
 //! Every failure of a request ends in one [`ApiError`]; it is shown once, as the response.
 
+use std::borrow::Cow;
+
 use serde_json::{Value, json};
 
 use crate::field::FieldError;
@@ -13,7 +15,7 @@ pub struct ApiError {
     /// HTTP status code.
     pub code: u16,
     /// Machine-readable reason, such as `NotFound`.
-    pub reason: &'static str,
+    pub reason: Cow<'static, str>,
     /// Message for people.
     pub message: String,
     /// `details` of the Status, if any.
@@ -22,6 +24,8 @@ pub struct ApiError {
     pub retry_after: Option<u32>,
     /// A continue token that still works, for a list that has expired.
     pub continue_token: Option<String>,
+    /// `Warning` headers: what was found on the way is told of a refused request too.
+    pub warnings: Vec<String>,
 }
 
 /// The outcome of a request.
@@ -31,12 +35,20 @@ impl ApiError {
     fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
         Self {
             code,
-            reason,
+            reason: Cow::Borrowed(reason),
             message: message.into(),
             details: None,
             retry_after: None,
             continue_token: None,
+            warnings: Vec::new(),
         }
+    }
+
+    /// The same with what the client is warned of.
+    #[must_use]
+    pub fn warn(mut self, warnings: Vec<String>) -> Self {
+        self.warnings.extend(warnings);
+        self
     }
 
     fn about(mut self, group: &str, kind: &str, name: &str) -> Self {
@@ -337,6 +349,28 @@ impl ApiError {
             .retrying(1)
     }
 
+    /// 504: it took too long.
+    #[must_use]
+    pub fn timeout(message: &str) -> Self {
+        Self::new(504, "Timeout", format!("Timeout: {message}")).about("", "", "")
+    }
+
+    /// What somebody else answers, whatever code and reason that is.
+    #[must_use]
+    pub fn said_by_others(code: u16, reason: &str, message: String, details: Option<Value>) -> Self {
+        let seconds = details
+            .as_ref()
+            .and_then(|details| details["retryAfterSeconds"].as_u64());
+        Self {
+            reason: Cow::Owned(reason.to_owned()),
+            details,
+            retry_after: seconds
+                .and_then(|seconds| u32::try_from(seconds).ok())
+                .filter(|s| *s > 0),
+            ..Self::new(code, "", message)
+        }
+    }
+
     /// The `Status` object.
     #[must_use]
     pub fn to_status(&self) -> Value {
@@ -353,7 +387,7 @@ impl ApiError {
             "code": self.code,
         });
         if let (Some(map), false) = (status.as_object_mut(), self.reason.is_empty()) {
-            map.insert("reason".to_owned(), self.reason.into());
+            map.insert("reason".to_owned(), self.reason.as_ref().into());
         }
         if let (Some(map), Some(details)) = (status.as_object_mut(), &self.details) {
             map.insert("details".to_owned(), details.clone());

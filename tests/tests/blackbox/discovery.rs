@@ -23,6 +23,10 @@ pub fn tests() -> Vec<Test> {
         test!(unknown_group_is_a_plain_404),
         test!(unknown_resource_of_a_known_group_is_a_status),
         test!(method_that_a_path_does_not_have_is_405),
+        test!(all_in_one_document).since(1, 30),
+        test!(all_in_one_goes_before_one_by_one).since(1, 30),
+        test!(whoever_has_it_is_spared_a_copy).since(1, 30),
+        test!(custom_resources_are_in_it_while_they_are_served).since(1, 30),
     ]
 }
 
@@ -183,11 +187,16 @@ async fn trailing_slashes_do_not_matter(c: Cluster) {
         "/apis/apps",
         "/apis/apps/v1",
     ] {
-        let (without, with) = (
-            c.api().get(path).await.expect(200),
-            c.api().get(&format!("{path}/")).await.expect(200),
-        );
-        assert_eq!(without, with, "{path}");
+        // Groups of other tests come and go meanwhile.
+        let get = async |path: &str| {
+            let mut document = c.api().get(path).await.expect(200);
+            if let Some(groups) = document["groups"].as_array_mut() {
+                let name = |group: &Value| group["name"].as_str().unwrap_or_default().to_owned();
+                groups.retain(|group| !name(group).ends_with(".example.com"));
+            }
+            document
+        };
+        assert_eq!(get(path).await, get(&format!("{path}/")).await, "{path}");
     }
 }
 
@@ -240,6 +249,258 @@ async fn method_that_a_path_does_not_have_is_405(c: Cluster) {
         let message = "the server does not allow this method on the requested resource";
         reply.check(reply.message() == message, "another message");
     }
+}
+
+const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+
+async fn get_as(c: &Cluster, path: &str, accept: &str) -> Reply {
+    c.api()
+        .request(Method::GET, path, &[("accept", accept)], ())
+        .await
+}
+
+async fn all_in_one_document(c: Cluster) {
+    let core = get_as(&c, "/api", AGGREGATED).await;
+    core.check(core.header("content-type") == Some(AGGREGATED), "another type");
+    let core = core.expect(200);
+    assert_eq!(
+        (&core["kind"], &core["apiVersion"], &core["metadata"]),
+        (
+            &json!("APIGroupDiscoveryList"),
+            &json!("apidiscovery.k8s.io/v2"),
+            &json!({})
+        )
+    );
+    assert_eq!(core["items"].as_array().map(Vec::len), Some(1));
+    let v1 = &core["items"][0]["versions"][0];
+    assert_eq!(
+        (&v1["version"], &v1["freshness"]),
+        (&json!("v1"), &json!("Current"))
+    );
+    // Kinds of the resource's own group and version do not repeat them.
+    let namespaces = resource(v1, "namespaces");
+    assert_eq!(
+        namespaces,
+        &json!({
+            "resource": "namespaces",
+            "responseKind": {"group": "", "version": "", "kind": "Namespace"},
+            "scope": "Cluster",
+            "singularResource": "namespace",
+            "verbs": ["create", "delete", "get", "list", "patch", "update", "watch"],
+            "shortNames": ["ns"],
+            "subresources": [
+                {
+                    "subresource": "finalize",
+                    "responseKind": {"group": "", "version": "", "kind": "Namespace"},
+                    "verbs": ["update"],
+                },
+                {
+                    "subresource": "status",
+                    "responseKind": {"group": "", "version": "", "kind": "Namespace"},
+                    "verbs": ["get", "patch", "update"],
+                },
+            ],
+        })
+    );
+    let groups = get_as(&c, "/apis", AGGREGATED).await.expect(200);
+    let names: Vec<&str> = groups["items"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|item| item["metadata"]["name"].as_str())
+        .collect();
+    let plain = c.api().get("/apis").await.expect(200);
+    let listed: Vec<&str> = plain["groups"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|group| group["name"].as_str())
+        .collect();
+    let built_in = |names: Vec<&str>| -> Vec<String> {
+        names
+            .into_iter()
+            .filter(|name| !name.ends_with("example.com"))
+            .map(str::to_owned)
+            .collect()
+    };
+    assert_eq!(built_in(names), built_in(listed));
+    let apps = groups["items"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .find(|item| item["metadata"]["name"] == "apps")
+        .expect("apps is served");
+    let deployments = resource(&apps["versions"][0], "deployments");
+    assert_eq!(
+        deployments,
+        &json!({
+            "resource": "deployments",
+            "responseKind": {"group": "", "version": "", "kind": "Deployment"},
+            "scope": "Namespaced",
+            "singularResource": "deployment",
+            "verbs": ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"],
+            "shortNames": ["deploy"],
+            "categories": ["all"],
+            "subresources": [
+                {
+                    "subresource": "scale",
+                    "responseKind": {"group": "autoscaling", "version": "v1", "kind": "Scale"},
+                    "verbs": ["get", "patch", "update"],
+                },
+                {
+                    "subresource": "status",
+                    "responseKind": {"group": "", "version": "", "kind": "Deployment"},
+                    "verbs": ["get", "patch", "update"],
+                },
+            ],
+        })
+    );
+}
+
+/// An entry of one version of an aggregated document.
+#[track_caller]
+fn resource<'a>(version: &'a Value, name: &str) -> &'a Value {
+    let resources = version["resources"].as_array();
+    let found = resources
+        .into_iter()
+        .flatten()
+        .find(|entry| entry["resource"] == name);
+    found.unwrap_or_else(|| panic!("no {name} in {version:#}"))
+}
+
+async fn all_in_one_goes_before_one_by_one(c: Cluster) {
+    let unknown = "application/json;g=apidiscovery.k8s.io;v=v9;as=APIGroupDiscoveryList";
+    for (accept, kind) in [
+        (format!("{AGGREGATED},application/json"), "APIGroupDiscoveryList"),
+        // Whoever would take it gets it.
+        (format!("application/json,{AGGREGATED}"), "APIGroupDiscoveryList"),
+        (format!("{unknown},{AGGREGATED}"), "APIGroupDiscoveryList"),
+        (format!("{unknown},application/json"), "APIGroupList"),
+        (
+            format!("{AGGREGATED};q=0.5,application/json;q=0.9"),
+            "APIGroupDiscoveryList",
+        ),
+        ("*/*".to_owned(), "APIGroupList"),
+    ] {
+        let reply = get_as(&c, "/apis", &accept).await;
+        let document = reply.expect(200);
+        reply.check(document["kind"] == kind, &format!("expected {kind} for {accept}"));
+    }
+    get_as(&c, "/apis", unknown)
+        .await
+        .expect_error(406, "NotAcceptable");
+    // Below, there is no such form.
+    get_as(&c, "/apis/apps", AGGREGATED)
+        .await
+        .expect_error(406, "NotAcceptable");
+}
+
+async fn whoever_has_it_is_spared_a_copy(c: Cluster) {
+    let reply = get_as(&c, "/api", AGGREGATED).await;
+    reply.expect(200);
+    let tag = reply.header("etag").unwrap_or_default().to_owned();
+    let hash = tag.trim_matches('"');
+    let hexadecimal = |c: char| c.is_ascii_digit() || ('A'..='F').contains(&c);
+    reply.check(
+        hash.len() == 128 && hash.chars().all(hexadecimal) && tag.starts_with('"'),
+        "expected a hash in quotes",
+    );
+    reply.check(
+        reply.header("cache-control") == Some("public"),
+        "expected to be cached",
+    );
+    reply.check(
+        reply.header("vary").is_some_and(|vary| vary.contains("Accept")),
+        "expected Vary",
+    );
+    let headers = [("accept", AGGREGATED), ("if-none-match", tag.as_str())];
+    let again = c.api().request(Method::GET, "/api", &headers, ()).await;
+    again.check(
+        again.status == 304 && again.body.is_empty(),
+        "expected nothing new",
+    );
+    let headers = [("accept", AGGREGATED), ("if-none-match", "\"other\"")];
+    c.api()
+        .request(Method::GET, "/api", &headers, ())
+        .await
+        .expect(200);
+}
+
+async fn custom_resources_are_in_it_while_they_are_served(c: Cluster) {
+    let ns = c.namespace().await;
+    let group = format!("{ns}.example.com");
+    let version = |name: &str, storage: bool| {
+        json!({
+            "name": name,
+            "served": true,
+            "storage": storage,
+            "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
+            "subresources": {"status": {}, "scale": {
+                "specReplicasPath": ".spec.replicas",
+                "statusReplicasPath": ".status.replicas",
+            }},
+        })
+    };
+    let crd = json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("widgets.{group}")},
+        "spec": {
+            "group": group,
+            "scope": "Namespaced",
+            "names": {
+                "plural": "widgets",
+                "singular": "widget",
+                "kind": "Widget",
+                "shortNames": ["wd"],
+                "categories": ["all"],
+            },
+            "versions": [version("v1beta1", false), version("v1", true)],
+        },
+    });
+    let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    c.api().post(path, crd).await.expect(201);
+    let item = async || {
+        let all = get_as(&c, "/apis", AGGREGATED).await.expect(200);
+        let items = all["items"].as_array().cloned().unwrap_or_default();
+        items.into_iter().find(|item| item["metadata"]["name"] == group)
+    };
+    let found = crate::support::soon("the group is listed with both versions", async || {
+        item()
+            .await
+            .filter(|item| item["versions"].as_array().map(Vec::len) == Some(2))
+    })
+    .await;
+    assert_eq!(found["versions"][0]["version"], "v1");
+    assert_eq!(found["versions"][1]["version"], "v1beta1");
+    assert_eq!(found["versions"][0]["freshness"], "Current");
+    let kind = json!({"group": group, "version": "v1", "kind": "Widget"});
+    let part = json!(["get", "patch", "update"]);
+    assert_eq!(
+        found["versions"][0]["resources"],
+        json!([{
+            "resource": "widgets",
+            "responseKind": kind,
+            "scope": "Namespaced",
+            "singularResource": "widget",
+            "verbs": ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"],
+            "shortNames": ["wd"],
+            "categories": ["all"],
+            "subresources": [
+                {"subresource": "status", "responseKind": kind, "verbs": part},
+                {
+                    "subresource": "scale",
+                    "responseKind": {"group": "autoscaling", "version": "v1", "kind": "Scale"},
+                    "verbs": part,
+                },
+            ],
+        }])
+    );
+    c.api()
+        .delete(&format!("{path}/widgets.{group}"), ())
+        .await
+        .expect(200);
+    crate::support::soon("the group is gone", async || item().await.is_none().then_some(())).await;
 }
 
 /// Every `groupVersion` of the group list.

@@ -1,5 +1,6 @@
 //! The black-box tests, one file per surface.
 
+mod admission;
 mod apply;
 mod auth;
 mod cluster;
@@ -11,14 +12,17 @@ mod expect;
 mod kubectl;
 mod lists;
 mod objects;
+mod openapi;
 mod patch;
 mod pods;
+mod quota;
 mod support;
 mod watches;
 
 fn main() -> std::process::ExitCode {
     coxswain_tests::runner::main(
         [
+            admission::tests(),
             apply::tests(),
             auth::tests(),
             cluster::tests(),
@@ -29,8 +33,10 @@ fn main() -> std::process::ExitCode {
             kubectl::tests(),
             lists::tests(),
             objects::tests(),
+            openapi::tests(),
             patch::tests(),
             pods::tests(),
+            quota::tests(),
             watches::tests(),
         ]
         .concat(),

@@ -1,5 +1,6 @@
 //! What is written for an event, as a reader of standard error sees it.
 
+use std::io;
 use std::sync::{Arc, Mutex};
 
 use tracing::{Span, debug, error, info, info_span, trace, trace_span, warn};

@@ -97,8 +97,11 @@ impl Guide {
             let waited = self.clock.now().duration_since(start);
             let instead = match looked {
                 Look::Seen(seen) => {
-                    let seen = seen.replace('\n', "\n              ");
-                    self.say(&format!("    seen:     {seen} ({:.1} s)\n", waited.as_secs_f64()));
+                    let seen = seen.replace('\n', "\n    ");
+                    self.say(&format!(
+                        "    seen:     after {:.1} s, {seen}\n",
+                        waited.as_secs_f64()
+                    ));
                     return Ok(());
                 }
                 Look::NotYet(_) if waited < PATIENCE => {

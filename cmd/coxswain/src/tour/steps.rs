@@ -63,37 +63,44 @@ pub(super) async fn all(guide: &mut Guide, crew: &mut Crew) -> Result<(), TourEr
         .await?;
     guide
         .step(
-            "Delete it in the foreground",
+            "Delete it with --cascade=foreground",
             "the pods go first, the AppService last",
             delete(&client, "shop", Propagation::Foreground),
             |world| last_of_all(world, "shop"),
         )
         .await?;
+    made(guide, "cart").await?;
     guide
         .step(
-            "Create \"cart\", and delete it in the background when it serves",
+            "Delete it with --cascade=background",
             "the AppService goes at once, what it owns follows",
-            async {
-                create(&client, "cart").await?;
-                until_whole(&client, "cart").await?;
-                delete(&client, "cart", Propagation::Background).await
-            },
+            delete(&client, "cart", Propagation::Background),
             |world| first_of_all(world, "cart"),
         )
         .await?;
+    made(guide, "wiki").await?;
     guide
         .step(
-            "Create \"wiki\", and delete it as an orphan's parent when it serves",
+            "Delete it with --cascade=orphan",
             "only the AppService goes: its Deployment has no owner any more, and its pods serve",
-            async {
-                create(&client, "wiki").await?;
-                until_whole(&client, "wiki").await?;
-                delete(&client, "wiki", Propagation::Orphan).await
-            },
+            delete(&client, "wiki", Propagation::Orphan),
             |world| orphaned(world, "wiki"),
         )
         .await?;
     fail_over(guide, crew).await
+}
+
+/// One more application.
+async fn made(guide: &mut Guide, name: &str) -> Result<(), TourError> {
+    let client = guide.client.clone();
+    guide
+        .step(
+            &format!("Create another one, \"{name}\""),
+            "two pods serve",
+            create(&client, name),
+            |world| whole(world, name, 2, OLD, false),
+        )
+        .await
 }
 
 /// One manager dies, another one is told to stop.
@@ -113,8 +120,8 @@ async fn fail_over(guide: &mut Guide, crew: &mut Crew) -> Result<(), TourError> 
         .await?;
     guide
         .step(
-            "See what it has found",
-            "\"blog\" serves",
+            "See what it made of \"blog\"",
+            "two pods serve",
             async { Ok(()) },
             |world| whole(world, "blog", 2, OLD, false),
         )
@@ -176,16 +183,6 @@ async fn delete(client: &Client, name: &str, propagation: Propagation) -> Result
     let delete = Delete::of(uid).propagating(propagation);
     client.delete(&APP_SERVICES, &key, &delete).await?;
     Ok(())
-}
-
-/// What comes after it is the step; that it comes at all was a step before.
-async fn until_whole(client: &Client, name: &str) -> Result<(), TourError> {
-    loop {
-        let world = World::read(client, NAMESPACE).await?;
-        if matches!(whole(&world, name, 2, OLD, false), Look::Seen(_)) {
-            return Ok(());
-        }
-    }
 }
 
 /// Whether an application is all there: it, what is between, and so many pods of an image.
@@ -272,4 +269,76 @@ fn orphaned(world: &World, name: &str) -> Look {
         return Look::NotYet("it is there, or still owns its Deployment".to_owned());
     }
     Look::Seen("its Deployment has no owner, and 2 pods serve".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn object(kind: &'static str, name: &str, value: Value) -> Object {
+        let mut value = value;
+        value["metadata"]["name"] = name.into();
+        value["metadata"]["uid"] = format!("{kind}-{name}").into();
+        Object { kind, value }
+    }
+
+    fn pod(name: &str, of: &str, ready: bool) -> Object {
+        let status = if ready { "True" } else { "False" };
+        let labels = json!({"app.kubernetes.io/instance": of});
+        let mut value = json!({"metadata": {"labels": labels}, "spec": {"containers": [{"image": OLD}]}});
+        value["status"] = json!({"conditions": [{"type": "Ready", "status": status}]});
+        object("Pod", name, value)
+    }
+
+    #[test]
+    fn who_goes_before_what_it_owns_has_not_gone_last() {
+        let world = |objects: &[&str]| {
+            let all = [
+                object("AppService", "shop", json!({})),
+                object("Deployment", "shop", json!({})),
+                pod("a", "shop", true),
+            ];
+            World(all.into_iter().filter(|it| objects.contains(&it.kind)).collect())
+        };
+        assert!(matches!(
+            last_of_all(&world(&["AppService", "Pod"]), "shop"),
+            Look::NotYet(_)
+        ));
+        assert!(matches!(last_of_all(&world(&["Pod"]), "shop"), Look::Wrong(_)));
+        assert!(matches!(
+            last_of_all(&world(&["Deployment"]), "shop"),
+            Look::Wrong(_)
+        ));
+        assert!(matches!(last_of_all(&world(&[]), "shop"), Look::Seen(_)));
+        assert!(matches!(
+            first_of_all(&world(&["AppService"]), "shop"),
+            Look::Wrong(_)
+        ));
+        assert!(matches!(first_of_all(&world(&["Pod"]), "shop"), Look::NotYet(_)));
+        assert!(matches!(first_of_all(&world(&[]), "shop"), Look::Seen(_)));
+    }
+
+    #[test]
+    fn orphans_stay_and_serve() {
+        let owned = json!({"metadata": {"ownerReferences": [{"uid": "x"}]}});
+        let pods = [pod("a", "wiki", true), pod("b", "wiki", true)];
+        let world = |deployment: Value| {
+            let mut objects = vec![object("Deployment", "wiki", deployment)];
+            objects.extend(pods.clone());
+            World(objects)
+        };
+        assert!(matches!(orphaned(&world(owned), "wiki"), Look::NotYet(_)));
+        assert!(matches!(orphaned(&world(json!({})), "wiki"), Look::Seen(_)));
+        assert!(matches!(orphaned(&World(pods.to_vec()), "wiki"), Look::Wrong(_)));
+    }
+
+    #[test]
+    fn too_few_are_remembered() {
+        let mut fewest = usize::MAX;
+        let look = |_: &World| Look::Seen("all".to_owned());
+        let pods = |count| World((0..count).map(|at| pod(&at.to_string(), "shop", true)).collect());
+        assert!(matches!(never_fewer(&pods(5), &mut fewest, look), Look::Seen(_)));
+        assert!(matches!(never_fewer(&pods(3), &mut fewest, look), Look::Wrong(_)));
+        assert!(matches!(never_fewer(&pods(5), &mut fewest, look), Look::Wrong(_)));
+    }
 }

@@ -9,6 +9,7 @@ mod pages;
 mod proxy;
 mod refusals;
 mod sandbox;
+mod tour;
 
 /// The program.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_coxswain");

@@ -46,7 +46,7 @@ impl Api {
             return;
         };
         let decoded = decode::object(&res, object, Vec::new(), decode::FieldValidation::Ignore);
-        let made = decoded.and_then(|d| self.create_object(&res, namespace, &d.value, false));
+        let made = decoded.and_then(|d| self.create_object(&res, namespace, d.value, false));
         // One that is there already is as good, and a namespace that goes needs none.
         if let Err(error) = made
             && !matches!(error.code, 403 | 404 | 409)

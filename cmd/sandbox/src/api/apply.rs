@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::decode::{self, Decoded, FieldValidation};
+use super::gate::{Gate, Plain};
 use super::update::{self, Part};
 use super::{Api, Call, Reply};
 use crate::managed::{self, ApplyError, Writer};
@@ -31,7 +32,8 @@ impl Applying {
 }
 
 impl Api {
-    pub(super) fn apply(&self, call: &Call, subresource: Option<&str>) -> Result<Reply> {
+    pub(super) async fn apply(&self, gate: &Gate<'_>, subresource: Option<&str>) -> Result<Reply> {
+        let call = gate.call;
         let dry_run = call.dry_run("PatchOptions")?;
         let (res, name) = (&call.res, call.name());
         let applying = self.applying(call, subresource, &res.group, &res.version, &res.kind)?;
@@ -49,8 +51,10 @@ impl Api {
         let mut outcome = Err(ApiError::modified(res, name));
         for _ in 0..ATTEMPTS {
             if self.store.get(&res.collection, &call.key()).is_some() || part != Part::Main {
-                outcome = self
-                    .update(res, &call.namespace, name, part, dry_run, |live| next(Some(live)))
+                let produce = |live: &Value| next(Some(live));
+                outcome = gate
+                    .update(part, dry_run, Plain(produce))
+                    .await
                     .map(|updated| Reply::object(200, updated));
                 let gone = outcome.as_ref().is_err_and(|e| e.code == 404);
                 if !gone || part != Part::Main {
@@ -68,15 +72,16 @@ impl Api {
                     );
                     return Err(ApiError::conflict(res, name, &why));
                 }
-                outcome = self
-                    .create_object(res, &call.namespace, &value, dry_run)
+                outcome = gate
+                    .create(value, dry_run)
+                    .await
                     .map(|created| Reply::object(201, created));
                 if !outcome.as_ref().is_err_and(|e| e.reason == "AlreadyExists") {
                     break;
                 }
             }
         }
-        outcome.map(|reply| reply.warn(applying.warnings))
+        super::warned(outcome, applying.warnings)
     }
 
     /// Reads the configuration of a request. It says what it is, and that must be this kind.

@@ -121,7 +121,7 @@ impl Api {
             return;
         };
         let decoded = decode::object(&res, object, Vec::new(), decode::FieldValidation::Ignore);
-        let made = decoded.and_then(|d| self.create_object(&res, "", &d.value, false));
+        let made = decoded.and_then(|d| self.create_object(&res, "", d.value, false));
         if let Err(error) = made {
             tracing::error!(
                 resource = plural,

@@ -87,7 +87,7 @@ impl Api {
             .store
             .get(COLLECTION, name)
             .ok_or_else(|| ApiError::not_found(res, name))?;
-        if meta::is_terminating(&current.value()) {
+        if current.terminating {
             return self.delete_plain(res, "", name, options);
         }
         let now = self.env.time();
@@ -138,7 +138,7 @@ impl Api {
             return Some(ApiError::no_such_resource());
         };
         let why = "create not allowed while custom resource definition is terminating";
-        meta::is_terminating(&crd.value()).then(|| ApiError::forbidden(res, name, why))
+        crd.terminating.then(|| ApiError::forbidden(res, name, why))
     }
 
     fn delete_instances(&self, crd: &str) {
@@ -164,7 +164,7 @@ impl Api {
         let Some(current) = self.store.get(COLLECTION, name) else {
             return;
         };
-        if !meta::is_terminating(&current.value()) {
+        if !current.terminating {
             return;
         }
         // What lies under the name of a definition that was never established is not its own.

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Api, Call, Reply, decode};
+use super::gate::Gate;
+use super::{Api, Reply, decode};
+use crate::admission;
 use crate::field::FieldError;
 use crate::kinds;
 use crate::managed;
@@ -14,20 +16,34 @@ use crate::status::{ApiError, Result};
 use crate::store::{Guard, Object, StoreError};
 
 /// How often a `generateName` is completed anew when the name is taken.
-const NAME_ATTEMPTS: usize = 8;
+pub(super) const NAME_ATTEMPTS: usize = 8;
 /// Longest name that a `generateName` grows into.
 const MAX_GENERATED_NAME: usize = 63;
 const SUFFIX: usize = 5;
 
 impl Api {
-    pub(super) fn create(&self, call: &Call) -> Result<Reply> {
+    pub(super) async fn create(&self, gate: &Gate<'_>) -> Result<Reply> {
+        let call = gate.call;
         let dry_run = call.dry_run("CreateOptions")?;
         let writer = self.writer(call, "CreateOptions", None)?;
-        let decode::Decoded { mut value, warnings } = decode::body(call)?;
+        let decode::Decoded { value, warnings } = decode::body(call)?;
+        let created = self.create_decoded(gate, &writer, value, dry_run).await;
+        super::warned(created, warnings)
+    }
+
+    /// Creates an object that a client sent.
+    pub(super) async fn create_decoded(
+        &self,
+        gate: &Gate<'_>,
+        writer: &managed::Writer,
+        mut value: Value,
+        dry_run: bool,
+    ) -> Result<Reply> {
+        let call = gate.call;
         self.check_escalation(call, &Value::Null, &value)?;
-        managed::track(&call.res, &writer, None, &mut value);
-        let created = self.create_object(&call.res, &call.namespace, &value, dry_run)?;
-        Ok(Reply::object(201, created).warn(warnings))
+        managed::track(&call.res, writer, None, &mut value);
+        let created = gate.create(value, dry_run).await?;
+        Ok(Reply::object(201, created))
     }
 
     /// Creates a decoded object, and returns it as it is served.
@@ -35,22 +51,50 @@ impl Api {
         &self,
         res: &Resource,
         namespace: &str,
-        value: &Value,
+        value: Value,
         dry_run: bool,
     ) -> Result<Value> {
-        let generated = meta::name(value).is_empty() && !meta::text(value, "generateName").is_empty();
-        let attempts = if generated { NAME_ATTEMPTS } else { 1 };
-        let mut outcome = Err(ApiError::internal("no attempt was made"));
-        for _ in 0..attempts {
-            outcome = self.create_once(res, namespace, value.clone(), dry_run);
-            if !outcome.as_ref().is_err_and(|e| e.reason == "AlreadyExists") {
-                break;
+        if meta::name(&value).is_empty() && !meta::text(&value, "generateName").is_empty() {
+            for _ in 1..NAME_ATTEMPTS {
+                let outcome = self.create_once(res, namespace, value.clone(), dry_run);
+                if !outcome.as_ref().is_err_and(|e| e.reason == "AlreadyExists") {
+                    return outcome;
+                }
             }
         }
-        outcome
+        self.create_once(res, namespace, value, dry_run)
     }
 
-    fn create_once(&self, res: &Resource, namespace: &str, mut value: Value, dry_run: bool) -> Result<Value> {
+    fn create_once(&self, res: &Resource, namespace: &str, value: Value, dry_run: bool) -> Result<Value> {
+        let _addresses = self.lock_addresses(res);
+        let value = self.prepared(res, namespace, value)?;
+        self.commit_create(res, namespace, value, dry_run)
+    }
+
+    /// The first step of a create whose second one comes later: everything but the commit.
+    pub(super) fn prepare(&self, res: &Resource, namespace: &str, value: Value) -> Result<Value> {
+        let _addresses = self.lock_addresses(res);
+        self.prepared(res, namespace, value)
+    }
+
+    /// The second step; none if the addresses that were chosen in the first one are no longer free.
+    pub(super) fn commit_prepared(
+        &self,
+        res: &Resource,
+        namespace: &str,
+        asked: &Value,
+        value: Value,
+        dry_run: bool,
+    ) -> Option<Result<Value>> {
+        let _addresses = self.lock_addresses(res);
+        if res.collection == "services" && !self.addresses_are_free(asked, &value) {
+            return None;
+        }
+        Some(self.commit_create(res, namespace, value, dry_run))
+    }
+
+    /// The object as it would be stored.
+    fn prepared(&self, res: &Resource, namespace: &str, mut value: Value) -> Result<Value> {
         check_namespace(res, namespace, &mut value)?;
         if !matches!(meta::text(&value, "resourceVersion"), "" | "0") {
             return Err(ApiError::unexplained(
@@ -69,14 +113,19 @@ impl Api {
         if let Some(refusal) = self.crd_refusal(res, &name) {
             return Err(refusal);
         }
-        let _addresses = self.lock_addresses(res);
         kinds::prepare_create(res, &mut value);
         self.before_create(res, &mut value)?;
         let errors = kinds::validate_create(res, &value);
         if !errors.is_empty() {
             return Err(ApiError::invalid(res, &name, &errors));
         }
+        Ok(value)
+    }
+
+    fn commit_create(&self, res: &Resource, namespace: &str, value: Value, dry_run: bool) -> Result<Value> {
+        let name = meta::name(&value).to_owned();
         let key = meta::key(namespace, &name);
+        let counting = self.charge(res, namespace, None, &value, dry_run)?;
         if dry_run {
             return match self.store.get(&res.collection, &key) {
                 Some(existing) => Err(taken(res, &value, &existing)),
@@ -84,7 +133,7 @@ impl Api {
             };
         }
         // Checked again with the commit: what the object is part of must still be there, and stay.
-        let open = |container: Option<&Object>| container.is_some_and(|c| !meta::is_terminating(&c.value()));
+        let open = |container: Option<&Object>| container.is_some_and(|c| !c.terminating);
         let namespace_open = res.namespaced.then_some(Guard {
             collection: "namespaces",
             key: namespace,
@@ -97,12 +146,13 @@ impl Api {
             holds: &open,
         });
         let guards: Vec<Guard<'_>> = namespace_open.into_iter().chain(definition_open).collect();
-        match self
+        let stored = self
             .store
-            .create(&res.collection, &key, Self::draft(res, value.clone()), &guards)
-        {
+            .create(&res.collection, &key, Self::draft(res, value.clone()), &guards);
+        self.end_charge(counting, res, namespace, stored.is_ok());
+        match stored {
             Ok(object) => {
-                let served = Self::served(res, &object);
+                let served = Self::answer(res, &object, value);
                 self.after_write(res, &object);
                 self.after_create(res, &name);
                 Ok(served)
@@ -153,11 +203,18 @@ impl Api {
 
     /// What follows from a write that has been committed.
     pub(super) fn after_write(&self, res: &Resource, object: &Arc<Object>) {
+        self.recount_after_write(res, object);
         if res.collection == super::crds::COLLECTION {
             self.crd_written(object);
         }
         if res.collection == super::aggregate::COLLECTION {
             self.aggregate_roles();
+        }
+        if matches!(
+            res.collection.as_str(),
+            admission::MUTATING | admission::VALIDATING
+        ) {
+            self.refresh_hooks();
         }
     }
 
@@ -172,7 +229,7 @@ impl Api {
 fn taken(res: &Resource, value: &Value, existing: &Object) -> ApiError {
     let name = meta::name(value);
     if meta::text(value, "generateName").is_empty() {
-        ApiError::already_exists(res, name, meta::is_terminating(&existing.value()))
+        ApiError::already_exists(res, name, existing.terminating)
     } else {
         ApiError::generate_name_conflict(res, name)
     }

@@ -60,7 +60,38 @@ pub(super) fn body(call: &Call) -> Result<Decoded> {
             .map(|path| format!("duplicate field {path:?}"))
             .collect(),
     };
+    check_type_meta(call, &parsed.value)?;
     object(&call.res, parsed.value, wrong, validation)
+}
+
+/// Kind and version are texts, before anything else is known of a body.
+fn check_type_meta(call: &Call, value: &Value) -> Result<()> {
+    for field in ["apiVersion", "kind"] {
+        let found = match &value[field] {
+            Value::Null | Value::String(_) => continue,
+            Value::Bool(_) => "bool",
+            Value::Number(_) => "number",
+            Value::Array(_) => "array",
+            Value::Object(_) => "object",
+        };
+        let why = format!(
+            "couldn't get version/kind; json parse error: json: cannot unmarshal {found} into Go struct field .{field} of \
+             type string ({})",
+            summary(&call.body)
+        );
+        return Err(unrecognized(&call.res.kind, &why));
+    }
+    Ok(())
+}
+
+/// How a body begins, as the server shows it.
+fn summary(body: &[u8]) -> String {
+    const SHOWN: usize = 30;
+    match body {
+        [] => "<empty>".to_owned(),
+        _ if body.len() > SHOWN => format!("{} ...", String::from_utf8_lossy(&body[..SHOWN])),
+        _ => String::from_utf8_lossy(body).into_owned(),
+    }
 }
 
 /// The tree that a body holds, whatever its form: JSON, or protobuf.

@@ -14,11 +14,14 @@ mod crds;
 mod create;
 mod decode;
 mod delete;
+mod emptying;
 mod escalation;
+mod gate;
 mod list;
 mod namespaces;
 mod pods;
 mod priority;
+mod quotas;
 mod read;
 mod render;
 mod reviews;
@@ -29,6 +32,7 @@ mod update;
 mod watch;
 mod writer;
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
 use bytes::Bytes;
@@ -36,6 +40,7 @@ use serde_json::Value;
 use tokio::sync::watch as watch_channel;
 
 use crate::Options;
+use crate::admission::{Hooks, Services};
 use crate::auth::{Authorization, Signer, User};
 use crate::env::Env;
 use crate::kinds;
@@ -47,6 +52,7 @@ use crate::resource::Resource;
 use crate::status::{ApiError, Result};
 use crate::store::{Draft, Object, Store};
 
+pub use gate::Warnings;
 pub use render::{Body, Form};
 pub use watch::WatchStream;
 
@@ -60,10 +66,18 @@ pub struct Api {
     /// Signs the tokens of service accounts; made with the first of them.
     signer: OnceLock<Option<Signer>>,
     registry: RwLock<Registry>,
+    /// The webhooks that are asked about writes; none if there are none.
+    hooks: RwLock<Option<Arc<Hooks>>>,
+    /// Where the services of webhooks are.
+    services: Services,
     /// Held from the choice of a Service's addresses until it is stored, so that no two choose the same.
     addresses: Mutex<()>,
     /// Held while a definition is judged and what it defines is put into the registry.
     definitions: Mutex<()>,
+    /// Held from the charge of a quota until what it was charged for is stored, and while what is used is counted.
+    quotas: Mutex<()>,
+    /// The namespaces that are being emptied.
+    emptying: Mutex<BTreeSet<String>>,
     /// True once every watch is to end.
     closing: watch_channel::Sender<bool>,
 }
@@ -121,6 +135,14 @@ impl Reply {
     }
 }
 
+/// The outcome of a write with what the client is warned of, whether it was done or refused.
+fn warned(outcome: Result<Reply>, warnings: Vec<String>) -> Result<Reply> {
+    match outcome {
+        Ok(reply) => Ok(reply.warn(warnings)),
+        Err(error) => Err(error.warn(warnings)),
+    }
+}
+
 impl Api {
     /// An API with the namespaces and the service that every cluster has.
     #[must_use]
@@ -130,6 +152,7 @@ impl Api {
             history,
             authorization,
             root_ca,
+            services,
         } = options;
         let api = Self {
             store: Store::new(history),
@@ -138,8 +161,12 @@ impl Api {
             root_ca,
             signer: OnceLock::new(),
             registry: RwLock::new(Registry::new()),
+            hooks: RwLock::new(None),
+            services,
             addresses: Mutex::new(()),
             definitions: Mutex::new(()),
+            quotas: Mutex::new(()),
+            emptying: Mutex::default(),
             closing: watch_channel::Sender::new(false),
         };
         api.bootstrap();
@@ -175,33 +202,37 @@ impl Api {
         method: &http::Method,
         subresource: Option<&str>,
         call: Call,
+        warnings: &Warnings,
     ) -> Result<Reply> {
         use http::Method;
         let named = call.name.is_some();
+        if call.watch && (subresource, method) == (None, &Method::GET) && !call.res.is_review() {
+            return self.watch(call).await;
+        }
+        let gate = self.gate(&call, subresource, warnings);
         if call.res.is_review() {
             return match (subresource, method, named) {
-                (None, &Method::POST, false) if call.namespaced_as_its_kind() => self.review(&call),
+                (None, &Method::POST, false) if call.namespaced_as_its_kind() => self.review(&gate).await,
                 _ => Err(ApiError::method_not_allowed()),
             };
         }
         match (subresource, method, named) {
-            (None, &Method::GET, _) if call.watch => self.watch(call).await,
             (None | Some("status"), &Method::GET, true) => self.get(&call).await,
             (None, &Method::GET, false) => self.list(&call).await,
-            (None, &Method::POST, false) if call.namespaced_as_its_kind() => self.create(&call),
-            (None | Some("status"), &Method::PUT, true) => self.put(&call, subresource),
-            (None | Some("status"), &Method::PATCH, true) => self.patch(&call, subresource),
-            (None, &Method::DELETE, true) => self.delete(&call),
+            (None, &Method::POST, false) if call.namespaced_as_its_kind() => self.create(&gate).await,
+            (None | Some("status"), &Method::PUT, true) => self.put(&gate, subresource).await,
+            (None | Some("status"), &Method::PATCH, true) => self.patch(&gate, subresource).await,
+            (None, &Method::DELETE, true) => self.delete(&gate).await,
             (None, &Method::DELETE, false)
                 if call.namespaced_as_its_kind() && call.res.collection != "namespaces" =>
             {
-                self.delete_collection(&call).await
+                self.delete_collection(&gate).await
             }
-            (Some("scale"), _, true) => self.scale(method, &call),
-            (Some("binding"), &Method::POST, true) => self.bind(&call),
-            (Some("eviction"), &Method::POST, true) => self.evict(&call),
-            (Some("finalize"), &Method::PUT, true) => self.finalize_namespace(&call),
-            (Some("token"), &Method::POST, true) => self.request_token(&call),
+            (Some("scale"), _, true) => self.scale(method, &gate).await,
+            (Some("binding"), &Method::POST, true) => self.bind(&gate).await,
+            (Some("eviction"), &Method::POST, true) => self.evict(&gate).await,
+            (Some("finalize"), &Method::PUT, true) => self.finalize_namespace(&gate).await,
+            (Some("token"), &Method::POST, true) => self.request_token(&gate).await,
             _ => Err(ApiError::method_not_allowed()),
         }
     }
@@ -219,6 +250,17 @@ impl Api {
         kinds::to_stored(res, &mut value);
         let fields = kinds::selectable_fields(res, &value);
         Draft { value, shape, fields }
+    }
+
+    /// What was written, as it is served: read again only where it was not stored as it came.
+    fn answer(res: &Resource, object: &Object, mut written: Value) -> Value {
+        let custom = res.custom.as_ref();
+        let same_schema = custom.is_none_or(|custom| custom.schema.id() == custom.stored.id());
+        if kinds::is_converted(res) || !same_schema {
+            return Self::served(res, object);
+        }
+        crate::meta::set(&mut written, "resourceVersion", object.revision.to_string());
+        written
     }
 
     /// A stored object in the version that `res` serves.

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::delete::DeleteOptions;
+use super::gate::Gate;
 use super::{Api, Body, Call, Reply};
 use crate::field::FieldError;
 use crate::meta;
@@ -16,8 +17,11 @@ const NO_DISRUPTION: &str = "Cannot evict pod as it would violate the pod's disr
 
 impl Api {
     /// POST of `/binding`: gives a pod its node, once.
-    pub(super) fn bind(&self, call: &Call) -> Result<Reply> {
+    pub(super) async fn bind(&self, gate: &Gate<'_>) -> Result<Reply> {
+        let call = gate.call;
         let binding = subresource_body(call, "v1", "Binding")?;
+        let dry_run = call.dry_run("CreateOptions")?;
+        let binding = gate.mutate_new(binding, dry_run).await?;
         let node = binding["target"]["name"].as_str().unwrap_or_default();
         let kind = &binding["target"]["kind"];
         // The real server gives these back as they are, without a reason.
@@ -30,35 +34,34 @@ impl Api {
                 FieldError::required("target.name", "").to_string(),
             ));
         }
+        gate.validate_new(&binding, dry_run).await?;
         let options = DeleteOptions {
             uid: some_text(&binding["metadata"]["uid"]),
             resource_version: some_text(&binding["metadata"]["resourceVersion"]),
             ..DeleteOptions::default()
         };
         let now = self.env.time();
-        self.mutate(
-            &call.res,
-            &call.namespace,
-            meta::name(&binding),
-            call.dry_run("CreateOptions")?,
-            |pod| {
-                super::delete::check_container_preconditions(&call.res, pod, &options)?;
-                assign(&call.res, pod, node, &binding, &now)
-            },
-        )?;
+        self.mutate(&call.res, &call.namespace, meta::name(&binding), dry_run, |pod| {
+            super::delete::check_container_preconditions(&call.res, pod, &options)?;
+            assign(&call.res, pod, node, &binding, &now)
+        })?;
         Ok(created())
     }
 
     /// POST of `/eviction`: a DELETE that asks the disruption budget first.
-    pub(super) fn evict(&self, call: &Call) -> Result<Reply> {
+    pub(super) async fn evict(&self, gate: &Gate<'_>) -> Result<Reply> {
+        let call = gate.call;
         let eviction = subresource_body(call, "policy/v1", "Eviction")?;
+        let asked_dry_run = call.dry_run("CreateOptions")?;
+        let eviction = gate.mutate_new(eviction, asked_dry_run).await?;
+        gate.validate_new(&eviction, asked_dry_run).await?;
         let preconditions = &eviction["deleteOptions"]["preconditions"];
         let asked: Vec<String> =
             serde_json::from_value(eviction["deleteOptions"]["dryRun"].clone()).unwrap_or_default();
         if asked.iter().any(|value| value != "All") {
             return Err(super::invalid_dry_run("DeleteOptions", &asked));
         }
-        let dry_run = call.dry_run("CreateOptions")? || !asked.is_empty();
+        let dry_run = asked_dry_run || !asked.is_empty();
         let mut options = DeleteOptions {
             grace: eviction["deleteOptions"]["gracePeriodSeconds"].as_i64(),
             uid: some_text(&preconditions["uid"]),

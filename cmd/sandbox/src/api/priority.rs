@@ -37,6 +37,10 @@ impl Api {
 
     /// Fills in what the class of a pod says, or the default class, or nothing.
     pub(super) fn set_priority(&self, res: &Resource, pod: &mut Value) -> Result<()> {
+        if pod["spec"]["overhead"].is_object() {
+            let why = "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead";
+            return Err(ApiError::forbidden(res, meta::name(pod), why));
+        }
         let name = pod["spec"]["priorityClassName"].as_str().unwrap_or_default();
         let class = if name.is_empty() {
             self.default_class()

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use super::gate::Gate;
 use super::{Api, Body, Call, Reply, create, decode};
 use crate::auth::{AUDIENCE, Attributes, On, TokenError, User, same};
 use crate::field::FieldError;
@@ -9,10 +10,13 @@ use crate::meta;
 use crate::status::{ApiError, Result};
 
 impl Api {
-    pub(super) fn review(&self, call: &Call) -> Result<Reply> {
-        call.dry_run("CreateOptions")?;
+    pub(super) async fn review(&self, gate: &Gate<'_>) -> Result<Reply> {
+        let call = gate.call;
+        let dry_run = call.dry_run("CreateOptions")?;
         let decode::Decoded { mut value, warnings } = decode::body(call)?;
         create::check_namespace(&call.res, &call.namespace, &mut value)?;
+        let value = gate.mutate_new(value, dry_run).await?;
+        gate.validate_new(&value, dry_run).await?;
         let answer = match call.res.kind.as_str() {
             "TokenReview" => self.review_token(call, value)?,
             "SelfSubjectReview" => self.review_self(call, &value),

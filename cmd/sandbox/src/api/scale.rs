@@ -1,12 +1,16 @@
 //! The `/scale` subresource: one way to read and set the number of replicas, whatever the kind.
 
+use std::borrow::Cow;
+
 use http::Method;
 use serde_json::{Value, json};
 
+use super::apply::Applying;
+use super::gate::{Gate, Writing};
 use super::update::{self, Part};
 use super::{Api, Body, Call, Reply};
 use crate::field::FieldError;
-use crate::managed;
+use crate::managed::{self, Writer};
 use crate::meta;
 use crate::patch::{self, PatchType};
 use crate::resource::{Resource, Scale};
@@ -14,7 +18,8 @@ use crate::schema;
 use crate::status::{ApiError, Result};
 
 impl Api {
-    pub(super) fn scale(&self, method: &Method, call: &Call) -> Result<Reply> {
+    pub(super) async fn scale(&self, method: &Method, gate: &Gate<'_>) -> Result<Reply> {
+        let call = gate.call;
         let Some(paths) = call.res.scale.clone() else {
             return Err(ApiError::method_not_allowed());
         };
@@ -24,7 +29,7 @@ impl Api {
                 let object = object.ok_or_else(|| ApiError::not_found(&call.res, call.name()))?;
                 scale_of(&call.res, &paths, &Self::served(&call.res, &object))?
             }
-            Method::PUT | Method::PATCH => self.set_scale(method, call, &paths)?,
+            Method::PUT | Method::PATCH => self.set_scale(method, gate, &paths).await?,
             _ => return Err(ApiError::method_not_allowed()),
         };
         Ok(Reply {
@@ -34,8 +39,8 @@ impl Api {
         })
     }
 
-    fn set_scale(&self, method: &Method, call: &Call, paths: &Scale) -> Result<Value> {
-        let res = &call.res;
+    async fn set_scale(&self, method: &Method, gate: &Gate<'_>, paths: &Scale) -> Result<Value> {
+        let call = gate.call;
         let patch_type = if *method == Method::PATCH {
             Some(update::patch_type(call)?)
         } else {
@@ -52,78 +57,119 @@ impl Api {
         } else {
             "UpdateOptions"
         };
-        let writer = self.writer(call, options, Some("scale"))?;
-        let of_scale = scale_resource();
-        let schema = schema::builtin("autoscaling/v1", "Scale");
-        let produce = |object: &Value| {
-            let mut present = scale_of(res, paths, object)?;
-            let managers = &object["metadata"]["managedFields"];
-            meta::set(&mut present, "managedFields", managed::to_scale(paths, managers));
-            let mut wanted = match (patch_type, &applying) {
-                (_, Some(applying)) => {
-                    let wanted = applying.to(&of_scale, Some(&present))?;
-                    if res.custom.is_some() && wanted != present {
-                        return Err(no_apply_to_custom_scale(&applying.config));
-                    }
-                    wanted
-                }
-                (Some(kind), None) => {
-                    patch::apply(kind, &present, &call.body, schema).map_err(update::refused)?
-                }
-                (None, None) => super::decode::tree(call, "autoscaling/v1", "Scale")?.value,
-            };
-            if let Some(other) = wanted["kind"].as_str().filter(|kind| *kind != "Scale") {
-                let version = wanted["apiVersion"]
-                    .as_str()
-                    .unwrap_or_default()
-                    .rsplit('/')
-                    .next()
-                    .unwrap_or_default();
-                let message = format!(
-                    "{other} in version {version:?} cannot be handled as a Scale: it is another kind"
-                );
-                return Err(ApiError::bad_request(message));
-            }
-            if let Some(schema) = schema {
-                schema::conform(schema, &mut wanted).map_err(|e| ApiError::bad_request(e.to_string()))?;
-            }
-            check(res, call.name(), &present, &wanted)?;
-            if applying.is_none() {
-                managed::track(&of_scale, &writer, Some(&present), &mut wanted);
-            }
-            let mut next = object.clone();
-            meta::set_path(
-                &mut next,
-                &paths.spec_replicas,
-                wanted["spec"]["replicas"].as_i64().unwrap_or(0).into(),
-            );
-            let of_scale = &wanted["metadata"]["managedFields"];
-            let managers = managed::from_scale(res, paths, managers, of_scale);
-            meta::set(&mut next, "managedFields", managers);
-            Ok(next)
+        let sent = if patch_type.is_none() {
+            super::decode::tree(call, "autoscaling/v1", "Scale")?.value
+        } else {
+            Value::Null
         };
-        let updated = self.update(
-            res,
-            &call.namespace,
-            call.name(),
-            Part::Main,
-            call.dry_run(options)?,
-            produce,
-        )?;
-        scale_of(res, paths, &updated)
+        check_kind(&sent)?;
+        let scaling = Scaling {
+            call,
+            paths,
+            patch_type,
+            sent,
+            applying,
+            writer: self.writer(call, options, Some("scale"))?,
+            kind: scale_resource(),
+        };
+        let dry_run = call.dry_run(options)?;
+        let updated = gate.update(Part::Main, dry_run, scaling).await?;
+        scale_of(&call.res, paths, &updated)
+    }
+}
+
+/// A request to scale: it is about the scale of an object, and changes the object.
+struct Scaling<'a> {
+    call: &'a Call,
+    paths: &'a Scale,
+    patch_type: Option<PatchType>,
+    /// What a PUT sent.
+    sent: Value,
+    applying: Option<Applying>,
+    writer: Writer,
+    /// A scale is an object of its own kind, whatever it scales.
+    kind: Resource,
+}
+
+impl Scaling<'_> {
+    /// The scale of an object, with its managers.
+    fn present(&self, object: &Value) -> Result<Value> {
+        let mut present = scale_of(&self.call.res, self.paths, object)?;
+        let managers = &object["metadata"]["managedFields"];
+        meta::set(
+            &mut present,
+            "managedFields",
+            managed::to_scale(self.paths, managers),
+        );
+        Ok(present)
+    }
+}
+
+impl Writing for Scaling<'_> {
+    fn shown<'v>(&self, object: &'v Value) -> Result<Cow<'v, Value>> {
+        self.present(object).map(Cow::Owned)
+    }
+
+    fn wanted(&mut self, object: &Value) -> Result<Value> {
+        let (call, res) = (self.call, &self.call.res);
+        let schema = schema::builtin("autoscaling/v1", "Scale");
+        let present = self.present(object)?;
+        let mut wanted = match (self.patch_type, &self.applying) {
+            (_, Some(applying)) => {
+                if res.custom.is_some() && present["metadata"]["managedFields"].is_null() {
+                    return Err(no_custom_scale(
+                        "create manager for existing fields: failed to convert live",
+                        &Value::Null,
+                    ));
+                }
+                let wanted = applying.to(&self.kind, Some(&present))?;
+                if res.custom.is_some() && wanted != present {
+                    return Err(no_custom_scale("convert new", &applying.config));
+                }
+                wanted
+            }
+            (Some(kind), None) => {
+                patch::apply(kind, &present, &call.body, schema).map_err(update::refused)?
+            }
+            (None, None) => self.sent.clone(),
+        };
+        check_kind(&wanted)?;
+        if let Some(schema) = schema {
+            schema::conform(schema, &mut wanted).map_err(|e| ApiError::bad_request(e.to_string()))?;
+        }
+        check(res, call.name(), &present, &wanted)?;
+        if self.applying.is_none() {
+            managed::track(&self.kind, &self.writer, Some(&present), &mut wanted);
+        }
+        Ok(wanted)
+    }
+
+    fn next(&mut self, object: &Value, wanted: Value) -> Result<Value> {
+        let (res, paths) = (&self.call.res, self.paths);
+        check_replicas(self.call.name(), &wanted)?;
+        let mut next = object.clone();
+        meta::set_path(
+            &mut next,
+            &paths.spec_replicas,
+            wanted["spec"]["replicas"].as_i64().unwrap_or(0).into(),
+        );
+        let managers = &object["metadata"]["managedFields"];
+        let of_scale = &wanted["metadata"]["managedFields"];
+        let managers = managed::from_scale(res, paths, managers, of_scale);
+        meta::set(&mut next, "managedFields", managers);
+        Ok(next)
     }
 }
 
 /// The real server cannot: it takes the scale for a version of the custom resource.
-fn no_apply_to_custom_scale(config: &Value) -> ApiError {
+fn no_custom_scale(what: &str, config: &Value) -> ApiError {
     let (namespace, name) = (meta::namespace(config), meta::name(config));
     ApiError::unexplained(format!(
-        "failed to convert new object ({namespace}/{name}; autoscaling/v1, Kind=Scale) to proper version: request to \
+        "failed to {what} object ({namespace}/{name}; autoscaling/v1, Kind=Scale) to proper version: request to \
          convert CR to an invalid group/version: autoscaling/v1"
     ))
 }
 
-/// A scale is an object of its own kind, whatever it scales.
 fn scale_resource() -> Resource {
     Resource {
         group: "autoscaling".to_owned(),
@@ -143,18 +189,42 @@ fn scale_resource() -> Resource {
     }
 }
 
+/// A scale is sent, and nothing else.
+fn check_kind(sent: &Value) -> Result<()> {
+    let Some(other) = sent["kind"]
+        .as_str()
+        .filter(|kind| !matches!(*kind, "Scale" | ""))
+    else {
+        return Ok(());
+    };
+    let version = sent["apiVersion"].as_str().unwrap_or_default();
+    let version = version.rsplit('/').next().unwrap_or_default();
+    Err(ApiError::bad_request(format!(
+        "{other} in version {version:?} cannot be handled as a Scale: converting ({version}.{other}) to \
+         (autoscaling.Scale): unknown conversion"
+    )))
+}
+
 fn check(res: &Resource, name: &str, present: &Value, wanted: &Value) -> Result<()> {
     update::check_name(meta::name(wanted), name)?;
     let version = meta::text(wanted, "resourceVersion");
-    if !version.is_empty() && version != meta::text(present, "resourceVersion") {
-        return Err(ApiError::modified(res, name));
+    if !version.is_empty() {
+        update::check_version_number(version)?;
+        if version != meta::text(present, "resourceVersion") {
+            return Err(ApiError::modified(res, name));
+        }
     }
     let uid = meta::text(wanted, "uid");
     let actual = meta::text(present, "uid");
-    if !uid.is_empty() && uid != actual {
+    // Whose uid a scale of a custom resource names is nobody's concern.
+    if res.custom.is_none() && !uid.is_empty() && uid != actual {
         let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {actual}");
         return Err(ApiError::conflict(res, name, &why));
     }
+    check_replicas(name, wanted)
+}
+
+fn check_replicas(name: &str, wanted: &Value) -> Result<()> {
     let replicas = wanted["spec"]["replicas"].as_i64().unwrap_or(0);
     if replicas < 0 {
         let wrong = FieldError::invalid("spec.replicas", replicas, "must be greater than or equal to 0");

@@ -33,6 +33,13 @@ impl Api {
             .to_owned();
         let address = match asked.as_str() {
             "None" => asked,
+            // Wrong without the address itself, which validation tells next.
+            "" if service["spec"]["clusterIPs"]
+                .as_array()
+                .is_some_and(|all| !all.is_empty()) =>
+            {
+                return Ok(());
+            }
             "" => self.free_cluster_ip()?,
             _ => self.check_cluster_ip(service, asked)?,
         };
@@ -80,6 +87,33 @@ impl Api {
         }
     }
 
+    /// Whether what a Service was given on top of what it asked for is still nobody else's.
+    pub(super) fn addresses_are_free(&self, asked: &Value, service: &Value) -> bool {
+        let Ok(snapshot) = self.store.snapshot("services", "", None, None) else {
+            return false;
+        };
+        let given = service["spec"]["clusterIP"] != asked["spec"]["clusterIP"];
+        let address = service["spec"]["clusterIP"].as_str();
+        let address = address.filter(|address| given && !matches!(*address, "" | "None"));
+        let ports = |service: &Value| -> BTreeSet<u64> {
+            let ports = service["spec"]["ports"].as_array().into_iter().flatten();
+            ports
+                .filter_map(|port| port["nodePort"].as_u64())
+                .filter(|port| *port > 0)
+                .collect()
+        };
+        let own = &ports(service) - &ports(asked);
+        let mut others = snapshot
+            .objects
+            .iter()
+            .map(|other| other.value())
+            .filter(|other| meta::text(other, "uid") != meta::text(service, "uid"));
+        others.all(|other| {
+            (address.is_none() || other["spec"]["clusterIP"].as_str() != address)
+                && ports(&other).is_disjoint(&own)
+        })
+    }
+
     fn check_cluster_ip(&self, service: &Value, asked: String) -> Result<String> {
         let wrong = |why: &str| {
             let value = Value::from(vec![asked.clone()]);
@@ -106,6 +140,7 @@ impl Api {
 
     /// Ports that are not chosen are taken from the range of node ports.
     fn allocate_node_ports(&self, service: &mut Value) -> Result<()> {
+        self.allocate_health_check(service)?;
         if !matches!(
             service["spec"]["type"].as_str(),
             Some("NodePort" | "LoadBalancer")
@@ -115,25 +150,44 @@ impl Api {
         }
         let own = meta::text(service, "uid").to_owned();
         let mut used = self.used_node_ports(&own);
+        let health = service["spec"]["healthCheckNodePort"].as_u64();
         let Some(ports) = service["spec"]["ports"].as_array_mut() else {
             return Ok(());
         };
         used.extend(ports.iter().filter_map(|port| port["nodePort"].as_u64()));
+        used.extend(health);
         for port in ports
             .iter_mut()
             .filter(|port| port["nodePort"].as_u64().is_none_or(|n| n == 0))
         {
-            let span = NODE_PORTS.end() - NODE_PORTS.start() + 1;
-            let start = self.env.below(span);
-            let free = (0..span)
-                .map(|i| NODE_PORTS.start() + (start + i) % span)
-                .find(|n| !used.contains(n));
-            let free =
-                free.ok_or_else(|| ApiError::internal("failed to allocate a nodePort: range is full"))?;
-            used.insert(free);
-            port["nodePort"] = free.into();
+            port["nodePort"] = self.free_node_port(&mut used)?.into();
         }
         Ok(())
+    }
+
+    /// A balancer that sends to nodes with pods only asks them on a port which of them have any.
+    fn allocate_health_check(&self, service: &mut Value) -> Result<()> {
+        let spec = &service["spec"];
+        let needs = spec["type"] == "LoadBalancer" && spec["externalTrafficPolicy"] == "Local";
+        if needs && spec["healthCheckNodePort"].as_u64().unwrap_or_default() == 0 {
+            let mut used = self.used_node_ports(meta::text(service, "uid"));
+            let own = spec["ports"].as_array().into_iter().flatten();
+            used.extend(own.filter_map(|port| port["nodePort"].as_u64()));
+            let port = self.free_node_port(&mut used)?;
+            meta::set_path(service, "spec.healthCheckNodePort", port.into());
+        }
+        Ok(())
+    }
+
+    fn free_node_port(&self, used: &mut BTreeSet<u64>) -> Result<u64> {
+        let span = NODE_PORTS.end() - NODE_PORTS.start() + 1;
+        let start = self.env.below(span);
+        let free = (0..span)
+            .map(|i| NODE_PORTS.start() + (start + i) % span)
+            .find(|n| !used.contains(n));
+        let free = free.ok_or_else(|| ApiError::internal("failed to allocate a nodePort: range is full"))?;
+        used.insert(free);
+        Ok(free)
     }
 
     /// The node ports of all other Services.
@@ -147,8 +201,12 @@ impl Api {
             .map(|o| o.value())
             .filter(|o| meta::text(o, "uid") != own);
         others
-            .flat_map(|o| o["spec"]["ports"].as_array().cloned().unwrap_or_default())
-            .filter_map(|port| port["nodePort"].as_u64())
+            .flat_map(|o| {
+                let ports = o["spec"]["ports"].as_array().into_iter().flatten();
+                let ports = ports.filter_map(|port| port["nodePort"].as_u64());
+                let health = o["spec"]["healthCheckNodePort"].as_u64();
+                ports.chain(health).collect::<Vec<_>>()
+            })
             .collect()
     }
 

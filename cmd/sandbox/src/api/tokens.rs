@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::gate::Gate;
 use super::{Api, Body, Call, Reply, create, decode};
 use crate::auth::{AUDIENCE, Claims, Ref, Subject, User};
 use crate::env::rfc3339;
@@ -26,8 +27,11 @@ struct Bound {
 }
 
 impl Api {
-    pub(super) fn request_token(&self, call: &Call) -> Result<Reply> {
-        let mut request = body(call)?;
+    pub(super) async fn request_token(&self, gate: &Gate<'_>) -> Result<Reply> {
+        let call = gate.call;
+        let dry_run = call.dry_run("CreateOptions")?;
+        let mut request = gate.mutate_new(body(call)?, dry_run).await?;
+        gate.validate_new(&request, dry_run).await?;
         let (namespace, name) = (&call.namespace, call.name());
         check_place(&request, namespace, name)?;
         let account = self.store.get(&call.res.collection, &call.key());

@@ -2,13 +2,16 @@
 //!
 //! Both produce the wanted object from the present one; everything after that is the same, and is here once.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use super::decode::{self, Decoded, FieldValidation};
+use super::gate::{Gate, Plain};
 use super::{Api, Call, Reply, create};
 use crate::field::FieldError;
 use crate::kinds;
-use crate::managed;
+use crate::managed::{self, Writer};
 use crate::meta;
 use crate::patch::{self, PatchError, PatchType};
 use crate::resource::Resource;
@@ -17,15 +20,23 @@ use crate::status::{ApiError, Result};
 use crate::store::{Object, StoreError};
 
 /// How often a write that lost a race against another starts over.
-const ATTEMPTS: usize = 16;
+pub(super) const ATTEMPTS: usize = 16;
 
 /// Which part of the object a request writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Part {
     Main,
     Status,
+    /// What holds a namespace.
+    Finalize,
     /// Whatever the server itself wants to write.
     Server,
+}
+
+/// What became of an object.
+enum Committed {
+    Stored(Arc<Object>),
+    Removed(Arc<Object>),
 }
 
 impl Part {
@@ -38,11 +49,34 @@ impl Part {
     }
 }
 
+/// An update of one object.
+pub(super) struct Update<'a> {
+    pub res: &'a Resource,
+    pub namespace: &'a str,
+    pub name: &'a str,
+    pub part: Part,
+    pub dry_run: bool,
+}
+
 impl Api {
-    pub(super) fn put(&self, call: &Call, subresource: Option<&str>) -> Result<Reply> {
+    pub(super) async fn put(&self, gate: &Gate<'_>, subresource: Option<&str>) -> Result<Reply> {
+        let call = gate.call;
         let dry_run = call.dry_run("UpdateOptions")?;
         let writer = self.writer(call, "UpdateOptions", subresource)?;
         let Decoded { value, warnings } = decode::body(call)?;
+        let put = self.put_decoded(gate, subresource, &writer, value, dry_run).await;
+        super::warned(put, warnings)
+    }
+
+    async fn put_decoded(
+        &self,
+        gate: &Gate<'_>,
+        subresource: Option<&str>,
+        writer: &Writer,
+        mut value: Value,
+        dry_run: bool,
+    ) -> Result<Reply> {
+        let call = gate.call;
         let name = meta::name(&value);
         check_name(name, call.name())?;
         let part = Part::of(subresource);
@@ -52,30 +86,32 @@ impl Api {
         {
             let uid = meta::text(&value, "uid");
             if !uid.is_empty() {
-                let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: ");
+                let why = format!(
+                    "StorageError: invalid object, Code: 4, Key: {}, ResourceVersion: 0, AdditionalErrorMsg: Precondition \
+                     failed: UID in precondition: {uid}, UID in object meta: ",
+                    storage_key(call)
+                );
                 return Err(ApiError::conflict(&call.res, call.name(), &why));
             }
-            let mut value = value;
             self.check_create_on_update(call)?;
-            self.check_escalation(call, &Value::Null, &value)?;
             meta::set(&mut value, "resourceVersion", Value::Null);
-            managed::track(&call.res, &writer, None, &mut value);
-            let created = self.create_object(&call.res, &call.namespace, &value, dry_run)?;
-            return Ok(Reply::object(201, created).warn(warnings));
+            return self.create_decoded(gate, writer, value, dry_run).await;
         }
-        let updated = self.update(&call.res, &call.namespace, call.name(), part, dry_run, |old| {
+        let produce = |old: &Value| {
             self.check_escalation(call, old, &value)?;
             let mut value = value.clone();
-            managed::track(&call.res, &writer, Some(old), &mut value);
+            managed::track(&call.res, writer, Some(old), &mut value);
             Ok(value)
-        })?;
-        Ok(Reply::object(200, updated).warn(warnings))
+        };
+        let updated = gate.update(part, dry_run, Plain(produce)).await?;
+        Ok(Reply::object(200, updated))
     }
 
-    pub(super) fn patch(&self, call: &Call, subresource: Option<&str>) -> Result<Reply> {
+    pub(super) async fn patch(&self, gate: &Gate<'_>, subresource: Option<&str>) -> Result<Reply> {
+        let call = gate.call;
         let kind = patch_type(call)?;
         if kind == PatchType::Apply {
-            return self.apply(call, subresource);
+            return self.apply(gate, subresource).await;
         }
         let dry_run = call.dry_run("PatchOptions")?;
         let validation = FieldValidation::of(call)?;
@@ -93,7 +129,7 @@ impl Api {
             }
             let wrong = patch::strict_errors(kind, &call.body);
             let mut decoded =
-                decode::object(&call.res, patched, wrong, validation).map_err(|e| unfit(call, e))?;
+                decode::object(&call.res, patched, wrong, validation).map_err(|e| unfit(call, &e))?;
             warnings = decoded.warnings;
             check_name(meta::name(&decoded.value), call.name())?;
             check_patched_uid(&call.res, current, &decoded.value)?;
@@ -102,8 +138,8 @@ impl Api {
             Ok(decoded.value)
         };
         let part = Part::of(subresource);
-        let updated = self.update(&call.res, &call.namespace, call.name(), part, dry_run, produce)?;
-        Ok(Reply::object(200, updated).warn(warnings))
+        let updated = gate.update(part, dry_run, Plain(produce)).await;
+        super::warned(updated.map(|updated| Reply::object(200, updated)), warnings)
     }
 
     /// Replaces an object by what `produce` makes of it, and returns the result as it is served.
@@ -129,17 +165,91 @@ impl Api {
             if managed::is_same(&old, &next) {
                 return Ok(old);
             }
-            if dry_run {
-                return Ok(next);
-            }
-            match self.commit_update(res, &key, part, &current, &old, next) {
-                Err(StoreError::Changed) => {}
-                Err(StoreError::Missing) => return Err(ApiError::not_found(res, name)),
-                Err(other) => return Err(ApiError::internal(other.to_string())),
-                Ok(object) => return Ok(object),
+            let update = Update {
+                res,
+                namespace,
+                name,
+                part,
+                dry_run,
+            };
+            if let Some(updated) = self.finish_update(&update, &current, &old, next)? {
+                return Ok(updated);
             }
         }
         Err(ApiError::modified(res, name))
+    }
+
+    /// The first step of an update whose second one comes later: everything but the commit.
+    pub(super) fn prepare_update(
+        &self,
+        res: &Resource,
+        namespace: &str,
+        part: Part,
+        old: &Value,
+        new: Value,
+    ) -> Result<Value> {
+        let _addresses = self.lock_addresses(res);
+        self.next_version(res, namespace, part, old, new)
+    }
+
+    /// The second step; none if something has changed since the first one.
+    pub(super) fn commit_prepared_update(
+        &self,
+        update: &Update<'_>,
+        current: &Object,
+        old: &Value,
+        next: Value,
+    ) -> Result<Option<Value>> {
+        let _addresses = self.lock_addresses(update.res);
+        // An address that was chosen in the first step may be somebody else's by now.
+        if update.res.collection == "services"
+            && update.part == Part::Main
+            && !self.addresses_are_free(old, &next)
+        {
+            return Ok(None);
+        }
+        self.finish_update(update, current, old, next)
+    }
+
+    /// Charges, stores and tells; none if somebody else was faster.
+    fn finish_update(
+        &self,
+        update: &Update<'_>,
+        current: &Object,
+        old: &Value,
+        next: Value,
+    ) -> Result<Option<Value>> {
+        let &Update {
+            res,
+            namespace,
+            name,
+            part,
+            dry_run,
+        } = update;
+        let counting = match part {
+            Part::Main => self.charge(res, namespace, Some(old), &next, dry_run)?,
+            Part::Status | Part::Finalize | Part::Server => None,
+        };
+        if dry_run {
+            return Ok(Some(next));
+        }
+        let committed = self.commit_update(res, &meta::key(namespace, name), current, old, &next);
+        self.end_charge(counting, res, namespace, committed.is_ok());
+        match committed {
+            Ok(Committed::Removed(removed)) => {
+                self.after_removal(res, &removed);
+                Ok(Some(next))
+            }
+            Ok(Committed::Stored(object)) => {
+                if part != Part::Server {
+                    self.after_write(res, &object);
+                }
+                Ok(Some(Self::answer(res, &object, next)))
+            }
+            Err(StoreError::Changed) => Ok(None),
+            Err(StoreError::Missing) => Err(ApiError::not_found(res, name)),
+            Err(other) => Err(ApiError::internal(other.to_string())),
+        }
     }
 
     /// Stores the next version, or removes the object if nothing holds it any longer.
@@ -147,25 +257,21 @@ impl Api {
         &self,
         res: &Resource,
         key: &str,
-        part: Part,
         current: &Object,
         old: &Value,
-        next: Value,
-    ) -> Result<Value, StoreError> {
-        if finished_by(&next) {
+        next: &Value,
+    ) -> Result<Committed, StoreError> {
+        if finished_by(next) {
             // Watchers are told the last state that was stored, the client what it asked for.
             let last = Self::draft(res, old.clone());
             let removed = self.store.remove(&res.collection, key, current.revision, last)?;
-            self.after_removal(res, &removed);
-            return Ok(next);
+            return Ok(Committed::Removed(removed));
         }
-        let object = self
+        let draft = Self::draft(res, next.clone());
+        let stored = self
             .store
-            .replace(&res.collection, key, current.revision, Self::draft(res, next))?;
-        if part != Part::Server {
-            self.after_write(res, &object);
-        }
-        Ok(Self::served(res, &object))
+            .replace(&res.collection, key, current.revision, draft)?;
+        Ok(Committed::Stored(stored))
     }
 
     /// The version that follows `old` when a client asks for `new`; equal to `old` if nothing changes.
@@ -187,6 +293,7 @@ impl Api {
         meta::copy(old, &mut new, "generation");
         match part {
             Part::Main => kinds::prepare_update(res, old, &mut new),
+            Part::Finalize => kinds::prepare_finalize(res, old, &mut new),
             Part::Status | Part::Server => kinds::prepare_status(res, old, &mut new),
         }
         if meta::text(&new, "uid").is_empty() {
@@ -204,6 +311,7 @@ impl Api {
         }
         let errors = match part {
             Part::Main => kinds::validate_update(res, old, &new),
+            Part::Finalize => kinds::validate_finalize(res, old, &new),
             Part::Status | Part::Server => kinds::validate_status(res, old, &new),
         };
         if !errors.is_empty() {
@@ -229,16 +337,22 @@ pub(super) fn check_versions(res: &Resource, old: &Value, new: &Value) -> Result
         let wrong = FieldError::invalid("metadata.resourceVersion", 0, "must be specified for an update");
         return Err(ApiError::invalid_kind(&res.group, &res.plural, name, &[wrong]));
     }
-    if version.parse::<u64>().is_err() {
-        return Err(ApiError::unexplained(format!(
-            "strconv.ParseUint: parsing {version:?}: invalid syntax"
-        )));
-    }
+    check_version_number(version)?;
     if version == meta::text(old, "resourceVersion") {
         Ok(())
     } else {
         Err(ApiError::modified(res, name))
     }
+}
+
+/// What is no number cannot be the version of anything.
+pub(super) fn check_version_number(version: &str) -> Result<()> {
+    if version.parse::<u64>().is_err() {
+        return Err(ApiError::unexplained(format!(
+            "strconv.ParseUint: parsing {version:?}: invalid syntax"
+        )));
+    }
+    Ok(())
 }
 
 /// The name of a body must be that of the path.
@@ -295,12 +409,28 @@ fn finished_by(next: &Value) -> bool {
 }
 
 /// A patch whose result is no object of the kind is the patch's fault.
-fn unfit(call: &Call, error: ApiError) -> ApiError {
+fn unfit(call: &Call, error: &ApiError) -> ApiError {
     if error.code != 400 {
-        return error;
+        return error.clone();
     }
     let patch = String::from_utf8_lossy(&call.body).into_owned();
-    ApiError::invalid_kind("", "", "", &[FieldError::invalid("patch", patch, error.message)])
+    // There is no need to say what it cannot be handled as.
+    let why = error
+        .message
+        .split_once(": json: ")
+        .map_or_else(|| error.message.clone(), |(_, why)| format!("json: {why}"));
+    ApiError::invalid_kind("", "", "", &[FieldError::invalid("patch", patch, why)])
+}
+
+/// Where the real server keeps an object, which it tells when the uid that was asked for is not there.
+fn storage_key(call: &Call) -> String {
+    let place = match call.res.plural.as_str() {
+        "services" => "services/specs",
+        "endpoints" => "services/endpoints",
+        "nodes" => "minions",
+        plural => plural,
+    };
+    format!("/registry/{place}/{}", call.key())
 }
 
 /// The kind of patch that the content type names, if this resource takes it.

@@ -57,6 +57,14 @@ impl Api {
             time: self.env.time(),
         }
     }
+
+    /// What the server writes in place of a controller that a cluster has for it.
+    pub(super) fn controller(&self, subresource: &'static str) -> Writer {
+        Writer {
+            manager: "kube-controller-manager".to_owned(),
+            ..self.server(subresource)
+        }
+    }
 }
 
 impl Call {

@@ -4,19 +4,19 @@
 //! is served and nothing is listed that is not. Resources are given in any order; groups, versions and resources go
 //! out in the order of the real server, on which clients rely to find the preferred version of a kind.
 
+mod aggregated;
+mod documents;
 mod openapi;
 mod order;
 mod resources;
-mod swagger;
 mod version;
 
 use std::borrow::Borrow;
 
 use serde_json::{Value, json};
 
-pub use self::openapi::{openapi_v2, openapi_v3_index, openapi_v3_of};
+pub use self::documents::{Document, Documents};
 pub use self::resources::resource_list;
-pub use self::swagger::openapi_v2_protobuf;
 pub use self::version::version;
 use crate::resource::Resource;
 

@@ -48,14 +48,22 @@ pub fn groups<R: Borrow<Resource>>(resources: &[R]) -> Vec<&str> {
         }
     }
     let mut groups: Vec<(&str, String)> = first.into_iter().collect();
-    let rank = |group: &str| {
-        BUILT_IN
-            .iter()
-            .position(|known| *known == group)
-            .unwrap_or(BUILT_IN.len())
-    };
     groups.sort_by(|a, b| rank(a.0).cmp(&rank(b.0)).then_with(|| a.1.cmp(&b.1)));
     groups.into_iter().map(|(group, _)| group).collect()
+}
+
+/// The same where ties are broken by the name of the group.
+pub fn groups_by_name<R: Borrow<Resource>>(resources: &[R]) -> Vec<&str> {
+    let mut groups = groups(resources);
+    groups.sort_by(|a, b| rank(a).cmp(&rank(b)).then_with(|| a.cmp(b)));
+    groups
+}
+
+fn rank(group: &str) -> usize {
+    BUILT_IN
+        .iter()
+        .position(|known| *known == group)
+        .unwrap_or(BUILT_IN.len())
 }
 
 /// The versions of a group, the preferred one first.

@@ -1,5 +1,6 @@
 use std::sync::Arc;
 
+use super::openapi::{openapi_v2, openapi_v3_of};
 use super::*;
 use crate::resource::{Custom, Scale};
 
@@ -219,11 +220,6 @@ fn patch_parameters(document: &Value, kind: &str) -> Vec<String> {
         .filter_map(|path| path.get("patch"))
         .find(|patch| patch["x-kubernetes-group-version-kind"]["kind"] == kind)
         .unwrap();
-    assert_eq!(
-        operation.get("requestBody"),
-        None,
-        "clients would ask for schemas"
-    );
     let query = operation["parameters"]
         .as_array()
         .unwrap()
@@ -299,25 +295,83 @@ fn openapi_paths_are_those_that_are_served() {
 
 #[test]
 fn the_index_links_every_version_and_changes_with_it() {
+    let index = |resources: &[Arc<Resource>]| -> Value {
+        let index = Documents::default().openapi_v3_index(resources);
+        serde_json::from_slice(&index.body).unwrap()
+    };
     let link = |resources: &[Arc<Resource>], path: &str| {
-        openapi_v3_index(resources)["paths"][path]["serverRelativeURL"]
+        index(resources)["paths"][path]["serverRelativeURL"]
             .as_str()
             .map(str::to_owned)
     };
     let all = some();
-    let paths = openapi_v3_index(&all)["paths"].as_object().unwrap().len();
-    assert_eq!(paths, 6);
+    assert_eq!(index(&all)["paths"].as_object().unwrap().len(), 6);
     let ex = link(&all, "apis/ex.io/v1").unwrap();
-    let document = openapi_v3_of(&all, "ex.io", "v1").unwrap();
-    assert_eq!(
-        ex,
-        format!("/openapi/v3/apis/ex.io/v1?hash={}", openapi::hash(&document))
-    );
+    let document = Documents::default().openapi_v3(&all, "ex.io", "v1").unwrap();
+    assert_eq!(ex, format!("/openapi/v3/apis/ex.io/v1?hash={}", document.hash));
 
     let mut more = all.clone();
     more.push(Arc::new(custom("ex.io/v1", "bars", "Bar")));
     assert_ne!(link(&more, "apis/ex.io/v1"), Some(ex));
     assert_eq!(link(&more, "api/v1"), link(&all, "api/v1"));
+}
+
+#[test]
+fn documents_are_kept_while_nothing_of_theirs_changes() {
+    let before = some();
+    let documents = Documents::default();
+    let old = |path: (&str, &str)| documents.openapi_v3(&before, path.0, path.1).unwrap();
+    let (core, ex) = (old(("", "v1")), old(("ex.io", "v1")));
+    let mut after = before.clone();
+    after.push(Arc::new(custom("ex.io/v1", "bars", "Bar")));
+    let next = documents.for_next(&before, &after);
+    assert!(Arc::ptr_eq(&core, &next.openapi_v3(&after, "", "v1").unwrap()));
+    assert_ne!(ex.hash, next.openapi_v3(&after, "ex.io", "v1").unwrap().hash);
+    let gone = next.for_next(&after, &before);
+    assert_eq!(ex.hash, gone.openapi_v3(&before, "ex.io", "v1").unwrap().hash);
+}
+
+#[test]
+fn every_reference_leads_somewhere() {
+    fn check(value: &Value, definitions: &Value, prefix: &str) {
+        match value {
+            Value::Object(map) => {
+                if let Some(Value::String(reference)) = map.get("$ref") {
+                    let name = reference.strip_prefix(prefix).unwrap_or_default();
+                    assert!(definitions[name].is_object(), "{reference}");
+                }
+                map.values().for_each(|below| check(below, definitions, prefix));
+            }
+            Value::Array(items) => items.iter().for_each(|below| check(below, definitions, prefix)),
+            _ => {}
+        }
+    }
+    let registry = crate::registry::Registry::new();
+    let all = registry.all();
+    let old = openapi_v2(all);
+    check(&old, &old["definitions"], "#/definitions/");
+    for resource in all {
+        let document = openapi_v3_of(all, &resource.group, &resource.version).unwrap();
+        check(
+            &document,
+            &document["components"]["schemas"],
+            "#/components/schemas/",
+        );
+    }
+}
+
+#[test]
+fn every_operation_has_an_id_of_its_own() {
+    let mut ids = std::collections::BTreeSet::new();
+    let document = openapi_v2(crate::registry::Registry::new().all());
+    for item in document["paths"].as_object().unwrap().values() {
+        for (method, operation) in item.as_object().unwrap() {
+            if method != "parameters" {
+                let id = operation["operationId"].as_str().unwrap().to_owned();
+                assert!(ids.insert(id.clone()), "{id}");
+            }
+        }
+    }
 }
 
 #[test]

@@ -5,6 +5,7 @@
 
 mod admit;
 mod body;
+mod documents;
 mod route;
 
 use std::any::Any;

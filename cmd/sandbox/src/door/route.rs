@@ -2,15 +2,13 @@
 
 use std::sync::Arc;
 
-use http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, USER_AGENT};
+use http::header::{ACCEPT, CONTENT_TYPE, HeaderName, USER_AGENT};
 use http::{Method, Request, Response};
-use serde_json::Value;
 
 use super::body::{self, ResponseBody};
-use super::{BoxError, Door, collect};
-use crate::api::{Body, Call, Form, Reply};
+use super::{BoxError, Door, collect, documents};
+use crate::api::{Body, Call, Form, Reply, Warnings};
 use crate::auth::{Authorization, User};
-use crate::discovery;
 use crate::negotiate::{self, Holds, NotAcceptable};
 use crate::registry::Registry;
 use crate::request::{Query, Target};
@@ -45,11 +43,8 @@ impl Door {
             return answer;
         }
         let registry = self.api.registry();
-        if let Some(document) = document(&registry, path.trim_end_matches('/')) {
-            return match request.method() {
-                &Method::GET => document_answer(request.headers(), &document),
-                _ => body::error(&ApiError::method_not_allowed()),
-            };
+        if let Some(answer) = documents::answer(&registry, &path, &query, &request, self.api.env.now()) {
+            return answer;
         }
         self.resource(&registry, &path, query, user, request)
             .await
@@ -122,11 +117,17 @@ impl Door {
             user,
             admin_token: self.token.clone(),
         };
-        let reply = self
+        let warnings = Warnings::default();
+        let outcome = self
             .api
-            .handle(&method, target.subresource.as_deref(), call)
-            .await?;
-        Ok(rendered(&form, reply))
+            .handle(&method, target.subresource.as_deref(), call, &warnings)
+            .await;
+        let mut response = match outcome {
+            Ok(reply) => rendered(&form, reply),
+            Err(error) => body::error(&error),
+        };
+        body::warn(&mut response, &warnings.into_vec());
+        Ok(response)
     }
 }
 
@@ -149,12 +150,7 @@ fn rendered(form: &Form, reply: Reply) -> Response<ResponseBody> {
         Body::Watch(watch) => body::watch(*watch),
         other => body::json_bytes(code, form.encode(&other)),
     };
-    for warning in warnings {
-        // `299 - "text"`: the code for warnings that are not about caching.
-        if let Ok(value) = HeaderValue::from_str(&format!("299 - {warning:?}")) {
-            response.headers_mut().append(http::header::WARNING, value);
-        }
-    }
+    body::warn(&mut response, &warnings);
     response
 }
 
@@ -201,34 +197,4 @@ fn health(path: &str) -> Option<Response<ResponseBody>> {
         "/healthz" | "/livez" | "/readyz" | "/healthz/ping" | "/livez/ping" | "/readyz/ping"
     )
     .then(|| body::text(200, "ok"))
-}
-
-fn document(registry: &Registry, path: &str) -> Option<Value> {
-    let served = registry.all();
-    let segments: Vec<&str> = path.split('/').skip(1).collect();
-    match segments.as_slice() {
-        ["version"] => Some(discovery::version()),
-        ["api"] => Some(discovery::core_versions(served, "")),
-        ["apis"] => Some(discovery::group_list(served)),
-        ["apis", group] => discovery::group(served, group),
-        ["api", version] => discovery::resource_list(served, "", version),
-        ["apis", group, version] => discovery::resource_list(served, group, version),
-        ["openapi", "v2"] => Some(discovery::openapi_v2(served)),
-        ["openapi", "v3"] => Some(discovery::openapi_v3_index(served)),
-        ["openapi", "v3", "api", version] => discovery::openapi_v3_of(served, "", version),
-        ["openapi", "v3", "apis", group, version] => discovery::openapi_v3_of(served, group, version),
-        _ => None,
-    }
-}
-
-fn document_answer(headers: &HeaderMap, document: &Value) -> Response<ResponseBody> {
-    let accepted = headers.get(ACCEPT).and_then(|h| h.to_str().ok());
-    if document.get("swagger").is_some() && negotiate::prefers_swagger_protobuf(accepted) {
-        let media_type = HeaderValue::from_static(negotiate::SWAGGER_PROTOBUF);
-        return body::bytes(200, media_type, discovery::openapi_v2_protobuf(document));
-    }
-    match negotiate::accept(accepted, Holds::Document) {
-        Ok(_) => body::json(200, document),
-        Err(error) => body::error(&ApiError::not_acceptable(error.to_string())),
-    }
 }

@@ -30,6 +30,7 @@ mod network_policy;
 mod node;
 mod pod;
 mod policy;
+mod quota;
 mod rbac;
 mod rules;
 mod service;
@@ -46,7 +47,7 @@ mod tests;
 
 use serde_json::{Map, Value};
 
-use crate::field::FieldError;
+use crate::field::{FieldError, distinct};
 use crate::resource::Resource;
 
 use rules::{Rules, rules_of};
@@ -69,6 +70,11 @@ pub fn default(res: &Resource, obj: &mut Value) {
         shape::complete(res, obj);
         (rules_of(res).default)(obj);
     }
+}
+
+/// Gives a new pod the tolerations that every pod has, before others look at it.
+pub fn tolerate_node_trouble(pod: &mut Value) {
+    pod::tolerate_node_trouble(pod);
 }
 
 /// Clears and sets what clients may not choose when they create. Name and uid must be known by now.
@@ -116,6 +122,13 @@ pub fn prepare_status(res: &Resource, old: &Value, new: &mut Value) {
     shape::complete(res, new);
 }
 
+/// Keeps what an update of a namespace's finalize endpoint may not touch.
+pub fn prepare_finalize(res: &Resource, old: &Value, new: &mut Value) {
+    meta::keep_system_fields(old, new);
+    json::keep(old, new, "status");
+    shape::complete(res, new);
+}
+
 /// What is wrong with a new object; empty if nothing is.
 #[must_use]
 pub fn validate_create(res: &Resource, obj: &Value) -> Vec<FieldError> {
@@ -142,6 +155,14 @@ pub fn validate_status(res: &Resource, old: &Value, new: &Value) -> Vec<FieldErr
     let mut errors = validate_metadata_update(res, old, new);
     errors.extend((rules_of(res).validate_status)(old, new));
     custom::validate_status(res, old, new, &mut errors);
+    distinct(errors)
+}
+
+/// What is wrong with an update of a namespace's finalize endpoint.
+#[must_use]
+pub fn validate_finalize(res: &Resource, old: &Value, new: &Value) -> Vec<FieldError> {
+    let mut errors = validate_metadata_update(res, old, new);
+    errors.extend(namespace::validate_finalize(new));
     distinct(errors)
 }
 
@@ -193,17 +214,6 @@ pub fn kind_name(kind: &str) -> Vec<String> {
     names::dns_1035_label(&kind.to_lowercase())
 }
 
-/// The same thing is only said once.
-fn distinct(errors: Vec<FieldError>) -> Vec<FieldError> {
-    let mut kept: Vec<FieldError> = Vec::with_capacity(errors.len());
-    for error in errors {
-        if !kept.contains(&error) {
-            kept.push(error);
-        }
-    }
-    kept
-}
-
 /// The fields of a stored object that field selectors can ask for.
 #[must_use]
 pub fn selectable_fields(res: &Resource, obj: &Value) -> Vec<(&'static str, String)> {
@@ -216,9 +226,15 @@ pub fn supports_field(res: &Resource, label: &str) -> bool {
     fields::supports(res, label)
 }
 
+/// Whether the served version has other fields than the one that is stored.
+#[must_use]
+pub fn is_converted(res: &Resource) -> bool {
+    res.group == "events.k8s.io"
+}
+
 /// Turns an object of the served version into the one that is stored.
 pub fn to_stored(res: &Resource, obj: &mut Value) {
-    if res.group == "events.k8s.io" {
+    if is_converted(res) {
         event::to_core(obj);
     }
     json::set(obj, "apiVersion", res.stored_as.as_str());
@@ -226,7 +242,7 @@ pub fn to_stored(res: &Resource, obj: &mut Value) {
 
 /// Turns a stored object into the served version.
 pub fn from_stored(res: &Resource, obj: &mut Value) {
-    if res.group == "events.k8s.io" {
+    if is_converted(res) {
         event::from_core(obj);
     }
     json::set(obj, "apiVersion", res.api_version());

@@ -58,18 +58,29 @@ fn hold(namespace: &mut Value) {
 }
 
 fn validate(namespace: &Value) -> Vec<FieldError> {
-    let mut errors = Vec::new();
-    for finalizer in list(&namespace["spec"]["finalizers"]).iter().map(text) {
-        for wrong in names::qualified(finalizer) {
-            errors.push(FieldError::invalid("spec.finalizers", finalizer, wrong));
-        }
-        if !finalizer.contains('/') && finalizer != "kubernetes" {
-            errors.push(FieldError::invalid(
-                "spec.finalizers",
-                finalizer,
-                "name is neither a standard finalizer name nor is it fully qualified",
-            ));
-        }
+    let finalizers = list(&namespace["spec"]["finalizers"]).iter().map(text);
+    finalizers
+        .flat_map(|finalizer| validate_finalizer(finalizer, "spec.finalizers"))
+        .collect()
+}
+
+/// What is wrong with the finalizers, each in its place.
+pub(super) fn validate_finalize(namespace: &Value) -> Vec<FieldError> {
+    let finalizers = list(&namespace["spec"]["finalizers"]).iter().map(text);
+    finalizers
+        .enumerate()
+        .flat_map(|(at, finalizer)| validate_finalizer(finalizer, &format!("spec.finalizers[{at}]")))
+        .collect()
+}
+
+fn validate_finalizer(finalizer: &str, path: &str) -> Vec<FieldError> {
+    let mut errors: Vec<FieldError> = names::qualified(finalizer)
+        .into_iter()
+        .map(|wrong| FieldError::invalid(path, finalizer, wrong))
+        .collect();
+    if !finalizer.contains('/') && !matches!(finalizer, "kubernetes" | "orphan" | "foregroundDeletion") {
+        let why = "name is neither a standard finalizer name nor is it fully qualified";
+        errors.push(FieldError::invalid(path, finalizer, why));
     }
     errors
 }

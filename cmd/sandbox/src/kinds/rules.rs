@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::names::{self, NameRule};
 use super::{
     autoscaler, batch, config, crd, custom, event, flow, lease, namespace, network_policy, node, pod, policy,
-    rbac, service, storage, webhooks, workload,
+    quota, rbac, service, storage, webhooks, workload,
 };
 use crate::field::FieldError;
 use crate::resource::Resource;
@@ -75,7 +75,7 @@ pub(super) fn rules_of(res: &Resource) -> &'static Rules {
         ("", "PersistentVolumeClaim") => &storage::CLAIM,
         ("", "Pod") => &pod::RULES,
         ("", "ReplicationController") => &workload::REPLICATION_CONTROLLER,
-        ("", "ResourceQuota") => &storage::QUOTA,
+        ("", "ResourceQuota") => &quota::RULES,
         ("", "Secret") => &config::SECRET,
         ("", "Service") => &service::RULES,
         ("", "ServiceAccount") => &config::SERVICE_ACCOUNT,

@@ -9,9 +9,8 @@
 use serde_json::{Value, json};
 
 use super::json::{section, set_default};
-use super::pod;
 use crate::resource::Resource;
-use crate::schema;
+use crate::schema::{self, Type};
 
 /// Adds what is missing of the fields that an object of this kind always shows.
 pub(super) fn complete(res: &Resource, obj: &mut Value) {
@@ -25,6 +24,62 @@ pub(super) fn complete(res: &Resource, obj: &mut Value) {
     }
     if let Some(status) = obj.get_mut("status") {
         complete_status(&res.kind, status);
+        let field = schema::builtin(&res.api_version(), &res.kind).and_then(|kind| kind.field("status"));
+        if let Some(field) = field {
+            fill(&field.ty, status);
+        }
+    }
+}
+
+/// Adds the zero values of what is always shown. The status only: elsewhere validation refuses what is missing.
+fn fill(ty: &Type, value: &mut Value) {
+    match (ty, value) {
+        (Type::List(inner), Value::Array(items)) => items.iter_mut().for_each(|item| fill(inner, item)),
+        (Type::Map(inner), Value::Object(map)) => map.values_mut().for_each(|value| fill(inner, value)),
+        (Type::Object(_), Value::Object(map)) => {
+            let Some(ty) = ty.object() else { return };
+            for (name, value) in map.iter_mut() {
+                if let Some(field) = ty.field(name) {
+                    fill(&field.ty, value);
+                }
+            }
+            for (name, field) in ty.fields().filter(|(_, field)| field.required) {
+                let zero = match field.ty {
+                    Type::String => json!(""),
+                    Type::Int32 | Type::Int64 => json!(0),
+                    Type::Boolean => json!(false),
+                    Type::Time => Value::Null,
+                    _ => continue,
+                };
+                map.entry(name).or_insert(zero);
+            }
+            for time in shown_times(ty.short_name()) {
+                map.entry(*time).or_insert(Value::Null);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Times that may be left out and are shown all the same, as null.
+fn shown_times(short_name: &str) -> &'static [&'static str] {
+    match short_name {
+        "apps.v1.DeploymentCondition" => &["lastTransitionTime", "lastUpdateTime"],
+        "apps.v1.DaemonSetCondition"
+        | "apps.v1.ReplicaSetCondition"
+        | "apps.v1.StatefulSetCondition"
+        | "autoscaling.v2.HorizontalPodAutoscalerCondition"
+        | "core.v1.NamespaceCondition"
+        | "core.v1.ReplicationControllerCondition"
+        | "flowcontrol.v1.FlowSchemaCondition"
+        | "flowcontrol.v1.PriorityLevelConfigurationCondition" => &["lastTransitionTime"],
+        "batch.v1.JobCondition" | "core.v1.PersistentVolumeClaimCondition" | "core.v1.PodCondition" => {
+            &["lastProbeTime", "lastTransitionTime"]
+        }
+        "core.v1.NodeCondition" => &["lastHeartbeatTime", "lastTransitionTime"],
+        "core.v1.ContainerStateRunning" => &["startedAt"],
+        "core.v1.ContainerStateTerminated" => &["finishedAt", "startedAt"],
+        _ => &[],
     }
 }
 
@@ -34,7 +89,6 @@ fn complete_status(kind: &str, status: &mut Value) {
     }
     match kind {
         "Service" => set_default(status, "loadBalancer", json!({})),
-        "Pod" => pod::show_condition_times(status),
         "Node" => complete_node(status),
         "CustomResourceDefinition" => {
             if let Some(names) = section(status, "acceptedNames") {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::json::{default_text, entries, keep, list, remove, section, set, set_default, text};
+use super::json::{default_text, keep, list, remove, section, set, set_default, text};
 use super::{Rules, labels, names, pod};
 use crate::field::FieldError;
 use crate::quantity::Quantity;
@@ -150,42 +150,6 @@ fn validate_update(old: &Value, new: &Value) -> Vec<FieldError> {
     errors
 }
 
-pub(super) const QUOTA: Rules = Rules {
-    validate: validate_quota,
-    validate_update: |_, new| validate_quota(new),
-    validate_status: |_, new| {
-        let mut errors = Vec::new();
-        for list in ["hard", "used"] {
-            for (name, amount) in entries(&new["status"][list]) {
-                pod::validate_amount(name, amount, &format!("status.{list}[{name}]"), &mut errors);
-            }
-        }
-        errors
-    },
-    ..Rules::PLAIN
-};
-
-fn validate_quota(quota: &Value) -> Vec<FieldError> {
-    let mut errors = Vec::new();
-    for (name, amount) in entries(&quota["spec"]["hard"]) {
-        let path = format!("spec.hard[{name}]");
-        for wrong in names::qualified(name) {
-            errors.push(FieldError::invalid(&path, name, wrong));
-        }
-        // Names with a slash count objects or foreign resources.
-        if !name.contains('/') && !pod::is_standard_resource(name) {
-            for wrong in [
-                "must be a standard resource type or fully qualified",
-                "must be a standard resource for quota",
-            ] {
-                errors.push(FieldError::invalid(&path, name, wrong));
-            }
-        }
-        pod::validate_amount(name, amount, &path, &mut errors);
-    }
-    errors
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
@@ -239,21 +203,6 @@ mod tests {
         assert!(
             errors[0].starts_with("spec: Forbidden: spec is immutable after creation"),
             "{errors:?}"
-        );
-    }
-
-    #[test]
-    fn quotas_count_whole_things() {
-        assert_eq!(
-            create_errors(
-                "resourcequotas",
-                json!({"spec": {"hard": {"pods": "10", "cpu": "1500m"}}})
-            ),
-            [""; 0]
-        );
-        assert_eq!(
-            create_errors("resourcequotas", json!({"spec": {"hard": {"pods": "1500m"}}})),
-            ["spec.hard[pods]: Invalid value: \"1500m\": must be an integer"]
         );
     }
 }

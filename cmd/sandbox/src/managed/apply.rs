@@ -143,7 +143,7 @@ impl State<'_> {
             fields::subtract_trees(set, &reset);
         }
         let mut changed = diff.modified;
-        fields::add(&mut changed, &diff.added);
+        fields::add(&mut changed, diff.added);
         let conflicts = conflicts(&managed, &changed);
         if !force && !conflicts.is_empty() {
             return Err(conflicts);
@@ -179,7 +179,7 @@ impl State<'_> {
         // Without what it had; then with what anybody has; then with what it never had.
         let mut kept = of(&remove(shape, &merged, &last));
         for entry in others.iter().chain([mine]) {
-            fields::add(&mut kept, &named(&entry.fields));
+            fields::add(&mut kept, named(&entry.fields));
         }
         let mut gone = all.clone();
         fields::subtract(&mut gone, &kept);

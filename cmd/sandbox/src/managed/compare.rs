@@ -30,18 +30,19 @@ enum Mark {
 /// Compares two states. One of them may be missing, not both.
 pub(super) fn compare(shape: Shape<'_>, old: Option<&Value>, new: Option<&Value>) -> Diff {
     let mut diff = Diff::default();
-    place(shape, old, new, &mut diff);
+    if old != new {
+        place(shape, old, new, &mut diff);
+    }
     diff
 }
 
-/// Compares one place: what is below it goes into `diff`, what became of itself is returned.
+/// Compares one place, in which the two differ: what is below it goes into `diff`, what became of itself is returned.
 fn place(shape: Shape<'_>, old: Option<&Value>, new: Option<&Value>, diff: &mut Diff) -> Mark {
     let mark = match (old, new) {
         (None, _) => Mark::Added,
         // What cannot be left out and is not there is null on one side only: it is not shown.
         (Some(Value::Null), None) => Mark::Same,
         (Some(_), None) => Mark::Removed,
-        (Some(old), Some(new)) if old == new => return Mark::Same,
         _ => Mark::Same,
     };
     // Null says nothing about what stands there; the other side does.
@@ -62,7 +63,7 @@ fn place(shape: Shape<'_>, old: Option<&Value>, new: Option<&Value>, diff: &mut 
             for name in names.chain(gone) {
                 let (inner, _) = shape.field(name).unwrap_or((Shape::Deduced, false));
                 let (old, new) = (old.and_then(|o| o.get(name)), new.and_then(|n| n.get(name)));
-                child(inner, &element::field(name), old, new, diff);
+                child(inner, || element::field(name), old, new, diff);
             }
         }
         Layout::Items(keys) => items(shape, &keys, list(old), list(new), diff),
@@ -70,25 +71,32 @@ fn place(shape: Shape<'_>, old: Option<&Value>, new: Option<&Value>, diff: &mut 
     mark
 }
 
-fn child(shape: Shape<'_>, element: &str, old: Option<&Value>, new: Option<&Value>, diff: &mut Diff) {
+/// Most places are the same: their elements are not even made.
+fn child(
+    shape: Shape<'_>,
+    element: impl Fn() -> String,
+    old: Option<&Value>,
+    new: Option<&Value>,
+    diff: &mut Diff,
+) {
     if old == new {
         return;
     }
     let mut below = Diff::default();
     let mark = place(shape, old, new, &mut below);
-    insert(&mut diff.removed, element, mark == Mark::Removed, below.removed);
+    insert(&mut diff.removed, &element, mark == Mark::Removed, below.removed);
     insert(
         &mut diff.modified,
-        element,
+        &element,
         mark == Mark::Modified,
         below.modified,
     );
-    insert(&mut diff.added, element, mark == Mark::Added, below.added);
+    insert(&mut diff.added, &element, mark == Mark::Added, below.added);
 }
 
-fn insert(set: &mut Fields, element: &str, member: bool, below: Fields) {
+fn insert(set: &mut Fields, element: impl Fn() -> String, member: bool, below: Fields) {
     if let Some(node) = node(member, below) {
-        set.insert(element.to_owned(), node);
+        set.insert(element(), node);
     }
 }
 
@@ -99,6 +107,7 @@ fn items(shape: Shape<'_>, keys: &Keys<'_>, old: &[Value], new: &[Value], diff: 
     let gone = old.iter().filter(|(element, _)| !new.contains_key(*element));
     for (element, before) in old.iter().filter(|(e, _)| new.contains_key(*e)).chain(gone) {
         let after = new.get(element).map_or(&[][..], Vec::as_slice);
+        let element = || element.clone();
         match (before.as_slice(), after) {
             (&[old], []) => child(inner, element, Some(old), None, diff),
             (&[old], &[new]) => child(inner, element, Some(old), Some(new), diff),
@@ -116,6 +125,7 @@ fn items(shape: Shape<'_>, keys: &Keys<'_>, old: &[Value], new: &[Value], diff: 
         }
     }
     for (element, after) in new.iter().filter(|(element, _)| !old.contains_key(*element)) {
+        let element = || element.clone();
         match after.as_slice() {
             &[new] => child(inner, element, None, Some(new), diff),
             _ => insert(&mut diff.added, element, true, Map::new()),
@@ -151,7 +161,7 @@ fn collect(shape: Shape<'_>, value: &Value, set: &mut Fields) -> bool {
                 let mut below = Map::new();
                 let leaf = collect(inner, value, &mut below);
                 let bare = value.is_null() || value.as_object().is_some_and(Map::is_empty);
-                insert(set, &element::field(name), leaf || bare || !named, below);
+                insert(set, || element::field(name), leaf || bare || !named, below);
             }
             false
         }
@@ -162,7 +172,7 @@ fn collect(shape: Shape<'_>, value: &Value, set: &mut Fields) -> bool {
                 if let &[item] = items.as_slice() {
                     collect(inner, item, &mut below);
                 }
-                insert(set, &element, true, below);
+                insert(set, || element.clone(), true, below);
             }
             false
         }

@@ -171,7 +171,7 @@ pub(super) fn cap(entries: &mut Vec<Entry>) {
         ANCIENT.clone_into(&mut bucket.manager);
         bucket.subresource.clear();
         bucket.time = merged.time;
-        fields::add(&mut bucket.fields, &merged.fields);
+        fields::add(&mut bucket.fields, merged.fields);
     }
 }
 

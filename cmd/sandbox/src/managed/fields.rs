@@ -47,18 +47,20 @@ pub(super) fn nodes(set: &Fields) -> impl Iterator<Item = (&String, &Value)> {
     set.iter().filter(|(element, _)| *element != SELF)
 }
 
-/// Adds what is in `other`.
-pub(super) fn add(set: &mut Fields, other: &Fields) {
-    for (element, theirs) in nodes(other) {
-        let Some(ours) = set.get_mut(element) else {
-            set.insert(element.clone(), theirs.clone());
+/// Adds what is in `other`. Whatever is in one of the two only is moved, not copied.
+pub(super) fn add(set: &mut Fields, other: Fields) {
+    for (element, mut theirs) in other {
+        if element == SELF {
+            continue;
+        }
+        let Some(ours) = set.get_mut(&element) else {
+            set.insert(element, theirs);
             continue;
         };
         let (member, mut merged) = open(ours);
-        if let Some(theirs) = below(theirs) {
-            add(&mut merged, theirs);
-        }
-        if let Some(merged) = node(member || is_member(theirs), merged) {
+        let (also, below) = open(&mut theirs);
+        add(&mut merged, below);
+        if let Some(merged) = node(member || also, merged) {
             *ours = merged;
         }
     }

@@ -31,6 +31,22 @@ use crate::resource::Resource;
 use entries::Entry;
 use fields::Fields;
 
+/// How the list in a field of a built-in type merges when it is applied, as it is published: `set` or `map`, and the keys.
+#[must_use]
+pub fn list_type(short_name: &str, field: &str) -> Option<(&'static str, &'static [&'static str])> {
+    match lists::of(short_name, field) {
+        lists::Topology::Atomic => None,
+        lists::Topology::Set => Some(("set", &[])),
+        lists::Topology::Keyed(keys) => Some(("map", keys)),
+    }
+}
+
+/// Whether objects of a built-in type are one value.
+#[must_use]
+pub fn is_atomic(short_name: &str) -> bool {
+    lists::is_atomic_type(short_name)
+}
+
 /// Who writes.
 #[derive(Debug, Clone)]
 pub struct Writer {
@@ -112,7 +128,7 @@ fn updated(res: &Resource, writer: &Writer, old: &Value, new: &Value, mut manage
     }
     managed.retain(|entry| !entry.fields.is_empty());
     let mut own = diff.modified;
-    fields::add(&mut own, &diff.added);
+    fields::add(&mut own, diff.added);
     reset::strip(&mut own);
     if !own.is_empty() {
         let mine = Entry {
@@ -122,7 +138,7 @@ fn updated(res: &Resource, writer: &Writer, old: &Value, new: &Value, mut manage
         };
         match managed.iter_mut().find(|entry| entry.is_of(&mine)) {
             Some(entry) => {
-                fields::add(&mut entry.fields, &mine.fields);
+                fields::add(&mut entry.fields, mine.fields);
                 entry.time = mine.time;
             }
             None => managed.push(mine),
@@ -130,6 +146,11 @@ fn updated(res: &Resource, writer: &Writer, old: &Value, new: &Value, mut manage
     }
     entries::cap(&mut managed);
     managed
+}
+
+/// Whether this is what managers can be read from. The error says why it is not.
+pub fn check(managers: &Value) -> Result<(), String> {
+    entries::read(managers).map(drop)
 }
 
 /// Whether two states differ in nothing but the times of their managers: then nothing was written.

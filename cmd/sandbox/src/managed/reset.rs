@@ -22,7 +22,7 @@ pub(super) fn fields(res: &Resource, subresource: &str) -> Fields {
     };
     let mut set = Map::new();
     for path in paths {
-        fields::add(&mut set, &fields::one(path));
+        fields::add(&mut set, fields::one(path));
     }
     set
 }

@@ -266,6 +266,7 @@ pub(super) fn blank(res: &Resource) -> Value {
             json!({"roleRef": {"apiGroup": "", "kind": "", "name": ""}})
         }
         "PriorityClass" => json!({"value": 0}),
+        "Scale" => json!({"status": {"replicas": 0}}),
         "ControllerRevision" => json!({"data": null, "revision": 0}),
         "Event" if res.group.is_empty() => json!({
             "involvedObject": {}, "source": {}, "firstTimestamp": null, "lastTimestamp": null, "eventTime": null,

@@ -27,7 +27,7 @@ fn sets_keep_parents_and_children_apart() {
     let both = set(json!({"f:a": {".": {}, "f:b": {}}}));
     let child = set(json!({"f:a": {"f:b": {}}}));
     let mut sum = parent.clone();
-    fields::add(&mut sum, &child);
+    fields::add(&mut sum, child.clone());
     assert_eq!(sum, both);
     fields::subtract(&mut sum, &parent);
     assert_eq!(sum, child);
@@ -155,7 +155,7 @@ proptest! {
         let mut one = one;
         one.remove(".");
         let mut sum = one.clone();
-        fields::add(&mut sum, &other);
+        fields::add(&mut sum, other.clone());
         prop_assert_eq!(fields::common(&sum, &other), other.clone());
         let mut rest = sum.clone();
         fields::subtract(&mut rest, &other);

@@ -118,9 +118,26 @@ fn expected(shape: Shape<'_>) -> Option<&'static str> {
 
 /// A value as the server prints it in such messages.
 fn shown(value: &Value) -> String {
+    format!("&{{{}}}", go_value(value))
+}
+
+/// A value as Go prints it.
+fn go_value(value: &Value) -> String {
     match value {
-        Value::String(text) => format!("&{{{text}}}"),
-        other => format!("&{{{other}}}"),
+        Value::Null => "<nil>".to_owned(),
+        Value::String(text) => text.clone(),
+        Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(go_value).collect();
+            format!("[{}]", items.join(" "))
+        }
+        Value::Object(map) => {
+            let pairs: Vec<String> = map
+                .iter()
+                .map(|(key, value)| format!("{key}:{}", go_value(value)))
+                .collect();
+            format!("map[{}]", pairs.join(" "))
+        }
+        other => other.to_string(),
     }
 }
 

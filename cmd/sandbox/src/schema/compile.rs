@@ -1,6 +1,6 @@
 //! From the JSON schemas that `k8s-openapi` carries to our own, smaller form.
 //!
-//! Descriptions are dropped here; whoever wants to publish them adds a field to [`Field`] and keeps them.
+//! Descriptions are dropped here: they are published (see [`super::definitions`]), and nothing else.
 
 use std::collections::BTreeMap;
 
@@ -28,6 +28,11 @@ impl Compiler {
     /// Adds a type that is no kind.
     pub(super) fn definition<T: JsonSchema>(&mut self) {
         self.generator.subschema_for::<T>();
+    }
+
+    /// All definitions as they were written, with their descriptions.
+    pub(super) fn into_definitions(mut self) -> Map<String, Value> {
+        self.generator.take_definitions(false)
     }
 
     pub(super) fn finish(mut self) -> Schema {

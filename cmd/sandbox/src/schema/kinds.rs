@@ -11,6 +11,7 @@ use k8s_openapi::api::{
 };
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1 as apiextensions;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1 as meta;
+use serde_json::{Map, Value};
 
 use super::Schema;
 use super::compile::Compiler;
@@ -23,6 +24,18 @@ pub(super) fn schema() -> &'static Schema {
 }
 
 fn compile() -> Schema {
+    collect().finish()
+}
+
+/// The definitions of all built-in kinds and of all that they refer to, as they are published.
+pub(super) fn published() -> Map<String, Value> {
+    let mut compiler = collect();
+    compiler.definition::<meta::ListMeta>();
+    compiler.definition::<meta::Status>();
+    compiler.into_definitions()
+}
+
+fn collect() -> Compiler {
     let mut compiler = Compiler::default();
     macro_rules! kinds {
         ($($kind:ty),* $(,)?) => { $(compiler.kind::<$kind>();)* };
@@ -75,5 +88,5 @@ fn compile() -> Schema {
     ];
     compiler.definition::<meta::ObjectMeta>();
     compiler.definition::<meta::DeleteOptions>();
-    compiler.finish()
+    compiler
 }

@@ -41,6 +41,18 @@ pub fn delete_options() -> Option<TypeRef> {
     kinds::schema().definition("io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions")
 }
 
+/// The definitions of all types by name, as JSON schemas with descriptions. Made anew on each call.
+#[must_use]
+pub fn definitions() -> serde_json::Map<String, serde_json::Value> {
+    kinds::published()
+}
+
+/// The name without what all types of a group share, such as `core.v1.PodSpec`. It is unique too.
+#[must_use]
+pub fn short_name(name: &str) -> &str {
+    tail(name, 3)
+}
+
 /// An object type of the schema; cheap to copy.
 #[derive(Debug, Clone, Copy)]
 pub struct TypeRef(&'static Definition);
@@ -129,7 +141,6 @@ impl TypeRef {
     }
 
     /// All fields, by name.
-    #[cfg(test)]
     pub fn fields(self) -> impl Iterator<Item = (&'static str, &'static Field)> {
         self.0.fields.iter().map(|(name, field)| (name.as_str(), field))
     }
@@ -165,8 +176,4 @@ fn tail(name: &str, n: usize) -> &str {
     name.rmatch_indices('.')
         .nth(n - 1)
         .map_or(name, |(at, _)| &name[at + 1..])
-}
-
-fn short_name(name: &str) -> &str {
-    tail(name, 3)
 }

@@ -19,6 +19,8 @@ pub struct Object {
     pub labels: BTreeMap<String, String>,
     /// The schema that the object kept to when it was written, 0 if that is not known.
     pub shape: u64,
+    /// Whether it is marked for deletion. Every create asks that of what it creates in.
+    pub terminating: bool,
     /// Values of the fields that field selectors may name.
     pub fields: Vec<(&'static str, String)>,
 }
@@ -42,6 +44,7 @@ impl Object {
             fields,
         } = draft;
         let mut labels = BTreeMap::new();
+        let terminating = crate::meta::is_terminating(&value);
         if let Some(map) = value.as_object_mut() {
             map.remove("apiVersion");
             map.remove("kind");
@@ -61,6 +64,7 @@ impl Object {
             json: value.to_string().into(),
             labels,
             shape,
+            terminating,
             fields,
         }
     }

@@ -59,6 +59,40 @@ pub fn key_of(keys: &[String], item: &Value) -> Value {
     Value::Object(pairs.collect::<Map<_, _>>())
 }
 
+/// The items of a list that is a map, to be found by their keys. Of other lists there is none to be found.
+pub struct Keyed<'a> {
+    keys: &'a [String],
+    items: BTreeMap<String, &'a Value>,
+}
+
+/// What was in a list; of items that stand twice, the first.
+pub fn by_key<'a>(list: &'a List, before: Option<&'a Value>) -> Keyed<'a> {
+    let (List::Map(keys), Some(Value::Array(items))) = (list, before) else {
+        return Keyed {
+            keys: &[],
+            items: BTreeMap::new(),
+        };
+    };
+    let items = items
+        .iter()
+        .rev()
+        .map(|item| (key_of(keys, item).to_string(), item));
+    Keyed {
+        keys,
+        items: items.collect(),
+    }
+}
+
+impl<'a> Keyed<'a> {
+    /// What was there under the keys of an item.
+    pub fn find(&self, item: &Value) -> Option<&'a Value> {
+        if self.items.is_empty() {
+            return None;
+        }
+        self.items.get(&key_of(self.keys, item).to_string()).copied()
+    }
+}
+
 /// Every value that was there before is told once, at its second place.
 fn duplicates(items: &[Value], path: &Path<'_>, errors: &mut Vec<FieldError>) {
     if items.len() < 2 {

@@ -6,10 +6,10 @@
 use serde_json::{Map, Value};
 
 use super::lists;
-use super::node::{Additional, List, Node, Type};
+use super::node::{Additional, Node, Type};
 use super::number;
 use super::path::Path;
-use crate::field::{FieldError, Wrong};
+use crate::field::{self, FieldError, Wrong};
 
 /// What was found at one place and below.
 #[derive(Default)]
@@ -31,22 +31,17 @@ pub fn validate(node: &Node, value: &Value, old: Option<&Value>, prefix: &str) -
         path: Path::Root,
         prefix,
     };
-    let found = ratcheted(node, value, old, &place);
-    found.errors
+    field::distinct(ratcheted(node, value, old, &place).errors)
 }
 
 impl Found {
     pub(super) fn add(&mut self, error: FieldError) {
-        if !self.errors.contains(&error) {
-            self.errors.push(error);
-        }
+        self.errors.push(error);
     }
 
     fn merge(&mut self, other: Self) {
         self.weight += other.weight;
-        for error in other.errors {
-            self.add(error);
-        }
+        self.errors.extend(other.errors);
     }
 
     fn is_valid(&self) -> bool {
@@ -283,16 +278,9 @@ fn size(len: usize) -> i64 {
 
 fn array(node: &Node, items: &[Value], old: Option<&Value>, place: &Place<'_>, found: &mut Found) {
     if let Some(below) = &node.items {
-        let before = old.and_then(Value::as_array).filter(|old| !old.is_empty());
+        let before = lists::by_key(&node.list, old);
         for (index, item) in items.iter().enumerate() {
-            let old = match (&node.list, before) {
-                (List::Map(keys), Some(before)) => {
-                    let key = lists::key_of(keys, item);
-                    before.iter().find(|old| lists::key_of(keys, old) == key)
-                }
-                _ => None,
-            };
-            found.merge(ratcheted(below, item, old, &place.index(index)));
+            found.merge(ratcheted(below, item, before.find(item), &place.index(index)));
         }
     }
     let count = size(items.len());

@@ -21,6 +21,13 @@ pub fn tests() -> Vec<Test> {
         test!(contents_go_with_it).needs(Need::Kcm),
         test!(finalizer_inside_holds_it).needs(Need::Kcm),
         test!(graceful_pod_inside_holds_it).needs(Need::Kcm),
+        test!(conditions_say_what_remains).needs(Need::Kcm),
+        test!(pods_go_before_all_else).needs(Need::Kcm).since(1, 33),
+        test!(held_pod_keeps_all_else).needs(Need::Kcm).since(1, 33),
+        test!(others_may_hold_it_too).needs(Need::Kcm),
+        test!(finalize_takes_what_holds_it),
+        test!(finalize_is_an_update),
+        test!(finalize_of_odd_names),
     ]
 }
 
@@ -224,4 +231,238 @@ async fn graceful_pod_inside_holds_it(c: Cluster) {
     let forced = format!("{pod}?gracePeriodSeconds=0");
     c.api().delete(&forced, ()).await.expect(200);
     assert_goes(&c, &pod).await;
+}
+
+/// Type, status, reason and message of the conditions.
+fn conditions(namespace: &Value) -> Vec<[&str; 4]> {
+    namespace["status"]["conditions"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|c| ["type", "status", "reason", "message"].map(|field| c[field].as_str().unwrap_or_default()))
+        .collect()
+}
+
+const GOOD: [[&str; 4]; 5] = [
+    [
+        "NamespaceDeletionDiscoveryFailure",
+        "False",
+        "ResourcesDiscovered",
+        "All resources successfully discovered",
+    ],
+    [
+        "NamespaceDeletionGroupVersionParsingFailure",
+        "False",
+        "ParsedGroupVersions",
+        "All legacy kube types successfully parsed",
+    ],
+    [
+        "NamespaceDeletionContentFailure",
+        "False",
+        "ContentDeleted",
+        "All content successfully deleted, may be waiting on finalization",
+    ],
+    [
+        "NamespaceContentRemaining",
+        "False",
+        "ContentRemoved",
+        "All content successfully removed",
+    ],
+    [
+        "NamespaceFinalizersRemaining",
+        "False",
+        "ContentHasNoFinalizers",
+        "All content-preserving finalizers finished",
+    ],
+];
+
+async fn conditions_say_what_remains(c: Cluster) {
+    let ns = c.namespace().await;
+    for name in ["a", "b"] {
+        create(&c, &core(&ns, "configmaps"), &held(config_map(name))).await;
+    }
+    create(&c, &of("apps/v1", &ns, "deployments"), &held(deployment("a"))).await;
+    c.api().delete(&path(&ns), ()).await.expect(200);
+    let namespace = soon("the namespace says what remains", async || {
+        let namespace = c.api().get(&path(&ns)).await.expect(200);
+        (condition(&namespace, "NamespaceContentRemaining") == "True").then_some(namespace)
+    })
+    .await;
+    let expected = [
+        GOOD[0],
+        GOOD[1],
+        GOOD[2],
+        [
+            "NamespaceContentRemaining",
+            "True",
+            "SomeResourcesRemain",
+            "Some resources are remaining: configmaps. has 2 resource instances, deployments.apps has 1 resource instances",
+        ],
+        [
+            "NamespaceFinalizersRemaining",
+            "True",
+            "SomeFinalizersRemain",
+            "Some content in the namespace has finalizers remaining: example.com/hold in 3 resource instances",
+        ],
+    ];
+    assert_eq!(conditions(&namespace), expected);
+    for released in [core(&ns, "configmaps/a"), of("apps/v1", &ns, "deployments/a")] {
+        let change = json!({"metadata": {"finalizers": null}});
+        c.api().patch(&released, MERGE, change).await.expect(200);
+    }
+    let message = "Some resources are remaining: configmaps. has 1 resource instances";
+    soon("the namespace says what still remains", async || {
+        let namespace = c.api().get(&path(&ns)).await.expect(200);
+        conditions(&namespace)
+            .iter()
+            .any(|c| c[3] == message)
+            .then_some(())
+    })
+    .await;
+}
+
+async fn pods_go_before_all_else(c: Cluster) {
+    let ns = c.namespace().await;
+    let pod = core(&ns, "pods/a");
+    create(&c, &core(&ns, "pods"), &bound_pod("a")).await;
+    create(&c, &core(&ns, "configmaps"), &config_map("a")).await;
+    c.api().delete(&path(&ns), ()).await.expect(200);
+    let namespace = soon("the namespace has conditions", async || {
+        let namespace = c.api().get(&path(&ns)).await.expect(200);
+        (!conditions(&namespace).is_empty()).then_some(namespace)
+    })
+    .await;
+    // Of what is not deleted yet, nothing is said.
+    assert_eq!(conditions(&namespace), GOOD);
+    assert!(is_marked(&c.api().get(&pod).await.expect(200)));
+    // What the pod may use is there as long as the pod is.
+    let map = c.api().get(&core(&ns, "configmaps/a")).await.expect(200);
+    assert!(!is_marked(&map), "{map:#}");
+    c.api()
+        .delete(&format!("{pod}?gracePeriodSeconds=0"), ())
+        .await
+        .expect(200);
+    assert_goes(&c, &core(&ns, "configmaps/a")).await;
+    assert_goes(&c, &path(&ns)).await;
+}
+
+async fn held_pod_keeps_all_else(c: Cluster) {
+    let ns = c.namespace().await;
+    create(&c, &core(&ns, "pods"), &held(crate::support::pod("a"))).await;
+    create(&c, &core(&ns, "configmaps"), &config_map("a")).await;
+    c.api().delete(&path(&ns), ()).await.expect(200);
+    soon("the pod is marked", async || {
+        is_marked(&c.api().get(&core(&ns, "pods/a")).await.expect(200)).then_some(())
+    })
+    .await;
+    let namespace = soon("the namespace has conditions", async || {
+        let namespace = c.api().get(&path(&ns)).await.expect(200);
+        (!conditions(&namespace).is_empty()).then_some(namespace)
+    })
+    .await;
+    assert_eq!(conditions(&namespace), GOOD);
+    assert!(!is_marked(
+        &c.api().get(&core(&ns, "configmaps/a")).await.expect(200)
+    ));
+    let change = json!({"metadata": {"finalizers": null}});
+    c.api()
+        .patch(&core(&ns, "pods/a"), MERGE, change)
+        .await
+        .expect(200);
+    assert_goes(&c, &path(&ns)).await;
+}
+
+async fn others_may_hold_it_too(c: Cluster) {
+    let ns = format!("{}-held", c.namespace().await);
+    let spec = json!({"finalizers": ["example.com/other"]});
+    let body = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": ns}, "spec": spec});
+    let made = create(&c, "/api/v1/namespaces", &body).await;
+    assert_eq!(
+        made["spec"]["finalizers"],
+        json!(["example.com/other", "kubernetes"])
+    );
+    create(&c, &core(&ns, "configmaps"), &config_map("a")).await;
+    c.api().delete(&path(&ns), ()).await.expect(200);
+    let emptied = soon("it is emptied", async || {
+        let namespace = c.api().get(&path(&ns)).await.expect(200);
+        (namespace["spec"]["finalizers"] == json!(["example.com/other"])).then_some(namespace)
+    })
+    .await;
+    assert_eq!(emptied["status"]["phase"], "Terminating");
+    assert_eq!(conditions(&emptied), GOOD);
+    c.api()
+        .get(&core(&ns, "configmaps/a"))
+        .await
+        .expect_error(404, "NotFound");
+    let again = c.api().delete(&path(&ns), ()).await.expect(200);
+    assert_eq!(again["spec"]["finalizers"], json!(["example.com/other"]));
+    let mut freed = emptied.clone();
+    freed["spec"] = json!({});
+    c.api()
+        .put(&format!("{}/finalize", path(&ns)), freed)
+        .await
+        .expect(200);
+    assert_goes(&c, &path(&ns)).await;
+}
+
+/// A namespace that nothing holds goes at once, whatever is in it.
+async fn finalize_takes_what_holds_it(c: Cluster) {
+    let ns = c.namespace().await;
+    create(&c, &core(&ns, "configmaps"), &config_map("a")).await;
+    let namespace = c.api().get(&path(&ns)).await.expect(200);
+    let mut freed = namespace.clone();
+    freed["spec"] = json!({"finalizers": []});
+    let answer = c
+        .api()
+        .put(&format!("{}/finalize", path(&ns)), freed)
+        .await
+        .expect(200);
+    assert_eq!(answer["spec"], json!({}));
+    assert_eq!(answer["status"]["phase"], "Active");
+    let marked = c.api().delete(&path(&ns), ()).await.expect(200);
+    assert_eq!(marked["status"]["phase"], "Terminating");
+    // The first request only marks it.
+    c.api().delete(&path(&ns), ()).await.expect(200);
+    assert_goes(&c, &path(&ns)).await;
+}
+
+async fn finalize_is_an_update(c: Cluster) {
+    let ns = c.namespace().await;
+    let before = c.api().get(&path(&ns)).await.expect(200);
+    let finalize = format!("{}/finalize", path(&ns));
+    let mut change = before.clone();
+    change["metadata"]["labels"]["team"] = "blue".into();
+    change["spec"] = json!({"finalizers": ["kubernetes", "example.com/other"]});
+    change["status"] = json!({"phase": "Terminating"});
+    let dry = c
+        .api()
+        .put(&format!("{finalize}?dryRun=All"), &change)
+        .await
+        .expect(200);
+    assert_eq!(
+        dry["spec"]["finalizers"],
+        json!(["kubernetes", "example.com/other"])
+    );
+    assert_eq!(c.api().get(&path(&ns)).await.expect(200), before);
+    let changed = c.api().put(&finalize, &change).await.expect(200);
+    assert_eq!(changed["metadata"]["labels"]["team"], "blue");
+    assert_eq!(changed["status"], json!({"phase": "Active"}));
+    assert_eq!(
+        changed["spec"]["finalizers"],
+        json!(["kubernetes", "example.com/other"])
+    );
+    // It was made for an older version.
+    crate::expect::stale(&c.api().put(&finalize, &change).await, "namespaces", &ns);
+    c.api().get(&finalize).await.expect_error(405, "MethodNotAllowed");
+}
+
+async fn finalize_of_odd_names(c: Cluster) {
+    let ns = c.namespace().await;
+    let before = c.api().get(&path(&ns)).await.expect(200);
+    let mut odd = before.clone();
+    odd["spec"] = json!({"finalizers": ["kubernetes", "odd"]});
+    let reply = c.api().put(&format!("{}/finalize", path(&ns)), odd).await;
+    let why = "name is neither a standard finalizer name nor is it fully qualified";
+    crate::expect::invalid(&reply, &[&format!("Invalid spec.finalizers[1]: {why}")]);
+    assert_eq!(c.api().get(&path(&ns)).await.expect(200), before);
 }

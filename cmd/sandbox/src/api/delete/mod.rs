@@ -7,8 +7,9 @@ use serde_json::{Value, json};
 
 pub(super) use options::DeleteOptions;
 
+use super::gate::Gate;
 use super::list::Page;
-use super::{Api, Body, Call, Reply};
+use super::{Api, Body, Reply};
 use crate::env::rfc3339;
 use crate::kinds::{self, Propagation};
 use crate::meta::{self, FOREGROUND_FINALIZER, ORPHAN_FINALIZER};
@@ -49,9 +50,10 @@ enum Step {
 }
 
 impl Api {
-    pub(super) fn delete(&self, call: &Call) -> Result<Reply> {
+    pub(super) async fn delete(&self, gate: &Gate<'_>) -> Result<Reply> {
+        let call = gate.call;
         let options = DeleteOptions::of(call)?;
-        let outcome = self.delete_object(&call.res, &call.namespace, call.name(), &options)?;
+        let outcome = gate.delete(&call.namespace, call.name(), &options).await?;
         let mut warnings = Vec::new();
         if !options.says_what_follows()
             && let Some(warning) = kinds::propagation_warning(&call.res)
@@ -79,13 +81,16 @@ impl Api {
         Ok(reply.warn(warnings))
     }
 
-    pub(super) async fn delete_collection(&self, call: &Call) -> Result<Reply> {
+    pub(super) async fn delete_collection(&self, gate: &Gate<'_>) -> Result<Reply> {
+        let call = gate.call;
         let options = DeleteOptions::of(call)?;
         let Page { objects, metadata } = self.page(call).await?;
         let mut deleted = Vec::new();
         for object in objects {
             let value = object.value();
-            match self.delete_object(&call.res, meta::namespace(&value), meta::name(&value), &options) {
+            let each = gate.again();
+            let (namespace, name) = (meta::namespace(&value), meta::name(&value));
+            match each.delete(namespace, name, &options).await {
                 // Somebody else was faster.
                 Err(error) if error.code == 404 => {}
                 Err(error) => return Err(error),
@@ -100,6 +105,36 @@ impl Api {
             },
             warnings: Vec::new(),
         })
+    }
+
+    /// The options that those are shown who are asked about a deletion; none if it would do nothing, and nobody is asked.
+    pub(super) fn deletion_to_ask_about(
+        &self,
+        res: &Resource,
+        object: &Value,
+        options: &DeleteOptions,
+    ) -> Result<Option<DeleteOptions>> {
+        let mut shown = options.clone();
+        match res.collection.as_str() {
+            "namespaces" => {
+                check_container_preconditions(res, object, options)?;
+                super::namespaces::check_deletable(res, meta::name(object))?;
+                let emptied = object["spec"]["finalizers"].as_array().is_none_or(Vec::is_empty);
+                if meta::is_terminating(object) && !emptied {
+                    return Ok(None);
+                }
+            }
+            super::crds::COLLECTION => check_container_preconditions(res, object, options)?,
+            _ => check_preconditions(res, object, options)?,
+        }
+        if res.collection == "pods" {
+            match self.graceful(&mut object.clone(), options) {
+                Graceful::Pending => return Ok(None),
+                Graceful::For(seconds) => shown.grace = Some(seconds),
+                Graceful::No => {}
+            }
+        }
+        Ok(Some(shown))
     }
 
     /// Deletes one object as far as it can be deleted now.
@@ -186,7 +221,7 @@ impl Api {
         meta::set(&mut next, "finalizers", gc_finalizers(res, object, options));
         let held = !meta::finalizers(&next).is_empty();
         match graceful {
-            Graceful::For(0) if !held => Step::MarkAndRemove(next),
+            Graceful::For(0) if !held && !options.stepwise => Step::MarkAndRemove(next),
             Graceful::For(_) => Step::Mark(next),
             _ if held => {
                 self.mark(&mut next);
@@ -273,7 +308,17 @@ fn bump_generation(object: &mut Value) {
     }
 }
 
+/// Somebody may have agreed to let another version go.
+fn check_seen(res: &Resource, object: &Value, options: &DeleteOptions) -> Result<()> {
+    let version = meta::text(object, "resourceVersion");
+    match options.seen {
+        Some(seen) if version != seen.to_string() => Err(ApiError::modified(res, meta::name(object))),
+        _ => Ok(()),
+    }
+}
+
 pub(super) fn check_preconditions(res: &Resource, object: &Value, options: &DeleteOptions) -> Result<()> {
+    check_seen(res, object, options)?;
     let name = meta::name(object);
     // The real server names the kind here where all other conflicts name the resource.
     let res = &Resource {
@@ -305,6 +350,7 @@ pub(super) fn check_container_preconditions(
     object: &Value,
     options: &DeleteOptions,
 ) -> Result<()> {
+    check_seen(res, object, options)?;
     let wanted = [
         ("UID", "uid", &options.uid),
         ("ResourceVersion", "resourceVersion", &options.resource_version),

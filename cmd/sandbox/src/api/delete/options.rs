@@ -1,6 +1,6 @@
 //! What a DELETE request may say: in its body, or else in its query.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::super::{Call, decode, invalid_dry_run};
 use crate::field::FieldError;
@@ -16,6 +16,10 @@ pub(in crate::api) struct DeleteOptions {
     pub orphan_dependents: Option<bool>,
     pub propagation: Option<String>,
     pub dry_run: bool,
+    /// The version that somebody has agreed to let go; another one is not deleted.
+    pub seen: Option<u64>,
+    /// A pod that has no time left is marked only, and removed by the next request.
+    pub stepwise: bool,
 }
 
 impl DeleteOptions {
@@ -108,7 +112,31 @@ impl DeleteOptions {
             orphan_dependents: value["orphanDependents"].as_bool(),
             propagation: text(&value["propagationPolicy"]),
             dry_run: !dry_run.is_empty() || call.dry_run("DeleteOptions")?,
+            ..Self::default()
         })
+    }
+
+    /// As webhooks are shown them.
+    pub fn shown(&self) -> Value {
+        let mut shown = json!({"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1"});
+        if let Some(grace) = self.grace {
+            shown["gracePeriodSeconds"] = grace.into();
+        }
+        for (key, value) in [("uid", &self.uid), ("resourceVersion", &self.resource_version)] {
+            if let Some(value) = value {
+                shown["preconditions"][key] = value.as_str().into();
+            }
+        }
+        if let Some(orphan) = self.orphan_dependents {
+            shown["orphanDependents"] = orphan.into();
+        }
+        if let Some(policy) = &self.propagation {
+            shown["propagationPolicy"] = policy.as_str().into();
+        }
+        if self.dry_run {
+            shown["dryRun"] = json!(["All"]);
+        }
+        shown
     }
 
     /// Whether the request itself says what becomes of dependents.

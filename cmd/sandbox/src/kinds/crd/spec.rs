@@ -203,7 +203,7 @@ fn conversion(conversion: &Value, errors: &mut Vec<FieldError>) {
                     "required when strategy is set to Webhook",
                 ));
             } else {
-                webhooks::validate_client(
+                webhooks::client::validate(
                     &webhook["clientConfig"],
                     &format!("{PATH}.webhookClientConfig"),
                     errors,

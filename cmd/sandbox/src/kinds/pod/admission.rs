@@ -12,7 +12,7 @@ use crate::quantity::Quantity;
 /// Pods leave a node that is not ready or not reachable after five minutes, unless they say otherwise.
 const NODE_TAINTS: [&str; 2] = ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"];
 
-pub(super) fn create(pod: &mut Value) {
+pub(in crate::kinds) fn create(pod: &mut Value) {
     with(pod, "spec", |spec| {
         tolerations(spec);
     });

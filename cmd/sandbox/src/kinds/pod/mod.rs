@@ -15,8 +15,9 @@ mod tests;
 use serde_json::{Value, json};
 
 use super::Rules;
-use super::json::{default_text, each, keep, keep_meta, list, number, set, text};
+use super::json::{default_text, keep, keep_meta, list, number, set, text};
 
+pub(super) use admission::create as tolerate_node_trouble;
 pub(super) use defaults::template as default_template;
 pub(super) use resources::{is_standard as is_standard_resource, validate_amount};
 pub(super) use validate::template as validate_template;
@@ -32,17 +33,6 @@ pub(super) const RULES: Rules = Rules {
     validate_status: update::validate_status,
     ..Rules::PLAIN
 };
-
-/// The server shows the times of a condition even when nobody has set them.
-pub(super) fn show_condition_times(status: &mut Value) {
-    each(status, "conditions", |condition| {
-        for time in ["lastProbeTime", "lastTransitionTime"] {
-            if let Some(map) = condition.as_object_mut() {
-                map.entry(time).or_insert(Value::Null);
-            }
-        }
-    });
-}
 
 fn create(pod: &mut Value) {
     admission::create(pod);

@@ -1,5 +1,6 @@
 //! Services. Addresses and node ports are handed out elsewhere; here is what can be said without knowing which are free.
 
+mod traffic;
 mod validate;
 
 #[cfg(test)]
@@ -57,7 +58,22 @@ fn default(service: &mut Value) {
     }
     if kind == "LoadBalancer" {
         set_default(spec, "allocateLoadBalancerNodePorts", true);
+        if let Some(balancer) = service
+            .get_mut("status")
+            .and_then(|status| section(status, "loadBalancer"))
+        {
+            each(balancer, "ingress", |ingress| {
+                if !text(&ingress["ip"]).is_empty() {
+                    set_default(ingress, "ipMode", "VIP");
+                }
+            });
+        }
     }
+}
+
+/// Whether nodes tell by a port of their own whether they have pods of the service.
+fn needs_health_check(spec: &Value) -> bool {
+    text(&spec["type"]) == "LoadBalancer" && text(&spec["externalTrafficPolicy"]) == "Local"
 }
 
 fn is_headless(spec: &Value) -> bool {
@@ -166,11 +182,19 @@ fn drop_what_the_type_lost(before: &Value, spec: &mut Value) {
             remove(spec, "externalTrafficPolicy");
         }
     }
-    if kind != "LoadBalancer" {
+    if kind != "LoadBalancer" && text(&before["type"]) == "LoadBalancer" {
         for key in ["allocateLoadBalancerNodePorts", "loadBalancerClass"] {
             if spec[key] == before[key] {
                 remove(spec, key);
             }
+        }
+    }
+    let port = "healthCheckNodePort";
+    if needs_health_check(before) {
+        if !needs_health_check(spec) && spec[port] == before[port] {
+            remove(spec, port);
+        } else if needs_health_check(spec) && empty(&spec[port]) {
+            keep(before, spec, port);
         }
     }
 }

@@ -6,12 +6,14 @@ use serde_json::{Value, json};
 
 use super::super::json::{empty, list, number, text};
 use super::super::{labels, names};
-use super::{has_node_ports, is_headless};
+use super::{has_node_ports, is_headless, traffic};
 use crate::field::FieldError;
 
 /// Checks an update of the main endpoint.
 pub(super) fn update(old: &Value, new: &Value) -> Vec<FieldError> {
     let mut errors = same_address(old, new);
+    errors.extend(traffic::same_balancer(&old["spec"], &new["spec"]));
+    errors.extend(traffic::same_health_check(&old["spec"], &new["spec"]));
     errors.extend(service(new));
     errors
 }
@@ -20,7 +22,7 @@ pub(super) fn update(old: &Value, new: &Value) -> Vec<FieldError> {
 pub(super) fn status(_old: &Value, new: &Value) -> Vec<FieldError> {
     let addresses = list(&new["status"]["loadBalancer"]["ingress"]);
     if addresses.is_empty() || text(&new["spec"]["type"]) == "LoadBalancer" {
-        return Vec::new();
+        return traffic::ingress(&new["status"]);
     }
     vec![FieldError::forbidden(
         "status.loadBalancer.ingress",
@@ -89,7 +91,9 @@ pub(super) fn service(service: &Value) -> Vec<FieldError> {
             &["ClientIP", "None"],
         ));
     }
+    errors.extend(traffic::affinity(spec));
     errors.extend(addresses(spec));
+    errors.extend(traffic::external_addresses(spec));
     if !matches!(kind, "ClusterIP" | "ExternalName" | "LoadBalancer" | "NodePort") {
         errors.push(FieldError::not_supported(
             "spec.type",
@@ -104,6 +108,8 @@ pub(super) fn service(service: &Value) -> Vec<FieldError> {
             "may only be used when `type` is 'LoadBalancer'",
         ));
     }
+    errors.extend(traffic::balancer(spec));
+    errors.extend(traffic::policies(spec));
     errors
 }
 

@@ -5,8 +5,8 @@
 
 use std::collections::BTreeMap;
 
-use kube_cel::cel::IdedExpr;
 use kube_cel::cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, LiteralValue, operators};
+use kube_cel::cel::{Context, IdedExpr};
 use regex::Regex;
 use serde_json::{Map, Value};
 use thiserror::Error;
@@ -14,6 +14,7 @@ use thiserror::Error;
 use super::super::node::Node;
 use super::super::pattern;
 use super::functions;
+use super::library;
 use super::operate;
 use super::value::{Val, unescape};
 
@@ -58,10 +59,11 @@ impl<'a> Scope<'_, 'a> {
     }
 }
 
-/// What one rule may still spend, and the patterns that it has compiled.
+/// What one rule may still spend, the patterns that it has compiled, and the functions of the server if it calls any.
 pub(super) struct Budget {
     left: u64,
     patterns: BTreeMap<String, Regex>,
+    functions: Option<Context<'static>>,
 }
 
 impl Budget {
@@ -69,7 +71,13 @@ impl Budget {
         Self {
             left: limit,
             patterns: BTreeMap::new(),
+            functions: None,
         }
+    }
+
+    /// The functions beyond the language itself.
+    pub fn functions(&mut self) -> &Context<'static> {
+        self.functions.get_or_insert_with(library::functions)
     }
 
     /// What is left.

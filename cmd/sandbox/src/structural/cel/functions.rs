@@ -31,7 +31,7 @@ pub(super) fn call<'a>(
         },
         (None, None, "type", [value]) => Ok(Val::Type(value.type_name())),
         (None, None, "dyn", [value]) => Ok(value.clone()),
-        (None, None, "int" | "double" | "string" | "bool" | "uint", [value]) => convert(name, value),
+        (None, None, "int" | "double" | "string" | "bool" | "uint", [value]) => convert(name, value, budget),
         (None, Some(Val::Optional(value)), _, _) => optional(name, value.as_deref(), args),
         (Some("optional"), None, "none", []) => Ok(Val::Optional(None)),
         (Some("optional"), None, "of", [value]) => Ok(Val::Optional(Some(value.clone().into()))),
@@ -68,7 +68,7 @@ pub(super) fn call<'a>(
                 _ => weights.fold(1, u64::saturating_add),
             };
             budget.spend(cost)?;
-            library::call(name, namespace, target, args)
+            library::call(budget.functions(), name, namespace, target, args)
         }
     }
 }
@@ -116,7 +116,7 @@ fn optional<'a>(name: &str, value: Option<&Val<'a>>, args: &[Val<'a>]) -> Result
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss
 )]
-fn convert<'a>(name: &str, value: &Val<'a>) -> Result<Val<'a>> {
+fn convert<'a>(name: &str, value: &Val<'a>, budget: &mut Budget) -> Result<Val<'a>> {
     let wrong = |text: &str| {
         EvalError::Failed(format!(
             "type conversion error from 'string' to '{name}': {text:?}"
@@ -149,7 +149,9 @@ fn convert<'a>(name: &str, value: &Val<'a>) -> Result<Val<'a>> {
             "false" | "False" | "FALSE" | "f" | "0" => Val::Bool(false),
             _ => return Err(wrong(text)),
         },
-        (_, Val::Other(_)) => library::call(name, None, None, std::slice::from_ref(value))?,
+        (_, Val::Other(_)) => {
+            library::call(budget.functions(), name, None, None, std::slice::from_ref(value))?
+        }
         _ => return Err(EvalError::Overload),
     })
 }

@@ -1,6 +1,7 @@
 //! The functions that rules may call: what each yields, and what it costs.
 
-use super::check::{joined, no_overload, traversal, undeclared};
+use super::check::{joined, no_overload, undeclared};
+use super::overloads::traversal;
 use super::shape::{REQUEST_LIMIT, Shape, Ty};
 
 const TRUTHS: &str = "startsWith endsWith contains matches isSorted isURL isIP isCIDR isQuantity isInteger isSemver \

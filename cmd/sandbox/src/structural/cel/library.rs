@@ -3,7 +3,7 @@
 //! A call is handed over as an expression of its own, whose arguments are variables: the library never sees more of a
 //! rule than one call, so that what it costs is known before.
 
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use base64::Engine as _;
 use kube_cel::KubeCelExt as _;
@@ -14,14 +14,17 @@ use kube_cel::cel::{Context, ExecutionError, IdedExpr, Value};
 use super::eval::EvalError;
 use super::value::Val;
 
-/// Built once; nothing in it ever changes.
-static LIBRARY: LazyLock<Context<'static>> = LazyLock::new(|| Context::default().with_all());
+/// All functions. What evaluates keeps it, once it has needed it.
+pub(super) fn functions() -> Context<'static> {
+    Context::default().with_all()
+}
 
 /// What stands before the dot in functions with a qualified name.
 pub(super) const NAMESPACES: [&str; 7] = ["sets", "ip", "cidr", "format", "lists", "strings", "jsonpatch"];
 
 /// Calls a function, or applies an operator. `namespace` is the name before the dot, `target` the value.
 pub(super) fn call<'a>(
+    functions: &Context<'static>,
     name: &str,
     namespace: Option<&str>,
     target: Option<&Val<'a>>,
@@ -31,7 +34,7 @@ pub(super) fn call<'a>(
         id: 0,
         expr: Expr::Ident(name.to_owned()),
     };
-    let mut context = LIBRARY.new_inner_scope();
+    let mut context = functions.new_inner_scope();
     let mut names = Vec::with_capacity(args.len());
     for (index, arg) in args.iter().enumerate() {
         let name = format!("a{index}");
@@ -121,7 +124,9 @@ pub(super) fn duration<'a>(text: &str) -> Val<'a> {
 
 fn parsed<'a>(function: &str, text: &str) -> Val<'a> {
     let text = Val::text(text.to_owned());
-    call(function, None, None, std::slice::from_ref(&text)).unwrap_or(text)
+    // These two are of the language itself.
+    let functions = Context::default();
+    call(&functions, function, None, None, std::slice::from_ref(&text)).unwrap_or(text)
 }
 
 /// Bytes from base64.

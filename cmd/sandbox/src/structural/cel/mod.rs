@@ -5,11 +5,13 @@
 //! when the definition is written ([`check`]), and bounded again when it is evaluated.
 
 mod check;
+mod condition;
 mod eval;
 mod functions;
 mod known;
 mod library;
 mod operate;
+mod overloads;
 mod path;
 mod shape;
 mod value;
@@ -22,13 +24,14 @@ use kube_cel::cel::parser::Parser;
 use serde_json::Value;
 
 use super::lists;
-use super::node::{List, Node, Type};
+use super::node::{Node, Type};
 use super::path::Path;
 use crate::field::{FieldError, Wrong};
 use eval::{Budget, EvalError, Scope};
 use value::Val;
 
 pub(super) use check::check;
+pub use condition::{Condition, Verdict, check_condition, conditions};
 pub(super) use path::field_path;
 pub(super) use shape::{REQUEST_LIMIT, min_size};
 
@@ -95,7 +98,8 @@ impl Rule {
 /// Reads an expression. The error says where it is wrong.
 ///
 /// The parser takes much of the stack for every bracket, and panics over some texts: what nests deeper than anybody
-/// writes is refused before, and the rest is read on a stack of its own.
+/// writes is refused before, and the rest is read on a stack of its own. That is no task: it is waited for, shares nothing,
+/// and gives the same for the same text.
 fn parse(text: &str) -> Result<IdedExpr, String> {
     let refused = |why: &str| format!("ERROR: <input>:1:1: {why}");
     let count = |those: &str| text.chars().filter(|c| those.contains(*c)).count();
@@ -208,14 +212,9 @@ impl Walk {
                 let Some(below) = &node.items else {
                     return Ok(());
                 };
+                let before = lists::by_key(&node.list, at.old);
                 for (index, value) in items.iter().enumerate() {
-                    let old = match (&node.list, at.old) {
-                        (List::Map(keys), Some(Value::Array(before))) => {
-                            let key = lists::key_of(keys, value);
-                            before.iter().find(|old| lists::key_of(keys, old) == key)
-                        }
-                        _ => None,
-                    };
+                    let old = before.find(value);
                     let outer = Some(at);
                     self.place(below, &Place { value, old, outer }, &path.index(index))?;
                 }

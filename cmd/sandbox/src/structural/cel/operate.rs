@@ -29,7 +29,7 @@ pub(super) fn binary<'a>(operator: &str, a: &Val<'a>, b: &Val<'a>, budget: &mut 
         operators::LESS | operators::LESS_EQUALS | operators::GREATER | operators::GREATER_EQUALS => {
             budget.spend(a.weight().min(b.weight()))?;
             let Some(order) = compare(a, b) else {
-                return library::call(operator, None, None, &[a.clone(), b.clone()]);
+                return library::call(budget.functions(), operator, None, None, &[a.clone(), b.clone()]);
             };
             return Ok(Val::Bool(match operator {
                 operators::LESS => order == Ordering::Less,
@@ -83,7 +83,9 @@ fn arithmetic<'a>(operator: &str, a: &Val<'a>, b: &Val<'a>, budget: &mut Budget)
             budget.spend(u64::try_from((a.len() + b.len()) / 10).unwrap_or(u64::MAX))?;
             Val::text(format!("{a}{b}"))
         }
-        (Val::Other(_), Val::Other(_)) => library::call(operator, None, None, &[a.clone(), b.clone()])?,
+        (Val::Other(_), Val::Other(_)) => {
+            library::call(budget.functions(), operator, None, None, &[a.clone(), b.clone()])?
+        }
         _ if operator == operators::ADD => concatenated(a, b, budget)?,
         _ => return Err(EvalError::Overload),
     })

@@ -1,5 +1,9 @@
 //! Configurations of admission webhooks.
 
+pub(super) mod client;
+mod conditions;
+mod rule;
+
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
@@ -51,7 +55,7 @@ fn validate(config: &Value) -> Vec<FieldError> {
         let name = text(&webhook["name"]);
         validate_name(name, &path, &mut errors);
         for (j, rule) in list(&webhook["rules"]).iter().enumerate() {
-            validate_rule(rule, &format!("{path}.rules[{j}]"), &mut errors);
+            rule::validate(rule, &format!("{path}.rules[{j}]"), &mut errors);
         }
         validate_choices(webhook, &path, &mut errors);
         for selector in ["namespaceSelector", "objectSelector"] {
@@ -60,30 +64,48 @@ fn validate(config: &Value) -> Vec<FieldError> {
                 &format!("{path}.{selector}"),
             ));
         }
-        validate_client(
+        client::validate(
             &webhook["clientConfig"],
             &format!("{path}.clientConfig"),
             &mut errors,
         );
-        let versions = list(&webhook["admissionReviewVersions"]);
-        let path = format!("{path}.admissionReviewVersions");
-        if versions.is_empty() {
-            errors.push(FieldError::required(path, "must specify one of v1, v1beta1"));
-        } else if !versions
-            .iter()
-            .any(|version| matches!(text(version), "v1" | "v1beta1"))
-        {
-            errors.push(FieldError::invalid(
-                path,
-                webhook["admissionReviewVersions"].clone(),
-                "must include at least one of v1, v1beta1",
-            ));
-        }
+        conditions::validate(
+            &webhook["matchConditions"],
+            &format!("{path}.matchConditions"),
+            &mut errors,
+        );
+        validate_versions(
+            &webhook["admissionReviewVersions"],
+            &format!("{path}.admissionReviewVersions"),
+            &mut errors,
+        );
         if !name.is_empty() && !seen.insert(name) {
             errors.push(FieldError::duplicate(format!("webhooks[{i}].name"), name));
         }
     }
     errors
+}
+
+fn validate_versions(versions: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    if list(versions).is_empty() {
+        errors.push(FieldError::required(path, "must specify one of v1, v1beta1"));
+        return;
+    }
+    let mut seen = BTreeSet::new();
+    for (i, version) in list(versions).iter().map(text).enumerate() {
+        let path = format!("{path}[{i}]");
+        if !seen.insert(version) {
+            errors.push(FieldError::invalid(path, version, "duplicate version"));
+            continue;
+        }
+        for wrong in names::dns_1035_label(version) {
+            errors.push(FieldError::invalid(path.as_str(), version, wrong));
+        }
+    }
+    if !seen.contains("v1") && !seen.contains("v1beta1") {
+        let why = "must include at least one of v1, v1beta1";
+        errors.push(FieldError::invalid(path, versions.clone(), why));
+    }
 }
 
 fn validate_name(name: &str, path: &str, errors: &mut Vec<FieldError>) {
@@ -98,32 +120,6 @@ fn validate_name(name: &str, path: &str, errors: &mut Vec<FieldError>) {
             path,
             name,
             "should be a domain with at least three segments separated by dots",
-        ));
-    }
-}
-
-fn validate_rule(rule: &Value, path: &str, errors: &mut Vec<FieldError>) {
-    const OPERATIONS: &[&str] = &["*", "CONNECT", "CREATE", "DELETE", "UPDATE"];
-    for key in ["operations", "apiGroups", "apiVersions", "resources"] {
-        if list(&rule[key]).is_empty() {
-            errors.push(FieldError::required(format!("{path}.{key}"), ""));
-        }
-    }
-    for (i, operation) in list(&rule["operations"]).iter().map(text).enumerate() {
-        if !OPERATIONS.contains(&operation) {
-            errors.push(FieldError::not_supported(
-                format!("{path}.operations[{i}]"),
-                operation,
-                OPERATIONS,
-            ));
-        }
-    }
-    let scope = text(&rule["scope"]);
-    if !matches!(scope, "*" | "Cluster" | "Namespaced") {
-        errors.push(FieldError::not_supported(
-            format!("{path}.scope"),
-            scope,
-            &["*", "Cluster", "Namespaced"],
         ));
     }
 }
@@ -153,40 +149,6 @@ fn validate_choices(webhook: &Value, path: &str, errors: &mut Vec<FieldError>) {
             timeout,
             "the timeout value must be between 1 and 30 seconds",
         ));
-    }
-}
-
-/// Checks where a webhook is to be found: a service of the cluster, or a URL, not both.
-pub(super) fn validate_client(client: &Value, path: &str, errors: &mut Vec<FieldError>) {
-    match (client["url"].as_str(), &client["service"]) {
-        (Some(url), Value::Null) => {
-            if !url.starts_with("https://") {
-                let scheme = url.split_once("://").map_or("", |(scheme, _)| scheme);
-                errors.push(FieldError::invalid(
-                    format!("{path}.url"),
-                    scheme,
-                    "'https' is the only allowed URL scheme; desired format: https://host[/path]",
-                ));
-            }
-        }
-        (None, service) if service.is_object() => {
-            for key in ["name", "namespace"] {
-                if text(&service[key]).is_empty() {
-                    errors.push(FieldError::required(format!("{path}.service.{key}"), ""));
-                }
-            }
-            if let Some(wrong) = names::port_number(number(&service["port"])) {
-                errors.push(FieldError::invalid(
-                    format!("{path}.service.port"),
-                    number(&service["port"]),
-                    format!("port is not valid: {wrong}"),
-                ));
-            }
-        }
-        _ => errors.push(FieldError::required(
-            path,
-            "exactly one of url or service is required",
-        )),
     }
 }
 

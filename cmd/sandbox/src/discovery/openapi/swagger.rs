@@ -1,7 +1,6 @@
 //! The `OpenAPI` version 2 document as protobuf, which is how `kubectl` asks for it.
 //!
-//! Up to 1.28 it gives up on `apply` without this document. A kind that has no definition in it, it takes as it is and
-//! leaves to the server.
+//! Up to 1.28 it gives up on `apply` without this document, and up to 1.26 it explains kinds by it.
 //! Written by hand from the JSON form, since it is a handful of messages; only what clients look for is in it.
 
 use serde_json::Value;
@@ -26,7 +25,58 @@ pub fn openapi_v2_protobuf(document: &Value) -> Vec<u8> {
             });
         }
     });
+    out.message(9, |definitions| {
+        for (name, definition) in document["definitions"].as_object().into_iter().flatten() {
+            definitions.message(1, |out| named_schema(name, definition, out));
+        }
+    });
     out.0
+}
+
+fn named_schema(name: &str, value: &Value, out: &mut Message) {
+    out.text(1, name);
+    out.message(2, |out| schema(value, out));
+}
+
+fn schema(value: &Value, out: &mut Message) {
+    let texts = [(1, "$ref"), (2, "format"), (3, "title"), (4, "description")];
+    for (field, key) in texts {
+        if let Some(text) = value[key].as_str() {
+            out.text(field, text);
+        }
+    }
+    for name in value["required"].as_array().into_iter().flatten() {
+        out.text(19, str_of(name));
+    }
+    match &value["additionalProperties"] {
+        below @ Value::Object(_) => out.message(21, |item| item.message(1, |out| schema(below, out))),
+        Value::Bool(any) => out.message(21, |item| item.flag(2, *any)),
+        _ => {}
+    }
+    if let Some(kind) = value["type"].as_str() {
+        out.message(22, |item| item.text(1, kind));
+    }
+    if value["items"].is_object() {
+        out.message(23, |items| items.message(1, |out| schema(&value["items"], out)));
+    }
+    if let Some(properties) = value["properties"].as_object() {
+        out.message(25, |out| {
+            for (name, below) in properties {
+                out.message(1, |out| named_schema(name, below, out));
+            }
+        });
+    }
+    for (key, extension) in value.as_object().into_iter().flatten() {
+        if key.starts_with("x-") {
+            out.message(31, |out| named_any(key, extension, out));
+        }
+    }
+}
+
+/// Extensions are kept as YAML, of which JSON is a part.
+fn named_any(name: &str, value: &Value, out: &mut Message) {
+    out.text(1, name);
+    out.message(2, |any| any.text(2, &value.to_string()));
 }
 
 fn path_item(item: &Value, out: &mut Message) {
@@ -35,16 +85,16 @@ fn path_item(item: &Value, out: &mut Message) {
             continue;
         };
         out.message(field, |out| {
-            for parameter in operation["parameters"].as_array().into_iter().flatten() {
+            for media_type in operation["consumes"].as_array().into_iter().flatten() {
+                out.text(7, str_of(media_type));
+            }
+            let parameters = operation["parameters"].as_array().into_iter().flatten();
+            for parameter in parameters.filter(|parameter| parameter["in"] == "query") {
                 // An item, which is a parameter, which is not the body, but in the query.
                 out.bytes(8, &query(parameter).within(3).within(2).within(1).0);
             }
-            // Extensions are kept as YAML, of which JSON is a part.
             let gvk = "x-kubernetes-group-version-kind";
-            out.message(13, |named| {
-                named.text(1, gvk);
-                named.message(2, |any| any.text(2, &operation[gvk].to_string()));
-            });
+            out.message(13, |out| named_any(gvk, &operation[gvk], out));
         });
     }
 }
@@ -61,13 +111,18 @@ fn str_of(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-/// A protobuf message in the making. All our fields are of wire type 2: their length, then their bytes.
+/// A protobuf message in the making. All our fields but flags are of wire type 2: their length, then their bytes.
 #[derive(Default)]
 struct Message(Vec<u8>);
 
 impl Message {
     fn text(&mut self, field: u64, text: &str) {
         self.bytes(field, text.as_bytes());
+    }
+
+    fn flag(&mut self, field: u64, flag: bool) {
+        self.varint(field << 3);
+        self.varint(u64::from(flag));
     }
 
     fn message(&mut self, field: u64, fill: impl FnOnce(&mut Self)) {
@@ -131,6 +186,13 @@ mod tests {
                     "x-kubernetes-group-version-kind": {"kind": "K"},
                 },
             }},
+            "definitions": {"D": {
+                "type": "object",
+                "required": ["f"],
+                "properties": {"f": {"$ref": "r"}},
+                "additionalProperties": true,
+                "x-k": 1,
+            }},
         });
         let gvk = b"x-kubernetes-group-version-kind";
         let query = [&[0x12, 5][..], b"query", &[0x22, 1], b"q", &[0x32, 6], b"string"].concat();
@@ -139,6 +201,30 @@ mod tests {
         let operation = [&query[..], &[0x6a, 49], &extension].concat();
         let item = [&[0x42, 77][..], &operation].concat();
         let path = [&[0x0a, 2][..], b"/p", &[0x12, 79], &item].concat();
+        let field = [&[0x0a, 7, 0x0a, 1][..], b"f", &[0x12, 3, 0x0a, 1], b"r"].concat();
+        let schema = [
+            &[0x9a, 1, 1][..],
+            b"f",
+            &[0xaa, 1, 2, 0x10, 1, 0xb2, 1, 8, 0x0a, 6],
+            b"object",
+            &[0xca, 1, 10],
+            &field[..0],
+            &[0x0a, 8],
+            &field[2..],
+            &[0xfa, 1, 10, 0x0a, 3],
+            b"x-k",
+            &[0x12, 3, 0x12, 1],
+            b"1",
+        ]
+        .concat();
+        let length = u8::try_from(schema.len()).expect("short");
+        let definitions = [
+            &[0x4a, length + 7, 0x0a, length + 5, 0x0a, 1][..],
+            b"D",
+            &[0x12, length],
+            &schema,
+        ]
+        .concat();
         let expected = [
             &[0x0a, 3][..],
             b"2.0",
@@ -148,6 +234,7 @@ mod tests {
             b"v",
             &[0x42, 87, 0x12, 85],
             &path,
+            &definitions,
         ];
         assert_eq!(openapi_v2_protobuf(&document), expected.concat());
     }

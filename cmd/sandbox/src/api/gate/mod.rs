@@ -1,0 +1,222 @@
+//! The gate: between a request and its write stand the webhooks that are to be asked about it.
+//!
+//! Without any webhook the gate is open, and costs nothing. Otherwise a write is made in steps: the object as the client
+//! wants it is shown to those that may change it, the object as it would be stored to those that may refuse it, and then it
+//! is stored if nothing has changed meanwhile. Nothing is locked while somebody is asked.
+
+mod review;
+mod write;
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::{Api, Call, decode};
+use crate::admission::{self, Hooks, Kind, Operation, Surroundings};
+use crate::kinds;
+use crate::resource::Resource;
+use crate::schema;
+use crate::status::{ApiError, Result};
+
+pub(super) use review::Review;
+pub(super) use write::{Plain, Writing};
+
+/// How long all webhooks together may take.
+const LONGEST: Duration = Duration::from_secs(34);
+
+/// What the client is told beside the answer, whether that is a success or not.
+#[derive(Default)]
+pub struct Warnings(Mutex<Vec<String>>);
+
+impl Warnings {
+    fn add(&self, more: Vec<String>) {
+        let mut warnings = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        for warning in more {
+            if !warnings.contains(&warning) {
+                warnings.push(warning);
+            }
+        }
+    }
+
+    /// All of them.
+    #[must_use]
+    pub fn into_vec(self) -> Vec<String> {
+        self.0.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// See the module's contract.
+pub(super) struct Gate<'a> {
+    pub api: &'a Api,
+    pub call: &'a Call,
+    subresource: &'a str,
+    warnings: &'a Warnings,
+    /// Whom to ask, and until when there may be answers.
+    asking: Option<(Arc<Hooks>, Instant)>,
+}
+
+impl Api {
+    /// The gate that a request has to pass to write anything.
+    pub(super) fn gate<'a>(
+        &'a self,
+        call: &'a Call,
+        subresource: Option<&'a str>,
+        warnings: &'a Warnings,
+    ) -> Gate<'a> {
+        // Nobody is asked whether somebody may be asked: a wrong configuration could never be put right.
+        let exempt = call.res.group == "admissionregistration.k8s.io" && call.res.custom.is_none();
+        let hooks = if exempt { None } else { self.hooks() };
+        Gate {
+            api: self,
+            call,
+            subresource: subresource.unwrap_or_default(),
+            warnings,
+            asking: hooks.map(|hooks| (hooks, self.env.instant() + LONGEST)),
+        }
+    }
+
+    fn hooks(&self) -> Option<Arc<Hooks>> {
+        self.hooks.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Makes the webhooks what the stored configurations say.
+    pub(super) fn refresh_hooks(&self) {
+        // Held until the new ones are in place, so that the last to come has seen the last write.
+        let mut hooks = self.hooks.write().unwrap_or_else(PoisonError::into_inner);
+        let configurations = |collection: &str| -> Vec<Value> {
+            let snapshot = self.store.snapshot(collection, "", None, None);
+            let objects = snapshot.map(|snapshot| snapshot.objects).unwrap_or_default();
+            objects.iter().map(|object| object.value()).collect()
+        };
+        let (mutating, validating) = (
+            configurations(admission::MUTATING),
+            configurations(admission::VALIDATING),
+        );
+        *hooks = Hooks::of(&mutating, &validating).map(Arc::new);
+    }
+}
+
+impl Surroundings for Gate<'_> {
+    fn namespace_labels(&self, name: &str) -> Result<BTreeMap<String, String>> {
+        let namespace = self.api.store.get("namespaces", name);
+        let namespace = namespace.ok_or_else(|| ApiError::namespace_not_found(name))?;
+        Ok(namespace.labels.clone())
+    }
+
+    fn equivalents(&self, res: &Resource) -> Vec<Arc<Resource>> {
+        let registry = self.api.registry();
+        let same = |other: &&Arc<Resource>| {
+            other.collection == res.collection && (&other.group, &other.version) != (&res.group, &res.version)
+        };
+        registry.all().iter().filter(same).cloned().collect()
+    }
+}
+
+impl<'a> Gate<'a> {
+    /// The same for the next of many objects, with time of its own.
+    pub fn again(&self) -> Self {
+        let until = self.api.env.instant() + LONGEST;
+        Self {
+            asking: self.asking.as_ref().map(|(hooks, _)| (hooks.clone(), until)),
+            ..*self
+        }
+    }
+
+    /// Whether nobody is asked.
+    pub fn is_open(&self) -> bool {
+        self.asking.is_none()
+    }
+
+    pub fn creating(&'a self, dry_run: bool) -> Review<'a> {
+        self.review(Operation::Create, self.options("CreateOptions"), dry_run)
+    }
+
+    pub fn updating(&'a self, dry_run: bool) -> Review<'a> {
+        self.review(Operation::Update, self.options("UpdateOptions"), dry_run)
+    }
+
+    pub fn deleting(&'a self, options: Value, dry_run: bool) -> Review<'a> {
+        self.review(Operation::Delete, options, dry_run)
+    }
+
+    fn review(&'a self, operation: Operation, options: Value, dry_run: bool) -> Review<'a> {
+        Review {
+            gate: self,
+            operation,
+            options,
+            dry_run,
+        }
+    }
+
+    /// The options of the request, whatever its verb, as those of the operation that it comes to.
+    fn options(&self, kind: &str) -> Value {
+        let mut options = json!({"kind": kind, "apiVersion": "meta.k8s.io/v1"});
+        let dry_run = self.call.query.all("dryRun");
+        if !dry_run.is_empty() {
+            options["dryRun"] = dry_run.into();
+        }
+        for key in ["fieldManager", "fieldValidation"] {
+            if let Some(value) = self.call.query.get(key) {
+                options[key] = value.into();
+            }
+        }
+        options
+    }
+
+    /// The kind of the objects that a request to a resource is about.
+    fn kind(&self, res: &Resource) -> Kind {
+        let (group, version, kind) = match self.subresource {
+            "scale" => ("autoscaling", "v1", "Scale"),
+            "eviction" => ("policy", "v1", "Eviction"),
+            "binding" => ("", "v1", "Binding"),
+            "token" => ("authentication.k8s.io", "v1", "TokenRequest"),
+            _ => (res.group.as_str(), res.version.as_str(), res.kind.as_str()),
+        };
+        Kind {
+            group: group.to_owned(),
+            version: version.to_owned(),
+            kind: kind.to_owned(),
+        }
+    }
+
+    /// Whether the objects are those of the resource, and not of a kind that the subresource has for itself.
+    fn is_of_the_resource(&self) -> bool {
+        matches!(self.subresource, "" | "status" | "finalize")
+    }
+
+    /// An object of one resource as another one serves it.
+    fn converted<'v>(&self, from: &Resource, to: &Resource, object: &'v Value) -> Cow<'v, Value> {
+        if !self.is_of_the_resource() || (&from.group, &from.version) == (&to.group, &to.version) {
+            return Cow::Borrowed(object);
+        }
+        let mut object = object.clone();
+        kinds::to_stored(from, &mut object);
+        kinds::from_stored(to, &mut object);
+        Cow::Owned(object)
+    }
+
+    /// What a webhook made of an object, as one of the kind that it was shown.
+    fn decoded(&self, res: &Resource, changed: Value) -> Result<Value> {
+        if self.is_of_the_resource() {
+            let decoded = decode::object(res, changed, Vec::new(), decode::FieldValidation::Ignore);
+            return decoded
+                .map(|decoded| decoded.value)
+                .map_err(|error| ApiError::internal(error.message));
+        }
+        let mut changed = changed;
+        let Kind { group, version, kind } = self.kind(res);
+        let api_version = if group.is_empty() {
+            version
+        } else {
+            format!("{group}/{version}")
+        };
+        if let Some(schema) = schema::builtin(&api_version, &kind) {
+            schema::conform(schema, &mut changed).map_err(|error| ApiError::internal(error.to_string()))?;
+        }
+        Ok(changed)
+    }
+}

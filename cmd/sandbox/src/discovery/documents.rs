@@ -1,0 +1,134 @@
+//! The large documents, made when they are first asked for and kept as they are sent.
+//!
+//! They belong to one registry. The next one takes over what has not changed, so that a new CRD costs no more than the
+//! document of its own group.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use bytes::Bytes;
+use serde_json::Value;
+
+use super::aggregated::aggregated;
+use super::openapi::{openapi_v2, openapi_v2_protobuf, openapi_v3_index, openapi_v3_of, openapi_v3_paths};
+use crate::resource::Resource;
+
+/// A document as it is sent, and the hash by which clients know it again.
+#[derive(Debug)]
+pub struct Document {
+    /// The bytes.
+    pub body: Bytes,
+    /// Another one for another document.
+    pub hash: String,
+}
+
+/// See the module's contract.
+#[derive(Debug, Default)]
+pub struct Documents {
+    core: OnceLock<Arc<Document>>,
+    groups: OnceLock<Arc<Document>>,
+    index: OnceLock<Arc<Document>>,
+    v2: OnceLock<Arc<Document>>,
+    v2_protobuf: OnceLock<Arc<Document>>,
+    /// Those of version 3, by their path.
+    v3: Mutex<BTreeMap<String, Arc<Document>>>,
+}
+
+impl Document {
+    fn new(body: impl Into<Bytes>) -> Arc<Self> {
+        let body = body.into();
+        let digest = ring::digest::digest(&ring::digest::SHA512, &body);
+        let hash = digest.as_ref().iter().map(|byte| format!("{byte:02X}")).collect();
+        Arc::new(Self { body, hash })
+    }
+
+    fn of(value: &Value) -> Arc<Self> {
+        Self::new(value.to_string())
+    }
+}
+
+impl Documents {
+    /// What a registry of other resources can keep: the documents of groups in which nothing has changed.
+    #[must_use]
+    pub fn for_next(&self, before: &[Arc<Resource>], after: &[Arc<Resource>]) -> Self {
+        let is_custom = |resources: &[Arc<Resource>], path: &str| {
+            openapi_v3_paths(resources).iter().any(|(group, version, at)| {
+                let mut here = resources
+                    .iter()
+                    .filter(|r| r.group == *group && r.version == *version);
+                at == path && here.any(|resource| resource.custom.is_some())
+            })
+        };
+        let kept = self.v3().clone().into_iter();
+        let v3 = kept
+            .filter(|(path, _)| !is_custom(before, path) && !is_custom(after, path))
+            .collect();
+        Self {
+            core: self.core.clone(),
+            v3: Mutex::new(v3),
+            ..Self::default()
+        }
+    }
+
+    /// `/api` or `/apis`, aggregated.
+    #[must_use]
+    pub fn aggregated(&self, resources: &[Arc<Resource>], core: bool) -> Arc<Document> {
+        let kept = if core { &self.core } else { &self.groups };
+        kept.get_or_init(|| Document::of(&aggregated(resources, core)))
+            .clone()
+    }
+
+    /// `/openapi/v3`.
+    #[must_use]
+    pub fn openapi_v3_index(&self, resources: &[Arc<Resource>]) -> Arc<Document> {
+        let index = || {
+            let hashes = openapi_v3_paths(resources)
+                .into_iter()
+                .filter_map(|(group, version, path)| {
+                    let document = self.openapi_v3(resources, group, version)?;
+                    Some((path, document.hash.clone()))
+                });
+            Document::of(&openapi_v3_index(hashes))
+        };
+        self.index.get_or_init(index).clone()
+    }
+
+    /// `/openapi/v3/apis/<group>/<version>`, if that is served.
+    #[must_use]
+    pub fn openapi_v3(
+        &self,
+        resources: &[Arc<Resource>],
+        group: &str,
+        version: &str,
+    ) -> Option<Arc<Document>> {
+        let paths = openapi_v3_paths(resources);
+        let (.., path) = paths.into_iter().find(|(g, v, _)| (*g, *v) == (group, version))?;
+        if let Some(known) = self.v3().get(&path) {
+            return Some(known.clone());
+        }
+        // Two who ask at once may both make it; it is the same.
+        let made = Document::of(&openapi_v3_of(resources, group, version)?);
+        self.v3().insert(path, made.clone());
+        Some(made)
+    }
+
+    /// `/openapi/v2`, as JSON.
+    #[must_use]
+    pub fn openapi_v2(&self, resources: &[Arc<Resource>]) -> Arc<Document> {
+        self.v2
+            .get_or_init(|| Document::of(&openapi_v2(resources)))
+            .clone()
+    }
+
+    /// `/openapi/v2`, as protobuf.
+    #[must_use]
+    pub fn openapi_v2_protobuf(&self, resources: &[Arc<Resource>]) -> Arc<Document> {
+        self.v2_protobuf
+            .get_or_init(|| Document::new(openapi_v2_protobuf(&openapi_v2(resources))))
+            .clone()
+    }
+
+    fn v3(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, Arc<Document>>> {
+        self.v3.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,280 @@
+//! Formats: the ones that the server checks. Others say something to readers only.
+//!
+//! What each takes is what the server takes, oddities included: a hostname of one label may have a dash in its second
+//! place only, and any text in which a number with a unit occurs is a duration.
+
+mod codes;
+mod network;
+mod time;
+
+use serde_json::Value;
+
+/// A format that is checked.
+#[derive(Debug)]
+pub struct Format {
+    /// As the schema spells it.
+    pub name: String,
+    /// Nothing for those of numbers: their range is checked with the numbers.
+    check: Option<fn(&str) -> bool>,
+}
+
+impl Format {
+    /// The format of a schema, if it is one that is checked for its type.
+    pub fn compile(schema: &Value) -> Option<Self> {
+        let name = schema["format"].as_str()?;
+        let check = match schema["type"].as_str().unwrap_or("string") {
+            // An int or a string has no format.
+            _ if schema["x-kubernetes-int-or-string"] == true => return None,
+            "integer" if matches!(name, "int32" | "int64") => None,
+            "number" if matches!(name, "float" | "double") => None,
+            "string" => Some(of_text(&name.replace('-', ""))?),
+            _ => return None,
+        };
+        let name = name.to_owned();
+        Some(Self { name, check })
+    }
+
+    /// Whether it is one of texts.
+    pub fn of_text(&self) -> bool {
+        self.check.is_some()
+    }
+
+    /// Whether a text has the format.
+    pub fn accepts(&self, text: &str) -> bool {
+        self.check.is_none_or(|check| check(text))
+    }
+}
+
+/// The check of a format of texts, by its name without dashes.
+fn of_text(name: &str) -> Option<fn(&str) -> bool> {
+    Some(match name {
+        "bsonobjectid" => |text| codes::is_hex(text, 24),
+        "uri" => network::uri,
+        "email" => network::email,
+        "hostname" => network::hostname,
+        "ipv4" => network::ipv4,
+        "ipv6" => network::ipv6,
+        "cidr" => network::cidr,
+        "mac" => network::mac,
+        "uuid" => |text| codes::uuid(text, None),
+        "uuid3" => |text| codes::uuid(text, Some('3')),
+        "uuid4" => |text| codes::uuid(text, Some('4')),
+        "uuid5" => |text| codes::uuid(text, Some('5')),
+        "isbn" => |text| codes::isbn10(text) || codes::isbn13(text),
+        "isbn10" => codes::isbn10,
+        "isbn13" => codes::isbn13,
+        "creditcard" => codes::card,
+        "ssn" => codes::social_security,
+        "hexcolor" => codes::hex_colour,
+        "rgbcolor" => codes::rgb_colour,
+        "byte" => codes::base64,
+        "password" => |_| true,
+        "date" => time::date,
+        "duration" => time::duration,
+        "datetime" => time::date_time,
+        "k8sshortname" => |text| text.len() <= 63 && network::is_label(text),
+        "k8slongname" => |text| text.len() <= 253 && text.split('.').all(network::is_label),
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::Format;
+
+    #[test]
+    fn each_format_takes_its_own_and_no_other() {
+        let uuid4 = "6ba7b810-9dad-41d1-80b4-00c04fd430c8";
+        for (format, good, bad) in [
+            (
+                "date-time",
+                vec![
+                    "2026-01-02T03:04:05Z",
+                    "2026-01-02t03:04:05.1+02:00",
+                    "2026-01-02T03:04:05Ztail",
+                ],
+                vec![
+                    "2026-01-02 03:04:05",
+                    "2026-13-02T03:04:05Z",
+                    "2026-01-02T24:00:00Z",
+                    "2026-01-02T03:04:05",
+                    "2026-01-02T03:04:05.Z",
+                    "2026-01-02T03:60:05Z",
+                    "2026-01-02T3:04:05Z",
+                    "",
+                ],
+            ),
+            (
+                "date",
+                vec!["2026-01-02", "2024-02-29"],
+                vec!["2026-02-30", "2026-1-02", "20260102", ""],
+            ),
+            (
+                "duration",
+                vec![
+                    "1h30m",
+                    "3 days",
+                    "-1.5s",
+                    "0",
+                    "in 2 weeks",
+                    "5µs",
+                    "7 Hours",
+                    ".5s",
+                ],
+                vec!["soon", "3 moons", "", "1", "99999999999999999999 s", "-", "1.5"],
+            ),
+            (
+                "ipv4",
+                vec!["10.0.0.1", "010.0.0.1", "::ffff:1.2.3.4"],
+                vec!["10.0.0", "10.0.0.256", "fe80::1", "10.0.0.", ""],
+            ),
+            (
+                "ipv6",
+                vec!["fe80::1", "::ffff:1.2.3.4"],
+                vec!["10.0.0.1", "fe80::1%eth0", ":"],
+            ),
+            (
+                "cidr",
+                vec!["10.0.0.0/8", "fe80::/128", "010.0.0.0/8"],
+                vec!["10.0.0.0/33", "10.0.0.0", "10.0.0.0/", "fe80::/129"],
+            ),
+            (
+                "mac",
+                vec![
+                    "00:00:5e:00:53:01",
+                    "00-00-5e-00-53-01",
+                    "0000.5e00.5301",
+                    "02:00:5e:10:00:00:00:01",
+                ],
+                vec![
+                    "00:00:5e",
+                    "00:00-5e:00:53:01",
+                    "00:00:5e:00:53:0g",
+                    "00:00:5e:00:53:01:02",
+                    "0000.5e00",
+                ],
+            ),
+            (
+                "uuid",
+                vec![uuid4, "6BA7B8109DAD11D180B400C04FD430C8"],
+                vec!["6ba7b810", "6ba7b81-09dad-11d1-80b4-00c04fd430c8", ""],
+            ),
+            (
+                "uuid4",
+                vec![uuid4],
+                vec![
+                    "6ba7b810-9dad-11d1-80b4-00c04fd430c8",
+                    "6ba7b810-9dad-41d1-c0b4-00c04fd430c8",
+                ],
+            ),
+            ("uuid3", vec!["6ba7b810-9dad-31d1-00b4-00c04fd430c8"], vec![uuid4]),
+            ("uuid5", vec!["6ba7b810-9dad-51d1-a0b4-00c04fd430c8"], vec![uuid4]),
+            (
+                "bsonobjectid",
+                vec!["507f1f77bcf86cd799439011"],
+                vec!["507f1f77bcf86cd79943901", "507f1f77bcf86cd79943901g"],
+            ),
+            (
+                "byte",
+                vec!["aGVsbG8=", "YQ==", "YWJj"],
+                vec!["a", "", "====", "YQ=a", "aGVsbG8_"],
+            ),
+            (
+                "uri",
+                vec![
+                    "https://example.com/a",
+                    "/a b",
+                    "a:b",
+                    "http://[::1]:80/",
+                    "http://u:p@h/%20",
+                    "/a?%zz",
+                ],
+                vec![
+                    "example.com",
+                    "",
+                    "http://a:b/",
+                    "/%zz",
+                    "/a\u{7f}",
+                    "1a:b",
+                    "http://a b/",
+                    ":a",
+                ],
+            ),
+            (
+                "email",
+                vec![
+                    "a@example.com",
+                    "A B <a.b@example.com>",
+                    "\"a b\"@example.com",
+                    "a@[10.0.0.1]",
+                ],
+                vec!["a.example.com", "a@", "@b", "a..b@c", "a b@c", "<a@b", ".a@b", ""],
+            ),
+            (
+                "hostname",
+                vec!["a.example.com", "a-b", "localhost", "1a.example.com"],
+                vec![
+                    "-a.example.com",
+                    "a.example.c",
+                    "ab-c",
+                    "a_b",
+                    "a..com",
+                    "a.example.c0m",
+                    "",
+                ],
+            ),
+            (
+                "isbn",
+                vec!["978-0321751041", "0-321-75104-3"],
+                vec!["978-0321751042", "0321751044", "X321751043", "32175104"],
+            ),
+            ("isbn10", vec!["080442957X"], vec!["0804429570"]),
+            (
+                "creditcard",
+                vec!["4111 1111 1111 1111", "378282246310005"],
+                vec!["4111 1111 1111 1112", "9111111111111111", "0", ""],
+            ),
+            (
+                "ssn",
+                vec!["111-11-1111", "111 11 1111"],
+                vec!["111111111", "111-11-111a", "11111-11111"],
+            ),
+            (
+                "hexcolor",
+                vec!["#fff", "A0b1C2"],
+                vec!["#ff", "#ffff", "#ggg", ""],
+            ),
+            (
+                "rgbcolor",
+                vec!["rgb(1,2,255)", "rgb( 0 , 0 , 0 )"],
+                vec![
+                    "rgb(1,2,256)",
+                    "rgb(01,2,3)",
+                    "rgb(1,2)",
+                    "rgb(1,2,3",
+                    "rgba(1,2,3)",
+                ],
+            ),
+            ("k8s-short-name", vec!["a-b", "0"], vec!["A", "a-", "a.b", ""]),
+            ("k8s-long-name", vec!["a.b", "a-b.c"], vec!["a..b", "a.-b", ""]),
+        ] {
+            let checked = Format::compile(&json!({"type": "string", "format": format})).expect(format);
+            for good in good {
+                assert!(checked.accepts(good), "{format} {good}");
+            }
+            for bad in bad {
+                assert!(!checked.accepts(bad), "{format} {bad}");
+            }
+        }
+        for schema in [
+            json!({"type": "string", "format": "x-mine"}),
+            json!({"type": "object", "format": "date"}),
+            json!({"type": "string", "format": "int32"}),
+            json!({"format": "date", "x-kubernetes-int-or-string": true}),
+        ] {
+            assert!(Format::compile(&schema).is_none(), "{schema}");
+        }
+    }
+}

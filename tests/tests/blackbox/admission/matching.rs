@@ -1,0 +1,414 @@
+//! Who is asked: rules, scopes, selectors, equivalent resources, conditions.
+
+use std::time::Duration;
+
+use coxswain_tests::fixtures::{CRDS, MERGE, apps, config_map, core, definition, deployment, named, with};
+use coxswain_tests::webhook::{Webhook, allow, configuration, configurations};
+use coxswain_tests::{Cluster, Test, test, time};
+use serde_json::{Value, json};
+
+use super::{NAME, hooked, lines, yes};
+
+pub fn tests() -> Vec<Test> {
+    vec![
+        test!(rules),
+        test!(scopes),
+        test!(labels_of_the_namespace),
+        test!(labels_of_the_object),
+        test!(namespaces_themselves),
+        test!(versions_of_the_same_objects),
+        test!(conditions).since(1, 30),
+        test!(conditions_that_fail).since(1, 30),
+        test!(configurations_are_exempt),
+        test!(a_configuration_that_goes_away),
+    ]
+}
+
+/// The names of the webhooks of one configuration that are asked, by their paths.
+fn paths(webhook: &Webhook) -> Vec<String> {
+    let mut paths: Vec<String> = webhook
+        .asked()
+        .iter()
+        .map(|asked| asked.path.split('?').next().unwrap_or_default()[1..].to_owned())
+        .collect();
+    let _ = webhook.requests();
+    paths.sort();
+    paths
+}
+
+async fn rules(c: Cluster) {
+    let ns = c.namespace().await;
+    let webhook = Webhook::start(|_, _| allow()).await;
+    let hook = |name: &str, operations: Value, group: &str, version: &str, resource: &str| {
+        let rule = json!([{"operations": operations, "apiGroups": [group], "apiVersions": [version], "resources": [resource], "scope": "Namespaced"}]);
+        with(
+            webhook.hook(&format!("{name}.example.com"), &format!("/{name}"), &[]),
+            json!({"rules": rule}),
+        )
+    };
+    let hooks = vec![
+        hook("all", json!(["*"]), "*", "*", "*"),
+        hook("everything", json!(["*"]), "*", "*", "*/*"),
+        hook("creates", json!(["CREATE"]), "apps", "v1", "deployments"),
+        hook(
+            "changes",
+            json!(["UPDATE", "DELETE"]),
+            "apps",
+            "v1",
+            "deployments",
+        ),
+        hook("group", json!(["*"]), "batch", "v1", "deployments"),
+        hook("version", json!(["*"]), "apps", "v2", "deployments"),
+        hook("status", json!(["*"]), "apps", "v1", "deployments/status"),
+        hook("subresources", json!(["*"]), "apps", "v1", "deployments/*"),
+        hook("scales", json!(["*"]), "*", "*", "*/scale"),
+    ];
+    webhook.install(&c, &ns, "Validating", &ns, hooks).await;
+    let path = apps(&ns, "deployments");
+    c.api().post(&path, deployment("a")).await.expect(201);
+    assert_eq!(paths(&webhook), ["all", "creates", "everything", "subresources"]);
+    let path = format!("{path}/a");
+    c.api()
+        .patch(&path, MERGE, json!({"metadata": {"labels": {"x": "y"}}}))
+        .await
+        .expect(200);
+    assert_eq!(paths(&webhook), ["all", "changes", "everything", "subresources"]);
+    c.api()
+        .patch(
+            &format!("{path}/status"),
+            MERGE,
+            json!({"status": {"replicas": 1}}),
+        )
+        .await
+        .expect(200);
+    assert_eq!(paths(&webhook), ["everything", "status", "subresources"]);
+    c.api()
+        .patch(&format!("{path}/scale"), MERGE, json!({"spec": {"replicas": 3}}))
+        .await
+        .expect(200);
+    assert_eq!(paths(&webhook), ["everything", "scales", "subresources"]);
+    c.api().get(&path).await.expect(200);
+    c.api().delete(&path, ()).await.expect(200);
+    assert_eq!(paths(&webhook), ["all", "changes", "everything", "subresources"]);
+}
+
+async fn scopes(c: Cluster) {
+    let ns = c.namespace().await;
+    let webhook = Webhook::start(|_, _| allow()).await;
+    let labels = json!({"scoped": ns});
+    let hooks = ["Cluster", "Namespaced", "*"]
+        .iter()
+        .enumerate()
+        .map(|(i, scope)| {
+            let mut hook = webhook.hook(
+                &format!("h{i}.example.com"),
+                &format!("/h{i}"),
+                &["clusterroles", "configmaps", "namespaces"],
+            );
+            hook["rules"][0]["scope"] = json!(scope);
+            hook["namespaceSelector"] = json!({});
+            hook["objectSelector"] = json!({"matchLabels": labels});
+            hook
+        })
+        .collect();
+    webhook.install(&c, &ns, "Validating", &ns, hooks).await;
+    let labelled = |object: Value| with(object, json!({"metadata": {"labels": labels}}));
+    c.api()
+        .post(&core(&ns, "configmaps"), labelled(config_map("a")))
+        .await
+        .expect(201);
+    assert_eq!(paths(&webhook), ["h1", "h2"]);
+    let role = named(
+        "rbac.authorization.k8s.io/v1",
+        "ClusterRole",
+        &format!("scoped-{ns}"),
+    );
+    let roles = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
+    c.api().post(roles, labelled(role)).await.expect(201);
+    assert_eq!(paths(&webhook), ["h0", "h2"]);
+    let namespace = named("v1", "Namespace", &format!("scoped-{ns}"));
+    c.api()
+        .post("/api/v1/namespaces", labelled(namespace))
+        .await
+        .expect(201);
+    assert_eq!(paths(&webhook), ["h0", "h2"]);
+}
+
+async fn labels_of_the_namespace(c: Cluster) {
+    let (ns, webhook) = hooked(&c, "Validating", &["configmaps"], yes).await;
+    let other = c.namespace().await;
+    c.api()
+        .post(&core(&other, "configmaps"), config_map("a"))
+        .await
+        .expect(201);
+    assert_eq!(webhook.requests(), Vec::<Value>::new());
+    // A webhook by whose selector the namespace is not chosen is not asked, whatever the object.
+    c.api()
+        .post(&core(&ns, "configmaps"), config_map("a"))
+        .await
+        .expect(201);
+    assert_eq!(lines(&webhook.requests()), ["CREATE a"]);
+    let nowhere = c
+        .api()
+        .post(&core("nowhere", "configmaps"), config_map("a"))
+        .await;
+    nowhere.expect_error(404, "NotFound");
+}
+
+/// Of the old object or of the new one.
+async fn labels_of_the_object(c: Cluster) {
+    let ns = c.namespace().await;
+    let webhook = Webhook::start(|_, _| allow()).await;
+    let mut hook = webhook.hook(NAME, "/", &["configmaps"]);
+    hook["objectSelector"] =
+        json!({"matchExpressions": [{"key": "ask", "operator": "In", "values": ["yes", "please"]}]});
+    webhook.install(&c, &ns, "Mutating", &ns, vec![hook]).await;
+    let path = core(&ns, "configmaps");
+    let ask = |value: Value| json!({"metadata": {"labels": {"ask": value}}});
+    c.api().post(&path, config_map("a")).await.expect(201);
+    assert_eq!(webhook.requests(), Vec::<Value>::new());
+    c.api()
+        .post(&path, with(config_map("b"), ask(json!("yes"))))
+        .await
+        .expect(201);
+    assert_eq!(lines(&webhook.requests()), ["CREATE b"]);
+    let path = format!("{path}/b");
+    c.api().patch(&path, MERGE, ask(json!("no"))).await.expect(200);
+    assert_eq!(lines(&webhook.requests()), ["UPDATE b"]);
+    c.api()
+        .patch(&path, MERGE, json!({"data": {"x": "y"}}))
+        .await
+        .expect(200);
+    assert_eq!(webhook.requests(), Vec::<Value>::new());
+    c.api()
+        .patch(&path, MERGE, ask(json!("please")))
+        .await
+        .expect(200);
+    c.api().delete(&path, ()).await.expect(200);
+    assert_eq!(lines(&webhook.requests()), ["UPDATE b", "DELETE b"]);
+}
+
+/// They are in themselves, and their own labels count.
+async fn namespaces_themselves(c: Cluster) {
+    let ns = c.namespace().await;
+    let webhook = Webhook::start(|_, _| allow()).await;
+    let mut hook = webhook.hook(NAME, "/", &["namespaces"]);
+    let labels = json!({"own": ns});
+    hook["namespaceSelector"] = json!({"matchLabels": labels});
+    webhook.install(&c, &ns, "Validating", &ns, vec![hook]).await;
+    let name = format!("own-{ns}");
+    let namespace = with(
+        named("v1", "Namespace", &name),
+        json!({"metadata": {"labels": labels}}),
+    );
+    c.api().post("/api/v1/namespaces", namespace).await.expect(201);
+    let requests = webhook.requests();
+    assert_eq!(lines(&requests), [format!("CREATE {name}")]);
+    assert_eq!(requests[0]["namespace"], json!(name));
+    let path = format!("/api/v1/namespaces/{name}");
+    c.api()
+        .patch(&path, MERGE, json!({"metadata": {"labels": {"x": "y"}}}))
+        .await
+        .expect(200);
+    assert_eq!(lines(&webhook.requests()), [format!("UPDATE {name}")]);
+    c.api().delete(&path, ()).await.expect(200);
+    let requests = webhook.requests();
+    assert_eq!(lines(&requests)[0], format!("DELETE {name}"));
+    assert_eq!(requests[0]["namespace"], json!(name));
+}
+
+async fn versions_of_the_same_objects(c: Cluster) {
+    let ns = c.namespace().await;
+    let singular = format!("thing{}", ns.replace('-', ""));
+    let mut crd = definition(&singular, &json!({}));
+    let mut second = crd["spec"]["versions"][0].clone();
+    second["name"] = "v2".into();
+    second["storage"] = false.into();
+    if let Some(versions) = crd["spec"]["versions"].as_array_mut() {
+        versions.push(second);
+    }
+    c.api().post(CRDS, crd).await.expect(201);
+    let plural = format!("{singular}s");
+    for version in ["v1", "v2"] {
+        let path = format!("/apis/example.com/{version}/{plural}");
+        let served = time::eventually(Duration::from_mins(1), async || {
+            (c.api().get(&path).await.status == 200).then_some(())
+        });
+        assert!(served.await.is_some(), "{path}");
+    }
+    let webhook = Webhook::start(|_, _| allow()).await;
+    let hook = |name: &str, policy: &str| {
+        let mut hook = webhook.hook(&format!("{name}.example.com"), &format!("/{name}"), &[&plural]);
+        hook["rules"][0]["apiVersions"] = json!(["v1"]);
+        hook["matchPolicy"] = json!(policy);
+        hook
+    };
+    let hooks = vec![hook("equivalent", "Equivalent"), hook("exact", "Exact")];
+    webhook.install(&c, &ns, "Mutating", &ns, hooks).await;
+    let kind = format!("{}{}", singular[..1].to_uppercase(), &singular[1..]);
+    let path = |version: &str| format!("/apis/example.com/{version}/namespaces/{ns}/{plural}");
+    let object = |version: &str| named(&format!("example.com/{version}"), &kind, version);
+    // The server may hear of the second version a little later.
+    let asked = time::eventually(Duration::from_mins(1), async || {
+        let probe = named("example.com/v2", &kind, "probe");
+        c.api()
+            .post(&format!("{}?dryRun=All", path("v2")), probe)
+            .await
+            .expect(201);
+        (!webhook.requests().is_empty()).then_some(())
+    });
+    assert!(asked.await.is_some());
+    let _ = webhook.requests();
+    c.api().post(&path("v1"), object("v1")).await.expect(201);
+    assert_eq!(paths(&webhook), ["equivalent", "exact"]);
+    let made = c
+        .api()
+        .post(&path("v2"), with(object("v2"), json!({"spec": {"a": 1}})))
+        .await
+        .expect(201);
+    assert_eq!(made["apiVersion"], "example.com/v2");
+    let requests = webhook.requests();
+    assert_eq!(lines(&requests), ["CREATE v2"]);
+    let gvk = |version: &str| json!({"group": "example.com", "version": version, "kind": kind});
+    let gvr = |version: &str| json!({"group": "example.com", "version": version, "resource": plural});
+    let request = &requests[0];
+    assert_eq!(
+        (&request["kind"], &request["requestKind"]),
+        (&gvk("v1"), &gvk("v2"))
+    );
+    assert_eq!(
+        (&request["resource"], &request["requestResource"]),
+        (&gvr("v1"), &gvr("v2"))
+    );
+    assert_eq!(request["object"]["apiVersion"], "example.com/v1");
+    assert_eq!(request["object"]["spec"], json!({"a": 1}));
+    c.api()
+        .delete(&format!("{CRDS}/{plural}.example.com"), ())
+        .await
+        .expect(200);
+}
+
+fn condition(expression: &str) -> Value {
+    json!([{"name": "c", "expression": expression}])
+}
+
+async fn conditions(c: Cluster) {
+    let ns = c.namespace().await;
+    let webhook = Webhook::start(|_, _| allow()).await;
+    let hook = |name: &str, expression: &str| {
+        let hook = webhook.hook(
+            &format!("{name}.example.com"),
+            &format!("/{name}"),
+            &["configmaps"],
+        );
+        with(hook, json!({"matchConditions": condition(expression)}))
+    };
+    let hooks = vec![
+        hook("always", "true"),
+        hook("never", "false"),
+        hook(
+            "labelled",
+            "has(object.metadata.labels) && 'x' in object.metadata.labels",
+        ),
+        hook("old", "oldObject != null && oldObject.data.k == 'v'"),
+        hook("gone", "object == null"),
+        hook(
+            "who",
+            "request.userInfo.username == 'admin' && 'system:masters' in request.userInfo.groups",
+        ),
+        hook(
+            "what",
+            "request.operation == 'CREATE' && request.resource.resource == 'configmaps' && request.name == 'a'",
+        ),
+        hook(
+            "where",
+            &format!("request.namespace == '{ns}' && !request.dryRun && request.kind.kind == 'ConfigMap'"),
+        ),
+        hook("options", "request.options.kind == 'CreateOptions'"),
+    ];
+    webhook.install(&c, &ns, "Validating", &ns, hooks).await;
+    let path = core(&ns, "configmaps");
+    c.api().post(&path, config_map("a")).await.expect(201);
+    assert_eq!(paths(&webhook), ["always", "options", "what", "where", "who"]);
+    let path = format!("{path}/a");
+    c.api()
+        .patch(&path, MERGE, json!({"metadata": {"labels": {"x": "y"}}}))
+        .await
+        .expect(200);
+    assert_eq!(paths(&webhook), ["always", "labelled", "old", "where", "who"]);
+    let doomed = c.api().delete(&path, ()).await;
+    // One of them cannot be evaluated: there is no object any more to have labels.
+    doomed.expect_error(403, "Forbidden");
+}
+
+/// By the policy of the webhook; one condition that does not hold is enough in any case.
+async fn conditions_that_fail(c: Cluster) {
+    let ns = c.namespace().await;
+    let webhook = Webhook::start(|_, _| allow()).await;
+    let hook = |name: &str, policy: &str, conditions: Value| {
+        let hook = webhook.hook(
+            &format!("{name}.example.com"),
+            &format!("/{name}"),
+            &["configmaps"],
+        );
+        with(
+            hook,
+            json!({"failurePolicy": policy, "matchConditions": conditions}),
+        )
+    };
+    let broken = "object.data.missing == 'x'";
+    let both = json!([{"name": "a", "expression": broken}, {"name": "b", "expression": "false"}]);
+    let only_b = json!([{"name": "a", "expression": broken}, {"name": "b", "expression": "object.metadata.name != 'b'"}]);
+    let hooks = vec![
+        hook("ignore", "Ignore", condition(broken)),
+        hook("both", "Fail", both),
+        hook("fail", "Fail", only_b),
+    ];
+    webhook.install(&c, &ns, "Validating", &ns, hooks).await;
+    let path = core(&ns, "configmaps");
+    c.api().post(&path, config_map("b")).await.expect(201);
+    assert_eq!(webhook.requests(), Vec::<Value>::new());
+    let reply = c.api().post(&path, config_map("a")).await;
+    reply.expect_error(403, "Forbidden");
+    let why = format!(
+        "configmaps \"a\" is forbidden: expression '{broken}' resulted in error: no such key: missing"
+    );
+    assert_eq!(reply.message(), why);
+}
+
+/// Otherwise nobody could put a wrong one right.
+async fn configurations_are_exempt(c: Cluster) {
+    let ns = c.namespace().await;
+    let webhook = Webhook::start(|_, _| allow()).await;
+    let mut hook = webhook.hook(NAME, "/", &["*"]);
+    hook["namespaceSelector"] = json!({});
+    hook["objectSelector"] = json!({"matchLabels": {"exempt": ns}});
+    webhook.install(&c, &ns, "Validating", &ns, vec![hook]).await;
+    let name = format!("exempt-{ns}");
+    let other = with(
+        configuration("Mutating", &name, Vec::new()),
+        json!({"metadata": {"labels": {"exempt": ns}}}),
+    );
+    let path = configurations("Mutating");
+    c.api().post(&path, other).await.expect(201);
+    c.api().delete(&format!("{path}/{name}"), ()).await.expect(200);
+    assert_eq!(webhook.requests(), Vec::<Value>::new());
+    let labelled = with(config_map("a"), json!({"metadata": {"labels": {"exempt": ns}}}));
+    c.api().post(&core(&ns, "configmaps"), labelled).await.expect(201);
+    assert_eq!(lines(&webhook.requests()), ["CREATE a"]);
+}
+
+async fn a_configuration_that_goes_away(c: Cluster) {
+    let (ns, webhook) = hooked(&c, "Validating", &["configmaps"], yes).await;
+    c.api()
+        .delete(&format!("{}/{ns}", configurations("Validating")), ())
+        .await
+        .expect(200);
+    let path = format!("{}?dryRun=All", core(&ns, "configmaps"));
+    let forgotten = time::eventually(Duration::from_mins(1), async || {
+        let _ = webhook.requests();
+        c.api().post(&path, config_map("a")).await.expect(201);
+        webhook.requests().is_empty().then_some(())
+    });
+    assert!(forgotten.await.is_some());
+}

@@ -1,0 +1,362 @@
+//! Webhooks that change objects: patches, their order, who is asked again, and what may not be changed.
+
+use coxswain_tests::fixtures::{MERGE, apps, config_map, core, deployment, pod, with};
+use coxswain_tests::webhook::{Said, Webhook, allow, change, deny};
+use coxswain_tests::{Cluster, Test, test};
+use serde_json::{Value, json};
+
+use super::{NAME, hooked};
+use crate::expect::invalid;
+
+pub fn tests() -> Vec<Test> {
+    vec![
+        test!(a_patch_is_applied),
+        test!(an_update_is_changed_too),
+        test!(validating_ones_see_the_change),
+        test!(they_are_asked_in_the_order_of_names),
+        test!(who_wants_is_asked_again),
+        test!(a_refusal_ends_it),
+        test!(changes_are_defaulted_and_unknown_fields_dropped),
+        test!(the_result_must_be_valid),
+        test!(a_name_can_be_given),
+        test!(identity_cannot_be_changed),
+        test!(a_deletion_cannot_be_changed),
+        test!(pods_are_completed_before),
+        test!(changes_have_no_manager).since(1, 22),
+    ]
+}
+
+fn add(path: &str, value: Value) -> Said {
+    change(&json!([{"op": "add", "path": path, "value": value}]))
+}
+
+async fn a_patch_is_applied(c: Cluster) {
+    let (ns, _webhook) = hooked(&c, "Mutating", &["configmaps"], |_| {
+        change(&json!([
+            {"op": "add", "path": "/data/added", "value": "yes"},
+            {"op": "remove", "path": "/data/k"},
+            {"op": "add", "path": "/metadata/labels", "value": {"a": "b"}},
+        ]))
+    })
+    .await;
+    let path = core(&ns, "configmaps");
+    let made = c.api().post(&path, config_map("a")).await.expect(201);
+    assert_eq!(made["data"], json!({"added": "yes"}));
+    assert_eq!(made["metadata"]["labels"], json!({"a": "b"}));
+    let dry = c
+        .api()
+        .post(&format!("{path}?dryRun=All"), config_map("b"))
+        .await
+        .expect(201);
+    assert_eq!(dry["data"], json!({"added": "yes"}));
+    let stored = c.api().get(&format!("{path}/a")).await.expect(200);
+    assert_eq!(stored, made);
+}
+
+async fn an_update_is_changed_too(c: Cluster) {
+    let (ns, _webhook) = hooked(&c, "Mutating", &["configmaps"], |request| {
+        let operation = request["operation"].clone();
+        if operation == "DELETE" {
+            allow()
+        } else {
+            add("/data/operation", operation)
+        }
+    })
+    .await;
+    let path = core(&ns, "configmaps");
+    c.api().post(&path, config_map("a")).await.expect(201);
+    let path = format!("{path}/a");
+    let put = c.api().put(&path, config_map("a")).await.expect(200);
+    assert_eq!(put["data"], json!({"k": "v", "operation": "UPDATE"}));
+    let patched = c
+        .api()
+        .patch(&path, MERGE, json!({"data": {"operation": null, "k": "w"}}))
+        .await;
+    assert_eq!(
+        patched.expect(200)["data"],
+        json!({"k": "w", "operation": "UPDATE"})
+    );
+    // What comes to nothing changes nothing.
+    let same = with(config_map("a"), json!({"data": {"k": "w"}}));
+    assert_eq!(c.api().put(&path, same).await.expect(200), patched.json());
+    c.api().delete(&path, ()).await.expect(200);
+}
+
+async fn validating_ones_see_the_change(c: Cluster) {
+    let (ns, _webhook) = hooked(&c, "Mutating", &["configmaps"], |_| {
+        add("/data/added", json!("yes"))
+    })
+    .await;
+    let judge = Webhook::start(|_, request| {
+        if request["object"]["data"]["added"] == "yes" {
+            deny(json!({"message": "seen"}))
+        } else {
+            allow()
+        }
+    })
+    .await;
+    let hook = judge.hook("two.example.com", "/", &["configmaps"]);
+    judge.install(&c, &ns, "Validating", &ns, vec![hook]).await;
+    let reply = c.api().post(&core(&ns, "configmaps"), config_map("a")).await;
+    reply.check(
+        reply.message().ends_with("denied the request: seen"),
+        "expected the judge's word",
+    );
+}
+
+/// Names of configurations go first, then the order within each.
+async fn they_are_asked_in_the_order_of_names(c: Cluster) {
+    let ns = c.namespace().await;
+    let webhook = Webhook::start(|path, request| {
+        let name = path.trim_start_matches('/').split('?').next().unwrap_or_default();
+        let before = request["object"]["data"]["order"].as_str().unwrap_or_default();
+        add("/data/order", json!(format!("{before}{name}")))
+    })
+    .await;
+    let hook = |name: &str| {
+        webhook.hook(
+            &format!("{name}.example.com"),
+            &format!("/{name}"),
+            &["configmaps"],
+        )
+    };
+    webhook
+        .install(
+            &c,
+            &ns,
+            "Mutating",
+            &format!("b-{ns}"),
+            vec![hook("z"), hook("y")],
+        )
+        .await;
+    webhook
+        .install(
+            &c,
+            &ns,
+            "Mutating",
+            &format!("a-{ns}"),
+            vec![hook("x"), hook("w")],
+        )
+        .await;
+    let made = c
+        .api()
+        .post(&core(&ns, "configmaps"), config_map("a"))
+        .await
+        .expect(201);
+    assert_eq!(made["data"]["order"], "xwzy");
+}
+
+/// Once more, and only those that were asked before somebody else changed something.
+async fn who_wants_is_asked_again(c: Cluster) {
+    let ns = c.namespace().await;
+    let webhook = Webhook::start(|path, request| {
+        let data = &request["object"]["data"];
+        match path.split('?').next() {
+            Some("/first") => {
+                let n = data["first"].as_str().map_or(0, str::len);
+                add("/data/first", json!("x".repeat(n + 1)))
+            }
+            Some("/last") => {
+                let n = data["last"].as_str().map_or(0, str::len);
+                add("/data/last", json!("x".repeat(n + 1)))
+            }
+            _ => allow(),
+        }
+    })
+    .await;
+    let hook = |name: &str, policy: &str| {
+        let hook = webhook.hook(
+            &format!("{name}.example.com"),
+            &format!("/{name}"),
+            &["configmaps"],
+        );
+        with(hook, json!({"reinvocationPolicy": policy}))
+    };
+    let hooks = vec![
+        hook("first", "IfNeeded"),
+        hook("looks", "IfNeeded"),
+        hook("once", "Never"),
+        hook("last", "IfNeeded"),
+        hook("after", "IfNeeded"),
+    ];
+    webhook.install(&c, &ns, "Mutating", &ns, hooks).await;
+    let made = c
+        .api()
+        .post(&core(&ns, "configmaps"), config_map("a"))
+        .await
+        .expect(201);
+    let paths: Vec<String> = webhook
+        .asked()
+        .iter()
+        .map(|asked| asked.path.split('?').next().unwrap_or_default().to_owned())
+        .collect();
+    assert_eq!(
+        paths,
+        [
+            "/first", "/looks", "/once", "/last", "/after", "/first", "/looks", "/last", "/after"
+        ]
+    );
+    assert_eq!(made["data"], json!({"k": "v", "first": "xx", "last": "xx"}));
+}
+
+async fn a_refusal_ends_it(c: Cluster) {
+    let ns = c.namespace().await;
+    let webhook = Webhook::start(|path, _| {
+        if path.starts_with("/a") {
+            deny(json!({"message": "no"}))
+        } else {
+            allow()
+        }
+    })
+    .await;
+    let hooks = ["a", "b"].map(|name| {
+        webhook.hook(
+            &format!("{name}.example.com"),
+            &format!("/{name}"),
+            &["configmaps"],
+        )
+    });
+    webhook.install(&c, &ns, "Mutating", &ns, hooks.to_vec()).await;
+    let reply = c.api().post(&core(&ns, "configmaps"), config_map("x")).await;
+    assert_eq!(reply.status, 400);
+    assert_eq!(webhook.requests().len(), 1);
+}
+
+async fn changes_are_defaulted_and_unknown_fields_dropped(c: Cluster) {
+    let (ns, _webhook) = hooked(&c, "Mutating", &["deployments"], |_| {
+        change(&json!([
+            {"op": "add", "path": "/spec/template/spec/containers/-", "value": {"name": "side", "image": "car"}},
+            {"op": "add", "path": "/spec/colour", "value": "red"},
+        ]))
+    })
+    .await;
+    let made = c
+        .api()
+        .post(&apps(&ns, "deployments"), deployment("a"))
+        .await
+        .expect(201);
+    let side = &made["spec"]["template"]["spec"]["containers"][1];
+    assert_eq!(side["terminationMessagePath"], "/dev/termination-log");
+    assert_eq!(made["spec"]["colour"], json!(null));
+}
+
+async fn the_result_must_be_valid(c: Cluster) {
+    let (ns, _webhook) =
+        hooked(
+            &c,
+            "Mutating",
+            &["deployments"],
+            |request| match request["object"]["metadata"]["name"].as_str() {
+                Some("negative") => add("/spec/replicas", json!(-1)),
+                Some("text") => add("/spec/replicas", json!("many")),
+                Some("nowhere") => add("/no/such/place", json!(1)),
+                _ => change(&json!([{"op": "test", "path": "/spec/replicas", "value": 77}])),
+            },
+        )
+        .await;
+    let path = apps(&ns, "deployments");
+    let reply = c.api().post(&path, deployment("negative")).await;
+    invalid(&reply, &["Invalid spec.replicas"]);
+    for name in ["text", "nowhere", "test"] {
+        let reply = c.api().post(&path, deployment(name)).await;
+        reply.expect_error(500, "InternalError");
+        let message = reply.message();
+        reply.check(message.starts_with("Internal error occurred: "), name);
+        reply.check(!message.contains("failed calling webhook"), name);
+    }
+    let list = c.api().get(&path).await.expect(200);
+    assert_eq!(list["items"], json!([]));
+}
+
+async fn a_name_can_be_given(c: Cluster) {
+    let (ns, _webhook) = hooked(&c, "Mutating", &["configmaps"], |_| {
+        add("/metadata/name", json!("given"))
+    })
+    .await;
+    let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"generateName": "a-"}});
+    let path = core(&ns, "configmaps");
+    let made = c.api().post(&path, object).await.expect(201);
+    assert_eq!(made["metadata"]["name"], "given");
+    c.api().get(&format!("{path}/given")).await.expect(200);
+}
+
+async fn identity_cannot_be_changed(c: Cluster) {
+    let (ns, _webhook) = hooked(&c, "Mutating", &["configmaps"], |request| {
+        match (
+            request["operation"].as_str(),
+            request["object"]["data"]["k"].as_str(),
+        ) {
+            (Some("UPDATE"), Some("uid")) => {
+                add("/metadata/uid", json!("00000000-0000-0000-0000-000000000000"))
+            }
+            (Some("UPDATE"), Some("name")) => add("/metadata/name", json!("other")),
+            (_, Some("namespace")) => add("/metadata/namespace", json!("default")),
+            (Some("CREATE"), _) => add("/metadata/uid", json!("00000000-0000-0000-0000-000000000000")),
+            _ => allow(),
+        }
+    })
+    .await;
+    let all = core(&ns, "configmaps");
+    let made = c.api().post(&all, config_map("a")).await.expect(201);
+    assert_ne!(made["metadata"]["uid"], "00000000-0000-0000-0000-000000000000");
+    let path = format!("{all}/a");
+    let object = |k: &str| with(config_map("a"), json!({"data": {"k": k}}));
+    invalid(
+        &c.api().put(&path, object("uid")).await,
+        &["Invalid metadata.uid"],
+    );
+    invalid(
+        &c.api().put(&path, object("name")).await,
+        &["Invalid metadata.name"],
+    );
+    let moved = with(config_map("b"), json!({"data": {"k": "namespace"}}));
+    c.api().post(&all, moved).await.expect_error(400, "BadRequest");
+    assert_eq!(c.api().get(&path).await.expect(200), made);
+}
+
+async fn a_deletion_cannot_be_changed(c: Cluster) {
+    let (ns, _webhook) = hooked(&c, "Mutating", &["configmaps"], |request| {
+        if request["operation"] == "DELETE" {
+            add("/data", json!({}))
+        } else {
+            allow()
+        }
+    })
+    .await;
+    let path = core(&ns, "configmaps");
+    c.api().post(&path, config_map("a")).await.expect(201);
+    let reply = c.api().delete(&format!("{path}/a"), ()).await;
+    reply.expect_error(500, "InternalError");
+    let why = format!(
+        "Internal error occurred: admission webhook {NAME:?} attempted to modify the object, which is not supported for this \
+         operation"
+    );
+    assert_eq!(reply.message(), why);
+    c.api().get(&format!("{path}/a")).await.expect(200);
+}
+
+/// The server's own plugins come first.
+async fn pods_are_completed_before(c: Cluster) {
+    let (ns, webhook) = hooked(&c, "Mutating", &["pods"], super::yes).await;
+    c.api().post(&core(&ns, "pods"), pod("a")).await.expect(201);
+    let requests = webhook.requests();
+    let spec = &requests[0]["object"]["spec"];
+    assert_eq!(spec["priority"], 0);
+    assert_eq!(spec["tolerations"].as_array().map(Vec::len), Some(2));
+    assert_eq!(spec["restartPolicy"], "Always");
+}
+
+async fn changes_have_no_manager(c: Cluster) {
+    let (ns, _webhook) = hooked(&c, "Mutating", &["configmaps"], |_| {
+        add("/data/added", json!("yes"))
+    })
+    .await;
+    let path = format!("{}?fieldManager=me", core(&ns, "configmaps"));
+    let made = c.api().post(&path, config_map("a")).await.expect(201);
+    let managers = made["metadata"]["managedFields"]
+        .as_array()
+        .cloned()
+        .unwrap_or_default();
+    assert_eq!(managers.len(), 1);
+    assert_eq!(managers[0]["fieldsV1"], json!({"f:data": {".": {}, "f:k": {}}}));
+}

@@ -1,0 +1,165 @@
+//! Webhooks that refuse: what the client is told, and that nothing has happened.
+
+use coxswain_tests::fixtures::{config_map, core, with};
+use coxswain_tests::webhook::{Said, Webhook, allow, deny};
+use coxswain_tests::{Cluster, Reply, Test, test};
+use serde_json::{Value, json};
+
+use super::{NAME, hooked};
+use crate::expect::unchanged;
+
+pub fn tests() -> Vec<Test> {
+    vec![
+        test!(what_the_client_is_told),
+        test!(nothing_has_happened),
+        test!(warnings_come_with_the_answer_and_with_the_refusal),
+        test!(details_are_handed_on),
+        test!(all_validating_ones_are_asked),
+    ]
+}
+
+/// The status, the reason and the message.
+fn told(reply: &Reply) -> (u16, String, String) {
+    let status = reply.json();
+    let text = |key: &str| status[key].as_str().unwrap_or_default().to_owned();
+    assert_eq!(text("status"), "Failure");
+    assert_eq!(status["code"], reply.status, "{reply}");
+    (reply.status, text("reason"), text("message"))
+}
+
+async fn what_the_client_is_told(c: Cluster) {
+    for kind in ["Mutating", "Validating"] {
+        let (ns, _webhook) = hooked(&c, kind, &["configmaps"], |request| {
+            deny(
+                request["object"]["metadata"]["annotations"]["status"]
+                    .as_str()
+                    .map_or(json!(null), |text| serde_json::from_str(text).unwrap_or_default()),
+            )
+        })
+        .await;
+        let denied = |why: &str| format!("admission webhook {NAME:?} denied the request{why}");
+        for (status, expected) in [
+            (json!(null), (400, "", denied(" without explanation"))),
+            (json!({}), (400, "", denied(" without explanation"))),
+            (json!({"message": "no"}), (400, "", denied(": no"))),
+            (json!({"code": 403, "message": "no"}), (403, "", denied(": no"))),
+            (
+                json!({"code": 200, "reason": "Why"}),
+                (400, "Why", denied(": Why")),
+            ),
+            (
+                json!({"code": 422, "reason": "Invalid", "message": "m"}),
+                (422, "Invalid", denied(": m")),
+            ),
+            (
+                json!({"code": 418, "status": "Success"}),
+                (418, "", denied(" without explanation")),
+            ),
+        ] {
+            let annotations = json!({"metadata": {"annotations": {"status": status.to_string()}}});
+            let object = with(config_map("a"), annotations);
+            let reply = c.api().post(&core(&ns, "configmaps"), object).await;
+            let (code, reason, message) = expected;
+            assert_eq!(told(&reply), (code, reason.to_owned(), message), "{status}");
+        }
+        c.api()
+            .get(&format!("{}/a", core(&ns, "configmaps")))
+            .await
+            .expect_error(404, "NotFound");
+    }
+}
+
+async fn nothing_has_happened(c: Cluster) {
+    for kind in ["Mutating", "Validating"] {
+        let refuse = |request: &Value| match request["operation"].as_str() {
+            Some("CREATE") => allow(),
+            _ => deny(json!({"code": 403, "message": "no"})),
+        };
+        let (ns, _webhook) = hooked(&c, kind, &["configmaps"], refuse).await;
+        let all = core(&ns, "configmaps");
+        let made = c.api().post(&all, config_map("a")).await.expect(201);
+        let path = format!("{all}/a");
+        let merge = coxswain_tests::fixtures::MERGE;
+        for reply in [
+            c.api().put(&path, config_map("a")).await,
+            c.api().patch(&path, merge, json!({"data": {"x": "y"}})).await,
+            c.api().delete(&path, ()).await,
+            c.api().delete(&all, ()).await,
+        ] {
+            assert_eq!(told(&reply).0, 403);
+            unchanged(&c, &path, &made).await;
+        }
+    }
+}
+
+/// The texts of the `Warning` headers.
+fn warnings(reply: &Reply) -> Vec<String> {
+    let all = reply.headers.get_all("warning").iter();
+    all.filter_map(|value| value.to_str().ok().map(str::to_owned))
+        .collect()
+}
+
+async fn warnings_come_with_the_answer_and_with_the_refusal(c: Cluster) {
+    for kind in ["Mutating", "Validating"] {
+        let (ns, _webhook) = hooked(&c, kind, &["configmaps"], |request| {
+            let allowed = request["name"] == "good";
+            Said::Response(
+                json!({"allowed": allowed, "warnings": ["careful", "a \"quoted\" one", "careful"]}),
+            )
+        })
+        .await;
+        let path = core(&ns, "configmaps");
+        let expected = ["299 - \"careful\"", "299 - \"a \\\"quoted\\\" one\""];
+        let good = c.api().post(&path, config_map("good")).await;
+        good.expect(201);
+        assert_eq!(warnings(&good), expected);
+        let bad = c.api().post(&path, config_map("bad")).await;
+        assert_eq!(told(&bad).0, 400);
+        assert_eq!(warnings(&bad), expected);
+    }
+}
+
+async fn details_are_handed_on(c: Cluster) {
+    let (ns, _webhook) = hooked(&c, "Validating", &["configmaps"], |_| {
+        deny(json!({"code": 429, "reason": "TooManyRequests", "message": "later", "details": {
+            "name": "n", "kind": "k", "causes": [{"reason": "r", "message": "m", "field": "f"}], "retryAfterSeconds": 3}}))
+    })
+    .await;
+    let reply = c.api().post(&core(&ns, "configmaps"), config_map("a")).await;
+    assert_eq!(told(&reply).0, 429);
+    assert_eq!(
+        reply.json()["details"],
+        json!({"name": "n", "kind": "k", "causes": [{"reason": "r", "message": "m", "field": "f"}], "retryAfterSeconds": 3})
+    );
+    assert_eq!(
+        reply.headers.get("retry-after").and_then(|v| v.to_str().ok()),
+        Some("3")
+    );
+}
+
+/// One refusal is enough, and does not keep the others from being asked.
+async fn all_validating_ones_are_asked(c: Cluster) {
+    let ns = c.namespace().await;
+    let webhook = Webhook::start(|path, _| {
+        if path.starts_with("/b") {
+            deny(json!({"message": "no"}))
+        } else {
+            allow()
+        }
+    })
+    .await;
+    let hooks = ["a", "b", "c"].map(|name| {
+        webhook.hook(
+            &format!("{name}.example.com"),
+            &format!("/{name}"),
+            &["configmaps"],
+        )
+    });
+    webhook.install(&c, &ns, "Validating", &ns, hooks.to_vec()).await;
+    let reply = c.api().post(&core(&ns, "configmaps"), config_map("x")).await;
+    assert_eq!(
+        told(&reply).2,
+        "admission webhook \"b.example.com\" denied the request: no"
+    );
+    assert_eq!(webhook.requests().len(), 3);
+}

@@ -1,0 +1,267 @@
+//! Random sequences of requests, sent to the sandbox and to a real kube-apiserver, must get the same answers.
+//!
+//! A sequence is drawn from a seed: creates, updates, patches of all sorts, applies of several managers and deletes of two
+//! objects of one kind, with good, odd and bad values. After each request the codes, warnings and bodies are compared, and
+//! in the end the list and all events since the beginning. Uids, versions, times and addresses are compared by who has the
+//! same ones. Where they differ, the sequence is made as short as still differs, and shown.
+//!
+//! `DIFFERENTIAL_SEEDS` says how many sequences are run, `DIFFERENTIAL_SEED` which is the first one (alone: the only one).
+//! Without `KUBEBUILDER_ASSETS` there is nothing to compare with: two sandboxes must then answer the same.
+
+mod compare;
+mod draw;
+mod kinds;
+mod sequence;
+mod side;
+mod step;
+
+use std::{
+    env,
+    process::ExitCode,
+    sync::atomic::{AtomicU64, Ordering},
+};
+
+use coxswain_tests::{
+    Cluster,
+    cluster::{self, Running, StartError},
+};
+use futures_util::{StreamExt as _, future::join, stream};
+use libtest_mimic::{Arguments, Trial};
+use tokio::runtime::Runtime;
+
+use kinds::Kind;
+use sequence::Sequence;
+use side::{Answer, Side};
+use step::Step;
+
+/// How many sequences are run unless told.
+const SEEDS: u64 = 100;
+/// How many at once: the real server mostly waits for its disk.
+const AT_ONCE: usize = 4;
+/// How many that differ are shown.
+const SHOWN: usize = 30;
+/// How often a sequence is run again to make it shorter.
+const ATTEMPTS: usize = 150;
+
+fn main() -> ExitCode {
+    let arguments = Arguments::from_args();
+    let trial = Trial::test("the_same_answers", || run().map_err(Into::into));
+    libtest_mimic::run(&arguments, vec![trial]).exit_code()
+}
+
+/// The two servers.
+struct Pair {
+    ours: Running,
+    theirs: Running,
+    /// Makes the names of namespaces.
+    runs: AtomicU64,
+}
+
+/// Two answers that differ, and where.
+struct Divergence {
+    /// The number of the step; the list and the events come after the last one.
+    at: usize,
+    request: [String; 2],
+    answers: [Answer; 2],
+    places: Vec<String>,
+}
+
+fn number(name: &str) -> Option<u64> {
+    env::var(name).ok()?.parse().ok()
+}
+
+fn run() -> Result<(), String> {
+    let first = number("DIFFERENTIAL_SEED");
+    let count = number("DIFFERENTIAL_SEEDS").unwrap_or(if first.is_some() { 1 } else { SEEDS });
+    let first = first.unwrap_or(1);
+    let runtime = Runtime::new().map_err(|error| error.to_string())?;
+    let pair = runtime.block_on(start()).map_err(|error| error.to_string())?;
+    let kinds = kinds::all();
+    let work = stream::iter(first..first + count)
+        .map(|seed| one(&pair, &kinds, seed))
+        .buffer_unordered(AT_ONCE)
+        .fold(
+            (0, 0, Vec::new()),
+            async |(run, steps, mut reports), (length, report)| {
+                reports.extend(report);
+                (run + 1, steps + length, reports)
+            },
+        );
+    let (sequences, steps, mut reports) = runtime.block_on(work);
+    println!(
+        "{} | {}: {sequences} sequences of {steps} requests from seed {first} on, {} differ",
+        pair.ours.cluster.tier(),
+        pair.theirs.cluster.tier(),
+        reports.len(),
+    );
+    drop(pair);
+    if reports.is_empty() {
+        return Ok(());
+    }
+    reports.truncate(SHOWN);
+    Err(reports.join("\n\n"))
+}
+
+async fn start() -> Result<Pair, StartError> {
+    let ours = cluster::start_sandbox().await?;
+    let theirs = cluster::start().await?;
+    if theirs.cluster.is_sandbox() {
+        println!(
+            "KUBEBUILDER_ASSETS is not set: there is no real server to compare with, only a second sandbox"
+        );
+    }
+    let with_rules = theirs.cluster.version() >= (1, 29);
+    join(
+        kinds::widget::define(&ours.cluster, with_rules),
+        kinds::widget::define(&theirs.cluster, with_rules),
+    )
+    .await;
+    Ok(Pair {
+        ours,
+        theirs,
+        runs: AtomicU64::new(0),
+    })
+}
+
+/// Runs the sequence of a seed; returns its length and, if the answers differ, what to say about it.
+async fn one(pair: &Pair, kinds: &[(usize, Kind)], seed: u64) -> (usize, Option<String>) {
+    let sequence = sequence::of(seed, kinds);
+    let length = sequence.steps.len();
+    let Some(divergence) = pair.run(&sequence).await else {
+        return (length, None);
+    };
+    let (sequence, divergence) = shrink(pair, sequence, divergence).await;
+    (length, Some(report(&sequence, &divergence)))
+}
+
+impl Pair {
+    fn version(&self) -> (u32, u32) {
+        self.theirs.cluster.version()
+    }
+
+    /// Sends a sequence to both, each in a namespace of its own, until they differ.
+    async fn run(&self, sequence: &Sequence<'_>) -> Option<Divergence> {
+        let ns = format!("s{}-{}", sequence.seed, self.runs.fetch_add(1, Ordering::Relaxed));
+        let (ours, theirs): (&Cluster, &Cluster) = (&self.ours.cluster, &self.theirs.cluster);
+        let (mut ours, mut theirs) = join(
+            Side::new(ours, sequence.kind, &ns),
+            Side::new(theirs, sequence.kind, &ns),
+        )
+        .await;
+        let found = self.walk(sequence, &mut ours, &mut theirs).await;
+        join(ours.clean(), theirs.clean()).await;
+        found
+    }
+
+    async fn walk(
+        &self,
+        sequence: &Sequence<'_>,
+        ours: &mut Side<'_>,
+        theirs: &mut Side<'_>,
+    ) -> Option<Divergence> {
+        for (at, step) in sequence.steps.iter().enumerate() {
+            let answers = join(ours.send(step), theirs.send(step)).await;
+            if let Some(found) = self.judge(at, answers) {
+                return Some(found);
+            }
+        }
+        let at = sequence.steps.len();
+        let lists = join(ours.list(), theirs.list()).await;
+        if let Some(found) = self.judge(at, lists) {
+            return Some(found);
+        }
+        let events = join(ours.events(), theirs.events()).await;
+        self.judge(at + 1, events)
+    }
+
+    fn judge(&self, at: usize, (ours, theirs): (Answer, Answer)) -> Option<Divergence> {
+        let places = compare::differences(self.version(), &ours, &theirs);
+        if places.is_empty() {
+            return None;
+        }
+        let request = [ours.sent.clone(), theirs.sent.clone()];
+        Some(Divergence {
+            at,
+            request,
+            answers: [ours, theirs],
+            places,
+        })
+    }
+}
+
+/// Leaves out steps, edits and parameters as long as the answers still differ in the same place.
+async fn shrink<'a>(
+    pair: &Pair,
+    mut sequence: Sequence<'a>,
+    mut found: Divergence,
+) -> (Sequence<'a>, Divergence) {
+    let place = |found: &Divergence| {
+        let place = found.places.first().and_then(|place| place.split(": ").next());
+        place.unwrap_or_default().to_owned()
+    };
+    sequence.steps.truncate(found.at + 1);
+    let mut attempts = 0;
+    let mut smaller = true;
+    while smaller && attempts < ATTEMPTS {
+        smaller = false;
+        for steps in shorter(&sequence.steps) {
+            attempts += 1;
+            let candidate = Sequence {
+                seed: sequence.seed,
+                kind: sequence.kind,
+                steps,
+            };
+            if let Some(again) = pair.run(&candidate).await
+                && place(&again) == place(&found)
+            {
+                (sequence, found, smaller) = (candidate, again, true);
+                break;
+            }
+            if attempts >= ATTEMPTS {
+                break;
+            }
+        }
+    }
+    (sequence, found)
+}
+
+/// The same steps without one, and with one that does less.
+fn shorter(steps: &[Step]) -> Vec<Vec<Step>> {
+    let mut all = Vec::new();
+    for n in (0..steps.len()).rev() {
+        let mut without = steps.to_vec();
+        without.remove(n);
+        all.push(without);
+    }
+    for n in (0..steps.len()).rev() {
+        for step in steps[n].smaller() {
+            let mut with = steps.to_vec();
+            with[n] = step;
+            all.push(with);
+        }
+    }
+    all
+}
+
+fn report(sequence: &Sequence<'_>, found: &Divergence) -> String {
+    let mut text = format!("seed {}, {}:\n", sequence.seed, sequence.kind.name());
+    for (n, step) in sequence.steps.iter().enumerate() {
+        let mark = if n == found.at { ">" } else { " " };
+        text.push_str(&format!("{mark} {n}. {step}\n"));
+    }
+    for (whose, (request, answer)) in ["ours", "theirs"]
+        .iter()
+        .zip(found.request.iter().zip(&found.answers))
+    {
+        let body: String = answer.body.to_string().chars().take(3000).collect();
+        text.push_str(&format!(
+            "{whose}: {request}\n  -> {} {:?} {body}\n",
+            answer.code, answer.warnings
+        ));
+    }
+    text.push_str("they differ in (ours | theirs):\n");
+    for place in &found.places {
+        text.push_str(&format!("  {place}\n"));
+    }
+    text
+}

@@ -1,0 +1,243 @@
+//! Sequences: a seed chooses a kind and some requests about two objects of it.
+
+use serde_json::{Value, json};
+
+use crate::draw::Draw;
+use crate::kinds::{Kind, Place};
+use crate::step::{Edit, OLD_VERSION, OTHER_UID, Step, UID, VERSION, Verb};
+
+/// Requests about objects of one kind.
+pub struct Sequence<'a> {
+    pub seed: u64,
+    pub kind: &'a Kind,
+    pub steps: Vec<Step>,
+}
+
+const LONGEST: usize = 14;
+
+const VERBS: [(usize, Verb); 11] = [
+    (5, Verb::Create),
+    (3, Verb::Replace),
+    (5, Verb::Update),
+    (5, Verb::Json),
+    (5, Verb::Merge),
+    (5, Verb::Strategic),
+    (10, Verb::Apply),
+    (3, Verb::Delete),
+    (1, Verb::DeleteCollection),
+    (1, Verb::Get),
+    (1, Verb::List),
+];
+
+/// The sequence of a seed.
+pub fn of(seed: u64, kinds: &[(usize, Kind)]) -> Sequence<'_> {
+    let mut draw = Draw::new(seed);
+    let kind = draw.weighed(kinds);
+    let length = 3 + draw.below(LONGEST - 2);
+    let mut steps = vec![first(&mut draw, kind)];
+    steps.extend((1..length).map(|_| step(&mut draw, kind)));
+    Sequence { seed, kind, steps }
+}
+
+/// Most sequences are about something that is there.
+fn first(draw: &mut Draw, kind: &Kind) -> Step {
+    let verb = *draw.one(&[Verb::Create, Verb::Create, Verb::Apply]);
+    let mut step = Step {
+        verb,
+        name: "a",
+        subresource: "",
+        query: Vec::new(),
+        whole: true,
+        edits: Vec::new(),
+    };
+    for _ in 0..draw.below(4) {
+        edit(draw, &kind.places, &mut step, usize::MAX);
+    }
+    step.query = query(draw, verb);
+    step.query.retain(|(key, _)| *key != "dryRun");
+    step
+}
+
+fn step(draw: &mut Draw, kind: &Kind) -> Step {
+    let mut verb = *draw.weighed(&VERBS);
+    if verb == Verb::Strategic && kind.directives.is_empty() && !draw.once_in(8) {
+        verb = Verb::Merge; // There are none of custom resources, and that is soon seen.
+    }
+    let on_part = matches!(
+        verb,
+        Verb::Update | Verb::Json | Verb::Merge | Verb::Strategic | Verb::Apply | Verb::Get
+    );
+    let subresource = match draw.below(20) {
+        0..4 if on_part && !kind.status.is_empty() => "/status",
+        4..6 if on_part && kind.has_scale => "/scale",
+        _ => "",
+    };
+    let mut step = Step {
+        verb,
+        name: if draw.once_in(4) { "b" } else { "a" },
+        subresource,
+        query: query(draw, verb),
+        whole: draw.once_in(2),
+        edits: Vec::new(),
+    };
+    let count = 1 + draw.below(3);
+    for _ in 0..count {
+        match (verb, subresource) {
+            (Verb::Get | Verb::List, _) => {}
+            (Verb::Delete | Verb::DeleteCollection, _) => {
+                if !draw.once_in(3) {
+                    edit(draw, &options(), &mut step, 6);
+                }
+            }
+            (_, "/scale") => edit(draw, &scale(), &mut step, 6),
+            (_, "/status") if !draw.once_in(5) => edit(draw, &kind.status, &mut step, 6),
+            (Verb::Strategic, _) if !kind.directives.is_empty() && draw.once_in(2) => {
+                edit(draw, &kind.directives, &mut step, 6);
+            }
+            _ => edit(draw, &kind.places, &mut step, 8),
+        }
+    }
+    step
+}
+
+/// Adds an edit somewhere; once in `bad` a bad one.
+fn edit(draw: &mut Draw, places: &[Place], step: &mut Step, bad: usize) {
+    let mut place = draw.one(places);
+    let wants_bad = bad != usize::MAX && draw.once_in(bad);
+    for _ in 0..5 {
+        if !(if wants_bad { &place.bad } else { &place.good }).is_empty() {
+            break;
+        }
+        place = draw.one(places);
+    }
+    let mut values = if wants_bad { &place.bad } else { &place.good };
+    if values.is_empty() {
+        values = &place.good;
+    }
+    if values.is_empty() {
+        return;
+    }
+    let mut value = draw.one(values).clone();
+    let op = match step.verb {
+        Verb::Json => *draw.weighed(&[
+            (5, "add"),
+            (4, "replace"),
+            (3, "remove"),
+            (1, "test"),
+            (1, "copy"),
+            (1, "move"),
+        ]),
+        Verb::Update | Verb::Merge | Verb::Strategic if draw.once_in(6) => "remove",
+        _ => "add",
+    };
+    if matches!(op, "copy" | "move") {
+        value = json!(draw.one(places).at);
+    }
+    step.edits.push(Edit {
+        op,
+        at: place.at.to_owned(),
+        value,
+    });
+}
+
+fn query(draw: &mut Draw, verb: Verb) -> Vec<(&'static str, String)> {
+    let mut query = Vec::new();
+    let mut add = |key: &'static str, value: &str| query.push((key, value.to_owned()));
+    let writes = !matches!(
+        verb,
+        Verb::Get | Verb::List | Verb::Delete | Verb::DeleteCollection
+    );
+    if (verb == Verb::Apply && !draw.once_in(30)) || (writes && draw.once_in(2)) {
+        add("fieldManager", *draw.one(&["one", "two", "three"]));
+    }
+    if verb == Verb::Apply {
+        match draw.below(6) {
+            0 | 1 => add("force", "true"),
+            2 => add("force", "false"),
+            _ => {}
+        }
+    } else if writes && draw.once_in(60) {
+        add("force", "true");
+    }
+    if writes && draw.once_in(10) {
+        add("dryRun", if draw.once_in(6) { "odd" } else { "All" });
+    }
+    if writes && draw.once_in(6) {
+        add(
+            "fieldValidation",
+            *draw.weighed(&[(3, "Strict"), (2, "Ignore"), (1, "Warn"), (1, "Odd")]),
+        );
+    }
+    if matches!(verb, Verb::List | Verb::DeleteCollection) && draw.once_in(2) {
+        let selectors = [
+            "app%3Da",
+            "app",
+            "!app",
+            "app%20in%20(a,b)",
+            "app%3D%3D",
+            "app!%3Da,tier",
+            "(bad",
+        ];
+        add("labelSelector", *draw.one(&selectors));
+    }
+    if matches!(verb, Verb::List | Verb::DeleteCollection) && draw.once_in(4) {
+        add(
+            "fieldSelector",
+            *draw.one(&["metadata.name%3Da", "metadata.name!%3Da", "spec.nosuch%3D1"]),
+        );
+    }
+    query
+}
+
+fn options() -> Vec<Place> {
+    let place = |at, good: Value, bad: Value| {
+        let list = |value: Value| value.as_array().cloned().unwrap_or_default();
+        Place {
+            at,
+            good: list(good),
+            bad: list(bad),
+        }
+    };
+    vec![
+        place(
+            "/propagationPolicy",
+            json!(["Background", "Foreground", "Orphan"]),
+            json!(["Odd", "", 1]),
+        ),
+        place("/gracePeriodSeconds", json!([0, 30, 1]), json!([-1, "x"])),
+        place("/preconditions/uid", json!([UID]), json!([OTHER_UID, "x"])),
+        place(
+            "/preconditions/resourceVersion",
+            json!([VERSION]),
+            json!([OLD_VERSION, "x"]),
+        ),
+        place("/orphanDependents", json!([true, false]), json!(["x"])),
+        place("/dryRun", json!([["All"]]), json!([["odd"], "All"])),
+        place("/kind", json!([]), json!(["Odd", ""])),
+        place("/nosuch", json!([]), json!([1])),
+    ]
+}
+
+fn scale() -> Vec<Place> {
+    let place = |at, good: Value, bad: Value| {
+        let list = |value: Value| value.as_array().cloned().unwrap_or_default();
+        Place {
+            at,
+            good: list(good),
+            bad: list(bad),
+        }
+    };
+    vec![
+        place("/spec/replicas", json!([0, 2, 4]), json!([-1, "x", null, 20])),
+        place("/spec/replicas", json!([1, 3]), json!([1.5])),
+        place(
+            "/metadata/resourceVersion",
+            json!([VERSION]),
+            json!([OLD_VERSION, "x"]),
+        ),
+        place("/metadata/labels", json!([{"x": "y"}]), json!([{"bad key": "x"}])),
+        place("/metadata/uid", json!([UID]), json!([OTHER_UID])),
+        place("/status/replicas", json!([9]), json!(["x"])),
+        place("/spec", json!([]), json!([{}, null])),
+    ]
+}

@@ -1,0 +1,311 @@
+//! One of the two servers, as a sequence sees it: what it has told so far, and its answers in a form in which both sides
+//! can be the same.
+
+use std::collections::BTreeMap;
+
+use coxswain_tests::Cluster;
+use serde_json::{Value, json};
+
+use crate::kinds::Kind;
+use crate::step::{OLD_VERSION, OTHER_UID, Step, UID, VERSION, Verb};
+
+/// What nobody has.
+const NO_UID: &str = "11111111-1111-1111-1111-111111111111";
+const NO_VERSION: &str = "1";
+/// The object whose appearance ends the events.
+const END: &str = "zz-end";
+
+/// An answer, normalised.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Answer {
+    pub code: u16,
+    pub warnings: Vec<String>,
+    pub body: Value,
+    /// As it was sent, for the report.
+    pub sent: String,
+}
+
+/// A server and what it told in one sequence.
+pub struct Side<'a> {
+    cluster: &'a Cluster,
+    kind: &'a Kind,
+    ns: &'a str,
+    start: String,
+    /// By name: uid, first and present version.
+    objects: BTreeMap<String, Known>,
+    /// What differs between servers, in the order of its first appearance.
+    uids: Vec<String>,
+    versions: Vec<String>,
+    addresses: Vec<String>,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Known {
+    uid: String,
+    first: String,
+    present: String,
+}
+
+impl<'a> Side<'a> {
+    /// Makes the namespace of the sequence.
+    pub async fn new(cluster: &'a Cluster, kind: &'a Kind, ns: &'a str) -> Self {
+        let body = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": ns}});
+        cluster.api().post("/api/v1/namespaces", body).await.expect(201);
+        let list = cluster.api().get(&kind.path(ns)).await.expect(200);
+        Self {
+            cluster,
+            kind,
+            ns,
+            start: text(&list["metadata"]["resourceVersion"]).to_owned(),
+            objects: BTreeMap::new(),
+            uids: Vec::new(),
+            versions: Vec::new(),
+            addresses: Vec::new(),
+        }
+    }
+
+    /// Sends a step.
+    pub async fn send(&mut self, step: &Step) -> Answer {
+        let api = self.cluster.api();
+        let path = step.path(self.kind, self.ns);
+        let current = if step.verb == Verb::Update {
+            let bare = path.split('?').next().unwrap_or_default();
+            let reply = api.get(bare).await;
+            (reply.status == 200).then(|| reply.json())
+        } else {
+            None
+        };
+        let body = step.body(self.kind, current.as_ref()).map(|mut body| {
+            self.say(step.name, &mut body);
+            body
+        });
+        let (method, content_type) = step.method();
+        let headers = [("content-type", content_type), ("user-agent", "differential/1")];
+        let sent = format!("{method} {path} {}", body.as_ref().unwrap_or(&Value::Null));
+        let reply = match body {
+            Some(body) => api.request(method, &path, &headers, body).await,
+            None => api.request(method, &path, &headers[1..], ()).await,
+        };
+        let warnings = reply.headers.get_all("warning").iter();
+        let warnings = warnings
+            .filter_map(|w| w.to_str().ok().map(str::to_owned))
+            .collect();
+        let body = serde_json::from_slice(&reply.body).unwrap_or_else(|_| json!(reply.text()));
+        Answer {
+            code: reply.status,
+            warnings,
+            body: self.normal(body),
+            sent,
+        }
+    }
+
+    /// All objects, in the end.
+    pub async fn list(&mut self) -> Answer {
+        let reply = self.cluster.api().get(&self.kind.path(self.ns)).await;
+        Answer {
+            code: reply.status,
+            warnings: Vec::new(),
+            body: self.normal(reply.json()),
+            sent: reply.request.clone(),
+        }
+    }
+
+    /// All events since the sequence began.
+    pub async fn events(&mut self) -> Answer {
+        let path = self.kind.path(self.ns);
+        let end = self.cluster.api().post(&path, self.kind.base(END)).await;
+        end.expect(201);
+        let path = format!("{path}?watch=1&resourceVersion={}", self.start);
+        let mut watch = self.cluster.api().watch(&path).await;
+        let mut events = Vec::new();
+        loop {
+            let event = watch.event().await;
+            if event["object"]["metadata"]["name"] == END {
+                break;
+            }
+            events.push(self.normal(event));
+        }
+        Answer {
+            code: 200,
+            warnings: Vec::new(),
+            body: Value::Array(events),
+            sent: format!("GET {path}"),
+        }
+    }
+
+    /// Gives back what there is little of: the addresses of Services.
+    pub async fn clean(&self) {
+        if !self.kind.is_scarce() {
+            return;
+        }
+        let api = self.cluster.api();
+        let list = api.get(&self.kind.path(self.ns)).await.expect(200);
+        for item in list["items"].as_array().into_iter().flatten() {
+            let path = format!("{}/{}", self.kind.path(self.ns), text(&item["metadata"]["name"]));
+            api.patch(
+                &path,
+                "application/merge-patch+json",
+                json!({"metadata": {"finalizers": null}}),
+            )
+            .await;
+            api.delete(&path, ()).await;
+        }
+    }
+
+    /// Replaces words by what this server knows.
+    fn say(&self, name: &str, body: &mut Value) {
+        match body {
+            Value::String(word) if word.starts_with('$') => {
+                let other = if name == "a" { "b" } else { "a" };
+                let of = |name: &str| self.objects.get(name).cloned().unwrap_or_default();
+                let (found, none) = match word.as_str() {
+                    UID => (of(name).uid, NO_UID),
+                    OTHER_UID => (of(other).uid, NO_UID),
+                    VERSION => (of(name).present, NO_VERSION),
+                    OLD_VERSION => (of(name).first, NO_VERSION),
+                    _ => return,
+                };
+                *word = if found.is_empty() { none.to_owned() } else { found };
+            }
+            Value::Array(list) => list.iter_mut().for_each(|item| self.say(name, item)),
+            Value::Object(map) => map.values_mut().for_each(|value| self.say(name, value)),
+            _ => {}
+        }
+    }
+
+    fn normal(&mut self, mut body: Value) -> Value {
+        self.learn(&body);
+        if body["items"].is_array() {
+            body["metadata"]["resourceVersion"] = Value::Null;
+        }
+        self.rewrite("", &mut body);
+        body
+    }
+
+    /// Remembers the object of an answer.
+    fn learn(&mut self, body: &Value) {
+        let object = if body["object"].is_object() {
+            &body["object"]
+        } else {
+            body
+        };
+        for item in body["items"].as_array().into_iter().flatten().chain([object]) {
+            let meta = &item["metadata"];
+            let (name, uid, version) = (
+                text(&meta["name"]),
+                text(&meta["uid"]),
+                text(&meta["resourceVersion"]),
+            );
+            if name.is_empty() || uid.is_empty() || body["type"].is_string() {
+                continue;
+            }
+            let known = self.objects.entry(name.to_owned()).or_default();
+            if known.uid != uid {
+                *known = Known {
+                    uid: uid.to_owned(),
+                    first: version.to_owned(),
+                    present: version.to_owned(),
+                };
+            } else if !version.is_empty() {
+                version.clone_into(&mut known.present);
+            }
+        }
+    }
+
+    fn rewrite(&mut self, field: &str, value: &mut Value) {
+        match value {
+            Value::String(word) => {
+                let word_now = word.clone();
+                *word = match field {
+                    "uid" => number(&mut self.uids, "uid", word_now),
+                    "resourceVersion" => number(&mut self.versions, "version", word_now),
+                    "clusterIP" | "clusterIPs" if word_now.starts_with("10.0.") => {
+                        number(&mut self.addresses, "address", word_now)
+                    }
+                    "message" | "reason" => self.in_text(word_now),
+                    _ if is_now(&word_now) => "<time>".to_owned(),
+                    _ => return,
+                };
+            }
+            Value::Number(port) if matches!(field, "nodePort" | "healthCheckNodePort") => {
+                let port = port.as_u64().unwrap_or_default();
+                if (30000..=32767).contains(&port) {
+                    *value = number(&mut self.addresses, "port", port.to_string()).into();
+                }
+            }
+            Value::Array(list) => {
+                list.iter_mut().for_each(|item| self.rewrite(field, item));
+                if field == "managedFields" {
+                    list.sort_by_key(|entry| {
+                        let part = |name: &str| text(&entry[name]).to_owned();
+                        [
+                            part("operation"),
+                            part("manager"),
+                            part("subresource"),
+                            part("apiVersion"),
+                        ]
+                    });
+                }
+            }
+            Value::Object(map) => {
+                for (name, value) in map.iter_mut() {
+                    self.rewrite(name, value);
+                }
+                // Items of managed lists are named by their uids.
+                if map.keys().any(|name| name.contains("\"uid\"")) {
+                    let known = std::mem::take(map).into_iter();
+                    *map = known.map(|(name, value)| (self.in_text(name), value)).collect();
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Uids, versions and addresses in the middle of a text.
+    fn in_text(&mut self, mut word: String) -> String {
+        for known in self.objects.values().filter(|known| !known.uid.is_empty()) {
+            if !self.uids.contains(&known.uid) {
+                self.uids.push(known.uid.clone());
+            }
+        }
+        for (n, uid) in self.uids.iter().enumerate() {
+            word = word.replace(uid.as_str(), &format!("<uid {n}>"));
+        }
+        for before in [
+            "ResourceVersion in precondition: ",
+            "ResourceVersion in object meta: ",
+        ] {
+            if let Some(at) = word.find(before) {
+                let (start, rest) = word.split_at(at + before.len());
+                let rest = rest.trim_start_matches(|c: char| c.is_ascii_digit());
+                word = format!("{start}<version>{rest}");
+            }
+        }
+        for address in &self.addresses {
+            word = word.replace(address.as_str(), "<address>");
+        }
+        word
+    }
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+/// The place of a value among those that were seen.
+fn number(seen: &mut Vec<String>, what: &str, value: String) -> String {
+    if value.is_empty() {
+        return value;
+    }
+    let at = seen.iter().position(|one| *one == value).unwrap_or_else(|| {
+        seen.push(value);
+        seen.len() - 1
+    });
+    format!("{what} {at}")
+}
+
+/// Whether a text is a time that a server may have written; those that sequences write are long past.
+fn is_now(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    text.starts_with("202") && bytes.len() >= 20 && bytes[10] == b'T' && text.ends_with('Z')
+}
