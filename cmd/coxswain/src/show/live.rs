@@ -84,7 +84,8 @@ impl Picture {
 }
 
 fn width() -> u16 {
-    rustix::termios::tcgetwinsize(io::stdout()).map_or(WIDTH, |size| size.ws_col.max(20))
+    let size = rustix::termios::tcgetwinsize(io::stdout());
+    size.map(|it| it.ws_col).ok().filter(|it| *it > 0).unwrap_or(WIDTH)
 }
 
 #[cfg(test)]

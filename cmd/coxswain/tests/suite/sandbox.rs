@@ -95,7 +95,7 @@ async fn greets_with_all_that_is_needed() {
     );
     for tried in [
         format!("export KUBECONFIG={kubeconfig}\n"),
-        "kubectl run web --image=".to_owned(),
+        "kubectl scale appservice/hello --replicas=".to_owned(),
     ] {
         assert!(greeting.contains(&tried), "{greeting}");
     }
