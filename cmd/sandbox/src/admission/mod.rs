@@ -13,6 +13,7 @@ mod call;
 mod hook;
 mod matches;
 mod review;
+mod trust;
 
 #[cfg(test)]
 mod tests;

@@ -6,6 +6,7 @@
 mod admit;
 mod body;
 mod route;
+mod warnings;
 
 use std::any::Any;
 use std::convert::Infallible;

@@ -7,7 +7,7 @@ use http::{Method, Request, Response};
 use serde_json::Value;
 
 use super::body::{self, ResponseBody};
-use super::{BoxError, Door, collect};
+use super::{BoxError, Door, collect, warnings};
 use crate::api::{Body, Call, Form, Reply, Warnings};
 use crate::auth::{Authorization, User};
 use crate::discovery;
@@ -127,11 +127,14 @@ impl Door {
             .api
             .handle(&method, target.subresource.as_deref(), call, &warnings)
             .await;
-        let mut response = match outcome {
+        let (mut response, mut told) = match outcome {
             Ok(reply) => rendered(&form, reply),
-            Err(error) => body::error(&error),
+            Err(error) => (body::error(&error), Vec::new()),
         };
-        warn(&mut response, warnings.into_vec());
+        told.append(&mut warnings.into_vec());
+        for header in warnings::headers(&told) {
+            response.headers_mut().append(http::header::WARNING, header);
+        }
         Ok(response)
     }
 }
@@ -145,27 +148,18 @@ fn not_acceptable(res: &Resource, error: NotAcceptable) -> ApiError {
     })
 }
 
-fn rendered(form: &Form, reply: Reply) -> Response<ResponseBody> {
+/// The answer, and what the client is told beside it.
+fn rendered(form: &Form, reply: Reply) -> (Response<ResponseBody>, Vec<String>) {
     let Reply {
         code,
         body: content,
         warnings,
     } = reply;
-    let mut response = match content {
+    let response = match content {
         Body::Watch(watch) => body::watch(*watch),
         other => body::json_bytes(code, form.encode(&other)),
     };
-    warn(&mut response, warnings);
-    response
-}
-
-fn warn(response: &mut Response<ResponseBody>, warnings: Vec<String>) {
-    for warning in warnings {
-        // `299 - "text"`: the code for warnings that are not about caching.
-        if let Ok(value) = HeaderValue::from_str(&format!("299 - {warning:?}")) {
-            response.headers_mut().append(http::header::WARNING, value);
-        }
-    }
+    (response, warnings)
 }
 
 /// Whether a request is one of the old way to bind a pod: its name is in the body alone.

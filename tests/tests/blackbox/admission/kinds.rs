@@ -15,7 +15,7 @@ pub fn tests() -> Vec<Test> {
         test!(eviction).since(1, 22),
         test!(binding),
         test!(pods_that_are_deleted),
-        test!(services),
+        test!(services).since(1, 22),
         test!(custom_resources),
         test!(tokens).since(1, 22),
         test!(reviews_of_access),

@@ -14,6 +14,7 @@ pub fn tests() -> Vec<Test> {
         test!(nothing_has_happened),
         test!(warnings_come_with_the_answer_and_with_the_refusal),
         test!(details_are_handed_on),
+        test!(warnings_that_headers_cannot_hold),
         test!(all_validating_ones_are_asked),
     ]
 }
@@ -117,6 +118,38 @@ async fn warnings_come_with_the_answer_and_with_the_refusal(c: Cluster) {
         assert_eq!(told(&bad).0, 400);
         assert_eq!(warnings(&bad), expected);
     }
+}
+
+/// What cannot be told is not, and too much is cut.
+async fn warnings_that_headers_cannot_hold(c: Cluster) {
+    let (ns, _webhook) = hooked(&c, "Validating", &["configmaps"], |request| {
+        let warnings = match request["name"].as_str() {
+            Some("odd") => json!(["two\nlines", "", "ä", "a\\b", "tab\there"]),
+            Some("long") => json!(["x".repeat(4000), "y".repeat(97)]),
+            _ => json!(["x".repeat(4000), "y".repeat(96)]),
+        };
+        Said::Response(json!({"allowed": true, "warnings": warnings}))
+    })
+    .await;
+    let path = core(&ns, "configmaps");
+    let told = async |name: &str| {
+        let reply = c.api().post(&path, config_map(name)).await;
+        reply.expect(201);
+        let all = reply.headers.get_all("warning").iter();
+        all.map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(told("odd").await, ["299 - \"ä\"", "299 - \"a\\\\b\""]);
+    let quotes = "299 - \"\"".len();
+    let lengths = async |name: &str| {
+        told(name)
+            .await
+            .iter()
+            .map(|text| text.len() - quotes)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(lengths("fits").await, [4000, 96]);
+    assert_eq!(lengths("long").await, [256, 97]);
 }
 
 async fn details_are_handed_on(c: Cluster) {

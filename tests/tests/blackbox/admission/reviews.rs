@@ -9,9 +9,10 @@ use super::{hooked, lines, yes};
 
 pub fn tests() -> Vec<Test> {
     vec![
-        test!(a_create),
+        test!(a_create).since(1, 22),
         test!(a_generated_name),
-        test!(an_update),
+        test!(an_update).since(1, 22),
+        test!(an_update_that_creates),
         test!(a_patch_is_an_update),
         test!(an_apply).since(1, 22),
         test!(a_delete),
@@ -140,6 +141,23 @@ async fn an_update(c: Cluster) {
             .expect(200);
         assert_eq!(lines(&webhook.requests()), ["UPDATE a"]);
     }
+}
+
+async fn an_update_that_creates(c: Cluster) {
+    let (ns, webhook) = hooked(&c, "Validating", &["leases"], yes).await;
+    let path = format!("{}/a?fieldManager=me", coxswain_tests::fixtures::leases(&ns));
+    c.api()
+        .put(&path, coxswain_tests::fixtures::lease("a"))
+        .await
+        .expect(201);
+    let request = only(&webhook);
+    assert_eq!(
+        (&request["operation"], &request["name"]),
+        (&json!("CREATE"), &json!("a"))
+    );
+    let expected = with(options("CreateOptions"), json!({"fieldManager": "me"}));
+    assert_eq!(request["options"], expected);
+    assert_eq!(request["oldObject"], json!(null));
 }
 
 async fn a_patch_is_an_update(c: Cluster) {

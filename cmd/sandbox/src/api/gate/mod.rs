@@ -75,7 +75,7 @@ impl Api {
             call,
             subresource: subresource.unwrap_or_default(),
             warnings,
-            asking: hooks.map(|hooks| (hooks, self.env.instant() + LONGEST)),
+            asking: hooks.map(|hooks| (hooks, self.env.instant() + time_of(call))),
         }
     }
 
@@ -98,6 +98,35 @@ impl Api {
         );
         *hooks = Hooks::of(&mutating, &validating).map(Arc::new);
     }
+}
+
+/// How long a request may take: what it says itself, if that is not too long.
+fn time_of(call: &Call) -> Duration {
+    let asked = call.query.get("timeout").and_then(duration);
+    asked.map_or(LONGEST, |asked| asked.min(LONGEST))
+}
+
+/// A duration such as `1m30s`; none if it is none.
+fn duration(text: &str) -> Option<Duration> {
+    let mut sum = Duration::ZERO;
+    let mut rest = text;
+    while !rest.is_empty() {
+        let digits = rest.find(|c: char| !c.is_ascii_digit())?;
+        let (number, after) = rest.split_at(digits);
+        let unit = after.find(|c: char| c.is_ascii_digit()).unwrap_or(after.len());
+        let (unit, after) = after.split_at(unit);
+        let milliseconds: u64 = match unit {
+            "ms" => 1,
+            "s" => 1000,
+            "m" => 60_000,
+            "h" => 3_600_000,
+            _ => return None,
+        };
+        let number: u64 = number.parse().ok()?;
+        sum = sum.checked_add(Duration::from_millis(number.checked_mul(milliseconds)?))?;
+        rest = after;
+    }
+    Some(sum).filter(|sum| !sum.is_zero())
 }
 
 impl Surroundings for Gate<'_> {
@@ -218,5 +247,30 @@ impl<'a> Gate<'a> {
             schema::conform(schema, &mut changed).map_err(|error| ApiError::internal(error.to_string()))?;
         }
         Ok(changed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::duration;
+
+    #[test]
+    fn durations() {
+        assert_eq!(duration("1m30s"), Some(Duration::from_secs(90)));
+        assert_eq!(duration("250ms"), Some(Duration::from_millis(250)));
+        for text in [
+            "",
+            "5",
+            "s",
+            "1x",
+            "-1s",
+            "0s",
+            "99999999999999999999s",
+            "18446744073709551615h",
+        ] {
+            assert_eq!(duration(text), None, "{text}");
+        }
     }
 }
