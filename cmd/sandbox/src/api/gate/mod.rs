@@ -85,18 +85,18 @@ impl Api {
 
     /// Makes the webhooks what the stored configurations say.
     pub(super) fn refresh_hooks(&self) {
-        // Held until the new ones are in place, so that the last to come has seen the last write.
-        let mut hooks = self.hooks.write().unwrap_or_else(PoisonError::into_inner);
-        let configurations = |collection: &str| -> Vec<Value> {
+        // Held until the new ones are in place, so that the last to come has seen the last write. Requests do not wait for it.
+        let mut compiled = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
+        let configurations = |collection: &str| {
             let snapshot = self.store.snapshot(collection, "", None, None);
-            let objects = snapshot.map(|snapshot| snapshot.objects).unwrap_or_default();
-            objects.iter().map(|object| object.value()).collect()
+            snapshot.map(|snapshot| snapshot.objects).unwrap_or_default()
         };
         let (mutating, validating) = (
             configurations(admission::MUTATING),
             configurations(admission::VALIDATING),
         );
-        *hooks = Hooks::of(&mutating, &validating).map(Arc::new);
+        let hooks = compiled.update(&mutating, &validating).map(Arc::new);
+        *self.hooks.write().unwrap_or_else(PoisonError::into_inner) = hooks;
     }
 }
 

@@ -113,7 +113,7 @@ impl Review<'_> {
     /// Asks those that may change the object, one after the other.
     async fn round(
         &self,
-        hooks: &[Hook],
+        hooks: &[Arc<Hook>],
         until: Instant,
         old: Option<&Value>,
         again: bool,
