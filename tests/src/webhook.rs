@@ -230,7 +230,7 @@ impl Webhook {
             }
         }
         hooks.push(known);
-        let configuration = configuration(kind, name, hooks);
+        let configuration = configuration(kind, name, &hooks);
         c.api()
             .post(&configurations(kind), configuration)
             .await
@@ -260,7 +260,7 @@ pub fn configurations(kind: &str) -> String {
 
 /// A configuration of a kind.
 #[must_use]
-pub fn configuration(kind: &str, name: &str, hooks: Vec<Value>) -> Value {
+pub fn configuration(kind: &str, name: &str, hooks: &[Value]) -> Value {
     json!({
         "apiVersion": "admissionregistration.k8s.io/v1",
         "kind": format!("{kind}WebhookConfiguration"),
@@ -277,7 +277,7 @@ pub fn allow() -> Said {
 
 /// The response that refuses it with a `Status`.
 #[must_use]
-pub fn deny(status: Value) -> Said {
+pub fn deny(status: &Value) -> Said {
     Said::Response(json!({"allowed": false, "status": status}))
 }
 

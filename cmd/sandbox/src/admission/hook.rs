@@ -70,6 +70,10 @@ fn compile(configuration: &Value) -> Vec<Arc<Hook>> {
 
 /// One webhook.
 #[derive(Debug)]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "they are the choices of a configuration"
+)]
 pub struct Hook {
     /// As messages name it.
     pub name: String,

@@ -61,7 +61,7 @@ pub struct Kind {
     /// Such as `v1`.
     pub version: String,
     /// Such as `Pod`.
-    pub kind: String,
+    pub name: String,
 }
 
 /// Which configurations hold webhooks.

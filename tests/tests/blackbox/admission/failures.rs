@@ -435,7 +435,7 @@ async fn what_is_ignored_is_not_believed(c: Cluster) {
     let ns = c.namespace().await;
     let webhook = Webhook::start(|_, request| {
         if request["name"] == "refused" {
-            coxswain_tests::webhook::deny(json!({"message": "no"}))
+            coxswain_tests::webhook::deny(&json!({"message": "no"}))
         } else {
             coxswain_tests::webhook::change(&json!([{"op": "remove", "path": "/nowhere"}]))
         }

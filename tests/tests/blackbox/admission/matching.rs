@@ -389,7 +389,7 @@ async fn configurations_are_exempt(c: Cluster) {
     webhook.install(&c, &ns, "Validating", &ns, vec![hook]).await;
     let name = format!("exempt-{ns}");
     let other = with(
-        configuration("Mutating", &name, Vec::new()),
+        configuration("Mutating", &name, &[]),
         json!({"metadata": {"labels": {"exempt": ns}}}),
     );
     let path = configurations("Mutating");

@@ -31,11 +31,11 @@ fn told(reply: &Reply) -> (u16, String, String) {
 async fn what_the_client_is_told(c: Cluster) {
     for kind in ["Mutating", "Validating"] {
         let (ns, _webhook) = hooked(&c, kind, &["configmaps"], |request| {
-            deny(
-                request["object"]["metadata"]["annotations"]["status"]
-                    .as_str()
-                    .map_or(json!(null), |text| serde_json::from_str(text).unwrap_or_default()),
-            )
+            let said = request["object"]["metadata"]["annotations"]["status"].as_str();
+            let status: Value = said
+                .and_then(|text| serde_json::from_str(text).ok())
+                .unwrap_or_default();
+            deny(&status)
         })
         .await;
         let denied = |why: &str| format!("admission webhook {NAME:?} denied the request{why}");
@@ -74,7 +74,7 @@ async fn nothing_has_happened(c: Cluster) {
     for kind in ["Mutating", "Validating"] {
         let refuse = |request: &Value| match request["operation"].as_str() {
             Some("CREATE") => allow(),
-            _ => deny(json!({"code": 403, "message": "no"})),
+            _ => deny(&json!({"code": 403, "message": "no"})),
         };
         let (ns, _webhook) = hooked(&c, kind, &["configmaps"], refuse).await;
         let all = core(&ns, "configmaps");
@@ -154,7 +154,7 @@ async fn warnings_that_headers_cannot_hold(c: Cluster) {
 
 async fn details_are_handed_on(c: Cluster) {
     let (ns, _webhook) = hooked(&c, "Validating", &["configmaps"], |_| {
-        deny(json!({"code": 429, "reason": "TooManyRequests", "message": "later", "details": {
+        deny(&json!({"code": 429, "reason": "TooManyRequests", "message": "later", "details": {
             "name": "n", "kind": "k", "causes": [{"reason": "r", "message": "m", "field": "f"}], "retryAfterSeconds": 3}}))
     })
     .await;
@@ -175,7 +175,7 @@ async fn all_validating_ones_are_asked(c: Cluster) {
     let ns = c.namespace().await;
     let webhook = Webhook::start(|path, _| {
         if path.starts_with("/b") {
-            deny(json!({"message": "no"}))
+            deny(&json!({"message": "no"}))
         } else {
             allow()
         }

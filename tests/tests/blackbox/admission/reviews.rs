@@ -172,8 +172,8 @@ async fn a_patch_is_an_update(c: Cluster) {
     let options = with(options("UpdateOptions"), json!({"fieldManager": "me"}));
     assert_eq!(plain(&request), of_config_map("UPDATE", &ns, &options));
     assert_eq!(request["object"]["data"], json!({"k": "w"}));
-    let patch = json!([{"op": "replace", "path": "/data/k", "value": "x"}]);
-    c.api().patch(&path, JSON_PATCH, patch).await.expect(200);
+    let operations = json!([{"op": "replace", "path": "/data/k", "value": "x"}]);
+    c.api().patch(&path, JSON_PATCH, operations).await.expect(200);
     assert_eq!(only(&webhook)["object"]["data"], json!({"k": "x"}));
 }
 
@@ -236,7 +236,7 @@ async fn a_deletion_of_many(c: Cluster) {
         .iter()
         .map(|r| &r["oldObject"]["metadata"]["name"])
         .collect();
-    names.sort_by_key(|name| name.to_string());
+    names.sort_by_key(ToString::to_string);
     assert_eq!(names, [&json!("a"), &json!("b")]);
     assert_eq!(requests[0]["options"], options("DeleteOptions"));
 }

@@ -28,6 +28,9 @@ pub(super) use write::{Plain, Writing};
 /// How long all webhooks together may take.
 const LONGEST: Duration = Duration::from_secs(34);
 
+/// What is said when that was not enough.
+const LATE: &str = "request did not complete within requested timeout";
+
 /// What the client is told beside the answer, whether that is a success or not.
 #[derive(Default)]
 pub struct Warnings(Mutex<Vec<String>>);
@@ -155,6 +158,12 @@ impl<'a> Gate<'a> {
         }
     }
 
+    /// Whether there is no time left to ask anybody.
+    fn is_late(&self) -> bool {
+        let until = self.asking.as_ref().map(|(_, until)| *until);
+        until.is_some_and(|until| self.api.env.instant() >= until)
+    }
+
     /// Whether nobody is asked.
     pub fn is_open(&self) -> bool {
         self.asking.is_none()
@@ -208,7 +217,7 @@ impl<'a> Gate<'a> {
         Kind {
             group: group.to_owned(),
             version: version.to_owned(),
-            kind: kind.to_owned(),
+            name: kind.to_owned(),
         }
     }
 
@@ -237,13 +246,13 @@ impl<'a> Gate<'a> {
                 .map_err(|error| ApiError::internal(error.message));
         }
         let mut changed = changed;
-        let Kind { group, version, kind } = self.kind(res);
+        let Kind { group, version, name } = self.kind(res);
         let api_version = if group.is_empty() {
             version
         } else {
             format!("{group}/{version}")
         };
-        if let Some(schema) = schema::builtin(&api_version, &kind) {
+        if let Some(schema) = schema::builtin(&api_version, &name) {
             schema::conform(schema, &mut changed).map_err(|error| ApiError::internal(error.to_string()))?;
         }
         Ok(changed)
