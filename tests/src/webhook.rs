@@ -21,7 +21,7 @@ use hyper_util::rt::TokioIo;
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose};
 use rustls::{
     ServerConfig,
-    pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer},
+    pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer},
 };
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, task::JoinSet};
@@ -118,7 +118,21 @@ impl Webhook {
         names: &[&str],
         speak: impl Fn(&str, &Value) -> Said + Send + Sync + 'static,
     ) -> Self {
-        let (ca, tls) = certificate(names).expect("a certificate");
+        Self::serve(certificate(names).expect("a certificate"), speak).await
+    }
+
+    /// The same with a certificate that is its own authority.
+    ///
+    /// # Panics
+    /// As [`Webhook::start_as`].
+    pub async fn start_self_signed(speak: impl Fn(&str, &Value) -> Said + Send + Sync + 'static) -> Self {
+        Self::serve(self_signed().expect("a certificate"), speak).await
+    }
+
+    async fn serve(
+        (ca, tls): (String, ServerConfig),
+        speak: impl Fn(&str, &Value) -> Said + Send + Sync + 'static,
+    ) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
             .await
             .expect("a free port");
@@ -216,7 +230,7 @@ impl Webhook {
             }
         }
         hooks.push(known);
-        let configuration = configuration(kind, name, hooks);
+        let configuration = configuration(kind, name, &hooks);
         c.api()
             .post(&configurations(kind), configuration)
             .await
@@ -246,7 +260,7 @@ pub fn configurations(kind: &str) -> String {
 
 /// A configuration of a kind.
 #[must_use]
-pub fn configuration(kind: &str, name: &str, hooks: Vec<Value>) -> Value {
+pub fn configuration(kind: &str, name: &str, hooks: &[Value]) -> Value {
     json!({
         "apiVersion": "admissionregistration.k8s.io/v1",
         "kind": format!("{kind}WebhookConfiguration"),
@@ -263,7 +277,7 @@ pub fn allow() -> Said {
 
 /// The response that refuses it with a `Status`.
 #[must_use]
-pub fn deny(status: Value) -> Said {
+pub fn deny(status: &Value) -> Said {
     Said::Response(json!({"allowed": false, "status": status}))
 }
 
@@ -289,13 +303,25 @@ fn certificate(names: &[&str]) -> Result<(String, ServerConfig), Box<dyn std::er
     server.distinguished_name.push(DnType::CommonName, "webhook");
     let key = KeyPair::generate()?;
     let certificate = server.signed_by(&key, &issuer)?;
+    Ok((ca, tls(certificate.der().clone(), &key)?))
+}
+
+fn self_signed() -> Result<(String, ServerConfig), Box<dyn std::error::Error>> {
+    let mut own = CertificateParams::new(["127.0.0.1".to_owned()])?;
+    own.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    own.distinguished_name.push(DnType::CommonName, "webhook");
+    let key = KeyPair::generate()?;
+    let certificate = own.self_signed(&key)?;
+    Ok((certificate.pem(), tls(certificate.der().clone(), &key)?))
+}
+
+fn tls(certificate: CertificateDer<'static>, key: &KeyPair) -> Result<ServerConfig, rustls::Error> {
     let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let tls = ServerConfig::builder_with_provider(provider)
+    ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()?
         .with_no_client_auth()
-        .with_single_cert(vec![certificate.der().clone()], key)?;
-    Ok((ca, tls))
+        .with_single_cert(vec![certificate], key)
 }
 
 async fn serve(listener: TcpListener, acceptor: TlsAcceptor, speak: Speak, memory: Arc<Mutex<Memory>>) {

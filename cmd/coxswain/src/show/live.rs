@@ -85,7 +85,10 @@ impl Picture {
 
 fn width() -> u16 {
     let size = rustix::termios::tcgetwinsize(io::stdout());
-    size.map(|it| it.ws_col).ok().filter(|it| *it > 0).unwrap_or(WIDTH)
+    size.map(|it| it.ws_col)
+        .ok()
+        .filter(|it| *it > 0)
+        .unwrap_or(WIDTH)
 }
 
 #[cfg(test)]

@@ -9,24 +9,21 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE, HOST, USER_AGENT};
 use http::{Request, StatusCode, Uri};
 use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
-use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{CertificateError, ClientConfig, RootCertStore};
+use rustls::pki_types::ServerName;
+use rustls::{CertificateError, ClientConfig};
 use serde_json::Value;
 use tokio::net::TcpStream;
 use tokio::time::Instant;
 use tokio_rustls::TlsConnector;
 
-use super::Services;
 use super::hook::Hook;
+use super::{Services, trust};
 use crate::env::Env;
 
 /// The longest answer that is read.
@@ -56,7 +53,7 @@ pub type Asked = Result<Bytes, String>;
 impl Target {
     pub(super) fn of(client: &Value) -> Self {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        let tls = trust(&text(&client["caBundle"]));
+        let tls = trust::in_bundle(&text(&client["caBundle"]));
         let service = &client["service"];
         if service.is_object() {
             let (namespace, name) = (text(&service["namespace"]), text(&service["name"]));
@@ -103,27 +100,6 @@ impl Target {
 fn absolute(path: &str) -> String {
     let slash = if path.starts_with('/') { "" } else { "/" };
     format!("{slash}{path}")
-}
-
-/// What trusts the certificates of a bundle, which is PEM in base64, and nothing else.
-fn trust(bundle: &str) -> Result<Arc<ClientConfig>, String> {
-    let unusable = || "unable to load root certificates: unable to parse bytes as PEM block".to_owned();
-    let pem = STANDARD.decode(bundle).map_err(|_| unusable())?;
-    let mut roots = RootCertStore::empty();
-    for certificate in CertificateDer::pem_slice_iter(&pem) {
-        let certificate = certificate.map_err(|_| unusable())?;
-        roots.add(certificate).map_err(|_| unusable())?;
-    }
-    if roots.is_empty() && !pem.is_empty() {
-        return Err(unusable());
-    }
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(|error| error.to_string())?;
-    let mut config = config.with_root_certificates(roots).with_no_client_auth();
-    config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    Ok(Arc::new(config))
 }
 
 /// Sends a review, and returns the body of the answer.

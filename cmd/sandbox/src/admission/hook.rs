@@ -1,5 +1,7 @@
 //! A webhook of a configuration, compiled: whom to ask, about what, and what to do if there is no answer.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -7,36 +9,71 @@ use serde_json::Value;
 use super::call::Target;
 use super::matches::Rule;
 use crate::selector::{LabelSelector, label_selector_from_json};
+use crate::store::Object;
 use crate::structural::Condition;
 
 /// All webhooks, each kind in the order in which they are asked.
 #[derive(Debug, Default)]
 pub struct Hooks {
     /// Those that may change the object.
-    pub mutating: Vec<Hook>,
+    pub mutating: Vec<Arc<Hook>>,
     /// Those that may only refuse it.
-    pub validating: Vec<Hook>,
+    pub validating: Vec<Arc<Hook>>,
 }
 
-impl Hooks {
-    /// Compiles configurations, which come in the order of their names. None if there is no webhook in them.
-    #[must_use]
-    pub fn of(mutating: &[Value], validating: &[Value]) -> Option<Self> {
-        let hooks = Self {
-            mutating: mutating.iter().flat_map(compile).collect(),
-            validating: validating.iter().flat_map(compile).collect(),
+/// Configurations that have been compiled: one that has not changed is not compiled again.
+#[derive(Default)]
+pub struct Compiled {
+    mutating: BTreeMap<String, Configuration>,
+    validating: BTreeMap<String, Configuration>,
+}
+
+struct Configuration {
+    revision: u64,
+    hooks: Vec<Arc<Hook>>,
+}
+
+impl Compiled {
+    /// Makes it what these configurations say. Returns their webhooks, in the order of the configurations' names and of their
+    /// places in them; none if there are none.
+    pub fn update(&mut self, mutating: &[Arc<Object>], validating: &[Arc<Object>]) -> Option<Hooks> {
+        let hooks = Hooks {
+            mutating: refresh(&mut self.mutating, mutating),
+            validating: refresh(&mut self.validating, validating),
         };
         (!hooks.mutating.is_empty() || !hooks.validating.is_empty()).then_some(hooks)
     }
 }
 
-fn compile(configuration: &Value) -> impl Iterator<Item = Hook> {
-    let webhooks = configuration["webhooks"].as_array().map(Vec::as_slice);
-    webhooks.unwrap_or_default().iter().map(Hook::of)
+fn refresh(known: &mut BTreeMap<String, Configuration>, present: &[Arc<Object>]) -> Vec<Arc<Hook>> {
+    let mut before = std::mem::take(known);
+    for object in present {
+        let same = before
+            .remove(&object.key)
+            .filter(|configuration| configuration.revision == object.revision);
+        let configuration = same.unwrap_or_else(|| Configuration {
+            revision: object.revision,
+            hooks: compile(&object.value()),
+        });
+        known.insert(object.key.clone(), configuration);
+    }
+    known
+        .values()
+        .flat_map(|configuration| configuration.hooks.iter().cloned())
+        .collect()
+}
+
+fn compile(configuration: &Value) -> Vec<Arc<Hook>> {
+    let webhooks = configuration["webhooks"].as_array().into_iter().flatten();
+    webhooks.map(|webhook| Arc::new(Hook::of(webhook))).collect()
 }
 
 /// One webhook.
 #[derive(Debug)]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "they are the choices of a configuration"
+)]
 pub struct Hook {
     /// As messages name it.
     pub name: String,

@@ -1,6 +1,6 @@
 //! Admission webhooks: who is asked about a write before it is done, and what the answers do to it.
 //!
-//! A configuration is compiled once, when it is written ([`Hooks`]). Whether a hook is asked about a write is decided by its
+//! A configuration is compiled once, when it is written ([`Compiled`]). Whether a hook is asked about a write is decided by its
 //! rules, selectors and conditions ([`Hook::concerns`]); what it is asked is an `AdmissionReview` ([`Question`]); how it is
 //! asked is one HTTPS request within a deadline ([`call`]); what it says is read with suspicion ([`Answer`]). All but the
 //! request itself is pure, and nobody who asks holds a lock meanwhile.
@@ -13,6 +13,7 @@ mod call;
 mod hook;
 mod matches;
 mod review;
+mod trust;
 
 #[cfg(test)]
 mod tests;
@@ -22,7 +23,7 @@ use std::net::SocketAddr;
 
 pub use answer::{Answer, Fault};
 pub use call::ask;
-pub use hook::{Hook, Hooks};
+pub use hook::{Compiled, Hook, Hooks};
 pub use matches::{Surroundings, Write};
 pub use review::{Question, body};
 
@@ -60,7 +61,7 @@ pub struct Kind {
     /// Such as `v1`.
     pub version: String,
     /// Such as `Pod`.
-    pub kind: String,
+    pub name: String,
 }
 
 /// Which configurations hold webhooks.

@@ -39,7 +39,7 @@ impl Question<'_> {
     /// The request without its objects: what conditions see.
     #[must_use]
     pub fn request(&self) -> Value {
-        let kind = |kind: &Kind| json!({"group": kind.group, "version": kind.version, "kind": kind.kind});
+        let kind = |kind: &Kind| json!({"group": kind.group, "version": kind.version, "kind": kind.name});
         let resource =
             |res: &Resource| json!({"group": res.group, "version": res.version, "resource": res.plural});
         let mut request = Map::new();

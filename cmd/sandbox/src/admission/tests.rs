@@ -1,13 +1,13 @@
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::hook::Version;
 use super::{Answer, Fault};
 
-fn read(review: serde_json::Value, mutating: bool) -> Result<Answer, String> {
+fn read(review: &Value, mutating: bool) -> Result<Answer, String> {
     Answer::read(review.to_string().as_bytes(), Version::V1, "u", mutating)
 }
 
-fn review(response: serde_json::Value) -> serde_json::Value {
+fn review(response: &Value) -> Value {
     json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response})
 }
 
@@ -61,14 +61,14 @@ fn what_is_no_answer_is_told() {
         ),
     ] {
         assert_eq!(
-            read(review(response), mutating),
+            read(&review(&response), mutating),
             Err(format!("received invalid webhook response: {why}"))
         );
     }
-    assert!(read(review(json!({"uid": "u", "allowed": "yes"})), true).is_err());
+    assert!(read(&review(&json!({"uid": "u", "allowed": "yes"})), true).is_err());
     assert!(
         read(
-            review(json!({"uid": "u", "patch": "?", "patchType": "JSONPatch"})),
+            &review(&json!({"uid": "u", "patch": "?", "patchType": "JSONPatch"})),
             true
         )
         .is_err()
@@ -84,9 +84,9 @@ fn an_old_review_is_not_looked_at_closely() {
 
 #[test]
 fn refusals_are_errors_whatever_they_say() {
-    let refusal = |status: serde_json::Value| {
+    let refusal = |status: Value| {
         let answer = read(
-            review(json!({"uid": "u", "allowed": false, "status": status})),
+            &review(&json!({"uid": "u", "allowed": false, "status": status})),
             false,
         );
         let error = answer.expect("an answer").refusal("a.b.c");
@@ -111,11 +111,11 @@ fn refusals_are_errors_whatever_they_say() {
 #[test]
 fn changes() {
     let object = json!({"a": 1});
-    let change = |patch: &[u8], ty: &str, object: Option<&serde_json::Value>| {
+    let change = |patch: &[u8], ty: &str, object: Option<&Value>| {
         use base64::Engine as _;
         let patch = base64::engine::general_purpose::STANDARD.encode(patch);
         let answer = read(
-            review(json!({"uid": "u", "allowed": true, "patch": patch, "patchType": ty})),
+            &review(&json!({"uid": "u", "allowed": true, "patch": patch, "patchType": ty})),
             true,
         );
         answer.expect("an answer").change("a.b.c", object)

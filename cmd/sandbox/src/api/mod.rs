@@ -40,7 +40,7 @@ use serde_json::Value;
 use tokio::sync::watch as watch_channel;
 
 use crate::Options;
-use crate::admission::{Hooks, Services};
+use crate::admission::{Compiled, Hooks, Services};
 use crate::auth::{Authorization, Signer, User};
 use crate::env::Env;
 use crate::kinds;
@@ -68,6 +68,8 @@ pub struct Api {
     registry: RwLock<Registry>,
     /// The webhooks that are asked about writes; none if there are none.
     hooks: RwLock<Option<Arc<Hooks>>>,
+    /// What the webhooks were compiled from; held while they are made anew.
+    compiled: Mutex<Compiled>,
     /// Where the services of webhooks are.
     services: Services,
     /// Held from the choice of a Service's addresses until it is stored, so that no two choose the same.
@@ -162,6 +164,7 @@ impl Api {
             signer: OnceLock::new(),
             registry: RwLock::new(Registry::new()),
             hooks: RwLock::new(None),
+            compiled: Mutex::default(),
             services,
             addresses: Mutex::new(()),
             definitions: Mutex::new(()),

@@ -20,7 +20,7 @@ use crate::status::{ApiError, Result};
 use crate::store::{Object, StoreError};
 
 /// How often a write that lost a race against another starts over.
-pub(super) const ATTEMPTS: usize = 16;
+const ATTEMPTS: usize = 16;
 
 /// Which part of the object a request writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,6 +7,7 @@ mod admit;
 mod body;
 mod documents;
 mod route;
+mod warnings;
 
 use std::any::Any;
 use std::convert::Infallible;

@@ -6,7 +6,7 @@ use http::header::{ACCEPT, CONTENT_TYPE, HeaderName, USER_AGENT};
 use http::{Method, Request, Response};
 
 use super::body::{self, ResponseBody};
-use super::{BoxError, Door, collect, documents};
+use super::{BoxError, Door, collect, documents, warnings};
 use crate::api::{Body, Call, Form, Reply, Warnings};
 use crate::auth::{Authorization, User};
 use crate::negotiate::{self, Holds, NotAcceptable};
@@ -122,11 +122,14 @@ impl Door {
             .api
             .handle(&method, target.subresource.as_deref(), call, &warnings)
             .await;
-        let mut response = match outcome {
+        let (mut response, mut told) = match outcome {
             Ok(reply) => rendered(&form, reply),
-            Err(error) => body::error(&error),
+            Err(error) => (body::error(&error), error.warnings),
         };
-        body::warn(&mut response, &warnings.into_vec());
+        told.append(&mut warnings.into_vec());
+        for header in warnings::headers(&told) {
+            response.headers_mut().append(http::header::WARNING, header);
+        }
         Ok(response)
     }
 }
@@ -140,18 +143,18 @@ fn not_acceptable(res: &Resource, error: NotAcceptable) -> ApiError {
     })
 }
 
-fn rendered(form: &Form, reply: Reply) -> Response<ResponseBody> {
+/// The answer, and what the client is told beside it.
+fn rendered(form: &Form, reply: Reply) -> (Response<ResponseBody>, Vec<String>) {
     let Reply {
         code,
         body: content,
         warnings,
     } = reply;
-    let mut response = match content {
+    let response = match content {
         Body::Watch(watch) => body::watch(*watch),
         other => body::json_bytes(code, form.encode(&other)),
     };
-    body::warn(&mut response, &warnings);
-    response
+    (response, warnings)
 }
 
 /// Whether a request is one of the old way to bind a pod: its name is in the body alone.

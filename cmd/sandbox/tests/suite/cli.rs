@@ -124,6 +124,18 @@ fn bad_arguments_get_one_clear_sentence() {
         error.contains("cannot write the kubeconfig /no/such/directory/config"),
         "{error}"
     );
+    for wrong in [
+        "hooks",
+        "default/hooks=127.0.0.1:1",
+        "default/hooks:443=here",
+        "/hooks:1=127.0.0.1:1",
+    ] {
+        let error = refused(&["--service", wrong]);
+        assert!(
+            error.contains("expected NAMESPACE/NAME:PORT=ADDRESS:PORT"),
+            "{error}"
+        );
+    }
     let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = taken.local_addr().expect("an address").to_string();
     let error = refused(&["--listen", &address]);

@@ -26,7 +26,7 @@ fn hook() -> Value {
 async fn refused(c: &Cluster, changes: Vec<(Value, Vec<&str>)>) {
     for (change, causes) in changes {
         for kind in ["Mutating", "Validating"] {
-            let body = configuration(kind, "refused", vec![with(hook(), change.clone())]);
+            let body = configuration(kind, "refused", &[with(hook(), change.clone())]);
             invalid(&c.api().post(&configurations(kind), body).await, &causes);
         }
     }

@@ -15,7 +15,7 @@ pub fn tests() -> Vec<Test> {
         test!(eviction).since(1, 22),
         test!(binding),
         test!(pods_that_are_deleted),
-        test!(services),
+        test!(services).since(1, 22),
         test!(custom_resources),
         test!(tokens).since(1, 22),
         test!(reviews_of_access),
@@ -68,7 +68,7 @@ async fn scale(c: Cluster) {
     .await;
     let judge = Webhook::start(
         |_, request| match request["object"]["spec"]["replicas"].as_i64() {
-            Some(6) => deny(json!({"message": "six"})),
+            Some(6) => deny(&json!({"message": "six"})),
             _ => allow(),
         },
     )
@@ -126,7 +126,7 @@ async fn scale(c: Cluster) {
 async fn eviction(c: Cluster) {
     let (ns, webhook) = hooked(&c, "Validating", &["pods", "pods/eviction"], |request| {
         if request["subResource"] == "eviction" && request["name"] == "stays" {
-            deny(json!({"message": "it stays"}))
+            deny(&json!({"message": "it stays"}))
         } else {
             allow()
         }
@@ -239,7 +239,7 @@ async fn pods_that_are_deleted(c: Cluster) {
 async fn services(c: Cluster) {
     let (ns, webhook) = hooked(&c, "Validating", &["services"], |request| {
         if request["name"] == "no" {
-            deny(json!({}))
+            deny(&json!({}))
         } else {
             allow()
         }
@@ -380,7 +380,7 @@ async fn a_service_of_the_cluster(_: Cluster) {
     use coxswain_sandbox::{Options, Sandbox};
     use coxswain_tests::Api;
 
-    let webhook = Webhook::start_as(&["hooks.default.svc"], |_, _| deny(json!({"message": "heard"}))).await;
+    let webhook = Webhook::start_as(&["hooks.default.svc"], |_, _| deny(&json!({"message": "heard"}))).await;
     let services = [("default/hooks:443".to_owned(), webhook.address)]
         .into_iter()
         .collect();
@@ -393,7 +393,7 @@ async fn a_service_of_the_cluster(_: Cluster) {
     let hook = |name: &str, client: &Value| {
         let mut hook = webhook.hook(NAME, "/", &["configmaps"]);
         hook["clientConfig"] = client.clone();
-        coxswain_tests::webhook::configuration("Validating", name, vec![hook])
+        coxswain_tests::webhook::configuration("Validating", name, &[hook])
     };
     client["url"] = Value::Null;
     client["service"] = json!({"namespace": "default", "name": "hooks", "path": "/p"});

@@ -7,6 +7,7 @@ mod failures;
 mod kinds;
 mod matching;
 mod mutating;
+mod races;
 mod refusals;
 mod reviews;
 
@@ -22,6 +23,7 @@ pub fn tests() -> Vec<Test> {
         kinds::tests(),
         matching::tests(),
         mutating::tests(),
+        races::tests(),
         refusals::tests(),
         reviews::tests(),
     ]

@@ -26,7 +26,7 @@ pub fn tests() -> Vec<Test> {
     ]
 }
 
-fn add(path: &str, value: Value) -> Said {
+fn add(path: &str, value: &Value) -> Said {
     change(&json!([{"op": "add", "path": path, "value": value}]))
 }
 
@@ -59,7 +59,7 @@ async fn an_update_is_changed_too(c: Cluster) {
         if operation == "DELETE" {
             allow()
         } else {
-            add("/data/operation", operation)
+            add("/data/operation", &operation)
         }
     })
     .await;
@@ -84,12 +84,12 @@ async fn an_update_is_changed_too(c: Cluster) {
 
 async fn validating_ones_see_the_change(c: Cluster) {
     let (ns, _webhook) = hooked(&c, "Mutating", &["configmaps"], |_| {
-        add("/data/added", json!("yes"))
+        add("/data/added", &json!("yes"))
     })
     .await;
     let judge = Webhook::start(|_, request| {
         if request["object"]["data"]["added"] == "yes" {
-            deny(json!({"message": "seen"}))
+            deny(&json!({"message": "seen"}))
         } else {
             allow()
         }
@@ -110,7 +110,7 @@ async fn they_are_asked_in_the_order_of_names(c: Cluster) {
     let webhook = Webhook::start(|path, request| {
         let name = path.trim_start_matches('/').split('?').next().unwrap_or_default();
         let before = request["object"]["data"]["order"].as_str().unwrap_or_default();
-        add("/data/order", json!(format!("{before}{name}")))
+        add("/data/order", &json!(format!("{before}{name}")))
     })
     .await;
     let hook = |name: &str| {
@@ -154,11 +154,11 @@ async fn who_wants_is_asked_again(c: Cluster) {
         match path.split('?').next() {
             Some("/first") => {
                 let n = data["first"].as_str().map_or(0, str::len);
-                add("/data/first", json!("x".repeat(n + 1)))
+                add("/data/first", &json!("x".repeat(n + 1)))
             }
             Some("/last") => {
                 let n = data["last"].as_str().map_or(0, str::len);
-                add("/data/last", json!("x".repeat(n + 1)))
+                add("/data/last", &json!("x".repeat(n + 1)))
             }
             _ => allow(),
         }
@@ -203,7 +203,7 @@ async fn a_refusal_ends_it(c: Cluster) {
     let ns = c.namespace().await;
     let webhook = Webhook::start(|path, _| {
         if path.starts_with("/a") {
-            deny(json!({"message": "no"}))
+            deny(&json!({"message": "no"}))
         } else {
             allow()
         }
@@ -247,9 +247,9 @@ async fn the_result_must_be_valid(c: Cluster) {
             "Mutating",
             &["deployments"],
             |request| match request["object"]["metadata"]["name"].as_str() {
-                Some("negative") => add("/spec/replicas", json!(-1)),
-                Some("text") => add("/spec/replicas", json!("many")),
-                Some("nowhere") => add("/no/such/place", json!(1)),
+                Some("negative") => add("/spec/replicas", &json!(-1)),
+                Some("text") => add("/spec/replicas", &json!("many")),
+                Some("nowhere") => add("/no/such/place", &json!(1)),
                 _ => change(&json!([{"op": "test", "path": "/spec/replicas", "value": 77}])),
             },
         )
@@ -270,7 +270,7 @@ async fn the_result_must_be_valid(c: Cluster) {
 
 async fn a_name_can_be_given(c: Cluster) {
     let (ns, _webhook) = hooked(&c, "Mutating", &["configmaps"], |_| {
-        add("/metadata/name", json!("given"))
+        add("/metadata/name", &json!("given"))
     })
     .await;
     let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"generateName": "a-"}});
@@ -287,11 +287,11 @@ async fn identity_cannot_be_changed(c: Cluster) {
             request["object"]["data"]["k"].as_str(),
         ) {
             (Some("UPDATE"), Some("uid")) => {
-                add("/metadata/uid", json!("00000000-0000-0000-0000-000000000000"))
+                add("/metadata/uid", &json!("00000000-0000-0000-0000-000000000000"))
             }
-            (Some("UPDATE"), Some("name")) => add("/metadata/name", json!("other")),
-            (_, Some("namespace")) => add("/metadata/namespace", json!("default")),
-            (Some("CREATE"), _) => add("/metadata/uid", json!("00000000-0000-0000-0000-000000000000")),
+            (Some("UPDATE"), Some("name")) => add("/metadata/name", &json!("other")),
+            (_, Some("namespace")) => add("/metadata/namespace", &json!("default")),
+            (Some("CREATE"), _) => add("/metadata/uid", &json!("00000000-0000-0000-0000-000000000000")),
             _ => allow(),
         }
     })
@@ -317,7 +317,7 @@ async fn identity_cannot_be_changed(c: Cluster) {
 async fn a_deletion_cannot_be_changed(c: Cluster) {
     let (ns, _webhook) = hooked(&c, "Mutating", &["configmaps"], |request| {
         if request["operation"] == "DELETE" {
-            add("/data", json!({}))
+            add("/data", &json!({}))
         } else {
             allow()
         }
@@ -348,7 +348,7 @@ async fn pods_are_completed_before(c: Cluster) {
 
 async fn changes_have_no_manager(c: Cluster) {
     let (ns, _webhook) = hooked(&c, "Mutating", &["configmaps"], |_| {
-        add("/data/added", json!("yes"))
+        add("/data/added", &json!("yes"))
     })
     .await;
     let path = format!("{}?fieldManager=me", core(&ns, "configmaps"));

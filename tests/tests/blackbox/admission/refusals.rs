@@ -14,6 +14,7 @@ pub fn tests() -> Vec<Test> {
         test!(nothing_has_happened),
         test!(warnings_come_with_the_answer_and_with_the_refusal),
         test!(details_are_handed_on),
+        test!(warnings_that_headers_cannot_hold),
         test!(all_validating_ones_are_asked),
     ]
 }
@@ -30,11 +31,11 @@ fn told(reply: &Reply) -> (u16, String, String) {
 async fn what_the_client_is_told(c: Cluster) {
     for kind in ["Mutating", "Validating"] {
         let (ns, _webhook) = hooked(&c, kind, &["configmaps"], |request| {
-            deny(
-                request["object"]["metadata"]["annotations"]["status"]
-                    .as_str()
-                    .map_or(json!(null), |text| serde_json::from_str(text).unwrap_or_default()),
-            )
+            let said = request["object"]["metadata"]["annotations"]["status"].as_str();
+            let status: Value = said
+                .and_then(|text| serde_json::from_str(text).ok())
+                .unwrap_or_default();
+            deny(&status)
         })
         .await;
         let denied = |why: &str| format!("admission webhook {NAME:?} denied the request{why}");
@@ -73,7 +74,7 @@ async fn nothing_has_happened(c: Cluster) {
     for kind in ["Mutating", "Validating"] {
         let refuse = |request: &Value| match request["operation"].as_str() {
             Some("CREATE") => allow(),
-            _ => deny(json!({"code": 403, "message": "no"})),
+            _ => deny(&json!({"code": 403, "message": "no"})),
         };
         let (ns, _webhook) = hooked(&c, kind, &["configmaps"], refuse).await;
         let all = core(&ns, "configmaps");
@@ -119,9 +120,41 @@ async fn warnings_come_with_the_answer_and_with_the_refusal(c: Cluster) {
     }
 }
 
+/// What cannot be told is not, and too much is cut.
+async fn warnings_that_headers_cannot_hold(c: Cluster) {
+    let (ns, _webhook) = hooked(&c, "Validating", &["configmaps"], |request| {
+        let warnings = match request["name"].as_str() {
+            Some("odd") => json!(["two\nlines", "", "ä", "a\\b", "tab\there"]),
+            Some("long") => json!(["x".repeat(4000), "y".repeat(97)]),
+            _ => json!(["x".repeat(4000), "y".repeat(96)]),
+        };
+        Said::Response(json!({"allowed": true, "warnings": warnings}))
+    })
+    .await;
+    let path = core(&ns, "configmaps");
+    let told = async |name: &str| {
+        let reply = c.api().post(&path, config_map(name)).await;
+        reply.expect(201);
+        let all = reply.headers.get_all("warning").iter();
+        all.map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(told("odd").await, ["299 - \"ä\"", "299 - \"a\\\\b\""]);
+    let quotes = "299 - \"\"".len();
+    let lengths = async |name: &str| {
+        told(name)
+            .await
+            .iter()
+            .map(|text| text.len() - quotes)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(lengths("fits").await, [4000, 96]);
+    assert_eq!(lengths("long").await, [256, 97]);
+}
+
 async fn details_are_handed_on(c: Cluster) {
     let (ns, _webhook) = hooked(&c, "Validating", &["configmaps"], |_| {
-        deny(json!({"code": 429, "reason": "TooManyRequests", "message": "later", "details": {
+        deny(&json!({"code": 429, "reason": "TooManyRequests", "message": "later", "details": {
             "name": "n", "kind": "k", "causes": [{"reason": "r", "message": "m", "field": "f"}], "retryAfterSeconds": 3}}))
     })
     .await;
@@ -142,7 +175,7 @@ async fn all_validating_ones_are_asked(c: Cluster) {
     let ns = c.namespace().await;
     let webhook = Webhook::start(|path, _| {
         if path.starts_with("/b") {
-            deny(json!({"message": "no"}))
+            deny(&json!({"message": "no"}))
         } else {
             allow()
         }

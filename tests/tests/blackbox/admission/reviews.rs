@@ -9,9 +9,10 @@ use super::{hooked, lines, yes};
 
 pub fn tests() -> Vec<Test> {
     vec![
-        test!(a_create),
+        test!(a_create).since(1, 22),
         test!(a_generated_name),
-        test!(an_update),
+        test!(an_update).since(1, 22),
+        test!(an_update_that_creates),
         test!(a_patch_is_an_update),
         test!(an_apply).since(1, 22),
         test!(a_delete),
@@ -142,6 +143,23 @@ async fn an_update(c: Cluster) {
     }
 }
 
+async fn an_update_that_creates(c: Cluster) {
+    let (ns, webhook) = hooked(&c, "Validating", &["leases"], yes).await;
+    let path = format!("{}/a?fieldManager=me", coxswain_tests::fixtures::leases(&ns));
+    c.api()
+        .put(&path, coxswain_tests::fixtures::lease("a"))
+        .await
+        .expect(201);
+    let request = only(&webhook);
+    assert_eq!(
+        (&request["operation"], &request["name"]),
+        (&json!("CREATE"), &json!("a"))
+    );
+    let expected = with(options("CreateOptions"), json!({"fieldManager": "me"}));
+    assert_eq!(request["options"], expected);
+    assert_eq!(request["oldObject"], json!(null));
+}
+
 async fn a_patch_is_an_update(c: Cluster) {
     let (ns, webhook) = hooked(&c, "Validating", &["configmaps"], yes).await;
     let path = core(&ns, "configmaps");
@@ -154,8 +172,8 @@ async fn a_patch_is_an_update(c: Cluster) {
     let options = with(options("UpdateOptions"), json!({"fieldManager": "me"}));
     assert_eq!(plain(&request), of_config_map("UPDATE", &ns, &options));
     assert_eq!(request["object"]["data"], json!({"k": "w"}));
-    let patch = json!([{"op": "replace", "path": "/data/k", "value": "x"}]);
-    c.api().patch(&path, JSON_PATCH, patch).await.expect(200);
+    let operations = json!([{"op": "replace", "path": "/data/k", "value": "x"}]);
+    c.api().patch(&path, JSON_PATCH, operations).await.expect(200);
     assert_eq!(only(&webhook)["object"]["data"], json!({"k": "x"}));
 }
 
@@ -218,7 +236,7 @@ async fn a_deletion_of_many(c: Cluster) {
         .iter()
         .map(|r| &r["oldObject"]["metadata"]["name"])
         .collect();
-    names.sort_by_key(|name| name.to_string());
+    names.sort_by_key(ToString::to_string);
     assert_eq!(names, [&json!("a"), &json!("b")]);
     assert_eq!(requests[0]["options"], options("DeleteOptions"));
 }

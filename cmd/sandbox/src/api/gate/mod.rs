@@ -28,6 +28,9 @@ pub(super) use write::{Plain, Writing};
 /// How long all webhooks together may take.
 const LONGEST: Duration = Duration::from_secs(34);
 
+/// What is said when that was not enough.
+const LATE: &str = "request did not complete within requested timeout";
+
 /// What the client is told beside the answer, whether that is a success or not.
 #[derive(Default)]
 pub struct Warnings(Mutex<Vec<String>>);
@@ -75,7 +78,7 @@ impl Api {
             call,
             subresource: subresource.unwrap_or_default(),
             warnings,
-            asking: hooks.map(|hooks| (hooks, self.env.instant() + LONGEST)),
+            asking: hooks.map(|hooks| (hooks, self.env.instant() + time_of(call))),
         }
     }
 
@@ -85,19 +88,48 @@ impl Api {
 
     /// Makes the webhooks what the stored configurations say.
     pub(super) fn refresh_hooks(&self) {
-        // Held until the new ones are in place, so that the last to come has seen the last write.
-        let mut hooks = self.hooks.write().unwrap_or_else(PoisonError::into_inner);
-        let configurations = |collection: &str| -> Vec<Value> {
+        // Held until the new ones are in place, so that the last to come has seen the last write. Requests do not wait for it.
+        let mut compiled = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
+        let configurations = |collection: &str| {
             let snapshot = self.store.snapshot(collection, "", None, None);
-            let objects = snapshot.map(|snapshot| snapshot.objects).unwrap_or_default();
-            objects.iter().map(|object| object.value()).collect()
+            snapshot.map(|snapshot| snapshot.objects).unwrap_or_default()
         };
         let (mutating, validating) = (
             configurations(admission::MUTATING),
             configurations(admission::VALIDATING),
         );
-        *hooks = Hooks::of(&mutating, &validating).map(Arc::new);
+        let hooks = compiled.update(&mutating, &validating).map(Arc::new);
+        *self.hooks.write().unwrap_or_else(PoisonError::into_inner) = hooks;
     }
+}
+
+/// How long a request may take: what it says itself, if that is not too long.
+fn time_of(call: &Call) -> Duration {
+    let asked = call.query.get("timeout").and_then(duration);
+    asked.map_or(LONGEST, |asked| asked.min(LONGEST))
+}
+
+/// A duration such as `1m30s`; none if it is none.
+fn duration(text: &str) -> Option<Duration> {
+    let mut sum = Duration::ZERO;
+    let mut rest = text;
+    while !rest.is_empty() {
+        let digits = rest.find(|c: char| !c.is_ascii_digit())?;
+        let (number, after) = rest.split_at(digits);
+        let unit = after.find(|c: char| c.is_ascii_digit()).unwrap_or(after.len());
+        let (unit, after) = after.split_at(unit);
+        let milliseconds: u64 = match unit {
+            "ms" => 1,
+            "s" => 1000,
+            "m" => 60_000,
+            "h" => 3_600_000,
+            _ => return None,
+        };
+        let number: u64 = number.parse().ok()?;
+        sum = sum.checked_add(Duration::from_millis(number.checked_mul(milliseconds)?))?;
+        rest = after;
+    }
+    Some(sum).filter(|sum| !sum.is_zero())
 }
 
 impl Surroundings for Gate<'_> {
@@ -124,6 +156,12 @@ impl<'a> Gate<'a> {
             asking: self.asking.as_ref().map(|(hooks, _)| (hooks.clone(), until)),
             ..*self
         }
+    }
+
+    /// Whether there is no time left to ask anybody.
+    fn is_late(&self) -> bool {
+        let until = self.asking.as_ref().map(|(_, until)| *until);
+        until.is_some_and(|until| self.api.env.instant() >= until)
     }
 
     /// Whether nobody is asked.
@@ -179,7 +217,7 @@ impl<'a> Gate<'a> {
         Kind {
             group: group.to_owned(),
             version: version.to_owned(),
-            kind: kind.to_owned(),
+            name: kind.to_owned(),
         }
     }
 
@@ -208,15 +246,40 @@ impl<'a> Gate<'a> {
                 .map_err(|error| ApiError::internal(error.message));
         }
         let mut changed = changed;
-        let Kind { group, version, kind } = self.kind(res);
+        let Kind { group, version, name } = self.kind(res);
         let api_version = if group.is_empty() {
             version
         } else {
             format!("{group}/{version}")
         };
-        if let Some(schema) = schema::builtin(&api_version, &kind) {
+        if let Some(schema) = schema::builtin(&api_version, &name) {
             schema::conform(schema, &mut changed).map_err(|error| ApiError::internal(error.to_string()))?;
         }
         Ok(changed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::duration;
+
+    #[test]
+    fn durations() {
+        assert_eq!(duration("1m30s"), Some(Duration::from_secs(90)));
+        assert_eq!(duration("250ms"), Some(Duration::from_millis(250)));
+        for text in [
+            "",
+            "5",
+            "s",
+            "1x",
+            "-1s",
+            "0s",
+            "99999999999999999999s",
+            "18446744073709551615h",
+        ] {
+            assert_eq!(duration(text), None, "{text}");
+        }
     }
 }

@@ -7,7 +7,7 @@ use futures_util::future::join_all;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::Gate;
+use super::{Gate, LATE};
 use crate::admission::{self, Answer, Fault, Hook, Operation, Question, Write};
 use crate::kinds;
 use crate::managed;
@@ -113,7 +113,7 @@ impl Review<'_> {
     /// Asks those that may change the object, one after the other.
     async fn round(
         &self,
-        hooks: &[Hook],
+        hooks: &[Arc<Hook>],
         until: Instant,
         old: Option<&Value>,
         again: bool,
@@ -142,7 +142,7 @@ impl Review<'_> {
                     change.object = Some(object);
                 }
                 Ok(None) => {}
-                Err(trouble) => self.judge(hook, until, trouble)?,
+                Err(trouble) => self.judge(hook, trouble)?,
             }
             if hook.reinvoked {
                 change.invoked.insert(index);
@@ -165,7 +165,7 @@ impl Review<'_> {
             match answer {
                 Ok(answer) if answer.allowed => {}
                 Ok(answer) => return Err(answer.refusal(&asked.hook.name)),
-                Err(trouble) => self.judge(asked.hook, *until, trouble)?,
+                Err(trouble) => self.judge(asked.hook, trouble)?,
             }
         }
         Ok(())
@@ -279,16 +279,14 @@ impl Review<'_> {
     }
 
     /// What becomes of a write when a webhook was of no help.
-    fn judge(&self, hook: &Hook, until: Instant, trouble: Trouble) -> Result<()> {
+    fn judge(&self, hook: &Hook, trouble: Trouble) -> Result<()> {
         match trouble {
             Trouble::Refused(error) => Err(error),
             Trouble::NoAnswer(why) if !hook.optional => Err(ApiError::internal(format!(
                 "failed calling webhook {:?}: {why}",
                 hook.name
             ))),
-            Trouble::NoAnswer(_) if self.gate.api.env.instant() >= until => Err(ApiError::timeout(
-                "request did not complete within requested timeout",
-            )),
+            Trouble::NoAnswer(_) if self.gate.is_late() => Err(ApiError::timeout(LATE)),
             Trouble::NoAnswer(why) => {
                 tracing::warn!(webhook = hook.name, error = why, "Went on without a webhook");
                 Ok(())

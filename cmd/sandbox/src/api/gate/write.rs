@@ -5,11 +5,11 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-use super::Gate;
+use super::{Gate, LATE};
 use crate::api::Api;
 use crate::api::create::{NAME_ATTEMPTS, check_namespace};
 use crate::api::delete::{DeleteOptions, Outcome};
-use crate::api::update::{self, ATTEMPTS, Part, Update};
+use crate::api::update::{self, Part, Update};
 use crate::managed;
 use crate::meta;
 use crate::resource::Resource;
@@ -108,7 +108,8 @@ impl Gate<'_> {
         }
         let key = self.call.key();
         let review = self.updating(dry_run);
-        for _ in 0..ATTEMPTS {
+        // Who loses a race starts over, as long as there is time.
+        while !self.is_late() {
             let current = api
                 .store
                 .get(&res.collection, &key)
@@ -140,7 +141,7 @@ impl Gate<'_> {
                 return Ok(updated);
             }
         }
-        Err(ApiError::modified(res, name))
+        Err(ApiError::timeout(LATE))
     }
 
     /// Deletes one object as far as it can be deleted now.
@@ -155,7 +156,7 @@ impl Gate<'_> {
             stepwise: !options.dry_run,
             ..options.clone()
         };
-        for _ in 0..ATTEMPTS {
+        while !self.is_late() {
             let current = api
                 .store
                 .get(&res.collection, &key)
@@ -181,7 +182,7 @@ impl Gate<'_> {
                 outcome => return outcome,
             }
         }
-        Err(ApiError::modified(res, name))
+        Err(ApiError::timeout(LATE))
     }
 
     /// Whether an object is no longer the version that somebody was asked about.

@@ -1,0 +1,71 @@
+//! `Warning` headers: what a client is told beside the answer.
+
+use http::header::HeaderValue;
+
+/// The most characters of all warnings together; beyond that, each is cut.
+const MOST: usize = 4 * 1024;
+/// What is left of each then.
+const CUT: usize = 256;
+
+/// The headers for texts. One that stands twice is told once; one that no header can hold is not told.
+pub(super) fn headers(texts: &[String]) -> Vec<HeaderValue> {
+    let mut seen: Vec<&str> = Vec::new();
+    for text in texts {
+        if !text.is_empty() && !seen.contains(&text.as_str()) {
+            seen.push(text);
+        }
+    }
+    let fit = seen.iter().map(|text| text.chars().count()).sum::<usize>() <= MOST;
+    let mut written = 0;
+    let mut headers = Vec::new();
+    for text in seen {
+        if written >= MOST && !fit {
+            break;
+        }
+        let shown: String = text.chars().take(if fit { usize::MAX } else { CUT }).collect();
+        if let Some(header) = header(&shown) {
+            written += shown.chars().count();
+            headers.push(header);
+        }
+    }
+    headers
+}
+
+/// `299 - "text"`: the code for warnings that are not about caching.
+fn header(text: &str) -> Option<HeaderValue> {
+    if text.chars().any(char::is_control) {
+        return None;
+    }
+    let quoted = text.replace('\\', "\\\\").replace('"', "\\\"");
+    HeaderValue::from_bytes(format!("299 - \"{quoted}\"").as_bytes()).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(texts: &[&str]) -> Vec<String> {
+        let texts: Vec<String> = texts.iter().map(|text| (*text).to_owned()).collect();
+        let text = |header: &HeaderValue| String::from_utf8_lossy(header.as_bytes()).into_owned();
+        headers(&texts).iter().map(text).collect()
+    }
+
+    #[test]
+    fn texts_are_quoted_and_told_once() {
+        assert_eq!(
+            shown(&["a", "b \"c\" \\", "a", "", "ä", "x\ny"]),
+            ["299 - \"a\"", "299 - \"b \\\"c\\\" \\\\\"", "299 - \"ä\""]
+        );
+    }
+
+    #[test]
+    fn too_much_is_cut() {
+        let long = "x".repeat(4096);
+        assert_eq!(shown(&[&long])[0].len(), 4096 + "299 - \"\"".len());
+        let cut = shown(&[&long, "y"]);
+        assert_eq!(cut[0].len(), 256 + "299 - \"\"".len());
+        assert_eq!(cut[1], "299 - \"y\"");
+        let many: Vec<String> = (0..100).map(|n| format!("{n:0>300}")).collect();
+        assert_eq!(headers(&many).len(), 16);
+    }
+}

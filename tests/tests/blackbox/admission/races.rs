@@ -1,0 +1,106 @@
+//! Writes that meet while webhooks are asked: nothing is lost, and nobody decides about what has changed meanwhile.
+
+use coxswain_tests::fixtures::{MERGE, config_map, core, service, with};
+use coxswain_tests::webhook::{allow, change, deny};
+use coxswain_tests::{Cluster, Test, test};
+use futures_util::future::join_all;
+use serde_json::{Value, json};
+
+use super::hooked;
+
+pub fn tests() -> Vec<Test> {
+    vec![
+        test!(patches_that_meet),
+        test!(a_version_that_is_named),
+        test!(a_deletion_is_about_what_is_there),
+        test!(addresses_are_given_once),
+    ]
+}
+
+/// More of them than a write without webhooks would try.
+async fn patches_that_meet(c: Cluster) {
+    let (ns, _webhook) = hooked(&c, "Mutating", &["configmaps"], |_| allow()).await;
+    let all = core(&ns, "configmaps");
+    c.api().post(&all, config_map("a")).await.expect(201);
+    let path = &format!("{all}/a");
+    let keys: Vec<String> = (0..24).map(|n| format!("k{n}")).collect();
+    let patches = keys.iter().map(|key| {
+        let body = json!({"data": {key.as_str(): "v"}});
+        c.api().patch(path, MERGE, body)
+    });
+    for reply in join_all(patches).await {
+        reply.expect(200);
+    }
+    let object = c.api().get(path).await.expect(200);
+    assert_eq!(object["data"].as_object().map(serde_json::Map::len), Some(25));
+}
+
+async fn a_version_that_is_named(c: Cluster) {
+    let (ns, _webhook) = hooked(&c, "Validating", &["configmaps"], |_| allow()).await;
+    let all = core(&ns, "configmaps");
+    let made = c.api().post(&all, config_map("a")).await.expect(201);
+    let path = &format!("{all}/a");
+    let puts = (0..6).map(|n| {
+        let object = with(made.clone(), json!({"data": {"k": n.to_string()}}));
+        c.api().put(path, object)
+    });
+    let replies = join_all(puts).await;
+    let won = replies.iter().filter(|reply| reply.status == 200).count();
+    assert_eq!(won, 1);
+    for reply in replies.iter().filter(|reply| reply.status != 200) {
+        reply.expect_error(409, "Conflict");
+    }
+}
+
+/// A webhook that protects what is labelled: whatever the order, nothing goes that is labelled.
+async fn a_deletion_is_about_what_is_there(c: Cluster) {
+    let (ns, _webhook) = hooked(&c, "Validating", &["configmaps"], |request| {
+        let keep = request["oldObject"]["metadata"]["labels"]["keep"] == "yes";
+        if request["operation"] == "DELETE" && keep {
+            deny(&json!({"code": 403, "message": "it is kept"}))
+        } else {
+            allow()
+        }
+    })
+    .await;
+    let all = &core(&ns, "configmaps");
+    for round in 0..12 {
+        let name = format!("a{round}");
+        let path = &format!("{all}/{name}");
+        c.api().post(all, config_map(&name)).await.expect(201);
+        let label = json!({"metadata": {"labels": {"keep": "yes"}}});
+        let (labelled, deleted) =
+            futures_util::future::join(c.api().patch(path, MERGE, label), c.api().delete(path, ())).await;
+        match (labelled.status, deleted.status) {
+            (200, 403) => assert_eq!(c.api().get(path).await.status, 200),
+            // Once it is gone, nothing can be labelled. Which of two is told of a conflict depends on the server.
+            (404 | 409, 200) => assert_eq!(c.api().get(path).await.status, 404),
+            other => panic!("{other:?}\n{labelled}\n{deleted}"),
+        }
+    }
+}
+
+async fn addresses_are_given_once(c: Cluster) {
+    let (ns, _webhook) = hooked(&c, "Mutating", &["services"], |_| {
+        change(&json!([{"op": "add", "path": "/metadata/labels", "value": {"a": "b"}}]))
+    })
+    .await;
+    let path = &core(&ns, "services");
+    let creates = (0..12).map(|n| {
+        let object = with(service(&format!("s{n}")), json!({"spec": {"type": "NodePort"}}));
+        c.api().post(path, object)
+    });
+    let mut addresses: Vec<Value> = Vec::new();
+    let mut ports: Vec<Value> = Vec::new();
+    for reply in join_all(creates).await {
+        let made = reply.expect(201);
+        assert_eq!(made["metadata"]["labels"], json!({"a": "b"}));
+        addresses.push(made["spec"]["clusterIP"].clone());
+        ports.push(made["spec"]["ports"][0]["nodePort"].clone());
+    }
+    for mut given in [addresses, ports] {
+        given.sort_by_key(ToString::to_string);
+        given.dedup();
+        assert_eq!(given.len(), 12);
+    }
+}
