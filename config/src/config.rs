@@ -30,6 +30,8 @@ pub struct Config {
     pub garbage_collector: Option<GarbageCollector>,
     /// The controller that plays the nodes.
     pub hollow_kubelet: HollowKubelet,
+    /// The controller that keeps applications.
+    pub app_services: AppServices,
     /// The controller that rolls out templates.
     pub deployments: Deployments,
     /// The controllers that keep pods.
@@ -178,6 +180,13 @@ pub struct HollowKubelet {
     pub concurrent_syncs: u32,
 }
 
+/// The controller that keeps applications.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AppServices {
+    /// How many `AppServices` are worked on at once; at least one.
+    pub concurrent_syncs: u32,
+}
+
 /// The controller that rolls out templates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Deployments {
@@ -188,6 +197,8 @@ pub struct Deployments {
 /// The controllers that keep pods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Replicas {
+    /// How many `AppReplicaSets` are worked on at once; at least one.
+    pub concurrent_appreplicaset_syncs: u32,
     /// How many `ReplicaSets` are worked on at once; at least one.
     pub concurrent_replicaset_syncs: u32,
     /// How many `ReplicationControllers` are worked on at once; at least one.

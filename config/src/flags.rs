@@ -38,6 +38,8 @@ pub(crate) struct Flags {
     #[command(flatten)]
     pub(crate) logging: LoggingFlags,
     #[command(flatten)]
+    pub(crate) app_services: AppServiceFlags,
+    #[command(flatten)]
     pub(crate) deployments: DeploymentFlags,
     #[command(flatten)]
     pub(crate) garbage_collector: GarbageCollectorFlags,
@@ -172,6 +174,14 @@ pub(crate) struct LoggingFlags {
 }
 
 #[derive(Debug, Args)]
+#[command(next_help_heading = "AppService controller flags")]
+pub(crate) struct AppServiceFlags {
+    /// The number of `AppServices` that are worked on at once
+    #[arg(long, value_name = "INT", default_value = "5", value_parser = whole)]
+    pub(crate) concurrent_appservice_syncs: i64,
+}
+
+#[derive(Debug, Args)]
 #[command(next_help_heading = "Deployment controller flags")]
 pub(crate) struct DeploymentFlags {
     /// The number of `Deployments` that are worked on at once
@@ -214,6 +224,9 @@ pub(crate) struct HollowKubeletFlags {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Replica controller flags")]
 pub(crate) struct ReplicaFlags {
+    /// The number of `AppReplicaSets` that are worked on at once
+    #[arg(long, value_name = "INT", default_value = "5", value_parser = whole)]
+    pub(crate) concurrent_appreplicaset_syncs: i64,
     /// The number of `ReplicaSets` that are worked on at once
     #[arg(long, value_name = "INT", default_value = "5", value_parser = whole)]
     pub(crate) concurrent_replicaset_syncs: i64,

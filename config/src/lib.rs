@@ -13,14 +13,16 @@ mod flags;
 mod help;
 mod parse;
 mod selector;
+mod subcommand;
 mod syntax;
 #[cfg(test)]
 mod tests;
 mod validate;
 
 pub use config::{
-    CertificateFiles, ClientConnection, Config, Deployments, GarbageCollector, Generic, HollowKubelet,
-    LeaderElection, LogFormat, Logging, Rate, Replicas, Sandbox, Serving, Webhook, WebhookCertificate,
+    AppServices, CertificateFiles, ClientConnection, Config, Deployments, GarbageCollector, Generic,
+    HollowKubelet, LeaderElection, LogFormat, Logging, Rate, Replicas, Sandbox, Serving, Webhook,
+    WebhookCertificate,
 };
 pub use error::{Error, Invalid};
 pub use help::markdown;

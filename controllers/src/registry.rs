@@ -4,12 +4,15 @@ use std::future::ready;
 
 use coxswain_manager::controller::{ControllerError, Runnable};
 use coxswain_manager::manager::Manager;
+use coxswain_manager::webhook::Hooks;
 
+use crate::appservice;
 use crate::deployment;
 use crate::garbage_collector::{self, GraphPage};
 use crate::hollow_kubelet;
 use crate::names::{
-    DEPLOYMENT, GARBAGE_COLLECTOR, HOLLOW_KUBELET, KNOWN, Named, REPLICASET, REPLICATION_CONTROLLER,
+    APP_REPLICASET, APP_SERVICE, DEPLOYMENT, GARBAGE_COLLECTOR, HOLLOW_KUBELET, KNOWN, Named, REPLICASET,
+    REPLICATION_CONTROLLER,
 };
 use crate::replicaset;
 use crate::yielding::{Yielding, Yields};
@@ -19,6 +22,10 @@ use crate::yielding::{Yielding, Yields};
 pub struct Settings {
     /// The process, as events name it.
     pub instance: String,
+    /// The workers for `AppReplicaSets`.
+    pub app_replicaset: usize,
+    /// The workers for `AppServices`.
+    pub app_service: usize,
     /// The workers for `Deployments`.
     pub deployment: usize,
     /// How the garbage collector works; none if there is none, whoever asks for it.
@@ -46,6 +53,8 @@ pub struct Hosted {
     pub names: Vec<&'static str>,
     /// What the garbage collector shows of itself, if there is one.
     pub graph: Option<GraphPage>,
+    /// What the controllers say to what is about to be stored.
+    pub hooks: Hooks,
 }
 
 /// The manager that hosts, and whom the controllers yield to.
@@ -67,6 +76,8 @@ pub fn host(
 ) -> Result<Hosted, ControllerError> {
     let Settings {
         instance,
+        app_replicaset,
+        app_service,
         deployment,
         garbage_collector,
         hollow_kubelet: (hollow, hollow_workers),
@@ -81,11 +92,19 @@ pub fn host(
     let mut hosted = Hosted {
         names: Vec::new(),
         graph: None,
+        hooks: Hooks::new(),
     };
     for named in KNOWN {
         let Some(asked) = enabled(named) else { continue };
         let name = named.name;
         let (kind, workers) = match name {
+            APP_SERVICE => {
+                let controller = appservice::host(host.manager, instance, *app_service)?;
+                hosted.hooks = appservice::hooks(hosted.hooks, host.manager.caches());
+                host.add(named, asked, controller);
+                hosted.names.push(name);
+                continue;
+            }
             DEPLOYMENT => {
                 let controller = deployment::host(host.manager, instance, *deployment)?;
                 host.add(named, asked, controller);
@@ -111,6 +130,7 @@ pub fn host(
                 hosted.names.push(name);
                 continue;
             }
+            APP_REPLICASET => (replicaset::APP_REPLICA_SET, *app_replicaset),
             REPLICASET => (replicaset::REPLICA_SET, *replicaset),
             REPLICATION_CONTROLLER => (replicaset::REPLICATION_CONTROLLER, *replication_controller),
             _ => continue,
@@ -193,6 +213,8 @@ mod tests {
         let mut manager = manager(&tasks, &Checks::new());
         let settings = Settings {
             instance: "a".to_owned(),
+            app_replicaset: 1,
+            app_service: 1,
             deployment: 1,
             garbage_collector: Some(garbage_collector::Options::default()),
             hollow_kubelet: (hollow_kubelet::Options::default(), 1),
@@ -210,6 +232,8 @@ mod tests {
         let mut manager = manager(&tasks, &Checks::new());
         let settings = Settings {
             instance: "a".to_owned(),
+            app_replicaset: 1,
+            app_service: 1,
             deployment: 1,
             garbage_collector: None,
             hollow_kubelet: (hollow_kubelet::Options::default(), 1),
@@ -228,6 +252,8 @@ mod tests {
         let leases = Resource::namespaced("coordination.k8s.io", "v1", "leases", "Lease");
         let settings = Settings {
             instance: "a".to_owned(),
+            app_replicaset: 1,
+            app_service: 1,
             deployment: 1,
             garbage_collector: Some(garbage_collector::Options::default()),
             hollow_kubelet: (hollow_kubelet::Options::default(), 1),
