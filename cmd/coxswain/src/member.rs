@@ -14,6 +14,7 @@ use coxswain_manager::env::{Env, TaskSet};
 use coxswain_manager::events::Recorder;
 use coxswain_manager::manager::{Manager, ManagerError, Options};
 use coxswain_manager::serve::Checks;
+use coxswain_manager::webhook::Hooks;
 use prometheus::Registry;
 use tokio_util::sync::CancellationToken;
 
@@ -131,6 +132,11 @@ impl Member {
     /// For what shall run beside the controllers.
     pub(crate) fn manager(&mut self) -> &mut Manager {
         &mut self.manager
+    }
+
+    /// Takes the webhooks of its controllers.
+    pub(crate) fn hooks(&mut self) -> Hooks {
+        std::mem::take(&mut self.hosted.hooks)
     }
 
     /// Takes what its garbage collector shows of itself.

@@ -12,7 +12,7 @@ use coxswain_manager::env::{Env, TaskSet};
 use coxswain_manager::events::RecorderError;
 use coxswain_manager::manager::{BuildError, ManagerError};
 use coxswain_manager::serve::{Checks, Endpoints, ServeError, Server, Tls, TlsError};
-use coxswain_manager::webhook::{self, Certificates, Hooks, ServiceName, WebhookError};
+use coxswain_manager::webhook::{self, Certificates, ServiceName, WebhookError};
 use prometheus::Registry;
 use prometheus::process_collector::ProcessCollector;
 use tokio::task::JoinHandle;
@@ -115,6 +115,7 @@ pub(crate) async fn run(config: Config, log: &Output) -> Result<(), ProcessError
 
     let mut member = Member::build(&config, &env, &registry, &checks, ways)?;
     let hosted = member.controllers().to_vec();
+    let hooks = member.hooks();
     let endpoints = match member.graph() {
         Some(page) => endpoints.mount(GraphPage::PATH, move |request| {
             std::future::ready(page.answer(&request))
@@ -122,8 +123,6 @@ pub(crate) async fn run(config: Config, log: &Output) -> Result<(), ProcessError
         None => endpoints,
     };
 
-    // The hooks of the controllers; none has any yet.
-    let hooks = Hooks::new();
     if let Some(webhooks) = &webhooks {
         webhooks.certificates().host(member.manager());
     }
