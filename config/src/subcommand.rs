@@ -20,12 +20,14 @@ const ALL: &[Subcommand] = &[
     Subcommand {
         name: "crds",
         about: "Print the definitions of the custom kinds, for `kubectl apply -f -`",
-        help: "Prints the CustomResourceDefinitions of AppReplicaSet as YAML.\n\
+        help: "Prints the CustomResourceDefinitions of AppService and AppReplicaSet as YAML.\n\
                \n\
                Usage:\n  coxswain crds | kubectl apply -f -\n\
                \n\
                The manager does not install them, except in the sandbox: a controller whose kind is not defined\n\
-               waits until it is. Applying them again, after an upgrade of coxswain, brings them up to date.\n",
+               waits until it is. Applying them again, after an upgrade of coxswain, brings them up to date.\n\
+               \n\
+               Servers before 1.25 know no rules in CEL, and drop them: there, apply with --validate=false.\n",
         does: || Parsed::Crds,
     },
     Subcommand {
