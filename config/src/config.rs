@@ -163,6 +163,8 @@ pub struct Deployments {
 /// The controllers that keep pods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Replicas {
+    /// How many `AppReplicaSets` are worked on at once; at least one.
+    pub concurrent_appreplicaset_syncs: u32,
     /// How many `ReplicaSets` are worked on at once; at least one.
     pub concurrent_replicaset_syncs: u32,
     /// How many `ReplicationControllers` are worked on at once; at least one.

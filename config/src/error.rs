@@ -20,13 +20,21 @@ pub enum Error {
     #[error("unexpected argument {argument:?}: {}", if *switch {
         "a flag that is on or off takes its value after `=`, as in --leader-elect=false"
     } else {
-        "coxswain takes flags only and has no subcommands, see `coxswain --help`"
+        "coxswain takes flags, or a subcommand as its first argument, see `coxswain --help`"
     })]
     Positional {
         /// As it was typed.
         argument: String,
         /// Whether it reads like the value of a flag that is on or off.
         switch: bool,
+    },
+    /// More than a subcommand takes.
+    #[error("unexpected argument {argument:?}: `coxswain {name}` takes none, see `coxswain {name} --help`")]
+    Subcommand {
+        /// The subcommand.
+        name: &'static str,
+        /// As it was typed.
+        argument: String,
     },
     /// A flag stands at the end without its value.
     #[error("{flag} needs a value, as in {flag}={kind}")]

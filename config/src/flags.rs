@@ -191,6 +191,9 @@ pub(crate) struct HollowKubeletFlags {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Replica controller flags")]
 pub(crate) struct ReplicaFlags {
+    /// The number of `AppReplicaSets` that are worked on at once
+    #[arg(long, value_name = "INT", default_value = "5", value_parser = whole)]
+    pub(crate) concurrent_appreplicaset_syncs: i64,
     /// The number of `ReplicaSets` that are worked on at once
     #[arg(long, value_name = "INT", default_value = "5", value_parser = whole)]
     pub(crate) concurrent_replicaset_syncs: i64,

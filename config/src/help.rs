@@ -6,6 +6,7 @@ use clap::Arg;
 
 use crate::flags::{command, help_of, is_switch, value_name};
 use crate::selector::Known;
+use crate::subcommand;
 
 /// Columns of the help.
 const WIDTH: usize = 100;
@@ -20,8 +21,10 @@ const SYNTAX: &str = "A LIST has commas between its items, and may be given in s
 pub(crate) fn help(known: &[Known]) -> String {
     let mut out = String::from(
         "A controller manager for Kubernetes: several controllers on shared caches in one process.\n\n\
-         Usage:\n  coxswain [flags]\n\n",
+         Usage:\n  coxswain [flags]\n            Run the manager.\n",
     );
+    out.push_str(&subcommand::list());
+    out.push('\n');
     for line in wrap(SYNTAX, WIDTH) {
         let _ = writeln!(out, "{line}");
     }

@@ -13,6 +13,7 @@ mod flags;
 mod help;
 mod parse;
 mod selector;
+mod subcommand;
 mod syntax;
 #[cfg(test)]
 mod tests;

@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::flags::{Flags, Switch, command, value_name};
 use crate::help::help;
 use crate::selector::Known;
-use crate::validate;
+use crate::{subcommand, validate};
 
 /// What a command line asks for.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,10 +21,16 @@ pub enum Parsed {
     Run(Box<Config>),
     /// To print this text on standard output, and no more: the help, or the version.
     Print(String),
+    /// To print the definitions of the custom kinds, and no more.
+    Crds,
 }
 
 /// Reads the arguments of the process, without its name. `known` are the controllers that `--controllers` may name.
 pub fn parse(args: impl IntoIterator<Item = OsString>, known: &[Known]) -> Result<Parsed, Error> {
+    let args: Vec<OsString> = args.into_iter().collect();
+    if let Some(parsed) = subcommand::parse(&args) {
+        return parsed;
+    }
     let command = command(known);
     let args = args.into_iter().map(|arg| with_dashes(arg, &command));
     let matches = command

@@ -339,10 +339,12 @@ impl Check {
 
     fn replicas(&mut self, flags: &ReplicaFlags) -> Replicas {
         let ReplicaFlags {
+            concurrent_appreplicaset_syncs: custom,
             concurrent_replicaset_syncs: sets,
             concurrent_rc_syncs: controllers,
         } = *flags;
         Replicas {
+            concurrent_appreplicaset_syncs: self.at_least_one("concurrent-appreplicaset-syncs", custom),
             concurrent_replicaset_syncs: self.at_least_one("concurrent-replicaset-syncs", sets),
             concurrent_rc_syncs: self.at_least_one("concurrent-rc-syncs", controllers),
         }

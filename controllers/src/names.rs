@@ -5,6 +5,8 @@
 //! them, and never changes. A controller that has to be renamed keeps its old name as an alias, for ever; the name of one
 //! that was removed is never given to another.
 
+/// Keeps the pods of `AppReplicaSets`.
+pub const APP_REPLICASET: &str = "appreplicaset-controller";
 /// Rolls out the templates of apps/v1 `Deployments`.
 pub const DEPLOYMENT: &str = "deployment-controller";
 /// Deletes what nobody owns any more.
@@ -33,6 +35,12 @@ pub struct Named {
 
 /// All controllers there are, ordered by name.
 pub const KNOWN: &[Named] = &[
+    Named {
+        name: APP_REPLICASET,
+        alias: Some("appreplicaset"),
+        off_by_default: false,
+        yields: false,
+    },
     Named {
         name: DEPLOYMENT,
         alias: Some("deployment"),

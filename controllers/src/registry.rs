@@ -9,7 +9,8 @@ use crate::deployment;
 use crate::garbage_collector::{self, GraphPage};
 use crate::hollow_kubelet;
 use crate::names::{
-    DEPLOYMENT, GARBAGE_COLLECTOR, HOLLOW_KUBELET, KNOWN, Named, REPLICASET, REPLICATION_CONTROLLER,
+    APP_REPLICASET, DEPLOYMENT, GARBAGE_COLLECTOR, HOLLOW_KUBELET, KNOWN, Named, REPLICASET,
+    REPLICATION_CONTROLLER,
 };
 use crate::replicaset;
 use crate::yielding::{Yielding, Yields};
@@ -19,6 +20,8 @@ use crate::yielding::{Yielding, Yields};
 pub struct Settings {
     /// The process, as events name it.
     pub instance: String,
+    /// The workers for `AppReplicaSets`.
+    pub app_replicaset: usize,
     /// The workers for `Deployments`.
     pub deployment: usize,
     /// How the garbage collector works; none if there is none, whoever asks for it.
@@ -67,6 +70,7 @@ pub fn host(
 ) -> Result<Hosted, ControllerError> {
     let Settings {
         instance,
+        app_replicaset,
         deployment,
         garbage_collector,
         hollow_kubelet: (hollow, hollow_workers),
@@ -111,6 +115,7 @@ pub fn host(
                 hosted.names.push(name);
                 continue;
             }
+            APP_REPLICASET => (replicaset::APP_REPLICA_SET, *app_replicaset),
             REPLICASET => (replicaset::REPLICA_SET, *replicaset),
             REPLICATION_CONTROLLER => (replicaset::REPLICATION_CONTROLLER, *replication_controller),
             _ => continue,
@@ -193,6 +198,7 @@ mod tests {
         let mut manager = manager(&tasks, &Checks::new());
         let settings = Settings {
             instance: "a".to_owned(),
+            app_replicaset: 1,
             deployment: 1,
             garbage_collector: Some(garbage_collector::Options::default()),
             hollow_kubelet: (hollow_kubelet::Options::default(), 1),
@@ -210,6 +216,7 @@ mod tests {
         let mut manager = manager(&tasks, &Checks::new());
         let settings = Settings {
             instance: "a".to_owned(),
+            app_replicaset: 1,
             deployment: 1,
             garbage_collector: None,
             hollow_kubelet: (hollow_kubelet::Options::default(), 1),
@@ -228,6 +235,7 @@ mod tests {
         let leases = Resource::namespaced("coordination.k8s.io", "v1", "leases", "Lease");
         let settings = Settings {
             instance: "a".to_owned(),
+            app_replicaset: 1,
             deployment: 1,
             garbage_collector: Some(garbage_collector::Options::default()),
             hollow_kubelet: (hollow_kubelet::Options::default(), 1),

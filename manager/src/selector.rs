@@ -4,6 +4,8 @@
 //! that cannot be understood, is not a selector: whoever has it selects nothing, and can say why. Here an empty selector
 //! never means "all".
 
+use std::fmt;
+
 use serde::Deserialize;
 
 use crate::object::decode::null_is_default;
@@ -127,6 +129,25 @@ impl Selector {
     }
 }
 
+/// As `kubectl -l` takes it.
+impl fmt::Display for Selector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, Demand { key, on }) in self.0.iter().enumerate() {
+            if at > 0 {
+                f.write_str(",")?;
+            }
+            match on {
+                On::In(values) if values.len() == 1 => write!(f, "{key}={}", values[0])?,
+                On::In(values) => write!(f, "{key} in ({})", values.join(","))?,
+                On::NotIn(values) => write!(f, "{key} notin ({})", values.join(","))?,
+                On::Exists => f.write_str(key)?,
+                On::DoesNotExist => write!(f, "!{key}")?,
+            }
+        }
+        Ok(())
+    }
+}
+
 fn demand(written: &Expression) -> Result<Demand, SelectorError> {
     let Expression {
         key,
@@ -186,6 +207,18 @@ mod tests {
             let found = objects.map(|object| it.matches(&labels(object)));
             assert_eq!(found, selected, "{selector}");
         }
+    }
+
+    #[test]
+    fn it_is_written_as_kubectl_takes_it() {
+        let selector = json!({"matchLabels": {"a": "1", "b": ""}, "matchExpressions": [
+            {"key": "c", "operator": "In", "values": ["1", "2"]},
+            {"key": "d", "operator": "NotIn", "values": ["1"]},
+            {"key": "e.com/f", "operator": "Exists"},
+            {"key": "g", "operator": "DoesNotExist"},
+        ]});
+        let written = read(&selector).expect("understood").to_string();
+        assert_eq!(written, "a=1,b=,c in (1,2),d notin (1),e.com/f,!g");
     }
 
     #[test]

@@ -16,17 +16,15 @@ use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 use coxswain_config::{Config, Known, Parsed};
+use coxswain_controllers::crd::{self, yaml};
 use coxswain_controllers::names::{KNOWN, Named};
 
 /// Runs the program with its arguments, the name of the program left out.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let config = match coxswain_config::parse(arguments, &known()) {
         Ok(Parsed::Run(config)) => config,
-        Ok(Parsed::Print(text)) => {
-            // Nobody reads it (a closed pipe): then nobody misses it.
-            let _ = io::stdout().write_all(text.as_bytes());
-            return ExitCode::SUCCESS;
-        }
+        Ok(Parsed::Print(text)) => return print(&text),
+        Ok(Parsed::Crds) => return print(&yaml::documents(&crd::all())),
         Err(error) => return refuse(&error),
     };
     if let Err(error) = log::init(config.logging) {
@@ -51,6 +49,12 @@ pub fn known() -> Vec<Known> {
         off_by_default: it.off_by_default,
     };
     KNOWN.iter().map(known).collect()
+}
+
+fn print(text: &str) -> ExitCode {
+    // Nobody reads it (a closed pipe): then nobody misses it.
+    let _ = io::stdout().write_all(text.as_bytes());
+    ExitCode::SUCCESS
 }
 
 fn run(config: Config) -> Result<(), process::ProcessError> {

@@ -163,6 +163,7 @@ pub(crate) async fn run(config: Config) -> Result<(), ProcessError> {
             },
             workers(hollow_kubelet.concurrent_syncs),
         ),
+        app_replicaset: workers(replicas.concurrent_appreplicaset_syncs),
         deployment: workers(deployments.concurrent_syncs),
         replicaset: workers(replicas.concurrent_replicaset_syncs),
         replication_controller: workers(replicas.concurrent_rc_syncs),

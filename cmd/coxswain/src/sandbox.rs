@@ -5,8 +5,10 @@ use std::io::{self, Write as _};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use coxswain_config::Sandbox as Flags;
-use coxswain_manager::client::{ConnectError, Transport};
+use coxswain_controllers::crd;
+use coxswain_manager::client::{ClientError, ConnectError, Transport};
 use coxswain_manager::env::Env;
+use coxswain_manager::object::{MetaObject, Resource};
 use coxswain_sandbox::{KubeconfigError, KubeconfigFile, Options, Sandbox, ServeError, Server};
 use prometheus::Registry;
 use tokio::task::JoinHandle;
@@ -23,7 +25,16 @@ pub(crate) enum SandboxError {
     Kubeconfig(#[from] KubeconfigError),
     #[error(transparent)]
     Connect(#[from] ConnectError),
+    #[error("the sandbox does not take the definitions of the custom kinds: {0}")]
+    Definitions(#[from] ClientError),
 }
+
+const DEFINITIONS: Resource = Resource::cluster(
+    "apiextensions.k8s.io",
+    "v1",
+    "customresourcedefinitions",
+    "CustomResourceDefinition",
+);
 
 /// A running sandbox.
 pub(crate) struct Embedded {
@@ -48,6 +59,7 @@ impl Embedded {
         let kubeconfig = KubeconfigFile::write(kubeconfig, &server.credentials().kubeconfig(&url))?;
         let sandbox = Sandbox::new(Options::default());
         let transport = Transport::over(sandbox.door(), "sandbox", "coxswain", &env.clock, registry)?;
+        define(&transport).await?;
         let stop = CancellationToken::new();
         let (door, until) = (sandbox.door(), stop.clone());
         let serving = env
@@ -106,6 +118,16 @@ impl Embedded {
         // It has nothing to say any more.
         let _ = self.serving.await;
     }
+}
+
+/// Installs the custom kinds, before anybody looks for them.
+async fn define(transport: &Transport) -> Result<(), ClientError> {
+    let client = transport.unfenced("sandbox", None);
+    for definition in crd::all() {
+        let body = definition.to_string().into();
+        client.create::<MetaObject>(&DEFINITIONS, "", body).await?;
+    }
+    Ok(())
 }
 
 /// The sandbox speaks of its own flag, which has another name here.

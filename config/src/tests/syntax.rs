@@ -118,11 +118,19 @@ fn what_cannot_be_read_is_told_in_one_sentence() {
         ),
         (
             &["run"],
-            "unexpected argument \"run\": coxswain takes flags only and has no subcommands, see `coxswain --help`",
+            "unexpected argument \"run\": coxswain takes flags, or a subcommand as its first argument, see `coxswain --help`",
         ),
         (
             &["a\nb"],
-            "unexpected argument \"a\\nb\": coxswain takes flags only and has no subcommands, see `coxswain --help`",
+            "unexpected argument \"a\\nb\": coxswain takes flags, or a subcommand as its first argument, see `coxswain --help`",
+        ),
+        (
+            &["-v2", "crds"],
+            "unexpected argument \"crds\": coxswain takes flags, or a subcommand as its first argument, see `coxswain --help`",
+        ),
+        (
+            &["crds", "--sandbox"],
+            "unexpected argument \"--sandbox\": `coxswain crds` takes none, see `coxswain crds --help`",
         ),
         (
             &["--kubeconfig"],
@@ -202,6 +210,16 @@ fn help_and_version_are_texts() {
     assert_eq!(print(&["--help", "--version", "--secure-port=-1", "x"]), help);
     assert_eq!(run(&["--version=false"]), run(&[]));
     assert!(error(&["--help", "--no-such"]).starts_with("unknown flag"));
+}
+
+#[test]
+fn a_subcommand_comes_first_and_has_a_help_of_its_own() {
+    assert_eq!(parse_all(&["crds"]), Ok(Parsed::Crds));
+    let help = print(&["crds", "--help"]);
+    assert_eq!(print(&["crds", "-h"]), help);
+    assert!(help.contains("coxswain crds | kubectl apply -f -"), "{help}");
+    assert!(help.lines().all(|line| line.chars().count() <= 100), "{help}");
+    assert!(print(&["--help"]).contains("\n  coxswain crds\n"));
 }
 
 proptest! {

@@ -54,6 +54,7 @@ fn defaults_are_those_of_kube_controller_manager() {
             concurrent_syncs: 5,
         },
         replicas: Replicas {
+            concurrent_appreplicaset_syncs: 5,
             concurrent_replicaset_syncs: 5,
             concurrent_rc_syncs: 5,
         },
@@ -79,7 +80,8 @@ fn every_flag_arrives() {
         --leader-elect-resource-namespace=ns --secure-port=1 --bind-address=::1 --tls-cert-file=/c \
         --tls-private-key-file=/p --authorization-always-allow-paths=/x/* --logging-format=json --v=3 \
         --hollow-kubelet-ready-delay=4s --hollow-kubelet-nodes=5 --concurrent-hollow-kubelet-syncs=6 \
-        --concurrent-replicaset-syncs=7 --concurrent_rc_syncs=8 --concurrent-gc-syncs=9 --concurrent-deployment-syncs=9 --gc-dry-run --enable-garbage-collector=true";
+        --concurrent-replicaset-syncs=7 --concurrent_rc_syncs=8 --concurrent-gc-syncs=9 --concurrent-deployment-syncs=9 --gc-dry-run --enable-garbage-collector=true \
+        --concurrent-appreplicaset-syncs=10";
     let config = run(&args.split_whitespace().collect::<Vec<_>>());
     let expected = Config {
         generic: Generic {
@@ -126,6 +128,7 @@ fn every_flag_arrives() {
             concurrent_syncs: 6,
         },
         replicas: Replicas {
+            concurrent_appreplicaset_syncs: 10,
             concurrent_replicaset_syncs: 7,
             concurrent_rc_syncs: 8,
         },

@@ -15,4 +15,6 @@ pub struct Kind {
     pub resource: Resource,
     /// Whether its status counts the pods that are on their way out.
     pub counts_terminating: bool,
+    /// Whether its status has the selector as a text, for whoever scales it.
+    pub tells_selector: bool,
 }

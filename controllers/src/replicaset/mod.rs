@@ -20,6 +20,7 @@
 //! in `act`.
 
 mod act;
+pub mod app_replica_set;
 pub mod backoff;
 mod host;
 mod kind;
@@ -35,6 +36,7 @@ pub mod status;
 pub mod template;
 pub mod victims;
 
+pub use app_replica_set::APP_REPLICA_SET;
 pub use host::host;
 pub use kind::Kind;
 pub use metrics::Metrics;

@@ -277,10 +277,17 @@ fn check(owner: &Owner) -> Result<&Selector, Failure> {
             message: format!("spec.replicas is {replicas}; it must be 0 or more"),
         });
     }
-    owner.selector().map_err(|error| Failure {
+    let invalid = |message| Failure {
         reason: "InvalidSelector",
-        message: error.to_string(),
-    })
+        message,
+    };
+    let selector = owner.selector().map_err(|error| invalid(error.to_string()))?;
+    // Each pod would be let go as soon as it is made, and the next one made in its place.
+    if !selector.matches(&owner.template().labels) {
+        let message = "spec.selector does not match the labels of spec.template";
+        return Err(invalid(message.to_owned()));
+    }
+    Ok(selector)
 }
 
 #[cfg(test)]
@@ -305,9 +312,21 @@ mod tests {
             reason(format!(r#"{{"replicas":1,{template}}}"#)),
             Some("InvalidSelector")
         );
-        let odd = r#""selector":{"matchExpressions":[{"key":"a","operator":"Near"}]}"#;
+        for odd in [
+            r#""selector":{}"#,
+            r#""selector":{"matchExpressions":[{"key":"a","operator":"Near"}]}"#,
+            // It would let go what it makes.
+            r#""selector":{"matchLabels":{"a":"c"}}"#,
+            r#""selector":{"matchExpressions":[{"key":"a","operator":"DoesNotExist"}]}"#,
+        ] {
+            assert_eq!(
+                reason(format!(r#"{{"replicas":1,{odd},{template}}}"#)),
+                Some("InvalidSelector"),
+                "{odd}"
+            );
+        }
         assert_eq!(
-            reason(format!(r#"{{"replicas":1,{odd},{template}}}"#)),
+            reason(format!(r#"{{"replicas":1,{selector}}}"#)),
             Some("InvalidSelector")
         );
     }

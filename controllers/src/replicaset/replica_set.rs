@@ -12,4 +12,5 @@ pub const REPLICA_SET: Kind = Kind {
     queue: "replicaset",
     resource: Resource::namespaced("apps", "v1", "replicasets", "ReplicaSet"),
     counts_terminating: true,
+    tells_selector: false,
 };

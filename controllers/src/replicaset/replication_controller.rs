@@ -12,4 +12,5 @@ pub const REPLICATION_CONTROLLER: Kind = Kind {
     queue: "replicationmanager",
     resource: Resource::namespaced("", "v1", "replicationcontrollers", "ReplicationController"),
     counts_terminating: false,
+    tells_selector: false,
 };

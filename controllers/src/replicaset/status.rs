@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use coxswain_manager::conditions::{self, Condition};
 use coxswain_manager::object::decode::null_is_default;
+use coxswain_manager::object::{Pairs, Text};
 use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -38,6 +39,8 @@ pub struct Status {
     pub available_replicas: i64,
     /// Pods that are on their way out; none if the kind, or the server, does not count them.
     pub terminating_replicas: Option<i64>,
+    /// The selector as a text; none if the kind, or the server, has no place for it.
+    pub selector: Option<Text>,
     /// The generation that this was found at.
     #[serde(deserialize_with = "null_is_default")]
     pub observed_generation: i64,
@@ -72,8 +75,7 @@ pub fn wanted(kind: &Kind, owner: &Owner, claims: &Claims, managed: Managed<'_>,
     let count = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
     let pods = &claims.active;
     let labels = &owner.template().labels;
-    let labelled =
-        |all: &coxswain_manager::object::Pairs| labels.iter().all(|(key, value)| all.get(key) == Some(value));
+    let labelled = |all: &Pairs| labels.iter().all(|(key, value)| all.get(key) == Some(value));
     let available = pods
         .iter()
         .filter(|it| it.available_in(owner.min_ready_seconds(), now) == Some(SignedDuration::ZERO));
@@ -83,9 +85,15 @@ pub fn wanted(kind: &Kind, owner: &Owner, claims: &Claims, managed: Managed<'_>,
         ready_replicas: count(pods.iter().filter(|it| it.is_ready()).count()),
         available_replicas: count(available.count()),
         terminating_replicas: kind.counts_terminating.then(|| count(claims.terminating)),
+        selector: kind.tells_selector.then(|| selector(owner)).flatten(),
         observed_generation: owner.metadata.generation,
         conditions: with(&owner.status, owner.metadata.generation, managed, now),
     }
+}
+
+fn selector(owner: &Owner) -> Option<Text> {
+    let selector = owner.selector().ok()?;
+    Some(selector.to_string().into())
 }
 
 /// The conditions, with what has become of the attempt at what `generation` asks for. The same failure in other words is no
@@ -118,8 +126,8 @@ impl Status {
     }
 
     /// What has to be written to make this status of `present`; none if nothing. A server that does not know of terminating
-    /// pods would be told of them for ever: where it says nothing of them, they are written with the rest, and are no reason
-    /// to write.
+    /// pods, or has no place for the selector, would be told of them for ever: where it says nothing of them, they are written
+    /// with the rest, and are no reason to write.
     #[must_use]
     pub fn changes(&self, present: &Self) -> Option<Value> {
         let mut changes = Map::new();
@@ -148,6 +156,9 @@ impl Status {
             self.observed_generation,
             present.observed_generation,
         );
+        if self.selector != present.selector && present.selector.is_some() {
+            changes.insert("selector".to_owned(), json!(self.selector));
+        }
         if self.conditions != present.conditions {
             changes.insert("conditions".to_owned(), json!(self.conditions));
         }
@@ -156,6 +167,9 @@ impl Status {
         }
         if let (Some(new), None) = (self.terminating_replicas, present.terminating_replicas) {
             changes.insert("terminatingReplicas".to_owned(), json!(new));
+        }
+        if let (Some(new), None) = (&self.selector, &present.selector) {
+            changes.insert("selector".to_owned(), json!(new));
         }
         // The one field that a status must have.
         changes.insert("replicas".to_owned(), json!(self.replicas));

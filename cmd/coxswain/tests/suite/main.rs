@@ -1,5 +1,6 @@
 //! The process itself: what it prints and refuses, how it runs, and how it ends.
 
+mod crds;
 mod ends;
 mod graph;
 mod logs;

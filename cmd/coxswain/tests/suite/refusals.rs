@@ -83,7 +83,7 @@ async fn of_flags() {
             &["--controller", "did you mean --controllers?"],
         ),
         (&["--nonsense"], &["--nonsense", "coxswain --help"]),
-        (&["run"], &["\"run\"", "no subcommands", "coxswain --help"]),
+        (&["run"], &["\"run\"", "subcommand", "coxswain --help"]),
         (
             &["--leader-elect", "false"],
             &["\"false\"", "--leader-elect=false"],

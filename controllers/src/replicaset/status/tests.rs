@@ -2,7 +2,7 @@ use super::*;
 
 use std::sync::Arc;
 
-use crate::replicaset::{Pod, REPLICA_SET, REPLICATION_CONTROLLER};
+use crate::replicaset::{APP_REPLICA_SET, Pod, REPLICA_SET, REPLICATION_CONTROLLER};
 
 fn now() -> Timestamp {
     "2027-01-01T00:01:00Z".parse().expect("a time")
@@ -58,10 +58,16 @@ fn each_counter_counts_what_it_says() {
         ready_replicas: 3,
         available_replicas: 1,
         terminating_replicas: Some(2),
+        selector: None,
         observed_generation: 7,
         conditions: Vec::new(),
     };
     assert_eq!(of(&REPLICA_SET), expected);
+    let custom = Status {
+        selector: Some("app=web".into()),
+        ..expected.clone()
+    };
+    assert_eq!(of(&APP_REPLICA_SET), custom);
     let none = Status {
         terminating_replicas: None,
         ..expected
@@ -108,6 +114,29 @@ fn a_server_that_counts_no_terminating_pods_is_not_told_of_none() {
     };
     let of = |kind: &Kind| wanted(kind, &owner, &none, Managed::Well, now()).changes(&owner.status);
     assert_eq!((of(&REPLICA_SET), of(&REPLICATION_CONTROLLER)), (None, None));
+}
+
+#[test]
+fn the_selector_is_told_where_there_is_a_place_for_it() {
+    let changes = |status: &Value| {
+        let owner = owner(status);
+        let wanted = wanted(&APP_REPLICA_SET, &owner, &claims(), Managed::Well, now());
+        wanted.changes(&owner.status)
+    };
+    let mut status = json!({"replicas": 4, "fullyLabeledReplicas": 3, "readyReplicas": 3, "availableReplicas": 1,
+                            "terminatingReplicas": 2, "observedGeneration": 7});
+    assert_eq!(changes(&status), None, "the server drops it");
+    status["observedGeneration"] = json!(6);
+    let both = json!({"replicas": 4, "observedGeneration": 7, "selector": "app=web"});
+    assert_eq!(changes(&status), Some(both));
+    status["observedGeneration"] = json!(7);
+    status["selector"] = json!("app=other");
+    assert_eq!(
+        changes(&status),
+        Some(json!({"replicas": 4, "selector": "app=web"}))
+    );
+    status["selector"] = json!("app=web");
+    assert_eq!(changes(&status), None);
 }
 
 #[test]

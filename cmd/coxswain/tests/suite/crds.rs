@@ -1,0 +1,81 @@
+//! `coxswain crds`: the custom kinds, for a cluster and in the sandbox.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use coxswain_tests::{fixtures, program, time};
+use serde_json::json;
+
+use crate::PROGRAM;
+use crate::sandbox::{api, start};
+
+/// The documents, each under the name of its file.
+fn files(printed: &str) -> Vec<(String, String)> {
+    let documents = printed.split("---\n").filter(|it| !it.is_empty());
+    let file = |document: &str| {
+        let name = document.lines().find_map(|line| line.strip_prefix("  name: "));
+        let (plural, group) = name.and_then(|it| it.split_once('.')).expect("a name");
+        (format!("{group}_{plural}.yaml"), format!("---\n{document}"))
+    };
+    documents.map(file).collect()
+}
+
+#[tokio::test]
+async fn the_definitions_that_are_printed_are_those_that_are_deployed() {
+    let ended = program::run(PROGRAM, &["crds"]).await;
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
+    let files = files(&ended.stdout);
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/crds");
+    if std::env::var_os("UPDATE").is_some() {
+        fs::create_dir_all(&folder).expect("the folder can be made");
+        for (name, text) in &files {
+            fs::write(folder.join(name), text).expect("the file can be written");
+        }
+    }
+    let there = fs::read_dir(&folder).into_iter().flatten().flatten();
+    let there: BTreeSet<String> = there
+        .map(|it| it.file_name().to_string_lossy().into_owned())
+        .collect();
+    let wanted: BTreeSet<String> = files.iter().map(|(name, _)| name.clone()).collect();
+    let current =
+        |(name, text): &(String, String)| fs::read_to_string(folder.join(name)).is_ok_and(|it| it == *text);
+    assert!(
+        there == wanted && files.iter().all(current),
+        "deploy/crds is out of date: run `UPDATE=1 cargo test -p coxswain --test suite crds` and commit it"
+    );
+}
+
+#[tokio::test]
+async fn its_help_says_what_to_do_with_them() {
+    let ended = program::run(PROGRAM, &["crds", "--help"]).await;
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
+    assert!(
+        ended.stdout.contains("coxswain crds | kubectl apply -f -\n"),
+        "{}",
+        ended.stdout
+    );
+}
+
+#[tokio::test]
+async fn an_app_replica_set_comes_alive_in_the_sandbox() {
+    let program = start(&[]).await;
+    let api = api(&program).await;
+    let sets = "/apis/appcontroller.k8s.io/v1alpha1/namespaces/default/appreplicasets";
+    let set = json!({
+        "apiVersion": "appcontroller.k8s.io/v1alpha1", "kind": "AppReplicaSet", "metadata": {"name": "web"},
+        "spec": {"replicas": 3, "selector": {"matchLabels": {"app": "a"}}, "template": fixtures::template()},
+    });
+    api.post(sets, set).await.expect(201);
+    let path = format!("{sets}/web");
+    let ready = time::eventually(time::ANSWER, async || {
+        let status = &api.get(&path).await.json()["status"];
+        (status["readyReplicas"] == 3).then_some(())
+    });
+    assert!(
+        ready.await.is_some(),
+        "{}\n{}",
+        api.get(&path).await,
+        program.log()
+    );
+}
