@@ -1,0 +1,102 @@
+//! What is in `deploy/`, read as `kustomize` reads it, as far as it is used there: lists of files and folders. Whatever else
+//! a `kustomization.yaml` can say is refused, as it would be missing here.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// An object, as it is written.
+pub struct Manifest {
+    pub api_version: String,
+    pub kind: String,
+    /// Empty if it has none.
+    pub namespace: String,
+    pub name: String,
+    /// All of it, in YAML.
+    pub text: String,
+}
+
+impl Manifest {
+    fn new(text: String) -> Self {
+        let mut it = Self {
+            api_version: String::new(),
+            kind: String::new(),
+            namespace: String::new(),
+            name: String::new(),
+            text: String::new(),
+        };
+        let mut section = "";
+        for line in text.lines() {
+            let (key, value) = line.split_once(':').unwrap_or((line, ""));
+            if !line.starts_with([' ', '-', '#']) {
+                section = key;
+            }
+            let field = match (section, key) {
+                (_, "apiVersion") => &mut it.api_version,
+                (_, "kind") => &mut it.kind,
+                ("metadata", "  name") => &mut it.name,
+                ("metadata", "  namespace") => &mut it.namespace,
+                _ => continue,
+            };
+            value.trim().clone_into(field);
+        }
+        assert!(
+            !it.api_version.is_empty() && !it.kind.is_empty() && !it.name.is_empty(),
+            "no object: {text}"
+        );
+        Self { text, ..it }
+    }
+
+    /// Where it is created.
+    pub fn collection(&self) -> String {
+        let Self {
+            api_version,
+            kind,
+            namespace,
+            ..
+        } = self;
+        let root = if api_version.contains('/') { "apis" } else { "api" };
+        let space = if namespace.is_empty() {
+            String::new()
+        } else {
+            format!("/namespaces/{namespace}")
+        };
+        format!("/{root}/{api_version}{space}/{}s", kind.to_lowercase())
+    }
+}
+
+/// The folder `deploy/`.
+pub fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy")
+}
+
+/// What a folder or a file below `deploy/` holds.
+pub fn read(path: &str) -> Vec<Manifest> {
+    resource(&root().join(path))
+}
+
+fn resource(path: &Path) -> Vec<Manifest> {
+    if path.is_dir() {
+        return folder(path);
+    }
+    let text = text(path);
+    let documents = text.split("---\n").filter(|it| !it.is_empty());
+    documents.map(|it| Manifest::new(it.to_owned())).collect()
+}
+
+fn folder(path: &Path) -> Vec<Manifest> {
+    let mut all = Vec::new();
+    for line in text(&path.join("kustomization.yaml")).lines() {
+        if let Some(item) = line.strip_prefix("- ") {
+            all.extend(resource(&path.join(item)));
+        } else {
+            let known = ["apiVersion:", "kind:", "resources:", "components:", "#"];
+            let known = known.iter().any(|it| line.starts_with(it));
+            assert!(known, "{}: {line:?} is not understood here", path.display());
+        }
+    }
+    all
+}
+
+fn text(path: &Path) -> String {
+    fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
