@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use coxswain_controllers::names::{HOLLOW_KUBELET, Named};
 use coxswain_controllers::registry::{self, Asked, Settings};
-use coxswain_controllers::{garbage_collector, hollow_kubelet};
+use coxswain_controllers::{crd, garbage_collector, hollow_kubelet};
 use coxswain_manager::cache::Scope;
 use coxswain_manager::client::Transport;
 use coxswain_manager::env::{Env, TaskSet};
 use coxswain_manager::manager::{Manager, Options};
 use coxswain_manager::serve::Checks;
-use coxswain_tests::Cluster;
+use coxswain_tests::{Cluster, fixtures, time};
 use kube::config::{Config, KubeConfigOptions, Kubeconfig};
 use prometheus::Registry;
 use tokio::sync::OnceCell;
@@ -50,7 +50,21 @@ pub fn metric(name: &str, labels: &[(&str, &str)]) -> Option<f64> {
     values.reduce(|sum, it| sum + it)
 }
 
+/// Installs the custom kinds, and waits until they are served.
+async fn define(c: &Cluster) {
+    for definition in crd::all() {
+        let plural = definition["spec"]["names"]["plural"].as_str().expect("a plural");
+        let path = format!("/apis/{}/{}/{plural}", crd::GROUP, crd::VERSION);
+        c.api().post(fixtures::CRDS, definition.clone()).await.expect(201);
+        let served = time::eventually(Duration::from_mins(1), async || {
+            (c.api().get(&path).await.status == 200).then_some(())
+        });
+        assert!(served.await.is_some(), "{path} is not served");
+    }
+}
+
 async fn start(c: &Cluster) -> Engine {
+    define(c).await;
     let tasks = TaskSet::new();
     let env = Env::system(&tasks);
     let registry = Registry::new();
@@ -69,6 +83,7 @@ async fn start(c: &Cluster) -> Engine {
     let mut manager = Manager::new(&env, &registry, &Checks::new(), transport, options).expect("a manager");
     let settings = Settings {
         instance: "test".to_owned(),
+        app_replicaset: 5,
         deployment: 5,
         garbage_collector: Some(garbage_collector::Options::default()),
         hollow_kubelet: (

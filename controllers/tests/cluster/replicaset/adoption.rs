@@ -1,28 +1,31 @@
 //! Pods that are nobody's become an owner's, if its selector says so.
 
-use coxswain_tests::Test;
 use coxswain_tests::fixtures::{self, with};
+use coxswain_tests::{Need, Test};
 use serde_json::{Value, json};
 
 use super::stage::{Kind, Stage, controller, counter_of, name, names};
 
 /// What is registered of this surface.
 pub fn tests() -> Vec<Test> {
-    let only_replica_sets = vec![both!(@ adopts_by_expressions, ReplicaSet)];
-    let all = [
-        both!(adopts_before_it_makes_any),
-        both!(changes_nothing_of_an_adopted_pod_but_its_owner),
-        both!(deletes_what_is_too_many_of_the_adopted),
-        both!(adopts_a_pod_that_comes_later),
-        both!(adopts_a_pod_whose_labels_come_to_match),
-        both!(makes_a_reference_to_itself_that_of_a_controller),
-        both!(ignores_pods_that_do_not_match),
-        both!(ignores_pods_of_others),
-        both!(ignores_pods_that_are_finished_or_going),
-        both!(owners_with_equal_selectors_do_not_take_from_each_other),
-        both!(an_owner_made_again_does_not_take_the_pods_of_the_first),
+    let with_expressions = vec![
+        each!(@ adopts_by_expressions, ReplicaSet),
+        each!(@ adopts_by_expressions, AppReplicaSet).needs(Need::Ours),
     ];
-    [all.concat(), only_replica_sets].concat()
+    let all = [
+        each!(adopts_before_it_makes_any),
+        each!(changes_nothing_of_an_adopted_pod_but_its_owner),
+        each!(deletes_what_is_too_many_of_the_adopted),
+        each!(adopts_a_pod_that_comes_later),
+        each!(adopts_a_pod_whose_labels_come_to_match),
+        each!(makes_a_reference_to_itself_that_of_a_controller),
+        each!(ignores_pods_that_do_not_match),
+        each!(ignores_pods_of_others),
+        each!(ignores_pods_that_are_finished_or_going),
+        each!(owners_with_equal_selectors_do_not_take_from_each_other),
+        each!(an_owner_made_again_does_not_take_the_pods_of_the_first),
+    ];
+    [all.concat(), with_expressions].concat()
 }
 
 /// The reference that an owner has written.
@@ -248,7 +251,7 @@ async fn an_owner_made_again_does_not_take_the_pods_of_the_first(s: Stage) {
 }
 
 async fn adopts_by_expressions(s: Stage) {
-    assert_eq!(s.kind, Kind::ReplicaSet);
+    assert_ne!(s.kind, Kind::ReplicationController);
     for (pod, tier) in [("one", "x"), ("two", "y"), ("three", "z")] {
         s.pod(pod, json!({"metadata": {"labels": {"tier": tier}}})).await;
     }

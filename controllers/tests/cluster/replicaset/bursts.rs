@@ -8,11 +8,11 @@ use super::stage::{Stage, controller, count, drain, name, names};
 /// What is registered of this surface.
 pub fn tests() -> Vec<Test> {
     [
-        both!(a_burst_of_changes_makes_no_pod_too_many),
-        both!(a_burst_of_changes_deletes_no_pod_too_many),
-        both!(there_are_never_more_than_the_most_that_was_asked_for),
-        both!(pods_that_go_in_a_burst_are_replaced_one_for_one),
-        both!(an_owner_made_again_at_once_starts_with_nothing),
+        each!(a_burst_of_changes_makes_no_pod_too_many),
+        each!(a_burst_of_changes_deletes_no_pod_too_many),
+        each!(there_are_never_more_than_the_most_that_was_asked_for),
+        each!(pods_that_go_in_a_burst_are_replaced_one_for_one),
+        each!(an_owner_made_again_at_once_starts_with_nothing),
     ]
     .concat()
 }

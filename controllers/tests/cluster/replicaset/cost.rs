@@ -6,7 +6,7 @@ use super::stage::{Stage, count, counter_of, drain, text};
 
 /// What is registered of this surface.
 pub fn tests() -> Vec<Test> {
-    [both!(
+    [each!(
         a_pod_costs_a_create_and_a_delete_and_an_owner_two_writes,
         needs(Need::Ours)
     )]

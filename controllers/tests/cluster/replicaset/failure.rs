@@ -12,18 +12,18 @@ use super::stage::{Owner, Stage, condition, counter_of, drain, name, text};
 /// What is registered of this surface.
 pub fn tests() -> Vec<Test> {
     [
-        both!(a_template_that_is_refused_is_told_and_mended),
-        both!(a_refusal_is_not_tried_in_a_circle),
-        both!(a_failing_owner_does_not_hold_up_another),
-        both!(what_admission_denies_is_told, needs(Need::Real)),
-        both!(what_a_limit_range_denies_is_told, needs(Need::Real)),
-        both!(what_a_quota_allows_is_made, needs(Need::Real)),
+        each!(a_template_that_is_refused_is_told_and_mended),
+        each!(a_refusal_is_not_tried_in_a_circle),
+        each!(a_failing_owner_does_not_hold_up_another),
+        each!(what_admission_denies_is_told, needs(Need::Real)),
+        each!(what_a_limit_range_denies_is_told, needs(Need::Real)),
+        each!(what_a_quota_allows_is_made, needs(Need::Real)),
         // KCM says each time what name it was that was not made.
-        both!(a_refusal_is_said_once, needs(Need::Ours)),
-        both!(a_denial_is_said_once, needs(Need::Ours)).map(|test| test.needs(Need::Real)),
-        both!(an_exceeded_quota_is_said_once, needs(Need::Ours)).map(|test| test.needs(Need::Real)),
-        both!(a_failure_for_another_reason_is_told, needs(Need::Ours)),
-        both!(
+        each!(a_refusal_is_said_once, needs(Need::Ours)),
+        each!(a_denial_is_said_once, needs(Need::Ours)).map(|test| test.needs(Need::Real)),
+        each!(an_exceeded_quota_is_said_once, needs(Need::Ours)).map(|test| test.needs(Need::Real)),
+        each!(a_failure_for_another_reason_is_told, needs(Need::Ours)),
+        each!(
             pods_that_fail_at_once_are_not_replaced_without_end,
             needs(Need::Ours)
         ),

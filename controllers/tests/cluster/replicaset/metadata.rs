@@ -9,10 +9,10 @@ use super::stage::{Stage, condition, controller, name, names};
 /// What is registered of this surface.
 pub fn tests() -> Vec<Test> {
     [
-        both!(an_owner_keeps_what_others_wrote_on_it),
-        both!(an_owner_keeps_what_others_write_while_its_status_is_written),
-        both!(conditions_of_others_survive_a_failure),
-        both!(a_pod_keeps_what_others_wrote_on_it),
+        each!(an_owner_keeps_what_others_wrote_on_it),
+        each!(an_owner_keeps_what_others_write_while_its_status_is_written),
+        each!(conditions_of_others_survive_a_failure),
+        each!(a_pod_keeps_what_others_wrote_on_it),
     ]
     .concat()
 }

@@ -13,14 +13,14 @@ use crate::engine::metric;
 /// What is registered of this surface. The metrics of KCM are its own.
 pub fn tests() -> Vec<Test> {
     [
-        both!(its_queue_has_the_name_that_dashboards_know, needs(Need::Ours)),
-        both!(what_is_tried_again_is_counted, needs(Need::Ours)),
-        both!(the_age_of_what_goes_is_measured, needs(Need::Ours)),
-        both!(
+        each!(its_queue_has_the_name_that_dashboards_know, needs(Need::Ours)),
+        each!(what_is_tried_again_is_counted, needs(Need::Ours)),
+        each!(the_age_of_what_goes_is_measured, needs(Need::Ours)),
+        each!(
             a_sync_that_is_behind_its_own_writes_is_put_back_and_counted,
             needs(Need::Ours)
         ),
-        both!(its_requests_are_counted, needs(Need::Ours)),
+        each!(its_requests_are_counted, needs(Need::Ours)),
     ]
     .concat()
 }
@@ -29,6 +29,7 @@ fn queue(s: &Stage) -> &'static str {
     match s.kind {
         Kind::ReplicaSet => "replicaset",
         Kind::ReplicationController => "replicationmanager",
+        Kind::AppReplicaSet => "appreplicaset",
     }
 }
 
@@ -64,6 +65,7 @@ async fn what_is_tried_again_is_counted(s: Stage) {
     let controller = match s.kind {
         Kind::ReplicaSet => "replicaset-controller",
         Kind::ReplicationController => "replicationcontroller-controller",
+        Kind::AppReplicaSet => "appreplicaset-controller",
     };
     let errors = || {
         let labels = [("controller", controller)];
@@ -80,7 +82,7 @@ async fn what_is_tried_again_is_counted(s: Stage) {
     .await;
 }
 
-/// One series for both kinds.
+/// One series for all kinds.
 async fn the_age_of_what_goes_is_measured(s: Stage) {
     let series = "replicaset_controller_sorting_deletion_age_ratio";
     for le in ["0.25", "0.5", "1", "2", "4", "8", "+Inf"] {

@@ -1,12 +1,16 @@
-//! The replica engine: both kinds it serves, one suite.
+//! The replica engine: all kinds it serves, one suite.
 
-/// Registers an `async fn(Stage)` for both kinds.
-macro_rules! both {
+/// Registers an `async fn(Stage)` for each kind. One of them is ours, and nobody else's.
+macro_rules! each {
     ($function:ident) => {
-        [both!(@ $function, ReplicaSet), both!(@ $function, ReplicationController)]
+        [
+            each!(@ $function, ReplicaSet),
+            each!(@ $function, ReplicationController),
+            each!(@ $function, AppReplicaSet).needs(coxswain_tests::Need::Ours),
+        ]
     };
     ($function:ident, $($change:tt)+) => {
-        both!($function).map(|test| test.$($change)+)
+        each!($function).map(|test| test.$($change)+)
     };
     (@ $function:ident, $kind:ident) => {
         coxswain_tests::Test::new(
@@ -22,7 +26,9 @@ macro_rules! both {
 mod adoption;
 mod bursts;
 mod cost;
+mod custom;
 mod failure;
+mod kubectl;
 mod metadata;
 mod metrics;
 mod order;
@@ -41,7 +47,9 @@ pub fn tests() -> Vec<Test> {
         adoption::tests(),
         bursts::tests(),
         cost::tests(),
+        custom::tests(),
         failure::tests(),
+        kubectl::tests(),
         metadata::tests(),
         metrics::tests(),
         order::tests(),

@@ -16,20 +16,20 @@ const HOUR: i64 = 3600;
 
 /// What is registered of this surface.
 pub fn tests() -> Vec<Test> {
-    let only_replica_sets = vec![both!(@ those_next_to_others_of_the_deployment_first, ReplicaSet)];
+    let only_replica_sets = vec![each!(@ those_next_to_others_of_the_deployment_first, ReplicaSet)];
     let all = [
         // What keeps a pod unassigned next to hollow-kubelet is a scheduling gate.
-        both!(the_unassigned_first).map(|test| test.since(1, 27)),
-        both!(by_phase),
-        both!(those_that_are_not_ready_first),
-        both!(the_cheapest_first),
-        both!(those_ready_for_a_shorter_time_first),
-        both!(of_those_ready_for_about_as_long_by_uid),
-        both!(those_restarted_more_often_first),
-        both!(those_with_restarted_sidecars_first).map(|test| test.since(1, 29)),
-        both!(the_younger_first),
-        both!(who_is_next_to_whom_does_not_matter_without_a_deployment),
-        both!(readiness_before_cost_before_age),
+        each!(the_unassigned_first).map(|test| test.since(1, 27)),
+        each!(by_phase),
+        each!(those_that_are_not_ready_first),
+        each!(the_cheapest_first),
+        each!(those_ready_for_a_shorter_time_first),
+        each!(of_those_ready_for_about_as_long_by_uid),
+        each!(those_restarted_more_often_first),
+        each!(those_with_restarted_sidecars_first).map(|test| test.since(1, 29)),
+        each!(the_younger_first),
+        each!(who_is_next_to_whom_does_not_matter_without_a_deployment),
+        each!(readiness_before_cost_before_age),
     ];
     [all.concat(), only_replica_sets].concat()
 }

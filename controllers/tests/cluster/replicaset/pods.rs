@@ -9,14 +9,14 @@ use super::stage::{Stage, name, text};
 /// What is registered of this surface.
 pub fn tests() -> Vec<Test> {
     let only_replication_controllers =
-        vec![both!(@ a_selector_that_is_not_given_is_that_of_the_template, ReplicationController)];
+        vec![each!(@ a_selector_that_is_not_given_is_that_of_the_template, ReplicationController)];
     let all = [
-        both!(a_pod_has_what_the_template_says_and_nothing_else),
-        both!(a_pod_has_one_owner),
-        both!(a_pod_is_named_after_its_owner),
-        both!(a_long_name_is_cut),
-        both!(the_longest_name_is_cut),
-        both!(a_new_template_is_for_new_pods),
+        each!(a_pod_has_what_the_template_says_and_nothing_else),
+        each!(a_pod_has_one_owner),
+        each!(a_pod_is_named_after_its_owner),
+        each!(a_long_name_is_cut),
+        each!(the_longest_name_is_cut),
+        each!(a_new_template_is_for_new_pods),
     ];
     [all.concat(), only_replication_controllers].concat()
 }

@@ -8,11 +8,11 @@ use super::stage::{Stage, controller, name, names, text};
 /// What is registered of this surface.
 pub fn tests() -> Vec<Test> {
     [
-        both!(a_pod_that_does_not_match_any_more_is_let_go_and_replaced),
-        both!(a_pod_that_is_let_go_keeps_all_else),
-        both!(a_pod_that_comes_back_is_one_too_many),
+        each!(a_pod_that_does_not_match_any_more_is_let_go_and_replaced),
+        each!(a_pod_that_is_let_go_keeps_all_else),
+        each!(a_pod_that_comes_back_is_one_too_many),
         // KCM deletes by name: a pod that it has not yet seen relabelled goes with the others.
-        both!(a_released_pod_is_not_deleted_with_the_others, needs(Need::Ours)),
+        each!(a_released_pod_is_not_deleted_with_the_others, needs(Need::Ours)),
     ]
     .concat()
 }

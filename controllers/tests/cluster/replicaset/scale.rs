@@ -11,14 +11,14 @@ use super::stage::{Owner, Stage, counter_of, name, names};
 /// What is registered of this surface.
 pub fn tests() -> Vec<Test> {
     [
-        both!(makes_the_pods_and_says_so),
-        both!(makes_one_pod_if_no_number_is_given),
-        both!(makes_none_if_none_is_asked_for),
-        both!(scales_up_down_and_to_zero),
-        both!(makes_more_than_one_burst),
-        both!(replaces_pods_that_are_deleted),
-        both!(replaces_a_terminating_pod_at_once),
-        both!(replaces_finished_pods_and_keeps_them),
+        each!(makes_the_pods_and_says_so),
+        each!(makes_one_pod_if_no_number_is_given),
+        each!(makes_none_if_none_is_asked_for),
+        each!(scales_up_down_and_to_zero),
+        each!(makes_more_than_one_burst),
+        each!(replaces_pods_that_are_deleted),
+        each!(replaces_a_terminating_pod_at_once),
+        each!(replaces_finished_pods_and_keeps_them),
     ]
     .concat()
 }

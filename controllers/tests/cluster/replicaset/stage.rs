@@ -1,4 +1,4 @@
-//! A stage for one test: a namespace, and one of the two kinds to play with.
+//! A stage for one test: a namespace, and one of the kinds to play with.
 //!
 //! What differs between the kinds is here and nowhere else. Pods on [`ELSEWHERE`] are nobody's: hollow-kubelet does not
 //! touch them, so that a test is their kubelet. All others become Ready by themselves.
@@ -23,6 +23,7 @@ pub const ELSEWHERE: &str = "elsewhere";
 pub enum Kind {
     ReplicaSet,
     ReplicationController,
+    AppReplicaSet,
 }
 
 /// A namespace in which a kind is tested.
@@ -46,6 +47,7 @@ impl Kind {
         match self {
             Kind::ReplicaSet => "ReplicaSet",
             Kind::ReplicationController => "ReplicationController",
+            Kind::AppReplicaSet => "AppReplicaSet",
         }
     }
 
@@ -53,6 +55,7 @@ impl Kind {
         match self {
             Kind::ReplicaSet => "apps/v1",
             Kind::ReplicationController => "v1",
+            Kind::AppReplicaSet => "appcontroller.k8s.io/v1alpha1",
         }
     }
 
@@ -61,13 +64,14 @@ impl Kind {
         match self {
             Kind::ReplicaSet => "replicaset-controller",
             Kind::ReplicationController => "replication-controller",
+            Kind::AppReplicaSet => "appreplicaset-controller",
         }
     }
 
     /// A selector of these labels, as the kind writes it.
     pub fn selector(self, labels: &Value) -> Value {
         match self {
-            Kind::ReplicaSet => json!({"matchLabels": labels}),
+            Kind::ReplicaSet | Kind::AppReplicaSet => json!({"matchLabels": labels}),
             Kind::ReplicationController => labels.clone(),
         }
     }
@@ -338,10 +342,20 @@ impl Stage {
         self.env.clock.wall()
     }
 
-    fn owners(&self) -> String {
-        match self.kind {
+    /// The path of all owners.
+    pub fn owners(&self) -> String {
+        self.path(self.kind)
+    }
+
+    /// The path of all owners of a kind.
+    fn path(&self, kind: Kind) -> String {
+        match kind {
             Kind::ReplicaSet => fixtures::apps(&self.ns, "replicasets"),
             Kind::ReplicationController => fixtures::core(&self.ns, "replicationcontrollers"),
+            Kind::AppReplicaSet => {
+                let version = kind.api_version();
+                format!("/apis/{version}/namespaces/{}/appreplicasets", self.ns)
+            }
         }
     }
 
@@ -352,8 +366,9 @@ impl Stage {
     /// What there is, for a failure.
     async fn show(&self) -> String {
         let kinds = [
-            fixtures::apps(&self.ns, "replicasets"),
-            fixtures::core(&self.ns, "replicationcontrollers"),
+            self.path(Kind::ReplicaSet),
+            self.path(Kind::ReplicationController),
+            self.path(Kind::AppReplicaSet),
             fixtures::core(&self.ns, "pods"),
             fixtures::core(&self.ns, "events"),
         ];

@@ -12,15 +12,15 @@ use super::stage::{Kind, Stage, condition, counter_of, name, names, text};
 /// What is registered of this surface.
 pub fn tests() -> Vec<Test> {
     [
-        both!(counts_the_ready),
-        both!(counts_those_with_all_labels_of_the_template),
-        both!(a_pod_is_available_when_it_has_been_ready_for_a_while),
-        both!(a_pod_that_was_ready_long_enough_is_available_at_once),
-        both!(counts_the_terminating).map(|test| test.since(1, 35)),
-        both!(tells_which_generation_it_is_of),
-        both!(leaves_conditions_of_others_alone),
-        both!(corrects_what_somebody_else_has_written),
-        both!(does_not_write_what_it_said_before),
+        each!(counts_the_ready),
+        each!(counts_those_with_all_labels_of_the_template),
+        each!(a_pod_is_available_when_it_has_been_ready_for_a_while),
+        each!(a_pod_that_was_ready_long_enough_is_available_at_once),
+        each!(counts_the_terminating).map(|test| test.since(1, 35)),
+        each!(tells_which_generation_it_is_of),
+        each!(leaves_conditions_of_others_alone),
+        each!(corrects_what_somebody_else_has_written),
+        each!(does_not_write_what_it_said_before),
     ]
     .concat()
 }

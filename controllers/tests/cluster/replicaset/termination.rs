@@ -9,11 +9,11 @@ use super::stage::{Kind, Stage, controller, counter_of, name, names, text};
 /// What is registered of this surface.
 pub fn tests() -> Vec<Test> {
     [
-        both!(an_owner_that_is_going_does_nothing_but_count),
-        both!(pods_that_are_orphaned_are_left_alone_and_taken_by_the_next),
-        both!(an_owner_that_is_gone_leaves_its_pods_alone),
-        both!(what_is_deleted_plainly_goes_as_its_kind_does),
-        both!(a_namespace_that_is_going_goes, needs(Need::Kcm)),
+        each!(an_owner_that_is_going_does_nothing_but_count),
+        each!(pods_that_are_orphaned_are_left_alone_and_taken_by_the_next),
+        each!(an_owner_that_is_gone_leaves_its_pods_alone),
+        each!(what_is_deleted_plainly_goes_as_its_kind_does),
+        each!(a_namespace_that_is_going_goes, needs(Need::Kcm)),
     ]
     .concat()
 }
@@ -103,7 +103,7 @@ async fn what_is_deleted_plainly_goes_as_its_kind_does(s: Stage) {
     let pods = names(&s.pods_of(&owner).await);
     let going = s.delete_plainly(&owner).await;
     let finalizers = match s.kind {
-        Kind::ReplicaSet => json!(["example.com/hold"]),
+        Kind::ReplicaSet | Kind::AppReplicaSet => json!(["example.com/hold"]),
         Kind::ReplicationController => json!(["example.com/hold", "orphan"]),
     };
     assert_eq!(going["metadata"]["finalizers"], finalizers, "{going:#}");

@@ -8,12 +8,12 @@ use super::stage::{Owner, Stage, condition, controller, name, names};
 /// What is registered of this surface.
 pub fn tests() -> Vec<Test> {
     [
-        both!(a_pod_that_is_taken_from_its_owner_is_taken_back),
-        both!(a_pod_that_is_given_to_somebody_else_is_replaced),
-        both!(a_pod_that_is_given_to_another_owner_concerns_both),
-        both!(a_pod_that_is_gone_at_once_is_replaced),
-        both!(orphans_that_two_want_are_taken_by_one_each),
-        both!(a_pod_cannot_have_two_controllers),
+        each!(a_pod_that_is_taken_from_its_owner_is_taken_back),
+        each!(a_pod_that_is_given_to_somebody_else_is_replaced),
+        each!(a_pod_that_is_given_to_another_owner_concerns_both),
+        each!(a_pod_that_is_gone_at_once_is_replaced),
+        each!(orphans_that_two_want_are_taken_by_one_each),
+        each!(a_pod_cannot_have_two_controllers),
     ]
     .concat()
 }

@@ -94,6 +94,19 @@ fn cases() -> Vec<Case> {
             },
         ),
         case(
+            "a selector that does not match the template",
+            HEALTHY + 1,
+            Some("InvalidSelector"),
+            3,
+            |bed| {
+                Box::pin(shown(
+                    bed,
+                    r#""matchLabels":{"app":"bad"}"#,
+                    r#""matchLabels":{"app":"other"}"#,
+                ))
+            },
+        ),
+        case(
             "fewer than no pods",
             HEALTHY + 1,
             Some("InvalidReplicas"),
@@ -244,7 +257,7 @@ async fn nothing_that_is_asked_for_makes_anybody_run_in_circles() {
     } in cases()
     {
         // Without a cluster: no pod ever serves, and nobody but the engine changes any.
-        let bed = bare(REPLICA_SET);
+        let bed = bare(REPLICA_SET).await;
         bed.door.slow(Duration::from_millis(100));
         bed.engine();
         bed.create_owner(&bed.owner("fine", 1)).await;
@@ -293,7 +306,7 @@ async fn nothing_that_is_asked_for_makes_anybody_run_in_circles() {
 
 #[tokio::test(start_paused = true)]
 async fn a_refusal_in_other_words_each_time_is_no_news() {
-    let bed = bare(REPLICA_SET);
+    let bed = bare(REPLICA_SET).await;
     bed.door.slow(Duration::from_millis(100));
     bed.engine();
     bed.door.judge(|method, path, before| {

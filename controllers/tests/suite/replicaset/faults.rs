@@ -23,7 +23,7 @@ fn server_timeout() -> Answer {
 async fn a_create_that_is_not_answered_never_makes_one_too_many() {
     for kind in kinds() {
         for answer in [Answer::Lost, Answer::Broken, server_timeout()] {
-            let bed = bed(kind.clone());
+            let bed = bed(kind.clone()).await;
             every_other(&bed, Method::POST, answer.clone());
             bed.create_owner(&bed.owner("web", 20)).await;
             bed.ready("web", 20).await;
@@ -37,7 +37,7 @@ async fn a_create_that_is_not_answered_never_makes_one_too_many() {
 
 #[tokio::test(start_paused = true)]
 async fn a_pod_that_may_exist_counts_when_the_owner_shrinks() {
-    let bed = bed(REPLICA_SET);
+    let bed = bed(REPLICA_SET).await;
     every_other(&bed, Method::POST, Answer::Lost);
     bed.create_owner(&bed.owner("web", 1)).await;
     bed.until(async |bed| bed.door.count("POST pods") > 0).await;
@@ -51,7 +51,7 @@ async fn a_pod_that_may_exist_counts_when_the_owner_shrinks() {
 async fn a_delete_that_is_not_answered_or_comes_too_late_takes_no_other_pod() {
     let conflict = Answer::Refused(409, json!({"reason": "Conflict", "message": "it has changed"}));
     for answer in [Answer::Lost, Answer::Broken, conflict] {
-        let bed = bed(REPLICA_SET);
+        let bed = bed(REPLICA_SET).await;
         bed.create_owner(&bed.owner("web", 20)).await;
         bed.ready("web", 20).await;
         every_other(&bed, Method::DELETE, answer.clone());
@@ -70,7 +70,7 @@ async fn a_delete_that_is_not_answered_or_comes_too_late_takes_no_other_pod() {
 
 #[tokio::test(start_paused = true)]
 async fn a_name_that_is_taken_is_no_failure() {
-    let bed = bed(REPLICA_SET);
+    let bed = bed(REPLICA_SET).await;
     let taken = Answer::Refused(409, json!({"reason": "AlreadyExists", "message": "taken"}));
     every_other(&bed, Method::POST, taken);
     bed.create_owner(&bed.owner("web", 10)).await;
@@ -85,7 +85,7 @@ async fn a_status_write_that_fails_is_tried_once_more_on_what_is_there() {
         Answer::Lost,
         Answer::Refused(409, json!({"reason": "Conflict", "message": "it has changed"})),
     ] {
-        let bed = bed(REPLICA_SET);
+        let bed = bed(REPLICA_SET).await;
         bed.door.judge(move |method, path, before| {
             if *method == Method::PATCH && path.ends_with("/status") && before == 0 {
                 answer.clone()
@@ -102,7 +102,7 @@ async fn a_status_write_that_fails_is_tried_once_more_on_what_is_there() {
 
 #[tokio::test(start_paused = true)]
 async fn what_one_term_expected_is_nothing_to_the_next() {
-    let bed = bare(REPLICA_SET);
+    let bed = bare(REPLICA_SET).await;
     bed.door.judge(|method, _, _| match *method {
         Method::POST => Answer::Broken,
         _ => Answer::Done,
@@ -135,7 +135,7 @@ async fn what_one_term_expected_is_nothing_to_the_next() {
 
 #[tokio::test(start_paused = true)]
 async fn a_create_that_arrives_after_the_next_one_was_sent_makes_no_second_pod() {
-    let bed = bed(REPLICA_SET);
+    let bed = bed(REPLICA_SET).await;
     bed.door.judge(|method, path, before| {
         let first = *method == Method::POST && path.ends_with("/pods") && before == 0;
         if first { Answer::Late } else { Answer::Done }
@@ -152,7 +152,7 @@ async fn a_create_that_arrives_after_the_next_one_was_sent_makes_no_second_pod()
 #[tokio::test(start_paused = true)]
 async fn a_name_that_is_refused_the_second_time_may_still_come_from_the_first() {
     for refused in [403, 409, 422] {
-        let bed = bed(REPLICA_SET);
+        let bed = bed(REPLICA_SET).await;
         bed.hold_pods();
         let no = Answer::Refused(refused, json!({"reason": "Conflict", "message": "no"}));
         bed.door.judge(move |method, path, before| {
@@ -176,7 +176,7 @@ async fn a_name_that_is_refused_the_second_time_may_still_come_from_the_first() 
 async fn a_pod_that_came_and_went_unseen_is_made_again() {
     // Answered, or not.
     for lost in [false, true] {
-        let bed = bed(REPLICA_SET);
+        let bed = bed(REPLICA_SET).await;
         bed.hold_pods();
         bed.door.judge(move |method, path, before| {
             let first = *method == Method::POST && path.ends_with("/pods") && before == 0;
@@ -205,7 +205,7 @@ fn cost(cost: i32) -> Value {
 async fn a_delete_that_may_have_been_done_is_settled_before_another_pod_is_chosen() {
     let conflict = Answer::Refused(409, json!({"reason": "Conflict", "message": "it has changed"}));
     for answer in [Answer::Lost, Answer::Hung, conflict] {
-        let bed = bed(REPLICA_SET);
+        let bed = bed(REPLICA_SET).await;
         bed.create_owner(&bed.owner("web", 3)).await;
         bed.ready("web", 3).await;
         let pods = bed.pods().await;
@@ -241,7 +241,7 @@ async fn a_delete_that_may_have_been_done_is_settled_before_another_pod_is_chose
 #[tokio::test(start_paused = true)]
 async fn a_status_of_a_newer_generation_is_not_overwritten_by_an_older_one() {
     for kind in kinds() {
-        let bed = bed(kind);
+        let bed = bed(kind).await;
         bed.create_owner(&bed.owner("web", 2)).await;
         bed.ready("web", 2).await;
         bed.door.reset();

@@ -30,7 +30,7 @@ async fn pods_that_are_refused_are_said_once_and_tried_ever_more_slowly() {
             (400, "BadRequest"),
             (500, "InternalError"),
         ] {
-            let bed = bed(kind.clone());
+            let bed = bed(kind.clone()).await;
             refuse_pods(
                 &bed,
                 code,
@@ -60,7 +60,7 @@ async fn pods_that_are_refused_are_said_once_and_tried_ever_more_slowly() {
 
 #[tokio::test(start_paused = true)]
 async fn in_a_namespace_that_goes_nothing_is_made_and_nothing_is_wrong() {
-    let bed = bed(REPLICA_SET);
+    let bed = bed(REPLICA_SET).await;
     let causes =
         json!([{"reason": "NamespaceTerminating", "message": "it goes", "field": "metadata.namespace"}]);
     let status = json!({"reason": "Forbidden", "message": "it goes", "details": {"causes": causes}});
@@ -75,7 +75,7 @@ async fn in_a_namespace_that_goes_nothing_is_made_and_nothing_is_wrong() {
 
 #[tokio::test(start_paused = true)]
 async fn pods_that_fail_at_once_are_replaced_sixty_times_a_minute_at_most() {
-    let bed = bare(REPLICA_SET);
+    let bed = bare(REPLICA_SET).await;
     bed.cluster(Duration::ZERO);
     bed.engine();
     let mut owner = bed.owner("bad", 20);
@@ -100,7 +100,7 @@ fn most_in_a_minute(times: &[Instant]) -> usize {
 
 #[tokio::test(start_paused = true)]
 async fn a_new_process_does_not_begin_with_another_burst_of_replacements() {
-    let mut bed = bare(REPLICA_SET);
+    let mut bed = bare(REPLICA_SET).await;
     bed.cluster(Duration::ZERO);
     let mut owner = bed.owner("bad", 20);
     owner["spec"]["template"]["metadata"]["annotations"] = json!({hollow_kubelet::FAIL: "true"});
@@ -132,7 +132,7 @@ async fn a_new_process_does_not_begin_with_another_burst_of_replacements() {
 async fn pods_that_are_taken_away_before_they_serve_are_replaced_sixty_times_a_minute_at_most() {
     for lost in [false, true] {
         // Without a cluster they never serve.
-        let bed = bare(REPLICA_SET);
+        let bed = bare(REPLICA_SET).await;
         bed.engine();
         bed.door.judge(move |method, path, before| {
             let answer = lost && *method == Method::POST && path.ends_with("/pods") && before >= 10;
@@ -155,7 +155,7 @@ async fn pods_that_are_taken_away_before_they_serve_are_replaced_sixty_times_a_m
 
 #[tokio::test(start_paused = true)]
 async fn pods_that_the_manager_is_not_to_see_are_not_made_again_and_again() {
-    let bed = bare(REPLICA_SET);
+    let bed = bare(REPLICA_SET).await;
     bed.cluster(Duration::ZERO);
     bed.engine_in(Scope {
         label_selector: "seen=yes".to_owned(),
@@ -174,7 +174,7 @@ async fn pods_that_the_manager_is_not_to_see_are_not_made_again_and_again() {
 
 #[tokio::test(start_paused = true)]
 async fn pods_that_cannot_be_read_make_nobody_delete_those_that_can() {
-    let bed = bare(REPLICA_SET);
+    let bed = bare(REPLICA_SET).await;
     bed.door.garble(r#""labels":{"app":"other"}"#, r#""labels":7"#);
     bed.cluster(Duration::ZERO);
     bed.engine();

@@ -1,6 +1,7 @@
 //! The replica engine at the API, with hollow-kubelet for a cluster.
 
 mod circles;
+mod custom;
 mod faults;
 mod input;
 mod replicas;
@@ -11,7 +12,9 @@ mod survival;
 use std::time::Duration;
 
 use coxswain_controllers::hollow_kubelet::{self, Options};
-use coxswain_controllers::replicaset::{self, Engine, Kind, Metrics, REPLICA_SET, REPLICATION_CONTROLLER};
+use coxswain_controllers::replicaset::{
+    self, APP_REPLICA_SET, Engine, Kind, Metrics, REPLICA_SET, REPLICATION_CONTROLLER,
+};
 use coxswain_manager::cache::{Caches, Scope};
 use coxswain_manager::client::{Client, Delete, Fence, ListQuery, Patch, Transport, View};
 use coxswain_manager::controller::{self, Controller, Runnable};
@@ -27,6 +30,12 @@ use tokio_util::sync::CancellationToken;
 use crate::door::{Answer, Watched};
 
 const PODS: Resource = Resource::namespaced("", "v1", "pods", "Pod");
+const DEFINITIONS: Resource = Resource::cluster(
+    "apiextensions.k8s.io",
+    "v1",
+    "customresourcedefinitions",
+    "CustomResourceDefinition",
+);
 const EVENTS: Resource = Resource::namespaced("", "v1", "events", "Event");
 
 struct Bed {
@@ -41,15 +50,15 @@ struct Bed {
 }
 
 /// An API with a cluster and the engine for one kind.
-fn bed(kind: Kind) -> Bed {
-    let bed = bare(kind);
+async fn bed(kind: Kind) -> Bed {
+    let bed = bare(kind).await;
     bed.cluster(Duration::from_secs(1));
     bed.engine();
     bed
 }
 
 /// An API.
-fn bare(kind: Kind) -> Bed {
+async fn bare(kind: Kind) -> Bed {
     let start = Timestamp::from_second(1_800_000_000).expect("a time");
     let sandbox = Sandbox::new(SandboxOptions {
         env: SandboxEnv::starting_at(start, 7),
@@ -61,8 +70,15 @@ fn bare(kind: Kind) -> Bed {
     let over = |registry: &Registry| {
         Transport::over(door.clone(), "sandbox", "test", &env.clock, registry).expect("a way to the sandbox")
     };
+    let admin = over(&Registry::new()).unfenced("admin", None);
+    if kind.resource == APP_REPLICA_SET.resource {
+        let definition = replicaset::app_replica_set::definition().to_string();
+        let defined: Result<Value, _> = admin.create(&DEFINITIONS, "", definition.into()).await;
+        defined.expect("defined");
+        door.reset();
+    }
     Bed {
-        admin: over(&Registry::new()).unfenced("admin", None),
+        admin,
         transport: over(&Registry::new()),
         env: env.clone(),
         kind,
@@ -126,8 +142,8 @@ impl Bed {
     fn owner(&self, name: &str, replicas: i64) -> Value {
         let labels = json!({"app": name});
         let selector = match &*self.kind.resource.kind {
-            "ReplicaSet" => json!({"matchLabels": labels}),
-            _ => labels.clone(),
+            "ReplicationController" => labels.clone(),
+            _ => json!({"matchLabels": labels}),
         };
         json!({
             "apiVersion": self.kind.resource.api_version(),
@@ -255,6 +271,6 @@ impl Bed {
     }
 }
 
-fn kinds() -> [Kind; 2] {
-    [REPLICA_SET, REPLICATION_CONTROLLER]
+fn kinds() -> [Kind; 3] {
+    [REPLICA_SET, REPLICATION_CONTROLLER, APP_REPLICA_SET]
 }

@@ -5,7 +5,7 @@ use super::*;
 #[tokio::test(start_paused = true)]
 async fn pods_come_up_for_one_post_each_and_two_status_writes() {
     for kind in kinds() {
-        let bed = bed(kind);
+        let bed = bed(kind).await;
         bed.create_owner(&bed.owner("web", 60)).await;
         bed.ready("web", 60).await;
         bed.sleep(Duration::from_mins(2)).await;
@@ -41,7 +41,7 @@ async fn pods_come_up_for_one_post_each_and_two_status_writes() {
 #[tokio::test(start_paused = true)]
 async fn scaling_down_costs_one_delete_per_pod() {
     for kind in kinds() {
-        let bed = bed(kind);
+        let bed = bed(kind).await;
         bed.create_owner(&bed.owner("web", 40)).await;
         bed.ready("web", 40).await;
         bed.door.reset();
@@ -73,7 +73,7 @@ async fn scaling_down_costs_one_delete_per_pod() {
 #[tokio::test(start_paused = true)]
 async fn deleted_pods_come_back_at_once() {
     for kind in kinds() {
-        let bed = bed(kind);
+        let bed = bed(kind).await;
         bed.create_owner(&bed.owner("web", 20)).await;
         bed.ready("web", 20).await;
         for pod in bed.pods().await {
@@ -87,7 +87,7 @@ async fn deleted_pods_come_back_at_once() {
 
 #[tokio::test(start_paused = true)]
 async fn five_thousand_are_made_in_bursts() {
-    let bed = bare(REPLICA_SET);
+    let bed = bare(REPLICA_SET).await;
     bed.engine();
     bed.create_owner(&bed.owner("big", 5000)).await;
     bed.until(async |bed| bed.get("big").await["status"]["replicas"] == 5000)
@@ -98,7 +98,7 @@ async fn five_thousand_are_made_in_bursts() {
 
 #[tokio::test(start_paused = true)]
 async fn two_owners_with_one_selector_each_have_their_own() {
-    let bed = bed(REPLICA_SET);
+    let bed = bed(REPLICA_SET).await;
     let mut twin = bed.owner("web", 3);
     bed.create_owner(&twin).await;
     twin["metadata"]["name"] = json!("twin");

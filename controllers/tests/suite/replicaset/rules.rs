@@ -7,7 +7,7 @@ use super::*;
 #[tokio::test(start_paused = true)]
 async fn slow_start_doubles_and_ends_with_the_lot_that_fails() {
     for kind in kinds() {
-        let bed = bed(kind);
+        let bed = bed(kind).await;
         let full = json!({"reason": "Forbidden", "message": "exceeded quota"});
         bed.door.judge(move |method, path, before| {
             // The fourth is the first of the third lot.
@@ -35,9 +35,10 @@ async fn queues_and_events_have_the_names_that_dashboards_know() {
     let names = [
         ("replicaset", "replicaset-controller"),
         ("replicationmanager", "replication-controller"),
+        ("appreplicaset", "appreplicaset-controller"),
     ];
     for (kind, (queue, source)) in kinds().into_iter().zip(names) {
-        let bed = bed(kind);
+        let bed = bed(kind).await;
         let adds = format!("workqueue_adds_total{{name=\"{queue}\"}}");
         assert_eq!(bed.metric(&adds), Some(0.0), "there from the start");
         bed.create_owner(&bed.owner("web", 2)).await;
@@ -56,7 +57,7 @@ async fn queues_and_events_have_the_names_that_dashboards_know() {
 #[tokio::test(start_paused = true)]
 async fn what_was_deleted_is_not_deleted_again_while_the_cache_shows_it() {
     for kind in kinds() {
-        let bed = bed(kind);
+        let bed = bed(kind).await;
         bed.create_owner(&bed.owner("web", 5)).await;
         bed.ready("web", 5).await;
         bed.door.reset();
@@ -78,7 +79,7 @@ async fn what_was_deleted_is_not_deleted_again_while_the_cache_shows_it() {
 #[tokio::test(start_paused = true)]
 async fn a_sync_whose_cache_is_behind_its_own_writes_is_put_back_and_counted() {
     for kind in kinds() {
-        let bed = bed(kind);
+        let bed = bed(kind).await;
         bed.create_owner(&bed.owner("web", 1)).await;
         bed.ready("web", 1).await;
         bed.door.reset();
@@ -101,7 +102,7 @@ async fn a_sync_whose_cache_is_behind_its_own_writes_is_put_back_and_counted() {
 #[tokio::test(start_paused = true)]
 async fn a_status_that_is_always_refused_costs_two_writes_and_a_read_each_time() {
     for kind in kinds() {
-        let bed = bed(kind);
+        let bed = bed(kind).await;
         let conflict = json!({"reason": "Conflict", "message": "it has changed"});
         bed.door.judge(move |method, path, _| {
             if *method == Method::PATCH && path.ends_with("/status") {
@@ -125,7 +126,7 @@ async fn a_status_that_is_always_refused_costs_two_writes_and_a_read_each_time()
 
 #[tokio::test(start_paused = true)]
 async fn the_age_of_what_goes_is_measured() {
-    let bed = bed(REPLICA_SET);
+    let bed = bed(REPLICA_SET).await;
     bed.create_owner(&bed.owner("web", 4)).await;
     bed.ready("web", 4).await;
     bed.sleep(Duration::from_mins(1)).await;
@@ -164,7 +165,7 @@ fn loose() -> Value {
 #[tokio::test(start_paused = true)]
 async fn a_pod_that_is_gone_before_it_is_taken_is_nothing() {
     for kind in kinds() {
-        let bed = bed(kind);
+        let bed = bed(kind).await;
         let gone = json!({"reason": "NotFound", "message": "gone", "details": {"name": "loose"}});
         refuse_the_first_patch(&bed, 404, gone);
         bed.create(&PODS, &loose()).await;
@@ -178,7 +179,7 @@ async fn a_pod_that_is_gone_before_it_is_taken_is_nothing() {
 async fn a_pod_that_is_not_ours_any_more_is_let_go_already() {
     for (code, reason) in [(404, "NotFound"), (422, "Invalid")] {
         for kind in kinds() {
-            let bed = bed(kind);
+            let bed = bed(kind).await;
             bed.create_owner(&bed.owner("web", 1)).await;
             bed.ready("web", 1).await;
             let name = bed.pods().await[0]["metadata"]["name"]
@@ -203,7 +204,7 @@ async fn a_pod_that_is_not_ours_any_more_is_let_go_already() {
 #[tokio::test(start_paused = true)]
 async fn an_owner_that_is_another_one_by_now_takes_nothing() {
     for kind in kinds() {
-        let bed = bed(kind);
+        let bed = bed(kind).await;
         let mut owner = bed.owner("web", 0);
         owner["metadata"]["uid"] = json!("00000000-0000-4000-8000-000000000009");
         bed.create_owner(&bed.owner("web", 1)).await;
@@ -229,7 +230,7 @@ async fn an_owner_that_is_another_one_by_now_takes_nothing() {
 async fn told_to_stop_it_leaves_the_rest_of_a_long_sync() {
     // As it is with kube-controller-manager: it comes back, its Lease is seen, and the term of the process goes on.
     for (what, from, to) in [("POST pods", 0, 400), ("DELETE pods", 400, 0)] {
-        let bed = bare(REPLICA_SET);
+        let bed = bare(REPLICA_SET).await;
         let engine = bed.build(Scope::default());
         let fence = Fence::new(bed.env.clock.clone());
         let term = fence.open_for_ever();

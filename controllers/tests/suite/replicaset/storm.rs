@@ -189,8 +189,8 @@ struct Storm {
 }
 
 impl Storm {
-    fn new(seed: u64) -> Self {
-        let mut bed = bare(REPLICA_SET);
+    async fn new(seed: u64) -> Self {
+        let mut bed = bare(REPLICA_SET).await;
         let chance = Rng::from_seed(seed);
         let audit = Audit {
             clock: bed.env.clock.clone(),
@@ -377,7 +377,7 @@ impl Storm {
 
 /// One seed. Answers how many commits were looked at.
 async fn weather(seed: u64) -> Result<usize, String> {
-    let mut storm = Storm::new(seed);
+    let mut storm = Storm::new(seed).await;
     let (scales, quiet) = (!seed.is_multiple_of(3), seed.is_multiple_of(4));
     let replicas = 1 + i64::try_from(storm.chance.below(6)).expect("small");
     let owner = storm.bed.create_owner(&storm.bed.owner("web", replicas)).await;

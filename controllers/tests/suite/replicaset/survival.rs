@@ -22,7 +22,7 @@ fn controller(pod: &Value) -> Option<&str> {
 #[tokio::test(start_paused = true)]
 async fn an_owner_keeps_all_that_is_not_ours() {
     for kind in kinds() {
-        let bed = bed(kind);
+        let bed = bed(kind).await;
         let mut owner = bed.owner("web", 3);
         let foreign = json!({"labels": {"their": "label"}, "annotations": {"their": "annotation"},
                              "finalizers": ["example.com/theirs"]});
@@ -55,7 +55,7 @@ async fn an_owner_keeps_all_that_is_not_ours() {
 #[tokio::test(start_paused = true)]
 async fn a_pod_that_is_nobodys_is_taken_and_let_go_with_all_that_it_has() {
     for kind in kinds() {
-        let bed = bed(kind);
+        let bed = bed(kind).await;
         let other = json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "x",
                            "uid": "00000000-0000-4000-8000-000000000001"});
         let foreign = json!({"annotations": {"their": "annotation"}, "finalizers": ["example.com/theirs"],
@@ -91,7 +91,7 @@ async fn a_pod_that_is_nobodys_is_taken_and_let_go_with_all_that_it_has() {
 
 #[tokio::test(start_paused = true)]
 async fn an_owner_that_goes_makes_and_takes_nothing() {
-    let bed = bed(REPLICA_SET);
+    let bed = bed(REPLICA_SET).await;
     let mut owner = bed.owner("web", 3);
     owner["metadata"]["finalizers"] = json!(["example.com/theirs"]);
     let owner = bed.create_owner(&owner).await;
@@ -120,7 +120,7 @@ async fn an_owner_that_goes_makes_and_takes_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn a_new_owner_under_an_old_name_has_pods_of_its_own() {
-    let bed = bed(REPLICA_SET);
+    let bed = bed(REPLICA_SET).await;
     let old = bed.create_owner(&bed.owner("web", 3)).await;
     bed.ready("web", 3).await;
     bed.delete(&bed.kind.resource, &old).await;
@@ -140,7 +140,7 @@ async fn a_new_owner_under_an_old_name_has_pods_of_its_own() {
 #[tokio::test(start_paused = true)]
 async fn a_pod_is_available_when_it_has_been_ready_for_long_enough() {
     for kind in kinds() {
-        let bed = bed(kind);
+        let bed = bed(kind).await;
         let mut owner = bed.owner("web", 2);
         owner["spec"]["minReadySeconds"] = json!(30);
         bed.create_owner(&owner).await;
@@ -157,7 +157,7 @@ async fn a_pod_is_available_when_it_has_been_ready_for_long_enough() {
 
 #[tokio::test(start_paused = true)]
 async fn the_pods_that_are_missed_least_go_first() {
-    let bed = bed(REPLICA_SET);
+    let bed = bed(REPLICA_SET).await;
     bed.create_owner(&bed.owner("web", 6)).await;
     bed.ready("web", 6).await;
     let name = |pod: &Value| pod["metadata"]["name"].as_str().expect("a name").to_owned();

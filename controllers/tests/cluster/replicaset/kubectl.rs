@@ -1,0 +1,77 @@
+//! What people type, for the kind that is ours.
+
+use coxswain_controllers::crd::{self, yaml};
+use coxswain_tests::kubectl::Kubectl;
+use coxswain_tests::{Need, Test};
+
+use super::stage::Stage;
+
+/// What is registered of this surface.
+pub fn tests() -> Vec<Test> {
+    let all = vec![
+        each!(@ get_shows_the_columns_of_a_replica_set, AppReplicaSet),
+        each!(@ scale_and_delete_with_all_pods, AppReplicaSet),
+        each!(@ what_is_printed_can_be_applied, AppReplicaSet),
+    ];
+    let needed = |test: Test| test.needs(Need::Ours).needs(Need::Kubectl);
+    all.into_iter().map(needed).collect()
+}
+
+fn kubectl(s: &Stage) -> Kubectl {
+    Kubectl::new(&s.c, &s.ns)
+}
+
+/// The words of the rows of a table.
+fn rows(table: &str) -> Vec<Vec<&str>> {
+    table
+        .lines()
+        .map(|line| line.split_whitespace().collect())
+        .collect()
+}
+
+async fn get_shows_the_columns_of_a_replica_set(s: Stage) {
+    let owner = s.settled(s.owner("a", 2)).await;
+    s.counts(&owner, "readyReplicas", 2).await;
+    s.settled(s.owner_elsewhere("b", 0)).await;
+    let table = kubectl(&s).run("get ars").ok();
+    let rows = rows(&table);
+    assert_eq!(rows[0], ["NAME", "DESIRED", "CURRENT", "READY", "AGE"]);
+    assert_eq!(rows[1][..4], ["a", "2", "2", "2"]);
+    assert_eq!(rows[2][..4], ["b", "0", "0", "0"]);
+    let wide = kubectl(&s)
+        .run("get appreplicasets.appcontroller.k8s.io a -o wide")
+        .ok();
+    let wide = self::rows(&wide);
+    assert_eq!(wide[0][4..], ["AGE", "IMAGE", "SELECTOR"]);
+    assert_eq!(wide[1].last(), Some(&"app=a"));
+    let all = kubectl(&s).run("get coxswain -o name").ok();
+    assert!(all.contains("appreplicaset.appcontroller.k8s.io/a\n"), "{all}");
+}
+
+async fn scale_and_delete_with_all_pods(s: Stage) {
+    let owner = s.settled(s.owner("a", 1)).await;
+    let said = kubectl(&s)
+        .run("scale ars/a --replicas=3 --current-replicas=1")
+        .ok();
+    assert_eq!(said, "appreplicaset.appcontroller.k8s.io/a scaled\n");
+    s.counts(&owner, "readyReplicas", 3).await;
+    let said = kubectl(&s)
+        .run("delete ars a --cascade=foreground --timeout=60s")
+        .ok();
+    assert!(said.contains("\"a\" deleted"), "{said}");
+    assert!(s.all_pods().await.is_empty(), "the pods go first");
+}
+
+/// In another group, so that it is new to the server, and nobody is disturbed.
+async fn what_is_printed_can_be_applied(s: Stage) {
+    let group = format!("{}.example.com", s.ns);
+    let printed = yaml::documents(&crd::all()).replace(crd::GROUP, &group);
+    let apply = || kubectl(&s).run_with(&["apply", "-f", "-"], &printed).ok();
+    for words in ["created", "unchanged"] {
+        let said = apply();
+        assert_eq!(said.lines().count(), crd::all().len(), "{said}");
+        assert!(said.lines().all(|line| line.ends_with(words)), "{said}");
+    }
+    let gone = kubectl(&s).run_with(&["delete", "-f", "-"], &printed).ok();
+    assert_eq!(gone.lines().count(), crd::all().len(), "{gone}");
+}
