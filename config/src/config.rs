@@ -20,6 +20,8 @@ pub struct Config {
     pub leader_election: LeaderElection,
     /// The port with health and metrics.
     pub serving: Serving,
+    /// The port with admission webhooks; none if there are none.
+    pub webhook: Option<Webhook>,
     /// What is logged, and how.
     pub logging: Logging,
     /// The embedded API server; none if the manager works on a cluster.
@@ -104,6 +106,29 @@ pub struct CertificateFiles {
     pub certificate: PathBuf,
     /// The private key.
     pub private_key: PathBuf,
+}
+
+/// The port with admission webhooks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Webhook {
+    /// Where to listen.
+    pub listen: SocketAddr,
+    /// What to serve with.
+    pub certificate: WebhookCertificate,
+}
+
+/// What webhooks are served with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WebhookCertificate {
+    /// A certificate that is made for this Service, and renewed.
+    Service {
+        /// The Service's namespace.
+        namespace: String,
+        /// The Service's name.
+        name: String,
+    },
+    /// What is in this folder.
+    Folder(PathBuf),
 }
 
 /// What is logged, and how.

@@ -34,6 +34,8 @@ pub(crate) struct Flags {
     #[command(flatten)]
     pub(crate) serving: ServingFlags,
     #[command(flatten)]
+    pub(crate) webhook: WebhookFlags,
+    #[command(flatten)]
     pub(crate) logging: LoggingFlags,
     #[command(flatten)]
     pub(crate) deployments: DeploymentFlags,
@@ -135,6 +137,27 @@ pub(crate) struct ServingFlags {
     /// Paths that are answered without authorization; a `*` at the end of one stands for any rest
     #[arg(long, value_name = "LIST", default_value = "/healthz,/livez,/readyz", action = ArgAction::Append)]
     pub(crate) authorization_always_allow_paths: Vec<String>,
+}
+
+#[expect(clippy::struct_field_names, reason = "a field is named as its flag")]
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Webhook flags")]
+pub(crate) struct WebhookFlags {
+    /// The port on which admission webhooks are served over HTTPS, on --bind-address; 0 serves none
+    #[arg(long, value_name = "PORT", default_value = "0", value_parser = whole)]
+    pub(crate) webhook_port: i64,
+    /// The Service through which the API server reaches the webhooks; their certificate is made for it, renewed, kept in the
+    /// Secret of that name, and made known to the webhook configurations of that name
+    #[arg(
+        long,
+        value_name = "NAMESPACE/NAME",
+        default_value = "kube-system/coxswain-webhook"
+    )]
+    pub(crate) webhook_service: String,
+    /// A folder with `tls.crt` and `tls.key` to serve webhooks with, read again when they change, in place of a certificate
+    /// that is made
+    #[arg(long, value_name = "DIRECTORY", value_parser = path())]
+    pub(crate) webhook_cert_dir: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

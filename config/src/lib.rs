@@ -21,7 +21,7 @@ mod validate;
 
 pub use config::{
     CertificateFiles, ClientConnection, Config, Deployments, GarbageCollector, Generic, HollowKubelet,
-    LeaderElection, LogFormat, Logging, Rate, Replicas, Sandbox, Serving,
+    LeaderElection, LogFormat, Logging, Rate, Replicas, Sandbox, Serving, Webhook, WebhookCertificate,
 };
 pub use error::{Error, Invalid};
 pub use help::markdown;

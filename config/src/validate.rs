@@ -2,18 +2,19 @@
 //!
 //! All that is wrong is told at once. The flags are taken apart exhaustively, so that one that nobody uses does not compile.
 
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::config::{
     CertificateFiles, ClientConnection, Config, Deployments, GarbageCollector, Generic, HollowKubelet,
-    LeaderElection, Logging, Rate, Replicas, Sandbox, Serving,
+    LeaderElection, Logging, Rate, Replicas, Sandbox, Serving, Webhook, WebhookCertificate,
 };
 use crate::duration::GoDuration;
 use crate::error::Invalid;
 use crate::flags::{
     ClientFlags, DeploymentFlags, ElectionFlags, Flags, GarbageCollectorFlags, GenericFlags, GlobalFlags,
-    HollowKubeletFlags, LoggingFlags, ReplicaFlags, SandboxFlags, ServingFlags, Switch,
+    HollowKubeletFlags, LoggingFlags, ReplicaFlags, SandboxFlags, ServingFlags, Switch, WebhookFlags,
 };
 use crate::selector::{Known, Selector};
 use crate::syntax;
@@ -29,6 +30,7 @@ pub(crate) fn config(
         client,
         election,
         serving,
+        webhook,
         logging,
         deployments,
         garbage_collector,
@@ -48,6 +50,7 @@ pub(crate) fn config(
             "--sandbox brings its own API server: leave out either --sandbox, or --kubeconfig and --master",
         ));
     }
+    let bind_address = serving.bind_address;
     let config = Config {
         generic: check.generic(
             generic,
@@ -58,6 +61,7 @@ pub(crate) fn config(
         client_connection: check.client(client, !is_sandbox || rate_given),
         leader_election: check.election(election),
         serving: check.serving(serving),
+        webhook: check.webhook(webhook, bind_address, given("webhook_service")),
         logging: check.logging(&logging),
         garbage_collector: check.garbage_collector(&garbage_collector),
         hollow_kubelet: check.hollow_kubelet(&hollow_kubelet),
@@ -290,6 +294,51 @@ impl Check {
             certificate,
             always_allow_paths,
         }
+    }
+
+    fn webhook(&mut self, flags: WebhookFlags, bind_address: IpAddr, service_given: bool) -> Option<Webhook> {
+        let WebhookFlags {
+            webhook_port: port,
+            webhook_service: service,
+            webhook_cert_dir: cert_dir,
+        } = flags;
+        let cert_dir = cert_dir.filter(|path| present(Some(path)));
+        let number = u16::try_from(port);
+        self.require(
+            number.is_ok(),
+            "webhook-port",
+            "from 0 to 65535, 0 to serve none",
+            port,
+        );
+        let Some(listen) = Serving::listen(bind_address, number.unwrap_or_default()) else {
+            if service_given || cert_dir.is_some() {
+                self.fail(Invalid::Together(
+                    "--webhook-service and --webhook-cert-dir do nothing without --webhook-port: add it, or leave them out",
+                ));
+            }
+            return None;
+        };
+        if service_given && cert_dir.is_some() {
+            self.fail(Invalid::Together(
+                "--webhook-service is for a certificate that is made, --webhook-cert-dir brings one: leave out one of them",
+            ));
+        }
+        let (namespace, name) = service.split_once('/').unwrap_or_default();
+        let valid = syntax::is_label(namespace) && syntax::is_label(name);
+        self.require(
+            valid,
+            "webhook-service",
+            "the namespace and the name of a Service, as in `kube-system/coxswain-webhook`",
+            format_args!("{service:?}"),
+        );
+        let certificate = cert_dir.map_or_else(
+            || WebhookCertificate::Service {
+                namespace: namespace.to_owned(),
+                name: name.to_owned(),
+            },
+            WebhookCertificate::Folder,
+        );
+        Some(Webhook { listen, certificate })
     }
 
     fn logging(&mut self, flags: &LoggingFlags) -> Logging {

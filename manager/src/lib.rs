@@ -3,8 +3,8 @@
 //! One room per noun, on the way of an event: [`cache`], one list and watch per resource, shared; [`source`], [`predicate`]
 //! and [`handler`], from a change to the keys that it concerns; [`queue`], the work queue; [`controller`], the workers; and
 //! back through the [`client`], behind its bucket and its fence. Around it: [`manager`], which starts and stops all this;
-//! [`election`], which opens and shuts the fence; [`serve`], health and metrics over HTTPS; [`env`](mod@env), the injected
-//! clock, generator and tasks; [`object`], what is known of any object. Beside them the small tools that every controller
+//! [`election`], which opens and shuts the fence; [`serve`], health and metrics over HTTPS; [`webhook`], which answers the API
+//! server's questions; [`env`](mod@env), the injected clock, generator and tasks; [`object`], what is known of any object. Beside them the small tools that every controller
 //! uses: [`conditions`], [`events`], [`expectations`], [`finalizer`], [`owner`] and [`selector`]; and [`time`], as the API writes
 //! it.
 //!
@@ -108,3 +108,4 @@ pub mod serve;
 pub mod source;
 mod sync;
 pub mod time;
+pub mod webhook;

@@ -3,7 +3,7 @@
 use std::io;
 use std::time::Duration;
 
-use coxswain_config::{Config, Enablement, LeaderElection, Serving};
+use coxswain_config::{Config, Enablement, LeaderElection, Serving, Webhook, WebhookCertificate};
 use coxswain_controllers::garbage_collector::{self, GraphPage};
 use coxswain_controllers::hollow_kubelet;
 use coxswain_controllers::names::Named;
@@ -16,6 +16,7 @@ use coxswain_manager::env::{Env, TaskSet};
 use coxswain_manager::events::{Recorder, RecorderError};
 use coxswain_manager::manager::{BuildError, Manager, ManagerError, Options};
 use coxswain_manager::serve::{Checks, Endpoints, ServeError, Server, Tls, TlsError};
+use coxswain_manager::webhook::{self, Certificates, Hooks, ServiceName, WebhookError};
 use prometheus::Registry;
 use prometheus::process_collector::ProcessCollector;
 use tokio::task::JoinHandle;
@@ -44,6 +45,8 @@ pub(crate) enum ProcessError {
     #[error(transparent)]
     Tls(#[from] TlsError),
     #[error(transparent)]
+    Webhook(#[from] WebhookError),
+    #[error(transparent)]
     Cluster(#[from] ClusterError),
     #[error(transparent)]
     Sandbox(#[from] SandboxError),
@@ -63,6 +66,8 @@ pub(crate) enum ProcessError {
     Manager(#[from] ManagerError),
     #[error("the endpoints died: {0}")]
     EndpointsDied(String),
+    #[error("the webhooks died: {0}")]
+    WebhooksDied(String),
     #[error("ended at once by a second signal")]
     SecondSignal,
 }
@@ -72,7 +77,7 @@ impl ProcessError {
     pub(crate) fn is_before_start(&self) -> bool {
         !matches!(
             self,
-            Self::Manager(_) | Self::EndpointsDied(_) | Self::SecondSignal
+            Self::Manager(_) | Self::EndpointsDied(_) | Self::WebhooksDied(_) | Self::SecondSignal
         )
     }
 }
@@ -83,6 +88,7 @@ pub(crate) async fn run(config: Config) -> Result<(), ProcessError> {
         client_connection,
         leader_election,
         serving,
+        webhook,
         logging: _,
         sandbox,
         deployments,
@@ -101,6 +107,10 @@ pub(crate) async fn run(config: Config) -> Result<(), ProcessError> {
     let server = bind(&serving).await?;
     let address = server.as_ref().map(Server::address);
     let endpoints = Endpoints::new(&checks, registry.clone(), serving.always_allow_paths)?;
+    let webhooks = match webhook {
+        Some(webhook) => Some(bind_webhooks(webhook, &registry, &checks).await?),
+        None => None,
+    };
 
     let in_sandbox = sandbox.is_some();
     let embedded = match sandbox {
@@ -182,11 +192,18 @@ pub(crate) async fn run(config: Config) -> Result<(), ProcessError> {
         None => endpoints,
     };
 
+    // The hooks of the controllers; none has any yet.
+    let hooks = Hooks::new();
+    if let Some(webhooks) = &webhooks {
+        webhooks.certificates().host(&mut manager);
+    }
+
     tracing::info!(
         version = VERSION,
         identity,
         controllers = hosted.join(","),
         endpoints = address.map(|a| a.to_string()),
+        webhooks = webhooks.as_ref().map(|it| it.address().to_string()),
         "Starting"
     );
     let endpoints_end = CancellationToken::new();
@@ -195,6 +212,11 @@ pub(crate) async fn run(config: Config) -> Result<(), ProcessError> {
         let serving = async move { server.serve(env.clone(), endpoints, until.cancelled()).await };
         tasks.handle().spawn(serving)
     });
+    let mut reviewing = webhooks.map(|webhooks| {
+        let (until, env) = (endpoints_end.clone(), env.clone());
+        let reviewing = async move { webhooks.serve(env, hooks, until.cancelled()).await };
+        tasks.handle().spawn(reviewing)
+    });
     if let Some(embedded) = &embedded {
         embedded.greet(address, &hosted);
     }
@@ -202,12 +224,13 @@ pub(crate) async fn run(config: Config) -> Result<(), ProcessError> {
         let ended = tokio::select! {
             biased;
             died = ended_early(&mut serving) => return Err(ProcessError::EndpointsDied(died)),
+            died = ended_early(&mut reviewing) => return Err(ProcessError::WebhooksDied(died)),
             ended = manager.run(elector, stop.clone()) => ended,
         };
         recorder.flush(LAST_EVENTS).await;
         drop(work);
         endpoints_end.cancel();
-        if let Some(serving) = serving {
+        for serving in [serving, reviewing].into_iter().flatten() {
             // It has nothing to say any more; a panic at the end changes nothing.
             let _ = serving.await;
         }
@@ -239,6 +262,22 @@ async fn bind(serving: &Serving) -> Result<Option<Server>, ProcessError> {
         None => Tls::self_signed(["localhost".to_owned(), address.ip().to_string()])?,
     };
     Ok(Some(Server::bind(address, tls).await?))
+}
+
+async fn bind_webhooks(
+    webhook: Webhook,
+    registry: &Registry,
+    checks: &Checks,
+) -> Result<webhook::Server, ProcessError> {
+    let Webhook { listen, certificate } = webhook;
+    let source = match certificate {
+        WebhookCertificate::Service { namespace, name } => {
+            webhook::Source::Service(ServiceName { namespace, name })
+        }
+        WebhookCertificate::Folder(folder) => webhook::Source::Folder(folder),
+    };
+    let certificates = Certificates::new(source, registry, checks).await?;
+    Ok(webhook::Server::bind(listen, certificates, registry).await?)
 }
 
 async fn over_network(
@@ -307,7 +346,7 @@ fn elector(
     Ok(Some(elector))
 }
 
-/// Resolves, with what it said, if the endpoints end before they were told to.
+/// Resolves, with what it said, if a server ends before it was told to.
 async fn ended_early(serving: &mut Option<JoinHandle<()>>) -> String {
     match serving {
         None => std::future::pending().await,

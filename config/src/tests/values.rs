@@ -7,7 +7,8 @@ use std::time::Duration;
 use super::{KNOWN, chosen, error, parse_all, run};
 use crate::{
     CertificateFiles, ClientConnection, Config, Deployments, Enablement, GarbageCollector, Generic,
-    HollowKubelet, LeaderElection, LogFormat, Logging, Rate, Replicas, Sandbox, Selector, Serving,
+    HollowKubelet, LeaderElection, LogFormat, Logging, Rate, Replicas, Sandbox, Selector, Serving, Webhook,
+    WebhookCertificate,
 };
 
 #[test]
@@ -38,6 +39,7 @@ fn defaults_are_those_of_kube_controller_manager() {
             certificate: None,
             always_allow_paths: ["/healthz", "/livez", "/readyz"].map(str::to_owned).to_vec(),
         },
+        webhook: None,
         logging: Logging {
             format: LogFormat::Text,
             verbosity: 0,
@@ -67,6 +69,7 @@ fn defaults_are_those_of_kube_controller_manager() {
         "--tls-cert-file=",
         "--tls-private-key-file=",
         "--label-selector=",
+        "--webhook-cert-dir=",
     ];
     assert_eq!(run(&empty), expected);
 }
@@ -79,6 +82,7 @@ fn every_flag_arrives() {
         --leader-elect-retry-period=300ms --leader-elect-resource-lock=leases --leader-elect-resource-name=n \
         --leader-elect-resource-namespace=ns --secure-port=1 --bind-address=::1 --tls-cert-file=/c \
         --tls-private-key-file=/p --authorization-always-allow-paths=/x/* --logging-format=json --v=3 \
+        --webhook-port=2 --webhook-service=ns/hooks \
         --hollow-kubelet-ready-delay=4s --hollow-kubelet-nodes=5 --concurrent-hollow-kubelet-syncs=6 \
         --concurrent-replicaset-syncs=7 --concurrent_rc_syncs=8 --concurrent-gc-syncs=9 --concurrent-deployment-syncs=9 --gc-dry-run --enable-garbage-collector=true \
         --concurrent-appreplicaset-syncs=10";
@@ -112,6 +116,13 @@ fn every_flag_arrives() {
             }),
             always_allow_paths: vec!["/x/*".to_owned()],
         },
+        webhook: Some(Webhook {
+            listen: "[::1]:2".parse().expect("an address"),
+            certificate: WebhookCertificate::Service {
+                namespace: "ns".to_owned(),
+                name: "hooks".to_owned(),
+            },
+        }),
         logging: Logging {
             format: LogFormat::Json,
             verbosity: 3,
@@ -261,6 +272,47 @@ fn values_that_make_no_sense_are_told_with_what_would() {
     for paths in ["healthz", "/a**", "*", "/a,"] {
         assert!(error(&["--authorization-always-allow-paths", paths]).contains("must be a list of paths"));
     }
+}
+
+#[test]
+fn webhooks_are_off_unless_they_have_a_port() {
+    assert_eq!(run(&["--webhook-port=0"]).webhook, None);
+    let certificate = |args: &[&str]| run(args).webhook.expect("a port").certificate;
+    assert_eq!(
+        certificate(&["--webhook-port=9443"]),
+        WebhookCertificate::Service {
+            namespace: "kube-system".to_owned(),
+            name: "coxswain-webhook".to_owned(),
+        }
+    );
+    assert_eq!(
+        certificate(&["--webhook-port=9443", "--webhook-cert-dir=/d"]),
+        WebhookCertificate::Folder("/d".into())
+    );
+    let useless = "--webhook-service and --webhook-cert-dir do nothing without --webhook-port: add it, or leave them out";
+    assert_eq!(error(&["--webhook-service=a/b"]), useless);
+    assert_eq!(error(&["--webhook-cert-dir=/d"]), useless);
+    assert_eq!(
+        error(&[
+            "--webhook-port=1",
+            "--webhook-service=a/b",
+            "--webhook-cert-dir=/d"
+        ]),
+        "--webhook-service is for a certificate that is made, --webhook-cert-dir brings one: leave out one of them"
+    );
+    for service in ["", "a", "/a", "a/", "a/b/c", "A/b", "a/b.c"] {
+        assert_eq!(
+            error(&["--webhook-port=1", &format!("--webhook-service={service}")]),
+            format!(
+                "--webhook-service must be the namespace and the name of a Service, as in \
+                 `kube-system/coxswain-webhook`, not {service:?}"
+            )
+        );
+    }
+    assert_eq!(
+        error(&["--webhook-port=65536"]),
+        "--webhook-port must be from 0 to 65535, 0 to serve none, not 65536"
+    );
 }
 
 #[test]

@@ -21,9 +21,8 @@ use super::decide::{Step, View};
 use super::health::Health;
 use super::metrics::Metrics;
 use super::record::Record;
-use super::watch::{Sighting, Watch};
 use super::{Config, ElectionError, Leadership, NotReleased, Release};
-use crate::client::{Client, ClientError, Fence, Term};
+use crate::client::{Client, ClientError, Fence, Sighting, Term, WatchOne};
 use crate::env::{Env, Mark, later};
 use crate::events::{EventType, ObjectRef, Recorder};
 use crate::object::{Key, Resource};
@@ -145,11 +144,12 @@ impl Elector {
         finish: impl Future<Output = Option<Release>>,
     ) -> Result<(), NotReleased> {
         let (send, sightings) = mpsc::channel(SIGHTINGS);
-        let watch = Watch {
+        let watch = WatchOne {
             env: self.env.clone(),
             client: self.client.clone(),
             resource: self.resource.clone(),
             key: self.key.clone(),
+            // A Lease that somebody holds changes all the time.
             patience: self.config.lease_duration,
         };
         let release = tokio::select! {
@@ -309,7 +309,7 @@ impl Elector {
                 self.watching = true;
                 false
             }
-            Sighting::Lost => {
+            Sighting::Lost(_) => {
                 self.watching = false;
                 if self.seat.is_none() {
                     self.next = self.next.min(self.retry());
@@ -317,9 +317,12 @@ impl Elector {
                 }
                 return false;
             }
-            // Our own writes come back here, and those of a server that is behind.
-            Sighting::There(record) if newest.has_reached(&record.version()) => return false,
-            Sighting::There(record) => {
+            Sighting::There(lease) => {
+                let record = Record::new(lease);
+                // Our own writes come back here, and those of a server that is behind.
+                if newest.has_reached(&record.version()) {
+                    return false;
+                }
                 self.view.observe(now, Some(record));
                 true
             }

@@ -21,7 +21,6 @@ mod elector;
 mod health;
 mod metrics;
 mod record;
-mod watch;
 
 pub use elector::Elector;
 pub use health::{Health, Stalled};

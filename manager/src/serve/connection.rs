@@ -10,6 +10,8 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use http::Request;
+use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use hyper_util::server::conn::auto;
@@ -18,7 +20,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_rustls::TlsAcceptor;
 
-use super::endpoints::Endpoints;
+use super::endpoints::Answer;
 use crate::env::{Clock, Env, Tasks};
 
 /// From the start of the handshake to the first complete request.
@@ -43,22 +45,29 @@ pub(super) enum House {
     Closing,
 }
 
+/// What is behind a port: from a request to its answer.
+pub trait Site: Send + Sync + 'static {
+    /// Answers a client at `peer`. It is dropped when the client goes away, or when the server ends and it takes too long.
+    fn answer(&self, peer: IpAddr, request: Request<Incoming>) -> impl Future<Output = Answer> + Send;
+}
+
 /// What all connections share.
-pub(super) struct Host {
+pub(super) struct Host<S> {
     pub(super) env: Env,
     pub(super) acceptor: TlsAcceptor,
-    pub(super) endpoints: Endpoints,
+    pub(super) site: S,
 }
 
 /// Serves `stream`, whose client is at `peer`.
-pub(super) async fn serve<S>(
-    host: Arc<Host>,
-    stream: S,
+pub(super) async fn serve<S, T>(
+    host: Arc<Host<S>>,
+    stream: T,
     peer: IpAddr,
     mut house: watch::Receiver<House>,
 ) -> Result<(), Box<dyn std::error::Error + Send + Sync>>
 where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    S: Site,
+    T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let clock = &host.env.clock;
     let activity = Arc::new(Activity::new(clock));
@@ -70,7 +79,7 @@ where
     let service = service_fn(|request| {
         let (host, running) = (host.clone(), activity.begin());
         async move {
-            let answer = host.endpoints.answer(peer, request).await;
+            let answer = host.site.answer(peer, request).await;
             drop(running);
             Ok::<_, Infallible>(answer)
         }

@@ -13,10 +13,12 @@ use http::header::{ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_LENGTH, CONTENT_TYP
 use http::{HeaderValue, Method, Request, Response, StatusCode, Version};
 use http_body::Body;
 use http_body_util::Full;
+use hyper::body::Incoming;
 use prometheus::{Registry, TextEncoder};
 
 use super::access::Access;
 use super::checks::{Checks, Kinds};
+use super::connection::Site;
 use super::{ServeError, health};
 use crate::panics;
 
@@ -86,8 +88,7 @@ impl Endpoints {
         self
     }
 
-    /// Answers a client at `peer`.
-    pub(super) async fn answer<B: Body>(&self, peer: IpAddr, request: Request<B>) -> Answer {
+    async fn answer_any<B: Body>(&self, peer: IpAddr, request: Request<B>) -> Answer {
         let (parts, body) = request.into_parts();
         let (head, http1) = (parts.method == Method::HEAD, parts.version < Version::HTTP_2);
         let unread = !body.is_end_stream();
@@ -150,6 +151,12 @@ impl Endpoints {
     }
 }
 
+impl Site for Endpoints {
+    async fn answer(&self, peer: IpAddr, request: Request<Incoming>) -> Answer {
+        self.answer_any(peer, request).await
+    }
+}
+
 fn metrics(registry: &Registry) -> Answer {
     match TextEncoder::new().encode_to_string(&registry.gather()) {
         Ok(series) => answer(StatusCode::OK, METRICS, series),
@@ -180,11 +187,13 @@ fn not_found() -> Answer {
     text(StatusCode::NOT_FOUND, "404 page not found\n")
 }
 
-fn text(status: StatusCode, body: impl Into<Bytes>) -> Answer {
+/// A sentence.
+pub(crate) fn text(status: StatusCode, body: impl Into<Bytes>) -> Answer {
     answer(status, PLAIN, body)
 }
 
-fn answer(status: StatusCode, content_type: &'static str, body: impl Into<Bytes>) -> Answer {
+/// Anything.
+pub(crate) fn answer(status: StatusCode, content_type: &'static str, body: impl Into<Bytes>) -> Answer {
     let mut answer = Response::new(Full::new(body.into()));
     *answer.status_mut() = status;
     answer
@@ -202,7 +211,7 @@ mod tests {
 
     async fn get(endpoints: &Endpoints, path: &str) -> (StatusCode, Bytes) {
         let request = Request::get(path).body(Empty::<Bytes>::new()).expect("a request");
-        let answer = endpoints.answer(Ipv4Addr::LOCALHOST.into(), request).await;
+        let answer = endpoints.answer_any(Ipv4Addr::LOCALHOST.into(), request).await;
         let status = answer.status();
         let body = answer.into_body().collect().await.expect("a body");
         (status, body.to_bytes())

@@ -8,7 +8,8 @@
 //! - Told to stop, it accepts nobody any more, gives requests under way two seconds, and leaves no task behind.
 //!
 //! Layers: `checks` (who is asked) and `health` (what is said), `access` (who may ask), `endpoints` (request to answer),
-//! `connection` (bytes to requests), `tls`; this file accepts, and counts the places.
+//! `connection` (bytes to requests), `tls`; this file accepts, and counts the places. What is behind the port is a [`Site`]:
+//! the endpoints here, and another one in [`webhook`](crate::webhook).
 //!
 //! ```
 //! # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -39,7 +40,9 @@ mod tls;
 mod tests;
 
 pub use self::checks::{Checks, Health, Kinds, Registration};
+pub use self::connection::Site;
 pub use self::endpoints::{ALWAYS_ALLOW_PATHS, Answer, Endpoints};
+pub(crate) use self::endpoints::{answer, text};
 pub use self::tls::{Tls, TlsError};
 
 use std::io;
@@ -51,7 +54,6 @@ use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
-use tokio_rustls::TlsAcceptor;
 
 use self::connection::{Host, House};
 use crate::env::Env;
@@ -96,9 +98,14 @@ pub struct Server {
 impl Server {
     /// Binds `address`; port 0 picks a free one.
     pub async fn bind(address: SocketAddr, tls: Tls) -> Result<Self, ServeError> {
-        let failed = |source| ServeError::Bind { address, source };
-        let listener = TcpListener::bind(address).await.map_err(failed)?;
-        let address = listener.local_addr().map_err(failed)?;
+        let bound = Self::listen(address, tls).await;
+        bound.map_err(|source| ServeError::Bind { address, source })
+    }
+
+    /// [`Server::bind`] for who has other flags.
+    pub(crate) async fn listen(address: SocketAddr, tls: Tls) -> io::Result<Self> {
+        let listener = TcpListener::bind(address).await?;
+        let address = listener.local_addr()?;
         Ok(Self {
             listener,
             address,
@@ -112,14 +119,14 @@ impl Server {
         self.address
     }
 
-    /// Serves `endpoints` until `shutdown` is done; then lets requests under way finish for at most two seconds. Dropping
-    /// the future closes everything at once.
-    pub async fn serve(self, env: Env, endpoints: Endpoints, shutdown: impl Future<Output = ()>) {
+    /// Serves `site`, such as [`Endpoints`], until `shutdown` is done; then lets requests under way finish for at most two
+    /// seconds. Dropping the future closes everything at once.
+    pub async fn serve(self, env: Env, site: impl Site, shutdown: impl Future<Output = ()>) {
         let clock = env.clock.clone();
         let host = Arc::new(Host {
             env,
-            acceptor: TlsAcceptor::from(self.tls.0),
-            endpoints,
+            acceptor: self.tls.acceptor(),
+            site,
         });
         let slots = Arc::new(Semaphore::new(MAX_CONNECTIONS));
         let house = watch::Sender::new(House::Open);

@@ -26,7 +26,7 @@ const SECOND: Duration = Duration::from_secs(1);
 
 struct Bed {
     env: Env,
-    host: Arc<Host>,
+    host: Arc<Host<Endpoints>>,
     house: watch::Sender<House>,
     connector: TlsConnector,
     /// Lets `/slow` answer.
@@ -68,7 +68,7 @@ fn bed() -> Bed {
     let host = Arc::new(Host {
         env: env.clone(),
         acceptor: TlsAcceptor::from(server.0),
-        endpoints,
+        site: endpoints,
     });
     Bed {
         env,

@@ -8,7 +8,9 @@ use std::sync::Arc;
 use rcgen::{CertificateParams, DnType, ExtendedKeyUsagePurpose, KeyPair};
 use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
-use rustls::{InconsistentKeys, ServerConfig};
+use rustls::server::{NoServerSessionStorage, ResolvesServerCert, WantsServerCert};
+use rustls::{ConfigBuilder, InconsistentKeys, ServerConfig};
+use tokio_rustls::TlsAcceptor;
 
 /// Why there is no TLS. All but [`TlsError::Generate`] are mistakes in what was given.
 #[derive(Debug, thiserror::Error)]
@@ -111,6 +113,22 @@ impl Tls {
             }
         })
     }
+
+    /// Whatever `resolver` has when a client comes; none, and the handshake fails.
+    pub fn resolving(resolver: Arc<dyn ResolvesServerCert>) -> Result<Self, TlsError> {
+        let builder = builder().map_err(|error| TlsError::Generate(error.into()))?;
+        let mut config = builder.with_cert_resolver(resolver);
+        // A session that is resumed would go on with a certificate that may no longer be the right one.
+        config.session_storage = Arc::new(NoServerSessionStorage {});
+        config.send_tls13_tickets = 0;
+        Ok(finish(config))
+    }
+
+    /// The server's side of a handshake.
+    #[must_use]
+    pub fn acceptor(&self) -> TlsAcceptor {
+        TlsAcceptor::from(self.0.clone())
+    }
 }
 
 fn pem_file<T>(
@@ -148,12 +166,17 @@ pub(super) fn config(
     chain: Vec<CertificateDer<'static>>,
     key: PrivateKeyDer<'static>,
 ) -> Result<Tls, rustls::Error> {
+    Ok(finish(builder()?.with_single_cert(chain, key)?))
+}
+
+fn builder() -> Result<ConfigBuilder<ServerConfig, WantsServerCert>, rustls::Error> {
     // The provider is named, not taken from the process: a second one in the same binary would make that panic.
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let mut config = ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()?
-        .with_no_client_auth()
-        .with_single_cert(chain, key)?;
+    let builder = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
+    Ok(builder.with_no_client_auth())
+}
+
+fn finish(mut config: ServerConfig) -> Tls {
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-    Ok(Tls(Arc::new(config)))
+    Tls(Arc::new(config))
 }

@@ -8,3 +8,4 @@ mod manager;
 mod queue;
 mod serve;
 mod tools;
+mod webhook;

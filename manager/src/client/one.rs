@@ -1,6 +1,6 @@
-//! The watch of the one Lease, kept open.
+//! The watch of one object, by its name, kept open.
 //!
-//! It begins with the present state each time, so nothing that is there is missed; a Lease that went away between two
+//! It begins with the present state each time, so nothing that is there is missed; an object that went away between two
 //! watches is. [`Sighting::Opened`] says when to read for that reason.
 
 use std::convert::Infallible;
@@ -10,8 +10,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-use super::record::Record;
-use crate::client::{Client, ClientError, View, WatchQuery};
+use super::{Client, ClientError, View, WatchQuery};
 use crate::env::Env;
 use crate::object::{Key, Resource, Version};
 
@@ -22,27 +21,26 @@ const LONGEST: Duration = Duration::from_mins(10);
 const FIRST_WAIT: Duration = Duration::from_secs(1);
 const LAST_WAIT: Duration = Duration::from_secs(30);
 
-/// What comes over the watch.
-#[derive(Debug)]
-pub(super) enum Sighting {
+/// What comes over the watch. It may be a Secret: it is not to be printed.
+pub(crate) enum Sighting {
     /// The watch is open.
     Opened,
-    /// There is no watch for now.
-    Lost,
-    /// The Lease is this.
-    There(Record),
-    /// The Lease was deleted, at this version.
+    /// There is no watch for now, and why if that is known.
+    Lost(Option<ClientError>),
+    /// The object is this.
+    There(Value),
+    /// The object was deleted, at this version.
     Gone(Version),
 }
 
 /// What to watch, and how.
-pub(super) struct Watch {
-    pub(super) env: Env,
-    pub(super) client: Client,
-    pub(super) resource: Resource,
-    pub(super) key: Key,
-    /// How long a watch may take to open, and be silent: a Lease that somebody holds changes all the time.
-    pub(super) patience: Duration,
+pub(crate) struct WatchOne {
+    pub(crate) env: Env,
+    pub(crate) client: Client,
+    pub(crate) resource: Resource,
+    pub(crate) key: Key,
+    /// How long a watch may take to open, and be silent.
+    pub(crate) patience: Duration,
 }
 
 #[derive(Deserialize)]
@@ -52,17 +50,18 @@ struct Event {
     object: Value,
 }
 
-impl Watch {
+impl WatchOne {
     /// Watches for ever. Whether anybody listens is not its business: it is dropped with those who do.
-    pub(super) async fn run(self, sightings: mpsc::Sender<Sighting>) -> Infallible {
+    pub(crate) async fn run(self, sightings: mpsc::Sender<Sighting>) -> Infallible {
         let clock = &self.env.clock;
         let mut wait = FIRST_WAIT;
         loop {
             let since = clock.now();
-            if let Err(error) = self.once(&sightings).await {
-                tracing::debug!(%error, "The watch of the lease was lost");
+            let lost = self.once(&sightings).await.err();
+            if let Some(error) = &lost {
+                tracing::debug!(%error, "The watch of an object was lost");
             }
-            let _ = sightings.send(Sighting::Lost).await;
+            let _ = sightings.send(Sighting::Lost(lost)).await;
             let lasted = clock.now().saturating_duration_since(since);
             wait = if lasted > LAST_WAIT {
                 FIRST_WAIT
@@ -93,10 +92,9 @@ impl Watch {
             let Ok(event) = serde_json::from_slice::<Event>(&line) else {
                 break;
             };
-            let record = Record::new(event.object);
             let sighting = match event.kind.as_str() {
-                "ADDED" | "MODIFIED" => Sighting::There(record),
-                "DELETED" => Sighting::Gone(record.version()),
+                "ADDED" | "MODIFIED" => Sighting::There(event.object),
+                "DELETED" => Sighting::Gone(version(&event.object)),
                 "BOOKMARK" => continue,
                 _ => break,
             };
@@ -104,4 +102,12 @@ impl Watch {
         }
         Ok(())
     }
+}
+
+/// The version of an object.
+pub(crate) fn version(object: &Value) -> Version {
+    let version = object
+        .pointer("/metadata/resourceVersion")
+        .and_then(Value::as_str);
+    Version::from(version.unwrap_or_default())
 }

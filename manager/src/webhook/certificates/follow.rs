@@ -1,0 +1,97 @@
+//! On every replica: what the Secret says is to be served, is served, as soon as it says so.
+//!
+//! What is not good is not served, and what was served stays: it is verified with what was trusted when it was loaded, which
+//! stays trusted until it ends.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::sync::mpsc;
+
+use super::held::{Held, Slot, Stored};
+use super::served::Served;
+use super::{SECRETS, ServiceName};
+use crate::client::{Client, Sighting, WatchOne};
+use crate::env::Env;
+
+/// Longer than any watch: a Secret may be silent.
+pub(super) const PATIENCE: Duration = Duration::from_mins(11);
+
+/// Follows the Secret of a Service.
+pub(crate) struct Follower {
+    pub(crate) env: Env,
+    pub(crate) client: Client,
+    pub(crate) service: ServiceName,
+    pub(crate) served: Arc<Served>,
+}
+
+impl Follower {
+    /// For ever.
+    pub(crate) async fn run(self) -> Infallible {
+        let (send, mut sightings) = mpsc::channel(4);
+        let watch = WatchOne {
+            env: self.env.clone(),
+            client: self.client.clone(),
+            resource: SECRETS,
+            key: self.service.secret(),
+            patience: PATIENCE,
+        };
+        let follow = async {
+            loop {
+                match sightings.recv().await {
+                    Some(sighting) => self.sighted(sighting),
+                    None => std::future::pending().await,
+                }
+            }
+        };
+        tokio::select! {
+            biased;
+            never = watch.run(send) => match never {},
+            never = follow => never,
+        }
+    }
+
+    fn sighted(&self, sighting: Sighting) {
+        match sighting {
+            Sighting::There(secret) => self.there(secret),
+            Sighting::Opened | Sighting::Gone(_) => {
+                let problem = format!("the leader has not written the Secret {} yet", self.service);
+                self.served.note(&problem);
+            }
+            Sighting::Lost(Some(error)) => self.served.note(&error.to_string()),
+            Sighting::Lost(None) => {}
+        }
+    }
+
+    fn there(&self, secret: Value) {
+        let Ok(stored) = serde_json::from_value::<Stored>(secret) else {
+            // Not in the words of the parser, which may quote it.
+            self.refuse(None, "it cannot be read");
+            return;
+        };
+        let held = Held::from(stored);
+        match held.to_serve(&self.service.host(), self.env.clock.wall()) {
+            Ok(Some(pair)) => {
+                if self.served.serve(pair.certified()) {
+                    tracing::info!(secret = %self.service, "Serving webhooks with a new certificate");
+                }
+            }
+            Ok(None) => self
+                .served
+                .note(&format!("the Secret {} has none yet", self.service)),
+            Err(reason) => self.refuse(Some(&held), &reason),
+        }
+    }
+
+    fn refuse(&self, held: Option<&Held>, reason: &str) {
+        let pair = match held.map(|it| &it.current) {
+            Some(Slot::Filled(pair)) => Some(pair.certified()),
+            _ => None,
+        };
+        if self.served.refuse(pair, reason) {
+            tracing::warn!(secret = %self.service, reason, "The certificate for webhooks in the Secret cannot be used");
+        }
+    }
+}

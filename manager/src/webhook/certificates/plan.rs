@@ -1,0 +1,99 @@
+//! What the leader does next about certificates and the bundles that clients verify them with.
+//!
+//! A renewal goes in three writes, and between any two of them, and if any of them is late or lost, every replica serves
+//! something that every client can verify:
+//!
+//! 1. *Stage*: a new pair is put beside the one that is served, and its authority beside the one that is trusted.
+//! 2. *Inject*: both authorities are put into the configurations of the webhooks.
+//! 3. *Promote*: the new pair is served. The old authority stays trusted until the next renewal, for replicas that have not
+//!    noticed; by then what it has signed has long ended.
+//!
+//! Promote has to be certain of Inject. So configurations are read *before* the Secret, and every write depends on the version
+//! that was read: whoever stages something else after that makes the promotion fail, and whoever has not seen what was staged
+//! has read the configurations before it was injected, and cannot take it out of them any more.
+
+#[cfg(test)]
+mod tests;
+
+use jiff::Timestamp;
+
+use super::held::{Fitness, Held, Slot};
+use super::inject::Configuration;
+use super::pair::{Authority, bundle};
+
+/// So many authorities are trusted beside a new one, at most: the latest.
+const MAX_KEPT: usize = 7;
+
+/// The next write.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// None is needed.
+    Nothing,
+    /// There is no Secret: it is created, with a staged pair and nothing to serve.
+    Create,
+    /// A new pair is made and staged.
+    Stage {
+        /// Who stays trusted.
+        kept: Vec<Authority>,
+        /// Why the one that is served will not do; none if it only grows old.
+        broken: Option<String>,
+    },
+    /// What the Secret says is to be trusted is put into the configurations that say otherwise.
+    Inject,
+    /// What was staged is served from now on.
+    Promote,
+}
+
+/// Decides on what was read: the configurations that there are first, then the Secret.
+pub(crate) fn decide(
+    configurations: &[&Configuration],
+    held: Option<&Held>,
+    name: &str,
+    now: Timestamp,
+) -> Step {
+    let Some(held) = held else {
+        return Step::Create;
+    };
+    let current = held.fitness(&held.current, name, now);
+    let next = held.fitness(&held.next, name, now);
+    let trusted = bundle(&held.authorities);
+    // What is of no use is not injected: it may be that what is injected already still is.
+    let useful = next == Fitness::Fresh || !matches!(current, Fitness::Useless(_));
+    if useful && !configurations.iter().all(|it| it.carries(&trusted)) {
+        return Step::Inject;
+    }
+    match (current, next) {
+        (_, Fitness::Fresh) => Step::Promote,
+        (Fitness::Fresh, _) => Step::Nothing,
+        (Fitness::Old, _) => Step::Stage {
+            kept: signers(held, name, now),
+            broken: None,
+        },
+        (Fitness::Useless(reason), _) => Step::Stage {
+            kept: everybody(held, configurations),
+            broken: Some(reason),
+        },
+    }
+}
+
+/// Who has signed what is served.
+fn signers(held: &Held, name: &str, now: Timestamp) -> Vec<Authority> {
+    let Slot::Filled(current) = &held.current else {
+        return Vec::new();
+    };
+    let signed = |it: &&Authority| current.verify(std::slice::from_ref(*it), name, now).is_ok();
+    held.authorities.iter().filter(signed).cloned().collect()
+}
+
+/// Whom anybody trusts. What the Secret had may still be served from memory, and its authority may be known to the
+/// configurations alone.
+fn everybody(held: &Held, configurations: &[&Configuration]) -> Vec<Authority> {
+    let mut all: Vec<Authority> = Vec::new();
+    let injected = configurations.iter().flat_map(|it| it.authorities());
+    for authority in injected.chain(held.authorities.iter().cloned()) {
+        if !all.contains(&authority) {
+            all.push(authority);
+        }
+    }
+    all.split_off(all.len().saturating_sub(MAX_KEPT))
+}

@@ -1,0 +1,106 @@
+//! The series of controller-runtime's webhook server, with its names, labels and buckets: dashboards exist.
+
+use std::time::Duration;
+
+use http::StatusCode;
+use prometheus::{
+    HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry,
+};
+
+/// What is counted of the requests.
+#[derive(Clone, Debug)]
+pub(super) struct Requests {
+    total: IntCounterVec,
+    latency: HistogramVec,
+    in_flight: IntGaugeVec,
+}
+
+/// What is counted of the certificates.
+#[derive(Clone, Debug)]
+pub(super) struct Reads {
+    /// Those that were looked at.
+    pub(super) total: IntCounter,
+    /// Of these, those that could not be used.
+    pub(super) errors: IntCounter,
+}
+
+/// A request in process, until this is dropped.
+pub(super) struct InFlight(IntGauge);
+
+impl Requests {
+    pub(super) fn register(registry: &Registry) -> prometheus::Result<Self> {
+        let name = |name: &str| format!("controller_runtime_webhook_{name}");
+        let requests = Self {
+            total: IntCounterVec::new(
+                Opts::new(
+                    name("requests_total"),
+                    "[ALPHA] Total number of admission requests by HTTP status code.",
+                ),
+                &["webhook", "code"],
+            )?,
+            latency: HistogramVec::new(
+                HistogramOpts::new(
+                    name("latency_seconds"),
+                    "[ALPHA] Histogram of the latency of processing admission requests",
+                ),
+                &["webhook"],
+            )?,
+            in_flight: IntGaugeVec::new(
+                Opts::new(
+                    name("requests_in_flight"),
+                    "[ALPHA] Current number of admission requests being served.",
+                ),
+                &["webhook"],
+            )?,
+        };
+        registry.register(Box::new(requests.total.clone()))?;
+        registry.register(Box::new(requests.latency.clone()))?;
+        registry.register(Box::new(requests.in_flight.clone()))?;
+        Ok(requests)
+    }
+
+    /// The series of the hook at this path are there from the start, at 0.
+    pub(super) fn show(&self, path: &str) {
+        for code in ["200", "500"] {
+            self.total.with_label_values(&[path, code]);
+        }
+        self.latency.with_label_values(&[path]);
+        self.in_flight.with_label_values(&[path]);
+    }
+
+    pub(super) fn begin(&self, path: &str) -> InFlight {
+        let in_flight = self.in_flight.with_label_values(&[path]);
+        in_flight.inc();
+        InFlight(in_flight)
+    }
+
+    pub(super) fn answered(&self, path: &str, code: StatusCode, took: Duration) {
+        self.total.with_label_values(&[path, code.as_str()]).inc();
+        self.latency
+            .with_label_values(&[path])
+            .observe(took.as_secs_f64());
+    }
+}
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}
+
+impl Reads {
+    pub(super) fn register(registry: &Registry) -> prometheus::Result<Self> {
+        let counter = |name: &str, help: &str| {
+            let counter = IntCounter::new(format!("certwatcher_{name}"), format!("[ALPHA] {help}"))?;
+            registry.register(Box::new(counter.clone()))?;
+            Ok::<_, prometheus::Error>(counter)
+        };
+        Ok(Self {
+            total: counter("read_certificate_total", "Total number of certificate reads")?,
+            errors: counter(
+                "read_certificate_errors_total",
+                "Total number of certificate read errors",
+            )?,
+        })
+    }
+}

@@ -1,0 +1,169 @@
+//! From a request over HTTP to a review that is answered.
+//!
+//! A review that a hook has judged, whichever way, is answered with 200. Any other code means that nobody has judged it, and
+//! the API server does what the failure policy of the webhook says.
+
+use std::net::IpAddr;
+use std::panic::AssertUnwindSafe;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::FutureExt as _;
+use http::header::{ALLOW, CONNECTION, CONTENT_TYPE};
+use http::{HeaderValue, Method, Request, StatusCode, Version};
+use http_body::Body;
+use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use hyper::body::Incoming;
+use tokio::sync::Semaphore;
+
+use super::hooks::{Hook, Hooks};
+use super::metrics::Requests;
+use super::review;
+use crate::env::Clock;
+use crate::panics;
+use crate::serve::{Answer, Site, answer, text};
+
+/// The largest review. The API server takes objects of up to 3 MiB, and the review of an update has two of them.
+pub(super) const MAX_BODY: usize = 7 * 1024 * 1024;
+/// How long a review may take, from its head to its answer: what the API server waits unless a webhook says otherwise.
+pub(super) const DEADLINE: Duration = Duration::from_secs(10);
+/// Reviews at a time; others wait within their deadline. It bounds what their bodies take.
+const MAX_REVIEWS: usize = 64;
+
+type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+/// The hooks behind a port.
+pub(super) struct Reviews {
+    hooks: Hooks,
+    metrics: Requests,
+    clock: Clock,
+    places: Semaphore,
+}
+
+impl Reviews {
+    pub(super) fn new(hooks: Hooks, metrics: Requests, clock: Clock) -> Self {
+        hooks.0.keys().for_each(|path| metrics.show(path));
+        Self {
+            hooks,
+            metrics,
+            clock,
+            places: Semaphore::new(MAX_REVIEWS),
+        }
+    }
+
+    pub(super) async fn answer_any<B>(&self, request: Request<B>) -> Answer
+    where
+        B: Body<Data = Bytes, Error: Into<BoxError>> + Send,
+    {
+        let path = request.uri().path().to_owned();
+        let http1 = request.version() < Version::HTTP_2;
+        let Some(hook) = self.hooks.0.get(&path) else {
+            return closing(text(StatusCode::NOT_FOUND, "404 page not found\n"), http1);
+        };
+        let _in_flight = self.metrics.begin(&path);
+        let start = self.clock.now();
+        let judged = self
+            .clock
+            .timeout(DEADLINE, self.review(&path, hook, request))
+            .await;
+        let answer = match judged {
+            Some(Ok(review)) => answer(StatusCode::OK, "application/json", review),
+            // The rest of the body may not have been read.
+            Some(Err(refused)) => closing(refused, http1),
+            None => {
+                tracing::warn!(path, "A webhook took too long");
+                let body = format!("no answer within {} s\n", DEADLINE.as_secs());
+                closing(text(StatusCode::GATEWAY_TIMEOUT, body), http1)
+            }
+        };
+        self.metrics
+            .answered(&path, answer.status(), self.clock.now() - start);
+        answer
+    }
+
+    async fn review<B>(&self, path: &str, hook: &Hook, request: Request<B>) -> Result<Bytes, Answer>
+    where
+        B: Body<Data = Bytes, Error: Into<BoxError>> + Send,
+    {
+        check_head(&request)?;
+        // Nobody closes the semaphore.
+        let _place = self.places.acquire().await;
+        let body = read(request.into_body()).await?;
+        let request = review::decode(&body).map_err(|error| bad(StatusCode::BAD_REQUEST, &error))?;
+        drop(body);
+        let uid = request.uid.clone();
+        // Also the call itself may panic, not only the future that it returns.
+        let verdict = AssertUnwindSafe(async { hook(request).await })
+            .catch_unwind()
+            .await;
+        let verdict = verdict.map_err(|panic| {
+            tracing::error!(path, panic = panics::message(&*panic), "A webhook panicked");
+            text(StatusCode::INTERNAL_SERVER_ERROR, "500 internal server error\n")
+        })?;
+        Ok(review::encode(&uid, verdict))
+    }
+}
+
+impl Site for Reviews {
+    async fn answer(&self, _: IpAddr, request: Request<Incoming>) -> Answer {
+        self.answer_any(request).await
+    }
+}
+
+/// What can be refused before the body is read.
+fn check_head<B: Body>(request: &Request<B>) -> Result<(), Answer> {
+    if request.method() != Method::POST {
+        let mut answer = bad(
+            StatusCode::METHOD_NOT_ALLOWED,
+            &"a review is sent by POST, by the API server",
+        );
+        answer
+            .headers_mut()
+            .insert(ALLOW, HeaderValue::from_static("POST"));
+        return Err(answer);
+    }
+    let content_type = request
+        .headers()
+        .get(CONTENT_TYPE)
+        .and_then(|it| it.to_str().ok());
+    let essence = content_type.and_then(|it| it.split(';').next()).map(str::trim);
+    if !essence.is_some_and(|it| it.eq_ignore_ascii_case("application/json")) {
+        return Err(bad(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            &"a review is of the content type application/json",
+        ));
+    }
+    if request.body().size_hint().lower() > MAX_BODY as u64 {
+        return Err(too_large());
+    }
+    Ok(())
+}
+
+async fn read<B>(body: B) -> Result<Bytes, Answer>
+where
+    B: Body<Data = Bytes, Error: Into<BoxError>> + Send,
+{
+    match Box::pin(Limited::new(body, MAX_BODY).collect()).await {
+        Ok(body) => Ok(body.to_bytes()),
+        Err(error) if error.is::<LengthLimitError>() => Err(too_large()),
+        Err(_) => Err(bad(StatusCode::BAD_REQUEST, &"the body is cut off")),
+    }
+}
+
+fn too_large() -> Answer {
+    let words = format!("a review has at most {MAX_BODY} bytes");
+    bad(StatusCode::PAYLOAD_TOO_LARGE, &words)
+}
+
+fn bad(code: StatusCode, words: &dyn std::fmt::Display) -> Answer {
+    text(code, format!("{words}\n"))
+}
+
+/// The next request of an HTTP/1 connection begins behind a body that nobody reads.
+fn closing(mut answer: Answer, http1: bool) -> Answer {
+    if http1 {
+        let close = HeaderValue::from_static("close");
+        answer.headers_mut().insert(CONNECTION, close);
+    }
+    answer
+}

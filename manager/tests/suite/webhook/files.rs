@@ -1,0 +1,120 @@
+//! A certificate of the user's own, in a folder.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use coxswain_manager::cache::Scope;
+use coxswain_manager::client::Transport;
+use coxswain_manager::env::{Env, TaskSet};
+use coxswain_manager::manager::{Manager, Options};
+use coxswain_manager::serve::{Checks, Health, Kinds};
+use coxswain_manager::webhook::{Certificates, Source, WebhookError};
+use prometheus::Registry;
+
+use super::{HOST, SECOND, bare, handshake, start};
+
+/// A folder for the files of one test; it goes with the test.
+pub struct Folder(pub PathBuf);
+
+pub fn folder(test: &str) -> Folder {
+    let own = format!("webhook-{test}-{}", std::process::id());
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(own);
+    fs::create_dir_all(&folder).expect("a folder");
+    Folder(folder)
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+impl Folder {
+    pub fn write(&self, file: &str, text: &str) {
+        fs::write(self.0.join(file), text).expect("it is written");
+    }
+
+    /// Writes a new pair, which verifies itself.
+    pub fn pair(&self) -> String {
+        let made = rcgen::generate_simple_self_signed(vec![HOST.to_owned()]).expect("made");
+        self.write("tls.crt", &made.cert.pem());
+        self.write("tls.key", &made.signing_key.serialize_pem());
+        made.cert.pem()
+    }
+}
+
+async fn refused(folder: &Path) -> String {
+    let source = Source::Folder(folder.to_owned());
+    match Certificates::new(source, &Registry::new(), &Checks::new()).await {
+        Err(error @ WebhookError::Files { .. }) => error.to_string(),
+        Err(error) => panic!("{error}"),
+        Ok(_) => panic!("it is taken"),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_cannot_be_used_is_said_at_the_start() {
+    let folder = folder("refused");
+    let text = refused(&folder.0).await;
+    assert!(
+        text.starts_with("cannot read ") && text.contains("tls.crt: No such file"),
+        "{text}"
+    );
+    assert!(text.contains("; --webhook-cert-dir must name a folder"), "{text}");
+    folder.pair();
+    folder.write("tls.key", "hunter2");
+    let text = refused(&folder.0).await;
+    assert!(text.starts_with("the private key is not in PEM form"), "{text}");
+    assert!(!text.contains("hunter2"), "{text}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_changes_is_served_and_what_is_spoilt_is_not() {
+    let folder = folder("changes");
+    let cluster = bare();
+    let (registry, checks) = (Registry::new(), Checks::new());
+    let tasks = TaskSet::new();
+    let env = Env::starting_at(start(), 1, &tasks);
+    let transport = Transport::over(cluster.sandbox.door(), "sandbox", "test", &env.clock, &registry);
+    let options = Options {
+        name: "coxswain",
+        limit: None,
+        scope: Scope::default(),
+        start_interval: Duration::ZERO,
+        shutdown_timeout: None,
+    };
+    let mut manager =
+        Manager::new(&env, &registry, &checks, transport.expect("a way"), options).expect("a manager");
+    let first = folder.pair();
+    let certificates = Certificates::new(Source::Folder(folder.0.clone()), &registry, &checks).await;
+    let certificates = certificates.expect("a pair");
+    let shown = async |bundle: &str| handshake(&certificates.tls(), bundle, start()).await.is_some();
+    assert!(shown(&first).await, "before anything runs");
+    certificates.host(&mut manager);
+    let second = folder.pair();
+    env.clock.sleep(11 * SECOND).await;
+    assert!(shown(&second).await && !shown(&first).await);
+    folder.write("tls.crt", &first);
+    env.clock.sleep(11 * SECOND).await;
+    assert!(shown(&second).await, "the key does not fit");
+    let check = |kind| {
+        let all = checks.ask(kind).into_iter();
+        all.into_iter()
+            .find(|(name, _)| name == "webhook")
+            .expect("a check")
+            .1
+    };
+    assert!(matches!(check(Kinds::READYZ), Health::Note(_)));
+    let third = folder.pair();
+    env.clock.sleep(11 * SECOND).await;
+    assert!(shown(&third).await);
+    assert_eq!(check(Kinds::READYZ), Health::Ok);
+    let names = checks.ask(Kinds::HEALTHZ).into_iter().map(|(name, _)| name);
+    assert!(
+        !names
+            .collect::<Vec<_>>()
+            .contains(&"webhook-certificates".to_owned()),
+        "nobody writes"
+    );
+}

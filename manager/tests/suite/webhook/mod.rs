@@ -1,0 +1,353 @@
+//! Webhooks: the certificate that the leader keeps, with the API in the same process and under the paused clock, and the port
+//! over real sockets.
+
+mod broken;
+mod configurations;
+mod door;
+mod faults;
+mod files;
+mod port;
+mod renewal;
+mod secrecy;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use coxswain_manager::cache::Scope;
+use coxswain_manager::client::{Client, Delete, Patch, Transport};
+use coxswain_manager::election::{self, Elector};
+use coxswain_manager::env::{Env, Fault, TaskSet};
+use coxswain_manager::manager::{Manager, ManagerError, Options};
+use coxswain_manager::object::{Key, MetaObject, Resource};
+use coxswain_manager::serve::{Checks, Health, Kinds, Tls};
+use coxswain_manager::webhook::{Certificates, ServiceName, Source};
+use coxswain_sandbox::Sandbox;
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::ByteString;
+use prometheus::{Registry, TextEncoder};
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::time_provider::TimeProvider;
+use rustls::{ClientConfig, RootCertStore};
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+use tokio_rustls::TlsConnector;
+use tokio_util::sync::CancellationToken;
+
+use self::door::{Door, Faults};
+
+const SECRETS: Resource = Resource::namespaced("", "v1", "secrets", "Secret");
+const MUTATING: Resource = Resource::cluster(
+    "admissionregistration.k8s.io",
+    "v1",
+    "mutatingwebhookconfigurations",
+    "MutatingWebhookConfiguration",
+);
+const VALIDATING: Resource = Resource::cluster(
+    "admissionregistration.k8s.io",
+    "v1",
+    "validatingwebhookconfigurations",
+    "ValidatingWebhookConfiguration",
+);
+const HOST: &str = "hooks.kube-system.svc";
+const SECOND: Duration = Duration::from_secs(1);
+const DAY: i64 = 24;
+
+/// A cluster, and whoever uses it.
+struct Cluster {
+    sandbox: Sandbox,
+    env: Env,
+    client: Client,
+    _tasks: TaskSet,
+}
+
+/// One replica that runs.
+struct Replica {
+    env: Env,
+    registry: Registry,
+    checks: Checks,
+    certificates: Certificates,
+    faults: Faults,
+    stop: CancellationToken,
+    ended: JoinHandle<Result<(), ManagerError>>,
+    _tasks: TaskSet,
+}
+
+fn start() -> Timestamp {
+    "2026-02-03T04:05:06Z".parse().expect("a time")
+}
+
+fn service() -> ServiceName {
+    "kube-system/hooks".parse().expect("a service")
+}
+
+fn secret() -> Key {
+    Key::new("kube-system", "hooks")
+}
+
+fn configuration() -> Key {
+    Key::cluster("hooks")
+}
+
+/// A cluster without webhook configurations.
+fn bare() -> Cluster {
+    let sandbox = Sandbox::new(coxswain_sandbox::Options {
+        env: coxswain_sandbox::Env::starting_at(start(), 1),
+        ..coxswain_sandbox::Options::default()
+    });
+    let tasks = TaskSet::new();
+    let env = Env::starting_at(start(), 9, &tasks);
+    let transport = Transport::over(sandbox.door(), "sandbox", "test", &env.clock, &Registry::new());
+    Cluster {
+        client: transport.expect("a way").unfenced("test", None),
+        sandbox,
+        env,
+        _tasks: tasks,
+    }
+}
+
+/// A cluster with both webhook configurations.
+async fn cluster() -> Cluster {
+    let cluster = bare();
+    for resource in [MUTATING, VALIDATING] {
+        cluster.configure(&resource).await;
+    }
+    cluster
+}
+
+impl Cluster {
+    /// Creates a configuration with a webhook that leads to us and one that does not.
+    async fn configure(&self, resource: &Resource) {
+        let webhook = |name: &str, client: Value| {
+            json!({
+                "name": name, "clientConfig": client, "sideEffects": "None", "admissionReviewVersions": ["v1"],
+                "rules": [{
+                    "apiGroups": ["harbour.example"], "apiVersions": ["v1"], "operations": ["CREATE"],
+                    "resources": ["boats"],
+                }],
+            })
+        };
+        let ours = json!({"service": {"namespace": "kube-system", "name": "hooks", "path": "/a"}});
+        let theirs = json!({"url": "https://example.test/", "caBundle": "dGhlaXJz"});
+        let body = json!({
+            "apiVersion": "admissionregistration.k8s.io/v1", "kind": resource.kind,
+            "metadata": {"name": "hooks", "annotations": {"kept": "yes"}},
+            "webhooks": [webhook("ours.example.test", ours), webhook("theirs.example.test", theirs)],
+        });
+        let created: Result<MetaObject, _> = self.client.create(resource, "", body.to_string().into()).await;
+        created.expect("created");
+    }
+
+    async fn get(&self, resource: &Resource, key: &Key) -> Option<Value> {
+        match self.client.get(resource, key).await {
+            Ok(object) => Some(object),
+            Err(error) if error.is_not_found(&key.name) => None,
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    /// What the Secret has under this key.
+    async fn data(&self, key: &str) -> Option<String> {
+        let secret = self.get(&SECRETS, &secret()).await?;
+        text(&secret["data"][key])
+    }
+
+    /// The bundle of our webhook, of each configuration that there is.
+    async fn bundles(&self) -> Vec<String> {
+        let mut bundles = Vec::new();
+        for resource in [MUTATING, VALIDATING] {
+            let configuration = self.get(&resource, &configuration()).await;
+            bundles.extend(configuration.map(|it| {
+                let client = &it["webhooks"][0]["clientConfig"];
+                text(&client["caBundle"]).unwrap_or_default()
+            }));
+        }
+        bundles
+    }
+
+    async fn patch(&self, resource: &Resource, key: &Key, patch: &Value) {
+        let patched: Result<MetaObject, _> = self.client.patch(resource, key, Patch::strategic(patch)).await;
+        patched.expect("patched");
+    }
+
+    async fn delete(&self, resource: &Resource, key: &Key) {
+        let object: MetaObject = self.client.get(resource, key).await.expect("it is there");
+        let delete = Delete::of(object.metadata.uid);
+        self.client.delete(resource, key, &delete).await.expect("deleted");
+    }
+
+    /// A replica that does not elect: it leads.
+    async fn leader(&self) -> Replica {
+        self.replica("alone", false).await
+    }
+
+    /// A replica that does not lead: somebody else has the lease.
+    async fn standby(&self) -> Replica {
+        let leases = Resource::namespaced("coordination.k8s.io", "v1", "leases", "Lease");
+        let lease = json!({
+            "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "coxswain"},
+            "spec": {"holderIdentity": "other", "leaseDurationSeconds": 1_000_000_000},
+        });
+        let held: Result<MetaObject, _> = self
+            .client
+            .create(&leases, "kube-system", lease.to_string().into())
+            .await;
+        held.expect("created");
+        self.candidate("standby").await
+    }
+
+    /// A replica, one of several.
+    async fn candidate(&self, identity: &str) -> Replica {
+        self.replica(identity, true).await
+    }
+
+    async fn replica(&self, identity: &str, elects: bool) -> Replica {
+        let tasks = TaskSet::new();
+        let env = Env::starting_at(self.env.clock.wall(), identity.len() as u64, &tasks);
+        let (registry, checks) = (Registry::new(), Checks::new());
+        let faults = Faults::default();
+        let door = Door::new(self.sandbox.door(), faults.clone());
+        let transport = Transport::over(door, "sandbox", "test", &env.clock, &registry).expect("a way");
+        let options = Options {
+            name: "coxswain",
+            limit: None,
+            scope: Scope::default(),
+            start_interval: Duration::ZERO,
+            shutdown_timeout: Some(10 * SECOND),
+        };
+        let mut manager =
+            Manager::new(&env, &registry, &checks, transport.clone(), options).expect("a manager");
+        let certificates = Certificates::new(Source::Service(service()), &registry, &checks).await;
+        let certificates = certificates.expect("certificates");
+        certificates.host(&mut manager);
+        let elector = elects.then(|| {
+            let client = transport.unfenced("leader-election", None);
+            let config = election::Config::new(identity.to_owned());
+            let fence = manager.fence().clone();
+            Elector::new(&env, client, fence, config, &registry).expect("an elector")
+        });
+        let stop = CancellationToken::new();
+        let ended = env.tasks.spawn(manager.run(elector, stop.clone()));
+        Replica {
+            env,
+            registry,
+            checks,
+            certificates,
+            faults,
+            stop,
+            ended,
+            _tasks: tasks,
+        }
+    }
+
+    /// What the replica serves, if each configuration's bundle verifies it.
+    async fn verified(&self, replica: &Replica) -> Option<String> {
+        let mut shown = None;
+        let bundles = self.bundles().await;
+        assert!(!bundles.is_empty(), "there are configurations");
+        for bundle in bundles {
+            let certificate = handshake(&replica.certificates.tls(), &bundle, replica.env.clock.wall()).await;
+            shown = Some(certificate?);
+        }
+        shown
+    }
+
+    /// What the replica serves and each bundle verifies, once that is something, and is not `old`.
+    async fn serves(&self, replica: &Replica, old: Option<&str>) -> String {
+        let changed = async {
+            loop {
+                if let Some(shown) = self.verified(replica).await
+                    && Some(shown.as_str()) != old
+                {
+                    return shown;
+                }
+                self.env.clock.sleep(SECOND / 100).await;
+            }
+        };
+        let changed = self.env.clock.timeout(1200 * SECOND, changed).await;
+        changed.expect("it serves within twenty minutes")
+    }
+
+    /// Lets this much time pass at once on the wall, for these.
+    fn later(&self, hours: i64, replicas: &[&Replica]) {
+        let skew = Fault::Skew(SignedDuration::from_hours(hours));
+        self.env.clock.inject(skew);
+        for replica in replicas {
+            replica.env.clock.inject(skew);
+        }
+    }
+}
+
+impl Replica {
+    async fn stop(self) {
+        self.stop.cancel();
+        self.ended.await.expect("no panic").expect("an orderly end");
+    }
+
+    fn check(&self, name: &str, kind: Kinds) -> Health {
+        let checks = self.checks.ask(kind);
+        let check = checks.into_iter().find(|(it, _)| it == name);
+        check.expect("a check of that name").1
+    }
+
+    fn metric(&self, name: &str) -> f64 {
+        let text = TextEncoder::new().encode_to_string(&self.registry.gather());
+        let text = text.expect("text");
+        let line = text.lines().find_map(|line| line.strip_prefix(name));
+        line.expect("a series").trim().parse().expect("a number")
+    }
+}
+
+fn text(value: &Value) -> Option<String> {
+    let bytes: Option<ByteString> = serde_json::from_value(value.clone()).expect("base64");
+    bytes.map(|it| String::from_utf8(it.0).expect("text"))
+}
+
+fn bytes(text: &str) -> ByteString {
+    ByteString(text.as_bytes().to_vec())
+}
+
+/// The certificate that is shown to a client which trusts `bundle`, at this time; none if it does not take it.
+async fn handshake(tls: &Tls, bundle: &str, at: Timestamp) -> Option<String> {
+    let (ours, theirs) = tokio::io::duplex(64 * 1024);
+    let connector = connector(bundle, Some(at))?;
+    let name = ServerName::try_from(HOST).expect("a name");
+    let (accepted, connected) = tokio::join!(tls.acceptor().accept(theirs), connector.connect(name, ours));
+    let (Ok(_), Ok(stream)) = (accepted, connected) else {
+        return None;
+    };
+    let shown = stream.get_ref().1.peer_certificates()?.first()?.clone();
+    Some(format!("{:?}", shown.as_ref()))
+}
+
+/// A client that trusts `bundle` only, at this time or now; none if there is nobody in it.
+fn connector(bundle: &str, at: Option<Timestamp>) -> Option<TlsConnector> {
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_slice_iter(bundle.as_bytes()) {
+        roots.add(certificate.expect("PEM")).expect("an authority");
+    }
+    if roots.is_empty() {
+        return None;
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder = match at {
+        Some(at) => ClientConfig::builder_with_details(provider, Arc::new(Fixed(at))),
+        None => ClientConfig::builder_with_provider(provider),
+    };
+    let config = builder
+        .with_safe_default_protocol_versions()
+        .expect("versions")
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    Some(TlsConnector::from(Arc::new(config)))
+}
+
+#[derive(Debug)]
+struct Fixed(Timestamp);
+
+impl TimeProvider for Fixed {
+    fn current_time(&self) -> Option<UnixTime> {
+        let seconds = self.0.as_second().try_into().ok()?;
+        Some(UnixTime::since_unix_epoch(Duration::from_secs(seconds)))
+    }
+}

@@ -1,0 +1,289 @@
+//! The port, over real sockets: a client that verifies, both protocols, and the end.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use coxswain_manager::client::Cause;
+use coxswain_manager::env::{Env, TaskSet};
+use coxswain_manager::object::Resource;
+use coxswain_manager::serve::Checks;
+use coxswain_manager::webhook::{
+    AdmissionRequest, Certificates, Hooks, Refusal, Server, Source, WebhookError, mutating_path,
+    validating_path,
+};
+use http::{Request, StatusCode};
+use http_body_util::{BodyExt as _, Full};
+use hyper::client::conn::{http1, http2};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use prometheus::Registry;
+use rustls::pki_types::ServerName;
+use serde_json::{Value, json};
+use tokio::net::TcpStream;
+use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::task::JoinHandle;
+
+use super::files::{Folder, folder};
+use super::{HOST, connector};
+
+const BOATS: Resource = Resource::namespaced("harbour.example", "v1", "boats", "Boat");
+
+struct Bed {
+    env: Env,
+    address: SocketAddr,
+    bundle: String,
+    stop: oneshot::Sender<()>,
+    served: JoinHandle<()>,
+    tasks: TaskSet,
+    _folder: Folder,
+}
+
+async fn bed(test: &str, hooks: Hooks) -> Bed {
+    let folder = folder(test);
+    let bundle = folder.pair();
+    let registry = Registry::new();
+    let certificates = Certificates::new(Source::Folder(folder.0.clone()), &registry, &Checks::new()).await;
+    let local = "127.0.0.1:0".parse().expect("an address");
+    let server = Server::bind(local, certificates.expect("a pair"), &registry).await;
+    let server = server.expect("a free port");
+    let tasks = TaskSet::new();
+    let env = Env::system(&tasks);
+    let address = server.address();
+    let (stop, stopped) = oneshot::channel();
+    let served = env.tasks.spawn(server.serve(env.clone(), hooks, async {
+        let _ = stopped.await;
+    }));
+    Bed {
+        env,
+        address,
+        bundle,
+        stop,
+        served,
+        tasks,
+        _folder: folder,
+    }
+}
+
+enum Client {
+    Http1(http1::SendRequest<Full<Bytes>>),
+    Http2(http2::SendRequest<Full<Bytes>>),
+}
+
+impl Bed {
+    async fn client(&self, http2: bool) -> Client {
+        let socket = TcpStream::connect(self.address).await.expect("a connection");
+        let connector = connector(&self.bundle, None).expect("somebody to trust");
+        let mut config = (**connector.config()).clone();
+        config.alpn_protocols = vec![if http2 {
+            b"h2".to_vec()
+        } else {
+            b"http/1.1".to_vec()
+        }];
+        let name = ServerName::try_from(HOST).expect("a name");
+        let stream = tokio_rustls::TlsConnector::from(Arc::new(config))
+            .connect(name, socket)
+            .await
+            .expect("it is verified");
+        let io = TokioIo::new(stream);
+        if http2 {
+            let (client, connection) = http2::handshake(TokioExecutor::new(), io).await.expect("HTTP/2");
+            self.env.tasks.spawn(connection);
+            Client::Http2(client)
+        } else {
+            let (client, connection) = http1::handshake(io).await.expect("HTTP/1.1");
+            self.env.tasks.spawn(connection);
+            Client::Http1(client)
+        }
+    }
+}
+
+impl Client {
+    async fn post(&mut self, path: &str, body: impl Into<Bytes>) -> (StatusCode, Bytes) {
+        let request = Request::post(format!("https://{HOST}{path}?timeout=10s"))
+            .header("host", HOST)
+            .header("content-type", "application/json")
+            .body(Full::new(body.into()))
+            .expect("a request");
+        self.send(request).await
+    }
+
+    async fn send(&mut self, mut request: Request<Full<Bytes>>) -> (StatusCode, Bytes) {
+        let answer = match self {
+            Self::Http1(client) => {
+                let path = request.uri().path_and_query().expect("a path").to_string();
+                *request.uri_mut() = path.parse().expect("a path");
+                client.ready().await.expect("it is open");
+                client.send_request(request).await
+            }
+            Self::Http2(client) => {
+                client.ready().await.expect("it is open");
+                client.send_request(request).await
+            }
+        };
+        let (parts, body) = answer.expect("an answer").into_parts();
+        (parts.status, body.collect().await.expect("a body").to_bytes())
+    }
+}
+
+fn review(object: &Value) -> String {
+    let request = json!({
+        "uid": "7", "operation": "CREATE", "namespace": "default", "name": "gig", "object": object, "oldObject": null,
+        "kind": {"group": "harbour.example", "version": "v1", "kind": "Boat"},
+    });
+    json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}).to_string()
+}
+
+fn hooks() -> Hooks {
+    let mutating = |request: AdmissionRequest| {
+        let mut boat = request.object;
+        if boat["oars"].is_null() {
+            boat["oars"] = json!(8);
+        }
+        std::future::ready(Ok(boat))
+    };
+    let validating = |request: AdmissionRequest| {
+        let AdmissionRequest {
+            object,
+            name,
+            namespace,
+            ..
+        } = request;
+        assert_eq!((name.as_str(), namespace.as_str()), ("gig", "default"));
+        let judged = match object["oars"].as_u64() {
+            Some(0) => Err(Refusal::invalid(
+                "Boat",
+                &name,
+                vec![Cause {
+                    reason: "FieldValueInvalid".to_owned(),
+                    message: "a boat has oars".to_owned(),
+                    field: "oars".to_owned(),
+                }],
+            )),
+            Some(oars) if oars > 8 => Ok(vec!["that is a galley".to_owned()]),
+            _ => Ok(vec![]),
+        };
+        std::future::ready(judged)
+    };
+    Hooks::new()
+        .mutating(&BOATS, mutating)
+        .validating(&BOATS, validating)
+}
+
+fn response(answer: &(StatusCode, Bytes)) -> Value {
+    assert_eq!(answer.0, StatusCode::OK);
+    let review: Value = serde_json::from_slice(&answer.1).expect("JSON");
+    assert_eq!(review["response"]["uid"], "7");
+    review["response"].clone()
+}
+
+#[tokio::test]
+async fn reviews_are_answered_by_both_protocols() {
+    let bed = bed("protocols", hooks()).await;
+    let (mutate, validate) = (mutating_path(&BOATS), validating_path(&BOATS));
+    for http2 in [false, true] {
+        let mut client = bed.client(http2).await;
+        let changed = response(&client.post(&mutate, review(&json!({}))).await);
+        assert_eq!(
+            (&changed["allowed"], &changed["patchType"]),
+            (&json!(true), &json!("JSONPatch"))
+        );
+        let same = response(&client.post(&mutate, review(&json!({"oars": 4}))).await);
+        assert_eq!(same, json!({"uid": "7", "allowed": true}));
+        let refused = response(&client.post(&validate, review(&json!({"oars": 0}))).await);
+        assert_eq!(refused["allowed"], false);
+        assert_eq!(
+            refused["status"]["message"],
+            "Boat \"gig\" is invalid: oars: a boat has oars"
+        );
+        let warned = response(&client.post(&validate, review(&json!({"oars": 9}))).await);
+        assert_eq!(warned["warnings"], json!(["that is a galley"]));
+        let (code, _) = client.post("/validate", review(&json!({}))).await;
+        assert_eq!(code, StatusCode::NOT_FOUND);
+    }
+}
+
+#[tokio::test]
+async fn a_body_that_is_too_large_is_refused_and_the_port_goes_on() {
+    let bed = bed("large", hooks()).await;
+    let path = validating_path(&BOATS);
+    for http2 in [false, true] {
+        let mut client = bed.client(http2).await;
+        let large = review(&json!({"hull": "x".repeat(3 << 20), "oars": 1}));
+        response(&client.post(&path, large).await);
+        let (code, _) = client.post(&path, "x".repeat(8 << 20)).await;
+        assert_eq!(code, StatusCode::PAYLOAD_TOO_LARGE);
+        let mut client = bed.client(http2).await;
+        response(&client.post(&path, review(&json!({}))).await);
+    }
+}
+
+#[tokio::test]
+async fn at_the_end_reviews_under_way_are_answered() {
+    let (asked, mut was_asked) = mpsc::unbounded_channel();
+    let go = Arc::new(Notify::new());
+    let gone = go.clone();
+    let hooks = Hooks::new().validating(&BOATS, move |_| {
+        let (asked, gone) = (asked.clone(), gone.clone());
+        async move {
+            let _ = asked.send(());
+            gone.notified().await;
+            Ok(vec![])
+        }
+    });
+    let bed = bed("end", hooks).await;
+    let (mut one, mut two) = (bed.client(false).await, bed.client(true).await);
+    let path = validating_path(&BOATS);
+    let same = path.clone();
+    let one = bed
+        .env
+        .tasks
+        .spawn(async move { one.post(&path, review(&json!({}))).await });
+    let two = bed
+        .env
+        .tasks
+        .spawn(async move { two.post(&same, review(&json!({}))).await });
+    was_asked.recv().await.expect("asked");
+    was_asked.recv().await.expect("asked");
+    let Bed {
+        env,
+        address,
+        stop,
+        served,
+        tasks,
+        ..
+    } = bed;
+    stop.send(()).expect("it serves");
+    let refused = async { while TcpStream::connect(address).await.is_ok() {} };
+    let ten = Duration::from_secs(10);
+    env.clock.timeout(ten, refused).await.expect("nobody listens");
+    go.notify_waiters();
+    for request in [one, two] {
+        response(&request.await.expect("no panic"));
+    }
+    served.await.expect("no panic");
+    let left = async {
+        while !tasks.is_empty() {
+            tokio::task::yield_now().await;
+        }
+    };
+    env.clock.timeout(ten, left).await.expect("no task is left");
+}
+
+#[tokio::test]
+async fn a_port_in_use_is_said_to_be_one() {
+    let bed = bed("in-use", Hooks::new()).await;
+    let folder = folder("in-use-too");
+    folder.pair();
+    let registry = Registry::new();
+    let certificates = Certificates::new(Source::Folder(folder.0.clone()), &registry, &Checks::new()).await;
+    let error = match Server::bind(bed.address, certificates.expect("a pair"), &registry).await {
+        Err(error @ WebhookError::Bind { .. }) => error.to_string(),
+        Err(error) => panic!("{error}"),
+        Ok(_) => panic!("it is in use"),
+    };
+    assert!(
+        error.contains("Address already in use") && error.contains("--webhook-port"),
+        "{error}"
+    );
+}

@@ -1,0 +1,185 @@
+//! From the first certificate to the next, on one replica and on two.
+
+use coxswain_manager::serve::{Health, Kinds};
+use serde_json::json;
+
+use super::{Cluster, DAY, Replica, SECOND, SECRETS, bare, cluster, secret};
+
+#[tokio::test(start_paused = true)]
+async fn the_first_certificate_is_served_once_both_configurations_trust_it() {
+    let cluster = cluster().await;
+    let leader = cluster.leader().await;
+    assert!(
+        matches!(leader.check("webhook", Kinds::READYZ), Health::Failed(_)),
+        "not yet"
+    );
+    cluster.serves(&leader, None).await;
+    assert_eq!(leader.check("webhook", Kinds::READYZ), Health::Ok);
+    assert_eq!(leader.check("webhook-certificates", Kinds::HEALTHZ), Health::Ok);
+    let secret = cluster.get(&SECRETS, &secret()).await.expect("a Secret");
+    assert_eq!(secret["type"], "kubernetes.io/tls");
+    let keys: Vec<_> = secret["data"].as_object().expect("data").keys().collect();
+    assert_eq!(keys, ["ca.crt", "tls.crt", "tls.key"]);
+    let trusted = cluster.data("ca.crt").await.expect("a bundle");
+    assert_eq!(trusted.matches("BEGIN CERTIFICATE").count(), 1);
+    assert_eq!(cluster.bundles().await, [trusted.clone(), trusted]);
+    let writes = leader.faults.take_writes();
+    let names = "/api/v1/namespaces/kube-system/secrets";
+    let configurations = "/apis/admissionregistration.k8s.io/v1";
+    assert_eq!(
+        writes,
+        [
+            format!("POST {names}"),
+            format!("PATCH {configurations}/mutatingwebhookconfigurations/hooks"),
+            format!("PATCH {configurations}/validatingwebhookconfigurations/hooks"),
+            format!("PATCH {names}/hooks"),
+        ]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn configurations_are_read_before_the_secret() {
+    let cluster = cluster().await;
+    let leader = cluster.leader().await;
+    cluster.serves(&leader, None).await;
+    let log = leader.faults.take();
+    let read: Vec<&str> = log.iter().filter_map(|it| it.strip_prefix("GET ")).collect();
+    assert!(read.len() >= 12 && read.len().is_multiple_of(3), "{read:?}");
+    for round in read.chunks(3) {
+        let kinds = ["mutating", "validating", "secrets"];
+        assert!(
+            round.iter().zip(kinds).all(|(path, kind)| path.contains(kind)),
+            "{round:?}"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_written_while_nothing_is_to_be_done() {
+    let cluster = cluster().await;
+    let leader = cluster.leader().await;
+    cluster.serves(&leader, None).await;
+    cluster.env.clock.sleep(10 * SECOND).await;
+    leader.faults.take();
+    cluster.env.clock.sleep(3600 * SECOND).await;
+    let log = leader.faults.take();
+    assert!(log.iter().all(|it| it.starts_with("GET ")), "{log:?}");
+    // Every five to ten minutes three of them; and watches that are opened again bring no news.
+    assert!((18..=36).contains(&log.len()), "{}", log.len());
+}
+
+/// Serves, every few days, what is verified at any time; returns how many different ones that were.
+async fn days(cluster: &Cluster, leader: &Replica, days: i64) -> usize {
+    let mut shown = vec![cluster.serves(leader, None).await];
+    for day in (5..=days).step_by(5) {
+        cluster.later(day * DAY, &[leader]);
+        // Until the leader has looked.
+        for _ in 0..11 * 6 {
+            let now = cluster
+                .verified(leader)
+                .await
+                .expect("it is verified at any time");
+            if shown.last() != Some(&now) {
+                shown.push(now);
+            }
+            cluster.env.clock.sleep(10 * SECOND).await;
+        }
+    }
+    shown.len()
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_is_renewed_after_two_thirds_of_its_life_and_verified_all_the_time() {
+    let cluster = cluster().await;
+    let leader = cluster.leader().await;
+    let first = cluster.serves(&leader, None).await;
+    cluster.later(59 * DAY, &[&leader]);
+    cluster.env.clock.sleep(1200 * SECOND).await;
+    assert_eq!(cluster.serves(&leader, None).await, first, "not before");
+    cluster.later(60 * DAY, &[&leader]);
+    let second = cluster.serves(&leader, Some(&first)).await;
+    let trusted = cluster.data("ca.crt").await.expect("a bundle");
+    assert_eq!(trusted.matches("BEGIN CERTIFICATE").count(), 2, "the old one too");
+    assert_eq!(cluster.bundles().await, [trusted.clone(), trusted]);
+    cluster.later(120 * DAY, &[&leader]);
+    cluster.serves(&leader, Some(&second)).await;
+    let trusted = cluster.data("ca.crt").await.expect("a bundle");
+    assert_eq!(trusted.matches("BEGIN CERTIFICATE").count(), 2, "and no more");
+}
+
+#[tokio::test(start_paused = true)]
+async fn over_half_a_year_no_moment_is_missed() {
+    let cluster = cluster().await;
+    let leader = cluster.leader().await;
+    let seen = days(&cluster, &leader, 185).await;
+    assert_eq!(seen, 4, "the first, and after 60, 120 and 180 days");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_leader_writes_and_all_replicas_serve_it() {
+    let cluster = cluster().await;
+    let one = cluster.candidate("one").await;
+    let first = cluster.serves(&one, None).await;
+    let two = cluster.candidate("second").await;
+    assert_eq!(cluster.serves(&two, None).await, first);
+    assert!(two.faults.take_writes().is_empty(), "a standby writes nothing");
+    cluster.later(61 * DAY, &[&one, &two]);
+    let second = cluster.serves(&one, Some(&first)).await;
+    assert_eq!(cluster.serves(&two, Some(&first)).await, second);
+    let written = [one.faults.take_writes(), two.faults.take_writes()];
+    assert!(
+        written.iter().any(Vec::is_empty),
+        "one of them wrote: {written:?}"
+    );
+
+    // Who leads makes no difference.
+    one.stop().await;
+    cluster.env.clock.sleep(1200 * SECOND).await;
+    assert_eq!(cluster.serves(&two, None).await, second);
+    cluster.later(122 * DAY, &[&two]);
+    cluster.serves(&two, Some(&second)).await;
+    assert!(!two.faults.take_writes().is_empty(), "now it leads");
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_configurations_there_is_a_certificate_and_a_remark() {
+    let cluster = bare();
+    let leader = cluster.leader().await;
+    while leader.check("webhook", Kinds::READYZ) != Health::Ok {
+        cluster.env.clock.sleep(SECOND).await;
+    }
+    let remark =
+        "there is no MutatingWebhookConfiguration hooks; there is no ValidatingWebhookConfiguration hooks";
+    cluster.env.clock.sleep(SECOND).await;
+    assert_eq!(
+        leader.check("webhook-certificates", Kinds::HEALTHZ),
+        Health::Note(remark.to_owned())
+    );
+    cluster.configure(&super::VALIDATING).await;
+    cluster.env.clock.sleep(SECOND).await;
+    let note = leader.check("webhook-certificates", Kinds::HEALTHZ);
+    assert_eq!(
+        note,
+        Health::Note("there is no MutatingWebhookConfiguration hooks".to_owned())
+    );
+    cluster.verified(&leader).await.expect("it is injected at once");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_certificate_for_another_service_is_replaced() {
+    let cluster = cluster().await;
+    let leader = cluster.leader().await;
+    let first = cluster.serves(&leader, None).await;
+    let trusted = cluster.data("ca.crt").await.expect("a bundle");
+    leader.stop().await;
+    // As if the Service had had another name before: good, but not for us.
+    let foreign = rcgen::generate_simple_self_signed(vec!["other.kube-system.svc".to_owned()]).expect("made");
+    let data = json!({
+        "tls.crt": super::bytes(&foreign.cert.pem()),
+        "tls.key": super::bytes(&foreign.signing_key.serialize_pem()),
+        "ca.crt": super::bytes(&(foreign.cert.pem() + &trusted)),
+    });
+    cluster.patch(&SECRETS, &secret(), &json!({"data": data})).await;
+    let leader = cluster.leader().await;
+    assert_ne!(cluster.serves(&leader, None).await, first);
+}
