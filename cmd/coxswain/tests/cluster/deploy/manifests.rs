@@ -1,5 +1,5 @@
-//! What is in `deploy/`, read as `kustomize` reads it, as far as it is used there: lists of files and folders. Whatever else
-//! a `kustomization.yaml` can say is refused, as it would be missing here.
+//! What is in `deploy/`, read as `kustomize` reads it, as far as it is used there: lists of files and folders, and arguments
+//! that a patch adds. Whatever else a `kustomization.yaml` can say is refused, as it would be missing here.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -85,16 +85,29 @@ fn resource(path: &Path) -> Vec<Manifest> {
 
 fn folder(path: &Path) -> Vec<Manifest> {
     let mut all = Vec::new();
+    let mut section = String::new();
     for line in text(&path.join("kustomization.yaml")).lines() {
-        if let Some(item) = line.strip_prefix("- ") {
-            all.extend(resource(&path.join(item)));
-        } else {
-            let known = ["apiVersion:", "kind:", "resources:", "components:", "#"];
-            let known = known.iter().any(|it| line.starts_with(it));
-            assert!(known, "{}: {line:?} is not understood here", path.display());
+        if !line.starts_with([' ', '-']) {
+            line.split(':')
+                .next()
+                .unwrap_or_default()
+                .clone_into(&mut section);
+        }
+        let item = line.strip_prefix("- ");
+        match (section.as_str(), item) {
+            ("resources" | "components", Some(item)) => all.extend(resource(&path.join(item))),
+            ("apiVersion" | "kind" | "resources" | "components", None) | ("patches", _) => {}
+            _ => panic!("{}: {line:?} is not understood here", path.display()),
         }
     }
     all
+}
+
+/// The arguments that a patch below `deploy/` adds.
+pub fn arguments(path: &str) -> Vec<String> {
+    let text = text(&root().join(path));
+    let values = text.lines().filter_map(|line| line.strip_prefix("  value: --"));
+    values.map(|it| format!("--{it}")).collect()
 }
 
 fn text(path: &Path) -> String {
