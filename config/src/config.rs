@@ -30,6 +30,8 @@ pub struct Config {
     pub garbage_collector: Option<GarbageCollector>,
     /// The controller that plays the nodes.
     pub hollow_kubelet: HollowKubelet,
+    /// The controller that keeps applications.
+    pub app_services: AppServices,
     /// The controller that rolls out templates.
     pub deployments: Deployments,
     /// The controllers that keep pods.
@@ -175,6 +177,13 @@ pub struct HollowKubelet {
     /// How many nodes there are; at least one.
     pub nodes: u32,
     /// How many pods are worked on at once; at least one.
+    pub concurrent_syncs: u32,
+}
+
+/// The controller that keeps applications.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AppServices {
+    /// How many `AppServices` are worked on at once; at least one.
     pub concurrent_syncs: u32,
 }
 

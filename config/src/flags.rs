@@ -38,6 +38,8 @@ pub(crate) struct Flags {
     #[command(flatten)]
     pub(crate) logging: LoggingFlags,
     #[command(flatten)]
+    pub(crate) app_services: AppServiceFlags,
+    #[command(flatten)]
     pub(crate) deployments: DeploymentFlags,
     #[command(flatten)]
     pub(crate) garbage_collector: GarbageCollectorFlags,
@@ -169,6 +171,14 @@ pub(crate) struct LoggingFlags {
     /// How much is logged: 0 what an operator must see, 2 each change made, 4 each step
     #[arg(long, short, value_name = "INT", default_value = "0", value_parser = whole)]
     pub(crate) v: i64,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "AppService controller flags")]
+pub(crate) struct AppServiceFlags {
+    /// The number of `AppServices` that are worked on at once
+    #[arg(long, value_name = "INT", default_value = "5", value_parser = whole)]
+    pub(crate) concurrent_appservice_syncs: i64,
 }
 
 #[derive(Debug, Args)]

@@ -20,8 +20,9 @@ mod tests;
 mod validate;
 
 pub use config::{
-    CertificateFiles, ClientConnection, Config, Deployments, GarbageCollector, Generic, HollowKubelet,
-    LeaderElection, LogFormat, Logging, Rate, Replicas, Sandbox, Serving, Webhook, WebhookCertificate,
+    AppServices, CertificateFiles, ClientConnection, Config, Deployments, GarbageCollector, Generic,
+    HollowKubelet, LeaderElection, LogFormat, Logging, Rate, Replicas, Sandbox, Serving, Webhook,
+    WebhookCertificate,
 };
 pub use error::{Error, Invalid};
 pub use help::markdown;

@@ -7,14 +7,15 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::config::{
-    CertificateFiles, ClientConnection, Config, Deployments, GarbageCollector, Generic, HollowKubelet,
-    LeaderElection, Logging, Rate, Replicas, Sandbox, Serving, Webhook, WebhookCertificate,
+    AppServices, CertificateFiles, ClientConnection, Config, Deployments, GarbageCollector, Generic,
+    HollowKubelet, LeaderElection, Logging, Rate, Replicas, Sandbox, Serving, Webhook, WebhookCertificate,
 };
 use crate::duration::GoDuration;
 use crate::error::Invalid;
 use crate::flags::{
-    ClientFlags, DeploymentFlags, ElectionFlags, Flags, GarbageCollectorFlags, GenericFlags, GlobalFlags,
-    HollowKubeletFlags, LoggingFlags, ReplicaFlags, SandboxFlags, ServingFlags, Switch, WebhookFlags,
+    AppServiceFlags, ClientFlags, DeploymentFlags, ElectionFlags, Flags, GarbageCollectorFlags, GenericFlags,
+    GlobalFlags, HollowKubeletFlags, LoggingFlags, ReplicaFlags, SandboxFlags, ServingFlags, Switch,
+    WebhookFlags,
 };
 use crate::selector::{Known, Selector};
 use crate::syntax;
@@ -32,6 +33,7 @@ pub(crate) fn config(
         serving,
         webhook,
         logging,
+        app_services,
         deployments,
         garbage_collector,
         hollow_kubelet,
@@ -65,6 +67,7 @@ pub(crate) fn config(
         logging: check.logging(&logging),
         garbage_collector: check.garbage_collector(&garbage_collector),
         hollow_kubelet: check.hollow_kubelet(&hollow_kubelet),
+        app_services: check.app_services(&app_services),
         deployments: check.deployments(&deployments),
         replicas: check.replicas(&replicas),
         sandbox: check.sandbox(sandbox, given("sandbox_listen")),
@@ -374,6 +377,15 @@ impl Check {
             ready_delay: self.not_negative("hollow-kubelet-ready-delay", ready_delay),
             nodes: self.at_least_one("hollow-kubelet-nodes", nodes),
             concurrent_syncs: self.at_least_one("concurrent-hollow-kubelet-syncs", syncs),
+        }
+    }
+
+    fn app_services(&mut self, flags: &AppServiceFlags) -> AppServices {
+        let AppServiceFlags {
+            concurrent_appservice_syncs: syncs,
+        } = *flags;
+        AppServices {
+            concurrent_syncs: self.at_least_one("concurrent-appservice-syncs", syncs),
         }
     }
 

@@ -4,6 +4,7 @@
 //! A controller decides in a pure `plan` and acts in a thin executor; what it needs around it comes from
 //! `coxswain-manager`.
 
+pub mod appservice;
 pub mod crd;
 pub mod deployment;
 pub mod garbage_collector;

@@ -7,6 +7,8 @@
 
 /// Keeps the pods of `AppReplicaSets`.
 pub const APP_REPLICASET: &str = "appreplicaset-controller";
+/// Keeps the Deployments and Services of `AppServices`.
+pub const APP_SERVICE: &str = "appservice-controller";
 /// Rolls out the templates of apps/v1 `Deployments`.
 pub const DEPLOYMENT: &str = "deployment-controller";
 /// Deletes what nobody owns any more.
@@ -38,6 +40,12 @@ pub const KNOWN: &[Named] = &[
     Named {
         name: APP_REPLICASET,
         alias: Some("appreplicaset"),
+        off_by_default: false,
+        yields: false,
+    },
+    Named {
+        name: APP_SERVICE,
+        alias: Some("appservice"),
         off_by_default: false,
         yields: false,
     },

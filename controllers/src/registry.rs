@@ -5,11 +5,12 @@ use std::future::ready;
 use coxswain_manager::controller::{ControllerError, Runnable};
 use coxswain_manager::manager::Manager;
 
+use crate::appservice;
 use crate::deployment;
 use crate::garbage_collector::{self, GraphPage};
 use crate::hollow_kubelet;
 use crate::names::{
-    APP_REPLICASET, DEPLOYMENT, GARBAGE_COLLECTOR, HOLLOW_KUBELET, KNOWN, Named, REPLICASET,
+    APP_REPLICASET, APP_SERVICE, DEPLOYMENT, GARBAGE_COLLECTOR, HOLLOW_KUBELET, KNOWN, Named, REPLICASET,
     REPLICATION_CONTROLLER,
 };
 use crate::replicaset;
@@ -22,6 +23,8 @@ pub struct Settings {
     pub instance: String,
     /// The workers for `AppReplicaSets`.
     pub app_replicaset: usize,
+    /// The workers for `AppServices`.
+    pub app_service: usize,
     /// The workers for `Deployments`.
     pub deployment: usize,
     /// How the garbage collector works; none if there is none, whoever asks for it.
@@ -71,6 +74,7 @@ pub fn host(
     let Settings {
         instance,
         app_replicaset,
+        app_service,
         deployment,
         garbage_collector,
         hollow_kubelet: (hollow, hollow_workers),
@@ -90,6 +94,12 @@ pub fn host(
         let Some(asked) = enabled(named) else { continue };
         let name = named.name;
         let (kind, workers) = match name {
+            APP_SERVICE => {
+                let controller = appservice::host(host.manager, instance, *app_service)?;
+                host.add(named, asked, controller);
+                hosted.names.push(name);
+                continue;
+            }
             DEPLOYMENT => {
                 let controller = deployment::host(host.manager, instance, *deployment)?;
                 host.add(named, asked, controller);
@@ -199,6 +209,7 @@ mod tests {
         let settings = Settings {
             instance: "a".to_owned(),
             app_replicaset: 1,
+            app_service: 1,
             deployment: 1,
             garbage_collector: Some(garbage_collector::Options::default()),
             hollow_kubelet: (hollow_kubelet::Options::default(), 1),
@@ -217,6 +228,7 @@ mod tests {
         let settings = Settings {
             instance: "a".to_owned(),
             app_replicaset: 1,
+            app_service: 1,
             deployment: 1,
             garbage_collector: None,
             hollow_kubelet: (hollow_kubelet::Options::default(), 1),
@@ -236,6 +248,7 @@ mod tests {
         let settings = Settings {
             instance: "a".to_owned(),
             app_replicaset: 1,
+            app_service: 1,
             deployment: 1,
             garbage_collector: Some(garbage_collector::Options::default()),
             hollow_kubelet: (hollow_kubelet::Options::default(), 1),

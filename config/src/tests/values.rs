@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use super::{KNOWN, chosen, error, parse_all, run};
 use crate::{
-    CertificateFiles, ClientConnection, Config, Deployments, Enablement, GarbageCollector, Generic,
-    HollowKubelet, LeaderElection, LogFormat, Logging, Rate, Replicas, Sandbox, Selector, Serving, Webhook,
-    WebhookCertificate,
+    AppServices, CertificateFiles, ClientConnection, Config, Deployments, Enablement, GarbageCollector,
+    Generic, HollowKubelet, LeaderElection, LogFormat, Logging, Rate, Replicas, Sandbox, Selector, Serving,
+    Webhook, WebhookCertificate,
 };
 
 #[test]
@@ -45,6 +45,7 @@ fn defaults_are_those_of_kube_controller_manager() {
             verbosity: 0,
         },
         sandbox: None,
+        app_services: AppServices { concurrent_syncs: 5 },
         deployments: Deployments { concurrent_syncs: 5 },
         garbage_collector: Some(GarbageCollector {
             concurrent_syncs: 20,
@@ -85,7 +86,7 @@ fn every_flag_arrives() {
         --webhook-port=2 --webhook-service=ns/hooks \
         --hollow-kubelet-ready-delay=4s --hollow-kubelet-nodes=5 --concurrent-hollow-kubelet-syncs=6 \
         --concurrent-replicaset-syncs=7 --concurrent_rc_syncs=8 --concurrent-gc-syncs=9 --concurrent-deployment-syncs=9 --gc-dry-run --enable-garbage-collector=true \
-        --concurrent-appreplicaset-syncs=10";
+        --concurrent-appreplicaset-syncs=10 --concurrent-appservice-syncs=11";
     let config = run(&args.split_whitespace().collect::<Vec<_>>());
     let expected = Config {
         generic: Generic {
@@ -128,6 +129,7 @@ fn every_flag_arrives() {
             verbosity: 3,
         },
         sandbox: None,
+        app_services: AppServices { concurrent_syncs: 11 },
         deployments: Deployments { concurrent_syncs: 9 },
         garbage_collector: Some(GarbageCollector {
             concurrent_syncs: 9,

@@ -25,6 +25,7 @@ use coxswain_manager::object::Resource;
 use schemars::JsonSchema;
 use serde_json::{Map, Value, json};
 
+use crate::appservice;
 use crate::replicaset;
 
 /// The group of our kinds.
@@ -81,7 +82,10 @@ pub struct Rule {
 /// The definitions of all kinds of ours, ordered by name.
 #[must_use]
 pub fn all() -> Vec<Value> {
-    vec![replicaset::app_replica_set::definition()]
+    vec![
+        replicaset::app_replica_set::definition(),
+        appservice::definition(),
+    ]
 }
 
 impl Custom {

@@ -261,14 +261,15 @@ impl Hands<'_> {
 }
 
 /// What the server said, or what became of the request.
-pub(super) fn said(error: &ClientError) -> String {
+pub(crate) fn said(error: &ClientError) -> String {
     match error {
         ClientError::Status { status, .. } => status.message.clone(),
         other => other.to_string(),
     }
 }
 
-fn is_namespace_terminating(error: &ClientError) -> bool {
+/// Whether nothing may be made in the namespace any more.
+pub(crate) fn is_namespace_terminating(error: &ClientError) -> bool {
     let ClientError::Status { status, .. } = error else {
         return false;
     };

@@ -43,6 +43,7 @@ pub mod template;
 #[cfg(test)]
 mod world;
 
+pub(crate) use act::{is_namespace_terminating, said};
 pub use host::host;
 pub use object::{Amount, Deployment, Rolling, Strategy};
 pub use reconcile::{Roller, build};

@@ -84,6 +84,7 @@ async fn start(c: &Cluster) -> Engine {
     let settings = Settings {
         instance: "test".to_owned(),
         app_replicaset: 5,
+        app_service: 5,
         deployment: 5,
         garbage_collector: Some(garbage_collector::Options::default()),
         hollow_kubelet: (

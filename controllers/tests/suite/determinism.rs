@@ -106,6 +106,7 @@ async fn run(seed: u64) -> Vec<String> {
     let settings = Settings {
         instance: identity.clone(),
         app_replicaset: 5,
+        app_service: 5,
         deployment: 5,
         garbage_collector: Some(garbage_collector::Options::default()),
         replicaset: 5,

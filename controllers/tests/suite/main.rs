@@ -1,5 +1,6 @@
 //! The controllers from outside, against an API in the same process.
 
+mod appservice;
 mod deployment;
 mod determinism;
 mod door;

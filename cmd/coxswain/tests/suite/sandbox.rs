@@ -83,7 +83,7 @@ async fn greets_with_all_that_is_needed() {
     assert!(greeting_says(&greeting, "API server:").starts_with("https://127.0.0.1:"));
     assert_eq!(
         greeting_says(&greeting, "Controllers:"),
-        "appreplicaset-controller, deployment-controller, garbage-collector-controller, hollow-kubelet, replicaset-controller, replicationcontroller-controller"
+        "appreplicaset-controller, appservice-controller, deployment-controller, garbage-collector-controller, hollow-kubelet, replicaset-controller, replicationcontroller-controller"
     );
     let kubeconfig = greeting_says(&greeting, "Kubeconfig:");
     assert_eq!(program.temporary_files(), [PathBuf::from(&kubeconfig)]);

@@ -1,0 +1,254 @@
+//! What was planned, done. Every write site of the controller is here: a child is created, patched, deleted; the finalizer of
+//! an `AppService` goes on and off, its status is patched. And the live reads that go before them.
+
+use std::sync::Arc;
+
+use coxswain_manager::cache::{Caches, Write, Written};
+use coxswain_manager::client::{Client, ClientError, Delete, ListQuery, Patch};
+use coxswain_manager::controller::ReconcileError;
+use coxswain_manager::env::Env;
+use coxswain_manager::events::{EventType, ObjectRef, Recorder};
+use coxswain_manager::finalizer;
+use coxswain_manager::object::{Key, Meta, MetaObject, Object, Resource, Version};
+use serde_json::Value;
+
+use super::APP_SERVICES;
+use super::object::AppService;
+use super::policy::FINALIZER;
+use super::standing::UID;
+
+/// Everything that a sync of one `AppService` acts with.
+pub(super) struct Hands<'a> {
+    pub(super) app: &'a AppService,
+    pub(super) key: &'a Key,
+    pub(super) client: &'a Client,
+    pub(super) env: &'a Env,
+    pub(super) caches: &'a Caches,
+    pub(super) written: &'a Written,
+    pub(super) recorder: &'a Recorder,
+}
+
+/// What became of a create.
+pub(super) enum Made<T> {
+    Created(Arc<T>),
+    /// It was there: the answer to an earlier try was lost, or it is another one's.
+    Found(Arc<T>),
+}
+
+/// Why a sync has ended early.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Failure {
+    /// A request has failed.
+    #[error(transparent)]
+    Client(#[from] ClientError),
+    /// Nothing may refer to it.
+    #[error("{key} was changed since it was read: nothing is made to refer to it")]
+    Changed {
+        /// The `AppService`.
+        key: Key,
+    },
+    /// Nothing may be made; to try again is of no use.
+    #[error("the namespace of {key} is on its way out: nothing is made in it")]
+    NamespaceGoes {
+        /// The `AppService`.
+        key: Key,
+    },
+}
+
+impl Failure {
+    /// Somebody has changed an object since it was read: that is seen soon, and looked at again.
+    pub(super) fn is_conflict(&self) -> bool {
+        match self {
+            Self::Client(error) => error.is_conflict(),
+            Self::Changed { .. } => true,
+            Self::NamespaceGoes { .. } => false,
+        }
+    }
+}
+
+impl From<Failure> for ReconcileError {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::NamespaceGoes { .. } => Self::terminal(failure),
+            Failure::Client(error) => error.into(),
+            Failure::Changed { .. } => Self::retryable(failure),
+        }
+    }
+}
+
+impl Hands<'_> {
+    /// Makes a child. If the name is taken, answers who has it.
+    pub(super) async fn create<T: Object>(
+        &self,
+        resource: &Resource,
+        body: &Value,
+    ) -> Result<Made<T>, ClientError> {
+        let namespace = &self.key.namespace;
+        let body_text = body.to_string().into();
+        match self.client.create::<T>(resource, namespace, body_text).await {
+            Ok(made) => {
+                self.wrote(resource, made.meta(), false);
+                self.tell("SuccessfulCreate", "Created", resource, made.meta());
+                Ok(Made::Created(Arc::new(made)))
+            }
+            Err(error) if error.is_already_exists() => {
+                let name = body["metadata"]["name"].as_str().unwrap_or_default();
+                let key = Key::new(namespace.clone(), name);
+                let found: T = self.client.get(resource, &key).await?;
+                // The caches do not show it, or nobody would have tried.
+                self.wrote(resource, found.meta(), false);
+                Ok(Made::Found(Arc::new(found)))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Changes a child; answers what it has become, none if it is gone.
+    pub(super) async fn patch<T: Object>(
+        &self,
+        resource: &Resource,
+        child: &Meta,
+        patch: &Value,
+    ) -> Result<Option<Arc<T>>, ClientError> {
+        let patched = self
+            .client
+            .patch::<T>(resource, &child.key(), Patch::merge(patch))
+            .await;
+        match patched {
+            Ok(patched) => {
+                self.wrote(resource, patched.meta(), true);
+                self.tell("SuccessfulUpdate", "Updated", resource, child);
+                Ok(Some(Arc::new(patched)))
+            }
+            Err(error) if error.is_not_found(&child.name) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Changes the references of a child.
+    pub(super) async fn refer(
+        &self,
+        resource: &Resource,
+        child: &Meta,
+        patch: &Value,
+    ) -> Result<(), ClientError> {
+        match self
+            .client
+            .patch::<MetaObject>(resource, &child.key(), Patch::merge(patch))
+            .await
+        {
+            Ok(patched) => self.wrote(resource, &patched.metadata, true),
+            Err(error) if error.is_not_found(&child.name) => {}
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    /// Deletes a child, in the state in which it was chosen.
+    pub(super) async fn delete(&self, resource: &Resource, child: &Meta) -> Result<(), ClientError> {
+        let delete = Delete::of(child.uid.clone()).at(child.resource_version.clone());
+        match self.client.delete(resource, &child.key(), &delete).await {
+            // It has finalizers.
+            Ok(Some(marked)) if !marked.uid.is_empty() => self.wrote(resource, &marked, true),
+            Ok(_) => {
+                let gone = Meta {
+                    resource_version: Version::none(),
+                    ..child.clone()
+                };
+                self.wrote(resource, &gone, true);
+            }
+            Err(error) if error.is_not_found(&child.name) => return Ok(()),
+            Err(error) => return Err(error),
+        }
+        self.tell("SuccessfulDelete", "Deleted", resource, child);
+        Ok(())
+    }
+
+    /// Puts the finalizer on, and answers the new metadata.
+    pub(super) async fn hold(&self, patch: &Value) -> Result<Meta, ClientError> {
+        let patched: MetaObject = self
+            .client
+            .patch(&APP_SERVICES, self.key, Patch::merge(patch))
+            .await?;
+        self.wrote(&APP_SERVICES, &patched.metadata, true);
+        Ok(patched.metadata)
+    }
+
+    /// Takes the finalizer off, and answers the new metadata; none if it was not on, or nothing is left.
+    pub(super) async fn let_go(&self, meta: &Meta) -> Result<Option<Meta>, ClientError> {
+        let after = finalizer::remove(self.client, &APP_SERVICES, meta, FINALIZER).await?;
+        if let Some(after) = &after {
+            self.wrote(&APP_SERVICES, after, true);
+        }
+        Ok(after)
+    }
+
+    /// Patches the status.
+    pub(super) async fn write_status(&self, patch: &Value) -> Result<(), ClientError> {
+        let patch = Patch::merge(patch).of("status");
+        let patched: MetaObject = self.client.patch(&APP_SERVICES, self.key, patch).await?;
+        self.wrote(&APP_SERVICES, &patched.metadata, true);
+        Ok(())
+    }
+
+    /// Makes sure that the `AppService` is still what it was: whatever refers to one that is gone is collected.
+    pub(super) async fn verify(&self) -> Result<(), Failure> {
+        let changed = || Failure::Changed {
+            key: self.key.clone(),
+        };
+        let live = match self.client.get::<AppService>(&APP_SERVICES, self.key).await {
+            Ok(live) => live,
+            Err(error) if error.is_not_found(&self.key.name) => return Err(changed()),
+            Err(error) => return Err(error.into()),
+        };
+        let (seen, live_meta) = (&self.app.metadata, &live.metadata);
+        let same = live_meta.uid == seen.uid
+            && live_meta.is_deleting() == seen.is_deleting()
+            && live.spec.policy() == self.app.spec.policy();
+        if same { Ok(()) } else { Err(changed()) }
+    }
+
+    /// The children of a kind that carry the uid of the `AppService`, as they are now.
+    pub(super) async fn marked(&self, resource: &Resource) -> Result<Vec<Meta>, ClientError> {
+        let mut query = ListQuery {
+            label_selector: format!("{UID}={}", self.app.metadata.uid),
+            limit: 500,
+            ..ListQuery::default()
+        };
+        let mut all = Vec::new();
+        loop {
+            let page = self
+                .client
+                .list_metadata(resource, &self.key.namespace, &query)
+                .await?;
+            all.extend(page.items);
+            query.continue_token = page.continue_token;
+            if query.continue_token.is_none() {
+                return Ok(all);
+            }
+        }
+    }
+
+    /// An event about the `AppService`.
+    pub(super) fn event(&self, type_: EventType, reason: &str, message: &str) {
+        let about = ObjectRef::of(&APP_SERVICES, &self.app.metadata);
+        self.recorder.event(&about, type_, reason, message);
+    }
+
+    fn tell(&self, reason: &str, done: &str, resource: &Resource, child: &Meta) {
+        let message = format!("{done} {} {}", resource.kind, child.name);
+        self.event(EventType::Normal, reason, &message);
+    }
+
+    /// The caches have to show this before the next sync.
+    fn wrote(&self, resource: &Resource, object: &Meta, seen: bool) {
+        let write = Write {
+            object: object.key(),
+            uid: object.uid.clone(),
+            version: object.resource_version.clone(),
+            at: self.env.clock.now(),
+            seen,
+        };
+        self.written.record(self.key, resource, write, self.caches);
+    }
+}

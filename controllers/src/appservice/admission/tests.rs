@@ -1,0 +1,183 @@
+use super::*;
+
+fn object(name: &str, spec: &Value) -> Value {
+    json!({"metadata": {"name": name, "namespace": "ns", "uid": format!("uid-{name}")}, "spec": spec})
+}
+
+fn app(name: &str, spec: &Value) -> Arc<AppService> {
+    Arc::new(serde_json::from_value(object(name, spec)).expect("an AppService"))
+}
+
+/// The fields that are refused.
+fn refused(name: &str, spec: &Value) -> Vec<(String, &'static str)> {
+    let problems = problems(&app(name, spec));
+    problems.into_iter().map(|it| (it.field, it.reason)).collect()
+}
+
+#[test]
+fn what_makes_sense_is_taken() {
+    let name = "a".repeat(63);
+    for spec in [
+        json!({"deploymentName": "web", "replicas": 2}),
+        json!({"deploymentName": "1-a", "replicas": 0, "image": "r.io/a/b:1", "deletionPolicy": "Orphan"}),
+        json!({"deploymentName": name, "ports": [{"port": 80}]}),
+        json!({"deploymentName": "a", "ports": [{"port": 53}, {"port": 53, "protocol": "UDP"}, {"port": 65535, "name": "max"}]}),
+        // Two ports may lead to the same place.
+        json!({"deploymentName": "a", "ports": [{"port": 80, "targetPort": 8080}, {"port": 81, "targetPort": 8080}]}),
+    ] {
+        assert_eq!(refused("shop", &spec), [], "{spec}");
+    }
+    assert_eq!(
+        refused("1.2", &json!({"deploymentName": "a"})),
+        [],
+        "no Service has that name"
+    );
+}
+
+#[test]
+fn what_makes_none_is_named_by_its_field() {
+    let ports = |ports: Value| json!({"deploymentName": "a", "ports": ports});
+    #[rustfmt::skip]
+    let table = [
+        (json!({}), "spec.deploymentName", "FieldValueRequired"),
+        (json!({"deploymentName": "Web"}), "spec.deploymentName", "FieldValueInvalid"),
+        (json!({"deploymentName": "a.b"}), "spec.deploymentName", "FieldValueInvalid"),
+        (json!({"deploymentName": "-a"}), "spec.deploymentName", "FieldValueInvalid"),
+        (json!({"deploymentName": "a".repeat(64)}), "spec.deploymentName", "FieldValueInvalid"),
+        (json!({"deploymentName": "a", "replicas": -1}), "spec.replicas", "FieldValueInvalid"),
+        (json!({"deploymentName": "a", "replicas": 2_147_483_648_i64}), "spec.replicas", "FieldValueInvalid"),
+        (json!({"deploymentName": "a", "image": "a b"}), "spec.image", "FieldValueInvalid"),
+        (json!({"deploymentName": "a", "image": ""}), "spec.image", "FieldValueInvalid"),
+        (json!({"deploymentName": "a", "deletionPolicy": "Keep"}), "spec.deletionPolicy", "FieldValueNotSupported"),
+        (ports(json!([{"port": 0}])), "spec.ports[0].port", "FieldValueInvalid"),
+        (ports(json!([{"port": 65536}])), "spec.ports[0].port", "FieldValueInvalid"),
+        (ports(json!([{"port": 80, "targetPort": -1}])), "spec.ports[0].targetPort", "FieldValueInvalid"),
+        (ports(json!([{"port": 80, "protocol": "tcp"}])), "spec.ports[0].protocol", "FieldValueNotSupported"),
+        (ports(json!([{"port": 80, "name": "a--b"}])), "spec.ports[0].name", "FieldValueInvalid"),
+        (ports(json!([{"port": 80, "name": "80"}])), "spec.ports[0].name", "FieldValueInvalid"),
+        (ports(json!([{"port": 80, "name": "a-long-port-name"}])), "spec.ports[0].name", "FieldValueInvalid"),
+        (ports(json!([{"port": 80, "name": "a"}, {"port": 80, "name": "b"}])), "spec.ports[1].port", "FieldValueDuplicate"),
+        (ports(json!([{"port": 80, "name": "a"}, {"port": 81, "name": "a"}])), "spec.ports[1].name", "FieldValueDuplicate"),
+        (ports(json!([{"port": 80, "name": "tcp-81"}, {"port": 81}])), "spec.ports[1].name", "FieldValueDuplicate"),
+    ];
+    for (spec, field, reason) in table {
+        assert_eq!(refused("shop", &spec), [(field.to_owned(), reason)], "{spec}");
+    }
+    for name in ["1a", "a.b", "a-"] {
+        let spec = ports(json!([{"port": 80}]));
+        assert_eq!(
+            refused(name, &spec),
+            [("metadata.name".to_owned(), "FieldValueInvalid")],
+            "{name}"
+        );
+    }
+    let long = "a".repeat(64);
+    assert_eq!(
+        refused(&long, &json!({"deploymentName": "a"}))[0].0,
+        "metadata.name"
+    );
+}
+
+#[test]
+fn the_first_to_claim_a_deployment_keeps_it() {
+    let spec = json!({"deploymentName": "web"});
+    let others = [app("first", &spec), app("self", &spec)];
+    let duplicate = |new: &Value, old: Option<&Value>| {
+        let refused = validate(new, old, &others).err().unwrap_or_default();
+        refused
+            .iter()
+            .any(|it| it.reason == "FieldValueDuplicate" && it.field == "spec.deploymentName")
+    };
+    let new = object("second", &spec);
+    assert!(duplicate(&new, None));
+    assert!(validate(&new, None, &[]).is_ok());
+    let before = object("second", &json!({"deploymentName": "other"}));
+    assert!(duplicate(&new, Some(&before)), "one that moves there");
+    let scaled = object("second", &json!({"deploymentName": "web", "replicas": 3}));
+    assert!(
+        !duplicate(&scaled, Some(&new)),
+        "what is stored already can be changed"
+    );
+    let mut elsewhere = new.clone();
+    elsewhere["metadata"]["namespace"] = json!("elsewhere");
+    assert!(!duplicate(&elsewhere, None));
+    let mut leaving = object("first", &spec);
+    leaving["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+    let leaving = [Arc::new(serde_json::from_value(leaving).expect("an AppService"))];
+    assert!(validate(&new, None, &leaving).is_ok());
+}
+
+#[test]
+fn what_is_stored_can_be_let_go_whatever_it_says() {
+    let bad = object("a", &json!({"deploymentName": "web", "replicas": -1}));
+    assert!(validate(&bad, None, &[]).is_err());
+    let mut labelled = bad.clone();
+    labelled["metadata"]["labels"] = json!({"a": "b"});
+    assert!(
+        validate(&labelled, Some(&bad), &[]).is_ok(),
+        "nothing of the spec has changed"
+    );
+    let mut going = object("a", &json!({"deploymentName": "WEB"}));
+    going["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+    assert!(validate(&going, Some(&bad), &[]).is_ok());
+    let odd = validate(&object("a", &json!({"deploymentName": 3})), None, &[]);
+    assert_eq!(odd.expect_err("it is refused")[0].field, "spec");
+}
+
+#[test]
+fn what_is_missing_is_filled_in_and_nothing_else() {
+    let filled = |spec: &Value| {
+        let mut object = object("a", spec);
+        for operation in default(&object.clone()) {
+            assert_eq!(operation["op"], "add");
+            let path = operation["path"].as_str().expect("a path");
+            let (parent, field) = path.rsplit_once('/').expect("a field");
+            object.pointer_mut(parent).expect("its parent")[field] = operation["value"].clone();
+        }
+        object["spec"].clone()
+    };
+    let all = filled(&json!({"deploymentName": "web"}));
+    assert_eq!(
+        all,
+        json!({"deploymentName": "web", "replicas": 1, "image": "nginx", "deletionPolicy": "Delete"})
+    );
+    assert_eq!(filled(&all), all, "once");
+    let ports = filled(&json!({"deploymentName": "web", "ports": [{"port": 80}]}));
+    assert_eq!(
+        ports["ports"],
+        json!([{"port": 80, "targetPort": 80, "protocol": "TCP"}])
+    );
+    let two = json!({"deploymentName": "web", "ports": [{"port": 80, "targetPort": 8080}, {"port": 53, "protocol": "UDP", "name": "dns"}]});
+    let expected = json!([{"port": 80, "targetPort": 8080, "protocol": "TCP", "name": "tcp-80"},
+                          {"port": 53, "targetPort": 53, "protocol": "UDP", "name": "dns"}]);
+    assert_eq!(filled(&two)["ports"], expected);
+    for odd in [
+        json!(null),
+        json!("x"),
+        json!({"deploymentName": "a", "ports": [3]}),
+        json!({"ports": {}}),
+    ] {
+        filled(&odd);
+    }
+}
+
+#[test]
+fn what_is_filled_in_changes_nothing_of_what_is_made() {
+    let spec = json!({"deploymentName": "web", "ports": [{"port": 80}, {"port": 81}]});
+    let mut object = object("a", &spec);
+    for operation in default(&object.clone()) {
+        let path = operation["path"].as_str().expect("a path");
+        let (parent, field) = path.rsplit_once('/').expect("a field");
+        object.pointer_mut(parent).expect("its parent")[field] = operation["value"].clone();
+    }
+    let filled: AppService = serde_json::from_value(object).expect("an AppService");
+    let plain = app("a", &spec);
+    assert_eq!(
+        crate::appservice::children::deployment(&plain),
+        crate::appservice::children::deployment(&filled)
+    );
+    assert_eq!(
+        crate::appservice::children::service(&plain),
+        crate::appservice::children::service(&filled)
+    );
+}

@@ -1,0 +1,50 @@
+//! `AppServices`: an application of one container, kept running by a Deployment, and found by a Service if it has ports.
+//!
+//! What it promises:
+//! - a Deployment or a Service that is not the `AppService`'s own ([`standing`]) is never touched, whatever its name: that
+//!   is said by an event and a condition, and looked at again when it goes;
+//! - of its own ones it compares and writes the fields that follow from its spec ([`drift`]), all that differ in one
+//!   request: what others write beside them stays;
+//! - another `deploymentName` makes another Deployment, and the one before goes when that one is available ([`former`]);
+//! - with `deletionPolicy: Orphan` its children refer to nobody, and outlive it however it is deleted ([`policy`]);
+//! - a status that has not changed is not written, and nothing that has come to be as it is wanted is written again.
+//!
+//! **Sent twice, done once.** Every child has a name that follows from the spec, and every other write names the version
+//! that it was decided on. So a write whose answer was lost is simply decided again; and the next sync is put back until
+//! the caches show what the last one has written ([`Written`](coxswain_manager::cache::Written)).
+//!
+//! The walk: [`AppService`] and its children from caches → [`plan::plan`], which is [`children`], [`drift`], [`former`] and
+//! [`policy`] → `act` → [`status`]. All writes are in `act`.
+
+mod act;
+pub mod admission;
+pub mod api;
+pub mod children;
+mod crd;
+pub mod drift;
+pub mod former;
+mod host;
+pub mod image;
+mod object;
+pub mod plan;
+pub mod policy;
+mod reconcile;
+pub mod standing;
+pub mod status;
+mod work;
+
+pub use crd::definition;
+pub use host::host;
+pub use object::{AppService, Policy, Port, Protocol, Service, Spec};
+pub use reconcile::{Keeper, build};
+
+use coxswain_manager::object::Resource;
+
+use crate::crd::{GROUP, VERSION};
+
+/// Where `AppServices` are.
+pub const APP_SERVICES: Resource = Resource::namespaced(GROUP, VERSION, "appservices", "AppService");
+/// Where Deployments are.
+const DEPLOYMENTS: Resource = Resource::namespaced("apps", "v1", "deployments", "Deployment");
+/// Where Services are.
+const SERVICES: Resource = Resource::namespaced("", "v1", "services", "Service");

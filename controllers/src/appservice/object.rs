@@ -1,0 +1,289 @@
+//! What is read of an `AppService`, and of a Service.
+
+use std::fmt;
+
+use coxswain_manager::object::decode::null_is_default;
+use coxswain_manager::object::{Interner, Meta, Object, Pairs, Text};
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+
+use super::standing::MADE_AS;
+use super::status::Status;
+
+/// What runs if nothing is said.
+pub const DEFAULT_IMAGE: &str = "nginx";
+
+/// An `AppService`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct AppService {
+    /// Its metadata.
+    pub metadata: Meta,
+    /// What it asks for.
+    #[serde(deserialize_with = "null_is_default")]
+    pub spec: Spec,
+    /// Its status, as far as it is written here.
+    #[serde(deserialize_with = "null_is_default")]
+    pub status: Status,
+}
+
+/// What an `AppService` asks for, as it was written. What is missing is filled in where it is read: the controller does not
+/// depend on anybody's defaults.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Spec {
+    /// The name of the Deployment.
+    #[serde(deserialize_with = "null_is_default")]
+    pub deployment_name: Text,
+    replicas: Option<i64>,
+    image: Option<Text>,
+    /// What it listens on.
+    #[serde(deserialize_with = "null_is_default")]
+    pub ports: Vec<Port>,
+    /// The environment, in JSON; none if nothing is said.
+    #[serde(deserialize_with = "raw")]
+    pub env: Option<Box<str>>,
+    /// The resources, in JSON; none if nothing is said.
+    #[serde(deserialize_with = "raw")]
+    pub resources: Option<Box<str>>,
+    deletion_policy: Option<Text>,
+}
+
+/// One port.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Port {
+    name: Option<Text>,
+    /// Where the Service listens.
+    #[serde(deserialize_with = "null_is_default")]
+    pub port: i64,
+    target_port: Option<i64>,
+    protocol: Option<Text>,
+}
+
+/// What is spoken on a port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Protocol {
+    /// TCP.
+    Tcp,
+    /// UDP.
+    Udp,
+    /// SCTP.
+    Sctp,
+}
+
+/// What becomes of the children when the `AppService` goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Policy {
+    /// They go as well, by whatever way it is deleted.
+    Delete,
+    /// They stay, however it is deleted.
+    Orphan,
+}
+
+/// A Service.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct Service {
+    /// Its metadata.
+    pub metadata: Meta,
+    /// What it is, as far as it is written here.
+    #[serde(deserialize_with = "null_is_default")]
+    pub spec: ServiceSpec,
+}
+
+/// What a Service is, as far as it is written here.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct ServiceSpec {
+    /// Which pods it leads to.
+    #[serde(deserialize_with = "null_is_default")]
+    pub selector: Pairs,
+    /// Its ports, in JSON; none if nothing is said.
+    #[serde(deserialize_with = "raw")]
+    pub ports: Option<Box<str>>,
+}
+
+impl Spec {
+    /// How many pods there shall be.
+    #[must_use]
+    pub fn replicas(&self) -> i64 {
+        self.replicas.unwrap_or(1)
+    }
+
+    /// What runs in them.
+    #[must_use]
+    pub fn image(&self) -> &str {
+        self.image.as_deref().unwrap_or(DEFAULT_IMAGE)
+    }
+
+    /// What becomes of the children. A policy that nobody knows keeps them: that can be mended later.
+    #[must_use]
+    pub fn policy(&self) -> Policy {
+        match self.deletion_policy.as_deref() {
+            None | Some("Delete") => Policy::Delete,
+            Some(_) => Policy::Orphan,
+        }
+    }
+
+    /// The policy as it was written, if nobody knows it.
+    #[must_use]
+    pub fn odd_policy(&self) -> Option<&str> {
+        let written = self.deletion_policy.as_deref()?;
+        (!["Delete", "Orphan"].contains(&written)).then_some(written)
+    }
+
+    /// The name of a port: a Service needs one for each as soon as there are two.
+    #[must_use]
+    pub fn port_name(&self, port: &Port) -> Option<Text> {
+        let given = port.name.clone().filter(|it| !it.is_empty());
+        given.or_else(|| {
+            let protocol = port.protocol().unwrap_or(Protocol::Tcp).to_string();
+            (self.ports.len() > 1).then(|| format!("{}-{}", protocol.to_ascii_lowercase(), port.port).into())
+        })
+    }
+}
+
+impl Port {
+    /// Where the container listens.
+    #[must_use]
+    pub fn target(&self) -> i64 {
+        self.target_port.unwrap_or(self.port)
+    }
+
+    /// What is spoken there; the text if nobody knows it.
+    pub fn protocol(&self) -> Result<Protocol, &str> {
+        match self.protocol.as_deref() {
+            None | Some("TCP") => Ok(Protocol::Tcp),
+            Some("UDP") => Ok(Protocol::Udp),
+            Some("SCTP") => Ok(Protocol::Sctp),
+            Some(other) => Err(other),
+        }
+    }
+}
+
+impl fmt::Display for Protocol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Tcp => "TCP",
+            Self::Udp => "UDP",
+            Self::Sctp => "SCTP",
+        })
+    }
+}
+
+impl Object for AppService {
+    fn meta(&self) -> &Meta {
+        &self.metadata
+    }
+
+    fn meta_mut(&mut self) -> &mut Meta {
+        &mut self.metadata
+    }
+
+    fn intern(&mut self, interner: &mut Interner) {
+        self.metadata.intern(interner);
+        if let Some(image) = &mut self.spec.image {
+            interner.intern(image);
+        }
+        for condition in &mut self.status.conditions {
+            interner.intern(&mut condition.type_);
+            interner.intern(&mut condition.reason);
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        let written = [&self.spec.env, &self.spec.resources];
+        let written: usize = written.into_iter().flatten().map(|it| it.len()).sum();
+        size_of_val(self) + self.metadata.heap_bytes() + size_of_val(&*self.spec.ports) + written
+    }
+}
+
+impl Object for Service {
+    const ANNOTATIONS: &'static [&'static str] = &[MADE_AS];
+
+    fn meta(&self) -> &Meta {
+        &self.metadata
+    }
+
+    fn meta_mut(&mut self) -> &mut Meta {
+        &mut self.metadata
+    }
+
+    fn bytes(&self) -> usize {
+        let ports = self.spec.ports.as_ref().map_or(0, |it| it.len());
+        size_of_val(self) + self.metadata.heap_bytes() + ports
+    }
+}
+
+/// JSON as it was written; none for `null`.
+fn raw<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Box<str>>, D::Error> {
+    let raw = Option::<Box<RawValue>>::deserialize(deserializer)?;
+    Ok(raw.map(Box::<str>::from).filter(|it| &**it != "null"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spec(json: &str) -> Spec {
+        let json = format!(r#"{{"metadata":{{"name":"a"}},"spec":{json},"status":null}}"#);
+        let app: AppService = serde_json::from_str(&json).expect("an AppService");
+        app.spec
+    }
+
+    #[test]
+    fn what_is_missing_is_filled_in() {
+        for json in [
+            r#"{"deploymentName":"web"}"#,
+            r#"{"deploymentName":"web","replicas":null,"image":null,"ports":null,"env":null,"resources":null,
+                "deletionPolicy":null}"#,
+        ] {
+            let it = spec(json);
+            assert_eq!(
+                (&*it.deployment_name, it.replicas(), it.image()),
+                ("web", 1, "nginx")
+            );
+            assert_eq!((it.policy(), it.odd_policy()), (Policy::Delete, None));
+            assert_eq!((it.ports.len(), it.env, it.resources), (0, None, None));
+        }
+        assert_eq!(spec("null"), Spec::default());
+    }
+
+    #[test]
+    fn what_is_said_is_kept_as_it_was_written() {
+        let it = spec(
+            r#"{"replicas":0,"image":"a:1","env":[{"name":"A", "value":"b"}],"deletionPolicy":"Orphan"}"#,
+        );
+        assert_eq!(
+            (it.replicas(), it.image(), it.policy()),
+            (0, "a:1", Policy::Orphan)
+        );
+        assert_eq!(it.env.as_deref(), Some(r#"[{"name":"A", "value":"b"}]"#));
+        let odd = spec(r#"{"deletionPolicy":"Perhaps"}"#);
+        assert_eq!(
+            (odd.policy(), odd.odd_policy()),
+            (Policy::Orphan, Some("Perhaps"))
+        );
+    }
+
+    #[test]
+    fn ports_have_names_as_soon_as_there_are_two() {
+        let name = |spec: &Spec, at: usize| spec.port_name(&spec.ports[at]).map(|it| it.to_string());
+        let one = spec(r#"{"ports":[{"port":80}]}"#);
+        assert_eq!(name(&one, 0), None);
+        assert_eq!(
+            (one.ports[0].target(), one.ports[0].protocol()),
+            (80, Ok(Protocol::Tcp))
+        );
+        let two =
+            spec(r#"{"ports":[{"port":53,"targetPort":5353,"protocol":"UDP"},{"port":80,"name":"web"}]}"#);
+        assert_eq!(name(&two, 0).as_deref(), Some("udp-53"));
+        assert_eq!(name(&two, 1).as_deref(), Some("web"));
+        assert_eq!(two.ports[0].target(), 5353);
+        assert_eq!(
+            spec(r#"{"ports":[{"protocol":"tcp"}]}"#).ports[0].protocol(),
+            Err("tcp")
+        );
+    }
+}

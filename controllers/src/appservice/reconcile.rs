@@ -1,0 +1,380 @@
+//! One sync of an `AppService`, and the controller.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use coxswain_manager::cache::{Cache, Caches, Delta, Lookup, Readiness, Written};
+use coxswain_manager::client::{Client, Term};
+use coxswain_manager::controller::{
+    self, Action, Builder, Context, Controller, ControllerError, ReconcileError, Reconciler,
+};
+use coxswain_manager::env::Env;
+use coxswain_manager::events::{EventType, Recorder};
+use coxswain_manager::handler::Handler;
+use coxswain_manager::object::{Key, Meta, Resource, Text, Uid};
+use coxswain_manager::predicate::Predicate;
+use coxswain_manager::source::Source;
+use prometheus::Registry;
+use serde_json::Value;
+
+use super::act::{Failure, Hands};
+use super::object::{AppService, Policy, Service};
+use super::plan::{self, Snapshot};
+use super::policy::{self, FINALIZER};
+use super::standing::{MADE_AS, Standing, UID, standing};
+use super::status::Status;
+use super::work::Work;
+use super::{APP_SERVICES, DEPLOYMENTS, SERVICES, children};
+use crate::deployment::Deployment;
+use crate::deployment::hash::Hash;
+use crate::deployment::pace::Pace;
+use crate::deployment::template::Canonical;
+use crate::names::APP_SERVICE;
+
+/// How long a sync that the caches are not ready for waits, if no event comes before.
+const BEHIND: Duration = Duration::from_millis(500);
+/// How long a sync waits while the kind is not served, if no event comes before.
+const UNSERVED: Duration = Duration::from_secs(10);
+
+/// The controller, on its caches.
+#[derive(Debug)]
+pub struct Keeper {
+    caches: Caches,
+    apps: Cache<AppService>,
+    deployments: Cache<Deployment>,
+    services: Cache<Service>,
+    recorder: Recorder,
+    written: Written,
+    memory: Mutex<Memory>,
+}
+
+/// What is remembered from sync to sync, in one term.
+#[derive(Debug, Default)]
+struct Memory {
+    term: Option<Term>,
+    known: BTreeMap<Key, Known>,
+}
+
+/// What is remembered of an `AppService`.
+#[derive(Debug)]
+struct Known {
+    uid: Uid,
+    /// How often the same was written to a child, by kind.
+    paces: BTreeMap<Resource, Pace>,
+    /// It was seen that its dependents are to be orphaned.
+    orphaned: bool,
+}
+
+/// Builds the controller.
+///
+/// # Panics
+/// Outside a tokio runtime.
+pub fn build(
+    env: &Env,
+    caches: &Caches,
+    client: Client,
+    registry: &Registry,
+    recorder: Recorder,
+    workers: usize,
+) -> Result<Controller<Keeper>, ControllerError> {
+    let (apps, deployments, services) = (
+        caches.of::<AppService>(&APP_SERVICES),
+        caches.of_labels::<Deployment>(&DEPLOYMENTS, &[UID]),
+        caches.of::<Service>(&SERVICES),
+    );
+    let keeper = Keeper {
+        caches: caches.clone(),
+        apps: apps.clone(),
+        deployments: deployments.clone(),
+        services: services.clone(),
+        recorder,
+        written: Written::default(),
+        memory: Mutex::default(),
+    };
+    let how = controller::Options {
+        workers,
+        queue: Some("appservice".to_owned()),
+        ..controller::Options::default()
+    };
+    let owner = Handler::map(|it: &Deployment| owner(&it.metadata).into_iter().collect());
+    let waiting = {
+        let apps = apps.clone();
+        Handler::map(move |it: &Deployment| claimants(&apps, &it.metadata))
+    };
+    let freed = Predicate::new(|delta: &Delta<Deployment>| match delta {
+        Delta::Added { .. } => false,
+        Delta::Updated { old, new } => whose(old) != whose(new),
+        Delta::Deleted { .. } => true,
+    });
+    let namesake = {
+        let apps = apps.clone();
+        Handler::map(move |it: &Service| {
+            let key = it.metadata.key();
+            apps.get(&key).present().map(|_| key).into_iter().collect()
+        })
+    };
+    Builder::new(APP_SERVICE, how, keeper)
+        .watch(Source::new(apps, Handler::for_object()))
+        .watch(Source::new(deployments.clone(), owner))
+        .watch(Source::new(deployments, waiting).only(freed))
+        .watch(Source::new(services, namesake))
+        .build(env, client, registry)
+}
+
+/// The `AppService` whose child this is, or says to be.
+fn owner(meta: &Meta) -> Option<Key> {
+    let name = match meta.controller() {
+        Some(controller) if controller.kind == *APP_SERVICES.kind => &controller.name,
+        Some(_) => return None,
+        None => children::instance(&meta.labels)?,
+    };
+    Some(Key::new(meta.namespace.clone(), name.clone()))
+}
+
+/// All that decides whose a Deployment is.
+fn whose(it: &Deployment) -> (Option<&Uid>, Option<&Text>, Option<&Text>, &Uid) {
+    let meta = &it.metadata;
+    let controller = meta.controller().map(|it| &it.uid);
+    (
+        controller,
+        meta.labels.get(UID),
+        it.annotations.get(MADE_AS),
+        &meta.uid,
+    )
+}
+
+/// The `AppServices` that want a Deployment of this name, whoever has it.
+fn claimants(apps: &Cache<AppService>, meta: &Meta) -> Vec<Key> {
+    let all = apps.list_namespace(&meta.namespace).into_iter();
+    let wants = |it: &Arc<AppService>| it.spec.deployment_name == meta.name;
+    all.filter(wants).map(|it| it.metadata.key()).collect()
+}
+
+impl Reconciler for Keeper {
+    async fn reconcile(&self, context: Context, key: Key) -> Result<Action, ReconcileError> {
+        self.enter(context.term);
+        let app = match self.apps.get(&key) {
+            Lookup::Present(app) => app,
+            Lookup::Absent => {
+                self.forget(&key);
+                return Ok(Action::Done);
+            }
+            // It is there, and nobody can tell what it wants.
+            Lookup::Unknown => return Ok(Action::Done),
+        };
+        // What the cache shows may all be gone with its kind: nothing is made for it.
+        if self.apps.status().is_waiting() {
+            return Ok(Action::RequeueAfter(UNSERVED));
+        }
+        self.know(&key, &app);
+        if let Some(later) = self.behind(&key, &context.env) {
+            return Ok(later);
+        }
+        let hands = Hands {
+            app: &app,
+            key: &key,
+            client: &context.client,
+            env: &context.env,
+            caches: &self.caches,
+            written: &self.written,
+            recorder: &self.recorder,
+        };
+        let synced = if app.metadata.is_deleting() {
+            self.farewell(&hands).await
+        } else {
+            self.sync(&hands).await
+        };
+        match synced {
+            // Not worth a word: it is normal next to others who write.
+            Err(failure) if failure.is_conflict() => Ok(Action::RequeueAfter(Duration::ZERO)),
+            done => Ok(done?),
+        }
+    }
+}
+
+impl Keeper {
+    /// When to come back, if the caches do not show yet what was written.
+    fn behind(&self, key: &Key, env: &Env) -> Option<Action> {
+        match self.written.ready(key, env.clock.now(), &self.caches) {
+            Readiness::Ready => return None,
+            Readiness::Behind { .. } => {}
+            Readiness::Stuck { resource } => {
+                tracing::warn!(%resource, "The cache does not show what was written: listing again");
+                self.caches.relist(&resource);
+            }
+        }
+        Some(Action::RequeueAfter(BEHIND))
+    }
+
+    async fn sync(&self, hands: &Hands<'_>) -> Result<Action, Failure> {
+        let app = hands.app;
+        let Some((deployments, service)) = self.look(app) else {
+            // One of them is there, and nobody can tell what it is.
+            return Ok(Action::Done);
+        };
+        let plan = plan::plan(&Snapshot {
+            app,
+            deployments: &deployments,
+            service: service.as_ref(),
+        });
+        let work = Work::of(self, hands, &plan).await?;
+        let observed = work.observed();
+        let status = Status::of(app, &observed, hands.env.clock.wall());
+        if let Some(obstacle) = status.news(app, &observed) {
+            hands.event(EventType::Warning, obstacle.reason, &obstacle.message);
+        }
+        if let Some(patch) = status.patch(app, &work.meta) {
+            hands.write_status(&patch).await?;
+        }
+        if let Some(error) = work.error {
+            return Err(error);
+        }
+        Ok(match work.wait {
+            Some(wait) => Action::RequeueAfter(wait),
+            None if work.taken => Action::RequeueAfter(Duration::ZERO),
+            None => Action::Done,
+        })
+    }
+
+    /// The Deployments that may be its own and the one of the name, and the Service of its name; none if one of these two
+    /// cannot be decoded.
+    fn look(&self, app: &AppService) -> Option<(Vec<Arc<Deployment>>, Option<Arc<Service>>)> {
+        let namespace = &app.metadata.namespace;
+        let named = Key::new(namespace.clone(), app.spec.deployment_name.clone());
+        let named = known(self.deployments.get(&named))?;
+        let service = known(self.services.get(&app.metadata.key()))?;
+        let mut all = self.deployments.by_owner(&app.metadata.uid);
+        all.extend(self.deployments.by_label(UID, &app.metadata.uid.to_string()));
+        all.extend(named);
+        all.retain(|it| it.metadata.namespace == *namespace);
+        all.sort_by(|a, b| a.metadata.name.cmp(&b.metadata.name));
+        all.dedup_by(|a, b| a.metadata.name == b.metadata.name);
+        Some((all, service))
+    }
+
+    /// The end of an `AppService`: its children are let go, or follow it, as it asks for.
+    async fn farewell(&self, hands: &Hands<'_>) -> Result<Action, Failure> {
+        let app = hands.app;
+        let held = app.metadata.has_finalizer(FINALIZER);
+        if !held && app.spec.policy() == Policy::Delete {
+            return Ok(Action::Done);
+        }
+        let children = self.children(hands).await?;
+        let children = children.values().map(|(resource, meta)| (resource, meta));
+        let farewell = policy::farewell(app, self.is_orphaned(hands.key), children);
+        if app.spec.policy() == Policy::Delete && !farewell.references.is_empty() {
+            hands.verify().await?;
+        }
+        for (resource, child, patch) in &farewell.references {
+            if let Err(error) = hands.refer(resource, child, patch).await {
+                if error.code().is_some_and(|code| code < 500) && !error.is_conflict() {
+                    let message = format!("Cannot update {} {}: {error}", resource.kind, child.name);
+                    hands.event(EventType::Warning, "FailedUpdate", &message);
+                }
+                return Err(error.into());
+            }
+        }
+        if farewell.held {
+            hands.let_go(&app.metadata).await?;
+        }
+        Ok(Action::Done)
+    }
+
+    /// All children, by uid: what the caches show, and what is there now, because what is overlooked here is lost.
+    async fn children(&self, hands: &Hands<'_>) -> Result<BTreeMap<Uid, (Resource, Meta)>, Failure> {
+        let app = &hands.app.metadata;
+        let mut all = Vec::new();
+        for it in self.deployments.by_owner(&app.uid) {
+            all.push((DEPLOYMENTS, it.metadata.clone()));
+        }
+        for it in self.services.by_owner(&app.uid) {
+            all.push((SERVICES, it.metadata.clone()));
+        }
+        for resource in [DEPLOYMENTS, SERVICES] {
+            let marked = hands.marked(&resource).await?;
+            all.extend(marked.into_iter().map(|it| (resource.clone(), it)));
+        }
+        let own = all.into_iter().filter(|(_, it)| {
+            let controlled = it.controller().is_some_and(|it| it.uid == app.uid);
+            let standing = standing(app, it, it.annotations.get(MADE_AS));
+            it.namespace == app.namespace && (controlled || standing == Standing::Ours)
+        });
+        Ok(own
+            .map(|(resource, it)| (it.uid.clone(), (resource, it)))
+            .collect())
+    }
+
+    /// How long the same write to a child has to wait, because it was done so often of late.
+    pub(super) fn pace(&self, hands: &Hands<'_>, resource: &Resource, body: &Value) -> Duration {
+        let now = hands.env.clock.now();
+        self.with_pace(hands.key, resource, |pace| pace.wait(hash(body), now))
+            .unwrap_or_default()
+    }
+
+    /// This was written to a child.
+    pub(super) fn paced(&self, hands: &Hands<'_>, resource: &Resource, body: &Value) {
+        let now = hands.env.clock.now();
+        self.with_pace(hands.key, resource, |pace| pace.made(hash(body), now));
+    }
+
+    fn with_pace<R>(&self, key: &Key, resource: &Resource, with: impl FnOnce(&mut Pace) -> R) -> Option<R> {
+        let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = memory.known.get_mut(key)?;
+        Some(with(known.paces.entry(resource.clone()).or_default()))
+    }
+
+    /// What another term remembers does not count.
+    fn enter(&self, term: Term) {
+        let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        if memory.term != Some(term) {
+            memory.term = Some(term);
+            memory.known.clear();
+            self.written.clear();
+        }
+    }
+
+    /// An `AppService` under a name that another one had starts with nothing.
+    fn know(&self, key: &Key, app: &AppService) {
+        let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        let uid = &app.metadata.uid;
+        if memory.known.get(key).is_none_or(|it| it.uid != *uid) {
+            let known = Known {
+                uid: uid.clone(),
+                paces: BTreeMap::new(),
+                orphaned: false,
+            };
+            memory.known.insert(key.clone(), known);
+            self.written.forget(key);
+        }
+        if policy::is_orphaned(app)
+            && let Some(known) = memory.known.get_mut(key)
+        {
+            known.orphaned = true;
+        }
+    }
+
+    fn is_orphaned(&self, key: &Key) -> bool {
+        let memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        memory.known.get(key).is_some_and(|it| it.orphaned)
+    }
+
+    fn forget(&self, key: &Key) {
+        let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        memory.known.remove(key);
+        self.written.forget(key);
+    }
+}
+
+fn hash(body: &Value) -> Hash {
+    Hash::of(&Canonical::of(&body.to_string()))
+}
+
+/// What is there, if anything; none if that cannot be told.
+fn known<T>(found: Lookup<T>) -> Option<Option<Arc<T>>> {
+    match found {
+        Lookup::Present(it) => Some(Some(it)),
+        Lookup::Absent => Some(None),
+        Lookup::Unknown => None,
+    }
+}

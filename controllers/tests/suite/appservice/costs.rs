@@ -1,0 +1,147 @@
+//! What each change costs, in requests: the least that is needed, and nothing when nothing changes.
+
+use super::*;
+
+/// The writes that the controller has sent, apart from those of the status.
+fn writes(bed: &Bed) -> Vec<String> {
+    let mut all = bed.door.order();
+    all.retain(|it| it != "PATCH appservices/status");
+    all
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_smallest_one_comes_alive_with_one_write_beside_its_status() {
+    let bed = bed().await;
+    let it = bed.serve(&shop(&json!({}))).await;
+    assert_eq!(writes(&bed), ["POST deployments"]);
+    // Made, pods made, pods ready: no more states than that can be seen.
+    let said = bed.door.count("PATCH appservices/status");
+    assert!(said <= 6, "{said}");
+    let status = &it["status"];
+    for field in [
+        "replicas",
+        "updatedReplicas",
+        "readyReplicas",
+        "availableReplicas",
+    ] {
+        assert_eq!(status[field], 2, "{field}");
+    }
+    let labels =
+        "app.kubernetes.io/instance=shop,app.kubernetes.io/managed-by=coxswain,app.kubernetes.io/name=web";
+    assert_eq!(status["selector"], labels);
+    let pods = bed.list(&PODS).await;
+    assert_eq!(pods.len(), 2);
+    for pod in &pods {
+        assert_eq!(pod["metadata"]["labels"]["app.kubernetes.io/instance"], "shop");
+        assert_eq!(pod["spec"]["containers"][0]["image"], "nginx");
+    }
+    assert_eq!(bed.told().await, [("SuccessfulCreate".to_owned(), 1)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_steady_one_costs_nothing() {
+    let bed = bed().await;
+    bed.serve(&shop(
+        &json!({"ports": [{"port": 80}], "env": [{"name": "A", "value": "b"}],
+                            "resources": {"limits": {"cpu": "0.5", "memory": "1024Mi"}}}),
+    ))
+    .await;
+    assert_eq!(writes(&bed), ["POST deployments", "POST services"]);
+    bed.sleep(Duration::from_secs(10)).await;
+    bed.door.reset();
+    // Whatever makes it look.
+    let label = json!({"metadata": {"labels": {"more": "labels"}}});
+    for (resource, name) in [(APPS, "shop"), (DEPLOYMENTS, "web"), (SERVICES, "shop")] {
+        bed.patch(&resource, name, &label).await;
+    }
+    bed.sleep(Duration::from_mins(30)).await;
+    assert_eq!(bed.door.order(), Vec::<String>::new());
+    // Another leader has nothing to do either.
+    bed.apps();
+    bed.sleep(Duration::from_mins(30)).await;
+    assert_eq!(bed.door.order(), Vec::<String>::new());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_of_the_size_is_one_patch() {
+    let bed = bed().await;
+    bed.serve(&shop(&json!({}))).await;
+    bed.door.reset();
+    // As `kubectl scale` and an autoscaler do it.
+    let key = Key::new("default", "shop");
+    let scale = json!({"spec": {"replicas": 4}});
+    let scaled: Value = bed
+        .admin
+        .patch(&APPS, &key, Patch::merge(&scale).of("scale"))
+        .await
+        .expect("scaled");
+    assert_eq!(scaled["spec"]["replicas"], 4);
+    let it = bed.ready("shop").await;
+    assert_eq!(it["status"]["availableReplicas"], 4);
+    assert_eq!(writes(&bed), ["PATCH deployments"]);
+    let patch = &bed.door.bodies("PATCH deployments")[0];
+    assert_eq!(patch["spec"], json!({"replicas": 4}));
+    assert!(patch["metadata"]["uid"].is_string() && patch["metadata"]["resourceVersion"].is_string());
+    assert!(bed.door.count("PATCH appservices/status") <= 6);
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_image_is_one_patch_and_a_rollout() {
+    let bed = bed().await;
+    bed.serve(&shop(&json!({"ports": [{"port": 80}]}))).await;
+    bed.door.reset();
+    bed.want("shop", &json!({"image": "nginx:2"})).await;
+    bed.ready("shop").await;
+    assert_eq!(writes(&bed), ["PATCH deployments"]);
+    let images: Vec<Value> = bed
+        .list(&PODS)
+        .await
+        .iter()
+        .map(|it| it["spec"]["containers"][0]["image"].clone())
+        .collect();
+    assert_eq!(images, ["nginx:2", "nginx:2"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn ports_come_and_go_with_one_write_to_each_child() {
+    let bed = bed().await;
+    bed.serve(&shop(&json!({}))).await;
+    bed.door.reset();
+    bed.want(
+        "shop",
+        &json!({"ports": [{"port": 80, "targetPort": 8080}, {"port": 53, "protocol": "UDP"}]}),
+    )
+    .await;
+    bed.ready("shop").await;
+    assert_eq!(writes(&bed), ["PATCH deployments", "POST services"]);
+    let service = bed.get(&SERVICES, "shop").await;
+    let port = |at: usize| {
+        (
+            service["spec"]["ports"][at]["name"].clone(),
+            service["spec"]["ports"][at]["targetPort"].clone(),
+        )
+    };
+    assert_eq!(
+        (port(0), port(1)),
+        ((json!("tcp-80"), json!(8080)), (json!("udp-53"), json!(53)))
+    );
+    bed.door.reset();
+    bed.want("shop", &json!({"ports": [{"port": 80, "targetPort": 8081}]}))
+        .await;
+    bed.ready("shop").await;
+    assert_eq!(writes(&bed), ["PATCH deployments", "PATCH services"]);
+    let after = bed.get(&SERVICES, "shop").await;
+    assert_eq!(after["spec"]["clusterIP"], service["spec"]["clusterIP"]);
+    assert_eq!(after["spec"]["ports"][0]["targetPort"], 8081);
+    bed.door.reset();
+    bed.want("shop", &json!({"ports": null})).await;
+    bed.ready("shop").await;
+    assert_eq!(writes(&bed), ["PATCH deployments", "DELETE services"]);
+    assert!(!bed.exists(&SERVICES, "shop").await);
+    let web = bed.get(&DEPLOYMENTS, "web").await;
+    assert!(
+        web["spec"]["template"]["spec"]["containers"][0]
+            .get("ports")
+            .is_none()
+    );
+}

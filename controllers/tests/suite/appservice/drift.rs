@@ -1,0 +1,169 @@
+//! What is done to the children underneath: what is the `AppService`'s own is mended, what is not stays.
+
+use super::*;
+
+#[tokio::test(start_paused = true)]
+async fn what_is_its_own_is_mended_in_one_request_and_the_rest_stays() {
+    let bed = bed().await;
+    bed.serve(&shop(&json!({"ports": [{"port": 80}]}))).await;
+    bed.door.reset();
+    let sidecar = json!({"name": "proxy", "image": "proxy:1"});
+    let web = json!({
+        "metadata": {"labels": {"app.kubernetes.io/managed-by": "me", "theirs": "a"}, "annotations": {"theirs": "a"},
+                     "finalizers": ["example.com/theirs"]},
+        "spec": {"replicas": 5, "minReadySeconds": 1, "template": {
+            "metadata": {"annotations": {"kubectl.kubernetes.io/restartedAt": "now"}},
+            "spec": {"containers": [
+                {"name": "app", "image": "other", "resources": {"limits": {"cpu": "2"}}, "env": [{"name": "A", "value": "b"}]},
+                sidecar]}}},
+    });
+    bed.patch(&DEPLOYMENTS, "web", &web).await;
+    bed.until(async |bed| image(&bed.get(&DEPLOYMENTS, "web").await) == "nginx")
+        .await;
+    bed.ready("shop").await;
+    assert_eq!(bed.door.count("PATCH deployments"), 1);
+    let after = bed.get(&DEPLOYMENTS, "web").await;
+    assert_eq!(
+        after["metadata"]["labels"]["app.kubernetes.io/managed-by"],
+        "coxswain"
+    );
+    assert_eq!(
+        (
+            &after["metadata"]["labels"]["theirs"],
+            &after["metadata"]["annotations"]["theirs"]
+        ),
+        (&json!("a"), &json!("a"))
+    );
+    assert_eq!(after["metadata"]["finalizers"], json!(["example.com/theirs"]));
+    assert_eq!(
+        (&after["spec"]["replicas"], &after["spec"]["minReadySeconds"]),
+        (&json!(2), &json!(1))
+    );
+    let template = &after["spec"]["template"];
+    assert_eq!(
+        template["metadata"]["annotations"]["kubectl.kubernetes.io/restartedAt"],
+        "now"
+    );
+    let containers = &template["spec"]["containers"];
+    assert_eq!(
+        (&containers[0]["image"], &containers[1]["name"]),
+        (&json!("nginx"), &json!("proxy"))
+    );
+    assert_eq!(containers[0]["resources"], json!({"limits": {"cpu": "2"}}));
+    assert_eq!(containers[0]["env"], json!([{"name": "A", "value": "b"}]));
+    assert_eq!(
+        containers[0]["ports"],
+        json!([{"containerPort": 80, "protocol": "TCP"}])
+    );
+    // The Service too.
+    bed.door.reset();
+    let service = json!({"metadata": {"labels": {"theirs": "a"}},
+                         "spec": {"type": "NodePort", "selector": {"more": "a"}, "ports": [{"port": 81}]}});
+    bed.patch(&SERVICES, "shop", &service).await;
+    bed.until(async |bed| bed.get(&SERVICES, "shop").await["spec"]["ports"][0]["port"] == 80)
+        .await;
+    assert_eq!(bed.door.count("PATCH services"), 1);
+    let after = bed.get(&SERVICES, "shop").await;
+    assert_eq!(
+        (&after["spec"]["type"], &after["metadata"]["labels"]["theirs"]),
+        (&json!("NodePort"), &json!("a"))
+    );
+    assert!(after["spec"]["selector"].get("more").is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_deleted_is_made_again() {
+    let bed = bed().await;
+    bed.collect().await;
+    bed.serve(&shop(&json!({"ports": [{"port": 80}]}))).await;
+    let before = bed.get(&DEPLOYMENTS, "web").await["metadata"]["uid"].clone();
+    for propagation in [Propagation::Background, Propagation::Foreground] {
+        bed.delete(&DEPLOYMENTS, "web", propagation).await;
+        bed.delete(&SERVICES, "shop", Propagation::Background).await;
+        bed.until(async |bed| {
+            let it = bed.read(&DEPLOYMENTS, "web").await.unwrap_or_default();
+            it["metadata"]["uid"].is_string()
+                && it["metadata"]["uid"] != before
+                && it["metadata"].get("deletionTimestamp").is_none()
+        })
+        .await;
+        bed.until(async |bed| bed.exists(&SERVICES, "shop").await).await;
+        bed.ready("shop").await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_is_on_its_way_out_is_waited_for() {
+    let bed = bed().await;
+    bed.serve(&shop(&json!({}))).await;
+    bed.patch(
+        &DEPLOYMENTS,
+        "web",
+        &json!({"metadata": {"finalizers": ["example.com/theirs"]}}),
+    )
+    .await;
+    bed.delete(&DEPLOYMENTS, "web", Propagation::Background).await;
+    bed.until(async |bed| condition(&bed.get(&APPS, "shop").await, "Progressing").1 == "WaitingForDeletion")
+        .await;
+    bed.door.reset();
+    bed.want("shop", &json!({"replicas": 3})).await;
+    bed.sleep(Duration::from_mins(5)).await;
+    assert_eq!(
+        bed.door.order(),
+        ["PATCH appservices/status"],
+        "it has seen that, and does nothing"
+    );
+    bed.patch(&DEPLOYMENTS, "web", &json!({"metadata": {"finalizers": null}}))
+        .await;
+    let it = bed.ready("shop").await;
+    assert_eq!(it["status"]["availableReplicas"], 3);
+    assert_eq!(bed.told_of("ErrResourceExists").await, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_undoes_it_again_and_again_is_not_raced() {
+    let bed = bed().await;
+    bed.serve(&shop(&json!({}))).await;
+    bed.door.reset();
+    let start = bed.env.clock.now();
+    while bed.env.clock.now() - start < Duration::from_mins(30) {
+        bed.patch(&DEPLOYMENTS, "web", &json!({"spec": {"replicas": 7}}))
+            .await;
+        bed.sleep(Duration::from_secs(1)).await;
+    }
+    let repairs = bed.door.count("PATCH deployments");
+    assert!((4..20).contains(&repairs), "{repairs}");
+    assert_eq!(bed.stalled("shop").await, "Contested");
+    assert!(bed.told_of("Contested").await <= 12);
+    // And it is mended in the end.
+    bed.until(async |bed| {
+        bed.sleep(Duration::from_mins(5)).await;
+        bed.get(&DEPLOYMENTS, "web").await["spec"]["replicas"] == 2
+    })
+    .await;
+    bed.ready("shop").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_webhook_that_knows_better_is_not_raced_either() {
+    let bed = bed().await;
+    // Whatever is written, images come from a mirror.
+    bed.door.judge(|method, path, _| {
+        let concerned = path.contains("/deployments")
+            && (*method == http::Method::POST || *method == http::Method::PATCH);
+        if concerned {
+            Answer::Changed(|body| {
+                if let Some(container) = body.pointer_mut("/spec/template/spec/containers/0") {
+                    container["image"] = json!("mirror/nginx");
+                }
+            })
+        } else {
+            Answer::Done
+        }
+    });
+    bed.create(&APPS, &shop(&json!({}))).await;
+    bed.sleep(Duration::from_mins(30)).await;
+    let patches = bed.door.count("PATCH deployments");
+    assert!(patches < 20, "{patches}");
+    assert_eq!(image(&bed.get(&DEPLOYMENTS, "web").await), "mirror/nginx");
+}

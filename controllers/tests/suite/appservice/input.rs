@@ -1,0 +1,169 @@
+//! What people ask for and cannot have: it is said, and nobody runs in circles.
+
+use http::Method;
+
+use super::*;
+
+/// A server that takes anything: without the schema.
+async fn lenient() -> Bed {
+    let bed = bare();
+    let mut definition = appservice::definition();
+    definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"] =
+        json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    // A server looks at the size of what can be scaled, whatever the schema says.
+    let subresources = &mut definition["spec"]["versions"][0]["subresources"];
+    subresources
+        .as_object_mut()
+        .expect("subresources")
+        .remove("scale");
+    bed.define(&definition).await;
+    bed.cluster();
+    bed.apps();
+    bed
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_schema_what_makes_no_sense_is_refused_by_the_controller() {
+    for spec in [
+        json!({"deploymentName": null}),
+        json!({"deploymentName": "Not A Name"}),
+        json!({"replicas": -1}),
+        json!({"image": "a b"}),
+        json!({"ports": [{"port": 0}]}),
+        json!({"ports": [{"port": 80}, {"port": 80}]}),
+        json!({"deletionPolicy": "Perhaps"}),
+    ] {
+        let bed = lenient().await;
+        bed.create(&APPS, &shop(&spec)).await;
+        assert_eq!(bed.stalled("shop").await, "InvalidSpec", "{spec}");
+        bed.sleep(Duration::from_mins(10)).await;
+        assert!(bed.names(&DEPLOYMENTS).await.is_empty());
+        assert_eq!(bed.told_of("InvalidSpec").await, 1);
+        assert_eq!(bed.door.count("PATCH appservices/status"), 1);
+        // When it makes sense, it is done.
+        let fine = json!({"deploymentName": "web", "replicas": 1, "image": "nginx", "ports": null, "deletionPolicy": "Delete"});
+        bed.want("shop", &fine).await;
+        bed.ready("shop").await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_cannot_be_read_stops_nobody_else() {
+    let bed = lenient().await;
+    bed.create(&APPS, &app("odd", "odd", &json!({"replicas": "two"})))
+        .await;
+    bed.serve(&shop(&json!({}))).await;
+    assert_eq!(bed.names(&DEPLOYMENTS).await, ["web"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_smallest_manifest_works_without_a_schema_too() {
+    let bed = lenient().await;
+    let body = json!({"apiVersion": "appcontroller.k8s.io/v1alpha1", "kind": "AppService", "metadata": {"name": "shop"},
+                      "spec": {"deploymentName": "web"}});
+    let it = bed.serve(&body).await;
+    assert_eq!(it["status"]["availableReplicas"], 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_child_that_is_refused_is_said_once_and_tried_ever_more_slowly() {
+    for (code, reason) in [(403, "Forbidden"), (422, "Invalid")] {
+        let bed = bed().await;
+        bed.door.judge(move |method, path, _| {
+            if *method == Method::POST && path.ends_with("/deployments") {
+                Answer::Refused(code, json!({"reason": reason, "message": "exceeded quota: few"}))
+            } else {
+                Answer::Done
+            }
+        });
+        bed.create(&APPS, &shop(&json!({"ports": [{"port": 80}]}))).await;
+        assert_eq!(bed.stalled("shop").await, "FailedCreate");
+        bed.sleep(Duration::from_mins(20)).await;
+        let posts = bed.door.count("POST deployments");
+        assert!((5..30).contains(&posts), "{posts}");
+        assert_eq!(bed.door.count("PATCH appservices/status"), 1);
+        assert_eq!(bed.told_of("FailedCreate").await, 1);
+        let it = bed.get(&APPS, "shop").await;
+        let stalled = it["status"]["conditions"]
+            .as_array()
+            .expect("conditions")
+            .iter()
+            .find(|it| it["type"] == "Stalled");
+        let message = stalled.and_then(|it| it["message"].as_str()).expect("it is said");
+        assert!(message.contains("exceeded quota"), "{message}");
+        assert!(bed.exists(&SERVICES, "shop").await, "the rest is made");
+        bed.door.judge(|_, _, _| Answer::Done);
+        bed.want("shop", &json!({"replicas": 1})).await;
+        bed.ready("shop").await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn in_a_namespace_that_goes_nothing_is_made_and_nothing_is_told() {
+    let bed = bed().await;
+    bed.door.judge(|method, _, _| {
+        let causes =
+            json!([{"reason": "NamespaceTerminating", "message": "it goes", "field": "metadata.namespace"}]);
+        if *method == Method::POST {
+            Answer::Refused(403, json!({"reason": "Forbidden", "details": {"causes": causes}}))
+        } else {
+            Answer::Done
+        }
+    });
+    bed.create(&APPS, &shop(&json!({}))).await;
+    assert_eq!(bed.stalled("shop").await, "NamespaceTerminating");
+    bed.sleep(Duration::from_hours(1)).await;
+    let posts = bed.door.count("POST deployments");
+    assert!(posts <= 2, "{posts}");
+    assert_eq!(bed.told().await, []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_is_deleted_while_it_rolls_out_is_let_go() {
+    for way in [Propagation::Background, Propagation::Foreground] {
+        let bed = bed().await;
+        bed.collect().await;
+        bed.serve(&shop(&json!({"replicas": 6}))).await;
+        bed.want("shop", &json!({"image": "nginx:2"})).await;
+        bed.until(async |bed| image(&bed.get(&DEPLOYMENTS, "web").await) == "nginx:2")
+            .await;
+        bed.delete(&APPS, "shop", way).await;
+        bed.until(async |bed| !bed.exists(&APPS, "shop").await && bed.list(&PODS).await.is_empty())
+            .await;
+        bed.sleep(Duration::from_mins(5)).await;
+        assert!(bed.names(&DEPLOYMENTS).await.is_empty());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_stops_its_deployment_stops_it() {
+    let bed = bare();
+    bed.define(&appservice::definition()).await;
+    bed.apps();
+    bed.create(&APPS, &shop(&json!({}))).await;
+    bed.until(async |bed| bed.exists(&DEPLOYMENTS, "web").await).await;
+    let say = async |type_: &str, status: &str, reason: &str| {
+        let conditions =
+            json!([{"type": type_, "status": status, "reason": reason, "message": "exceeded quota: pods"}]);
+        let status = json!({"status": {"observedGeneration": 1, "conditions": conditions}});
+        let key = Key::new("default", "web");
+        let patch = Patch::merge(&status).of("status");
+        let _: Value = bed.admin.patch(&DEPLOYMENTS, &key, patch).await.expect("patched");
+    };
+    say("ReplicaFailure", "True", "FailedCreate").await;
+    assert_eq!(bed.stalled("shop").await, "ReplicaFailure");
+    say("Progressing", "True", "ReplicaSetUpdated").await;
+    bed.until(async |bed| condition(&bed.get(&APPS, "shop").await, "Stalled").0 == "False")
+        .await;
+    assert_eq!(
+        condition(&bed.get(&APPS, "shop").await, "Progressing").1,
+        "RollingOut"
+    );
+    say("Progressing", "False", "ProgressDeadlineExceeded").await;
+    assert_eq!(bed.stalled("shop").await, "ProgressDeadlineExceeded");
+    assert_eq!(
+        bed.told().await,
+        [("SuccessfulCreate".to_owned(), 1)],
+        "that is its Deployment's to tell"
+    );
+}

@@ -1,0 +1,170 @@
+//! Another `deploymentName`: the new one is made, and the old one goes when the new one is available.
+
+use super::*;
+
+#[tokio::test(start_paused = true)]
+async fn the_old_one_serves_until_the_new_one_does() {
+    for policy in ["Delete", "Orphan"] {
+        let bed = bed().await;
+        bed.collect().await;
+        bed.serve(&shop(&json!({"ports": [{"port": 80}], "deletionPolicy": policy})))
+            .await;
+        bed.door.reset();
+        bed.want("shop", &json!({"deploymentName": "next"})).await;
+        bed.until(async |bed| bed.exists(&DEPLOYMENTS, "next").await)
+            .await;
+        // At no time do fewer serve than are asked for.
+        bed.until(async |bed| {
+            let mut available = 0;
+            for it in bed.list(&DEPLOYMENTS).await {
+                available += it["status"]["availableReplicas"].as_i64().unwrap_or(0);
+            }
+            assert!(available >= 2, "{available}");
+            !bed.exists(&DEPLOYMENTS, "web").await
+        })
+        .await;
+        bed.ready("shop").await;
+        let mut writes = bed.door.order();
+        writes.retain(|it| it != "PATCH appservices/status");
+        assert_eq!(
+            writes,
+            ["POST deployments", "PATCH services", "DELETE deployments"]
+        );
+        bed.until(async |bed| bed.list(&PODS).await.len() == 2).await;
+        assert_eq!(bed.names(&DEPLOYMENTS).await, ["next"]);
+        let service = bed.get(&SERVICES, "shop").await;
+        let selector = service["spec"]["selector"].as_object().expect("a selector");
+        for pod in bed.list(&PODS).await {
+            let labels = &pod["metadata"]["labels"];
+            assert!(selector.iter().all(|(key, value)| labels[key] == *value));
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_old_one_stays_while_the_new_one_cannot_be_had() {
+    let bed = bed().await;
+    bed.serve(&shop(&json!({}))).await;
+    bed.create(&DEPLOYMENTS, &foreign("taken")).await;
+    bed.want("shop", &json!({"deploymentName": "taken"})).await;
+    assert_eq!(bed.stalled("shop").await, "ErrResourceExists");
+    bed.sleep(Duration::from_mins(30)).await;
+    assert!(bed.exists(&DEPLOYMENTS, "web").await);
+    // A new one that never becomes available.
+    bed.want("shop", &json!({"deploymentName": "bad", "image": "bad"}))
+        .await;
+    bed.until(async |bed| bed.exists(&DEPLOYMENTS, "bad").await).await;
+    bed.patch(&DEPLOYMENTS, "bad", &json!({"spec": {"paused": true}}))
+        .await;
+    bed.door.reset();
+    bed.patch(
+        &DEPLOYMENTS,
+        "bad",
+        &json!({"spec": {"minReadySeconds": 100_000, "progressDeadlineSeconds": 200_000}}),
+    )
+    .await;
+    bed.sleep(Duration::from_mins(30)).await;
+    if condition(&bed.get(&APPS, "shop").await, "Ready").0 == "False" {
+        assert!(bed.exists(&DEPLOYMENTS, "web").await);
+        assert_eq!(bed.door.count("DELETE deployments"), 0);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn there_and_back_and_on() {
+    let bed = bed().await;
+    bed.collect().await;
+    bed.serve(&shop(&json!({}))).await;
+    let first = bed.get(&DEPLOYMENTS, "web").await["metadata"]["uid"].clone();
+    for name in ["b", "c", "web"] {
+        bed.want("shop", &json!({"deploymentName": name})).await;
+        bed.until(async |bed| bed.exists(&DEPLOYMENTS, name).await).await;
+    }
+    bed.ready("shop").await;
+    bed.until(async |bed| bed.names(&DEPLOYMENTS).await == ["web"])
+        .await;
+    assert_eq!(
+        bed.get(&DEPLOYMENTS, "web").await["metadata"]["uid"],
+        first,
+        "it was there all the time"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_process_that_ends_at_any_moment_loses_nothing() {
+    // After so many of its writes, however many there are.
+    for writes in 1..8 {
+        let bed = apart().await;
+        bed.collect().await;
+        let first = bed.apps();
+        bed.serve(&shop(&json!({"ports": [{"port": 80}]}))).await;
+        bed.door.reset();
+        bed.want("shop", &json!({"deploymentName": "next"})).await;
+        for _ in 0..600 {
+            if bed.door.order().len() >= writes {
+                break;
+            }
+            bed.sleep(Duration::from_millis(20)).await;
+        }
+        first.cancel();
+        bed.door.judge(|_, _, _| Answer::Broken);
+        bed.sleep(Duration::from_secs(60)).await;
+        bed.door.judge(|_, _, _| Answer::Done);
+        bed.apps();
+        bed.until(async |bed| bed.names(&DEPLOYMENTS).await == ["next"])
+            .await;
+        bed.ready("shop").await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_copy_that_somebody_has_made_is_left_alone() {
+    for policy in ["Delete", "Orphan"] {
+        let bed = bed().await;
+        bed.serve(&shop(&json!({"deletionPolicy": policy}))).await;
+        let web = bed.get(&DEPLOYMENTS, "web").await;
+        let mut copy = foreign("copy");
+        for field in ["labels", "annotations", "ownerReferences"] {
+            copy["metadata"][field] = web["metadata"][field].clone();
+        }
+        copy["spec"]["selector"] = web["spec"]["selector"].clone();
+        copy["spec"]["template"] = web["spec"]["template"].clone();
+        bed.create(&DEPLOYMENTS, &copy).await;
+        bed.want("shop", &json!({"replicas": 3})).await;
+        bed.ready("shop").await;
+        bed.want("shop", &json!({"deploymentName": "next"})).await;
+        bed.until(async |bed| !bed.exists(&DEPLOYMENTS, "web").await)
+            .await;
+        bed.sleep(Duration::from_mins(5)).await;
+        let after = bed.get(&DEPLOYMENTS, "copy").await;
+        assert_eq!(after["spec"]["replicas"], 1, "{policy}");
+        assert_eq!(
+            after["metadata"]["annotations"]["appcontroller.k8s.io/made-as"],
+            "web"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_former_one_that_was_changed_at_the_last_moment_is_looked_at_again() {
+    let bed = bed().await;
+    bed.serve(&shop(&json!({}))).await;
+    bed.door.judge(|method, path, before| {
+        if *method == http::Method::DELETE && path.ends_with("/deployments/web") && before == 0 {
+            Answer::Refused(
+                409,
+                json!({"reason": "Conflict", "message": "the object has been modified"}),
+            )
+        } else {
+            Answer::Done
+        }
+    });
+    bed.want("shop", &json!({"deploymentName": "next"})).await;
+    bed.until(async |bed| bed.names(&DEPLOYMENTS).await == ["next"])
+        .await;
+    assert_eq!(bed.door.count("DELETE deployments"), 2);
+    for body in bed.door.bodies("DELETE deployments") {
+        let preconditions = &body["preconditions"];
+        assert!(preconditions["uid"].is_string() && preconditions["resourceVersion"].is_string());
+    }
+}
