@@ -2,9 +2,11 @@
 
 use coxswain_tests::fixtures::{self, MERGE, apps, core, with};
 use coxswain_tests::{Api, Cluster};
+use http::Method;
 use serde_json::{Value, json};
 
 use super::crew::Crew;
+use super::manifests;
 
 const CUSTOM: &str = "appcontroller.k8s.io/v1alpha1";
 /// So many that the last events about them are counted on one.
@@ -33,6 +35,7 @@ pub async fn all(c: &Cluster, crew: &Crew) {
         ),
     );
     tokio::join!(
+        async { chore().await.apps().await },
         async { chore().await.rollouts().await },
         async { chore().await.history().await },
         async { chore().await.replicas("Background", set).await },
@@ -66,6 +69,15 @@ impl Chore<'_> {
         self.items(&apps(&self.ns, "replicasets")).await
     }
 
+    /// A kind that was just defined is not served at once.
+    async fn served(&self, collection: &str) {
+        self.crew
+            .until("it is served", async || {
+                self.api.get(collection).await.status == 200
+            })
+            .await;
+    }
+
     async fn is_gone(&self, path: &str) -> bool {
         self.api.get(path).await.status == 404
     }
@@ -88,6 +100,76 @@ impl Chore<'_> {
                 let about = |it: &&Value| it["involvedObject"]["kind"] == kind;
                 all.iter().filter(about).any(|it| it["count"].as_i64() >= Some(2))
             })
+            .await;
+    }
+
+    /// The sample of an `AppService`: with a Service and without, under both policies, under another name.
+    async fn apps(&self) {
+        let all = fixtures::group(CUSTOM, &self.ns, "appservices");
+        self.served(&all).await;
+        let web = format!("{all}/web");
+        let deployment = |name: &str| format!("{}/{name}", apps(&self.ns, "deployments"));
+        let service = format!("{}/web", core(&self.ns, "services"));
+        let sample = manifests::read("samples/appservice.yaml").remove(0);
+        let yaml = [("content-type", "application/yaml")];
+        let make = async || {
+            let reply = self
+                .api
+                .request(Method::POST, &all, &yaml, sample.text.as_str())
+                .await;
+            reply.check(reply.header("warning").is_none(), "it is warned of");
+            reply.expect(201)
+        };
+        let app = make().await;
+        self.crew
+            .until("an application", async || {
+                is_of(&self.api.get(&deployment("web")).await.json(), &app)
+                    && self.api.get(&web).await.expect(200)["status"]["updatedReplicas"] == 2
+            })
+            .await;
+        for ports in [json!([{"port": 80}]), json!([{"port": 81}]), json!(null)] {
+            self.merge(&web, json!({"spec": {"ports": ports}})).await;
+            self.crew
+                .until("its Service", async || {
+                    let found = self.api.get(&service).await.json();
+                    found["spec"]["ports"][0]["port"] == ports[0]["port"]
+                })
+                .await;
+        }
+        self.merge(&web, json!({"spec": {"replicas": 0}})).await;
+        self.merge(&web, json!({"spec": {"deploymentName": "other"}}))
+            .await;
+        self.crew
+            .until("another name", async || {
+                self.is_gone(&deployment("web")).await && !self.is_gone(&deployment("other")).await
+            })
+            .await;
+        for policy in ["Orphan", "Delete", "Orphan"] {
+            self.merge(&web, json!({"spec": {"deletionPolicy": policy}}))
+                .await;
+            self.crew
+                .until("its policy", async || {
+                    let app = self.api.get(&web).await.expect(200);
+                    let other = self.api.get(&deployment("other")).await.expect(200);
+                    let orphan = policy == "Orphan";
+                    is_free(&other) == orphan && app["metadata"]["finalizers"].is_null() != orphan
+                })
+                .await;
+        }
+        self.delete(&web, "Background").await;
+        self.crew
+            .until("it goes", async || self.is_gone(&web).await)
+            .await;
+        // The name of its Deployment is taken now, by one that is nobody's.
+        self.api
+            .post(&apps(&self.ns, "deployments"), fixtures::deployment("web"))
+            .await
+            .expect(201);
+        make().await;
+        self.events("AppService").await;
+        self.delete(&web, "Foreground").await;
+        self.crew
+            .until("it goes, too", async || self.is_gone(&web).await)
             .await;
     }
 
@@ -188,12 +270,7 @@ impl Chore<'_> {
         } else {
             fixtures::group(version, &self.ns, &plural)
         };
-        // A kind that was just defined is not served at once.
-        self.crew
-            .until(&format!("{kind} is served"), async || {
-                self.api.get(&all).await.status == 200
-            })
-            .await;
+        self.served(&all).await;
         let web = format!("{all}/web");
         let lone = format!("{}/lone", core(&self.ns, "pods"));
         self.api
