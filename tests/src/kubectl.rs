@@ -40,7 +40,7 @@ pub struct Printed {
 }
 
 impl Kubectl {
-    /// In `namespace` of `cluster`.
+    /// In `namespace` of `cluster`; if it is empty, wherever each object says.
     #[must_use]
     pub fn new(cluster: &Cluster, namespace: &str) -> Self {
         Self {
@@ -109,8 +109,11 @@ impl Kubectl {
             .arg(self.cluster.kubeconfig())
             // Discovery is cached by address, and the next server may get the same port.
             .arg("--cache-dir")
-            .arg(&self.cache)
-            .args(["--namespace", &self.namespace])
+            .arg(&self.cache);
+        if !self.namespace.is_empty() {
+            command.args(["--namespace", &self.namespace]);
+        }
+        command
             .args(arguments)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())

@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::PROGRAM;
 use crate::sandbox::{api, start};
 
-/// The documents, each under the name of its file.
+/// The documents, each under the name of its file, and the list of them that `kustomize` reads.
 fn files(printed: &str) -> Vec<(String, String)> {
     let documents = printed.split("---\n").filter(|it| !it.is_empty());
     let file = |document: &str| {
@@ -18,7 +18,11 @@ fn files(printed: &str) -> Vec<(String, String)> {
         let (plural, group) = name.and_then(|it| it.split_once('.')).expect("a name");
         (format!("{group}_{plural}.yaml"), format!("---\n{document}"))
     };
-    documents.map(file).collect()
+    let mut files: Vec<_> = documents.map(file).collect();
+    let list: String = files.iter().map(|(name, _)| format!("- {name}\n")).collect();
+    let head = "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources:\n";
+    files.push(("kustomization.yaml".to_owned(), format!("{head}{list}")));
+    files
 }
 
 #[tokio::test]

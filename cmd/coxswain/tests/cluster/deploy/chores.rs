@@ -1,0 +1,359 @@
+//! Work for the controllers, such that each of them has to do whatever it can: what a role allows is asked for here.
+
+use coxswain_tests::fixtures::{self, MERGE, apps, core, with};
+use coxswain_tests::{Api, Cluster};
+use http::Method;
+use serde_json::{Value, json};
+
+use super::crew::Crew;
+use super::manifests;
+
+const CUSTOM: &str = "appcontroller.k8s.io/v1alpha1";
+/// So many that the last events about them are counted on one.
+const MANY: usize = 12;
+
+/// One chore, in a namespace of its own.
+struct Chore<'a> {
+    api: &'a Api,
+    crew: &'a Crew,
+    ns: String,
+}
+
+/// All of it; all is done when this returns.
+pub async fn all(c: &Cluster, crew: &Crew) {
+    let chore = async || Chore {
+        api: c.api(),
+        crew,
+        ns: c.namespace().await,
+    };
+    let (set, controller, custom) = (
+        fixtures::replica_set("web"),
+        fixtures::replication_controller("web"),
+        with(
+            fixtures::replica_set("web"),
+            json!({"apiVersion": CUSTOM, "kind": "AppReplicaSet"}),
+        ),
+    );
+    tokio::join!(
+        async { chore().await.apps().await },
+        async { chore().await.rollouts().await },
+        async { chore().await.history().await },
+        async { chore().await.replicas("Background", set).await },
+        async { chore().await.replicas("Foreground", controller).await },
+        async { chore().await.replicas("Orphan", custom).await },
+        async { chore().await.garbage().await },
+    );
+}
+
+/// Whether it names this owner, and no other.
+fn is_of(object: &Value, owner: &Value) -> bool {
+    let owners = object["metadata"]["ownerReferences"].as_array();
+    owners.is_some_and(|it| it.len() == 1 && it[0]["uid"] == owner["metadata"]["uid"])
+}
+
+fn is_free(object: &Value) -> bool {
+    object["metadata"]["ownerReferences"].is_null()
+}
+
+impl Chore<'_> {
+    async fn items(&self, collection: &str) -> Vec<Value> {
+        let list = self.api.get(collection).await.expect(200);
+        list["items"].as_array().cloned().unwrap_or_default()
+    }
+
+    async fn pods(&self) -> Vec<Value> {
+        self.items(&core(&self.ns, "pods")).await
+    }
+
+    async fn sets(&self) -> Vec<Value> {
+        self.items(&apps(&self.ns, "replicasets")).await
+    }
+
+    /// A kind that was just defined is not served at once.
+    async fn served(&self, collection: &str) {
+        self.crew
+            .until("it is served", async || {
+                self.api.get(collection).await.status == 200
+            })
+            .await;
+    }
+
+    async fn is_gone(&self, path: &str) -> bool {
+        self.api.get(path).await.status == 404
+    }
+
+    async fn merge(&self, path: &str, patch: Value) -> Value {
+        self.api.patch(path, MERGE, patch).await.expect(200)
+    }
+
+    async fn delete(&self, path: &str, policy: &str) {
+        let options = json!({"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": policy});
+        self.api.delete(path, options).await.expect(200);
+    }
+
+    /// Waits until events about objects of this kind were written, and one of them a second time.
+    async fn events(&self, kind: &str) {
+        let events = core(&self.ns, "events");
+        self.crew
+            .until(&format!("events of {kind}"), async || {
+                let all = self.items(&events).await;
+                let about = |it: &&Value| it["involvedObject"]["kind"] == kind;
+                all.iter().filter(about).any(|it| it["count"].as_i64() >= Some(2))
+            })
+            .await;
+    }
+
+    /// The sample of an `AppService`: with a Service and without, under both policies, under another name.
+    async fn apps(&self) {
+        let all = fixtures::group(CUSTOM, &self.ns, "appservices");
+        self.served(&all).await;
+        let web = format!("{all}/web");
+        let deployment = |name: &str| format!("{}/{name}", apps(&self.ns, "deployments"));
+        let service = format!("{}/web", core(&self.ns, "services"));
+        let sample = manifests::read("samples/appservice.yaml").remove(0);
+        let yaml = [("content-type", "application/yaml")];
+        let make = async || {
+            let reply = self
+                .api
+                .request(Method::POST, &all, &yaml, sample.text.as_str())
+                .await;
+            reply.check(reply.header("warning").is_none(), "it is warned of");
+            reply.expect(201)
+        };
+        let app = make().await;
+        self.crew
+            .until("an application", async || {
+                is_of(&self.api.get(&deployment("web")).await.json(), &app)
+                    && self.api.get(&web).await.expect(200)["status"]["updatedReplicas"] == 2
+            })
+            .await;
+        for ports in [json!([{"port": 80}]), json!([{"port": 81}]), json!(null)] {
+            self.merge(&web, json!({"spec": {"ports": ports}})).await;
+            self.crew
+                .until("its Service", async || {
+                    let found = self.api.get(&service).await.json();
+                    found["spec"]["ports"][0]["port"] == ports[0]["port"]
+                })
+                .await;
+        }
+        self.merge(&web, json!({"spec": {"replicas": 0}})).await;
+        self.merge(&web, json!({"spec": {"deploymentName": "other"}}))
+            .await;
+        self.crew
+            .until("another name", async || {
+                self.is_gone(&deployment("web")).await && !self.is_gone(&deployment("other")).await
+            })
+            .await;
+        for policy in ["Orphan", "Delete", "Orphan"] {
+            self.merge(&web, json!({"spec": {"deletionPolicy": policy}}))
+                .await;
+            self.crew
+                .until("its policy", async || {
+                    let app = self.api.get(&web).await.expect(200);
+                    let other = self.api.get(&deployment("other")).await.expect(200);
+                    let orphan = policy == "Orphan";
+                    is_free(&other) == orphan && app["metadata"]["finalizers"].is_null() != orphan
+                })
+                .await;
+        }
+        self.delete(&web, "Background").await;
+        self.crew
+            .until("it goes", async || self.is_gone(&web).await)
+            .await;
+        // The name of its Deployment is taken now, by one that is nobody's.
+        self.api
+            .post(&apps(&self.ns, "deployments"), fixtures::deployment("web"))
+            .await
+            .expect(201);
+        make().await;
+        self.events("AppService").await;
+        self.delete(&web, "Foreground").await;
+        self.crew
+            .until("it goes, too", async || self.is_gone(&web).await)
+            .await;
+    }
+
+    /// A Deployment: made, scaled, left behind, taken up again.
+    async fn rollouts(&self) {
+        let all = apps(&self.ns, "deployments");
+        let web = format!("{all}/web");
+        let make = async || self.api.post(&all, fixtures::deployment("web")).await.expect(201);
+        let is =
+            async |field: &str, value: i64| self.api.get(&web).await.expect(200)["status"][field] == value;
+        make().await;
+        self.crew
+            .until("a status", async || is("updatedReplicas", 1).await)
+            .await;
+        for size in [2, 1, 2, 1] {
+            self.merge(&web, json!({"spec": {"replicas": size}})).await;
+            self.crew
+                .until("its size", async || self.pods().await.len() == size)
+                .await;
+        }
+        self.events("Deployment").await;
+
+        let orphan = async || {
+            self.delete(&web, "Orphan").await;
+            self.crew
+                .until("orphaned", async || {
+                    self.is_gone(&web).await && self.sets().await.iter().all(is_free)
+                })
+                .await;
+        };
+        orphan().await;
+        let second = make().await;
+        self.crew
+            .until("adopted", async || {
+                self.sets().await.iter().all(|it| is_of(it, &second))
+            })
+            .await;
+        orphan().await;
+        let name = self.sets().await[0]["metadata"]["name"]
+            .as_str()
+            .expect("a name")
+            .to_owned();
+        let set = format!("{}/{name}", apps(&self.ns, "replicasets"));
+        self.merge(&set, json!({"metadata": {"labels": {"app": "other"}}}))
+            .await;
+        make().await;
+        // The name that follows from the template is taken.
+        self.crew
+            .until("a collision", async || {
+                is("collisionCount", 1).await && self.sets().await.len() == 2
+            })
+            .await;
+        let back = "deprecated.deployment.rollback.to";
+        self.merge(&web, json!({"metadata": {"annotations": {back: "99"}}}))
+            .await;
+        self.crew
+            .until("an answer to a rollback", async || {
+                self.api.get(&web).await.expect(200)["metadata"]["annotations"][back].is_null()
+            })
+            .await;
+        self.delete(&web, "Background").await;
+        self.crew
+            .until("collected", async || self.sets().await.len() == 1)
+            .await;
+    }
+
+    /// A Deployment that keeps no history.
+    async fn history(&self) {
+        let all = apps(&self.ns, "deployments");
+        let none = json!({"spec": {"replicas": 0, "revisionHistoryLimit": 0}});
+        self.api
+            .post(&all, with(fixtures::deployment("idle"), none))
+            .await
+            .expect(201);
+        let only = async |image: &str| {
+            let sets = self.sets().await;
+            sets.len() == 1 && sets[0]["spec"]["template"]["spec"]["containers"][0]["image"] == image
+        };
+        self.crew.until("a first one", async || only("i").await).await;
+        let next = json!([{"name": "c", "image": "next"}]);
+        self.merge(
+            &format!("{all}/idle"),
+            json!({"spec": {"template": {"spec": {"containers": next}}}}),
+        )
+        .await;
+        self.crew
+            .until("the old one goes", async || only("next").await)
+            .await;
+    }
+
+    /// An owner of pods: it adopts, makes, deletes and lets go, and is deleted itself.
+    async fn replicas(&self, policy: &str, body: Value) {
+        let kind = body["kind"].as_str().expect("a kind").to_owned();
+        let version = body["apiVersion"].as_str().expect("a version");
+        let plural = format!("{}s", kind.to_lowercase());
+        let all = if version == "v1" {
+            core(&self.ns, &plural)
+        } else {
+            fixtures::group(version, &self.ns, &plural)
+        };
+        self.served(&all).await;
+        let web = format!("{all}/web");
+        let lone = format!("{}/lone", core(&self.ns, "pods"));
+        self.api
+            .post(&core(&self.ns, "pods"), fixtures::pod("lone"))
+            .await
+            .expect(201);
+        let owner = self
+            .api
+            .post(&all, with(body, json!({"spec": {"replicas": MANY}})))
+            .await
+            .expect(201);
+        let owned = async || {
+            let pods = self.pods().await.into_iter();
+            pods.filter(|it| is_of(it, &owner)).count()
+        };
+        self.crew
+            .until(&format!("pods of {kind}"), async || {
+                owned().await == MANY && is_of(&self.api.get(&lone).await.expect(200), &owner)
+            })
+            .await;
+        self.crew
+            .until(&format!("a status of {kind}"), async || {
+                self.api.get(&web).await.expect(200)["status"]["replicas"] == MANY
+            })
+            .await;
+        self.events(&kind).await;
+        self.merge(&lone, json!({"metadata": {"labels": {"app": "other"}}}))
+            .await;
+        self.crew
+            .until(&format!("{kind} lets go"), async || {
+                owned().await == MANY && is_free(&self.api.get(&lone).await.expect(200))
+            })
+            .await;
+        self.merge(&web, json!({"spec": {"replicas": 2}})).await;
+        self.crew
+            .until(&format!("{kind} is smaller"), async || owned().await == 2)
+            .await;
+        self.delete(&web, policy).await;
+        self.crew
+            .until(&format!("{kind} is deleted: {policy}"), async || {
+                let pods = self.pods().await;
+                let left = if policy == "Orphan" { 3 } else { 1 };
+                self.is_gone(&web).await && pods.len() == left && pods.iter().all(is_free)
+            })
+            .await;
+    }
+
+    /// Objects that refer to nobody, or to whom they cannot.
+    async fn garbage(&self) {
+        let all = core(&self.ns, "configmaps");
+        let refer = |name: &str, owners: Value| {
+            with(
+                fixtures::config_map(name),
+                json!({"metadata": {"ownerReferences": owners}}),
+            )
+        };
+        let make = async |map: Value| self.api.post(&all, map).await.expect(201);
+        let top = make(fixtures::config_map("top")).await;
+        let far = core("default", "configmaps");
+        let far = self.api.post(&far, fixtures::config_map("far")).await.expect(201);
+        let to = |owner: &Value| {
+            json!([{"apiVersion": "v1", "kind": "ConfigMap", "name": owner["metadata"]["name"],
+                "uid": owner["metadata"]["uid"], "blockOwnerDeletion": true}])
+        };
+        make(refer("leaf", to(&top))).await;
+        make(refer("stray", json!([fixtures::owner("nobody")]))).await;
+        make(refer("wrong", to(&far))).await;
+        self.delete(&format!("{all}/top"), "Foreground").await;
+        let events = core(&self.ns, "events");
+        self.crew
+            .until("garbage is collected", async || {
+                let maps = self.items(&all).await;
+                let ours = ["top", "leaf", "stray"];
+                !maps
+                    .iter()
+                    .any(|it| ours.iter().any(|name| it["metadata"]["name"] == *name))
+            })
+            .await;
+        self.crew
+            .until("a warning of a reference", async || {
+                let events = self.items(&events).await;
+                events.iter().any(|it| it["reason"] == "OwnerRefInvalidNamespace")
+            })
+            .await;
+    }
+}

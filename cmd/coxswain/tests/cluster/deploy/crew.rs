@@ -1,0 +1,108 @@
+//! The processes that work on a cluster, each under the name of a service account.
+
+use std::fs;
+use std::path::PathBuf;
+
+use coxswain_tests::{Cluster, Program, fixtures, time};
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::PROGRAM;
+
+/// Where the service accounts are.
+pub const NAMESPACE: &str = "coxswain-system";
+
+/// All of them.
+pub struct Crew {
+    programs: Vec<Program>,
+    /// Their kubeconfigs.
+    files: TempDir,
+}
+
+impl Crew {
+    pub fn new() -> Self {
+        Self {
+            programs: Vec::new(),
+            files: tempfile::tempdir().expect("a directory"),
+        }
+    }
+
+    /// Starts one, as this service account.
+    pub async fn start(&mut self, c: &Cluster, account: &str, arguments: &[String]) -> &Program {
+        let kubeconfig = self.kubeconfig(c, account).await;
+        let own = format!("--kubeconfig={}", kubeconfig.display());
+        let all: Vec<&str> = [&own].into_iter().chain(arguments).map(String::as_str).collect();
+        self.programs.push(Program::start(PROGRAM, &all).await);
+        self.programs.last().expect("it was just put there")
+    }
+
+    async fn kubeconfig(&self, c: &Cluster, account: &str) -> PathBuf {
+        let path = format!("{}/{account}/token", fixtures::core(NAMESPACE, "serviceaccounts"));
+        let request = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}});
+        let token = c.api().post(&path, request).await.expect(201)["status"]["token"].clone();
+        let text = fs::read(c.kubeconfig()).expect("the kubeconfig of the administrator");
+        let mut kubeconfig: Value = serde_json::from_slice(&text).expect("it is written as JSON");
+        kubeconfig["users"][0]["user"] = json!({"token": token});
+        let file = self.files.path().join(account);
+        fs::write(&file, kubeconfig.to_string()).expect("a file");
+        file
+    }
+
+    /// The one that leads.
+    pub async fn leader(&self) -> Option<&Program> {
+        for program in &self.programs {
+            if program.leads("coxswain").await {
+                return Some(program);
+            }
+        }
+        None
+    }
+
+    /// The requests of all that were refused for want of a permission, and what their logs say of it. Empty if there is none.
+    pub async fn forbidden(&self) -> String {
+        let mut all = String::new();
+        for program in &self.programs {
+            let metrics = program.endpoints().get("/metrics").await.text();
+            let counts = |line: &&str| line.starts_with("rest_client_requests_total{code=\"403\"");
+            let counted: Vec<&str> = metrics.lines().filter(counts).collect();
+            if !counted.is_empty() {
+                let log = program.log();
+                let said = log.lines().filter(|it| it.contains("forbidden"));
+                all.extend(counted.into_iter().chain(said).flat_map(|it| [it, "\n"]));
+            }
+        }
+        all
+    }
+
+    /// Waits until this holds. What was forbidden ends the wait: nothing will come of it.
+    pub async fn until(&self, what: &str, mut holds: impl AsyncFnMut() -> bool) {
+        let done = time::eventually(time::ANSWER, async || {
+            if holds().await {
+                return Some(String::new());
+            }
+            Some(self.forbidden().await).filter(|it| !it.is_empty())
+        });
+        match done.await {
+            Some(forbidden) if forbidden.is_empty() => {}
+            Some(forbidden) => panic!("{what}: forbidden:\n{forbidden}"),
+            None => panic!("{what}: it does not come:\n{}", self.logs()),
+        }
+    }
+
+    /// Ends all in order.
+    pub async fn end(self) {
+        for program in &self.programs {
+            program.signal(Signal::TERM);
+        }
+        for program in self.programs {
+            let ended = program.ends_within(time::ANSWER).await;
+            assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+        }
+    }
+
+    fn logs(&self) -> String {
+        let logs: Vec<String> = self.programs.iter().map(Program::log).collect();
+        logs.join("\n")
+    }
+}

@@ -1,0 +1,241 @@
+//! What is in `deploy/` works: it is applied as it stands, and then the program runs with the arguments and under the roles
+//! that it says, and is refused nothing.
+//!
+//! Each test has a cluster of its own: what is deployed is there once in a cluster, and works on all of it. They take turns,
+//! so that a small machine has to bear only one of these at a time.
+
+mod chores;
+mod crew;
+mod manifests;
+
+use coxswain_controllers::names::{GARBAGE_COLLECTOR, KNOWN, Named};
+use coxswain_tests::cluster::{self, Running};
+use coxswain_tests::kubectl::Kubectl;
+use coxswain_tests::{Cluster, Need, Program, Test, fixtures, program, test, time};
+use http::Method;
+use serde_json::{Value, json};
+use tokio::sync::{Mutex, MutexGuard};
+
+use self::crew::{Crew, NAMESPACE};
+
+/// What servers have only from a version on.
+const SINCE: [(&str, (u32, u32)); 1] = [("policy/v1", (1, 21))];
+/// The least `kubectl` that reads folders of resources.
+const KUBECTL: u32 = 21;
+const ROLES: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
+const BINDINGS: &str = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings";
+
+/// Held by the test whose turn it is.
+static TURN: Mutex<()> = Mutex::const_new(());
+
+/// What is registered of this surface.
+pub fn tests() -> Vec<Test> {
+    vec![
+        test!(as_it_is_deployed_nothing_is_forbidden),
+        test!(each_controller_needs_its_own_role_only),
+        test!(with_webhooks_their_certificate_is_kept),
+        test!(kubectl_applies_it_without_a_word)
+            .needs(Need::Kubectl)
+            .since(1, 27),
+    ]
+}
+
+/// The controllers that run as it is deployed.
+fn hosted() -> impl Iterator<Item = &'static Named> {
+    KNOWN.iter().filter(|it| !it.off_by_default)
+}
+
+async fn cluster_of_its_own() -> (MutexGuard<'static, ()>, Running) {
+    let turn = TURN.lock().await;
+    (turn, cluster::start().await.expect("a cluster"))
+}
+
+/// What is to run, as the Deployment says.
+struct Deployed {
+    account: String,
+    container: Value,
+    arguments: Vec<String>,
+}
+
+/// Sends all of `deploy/base`.
+async fn deploy(c: &Cluster) -> Deployed {
+    let mut deployment = send(c, "base").await.expect("there is a Deployment");
+    let mut pod = deployment["spec"]["template"]["spec"].take();
+    let container = pod["containers"][0].take();
+    Deployed {
+        account: pod["serviceAccountName"].as_str().expect("an account").to_owned(),
+        arguments: serde_json::from_value(container["args"].clone()).expect("arguments"),
+        container,
+    }
+}
+
+/// Sends all of a folder below `deploy/`, and answers its Deployment.
+async fn send(c: &Cluster, folder: &str) -> Option<Value> {
+    let mut deployment = None;
+    for it in manifests::read(folder) {
+        let since = SINCE.iter().find(|(group, _)| *group == it.api_version);
+        if since.is_some_and(|(_, least)| c.version() < *least) {
+            println!("{} {} is left out: the server is too old", it.kind, it.name);
+            continue;
+        }
+        let yaml = [("content-type", "application/yaml")];
+        let reply = c
+            .api()
+            .request(Method::POST, &it.collection(), &yaml, it.text.as_str())
+            .await;
+        let stored = reply.expect(201);
+        reply.check(reply.header("warning").is_none(), "it is warned of");
+        if it.kind == "Deployment" {
+            deployment = Some(stored);
+        }
+    }
+    deployment
+}
+
+async fn as_it_is_deployed_nothing_is_forbidden(_: Cluster) {
+    let (_turn, running) = cluster_of_its_own().await;
+    let c = &running.cluster;
+    let Deployed {
+        account,
+        container,
+        arguments,
+    } = deploy(c).await;
+    let mut crew = Crew::new();
+    crew.start(c, &account, &arguments).await;
+    let program = crew.start(c, &account, &arguments).await;
+    for probe in ["livenessProbe", "readinessProbe"] {
+        let path = container[probe]["httpGet"]["path"].as_str().expect("a path");
+        answers(program, path).await;
+    }
+    crew.until("one leads", async || crew.leader().await.is_some())
+        .await;
+    chores::all(c, &crew).await;
+    let leader = crew.leader().await.expect("one leads");
+    for it in hosted() {
+        let check = leader.endpoints().get(&format!("/healthz/{}", it.name)).await;
+        assert_eq!(check.status, 200, "{check}");
+        let series = format!(
+            "running_managed_controllers{{manager=\"coxswain\",name=\"{}\"}}",
+            it.name
+        );
+        assert_eq!(leader.metric(&series).await, Some(1.0), "{series}");
+    }
+    assert_eq!(crew.forbidden().await, "");
+    crew.end().await;
+    if c.has_kcm() {
+        people_may_use_the_kinds(c).await;
+    }
+}
+
+/// Waits until a probe succeeds.
+async fn answers(program: &Program, path: &str) {
+    let fine = time::eventually(time::ANSWER, async || {
+        (program.endpoints().get(path).await.status == 200).then_some(())
+    });
+    assert!(fine.await.is_some(), "{path}:\n{}", program.log());
+}
+
+/// The roles that every cluster has cover the custom kinds.
+async fn people_may_use_the_kinds(c: &Cluster) {
+    for role in ["admin", "edit", "view"] {
+        let path = format!("{ROLES}/{role}");
+        let covered = time::eventually(time::ANSWER, async || {
+            let rules = c.api().get(&path).await.expect(200)["rules"].to_string();
+            rules.contains("\"appcontroller.k8s.io\"").then_some(())
+        });
+        assert!(covered.await.is_some(), "{}", c.api().get(&path).await);
+    }
+}
+
+/// As if each controller were a process with a service account: what another role allows does not count.
+async fn each_controller_needs_its_own_role_only(_: Cluster) {
+    let (_turn, running) = cluster_of_its_own().await;
+    let c = &running.cluster;
+    deploy(c).await;
+    let mut crew = Crew::new();
+    for Named { name, .. } in hosted() {
+        let account = fixtures::named("v1", "ServiceAccount", name);
+        c.api()
+            .post(&fixtures::core(NAMESPACE, "serviceaccounts"), account)
+            .await
+            .expect(201);
+        let binding = json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": name},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": format!("coxswain:{name}")},
+            "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": NAMESPACE}],
+        });
+        c.api().post(BINDINGS, binding).await.expect(201);
+        let arguments = [format!("--controllers={name}"), "--leader-elect=false".to_owned()];
+        crew.start(c, name, &arguments).await;
+    }
+    chores::all(c, &crew).await;
+    assert_eq!(crew.forbidden().await, "");
+    crew.end().await;
+}
+
+/// And without the garbage collector, whose role would allow nearly all of that.
+async fn with_webhooks_their_certificate_is_kept(_: Cluster) {
+    let (_turn, running) = cluster_of_its_own().await;
+    let c = &running.cluster;
+    let Deployed {
+        account,
+        mut arguments,
+        ..
+    } = deploy(c).await;
+    send(c, "components/webhook").await;
+    let collector = format!("{BINDINGS}/coxswain:{GARBAGE_COLLECTOR}");
+    c.api().delete(&collector, ()).await.expect(200);
+    arguments[0] = format!("--controllers=*,-{GARBAGE_COLLECTOR}");
+    let port = format!("--webhook-port={}", program::free_address().port());
+    let added = manifests::arguments("components/webhook/deployment.yaml").into_iter();
+    arguments.extend(added.map(|it| {
+        if it.starts_with("--webhook-port=") {
+            port.clone()
+        } else {
+            it
+        }
+    }));
+    let mut crew = Crew::new();
+    let program = crew.start(c, &account, &arguments).await;
+    // Not ready before there is a certificate.
+    answers(program, "/readyz").await;
+    for kind in ["mutating", "validating"] {
+        let path =
+            format!("/apis/admissionregistration.k8s.io/v1/{kind}webhookconfigurations/coxswain-webhook");
+        crew.until("a bundle", async || {
+            let webhook = c.api().get(&path).await.expect(200)["webhooks"][0].take();
+            webhook["clientConfig"]["caBundle"].is_string()
+        })
+        .await;
+    }
+    assert_eq!(crew.forbidden().await, "");
+    crew.end().await;
+}
+
+async fn kubectl_applies_it_without_a_word(_: Cluster) {
+    let (_turn, running) = cluster_of_its_own().await;
+    let kubectl = Kubectl::new(&running.cluster, "");
+    let version: Value =
+        serde_json::from_str(&kubectl.run("version --client -o json").ok()).expect("a version in JSON");
+    let minor = version["clientVersion"]["minor"]
+        .as_str()
+        .expect("a minor version");
+    if minor.trim_end_matches('+').parse::<u32>().expect("a number") < KUBECTL {
+        println!("kubectl is too old for folders of resources: 1.{minor}");
+        return;
+    }
+    let folder = manifests::root().join("base");
+    let folder = folder.to_str().expect("a path in UTF-8");
+    let apply = || kubectl.run_with(&["apply", "-k", folder], "").ok();
+    let created = apply();
+    assert_eq!(
+        created.lines().count(),
+        manifests::read("base").len(),
+        "{created}"
+    );
+    assert!(created.lines().all(|it| it.ends_with(" created")), "{created}");
+    // To kubectl a budget is new each time: its selector is replaced as a whole.
+    let again = apply();
+    let same = |it: &str| it.ends_with(" unchanged") || it.starts_with("poddisruptionbudget.policy/");
+    assert!(again.lines().all(same), "{again}");
+}
