@@ -22,6 +22,8 @@ pub struct ApiError {
     pub retry_after: Option<u32>,
     /// A continue token that still works, for a list that has expired.
     pub continue_token: Option<String>,
+    /// `Warning` headers.
+    pub warnings: Vec<String>,
 }
 
 /// The outcome of a request.
@@ -36,6 +38,7 @@ impl ApiError {
             details: None,
             retry_after: None,
             continue_token: None,
+            warnings: Vec::new(),
         }
     }
 

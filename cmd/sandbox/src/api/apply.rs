@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::decode::{self, Decoded, FieldValidation};
 use super::update::{self, Part};
-use super::{Api, Call, Reply};
+use super::{Api, Call, Reply, warn};
 use crate::managed::{self, ApplyError, Writer};
 use crate::meta;
 use crate::resource::Resource;
@@ -21,12 +21,18 @@ pub(super) struct Applying {
     pub force: bool,
     /// What the client is warned of.
     pub warnings: Vec<String>,
+    /// What a strict request is refused for, once it is known that it could be applied.
+    strict: Option<ApiError>,
 }
 
 impl Applying {
     /// Applies to what is there, or to nothing.
     pub fn to(&self, res: &Resource, live: Option<&Value>) -> Result<Value> {
-        managed::apply(res, &self.writer, live, &self.config, self.force).map_err(refused)
+        let applied = managed::apply(res, &self.writer, live, &self.config, self.force).map_err(refused)?;
+        match &self.strict {
+            Some(error) => Err(error.clone()),
+            None => Ok(applied),
+        }
     }
 }
 
@@ -76,7 +82,7 @@ impl Api {
                 }
             }
         }
-        outcome.map(|reply| reply.warn(applying.warnings))
+        warn(outcome, applying.warnings)
     }
 
     /// Reads the configuration of a request. It says what it is, and that must be this kind.
@@ -120,21 +126,23 @@ impl Api {
                 "invalid object type: {said_group}/{said_version}, Kind={said_kind}"
             )));
         }
+        let is_strict = validation == FieldValidation::Strict && !parsed.duplicates.is_empty();
+        let strict = is_strict.then(|| {
+            let what = yaml::unmarshal_errors(&parsed.duplicates);
+            ApiError::bad_request(format!(
+                "error strict decoding YAML: error converting YAML to JSON: {what}"
+            ))
+        });
         let warnings = match validation {
-            FieldValidation::Strict if !parsed.duplicates.is_empty() => {
-                let what = yaml::unmarshal_errors(&parsed.duplicates);
-                return Err(ApiError::bad_request(format!(
-                    "error strict decoding YAML: error converting YAML to JSON: {what}"
-                )));
-            }
-            FieldValidation::Ignore => Vec::new(),
-            FieldValidation::Warn | FieldValidation::Strict => parsed.duplicates,
+            FieldValidation::Warn => parsed.duplicates,
+            FieldValidation::Ignore | FieldValidation::Strict => Vec::new(),
         };
         Ok(Applying {
             config,
             writer,
             force,
             warnings,
+            strict,
         })
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Api, Call, Reply, decode};
+use super::{Api, Call, Reply, decode, warn};
 use crate::field::FieldError;
 use crate::kinds;
 use crate::managed;
@@ -26,8 +26,8 @@ impl Api {
         let decode::Decoded { mut value, warnings } = decode::body(call)?;
         self.check_escalation(call, &Value::Null, &value)?;
         managed::track(&call.res, &writer, None, &mut value);
-        let created = self.create_object(&call.res, &call.namespace, &value, dry_run)?;
-        Ok(Reply::object(201, created).warn(warnings))
+        let created = self.create_object(&call.res, &call.namespace, &value, dry_run);
+        warn(created.map(|created| Reply::object(201, created)), warnings)
     }
 
     /// Creates a decoded object, and returns it as it is served.

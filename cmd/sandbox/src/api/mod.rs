@@ -265,6 +265,17 @@ impl Call {
     }
 }
 
+/// The outcome of a request with what its client is warned of, whether it went well or not.
+fn warn(outcome: Result<Reply>, warnings: Vec<String>) -> Result<Reply> {
+    match outcome {
+        Ok(reply) => Ok(reply.warn(warnings)),
+        Err(mut error) => {
+            error.warnings.extend(warnings);
+            Err(error)
+        }
+    }
+}
+
 fn invalid_dry_run(kind: &str, values: &[String]) -> ApiError {
     let wrong = crate::field::FieldError::not_supported("dryRun", Value::from(values.to_vec()), &["All"]);
     ApiError::invalid_kind("meta.k8s.io", kind, "", &[wrong])

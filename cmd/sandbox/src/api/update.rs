@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::decode::{self, Decoded, FieldValidation};
-use super::{Api, Call, Reply, create};
+use super::{Api, Call, Reply, create, warn};
 use crate::field::FieldError;
 use crate::kinds;
 use crate::managed;
@@ -70,16 +70,16 @@ impl Api {
             self.check_escalation(call, &Value::Null, &value)?;
             meta::set(&mut value, "resourceVersion", Value::Null);
             managed::track(&call.res, &writer, None, &mut value);
-            let created = self.create_object(&call.res, &call.namespace, &value, dry_run)?;
-            return Ok(Reply::object(201, created).warn(warnings));
+            let created = self.create_object(&call.res, &call.namespace, &value, dry_run);
+            return warn(created.map(|created| Reply::object(201, created)), warnings);
         }
         let updated = self.update(&call.res, &call.namespace, call.name(), part, dry_run, |old| {
             self.check_escalation(call, old, &value)?;
             let mut value = value.clone();
             managed::track(&call.res, &writer, Some(old), &mut value);
             Ok(value)
-        })?;
-        Ok(Reply::object(200, updated).warn(warnings))
+        });
+        warn(updated.map(|updated| Reply::object(200, updated)), warnings)
     }
 
     pub(super) fn patch(&self, call: &Call, subresource: Option<&str>) -> Result<Reply> {
@@ -112,8 +112,8 @@ impl Api {
             Ok(decoded.value)
         };
         let part = Part::of(subresource);
-        let updated = self.update(&call.res, &call.namespace, call.name(), part, dry_run, produce)?;
-        Ok(Reply::object(200, updated).warn(warnings))
+        let updated = self.update(&call.res, &call.namespace, call.name(), part, dry_run, produce);
+        warn(updated.map(|updated| Reply::object(200, updated)), warnings)
     }
 
     /// Replaces an object by what `produce` makes of it, and returns the result as it is served.

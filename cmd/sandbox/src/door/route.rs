@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use http::header::{ACCEPT, CONTENT_TYPE, HeaderName, HeaderValue, USER_AGENT};
+use http::header::{ACCEPT, CONTENT_TYPE, HeaderName, USER_AGENT};
 use http::{Method, Request, Response};
 
 use super::body::{self, ResponseBody};
@@ -144,12 +144,7 @@ fn rendered(form: &Form, reply: Reply) -> Response<ResponseBody> {
         Body::Watch(watch) => body::watch(*watch),
         other => body::json_bytes(code, form.encode(&other)),
     };
-    for warning in warnings {
-        // `299 - "text"`: the code for warnings that are not about caching.
-        if let Ok(value) = HeaderValue::from_str(&format!("299 - {warning:?}")) {
-            response.headers_mut().append(http::header::WARNING, value);
-        }
-    }
+    body::warn(&mut response, &warnings);
     response
 }
 
