@@ -270,7 +270,7 @@ fn warn(outcome: Result<Reply>, warnings: Vec<String>) -> Result<Reply> {
     match outcome {
         Ok(reply) => Ok(reply.warn(warnings)),
         Err(mut error) => {
-            error.warnings.extend(warnings);
+            error.warnings = warnings.into();
             Err(error)
         }
     }
