@@ -101,7 +101,8 @@ async fn a_server_that_always_sees_a_conflict_is_not_asked_all_the_time() {
     bed.dependents(&MAPS, &owner, 1).await;
     bed.delete(&SECRETS, &owner, Propagation::Background).await;
     bed.sleep(Duration::from_mins(10)).await;
-    assert!(bed.door.asked().len() <= 2 * 25, "{:?}", bed.door.counts());
+    // 5 ms, doubled up to a minute: 23 tries, each a DELETE and the GET after it.
+    assert!(bed.door.asked().len() <= 2 * 23, "{:?}", bed.door.counts());
     assert!(
         bed.door
             .of("DELETE configmaps")

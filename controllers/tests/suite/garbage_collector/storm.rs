@@ -351,18 +351,16 @@ impl Storm {
     async fn settle(&mut self) -> Result<(), String> {
         self.clear();
         self.way.with(|it| *it = Weather::default());
-        // What is held holds its definition, too.
-        for _ in 0..2 {
-            for object in self.way.world().await {
-                self.free(&object).await;
-            }
-            self.sleep(1000).await;
-            self.define(&WIDGETS).await;
-            self.define(&GADGETS).await;
-        }
         let start = self.env.clock.now();
         loop {
-            let wrong = unsettled(&self.way.world().await);
+            // One that was deleted is there as long as its last object.
+            self.define(&WIDGETS).await;
+            self.define(&GADGETS).await;
+            let world = self.way.world().await;
+            for object in &world {
+                self.free(object).await;
+            }
+            let wrong = unsettled(&world);
             if wrong.is_empty() {
                 break;
             }
