@@ -64,6 +64,8 @@ pub struct Custom {
     pub stored: Arc<Schema>,
     /// `additionalPrinterColumns`.
     pub columns: Vec<PrinterColumn>,
+    /// Whether the CRD is going away: nothing new is made of it.
+    pub terminating: bool,
 }
 
 /// One printer column of a CRD.

@@ -23,7 +23,7 @@ pub struct ApiError {
     /// Seconds after which a client may try again.
     pub retry_after: Option<u32>,
     /// A continue token that still works, for a list that has expired.
-    pub continue_token: Option<String>,
+    pub continue_token: Option<Box<str>>,
     /// `Warning` headers: what was found on the way is told of a refused request too.
     pub warnings: Vec<String>,
 }
@@ -376,7 +376,7 @@ impl ApiError {
     pub fn to_status(&self) -> Value {
         let mut metadata = json!({});
         if let (Some(map), Some(token)) = (metadata.as_object_mut(), &self.continue_token) {
-            map.insert("continue".to_owned(), token.clone().into());
+            map.insert("continue".to_owned(), (**token).into());
         }
         let mut status = json!({
             "kind": "Status",

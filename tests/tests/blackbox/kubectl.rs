@@ -6,6 +6,8 @@ use std::process::Stdio;
 use coxswain_tests::kubectl::Kubectl;
 use coxswain_tests::{Cluster, Need, Test, test};
 
+use crate::support::soon;
+
 pub fn tests() -> Vec<Test> {
     let tests = vec![
         test!(api_resources_names_what_is_served),
@@ -23,6 +25,7 @@ pub fn tests() -> Vec<Test> {
         test!(wait_for_a_field_and_for_deletion),
         test!(delete_cascades_set_the_finalizer_and_it_stays),
         test!(custom_resources_by_short_name),
+        test!(quota_is_shown_and_refuses).needs(Need::Kcm),
     ];
     tests.into_iter().map(|test| test.needs(Need::Kubectl)).collect()
 }
@@ -431,4 +434,34 @@ spec: {{oars: 8}}
     // It may warn that a definition is not in the namespace.
     let deleted = k.run(&format!("delete crd/boats.{group}"));
     assert!(deleted.success, "{deleted:?}");
+}
+
+async fn quota_is_shown_and_refuses(c: Cluster) {
+    let k = kubectl(&c).await;
+    let _ = k.run("create quota q --hard=configmaps=1,pods=3").ok();
+    let described = soon("the quota is counted", async || {
+        let text = k.run("describe quota q").ok();
+        text.contains("configmaps  0").then_some(text)
+    })
+    .await;
+    let rows: Vec<Vec<&str>> = described
+        .lines()
+        .map(|line| line.split_whitespace().collect())
+        .collect();
+    for row in [["configmaps", "0", "1"], ["pods", "0", "3"]] {
+        assert!(
+            rows.iter().any(|found| found[..] == row),
+            "no {row:?} in\n{described}"
+        );
+    }
+    let _ = k.run("create configmap a").ok();
+    let refused = soon("the quota refuses", async || {
+        let printed = k.run("create configmap b --dry-run=server");
+        (!printed.success).then_some(printed.err)
+    })
+    .await;
+    assert!(
+        refused.contains("exceeded quota: q, requested: configmaps=1"),
+        "{refused}"
+    );
 }

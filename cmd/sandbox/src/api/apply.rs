@@ -22,12 +22,18 @@ pub(super) struct Applying {
     pub force: bool,
     /// What the client is warned of.
     pub warnings: Vec<String>,
+    /// What a strict request is refused for, once it is known that it could be applied.
+    strict: Option<ApiError>,
 }
 
 impl Applying {
     /// Applies to what is there, or to nothing.
     pub fn to(&self, res: &Resource, live: Option<&Value>) -> Result<Value> {
-        managed::apply(res, &self.writer, live, &self.config, self.force).map_err(refused)
+        let applied = managed::apply(res, &self.writer, live, &self.config, self.force).map_err(refused)?;
+        match &self.strict {
+            Some(error) => Err(error.clone()),
+            None => Ok(applied),
+        }
     }
 }
 
@@ -125,21 +131,23 @@ impl Api {
                 "invalid object type: {said_group}/{said_version}, Kind={said_kind}"
             )));
         }
+        let is_strict = validation == FieldValidation::Strict && !parsed.duplicates.is_empty();
+        let strict = is_strict.then(|| {
+            let what = yaml::unmarshal_errors(&parsed.duplicates);
+            ApiError::bad_request(format!(
+                "error strict decoding YAML: error converting YAML to JSON: {what}"
+            ))
+        });
         let warnings = match validation {
-            FieldValidation::Strict if !parsed.duplicates.is_empty() => {
-                let what = yaml::unmarshal_errors(&parsed.duplicates);
-                return Err(ApiError::bad_request(format!(
-                    "error strict decoding YAML: error converting YAML to JSON: {what}"
-                )));
-            }
-            FieldValidation::Ignore => Vec::new(),
-            FieldValidation::Warn | FieldValidation::Strict => parsed.duplicates,
+            FieldValidation::Warn => parsed.duplicates,
+            FieldValidation::Ignore | FieldValidation::Strict => Vec::new(),
         };
         Ok(Applying {
             config,
             writer,
             force,
             warnings,
+            strict,
         })
     }
 }

@@ -112,6 +112,10 @@ impl Api {
             Ok(())
         })?;
         if !options.dry_run {
+            {
+                let _one_at_a_time = self.definitions.lock().unwrap_or_else(PoisonError::into_inner);
+                self.refresh_custom_resources();
+            }
             self.delete_instances(name);
             self.finish_crd(name);
             // If it is gone already, there is nobody to tell.
@@ -358,6 +362,7 @@ fn resource(crd: &Value, version: &Value, stored: &Value, present: &Registry) ->
             .flatten()
             .map(column)
             .collect(),
+        terminating: condition(crd, "Terminating") == Some("True"),
     };
     Resource {
         group: group.to_owned(),

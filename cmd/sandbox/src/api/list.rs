@@ -133,13 +133,11 @@ impl Api {
             .snapshot(&call.res.collection, &prefix, Some(&token.start), token.revision)
             .map_err(|_| {
                 let mut error = ApiError::expired(EXPIRED_CONTINUE);
-                error.continue_token = Some(
-                    Token {
-                        revision: None,
-                        start: token.start.clone(),
-                    }
-                    .encode(),
-                );
+                let rest = Token {
+                    revision: None,
+                    start: token.start.clone(),
+                };
+                error.continue_token = Some(rest.encode().into());
                 error
             })
     }

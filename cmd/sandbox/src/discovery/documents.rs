@@ -4,6 +4,7 @@
 //! document of its own group.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use bytes::Bytes;
@@ -38,7 +39,11 @@ impl Document {
     fn new(body: impl Into<Bytes>) -> Arc<Self> {
         let body = body.into();
         let digest = ring::digest::digest(&ring::digest::SHA512, &body);
-        let hash = digest.as_ref().iter().map(|byte| format!("{byte:02X}")).collect();
+        let mut hash = String::new();
+        for byte in digest.as_ref() {
+            // Writing to a text cannot fail.
+            let _ = write!(hash, "{byte:02X}");
+        }
         Arc::new(Self { body, hash })
     }
 

@@ -27,6 +27,8 @@ const CUSTOM_VERBS: &[&str] = &[
     "update",
     "watch",
 ];
+/// The same while the definition is going away.
+const LEAVING_VERBS: &[&str] = &["delete", "deletecollection", "get", "list", "watch"];
 const NAMESPACE_VERBS: &[&str] = &["create", "delete", "get", "list", "patch", "update", "watch"];
 const SUBRESOURCE_VERBS: &[&str] = &["get", "patch", "update"];
 
@@ -116,6 +118,7 @@ pub(super) fn verbs(resource: &Resource) -> &'static [&'static str] {
         resource.group.as_str(),
         resource.plural.as_str(),
     ) {
+        (Some(custom), ..) if custom.terminating => LEAVING_VERBS,
         (Some(_), ..) => CUSTOM_VERBS,
         _ if resource.is_review() => &["create"],
         // Namespaces go one by one.

@@ -37,6 +37,7 @@ fn custom(api: &str, plural: &str, kind: &str) -> Resource {
             &serde_json::json!({"type": "object"}),
         )),
         columns: Vec::new(),
+        terminating: false,
     };
     Resource {
         custom: Some(Arc::new(custom)),

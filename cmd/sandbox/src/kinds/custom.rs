@@ -128,6 +128,7 @@ mod tests {
                     &serde_json::json!({"type": "object"}),
                 )),
                 columns: vec![],
+                terminating: false,
             })),
         }
     }

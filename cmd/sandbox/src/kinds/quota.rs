@@ -203,15 +203,15 @@ mod tests {
 
     use crate::kinds::testing::{create_errors, updated};
 
-    fn errors(spec: Value) -> Vec<String> {
+    fn errors(spec: &Value) -> Vec<String> {
         create_errors("resourcequotas", json!({"spec": spec}))
     }
 
     #[test]
     fn quotas_count_whole_things() {
-        assert_eq!(errors(json!({"hard": {"pods": "10", "cpu": "1500m"}})), [""; 0]);
+        assert_eq!(errors(&json!({"hard": {"pods": "10", "cpu": "1500m"}})), [""; 0]);
         assert_eq!(
-            errors(json!({"hard": {"pods": "1500m"}})),
+            errors(&json!({"hard": {"pods": "1500m"}})),
             ["spec.hard[pods]: Invalid value: \"1500m\": must be an integer"]
         );
     }
@@ -219,11 +219,11 @@ mod tests {
     #[test]
     fn names_are_known_or_qualified() {
         assert_eq!(
-            errors(json!({"hard": {"count/widgets.example.com": "1", "requests.example.com/gpu": "1"}})),
+            errors(&json!({"hard": {"count/widgets.example.com": "1", "requests.example.com/gpu": "1"}})),
             [""; 0]
         );
         assert_eq!(
-            errors(json!({"hard": {"storage": "1"}})),
+            errors(&json!({"hard": {"storage": "1"}})),
             ["spec.hard[storage]: Invalid value: \"storage\": must be a standard resource for quota"]
         );
     }
@@ -231,15 +231,15 @@ mod tests {
     #[test]
     fn scopes_fit_what_is_limited_and_stay() {
         assert_eq!(
-            errors(json!({"hard": {"pods": "1"}, "scopes": ["BestEffort", "Terminating"]})),
+            errors(&json!({"hard": {"pods": "1"}, "scopes": ["BestEffort", "Terminating"]})),
             [""; 0]
         );
         assert_eq!(
-            errors(json!({"hard": {"cpu": "1", "secrets": "1"}, "scopes": ["BestEffort"]})),
+            errors(&json!({"hard": {"cpu": "1", "secrets": "1"}, "scopes": ["BestEffort"]})),
             ["spec.scopes: Invalid value: [\"BestEffort\"]: unsupported scope applied to resource"]
         );
         assert_eq!(
-            errors(json!({"scopes": ["Terminating", "NotTerminating", "Odd"]})),
+            errors(&json!({"scopes": ["Terminating", "NotTerminating", "Odd"]})),
             [
                 "spec.scopes: Invalid value: [\"Terminating\",\"NotTerminating\",\"Odd\"]: unsupported scope",
                 "spec.scopes: Invalid value: [\"Terminating\",\"NotTerminating\",\"Odd\"]: conflicting scopes",

@@ -13,8 +13,8 @@ fn resource(group: &str, plural: &str) -> Resource {
     (*found.expect("a built-in resource")).clone()
 }
 
-fn used(plural: &str, object: Value) -> Value {
-    write(&usage(&resource("", plural), &object, Timestamp::UNIX_EPOCH))
+fn used(plural: &str, object: &Value) -> Value {
+    write(&usage(&resource("", plural), object, Timestamp::UNIX_EPOCH))
 }
 
 fn container(name: &str, cpu: &str) -> Value {
@@ -57,19 +57,19 @@ fn a_pod_uses_the_sum_of_its_containers_or_the_most_that_its_start_takes() {
     let containers = json!([container("a", "1"), container("b", "500m")]);
     let pod = |init: Value| json!({"spec": {"containers": containers, "initContainers": init}});
     assert_eq!(
-        used("pods", pod(json!([]))),
+        used("pods", &pod(json!([]))),
         json!({"count/pods": "1", "pods": "1", "cpu": "1500m", "requests.cpu": "1500m"})
     );
-    assert_eq!(used("pods", pod(json!([container("i", "4")])))["cpu"], "4");
+    assert_eq!(used("pods", &pod(json!([container("i", "4")])))["cpu"], "4");
     let mut sidecar = container("s", "1");
     sidecar["restartPolicy"] = "Always".into();
     // The sidecar runs with all others, and beside each that starts after it.
     assert_eq!(
-        used("pods", pod(json!([sidecar, container("i", "4")])))["cpu"],
+        used("pods", &pod(json!([sidecar, container("i", "4")])))["cpu"],
         "5"
     );
     assert_eq!(
-        used("pods", pod(json!([container("i", "1"), sidecar])))["cpu"],
+        used("pods", &pod(json!([container("i", "1"), sidecar])))["cpu"],
         "2500m"
     );
 }
@@ -79,20 +79,20 @@ fn a_pod_that_has_ended_is_only_an_object() {
     let spec = json!({"containers": [container("a", "1")]});
     for phase in ["Failed", "Succeeded"] {
         let pod = json!({"spec": spec, "status": {"phase": phase}});
-        assert_eq!(used("pods", pod), json!({"count/pods": "1"}));
+        assert_eq!(used("pods", &pod), json!({"count/pods": "1"}));
     }
     let marked = |at: &str| json!({"deletionTimestamp": at, "deletionGracePeriodSeconds": 30});
     let late = json!({"metadata": marked("1969-12-31T23:59:00Z"), "spec": spec});
-    assert_eq!(used("pods", late), json!({"count/pods": "1"}));
+    assert_eq!(used("pods", &late), json!({"count/pods": "1"}));
     let in_time = json!({"metadata": marked("1970-01-01T00:00:00Z"), "spec": spec});
-    assert_eq!(used("pods", in_time)["pods"], "1");
+    assert_eq!(used("pods", &in_time)["pods"], "1");
 }
 
 #[test]
 fn services_use_ports_by_their_type() {
     let service = |kind: &str| json!({"spec": {"type": kind, "ports": [{"port": 1}, {"port": 2}]}});
     let ports = |kind: &str| {
-        let used = used("services", service(kind));
+        let used = used("services", &service(kind));
         (
             used["services.nodeports"].clone(),
             used["services.loadbalancers"].clone(),
@@ -103,14 +103,14 @@ fn services_use_ports_by_their_type() {
     assert_eq!(ports("LoadBalancer"), (json!("2"), json!("1")));
     let mut without = service("LoadBalancer");
     without["spec"]["allocateLoadBalancerNodePorts"] = false.into();
-    assert_eq!(used("services", without)["services.nodeports"], "0");
+    assert_eq!(used("services", &without)["services.nodeports"], "0");
 }
 
 #[test]
 fn claims_use_storage_of_their_class() {
     let claim = json!({"spec": {"storageClassName": "gold", "resources": {"requests": {"storage": "1Gi"}}}});
     assert_eq!(
-        used("persistentvolumeclaims", claim),
+        used("persistentvolumeclaims", &claim),
         json!({
             "count/persistentvolumeclaims": "1",
             "gold.storageclass.storage.k8s.io/persistentvolumeclaims": "1",

@@ -137,6 +137,7 @@ fn bookmarks_are_rows_of_an_empty_object() {
             &serde_json::json!({"type": "object"}),
         )),
         columns,
+        terminating: false,
     }));
     for (resource, cells) in [
         (resource("", "ConfigMap"), json!(["", 0, "<unknown>"])),

@@ -14,6 +14,7 @@ pub fn tests() -> Vec<Test> {
         test!(finalizer_of_a_resource_holds_it),
         test!(nothing_new_while_it_is_terminating),
         test!(name_is_taken_while_it_is_terminating),
+        test!(verbs_go_while_it_is_terminating),
     ]
 }
 
@@ -160,5 +161,22 @@ async fn name_is_taken_while_it_is_terminating(c: Cluster) {
         place.group
     );
     reply.check(reply.message() == message, &message);
+    let_go(&c, &place).await;
+}
+
+/// What cannot be done any more is not listed, and patches still are taken.
+async fn verbs_go_while_it_is_terminating(c: Cluster) {
+    let (place, _) = terminating(&c).await;
+    let path = format!("/apis/{}/v1", place.group);
+    let verbs = soon("discovery knows", async || {
+        let list = c.api().get(&path).await.expect(200);
+        let verbs = list["resources"][0]["verbs"].clone();
+        (verbs.as_array().map(Vec::len) < Some(8)).then_some(verbs)
+    })
+    .await;
+    assert_eq!(
+        verbs,
+        json!(["delete", "deletecollection", "get", "list", "watch"])
+    );
     let_go(&c, &place).await;
 }

@@ -60,11 +60,11 @@ fn publish() -> Map<String, Value> {
             continue;
         };
         if let Some(schema) = schemas.get_mut(name) {
-            mark_kind(schema, gvk(group, version, &resource.kind));
+            mark_kind(schema, &gvk(group, version, &resource.kind));
         }
         if let Some(list) = list_name(&resource).filter(|_| !resource.is_review()) {
             let mut schema = list_schema(&resource.list_kind, &resource.kind, name, &schemas);
-            mark_kind(&mut schema, gvk(group, version, &resource.list_kind));
+            mark_kind(&mut schema, &gvk(group, version, &resource.list_kind));
             schemas.insert(list, schema);
         }
     }
@@ -80,14 +80,14 @@ fn publish() -> Map<String, Value> {
     ] {
         let schema = type_name(api_version, kind).and_then(|name| schemas.get_mut(name));
         if let Some(schema) = schema {
-            mark_kind(schema, gvk(group, "v1", kind));
+            mark_kind(schema, &gvk(group, "v1", kind));
         }
     }
     schemas
 }
 
 /// A kind says which one it is. It need not have metadata, whatever its type says.
-fn mark_kind(schema: &mut Value, gvk: Value) {
+fn mark_kind(schema: &mut Value, gvk: &Value) {
     schema["x-kubernetes-group-version-kind"] = json!([gvk]);
     if let Some(map) = schema.as_object_mut() {
         let required = map.get_mut("required").and_then(Value::as_array_mut);

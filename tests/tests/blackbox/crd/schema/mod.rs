@@ -7,6 +7,7 @@
 
 mod defaulting;
 mod embedded;
+mod field_validation;
 mod list_types;
 mod pruning;
 mod refused;
@@ -27,6 +28,7 @@ pub fn tests() -> Vec<Test> {
     [
         defaulting::tests(),
         embedded::tests(),
+        field_validation::tests(),
         list_types::tests(),
         pruning::tests(),
         refused::tests(),

@@ -1,0 +1,250 @@
+//! What is counted, refused and given back, whatever the kind.
+
+use coxswain_tests::{Cluster, Need, Test, test};
+use serde_json::json;
+
+use super::{limited, path, quota, refused, used};
+use crate::support::{MERGE, config_map, core, create, deployment, object, of, pod, soon, with};
+
+pub fn tests() -> Vec<Test> {
+    let tests = vec![
+        test!(status_says_what_is_limited_and_used),
+        test!(what_is_not_limited_is_not_refused),
+        test!(every_kind_can_be_counted),
+        test!(deleted_objects_are_given_back),
+        test!(dry_runs_cost_nothing),
+        test!(invalid_objects_cost_nothing),
+        test!(every_quota_of_a_namespace_must_agree),
+        test!(limits_follow_the_spec),
+        test!(many_at_once_never_exceed_it),
+        test!(other_namespaces_are_free),
+        test!(apply_and_generated_names_are_counted),
+    ];
+    tests.into_iter().map(|test| test.needs(Need::Kcm)).collect()
+}
+
+async fn status_says_what_is_limited_and_used(c: Cluster) {
+    let ns = c.namespace().await;
+    create(&c, &core(&ns, "pods"), &pod("a")).await;
+    create(&c, &core(&ns, "configmaps"), &config_map("a")).await;
+    let hard = json!({"pods": "2", "count/pods": "3", "configmaps": "10", "secrets": "1", "count/deployments.apps": "1"});
+    let made = create(&c, &core(&ns, "resourcequotas"), &quota("q", hard)).await;
+    assert_eq!(made["status"], json!({}));
+    let expected = json!({"pods": "1", "count/pods": "1", "configmaps": "1", "secrets": "0", "count/deployments.apps": "0"});
+    used(&c, &ns, "q", expected).await;
+}
+
+async fn what_is_not_limited_is_not_refused(c: Cluster) {
+    let ns = limited(&c, json!({"pods": "0", "secrets": "0"})).await;
+    create(&c, &core(&ns, "configmaps"), &config_map("a")).await;
+    // A template is no pod.
+    create(&c, &of("apps/v1", &ns, "deployments"), &deployment("a")).await;
+    // Who is there already may change.
+    c.api()
+        .patch(&core(&ns, "configmaps/a"), MERGE, json!({"data": {"k": "v"}}))
+        .await
+        .expect(200);
+}
+
+async fn every_kind_can_be_counted(c: Cluster) {
+    for (name, path, body) in [
+        ("configmaps", "/api/v1", config_map("a")),
+        ("count/configmaps", "/api/v1", config_map("a")),
+        ("secrets", "/api/v1", object("v1", "Secret", "a")),
+        (
+            "count/serviceaccounts",
+            "/api/v1",
+            object("v1", "ServiceAccount", "a"),
+        ),
+        ("count/deployments.apps", "/apis/apps/v1", deployment("a")),
+    ] {
+        let ns = c.namespace().await;
+        // The account that every namespace has may come late.
+        let there = i32::from(name == "count/serviceaccounts");
+        soon("the namespace is furnished", async || {
+            (c.api().get(&core(&ns, "serviceaccounts/default")).await.status == 200).then_some(())
+        })
+        .await;
+        let hard = there.to_string();
+        create(&c, &core(&ns, "resourcequotas"), &quota("q", json!({name: hard}))).await;
+        used(&c, &ns, "q", json!({name: hard})).await;
+        let resource = name.trim_start_matches("count/");
+        let plural = resource.split('.').next().unwrap_or_default();
+        let reply = c
+            .api()
+            .post(&format!("{path}/namespaces/{ns}/{plural}"), body)
+            .await;
+        let message = format!(
+            "{resource} \"a\" is forbidden: exceeded quota: q, requested: {name}=1, used: {name}={hard}, limited: {name}={hard}"
+        );
+        refused(&reply, &message);
+    }
+}
+
+async fn deleted_objects_are_given_back(c: Cluster) {
+    let ns = limited(&c, json!({"pods": "1", "configmaps": "1"})).await;
+    create(&c, &core(&ns, "pods"), &pod("a")).await;
+    create(&c, &core(&ns, "configmaps"), &config_map("a")).await;
+    used(&c, &ns, "q", json!({"pods": "1", "configmaps": "1"})).await;
+    for gone in ["pods/a", "configmaps/a"] {
+        c.api().delete(&core(&ns, gone), ()).await.expect(200);
+    }
+    used(&c, &ns, "q", json!({"pods": "0", "configmaps": "0"})).await;
+    create(&c, &core(&ns, "pods"), &pod("b")).await;
+    create(&c, &core(&ns, "configmaps"), &config_map("b")).await;
+}
+
+async fn dry_runs_cost_nothing(c: Cluster) {
+    let ns = limited(&c, json!({"configmaps": "1"})).await;
+    let dry = core(&ns, "configmaps?dryRun=All");
+    for _ in 0..3 {
+        create(&c, &dry, &config_map("a")).await;
+    }
+    used(&c, &ns, "q", json!({"configmaps": "0"})).await;
+    create(&c, &core(&ns, "configmaps"), &config_map("a")).await;
+    let reply = c.api().post(&dry, config_map("b")).await;
+    refused(
+        &reply,
+        "configmaps \"b\" is forbidden: exceeded quota: q, requested: configmaps=1, used: configmaps=1, limited: configmaps=1",
+    );
+}
+
+async fn invalid_objects_cost_nothing(c: Cluster) {
+    let ns = limited(&c, json!({"configmaps": "1"})).await;
+    let wrong = with(config_map("a"), "/data", json!({"no key": "v"}));
+    c.api()
+        .post(&core(&ns, "configmaps"), wrong.clone())
+        .await
+        .expect_error(422, "Invalid");
+    create(&c, &core(&ns, "configmaps"), &config_map("a")).await;
+    // What is wrong with an object is said before what it would cost.
+    c.api()
+        .post(&core(&ns, "configmaps"), wrong)
+        .await
+        .expect_error(422, "Invalid");
+    // And what it would cost before that there is one.
+    c.api()
+        .post(&core(&ns, "configmaps"), config_map("a"))
+        .await
+        .expect_error(403, "Forbidden");
+    used(&c, &ns, "q", json!({"configmaps": "1"})).await;
+}
+
+async fn every_quota_of_a_namespace_must_agree(c: Cluster) {
+    let ns = limited(&c, json!({"configmaps": "5"})).await;
+    create(
+        &c,
+        &core(&ns, "resourcequotas"),
+        &quota("less", json!({"count/configmaps": "0"})),
+    )
+    .await;
+    used(&c, &ns, "less", json!({"count/configmaps": "0"})).await;
+    let reply = soon("the new quota counts", async || {
+        let reply = c
+            .api()
+            .post(&core(&ns, "configmaps?dryRun=All"), config_map("a"))
+            .await;
+        (reply.status != 201).then_some(reply)
+    })
+    .await;
+    refused(
+        &reply,
+        "configmaps \"a\" is forbidden: exceeded quota: less, requested: count/configmaps=1, used: count/configmaps=0, \
+         limited: count/configmaps=0",
+    );
+    used(&c, &ns, "q", json!({"configmaps": "0"})).await;
+}
+
+async fn limits_follow_the_spec(c: Cluster) {
+    let ns = limited(&c, json!({"configmaps": "2"})).await;
+    for name in ["a", "b"] {
+        create(&c, &core(&ns, "configmaps"), &config_map(name)).await;
+    }
+    let lower = json!({"spec": {"hard": {"configmaps": "1", "secrets": "1"}}});
+    c.api().patch(&path(&ns, "q"), MERGE, lower).await.expect(200);
+    // What is there stays, though it is more than may be.
+    used(&c, &ns, "q", json!({"configmaps": "2", "secrets": "0"})).await;
+    let reply = c.api().post(&core(&ns, "configmaps"), config_map("c")).await;
+    refused(
+        &reply,
+        "configmaps \"c\" is forbidden: exceeded quota: q, requested: configmaps=1, used: configmaps=2, limited: configmaps=1",
+    );
+    let higher = json!({"spec": {"hard": {"configmaps": "3", "secrets": null}}});
+    c.api().patch(&path(&ns, "q"), MERGE, higher).await.expect(200);
+    used(&c, &ns, "q", json!({"configmaps": "2"})).await;
+    soon("the new limit counts", async || {
+        (c.api()
+            .post(&core(&ns, "configmaps"), config_map("c"))
+            .await
+            .status
+            == 201)
+            .then_some(())
+    })
+    .await;
+    c.api().delete(&path(&ns, "q"), ()).await.expect(200);
+    soon("nothing is limited any more", async || {
+        (c.api()
+            .post(&core(&ns, "configmaps"), config_map("d"))
+            .await
+            .status
+            == 201)
+            .then_some(())
+    })
+    .await;
+}
+
+async fn many_at_once_never_exceed_it(c: Cluster) {
+    let ns = limited(&c, json!({"configmaps": "5"})).await;
+    let path = core(&ns, "configmaps");
+    let post = |n: usize| {
+        let (c, path) = (c.clone(), path.clone());
+        async move { c.api().post(&path, config_map(&format!("m{n}"))).await }
+    };
+    let replies = futures_util::future::join_all((0..20).map(post)).await;
+    let made = replies.iter().filter(|reply| reply.status == 201).count();
+    assert_eq!(made, 5);
+    for reply in replies.iter().filter(|reply| reply.status != 201) {
+        reply.expect_error(403, "Forbidden");
+    }
+    let list = c.api().get(&path).await.expect(200);
+    assert_eq!(list["items"].as_array().map(Vec::len), Some(5));
+    used(&c, &ns, "q", json!({"configmaps": "5"})).await;
+}
+
+async fn other_namespaces_are_free(c: Cluster) {
+    let ns = limited(&c, json!({"configmaps": "0"})).await;
+    let other = c.namespace().await;
+    create(&c, &core(&other, "configmaps"), &config_map("a")).await;
+    c.api()
+        .post(&core(&ns, "configmaps"), config_map("a"))
+        .await
+        .expect_error(403, "Forbidden");
+}
+
+async fn apply_and_generated_names_are_counted(c: Cluster) {
+    let ns = limited(&c, json!({"configmaps": "1"})).await;
+    let mut generated = config_map("");
+    generated["metadata"] = json!({"generateName": "g-"});
+    let made = create(&c, &core(&ns, "configmaps"), &generated).await;
+    let apply = core(&ns, "configmaps/a?fieldManager=m");
+    let reply = c
+        .api()
+        .patch(&apply, "application/apply-patch+yaml", config_map("a"))
+        .await;
+    refused(
+        &reply,
+        "configmaps \"a\" is forbidden: exceeded quota: q, requested: configmaps=1, used: configmaps=1, limited: configmaps=1",
+    );
+    let name = made["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+    // An apply to what is there creates nothing.
+    let mut present = config_map(&name);
+    present["data"] = json!({"k": "v"});
+    c.api()
+        .patch(
+            &core(&ns, &format!("configmaps/{name}?fieldManager=m")),
+            "application/apply-patch+yaml",
+            present,
+        )
+        .await
+        .expect(200);
+}

@@ -1,0 +1,160 @@
+//! Resource quotas: what is counted, what is refused, and what is given back.
+//!
+//! Somebody keeps the status of a quota: on a real cluster a controller of KCM's, so that the tests wait for what it says.
+
+mod costs;
+mod counts;
+mod custom;
+
+use coxswain_tests::{Cluster, Need, Reply, Test, test, time};
+use serde_json::{Value, json};
+
+use crate::expect;
+use crate::support::{MERGE, config_map, core, create, object, of, soon, with};
+
+/// What is registered of this surface.
+pub fn tests() -> Vec<Test> {
+    let own = vec![
+        test!(invalid_quotas),
+        test!(scopes_cannot_change),
+        test!(a_name_that_is_taken_costs_nothing).needs(Need::Sandbox),
+    ];
+    [own, costs::tests(), counts::tests(), custom::tests()].concat()
+}
+
+fn quota(name: &str, hard: Value) -> Value {
+    with(object("v1", "ResourceQuota", name), "/spec/hard", hard)
+}
+
+fn path(ns: &str, name: &str) -> String {
+    core(ns, &format!("resourcequotas/{name}"))
+}
+
+/// Waits until the quota is counted so.
+async fn used(c: &Cluster, ns: &str, name: &str, expected: Value) {
+    let mut last = Value::Null;
+    let found = time::eventually(time::ANSWER, async || {
+        last = c.api().get(&path(ns, name)).await.expect(200);
+        (last["status"]["used"] == expected && last["status"]["hard"] == last["spec"]["hard"]).then_some(())
+    })
+    .await;
+    assert!(found.is_some(), "expected {expected:#} to be used: {last:#}");
+    known(c, ns).await;
+}
+
+/// Waits until the server knows of all quotas as they are now: it learns of them in their order, so that one more is made,
+/// and what it forbids is tried until it is refused.
+async fn known(c: &Cluster, ns: &str) {
+    let mut last = quota("", json!({"count/leases.coordination.k8s.io": "0"}));
+    last["metadata"] = json!({"generateName": "last-"});
+    let last = create(c, &core(ns, "resourcequotas"), &last).await;
+    let name = last["metadata"]["name"].as_str().unwrap_or_default();
+    let refusal = format!("exceeded quota: {name},");
+    soon("the server knows the last quota", async || {
+        let lease = object("coordination.k8s.io/v1", "Lease", "a");
+        let leases = of("coordination.k8s.io/v1", ns, "leases?dryRun=All");
+        let reply = c.api().post(&leases, lease).await;
+        reply.message().contains(&refusal).then_some(())
+    })
+    .await;
+    c.api().delete(&path(ns, name), ()).await.expect(200);
+}
+
+/// A namespace with a quota `q` that has been counted.
+async fn limited(c: &Cluster, hard: Value) -> String {
+    let ns = c.namespace().await;
+    let nothing: serde_json::Map<String, Value> = hard
+        .as_object()
+        .expect("names and amounts")
+        .keys()
+        .map(|name| (name.clone(), json!("0")))
+        .collect();
+    create(c, &core(&ns, "resourcequotas"), &quota("q", hard)).await;
+    used(c, &ns, "q", nothing.into()).await;
+    ns
+}
+
+/// Asserts a 403 with this message.
+#[track_caller]
+fn refused(reply: &Reply, message: &str) {
+    reply.expect_error(403, "Forbidden");
+    reply.check(reply.message() == message, &format!("expected {message}"));
+}
+
+async fn invalid_quotas(c: Cluster) {
+    let ns = c.namespace().await;
+    let spec = |spec: Value| with(object("v1", "ResourceQuota", "q"), "/spec", spec);
+    let cases = vec![
+        (
+            spec(json!({"hard": {"nonsense": "1"}})),
+            vec![
+                "Invalid spec.hard[nonsense]: must be a standard resource type or fully qualified",
+                "Invalid spec.hard[nonsense]: must be a standard resource for quota",
+            ],
+        ),
+        (
+            spec(json!({"hard": {"pods": "-1"}})),
+            vec!["Invalid spec.hard[pods]: must be greater than or equal to 0"],
+        ),
+        (
+            spec(json!({"hard": {"pods": "500m"}})),
+            vec!["Invalid spec.hard[pods]: must be an integer"],
+        ),
+        (
+            spec(json!({"hard": {"pods": "1"}, "scopes": ["Odd"]})),
+            vec!["Invalid spec.scopes: unsupported scope"],
+        ),
+        (
+            spec(json!({"hard": {"pods": "1"}, "scopes": ["Terminating", "NotTerminating"]})),
+            vec!["Invalid spec.scopes: conflicting scopes"],
+        ),
+        (
+            spec(json!({"hard": {"cpu": "1"}, "scopes": ["BestEffort"]})),
+            vec!["Invalid spec.scopes: unsupported scope applied to resource"],
+        ),
+        (
+            spec(
+                json!({"hard": {"pods": "1"}, "scopeSelector": {"matchExpressions": [
+                    {"scopeName": "PriorityClass", "operator": "In"},
+                ]}}),
+            ),
+            vec![
+                "Required spec.scopeSelector.matchExpressions.values: must be at least one value when `operator` is 'In' or \
+                 'NotIn' for scope selector",
+            ],
+        ),
+        (
+            spec(
+                json!({"hard": {"pods": "1"}, "scopeSelector": {"matchExpressions": [
+                    {"scopeName": "PriorityClass", "operator": "Odd"},
+                ]}}),
+            ),
+            vec!["Invalid spec.scopeSelector.matchExpressions.operator: not a valid selector operator"],
+        ),
+    ];
+    expect::refuses(&c, &core(&ns, "resourcequotas"), cases).await;
+}
+
+async fn scopes_cannot_change(c: Cluster) {
+    let ns = c.namespace().await;
+    let scoped = with(
+        quota("q", json!({"pods": "1"})),
+        "/spec/scopes",
+        json!(["Terminating"]),
+    );
+    create(&c, &core(&ns, "resourcequotas"), &scoped).await;
+    let change = json!({"spec": {"scopes": ["NotTerminating"]}});
+    let reply = c.api().patch(&path(&ns, "q"), MERGE, change).await;
+    expect::invalid(&reply, &["Invalid spec.scopes: field is immutable"]);
+}
+
+/// A real server counts it until the next time that it counts everything.
+async fn a_name_that_is_taken_costs_nothing(c: Cluster) {
+    let ns = limited(&c, json!({"configmaps": "2"})).await;
+    create(&c, &core(&ns, "configmaps"), &config_map("a")).await;
+    c.api()
+        .post(&core(&ns, "configmaps"), config_map("a"))
+        .await
+        .expect_error(409, "AlreadyExists");
+    used(&c, &ns, "q", json!({"configmaps": "1"})).await;
+}
