@@ -21,9 +21,10 @@ const SUFFIX: usize = 5;
 
 impl Api {
     pub(super) fn create(&self, call: &Call) -> Result<Reply> {
+        call.check_options("CreateOptions", false)?;
         let dry_run = call.dry_run("CreateOptions")?;
         let writer = self.writer(call, "CreateOptions", None)?;
-        let decode::Decoded { value, warnings } = decode::body(call)?;
+        let decode::Decoded { value, warnings } = decode::body(call, "CreateOptions")?;
         let created = self.create_decoded(call, &writer, value, dry_run);
         super::warned(created, warnings)
     }

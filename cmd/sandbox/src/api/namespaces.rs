@@ -230,7 +230,7 @@ impl Api {
 
     /// PUT of `/finalize`: only the finalizers of the spec are taken.
     pub(super) fn finalize_namespace(&self, call: &Call) -> Result<Reply> {
-        let decoded = decode::body(call)?;
+        let decoded = decode::body(call, "UpdateOptions")?;
         let finalizers = decoded.value["spec"]["finalizers"].clone();
         let dry_run = call.dry_run("UpdateOptions")?;
         let writer = self.writer(call, "UpdateOptions", Some("finalize"))?;

@@ -11,7 +11,7 @@ use crate::status::{ApiError, Result};
 impl Api {
     pub(super) fn review(&self, call: &Call) -> Result<Reply> {
         call.dry_run("CreateOptions")?;
-        let decode::Decoded { mut value, warnings } = decode::body(call)?;
+        let decode::Decoded { mut value, warnings } = decode::body(call, "CreateOptions")?;
         create::check_namespace(&call.res, &call.namespace, &mut value)?;
         let answer = match call.res.kind.as_str() {
             "TokenReview" => self.review_token(call, value)?,

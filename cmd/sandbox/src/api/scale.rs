@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use super::update::{self, Part};
 use super::{Api, Body, Call, Reply};
 use crate::field::FieldError;
+use crate::kinds;
 use crate::managed;
 use crate::meta;
 use crate::patch::{self, PatchType};
@@ -41,16 +42,17 @@ impl Api {
         } else {
             None
         };
+        let options = if patch_type.is_some() {
+            "PatchOptions"
+        } else {
+            "UpdateOptions"
+        };
+        call.check_options(options, patch_type == Some(PatchType::Apply))?;
         let applying = match patch_type {
             Some(PatchType::Apply) => {
                 Some(self.applying(call, Some("scale"), "autoscaling", "v1", "Scale")?)
             }
             _ => None,
-        };
-        let options = if patch_type.is_some() {
-            "PatchOptions"
-        } else {
-            "UpdateOptions"
         };
         let writer = self.writer(call, options, Some("scale"))?;
         let sent = if patch_type.is_none() {
@@ -86,7 +88,15 @@ impl Api {
             };
             check_kind(&wanted)?;
             if let Some(schema) = schema {
-                schema::conform(schema, &mut wanted).map_err(|e| ApiError::bad_request(e.to_string()))?;
+                let unfit = |error: schema::DecodeError| {
+                    let error = ApiError::bad_request(error.to_string());
+                    if patch_type.is_some() {
+                        update::unfit(call, &error)
+                    } else {
+                        error
+                    }
+                };
+                schema::conform(schema, &mut wanted).map_err(unfit)?;
             }
             check(res, call.name(), &present, &wanted)?;
             if applying.is_none() {
@@ -174,14 +184,19 @@ fn check(res: &Resource, name: &str, present: &Value, wanted: &Value) -> Result<
     // Whose uid a scale of a custom resource names is nobody's concern.
     if res.custom.is_none() && !uid.is_empty() && uid != actual {
         let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {actual}");
-        return Err(ApiError::conflict(res, name, &why));
+        let what = format!("{}/scale", res.plural);
+        return Err(ApiError::conflict_as(&res.group, &what, name, &why));
     }
+    let mut errors = kinds::validate_embedded_metadata(&wanted["metadata"], "metadata");
     let replicas = wanted["spec"]["replicas"].as_i64().unwrap_or(0);
     if replicas < 0 {
-        let wrong = FieldError::invalid("spec.replicas", replicas, "must be greater than or equal to 0");
-        return Err(ApiError::invalid_kind("autoscaling", "Scale", name, &[wrong]));
+        let why = "must be greater than or equal to 0";
+        errors.push(FieldError::invalid("spec.replicas", replicas, why));
     }
-    Ok(())
+    if errors.is_empty() {
+        return Ok(());
+    }
+    Err(ApiError::invalid_kind("autoscaling", "Scale", name, &errors))
 }
 
 fn scale_of(res: &Resource, paths: &Scale, object: &Value) -> Result<Value> {

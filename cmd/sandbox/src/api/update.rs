@@ -40,9 +40,16 @@ impl Part {
 
 impl Api {
     pub(super) fn put(&self, call: &Call, subresource: Option<&str>) -> Result<Reply> {
+        call.check_options("UpdateOptions", false)?;
         let dry_run = call.dry_run("UpdateOptions")?;
         let writer = self.writer(call, "UpdateOptions", subresource)?;
-        let Decoded { value, warnings } = decode::body(call)?;
+        let decoded = decode::body(call, "UpdateOptions");
+        // A custom resource of another kind is only refused where there is one to update.
+        let missing = || self.store.get(&call.res.collection, &call.key()).is_none();
+        if call.res.custom.is_some() && decoded.as_ref().is_err_and(|e| e.code == 422) && missing() {
+            return Err(ApiError::not_found(&call.res, call.name()));
+        }
+        let Decoded { value, warnings } = decoded?;
         super::warned(
             self.put_decoded(call, subresource, &writer, value, dry_run),
             warnings,
@@ -69,7 +76,7 @@ impl Api {
                 let why = format!(
                     "StorageError: invalid object, Code: 4, Key: {}, ResourceVersion: 0, AdditionalErrorMsg: Precondition \
                      failed: UID in precondition: {uid}, UID in object meta: ",
-                    storage_key(call)
+                    storage_key(call, dry_run)
                 );
                 return Err(ApiError::conflict(&call.res, call.name(), &why));
             }
@@ -91,9 +98,9 @@ impl Api {
         if kind == PatchType::Apply {
             return self.apply(call, subresource);
         }
+        call.check_options("PatchOptions", false)?;
         let dry_run = call.dry_run("PatchOptions")?;
-        let validation = FieldValidation::of(call)?;
-        check_patch_options(call)?;
+        let validation = FieldValidation::of(call);
         let writer = self.writer(call, "PatchOptions", subresource)?;
         let schema = schema::builtin(&call.res.api_version(), &call.res.kind);
         let mut warnings = Vec::new();
@@ -104,6 +111,10 @@ impl Api {
                 for field in ["kind", "apiVersion"] {
                     patched[field] = current[field].clone();
                 }
+            }
+            if call.res.custom.is_none() && patched["apiVersion"].as_str().is_none_or(str::is_empty) {
+                // Without its version nothing of it can be read.
+                check_name("", call.name())?;
             }
             let wrong = patch::strict_errors(kind, &call.body);
             let mut decoded =
@@ -288,21 +299,6 @@ pub(super) fn check_patched_uid(res: &Resource, old: &Value, new: &Value) -> Res
     Err(ApiError::invalid(res, meta::name(old), &[wrong]))
 }
 
-fn check_patch_options(call: &Call) -> Result<()> {
-    let mut errors = Vec::new();
-    if call.query.flag("force").is_some() {
-        errors.push(FieldError::forbidden(
-            "force",
-            "may not be specified for non-apply patch",
-        ));
-    }
-    if errors.is_empty() {
-        Ok(())
-    } else {
-        Err(ApiError::invalid_kind("meta.k8s.io", "PatchOptions", "", &errors))
-    }
-}
-
 /// An object that is marked for deletion goes when its last finalizer does, unless it still has time.
 fn finished_by(next: &Value) -> bool {
     let grace = next["metadata"]["deletionGracePeriodSeconds"]
@@ -316,7 +312,7 @@ fn finished_by(next: &Value) -> bool {
 }
 
 /// A patch whose result is no object of the kind is the patch's fault.
-fn unfit(call: &Call, error: &ApiError) -> ApiError {
+pub(super) fn unfit(call: &Call, error: &ApiError) -> ApiError {
     if error.code != 400 {
         return error.clone();
     }
@@ -330,14 +326,15 @@ fn unfit(call: &Call, error: &ApiError) -> ApiError {
 }
 
 /// Where the real server keeps an object, which it tells when the uid that was asked for is not there.
-fn storage_key(call: &Call) -> String {
+fn storage_key(call: &Call, dry_run: bool) -> String {
     let place = match call.res.plural.as_str() {
         "services" => "services/specs",
         "endpoints" => "services/endpoints",
         "nodes" => "minions",
         plural => plural,
     };
-    format!("/registry/{place}/{}", call.key())
+    let root = if dry_run { "" } else { "/registry" };
+    format!("{root}/{place}/{}", call.key())
 }
 
 /// The kind of patch that the content type names, if this resource takes it.
