@@ -38,7 +38,7 @@ impl Api {
         let applying = self.applying(call, subresource, &res.group, &res.version, &res.kind)?;
         let next = |live: Option<&Value>| {
             let merged = applying.to(res, live)?;
-            let what = described(res, &merged);
+            let what = described(res, &applying.config);
             let Decoded { value, .. } =
                 decode::applied(res, merged).map_err(|e| unconverted(res, &what, e))?;
             if res.namespaced && ![call.namespace.as_str(), ""].contains(&meta::namespace(&value)) {

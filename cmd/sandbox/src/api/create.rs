@@ -64,7 +64,11 @@ impl Api {
 
     fn create_once(&self, res: &Resource, namespace: &str, mut value: Value, dry_run: bool) -> Result<Value> {
         check_namespace(res, namespace, &mut value)?;
-        if !matches!(meta::text(&value, "resourceVersion"), "" | "0") {
+        // What is no version is as good as none.
+        if meta::text(&value, "resourceVersion")
+            .parse::<u64>()
+            .is_ok_and(|version| version > 0)
+        {
             return Err(ApiError::unexplained(
                 "resourceVersion should not be set on objects to be created",
             ));

@@ -98,7 +98,7 @@ impl Api {
                 };
                 schema::conform(schema, &mut wanted).map_err(unfit)?;
             }
-            check(res, call.name(), &present, &wanted)?;
+            check(res, call.name(), &present, &wanted, patch_type.is_some())?;
             if applying.is_none() {
                 managed::track(&of_scale, &writer, Some(&present), &mut wanted);
             }
@@ -170,7 +170,7 @@ fn check_kind(sent: &Value) -> Result<()> {
     )))
 }
 
-fn check(res: &Resource, name: &str, present: &Value, wanted: &Value) -> Result<()> {
+fn check(res: &Resource, name: &str, present: &Value, wanted: &Value, patched: bool) -> Result<()> {
     update::check_name(meta::name(wanted), name)?;
     let version = meta::text(wanted, "resourceVersion");
     if !version.is_empty() {
@@ -184,10 +184,17 @@ fn check(res: &Resource, name: &str, present: &Value, wanted: &Value) -> Result<
     // Whose uid a scale of a custom resource names is nobody's concern.
     if res.custom.is_none() && !uid.is_empty() && uid != actual {
         let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {actual}");
-        let what = format!("{}/scale", res.plural);
+        let what = if patched {
+            format!("{}/scale", res.plural)
+        } else {
+            res.plural.clone()
+        };
         return Err(ApiError::conflict_as(&res.group, &what, name, &why));
     }
-    let mut errors = kinds::validate_embedded_metadata(&wanted["metadata"], "metadata");
+    let mut errors = match res.custom {
+        Some(_) => Vec::new(),
+        None => kinds::validate_embedded_metadata(&wanted["metadata"], "metadata"),
+    };
     let replicas = wanted["spec"]["replicas"].as_i64().unwrap_or(0);
     if replicas < 0 {
         let why = "must be greater than or equal to 0";

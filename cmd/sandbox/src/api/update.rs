@@ -73,11 +73,7 @@ impl Api {
         {
             let uid = meta::text(&value, "uid");
             if !uid.is_empty() {
-                let why = format!(
-                    "StorageError: invalid object, Code: 4, Key: {}, ResourceVersion: 0, AdditionalErrorMsg: Precondition \
-                     failed: UID in precondition: {uid}, UID in object meta: ",
-                    storage_key(call, dry_run)
-                );
+                let why = another_uid(&call.res, &call.key(), uid, "");
                 return Err(ApiError::conflict(&call.res, call.name(), &why));
             }
             self.check_create_on_update(call)?;
@@ -112,6 +108,7 @@ impl Api {
                     patched[field] = current[field].clone();
                 }
             }
+            check_patched_version(&call.res, &patched)?;
             if call.res.custom.is_none() && patched["apiVersion"].as_str().is_none_or(str::is_empty) {
                 // Without its version nothing of it can be read.
                 check_name("", call.name())?;
@@ -244,8 +241,12 @@ pub(super) fn check_versions(res: &Resource, old: &Value, new: &Value) -> Result
     let name = meta::name(old);
     let (uid, old_uid) = (meta::text(new, "uid"), meta::text(old, "uid"));
     if !uid.is_empty() && uid != old_uid {
-        let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {old_uid}");
-        return Err(ApiError::conflict(res, name, &why));
+        let key = meta::key(meta::namespace(old), name);
+        return Err(ApiError::conflict(
+            res,
+            name,
+            &another_uid(res, &key, uid, old_uid),
+        ));
     }
     let version = meta::text(new, "resourceVersion");
     if version.is_empty() || version == "0" {
@@ -261,6 +262,23 @@ pub(super) fn check_versions(res: &Resource, old: &Value, new: &Value) -> Result
     } else {
         Err(ApiError::modified(res, name))
     }
+}
+
+/// A patched custom resource stays of its version.
+fn check_patched_version(res: &Resource, patched: &Value) -> Result<()> {
+    let said = patched["apiVersion"].as_str().unwrap_or_default();
+    let expected = res.api_version();
+    if res.custom.is_none() || said.is_empty() || said == expected || patched["kind"] != res.kind.as_str() {
+        return Ok(());
+    }
+    let group = said.split_once('/').map_or("", |(group, _)| group);
+    let wrong = FieldError::invalid("apiVersion", said, format!("must be {expected}"));
+    Err(ApiError::invalid_kind(
+        group,
+        &res.kind,
+        meta::name(patched),
+        &[wrong],
+    ))
 }
 
 /// What is no number cannot be the version of anything.
@@ -325,16 +343,22 @@ pub(super) fn unfit(call: &Call, error: &ApiError) -> ApiError {
     ApiError::invalid_kind("", "", "", &[FieldError::invalid("patch", patch, why)])
 }
 
-/// Where the real server keeps an object, which it tells when the uid that was asked for is not there.
-fn storage_key(call: &Call, dry_run: bool) -> String {
-    let place = match call.res.plural.as_str() {
+/// What is said of an object that has another uid than was asked for. The real server tells where it keeps the object.
+fn another_uid(res: &Resource, key: &str, wanted: &str, found: &str) -> String {
+    let plural = match res.plural.as_str() {
         "services" => "services/specs",
         "endpoints" => "services/endpoints",
         "nodes" => "minions",
         plural => plural,
     };
-    let root = if dry_run { "" } else { "/registry" };
-    format!("{root}/{place}/{}", call.key())
+    let place = match res.custom {
+        Some(_) => format!("{}/{plural}", res.group),
+        None => plural.to_owned(),
+    };
+    format!(
+        "StorageError: invalid object, Code: 4, Key: /registry/{place}/{key}, ResourceVersion: 0, AdditionalErrorMsg: \
+         Precondition failed: UID in precondition: {wanted}, UID in object meta: {found}"
+    )
 }
 
 /// The kind of patch that the content type names, if this resource takes it.
