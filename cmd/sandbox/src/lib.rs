@@ -33,6 +33,7 @@ mod discovery;
 mod door;
 mod env;
 mod field;
+mod go;
 mod kinds;
 mod kubeconfig;
 mod lag;

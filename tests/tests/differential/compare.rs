@@ -3,66 +3,113 @@
 use serde_json::{Value, json};
 
 use crate::side::Answer;
+use crate::step::Step;
 
-/// Something that is not compared, and why.
+/// Something that is known to differ, and why.
 struct Known {
     /// The versions that it is about: all before this one, or all.
     before: Option<(u32, u32)>,
     #[expect(dead_code, reason = "for whoever reads the table")]
     why: &'static str,
-    forget: fn(&mut Answer),
+    what: What,
 }
+
+enum What {
+    /// This much of an answer is not compared.
+    Forget(fn(&mut Answer)),
+    /// After this the states differ: the sequence ends.
+    End(fn(&Step, &Answer, &Answer) -> bool),
+}
+
+use What::{End, Forget};
 
 const KNOWN: &[Known] = &[
     Known {
         before: None,
         why: "maps are walked in any order by the real server, and so is what is wrong in them",
-        forget: sort_causes,
+        what: Forget(sort_causes),
     },
     Known {
         before: None,
         why: "the real server shows how two states of a pod differ in the words of its own language",
-        forget: cut_differences,
+        what: Forget(cut_differences),
     },
     Known {
         before: None,
         why: "the sandbox says why a patch does not fit, the real server keeps that to itself",
-        forget: cut_misfits,
+        what: Forget(cut_misfits),
     },
     Known {
         before: None,
         why: "the sandbox gives no advice about good fields of built-in kinds",
-        forget: cut_advice,
+        what: Forget(cut_advice),
     },
     Known {
         before: None,
-        why: "of a patch that makes no object, the real server shows at times the patch and at times the outcome",
-        forget: cut_patches,
+        why: "what a patch made and why it is no object is told in the words of the real server's own types",
+        what: Forget(cut_patches),
+    },
+    Known {
+        before: None,
+        why: "some types have names of their own in the real server, and kinds are looked up in files of its own",
+        what: Forget(cut_types),
+    },
+    Known {
+        before: None,
+        why: "values are shown in the order of the real server's fields, and its empty maps are not always none",
+        what: Forget(sort_values),
+    },
+    Known {
+        before: None,
+        why: "where the real server keeps an object is told in another way on a dry run",
+        what: Forget(|answer| texts(answer, |text| *text = text.replace("Key: /registry/", "Key: /"))),
+    },
+    Known {
+        before: None,
+        why: "the status endpoint of services makes half a service of one that is not there",
+        what: End(|step, ours, theirs| {
+            step.subresource == "/status" && (ours.code, theirs.code) == (404, 201)
+        }),
     },
 ];
+
+/// Whether the sequence cannot go on for a reason that is known.
+pub fn ends(version: (u32, u32), step: &Step, ours: &Answer, theirs: &Answer) -> bool {
+    KNOWN
+        .iter()
+        .filter(|known| known.is_about(version))
+        .any(|known| match known.what {
+            End(ends) => ends(step, ours, theirs),
+            Forget(_) => false,
+        })
+}
+
+impl Known {
+    fn is_about(&self, version: (u32, u32)) -> bool {
+        self.before.is_none_or(|before| version < before)
+    }
+}
 
 /// The places in which two answers differ, each with both values; empty if they are the same.
 pub fn differences(version: (u32, u32), one: &Answer, other: &Answer) -> Vec<String> {
     let (mut one, mut other) = (one.clone(), other.clone());
-    for known in KNOWN {
-        if known.before.is_none_or(|before| version < before) {
-            (known.forget)(&mut one);
-            (known.forget)(&mut other);
+    for known in KNOWN.iter().filter(|known| known.is_about(version)) {
+        if let Forget(forget) = known.what {
+            forget(&mut one);
+            forget(&mut other);
         }
     }
-    let whole =
-        |answer: &Answer| json!({"code": answer.code, "warnings": answer.warnings, "body": answer.body});
+    let said = |answer: &Answer| answer.body["message"].as_str().unwrap_or_default().to_owned();
     if one.code != other.code {
-        let said = |answer: &Answer| answer.body["message"].as_str().unwrap_or_default().to_owned();
-        let place = format!(
+        return vec![format!(
             "/code: {} {} | {} {}",
             one.code,
             said(&one),
             other.code,
             said(&other)
-        );
-        return vec![place];
+        )];
     }
+    let whole = |answer: &Answer| json!({"warnings": answer.warnings, "body": answer.body});
     let mut found = Vec::new();
     walk("", &whole(&one), &whole(&other), &mut found);
     found
@@ -100,6 +147,12 @@ fn walk(at: &str, one: &Value, other: &Value, found: &mut Vec<String>) {
 /// Several causes are compared in their own order, and then the message, which repeats them, only up to them.
 fn sort_causes(answer: &mut Answer) {
     answer.warnings.sort();
+    let message = answer.body["message"].as_str().unwrap_or_default();
+    if let Some((start, errors)) = message.split_once(": errors:\n") {
+        let mut errors: Vec<&str> = errors.lines().collect();
+        errors.sort_unstable();
+        answer.body["message"] = json!(format!("{start}: {}", errors.join("\n")));
+    }
     let Some(causes) = answer
         .body
         .pointer_mut("/details/causes")
@@ -144,11 +197,24 @@ fn cut_differences(answer: &mut Answer) {
 fn cut_patches(answer: &mut Answer) {
     if answer.body["details"]["causes"][0]["field"] == "patch" {
         texts(answer, |text| {
-            if let Some((_, why)) = text.rsplit_once("\": ") {
-                *text = why.to_owned();
+            if text.contains("Invalid value: ") {
+                text.clear();
             }
         });
     }
+}
+
+fn cut_types(answer: &mut Answer) {
+    texts(answer, |text| {
+        for start in [" of type ", "no kind \"", "converting ("] {
+            if let Some(at) = text
+                .find(start)
+                .filter(|_| text.contains("cannot ") || text.contains("no kind"))
+            {
+                text.truncate(at);
+            }
+        }
+    });
 }
 
 fn cut_misfits(answer: &mut Answer) {
@@ -170,5 +236,21 @@ fn cut_advice(answer: &mut Answer) {
         ["unknown field", "duplicate field", "ownerReferences"]
             .iter()
             .any(|about| warning.contains(about))
+    });
+}
+
+/// A value in a message with its fields in the order of their names; an empty one counts as none.
+fn sort_values(answer: &mut Answer) {
+    const START: &str = "Invalid value: {";
+    texts(answer, |text| {
+        let Some(at) = text.find(START).map(|at| at + START.len() - 1) else {
+            return;
+        };
+        let mut values = serde_json::Deserializer::from_str(&text[at..]).into_iter::<Value>();
+        if let Some(Ok(value)) = values.next() {
+            let end = at + values.byte_offset();
+            let value = if value == json!({}) { Value::Null } else { value };
+            text.replace_range(at..end, &value.to_string());
+        }
     });
 }

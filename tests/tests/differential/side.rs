@@ -229,7 +229,7 @@ impl<'a> Side<'a> {
             }
             Value::Number(port) if matches!(field, "nodePort" | "healthCheckNodePort") => {
                 let port = port.as_u64().unwrap_or_default();
-                if (30000..=32767).contains(&port) {
+                if port >= 30000 {
                     *value = number(&mut self.addresses, "port", port.to_string()).into();
                 }
             }

@@ -83,7 +83,10 @@ impl Step {
 
     /// The body, with words still in it. `current` is what the server has, for updates.
     pub fn body(&self, kind: &Kind, current: Option<&Value>) -> Option<Value> {
+        let scale =
+            || json!({"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": self.name}});
         let start = match self.verb {
+            Verb::Apply | Verb::Update if self.subresource == "/scale" && current.is_none() => scale(),
             Verb::Get | Verb::List => return None,
             Verb::Json => {
                 let ops = self.edits.iter().map(|edit| match edit.op {
@@ -98,9 +101,6 @@ impl Step {
             Verb::Create | Verb::Replace => kind.base(self.name),
             Verb::Update => current.cloned().unwrap_or_else(|| kind.base(self.name)),
             Verb::Merge | Verb::Strategic => json!({}),
-            Verb::Apply if self.subresource == "/scale" => {
-                json!({"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": self.name}})
-            }
             Verb::Apply if self.whole => kind.base(self.name),
             Verb::Apply => kind.named(self.name),
         };

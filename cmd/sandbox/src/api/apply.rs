@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::decode::{self, Decoded, FieldValidation};
 use super::gate::{Gate, Plain};
 use super::update::{self, Part};
-use super::{Api, Call, Reply};
+use super::{Api, Call, Reply, create};
 use crate::managed::{self, ApplyError, Writer};
 use crate::meta;
 use crate::resource::Resource;
@@ -40,12 +40,18 @@ impl Applying {
 impl Api {
     pub(super) async fn apply(&self, gate: &Gate<'_>, subresource: Option<&str>) -> Result<Reply> {
         let call = gate.call;
+        call.check_options("PatchOptions", true)?;
         let dry_run = call.dry_run("PatchOptions")?;
         let (res, name) = (&call.res, call.name());
         let applying = self.applying(call, subresource, &res.group, &res.version, &res.kind)?;
         let next = |live: Option<&Value>| {
             let merged = applying.to(res, live)?;
-            let Decoded { value, .. } = decode::object(res, merged, Vec::new(), FieldValidation::Ignore)?;
+            let what = described(res, &applying.config);
+            let Decoded { value, .. } =
+                decode::applied(res, merged).map_err(|e| unconverted(res, &what, e))?;
+            if res.namespaced && ![call.namespace.as_str(), ""].contains(&meta::namespace(&value)) {
+                return Err(create::other_namespace());
+            }
             update::check_name(meta::name(&value), name)?;
             if let Some(live) = live {
                 update::check_patched_uid(res, live, &value)?;
@@ -99,7 +105,7 @@ impl Api {
         version: &str,
         kind: &str,
     ) -> Result<Applying> {
-        let validation = FieldValidation::of(call)?;
+        let validation = FieldValidation::of(call);
         let (writer, force) = self.applier(call, subresource)?;
         let undecodable = |why: &str| {
             ApiError::bad_request(format!(
@@ -149,6 +155,28 @@ impl Api {
             warnings,
             strict,
         })
+    }
+}
+
+/// `namespace/name; group/version, Kind=Kind`
+fn described(res: &Resource, value: &Value) -> String {
+    let (namespace, name) = (meta::namespace(value), meta::name(value));
+    format!(
+        "{namespace}/{name}; {}/{}, Kind={}",
+        res.group, res.version, res.kind
+    )
+}
+
+/// What fits the schema and is no object all the same: the server has no better answer.
+fn unconverted(res: &Resource, what: &str, error: ApiError) -> ApiError {
+    let prefix = format!("cannot be handled as a {}: ", res.kind);
+    match error.message.split_once(&prefix) {
+        Some((_, why)) if error.code == 400 && res.custom.is_none() => ApiError::unexplained(format!(
+            "failed to convert new object ({what}) to proper version: unable to convert unstructured object to {}/{}, \
+             Kind={}: {why}",
+            res.group, res.version, res.kind
+        )),
+        _ => error,
     }
 }
 

@@ -24,9 +24,10 @@ const SUFFIX: usize = 5;
 impl Api {
     pub(super) async fn create(&self, gate: &Gate<'_>) -> Result<Reply> {
         let call = gate.call;
+        call.check_options("CreateOptions", false)?;
         let dry_run = call.dry_run("CreateOptions")?;
         let writer = self.writer(call, "CreateOptions", None)?;
-        let decode::Decoded { value, warnings } = decode::body(call)?;
+        let decode::Decoded { value, warnings } = decode::body(call, "CreateOptions")?;
         let created = self.create_decoded(gate, &writer, value, dry_run).await;
         super::warned(created, warnings)
     }
@@ -96,7 +97,11 @@ impl Api {
     /// The object as it would be stored.
     fn prepared(&self, res: &Resource, namespace: &str, mut value: Value) -> Result<Value> {
         check_namespace(res, namespace, &mut value)?;
-        if !matches!(meta::text(&value, "resourceVersion"), "" | "0") {
+        // What is no version is as good as none.
+        if meta::text(&value, "resourceVersion")
+            .parse::<u64>()
+            .is_ok_and(|version| version > 0)
+        {
             return Err(ApiError::unexplained(
                 "resourceVersion should not be set on objects to be created",
             ));

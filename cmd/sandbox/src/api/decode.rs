@@ -21,22 +21,21 @@ pub(super) enum FieldValidation {
 }
 
 impl FieldValidation {
-    pub fn of(call: &Call) -> Result<Self> {
+    /// What a request asks for. What nobody knows was refused with [`Call::check_options`].
+    pub fn of(call: &Call) -> Self {
         match call.query.get("fieldValidation") {
-            None | Some("Warn") => Ok(Self::Warn),
-            Some("Ignore") => Ok(Self::Ignore),
-            Some("Strict") => Ok(Self::Strict),
-            Some(other) => {
-                let wrong =
-                    FieldError::not_supported("fieldValidation", other, &["", "Ignore", "Strict", "Warn"]);
-                Err(ApiError::invalid_kind(
-                    "meta.k8s.io",
-                    "CreateOptions",
-                    "",
-                    &[wrong],
-                ))
-            }
+            Some("Ignore") => Self::Ignore,
+            Some("Strict") => Self::Strict,
+            _ => Self::Warn,
         }
+    }
+
+    /// What is wrong with what a request asks for.
+    pub fn error(call: &Call) -> Option<FieldError> {
+        let asked = call.query.get("fieldValidation")?;
+        const ALLOWED: [&str; 4] = ["", "Ignore", "Strict", "Warn"];
+        let known = ALLOWED.contains(&asked);
+        (!known).then(|| FieldError::not_supported("fieldValidation", asked, &ALLOWED))
     }
 }
 
@@ -47,9 +46,10 @@ pub(super) struct Decoded {
 }
 
 /// Decodes the body of a create or update.
-pub(super) fn body(call: &Call) -> Result<Decoded> {
+pub(super) fn body(call: &Call, options: &str) -> Result<Decoded> {
+    call.check_options(options, false)?;
+    let validation = FieldValidation::of(call);
     let parsed = tree(call, &call.res.api_version(), &call.res.kind)?;
-    let validation = FieldValidation::of(call)?;
     let in_yaml = negotiate::body(Some(&call.content_type)) == Ok(negotiate::Text::Yaml);
     let wrong = match parsed.duplicates {
         lines if lines.is_empty() => Vec::new(),
@@ -146,15 +146,44 @@ pub(super) fn object(
     mut wrong: Vec<String>,
     validation: FieldValidation,
 ) -> Result<Decoded> {
-    check_kind(res, &mut value)?;
+    let unknown = brought(res, &mut value, Nulls::Dropped)?;
+    wrong.extend(unknown.iter().map(|path| format!("unknown field {path:?}")));
+    let mut warnings = judged(res, wrong, validation)?;
+    warnings.extend(single_owner_references(&mut value));
+    kinds::default(res, &mut value);
+    Ok(Decoded { value, warnings })
+}
+
+/// The same of what an apply has made: a null that was applied to a custom resource stays, for validation to judge.
+pub(super) fn applied(res: &Resource, mut value: Value) -> Result<Decoded> {
+    brought(res, &mut value, Nulls::Kept)?;
+    let warnings = single_owner_references(&mut value).into_iter().collect();
+    kinds::default(res, &mut value);
+    Ok(Decoded { value, warnings })
+}
+
+/// What becomes of nulls in custom resources.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Nulls {
+    Dropped,
+    Kept,
+}
+
+/// Kind, types and fields; returns the fields that were dropped.
+fn brought(res: &Resource, value: &mut Value, nulls: Nulls) -> Result<Vec<String>> {
+    check_kind(res, value)?;
     // An empty list says something that no list does not: the managers are to be forgotten.
-    let forgets = value["metadata"]["managedFields"] == json!([]);
-    let unknown = conform(res, &mut value)?;
-    if forgets && let Some(meta) = crate::meta::of_mut(&mut value) {
+    let forgets = res.custom.is_none() && value["metadata"]["managedFields"] == json!([]);
+    let unknown = conform(res, value, nulls)?;
+    if forgets && let Some(meta) = crate::meta::of_mut(value) {
         meta.insert("managedFields".to_owned(), json!([]));
     }
-    wrong.extend(unknown.iter().map(|path| format!("unknown field {path:?}")));
-    let warnings = match validation {
+    Ok(unknown)
+}
+
+/// What is wrong becomes an error, warnings, or nothing.
+fn judged(res: &Resource, wrong: Vec<String>, validation: FieldValidation) -> Result<Vec<String>> {
+    Ok(match validation {
         FieldValidation::Strict if !wrong.is_empty() => {
             let what = format!("{} in version {:?}", res.kind, res.version);
             let message = format!(
@@ -166,11 +195,7 @@ pub(super) fn object(
         }
         FieldValidation::Ignore => Vec::new(),
         FieldValidation::Warn | FieldValidation::Strict => wrong,
-    };
-    let mut warnings = warnings;
-    warnings.extend(single_owner_references(&mut value));
-    kinds::default(res, &mut value);
-    Ok(Decoded { value, warnings })
+    })
 }
 
 /// Owner references that stand twice become one, with a warning.
@@ -201,7 +226,7 @@ fn single_owner_references(value: &mut Value) -> Option<String> {
 }
 
 /// Types and fields; returns the fields that were dropped.
-fn conform(res: &Resource, value: &mut Value) -> Result<Vec<String>> {
+fn conform(res: &Resource, value: &mut Value, nulls: Nulls) -> Result<Vec<String>> {
     let cannot = |e: schema::DecodeError| {
         let what = format!("{} in version {:?}", res.kind, res.version);
         ApiError::bad_request(format!("{what} cannot be handled as a {}: {e}", res.kind))
@@ -226,7 +251,7 @@ fn conform(res: &Resource, value: &mut Value) -> Result<Vec<String>> {
             .map(|path| format!("metadata.{path}"))
             .collect();
         if let Some(custom) = &res.custom {
-            let unknown = custom.schema.admit(value);
+            let unknown = custom.schema.admit(value, nulls == Nulls::Dropped);
             dropped.extend(unknown.map_err(|error| ApiError::bad_request(error.to_string()))?);
         }
         dropped

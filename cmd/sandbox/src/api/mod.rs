@@ -43,6 +43,7 @@ use crate::Options;
 use crate::admission::{Compiled, Hooks, Services};
 use crate::auth::{Authorization, Signer, User};
 use crate::env::Env;
+use crate::field::FieldError;
 use crate::kinds;
 use crate::lag::Lag;
 use crate::negotiate::View;
@@ -301,7 +302,12 @@ impl Call {
     }
 }
 
+fn dry_run_error(values: &[String]) -> Option<FieldError> {
+    let wrong = values.iter().any(|value| value != "All");
+    wrong.then(|| FieldError::not_supported("dryRun", Value::from(values.to_vec()), &["All"]))
+}
+
 fn invalid_dry_run(kind: &str, values: &[String]) -> ApiError {
-    let wrong = crate::field::FieldError::not_supported("dryRun", Value::from(values.to_vec()), &["All"]);
-    ApiError::invalid_kind("meta.k8s.io", kind, "", &[wrong])
+    let wrong: Vec<FieldError> = dry_run_error(values).into_iter().collect();
+    ApiError::invalid_kind("meta.k8s.io", kind, "", &wrong)
 }

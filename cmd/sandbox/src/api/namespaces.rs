@@ -185,7 +185,7 @@ impl Api {
         let call = gate.call;
         let dry_run = call.dry_run("UpdateOptions")?;
         let writer = self.writer(call, "UpdateOptions", Some("finalize"))?;
-        let decode::Decoded { value, warnings } = decode::body(call)?;
+        let decode::Decoded { value, warnings } = decode::body(call, "UpdateOptions")?;
         super::update::check_name(meta::name(&value), call.name())?;
         let produce = |old: &Value| {
             let mut value = value.clone();

@@ -13,7 +13,7 @@ impl Api {
     pub(super) async fn review(&self, gate: &Gate<'_>) -> Result<Reply> {
         let call = gate.call;
         let dry_run = call.dry_run("CreateOptions")?;
-        let decode::Decoded { mut value, warnings } = decode::body(call)?;
+        let decode::Decoded { mut value, warnings } = decode::body(call, "CreateOptions")?;
         create::check_namespace(&call.res, &call.namespace, &mut value)?;
         let value = gate.mutate_new(value, dry_run).await?;
         gate.validate_new(&value, dry_run).await?;

@@ -10,6 +10,7 @@ use super::gate::{Gate, Writing};
 use super::update::{self, Part};
 use super::{Api, Body, Call, Reply};
 use crate::field::FieldError;
+use crate::kinds;
 use crate::managed::{self, Writer};
 use crate::meta;
 use crate::patch::{self, PatchType};
@@ -46,16 +47,17 @@ impl Api {
         } else {
             None
         };
+        let options = if patch_type.is_some() {
+            "PatchOptions"
+        } else {
+            "UpdateOptions"
+        };
+        call.check_options(options, patch_type == Some(PatchType::Apply))?;
         let applying = match patch_type {
             Some(PatchType::Apply) => {
                 Some(self.applying(call, Some("scale"), "autoscaling", "v1", "Scale")?)
             }
             _ => None,
-        };
-        let options = if patch_type.is_some() {
-            "PatchOptions"
-        } else {
-            "UpdateOptions"
         };
         let sent = if patch_type.is_none() {
             super::decode::tree(call, "autoscaling/v1", "Scale")?.value
@@ -135,9 +137,18 @@ impl Writing for Scaling<'_> {
         };
         check_kind(&wanted)?;
         if let Some(schema) = schema {
-            schema::conform(schema, &mut wanted).map_err(|e| ApiError::bad_request(e.to_string()))?;
+            let patched = self.patch_type.is_some();
+            let unfit = |error: schema::DecodeError| {
+                let error = ApiError::bad_request(error.to_string());
+                if patched {
+                    update::unfit(call, &error)
+                } else {
+                    error
+                }
+            };
+            schema::conform(schema, &mut wanted).map_err(unfit)?;
         }
-        check(res, call.name(), &present, &wanted)?;
+        check(res, call.name(), &present, &wanted, self.patch_type.is_some())?;
         if self.applying.is_none() {
             managed::track(&self.kind, &self.writer, Some(&present), &mut wanted);
         }
@@ -146,7 +157,7 @@ impl Writing for Scaling<'_> {
 
     fn next(&mut self, object: &Value, wanted: Value) -> Result<Value> {
         let (res, paths) = (&self.call.res, self.paths);
-        check_replicas(self.call.name(), &wanted)?;
+        check_replicas(res, self.call.name(), &wanted)?;
         let mut next = object.clone();
         meta::set_path(
             &mut next,
@@ -205,7 +216,7 @@ fn check_kind(sent: &Value) -> Result<()> {
     )))
 }
 
-fn check(res: &Resource, name: &str, present: &Value, wanted: &Value) -> Result<()> {
+fn check(res: &Resource, name: &str, present: &Value, wanted: &Value, patched: bool) -> Result<()> {
     update::check_name(meta::name(wanted), name)?;
     let version = meta::text(wanted, "resourceVersion");
     if !version.is_empty() {
@@ -219,18 +230,30 @@ fn check(res: &Resource, name: &str, present: &Value, wanted: &Value) -> Result<
     // Whose uid a scale of a custom resource names is nobody's concern.
     if res.custom.is_none() && !uid.is_empty() && uid != actual {
         let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {actual}");
-        return Err(ApiError::conflict(res, name, &why));
+        let what = if patched {
+            format!("{}/scale", res.plural)
+        } else {
+            res.plural.clone()
+        };
+        return Err(ApiError::conflict_as(&res.group, &what, name, &why));
     }
-    check_replicas(name, wanted)
+    check_replicas(res, name, wanted)
 }
 
-fn check_replicas(name: &str, wanted: &Value) -> Result<()> {
+fn check_replicas(res: &Resource, name: &str, wanted: &Value) -> Result<()> {
+    let mut errors = match res.custom {
+        Some(_) => Vec::new(),
+        None => kinds::validate_embedded_metadata(&wanted["metadata"], "metadata"),
+    };
     let replicas = wanted["spec"]["replicas"].as_i64().unwrap_or(0);
     if replicas < 0 {
-        let wrong = FieldError::invalid("spec.replicas", replicas, "must be greater than or equal to 0");
-        return Err(ApiError::invalid_kind("autoscaling", "Scale", name, &[wrong]));
+        let why = "must be greater than or equal to 0";
+        errors.push(FieldError::invalid("spec.replicas", replicas, why));
     }
-    Ok(())
+    if errors.is_empty() {
+        return Ok(());
+    }
+    Err(ApiError::invalid_kind("autoscaling", "Scale", name, &errors))
 }
 
 fn scale_of(res: &Resource, paths: &Scale, object: &Value) -> Result<Value> {

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::Api;
 use crate::field::FieldError;
+use crate::kinds;
 use crate::meta;
 use crate::status::{ApiError, Result};
 
@@ -19,6 +20,7 @@ const NODE_PORTS: RangeInclusive<u64> = 30000..=32767;
 impl Api {
     /// Gives a Service its address and its ports on the nodes, as far as it wants any.
     pub(super) fn allocate_addresses(&self, service: &mut Value) -> Result<()> {
+        check_addresses(service)?;
         self.allocate_cluster_ip(service)?;
         self.allocate_node_ports(service)
     }
@@ -33,13 +35,6 @@ impl Api {
             .to_owned();
         let address = match asked.as_str() {
             "None" => asked,
-            // Wrong without the address itself, which validation tells next.
-            "" if service["spec"]["clusterIPs"]
-                .as_array()
-                .is_some_and(|all| !all.is_empty()) =>
-            {
-                return Ok(());
-            }
             "" => self.free_cluster_ip()?,
             _ => self.check_cluster_ip(service, asked)?,
         };
@@ -50,6 +45,7 @@ impl Api {
     /// An update that does not name the addresses keeps them; one that turns the Service into another type moves them.
     pub(super) fn keep_addresses(&self, old: &Value, new: &mut Value) -> Result<()> {
         self.keep_cluster_ip(old, new)?;
+        check_addresses(new)?;
         keep_node_ports(old, new);
         self.allocate_node_ports(new)
     }
@@ -151,7 +147,8 @@ impl Api {
         let own = meta::text(service, "uid").to_owned();
         let mut used = self.used_node_ports(&own);
         let health = service["spec"]["healthCheckNodePort"].as_u64();
-        let Some(ports) = service["spec"]["ports"].as_array_mut() else {
+        let ports = service.pointer_mut("/spec/ports").and_then(Value::as_array_mut);
+        let Some(ports) = ports else {
             return Ok(());
         };
         used.extend(ports.iter().filter_map(|port| port["nodePort"].as_u64()));
@@ -233,6 +230,20 @@ impl Api {
     }
 }
 
+/// What is wrong with the addresses that are asked for is told before anything else.
+fn check_addresses(service: &Value) -> Result<()> {
+    let errors = kinds::service_addresses(service);
+    if errors.is_empty() {
+        return Ok(());
+    }
+    Err(ApiError::invalid_kind(
+        "",
+        "Service",
+        meta::name(service),
+        &errors,
+    ))
+}
+
 fn set_cluster_ip(service: &mut Value, address: &str) {
     meta::set_path(service, "spec.clusterIP", address.into());
     meta::set_path(service, "spec.clusterIPs", json!([address]));
@@ -242,7 +253,8 @@ fn set_cluster_ip(service: &mut Value, address: &str) {
 fn keep_node_ports(old: &Value, new: &mut Value) {
     let before = old["spec"]["ports"].as_array().cloned().unwrap_or_default();
     let wanted = matches!(new["spec"]["type"].as_str(), Some("NodePort" | "LoadBalancer"));
-    let Some(ports) = new["spec"]["ports"].as_array_mut().filter(|_| wanted) else {
+    let ports = new.pointer_mut("/spec/ports").and_then(Value::as_array_mut);
+    let Some(ports) = ports.filter(|_| wanted) else {
         return;
     };
     for port in ports.iter_mut().filter(|port| port["nodePort"].is_null()) {

@@ -61,9 +61,16 @@ pub(super) struct Update<'a> {
 impl Api {
     pub(super) async fn put(&self, gate: &Gate<'_>, subresource: Option<&str>) -> Result<Reply> {
         let call = gate.call;
+        call.check_options("UpdateOptions", false)?;
         let dry_run = call.dry_run("UpdateOptions")?;
         let writer = self.writer(call, "UpdateOptions", subresource)?;
-        let Decoded { value, warnings } = decode::body(call)?;
+        let decoded = decode::body(call, "UpdateOptions");
+        // A custom resource of another kind is only refused where there is one to update.
+        let missing = || self.store.get(&call.res.collection, &call.key()).is_none();
+        if call.res.custom.is_some() && decoded.as_ref().is_err_and(|e| e.code == 422) && missing() {
+            return Err(ApiError::not_found(&call.res, call.name()));
+        }
+        let Decoded { value, warnings } = decoded?;
         let put = self.put_decoded(gate, subresource, &writer, value, dry_run).await;
         super::warned(put, warnings)
     }
@@ -86,11 +93,7 @@ impl Api {
         {
             let uid = meta::text(&value, "uid");
             if !uid.is_empty() {
-                let why = format!(
-                    "StorageError: invalid object, Code: 4, Key: {}, ResourceVersion: 0, AdditionalErrorMsg: Precondition \
-                     failed: UID in precondition: {uid}, UID in object meta: ",
-                    storage_key(call)
-                );
+                let why = another_uid(&call.res, &call.key(), uid, "");
                 return Err(ApiError::conflict(&call.res, call.name(), &why));
             }
             self.check_create_on_update(call)?;
@@ -113,9 +116,9 @@ impl Api {
         if kind == PatchType::Apply {
             return self.apply(gate, subresource).await;
         }
+        call.check_options("PatchOptions", false)?;
         let dry_run = call.dry_run("PatchOptions")?;
-        let validation = FieldValidation::of(call)?;
-        check_patch_options(call)?;
+        let validation = FieldValidation::of(call);
         let writer = self.writer(call, "PatchOptions", subresource)?;
         let schema = schema::builtin(&call.res.api_version(), &call.res.kind);
         let mut warnings = Vec::new();
@@ -126,6 +129,11 @@ impl Api {
                 for field in ["kind", "apiVersion"] {
                     patched[field] = current[field].clone();
                 }
+            }
+            check_patched_version(&call.res, &patched)?;
+            if call.res.custom.is_none() && patched["apiVersion"].as_str().is_none_or(str::is_empty) {
+                // Without its version nothing of it can be read.
+                check_name("", call.name())?;
             }
             let wrong = patch::strict_errors(kind, &call.body);
             let mut decoded =
@@ -326,8 +334,12 @@ pub(super) fn check_versions(res: &Resource, old: &Value, new: &Value) -> Result
     let name = meta::name(old);
     let (uid, old_uid) = (meta::text(new, "uid"), meta::text(old, "uid"));
     if !uid.is_empty() && uid != old_uid {
-        let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {old_uid}");
-        return Err(ApiError::conflict(res, name, &why));
+        let key = meta::key(meta::namespace(old), name);
+        return Err(ApiError::conflict(
+            res,
+            name,
+            &another_uid(res, &key, uid, old_uid),
+        ));
     }
     let version = meta::text(new, "resourceVersion");
     if version.is_empty() || version == "0" {
@@ -343,6 +355,23 @@ pub(super) fn check_versions(res: &Resource, old: &Value, new: &Value) -> Result
     } else {
         Err(ApiError::modified(res, name))
     }
+}
+
+/// A patched custom resource stays of its version.
+fn check_patched_version(res: &Resource, patched: &Value) -> Result<()> {
+    let said = patched["apiVersion"].as_str().unwrap_or_default();
+    let expected = res.api_version();
+    if res.custom.is_none() || said.is_empty() || said == expected || patched["kind"] != res.kind.as_str() {
+        return Ok(());
+    }
+    let group = said.split_once('/').map_or("", |(group, _)| group);
+    let wrong = FieldError::invalid("apiVersion", said, format!("must be {expected}"));
+    Err(ApiError::invalid_kind(
+        group,
+        &res.kind,
+        meta::name(patched),
+        &[wrong],
+    ))
 }
 
 /// What is no number cannot be the version of anything.
@@ -381,21 +410,6 @@ pub(super) fn check_patched_uid(res: &Resource, old: &Value, new: &Value) -> Res
     Err(ApiError::invalid(res, meta::name(old), &[wrong]))
 }
 
-fn check_patch_options(call: &Call) -> Result<()> {
-    let mut errors = Vec::new();
-    if call.query.flag("force").is_some() {
-        errors.push(FieldError::forbidden(
-            "force",
-            "may not be specified for non-apply patch",
-        ));
-    }
-    if errors.is_empty() {
-        Ok(())
-    } else {
-        Err(ApiError::invalid_kind("meta.k8s.io", "PatchOptions", "", &errors))
-    }
-}
-
 /// An object that is marked for deletion goes when its last finalizer does, unless it still has time.
 fn finished_by(next: &Value) -> bool {
     let grace = next["metadata"]["deletionGracePeriodSeconds"]
@@ -409,7 +423,7 @@ fn finished_by(next: &Value) -> bool {
 }
 
 /// A patch whose result is no object of the kind is the patch's fault.
-fn unfit(call: &Call, error: &ApiError) -> ApiError {
+pub(super) fn unfit(call: &Call, error: &ApiError) -> ApiError {
     if error.code != 400 {
         return error.clone();
     }
@@ -422,15 +436,22 @@ fn unfit(call: &Call, error: &ApiError) -> ApiError {
     ApiError::invalid_kind("", "", "", &[FieldError::invalid("patch", patch, why)])
 }
 
-/// Where the real server keeps an object, which it tells when the uid that was asked for is not there.
-fn storage_key(call: &Call) -> String {
-    let place = match call.res.plural.as_str() {
+/// What is said of an object that has another uid than was asked for. The real server tells where it keeps the object.
+fn another_uid(res: &Resource, key: &str, wanted: &str, found: &str) -> String {
+    let plural = match res.plural.as_str() {
         "services" => "services/specs",
         "endpoints" => "services/endpoints",
         "nodes" => "minions",
         plural => plural,
     };
-    format!("/registry/{place}/{}", call.key())
+    let place = match res.custom {
+        Some(_) => format!("{}/{plural}", res.group),
+        None => plural.to_owned(),
+    };
+    format!(
+        "StorageError: invalid object, Code: 4, Key: /registry/{place}/{key}, ResourceVersion: 0, AdditionalErrorMsg: \
+         Precondition failed: UID in precondition: {wanted}, UID in object meta: {found}"
+    )
 }
 
 /// The kind of patch that the content type names, if this resource takes it.

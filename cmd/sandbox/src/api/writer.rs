@@ -1,6 +1,7 @@
 //! Who writes: the field manager of a request, and what may not be said about it.
 
-use super::{Api, Call, invalid_dry_run};
+use super::decode::FieldValidation;
+use super::{Api, Call, dry_run_error, invalid_dry_run};
 use crate::field::FieldError;
 use crate::managed::Writer;
 use crate::status::{ApiError, Result};
@@ -35,16 +36,6 @@ impl Api {
 
     /// The writer of an apply, and whether it takes what others have.
     pub(super) fn applier(&self, call: &Call, subresource: Option<&str>) -> Result<(Writer, bool)> {
-        let mut errors = manager_errors(call);
-        if call.query.get("fieldManager").is_none() {
-            errors.push(FieldError::required(
-                "fieldManager",
-                "is required for apply patch",
-            ));
-        }
-        if !errors.is_empty() {
-            return Err(ApiError::invalid_kind("meta.k8s.io", "PatchOptions", "", &errors));
-        }
         let force = call.query.flag("force") == Some(true);
         Ok((self.writer(call, "PatchOptions", subresource)?, force))
     }
@@ -68,6 +59,28 @@ impl Api {
 }
 
 impl Call {
+    /// All that is wrong with the options of a write, at once. `options` is their kind.
+    pub(super) fn check_options(&self, options: &str, apply: bool) -> Result<()> {
+        let mut errors = Vec::new();
+        if apply && self.query.get("fieldManager").is_none() {
+            errors.push(FieldError::required(
+                "fieldManager",
+                "is required for apply patch",
+            ));
+        }
+        if !apply && options == "PatchOptions" && self.query.flag("force").is_some() {
+            let why = "may not be specified for non-apply patch";
+            errors.push(FieldError::forbidden("force", why));
+        }
+        errors.extend(manager_errors(self));
+        errors.extend(dry_run_error(self.query.all("dryRun")));
+        errors.extend(FieldValidation::error(self));
+        if errors.is_empty() {
+            return Ok(());
+        }
+        Err(ApiError::invalid_kind("meta.k8s.io", options, "", &errors))
+    }
+
     /// `dryRun=All`. `options` is the kind of options that the verb has.
     pub(super) fn dry_run(&self, options: &str) -> Result<bool> {
         match self.query.all("dryRun") {

@@ -5,6 +5,7 @@ use serde_json::Value;
 use super::Rules;
 use super::json::{keep, keep_meta, set};
 use crate::field::FieldError;
+use crate::go;
 use crate::resource::Resource;
 
 /// Names, and no unconditional updates.
@@ -40,32 +41,53 @@ pub(super) fn validate_update(res: &Resource, old: &Value, new: &Value, errors: 
 /// What they have against a changed status.
 pub(super) fn validate_status(res: &Resource, old: &Value, new: &Value, errors: &mut Vec<FieldError>) {
     if let Some(custom) = &res.custom {
+        validate_scale_status(res, new, errors);
         custom.schema.validate_status(old, new, errors);
     }
 }
 
 /// The numbers of the scale endpoint must be ones that a scale can hold.
 fn validate_scale(res: &Resource, obj: &Value, errors: &mut Vec<FieldError>) {
+    if let Some(scale) = &res.scale {
+        validate_number(&scale.spec_replicas, obj, errors);
+    }
+    validate_scale_status(res, obj, errors);
+}
+
+fn validate_scale_status(res: &Resource, obj: &Value, errors: &mut Vec<FieldError>) {
     let Some(scale) = &res.scale else {
         return;
     };
-    for path in [&scale.spec_replicas, &scale.status_replicas] {
-        let field = format!(".{path}");
+    validate_number(&scale.status_replicas, obj, errors);
+    if let Some(path) = &scale.selector {
         let value = crate::meta::at_path(obj, path);
-        let Some(number) = value.as_i64() else {
-            continue;
-        };
-        if number < 0 {
+        if !value.is_null() && !value.is_string() {
             errors.push(FieldError::invalid(
-                field,
-                number,
-                "should be a non-negative integer",
+                format!(".{path}"),
+                "",
+                not_a(path, value, "string"),
             ));
-        } else if number > i64::from(i32::MAX) {
-            let why = format!("should be less than or equal to {}", i32::MAX);
-            errors.push(FieldError::invalid(field, number, why));
         }
     }
+}
+
+fn validate_number(path: &str, obj: &Value, errors: &mut Vec<FieldError>) {
+    let value = crate::meta::at_path(obj, path);
+    let wrong = match value.as_i64() {
+        None if value.is_null() => return,
+        None => (0, not_a(path, value, "int64")),
+        Some(number) if number < 0 => (number, "should be a non-negative integer".to_owned()),
+        Some(number) if number > i64::from(i32::MAX) => {
+            (number, format!("should be less than or equal to {}", i32::MAX))
+        }
+        Some(_) => return,
+    };
+    errors.push(FieldError::invalid(format!(".{path}"), wrong.0, wrong.1));
+}
+
+fn not_a(path: &str, value: &Value, wanted: &str) -> String {
+    let (shown, ty) = (go::shown(value), go::type_of(value));
+    format!(".{path} accessor error: {shown} is of the type {ty}, expected {wanted}")
 }
 
 /// Whether the generation counts this change: anything outside the metadata. With a status endpoint, status has been

@@ -77,6 +77,11 @@ pub fn tolerate_node_trouble(pod: &mut Value) {
     pod::tolerate_node_trouble(pod);
 }
 
+/// Adds what an object of the kind always shows, even when nobody has set it.
+pub fn complete(res: &Resource, obj: &mut Value) {
+    shape::complete(res, obj);
+}
+
 /// Clears and sets what clients may not choose when they create. Name and uid must be known by now.
 pub fn prepare_create(res: &Resource, obj: &mut Value) {
     let rules = rules_of(res);
@@ -168,7 +173,13 @@ pub fn validate_finalize(res: &Resource, old: &Value, new: &Value) -> Vec<FieldE
 
 /// A name cannot change, so that updates do not hold one against rules that are younger than the object.
 fn validate_metadata_update(res: &Resource, old: &Value, new: &Value) -> Vec<FieldError> {
-    let mut errors = meta::validate(&new["metadata"], res.namespaced, names::segment_name);
+    // Pods are asked for the rest of their names every time.
+    let rule = if res.kind == "Pod" {
+        rules_of(res).name
+    } else {
+        names::segment_name
+    };
+    let mut errors = meta::validate(&new["metadata"], res.namespaced, rule);
     errors.extend(meta::validate_update(&old["metadata"], &new["metadata"]));
     errors.extend(validate_finalizers(res, new));
     errors
@@ -206,6 +217,12 @@ pub fn validate_embedded_metadata(metadata: &Value, path: &str) -> Vec<FieldErro
         }
     }
     errors
+}
+
+/// What is wrong with the addresses that a service asks for.
+#[must_use]
+pub fn service_addresses(service: &Value) -> Vec<FieldError> {
+    service::addresses(service)
 }
 
 /// What is wrong with the name of a kind.

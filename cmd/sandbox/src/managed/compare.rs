@@ -62,8 +62,14 @@ fn place(shape: Shape<'_>, old: Option<&Value>, new: Option<&Value>, diff: &mut 
             let gone = gone.filter(|name| new.is_none_or(|new| !new.contains_key(*name)));
             for name in names.chain(gone) {
                 let (inner, _) = shape.field(name).unwrap_or((Shape::Deduced, false));
+                let gone = new.is_none();
                 let (old, new) = (old.and_then(|o| o.get(name)), new.and_then(|n| n.get(name)));
-                child(inner, || element::field(name), old, new, diff);
+                if gone && old == Some(&Value::Null) {
+                    // It went with all that it was part of.
+                    insert(&mut diff.removed, || element::field(name), true, Map::new());
+                } else {
+                    child(inner, || element::field(name), old, new, diff);
+                }
             }
         }
         Layout::Items(keys) => items(shape, &keys, list(old), list(new), diff),

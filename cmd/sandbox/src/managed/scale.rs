@@ -38,7 +38,6 @@ pub fn from_scale(res: &Resource, paths: &Scale, managed: &Value, scale: &Value)
     let replicas = fields::one(&borrowed);
     let mut of_scale = entries::read(scale).unwrap_or_default();
     let scale_path = REPLICAS.map(str::to_owned);
-    of_scale.retain(|entry| fields::contains(&entry.fields, &scale_path));
     let mut all: Vec<Entry> = Vec::new();
     for mut entry in entries::read(managed).unwrap_or_default() {
         if fields::contains(&entry.fields, &path) {
@@ -52,6 +51,7 @@ pub fn from_scale(res: &Resource, paths: &Scale, managed: &Value, scale: &Value)
             all.push(entry);
         }
     }
+    of_scale.retain(|entry| fields::contains(&entry.fields, &scale_path));
     // Written down without a time, as the server does.
     all.extend(of_scale.into_iter().map(|entry| Entry {
         api_version: res.api_version(),

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::element;
 use super::lists::{self, Topology};
+use crate::kinds;
 use crate::resource::Resource;
 use crate::schema::{self, Type, TypeRef};
 
@@ -292,6 +293,7 @@ pub(super) fn blank(res: &Resource) -> Value {
             blank[section] = json!({});
         }
     }
+    kinds::complete(res, &mut blank);
     blank["apiVersion"] = res.api_version().into();
     blank["kind"] = res.kind.as_str().into();
     blank

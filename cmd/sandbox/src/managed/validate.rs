@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::element;
 use super::lists::Topology;
 use super::shape::{Keys, Layout, Shape};
+use crate::go;
 use crate::schema::Type;
 
 /// Everything that is wrong, in one text; empty if nothing is.
@@ -40,7 +41,10 @@ fn place(shape: Shape<'_>, value: &Value, path: &str, errors: &mut Vec<String>) 
             ));
         }
         Some("number") if !value.is_number() => {
-            wrong(format!("expected numeric (int or float), got {}", go_type(value)));
+            wrong(format!(
+                "expected numeric (int or float), got {}",
+                go::type_of(value)
+            ));
         }
         Some("boolean") if !value.is_boolean() => wrong(format!("expected boolean, got {}", shown(value))),
         Some("scalar") if value.is_object() || value.is_array() => {
@@ -118,34 +122,5 @@ fn expected(shape: Shape<'_>) -> Option<&'static str> {
 
 /// A value as the server prints it in such messages.
 fn shown(value: &Value) -> String {
-    format!("&{{{}}}", go_value(value))
-}
-
-/// A value as Go prints it.
-fn go_value(value: &Value) -> String {
-    match value {
-        Value::Null => "<nil>".to_owned(),
-        Value::String(text) => text.clone(),
-        Value::Array(items) => {
-            let items: Vec<String> = items.iter().map(go_value).collect();
-            format!("[{}]", items.join(" "))
-        }
-        Value::Object(map) => {
-            let pairs: Vec<String> = map
-                .iter()
-                .map(|(key, value)| format!("{key}:{}", go_value(value)))
-                .collect();
-            format!("map[{}]", pairs.join(" "))
-        }
-        other => other.to_string(),
-    }
-}
-
-fn go_type(value: &Value) -> &'static str {
-    match value {
-        Value::String(_) => "string",
-        Value::Bool(_) => "bool",
-        Value::Array(_) => "[]interface {}",
-        _ => "map[string]interface {}",
-    }
+    format!("&{{{}}}", go::shown(value))
 }

@@ -4,33 +4,33 @@ use serde_json::Value;
 
 use super::node::Node;
 
-/// Takes away nulls where none may be and nothing is to take their place, then fills in defaults.
-pub fn apply(node: &Node, value: &mut Value) {
-    drop_nulls(Some(node), value);
-    fill(node, value);
+/// Takes away nulls where none may be and nothing is to take their place.
+pub fn drop_nulls(node: &Node, value: &mut Value) {
+    without_nulls(Some(node), value);
 }
 
-fn drop_nulls(node: Option<&Node>, value: &mut Value) {
+fn without_nulls(node: Option<&Node>, value: &mut Value) {
     match value {
         Value::Object(map) => map.retain(|key, value| {
             let below = node.and_then(|node| node.below(key));
             if value.is_null() && below.is_some_and(|n| !n.nullable && n.default.is_none()) {
                 return false;
             }
-            drop_nulls(below, value);
+            without_nulls(below, value);
             true
         }),
         Value::Array(items) => {
             let below = node.and_then(|node| node.items.as_deref());
             for item in items {
-                drop_nulls(below, item);
+                without_nulls(below, item);
             }
         }
         _ => {}
     }
 }
 
-fn fill(node: &Node, value: &mut Value) {
+/// Fills in defaults.
+pub fn fill(node: &Node, value: &mut Value) {
     match value {
         Value::Object(map) => {
             for (name, field) in &node.properties {

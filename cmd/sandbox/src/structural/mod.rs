@@ -61,9 +61,13 @@ impl Schema {
         self.id
     }
 
-    /// Makes an object that a client sent one of this schema. Returns the fields that were dropped.
-    pub fn admit(&self, value: &mut Value) -> Result<Vec<String>, FieldError> {
-        defaults::apply(&self.root, value);
+    /// Makes an object that a client sent one of this schema, first without nulls where none may be if that is asked for.
+    /// Returns the fields that were dropped.
+    pub fn admit(&self, value: &mut Value, drop_nulls: bool) -> Result<Vec<String>, FieldError> {
+        if drop_nulls {
+            defaults::drop_nulls(&self.root, value);
+        }
+        defaults::fill(&self.root, value);
         let mut dropped = Vec::new();
         embedded::coerce(&self.root, value, &Path::Root, &mut dropped)?;
         dropped.sort();
@@ -73,7 +77,8 @@ impl Schema {
 
     /// Makes a stored object one of this schema, which may be younger than the object.
     pub fn settle(&self, value: &mut Value) {
-        defaults::apply(&self.root, value);
+        defaults::drop_nulls(&self.root, value);
+        defaults::fill(&self.root, value);
         self.prune(value);
     }
 

@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 use super::{Schema, check};
 
 fn admitted(schema: &Value, mut value: Value) -> (Value, Vec<String>) {
-    let dropped = Schema::compile(schema).admit(&mut value).expect("admitted");
+    let dropped = Schema::compile(schema).admit(&mut value, true).expect("admitted");
     (value, dropped)
 }
 

@@ -18,7 +18,7 @@ pub fn places() -> Vec<Place> {
         place(
             "/metadata/labels",
             json!([{"app": "a"}, {"app": "b", "tier": "x"}, {}, {"example.com/k": ""}]),
-            json!([{"Bad Key": "x"}, {"app": "not valid!"}, {"a/b/c": "x"}, {"app": 1}, "text", [], {"app": null}]),
+            json!([{"Bad Key": "x"}, {"app": "not valid!"}, {"a/b/c": "x"}, {"app": 1}, "text", []]),
         ),
         place(
             "/metadata/labels/app",
@@ -29,7 +29,7 @@ pub fn places() -> Vec<Place> {
         place(
             "/metadata/annotations",
             json!([{"note": "1"}, {"note": "2", "example.com/x": "y"}, {}]),
-            json!([{"Bad Key": "x"}, {"note": 1}, {"note": null}, []]),
+            json!([{"Bad Key": "x"}, {"note": 1}, []]),
         ),
         place(
             "/metadata/annotations/note",
@@ -88,7 +88,7 @@ pub fn places() -> Vec<Place> {
         place(
             "/metadata/resourceVersion",
             json!([VERSION, ""]),
-            json!([OLD_VERSION, "abc", "999999999", "0", "-1", 5]),
+            json!([OLD_VERSION, "abc", "999999999", "-1", 5]),
         ),
         place("/metadata/name", json!([]), json!(["Bad_Name", "", "other", 1])),
         place("/metadata/namespace", json!([]), json!(["elsewhere", "", 1])),
@@ -105,7 +105,6 @@ pub fn places() -> Vec<Place> {
         ),
         place("/metadata/deletionGracePeriodSeconds", json!([]), json!([3, -1])),
         place("/metadata/generateName", json!(["x-"]), json!(["Bad_"])),
-        place("/metadata/selfLink", json!(["/x"]), json!([1])),
         place("/metadata/nosuch", json!([]), json!([1, {"a": 1}])),
         place(
             "/metadata/managedFields",
@@ -121,8 +120,8 @@ pub fn places() -> Vec<Place> {
                 "x",
             ]),
         ),
-        place("/kind", json!([]), json!(["Secret", "", 1])),
-        place("/apiVersion", json!([]), json!(["v2", "", "a/b/c"])),
+        place("/kind", json!([]), json!(["", 1])),
+        place("/apiVersion", json!([]), json!(["v2", "a/b/c"])),
         place("/nosuch", json!([]), json!([1, null])),
         place("/status", json!([]), json!([{}, {"nosuch": 1}, "x", null])),
     ]

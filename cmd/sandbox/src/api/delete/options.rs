@@ -85,7 +85,10 @@ impl DeleteOptions {
                 "decoded object cannot be converted to DeleteOptions",
             ));
         }
-        if value["kind"].as_str().is_some_and(|kind| kind != "DeleteOptions") {
+        if value["kind"]
+            .as_str()
+            .is_some_and(|kind| !matches!(kind, "" | "DeleteOptions"))
+        {
             let message = format!(
                 "no kind {} is registered for the internal version of group \"meta.k8s.io\"",
                 value["kind"]

@@ -1,6 +1,8 @@
 //! What may change about a pod that exists: next to nothing.
 
-use serde_json::Value;
+use std::net::IpAddr;
+
+use serde_json::{Value, json};
 
 use super::super::json::{entries, keep, list, number, remove, set, text};
 use super::super::meta::immutable;
@@ -155,6 +157,35 @@ fn difference(old: &Value, new: &Value) -> String {
     lines.join("\n")
 }
 
+/// New addresses of a pod are addresses, and there is one of each family.
+fn pod_addresses(old: &Value, new: &Value) -> Vec<FieldError> {
+    let addresses = |status: &'_ Value| -> Vec<String> {
+        let all = list(&status["podIPs"]).iter();
+        all.map(|one| text(&one["ip"]).to_owned()).collect()
+    };
+    let (before, now) = (addresses(old), addresses(new));
+    let parsed: Vec<Option<IpAddr>> = now.iter().map(|ip| ip.parse().ok()).collect();
+    let mut errors = Vec::new();
+    for (i, ip) in now.iter().enumerate() {
+        if parsed[i].is_none() && !before.contains(ip) {
+            let why = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
+            errors.push(FieldError::invalid(
+                format!("status.podIPs[{i}]"),
+                ip.as_str(),
+                why,
+            ));
+        }
+    }
+    let of_both =
+        parsed.iter().flatten().any(IpAddr::is_ipv4) && parsed.iter().flatten().any(IpAddr::is_ipv6);
+    if now.len() > 2 || (now.len() == 2 && !of_both) {
+        let shown: Vec<Value> = now.iter().map(|ip| json!({"IP": ip})).collect();
+        let why = "may specify no more than one IP for each IP family";
+        errors.push(FieldError::invalid("status.podIPs", shown, why));
+    }
+    errors
+}
+
 /// Checks an update of the status endpoint.
 pub(super) fn validate_status(old: &Value, new: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
@@ -181,6 +212,7 @@ pub(super) fn validate_status(old: &Value, new: &Value) -> Vec<FieldError> {
             "must be a non-negative integer",
         ));
     }
+    errors.extend(pod_addresses(old_status, status));
     errors.extend(immutable(
         &old_status["qosClass"],
         &status["qosClass"],

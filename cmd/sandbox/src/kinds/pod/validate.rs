@@ -104,6 +104,16 @@ fn spec(spec: &Value, path: &str) -> Vec<FieldError> {
         &["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"],
         &mut errors,
     );
+    if text(&spec["dnsPolicy"]) == "None" {
+        let config = &spec["dnsConfig"];
+        if config.is_null() {
+            let why = "must provide `dnsConfig` when `dnsPolicy` is None";
+            errors.push(FieldError::required(format!("{path}.dnsConfig"), why));
+        } else if list(&config["nameservers"]).is_empty() {
+            let why = "must provide at least one DNS nameserver when `dnsPolicy` is None";
+            errors.push(FieldError::required(format!("{path}.dnsConfig.nameservers"), why));
+        }
+    }
     errors.extend(labels::validate(
         &spec["nodeSelector"],
         &format!("{path}.nodeSelector"),
@@ -178,7 +188,7 @@ fn gates(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
         let name = text(&gate["name"]);
         for wrong in names::qualified(name) {
             errors.push(FieldError::invalid(
-                format!("{path}.schedulingGates[{i}].name"),
+                format!("{path}.schedulingGates[{i}]"),
                 name,
                 wrong,
             ));

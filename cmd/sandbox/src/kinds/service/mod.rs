@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::json::{default_text, each, empty, keep, list, remove, section, set, set_default, text, with};
 use super::{Rules, names};
+use crate::field::FieldError;
 
 pub(super) const RULES: Rules = Rules {
     name: names::label_name,
@@ -76,6 +77,11 @@ fn needs_health_check(spec: &Value) -> bool {
     text(&spec["type"]) == "LoadBalancer" && text(&spec["externalTrafficPolicy"]) == "Local"
 }
 
+/// What is wrong with the addresses that a service asks for.
+pub(super) fn addresses(service: &Value) -> Vec<FieldError> {
+    validate::addresses(&service["spec"])
+}
+
 fn is_headless(spec: &Value) -> bool {
     list(&spec["clusterIPs"]).first().is_some_and(|ip| ip == "None") || text(&spec["clusterIP"]) == "None"
 }
@@ -92,11 +98,18 @@ fn families(service: &mut Value) {
             set(spec, "clusterIPs", json!([single]));
         }
         // Whoever writes the endpoints of such a service by hand may use either family.
-        if is_headless(spec) && empty(&spec["selector"]) && spec["ipFamilyPolicy"].is_null() {
+        if is_headless(spec) && empty(&spec["selector"]) {
+            set_default(spec, "ipFamilyPolicy", "RequireDualStack");
             if empty(&spec["ipFamilies"]) {
-                set(spec, "ipFamilies", json!(["IPv4", "IPv6"]));
+                set(spec, "ipFamilies", json!(["IPv4"]));
             }
-            set(spec, "ipFamilyPolicy", "RequireDualStack");
+            if text(&spec["ipFamilyPolicy"]) != "SingleStack" {
+                match list(&spec["ipFamilies"]) {
+                    [one] if one == "IPv4" => set(spec, "ipFamilies", json!(["IPv4", "IPv6"])),
+                    [one] if one == "IPv6" => set(spec, "ipFamilies", json!(["IPv6", "IPv4"])),
+                    _ => {}
+                }
+            }
             return;
         }
         if empty(&spec["ipFamilies"]) {
@@ -114,6 +127,15 @@ fn update(old: &Value, service: &mut Value) {
             carry_address(before, spec);
         }
         drop_what_the_type_lost(before, spec);
+        if text(&spec["ipFamilyPolicy"]) == "SingleStack" {
+            for key in ["clusterIPs", "ipFamilies"] {
+                if spec[key] == before[key]
+                    && let Some(first) = list(&spec[key]).first().cloned()
+                {
+                    set(spec, key, json!([first]));
+                }
+            }
+        }
     });
     families(service);
 }

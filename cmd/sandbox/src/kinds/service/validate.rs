@@ -223,7 +223,7 @@ fn port_list(ports: &[Value], kind: &str) -> Vec<FieldError> {
     errors
 }
 
-fn addresses(spec: &Value) -> Vec<FieldError> {
+pub(super) fn addresses(spec: &Value) -> Vec<FieldError> {
     const PATH: &str = "spec.clusterIPs";
     if text(&spec["type"]) == "ExternalName" {
         return Vec::new();

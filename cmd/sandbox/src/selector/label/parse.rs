@@ -140,6 +140,14 @@ impl<'a> Parser<'a> {
                 test: Test::Missing,
             });
         }
+        // What cannot begin a requirement is none.
+        if let Some(other) = self.peek().filter(|token| !matches!(token, Token::Word(_))) {
+            let why = format!(
+                "found '{}', expected: !, identifier, or 'end of string'",
+                other.text()
+            );
+            return Err(SelectorError(why));
+        }
         let key = self.key("!, identifier, or 'end of string'")?;
         let test = match self.peek() {
             None | Some(Token::Comma) => Test::Exists,
