@@ -198,6 +198,7 @@ pub(crate) struct HollowKubeletFlags {
     pub(crate) concurrent_hollow_kubelet_syncs: i64,
 }
 
+#[expect(clippy::struct_field_names, reason = "a field is named as its flag")]
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Replica controller flags")]
 pub(crate) struct ReplicaFlags {

@@ -24,7 +24,9 @@ const ALL: &[Subcommand] = &[Subcommand {
            Usage:\n  coxswain crds | kubectl apply -f -\n\
            \n\
            The manager does not install them, except in the sandbox: a controller whose kind is not defined\n\
-           waits until it is. Applying them again, after an upgrade of coxswain, brings them up to date.\n",
+           waits until it is. Applying them again, after an upgrade of coxswain, brings them up to date.\n\
+           \n\
+           Servers before 1.25 know no rules in CEL, and drop them: there, apply with --validate=false.\n",
     does: || Parsed::Crds,
 }];
 

@@ -9,7 +9,7 @@
 //!   definition too large for `kubectl apply`;
 //! - an `Option`, or a field with a default, is not required, and null is no value of it; say
 //!   `#[schemars(extend("nullable" = true))]` where it is to be one. `#[serde(default = "one")]` is filled in by the server;
-//!   an empty list or map as a default is not;
+//!   an empty list, map or text as a default is not;
 //! - `#[schemars(range(min = 0), length(max = 63), regex(pattern = "…"))]` and `#[schemars(inner(…))]` are limits;
 //! - `#[schemars(extend("x-kubernetes-validations" = [{"rule": "self == oldSelf", "message": "…"}]))]` is a rule in CEL, on a
 //!   field or a type. A list, map or text that a rule looks at needs a limit (`extend("maxProperties" = 64)` for a map), or

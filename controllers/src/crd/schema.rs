@@ -5,7 +5,7 @@
 //! - Integers have a signed format, `int32` or `int64`: a server knows no other, and warns.
 //! - Variants without fields become the values of a text.
 //! - Comments flow: a break of a line in them is none.
-//! - What tells nothing to a server is left out: titles, examples, defaults that are null, or a list or map with nothing in it.
+//! - What tells nothing to a server is left out: titles, examples, defaults that are null or empty.
 //!
 //! What cannot be said in a structural schema stays as it is, for the server to refuse.
 
@@ -218,9 +218,11 @@ fn flowing(comment: &str) -> String {
 fn is_nothing(default: &Value) -> bool {
     match default {
         Value::Null => true,
+        // Servers of 1.20 take it for null.
+        Value::String(text) => text.is_empty(),
         Value::Array(items) => items.is_empty(),
         Value::Object(fields) => fields.is_empty(),
-        Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+        Value::Bool(_) | Value::Number(_) => false,
     }
 }
 

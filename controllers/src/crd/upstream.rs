@@ -44,10 +44,10 @@ const MAPS: &[(&str, &str, &[&str])] = &[
 const SETS: &[(&str, &str)] = &[("ContainerRestartRuleOnExitCodes", "values")];
 
 /// A key of a list that need not be given has to have a value all the same.
-const KEYS: &[(&str, &str, &str)] = &[
-    ("ContainerPort", "protocol", "TCP"),
-    ("LocalObjectReference", "name", ""),
-];
+const KEYS: &[(&str, &str, &str)] = &[("ContainerPort", "protocol", "TCP")];
+
+/// Or has to be given: by default it would be the empty text, which servers of 1.20 take for null, and which names nothing.
+const GIVEN: &[(&str, &str)] = &[("LocalObjectReference", "name")];
 
 /// Objects that are replaced as a whole.
 const WHOLE: &[&str] = &[
@@ -99,8 +99,11 @@ fn core(name: &str, schema: &mut Value) {
     for (_, key, default) in KEYS.iter().filter(|it| it.0 == name) {
         fields[*key]["default"] = json!(default);
     }
+    for (_, key) in GIVEN.iter().filter(|it| it.0 == name) {
+        schema["required"] = json!([key]);
+    }
     if name == "PodSpec" {
-        fields["nodeSelector"]["x-kubernetes-map-type"] = "atomic".into();
+        schema["properties"]["nodeSelector"]["x-kubernetes-map-type"] = "atomic".into();
     }
     if WHOLE.contains(&name) {
         schema["x-kubernetes-map-type"] = "atomic".into();

@@ -218,8 +218,5 @@ fn types_of_kubernetes_come_without_descriptions_and_with_what_is_known_of_them(
     assert_eq!(fields["fields"], json!({"type": "object", ANYTHING: true}));
     assert_eq!(fields["anything"], json!({ANYTHING: true}));
     assert_eq!(fields["secret"]["x-kubernetes-map-type"], "atomic");
-    assert_eq!(
-        fields["secret"]["properties"]["name"],
-        json!({"type": "string", "default": ""})
-    );
+    assert_eq!(fields["secret"]["required"], json!(["name"]));
 }
