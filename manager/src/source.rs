@@ -25,6 +25,11 @@ pub trait Origin<T>: Send + Sync + 'static {
 
     /// Resolves when the present state is known.
     fn synced(&self) -> BoxFuture<'_, ()>;
+
+    /// Whether its kind is not served, or not to us: what it shows may all be gone.
+    fn is_waiting(&self) -> bool {
+        false
+    }
 }
 
 /// One of the things that wake a controller.
@@ -40,6 +45,7 @@ pub struct Source<T, O> {
 pub(crate) trait Watched: Send + Sync {
     fn name(&self) -> &str;
     fn is_synced(&self) -> bool;
+    fn is_waiting(&self) -> bool;
     fn synced(&self) -> BoxFuture<'_, ()>;
     /// Subscribes now, and puts keys into `inbox` until the cache is gone.
     fn feed(&self, inbox: Arc<Inbox>) -> BoxFuture<'static, ()>;
@@ -76,6 +82,10 @@ impl<T: Object, O: Origin<T>> Watched for Source<T, O> {
         self.origin.is_synced()
     }
 
+    fn is_waiting(&self) -> bool {
+        self.origin.is_waiting()
+    }
+
     fn synced(&self) -> BoxFuture<'_, ()> {
         self.origin.synced()
     }
@@ -107,6 +117,10 @@ impl Watched for Beginning {
 
     fn is_synced(&self) -> bool {
         true
+    }
+
+    fn is_waiting(&self) -> bool {
+        false
     }
 
     fn synced(&self) -> BoxFuture<'_, ()> {
@@ -151,6 +165,10 @@ impl<T: Object> Origin<T> for Cache<T> {
     fn synced(&self) -> BoxFuture<'_, ()> {
         Box::pin(self.synced())
     }
+
+    fn is_waiting(&self) -> bool {
+        self.status().is_waiting()
+    }
 }
 
 impl Origin<MetaObject> for MetaCache {
@@ -168,5 +186,9 @@ impl Origin<MetaObject> for MetaCache {
 
     fn synced(&self) -> BoxFuture<'_, ()> {
         Box::pin(self.synced())
+    }
+
+    fn is_waiting(&self) -> bool {
+        self.status().is_waiting()
     }
 }

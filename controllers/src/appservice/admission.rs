@@ -17,6 +17,9 @@ const LONGEST: usize = 63;
 /// The longest name of a port.
 const LONGEST_PORT: usize = 15;
 
+/// A value that cannot be.
+const INVALID: &str = "FieldValueInvalid";
+
 /// Why an `AppService` is refused, as a cause in a `Status`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
@@ -132,7 +135,6 @@ pub fn problems(app: &AppService) -> Vec<Problem> {
             message,
         });
     };
-    const INVALID: &str = "FieldValueInvalid";
     let (name, spec) = (&app.metadata.name, &app.spec);
     if name.len() > LONGEST {
         let message = format!("must be no longer than {LONGEST} characters: it is the value of a label");

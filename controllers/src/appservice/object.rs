@@ -51,13 +51,14 @@ pub struct Spec {
 
 /// One port.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+#[serde(default)]
 pub struct Port {
     name: Option<Text>,
     /// Where the Service listens.
     #[serde(deserialize_with = "null_is_default")]
     pub port: i64,
-    target_port: Option<i64>,
+    #[serde(rename = "targetPort")]
+    target: Option<i64>,
     protocol: Option<Text>,
 }
 
@@ -148,7 +149,7 @@ impl Port {
     /// Where the container listens.
     #[must_use]
     pub fn target(&self) -> i64 {
-        self.target_port.unwrap_or(self.port)
+        self.target.unwrap_or(self.port)
     }
 
     /// What is spoken there; the text if nobody knows it.

@@ -66,6 +66,14 @@ struct Known {
     orphaned: bool,
 }
 
+/// What there is for an `AppService`.
+struct Seen {
+    /// The Deployments that may be its own, and the one of the name.
+    deployments: Vec<Arc<Deployment>>,
+    /// The Service of its name.
+    service: Option<Arc<Service>>,
+}
+
 /// Builds the controller.
 ///
 /// # Panics
@@ -209,8 +217,7 @@ impl Keeper {
 
     async fn sync(&self, hands: &Hands<'_>) -> Result<Action, Failure> {
         let app = hands.app;
-        let Some((deployments, service)) = self.look(app) else {
-            // One of them is there, and nobody can tell what it is.
+        let Some(Seen { deployments, service }) = self.look(app) else {
             return Ok(Action::Done);
         };
         let plan = plan::plan(&Snapshot {
@@ -237,20 +244,25 @@ impl Keeper {
         })
     }
 
-    /// The Deployments that may be its own and the one of the name, and the Service of its name; none if one of these two
-    /// cannot be decoded.
-    fn look(&self, app: &AppService) -> Option<(Vec<Arc<Deployment>>, Option<Arc<Service>>)> {
+    /// What there is. None if the Deployment of the name, or the Service, cannot be decoded: then nobody can tell what it is.
+    fn look(&self, app: &AppService) -> Option<Seen> {
         let namespace = &app.metadata.namespace;
         let named = Key::new(namespace.clone(), app.spec.deployment_name.clone());
-        let named = known(self.deployments.get(&named))?;
-        let service = known(self.services.get(&app.metadata.key()))?;
-        let mut all = self.deployments.by_owner(&app.metadata.uid);
-        all.extend(self.deployments.by_label(UID, &app.metadata.uid.to_string()));
-        all.extend(named);
-        all.retain(|it| it.metadata.namespace == *namespace);
-        all.sort_by(|a, b| a.metadata.name.cmp(&b.metadata.name));
-        all.dedup_by(|a, b| a.metadata.name == b.metadata.name);
-        Some((all, service))
+        let named = self.deployments.get(&named);
+        let service = self.services.get(&app.metadata.key());
+        if matches!(named, Lookup::Unknown) || matches!(service, Lookup::Unknown) {
+            return None;
+        }
+        let mut deployments = self.deployments.by_owner(&app.metadata.uid);
+        deployments.extend(self.deployments.by_label(UID, &app.metadata.uid.to_string()));
+        deployments.extend(named.present());
+        deployments.retain(|it| it.metadata.namespace == *namespace);
+        deployments.sort_by(|a, b| a.metadata.name.cmp(&b.metadata.name));
+        deployments.dedup_by(|a, b| a.metadata.name == b.metadata.name);
+        Some(Seen {
+            deployments,
+            service: service.present(),
+        })
     }
 
     /// The end of an `AppService`: its children are let go, or follow it, as it asks for.
@@ -368,13 +380,4 @@ impl Keeper {
 
 fn hash(body: &Value) -> Hash {
     Hash::of(&Canonical::of(&body.to_string()))
-}
-
-/// What is there, if anything; none if that cannot be told.
-fn known<T>(found: Lookup<T>) -> Option<Option<Arc<T>>> {
-    match found {
-        Lookup::Present(it) => Some(Some(it)),
-        Lookup::Absent => Some(None),
-        Lookup::Unknown => None,
-    }
 }

@@ -108,11 +108,11 @@ fn our_own_fields_are_described_and_those_of_kubernetes_are_not() {
     for definition in all() {
         each(schema(&definition), "", &mut |path, schema| {
             let servers = ["", ".apiVersion", ".kind", ".metadata"].contains(&path);
-            let theirs = path.starts_with(".spec.template.") || path.ends_with("[]") || path.ends_with("{}");
+            let types = [".spec.template.", ".spec.env[].", ".spec.resources."];
+            let theirs = types.iter().any(|it| path.starts_with(it));
             let described = schema["description"].is_string();
-            if theirs && path.starts_with(".spec.template.") {
-                assert!(!described, "{path}");
-            }
+            assert!(!(theirs && described), "{path}");
+            let theirs = theirs || path.ends_with("[]") || path.ends_with("{}");
             assert!(described || theirs || servers, "{path} is not described");
         });
     }

@@ -7,6 +7,7 @@
 //! `COXSWAIN_TEST_KCM=1`, on a real server, has kube-controller-manager run its own controllers instead: the
 //! expectations are theirs (of 1.36). What ours promise beyond them is marked `Need::Ours`, and skipped there by name.
 
+mod appservice;
 mod deployment;
 mod discovery;
 mod engine;
@@ -15,6 +16,7 @@ mod replicaset;
 
 fn main() -> std::process::ExitCode {
     let tests = [
+        appservice::tests(),
         deployment::tests(),
         discovery::tests(),
         garbage_collector::tests(),

@@ -84,7 +84,7 @@ pub trait Runnable: Send + Sync {
     /// The name of the controller.
     fn name(&self) -> &str;
 
-    /// The sources whose caches do not yet know the present state.
+    /// The sources whose caches do not know the present state: not yet, or no longer, because their kind is not served.
     fn unsynced(&self) -> Vec<String>;
 
     /// Works through one term: waits for its caches, then reconciles until `stop`, or until the term is over, and ends when

@@ -243,7 +243,8 @@ impl<R: Reconciler> Runnable for Controller<R> {
     }
 
     fn unsynced(&self) -> Vec<String> {
-        let unsynced = self.sources.iter().filter(|source| !source.is_synced());
+        let sources = self.sources.iter();
+        let unsynced = sources.filter(|source| !source.is_synced() || source.is_waiting());
         unsynced.map(|source| source.name().to_owned()).collect()
     }
 

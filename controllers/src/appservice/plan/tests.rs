@@ -100,7 +100,7 @@ fn a_service_without_ports_goes_if_it_is_its_own() {
     });
     assert_eq!(planned(&without, &[], Some(&theirs)).service, Step::None);
     let going = service(&with, |it| {
-        it["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z")
+        it["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
     });
     assert_eq!(planned(&without, &[], Some(&going)).service, Step::None);
 }

@@ -1,5 +1,9 @@
 //! A kind that is not there: the controller waits for it, and goes on when it comes.
 
+use coxswain_controllers::registry::{self, Asked, Settings};
+use coxswain_manager::manager::{self, Manager};
+use coxswain_manager::serve::{Checks, Health, Kinds as Probes};
+
 use super::*;
 
 #[tokio::test(start_paused = true)]
@@ -21,20 +25,7 @@ async fn a_kind_that_goes_takes_nothing_with_it_that_is_not_its_own_and_may_come
     bed.serve(&shop(&json!({}))).await;
     bed.serve(&app("kept", "kept", &json!({"deletionPolicy": "Orphan"})))
         .await;
-    let definition: Value = bed
-        .admin
-        .get(&CRDS, &Key::cluster("appservices.appcontroller.k8s.io"))
-        .await
-        .expect("it is there");
-    let uid = Uid::from(definition["metadata"]["uid"].as_str().expect("a uid"));
-    bed.admin
-        .delete(
-            &CRDS,
-            &Key::cluster("appservices.appcontroller.k8s.io"),
-            &Delete::of(uid),
-        )
-        .await
-        .expect("deleted");
+    bed.undefine().await;
     bed.sleep(Duration::from_mins(5)).await;
     bed.door.reset();
     // Whatever happens to what is left of it.
@@ -52,4 +43,107 @@ async fn a_kind_that_goes_takes_nothing_with_it_that_is_not_its_own_and_may_come
     bed.define(&appservice::definition()).await;
     bed.create(&APPS, &app("again", "again", &json!({}))).await;
     bed.ready("again").await;
+}
+
+/// What a manager says of itself, by controller.
+struct Manned {
+    checks: Checks,
+    registry: Registry,
+}
+
+impl Manned {
+    /// A manager that hosts all that it takes.
+    fn start(bed: &Bed) -> Self {
+        let (checks, registry) = (Checks::new(), Registry::new());
+        let over = Transport::over(bed.sandbox.door(), "sandbox", "test", &bed.env.clock, &registry);
+        let options = manager::Options {
+            name: "coxswain",
+            limit: None,
+            scope: Scope::default(),
+            start_interval: Duration::ZERO,
+            shutdown_timeout: None,
+        };
+        let way = over.expect("a way to the sandbox");
+        let mut manager = Manager::new(&bed.env, &registry, &checks, way, options).expect("a manager");
+        let settings = Settings {
+            instance: "test".to_owned(),
+            app_replicaset: 1,
+            app_service: 1,
+            deployment: 1,
+            garbage_collector: None,
+            hollow_kubelet: (Options::default(), 1),
+            replicaset: 1,
+            replication_controller: 1,
+        };
+        registry::host(&mut manager, |_| Some(Asked::ByName), &settings).expect("hosted");
+        drop(bed.env.tasks.spawn(manager.run(None, CancellationToken::new())));
+        Self { checks, registry }
+    }
+
+    /// What a controller waits for; none if it works.
+    fn waits(&self, name: &str) -> Option<String> {
+        let text = prometheus::TextEncoder::new().encode_to_string(&self.registry.gather());
+        let line = format!("coxswain_controller_waiting{{name=\"{name}\"}} ");
+        let text = text.expect("metrics");
+        let value = text
+            .lines()
+            .find_map(|it| it.strip_prefix(&line))
+            .expect("a series");
+        let checks = self.checks.ask(Probes::HEALTHZ);
+        let check = checks.into_iter().find(|(it, _)| it == name).expect("a check");
+        match check.1 {
+            Health::Ok => {
+                assert_eq!(value, "0");
+                None
+            }
+            Health::Note(note) => {
+                assert_eq!(value, "1");
+                Some(note)
+            }
+            Health::Failed(why) => panic!("{why}"),
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_manager_says_who_waits_and_the_others_work() {
+    let bed = bare();
+    let manned = Manned::start(&bed);
+    bed.sleep(Duration::from_mins(1)).await;
+    let waits = manned.waits("appservice-controller").expect("it waits");
+    assert!(
+        waits.starts_with("waits for appservices.appcontroller.k8s.io"),
+        "{waits}"
+    );
+    assert_eq!(manned.waits("deployment-controller"), None);
+    bed.create(&DEPLOYMENTS, &foreign("theirs")).await;
+    bed.until(async |bed| bed.get(&DEPLOYMENTS, "theirs").await["status"]["availableReplicas"] == 1)
+        .await;
+    bed.define(&appservice::definition()).await;
+    bed.serve(&shop(&json!({}))).await;
+    assert_eq!(manned.waits("appservice-controller"), None);
+    bed.undefine().await;
+    bed.until(async |_| manned.waits("appservice-controller").is_some())
+        .await;
+    bed.patch(&DEPLOYMENTS, "theirs", &json!({"spec": {"replicas": 2}}))
+        .await;
+    bed.until(async |bed| bed.get(&DEPLOYMENTS, "theirs").await["status"]["availableReplicas"] == 2)
+        .await;
+    assert_eq!(manned.waits("deployment-controller"), None);
+    bed.define(&appservice::definition()).await;
+    bed.serve(&app("again", "again", &json!({}))).await;
+    assert_eq!(manned.waits("appservice-controller"), None);
+}
+
+impl Bed {
+    /// Has the kind no longer served.
+    async fn undefine(&self) {
+        let key = Key::cluster("appservices.appcontroller.k8s.io");
+        let definition: Value = self.admin.get(&CRDS, &key).await.expect("it is there");
+        let uid = Uid::from(definition["metadata"]["uid"].as_str().expect("a uid"));
+        self.admin
+            .delete(&CRDS, &key, &Delete::of(uid))
+            .await
+            .expect("deleted");
+    }
 }

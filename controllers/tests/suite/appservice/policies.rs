@@ -281,3 +281,26 @@ async fn a_reference_to_one_that_has_changed_meanwhile_is_not_made() {
         json!([FINALIZER])
     );
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_child_that_the_cache_does_not_show_is_let_go_too() {
+    let bed = apart().await;
+    bed.collect().await;
+    let first = bed.apps();
+    bed.serve(&shop(&json!({"ports": [{"port": 80}]}))).await;
+    first.cancel();
+    bed.sleep(Duration::from_secs(1)).await;
+    // As its leader would have left it.
+    let held = json!({"metadata": {"finalizers": [FINALIZER]}, "spec": {"deletionPolicy": "Orphan"}});
+    bed.patch(&APPS, "shop", &held).await;
+    bed.delete(&APPS, "shop", Propagation::Background).await;
+    // From a cache that is behind: when it did not refer to anybody.
+    bed.door.show("deployments", |it| {
+        let metadata = it["metadata"].as_object_mut().expect("metadata");
+        metadata.remove("ownerReferences");
+        metadata.remove("labels");
+    });
+    bed.apps();
+    gone(&bed).await;
+    kept(&bed).await;
+}

@@ -1,0 +1,87 @@
+//! What people type.
+
+use coxswain_tests::kubectl::Kubectl;
+use coxswain_tests::{Need, Test};
+use serde_json::json;
+
+use super::stage::{Stage, app};
+
+/// What is registered of this surface.
+pub fn tests() -> Vec<Test> {
+    let tests = vec![
+        staged!(apply_scale_wait_and_get),
+        staged!(it_has_a_short_name_and_a_category),
+        staged!(delete_waits_until_it_is_gone),
+    ];
+    tests.into_iter().map(|test| test.needs(Need::Kubectl)).collect()
+}
+
+fn kubectl(s: &Stage) -> Kubectl {
+    Kubectl::new(&s.c, &s.ns)
+}
+
+const MANIFEST: &str = "apiVersion: appcontroller.k8s.io/v1alpha1
+kind: AppService
+metadata:
+  name: a
+spec:
+  deploymentName: web
+  replicas: 2
+";
+
+async fn apply_scale_wait_and_get(s: Stage) {
+    let kubectl = kubectl(&s);
+    assert_eq!(
+        kubectl.run_with(&["apply", "-f", "-"], MANIFEST).ok(),
+        "appservice.appcontroller.k8s.io/a created\n"
+    );
+    let waited = kubectl
+        .run("wait --for=condition=Ready appservice/a --timeout=30s")
+        .ok();
+    assert_eq!(waited, "appservice.appcontroller.k8s.io/a condition met\n");
+    assert_eq!(
+        kubectl.run_with(&["apply", "-f", "-"], MANIFEST).ok(),
+        "appservice.appcontroller.k8s.io/a unchanged\n"
+    );
+    assert_eq!(
+        kubectl.run("scale appservice/a --replicas=3").ok(),
+        "appservice.appcontroller.k8s.io/a scaled\n"
+    );
+    s.until("there are three", async || {
+        (s.get("appservices", "a").await["status"]["availableReplicas"] == 3).then_some(())
+    })
+    .await;
+    s.ready("a").await;
+    let table = kubectl.run("get appservices").ok();
+    let rows: Vec<Vec<&str>> = table.lines().map(|it| it.split_whitespace().collect()).collect();
+    assert_eq!(rows[0], ["NAME", "READY", "DESIRED", "AVAILABLE", "AGE"]);
+    assert_eq!(rows[1][..4], ["a", "True", "3", "3"]);
+    let wide = kubectl.run("get aps -o wide").ok();
+    assert!(wide.contains("nginx") && wide.contains("AllAvailable"), "{wide}");
+    let selector = kubectl.run("get aps a -o jsonpath={.status.selector}").ok();
+    let pods = kubectl.run(&format!("get pods -o name -l {selector}")).ok();
+    assert_eq!(pods.lines().count(), 3);
+}
+
+async fn it_has_a_short_name_and_a_category(s: Stage) {
+    s.serve(app("a", json!({}))).await;
+    assert_eq!(
+        kubectl(&s).run("get aps -o name").ok(),
+        "appservice.appcontroller.k8s.io/a\n"
+    );
+    let all = kubectl(&s).run("get coxswain -o name").ok();
+    assert!(all.contains("appservice.appcontroller.k8s.io/a\n"), "{all}");
+}
+
+async fn delete_waits_until_it_is_gone(s: Stage) {
+    s.serve(app("a", json!({}))).await;
+    let deleted = kubectl(&s)
+        .run("delete aps a --cascade=foreground --timeout=30s")
+        .ok();
+    assert!(deleted.contains("\"a\" deleted"), "{deleted}");
+    assert!(s.names("deployments").await.is_empty());
+    s.serve(app("b", json!({"deletionPolicy": "Orphan"}))).await;
+    let deleted = kubectl(&s).run("delete aps b --timeout=30s").ok();
+    assert!(deleted.contains("\"b\" deleted"), "{deleted}");
+    assert_eq!(s.names("deployments").await, ["b"]);
+}
