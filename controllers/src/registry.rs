@@ -4,6 +4,7 @@ use std::future::ready;
 
 use coxswain_manager::controller::{ControllerError, Runnable};
 use coxswain_manager::manager::Manager;
+use coxswain_manager::webhook::Hooks;
 
 use crate::appservice;
 use crate::deployment;
@@ -52,6 +53,8 @@ pub struct Hosted {
     pub names: Vec<&'static str>,
     /// What the garbage collector shows of itself, if there is one.
     pub graph: Option<GraphPage>,
+    /// What the controllers say to what is about to be stored.
+    pub hooks: Hooks,
 }
 
 /// The manager that hosts, and whom the controllers yield to.
@@ -89,6 +92,7 @@ pub fn host(
     let mut hosted = Hosted {
         names: Vec::new(),
         graph: None,
+        hooks: Hooks::new(),
     };
     for named in KNOWN {
         let Some(asked) = enabled(named) else { continue };
@@ -96,6 +100,7 @@ pub fn host(
         let (kind, workers) = match name {
             APP_SERVICE => {
                 let controller = appservice::host(host.manager, instance, *app_service)?;
+                hosted.hooks = appservice::hooks(hosted.hooks, host.manager.caches());
                 host.add(named, asked, controller);
                 hosted.names.push(name);
                 continue;

@@ -16,7 +16,7 @@ use coxswain_manager::env::{Env, TaskSet};
 use coxswain_manager::events::{Recorder, RecorderError};
 use coxswain_manager::manager::{BuildError, Manager, ManagerError, Options};
 use coxswain_manager::serve::{Checks, Endpoints, ServeError, Server, Tls, TlsError};
-use coxswain_manager::webhook::{self, Certificates, Hooks, ServiceName, WebhookError};
+use coxswain_manager::webhook::{self, Certificates, ServiceName, WebhookError};
 use prometheus::Registry;
 use prometheus::process_collector::ProcessCollector;
 use tokio::task::JoinHandle;
@@ -186,7 +186,11 @@ pub(crate) async fn run(config: Config) -> Result<(), ProcessError> {
         Enablement::ByStar => Some(Asked::ByStar),
         Enablement::ByName => Some(Asked::ByName),
     };
-    let Hosted { names: hosted, graph } = registry::host(&mut manager, enabled, &settings)?;
+    let Hosted {
+        names: hosted,
+        graph,
+        hooks,
+    } = registry::host(&mut manager, enabled, &settings)?;
     let endpoints = match graph {
         Some(page) => endpoints.mount(GraphPage::PATH, move |request| {
             std::future::ready(page.answer(&request))
@@ -194,8 +198,6 @@ pub(crate) async fn run(config: Config) -> Result<(), ProcessError> {
         None => endpoints,
     };
 
-    // The hooks of the controllers; none has any yet.
-    let hooks = Hooks::new();
     if let Some(webhooks) = &webhooks {
         webhooks.certificates().host(&mut manager);
     }

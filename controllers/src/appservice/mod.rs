@@ -31,12 +31,14 @@ pub mod policy;
 mod reconcile;
 pub mod standing;
 pub mod status;
+mod webhook;
 mod work;
 
 pub use crd::definition;
 pub use host::host;
 pub use object::{AppService, Policy, Port, Protocol, Service, Spec};
 pub use reconcile::{Keeper, build};
+pub use webhook::hooks;
 
 use coxswain_manager::object::Resource;
 

@@ -1,4 +1,4 @@
-//! Who decides: mutating hooks, which say how an object should be, and validating ones, which say whether it may be.
+//! Who decides: mutating hooks, which change an object, and validating ones, which say whether it may be.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,7 +7,6 @@ use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 
-use super::patch::diff;
 use super::review::{AdmissionRequest, Verdict};
 use crate::client::Cause;
 use crate::object::Resource;
@@ -59,27 +58,21 @@ impl Hooks {
         Self::default()
     }
 
-    /// Adds the hook that says how an object of `resource` should be. It is asked only where there is an object, and may be
-    /// asked again about its own answer: that must change nothing.
+    /// Adds the hook that changes an object of `resource`: it gives the operations of a JSON patch (RFC 6902), none if the
+    /// object is as it should be. It is asked only where there is an object, and may be asked again about its own answer:
+    /// that must change nothing.
     #[must_use]
     pub fn mutating<F, A>(self, resource: &Resource, hook: F) -> Self
     where
         F: Fn(AdmissionRequest) -> A + Send + Sync + 'static,
-        A: Future<Output = Result<Value, Refusal>> + Send + 'static,
+        A: Future<Output = Result<Vec<Value>, Refusal>> + Send + 'static,
     {
         self.add(mutating_path(resource), move |request| {
             if request.object.is_null() {
                 return std::future::ready(Verdict::Changed(Vec::new())).boxed();
             }
-            let old = request.object.clone();
-            let wanted = hook(request);
-            async move {
-                match wanted.await {
-                    Ok(new) => Verdict::Changed(diff(&old, &new)),
-                    Err(refusal) => Verdict::Refused(refusal),
-                }
-            }
-            .boxed()
+            let changed = hook(request);
+            async move { changed.await.map_or_else(Verdict::Refused, Verdict::Changed) }.boxed()
         })
     }
 
@@ -202,12 +195,12 @@ mod tests {
     }
 
     #[test]
-    fn a_mutating_hook_changes_what_differs_and_is_not_asked_about_nothing() {
+    fn a_mutating_hook_is_not_asked_about_nothing() {
         let hooks = Hooks::new().mutating(&APPS, |request| {
             assert!(!request.object.is_null());
-            let mut object = request.object;
-            object["spec"]["replicas"] = json!(1);
-            ready(Ok(object))
+            ready(Ok(vec![
+                json!({"op": "add", "path": "/spec/replicas", "value": 1}),
+            ]))
         });
         let path = mutating_path(&APPS);
         let Verdict::Changed(ops) = asked(&hooks, &path, json!({"spec": {}})) else {

@@ -1,6 +1,6 @@
 //! Admission webhooks: an HTTPS port on which the API server asks whether, and how, an object may be written.
 //!
-//! - [`Hooks`]: a mutating hook says how an object should be, a validating one whether it may be. One that panics or hangs
+//! - [`Hooks`]: a mutating hook changes an object, a validating one says whether it may be. One that panics or hangs
 //!   has not judged: the API server then does what the failure policy of the webhook says.
 //! - [`Certificates`]: the user's own, or one that the leader makes. That is kept in one Secret, renewed after two thirds of its
 //!   life, loaded by every replica as soon as it changes, and verified by the `caBundle` that the leader puts into the
@@ -23,11 +23,11 @@
 //!
 //! let hooks = Hooks::new()
 //!     .mutating(&BOATS, |request| {
-//!         let mut boat = request.object;
-//!         if boat["spec"]["oars"].is_null() {
-//!             boat["spec"]["oars"] = json!(8);
+//!         let mut patch = Vec::new();
+//!         if request.object["spec"]["oars"].is_null() {
+//!             patch.push(json!({"op": "add", "path": "/spec/oars", "value": 8}));
 //!         }
-//!         ready(Ok(boat))
+//!         ready(Ok(patch))
 //!     })
 //!     .validating(&BOATS, |request| {
 //!         if request.operation != Operation::Delete && request.object["spec"]["oars"] == 0 {
@@ -46,7 +46,6 @@
 mod certificates;
 mod hooks;
 mod metrics;
-mod patch;
 mod review;
 mod server;
 mod site;

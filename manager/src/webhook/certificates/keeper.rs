@@ -17,7 +17,7 @@ use super::follow::PATIENCE;
 use super::held::{Held, Stored, created};
 use super::inject::{CONFIGURATIONS, Configuration, as_patch};
 use super::pair::{self, IssueError, bundle};
-use super::plan::{Step, decide};
+use super::plan::{Step, decide, kept};
 use super::{SECRETS, ServiceName, inject};
 use crate::client::{Client, ClientError, Fence, Patch, Sighting, Term, WatchOne};
 use crate::controller::{Fatal, Runnable, Unhealthy};
@@ -54,6 +54,9 @@ enum KeepError {
     #[error("what is written about webhooks does not stay: does somebody else write it too?")]
     Undone,
 }
+
+/// The configurations, by their resource; none for what is not there.
+type Configurations = Vec<(Resource, Option<Configuration>)>;
 
 /// The versions that were last seen, by kind.
 type Seen = BTreeMap<String, Version>;
@@ -146,14 +149,9 @@ impl Keeper {
                 return Ok(Seen::new());
             }
             // In this order: see `plan`.
-            let mut configurations = Vec::new();
-            for resource in CONFIGURATIONS {
-                let configuration = self.configuration(client, &resource).await?;
-                configurations.push((resource, configuration));
-            }
+            let configurations = self.configurations(client).await?;
             let held = self.held(client).await?;
-            let there = configurations.iter().filter_map(|(_, it)| it.as_ref());
-            let there: Vec<&Configuration> = there.collect();
+            let there = there(&configurations);
             let now = self.env.clock.wall();
             let step = decide(&there, held.as_ref(), &self.service.host(), now);
             match (step, &held) {
@@ -169,7 +167,7 @@ impl Keeper {
                     return Ok(versions.chain(secret).collect());
                 }
                 (Step::Create, _) => self.create(client).await?,
-                (Step::Stage { kept, broken }, Some(held)) => {
+                (Step::Stage { broken }, Some(held)) => {
                     match broken {
                         Some(reason) => tracing::warn!(
                             secret = %self.service,
@@ -180,6 +178,8 @@ impl Keeper {
                             tracing::info!(secret = %self.service, "Renewing the certificate for webhooks")
                         }
                     }
+                    let configurations = self.configurations(client).await?;
+                    let kept = kept(held, &self::there(&configurations));
                     let issue = pair::issue(&self.service.host(), now)?;
                     self.write(client, &held.stage(&issue, kept)).await?;
                 }
@@ -211,13 +211,15 @@ impl Keeper {
         Err(KeepError::Undone)
     }
 
-    async fn configuration(
-        &self,
-        client: &Client,
-        resource: &Resource,
-    ) -> Result<Option<Configuration>, ClientError> {
-        let stored: Option<inject::Stored> = get(client, resource, &self.service.configuration()).await?;
-        Ok(stored.map(|it| Configuration::new(it, &self.service)))
+    async fn configurations(&self, client: &Client) -> Result<Configurations, ClientError> {
+        let mut all = Vec::new();
+        for resource in CONFIGURATIONS {
+            let stored: Option<inject::Stored> =
+                get(client, &resource, &self.service.configuration()).await?;
+            let configuration = stored.map(|it| Configuration::new(it, &self.service));
+            all.push((resource, configuration));
+        }
+        Ok(all)
     }
 
     async fn held(&self, client: &Client) -> Result<Option<Held>, ClientError> {
@@ -258,6 +260,11 @@ impl Keeper {
     fn set_remark(&self, remark: Option<String>) {
         *self.remark.lock().unwrap_or_else(PoisonError::into_inner) = remark;
     }
+}
+
+fn there(configurations: &[(Resource, Option<Configuration>)]) -> Vec<&Configuration> {
+    let there = configurations.iter().filter_map(|(_, it)| it.as_ref());
+    there.collect()
 }
 
 /// An object, if it is there.

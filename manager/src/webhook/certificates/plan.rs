@@ -5,24 +5,28 @@
 //!
 //! 1. *Stage*: a new pair is put beside the one that is served, and its authority beside the one that is trusted.
 //! 2. *Inject*: both authorities are put into the configurations of the webhooks.
-//! 3. *Promote*: the new pair is served. The old authority stays trusted until the next renewal, for replicas that have not
-//!    noticed; by then what it has signed has long ended.
+//! 3. *Promote*: the new pair is served. The old authority stays trusted, for replicas that have not noticed, until a few more
+//!    have come; by then what it has signed has ended. To trust it longer would harm nobody: its key is gone.
 //!
 //! Promote has to be certain of Inject. So configurations are read *before* the Secret, and every write depends on the version
 //! that was read: whoever stages something else after that makes the promotion fail, and whoever has not seen what was staged
 //! has read the configurations before it was injected, and cannot take it out of them any more.
+//!
+//! Stage has to know who is trusted by what may be served from memory, although the Secret may be spoilt. For that the
+//! configurations are read once more *after* the Secret: whatever was ever promoted is in them by then.
 
 #[cfg(test)]
 mod tests;
 
 use jiff::Timestamp;
 
-use super::held::{Fitness, Held, Slot};
+use super::held::{Fitness, Held};
 use super::inject::Configuration;
 use super::pair::{Authority, bundle};
 
-/// So many authorities are trusted beside a new one, at most: the latest.
-const MAX_KEPT: usize = 7;
+/// So many authorities are trusted beside a new one, at most: the latest. One is made every two thirds of a life, or when
+/// something is spoilt; each has to stay for a life.
+const MAX_KEPT: usize = 3;
 
 /// The next write.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,8 +37,6 @@ pub(crate) enum Step {
     Create,
     /// A new pair is made and staged.
     Stage {
-        /// Who stays trusted.
-        kept: Vec<Authority>,
         /// Why the one that is served will not do; none if it only grows old.
         broken: Option<String>,
     },
@@ -65,29 +67,14 @@ pub(crate) fn decide(
     match (current, next) {
         (_, Fitness::Fresh) => Step::Promote,
         (Fitness::Fresh, _) => Step::Nothing,
-        (Fitness::Old, _) => Step::Stage {
-            kept: signers(held, name, now),
-            broken: None,
-        },
-        (Fitness::Useless(reason), _) => Step::Stage {
-            kept: everybody(held, configurations),
-            broken: Some(reason),
-        },
+        (Fitness::Old, _) => Step::Stage { broken: None },
+        (Fitness::Useless(reason), _) => Step::Stage { broken: Some(reason) },
     }
 }
 
-/// Who has signed what is served.
-fn signers(held: &Held, name: &str, now: Timestamp) -> Vec<Authority> {
-    let Slot::Filled(current) = &held.current else {
-        return Vec::new();
-    };
-    let signed = |it: &&Authority| current.verify(std::slice::from_ref(*it), name, now).is_ok();
-    held.authorities.iter().filter(signed).cloned().collect()
-}
-
-/// Whom anybody trusts. What the Secret had may still be served from memory, and its authority may be known to the
-/// configurations alone.
-fn everybody(held: &Held, configurations: &[&Configuration]) -> Vec<Authority> {
+/// Who stays trusted when something new is staged. The configurations are read after the Secret: if that is spoilt, what it
+/// had may still be served from memory, and only they know its authority.
+pub(crate) fn kept(held: &Held, configurations: &[&Configuration]) -> Vec<Authority> {
     let mut all: Vec<Authority> = Vec::new();
     let injected = configurations.iter().flat_map(|it| it.authorities());
     for authority in injected.chain(held.authorities.iter().cloned()) {

@@ -9,10 +9,11 @@ const FAULTS: [Fault; 4] = [Fault::Lost, Fault::AnswerLost, Fault::Code(500), Fa
 
 /// Looks for a while; what is served is verified whenever there is something.
 async fn watched(cluster: &Cluster, replica: &Replica, what: &str) {
-    for _ in 0..50 {
+    for _ in 0..25 {
         let served = !matches!(replica.check("webhook", Kinds::READYZ), Health::Failed(_));
-        assert_eq!(cluster.verified(replica).await.is_some(), served, "{what}");
-        cluster.env.clock.sleep(SECOND / 10).await;
+        let verified = cluster.verified(replica).await.is_some();
+        assert!(verified || !served, "{what}");
+        cluster.env.clock.sleep(SECOND / 5).await;
     }
 }
 
@@ -38,10 +39,12 @@ async fn a_renewal_comes_to_its_end_whatever_goes_wrong() {
             let first = cluster.serves(&leader, None).await;
             leader.faults.plan(4 + write, fault);
             cluster.later(61 * DAY, &[&leader]);
-            cluster.env.clock.sleep(300 * SECOND).await;
-            for _ in 0..40 {
-                watched(&cluster, &leader, &format!("{fault:?} at {write}")).await;
+            // It looks within ten minutes.
+            for _ in 0..30 {
+                assert!(cluster.verified(&leader).await.is_some(), "{fault:?} at {write}");
+                cluster.env.clock.sleep(20 * SECOND).await;
             }
+            watched(&cluster, &leader, &format!("{fault:?} at {write}")).await;
             cluster.serves(&leader, Some(&first)).await;
         }
     }
@@ -58,10 +61,10 @@ async fn a_leader_that_dies_between_two_writes_leaves_a_working_state() {
         // It gets no further than this write.
         leader.faults.stop_at(4 + write);
         cluster.later(61 * DAY, &[&leader, &standby]);
-        for _ in 0..70 {
+        for _ in 0..35 {
             assert!(cluster.verified(&leader).await.is_some());
             assert!(cluster.verified(&standby).await.is_some());
-            cluster.env.clock.sleep(10 * SECOND).await;
+            cluster.env.clock.sleep(20 * SECOND).await;
         }
         assert!(leader.faults.is_stopped(), "it has come that far");
         drop(leader);

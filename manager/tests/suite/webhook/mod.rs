@@ -243,8 +243,9 @@ impl Cluster {
     /// What the replica serves, if each configuration's bundle verifies it.
     async fn verified(&self, replica: &Replica) -> Option<String> {
         let mut shown = None;
-        let bundles = self.bundles().await;
+        let mut bundles = self.bundles().await;
         assert!(!bundles.is_empty(), "there are configurations");
+        bundles.dedup();
         for bundle in bundles {
             let certificate = handshake(&replica.certificates.tls(), &bundle, replica.env.clock.wall()).await;
             shown = Some(certificate?);
@@ -255,13 +256,16 @@ impl Cluster {
     /// What the replica serves and each bundle verifies, once that is something, and is not `old`.
     async fn serves(&self, replica: &Replica, old: Option<&str>) -> String {
         let changed = async {
+            // Closely at first, then as often as it takes.
+            let mut pause = SECOND / 100;
             loop {
                 if let Some(shown) = self.verified(replica).await
                     && Some(shown.as_str()) != old
                 {
                     return shown;
                 }
-                self.env.clock.sleep(SECOND / 100).await;
+                self.env.clock.sleep(pause).await;
+                pause = (pause + pause / 10).min(10 * SECOND);
             }
         };
         let changed = self.env.clock.timeout(1200 * SECOND, changed).await;

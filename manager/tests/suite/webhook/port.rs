@@ -136,11 +136,11 @@ fn review(object: &Value) -> String {
 
 fn hooks() -> Hooks {
     let mutating = |request: AdmissionRequest| {
-        let mut boat = request.object;
-        if boat["oars"].is_null() {
-            boat["oars"] = json!(8);
+        let mut patch = Vec::new();
+        if request.object["oars"].is_null() {
+            patch.push(json!({"op": "add", "path": "/oars", "value": 8}));
         }
-        std::future::ready(Ok(boat))
+        std::future::ready(Ok(patch))
     };
     let validating = |request: AdmissionRequest| {
         let AdmissionRequest {

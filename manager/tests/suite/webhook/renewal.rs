@@ -71,10 +71,10 @@ async fn nothing_is_written_while_nothing_is_to_be_done() {
 /// Serves, every few days, what is verified at any time; returns how many different ones that were.
 async fn days(cluster: &Cluster, leader: &Replica, days: i64) -> usize {
     let mut shown = vec![cluster.serves(leader, None).await];
-    for day in (5..=days).step_by(5) {
+    for day in (10..=days).step_by(10) {
         cluster.later(day * DAY, &[leader]);
         // Until the leader has looked.
-        for _ in 0..11 * 6 {
+        for _ in 0..33 {
             let now = cluster
                 .verified(leader)
                 .await
@@ -82,7 +82,7 @@ async fn days(cluster: &Cluster, leader: &Replica, days: i64) -> usize {
             if shown.last() != Some(&now) {
                 shown.push(now);
             }
-            cluster.env.clock.sleep(10 * SECOND).await;
+            cluster.env.clock.sleep(20 * SECOND).await;
         }
     }
     shown.len()
@@ -102,9 +102,16 @@ async fn it_is_renewed_after_two_thirds_of_its_life_and_verified_all_the_time() 
     assert_eq!(trusted.matches("BEGIN CERTIFICATE").count(), 2, "the old one too");
     assert_eq!(cluster.bundles().await, [trusted.clone(), trusted]);
     cluster.later(120 * DAY, &[&leader]);
-    cluster.serves(&leader, Some(&second)).await;
+    let third = cluster.serves(&leader, Some(&second)).await;
     let trusted = cluster.data("ca.crt").await.expect("a bundle");
-    assert_eq!(trusted.matches("BEGIN CERTIFICATE").count(), 2, "and no more");
+    assert_eq!(trusted.matches("BEGIN CERTIFICATE").count(), 3);
+    let mut last = third;
+    for days in [180, 240, 300] {
+        cluster.later(days * DAY, &[&leader]);
+        last = cluster.serves(&leader, Some(&last)).await;
+    }
+    let trusted = cluster.data("ca.crt").await.expect("a bundle");
+    assert_eq!(trusted.matches("BEGIN CERTIFICATE").count(), 4, "and no more");
 }
 
 #[tokio::test(start_paused = true)]

@@ -31,7 +31,8 @@ type Bundles = [(u64, Text); 2];
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct State {
     time: u32,
-    vandal: bool,
+    /// How often the vandal has been there.
+    spoilt: u32,
     secret: Option<(u64, Data)>,
     bundles: Bundles,
     leaders: [Leader; 2],
@@ -45,6 +46,8 @@ enum Leader {
     Idle,
     /// It has read the configurations.
     Read(Bundles),
+    /// It has read the Secret, and is to stage another pair.
+    Stages(u64, Data),
     /// It has decided, and sends these one after the other.
     Sends(Vec<Write>),
 }
@@ -57,6 +60,16 @@ enum Write {
     Configuration(usize, u64, Text),
 }
 
+/// Who takes part.
+struct Cast {
+    /// Somebody else who takes itself for the leader.
+    rival: bool,
+    /// How far the clock goes.
+    time: u32,
+    /// How often the vandal comes.
+    vandal: u32,
+}
+
 const KEYS: [&str; 5] = ["tls.crt", "tls.key", "next.crt", "next.key", "ca.crt"];
 
 /// What the states speak of, and what is known of it already.
@@ -66,6 +79,7 @@ struct World {
     issues: RefCell<BTreeMap<(u32, usize, u64), Rc<Issue>>>,
     steps: RefCell<BTreeMap<(u32, Option<Data>, [Text; 2]), Step>>,
     verified: RefCell<BTreeMap<(u32, Text, Text), bool>>,
+    served: RefCell<BTreeMap<(u32, Data), Option<Text>>>,
     /// The key of each certificate.
     keys: RefCell<BTreeMap<Text, String>>,
 }
@@ -79,6 +93,7 @@ impl World {
             issues: RefCell::default(),
             steps: RefCell::default(),
             verified: RefCell::default(),
+            served: RefCell::default(),
             keys: RefCell::default(),
         }
     }
@@ -185,8 +200,7 @@ impl World {
         };
         let held = self.held(*version, data);
         let patch = match step {
-            Step::Nothing => return Vec::new(),
-            Step::Create => panic!("there is one"),
+            Step::Nothing | Step::Create => panic!("there is one, and something to do"),
             Step::Inject => {
                 let bundle = bundle(&held.authorities);
                 let configurations = self.configurations(bundles);
@@ -204,14 +218,39 @@ impl World {
                 });
                 return writes.collect();
             }
-            Step::Stage { kept, .. } => held.stage(&self.issue(time, leader, *version), kept),
+            Step::Stage { .. } => panic!("that takes another look"),
             Step::Promote => held.promote().expect("there is a next"),
         };
+        vec![self.patch(&patch)]
+    }
+
+    /// The write of a leader that has read this Secret, and then these.
+    fn staged(&self, time: u32, leader: usize, version: u64, data: &Data, bundles: &Bundles) -> Write {
+        let held = self.held(version, data);
+        let configurations = self.configurations(bundles);
+        let kept = kept(&held, &configurations.each_ref());
+        self.patch(&held.stage(&self.issue(time, leader, version), kept))
+    }
+
+    fn patch(&self, patch: &Value) -> Write {
         let version = patch["metadata"]["resourceVersion"].as_str().expect("a version");
-        vec![Write::Secret(
-            version.parse().expect("a number"),
-            self.data(&patch["data"]),
-        )]
+        Write::Secret(version.parse().expect("a number"), self.data(&patch["data"]))
+    }
+
+    /// What a replica makes of the Secret.
+    fn to_serve(&self, time: u32, version: u64, data: &Data) -> Option<Text> {
+        let key = (time, data.clone());
+        if let Some(known) = self.served.borrow().get(&key) {
+            return *known;
+        }
+        let held = self.held(version, data);
+        let pair = held
+            .to_serve(&self.service.host(), Self::now(time))
+            .ok()
+            .flatten();
+        let served = pair.map(|it| self.text(it.certificate()));
+        self.served.borrow_mut().insert(key, served);
+        served
     }
 
     /// Whether somebody with this bundle takes this certificate now.
@@ -249,7 +288,7 @@ impl State {
     fn first() -> Self {
         Self {
             time: 0,
-            vandal: false,
+            spoilt: 0,
             secret: None,
             bundles: [(1, 0); 2],
             leaders: [Leader::Idle, Leader::Idle],
@@ -262,10 +301,17 @@ impl State {
         let mut next = self.clone();
         next.leaders[leader] = match &self.leaders[leader] {
             Leader::Idle => Leader::Read(self.bundles),
-            Leader::Read(bundles) => match world.decided(self.time, leader, self.secret.as_ref(), bundles) {
-                writes if writes.is_empty() => Leader::Idle,
-                writes => Leader::Sends(writes),
-            },
+            Leader::Read(bundles) => {
+                match (world.step(self.time, self.secret.as_ref(), bundles), &self.secret) {
+                    (Step::Nothing, _) => Leader::Idle,
+                    (Step::Stage { .. }, Some((version, data))) => Leader::Stages(*version, data.clone()),
+                    _ => Leader::Sends(world.decided(self.time, leader, self.secret.as_ref(), bundles)),
+                }
+            }
+            Leader::Stages(version, data) => {
+                let write = world.staged(self.time, leader, *version, data, &self.bundles);
+                Leader::Sends(vec![write])
+            }
             Leader::Sends(writes) => {
                 let (write, rest) = writes.split_first().expect("a write");
                 if next.write(write) && !rest.is_empty() {
@@ -315,55 +361,53 @@ impl State {
     fn load(&self, world: &World) -> Self {
         let mut next = self.clone();
         if let Some((version, data)) = &self.secret {
-            let held = world.held(*version, data);
-            if let Ok(Some(pair)) = held.to_serve(&world.service.host(), World::now(self.time)) {
-                next.replica = Some(world.text(pair.certificate()));
-            }
+            next.replica = world.to_serve(self.time, *version, data).or(self.replica);
         }
         next
     }
 
-    /// All that may come next.
-    fn next(&self, world: &World, times: u32) -> Vec<Self> {
-        let mut all = vec![self.act(world, 0), self.act(world, 1), self.load(world)];
-        for leader in 0..2 {
+    /// All that may come next, and by whom. A leader that crashes is one that never acts again.
+    fn next(&self, world: &World, cast: &Cast) -> Vec<(&'static str, Self)> {
+        let mut all = vec![
+            ("one leader", self.act(world, 0)),
+            ("the replica", self.load(world)),
+        ];
+        if cast.rival {
+            all.push(("the other", self.act(world, 1)));
+        } else if self.leaders[0] != Leader::Idle {
             let mut crashed = self.clone();
-            crashed.leaders[leader] = Leader::Idle;
-            all.push(crashed);
+            crashed.leaders[0] = Leader::Idle;
+            all.push(("a crash", crashed));
         }
-        if self.time + 1 < times {
+        if self.time < cast.time {
             let mut later = self.clone();
             later.time += 1;
-            all.push(later);
+            all.push(("time passes", later));
         }
         if let Some((version, data)) = &self.secret
-            && !self.vandal
+            && self.spoilt < cast.vandal
         {
             for key in ["tls.crt", "ca.crt", "next.key"] {
                 let mut data = data.clone();
                 data.insert(key, world.text("garbage"));
-                all.push(Self {
-                    vandal: true,
+                let spoilt = Self {
+                    spoilt: self.spoilt + 1,
                     secret: Some((version + 1, data)),
                     ..self.clone()
-                });
+                };
+                all.push((key, spoilt));
             }
         }
         all
     }
 
-    fn check(&self, world: &World) {
-        let Some(served) = self.replica else { return };
-        // What has ended because nobody did anything for a month is nobody's fault.
-        if !world.lives(self.time, served) {
-            return;
-        }
-        for (_, bundle) in &self.bundles {
-            assert!(
-                world.verifies(self.time, served, *bundle),
-                "it serves what is not trusted"
-            );
-        }
+    /// Whether what is served is trusted.
+    fn is_good(&self, world: &World) -> bool {
+        self.replica.is_none_or(|served| {
+            // What has ended because nobody did anything for a month is nobody's fault.
+            let trusted = |(_, bundle): &(u64, Text)| world.verifies(self.time, served, *bundle);
+            !world.lives(self.time, served) || self.bundles.iter().all(trusted)
+        })
     }
 
     /// What one leader makes of it, when all others are gone: something that is served, and stays.
@@ -377,7 +421,7 @@ impl State {
                 let state = state.load(world);
                 let served = state.replica.expect("something is served");
                 assert!(world.lives(state.time, served));
-                state.check(world);
+                assert!(state.is_good(world));
                 return;
             }
             while state.leaders[0] != Leader::Idle {
@@ -388,20 +432,31 @@ impl State {
     }
 }
 
-fn explore(times: u32) -> usize {
+/// Looks at all that can happen, and says how much that is.
+fn explore(cast: &Cast) -> usize {
     let world = World::new();
     let mut seen = BTreeSet::from([State::first()]);
-    let mut open = vec![State::first()];
+    let mut open = vec![(State::first(), 0)];
+    // What has led there: the step before, and whose it was.
+    let mut ways = vec![(0, "the beginning")];
     // What the end depends on.
     let mut ends = BTreeSet::new();
-    while let Some(state) = open.pop() {
-        state.check(&world);
+    while let Some((state, way)) = open.pop() {
+        if !state.is_good(&world) {
+            let steps = std::iter::successors(Some(way), |way| (*way > 0).then(|| ways[*way].0));
+            let steps: Vec<_> = steps.map(|way| ways[way].1).collect();
+            panic!(
+                "what is served is not trusted; the last first: {}",
+                steps.join(", ")
+            );
+        }
         if ends.insert((state.time, state.secret.clone(), state.bundles, state.replica)) {
             state.check_end(&world);
         }
-        for next in state.next(&world, times) {
+        for (whose, next) in state.next(&world, cast) {
             if seen.insert(next.clone()) {
-                open.push(next);
+                open.push((next, ways.len()));
+                ways.push((way, whose));
             }
         }
         assert!(seen.len() < MAX_STATES, "more than can be looked at");
@@ -410,7 +465,31 @@ fn explore(times: u32) -> usize {
 }
 
 #[test]
-fn in_any_order_what_is_served_is_trusted() {
-    let states = explore(2);
+fn two_leaders_at_once_do_not_take_from_each_other_what_is_served() {
+    let states = explore(&Cast {
+        rival: true,
+        time: 1,
+        vandal: 0,
+    });
+    assert!(states > 1000, "{states}");
+}
+
+#[test]
+fn two_leaders_at_once_put_right_what_is_spoilt() {
+    let states = explore(&Cast {
+        rival: true,
+        time: 0,
+        vandal: 1,
+    });
+    assert!(states > 1000, "{states}");
+}
+
+#[test]
+fn a_leader_that_crashes_at_any_point_leaves_what_works() {
+    let states = explore(&Cast {
+        rival: false,
+        time: 2,
+        vandal: 1,
+    });
     assert!(states > 1000, "{states}");
 }
