@@ -19,7 +19,7 @@ fn files(printed: &str) -> Vec<(String, String)> {
         (format!("{group}_{plural}.yaml"), format!("---\n{document}"))
     };
     let mut files: Vec<_> = documents.map(file).collect();
-    let list: String = files.iter().map(|(name, _)| format!("- {name}\n")).collect();
+    let list: String = files.iter().flat_map(|(name, _)| ["- ", name, "\n"]).collect();
     let head = "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources:\n";
     files.push(("kustomization.yaml".to_owned(), format!("{head}{list}")));
     files

@@ -82,8 +82,8 @@ impl Chore<'_> {
         self.api.get(path).await.status == 404
     }
 
-    async fn merge(&self, path: &str, patch: Value) -> Value {
-        self.api.patch(path, MERGE, patch).await.expect(200)
+    async fn merge(&self, path: &str, change: Value) -> Value {
+        self.api.patch(path, MERGE, change).await.expect(200)
     }
 
     async fn delete(&self, path: &str, policy: &str) {
@@ -282,13 +282,13 @@ impl Chore<'_> {
             .post(&all, with(body, json!({"spec": {"replicas": MANY}})))
             .await
             .expect(201);
-        let owned = async || {
+        let count = async || {
             let pods = self.pods().await.into_iter();
             pods.filter(|it| is_of(it, &owner)).count()
         };
         self.crew
             .until(&format!("pods of {kind}"), async || {
-                owned().await == MANY && is_of(&self.api.get(&lone).await.expect(200), &owner)
+                count().await == MANY && is_of(&self.api.get(&lone).await.expect(200), &owner)
             })
             .await;
         self.crew
@@ -301,12 +301,12 @@ impl Chore<'_> {
             .await;
         self.crew
             .until(&format!("{kind} lets go"), async || {
-                owned().await == MANY && is_free(&self.api.get(&lone).await.expect(200))
+                count().await == MANY && is_free(&self.api.get(&lone).await.expect(200))
             })
             .await;
         self.merge(&web, json!({"spec": {"replicas": 2}})).await;
         self.crew
-            .until(&format!("{kind} is smaller"), async || owned().await == 2)
+            .until(&format!("{kind} is smaller"), async || count().await == 2)
             .await;
         self.delete(&web, policy).await;
         self.crew

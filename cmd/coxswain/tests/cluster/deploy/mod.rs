@@ -8,7 +8,9 @@ mod chores;
 mod crew;
 mod manifests;
 
+use coxswain_controllers::appservice::APP_SERVICES;
 use coxswain_controllers::names::{GARBAGE_COLLECTOR, KNOWN, Named};
+use coxswain_manager::webhook::{mutating_path, validating_path};
 use coxswain_tests::cluster::{self, Running};
 use coxswain_tests::kubectl::Kubectl;
 use coxswain_tests::{Cluster, Need, Program, Test, fixtures, program, test, time};
@@ -109,7 +111,7 @@ async fn as_it_is_deployed_nothing_is_forbidden(_: Cluster) {
     }
     crew.until("one leads", async || crew.leader().await.is_some())
         .await;
-    chores::all(c, &crew).await;
+    Box::pin(chores::all(c, &crew)).await;
     let leader = crew.leader().await.expect("one leads");
     for it in hosted() {
         let check = leader.endpoints().get(&format!("/healthz/{}", it.name)).await;
@@ -168,7 +170,7 @@ async fn each_controller_needs_its_own_role_only(_: Cluster) {
         let arguments = [format!("--controllers={name}"), "--leader-elect=false".to_owned()];
         crew.start(c, name, &arguments).await;
     }
-    chores::all(c, &crew).await;
+    Box::pin(chores::all(c, &crew)).await;
     assert_eq!(crew.forbidden().await, "");
     crew.end().await;
 }
@@ -199,14 +201,16 @@ async fn with_webhooks_their_certificate_is_kept(_: Cluster) {
     let program = crew.start(c, &account, &arguments).await;
     // Not ready before there is a certificate.
     answers(program, "/readyz").await;
-    for kind in ["mutating", "validating"] {
+    for (kind, hook) in [
+        ("mutating", mutating_path(&APP_SERVICES)),
+        ("validating", validating_path(&APP_SERVICES)),
+    ] {
         let path =
             format!("/apis/admissionregistration.k8s.io/v1/{kind}webhookconfigurations/coxswain-webhook");
-        crew.until("a bundle", async || {
-            let webhook = c.api().get(&path).await.expect(200)["webhooks"][0].take();
-            webhook["clientConfig"]["caBundle"].is_string()
-        })
-        .await;
+        let client = async || c.api().get(&path).await.expect(200)["webhooks"][0]["clientConfig"].take();
+        assert_eq!(client().await["service"]["path"], hook);
+        crew.until("a bundle", async || client().await["caBundle"].is_string())
+            .await;
     }
     assert_eq!(crew.forbidden().await, "");
     crew.end().await;
