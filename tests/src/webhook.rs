@@ -36,6 +36,8 @@ const KNOWN: &str = "/known";
 pub enum Said {
     /// The `response` of a review; the uid is added if it is not there.
     Response(Value),
+    /// The same after a while.
+    Late(Duration, Value),
     /// A status and a body, whatever they are.
     Raw(u16, String),
     /// Nothing, ever.
@@ -392,8 +394,15 @@ async fn answer(
             .insert(http::header::CONTENT_TYPE, media_type);
         response
     };
+    let said = match said {
+        Said::Late(wait, response) => {
+            time::pause(wait).await;
+            Said::Response(response)
+        }
+        said => said,
+    };
     match said {
-        Said::Response(mut response) => {
+        Said::Response(mut response) | Said::Late(_, mut response) => {
             if response["uid"].is_null() {
                 response["uid"] = uid;
             }

@@ -23,6 +23,7 @@ pub fn tests() -> Vec<Test> {
         test!(a_deletion_cannot_be_changed),
         test!(pods_are_completed_before),
         test!(changes_have_no_manager).since(1, 22),
+        test!(managers_that_cannot_be_read).since(1, 30),
     ]
 }
 
@@ -359,4 +360,23 @@ async fn changes_have_no_manager(c: Cluster) {
         .unwrap_or_default();
     assert_eq!(managers.len(), 1);
     assert_eq!(managers[0]["fieldsV1"], json!({"f:data": {".": {}, "f:k": {}}}));
+}
+
+/// They stay what they were, and the client is told.
+async fn managers_that_cannot_be_read(c: Cluster) {
+    let (ns, _webhook) = hooked(&c, "Mutating", &["configmaps"], |_| {
+        let entry = json!({"manager": "x", "operation": "Guess", "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": {}});
+        add("/metadata/managedFields", &json!([entry]))
+    })
+    .await;
+    let path = format!("{}?fieldManager=me", core(&ns, "configmaps"));
+    let reply = c.api().post(&path, config_map("a")).await;
+    let made = reply.expect(201);
+    assert_eq!(made["metadata"]["managedFields"][0]["manager"], "me", "{made:#}");
+    let told = reply.headers.get("warning").and_then(|value| value.to_str().ok());
+    let start = "299 - \".metadata.managedFields was in an invalid state after admission; ";
+    reply.check(
+        told.is_some_and(|told| told.starts_with(start)),
+        "expected a warning",
+    );
 }

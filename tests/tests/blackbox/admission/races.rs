@@ -1,12 +1,15 @@
 //! Writes that meet while webhooks are asked: nothing is lost, and nobody decides about what has changed meanwhile.
 
+use std::time::Duration;
+
 use coxswain_tests::fixtures::{MERGE, config_map, core, service, with};
-use coxswain_tests::webhook::{allow, change, deny};
-use coxswain_tests::{Cluster, Test, test};
+use coxswain_tests::webhook::{Said, allow, change, deny};
+use coxswain_tests::{Cluster, Need, Test, test, time};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
 use super::hooked;
+use crate::support::soon;
 
 pub fn tests() -> Vec<Test> {
     vec![
@@ -14,6 +17,8 @@ pub fn tests() -> Vec<Test> {
         test!(a_version_that_is_named),
         test!(a_deletion_is_about_what_is_there),
         test!(addresses_are_given_once),
+        // A real server keeps an address from the moment at which it is chosen.
+        test!(an_address_that_is_taken_meanwhile).needs(Need::Sandbox),
     ]
 }
 
@@ -103,4 +108,35 @@ async fn addresses_are_given_once(c: Cluster) {
         given.dedup();
         assert_eq!(given.len(), 12);
     }
+}
+
+/// Another one is chosen, and asked about.
+async fn an_address_that_is_taken_meanwhile(c: Cluster) {
+    let (ns, webhook) = hooked(&c, "Validating", &["services"], |_| {
+        Said::Late(Duration::from_secs(1), json!({"allowed": true}))
+    })
+    .await;
+    let other = c.namespace().await;
+    let create = async {
+        c.api()
+            .post(&core(&ns, "services"), service("a"))
+            .await
+            .expect(201)
+    };
+    let take = async {
+        let address = soon("the webhook is asked", async || {
+            let asked = webhook.asked();
+            Some(asked.first()?.request()["object"]["spec"]["clusterIP"].clone())
+        })
+        .await;
+        let taken = with(service("b"), json!({"spec": {"clusterIP": address}}));
+        c.api().post(&core(&other, "services"), taken).await.expect(201)
+    };
+    let start = time::now();
+    let (made, taken) = futures_util::future::join(create, take).await;
+    assert_ne!(made["spec"]["clusterIP"], taken["spec"]["clusterIP"]);
+    assert!(
+        start.elapsed() >= Duration::from_secs(2),
+        "the second choice was asked about too"
+    );
 }
