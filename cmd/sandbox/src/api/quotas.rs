@@ -8,7 +8,7 @@ use std::sync::{MutexGuard, PoisonError};
 use serde_json::{Value, json};
 
 use super::Api;
-use crate::managed;
+use crate::managed::{self, Writer};
 use crate::meta;
 use crate::quantity::Quantity;
 use crate::quota::{self, Amounts};
@@ -75,7 +75,7 @@ impl Api {
             return Ok(None);
         }
         for (name, used) in charged {
-            self.set_used(namespace, &name, None, &used);
+            self.set_used(namespace, &name, &self.server("status"), None, &used);
         }
         Ok(Some(counting))
     }
@@ -193,10 +193,11 @@ impl Api {
                 }
             }
         }
-        self.set_used(namespace, meta::name(quota), Some(&hard), &used);
+        let writer = self.controller("status");
+        self.set_used(namespace, meta::name(quota), &writer, Some(&hard), &used);
     }
 
-    fn set_used(&self, namespace: &str, name: &str, hard: Option<&Amounts>, used: &Amounts) {
+    fn set_used(&self, namespace: &str, name: &str, writer: &Writer, hard: Option<&Amounts>, used: &Amounts) {
         let Some(res) = self.registry().find("", "v1", QUOTAS) else {
             return;
         };
@@ -207,7 +208,7 @@ impl Api {
                 meta::set_path(quota, "status.hard", quota::write(hard));
             }
             meta::set_path(quota, "status.used", quota::write(used));
-            managed::track(&res, &self.server("status"), Some(&before), quota);
+            managed::track(&res, writer, Some(&before), quota);
             Ok(())
         });
     }

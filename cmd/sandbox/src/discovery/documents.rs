@@ -3,15 +3,17 @@
 //! They belong to one registry. The next one takes over what has not changed, so that a new CRD costs no more than the
 //! document of its own group.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use bytes::Bytes;
 use serde_json::Value;
 
 use super::aggregated::aggregated;
-use super::openapi::{openapi_v2, openapi_v2_protobuf, openapi_v3_index, openapi_v3_of, openapi_v3_paths};
+use super::openapi::{
+    openapi_v2, openapi_v2_protobuf, openapi_v3_index, openapi_v3_of, openapi_v3_path, openapi_v3_paths,
+};
 use crate::resource::Resource;
 
 /// A document as it is sent, and the hash by which clients know it again.
@@ -56,18 +58,9 @@ impl Documents {
     /// What a registry of other resources can keep: the documents of groups in which nothing has changed.
     #[must_use]
     pub fn for_next(&self, before: &[Arc<Resource>], after: &[Arc<Resource>]) -> Self {
-        let is_custom = |resources: &[Arc<Resource>], path: &str| {
-            openapi_v3_paths(resources).iter().any(|(group, version, at)| {
-                let mut here = resources
-                    .iter()
-                    .filter(|r| r.group == *group && r.version == *version);
-                at == path && here.any(|resource| resource.custom.is_some())
-            })
-        };
+        let changing: BTreeSet<String> = [before, after].into_iter().flat_map(custom_paths).collect();
         let kept = self.v3().clone().into_iter();
-        let v3 = kept
-            .filter(|(path, _)| !is_custom(before, path) && !is_custom(after, path))
-            .collect();
+        let v3 = kept.filter(|(path, _)| !changing.contains(path)).collect();
         Self {
             core: self.core.clone(),
             v3: Mutex::new(v3),
@@ -89,9 +82,9 @@ impl Documents {
         let index = || {
             let hashes = openapi_v3_paths(resources)
                 .into_iter()
-                .filter_map(|(group, version, path)| {
+                .filter_map(|(group, version)| {
                     let document = self.openapi_v3(resources, group, version)?;
-                    Some((path, document.hash.clone()))
+                    Some((openapi_v3_path(group, version), document.hash.clone()))
                 });
             Document::of(&openapi_v3_index(hashes))
         };
@@ -106,8 +99,7 @@ impl Documents {
         group: &str,
         version: &str,
     ) -> Option<Arc<Document>> {
-        let paths = openapi_v3_paths(resources);
-        let (.., path) = paths.into_iter().find(|(g, v, _)| (*g, *v) == (group, version))?;
+        let path = openapi_v3_path(group, version);
         if let Some(known) = self.v3().get(&path) {
             return Some(known.clone());
         }
@@ -133,7 +125,13 @@ impl Documents {
             .clone()
     }
 
-    fn v3(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, Arc<Document>>> {
+    fn v3(&self) -> MutexGuard<'_, BTreeMap<String, Arc<Document>>> {
         self.v3.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The paths of the documents that definitions may change.
+fn custom_paths(resources: &[Arc<Resource>]) -> impl Iterator<Item = String> {
+    let custom = resources.iter().filter(|resource| resource.custom.is_some());
+    custom.map(|resource| openapi_v3_path(&resource.group, &resource.version))
 }

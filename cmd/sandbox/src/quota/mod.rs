@@ -173,9 +173,10 @@ pub fn write(amounts: &Amounts) -> Value {
 
 /// Why a quota cannot take a request for `more`, or what it uses with it.
 pub fn afford(name: &str, hard: &Amounts, used: &Amounts, more: &Amounts) -> Result<Amounts, String> {
+    // Who asks for nothing is not held responsible for what others have taken.
     let requested: Amounts = more
         .iter()
-        .filter(|(name, _)| hard.contains_key(*name))
+        .filter(|(name, amount)| hard.contains_key(*name) && amount.is_positive())
         .map(|(name, amount)| (name.clone(), *amount))
         .collect();
     let mut next = used.clone();

@@ -186,4 +186,8 @@ fn what_cannot_be_afforded_is_named() {
         write(&increase(&more, &less)),
         json!({"count/pods": "1", "pods": "1", "requests.cpu": "100m"})
     );
+    // What was used up before is no reason to refuse who asks for none of it.
+    let over = amounts(json!({"pods": "3"}));
+    let none = amounts(json!({"pods": "0"}));
+    assert!(afford("q", &hard, &over, &none).is_ok());
 }

@@ -57,14 +57,7 @@ async fn explain_custom_resources(c: Cluster) {
         ],
     );
     let field = k.run(&format!("explain {resource}.spec.size")).ok();
-    assert_has(
-        &field,
-        &[
-            "FIELD: size <string>",
-            "How large it is.",
-            "ENUM:\n    small\n    large",
-        ],
-    );
+    assert_has(&field, &["FIELD: size <string>", "How large it is."]);
     let all = k.run(&format!("explain {resource} --recursive")).ok();
     assert_has(
         &all,

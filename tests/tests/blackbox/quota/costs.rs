@@ -11,6 +11,7 @@ pub fn tests() -> Vec<Test> {
         test!(pods_beyond_it_are_refused),
         test!(pods_that_have_ended_are_only_objects),
         test!(services_cost_by_their_type),
+        test!(less_than_is_used_hinders_only_who_wants_more),
         test!(claims_cost_their_storage),
         test!(pods_cost_what_their_containers_ask_for),
         test!(containers_must_say_what_is_counted).since(1, 24),
@@ -97,6 +98,24 @@ async fn services_cost_by_their_type(c: Cluster) {
         .await
         .expect(200);
     used(&c, &ns, "q", counts("2", "0")).await;
+}
+
+/// Who asks for none of what is used up is let in.
+async fn less_than_is_used_hinders_only_who_wants_more(c: Cluster) {
+    let ns = limited(&c, json!({"services": "5", "services.nodeports": "2"})).await;
+    create(&c, &core(&ns, "services"), &service("ports", "NodePort")).await;
+    let lower = json!({"spec": {"hard": {"services": "5", "services.nodeports": "1"}}});
+    let path = core(&ns, "resourcequotas/q");
+    c.api().patch(&path, MERGE, lower).await.expect(200);
+    used(&c, &ns, "q", json!({"services": "1", "services.nodeports": "2"})).await;
+    create(&c, &core(&ns, "services"), &service("inside", "ClusterIP")).await;
+    refused(
+        &c.api()
+            .post(&core(&ns, "services"), service("more", "NodePort"))
+            .await,
+        "services \"more\" is forbidden: exceeded quota: q, requested: services.nodeports=2, used: services.nodeports=2, \
+         limited: services.nodeports=1",
+    );
 }
 
 async fn claims_cost_their_storage(c: Cluster) {

@@ -44,17 +44,12 @@ impl Version {
     }
 }
 
-/// The groups and versions that have a document, and its path: `api/v1` or `apis/<group>/<version>`.
+/// The groups and versions that have a document.
 #[must_use]
-pub fn openapi_v3_paths<R: Borrow<Resource>>(resources: &[R]) -> Vec<(&str, &str, String)> {
-    let versions: BTreeSet<(&str, &str)> = resources
-        .iter()
-        .map(Borrow::borrow)
+pub fn openapi_v3_paths<R: Borrow<Resource>>(resources: &[R]) -> BTreeSet<(&str, &str)> {
+    let resources = resources.iter().map(Borrow::borrow);
+    resources
         .map(|resource| (resource.group.as_str(), resource.version.as_str()))
-        .collect();
-    versions
-        .into_iter()
-        .map(|(group, version)| (group, version, root(group, version)))
         .collect()
 }
 
@@ -157,8 +152,9 @@ fn info(custom: bool) -> Value {
     }
 }
 
-/// `api/v1` or `apis/<group>/<version>`.
-fn root(group: &str, version: &str) -> String {
+/// Where the document of a group and version is: `api/v1` or `apis/<group>/<version>`.
+#[must_use]
+pub fn openapi_v3_path(group: &str, version: &str) -> String {
     if group.is_empty() {
         format!("api/{version}")
     } else {

@@ -6,7 +6,7 @@
 use serde_json::{Map, Value, json};
 
 use super::builtin::{self, META};
-use super::{Version, custom, root};
+use super::{Version, custom, openapi_v3_path};
 use crate::discovery::resources::{Subresource, subresources, verbs};
 use crate::resource::Resource;
 
@@ -167,7 +167,7 @@ fn foreign(group: &str, version: &str, kind: &str) -> Option<&'static str> {
 
 /// The paths of a resource and its subresources.
 pub(super) fn of(resource: &Resource, version: Version) -> Vec<(String, Value)> {
-    let root = root(&resource.group, &resource.version);
+    let root = openapi_v3_path(&resource.group, &resource.version);
     let plural = &resource.plural;
     let mut in_path = Vec::new();
     let base = if resource.namespaced {
