@@ -21,9 +21,9 @@ pub struct ApiError {
     /// Seconds after which a client may try again.
     pub retry_after: Option<u32>,
     /// A continue token that still works, for a list that has expired.
-    pub continue_token: Option<String>,
+    pub continue_token: Option<Box<str>>,
     /// `Warning` headers: what was found on the way is told of a refused request too.
-    pub warnings: Vec<String>,
+    pub warnings: Box<[String]>,
 }
 
 /// The outcome of a request.
@@ -38,14 +38,16 @@ impl ApiError {
             details: None,
             retry_after: None,
             continue_token: None,
-            warnings: Vec::new(),
+            warnings: Box::default(),
         }
     }
 
     /// The same with what the client is warned of.
     #[must_use]
     pub fn warn(mut self, warnings: Vec<String>) -> Self {
-        self.warnings.extend(warnings);
+        let mut all = self.warnings.into_vec();
+        all.extend(warnings);
+        self.warnings = all.into_boxed_slice();
         self
     }
 
@@ -352,7 +354,7 @@ impl ApiError {
     pub fn to_status(&self) -> Value {
         let mut metadata = json!({});
         if let (Some(map), Some(token)) = (metadata.as_object_mut(), &self.continue_token) {
-            map.insert("continue".to_owned(), token.clone().into());
+            map.insert("continue".to_owned(), (**token).into());
         }
         let mut status = json!({
             "kind": "Status",

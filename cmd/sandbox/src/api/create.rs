@@ -38,6 +38,10 @@ impl Api {
         dry_run: bool,
     ) -> Result<Reply> {
         self.check_escalation(call, &Value::Null, &value)?;
+        // Nobody creates what is on its way out, nor has the time of that.
+        for field in ["deletionTimestamp", "deletionGracePeriodSeconds"] {
+            meta::set(&mut value, field, Value::Null);
+        }
         managed::track(&call.res, writer, None, &mut value);
         let created = self.create_object(&call.res, &call.namespace, value, dry_run)?;
         Ok(Reply::object(201, created))
@@ -65,10 +69,8 @@ impl Api {
     fn create_once(&self, res: &Resource, namespace: &str, mut value: Value, dry_run: bool) -> Result<Value> {
         check_namespace(res, namespace, &mut value)?;
         // What is no version is as good as none.
-        if meta::text(&value, "resourceVersion")
-            .parse::<u64>()
-            .is_ok_and(|version| version > 0)
-        {
+        let version = meta::text(&value, "resourceVersion").to_owned();
+        if !dry_run && version.parse::<u64>().is_ok_and(|version| version > 0) {
             return Err(ApiError::unexplained(
                 "resourceVersion should not be set on objects to be created",
             ));
@@ -94,10 +96,11 @@ impl Api {
         }
         let key = meta::key(namespace, &name);
         if dry_run {
-            return match self.store.get(&res.collection, &key) {
-                Some(existing) => Err(taken(res, &value, &existing)),
-                None => Ok(value),
-            };
+            if let Some(existing) = self.store.get(&res.collection, &key) {
+                return Err(taken(res, &value, &existing));
+            }
+            meta::set(&mut value, "resourceVersion", version);
+            return Ok(value);
         }
         // Checked again with the commit: what the object is part of must still be there, and stay.
         let open = |container: Option<&Object>| container.is_some_and(|c| !c.terminating);

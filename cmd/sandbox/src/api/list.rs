@@ -138,7 +138,8 @@ impl Api {
                         revision: None,
                         start: token.start.clone(),
                     }
-                    .encode(),
+                    .encode()
+                    .into_boxed_str(),
                 );
                 error
             })

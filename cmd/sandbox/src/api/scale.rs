@@ -89,7 +89,8 @@ impl Api {
             check_kind(&wanted)?;
             if let Some(schema) = schema {
                 let unfit = |error: schema::DecodeError| {
-                    let error = ApiError::bad_request(error.to_string());
+                    let what = "Scale in version \"v1\" cannot be handled as a Scale";
+                    let error = ApiError::bad_request(format!("{what}: {error}"));
                     if patch_type.is_some() {
                         update::unfit(call, &error)
                     } else {
