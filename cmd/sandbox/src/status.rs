@@ -25,7 +25,7 @@ pub struct ApiError {
     /// A continue token that still works, for a list that has expired.
     pub continue_token: Option<Box<str>>,
     /// `Warning` headers: what was found on the way is told of a refused request too.
-    pub warnings: Vec<String>,
+    pub warnings: Box<[String]>,
 }
 
 /// The outcome of a request.
@@ -40,14 +40,16 @@ impl ApiError {
             details: None,
             retry_after: None,
             continue_token: None,
-            warnings: Vec::new(),
+            warnings: Box::default(),
         }
     }
 
     /// The same with what the client is warned of.
     #[must_use]
     pub fn warn(mut self, warnings: Vec<String>) -> Self {
-        self.warnings.extend(warnings);
+        let mut all = self.warnings.into_vec();
+        all.extend(warnings);
+        self.warnings = all.into_boxed_slice();
         self
     }
 

@@ -40,6 +40,8 @@ const SEEDS: u64 = 100;
 const AT_ONCE: usize = 4;
 /// How many that differ are shown.
 const SHOWN: usize = 30;
+/// How much of a body is shown.
+const LONGEST_BODY: usize = 3000;
 /// How often a sequence is run again to make it shorter.
 const ATTEMPTS: usize = 150;
 
@@ -125,7 +127,7 @@ async fn start() -> Result<Pair, StartError> {
 
 /// Runs the sequence of a seed; returns its length and, if the answers differ, what to say about it.
 async fn one(pair: &Pair, kinds: &[(usize, Kind)], seed: u64) -> (usize, Option<String>) {
-    let sequence = sequence::of(seed, kinds);
+    let sequence = sequence::of(seed, kinds, pair.version());
     let length = sequence.steps.len();
     let Some(divergence) = pair.run(&sequence).await else {
         return (length, None);
@@ -247,24 +249,18 @@ fn shorter(steps: &[Step]) -> Vec<Vec<Step>> {
 }
 
 fn report(sequence: &Sequence<'_>, found: &Divergence) -> String {
-    let mut text = format!("seed {}, {}:\n", sequence.seed, sequence.kind.name());
+    let mut lines = vec![format!("seed {}, {}:", sequence.seed, sequence.kind.name())];
     for (n, step) in sequence.steps.iter().enumerate() {
         let mark = if n == found.at { ">" } else { " " };
-        text.push_str(&format!("{mark} {n}. {step}\n"));
+        lines.push(format!("{mark} {n}. {step}"));
     }
-    for (whose, (request, answer)) in ["ours", "theirs"]
-        .iter()
-        .zip(found.request.iter().zip(&found.answers))
-    {
-        let body: String = answer.body.to_string().chars().take(3000).collect();
-        text.push_str(&format!(
-            "{whose}: {request}\n  -> {} {:?} {body}\n",
-            answer.code, answer.warnings
-        ));
+    let sides = found.request.iter().zip(&found.answers);
+    for (whose, (request, answer)) in ["ours", "theirs"].iter().zip(sides) {
+        let body: String = answer.body.to_string().chars().take(LONGEST_BODY).collect();
+        lines.push(format!("{whose}: {request}"));
+        lines.push(format!("  -> {} {:?} {body}", answer.code, answer.warnings));
     }
-    text.push_str("they differ in (ours | theirs):\n");
-    for place in &found.places {
-        text.push_str(&format!("  {place}\n"));
-    }
-    text
+    lines.push("they differ in (ours | theirs):".to_owned());
+    lines.extend(found.places.iter().map(|place| format!("  {place}")));
+    lines.join("\n")
 }

@@ -29,13 +29,18 @@ const VERBS: [(usize, Verb); 11] = [
     (1, Verb::List),
 ];
 
-/// The sequence of a seed.
-pub fn of(seed: u64, kinds: &[(usize, Kind)]) -> Sequence<'_> {
+/// The sequence of a seed. What a server of `version` does not know yet is left out.
+pub fn of(seed: u64, kinds: &[(usize, Kind)], version: (u32, u32)) -> Sequence<'_> {
     let mut draw = Draw::new(seed);
     let kind = draw.weighed(kinds);
     let length = 3 + draw.below(LONGEST - 2);
     let mut steps = vec![first(&mut draw, kind)];
     steps.extend((1..length).map(|_| step(&mut draw, kind)));
+    if version < (1, 27) {
+        for step in &mut steps {
+            step.query.retain(|(key, _)| *key != "fieldValidation");
+        }
+    }
     Sequence { seed, kind, steps }
 }
 
@@ -94,6 +99,8 @@ fn step(draw: &mut Draw, kind: &Kind) -> Step {
             (Verb::Strategic, _) if !kind.directives.is_empty() && draw.once_in(2) => {
                 edit(draw, &kind.directives, &mut step, 6);
             }
+            // What is wrong in the rest of an object makes the real server forget the managers of its status.
+            (_, "/status") => edit(draw, &kind.places, &mut step, usize::MAX),
             _ => edit(draw, &kind.places, &mut step, 8),
         }
     }
@@ -135,7 +142,14 @@ fn edit(draw: &mut Draw, places: &[Place], step: &mut Step, bad: usize) {
         _ => "add",
     };
     if matches!(op, "copy" | "move") {
-        value = json!(draw.one(places).at);
+        // Not what says which kind it is: without that a patch is none of this kind.
+        let from = draw.one(places).at;
+        let from = if ["/kind", "/apiVersion"].contains(&from) {
+            "/metadata/labels/app"
+        } else {
+            from
+        };
+        value = json!(from);
     }
     step.edits.push(Edit {
         op,
@@ -152,7 +166,7 @@ fn query(draw: &mut Draw, verb: Verb) -> Vec<(&'static str, String)> {
         Verb::Get | Verb::List | Verb::Delete | Verb::DeleteCollection
     );
     if (verb == Verb::Apply && !draw.once_in(30)) || (writes && draw.once_in(2)) {
-        add("fieldManager", *draw.one(&["one", "two", "three"]));
+        add("fieldManager", draw.one(&["one", "two", "three"]));
     }
     if verb == Verb::Apply {
         match draw.below(6) {
@@ -169,7 +183,7 @@ fn query(draw: &mut Draw, verb: Verb) -> Vec<(&'static str, String)> {
     if writes && draw.once_in(6) {
         add(
             "fieldValidation",
-            *draw.weighed(&[(3, "Strict"), (2, "Ignore"), (1, "Warn"), (1, "Odd")]),
+            draw.weighed(&[(3, "Strict"), (2, "Ignore"), (1, "Warn"), (1, "Odd")]),
         );
     }
     if matches!(verb, Verb::List | Verb::DeleteCollection) && draw.once_in(2) {
@@ -182,12 +196,12 @@ fn query(draw: &mut Draw, verb: Verb) -> Vec<(&'static str, String)> {
             "app!%3Da,tier",
             "(bad",
         ];
-        add("labelSelector", *draw.one(&selectors));
+        add("labelSelector", draw.one(&selectors));
     }
     if matches!(verb, Verb::List | Verb::DeleteCollection) && draw.once_in(4) {
         add(
             "fieldSelector",
-            *draw.one(&["metadata.name%3Da", "metadata.name!%3Da", "spec.nosuch%3D1"]),
+            draw.one(&["metadata.name%3Da", "metadata.name!%3Da", "spec.nosuch%3D1"]),
         );
     }
     query

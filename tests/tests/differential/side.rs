@@ -234,7 +234,9 @@ impl<'a> Side<'a> {
                 }
             }
             Value::Array(list) => {
-                list.iter_mut().for_each(|item| self.rewrite(field, item));
+                for item in list.iter_mut() {
+                    self.rewrite(field, item);
+                }
                 if field == "managedFields" {
                     list.sort_by_key(|entry| {
                         let part = |name: &str| text(&entry[name]).to_owned();
@@ -280,6 +282,12 @@ impl<'a> Side<'a> {
                 let rest = rest.trim_start_matches(|c: char| c.is_ascii_digit());
                 word = format!("{start}<version>{rest}");
             }
+        }
+        let before = "the ResourceVersion in record (";
+        if let Some(at) = word.find(before) {
+            let (start, rest) = word.split_at(at + before.len());
+            let rest = rest.trim_start_matches(|c: char| c.is_ascii_digit());
+            word = format!("{start}<version>{rest}");
         }
         for address in &self.addresses {
             word = word.replace(address.as_str(), "<address>");

@@ -76,7 +76,7 @@ impl Step {
         }
         for (n, (key, value)) in self.query.iter().enumerate() {
             path.push(if n == 0 { '?' } else { '&' });
-            path.push_str(&format!("{key}={value}"));
+            path = format!("{path}{key}={value}");
         }
         path
     }
@@ -181,7 +181,7 @@ pub fn set(body: &mut Value, at: &str, value: Value) {
 /// Takes the field at a JSON pointer out, if it is there.
 pub fn remove(body: &mut Value, at: &str) {
     let parts = parts(at);
-    let Some((last, way)) = parts.split_last() else {
+    let Some((end, way)) = parts.split_last() else {
         return;
     };
     let mut place = body;
@@ -196,10 +196,10 @@ pub fn remove(body: &mut Value, at: &str) {
     }
     match place {
         Value::Object(map) => {
-            map.remove(last);
+            map.remove(end);
         }
         Value::Array(list) => {
-            if let Ok(n) = last.parse::<usize>()
+            if let Ok(n) = end.parse::<usize>()
                 && n < list.len()
             {
                 list.remove(n);

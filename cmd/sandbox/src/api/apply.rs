@@ -132,6 +132,9 @@ impl Api {
         let said = |field: &str| config[field].as_str().unwrap_or_default();
         let (api_version, said_kind) = (said("apiVersion"), said("kind"));
         let (said_group, said_version) = api_version.split_once('/').unwrap_or(("", api_version));
+        if said_version.contains('/') {
+            return Err(ApiError::bad_request("invalid object type: /, Kind="));
+        }
         if (said_group, said_version, said_kind) != (group, version, kind) {
             return Err(ApiError::bad_request(format!(
                 "invalid object type: {said_group}/{said_version}, Kind={said_kind}"

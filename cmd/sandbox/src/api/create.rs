@@ -42,6 +42,10 @@ impl Api {
     ) -> Result<Reply> {
         let call = gate.call;
         self.check_escalation(call, &Value::Null, &value)?;
+        // Nobody creates what is on its way out, nor has the time of that.
+        for field in ["deletionTimestamp", "deletionGracePeriodSeconds"] {
+            meta::set(&mut value, field, Value::Null);
+        }
         managed::track(&call.res, writer, None, &mut value);
         let created = gate.create(value, dry_run).await?;
         Ok(Reply::object(201, created))
@@ -68,14 +72,20 @@ impl Api {
 
     fn create_once(&self, res: &Resource, namespace: &str, value: Value, dry_run: bool) -> Result<Value> {
         let _addresses = self.lock_addresses(res);
-        let value = self.prepared(res, namespace, value)?;
+        let value = self.prepared(res, namespace, value, dry_run)?;
         self.commit_create(res, namespace, value, dry_run)
     }
 
     /// The first step of a create whose second one comes later: everything but the commit.
-    pub(super) fn prepare(&self, res: &Resource, namespace: &str, value: Value) -> Result<Value> {
+    pub(super) fn prepare(
+        &self,
+        res: &Resource,
+        namespace: &str,
+        value: Value,
+        dry_run: bool,
+    ) -> Result<Value> {
         let _addresses = self.lock_addresses(res);
-        self.prepared(res, namespace, value)
+        self.prepared(res, namespace, value, dry_run)
     }
 
     /// The second step; none if the addresses that were chosen in the first one are no longer free.
@@ -95,13 +105,11 @@ impl Api {
     }
 
     /// The object as it would be stored.
-    fn prepared(&self, res: &Resource, namespace: &str, mut value: Value) -> Result<Value> {
+    fn prepared(&self, res: &Resource, namespace: &str, mut value: Value, dry_run: bool) -> Result<Value> {
         check_namespace(res, namespace, &mut value)?;
         // What is no version is as good as none.
-        if meta::text(&value, "resourceVersion")
-            .parse::<u64>()
-            .is_ok_and(|version| version > 0)
-        {
+        let version = meta::text(&value, "resourceVersion").to_owned();
+        if !dry_run && version.parse::<u64>().is_ok_and(|version| version > 0) {
             return Err(ApiError::unexplained(
                 "resourceVersion should not be set on objects to be created",
             ));
@@ -124,6 +132,10 @@ impl Api {
         if !errors.is_empty() {
             return Err(ApiError::invalid(res, &name, &errors));
         }
+        if dry_run {
+            // What is not stored gets no other version.
+            meta::set(&mut value, "resourceVersion", version);
+        }
         Ok(value)
     }
 
@@ -132,10 +144,10 @@ impl Api {
         let key = meta::key(namespace, &name);
         let counting = self.charge(res, namespace, None, &value, dry_run)?;
         if dry_run {
-            return match self.store.get(&res.collection, &key) {
-                Some(existing) => Err(taken(res, &value, &existing)),
-                None => Ok(value),
-            };
+            if let Some(existing) = self.store.get(&res.collection, &key) {
+                return Err(taken(res, &value, &existing));
+            }
+            return Ok(value);
         }
         // Checked again with the commit: what the object is part of must still be there, and stay.
         let open = |container: Option<&Object>| container.is_some_and(|c| !c.terminating);

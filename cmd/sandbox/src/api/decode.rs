@@ -32,8 +32,8 @@ impl FieldValidation {
 
     /// What is wrong with what a request asks for.
     pub fn error(call: &Call) -> Option<FieldError> {
-        let asked = call.query.get("fieldValidation")?;
         const ALLOWED: [&str; 4] = ["", "Ignore", "Strict", "Warn"];
+        let asked = call.query.get("fieldValidation")?;
         let known = ALLOWED.contains(&asked);
         (!known).then(|| FieldError::not_supported("fieldValidation", asked, &ALLOWED))
     }
@@ -60,12 +60,12 @@ pub(super) fn body(call: &Call, options: &str) -> Result<Decoded> {
             .map(|path| format!("duplicate field {path:?}"))
             .collect(),
     };
-    check_type_meta(call, &parsed.value)?;
+    check_type_meta(&call.res, &parsed.value, &call.body)?;
     object(&call.res, parsed.value, wrong, validation)
 }
 
 /// Kind and version are texts, before anything else is known of a body.
-fn check_type_meta(call: &Call, value: &Value) -> Result<()> {
+pub(super) fn check_type_meta(res: &Resource, value: &Value, body: &[u8]) -> Result<()> {
     for field in ["apiVersion", "kind"] {
         let found = match &value[field] {
             Value::Null | Value::String(_) => continue,
@@ -77,9 +77,19 @@ fn check_type_meta(call: &Call, value: &Value) -> Result<()> {
         let why = format!(
             "couldn't get version/kind; json parse error: json: cannot unmarshal {found} into Go struct field .{field} of \
              type string ({})",
-            summary(&call.body)
+            summary(body)
         );
-        return Err(unrecognized(&call.res.kind, &why));
+        return Err(unrecognized(&res.kind, &why));
+    }
+    let version = value["apiVersion"].as_str().unwrap_or_default();
+    if version.matches('/').count() > 1 {
+        let why = format!("unexpected GroupVersion string: {version} ({})", summary(body));
+        return Err(unrecognized(&res.kind, &why));
+    }
+    if res.custom.is_some() && value["kind"].as_str().is_none_or(str::is_empty) {
+        let whole = String::from_utf8_lossy(body);
+        let why = format!("Object 'Kind' is missing in '{whole}' ({})", summary(body));
+        return Err(unrecognized(&res.kind, &why));
     }
     Ok(())
 }
@@ -253,11 +263,28 @@ fn conform(res: &Resource, value: &mut Value, nulls: Nulls) -> Result<Vec<String
         if let Some(custom) = &res.custom {
             let unknown = custom.schema.admit(value, nulls == Nulls::Dropped);
             dropped.extend(unknown.map_err(|error| ApiError::bad_request(error.to_string()))?);
+            whole_numbers(value);
         }
         dropped
     };
     crate::meta::set(value, "selfLink", Value::Null);
     Ok(unknown)
+}
+
+/// A number without a fraction is whole, however it was written.
+#[allow(clippy::cast_possible_truncation)]
+fn whole_numbers(value: &mut Value) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(whole_numbers),
+        Value::Object(map) => map.values_mut().for_each(whole_numbers),
+        Value::Number(number) if number.is_f64() => {
+            let float = number.as_f64().unwrap_or_default();
+            if float.fract() == 0.0 && float.abs() < 1e15 {
+                *value = json!(float as i64);
+            }
+        }
+        _ => {}
+    }
 }
 
 fn not_an_object(res: &Resource) -> ApiError {
@@ -288,7 +315,8 @@ fn check_kind(res: &Resource, value: &mut Value) -> Result<()> {
         let why = format!("unexpected GroupVersion string: {api_version} ({value})");
         return Err(unrecognized(&res.kind, &why));
     }
-    let other_version = !api_version.is_empty() && api_version != expected;
+    // Built-in kinds know their version, custom resources say it.
+    let other_version = api_version != expected && (res.custom.is_some() || !api_version.is_empty());
     if res.custom.is_some() {
         if kind.is_empty() {
             return Err(unrecognized(

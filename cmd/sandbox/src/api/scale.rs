@@ -139,7 +139,8 @@ impl Writing for Scaling<'_> {
         if let Some(schema) = schema {
             let patched = self.patch_type.is_some();
             let unfit = |error: schema::DecodeError| {
-                let error = ApiError::bad_request(error.to_string());
+                let what = "Scale in version \"v1\" cannot be handled as a Scale";
+                let error = ApiError::bad_request(format!("{what}: {error}"));
                 if patched {
                     update::unfit(call, &error)
                 } else {

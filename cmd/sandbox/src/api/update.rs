@@ -131,6 +131,7 @@ impl Api {
                 }
             }
             check_patched_version(&call.res, &patched)?;
+            decode::check_type_meta(&call.res, &patched, &call.body).map_err(|e| unfit(call, &e))?;
             if call.res.custom.is_none() && patched["apiVersion"].as_str().is_none_or(str::is_empty) {
                 // Without its version nothing of it can be read.
                 check_name("", call.name())?;

@@ -124,7 +124,7 @@ impl Door {
             .await;
         let (mut response, mut told) = match outcome {
             Ok(reply) => rendered(&form, reply),
-            Err(error) => (body::error(&error), error.warnings),
+            Err(error) => (body::error(&error), error.warnings.into_vec()),
         };
         told.append(&mut warnings.into_vec());
         for header in warnings::headers(&told) {

@@ -41,7 +41,7 @@ fn place(shape: Shape<'_>, old: Option<&Value>, new: Option<&Value>, diff: &mut 
     let mark = match (old, new) {
         (None, _) => Mark::Added,
         // What cannot be left out and is not there is null on one side only: it is not shown.
-        (Some(Value::Null), None) => Mark::Same,
+        (Some(Value::Null), None) if shape.is_typed() => Mark::Same,
         (Some(_), None) => Mark::Removed,
         _ => Mark::Same,
     };

@@ -80,6 +80,11 @@ impl<'a> Shape<'a> {
         }
     }
 
+    /// Whether it is of a built-in type, of which some fields are always there.
+    pub(super) fn is_typed(self) -> bool {
+        !matches!(self, Self::Custom(..) | Self::CustomObject(..) | Self::Deduced)
+    }
+
     /// What stands in a field, and whether the schema names that field. `None`: there is no such field.
     pub(super) fn field(self, name: &str) -> Option<(Shape<'a>, bool)> {
         match self {

@@ -59,7 +59,7 @@ pub fn kind() -> Kind {
         root: "/api/v1",
         plural: "configmaps",
         api_version: "v1",
-        kind: "ConfigMap",
+        title: "ConfigMap",
         rest: json!({"data": {"k": "v"}}),
         places: with_metadata(places),
         directives,

@@ -200,7 +200,7 @@ pub fn kind() -> Kind {
         root: "/apis/apps/v1",
         plural: "deployments",
         api_version: "apps/v1",
-        kind: "Deployment",
+        title: "Deployment",
         rest: json!({"spec": spec}),
         places: with_metadata(places),
         directives,

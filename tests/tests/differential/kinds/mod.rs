@@ -24,7 +24,7 @@ pub struct Kind {
     root: &'static str,
     plural: &'static str,
     api_version: &'static str,
-    kind: &'static str,
+    title: &'static str,
     /// What an object needs besides its name.
     rest: Value,
     pub places: Vec<Place>,
@@ -48,7 +48,7 @@ pub fn all() -> Vec<(usize, Kind)> {
 
 impl Kind {
     pub fn name(&self) -> &'static str {
-        self.kind
+        self.title
     }
 
     /// The path of the collection in a namespace.
@@ -67,12 +67,12 @@ impl Kind {
 
     /// Type and name only.
     pub fn named(&self, name: &str) -> Value {
-        json!({"apiVersion": self.api_version, "kind": self.kind, "metadata": {"name": name}})
+        json!({"apiVersion": self.api_version, "kind": self.title, "metadata": {"name": name}})
     }
 
     /// Whether its objects take something that the server has little of.
     pub fn is_scarce(&self) -> bool {
-        self.kind == "Service"
+        self.title == "Service"
     }
 }
 
@@ -84,10 +84,6 @@ fn list(values: Value) -> Vec<Value> {
 }
 
 /// The values are two JSON lists.
-#[expect(
-    clippy::needless_pass_by_value,
-    reason = "the values are written where they are used"
-)]
 fn place(at: &'static str, good: Value, bad: Value) -> Place {
     Place {
         at,

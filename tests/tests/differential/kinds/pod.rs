@@ -179,7 +179,7 @@ pub fn kind() -> Kind {
         root: "/api/v1",
         plural: "pods",
         api_version: "v1",
-        kind: "Pod",
+        title: "Pod",
         rest: json!({"spec": {"containers": [{"name": "c", "image": "i"}]}}),
         places: with_metadata(places),
         directives,

@@ -152,7 +152,7 @@ pub fn kind() -> Kind {
         root: "/api/v1",
         plural: "services",
         api_version: "v1",
-        kind: "Service",
+        title: "Service",
         rest: json!({"spec": {"selector": {"app": "a"}, "ports": [{"port": 80}]}}),
         places: with_metadata(places),
         directives,

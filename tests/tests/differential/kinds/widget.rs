@@ -116,7 +116,7 @@ pub fn kind() -> Kind {
         root: "/apis/differential.example.com/v1",
         plural: "widgets",
         api_version: "differential.example.com/v1",
-        kind: "Widget",
+        title: "Widget",
         rest: json!({"spec": {"mode": "fast"}}),
         places: with_metadata(places),
         directives: Vec::new(),

@@ -83,8 +83,8 @@ impl Api {
 
     pub(super) async fn delete_collection(&self, gate: &Gate<'_>) -> Result<Reply> {
         let call = gate.call;
-        let options = DeleteOptions::of(call)?;
         let Page { objects, metadata } = self.page(call).await?;
+        let options = DeleteOptions::of(call)?;
         let mut deleted = Vec::new();
         for object in objects {
             let value = object.value();

@@ -66,7 +66,7 @@ impl Gate<'_> {
         let generated = meta::name(&value).is_empty() && !meta::text(&value, "generateName").is_empty();
         let mut outcome = Err(ApiError::internal("no attempt was made"));
         for _ in 0..NAME_ATTEMPTS {
-            let prepared = api.prepare(res, namespace, value.clone())?;
+            let prepared = api.prepare(res, namespace, value.clone(), dry_run)?;
             review.validate(Some(&prepared), None).await?;
             outcome = match api.commit_prepared(res, namespace, &value, prepared, dry_run) {
                 // Somebody else has taken an address meanwhile: another one is chosen.

@@ -1,6 +1,7 @@
 //! Pods, and the pod templates of the kinds that make them.
 
 mod admission;
+mod affinity;
 mod container;
 mod defaults;
 mod probe;

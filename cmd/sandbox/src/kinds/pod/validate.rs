@@ -6,6 +6,7 @@ use super::super::json::{list, number, text};
 use super::super::labels;
 use super::super::meta::validate_annotations;
 use super::super::names;
+use super::affinity;
 use super::container::{self, Surroundings};
 use super::volumes;
 use crate::field::FieldError;
@@ -104,6 +105,7 @@ fn spec(spec: &Value, path: &str) -> Vec<FieldError> {
         &["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"],
         &mut errors,
     );
+    affinity::validate(&spec["affinity"], &format!("{path}.affinity"), &mut errors);
     if text(&spec["dnsPolicy"]) == "None" {
         let config = &spec["dnsConfig"];
         if config.is_null() {

@@ -152,10 +152,8 @@ fn carry_address(before: &Value, spec: &mut Value) {
             let single = spec["clusterIP"].clone();
             set(spec, "clusterIPs", json!([single]));
         }
-    } else if text(&spec["clusterIP"]).is_empty()
-        && let Some(first) = list(&spec["clusterIPs"]).first().filter(|ip| !empty(ip)).cloned()
-    {
-        set(spec, "clusterIP", first);
+    } else if text(&spec["clusterIP"]).is_empty() {
+        keep(before, spec, "clusterIP");
     }
     for key in ["ipFamilies", "ipFamilyPolicy"] {
         if empty(&spec[key]) {
