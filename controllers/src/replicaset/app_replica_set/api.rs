@@ -1,6 +1,7 @@
 //! The fields of an `AppReplicaSet`: those of a `ReplicaSet`, and the selector as a text, for whoever scales it.
 //!
 //! The comments are what `kubectl explain` shows.
+#![expect(clippy::doc_markdown, reason = "they are shown as they are")]
 
 use std::collections::BTreeMap;
 

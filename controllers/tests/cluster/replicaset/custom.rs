@@ -100,7 +100,7 @@ async fn what_makes_no_sense_is_refused(s: Stage) {
 }
 
 /// An owner whose selector is this one, and no other.
-fn selecting(s: &Stage, name: &str, selector: Value) -> Value {
+fn selecting(s: &Stage, name: &str, selector: &Value) -> Value {
     let none = with(s.owner_elsewhere(name, 3), json!({"spec": {"selector": null}}));
     with(none, json!({"spec": {"selector": selector}}))
 }
@@ -129,7 +129,7 @@ async fn a_selector_that_makes_no_sense_is_refused_by_somebody(s: Stage) {
     .enumerate()
     {
         let name = format!("a{at}");
-        let owner = selecting(&s, &name, selector.clone());
+        let owner = selecting(&s, &name, &selector);
         if s.c.version() >= RULES {
             let reply = s.c.api().post(&s.owners(), owner).await;
             reply.expect_error(422, "Invalid");
@@ -158,7 +158,7 @@ async fn a_selector_that_makes_no_sense_is_refused_by_somebody(s: Stage) {
             ),
         ),
     ] {
-        let none = with(selecting(&s, name, selector), json!({"spec": {"replicas": 0}}));
+        let none = with(selecting(&s, name, &selector), json!({"spec": {"replicas": 0}}));
         s.settled(none).await;
     }
     let left = s.all_pods().await;

@@ -112,7 +112,7 @@ async fn a_steady_state_costs_nothing_and_a_change_the_least() {
     bed.ready("web", 3).await;
     assert_eq!(bed.get("web").await["status"]["selector"], "app=web");
     bed.door.reset();
-    bed.sleep(Duration::from_hours(1)).await;
+    bed.sleep(Duration::from_mins(10)).await;
     let status = format!("PATCH {SETS}/status");
     assert_eq!((bed.door.count(&status), bed.door.count("POST pods")), (0, 0));
     bed.scale("web", 4).await;
@@ -138,4 +138,41 @@ async fn it_waits_for_its_definition_and_then_works() {
     defined.expect("defined");
     bed.create_owner(&bed.owner("web", 3)).await;
     bed.ready("web", 3).await;
+}
+
+/// Its instances go with it: nothing is made for them any more, and what comes after it is served as before.
+#[tokio::test(start_paused = true)]
+async fn when_its_definition_goes_it_rests_until_there_is_another_one() {
+    let bed = bed(APP_REPLICA_SET).await;
+    bed.create_owner(&bed.owner("web", 3)).await;
+    bed.ready("web", 3).await;
+    let definition = Key::cluster("appreplicasets.appcontroller.k8s.io");
+    let now: MetaObject = bed
+        .admin
+        .get(&DEFINITIONS, &definition)
+        .await
+        .expect("it is there");
+    let delete = Delete::of(now.metadata.uid);
+    bed.admin
+        .delete(&DEFINITIONS, &definition, &delete)
+        .await
+        .expect("deleted");
+    bed.sleep(Duration::from_secs(5)).await;
+    bed.door.reset();
+    for pod in bed.pods().await {
+        bed.delete(&PODS, &pod).await;
+    }
+    bed.sleep(Duration::from_mins(10)).await;
+    assert_eq!(
+        bed.door.counts().values().sum::<usize>(),
+        0,
+        "{:?}",
+        bed.door.counts()
+    );
+
+    let again = replicaset::app_replica_set::definition().to_string();
+    let defined: Result<MetaObject, _> = bed.admin.create(&DEFINITIONS, "", again.into()).await;
+    defined.expect("defined");
+    bed.create_owner(&bed.owner("web", 2)).await;
+    bed.ready("web", 2).await;
 }
