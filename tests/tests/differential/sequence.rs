@@ -166,7 +166,8 @@ fn query(draw: &mut Draw, verb: Verb) -> Vec<(&'static str, String)> {
         Verb::Get | Verb::List | Verb::Delete | Verb::DeleteCollection
     );
     if (verb == Verb::Apply && !draw.once_in(30)) || (writes && draw.once_in(2)) {
-        add("fieldManager", draw.one(&["one", "two", "three"]));
+        let manager: &&str = draw.one(&["one", "two", "three"]);
+        add("fieldManager", manager);
     }
     if verb == Verb::Apply {
         match draw.below(6) {
@@ -181,10 +182,8 @@ fn query(draw: &mut Draw, verb: Verb) -> Vec<(&'static str, String)> {
         add("dryRun", if draw.once_in(6) { "odd" } else { "All" });
     }
     if writes && draw.once_in(6) {
-        add(
-            "fieldValidation",
-            draw.weighed(&[(3, "Strict"), (2, "Ignore"), (1, "Warn"), (1, "Odd")]),
-        );
+        let wanted: &&str = draw.weighed(&[(3, "Strict"), (2, "Ignore"), (1, "Warn"), (1, "Odd")]);
+        add("fieldValidation", wanted);
     }
     if matches!(verb, Verb::List | Verb::DeleteCollection) && draw.once_in(2) {
         let selectors = [
@@ -196,13 +195,12 @@ fn query(draw: &mut Draw, verb: Verb) -> Vec<(&'static str, String)> {
             "app!%3Da,tier",
             "(bad",
         ];
-        add("labelSelector", draw.one(&selectors));
+        let selector: &&str = draw.one(&selectors);
+        add("labelSelector", selector);
     }
     if matches!(verb, Verb::List | Verb::DeleteCollection) && draw.once_in(4) {
-        add(
-            "fieldSelector",
-            draw.one(&["metadata.name%3Da", "metadata.name!%3Da", "spec.nosuch%3D1"]),
-        );
+        let selector: &&str = draw.one(&["metadata.name%3Da", "metadata.name!%3Da", "spec.nosuch%3D1"]);
+        add("fieldSelector", selector);
     }
     query
 }
