@@ -126,6 +126,10 @@ fn edit(draw: &mut Draw, places: &[Place], step: &mut Step, bad: usize) {
     }
     let mut value = draw.one(values).clone();
     let empty = value == json!([]) || value == json!({});
+    let of_list = place.at.ends_with("/-") || place.at.contains("/0/");
+    if of_list && step.subresource == "/status" {
+        return; // See where this is called for the status.
+    }
     if empty && step.verb == Verb::Apply && place.at.starts_with("/metadata") {
         return; // To apply nothing is something to some of the real server's kinds, and nothing to others.
     }
@@ -144,11 +148,8 @@ fn edit(draw: &mut Draw, places: &[Place], step: &mut Step, bad: usize) {
     if matches!(op, "copy" | "move") {
         // Not what says which kind it is: without that a patch is none of this kind.
         let from = draw.one(places).at;
-        let from = if ["/kind", "/apiVersion"].contains(&from) {
-            "/metadata/labels/app"
-        } else {
-            from
-        };
+        let odd = ["/kind", "/apiVersion", "/metadata/resourceVersion"].contains(&from);
+        let from = if odd { "/metadata/labels/app" } else { from };
         value = json!(from);
     }
     step.edits.push(Edit {

@@ -63,6 +63,21 @@ impl Api {
         check_kind(&sent)?;
         let of_scale = scale_resource();
         let schema = schema::builtin("autoscaling/v1", "Scale");
+        let unfit = |error: schema::DecodeError| match (patch_type, res.custom.is_some()) {
+            (None, true) => ApiError::bad_request("no kind is registered for the type v1.Scale"),
+            (None, false) => ApiError::bad_request(format!(
+                "Scale in version \"v1\" cannot be handled as a Scale: {error}"
+            )),
+            (Some(PatchType::Apply), _) => ApiError::unexplained(format!(
+                "failed to convert new object (/{}; autoscaling/v1, Kind=Scale) to proper version: unable to convert \
+                 unstructured object to autoscaling/v1, Kind=Scale: {error}",
+                call.name()
+            )),
+            (Some(_), _) => update::unfit(call, &ApiError::bad_request(error.to_string())),
+        };
+        if let Some(schema) = schema.filter(|_| sent.is_object()) {
+            schema::conform(schema, &mut sent.clone()).map_err(unfit)?;
+        }
         let produce = |object: &Value| {
             let mut present = scale_of(res, paths, object)?;
             let managers = &object["metadata"]["managedFields"];
@@ -76,7 +91,9 @@ impl Api {
                         ));
                     }
                     let wanted = applying.to(&of_scale, Some(&present))?;
-                    if res.custom.is_some() && wanted != present {
+                    let mut same = wanted.clone();
+                    meta::copy(&present, &mut same, "managedFields");
+                    if res.custom.is_some() && same != present {
                         return Err(no_custom_scale("convert new", &applying.config));
                     }
                     wanted
@@ -88,15 +105,6 @@ impl Api {
             };
             check_kind(&wanted)?;
             if let Some(schema) = schema {
-                let unfit = |error: schema::DecodeError| {
-                    let what = "Scale in version \"v1\" cannot be handled as a Scale";
-                    let error = ApiError::bad_request(format!("{what}: {error}"));
-                    if patch_type.is_some() {
-                        update::unfit(call, &error)
-                    } else {
-                        error
-                    }
-                };
                 schema::conform(schema, &mut wanted).map_err(unfit)?;
             }
             check(res, call.name(), &present, &wanted, patch_type.is_some())?;
