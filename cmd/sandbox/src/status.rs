@@ -115,9 +115,14 @@ impl ApiError {
 
     /// 409: no free name was found for a `generateName`, or the name chosen beside it is taken.
     #[must_use]
-    pub fn generate_name_conflict(res: &Resource, name: &str) -> Self {
+    pub fn generate_name_conflict(res: &Resource, name: &str, being_deleted: bool) -> Self {
+        let prefix = if being_deleted {
+            "object is being deleted: "
+        } else {
+            ""
+        };
         let message = format!(
-            "{} {name:?} already exists, the server was not able to generate a unique name for the object",
+            "{prefix}{} {name:?} already exists, the server was not able to generate a unique name for the object",
             res.qualified()
         );
         Self::new(409, "AlreadyExists", message)

@@ -71,7 +71,7 @@ const KNOWN: &[Known] = &[
     },
     Known {
         before: Some((1, 36)),
-        why: "who has which field was recorded in other detail, and not by endpoint; warnings were few",
+        why: "who has which field was recorded in other detail, which makes other versions; warnings were few",
         what: Forget(cut_managers),
     },
     Known {
@@ -91,6 +91,11 @@ const KNOWN: &[Known] = &[
     },
     Known {
         before: Some((1, 36)),
+        why: "what was deleted was answered with a Status for services too",
+        what: End(|step, ours, theirs| step.verb == Verb::Delete && ours.body["kind"] != theirs.body["kind"]),
+    },
+    Known {
+        before: Some((1, 36)),
         why: "apply was another one: nulls, lists without all keys, and objects without a schema",
         what: End(|step, _, _| step.verb == Verb::Apply),
     },
@@ -98,7 +103,7 @@ const KNOWN: &[Known] = &[
         before: None,
         why: "the status endpoint of services makes half a service of one that is not there",
         what: End(|step, ours, theirs| {
-            step.subresource == "/status" && (ours.code, theirs.code) == (404, 201)
+            step.subresource == "/status" && ours.code == 404 && theirs.code != 404
         }),
     },
 ];
@@ -236,7 +241,10 @@ fn cut_patches(answer: &mut Answer) {
 
 fn cut_types(answer: &mut Answer) {
     texts(answer, |text| {
-        for start in [" of type ", "no kind \"", "converting ("] {
+        if let Some(at) = text.find("Object 'Kind' is missing in") {
+            text.truncate(at); // The whole body follows.
+        }
+        for start in [" of type ", "no kind \"", "no kind is", "converting ("] {
             if let Some(at) = text
                 .find(start)
                 .filter(|_| text.contains("cannot ") || text.contains("no kind"))
@@ -270,7 +278,8 @@ fn without(value: &mut Value, gone: &dyn Fn(&str, &Value) -> bool) {
 }
 
 fn cut_managers(answer: &mut Answer) {
-    without(&mut answer.body, &|name, _| name == "managedFields");
+    let gone = ["managedFields", "resourceVersion", "uid"];
+    without(&mut answer.body, &|name, _| gone.contains(&name));
     answer.warnings.clear();
 }
 

@@ -126,6 +126,10 @@ fn edit(draw: &mut Draw, places: &[Place], step: &mut Step, bad: usize) {
     }
     let mut value = draw.one(values).clone();
     let empty = value == json!([]) || value == json!({});
+    let of_list = place.at.ends_with("/-") || place.at.contains("/0/");
+    if of_list && step.subresource == "/status" {
+        return; // See where this is called for the status.
+    }
     if empty && step.verb == Verb::Apply && place.at.starts_with("/metadata") {
         return; // To apply nothing is something to some of the real server's kinds, and nothing to others.
     }
@@ -144,11 +148,8 @@ fn edit(draw: &mut Draw, places: &[Place], step: &mut Step, bad: usize) {
     if matches!(op, "copy" | "move") {
         // Not what says which kind it is: without that a patch is none of this kind.
         let from = draw.one(places).at;
-        let from = if ["/kind", "/apiVersion"].contains(&from) {
-            "/metadata/labels/app"
-        } else {
-            from
-        };
+        let odd = ["/kind", "/apiVersion", "/metadata/resourceVersion"].contains(&from);
+        let from = if odd { "/metadata/labels/app" } else { from };
         value = json!(from);
     }
     step.edits.push(Edit {
@@ -166,7 +167,8 @@ fn query(draw: &mut Draw, verb: Verb) -> Vec<(&'static str, String)> {
         Verb::Get | Verb::List | Verb::Delete | Verb::DeleteCollection
     );
     if (verb == Verb::Apply && !draw.once_in(30)) || (writes && draw.once_in(2)) {
-        add("fieldManager", draw.one(&["one", "two", "three"]));
+        let manager: &&str = draw.one(&["one", "two", "three"]);
+        add("fieldManager", manager);
     }
     if verb == Verb::Apply {
         match draw.below(6) {
@@ -181,10 +183,8 @@ fn query(draw: &mut Draw, verb: Verb) -> Vec<(&'static str, String)> {
         add("dryRun", if draw.once_in(6) { "odd" } else { "All" });
     }
     if writes && draw.once_in(6) {
-        add(
-            "fieldValidation",
-            draw.weighed(&[(3, "Strict"), (2, "Ignore"), (1, "Warn"), (1, "Odd")]),
-        );
+        let wanted: &&str = draw.weighed(&[(3, "Strict"), (2, "Ignore"), (1, "Warn"), (1, "Odd")]);
+        add("fieldValidation", wanted);
     }
     if matches!(verb, Verb::List | Verb::DeleteCollection) && draw.once_in(2) {
         let selectors = [
@@ -196,13 +196,12 @@ fn query(draw: &mut Draw, verb: Verb) -> Vec<(&'static str, String)> {
             "app!%3Da,tier",
             "(bad",
         ];
-        add("labelSelector", draw.one(&selectors));
+        let selector: &&str = draw.one(&selectors);
+        add("labelSelector", selector);
     }
     if matches!(verb, Verb::List | Verb::DeleteCollection) && draw.once_in(4) {
-        add(
-            "fieldSelector",
-            draw.one(&["metadata.name%3Da", "metadata.name!%3Da", "spec.nosuch%3D1"]),
-        );
+        let selector: &&str = draw.one(&["metadata.name%3Da", "metadata.name!%3Da", "spec.nosuch%3D1"]);
+        add("fieldSelector", selector);
     }
     query
 }

@@ -76,6 +76,10 @@ impl Api {
                 self.check_create_on_update(call)?;
                 let mut value = next(None)?;
                 // Whatever version it was made for, there is none.
+                let version = meta::text(&value, "resourceVersion");
+                if !version.is_empty() {
+                    update::check_version_number(version)?;
+                }
                 meta::set(&mut value, "resourceVersion", Value::Null);
                 let uid = meta::text(&value, "uid");
                 if !uid.is_empty() {

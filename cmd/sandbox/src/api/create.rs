@@ -248,7 +248,7 @@ fn taken(res: &Resource, value: &Value, existing: &Object) -> ApiError {
     if meta::text(value, "generateName").is_empty() {
         ApiError::already_exists(res, name, existing.terminating)
     } else {
-        ApiError::generate_name_conflict(res, name)
+        ApiError::generate_name_conflict(res, name, existing.terminating)
     }
 }
 

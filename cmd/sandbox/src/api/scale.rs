@@ -74,6 +74,10 @@ impl Api {
             writer: self.writer(call, options, Some("scale"))?,
             kind: scale_resource(),
         };
+        if let Some(schema) = schema::builtin("autoscaling/v1", "Scale").filter(|_| scaling.sent.is_object())
+        {
+            schema::conform(schema, &mut scaling.sent.clone()).map_err(|error| scaling.unfit(&error))?;
+        }
         let dry_run = call.dry_run(options)?;
         let updated = gate.update(Part::Main, dry_run, scaling).await?;
         scale_of(&call.res, paths, &updated)
@@ -105,6 +109,22 @@ impl Scaling<'_> {
         );
         Ok(present)
     }
+
+    /// What the client is told of a scale that does not decode.
+    fn unfit(&self, error: &schema::DecodeError) -> ApiError {
+        match (self.patch_type, self.call.res.custom.is_some()) {
+            (None, true) => ApiError::bad_request("no kind is registered for the type v1.Scale"),
+            (None, false) => ApiError::bad_request(format!(
+                "Scale in version \"v1\" cannot be handled as a Scale: {error}"
+            )),
+            (Some(PatchType::Apply), _) => ApiError::unexplained(format!(
+                "failed to convert new object (/{}; autoscaling/v1, Kind=Scale) to proper version: unable to convert \
+                 unstructured object to autoscaling/v1, Kind=Scale: {error}",
+                self.call.name()
+            )),
+            (Some(_), _) => update::unfit(self.call, &ApiError::bad_request(error.to_string())),
+        }
+    }
 }
 
 impl Writing for Scaling<'_> {
@@ -125,7 +145,9 @@ impl Writing for Scaling<'_> {
                     ));
                 }
                 let wanted = applying.to(&self.kind, Some(&present))?;
-                if res.custom.is_some() && wanted != present {
+                let mut same = wanted.clone();
+                meta::copy(&present, &mut same, "managedFields");
+                if res.custom.is_some() && same != present {
                     return Err(no_custom_scale("convert new", &applying.config));
                 }
                 wanted
@@ -137,17 +159,7 @@ impl Writing for Scaling<'_> {
         };
         check_kind(&wanted)?;
         if let Some(schema) = schema {
-            let patched = self.patch_type.is_some();
-            let unfit = |error: schema::DecodeError| {
-                let what = "Scale in version \"v1\" cannot be handled as a Scale";
-                let error = ApiError::bad_request(format!("{what}: {error}"));
-                if patched {
-                    update::unfit(call, &error)
-                } else {
-                    error
-                }
-            };
-            schema::conform(schema, &mut wanted).map_err(unfit)?;
+            schema::conform(schema, &mut wanted).map_err(|error| self.unfit(&error))?;
         }
         check(res, call.name(), &present, &wanted, self.patch_type.is_some())?;
         if self.applying.is_none() {

@@ -159,7 +159,7 @@ pub fn kind() -> Kind {
         place(
             "/spec/template/spec/$setElementOrder~1containers",
             json!([[{"name": "d"}, {"name": "c"}], [{"name": "c"}]]),
-            json!([["c"], [{"nosuch": "x"}]]),
+            json!([[{"nosuch": "x"}]]),
         ),
         place(
             "/spec/strategy",

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::super::{Call, decode, invalid_dry_run};
+use super::super::{Call, decode, dry_run_error};
 use crate::field::FieldError;
 use crate::schema;
 use crate::status::{ApiError, Result};
@@ -20,6 +20,8 @@ pub(in crate::api) struct DeleteOptions {
     pub seen: Option<u64>,
     /// A pod that has no time left is marked only, and removed by the next request.
     pub stepwise: bool,
+    /// What is wrong with the request for a dry run; told with the rest.
+    pub wrong: Option<FieldError>,
 }
 
 impl DeleteOptions {
@@ -37,7 +39,7 @@ impl DeleteOptions {
         } else {
             Self::from_body(call)?
         };
-        let mut errors = Vec::new();
+        let mut errors: Vec<FieldError> = options.wrong.iter().cloned().collect();
         if options.orphan_dependents.is_some() && options.propagation.is_some() {
             let why = "orphanDependents and deletionPropagation cannot be both set";
             errors.push(FieldError::invalid(
@@ -104,9 +106,6 @@ impl DeleteOptions {
             .flatten()
             .filter_map(|v| v.as_str().map(str::to_owned))
             .collect();
-        if dry_run.iter().any(|v| v != "All") {
-            return Err(invalid_dry_run("DeleteOptions", &dry_run));
-        }
         let text = |v: &Value| v.as_str().map(str::to_owned);
         Ok(Self {
             grace: value["gracePeriodSeconds"].as_i64(),
@@ -114,6 +113,7 @@ impl DeleteOptions {
             resource_version: text(&value["preconditions"]["resourceVersion"]),
             orphan_dependents: value["orphanDependents"].as_bool(),
             propagation: text(&value["propagationPolicy"]),
+            wrong: dry_run_error(&dry_run),
             dry_run: !dry_run.is_empty() || call.dry_run("DeleteOptions")?,
             ..Self::default()
         })

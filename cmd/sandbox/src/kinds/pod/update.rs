@@ -97,10 +97,14 @@ fn added_tolerations(old: &Value, new: &Value, errors: &mut Vec<FieldError>) {
 }
 
 fn removed_gates(old: &Value, new: &Value, errors: &mut Vec<FieldError>) {
-    for (i, gate) in list(&new["schedulingGates"]).iter().enumerate() {
-        if !list(&old["schedulingGates"])
-            .iter()
-            .any(|old| old["name"] == gate["name"])
+    let gates = list(&new["schedulingGates"]);
+    for (i, gate) in gates.iter().enumerate() {
+        // One that stands twice is told of in its last place.
+        let again = gates[i + 1..].iter().any(|other| other["name"] == gate["name"]);
+        if !again
+            && !list(&old["schedulingGates"])
+                .iter()
+                .any(|old| old["name"] == gate["name"])
         {
             errors.push(FieldError::forbidden(
                 format!("spec.schedulingGates[{i}].name"),

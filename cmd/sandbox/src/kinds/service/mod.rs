@@ -79,7 +79,11 @@ fn needs_health_check(spec: &Value) -> bool {
 
 /// What is wrong with the addresses that a service asks for.
 pub(super) fn addresses(service: &Value) -> Vec<FieldError> {
-    validate::addresses(&service["spec"])
+    let errors = validate::addresses(&service["spec"]);
+    if errors.is_empty() {
+        return validate::families(&service["spec"]);
+    }
+    errors
 }
 
 fn is_headless(spec: &Value) -> bool {

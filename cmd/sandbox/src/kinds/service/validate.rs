@@ -223,6 +223,41 @@ fn port_list(ports: &[Value], kind: &str) -> Vec<FieldError> {
     errors
 }
 
+/// There is one family of addresses here.
+pub(super) fn families(spec: &Value) -> Vec<FieldError> {
+    const POLICY: &str = "spec.ipFamilyPolicy";
+    let mut errors = Vec::new();
+    if text(&spec["type"]) == "ExternalName" {
+        return errors;
+    }
+    let (policy, families) = (text(&spec["ipFamilyPolicy"]), list(&spec["ipFamilies"]));
+    if policy == "SingleStack" && families.len() == 2 {
+        let why = "must be 'RequireDualStack' or 'PreferDualStack' when multiple IP families are specified";
+        errors.push(FieldError::invalid(POLICY, policy, why));
+    }
+    let whatever = is_headless(spec) && empty(&spec["selector"]);
+    if whatever || !errors.is_empty() {
+        return errors;
+    }
+    if policy == "RequireDualStack" {
+        let why = "this cluster is not configured for dual-stack services";
+        errors.push(FieldError::invalid(POLICY, policy, why));
+    }
+    for (i, family) in families
+        .iter()
+        .enumerate()
+        .filter(|(_, family)| *family != "IPv4")
+    {
+        let why = "not configured on this cluster";
+        errors.push(FieldError::invalid(
+            format!("spec.ipFamilies[{i}]"),
+            family.clone(),
+            why,
+        ));
+    }
+    errors
+}
+
 pub(super) fn addresses(spec: &Value) -> Vec<FieldError> {
     const PATH: &str = "spec.clusterIPs";
     if text(&spec["type"]) == "ExternalName" {
