@@ -237,3 +237,48 @@ fn has_ended(pod: &Object) -> bool {
     let phase = pod.fields.iter().find(|(name, _)| *name == "status.phase");
     phase.is_some_and(|(_, phase)| matches!(phase.as_str(), "Failed" | "Succeeded"))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::super::decode::{self, FieldValidation};
+    use super::*;
+    use crate::Options;
+
+    fn create(api: &Api, plural: &str, object: Value) -> Result<Value> {
+        let res = api
+            .registry()
+            .find("", "v1", plural)
+            .expect("a built-in resource");
+        let decoded = decode::object(&res, object, Vec::new(), FieldValidation::Ignore)?;
+        api.create_object(&res, "default", &decoded.value, false)
+    }
+
+    fn used(api: &Api) -> Value {
+        let quota = api.store.get(QUOTAS, "default/q").expect("the quota");
+        quota.value()["status"]["used"]["configmaps"].clone()
+    }
+
+    #[test]
+    fn many_threads_never_get_more_than_there_is() {
+        let api = Api::new(Options::default());
+        let quota = json!({"metadata": {"name": "q"}, "spec": {"hard": {"configmaps": "50"}}});
+        create(&api, QUOTAS, quota).expect("a quota");
+        let made: usize = thread::scope(|scope| {
+            let threads: Vec<_> = (0..4)
+                .map(|t| {
+                    let api = &api;
+                    scope.spawn(move || {
+                        let map = |n: usize| json!({"metadata": {"name": format!("m-{t}-{n}")}});
+                        let all = (0..30).map(|n| create(api, "configmaps", map(n)));
+                        all.flatten().count()
+                    })
+                })
+                .collect();
+            threads.into_iter().map(|t| t.join().expect("no panic")).sum()
+        });
+        assert_eq!(made, 50);
+        assert_eq!(used(&api), "50");
+    }
+}
