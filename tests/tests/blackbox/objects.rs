@@ -4,6 +4,7 @@ mod bodies;
 mod concurrency;
 mod create;
 mod defaults;
+mod found;
 mod generation;
 mod jobs;
 mod metadata;
@@ -26,6 +27,7 @@ pub fn tests() -> Vec<Test> {
         concurrency::tests(),
         create::tests(),
         defaults::tests(),
+        found::tests(),
         generation::tests(),
         jobs::tests(),
         metadata::tests(),
