@@ -35,7 +35,7 @@ pub fn tests() -> Vec<Test> {
     vec![
         test!(as_it_is_deployed_nothing_is_forbidden),
         test!(each_controller_needs_its_own_role_only),
-        test!(with_webhooks_their_certificate_is_kept),
+        test!(webhooks_and_election_need_their_own_roles_only),
         test!(kubectl_applies_it_without_a_word)
             .needs(Need::Kubectl)
             .since(1, 27),
@@ -175,8 +175,8 @@ async fn each_controller_needs_its_own_role_only(_: Cluster) {
     crew.end().await;
 }
 
-/// And without the garbage collector, whose role would allow nearly all of that.
-async fn with_webhooks_their_certificate_is_kept(_: Cluster) {
+/// Without the garbage collector, whose role would allow nearly all of that.
+async fn webhooks_and_election_need_their_own_roles_only(_: Cluster) {
     let (_turn, running) = cluster_of_its_own().await;
     let c = &running.cluster;
     let Deployed {
@@ -185,8 +185,7 @@ async fn with_webhooks_their_certificate_is_kept(_: Cluster) {
         ..
     } = deploy(c).await;
     send(c, "components/webhook").await;
-    let collector = format!("{BINDINGS}/coxswain:{GARBAGE_COLLECTOR}");
-    c.api().delete(&collector, ()).await.expect(200);
+    unbind(c, GARBAGE_COLLECTOR).await;
     arguments[0] = format!("--controllers=*,-{GARBAGE_COLLECTOR}");
     let port = format!("--webhook-port={}", program::free_address().port());
     let added = manifests::arguments("components/webhook/deployment.yaml").into_iter();
@@ -214,6 +213,37 @@ async fn with_webhooks_their_certificate_is_kept(_: Cluster) {
     }
     assert_eq!(crew.forbidden().await, "");
     crew.end().await;
+
+    // And without any controller: what is left is the election, and what is said of it.
+    for it in hosted().filter(|it| it.name != GARBAGE_COLLECTOR) {
+        unbind(c, it.name).await;
+    }
+    "--controllers=-hollow-kubelet".clone_into(&mut arguments[0]);
+    let said = async || {
+        let events = c
+            .api()
+            .get(&fixtures::core(NAMESPACE, "events"))
+            .await
+            .expect(200);
+        let events = events["items"].as_array().cloned().unwrap_or_default();
+        events
+            .iter()
+            .filter(|it| it["reason"] == "LeaderElection")
+            .count()
+    };
+    let before = said().await;
+    let mut crew = Crew::new();
+    crew.start(c, &account, &arguments).await;
+    crew.until("it is said who leads", async || said().await > before)
+        .await;
+    assert_eq!(crew.forbidden().await, "");
+    crew.end().await;
+}
+
+/// Takes its role away from a controller.
+async fn unbind(c: &Cluster, controller: &str) {
+    let binding = format!("{BINDINGS}/coxswain:{controller}");
+    c.api().delete(&binding, ()).await.expect(200);
 }
 
 async fn kubectl_applies_it_without_a_word(_: Cluster) {
