@@ -36,6 +36,8 @@ fn paths(webhook: &Webhook) -> Vec<String> {
         .collect();
     let _ = webhook.requests();
     paths.sort();
+    // A server that answers from a cache may ask again about the same.
+    paths.dedup();
     paths
 }
 
