@@ -19,7 +19,7 @@ pub struct ApiError {
     /// Message for people.
     pub message: String,
     /// `details` of the Status, if any.
-    pub details: Option<Value>,
+    pub details: Option<Box<Value>>,
     /// Seconds after which a client may try again.
     pub retry_after: Option<u32>,
     /// A continue token that still works, for a list that has expired.
@@ -60,12 +60,12 @@ impl ApiError {
                 details.insert(key.to_owned(), value.into());
             }
         }
-        self.details = Some(Value::Object(details));
+        self.details = Some(Box::new(Value::Object(details)));
         self
     }
 
     fn with_causes(mut self, causes: Vec<Value>) -> Self {
-        let details = self.details.get_or_insert_with(|| json!({}));
+        let details = self.details.get_or_insert_with(|| Box::new(json!({})));
         if let Some(map) = details.as_object_mut() {
             map.insert("causes".to_owned(), causes.into());
         }
@@ -73,7 +73,7 @@ impl ApiError {
     }
 
     fn retrying(mut self, seconds: u32) -> Self {
-        let details = self.details.get_or_insert_with(|| json!({}));
+        let details = self.details.get_or_insert_with(|| Box::new(json!({})));
         if let Some(map) = details.as_object_mut() {
             map.insert("retryAfterSeconds".to_owned(), seconds.into());
         }
@@ -370,7 +370,7 @@ impl ApiError {
             .and_then(|details| details["retryAfterSeconds"].as_u64());
         Self {
             reason: Cow::Owned(reason.to_owned()),
-            details,
+            details: details.map(Box::new),
             retry_after: seconds
                 .and_then(|seconds| u32::try_from(seconds).ok())
                 .filter(|s| *s > 0),
@@ -397,7 +397,7 @@ impl ApiError {
             map.insert("reason".to_owned(), self.reason.as_ref().into());
         }
         if let (Some(map), Some(details)) = (status.as_object_mut(), &self.details) {
-            map.insert("details".to_owned(), details.clone());
+            map.insert("details".to_owned(), Value::clone(details));
         }
         status
     }

@@ -36,6 +36,8 @@ fn paths(webhook: &Webhook) -> Vec<String> {
         .collect();
     let _ = webhook.requests();
     paths.sort();
+    // A server that answers from a cache may ask again about the same.
+    paths.dedup();
     paths
 }
 
@@ -178,10 +180,8 @@ async fn labels_of_the_object(c: Cluster) {
     let path = format!("{path}/b");
     c.api().patch(&path, MERGE, ask(json!("no"))).await.expect(200);
     assert_eq!(lines(&webhook.requests()), ["UPDATE b"]);
-    c.api()
-        .patch(&path, MERGE, json!({"data": {"x": "y"}}))
-        .await
-        .expect(200);
+    let unasked = with(config_map("c"), ask(json!("no")));
+    c.api().post(&core(&ns, "configmaps"), unasked).await.expect(201);
     assert_eq!(webhook.requests(), Vec::<Value>::new());
     c.api()
         .patch(&path, MERGE, ask(json!("please")))
