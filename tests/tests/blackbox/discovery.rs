@@ -453,7 +453,7 @@ async fn custom_resources_are_in_it_while_they_are_served(c: Cluster) {
                 "singular": "widget",
                 "kind": "Widget",
                 "shortNames": ["wd"],
-                "categories": ["all"],
+                "categories": ["gadgets"],
             },
             "versions": [version("v1beta1", false), version("v1", true)],
         },
@@ -485,7 +485,7 @@ async fn custom_resources_are_in_it_while_they_are_served(c: Cluster) {
             "singularResource": "widget",
             "verbs": ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"],
             "shortNames": ["wd"],
-            "categories": ["all"],
+            "categories": ["gadgets"],
             "subresources": [
                 {"subresource": "status", "responseKind": kind, "verbs": part},
                 {
