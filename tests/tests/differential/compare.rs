@@ -95,11 +95,6 @@ const KNOWN: &[Known] = &[
         what: End(|step, ours, theirs| step.verb == Verb::Delete && ours.body["kind"] != theirs.body["kind"]),
     },
     Known {
-        before: Some((1, 36)),
-        why: "apply was another one: nulls, lists without all keys, and objects without a schema",
-        what: End(|step, _, _| step.verb == Verb::Apply),
-    },
-    Known {
         before: None,
         why: "the status endpoint of services makes half a service of one that is not there",
         what: End(|step, ours, theirs| {
@@ -241,8 +236,14 @@ fn cut_patches(answer: &mut Answer) {
 
 fn cut_types(answer: &mut Answer) {
     texts(answer, |text| {
-        if let Some(at) = text.find("Object 'Kind' is missing in") {
-            text.truncate(at); // The whole body follows.
+        // The whole body follows, or why a field of another type is none.
+        for start in [
+            "Object 'Kind' is missing in",
+            "unable to convert unstructured object",
+        ] {
+            if let Some(at) = text.find(start) {
+                text.truncate(at);
+            }
         }
         for start in [" of type ", "no kind \"", "no kind is", "converting ("] {
             if let Some(at) = text
