@@ -36,12 +36,24 @@ pub fn of(seed: u64, kinds: &[(usize, Kind)], version: (u32, u32)) -> Sequence<'
     let length = 3 + draw.below(LONGEST - 2);
     let mut steps = vec![first(&mut draw, kind)];
     steps.extend((1..length).map(|_| step(&mut draw, kind)));
-    if version < (1, 27) {
-        for step in &mut steps {
-            step.query.retain(|(key, _)| *key != "fieldValidation");
-        }
+    if version < (1, 36) {
+        steps.iter_mut().for_each(of_old);
     }
     Sequence { seed, kind, steps }
+}
+
+/// For older servers: their apply was another one (it even falls over scales of custom resources), and they did not
+/// validate fields on request.
+fn of_old(step: &mut Step) {
+    if step.verb == Verb::Apply {
+        step.verb = if step.whole && step.subresource.is_empty() {
+            Verb::Create
+        } else {
+            Verb::Merge
+        };
+        step.query.clear();
+    }
+    step.query.retain(|(key, _)| *key != "fieldValidation");
 }
 
 /// Most sequences are about something that is there.
@@ -129,6 +141,9 @@ fn edit(draw: &mut Draw, places: &[Place], step: &mut Step, bad: usize) {
     let of_list = place.at.ends_with("/-") || place.at.contains("/0/");
     if of_list && step.subresource == "/status" {
         return; // See where this is called for the status.
+    }
+    if step.verb == Verb::Apply && place.at.starts_with("/metadata/deletion") {
+        return; // What is created by an apply is really on its way out then, which nobody wants to copy.
     }
     if empty && step.verb == Verb::Apply && place.at.starts_with("/metadata") {
         return; // To apply nothing is something to some of the real server's kinds, and nothing to others.

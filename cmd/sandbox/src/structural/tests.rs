@@ -45,3 +45,16 @@ fn equal_schemas_have_one_id() {
     assert_eq!(Schema::compile(&schema).id(), Schema::compile(&schema).id());
     assert_ne!(Schema::compile(&schema).id(), Schema::compile(&other).id());
 }
+
+#[test]
+fn lists_that_were_wrong_may_stay_wrong() {
+    let set = json!({"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}});
+    let schema =
+        Schema::compile(&json!({"type": "object", "properties": {"set": set, "n": {"type": "integer"}}}));
+    let twice = json!({"set": ["a", "a"]});
+    let mut errors = Vec::new();
+    schema.validate_update(&twice, &json!({"set": ["a", "a"], "n": 1}), &mut errors);
+    assert!(errors.is_empty(), "{errors:?}");
+    schema.validate_update(&json!({"set": ["a"]}), &twice, &mut errors);
+    assert_eq!(errors.len(), 1);
+}

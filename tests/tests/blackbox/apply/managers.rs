@@ -2,7 +2,7 @@
 
 use coxswain_tests::{
     Cluster, Test,
-    fixtures::{JSON_PATCH, MERGE, STRATEGIC, core},
+    fixtures::{JSON_PATCH, MERGE, STRATEGIC, apps, core, deployment, pod},
     test,
 };
 use http::Method;
@@ -21,7 +21,64 @@ pub fn tests() -> Vec<Test> {
         test!(claims_are_taken_if_they_are_sound).since(1, 36),
         test!(old_managers_are_merged).since(1, 36),
         test!(metadata_alone_shows_them_too),
+        test!(who_lost_everything_is_no_manager).since(1, 36),
+        test!(a_subresource_cannot_forget_managers).since(1, 36),
+        test!(an_empty_map_is_had_too).since(1, 36),
+        test!(items_that_stand_twice_are_one).since(1, 36),
     ]
+}
+
+async fn who_lost_everything_is_no_manager(c: Cluster) {
+    let ns = c.namespace().await;
+    let posted = core(&ns, "configmaps?fieldManager=one");
+    c.api().post(&posted, map(&json!({"a": "1"}))).await.expect(201);
+    let path = core(&ns, "configmaps/a?fieldManager=two");
+    let other = json!([{"op": "replace", "path": "/data", "value": {"a": "2"}}]);
+    let taken = c.api().patch(&path, JSON_PATCH, other).await.expect(200);
+    assert_eq!(fields(&taken, "two", "Update"), json!({"f:data": {"f:a": {}}}));
+    assert_eq!(fields(&taken, "one", "Update"), json!({"f:data": {}}));
+    let gone = json!({"data": null});
+    let gone = c.api().patch(&path, MERGE, gone).await.expect(200);
+    assert_eq!(managers(&gone), Vec::<&str>::new());
+}
+
+async fn a_subresource_cannot_forget_managers(c: Cluster) {
+    let ns = c.namespace().await;
+    c.api().post(&core(&ns, "pods"), pod("a")).await.expect(201);
+    let forget = json!({"metadata": {"managedFields": [{}]}, "status": {"message": "m"}});
+    let path = core(&ns, "pods/a/status?fieldManager=two");
+    let told = c.api().patch(&path, MERGE, forget).await.expect(200);
+    assert_eq!(managers(&told).len(), 2, "{told:#}");
+}
+
+async fn an_empty_map_is_had_too(c: Cluster) {
+    let ns = c.namespace().await;
+    let path = core(&ns, "pods/a");
+    let mut config = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}});
+    config["spec"] = json!({"securityContext": {}, "containers": [{"name": "c", "image": "i"}]});
+    let made = apply(&c, &path, "one", "", &config).await.expect(201);
+    assert_eq!(
+        fields(&made, "one", "Apply")["f:spec"]["f:securityContext"],
+        json!({})
+    );
+}
+
+async fn items_that_stand_twice_are_one(c: Cluster) {
+    let ns = c.namespace().await;
+    let mut twice = deployment("a");
+    let env = json!([{"name": "A", "value": "1"}, {"name": "A", "value": "2"}]);
+    twice["spec"]["template"]["spec"]["containers"][0]["env"] = env;
+    c.api().post(&apps(&ns, "deployments"), twice).await.expect(201);
+    let path = format!("{}/a?fieldManager=two", apps(&ns, "deployments"));
+    let place = "/spec/template/spec/containers/0/env/1/value";
+    let other = json!([{"op": "replace", "path": place, "value": "3"}]);
+    let changed = c.api().patch(&path, JSON_PATCH, other).await.expect(200);
+    let env = json!({"f:env": {"k:{\"name\":\"A\"}": {}}});
+    let container = json!({"f:containers": {"k:{\"name\":\"c\"}": env}});
+    assert_eq!(
+        fields(&changed, "two", "Update"),
+        json!({"f:spec": {"f:template": {"f:spec": container}}})
+    );
 }
 
 async fn every_write_has_a_manager(c: Cluster) {

@@ -106,10 +106,10 @@ async fn a_balancer_to_local_pods_gets_a_port_for_checks(c: Cluster) {
     assert!((30000..=32767).contains(&port), "{made:#}");
     assert_ne!(made["spec"]["ports"][0]["nodePort"], port);
     let path = format!("{}/a", core(&ns, "services"));
-    let mode = json!({"status": {"loadBalancer": {"ingress": [{"ip": "1.2.3.4"}]}}});
+    let ingress = json!({"status": {"loadBalancer": {"ingress": [{"ip": "1.2.3.4"}]}}});
     let told = c
         .api()
-        .patch(&format!("{path}/status"), MERGE, mode)
+        .patch(&format!("{path}/status"), MERGE, ingress)
         .await
         .expect(200);
     assert_eq!(

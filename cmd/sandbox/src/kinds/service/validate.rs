@@ -316,6 +316,18 @@ pub(super) fn addresses(spec: &Value) -> Vec<FieldError> {
             ));
         }
     }
+    for (i, (ip, family)) in all.iter().zip(list(&spec["ipFamilies"])).enumerate() {
+        let (ip, family) = (text(ip), text(family));
+        let found = match ip.parse() {
+            Ok(std::net::IpAddr::V4(_)) => "IPv4",
+            Ok(std::net::IpAddr::V6(_)) => "IPv6",
+            Err(_) => continue,
+        };
+        if found != family && matches!(family, "IPv4" | "IPv6") {
+            let why = format!("expected an {family} value as indicated by `ipFamilies[{i}]`");
+            errors.push(FieldError::invalid(format!("{PATH}[{i}]"), ip, why));
+        }
+    }
     if all.len() > 2 {
         errors.push(FieldError::invalid(
             PATH,
