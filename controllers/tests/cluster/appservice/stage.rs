@@ -144,6 +144,7 @@ impl Stage {
 }
 
 /// An `AppService` with a Deployment of its name.
+#[expect(clippy::needless_pass_by_value, reason = "it reads better where it is called")]
 pub fn app(name: &str, spec: Value) -> Value {
     let body = json!({"apiVersion": "appcontroller.k8s.io/v1alpha1", "kind": "AppService", "metadata": {"name": name},
                       "spec": {"deploymentName": name, "replicas": 2, "image": "i:1"}});
