@@ -19,7 +19,7 @@ struct Subcommand {
 const ALL: &[Subcommand] = &[Subcommand {
     name: "crds",
     about: "Print the definitions of the custom kinds, for `kubectl apply -f -`",
-    help: "Prints the CustomResourceDefinitions of AppReplicaSet as YAML.\n\
+    help: "Prints the CustomResourceDefinitions of the kinds that coxswain brings along, as YAML.\n\
            \n\
            Usage:\n  coxswain crds | kubectl apply -f -\n\
            \n\
