@@ -18,7 +18,7 @@ fn version(object: &Value) -> String {
 }
 
 async fn a_steady_one_is_not_written(s: Stage) {
-    s.serve(app("a", json!({"ports": [{"port": 80}], "env": [{"name": "A", "value": ""}], "resources": {"requests": {"cpu": "0.25"}}})))
+    s.serve(app("a", json!({"ports": [{"port": 80}], "env": [{"name": "A", "value": "b"}], "resources": {"requests": {"cpu": "0.25"}}})))
         .await;
     let label = json!({"metadata": {"labels": {"example.com/more": "labels"}}});
     let mut before = Vec::new();

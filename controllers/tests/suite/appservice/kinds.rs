@@ -45,6 +45,22 @@ async fn a_kind_that_goes_takes_nothing_with_it_that_is_not_its_own_and_may_come
     bed.ready("again").await;
 }
 
+#[tokio::test(start_paused = true)]
+async fn what_a_kind_that_is_gone_has_left_in_the_cache_is_nobody() {
+    let bed = bed().await;
+    bed.serve(&shop(&json!({}))).await;
+    // Its end is not seen.
+    let seen = bed.sandbox.revision();
+    bed.door.lag().hold_at("appservices.appcontroller.k8s.io", seen);
+    bed.undefine().await;
+    bed.sleep(Duration::from_mins(20)).await;
+    bed.door.reset();
+    bed.delete(&DEPLOYMENTS, "web", Propagation::Background).await;
+    bed.sleep(Duration::from_mins(10)).await;
+    assert_eq!(bed.door.order(), Vec::<String>::new());
+    assert!(bed.names(&DEPLOYMENTS).await.is_empty());
+}
+
 /// What a manager says of itself, by controller.
 struct Manned {
     checks: Checks,

@@ -304,3 +304,32 @@ async fn a_child_that_the_cache_does_not_show_is_let_go_too() {
     gone(&bed).await;
     kept(&bed).await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_finalizer_stays_until_all_of_them_refer_to_it() {
+    let bed = served("Orphan").await;
+    bed.door.judge(|method, path, _| {
+        if *method == http::Method::PATCH && path.contains("/services/") {
+            Answer::Refused(403, json!({"reason": "Forbidden", "message": "not you"}))
+        } else {
+            Answer::Done
+        }
+    });
+    bed.want("shop", &json!({"deletionPolicy": "Delete"})).await;
+    bed.until(async |bed| owners(&bed.get(&DEPLOYMENTS, "web").await) == 1)
+        .await;
+    bed.sleep(Duration::from_mins(10)).await;
+    assert_eq!(
+        bed.get(&APPS, "shop").await["metadata"]["finalizers"],
+        json!([FINALIZER])
+    );
+    bed.door.judge(|_, _, _| Answer::Done);
+    bed.want("shop", &json!({"replicas": 1})).await;
+    bed.until(async |bed| {
+        bed.get(&APPS, "shop").await["metadata"]
+            .get("finalizers")
+            .is_none()
+    })
+    .await;
+    assert_eq!(owners(&bed.get(&SERVICES, "shop").await), 1);
+}
