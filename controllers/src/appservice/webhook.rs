@@ -4,10 +4,12 @@
 //! and the controller leaves it to the first. So the webhooks may be missing, or their failure ignored.
 
 use std::future::ready;
+use std::sync::Arc;
 
 use coxswain_manager::cache::Caches;
 use coxswain_manager::client::Cause;
-use coxswain_manager::webhook::{Hooks, Operation, Refusal};
+use coxswain_manager::webhook::{AdmissionRequest, Hooks, Operation, Refusal};
+use serde_json::Value;
 
 use super::admission::{self, Problem};
 use super::{APP_SERVICES, AppService};
@@ -20,27 +22,36 @@ use super::{APP_SERVICES, AppService};
 pub fn hooks(hooks: Hooks, caches: &Caches) -> Hooks {
     let apps = caches.of::<AppService>(&APP_SERVICES);
     hooks
-        .mutating(&APP_SERVICES, |request| {
-            let is_whole = request.sub_resource.is_empty();
-            ready(Ok(if is_whole {
-                admission::default(&request.object)
-            } else {
-                Vec::new()
-            }))
-        })
+        .mutating(&APP_SERVICES, |request| ready(Ok(filled_in(&request))))
         .validating(&APP_SERVICES, move |request| {
-            let written = matches!(request.operation, Operation::Create | Operation::Update);
-            if !written || !request.sub_resource.is_empty() {
-                return ready(Ok(Vec::new()));
-            }
             let others = apps.list_namespace(&request.namespace);
-            let old = (!request.old_object.is_null()).then_some(&request.old_object);
-            let judged = admission::validate(&request.object, old, &others);
-            ready(judged.map(|()| Vec::new()).map_err(|problems| {
-                let causes = problems.into_iter().map(cause).collect();
-                Refusal::invalid("AppService.appcontroller.k8s.io", &request.name, causes)
-            }))
+            ready(judged(&request, &others))
         })
+}
+
+fn filled_in(request: &AdmissionRequest) -> Vec<Value> {
+    if is_written(request) {
+        admission::default(&request.object)
+    } else {
+        Vec::new()
+    }
+}
+
+fn judged(request: &AdmissionRequest, others: &[Arc<AppService>]) -> Result<Vec<String>, Refusal> {
+    if !is_written(request) {
+        return Ok(Vec::new());
+    }
+    let old = (!request.old_object.is_null()).then_some(&request.old_object);
+    admission::validate(&request.object, old, others).map_err(|problems| {
+        let causes = problems.into_iter().map(cause).collect();
+        Refusal::invalid("AppService.appcontroller.k8s.io", &request.name, causes)
+    })?;
+    Ok(Vec::new())
+}
+
+/// Whether the spec is: status and scale are others' to check.
+fn is_written(request: &AdmissionRequest) -> bool {
+    matches!(request.operation, Operation::Create | Operation::Update) && request.sub_resource.is_empty()
 }
 
 fn cause(problem: Problem) -> Cause {
@@ -53,5 +64,74 @@ fn cause(problem: Problem) -> Cause {
         reason: reason.to_owned(),
         message,
         field,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use serde_json::json;
+
+    fn app(name: &str, deployment: &str) -> Value {
+        json!({
+            "apiVersion": "appcontroller.k8s.io/v1alpha1", "kind": "AppService",
+            "metadata": {"name": name, "namespace": "default"}, "spec": {"deploymentName": deployment},
+        })
+    }
+
+    fn request(operation: Operation, object: Value) -> AdmissionRequest {
+        let mut request = AdmissionRequest::default();
+        request.operation = operation;
+        request.name = "web".to_owned();
+        request.namespace = "default".to_owned();
+        request.object = object;
+        request
+    }
+
+    fn others() -> Vec<Arc<AppService>> {
+        vec![Arc::new(
+            serde_json::from_value(app("first", "shop")).expect("an AppService"),
+        )]
+    }
+
+    #[test]
+    fn what_is_missing_is_filled_in() {
+        let patch = filled_in(&request(Operation::Create, app("web", "web")));
+        let expected = json!({"op": "add", "path": "/spec/replicas", "value": 1});
+        assert!(patch.contains(&expected), "{patch:?}");
+    }
+
+    #[test]
+    fn a_deployment_that_another_claims_is_refused_by_its_field() {
+        let refusal =
+            judged(&request(Operation::Create, app("web", "shop")), &others()).expect_err("refused");
+        assert_eq!((refusal.code, refusal.reason), (422, "Invalid"));
+        assert_eq!(refusal.causes.len(), 1);
+        assert_eq!(refusal.causes[0].field, "spec.deploymentName");
+        let start = "AppService.appcontroller.k8s.io \"web\" is invalid: spec.deploymentName: ";
+        assert!(refusal.message.starts_with(start), "{}", refusal.message);
+        assert_eq!(
+            judged(&request(Operation::Create, app("web", "web")), &others()),
+            Ok(vec![])
+        );
+    }
+
+    #[test]
+    fn what_was_so_before_stays() {
+        let mut update = request(Operation::Update, app("web", "shop"));
+        update.old_object = app("web", "shop");
+        assert_eq!(judged(&update, &others()), Ok(vec![]));
+    }
+
+    #[test]
+    fn deletes_and_subresources_are_not_looked_at() {
+        let mut status = request(Operation::Update, app("web", "shop"));
+        status.sub_resource = "status".to_owned();
+        let delete = request(Operation::Delete, Value::Null);
+        for request in [status, delete] {
+            assert_eq!(filled_in(&request), Vec::<Value>::new());
+            assert_eq!(judged(&request, &others()), Ok(vec![]));
+        }
     }
 }

@@ -30,6 +30,9 @@ pub(super) const DEADLINE: Duration = Duration::from_secs(10);
 /// Reviews at a time; others wait within their deadline. It bounds what their bodies take.
 const MAX_REVIEWS: usize = 64;
 
+/// The answer to what nobody has judged.
+type Refused = Box<Answer>;
+
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// The hooks behind a port.
@@ -69,7 +72,7 @@ impl Reviews {
         let answer = match judged {
             Some(Ok(review)) => answer(StatusCode::OK, "application/json", review),
             // The rest of the body may not have been read.
-            Some(Err(refused)) => closing(refused, http1),
+            Some(Err(refused)) => closing(*refused, http1),
             None => {
                 tracing::warn!(path, "A webhook took too long");
                 let body = format!("no answer within {} s\n", DEADLINE.as_secs());
@@ -81,7 +84,7 @@ impl Reviews {
         answer
     }
 
-    async fn review<B>(&self, path: &str, hook: &Hook, request: Request<B>) -> Result<Bytes, Answer>
+    async fn review<B>(&self, path: &str, hook: &Hook, request: Request<B>) -> Result<Bytes, Refused>
     where
         B: Body<Data = Bytes, Error: Into<BoxError>> + Send,
     {
@@ -89,7 +92,8 @@ impl Reviews {
         // Nobody closes the semaphore.
         let _place = self.places.acquire().await;
         let body = read(request.into_body()).await?;
-        let request = review::decode(&body).map_err(|error| bad(StatusCode::BAD_REQUEST, &error))?;
+        let request =
+            review::decode(&body).map_err(|error| Box::new(bad(StatusCode::BAD_REQUEST, &error)))?;
         drop(body);
         let uid = request.uid.clone();
         // Also the call itself may panic, not only the future that it returns.
@@ -98,7 +102,10 @@ impl Reviews {
             .await;
         let verdict = verdict.map_err(|panic| {
             tracing::error!(path, panic = panics::message(&*panic), "A webhook panicked");
-            text(StatusCode::INTERNAL_SERVER_ERROR, "500 internal server error\n")
+            Box::new(text(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "500 internal server error\n",
+            ))
         })?;
         Ok(review::encode(&uid, verdict))
     }
@@ -111,7 +118,7 @@ impl Site for Reviews {
 }
 
 /// What can be refused before the body is read.
-fn check_head<B: Body>(request: &Request<B>) -> Result<(), Answer> {
+fn check_head<B: Body>(request: &Request<B>) -> Result<(), Refused> {
     if request.method() != Method::POST {
         let mut answer = bad(
             StatusCode::METHOD_NOT_ALLOWED,
@@ -120,7 +127,7 @@ fn check_head<B: Body>(request: &Request<B>) -> Result<(), Answer> {
         answer
             .headers_mut()
             .insert(ALLOW, HeaderValue::from_static("POST"));
-        return Err(answer);
+        return Err(Box::new(answer));
     }
     let content_type = request
         .headers()
@@ -128,25 +135,25 @@ fn check_head<B: Body>(request: &Request<B>) -> Result<(), Answer> {
         .and_then(|it| it.to_str().ok());
     let essence = content_type.and_then(|it| it.split(';').next()).map(str::trim);
     if !essence.is_some_and(|it| it.eq_ignore_ascii_case("application/json")) {
-        return Err(bad(
+        return Err(Box::new(bad(
             StatusCode::UNSUPPORTED_MEDIA_TYPE,
             &"a review is of the content type application/json",
-        ));
+        )));
     }
     if request.body().size_hint().lower() > MAX_BODY as u64 {
-        return Err(too_large());
+        return Err(Box::new(too_large()));
     }
     Ok(())
 }
 
-async fn read<B>(body: B) -> Result<Bytes, Answer>
+async fn read<B>(body: B) -> Result<Bytes, Refused>
 where
     B: Body<Data = Bytes, Error: Into<BoxError>> + Send,
 {
     match Box::pin(Limited::new(body, MAX_BODY).collect()).await {
         Ok(body) => Ok(body.to_bytes()),
-        Err(error) if error.is::<LengthLimitError>() => Err(too_large()),
-        Err(_) => Err(bad(StatusCode::BAD_REQUEST, &"the body is cut off")),
+        Err(error) if error.is::<LengthLimitError>() => Err(Box::new(too_large())),
+        Err(_) => Err(Box::new(bad(StatusCode::BAD_REQUEST, &"the body is cut off"))),
     }
 }
 

@@ -1,7 +1,6 @@
 //! Reviews under the paused clock, without a socket: what is refused, what panics, what hangs.
 
 use std::convert::Infallible;
-use std::future::ready;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -255,5 +254,4 @@ async fn those_who_find_no_place_wait_for_one() {
     for it in waiting {
         assert_eq!(it.await.expect("no panic"), StatusCode::OK);
     }
-    let _ = ready(());
 }

@@ -175,7 +175,7 @@ impl Keeper {
                             "The certificate for webhooks in the Secret cannot be used, making another"
                         ),
                         None => {
-                            tracing::info!(secret = %self.service, "Renewing the certificate for webhooks")
+                            tracing::info!(secret = %self.service, "Renewing the certificate for webhooks");
                         }
                     }
                     let configurations = self.configurations(client).await?;

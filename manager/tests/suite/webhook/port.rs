@@ -45,13 +45,13 @@ async fn bed(test: &str, hooks: Hooks) -> Bed {
     let registry = Registry::new();
     let certificates = Certificates::new(Source::Folder(folder.0.clone()), &registry, &Checks::new()).await;
     let local = "127.0.0.1:0".parse().expect("an address");
-    let server = Server::bind(local, certificates.expect("a pair"), &registry).await;
-    let server = server.expect("a free port");
+    let bound = Server::bind(local, certificates.expect("a pair"), &registry).await;
+    let bound = bound.expect("a free port");
     let tasks = TaskSet::new();
     let env = Env::system(&tasks);
-    let address = server.address();
+    let address = bound.address();
     let (stop, stopped) = oneshot::channel();
-    let served = env.tasks.spawn(server.serve(env.clone(), hooks, async {
+    let served = env.tasks.spawn(bound.serve(env.clone(), hooks, async {
         let _ = stopped.await;
     }));
     Bed {

@@ -25,6 +25,9 @@ type Text = usize;
 /// The data of the Secret, by key.
 type Data = BTreeMap<&'static str, Text>;
 
+/// What is decided on: the time, the Secret and the bundles.
+type Look = (u32, Option<Data>, [Text; 2]);
+
 /// The version and the bundle of each configuration.
 type Bundles = [(u64, Text); 2];
 
@@ -77,7 +80,7 @@ struct World {
     service: ServiceName,
     texts: RefCell<Vec<String>>,
     issues: RefCell<BTreeMap<(u32, usize, u64), Rc<Issue>>>,
-    steps: RefCell<BTreeMap<(u32, Option<Data>, [Text; 2]), Step>>,
+    steps: RefCell<BTreeMap<Look, Step>>,
     verified: RefCell<BTreeMap<(u32, Text, Text), bool>>,
     served: RefCell<BTreeMap<(u32, Data), Option<Text>>>,
     /// The key of each certificate.
