@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use rustix::process::Signal;
 use serde_json::Value;
 
+use crate::QUIET;
 use crate::pair::{Pair, leads, one_at_a_time};
 
 const LEASE: Duration = Duration::from_secs(4);
@@ -35,6 +36,7 @@ fn time_of(spec: &Value, field: &str) -> Timestamp {
 }
 
 async fn a_leader_that_is_killed_is_followed_when_its_lease_has_expired(c: Cluster) {
+    let _quiet = QUIET.read().await;
     let ns = c.namespace().await;
     let Pair {
         leader,
@@ -62,6 +64,7 @@ async fn a_leader_that_is_killed_is_followed_when_its_lease_has_expired(c: Clust
 }
 
 async fn a_lease_that_somebody_deletes_ends_nobody(c: Cluster) {
+    let _quiet = QUIET.read().await;
     let ns = c.namespace().await;
     let Pair {
         mut leader,

@@ -7,6 +7,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 use tokio::sync::Mutex;
 
+use crate::QUIET;
 use crate::pair::{self, Pair, leads, one_at_a_time};
 
 const FLAGS: [&str; 1] = ["--controllers=hollow-kubelet"];
@@ -60,6 +61,7 @@ async fn patches(program: &Program) -> bool {
 }
 
 async fn a_leader_that_is_told_to_stop_hands_over_within_a_second(c: Cluster) {
+    let _quiet = QUIET.read().await;
     let _stage = STAGE.lock().await;
     let ns = c.namespace().await;
     let Pair {
@@ -118,6 +120,7 @@ async fn a_leader_that_is_told_to_stop_hands_over_within_a_second(c: Cluster) {
 }
 
 async fn next_to_a_foreign_node_it_does_not_start(c: Cluster) {
+    let _quiet = QUIET.read().await;
     let _stage = STAGE.lock().await;
     let ns = c.namespace().await;
     c.api()

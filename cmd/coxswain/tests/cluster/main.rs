@@ -6,6 +6,12 @@ mod election;
 mod hollow;
 mod pair;
 
+use tokio::sync::RwLock;
+
+/// Some tests measure how long something takes, and share this; others are a burden to the machine, and have it for
+/// themselves.
+static QUIET: RwLock<()> = RwLock::const_new(());
+
 /// The program.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_coxswain");
 

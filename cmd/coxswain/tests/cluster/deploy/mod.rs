@@ -16,9 +16,10 @@ use coxswain_tests::kubectl::Kubectl;
 use coxswain_tests::{Cluster, Need, Program, Test, fixtures, program, test, time};
 use http::Method;
 use serde_json::{Value, json};
-use tokio::sync::{Mutex, MutexGuard};
+use tokio::sync::RwLockWriteGuard;
 
 use self::crew::{Crew, NAMESPACE};
+use crate::QUIET;
 
 /// What servers have only from a version on.
 const SINCE: [(&str, (u32, u32)); 1] = [("policy/v1", (1, 21))];
@@ -26,9 +27,6 @@ const SINCE: [(&str, (u32, u32)); 1] = [("policy/v1", (1, 21))];
 const KUBECTL: u32 = 21;
 const ROLES: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
 const BINDINGS: &str = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings";
-
-/// Held by the test whose turn it is.
-static TURN: Mutex<()> = Mutex::const_new(());
 
 /// What is registered of this surface.
 pub fn tests() -> Vec<Test> {
@@ -47,8 +45,8 @@ fn hosted() -> impl Iterator<Item = &'static Named> {
     KNOWN.iter().filter(|it| !it.off_by_default)
 }
 
-async fn cluster_of_its_own() -> (MutexGuard<'static, ()>, Running) {
-    let turn = TURN.lock().await;
+async fn cluster_of_its_own() -> (RwLockWriteGuard<'static, ()>, Running) {
+    let turn = QUIET.write().await;
     (turn, cluster::start().await.expect("a cluster"))
 }
 
