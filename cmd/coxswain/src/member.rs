@@ -76,14 +76,14 @@ impl Member {
             tasks: work.handle(),
             ..env.clone()
         };
-        let mut manager = Manager::new(&env_of_manager, &registry, &checks, ways.controllers, options)?;
+        let mut manager = Manager::new(&env_of_manager, registry, checks, ways.controllers, options)?;
         let identity = election::identity(&hostname(), &env.rng);
         let recorder = Recorder::start(
             &env_of_manager,
             ways.election.unfenced("events", None),
             NAME,
             &identity,
-            &registry,
+            registry,
         )?;
         let elector = elector(&manager, leader_election, &ways.election, &identity)?;
         let elector = elector.map(|elector| elector.recording(recorder.clone()));

@@ -1,6 +1,7 @@
 //! The tree of an application while it comes alive: drawn again and again on a terminal, elsewhere a line for each change.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::io::{self, IsTerminal as _, Write};
 use std::time::Duration;
 
@@ -58,7 +59,7 @@ impl Picture {
             Self::Drawn { rows } => {
                 if *rows > 0 {
                     // To the first row of the last picture, and all below it away.
-                    text += &format!("\x1b[{rows}A\x1b[J");
+                    let _ = write!(text, "\x1b[{rows}A\x1b[J");
                 }
                 let width = usize::from(width());
                 for line in lines {
@@ -72,7 +73,7 @@ impl Picture {
                 for Line { object, .. } in lines {
                     let state = object.state();
                     if told.get(object.uid()) != Some(&state) {
-                        text += &format!("{} {}: {state}\n", object.kind, object.name());
+                        let _ = writeln!(text, "{} {}: {state}", object.kind, object.name());
                         told.insert(object.uid().to_owned(), state);
                     }
                 }

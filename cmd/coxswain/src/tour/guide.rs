@@ -26,6 +26,12 @@ pub(super) enum Look {
     Wrong(String),
 }
 
+/// Prints a line. Nobody reads it (a closed pipe): the exit code says the same.
+pub(super) fn say(line: &str) {
+    let mut out = io::stdout().lock();
+    let _ = writeln!(out, "{line}").and_then(|()| out.flush());
+}
+
 /// Who shows around.
 pub(super) struct Guide {
     pub(super) client: Client,
@@ -40,12 +46,6 @@ impl Guide {
             clock,
             step: 0,
         }
-    }
-
-    /// Prints a line. Nobody reads it (a closed pipe): the exit code says the same.
-    pub(super) fn say(&self, line: &str) {
-        let mut out = io::stdout().lock();
-        let _ = writeln!(out, "{line}").and_then(|()| out.flush());
     }
 
     /// One step: says what will be done and what is expected, does it, and looks at the application until that is seen.
@@ -89,7 +89,7 @@ impl Guide {
         mut look: impl AsyncFnMut() -> Result<Look, TourError>,
     ) -> Result<(), TourError> {
         self.step += 1;
-        self.say(&format!("{:>2}. {title}\n    expected: {expected}", self.step));
+        say(&format!("{:>2}. {title}\n    expected: {expected}", self.step));
         let start = self.clock.now();
         act.await?;
         loop {
@@ -98,7 +98,7 @@ impl Guide {
             let instead = match looked {
                 Look::Seen(seen) => {
                     let seen = seen.replace('\n', "\n    ");
-                    self.say(&format!(
+                    say(&format!(
                         "    seen:     after {:.1} s, {seen}\n",
                         waited.as_secs_f64()
                     ));

@@ -17,7 +17,7 @@ use crate::process::ProcessError;
 use crate::sandbox::SandboxError;
 use crate::show::ReadError;
 use crew::Crew;
-use guide::Guide;
+use guide::{Guide, say};
 
 /// Why the tour ended early.
 #[derive(Debug, thiserror::Error)]
@@ -51,11 +51,11 @@ pub(crate) async fn run(known: &[Known]) -> Result<(), TourError> {
     let env = Env::system(&tasks);
     let mut crew = Crew::start(&env, known).await?;
     let mut guide = Guide::new(crew.client(), env.clock.clone());
-    guide.say(
+    say(
         "An application's life, on an API server in this process, with two managers of which one leads. Nothing else is \
          touched.\n",
     );
     steps::all(&mut guide, &mut crew).await?;
-    guide.say("All of it was seen. To look around yourself: coxswain --sandbox");
+    say("All of it was seen. To look around yourself: coxswain --sandbox");
     Ok(())
 }

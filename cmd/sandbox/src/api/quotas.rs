@@ -252,7 +252,7 @@ mod tests {
             .find("", "v1", plural)
             .expect("a built-in resource");
         let decoded = decode::object(&res, object, Vec::new(), FieldValidation::Ignore)?;
-        api.create_object(&res, "default", &decoded.value, false)
+        api.create_object(&res, "default", decoded.value, false)
     }
 
     fn used(api: &Api) -> Value {
