@@ -39,7 +39,7 @@ const SEEDS: u64 = 100;
 /// How many at once: the real server mostly waits for its disk.
 const AT_ONCE: usize = 4;
 /// How many that differ are shown.
-const SHOWN: usize = 30;
+const SHOWN: usize = 10;
 /// How much of a body is shown.
 const LONGEST_BODY: usize = 3000;
 /// How often a sequence is run again to make it shorter.

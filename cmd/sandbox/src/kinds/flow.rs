@@ -181,9 +181,7 @@ mod tests {
         crate::kinds::prepare_status(&resource(kind), &old, &mut new);
         assert_eq!(new["metadata"], old["metadata"]);
         assert_eq!(new["spec"], old["spec"]);
-        assert_eq!(
-            new["status"],
-            json!({"conditions": [{"type": "Dangling", "lastTransitionTime": null}]})
-        );
+        let shown = json!({"conditions": [{"type": "Dangling", "lastTransitionTime": null}]});
+        assert_eq!(new["status"], shown);
     }
 }
