@@ -279,9 +279,10 @@ proptest! {
         };
         let check = |what: &str, obj: &Value| {
             let (mut once, mut twice) = (obj.clone(), obj.clone());
+            prop_assert_eq!(crate::schema::conform(schema, &mut twice), Ok(vec![]), "{}", what);
             // The one place where the server writes null: times that nobody has set.
             super::json::with(&mut once, "status", without_nulls);
-            prop_assert_eq!(crate::schema::conform(schema, &mut twice), Ok(vec![]), "{}", what);
+            super::json::with(&mut twice, "status", without_nulls);
             prop_assert_eq!(once, twice, "{} {}", res.kind, what);
             Ok(())
         };
