@@ -107,13 +107,7 @@ impl Api {
     /// The object as it would be stored.
     fn prepared(&self, res: &Resource, namespace: &str, mut value: Value, dry_run: bool) -> Result<Value> {
         check_namespace(res, namespace, &mut value)?;
-        // What is no version is as good as none.
         let version = meta::text(&value, "resourceVersion").to_owned();
-        if !dry_run && version.parse::<u64>().is_ok_and(|version| version > 0) {
-            return Err(ApiError::unexplained(
-                "resourceVersion should not be set on objects to be created",
-            ));
-        }
         self.fill_system_fields(&mut value);
         let name = meta::name(&value).to_owned();
         if name.is_empty() {
@@ -135,6 +129,11 @@ impl Api {
         if dry_run {
             // What is not stored gets no other version.
             meta::set(&mut value, "resourceVersion", version);
+        } else if version.parse::<u64>().is_ok_and(|version| version > 0) {
+            // What is no version is as good as none.
+            return Err(ApiError::unexplained(
+                "resourceVersion should not be set on objects to be created",
+            ));
         }
         Ok(value)
     }
