@@ -101,6 +101,12 @@ async fn who_claims_what_is_claimed_is_refused_before_it_is_stored(c: Cluster) {
         text.contains("spec.deploymentName") && text.contains("denied the request"),
         "{text}"
     );
+    // What one fills in, the schema does too: that it was asked is seen by its count alone.
+    for path in [mutating_path(&APP_SERVICES), validating_path(&APP_SERVICES)] {
+        let series = format!("controller_runtime_webhook_requests_total{{code=\"200\",webhook=\"{path}\"}}");
+        let count = program.metric(&series).await;
+        assert!(count.is_some_and(|count| count > 0.0), "{series} {count:?}");
+    }
     // What is its own it may go on claiming.
     let first = format!("{path}/first-{at}");
     let three = json!({"spec": {"replicas": 3}});
