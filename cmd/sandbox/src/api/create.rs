@@ -88,17 +88,16 @@ impl Api {
         self.prepared(res, namespace, value, dry_run)
     }
 
-    /// The second step; none if the addresses that were chosen in the first one are no longer free.
+    /// The second step; none if the addresses of the first one are no longer free.
     pub(super) fn commit_prepared(
         &self,
         res: &Resource,
         namespace: &str,
-        asked: &Value,
         value: Value,
         dry_run: bool,
     ) -> Option<Result<Value>> {
         let _addresses = self.lock_addresses(res);
-        if res.collection == "services" && !self.addresses_are_free(asked, &value) {
+        if res.collection == "services" && !self.addresses_are_free(&Value::Null, &value) {
             return None;
         }
         Some(self.commit_create(res, namespace, value, dry_run))
@@ -125,6 +124,9 @@ impl Api {
         let errors = kinds::validate_create(res, &value);
         if !errors.is_empty() {
             return Err(ApiError::invalid(res, &name, &errors));
+        }
+        if res.collection == "services" {
+            self.check_node_ports(&Value::Null, &value)?;
         }
         if dry_run {
             // What is not stored gets no other version.

@@ -19,6 +19,7 @@ mod escalation;
 mod gate;
 mod list;
 mod namespaces;
+mod node_ports;
 mod pods;
 mod priority;
 mod quotas;

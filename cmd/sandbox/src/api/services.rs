@@ -1,12 +1,11 @@
-//! Cluster IPs and node ports of Services: never two Services with the same one.
+//! Cluster IPs of Services: never two Services with the same one.
 
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
-use std::ops::RangeInclusive;
 
 use serde_json::{Value, json};
 
-use super::Api;
+use super::{Api, node_ports};
 use crate::field::FieldError;
 use crate::kinds;
 use crate::meta;
@@ -15,7 +14,6 @@ use crate::status::{ApiError, Result};
 /// The range that addresses are taken from: 10.0.0.0/16 without its first and last address.
 const FIRST: u32 = 0x0a00_0001;
 const LAST: u32 = 0x0a00_fffe;
-const NODE_PORTS: RangeInclusive<u64> = 30000..=32767;
 
 impl Api {
     /// Gives a Service its address and its ports on the nodes, as far as it wants any.
@@ -46,7 +44,7 @@ impl Api {
     pub(super) fn keep_addresses(&self, old: &Value, new: &mut Value) -> Result<()> {
         self.keep_cluster_ip(old, new)?;
         check_addresses(new)?;
-        keep_node_ports(old, new);
+        node_ports::keep(old, new);
         self.allocate_node_ports(new)
     }
 
@@ -83,31 +81,12 @@ impl Api {
         }
     }
 
-    /// Whether what a Service was given on top of what it asked for is still nobody else's.
-    pub(super) fn addresses_are_free(&self, asked: &Value, service: &Value) -> bool {
-        let Ok(snapshot) = self.store.snapshot("services", "", None, None) else {
-            return false;
-        };
-        let given = service["spec"]["clusterIP"] != asked["spec"]["clusterIP"];
+    /// Whether everything that a Service has on top of what it had before is nobody else's.
+    pub(super) fn addresses_are_free(&self, before: &Value, service: &Value) -> bool {
         let address = service["spec"]["clusterIP"].as_str();
-        let address = address.filter(|address| given && !matches!(*address, "" | "None"));
-        let ports = |service: &Value| -> BTreeSet<u64> {
-            let ports = service["spec"]["ports"].as_array().into_iter().flatten();
-            ports
-                .filter_map(|port| port["nodePort"].as_u64())
-                .filter(|port| *port > 0)
-                .collect()
-        };
-        let own = &ports(service) - &ports(asked);
-        let mut others = snapshot
-            .objects
-            .iter()
-            .map(|other| other.value())
-            .filter(|other| meta::text(other, "uid") != meta::text(service, "uid"));
-        others.all(|other| {
-            (address.is_none() || other["spec"]["clusterIP"].as_str() != address)
-                && ports(&other).is_disjoint(&own)
-        })
+        let kept = address == before["spec"]["clusterIP"].as_str();
+        let taken = |address: &str| !kept && self.used_cluster_ips().contains(address);
+        !address.is_some_and(taken) && self.wrong_node_port(before, service).is_none()
     }
 
     fn check_cluster_ip(&self, service: &Value, asked: String) -> Result<String> {
@@ -134,79 +113,6 @@ impl Api {
         Ok(asked)
     }
 
-    /// Ports that are not chosen are taken from the range of node ports.
-    fn allocate_node_ports(&self, service: &mut Value) -> Result<()> {
-        self.allocate_health_check(service)?;
-        if !matches!(
-            service["spec"]["type"].as_str(),
-            Some("NodePort" | "LoadBalancer")
-        ) || service["spec"]["allocateLoadBalancerNodePorts"] == false
-        {
-            return Ok(());
-        }
-        let own = meta::text(service, "uid").to_owned();
-        let mut used = self.used_node_ports(&own);
-        let health = service["spec"]["healthCheckNodePort"].as_u64();
-        let ports = service.pointer_mut("/spec/ports").and_then(Value::as_array_mut);
-        let Some(ports) = ports else {
-            return Ok(());
-        };
-        used.extend(ports.iter().filter_map(|port| port["nodePort"].as_u64()));
-        used.extend(health);
-        for port in ports
-            .iter_mut()
-            .filter(|port| port["nodePort"].as_u64().is_none_or(|n| n == 0))
-        {
-            port["nodePort"] = self.free_node_port(&mut used)?.into();
-        }
-        Ok(())
-    }
-
-    /// A balancer that sends to nodes with pods only asks them on a port which of them have any.
-    fn allocate_health_check(&self, service: &mut Value) -> Result<()> {
-        let spec = &service["spec"];
-        let needs = spec["type"] == "LoadBalancer" && spec["externalTrafficPolicy"] == "Local";
-        if needs && spec["healthCheckNodePort"].as_u64().unwrap_or_default() == 0 {
-            let mut used = self.used_node_ports(meta::text(service, "uid"));
-            let own = spec["ports"].as_array().into_iter().flatten();
-            used.extend(own.filter_map(|port| port["nodePort"].as_u64()));
-            let port = self.free_node_port(&mut used)?;
-            meta::set_path(service, "spec.healthCheckNodePort", port.into());
-        }
-        Ok(())
-    }
-
-    fn free_node_port(&self, used: &mut BTreeSet<u64>) -> Result<u64> {
-        let span = NODE_PORTS.end() - NODE_PORTS.start() + 1;
-        let start = self.env.below(span);
-        let free = (0..span)
-            .map(|i| NODE_PORTS.start() + (start + i) % span)
-            .find(|n| !used.contains(n));
-        let free = free.ok_or_else(|| ApiError::internal("failed to allocate a nodePort: range is full"))?;
-        used.insert(free);
-        Ok(free)
-    }
-
-    /// The node ports of all other Services.
-    fn used_node_ports(&self, own: &str) -> BTreeSet<u64> {
-        let Ok(snapshot) = self.store.snapshot("services", "", None, None) else {
-            return BTreeSet::new();
-        };
-        let others = snapshot
-            .objects
-            .iter()
-            .map(|o| o.value())
-            .filter(|o| meta::text(o, "uid") != own);
-        others
-            .flat_map(|o| {
-                let ports = o["spec"]["ports"].as_array().into_iter().flatten();
-                let ports = ports.filter_map(|port| port["nodePort"].as_u64());
-                let health = o["spec"]["healthCheckNodePort"].as_u64();
-                ports.chain(health).collect::<Vec<_>>()
-            })
-            .collect()
-    }
-
     fn free_cluster_ip(&self) -> Result<String> {
         let used = self.used_cluster_ips();
         let span = u64::from(LAST - FIRST) + 1;
@@ -226,6 +132,7 @@ impl Api {
             .objects
             .iter()
             .filter_map(|o| o.value()["spec"]["clusterIP"].as_str().map(str::to_owned))
+            .filter(|address| !matches!(address.as_str(), "" | "None"))
             .collect()
     }
 }
@@ -247,25 +154,4 @@ fn check_addresses(service: &Value) -> Result<()> {
 fn set_cluster_ip(service: &mut Value, address: &str) {
     meta::set_path(service, "spec.clusterIP", address.into());
     meta::set_path(service, "spec.clusterIPs", json!([address]));
-}
-
-/// A port that is still there, by its port and protocol, keeps its number on the nodes.
-fn keep_node_ports(old: &Value, new: &mut Value) {
-    let before = old["spec"]["ports"].as_array().cloned().unwrap_or_default();
-    let wanted = matches!(new["spec"]["type"].as_str(), Some("NodePort" | "LoadBalancer"));
-    let ports = new.pointer_mut("/spec/ports").and_then(Value::as_array_mut);
-    let Some(ports) = ports.filter(|_| wanted) else {
-        return;
-    };
-    for port in ports.iter_mut().filter(|port| port["nodePort"].is_null()) {
-        let same = |b: &&Value| b["port"] == port["port"] && b["protocol"] == port["protocol"];
-        if let Some(number) = before
-            .iter()
-            .find(same)
-            .map(|b| b["nodePort"].clone())
-            .filter(|n| !n.is_null())
-        {
-            port["nodePort"] = number;
-        }
-    }
 }

@@ -326,6 +326,9 @@ impl Api {
         if !errors.is_empty() {
             return Err(ApiError::invalid(res, &name, &errors));
         }
+        if res.collection == "services" && part == Part::Main {
+            self.check_node_ports(old, &new)?;
+        }
         Ok(new)
     }
 }

@@ -17,6 +17,8 @@ pub fn tests() -> Vec<Test> {
         test!(a_version_that_is_named),
         test!(a_deletion_is_about_what_is_there),
         test!(addresses_are_given_once),
+        test!(a_chosen_address_is_given_once),
+        test!(a_chosen_node_port_is_given_once),
         // A real server keeps an address from the moment at which it is chosen.
         test!(an_address_that_is_taken_meanwhile).needs(Need::Sandbox),
     ]
@@ -107,6 +109,39 @@ async fn addresses_are_given_once(c: Cluster) {
         given.sort_by_key(ToString::to_string);
         given.dedup();
         assert_eq!(given.len(), 12);
+    }
+}
+
+async fn a_chosen_address_is_given_once(c: Cluster) {
+    chosen_once(&c, json!({}), |spec| json!({"clusterIP": spec["clusterIP"]})).await;
+}
+
+async fn a_chosen_node_port_is_given_once(c: Cluster) {
+    chosen_once(&c, json!({"type": "NodePort"}), |spec| {
+        let ports = json!([{"port": 80, "nodePort": spec["ports"][0]["nodePort"]}]);
+        json!({"type": "NodePort", "ports": ports})
+    })
+    .await;
+}
+
+/// Everybody is asked about before anybody is stored.
+async fn chosen_once(c: &Cluster, probe: Value, choose: fn(&Value) -> Value) {
+    let (ns, _webhook) = hooked(c, "Validating", &["services"], |_| {
+        Said::Late(Duration::from_millis(200), json!({"allowed": true}))
+    })
+    .await;
+    let path = &core(&ns, "services");
+    let named = |name: &str, spec: &Value| with(service(name), json!({"spec": spec}));
+    // What was free a moment ago, whatever the ranges are.
+    let probe = c.api().post(path, named("probe", &probe)).await.expect(201);
+    c.api().delete(&format!("{path}/probe"), ()).await.expect(200);
+    let chosen = choose(&probe["spec"]);
+    let creates = (0..8).map(|n| c.api().post(path, named(&format!("s{n}"), &chosen)));
+    let replies = join_all(creates).await;
+    let (won, lost): (Vec<_>, Vec<_>) = replies.iter().partition(|reply| reply.status == 201);
+    assert_eq!(won.len(), 1);
+    for reply in lost {
+        reply.expect_error(422, "Invalid");
     }
 }
 

@@ -19,6 +19,9 @@ pub fn tests() -> Vec<Test> {
         test!(headless_service_has_no_address),
         test!(external_name_has_no_address),
         test!(node_ports_are_given_out),
+        test!(chosen_node_port_is_taken_until_it_is_free_again),
+        test!(chosen_node_port_must_be_in_the_range),
+        test!(port_of_two_protocols_has_one_node_port),
         test!(chosen_address_is_taken_until_it_is_free_again),
         test!(chosen_address_must_be_an_address),
         test!(address_may_not_change),
@@ -110,6 +113,58 @@ async fn node_ports_are_given_out(c: Cluster) {
         ports.insert(port);
     }
     assert_eq!(ports.len(), 3, "{ports:?}");
+}
+
+async fn chosen_node_port_is_taken_until_it_is_free_again(c: Cluster) {
+    let ns = c.namespace().await;
+    let path = core(&ns, "services");
+    let node_port = |name: &str, port: &Value| {
+        let ports = json!([{"name": "a", "port": 80, "nodePort": port}]);
+        with(
+            service(name),
+            json!({"spec": {"type": "NodePort", "ports": ports}}),
+        )
+    };
+    let made = c.api().post(&path, node_port("probe", &Value::Null)).await;
+    let port = made.expect(201)["spec"]["ports"][0]["nodePort"].clone();
+    let taken = format!("Invalid spec.ports[0].nodePort: {port}: provided port is already allocated");
+    invalid(&c.api().post(&path, node_port("a", &port)).await, &[&taken]);
+    c.api()
+        .post(&path, node_port("b", &Value::Null))
+        .await
+        .expect(201);
+    let change = json!({"spec": {"ports": [{"name": "a", "port": 80, "nodePort": port}]}});
+    let path_of_b = format!("{path}/b");
+    invalid(&c.api().patch(&path_of_b, MERGE, &change).await, &[&taken]);
+    c.api().delete(&format!("{path}/probe"), ()).await.expect(200);
+    let changed = c.api().patch(&path_of_b, MERGE, &change).await.expect(200);
+    assert_eq!(changed["spec"]["ports"][0]["nodePort"], port);
+}
+
+async fn chosen_node_port_must_be_in_the_range(c: Cluster) {
+    let ns = c.namespace().await;
+    let ports = json!([{"port": 80, "nodePort": 80}]);
+    let body = with(
+        service("a"),
+        json!({"spec": {"type": "NodePort", "ports": ports}}),
+    );
+    let cause = "Invalid spec.ports[0].nodePort: 80: provided port is not in the valid range. \
+                 The range of valid ports is 30000-32767";
+    invalid(&c.api().post(&core(&ns, "services"), body).await, &[cause]);
+}
+
+async fn port_of_two_protocols_has_one_node_port(c: Cluster) {
+    let ns = c.namespace().await;
+    let ports =
+        json!([{"name": "a", "port": 53, "protocol": "TCP"}, {"name": "b", "port": 53, "protocol": "UDP"}]);
+    let body = with(
+        service("a"),
+        json!({"spec": {"type": "NodePort", "ports": ports}}),
+    );
+    let made = c.api().post(&core(&ns, "services"), body).await.expect(201);
+    let ports = &made["spec"]["ports"];
+    assert!(ports[0]["nodePort"].is_u64(), "{ports}");
+    assert_eq!(ports[0]["nodePort"], ports[1]["nodePort"]);
 }
 
 async fn chosen_address_is_taken_until_it_is_free_again(c: Cluster) {

@@ -68,8 +68,8 @@ impl Gate<'_> {
         for _ in 0..NAME_ATTEMPTS {
             let prepared = api.prepare(res, namespace, value.clone(), dry_run)?;
             review.validate(Some(&prepared), None).await?;
-            outcome = match api.commit_prepared(res, namespace, &value, prepared, dry_run) {
-                // Somebody else has taken an address meanwhile: another one is chosen.
+            outcome = match api.commit_prepared(res, namespace, prepared, dry_run) {
+                // Somebody else has taken an address meanwhile: another one is chosen, if that is left to us.
                 None => continue,
                 Some(outcome) => outcome,
             };
