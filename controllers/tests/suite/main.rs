@@ -5,6 +5,8 @@ mod deployment;
 mod determinism;
 mod door;
 mod garbage_collector;
+mod ground;
 mod hollow_kubelet;
 mod replicaset;
+mod weather;
 mod yielding;

@@ -1,8 +1,6 @@
 //! Anything at any time: objects come, go and change owners, kinds come and go, answers get lost, watches lag and end, the
 //! collector is killed. Each of its writes is judged by what is in the store when it comes; when the storm is over, all
 //! must come to rest.
-//!
-//! `STORM_SEED` runs one seed, `STORM_SEEDS` so many.
 
 mod audit;
 mod way;
@@ -11,9 +9,10 @@ use coxswain_controllers::garbage_collector::discovery::Discovery;
 use coxswain_manager::env::Rng;
 use tokio::sync::Notify;
 
-use self::audit::{Audit, has_finalizer, is_deleting, uid, unsettled};
+use self::audit::{Audit, Looked, has_finalizer, is_deleting, uid, unsettled};
 use self::way::{KINDS, Way, Weather};
 use super::*;
+use crate::weather;
 
 const GADGETS: Resource = Resource::cluster("more.dev", "v1", "gadgets", "Gadget");
 const NAMESPACES: Resource = Resource::cluster("", "v1", "namespaces", "Namespace");
@@ -395,7 +394,7 @@ fn place(object: &Value) -> (Resource, Key) {
 }
 
 /// One seed. Answers how many deletes and patches were looked at.
-async fn weather(seed: u64) -> Result<(usize, usize), String> {
+async fn storm(seed: u64) -> Result<Looked, String> {
     let mut storm = Storm::new(seed).await;
     for _ in 0..20 {
         storm.happen().await;
@@ -423,35 +422,15 @@ async fn weather(seed: u64) -> Result<(usize, usize), String> {
     let mut wrong = storm.audit.wrong();
     wrong.extend(settled.err());
     if wrong.is_empty() {
-        Ok(storm.audit.commits())
+        Ok(storm.audit.looked())
     } else {
         Err(wrong.join("\n"))
     }
 }
 
-fn told(name: &str) -> Option<u64> {
-    std::env::var(name).ok()?.parse().ok()
-}
-
 #[tokio::test(start_paused = true)]
 async fn whatever_happens_nothing_goes_that_is_owned_and_in_the_end_all_goes_that_is_not() {
-    let seeds = match told("STORM_SEED") {
-        Some(seed) => seed..seed + 1,
-        None => 0..told("STORM_SEEDS").unwrap_or(SEEDS),
-    };
-    let (mut deletes, mut patches, mut bad) = (0, 0, Vec::new());
-    for seed in seeds.clone() {
-        match weather(seed).await {
-            Ok(looked) => (deletes, patches) = (deletes + looked.0, patches + looked.1),
-            Err(wrong) => {
-                println!("seed {seed} is bad");
-                bad.push(format!("seed {seed}: {wrong}"));
-            }
-        }
-    }
-    println!(
-        "{} seeds, {deletes} deletes and {patches} patches looked at",
-        seeds.count()
-    );
-    assert!(bad.is_empty(), "{} bad seeds:\n{}", bad.len(), bad.join("\n"));
+    let (seeds, looked) = weather::seeds(SEEDS, storm).await;
+    let Looked { deletes, patches } = looked;
+    println!("{seeds} seeds, {deletes} deletes and {patches} patches looked at");
 }

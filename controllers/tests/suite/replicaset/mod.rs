@@ -9,44 +9,29 @@ mod rules;
 mod storm;
 mod survival;
 
+use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
-use coxswain_controllers::hollow_kubelet::{self, Options};
+use coxswain_controllers::hollow_kubelet;
 use coxswain_controllers::replicaset::{
     self, APP_REPLICA_SET, Engine, Kind, Metrics, REPLICA_SET, REPLICATION_CONTROLLER,
 };
 use coxswain_manager::cache::{Caches, Scope};
-use coxswain_manager::client::{Client, Delete, Fence, ListQuery, Patch, Transport, View};
-use coxswain_manager::controller::{self, Controller, Runnable};
+use coxswain_manager::client::{Delete, Fence, Patch, Transport};
+use coxswain_manager::controller::{Controller, Runnable};
 use coxswain_manager::env::{Env, TaskSet};
-use coxswain_manager::events::Recorder;
-use coxswain_manager::object::{Key, Resource, Uid};
-use coxswain_sandbox::{Env as SandboxEnv, Options as SandboxOptions, Sandbox};
-use jiff::Timestamp;
+use coxswain_manager::object::Key;
 use prometheus::Registry;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::door::{Answer, Watched};
-
-const PODS: Resource = Resource::namespaced("", "v1", "pods", "Pod");
-const DEFINITIONS: Resource = Resource::cluster(
-    "apiextensions.k8s.io",
-    "v1",
-    "customresourcedefinitions",
-    "CustomResourceDefinition",
-);
-const EVENTS: Resource = Resource::namespaced("", "v1", "events", "Event");
+use crate::ground::{DEFINITIONS, EVENTS, Ground, PODS};
 
 struct Bed {
-    env: Env,
+    ground: Ground,
     kind: Kind,
-    transport: Transport,
-    admin: Client,
-    sandbox: Sandbox,
-    door: Watched,
     registry: Registry,
-    _tasks: TaskSet,
 }
 
 /// An API with a cluster and the engine for one kind.
@@ -59,54 +44,33 @@ async fn bed(kind: Kind) -> Bed {
 
 /// An API.
 async fn bare(kind: Kind) -> Bed {
-    let start = Timestamp::from_second(1_800_000_000).expect("a time");
-    let sandbox = Sandbox::new(SandboxOptions {
-        env: SandboxEnv::starting_at(start, 7),
-        ..SandboxOptions::default()
-    });
-    let tasks = TaskSet::new();
-    let env = Env::starting_at(start, 7, &tasks);
-    let door = Watched::new(sandbox.door(), &env.clock);
-    let over = |registry: &Registry| {
-        Transport::over(door.clone(), "sandbox", "test", &env.clock, registry).expect("a way to the sandbox")
-    };
-    let admin = over(&Registry::new()).unfenced("admin", None);
+    let ground = Ground::new();
     if kind.resource == APP_REPLICA_SET.resource {
-        let definition = replicaset::app_replica_set::definition().to_string();
-        let defined: Result<Value, _> = admin.create(&DEFINITIONS, "", definition.into()).await;
-        defined.expect("defined");
-        door.reset();
+        let definition = replicaset::app_replica_set::definition();
+        ground.create(&DEFINITIONS, &definition).await;
     }
     Bed {
-        admin,
-        transport: over(&Registry::new()),
-        env: env.clone(),
+        ground,
         kind,
-        sandbox,
-        door: door.clone(),
         registry: Registry::new(),
-        _tasks: tasks,
+    }
+}
+
+impl Deref for Bed {
+    type Target = Ground;
+
+    fn deref(&self) -> &Ground {
+        &self.ground
+    }
+}
+
+impl DerefMut for Bed {
+    fn deref_mut(&mut self) -> &mut Ground {
+        &mut self.ground
     }
 }
 
 impl Bed {
-    fn cluster(&self, delay: Duration) {
-        let registry = Registry::new();
-        let caches = Caches::new(&self.env, self.admin.clone(), Scope::default(), &registry).expect("caches");
-        let how = controller::Options {
-            workers: 4,
-            ..controller::Options::default()
-        };
-        let options = Options {
-            nodes: 3,
-            delay,
-            sandbox: true,
-        };
-        let client = self.transport.client("hollow-kubelet", None);
-        let hollow = hollow_kubelet::build(&self.env, &caches, client, &registry, options, how);
-        self.run(hollow.expect("a controller"));
-    }
-
     fn engine(&self) {
         self.engine_in(Scope::default());
     }
@@ -123,20 +87,11 @@ impl Bed {
         let registry = &self.registry;
         let reader = self.transport.client("reader", None);
         let caches = Caches::new(env, reader, scope, registry).expect("caches");
-        let events = self.transport.unfenced("events", None);
-        let recorder = Recorder::start(env, events, self.kind.source, "test", registry).expect("a recorder");
+        let recorder = self.recorder(&self.transport, self.kind.source, registry);
         let metrics = Metrics::register(registry).expect("fresh series");
         let client = self.transport.client("engine", None);
         let engine = replicaset::build(env, &caches, client, registry, recorder, metrics, &self.kind, 5);
         (engine.expect("a controller"), caches)
-    }
-
-    /// Runs a controller in a term that does not end.
-    fn run(&self, controller: impl Runnable + 'static) {
-        let fence = Fence::new(self.env.clock.clone());
-        let term = fence.open_for_ever();
-        let run = async move { controller.run(&fence, term, CancellationToken::new()).await };
-        drop(self.env.tasks.spawn(run));
     }
 
     fn owner(&self, name: &str, replicas: i64) -> Value {
@@ -160,39 +115,18 @@ impl Bed {
         })
     }
 
-    async fn create(&self, resource: &Resource, body: &Value) -> Value {
-        let created = self.admin.create(resource, "default", body.to_string().into());
-        created.await.expect("created")
-    }
-
     async fn create_owner(&self, body: &Value) -> Value {
         self.create(&self.kind.resource, body).await
     }
 
     async fn get(&self, name: &str) -> Value {
-        let key = Key::new("default", name);
-        self.admin
-            .get(&self.kind.resource, &key)
-            .await
-            .expect("it is there")
-    }
-
-    async fn patch(&self, resource: &Resource, name: &str, patch: &Value) -> Value {
-        let key = Key::new("default", name);
-        let patched = self.admin.patch(resource, &key, Patch::merge(patch)).await;
-        patched.expect("patched")
+        let owner = self.read(&self.kind.resource, name).await;
+        owner.expect("it is there")
     }
 
     async fn scale(&self, name: &str, replicas: i64) {
         let patch = json!({"spec": {"replicas": replicas}});
         self.patch(&self.kind.resource, name, &patch).await;
-    }
-
-    async fn list(&self, resource: &Resource) -> Vec<Value> {
-        let query = ListQuery::default();
-        let page = self.admin.list(resource, "default", &query, View::Full).await;
-        let list: Value = serde_json::from_slice(&page.expect("a list")).expect("JSON");
-        list["items"].as_array().cloned().unwrap_or_default()
     }
 
     /// The active pods.
@@ -203,13 +137,6 @@ impl Bed {
             it["metadata"].get("deletionTimestamp").is_none() && !["Failed", "Succeeded"].contains(&phase)
         });
         pods
-    }
-
-    async fn delete(&self, resource: &Resource, object: &Value) {
-        let uid = Uid::from(object["metadata"]["uid"].as_str().expect("a uid"));
-        let key = Key::new("default", object["metadata"]["name"].as_str().expect("a name"));
-        let deleted = self.admin.delete(resource, &key, &Delete::of(uid)).await;
-        deleted.expect("deleted");
     }
 
     /// Waits until so many pods serve, and the status says so.
@@ -246,17 +173,9 @@ impl Bed {
 
     /// Waits for something to come true.
     async fn until(&self, holds: impl AsyncFn(&Self) -> bool) {
-        for _ in 0..600 {
-            if holds(self).await {
-                return;
-            }
-            self.sleep(Duration::from_millis(100)).await;
+        if !self.comes_true(async || holds(self).await).await {
+            panic!("it never comes true: {:#?}", self.door.counts());
         }
-        panic!("it never comes true: {:#?}", self.door.counts());
-    }
-
-    async fn sleep(&self, time: Duration) {
-        self.env.clock.sleep(time).await;
     }
 
     /// The reasons of events, each as often as it was given.

@@ -1,7 +1,5 @@
 //! Anything at any time: owners are scaled, pods are deleted and fail, answers get lost, watches lag, the engine is killed.
 //! What must never happen is looked for after every request of the engine; when the storm is over, all must come to rest.
-//!
-//! `STORM_SEED` runs one seed, `STORM_SEEDS` so many.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
@@ -12,10 +10,10 @@ use futures_util::future::BoxFuture;
 use http::{Method, Request, Response};
 use http_body_util::BodyExt as _;
 use kube::client::Body;
-use tokio::time::Instant;
 use tower_service::Service;
 
 use super::*;
+use crate::weather::{self, Asked};
 
 /// How many seeds are run if nobody says.
 const SEEDS: u64 = 30;
@@ -40,10 +38,7 @@ struct Audit {
 #[derive(Default)]
 struct Book {
     owner: String,
-    /// What was asked for, since when.
-    replicas: Vec<(Instant, i64)>,
-    /// When the engine could not see what is asked for: from, to.
-    held: Vec<(Instant, Option<Instant>)>,
+    replicas: Asked<i64>,
     /// Nobody but the engine takes pods away.
     quiet: bool,
     wrong: Vec<String>,
@@ -57,32 +52,19 @@ impl Audit {
 
     fn scaled(&self, replicas: i64) {
         let now = self.clock.now();
-        self.with(|it| it.replicas.push((now, replicas)));
+        self.with(|it| it.replicas.push(now, replicas));
     }
 
     fn held(&self, held: bool) {
         let now = self.clock.now();
-        self.with(|it| match it.held.last_mut() {
-            Some((_, to @ None)) if !held => *to = Some(now),
-            Some((_, None)) => {}
-            _ if held => it.held.push((now, None)),
-            _ => {}
-        });
+        self.with(|it| it.replicas.hold(now, held));
     }
 
     /// The least and the most that a request which arrives now may have been made for.
     fn asked_for(&self) -> (i64, i64) {
         let now = self.clock.now();
         self.with(|it| {
-            let mut from = now.checked_sub(SYNC).unwrap_or(now);
-            for (begin, end) in it.held.iter().rev() {
-                if end.is_none_or(|end| end >= from) {
-                    from = from.min(*begin);
-                }
-            }
-            let before = it.replicas.iter().rev().find(|(at, _)| *at <= from);
-            let since = it.replicas.iter().filter(|(at, _)| *at > from);
-            let asked = before.into_iter().chain(since).map(|(_, replicas)| *replicas);
+            let asked = it.replicas.within(now, SYNC);
             asked.fold((i64::MAX, 0), |(least, most), it| (least.min(it), most.max(it)))
         })
     }
@@ -120,10 +102,9 @@ impl Audited {
         let (least, most) = self.audit.asked_for();
         let (were, are) = (self.active(before), self.active(&after));
         self.audit.with(|it| it.commits += 1);
-        let replicas = self.audit.with(|it| it.replicas.clone());
         if *method == Method::POST && are > most && are > were {
             self.audit
-                .wrong(format!("{are} pods of at most {most}, by {method}: {replicas:?}"));
+                .wrong(format!("{are} pods of at most {most}, by {method}"));
         }
         if *method == Method::DELETE {
             let find = |pods: &[Value]| pods.iter().find(|it| it["metadata"]["name"] == name).cloned();
@@ -133,9 +114,8 @@ impl Audited {
                 self.audit.wrong(format!("{name} was deleted and is not ours"));
             }
             if self.audit.with(|it| it.quiet) && are < least && are < were {
-                self.audit.wrong(format!(
-                    "{are} pods of at least {least}, by {method}: {replicas:?}"
-                ));
+                self.audit
+                    .wrong(format!("{are} pods of at least {least}, by {method}"));
             }
         }
     }
@@ -159,13 +139,7 @@ impl Service<Request<Body>> for Audited {
             }
             let before = this.pods().await;
             let name = path.rsplit('/').next().unwrap_or_default();
-            let mut answer = Box::pin(this.way.call(request));
-            // One that never answers has done what it does at once.
-            let answer = tokio::select! {
-                biased;
-                answer = &mut answer => Some(answer),
-                () = tokio::task::yield_now() => None,
-            };
+            let answer = weather::at_once(this.way.call(request)).await;
             this.look(&method, name, &before).await;
             match answer {
                 Some(answer) => answer,
@@ -191,52 +165,33 @@ struct Storm {
 impl Storm {
     async fn new(seed: u64) -> Self {
         let mut bed = bare(REPLICA_SET).await;
-        let chance = Rng::from_seed(seed);
+        let clock = bed.env.clock.clone();
         let audit = Audit {
-            clock: bed.env.clock.clone(),
+            clock: clock.clone(),
             book: Arc::default(),
         };
-        // What people do, and kubelets, is not held up.
-        let plain = |registry: &Registry| {
-            Transport::over(bed.sandbox.door(), "sandbox", "test", &bed.env.clock, registry).expect("a way")
-        };
-        bed.admin = plain(&Registry::new()).unfenced("admin", None);
-        bed.transport = plain(&Registry::new());
         bed.cluster(Duration::from_secs(1));
         let way = Audited {
             way: bed.door.clone(),
             plain: bed.sandbox.door(),
             audit: audit.clone(),
         };
-        let clock = &bed.env.clock;
-        bed.transport = Transport::over(way, "sandbox", "test", clock, &Registry::new()).expect("a way");
+        bed.transport = Transport::over(way, "sandbox", "test", &clock, &Registry::new()).expect("a way");
         bed.env.rng = Rng::from_seed(seed);
         Self {
             bed,
             audit,
-            chance,
+            chance: Rng::from_seed(seed),
             engine: None,
         }
     }
 
-    /// A new process, as its manager would begin: with caches that have seen what the one before has written.
+    /// A new process.
     fn start(&mut self) {
-        let tasks = TaskSet::new();
-        let bed = &mut self.bed;
-        bed.door.cut();
-        bed.registry = Registry::new();
-        let env = Env {
-            tasks: tasks.handle(),
-            ..bed.env.clone()
-        };
-        let (engine, caches) = bed.build_in(&env, Scope::default());
-        let fence = Fence::new(env.clock.clone());
-        let run = async move {
-            let _ = caches.catch_up(&std::collections::BTreeMap::new()).await;
-            let term = fence.open_for_ever();
-            engine.run(&fence, term, CancellationToken::new()).await
-        };
-        drop(env.tasks.spawn(run));
+        let (env, tasks) = weather::process(&self.bed);
+        self.bed.registry = Registry::new();
+        let (engine, caches) = self.bed.build_in(&env, Scope::default());
+        weather::begin(&env, caches, engine);
         self.engine = Some(tasks);
     }
 
@@ -248,22 +203,11 @@ impl Storm {
     fn faults(&self, percent: u64) {
         let chance = self.chance.clone();
         self.bed.door.judge(move |method, path, _| {
-            let write = *method != Method::GET;
-            if !path.contains("/pods") && !path.ends_with("/status") || chance.below(100) >= percent {
+            let concerned = path.contains("/pods") || path.ends_with("/status");
+            if !concerned || chance.below(100) >= percent {
                 return Answer::Done;
             }
-            let refused =
-                |code, reason: &str| Answer::Refused(code, json!({"reason": reason, "message": "no"}));
-            match chance.below(if write { 10 } else { 3 }) {
-                0 => Answer::Broken,
-                1 => refused(500, "InternalError"),
-                2 => refused(429, "TooManyRequests"),
-                3 => refused(409, "Conflict"),
-                4 if *method == Method::POST => refused(409, "AlreadyExists"),
-                5 if *method == Method::POST => Answer::Late,
-                6 => Answer::Hung,
-                _ => Answer::Lost,
-            }
+            weather::trouble(&chance, method)
         });
     }
 
@@ -320,12 +264,7 @@ impl Storm {
             _ if !quiet && self.chance(3) => self.start(),
             _ => {}
         }
-        let millis = match self.chance.below(3) {
-            0 => self.chance.below(20),
-            1 => self.chance.below(2000),
-            _ => self.chance.below(20_000),
-        };
-        self.bed.sleep(Duration::from_millis(millis)).await;
+        self.bed.sleep(weather::pause(&self.chance)).await;
     }
 
     /// When the storm is over, it comes to what is asked for, and then nothing is written any more.
@@ -364,19 +303,12 @@ impl Storm {
         }
         // What was not answered in the storm is given up, and looked at once more.
         self.bed.sleep(SYNC).await;
-        self.bed.door.reset();
-        self.bed.sleep(Duration::from_mins(10)).await;
-        let counts = self.bed.door.counts();
-        if counts.is_empty() {
-            Ok(())
-        } else {
-            Err(format!("it is at rest, and asks: {counts:?}"))
-        }
+        weather::is_over(&self.bed).await
     }
 }
 
 /// One seed. Answers how many commits were looked at.
-async fn weather(seed: u64) -> Result<usize, String> {
+async fn storm(seed: u64) -> Result<usize, String> {
     let mut storm = Storm::new(seed).await;
     let (scales, quiet) = (!seed.is_multiple_of(3), seed.is_multiple_of(4));
     let replicas = 1 + i64::try_from(storm.chance.below(6)).expect("small");
@@ -399,23 +331,8 @@ async fn weather(seed: u64) -> Result<usize, String> {
     }
 }
 
-fn told(name: &str) -> Option<u64> {
-    std::env::var(name).ok()?.parse().ok()
-}
-
 #[tokio::test(start_paused = true)]
 async fn whatever_happens_there_are_never_too_many_and_in_the_end_there_are_enough() {
-    let seeds = match told("STORM_SEED") {
-        Some(seed) => seed..seed + 1,
-        None => 0..told("STORM_SEEDS").unwrap_or(SEEDS),
-    };
-    let (mut commits, mut bad) = (0, Vec::new());
-    for seed in seeds.clone() {
-        match weather(seed).await {
-            Ok(looked) => commits += looked,
-            Err(wrong) => bad.push(format!("seed {seed}: {wrong}")),
-        }
-    }
-    println!("{} seeds, {commits} commits looked at", seeds.count());
-    assert!(bad.is_empty(), "{} bad seeds:\n{}", bad.len(), bad.join("\n"));
+    let (seeds, commits) = weather::seeds(SEEDS, storm).await;
+    println!("{seeds} seeds, {commits} commits looked at");
 }

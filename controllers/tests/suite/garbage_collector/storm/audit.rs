@@ -48,6 +48,20 @@ struct Book {
     patches: usize,
 }
 
+/// How much was looked at.
+#[derive(Default)]
+pub struct Looked {
+    pub deletes: usize,
+    pub patches: usize,
+}
+
+impl std::ops::AddAssign for Looked {
+    fn add_assign(&mut self, more: Self) {
+        self.deletes += more.deletes;
+        self.patches += more.patches;
+    }
+}
+
 impl Audit {
     pub fn new(clock: &Clock) -> Self {
         Self {
@@ -61,8 +75,11 @@ impl Audit {
     }
 
     /// How many deletes and patches were looked at.
-    pub fn commits(&self) -> (usize, usize) {
-        self.with(|it| (it.deletes, it.patches))
+    pub fn looked(&self) -> Looked {
+        self.with(|it| Looked {
+            deletes: it.deletes,
+            patches: it.patches,
+        })
     }
 
     /// The collector does not see all of a resource.
