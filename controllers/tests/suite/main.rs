@@ -5,6 +5,7 @@ mod deployment;
 mod determinism;
 mod door;
 mod garbage_collector;
+mod garbage_collector_discovery;
 mod ground;
 mod hollow_kubelet;
 mod replicaset;

@@ -1,5 +1,5 @@
-//! The way to the API: it keeps what is asked for, breaks it when told, and can speak the aggregated form, which the sandbox
-//! does not.
+//! The way to the API: it keeps what is asked for, breaks it when told, and leads to a server that does not know the aggregated
+//! form unless told.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,7 +8,8 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use coxswain_sandbox::{Door, ResponseBody};
 use futures_util::future::BoxFuture;
-use http::{Request, Response};
+use http::header::ACCEPT;
+use http::{HeaderValue, Request, Response};
 use http_body_util::{BodyExt as _, Full};
 use kube::client::Body;
 use serde_json::{Value, json};
@@ -92,47 +93,30 @@ impl Way {
         Reading(self.clone())
     }
 
-    async fn get(&mut self, path: &str) -> Result<Value, Box<dyn std::error::Error + Send + Sync>> {
-        let response = self.door.call(Request::get(path).body(Body::empty())?).await?;
-        let body = response.into_body().collect().await?.to_bytes();
-        Ok(serde_json::from_slice(&body)?)
-    }
-
-    /// What is below a root, in one answer.
-    async fn aggregated(&mut self, root: &str) -> Result<Value, Box<dyn std::error::Error + Send + Sync>> {
-        let listed = self.get(root).await?;
-        let core = json!([{"name": "", "versions": [{"groupVersion": "v1", "version": "v1"}]}]);
-        let groups = if root == "/api" {
-            core
-        } else {
-            listed["groups"].clone()
-        };
-        let mut items = Vec::new();
-        for group in groups.as_array().into_iter().flatten() {
-            let mut versions = Vec::new();
-            for version in group["versions"].as_array().into_iter().flatten() {
-                let name = version["groupVersion"].as_str().unwrap_or_default();
-                if self.with(|it| it.stale.contains(name)) {
-                    versions
-                        .push(json!({"version": version["version"], "freshness": "Stale", "resources": []}));
-                    continue;
+    /// The answer of a root in the aggregated form, with what is stale.
+    async fn aggregated(
+        &mut self,
+        request: Request<Body>,
+    ) -> Result<Response<ResponseBody>, Box<dyn std::error::Error + Send + Sync>> {
+        let (parts, body) = self.door.call(request).await?.into_parts();
+        let mut list: Value = serde_json::from_slice(&body.collect().await?.to_bytes())?;
+        for group in list["items"].as_array_mut().into_iter().flatten() {
+            let name = group["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+            for version in group["versions"].as_array_mut().into_iter().flatten() {
+                let of_group = version["version"].as_str().unwrap_or_default();
+                let full = if name.is_empty() {
+                    of_group.to_owned()
+                } else {
+                    format!("{name}/{of_group}")
+                };
+                if self.with(|it| it.stale.contains(&full)) {
+                    version["freshness"] = json!("Stale");
+                    version["resources"] = json!([]);
                 }
-                let document = self.get(&format!("{root}/{name}")).await?;
-                let resources = document["resources"].as_array().into_iter().flatten();
-                let resources = resources.filter(|it| !it["name"].as_str().unwrap_or_default().contains('/'));
-                let resources: Vec<Value> = resources
-                    .map(|it| {
-                        let scope = if it["namespaced"] == true { "Namespaced" } else { "Cluster" };
-                        json!({"resource": it["name"], "responseKind": {"kind": it["kind"]}, "scope": scope, "verbs": it["verbs"]})
-                    })
-                    .collect();
-                versions.push(
-                    json!({"version": version["version"], "freshness": "Current", "resources": resources}),
-                );
             }
-            items.push(json!({"metadata": {"name": group["name"]}, "versions": versions}));
         }
-        Ok(json!({"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "items": items}))
+        let body = Full::new(Bytes::from(list.to_string())).boxed_unsync();
+        Ok(Response::from_parts(parts, body))
     }
 }
 
@@ -151,7 +135,7 @@ impl Service<Request<Body>> for Way {
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, request: Request<Body>) -> Self::Future {
+    fn call(&mut self, mut request: Request<Body>) -> Self::Future {
         let mut this = self.clone();
         Box::pin(async move {
             let path = request.uri().path().to_owned();
@@ -172,15 +156,14 @@ impl Service<Request<Body>> for Way {
                 Some(Act::Hang) => std::future::pending().await,
                 None => {}
             }
-            let accept = request.headers()["accept"].to_str()?;
-            if aggregated && is_root(&path) && accept.contains("as=APIGroupDiscoveryList") {
-                let body = this.aggregated(&path).await?;
-                let body = Full::new(Bytes::from(body.to_string())).boxed_unsync();
-                let content_type = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
-                return Ok(Response::builder()
-                    .header("content-type", content_type)
-                    .body(body)?);
+            if !is_root(&path) {
+                return Ok(this.door.call(request).await?);
             }
+            if aggregated {
+                return this.aggregated(request).await;
+            }
+            let plain = HeaderValue::from_static("application/json");
+            request.headers_mut().insert(ACCEPT, plain);
             Ok(this.door.call(request).await?)
         })
     }
