@@ -54,17 +54,8 @@ impl Api {
         let external = |s: &Value| s["spec"]["type"] == "ExternalName";
         let named = new["spec"]["clusterIP"].as_str().is_some_and(|ip| !ip.is_empty());
         match (external(old), external(new)) {
-            (_, true) => {
-                // Whoever sends the old address along only means to change the type.
-                let sent_along = new["spec"]["clusterIP"] == old["spec"]["clusterIP"];
-                if let Some(spec) = new["spec"].as_object_mut()
-                    && (!named || sent_along)
-                {
-                    spec.remove("clusterIP");
-                    spec.remove("clusterIPs");
-                }
-                Ok(())
-            }
+            // What was only sent along is gone by now, and the rest is refused.
+            (_, true) => Ok(()),
             (true, false) => self.allocate_addresses(new),
             (false, false) if named => {
                 let address = new["spec"]["clusterIP"].as_str().unwrap_or_default().to_owned();
