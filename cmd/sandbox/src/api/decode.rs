@@ -60,8 +60,25 @@ pub(super) fn body(call: &Call, options: &str) -> Result<Decoded> {
             .map(|path| format!("duplicate field {path:?}"))
             .collect(),
     };
+    if validation == FieldValidation::Ignore {
+        check_kind_is_said(&call.res, &parsed.value, &call.body)?;
+    }
     check_type_meta(&call.res, &parsed.value, &call.body)?;
     object(&call.res, parsed.value, wrong, validation, Stage::Sent)
+}
+
+/// Who does not ask for what is wrong with its fields is told in other words that a custom resource does not say its kind.
+fn check_kind_is_said(res: &Resource, value: &Value, body: &[u8]) -> Result<()> {
+    let unsaid = matches!(&value["kind"], Value::Null) || value["kind"] == "";
+    if res.custom.is_none() || !unsaid {
+        return Ok(());
+    }
+    let whole = String::from_utf8_lossy(body);
+    Err(ApiError::bad_request(format!(
+        "{kind} in version {:?} cannot be handled as a {kind}: Object 'Kind' is missing in '{whole}'",
+        res.version,
+        kind = res.kind
+    )))
 }
 
 /// Kind and version are texts, before anything else is known of a body.
@@ -335,6 +352,23 @@ fn not_an_object(res: &Resource) -> ApiError {
     ))
 }
 
+/// Of a custom resource of another version only the metadata is known, and what is wrong in it is told first.
+fn check_foreign_metadata(res: &Resource, api_version: &str, value: &Value) -> Result<()> {
+    let Some(shape) = schema::object_meta().filter(|_| res.custom.is_some()) else {
+        return Ok(());
+    };
+    let mut meta = value["metadata"].clone();
+    if meta.is_null() {
+        return Ok(());
+    }
+    let (kind, version) = (&res.kind, api_version.rsplit('/').next().unwrap_or_default());
+    let unknown = schema::conform(shape, &mut meta).map_err(|e| {
+        let what = format!("{kind} in version {version:?} cannot be handled as a {kind}");
+        ApiError::bad_request(format!("{what}: {e}"))
+    });
+    unknown.map(drop)
+}
+
 /// A body may leave out kind and version, but not name others.
 fn check_kind(res: &Resource, value: &mut Value) -> Result<()> {
     let expected = res.api_version();
@@ -388,6 +422,7 @@ fn check_kind(res: &Resource, value: &mut Value) -> Result<()> {
         )));
     }
     if other_version {
+        check_foreign_metadata(res, &api_version, value)?;
         return Err(ApiError::bad_request(format!(
             "the API version in the data ({api_version}) does not match the expected API version ({expected})"
         )));

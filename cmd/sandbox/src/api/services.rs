@@ -46,7 +46,6 @@ impl Api {
     pub(super) fn keep_addresses(&self, old: &Value, new: &mut Value) -> Result<()> {
         self.keep_cluster_ip(old, new)?;
         check_addresses(new)?;
-        keep_node_ports(old, new);
         self.allocate_node_ports(new)
     }
 
@@ -238,25 +237,4 @@ fn check_addresses(service: &Value) -> Result<()> {
 fn set_cluster_ip(service: &mut Value, address: &str) {
     meta::set_path(service, "spec.clusterIP", address.into());
     meta::set_path(service, "spec.clusterIPs", json!([address]));
-}
-
-/// A port that is still there, by its port and protocol, keeps its number on the nodes.
-fn keep_node_ports(old: &Value, new: &mut Value) {
-    let before = old["spec"]["ports"].as_array().cloned().unwrap_or_default();
-    let wanted = matches!(new["spec"]["type"].as_str(), Some("NodePort" | "LoadBalancer"));
-    let ports = new.pointer_mut("/spec/ports").and_then(Value::as_array_mut);
-    let Some(ports) = ports.filter(|_| wanted) else {
-        return;
-    };
-    for port in ports.iter_mut().filter(|port| port["nodePort"].is_null()) {
-        let same = |b: &&Value| b["port"] == port["port"] && b["protocol"] == port["protocol"];
-        if let Some(number) = before
-            .iter()
-            .find(same)
-            .map(|b| b["nodePort"].clone())
-            .filter(|n| !n.is_null())
-        {
-            port["nodePort"] = number;
-        }
-    }
 }

@@ -161,20 +161,32 @@ fn carry_address(before: &Value, spec: &mut Value) {
             keep(before, spec, key);
         }
     }
-    if has_node_ports(text(&before["type"])) && has_node_ports(text(&spec["type"])) {
-        each(spec, "ports", |port| {
-            let same_port = |old: &&Value| {
-                ["name", "port", "protocol"]
-                    .iter()
-                    .all(|key| old[*key] == port[*key])
-            };
-            if port["nodePort"].is_null()
-                && let Some(old) = list(&before["ports"]).iter().find(same_port)
-            {
-                keep(old, port, "nodePort");
-            }
-        });
+    if gets_node_ports(before) && gets_node_ports(spec) {
+        carry_node_ports(before, spec);
     }
+}
+
+/// Whether it is given numbers of its ports on the nodes.
+fn gets_node_ports(spec: &Value) -> bool {
+    has_node_ports(text(&spec["type"])) && spec["allocateLoadBalancerNodePorts"] != json!(false)
+}
+
+/// A port that has the name of an old one keeps its number on the nodes, unless another one has asked for that.
+fn carry_node_ports(before: &Value, spec: &mut Value) {
+    let numbers = |spec: &Value| -> Vec<i64> {
+        let ports = list(&spec["ports"]).iter();
+        ports.map(|port| number(&port["nodePort"])).collect()
+    };
+    let asked = numbers(spec);
+    each(spec, "ports", |port| {
+        let same_name = |old: &&Value| text(&old["name"]) == text(&port["name"]);
+        if number(&port["nodePort"]) == 0
+            && let Some(old) = list(&before["ports"]).iter().rev().find(same_name)
+            && !asked.contains(&number(&old["nodePort"]))
+        {
+            keep(old, port, "nodePort");
+        }
+    });
 }
 
 /// The single address and the list of addresses say the same: who changes only the one means both.
