@@ -114,6 +114,25 @@ const KNOWN: &[Known] = &[
     },
     Known {
         before: None,
+        why: "of a list and what is to be deleted from it, in one patch, the real server takes any first",
+        what: End(|step, _, _| {
+            let about = |at: &str| step.edits.iter().any(|edit| edit.at.starts_with(at));
+            step.verb == Verb::Strategic
+                && about("/metadata/$deleteFromPrimitiveList~1finalizers")
+                && about("/metadata/finalizers")
+        }),
+    },
+    Known {
+        before: None,
+        why: "what an update creates keeps the time of a deletion that was never asked for",
+        what: End(|step, _, theirs| {
+            let marks = |edit: &Edit| edit.at.starts_with("/metadata/deletion");
+            let puts = matches!(step.verb, Verb::Replace | Verb::Update);
+            puts && theirs.code == 201 && step.edits.iter().any(marks)
+        }),
+    },
+    Known {
+        before: None,
         why: "bytes that are null are stored as something else than no bytes, which the next write puts right",
         what: End(|step, ours, theirs| {
             let writes_null =

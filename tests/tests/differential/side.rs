@@ -235,6 +235,7 @@ impl<'a> Side<'a> {
                     _ if is_now(&word_now) => "<time>".to_owned(),
                     // Patches copy them to where they do not belong.
                     _ if self.uids.contains(&word_now) => number(&mut self.uids, "uid", word_now),
+                    _ if self.addresses.contains(&word_now) => self.address("address", word_now),
                     _ => return,
                 };
             }
