@@ -37,6 +37,8 @@ pub struct Side<'a> {
     uids: Vec<String>,
     versions: Vec<String>,
     addresses: Vec<String>,
+    /// Whether the answer is that of a dry run: what it gives away can be given away again.
+    dry: bool,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -61,6 +63,7 @@ impl<'a> Side<'a> {
             uids: Vec::new(),
             versions: Vec::new(),
             addresses: Vec::new(),
+            dry: false,
         }
     }
 
@@ -86,15 +89,16 @@ impl<'a> Side<'a> {
             Some(body) => api.request(method, &path, &headers, body).await,
             None => api.request(method, &path, &headers[1..], ()).await,
         };
-        let warnings = reply.headers.get_all("warning").iter();
-        let warnings = warnings
-            .filter_map(|w| w.to_str().ok().map(str::to_owned))
-            .collect();
         let body = serde_json::from_slice(&reply.body).unwrap_or_else(|_| json!(reply.text()));
+        self.dry = step.query.iter().any(|(key, _)| *key == "dryRun");
+        let body = self.normal(body);
+        self.dry = false;
+        let warnings = reply.headers.get_all("warning").iter();
+        let warnings = warnings.filter_map(|warning| warning.to_str().ok());
         Answer {
             code: reply.status,
-            warnings,
-            body: self.normal(body),
+            warnings: warnings.map(|warning| self.in_text(warning.to_owned())).collect(),
+            body,
             sent,
         }
     }
@@ -178,6 +182,11 @@ impl<'a> Side<'a> {
         if body["items"].is_array() {
             body["metadata"]["resourceVersion"] = Value::Null;
         }
+        for known in self.objects.values() {
+            if !self.uids.contains(&known.uid) {
+                self.uids.push(known.uid.clone());
+            }
+        }
         self.rewrite("", &mut body);
         body
     }
@@ -220,17 +229,20 @@ impl<'a> Side<'a> {
                     "uid" => number(&mut self.uids, "uid", word_now),
                     "resourceVersion" => number(&mut self.versions, "version", word_now),
                     "clusterIP" | "clusterIPs" if word_now.starts_with("10.0.") => {
-                        number(&mut self.addresses, "address", word_now)
+                        self.address("address", word_now)
                     }
                     "message" | "reason" => self.in_text(word_now),
                     _ if is_now(&word_now) => "<time>".to_owned(),
+                    // Patches copy them to where they do not belong.
+                    _ if self.uids.contains(&word_now) => number(&mut self.uids, "uid", word_now),
+                    _ if self.addresses.contains(&word_now) => self.address("address", word_now),
                     _ => return,
                 };
             }
             Value::Number(port) if matches!(field, "nodePort" | "healthCheckNodePort") => {
                 let port = port.as_u64().unwrap_or_default();
                 if port >= 30000 {
-                    *value = number(&mut self.addresses, "port", port.to_string()).into();
+                    *value = self.address("port", port.to_string()).into();
                 }
             }
             Value::Array(list) => {
@@ -253,8 +265,10 @@ impl<'a> Side<'a> {
                 for (name, value) in map.iter_mut() {
                     self.rewrite(name, value);
                 }
-                // Items of managed lists are named by their uids.
-                if map.keys().any(|name| name.contains("\"uid\"")) {
+                // Items of managed lists are named by their uids, or by a text that a patch has copied one to.
+                let uids = &self.uids;
+                let named = |name: &String| uids.iter().any(|uid| name.contains(uid.as_str()));
+                if map.keys().any(named) {
                     let known = std::mem::take(map).into_iter();
                     *map = known.map(|(name, value)| (self.in_text(name), value)).collect();
                 }
@@ -263,31 +277,30 @@ impl<'a> Side<'a> {
         }
     }
 
-    /// Uids, versions and addresses in the middle of a text.
-    fn in_text(&mut self, mut word: String) -> String {
-        for known in self.objects.values().filter(|known| !known.uid.is_empty()) {
-            if !self.uids.contains(&known.uid) {
-                self.uids.push(known.uid.clone());
-            }
+    /// The place of an address among those that were given away.
+    fn address(&mut self, what: &str, address: String) -> String {
+        if self.dry && !self.addresses.contains(&address) {
+            return what.to_owned();
         }
+        number(&mut self.addresses, what, address)
+    }
+
+    /// Uids, versions and addresses in the middle of a text.
+    fn in_text(&self, mut word: String) -> String {
         for (n, uid) in self.uids.iter().enumerate() {
             word = word.replace(uid.as_str(), &format!("<uid {n}>"));
         }
         for before in [
             "ResourceVersion in precondition: ",
             "ResourceVersion in object meta: ",
+            "the ResourceVersion in the precondition (",
+            "the ResourceVersion in record (",
         ] {
             if let Some(at) = word.find(before) {
                 let (start, rest) = word.split_at(at + before.len());
                 let rest = rest.trim_start_matches(|c: char| c.is_ascii_digit());
                 word = format!("{start}<version>{rest}");
             }
-        }
-        let before = "the ResourceVersion in record (";
-        if let Some(at) = word.find(before) {
-            let (start, rest) = word.split_at(at + before.len());
-            let rest = rest.trim_start_matches(|c: char| c.is_ascii_digit());
-            word = format!("{start}<version>{rest}");
         }
         for address in &self.addresses {
             word = word.replace(address.as_str(), "<address>");

@@ -45,7 +45,13 @@ impl Api {
         let Some(res) = self.registry().find("", "v1", plural) else {
             return;
         };
-        let decoded = decode::object(&res, object, Vec::new(), decode::FieldValidation::Ignore);
+        let decoded = decode::object(
+            &res,
+            object,
+            Vec::new(),
+            decode::FieldValidation::Ignore,
+            decode::Stage::Sent,
+        );
         let made = decoded.and_then(|d| self.create_object(&res, namespace, d.value, false));
         // One that is there already is as good, and a namespace that goes needs none.
         if let Err(error) = made

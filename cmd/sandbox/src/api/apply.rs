@@ -49,13 +49,17 @@ impl Api {
             let what = described(res, &applying.config);
             let Decoded { value, .. } =
                 decode::applied(res, merged).map_err(|e| unconverted(res, &what, e))?;
+            let uid = meta::text(&value, "uid");
+            if live.is_none() && !uid.is_empty() {
+                let why = format!(
+                    "uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+                );
+                return Err(ApiError::conflict(res, name, &why));
+            }
             if res.namespaced && ![call.namespace.as_str(), ""].contains(&meta::namespace(&value)) {
                 return Err(create::other_namespace());
             }
             update::check_name(meta::name(&value), name)?;
-            if let Some(live) = live {
-                update::check_patched_uid(res, live, &value)?;
-            }
             self.check_escalation(call, live.unwrap_or(&Value::Null), &value)?;
             Ok(value)
         };
@@ -80,13 +84,8 @@ impl Api {
                 if !version.is_empty() {
                     update::check_version_number(version)?;
                 }
-                meta::set(&mut value, "resourceVersion", Value::Null);
-                let uid = meta::text(&value, "uid");
-                if !uid.is_empty() {
-                    let why = format!(
-                        "uid mismatch: the provided object specified uid {uid}, and no existing object was found"
-                    );
-                    return Err(ApiError::conflict(res, name, &why));
+                if !dry_run {
+                    meta::set(&mut value, "resourceVersion", Value::Null);
                 }
                 outcome = gate
                     .create(value, dry_run)

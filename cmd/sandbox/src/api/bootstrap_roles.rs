@@ -120,7 +120,13 @@ impl Api {
         let Some(res) = self.registry().find(GROUP, "v1", plural) else {
             return;
         };
-        let decoded = decode::object(&res, object, Vec::new(), decode::FieldValidation::Ignore);
+        let decoded = decode::object(
+            &res,
+            object,
+            Vec::new(),
+            decode::FieldValidation::Ignore,
+            decode::Stage::Sent,
+        );
         let made = decoded.and_then(|d| self.create_object(&res, "", d.value, false));
         if let Err(error) = made {
             tracing::error!(

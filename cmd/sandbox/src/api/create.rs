@@ -7,7 +7,6 @@ use serde_json::Value;
 use super::gate::Gate;
 use super::{Api, Reply, decode};
 use crate::admission;
-use crate::field::FieldError;
 use crate::kinds;
 use crate::managed;
 use crate::meta;
@@ -109,10 +108,6 @@ impl Api {
         let version = meta::text(&value, "resourceVersion").to_owned();
         self.fill_system_fields(&mut value);
         let name = meta::name(&value).to_owned();
-        if name.is_empty() {
-            let wrong = FieldError::required("metadata.name", "name or generateName is required");
-            return Err(ApiError::invalid(res, "", &[wrong]));
-        }
         if res.namespaced {
             self.check_namespace_open(res, &name, namespace)?;
         }

@@ -1,6 +1,6 @@
 //! From the body of a request to an object of the kind that the path names.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::Call;
 use crate::field::FieldError;
@@ -60,8 +60,25 @@ pub(super) fn body(call: &Call, options: &str) -> Result<Decoded> {
             .map(|path| format!("duplicate field {path:?}"))
             .collect(),
     };
+    if validation == FieldValidation::Ignore {
+        check_kind_is_said(&call.res, &parsed.value, &call.body)?;
+    }
     check_type_meta(&call.res, &parsed.value, &call.body)?;
-    object(&call.res, parsed.value, wrong, validation)
+    object(&call.res, parsed.value, wrong, validation, Stage::Sent)
+}
+
+/// Who does not ask for what is wrong with its fields is told in other words that a custom resource does not say its kind.
+fn check_kind_is_said(res: &Resource, value: &Value, body: &[u8]) -> Result<()> {
+    let unsaid = matches!(&value["kind"], Value::Null) || value["kind"] == "";
+    if res.custom.is_none() || !unsaid {
+        return Ok(());
+    }
+    let whole = String::from_utf8_lossy(body);
+    Err(ApiError::bad_request(format!(
+        "{kind} in version {:?} cannot be handled as a {kind}: Object 'Kind' is missing in '{whole}'",
+        res.version,
+        kind = res.kind
+    )))
 }
 
 /// Kind and version are texts, before anything else is known of a body.
@@ -148,6 +165,32 @@ fn unrecognized(kind: &str, why: &str) -> ApiError {
     ))
 }
 
+/// Where a tree comes from: it is warned of what it repeats in other words.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// From a client, as a whole.
+    Sent,
+    /// From a patch, or from a webhook.
+    Changed,
+    /// From a patch that was merged in the typed form: numbers are made to fit.
+    Merged,
+    /// From a patch that made a custom resource one of another version: there is no schema for it.
+    Foreign,
+}
+
+/// What is said of an object that does not tell its version: nothing of it is known.
+pub(super) fn unread(
+    res: &Resource,
+    value: &Value,
+    mut wrong: Vec<String>,
+    validation: FieldValidation,
+) -> Result<Vec<String>> {
+    let fields = value.as_object().into_iter().flat_map(Map::keys);
+    let unknown = fields.filter(|field| !matches!(field.as_str(), "apiVersion" | "kind"));
+    wrong.extend(unknown.map(|field| format!("unknown field {field:?}")));
+    judged(res, wrong, validation)
+}
+
 /// Brings a tree into the shape of the kind: right kind and version, right types, no unknown fields, defaults set.
 /// `wrong` is what strict validation has against the body already.
 pub(super) fn object(
@@ -155,19 +198,22 @@ pub(super) fn object(
     mut value: Value,
     mut wrong: Vec<String>,
     validation: FieldValidation,
+    stage: Stage,
 ) -> Result<Decoded> {
-    let unknown = brought(res, &mut value, Nulls::Dropped)?;
+    let unknown = brought(res, &mut value, stage, Nulls::Dropped)?;
     wrong.extend(unknown.iter().map(|path| format!("unknown field {path:?}")));
     let mut warnings = judged(res, wrong, validation)?;
-    warnings.extend(single_owner_references(&mut value));
+    warnings.extend(single_owner_references(&mut value, stage));
     kinds::default(res, &mut value);
     Ok(Decoded { value, warnings })
 }
 
 /// The same of what an apply has made: a null that was applied to a custom resource stays, for validation to judge.
 pub(super) fn applied(res: &Resource, mut value: Value) -> Result<Decoded> {
-    brought(res, &mut value, Nulls::Kept)?;
-    let warnings = single_owner_references(&mut value).into_iter().collect();
+    brought(res, &mut value, Stage::Merged, Nulls::Kept)?;
+    let warnings = single_owner_references(&mut value, Stage::Merged)
+        .into_iter()
+        .collect();
     kinds::default(res, &mut value);
     Ok(Decoded { value, warnings })
 }
@@ -180,11 +226,11 @@ enum Nulls {
 }
 
 /// Kind, types and fields; returns the fields that were dropped.
-fn brought(res: &Resource, value: &mut Value, nulls: Nulls) -> Result<Vec<String>> {
+fn brought(res: &Resource, value: &mut Value, stage: Stage, nulls: Nulls) -> Result<Vec<String>> {
     check_kind(res, value)?;
     // An empty list says something that no list does not: the managers are to be forgotten.
     let forgets = res.custom.is_none() && value["metadata"]["managedFields"] == json!([]);
-    let unknown = conform(res, value, nulls)?;
+    let unknown = conform(res, value, stage, nulls)?;
     if forgets && let Some(meta) = crate::meta::of_mut(value) {
         meta.insert("managedFields".to_owned(), json!([]));
     }
@@ -209,7 +255,7 @@ fn judged(res: &Resource, wrong: Vec<String>, validation: FieldValidation) -> Re
 }
 
 /// Owner references that stand twice become one, with a warning.
-fn single_owner_references(value: &mut Value) -> Option<String> {
+fn single_owner_references(value: &mut Value, stage: Stage) -> Option<String> {
     let references = value
         .get_mut("metadata")?
         .get_mut("ownerReferences")?
@@ -225,29 +271,40 @@ fn single_owner_references(value: &mut Value) -> Option<String> {
         }
         first
     });
-    repeated.dedup();
+    let when = match stage {
+        Stage::Sent => "",
+        Stage::Changed | Stage::Merged | Stage::Foreign => " after mutating admission happens",
+    };
     (!repeated.is_empty()).then(|| {
         format!(
-            ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and may \
-             reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {}",
+            ".metadata.ownerReferences contains duplicate entries{when}; API server dedups owner references in 1.20+, and \
+             may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {}",
             repeated.join(", ")
         )
     })
 }
 
 /// Types and fields; returns the fields that were dropped.
-fn conform(res: &Resource, value: &mut Value, nulls: Nulls) -> Result<Vec<String>> {
+fn conform(res: &Resource, value: &mut Value, stage: Stage, nulls: Nulls) -> Result<Vec<String>> {
     let cannot = |e: schema::DecodeError| {
         let what = format!("{} in version {:?}", res.kind, res.version);
         ApiError::bad_request(format!("{what} cannot be handled as a {}: {e}", res.kind))
     };
     let unknown = if let Some(kind) = schema::builtin(&res.api_version(), &res.kind) {
-        schema::conform(kind, value).map_err(cannot)?
+        let unknown = match stage {
+            Stage::Merged => schema::conform_merged(kind, value),
+            Stage::Sent | Stage::Changed | Stage::Foreign => schema::conform(kind, value),
+        };
+        unknown.map_err(cannot)?
     } else {
         // A custom resource: only its metadata has a shape that we know.
         let Some(meta) = crate::meta::of_mut(value) else {
             return Err(not_an_object(res));
         };
+        if let (Nulls::Kept, Some(shape)) = (nulls, schema::object_meta()) {
+            // What was merged without being read is not refused any more, but left out.
+            meta.retain(|name, value| schema::conform(shape, &mut json!({ name: value })).is_ok());
+        }
         let mut tree = Value::Object(std::mem::take(meta));
         let dropped = match schema::object_meta() {
             Some(shape) => schema::conform(shape, &mut tree).map_err(cannot)?,
@@ -260,7 +317,7 @@ fn conform(res: &Resource, value: &mut Value, nulls: Nulls) -> Result<Vec<String
             .into_iter()
             .map(|path| format!("metadata.{path}"))
             .collect();
-        if let Some(custom) = &res.custom {
+        if let Some(custom) = res.custom.as_ref().filter(|_| stage != Stage::Foreign) {
             let unknown = custom.schema.admit(value, nulls == Nulls::Dropped);
             dropped.extend(unknown.map_err(|error| ApiError::bad_request(error.to_string()))?);
             whole_numbers(value);
@@ -293,6 +350,23 @@ fn not_an_object(res: &Resource) -> ApiError {
         "{what} cannot be handled as a {}: json: cannot unmarshal into Go value of type {}",
         res.kind, res.kind
     ))
+}
+
+/// Of a custom resource of another version only the metadata is known, and what is wrong in it is told first.
+fn check_foreign_metadata(res: &Resource, api_version: &str, value: &Value) -> Result<()> {
+    let Some(shape) = schema::object_meta().filter(|_| res.custom.is_some()) else {
+        return Ok(());
+    };
+    let mut meta = value["metadata"].clone();
+    if meta.is_null() {
+        return Ok(());
+    }
+    let (kind, version) = (&res.kind, api_version.rsplit('/').next().unwrap_or_default());
+    let unknown = schema::conform(shape, &mut meta).map_err(|e| {
+        let what = format!("{kind} in version {version:?} cannot be handled as a {kind}");
+        ApiError::bad_request(format!("{what}: {e}"))
+    });
+    unknown.map(drop)
 }
 
 /// A body may leave out kind and version, but not name others.
@@ -348,6 +422,7 @@ fn check_kind(res: &Resource, value: &mut Value) -> Result<()> {
         )));
     }
     if other_version {
+        check_foreign_metadata(res, &api_version, value)?;
         return Err(ApiError::bad_request(format!(
             "the API version in the data ({api_version}) does not match the expected API version ({expected})"
         )));

@@ -31,7 +31,13 @@ impl Api {
             let Some(res) = self.registry().find("", "v1", plural) else {
                 return;
             };
-            let decoded = decode::object(&res, object, Vec::new(), decode::FieldValidation::Ignore);
+            let decoded = decode::object(
+                &res,
+                object,
+                Vec::new(),
+                decode::FieldValidation::Ignore,
+                decode::Stage::Sent,
+            );
             let made = decoded.and_then(|mut d| {
                 managed::track(&res, &self.server(""), None, &mut d.value);
                 self.create_object(&res, namespace, d.value, false)
@@ -188,6 +194,7 @@ impl Api {
         let decode::Decoded { value, warnings } = decode::body(call, "UpdateOptions")?;
         super::update::check_name(meta::name(&value), call.name())?;
         let produce = |old: &Value| {
+            super::update::check_uid(&call.res, old, &value)?;
             let mut value = value.clone();
             managed::track(&call.res, &writer, Some(old), &mut value);
             Ok(value)

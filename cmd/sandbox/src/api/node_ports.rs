@@ -12,9 +12,16 @@ use crate::status::{ApiError, Result};
 
 const RANGE: RangeInclusive<u64> = 30000..=32767;
 
+/// Whether a port of several protocols has one number on the nodes: only in a new Service.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sharing {
+    ByPort,
+    No,
+}
+
 impl Api {
     /// Ports that are not chosen are taken from the range.
-    pub(super) fn allocate_node_ports(&self, service: &mut Value) -> Result<()> {
+    pub(super) fn allocate_node_ports(&self, service: &mut Value, sharing: Sharing) -> Result<()> {
         self.allocate_health_check(service)?;
         if !has_any(service) || service["spec"]["allocateLoadBalancerNodePorts"] == false {
             return Ok(());
@@ -22,14 +29,14 @@ impl Api {
         let mut used = self.used_node_ports(meta::text(service, "uid"));
         used.extend(chosen(service));
         let ports = service.pointer_mut("/spec/ports").and_then(Value::as_array_mut);
-        // A port of several protocols has one number on the nodes.
         let mut numbers = BTreeMap::new();
         for port in ports.into_iter().flatten() {
             let inside = port["port"].as_u64();
             if let Some(chosen) = number(port) {
                 numbers.insert(inside, chosen);
             } else {
-                let same = numbers.get(&inside).copied();
+                let same = numbers.get(&inside).filter(|_| sharing == Sharing::ByPort);
+                let same = same.copied();
                 let given = same.map_or_else(|| self.free_node_port(&mut used), Ok)?;
                 numbers.insert(inside, given);
                 port["nodePort"] = given.into();
@@ -108,27 +115,6 @@ impl Api {
             .filter(|other| meta::text(other, "uid") != own)
             .flat_map(|other| chosen(&other).collect::<Vec<_>>())
             .collect()
-    }
-}
-
-/// A port that is still there, by its port and protocol, keeps its number on the nodes.
-pub(super) fn keep(old: &Value, new: &mut Value) {
-    let before = old["spec"]["ports"].as_array().cloned().unwrap_or_default();
-    let wanted = has_any(new);
-    let ports = new.pointer_mut("/spec/ports").and_then(Value::as_array_mut);
-    let Some(ports) = ports.filter(|_| wanted) else {
-        return;
-    };
-    for port in ports.iter_mut().filter(|port| port["nodePort"].is_null()) {
-        let same = |b: &&Value| b["port"] == port["port"] && b["protocol"] == port["protocol"];
-        if let Some(number) = before
-            .iter()
-            .find(same)
-            .map(|b| b["nodePort"].clone())
-            .filter(|n| !n.is_null())
-        {
-            port["nodePort"] = number;
-        }
     }
 }
 

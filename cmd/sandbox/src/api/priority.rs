@@ -22,7 +22,13 @@ impl Api {
         };
         for (name, value) in SYSTEM {
             let class = json!({"metadata": {"name": name}, "value": value});
-            let decoded = decode::object(&res, class, Vec::new(), decode::FieldValidation::Ignore);
+            let decoded = decode::object(
+                &res,
+                class,
+                Vec::new(),
+                decode::FieldValidation::Ignore,
+                decode::Stage::Sent,
+            );
             // Not validated: the names are reserved for exactly these.
             let stored = decoded.map(|mut d| {
                 self.fill_system_fields(&mut d.value);

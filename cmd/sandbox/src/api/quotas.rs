@@ -242,7 +242,7 @@ fn has_ended(pod: &Object) -> bool {
 mod tests {
     use std::thread;
 
-    use super::super::decode::{self, FieldValidation};
+    use super::super::decode::{self, FieldValidation, Stage};
     use super::*;
     use crate::Options;
 
@@ -251,7 +251,7 @@ mod tests {
             .registry()
             .find("", "v1", plural)
             .expect("a built-in resource");
-        let decoded = decode::object(&res, object, Vec::new(), FieldValidation::Ignore)?;
+        let decoded = decode::object(&res, object, Vec::new(), FieldValidation::Ignore, Stage::Sent)?;
         api.create_object(&res, "default", decoded.value, false)
     }
 

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::apply::Applying;
 use super::gate::{Gate, Writing};
 use super::update::{self, Part};
-use super::{Api, Body, Call, Reply};
+use super::{Api, Body, Call, Reply, create};
 use crate::field::FieldError;
 use crate::kinds;
 use crate::managed::{self, Writer};
@@ -17,6 +17,9 @@ use crate::patch::{self, PatchType};
 use crate::resource::{Resource, Scale};
 use crate::schema;
 use crate::status::{ApiError, Result};
+
+/// How many an object wants that does not say so, until somebody has said it.
+const NO_REPLICAS: i32 = i32::MIN;
 
 impl Api {
     pub(super) async fn scale(&self, method: &Method, gate: &Gate<'_>) -> Result<Reply> {
@@ -28,7 +31,15 @@ impl Api {
             Method::GET => {
                 let object = self.store.get(&call.res.collection, &call.key());
                 let object = object.ok_or_else(|| ApiError::not_found(&call.res, call.name()))?;
-                scale_of(&call.res, &paths, &Self::served(&call.res, &object))?
+                let object = Self::served(&call.res, &object);
+                if is_without_replicas(&call.res, &paths, &object) {
+                    let message = format!(
+                        "the spec replicas field \".{}\" does not exist",
+                        paths.spec_replicas
+                    );
+                    return Err(ApiError::internal(message));
+                }
+                scale_of(&call.res, &paths, &object)
             }
             Method::PUT | Method::PATCH => self.set_scale(method, gate, &paths).await?,
             _ => return Err(ApiError::method_not_allowed()),
@@ -65,7 +76,7 @@ impl Api {
             Value::Null
         };
         check_kind(&sent)?;
-        let scaling = Scaling {
+        let mut scaling = Scaling {
             call,
             paths,
             patch_type,
@@ -76,11 +87,14 @@ impl Api {
         };
         if let Some(schema) = schema::builtin("autoscaling/v1", "Scale").filter(|_| scaling.sent.is_object())
         {
-            schema::conform(schema, &mut scaling.sent.clone()).map_err(|error| scaling.unfit(&error))?;
+            let mut sent = std::mem::take(&mut scaling.sent);
+            schema::conform(schema, &mut sent).map_err(|error| scaling.unfit(&error))?;
+            check_place(call, &mut sent)?;
+            scaling.sent = sent;
         }
         let dry_run = call.dry_run(options)?;
         let updated = gate.update(Part::Main, dry_run, scaling).await?;
-        scale_of(&call.res, paths, &updated)
+        Ok(scale_of(&call.res, paths, &updated))
     }
 }
 
@@ -99,15 +113,48 @@ struct Scaling<'a> {
 
 impl Scaling<'_> {
     /// The scale of an object, with its managers.
-    fn present(&self, object: &Value) -> Result<Value> {
-        let mut present = scale_of(&self.call.res, self.paths, object)?;
+    fn present(&self, object: &Value) -> Value {
+        let mut present = scale_of(&self.call.res, self.paths, object);
+        if is_without_replicas(&self.call.res, self.paths, object) {
+            present["spec"]["replicas"] = NO_REPLICAS.into();
+        }
         let managers = &object["metadata"]["managedFields"];
         meta::set(
             &mut present,
             "managedFields",
             managed::to_scale(self.paths, managers),
         );
-        Ok(present)
+        present
+    }
+
+    /// What is wrong with the scale that is wanted of an object.
+    fn check(&self, object: &Value, wanted: &Value) -> Result<()> {
+        let (res, name) = (&self.call.res, self.call.name());
+        if res.custom.is_some() {
+            // The rest is for the schema to judge.
+            if wanted["spec"]["replicas"] == NO_REPLICAS {
+                let path = &self.paths.spec_replicas;
+                let message = format!("the spec replicas field \".{path}\" cannot be empty");
+                return Err(ApiError::bad_request(message));
+            }
+        } else {
+            check_replicas(name, wanted)?;
+            let (uid, actual) = (meta::text(wanted, "uid"), meta::text(object, "uid"));
+            if !uid.is_empty() && uid != actual {
+                let why =
+                    format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {actual}");
+                let what = format!("{}/scale", res.plural);
+                return Err(ApiError::conflict_as(&res.group, &what, name, &why));
+            }
+        }
+        let version = meta::text(wanted, "resourceVersion");
+        if !version.is_empty() {
+            update::check_version_number(version)?;
+            if version != meta::text(object, "resourceVersion") {
+                return Err(ApiError::modified(res, name));
+            }
+        }
+        Ok(())
     }
 
     /// What the client is told of a scale that does not decode.
@@ -129,13 +176,16 @@ impl Scaling<'_> {
 
 impl Writing for Scaling<'_> {
     fn shown<'v>(&self, object: &'v Value) -> Result<Cow<'v, Value>> {
-        self.present(object).map(Cow::Owned)
+        Ok(Cow::Owned(self.present(object)))
     }
 
     fn wanted(&mut self, object: &Value) -> Result<Value> {
         let (call, res) = (self.call, &self.call.res);
         let schema = schema::builtin("autoscaling/v1", "Scale");
-        let present = self.present(object)?;
+        if self.patch_type.is_none() {
+            update::check_uid(res, object, &self.sent)?;
+        }
+        let present = self.present(object);
         let mut wanted = match (self.patch_type, &self.applying) {
             (_, Some(applying)) => {
                 if res.custom.is_some() && present["metadata"]["managedFields"].is_null() {
@@ -158,10 +208,14 @@ impl Writing for Scaling<'_> {
             (None, None) => self.sent.clone(),
         };
         check_kind(&wanted)?;
+        let conform = match self.patch_type {
+            Some(PatchType::Strategic | PatchType::Apply) => schema::conform_merged,
+            _ => schema::conform,
+        };
         if let Some(schema) = schema {
-            schema::conform(schema, &mut wanted).map_err(|error| self.unfit(&error))?;
+            conform(schema, &mut wanted).map_err(|error| self.unfit(&error))?;
         }
-        check(res, call.name(), &present, &wanted, self.patch_type.is_some())?;
+        check_place(call, &mut wanted)?;
         if self.applying.is_none() {
             managed::track(&self.kind, &self.writer, Some(&present), &mut wanted);
         }
@@ -170,7 +224,7 @@ impl Writing for Scaling<'_> {
 
     fn next(&mut self, object: &Value, wanted: Value) -> Result<Value> {
         let (res, paths) = (&self.call.res, self.paths);
-        check_replicas(res, self.call.name(), &wanted)?;
+        self.check(object, &wanted)?;
         let mut next = object.clone();
         meta::set_path(
             &mut next,
@@ -229,35 +283,14 @@ fn check_kind(sent: &Value) -> Result<()> {
     )))
 }
 
-fn check(res: &Resource, name: &str, present: &Value, wanted: &Value, patched: bool) -> Result<()> {
-    update::check_name(meta::name(wanted), name)?;
-    let version = meta::text(wanted, "resourceVersion");
-    if !version.is_empty() {
-        update::check_version_number(version)?;
-        if version != meta::text(present, "resourceVersion") {
-            return Err(ApiError::modified(res, name));
-        }
-    }
-    let uid = meta::text(wanted, "uid");
-    let actual = meta::text(present, "uid");
-    // Whose uid a scale of a custom resource names is nobody's concern.
-    if res.custom.is_none() && !uid.is_empty() && uid != actual {
-        let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {actual}");
-        let what = if patched {
-            format!("{}/scale", res.plural)
-        } else {
-            res.plural.clone()
-        };
-        return Err(ApiError::conflict_as(&res.group, &what, name, &why));
-    }
-    check_replicas(res, name, wanted)
+/// A scale is of the object that the path names.
+fn check_place(call: &Call, scale: &mut Value) -> Result<()> {
+    create::check_namespace(&call.res, &call.namespace, scale)?;
+    update::check_name(meta::name(scale), call.name())
 }
 
-fn check_replicas(res: &Resource, name: &str, wanted: &Value) -> Result<()> {
-    let mut errors = match res.custom {
-        Some(_) => Vec::new(),
-        None => kinds::validate_embedded_metadata(&wanted["metadata"], "metadata"),
-    };
+fn check_replicas(name: &str, wanted: &Value) -> Result<()> {
+    let mut errors = kinds::validate_embedded_metadata(&wanted["metadata"], "metadata");
     let replicas = wanted["spec"]["replicas"].as_i64().unwrap_or(0);
     if replicas < 0 {
         let why = "must be greater than or equal to 0";
@@ -269,14 +302,12 @@ fn check_replicas(res: &Resource, name: &str, wanted: &Value) -> Result<()> {
     Err(ApiError::invalid_kind("autoscaling", "Scale", name, &errors))
 }
 
-fn scale_of(res: &Resource, paths: &Scale, object: &Value) -> Result<Value> {
-    if res.custom.is_some() && meta::at_path(object, &paths.spec_replicas).is_null() {
-        let message = format!(
-            "the spec replicas field \".{}\" does not exist",
-            paths.spec_replicas
-        );
-        return Err(ApiError::internal(message));
-    }
+/// Whether a custom resource does not say how many it wants.
+fn is_without_replicas(res: &Resource, paths: &Scale, object: &Value) -> bool {
+    res.custom.is_some() && meta::at_path(object, &paths.spec_replicas).is_null()
+}
+
+fn scale_of(res: &Resource, paths: &Scale, object: &Value) -> Value {
     let number = |path: &str| meta::at_path(object, path).as_i64().unwrap_or(0);
     let mut metadata = json!({});
     for field in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
@@ -301,13 +332,13 @@ fn scale_of(res: &Resource, paths: &Scale, object: &Value) -> Result<Value> {
     if wanted != 0 {
         spec["replicas"] = wanted.into();
     }
-    Ok(json!({
+    json!({
         "kind": "Scale",
         "apiVersion": "autoscaling/v1",
         "metadata": metadata,
         "spec": spec,
         "status": status,
-    }))
+    })
 }
 
 /// A selector object in the grammar of queries. `ReplicationController` selectors are plain maps.

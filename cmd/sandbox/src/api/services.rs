@@ -5,7 +5,8 @@ use std::net::Ipv4Addr;
 
 use serde_json::{Value, json};
 
-use super::{Api, node_ports};
+use super::Api;
+use super::node_ports::Sharing;
 use crate::field::FieldError;
 use crate::kinds;
 use crate::meta;
@@ -20,7 +21,7 @@ impl Api {
     pub(super) fn allocate_addresses(&self, service: &mut Value) -> Result<()> {
         check_addresses(service)?;
         self.allocate_cluster_ip(service)?;
-        self.allocate_node_ports(service)
+        self.allocate_node_ports(service, Sharing::ByPort)
     }
 
     fn allocate_cluster_ip(&self, service: &mut Value) -> Result<()> {
@@ -44,26 +45,16 @@ impl Api {
     pub(super) fn keep_addresses(&self, old: &Value, new: &mut Value) -> Result<()> {
         self.keep_cluster_ip(old, new)?;
         check_addresses(new)?;
-        node_ports::keep(old, new);
-        self.allocate_node_ports(new)
+        self.allocate_node_ports(new, Sharing::No)
     }
 
     fn keep_cluster_ip(&self, old: &Value, new: &mut Value) -> Result<()> {
         let external = |s: &Value| s["spec"]["type"] == "ExternalName";
         let named = new["spec"]["clusterIP"].as_str().is_some_and(|ip| !ip.is_empty());
         match (external(old), external(new)) {
-            (_, true) => {
-                // Whoever sends the old address along only means to change the type.
-                let sent_along = new["spec"]["clusterIP"] == old["spec"]["clusterIP"];
-                if let Some(spec) = new["spec"].as_object_mut()
-                    && (!named || sent_along)
-                {
-                    spec.remove("clusterIP");
-                    spec.remove("clusterIPs");
-                }
-                Ok(())
-            }
-            (true, false) => self.allocate_addresses(new),
+            // What was only sent along is gone by now, and the rest is refused.
+            (_, true) => Ok(()),
+            (true, false) => self.allocate_cluster_ip(new),
             (false, false) if named => {
                 let address = new["spec"]["clusterIP"].as_str().unwrap_or_default().to_owned();
                 if new["spec"]["clusterIPs"].is_null() {

@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::decode::{self, Decoded, FieldValidation};
+use super::decode::{self, Decoded, FieldValidation, Stage};
 use super::gate::{Gate, Plain};
 use super::{Api, Call, Reply, create};
 use crate::field::FieldError;
+use crate::go;
 use crate::kinds;
 use crate::managed::{self, Writer};
 use crate::meta;
@@ -84,8 +85,8 @@ impl Api {
         dry_run: bool,
     ) -> Result<Reply> {
         let call = gate.call;
-        let name = meta::name(&value);
-        check_name(name, call.name())?;
+        create::check_namespace(&call.res, &call.namespace, &mut value)?;
+        check_name(meta::name(&value), call.name())?;
         let part = Part::of(subresource);
         if self.store.get(&call.res.collection, &call.key()).is_none()
             && part == Part::Main
@@ -97,10 +98,17 @@ impl Api {
                 return Err(ApiError::conflict(&call.res, call.name(), &why));
             }
             self.check_create_on_update(call)?;
-            meta::set(&mut value, "resourceVersion", Value::Null);
+            let version = meta::text(&value, "resourceVersion");
+            if !version.is_empty() {
+                check_version_number(version)?;
+            }
+            if !dry_run {
+                meta::set(&mut value, "resourceVersion", Value::Null);
+            }
             return self.create_decoded(gate, writer, value, dry_run).await;
         }
         let produce = |old: &Value| {
+            check_uid(&call.res, old, &value)?;
             self.check_escalation(call, old, &value)?;
             let mut value = value.clone();
             managed::track(&call.res, writer, Some(old), &mut value);
@@ -126,22 +134,33 @@ impl Api {
             let mut patched = patch::apply(kind, current, &call.body, schema).map_err(refused)?;
             if kind == PatchType::Strategic {
                 // Such a patch works on the typed object, which does not carry its type.
+                check_types_are_texts(call, &patched)?;
                 for field in ["kind", "apiVersion"] {
                     patched[field] = current[field].clone();
                 }
             }
-            check_patched_version(&call.res, &patched)?;
             decode::check_type_meta(&call.res, &patched, &call.body).map_err(|e| unfit(call, &e))?;
-            if call.res.custom.is_none() && patched["apiVersion"].as_str().is_none_or(str::is_empty) {
-                // Without its version nothing of it can be read.
-                check_name("", call.name())?;
-            }
             let wrong = patch::strict_errors(kind, &call.body);
+            if call.res.custom.is_none() && patched["apiVersion"].as_str().is_none_or(str::is_empty) {
+                // Without its version nothing of it can be read, not even its name.
+                warnings =
+                    decode::unread(&call.res, &patched, wrong, validation).map_err(|e| unfit(call, &e))?;
+                return Err(nameless(call.name()));
+            }
+            let other_version = take_other_version(&call.res, &mut patched);
+            let stage = match kind {
+                PatchType::Strategic => Stage::Merged,
+                _ if other_version.is_some() => Stage::Foreign,
+                _ => Stage::Changed,
+            };
             let mut decoded =
-                decode::object(&call.res, patched, wrong, validation).map_err(|e| unfit(call, &e))?;
+                decode::object(&call.res, patched, wrong, validation, stage).map_err(|e| unfit(call, &e))?;
             warnings = decoded.warnings;
+            create::check_namespace(&call.res, &call.namespace, &mut decoded.value)?;
             check_name(meta::name(&decoded.value), call.name())?;
-            check_patched_uid(&call.res, current, &decoded.value)?;
+            if let Some(version) = other_version {
+                decoded.value["apiVersion"] = version;
+            }
             self.check_escalation(call, current, &decoded.value)?;
             managed::track(&call.res, &writer, Some(current), &mut decoded.value);
             Ok(decoded.value)
@@ -298,6 +317,10 @@ impl Api {
         let name = meta::name(old).to_owned();
         create::check_namespace(res, namespace, &mut new)?;
         check_versions(res, old, &new)?;
+        if new["apiVersion"] == "" {
+            let why = "Object 'apiVersion' is missing in 'object has no apiVersion field'";
+            return Err(ApiError::internal(why));
+        }
         meta::copy(old, &mut new, "resourceVersion");
         meta::copy(old, &mut new, "generation");
         match part {
@@ -324,7 +347,12 @@ impl Api {
             Part::Status | Part::Server => kinds::validate_status(res, old, &new),
         };
         if !errors.is_empty() {
-            return Err(ApiError::invalid(res, &name, &errors));
+            let version = new["apiVersion"].as_str().unwrap_or_default();
+            let group = match res.custom {
+                Some(_) => version.split_once('/').map_or("", |(group, _)| group),
+                None => &res.group,
+            };
+            return Err(ApiError::invalid_kind(group, &res.kind, &name, &errors));
         }
         if res.collection == "services" && part == Part::Main {
             self.check_node_ports(old, &new)?;
@@ -333,18 +361,24 @@ impl Api {
     }
 }
 
-/// The client's idea of the object must be the present one.
-pub(super) fn check_versions(res: &Resource, old: &Value, new: &Value) -> Result<()> {
-    let name = meta::name(old);
-    let (uid, old_uid) = (meta::text(new, "uid"), meta::text(old, "uid"));
-    if !uid.is_empty() && uid != old_uid {
-        let key = meta::key(meta::namespace(old), name);
-        return Err(ApiError::conflict(
-            res,
-            name,
-            &another_uid(res, &key, uid, old_uid),
-        ));
+/// What is sent as a whole is about the object with its uid, and no other.
+pub(super) fn check_uid(res: &Resource, old: &Value, sent: &Value) -> Result<()> {
+    let (uid, old_uid) = (meta::text(sent, "uid"), meta::text(old, "uid"));
+    if uid.is_empty() || uid == old_uid {
+        return Ok(());
     }
+    let name = meta::name(old);
+    let key = meta::key(meta::namespace(old), name);
+    Err(ApiError::conflict(
+        res,
+        name,
+        &another_uid(res, &key, uid, old_uid),
+    ))
+}
+
+/// The client's idea of the object must be the present one.
+fn check_versions(res: &Resource, old: &Value, new: &Value) -> Result<()> {
+    let name = meta::name(old);
     let version = meta::text(new, "resourceVersion");
     if version.is_empty() || version == "0" {
         if kinds::allows_unconditional_update(res) {
@@ -361,21 +395,30 @@ pub(super) fn check_versions(res: &Resource, old: &Value, new: &Value) -> Result
     }
 }
 
-/// A patched custom resource stays of its version.
-fn check_patched_version(res: &Resource, patched: &Value) -> Result<()> {
-    let said = patched["apiVersion"].as_str().unwrap_or_default();
+/// A patched custom resource stays of its version: another one, or none, is put aside until the rest has been read.
+fn take_other_version(res: &Resource, patched: &mut Value) -> Option<Value> {
+    let said = patched["apiVersion"].as_str().unwrap_or_default().to_owned();
     let expected = res.api_version();
-    if res.custom.is_none() || said.is_empty() || said == expected || patched["kind"] != res.kind.as_str() {
-        return Ok(());
+    if res.custom.is_none() || said == expected || patched["kind"] != res.kind.as_str() {
+        return None;
     }
-    let group = said.split_once('/').map_or("", |(group, _)| group);
-    let wrong = FieldError::invalid("apiVersion", said, format!("must be {expected}"));
-    Err(ApiError::invalid_kind(
-        group,
-        &res.kind,
-        meta::name(patched),
-        &[wrong],
-    ))
+    patched["apiVersion"] = expected.into();
+    Some(said.into())
+}
+
+/// The typed object has a place for its type, and texts are all that fits in there.
+fn check_types_are_texts(call: &Call, patched: &Value) -> Result<()> {
+    let wrong = ["kind", "apiVersion"]
+        .iter()
+        .map(|field| &patched[*field])
+        .find(|value| !value.is_null() && !value.is_string());
+    match wrong {
+        Some(value) => {
+            let why = format!("cannot convert {} to string", go::type_of(value));
+            Err(unfit(call, &ApiError::bad_request(why)))
+        }
+        None => Ok(()),
+    }
 }
 
 /// What is no number cannot be the version of anything.
@@ -391,10 +434,7 @@ pub(super) fn check_version_number(version: &str) -> Result<()> {
 /// The name of a body must be that of the path.
 pub(super) fn check_name(name: &str, expected: &str) -> Result<()> {
     if name.is_empty() {
-        let message = format!(
-            "the name of the object ({expected} based on URL) was undeterminable: name must be provided"
-        );
-        return Err(ApiError::bad_request(message));
+        return Err(nameless(expected));
     }
     if name != expected {
         let message =
@@ -404,14 +444,10 @@ pub(super) fn check_name(name: &str, expected: &str) -> Result<()> {
     Ok(())
 }
 
-/// A patch is asked for the same uid in other words than an update.
-pub(super) fn check_patched_uid(res: &Resource, old: &Value, new: &Value) -> Result<()> {
-    let uid = meta::text(new, "uid");
-    if uid.is_empty() || uid == meta::text(old, "uid") {
-        return Ok(());
-    }
-    let wrong = FieldError::invalid("metadata.uid", uid, "field is immutable");
-    Err(ApiError::invalid(res, meta::name(old), &[wrong]))
+fn nameless(expected: &str) -> ApiError {
+    ApiError::bad_request(format!(
+        "the name of the object ({expected} based on URL) was undeterminable: name must be provided"
+    ))
 }
 
 /// An object that is marked for deletion goes when its last finalizer does, unless it still has time.
@@ -440,8 +476,14 @@ pub(super) fn unfit(call: &Call, error: &ApiError) -> ApiError {
     ApiError::invalid_kind("", "", "", &[FieldError::invalid("patch", patch, why)])
 }
 
-/// What is said of an object that has another uid than was asked for. The real server tells where it keeps the object.
+/// What is said of an object that has another uid than was asked for.
 fn another_uid(res: &Resource, key: &str, wanted: &str, found: &str) -> String {
+    let why = format!("UID in precondition: {wanted}, UID in object meta: {found}");
+    not_as_stored(res, key, &why)
+}
+
+/// What is said of an object that is not what was asked for. The real server tells where it keeps the object.
+pub(super) fn not_as_stored(res: &Resource, key: &str, why: &str) -> String {
     let plural = match res.plural.as_str() {
         "services" => "services/specs",
         "endpoints" => "services/endpoints",
@@ -454,7 +496,7 @@ fn another_uid(res: &Resource, key: &str, wanted: &str, found: &str) -> String {
     };
     format!(
         "StorageError: invalid object, Code: 4, Key: /registry/{place}/{key}, ResourceVersion: 0, AdditionalErrorMsg: \
-         Precondition failed: UID in precondition: {wanted}, UID in object meta: {found}"
+         Precondition failed: {why}"
     )
 }
 

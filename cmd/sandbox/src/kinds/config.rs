@@ -14,6 +14,7 @@ use crate::field::FieldError;
 const SIZE_LIMIT: usize = 1024 * 1024;
 
 pub(super) const CONFIG_MAP: Rules = Rules {
+    name_on_update: names::subdomain_name,
     validate: validate_config,
     validate_update: |old, new| {
         let mut errors = validate_frozen(old, new, &["data", "binaryData"]);
@@ -24,6 +25,7 @@ pub(super) const CONFIG_MAP: Rules = Rules {
 };
 
 pub(super) const SECRET: Rules = Rules {
+    name_on_update: names::subdomain_name,
     default: |secret| {
         fold_string_data(secret);
         default_text(secret, "type", "Opaque");
@@ -46,6 +48,7 @@ pub(super) const SECRET: Rules = Rules {
 };
 
 pub(super) const SERVICE_ACCOUNT: Rules = Rules {
+    name_on_update: names::subdomain_name,
     create: only_names,
     update: |_, new| only_names(new),
     ..Rules::PLAIN

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::Rules;
-use super::json::{keep, keep_meta, set};
+use super::json::{keep, keep_meta, set, text};
 use crate::field::FieldError;
 use crate::go;
 use crate::resource::Resource;
@@ -33,6 +33,10 @@ pub(super) fn validate_create(res: &Resource, obj: &Value, errors: &mut Vec<Fiel
 /// What they have against a changed one.
 pub(super) fn validate_update(res: &Resource, old: &Value, new: &Value, errors: &mut Vec<FieldError>) {
     if let Some(custom) = &res.custom {
+        if let Some(wrong) = wrong_version(res, new) {
+            errors.push(wrong);
+            return;
+        }
         validate_scale(res, new, errors);
         custom.schema.validate_update(old, new, errors);
     }
@@ -41,6 +45,10 @@ pub(super) fn validate_update(res: &Resource, old: &Value, new: &Value, errors: 
 /// What they have against a changed status.
 pub(super) fn validate_status(res: &Resource, old: &Value, new: &Value, errors: &mut Vec<FieldError>) {
     if let Some(custom) = &res.custom {
+        if let Some(wrong) = wrong_version(res, new) {
+            errors.push(wrong);
+            return;
+        }
         validate_scale_status(res, new, errors);
         custom.schema.validate_status(old, new, errors);
     }
@@ -60,34 +68,60 @@ fn validate_scale_status(res: &Resource, obj: &Value, errors: &mut Vec<FieldErro
     };
     validate_number(&scale.status_replicas, obj, errors);
     if let Some(path) = &scale.selector {
-        let value = crate::meta::at_path(obj, path);
-        if !value.is_null() && !value.is_string() {
-            errors.push(FieldError::invalid(
-                format!(".{path}"),
-                "",
-                not_a(path, value, "string"),
-            ));
-        }
+        let wrong = match found(path, obj) {
+            Ok(Some(value)) if !value.is_string() => not_a(path, value, "string"),
+            Ok(_) => return,
+            Err(wrong) => wrong,
+        };
+        errors.push(FieldError::invalid(format!(".{path}"), "", wrong));
     }
 }
 
 fn validate_number(path: &str, obj: &Value, errors: &mut Vec<FieldError>) {
-    let value = crate::meta::at_path(obj, path);
-    let wrong = match value.as_i64() {
-        None if value.is_null() => return,
-        None => (0, not_a(path, value, "int64")),
-        Some(number) if number < 0 => (number, "should be a non-negative integer".to_owned()),
-        Some(number) if number > i64::from(i32::MAX) => {
-            (number, format!("should be less than or equal to {}", i32::MAX))
-        }
-        Some(_) => return,
+    let (number, wrong) = match found(path, obj) {
+        Ok(None) => return,
+        Ok(Some(value)) => match value.as_i64() {
+            None => (0, not_a(path, value, "int64")),
+            Some(number) if number < 0 => (number, "should be a non-negative integer".to_owned()),
+            Some(number) if number > i64::from(i32::MAX) => {
+                (number, format!("should be less than or equal to {}", i32::MAX))
+            }
+            Some(_) => return,
+        },
+        Err(wrong) => (0, wrong),
     };
-    errors.push(FieldError::invalid(format!(".{path}"), wrong.0, wrong.1));
+    errors.push(FieldError::invalid(format!(".{path}"), number, wrong));
+}
+
+/// What stands at a dotted path, if anything does, or what stands in the way.
+fn found<'v>(path: &str, obj: &'v Value) -> std::result::Result<Option<&'v Value>, String> {
+    let mut here = obj;
+    let mut end = 0;
+    for part in path.split('.') {
+        end += part.len();
+        here = match here {
+            Value::Null => return Ok(None),
+            Value::Object(map) => match map.get(part) {
+                Some(value) => value,
+                None => return Ok(None),
+            },
+            other => return Err(not_a(&path[..end], other, "map[string]interface{}")),
+        };
+        end += 1;
+    }
+    Ok(Some(here))
 }
 
 fn not_a(path: &str, value: &Value, wanted: &str) -> String {
     let (shown, ty) = (go::shown(value), go::type_of(value));
     format!(".{path} accessor error: {shown} is of the type {ty}, expected {wanted}")
+}
+
+/// What is wrong with the version that an object says it is of.
+fn wrong_version(res: &Resource, obj: &Value) -> Option<FieldError> {
+    let (said, expected) = (text(&obj["apiVersion"]), res.api_version());
+    (!said.is_empty() && said != expected)
+        .then(|| FieldError::invalid("apiVersion", said, format!("must be {expected}")))
 }
 
 /// Whether the generation counts this change: anything outside the metadata. With a status endpoint, status has been

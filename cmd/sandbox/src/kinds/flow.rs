@@ -7,6 +7,7 @@ use super::{Rules, names};
 use crate::field::FieldError;
 
 const PLAIN: Rules = Rules {
+    name_on_update: names::subdomain_name,
     generation: Some(Rules::spec_changed),
     // Their status endpoint takes nothing but status.
     status: |old, new| {

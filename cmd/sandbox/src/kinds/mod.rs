@@ -148,8 +148,9 @@ pub fn validate_create(res: &Resource, obj: &Value) -> Vec<FieldError> {
 /// What is wrong with an update of the main endpoint.
 #[must_use]
 pub fn validate_update(res: &Resource, old: &Value, new: &Value) -> Vec<FieldError> {
-    let mut errors = validate_metadata_update(res, old, new);
-    errors.extend((rules_of(res).validate_update)(old, new));
+    let rules = rules_of(res);
+    let mut errors = validate_metadata_update(res, old, new, rules.name_on_update);
+    errors.extend((rules.validate_update)(old, new));
     custom::validate_update(res, old, new, &mut errors);
     distinct(errors)
 }
@@ -157,7 +158,7 @@ pub fn validate_update(res: &Resource, old: &Value, new: &Value) -> Vec<FieldErr
 /// What is wrong with an update of the status endpoint.
 #[must_use]
 pub fn validate_status(res: &Resource, old: &Value, new: &Value) -> Vec<FieldError> {
-    let mut errors = validate_metadata_update(res, old, new);
+    let mut errors = validate_metadata_update(res, old, new, names::segment_name);
     errors.extend((rules_of(res).validate_status)(old, new));
     custom::validate_status(res, old, new, &mut errors);
     distinct(errors)
@@ -166,20 +167,19 @@ pub fn validate_status(res: &Resource, old: &Value, new: &Value) -> Vec<FieldErr
 /// What is wrong with an update of a namespace's finalize endpoint.
 #[must_use]
 pub fn validate_finalize(res: &Resource, old: &Value, new: &Value) -> Vec<FieldError> {
-    let mut errors = validate_metadata_update(res, old, new);
+    let mut errors = validate_metadata_update(res, old, new, names::segment_name);
     errors.extend(namespace::validate_finalize(new));
     distinct(errors)
 }
 
-/// A name cannot change, so that updates do not hold one against rules that are younger than the object.
-fn validate_metadata_update(res: &Resource, old: &Value, new: &Value) -> Vec<FieldError> {
-    // Pods are asked for the rest of their names every time.
-    let rule = if res.kind == "Pod" {
-        rules_of(res).name
-    } else {
-        names::segment_name
-    };
-    let mut errors = meta::validate(&new["metadata"], res.namespaced, rule);
+/// What is wrong with the metadata of an update.
+fn validate_metadata_update(
+    res: &Resource,
+    old: &Value,
+    new: &Value,
+    name: names::NameRule,
+) -> Vec<FieldError> {
+    let mut errors = meta::validate(&new["metadata"], res.namespaced, name);
     errors.extend(meta::validate_update(&old["metadata"], &new["metadata"]));
     errors.extend(validate_finalizers(res, new));
     errors

@@ -10,6 +10,7 @@ use crate::field::FieldError;
 const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 
 pub(super) const RULES: Rules = Rules {
+    name_on_update: names::label_name,
     name: names::label_name,
     default: |namespace| {
         name_label(namespace);

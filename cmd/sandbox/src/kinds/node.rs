@@ -12,6 +12,7 @@ use crate::field::{FieldError, Wrong};
 const NOT_READY: &str = "node.kubernetes.io/not-ready";
 
 pub(super) const RULES: Rules = Rules {
+    name_on_update: names::subdomain_name,
     default,
     create: |node| {
         if let Some(spec) = section(node, "spec")

@@ -14,6 +14,8 @@ use crate::resource::Resource;
 pub(super) struct Rules {
     /// The form of names.
     pub(super) name: NameRule,
+    /// The form that updates of the main endpoint ask for: a name cannot change, so that most ask for hardly any.
+    pub(super) name_on_update: NameRule,
     /// Defaults that are set while decoding.
     pub(super) default: fn(&mut Value),
     /// What a create changes, after status was emptied.
@@ -42,6 +44,7 @@ impl Rules {
     /// A kind of which only the metadata is checked.
     pub(super) const PLAIN: Self = Self {
         name: names::subdomain_name,
+        name_on_update: names::segment_name,
         default: |_| {},
         create: |_| {},
         update: |_, _| {},

@@ -18,6 +18,7 @@ const MODES: [&str; 4] = [
 ];
 
 pub(super) const CLAIM: Rules = Rules {
+    name_on_update: names::subdomain_name,
     default: default_claim,
     create: |claim| {
         set(claim, "status", json!({"phase": "Pending"}));

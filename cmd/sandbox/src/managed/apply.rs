@@ -9,6 +9,7 @@ use super::entries::{self, Entry};
 use super::fields::{self, Fields};
 use super::merge::{merge, reconciled, remove, with_named};
 use super::shape::{self, Shape};
+use super::validate::Repeated;
 use super::{Writer, compare, element, last_applied, reset, updated, validate};
 use crate::meta;
 use crate::resource::Resource;
@@ -50,11 +51,12 @@ pub fn apply(
     force: bool,
 ) -> Result<Value, ApplyError> {
     let shape = shape::of(res);
-    if !config["metadata"]["managedFields"].is_null() {
+    // What is no list is none, and does not fit either.
+    if config["metadata"]["managedFields"].is_array() {
         let message = "metadata.managedFields must be nil";
         return Err(ApplyError::BadRequest(message.to_owned()));
     }
-    if let Some(wrong) = validate::check(shape, config) {
+    if let Some(wrong) = validate::check(shape, config, Repeated::Wrong) {
         let what = described(config);
         return Err(ApplyError::Untyped(format!(
             "failed to create typed patch object ({what}): {wrong}"

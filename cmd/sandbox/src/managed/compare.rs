@@ -47,16 +47,35 @@ fn place(shape: Shape<'_>, old: Option<&Value>, new: Option<&Value>, diff: &mut 
     };
     // Null says nothing about what stands there; the other side does.
     let (was, is) = (old.filter(|v| !v.is_null()), new.filter(|v| !v.is_null()));
-    let mut layout = shape.layout(is.or(was).unwrap_or(&Value::Null));
-    let differs = was.is_some_and(|was| is.is_some() && shape.layout(was) != layout);
-    if differs || (is_empty(old) && is_empty(new)) {
-        layout = Layout::Leaf;
+    let layout = shape.layout(is.or(was).unwrap_or(&Value::Null));
+    // Where something else stands than stood there, what was there goes, and what is there comes.
+    let former = was.filter(|_| is.is_some()).map(|was| shape.layout(was));
+    let former = former.filter(|former| *former != layout);
+    let mut leaf = false;
+    for layout in former.into_iter().chain([layout]) {
+        leaf |= below(shape, &layout, old, new, diff);
     }
+    match mark {
+        Mark::Same if leaf && new.is_some() => Mark::Modified,
+        mark => mark,
+    }
+}
+
+/// Compares what is below a place; returns whether it is one value.
+fn below(
+    shape: Shape<'_>,
+    layout: &Layout<'_>,
+    old: Option<&Value>,
+    new: Option<&Value>,
+    diff: &mut Diff,
+) -> bool {
     match layout {
-        Layout::Leaf if mark == Mark::Same && new.is_some() => return Mark::Modified,
-        Layout::Leaf => {}
+        Layout::Leaf => return true,
         Layout::Object => {
             let (old, new) = (object(old), object(new));
+            if old.is_none_or(Map::is_empty) && new.is_none_or(Map::is_empty) {
+                return true;
+            }
             let names = new.into_iter().flat_map(Map::keys);
             let gone = old.into_iter().flat_map(Map::keys);
             let gone = gone.filter(|name| new.is_none_or(|new| !new.contains_key(*name)));
@@ -72,9 +91,15 @@ fn place(shape: Shape<'_>, old: Option<&Value>, new: Option<&Value>, diff: &mut 
                 }
             }
         }
-        Layout::Items(keys) => items(shape, &keys, list(old), list(new), diff),
+        Layout::Items(keys) => {
+            let (old, new) = (list(old), list(new));
+            if old.is_empty() && new.is_empty() {
+                return true;
+            }
+            items(shape, keys, old, new, diff);
+        }
     }
-    mark
+    false
 }
 
 /// Most places are the same: their elements are not even made.
@@ -182,15 +207,6 @@ fn collect(shape: Shape<'_>, value: &Value, set: &mut Fields) -> bool {
             }
             false
         }
-    }
-}
-
-fn is_empty(value: Option<&Value>) -> bool {
-    match value {
-        None | Some(Value::Null) => true,
-        Some(Value::Object(map)) => map.is_empty(),
-        Some(Value::Array(list)) => list.is_empty(),
-        Some(_) => false,
     }
 }
 

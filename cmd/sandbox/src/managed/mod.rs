@@ -30,6 +30,7 @@ use crate::meta;
 use crate::resource::Resource;
 use entries::Entry;
 use fields::Fields;
+use validate::Repeated;
 
 /// How the list in a field of a built-in type merges when it is applied, as it is published: `set` or `map`, and the keys.
 #[must_use]
@@ -85,6 +86,10 @@ pub fn track(res: &Resource, writer: &Writer, old: Option<&Value>, new: &mut Val
     if managed.is_empty() && old.is_some() {
         return;
     }
+    // Of what cannot be compared nobody has anything any longer.
+    if res.custom.is_some() && !(is_comparable(res, writer, old, new) && are_of_group(res, &managed)) {
+        return;
+    }
     let blank = old.is_none().then(|| shape::blank(res));
     let old = old.or(blank.as_ref()).unwrap_or(&Value::Null);
     let entries = updated(res, writer, old, new, managed);
@@ -92,6 +97,27 @@ pub fn track(res: &Resource, writer: &Writer, old: Option<&Value>, new: &mut Val
     if res.custom.is_none() || !entries::are_too_deep(&entries) {
         meta::set(new, "managedFields", entries::write(entries));
     }
+}
+
+/// Whether what a write changes and does not store, and nobody validates therefore, fits the schema all the same.
+fn is_comparable(res: &Resource, writer: &Writer, old: Option<&Value>, new: &Value) -> bool {
+    if !res.status {
+        return true;
+    }
+    let shape = shape::of(res);
+    let stored = |name: &str| (name == "status") == (writer.subresource == "status") || name == "metadata";
+    let mut sections = new.as_object().into_iter().flatten();
+    sections.all(|(name, value)| {
+        let same = old.is_some_and(|old| old.get(name) == Some(value));
+        let fits = |(shape, _)| validate::check(shape, value, Repeated::Fine).is_none();
+        stored(name) || same || shape.field(name).is_none_or(fits)
+    })
+}
+
+/// Whether all entries are of versions that the objects of a custom resource have.
+fn are_of_group(res: &Resource, managed: &[Entry]) -> bool {
+    let group = |version: &str| version.split_once('/').map_or("", |(group, _)| group) == res.group;
+    managed.iter().all(|entry| group(&entry.api_version))
 }
 
 /// The entries that a write starts from. A client may set them, but not lose them by saying nothing, and not through a

@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::fields::{self, Fields};
 use super::shape::{self, Shape};
+use super::validate::Repeated;
 use super::{compare, element, merge};
 use crate::kinds;
 use crate::resource::Resource;
@@ -175,7 +176,7 @@ proptest! {
             let own = compare::fields_of(shape, &other);
             let merged = merge::merge(shape, &one, &other);
             let _ = merge::remove(shape, &merged, &merge::with_named(shape, &own));
-            let _ = (diff, super::validate::check(shape, &other));
+            let _ = (diff, super::validate::check(shape, &other, Repeated::Wrong));
         }
     }
 

@@ -11,10 +11,17 @@ use super::shape::{Keys, Layout, Shape};
 use crate::go;
 use crate::schema::Type;
 
+/// What to think of items that stand twice in a list whose items are told apart.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Repeated {
+    Wrong,
+    Fine,
+}
+
 /// Everything that is wrong, in one text; empty if nothing is.
-pub(super) fn check(shape: Shape<'_>, config: &Value) -> Option<String> {
+pub(super) fn check(shape: Shape<'_>, config: &Value, repeated: Repeated) -> Option<String> {
     let mut errors = Vec::new();
-    place(shape, config, "", &mut errors);
+    place(shape, config, "", repeated, &mut errors);
     match errors.as_slice() {
         [] => None,
         [one] => Some(one.clone()),
@@ -22,7 +29,7 @@ pub(super) fn check(shape: Shape<'_>, config: &Value) -> Option<String> {
     }
 }
 
-fn place(shape: Shape<'_>, value: &Value, path: &str, errors: &mut Vec<String>) {
+fn place(shape: Shape<'_>, value: &Value, path: &str, repeated: Repeated, errors: &mut Vec<String>) {
     if value.is_null() {
         return;
     }
@@ -55,22 +62,23 @@ fn place(shape: Shape<'_>, value: &Value, path: &str, errors: &mut Vec<String>) 
                 for (name, value) in map {
                     let path = format!("{path}.{name}");
                     match shape.field(name) {
-                        Some((inner, _)) => place(inner, value, &path, errors),
+                        Some((inner, _)) => place(inner, value, &path, repeated, errors),
                         None => errors.push(format!("{path}: field not declared in schema")),
                     }
                 }
             }
-            Value::Array(list) => items(shape, value, list, path, errors),
+            Value::Array(_) => items(shape, value, path, repeated, errors),
             _ => {}
         },
     }
 }
 
-fn items(shape: Shape<'_>, value: &Value, list: &[Value], path: &str, errors: &mut Vec<String>) {
+fn items(shape: Shape<'_>, value: &Value, path: &str, repeated: Repeated, errors: &mut Vec<String>) {
+    let list = value.as_array().map(Vec::as_slice).unwrap_or_default();
     let inner = shape.item();
     let Layout::Items(keys) = shape.layout(value) else {
         for (at, item) in list.iter().enumerate() {
-            place(inner, item, &format!("{path}[{at}]"), errors);
+            place(inner, item, &format!("{path}[{at}]"), repeated, errors);
         }
         return;
     };
@@ -79,10 +87,10 @@ fn items(shape: Shape<'_>, value: &Value, list: &[Value], path: &str, errors: &m
         match element_of(shape, &keys, item) {
             Ok(element) => {
                 let shown = element::shown(std::slice::from_ref(&element));
-                if !seen.insert(element) {
+                if !seen.insert(element) && repeated == Repeated::Wrong {
                     errors.push(format!("{path}: duplicate entries for key {shown}"));
                 }
-                place(inner, item, &format!("{path}{shown}"), errors);
+                place(inner, item, &format!("{path}{shown}"), repeated, errors);
             }
             Err(why) => {
                 errors.push(format!("{path}: element {at}: {why}"));

@@ -36,6 +36,26 @@ pub(super) fn go_value(value: &Value) -> String {
     out
 }
 
+/// A value where only a text is expected: `a`, but `%!s(int64=1)`.
+pub(super) fn go_text(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Null => "%!s(<nil>)".to_owned(),
+        Value::Bool(_) | Value::Number(_) => format!("%!s({}={value})", go_type(value)),
+        Value::Array(values) => {
+            let values: Vec<String> = values.iter().map(go_text).collect();
+            format!("[{}]", values.join(" "))
+        }
+        Value::Object(map) => {
+            let pairs: Vec<String> = map
+                .iter()
+                .map(|(key, value)| format!("{key}:{}", go_text(value)))
+                .collect();
+            format!("map[{}]", pairs.join(" "))
+        }
+    }
+}
+
 /// `[a b]`
 pub(super) fn go_list(values: &[Value]) -> String {
     let mut out = String::new();

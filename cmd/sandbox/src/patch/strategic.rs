@@ -223,10 +223,7 @@ pub(super) fn wrong_type(expected: &str, found: &Value) -> PatchError {
 }
 
 pub(super) fn unknown_directive(patch: &Map<String, Value>) -> PatchError {
-    let directive = match patch.get(DIRECTIVE) {
-        Some(Value::Null) => "%!s(<nil>)".to_owned(),
-        other => other.map(show::go_value).unwrap_or_default(),
-    };
+    let directive = patch.get(DIRECTIVE).map(show::go_text).unwrap_or_default();
     let patch = show::go_value(&Value::Object(patch.clone()));
     PatchError::Internal(format!("unknown patch type: {directive} in map: {patch}"))
 }

@@ -17,17 +17,36 @@ pub struct DecodeError(pub(super) String);
 /// Makes `value` what `schema` says. Returns the paths of the unknown fields that were removed; after an error, `value` is
 /// half done and must not be used.
 pub fn conform(schema: TypeRef, value: &mut Value) -> Result<Vec<String>, DecodeError> {
-    let mut unknown = Reported::default();
-    object(schema, value, &Path::Root, &mut unknown)?;
-    Ok(unknown.into_vec())
+    walk(schema, value, Walk::default())
 }
 
-fn object(
-    schema: TypeRef,
-    value: &mut Value,
-    path: &Path<'_>,
-    unknown: &mut Reported,
-) -> Result<(), DecodeError> {
+/// The same of an object that was merged in the typed form: there a number that is too large for its field loses its upper
+/// half, and a whole one may be written with a fraction.
+pub fn conform_merged(schema: TypeRef, value: &mut Value) -> Result<Vec<String>, DecodeError> {
+    let fits_numbers = true;
+    walk(
+        schema,
+        value,
+        Walk {
+            fits_numbers,
+            ..Walk::default()
+        },
+    )
+}
+
+/// What is known on the way through a body.
+#[derive(Default)]
+struct Walk {
+    unknown: Reported,
+    fits_numbers: bool,
+}
+
+fn walk(schema: TypeRef, value: &mut Value, mut walk: Walk) -> Result<Vec<String>, DecodeError> {
+    object(schema, value, &Path::Root, &mut walk)?;
+    Ok(walk.unknown.into_vec())
+}
+
+fn object(schema: TypeRef, value: &mut Value, path: &Path<'_>, walk: &mut Walk) -> Result<(), DecodeError> {
     let Value::Object(map) = value else {
         return Err(mismatch(value, &go_struct(schema.name()), path));
     };
@@ -35,21 +54,21 @@ fn object(
     retain(map, |name, value| {
         let path = path.field(owner, name);
         let Some(field) = schema.field(name) else {
-            unknown.add(&path);
+            walk.unknown.add(&path);
             return Ok(false);
         };
         if value.is_null() {
             return Ok(false);
         }
-        visit(&field.ty, value, &path, unknown)?;
+        visit(&field.ty, value, &path, walk)?;
         Ok(!is_omitted(field, value))
     })
 }
 
-fn visit(ty: &Type, value: &mut Value, path: &Path<'_>, unknown: &mut Reported) -> Result<(), DecodeError> {
+fn visit(ty: &Type, value: &mut Value, path: &Path<'_>, walk: &mut Walk) -> Result<(), DecodeError> {
     match ty {
         Type::Object(_) => match ty.object() {
-            Some(schema) => object(schema, value, path, unknown),
+            Some(schema) => object(schema, value, path, walk),
             None => Ok(()),
         },
         Type::Map(inner) => {
@@ -57,7 +76,7 @@ fn visit(ty: &Type, value: &mut Value, path: &Path<'_>, unknown: &mut Reported) 
                 return Err(mismatch(value, &go_type(ty), path));
             };
             retain(map, |key, value| {
-                item(inner, value, &path.key(key), unknown)?;
+                item(inner, value, &path.key(key), walk)?;
                 if **inner == Type::Quantity {
                     scalar::round_resource(value);
                 }
@@ -71,27 +90,32 @@ fn visit(ty: &Type, value: &mut Value, path: &Path<'_>, unknown: &mut Reported) 
             items
                 .iter_mut()
                 .enumerate()
-                .try_for_each(|(index, value)| item(inner, value, &path.index(index), unknown))
+                .try_for_each(|(index, value)| item(inner, value, &path.index(index), walk))
         }
         Type::OneOf(types) => match types.iter().find(|ty| has_shape(ty, value)) {
-            Some(ty) => visit(ty, value, path, unknown),
+            Some(ty) => visit(ty, value, path, walk),
             None => Err(mismatch(value, &go_type(ty), path)),
         },
-        _ => scalar::conform(ty, value).map_err(|wrong| match wrong {
-            scalar::Wrong::Type { number: true } => mismatch_number(value, &go_type(ty), path),
-            scalar::Wrong::Type { number: false } => mismatch(value, &go_type(ty), path),
-            scalar::Wrong::Text(text) => DecodeError(text),
-        }),
+        _ => {
+            if walk.fits_numbers {
+                scalar::fit_number(ty, value);
+            }
+            scalar::conform(ty, value).map_err(|wrong| match wrong {
+                scalar::Wrong::Type { number: true } => mismatch_number(value, &go_type(ty), path),
+                scalar::Wrong::Type { number: false } => mismatch(value, &go_type(ty), path),
+                scalar::Wrong::Text(text) => DecodeError(text),
+            })
+        }
     }
 }
 
 /// Items of lists and maps cannot be left out, so that a null becomes the zero value of its type.
-fn item(ty: &Type, value: &mut Value, path: &Path<'_>, unknown: &mut Reported) -> Result<(), DecodeError> {
+fn item(ty: &Type, value: &mut Value, path: &Path<'_>, walk: &mut Walk) -> Result<(), DecodeError> {
     if value.is_null() {
         *value = zero(ty);
         return Ok(());
     }
-    visit(ty, value, path, unknown)
+    visit(ty, value, path, walk)
 }
 
 fn zero(ty: &Type) -> Value {

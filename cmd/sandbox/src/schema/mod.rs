@@ -20,7 +20,7 @@ mod tests;
 
 use std::collections::BTreeMap;
 
-pub use conform::{DecodeError, conform};
+pub use conform::{DecodeError, conform, conform_merged};
 pub use parse::{Parsed, parse};
 
 /// The schema of a built-in kind; `None` for anything else, custom resources first of all.

@@ -44,6 +44,23 @@ pub(super) fn conform(ty: &Type, value: &mut Value) -> Result<(), Wrong> {
     }
 }
 
+/// Makes a number one of its sort, as a conversion between sorts of numbers does.
+#[allow(clippy::cast_possible_truncation)]
+pub(super) fn fit_number(ty: &Type, value: &mut Value) {
+    if !matches!(ty, Type::Int32 | Type::Int64) {
+        return;
+    }
+    if let Some(float) = value
+        .as_f64()
+        .filter(|float| value.is_f64() && float.fract() == 0.0)
+    {
+        *value = (float as i64).into();
+    }
+    if let (Type::Int32, Some(number)) = (ty, value.as_i64()) {
+        *value = (number as i32).into();
+    }
+}
+
 fn int32(value: &Value) -> Result<(), Wrong> {
     if value.is_number() && value.as_i64().and_then(|n| i32::try_from(n).ok()).is_none() {
         return Err(OTHER_NUMBER);

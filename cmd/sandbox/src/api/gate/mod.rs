@@ -240,10 +240,11 @@ impl<'a> Gate<'a> {
     /// What a webhook made of an object, as one of the kind that it was shown.
     fn decoded(&self, res: &Resource, changed: Value) -> Result<Value> {
         if self.is_of_the_resource() {
-            let decoded = decode::object(res, changed, Vec::new(), decode::FieldValidation::Ignore);
-            return decoded
-                .map(|decoded| decoded.value)
-                .map_err(|error| ApiError::internal(error.message));
+            let (ignore, changed_by) = (decode::FieldValidation::Ignore, decode::Stage::Changed);
+            let decoded = decode::object(res, changed, Vec::new(), ignore, changed_by)
+                .map_err(|error| ApiError::internal(error.message))?;
+            self.warnings.add(decoded.warnings);
+            return Ok(decoded.value);
         }
         let mut changed = changed;
         let Kind { group, version, name } = self.kind(res);

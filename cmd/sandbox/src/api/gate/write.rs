@@ -9,7 +9,7 @@ use super::{Gate, LATE};
 use crate::api::Api;
 use crate::api::create::{NAME_ATTEMPTS, check_namespace};
 use crate::api::delete::{DeleteOptions, Outcome};
-use crate::api::update::{self, Part, Update};
+use crate::api::update::{Part, Update};
 use crate::managed;
 use crate::meta;
 use crate::resource::Resource;
@@ -116,12 +116,8 @@ impl Gate<'_> {
                 .ok_or_else(|| ApiError::not_found(res, name))?;
             let old = Api::served(res, &current);
             let wanted = writing.wanted(&old)?;
-            let uid = meta::text(&wanted, "uid").to_owned();
             let shown = writing.shown(&old)?;
             let wanted = review.mutate(wanted, Some(&shown)).await?;
-            if meta::text(&wanted, "uid") != uid {
-                update::check_patched_uid(res, &old, &wanted)?;
-            }
             let new = writing.next(&old, wanted)?;
             let next = api.prepare_update(res, namespace, part, &old, new)?;
             review

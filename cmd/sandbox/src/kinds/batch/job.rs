@@ -18,6 +18,7 @@ const INDEXED_LIMIT: i64 = 100_000;
 const FAILURE_RULES_LIMIT: usize = 20;
 
 pub(in super::super) const RULES: Rules = Rules {
+    name_on_update: names::subdomain_name,
     default,
     create: |job| {
         if !flag(&job["spec"]["manualSelector"]) {

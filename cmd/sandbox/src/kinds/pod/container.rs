@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::super::json::{flag, list, number, text};
+use super::super::json::{list, number, text};
 use super::super::names;
-use super::{probe, resources, volumes};
+use super::{environment, probe, resources, security, volumes};
 use crate::field::FieldError;
 
 /// What containers may refer to, and what the pod as a whole says.
@@ -91,7 +91,7 @@ fn common(container: &Value, around: &Surroundings<'_>, path: &str, errors: &mut
         ));
     }
     ports(&container["ports"], &format!("{path}.ports"), errors);
-    environment(container, path, errors);
+    environment::validate(container, path, errors);
     volumes::validate_mounts(container, &around.volumes, path, errors);
     let policy = text(&container["imagePullPolicy"]);
     if !matches!(policy, "Always" | "IfNotPresent" | "Never") {
@@ -102,7 +102,7 @@ fn common(container: &Value, around: &Surroundings<'_>, path: &str, errors: &mut
         ));
     }
     resources::validate(&container["resources"], &format!("{path}.resources"), errors);
-    security(
+    security::of_container(
         &container["securityContext"],
         &format!("{path}.securityContext"),
         errors,
@@ -169,85 +169,5 @@ fn host_ports(containers: &[Value], path: &str, errors: &mut Vec<FieldError>) {
                 ));
             }
         }
-    }
-}
-
-const VALUE_SOURCES: [&str; 5] = [
-    "fieldRef",
-    "resourceFieldRef",
-    "configMapKeyRef",
-    "secretKeyRef",
-    "fileKeyRef",
-];
-
-fn environment(container: &Value, path: &str, errors: &mut Vec<FieldError>) {
-    for (i, variable) in list(&container["env"]).iter().enumerate() {
-        let path = format!("{path}.env[{i}]");
-        let name = text(&variable["name"]);
-        if name.is_empty() {
-            errors.push(FieldError::required(format!("{path}.name"), ""));
-        }
-        for wrong in names::env_name(name) {
-            errors.push(FieldError::invalid(format!("{path}.name"), name, wrong));
-        }
-        let from = &variable["valueFrom"];
-        if from.is_null() {
-            continue;
-        }
-        let path = format!("{path}.valueFrom");
-        let sources = VALUE_SOURCES
-            .iter()
-            .filter(|source| !from[**source].is_null())
-            .count();
-        let problem = if sources == 0 {
-            "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`"
-        } else if !text(&variable["value"]).is_empty() {
-            "may not be specified when `value` is not empty"
-        } else if sources > 1 {
-            "may not have more than one field specified at a time"
-        } else {
-            continue;
-        };
-        errors.push(FieldError::invalid(path, "", problem));
-    }
-    for (i, source) in list(&container["envFrom"]).iter().enumerate() {
-        let item = format!("{path}.envFrom[{i}]");
-        for wrong in names::env_name(text(&source["prefix"])) {
-            errors.push(FieldError::invalid(
-                format!("{item}.prefix"),
-                text(&source["prefix"]),
-                wrong,
-            ));
-        }
-        let sources = ["configMapRef", "secretRef"]
-            .iter()
-            .filter(|kind| !source[**kind].is_null())
-            .count();
-        let problem = match sources {
-            0 => "must specify one of: `configMapRef` or `secretRef`",
-            1 => continue,
-            _ => "may not have more than one field specified at a time",
-        };
-        errors.push(FieldError::invalid(format!("{path}.envFrom"), "", problem));
-    }
-}
-
-fn security(context: &Value, path: &str, errors: &mut Vec<FieldError>) {
-    let ids = ["runAsUser", "runAsGroup"]
-        .iter()
-        .map(|key| (*key, number(&context[*key])));
-    for (key, id) in ids.filter(|(_, id)| !(0..=i64::from(i32::MAX)).contains(id)) {
-        errors.push(FieldError::invalid(
-            format!("{path}.{key}"),
-            id,
-            names::between(0, i64::from(i32::MAX)),
-        ));
-    }
-    if flag(&context["privileged"]) && context["allowPrivilegeEscalation"] == Value::Bool(false) {
-        errors.push(FieldError::invalid(
-            path,
-            context.clone(),
-            "cannot set `allowPrivilegeEscalation` to false and `privileged` to true",
-        ));
     }
 }

@@ -4,8 +4,10 @@ mod admission;
 mod affinity;
 mod container;
 mod defaults;
+mod environment;
 mod probe;
 mod resources;
+mod security;
 mod update;
 mod validate;
 mod volumes;
@@ -15,8 +17,8 @@ mod tests;
 
 use serde_json::{Value, json};
 
-use super::Rules;
 use super::json::{default_text, keep, keep_meta, list, number, set, text};
+use super::{Rules, names};
 
 pub(super) use admission::create as tolerate_node_trouble;
 pub(super) use defaults::template as default_template;
@@ -24,6 +26,7 @@ pub(super) use resources::{is_standard as is_standard_resource, validate_amount}
 pub(super) use validate::template as validate_template;
 
 pub(super) const RULES: Rules = Rules {
+    name_on_update: names::subdomain_name,
     default: defaults::pod,
     create,
     update,

@@ -199,8 +199,18 @@ pub(super) fn validate_status(old: &Value, new: &Value) -> Vec<FieldError> {
             errors.push(FieldError::invalid(
                 format!("status.conditions[{i}].observedGeneration"),
                 condition["observedGeneration"].clone(),
-                "must be greater than or equal to 0",
+                "must be a non-negative integer",
             ));
+        }
+        let kind = text(&condition["type"]);
+        if !matches!(kind, "PodScheduled" | "Ready" | "Initialized") {
+            for wrong in names::qualified(kind) {
+                errors.push(FieldError::invalid(
+                    format!("status.conditions[{i}].Type"),
+                    kind,
+                    wrong,
+                ));
+            }
         }
     }
     let nominated = text(&status["nominatedNodeName"]);
@@ -208,6 +218,13 @@ pub(super) fn validate_status(old: &Value, new: &Value) -> Vec<FieldError> {
         for wrong in names::dns_subdomain(nominated) {
             errors.push(FieldError::invalid("status.nominatedNodeName", nominated, wrong));
         }
+    }
+    let bound = !text(&old["spec"]["nodeName"]).is_empty();
+    if bound && !nominated.is_empty() && nominated != text(&old_status["nominatedNodeName"]) {
+        errors.push(FieldError::forbidden(
+            "status.nominatedNodeName",
+            "may not be set on pods that are already bound to a node",
+        ));
     }
     if number(&status["observedGeneration"]) < 0 {
         errors.push(FieldError::invalid(

@@ -8,6 +8,7 @@ use super::super::meta::validate_annotations;
 use super::super::names;
 use super::affinity;
 use super::container::{self, Surroundings};
+use super::security;
 use super::volumes;
 use crate::field::FieldError;
 
@@ -105,6 +106,7 @@ fn spec(spec: &Value, path: &str) -> Vec<FieldError> {
         &["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"],
         &mut errors,
     );
+    security::of_pod(spec, path, &mut errors);
     affinity::validate(&spec["affinity"], &format!("{path}.affinity"), &mut errors);
     if text(&spec["dnsPolicy"]) == "None" {
         let config = &spec["dnsConfig"];

@@ -8,14 +8,16 @@ mod tests;
 
 use serde_json::{Value, json};
 
-use super::json::{default_text, each, empty, keep, list, remove, section, set, set_default, text, with};
+use super::json::{
+    default_text, each, empty, keep, list, number, remove, section, set, set_default, text, with,
+};
 use super::{Rules, names};
 use crate::field::FieldError;
 
 pub(super) const RULES: Rules = Rules {
     name: names::label_name,
     default,
-    create: families,
+    create,
     update,
     validate: validate::service,
     validate_update: validate::update,
@@ -49,9 +51,7 @@ fn default(service: &mut Value) {
         }
     });
     let kind = text(&spec["type"]).to_owned();
-    let outside = matches!(kind.as_str(), "NodePort" | "LoadBalancer")
-        || (kind == "ClusterIP" && !list(&spec["externalIPs"]).is_empty());
-    if outside {
+    if is_outside(spec) {
         default_text(spec, "externalTrafficPolicy", "Cluster");
     }
     if kind != "ExternalName" {
@@ -90,16 +90,26 @@ fn is_headless(spec: &Value) -> bool {
     list(&spec["clusterIPs"]).first().is_some_and(|ip| ip == "None") || text(&spec["clusterIP"]) == "None"
 }
 
-/// The single address and the list of addresses say the same; families follow.
-fn families(service: &mut Value) {
+/// A new service that names one address means the list of it.
+fn create(service: &mut Value) {
     with(service, "spec", |spec| {
-        let kind = text(&spec["type"]).to_owned();
-        if kind == "ExternalName" {
-            return;
-        }
         if empty(&spec["clusterIPs"]) && !text(&spec["clusterIP"]).is_empty() {
             let single = spec["clusterIP"].clone();
             set(spec, "clusterIPs", json!([single]));
+        }
+    });
+    families(service);
+}
+
+/// Which families of addresses the service has, where that is left open.
+fn families(service: &mut Value) {
+    with(service, "spec", |spec| {
+        if !has_address(spec) {
+            // It says nothing of such a service, and is never shown.
+            if matches!(text(&spec["internalTrafficPolicy"]), "Cluster" | "Local") {
+                remove(spec, "internalTrafficPolicy");
+            }
+            return;
         }
         // Whoever writes the endpoints of such a service by hand may use either family.
         if is_headless(spec) && empty(&spec["selector"]) {
@@ -126,10 +136,10 @@ fn families(service: &mut Value) {
 fn update(old: &Value, service: &mut Value) {
     let before = &old["spec"];
     with(service, "spec", |spec| {
-        let stays = text(&before["type"]) != "ExternalName" && text(&spec["type"]) != "ExternalName";
-        if stays {
+        if has_address(before) && has_address(spec) {
             carry_address(before, spec);
         }
+        same_addresses(before, spec);
         drop_what_the_type_lost(before, spec);
         if text(&spec["ipFamilyPolicy"]) == "SingleStack" {
             for key in ["clusterIPs", "ipFamilies"] {
@@ -144,67 +154,99 @@ fn update(old: &Value, service: &mut Value) {
     families(service);
 }
 
-/// An update that says nothing about addresses keeps them; one that names only the first means the list.
+/// An update that says nothing about addresses keeps them.
 fn carry_address(before: &Value, spec: &mut Value) {
-    if text(&spec["clusterIP"]).is_empty() && empty(&spec["clusterIPs"]) {
-        keep(before, spec, "clusterIP");
-        keep(before, spec, "clusterIPs");
-    } else if spec["clusterIP"] != before["clusterIP"] && spec["clusterIPs"] == before["clusterIPs"] {
-        if text(&spec["clusterIP"]).is_empty() {
-            keep(before, spec, "clusterIP");
-        } else {
-            let single = spec["clusterIP"].clone();
-            set(spec, "clusterIPs", json!([single]));
-        }
-    } else if text(&spec["clusterIP"]).is_empty() {
-        keep(before, spec, "clusterIP");
-    }
-    for key in ["ipFamilies", "ipFamilyPolicy"] {
+    for key in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
         if empty(&spec[key]) {
             keep(before, spec, key);
         }
     }
-    if has_node_ports(text(&before["type"])) && has_node_ports(text(&spec["type"])) {
-        each(spec, "ports", |port| {
-            let same_port = |old: &&Value| {
-                ["name", "port", "protocol"]
-                    .iter()
-                    .all(|key| old[*key] == port[*key])
-            };
-            if port["nodePort"].is_null()
-                && let Some(old) = list(&before["ports"]).iter().find(same_port)
-            {
-                keep(old, port, "nodePort");
-            }
-        });
+    if gets_node_ports(before) && gets_node_ports(spec) {
+        carry_node_ports(before, spec);
     }
+}
+
+/// Whether it is given numbers of its ports on the nodes.
+fn gets_node_ports(spec: &Value) -> bool {
+    has_node_ports(text(&spec["type"])) && spec["allocateLoadBalancerNodePorts"] != json!(false)
+}
+
+/// A port that has the name of an old one keeps its number on the nodes, unless another one has asked for that.
+fn carry_node_ports(before: &Value, spec: &mut Value) {
+    let numbers = |spec: &Value| -> Vec<i64> {
+        let ports = list(&spec["ports"]).iter();
+        ports.map(|port| number(&port["nodePort"])).collect()
+    };
+    let asked = numbers(spec);
+    each(spec, "ports", |port| {
+        let same_name = |old: &&Value| text(&old["name"]) == text(&port["name"]);
+        if number(&port["nodePort"]) == 0
+            && let Some(old) = list(&before["ports"]).iter().rev().find(same_name)
+            && !asked.contains(&number(&old["nodePort"]))
+        {
+            keep(old, port, "nodePort");
+        }
+    });
+}
+
+/// The single address and the list of addresses say the same: who changes only the one means both.
+fn same_addresses(before: &Value, spec: &mut Value) {
+    let (old, new) = (text(&before["clusterIP"]), text(&spec["clusterIP"]));
+    let same_list = list(&before["clusterIPs"]) == list(&spec["clusterIPs"]);
+    if old == new {
+        if empty(&spec["clusterIPs"]) && !empty(&before["clusterIPs"]) {
+            keep(before, spec, "clusterIPs");
+        }
+    } else if same_list && new.is_empty() {
+        remove(spec, "clusterIPs");
+    } else if same_list {
+        let single = json!([new]);
+        set(spec, "clusterIPs", single);
+    }
+}
+
+/// Whether it is of a type that has an address in the cluster.
+fn has_address(spec: &Value) -> bool {
+    text(&spec["type"]) != "ExternalName"
 }
 
 fn has_node_ports(kind: &str) -> bool {
     matches!(kind, "NodePort" | "LoadBalancer")
 }
 
+/// Whether it is reached from outside of the cluster.
+fn is_outside(spec: &Value) -> bool {
+    let kind = text(&spec["type"]);
+    has_node_ports(kind) || (kind == "ClusterIP" && !list(&spec["externalIPs"]).is_empty())
+}
+
 /// Changing the type is a small patch; what only the former type needed goes with it, unless it was changed too.
 fn drop_what_the_type_lost(before: &Value, spec: &mut Value) {
     let kind = text(&spec["type"]).to_owned();
-    if kind == "ExternalName" && spec["clusterIPs"] == before["clusterIPs"] {
-        for key in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
-            remove(spec, key);
+    let same = |spec: &Value, key: &str| spec[key] == before[key];
+    if has_address(before) && !has_address(spec) {
+        if same(spec, "clusterIP") && same(spec, "clusterIPs") {
+            remove(spec, "clusterIP");
+            remove(spec, "clusterIPs");
         }
-        if spec["internalTrafficPolicy"] == before["internalTrafficPolicy"] {
-            remove(spec, "internalTrafficPolicy");
+        for key in ["ipFamilies", "ipFamilyPolicy"] {
+            if same(spec, key) {
+                remove(spec, key);
+            }
         }
     }
     if has_node_ports(text(&before["type"])) && !has_node_ports(&kind) {
-        let old_ports = list(&before["ports"]);
-        each(spec, "ports", |port| {
-            if old_ports.iter().any(|old| old["nodePort"] == port["nodePort"]) {
-                remove(port, "nodePort");
-            }
-        });
-        if spec["externalTrafficPolicy"] == before["externalTrafficPolicy"] && empty(&spec["externalIPs"]) {
-            remove(spec, "externalTrafficPolicy");
+        // One that is new is meant, and refused.
+        let known = |port: &Value| {
+            let of = |old: &Value| old["nodePort"] == port["nodePort"];
+            number(&port["nodePort"]) == 0 || list(&before["ports"]).iter().any(of)
+        };
+        if list(&spec["ports"]).iter().all(known) {
+            each(spec, "ports", |port| remove(port, "nodePort"));
         }
+    }
+    if is_outside(before) && !is_outside(spec) && same(spec, "externalTrafficPolicy") {
+        remove(spec, "externalTrafficPolicy");
     }
     if kind != "LoadBalancer" && text(&before["type"]) == "LoadBalancer" {
         for key in ["allocateLoadBalancerNodePorts", "loadBalancerClass"] {

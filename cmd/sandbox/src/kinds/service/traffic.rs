@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::super::json::{list, number, text};
 use super::super::names;
-use super::{has_node_ports, needs_health_check};
+use super::{has_node_ports, is_outside, needs_health_check};
 use crate::field::FieldError;
 
 /// A day.
@@ -102,7 +102,7 @@ pub(super) fn same_health_check(before: &Value, after: &Value) -> Vec<FieldError
 pub(super) fn policies(spec: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let kind = text(&spec["type"]);
-    let outside = has_node_ports(kind) || (kind == "ClusterIP" && !list(&spec["externalIPs"]).is_empty());
+    let outside = is_outside(spec);
     let path = "spec.externalTrafficPolicy";
     match text(&spec["externalTrafficPolicy"]) {
         "" if outside => errors.push(FieldError::required(path, "")),

@@ -1,6 +1,7 @@
 //! What a service must look like.
 
 use std::collections::BTreeSet;
+use std::net::IpAddr;
 
 use serde_json::{Value, json};
 
@@ -231,8 +232,16 @@ pub(super) fn families(spec: &Value) -> Vec<FieldError> {
         return errors;
     }
     let (policy, families) = (text(&spec["ipFamilyPolicy"]), list(&spec["ipFamilies"]));
-    if policy == "SingleStack" && families.len() == 2 {
-        let why = "must be 'RequireDualStack' or 'PreferDualStack' when multiple IP families are specified";
+    let several = [
+        (list(&spec["clusterIPs"]).len(), "cluster IPs"),
+        (families.len(), "IP families"),
+    ];
+    for (_, what) in several
+        .iter()
+        .filter(|(count, _)| policy == "SingleStack" && *count == 2)
+    {
+        let why =
+            format!("must be 'RequireDualStack' or 'PreferDualStack' when multiple {what} are specified");
         errors.push(FieldError::invalid(POLICY, policy, why));
     }
     let whatever = is_headless(spec) && empty(&spec["selector"]);
@@ -279,13 +288,18 @@ pub(super) fn addresses(spec: &Value) -> Vec<FieldError> {
         )),
         _ => {}
     }
-    for (i, family) in list(&spec["ipFamilies"]).iter().map(text).enumerate() {
-        if !matches!(family, "IPv4" | "IPv6") {
+    let families: Vec<&str> = list(&spec["ipFamilies"]).iter().map(text).collect();
+    for (i, family) in families.iter().enumerate() {
+        let path = format!("spec.ipFamilies[{i}]");
+        if !matches!(*family, "IPv4" | "IPv6") {
             errors.push(FieldError::not_supported(
-                format!("spec.ipFamilies[{i}]"),
-                family,
+                path.as_str(),
+                *family,
                 &["IPv4", "IPv6"],
             ));
+        }
+        if families[..i].contains(family) {
+            errors.push(FieldError::duplicate(path, *family));
         }
     }
     let policy = text(&spec["ipFamilyPolicy"]);
@@ -299,6 +313,7 @@ pub(super) fn addresses(spec: &Value) -> Vec<FieldError> {
             &["PreferDualStack", "RequireDualStack", "SingleStack"],
         ));
     }
+    let before = errors.len();
     for (i, ip) in all.iter().map(text).enumerate() {
         if ip == "None" && i == 0 {
             if all.len() > 1 {
@@ -308,7 +323,7 @@ pub(super) fn addresses(spec: &Value) -> Vec<FieldError> {
                     "'None' must be the first and only value",
                 ));
             }
-        } else if ip.parse::<std::net::IpAddr>().is_err() {
+        } else if ip.parse::<IpAddr>().is_err() {
             errors.push(FieldError::invalid(
                 format!("{PATH}[{i}]"),
                 ip,
@@ -316,24 +331,51 @@ pub(super) fn addresses(spec: &Value) -> Vec<FieldError> {
             ));
         }
     }
-    for (i, (ip, family)) in all.iter().zip(list(&spec["ipFamilies"])).enumerate() {
-        let (ip, family) = (text(ip), text(family));
-        let found = match ip.parse() {
-            Ok(std::net::IpAddr::V4(_)) => "IPv4",
-            Ok(std::net::IpAddr::V6(_)) => "IPv6",
-            Err(_) => continue,
-        };
-        if found != family && matches!(family, "IPv4" | "IPv6") {
-            let why = format!("expected an {family} value as indicated by `ipFamilies[{i}]`");
-            errors.push(FieldError::invalid(format!("{PATH}[{i}]"), ip, why));
-        }
-    }
+    let no_addresses = errors.len() > before;
     if all.len() > 2 {
         errors.push(FieldError::invalid(
             PATH,
             spec["clusterIPs"].clone(),
             "may only hold up to 2 values",
         ));
+    }
+    // Of what are no addresses there is nothing more to say.
+    if !no_addresses {
+        errors.extend(addresses_of_families(spec, &families));
+    }
+    errors
+}
+
+/// No family has two addresses, and each address is of its family.
+fn addresses_of_families(spec: &Value, families: &[&str]) -> Vec<FieldError> {
+    const PATH: &str = "spec.clusterIPs";
+    let addresses: Vec<IpAddr> = list(&spec["clusterIPs"])
+        .iter()
+        .filter_map(|ip| text(ip).parse().ok())
+        .collect();
+    let mut errors = Vec::new();
+    let of_both = addresses.iter().any(IpAddr::is_ipv4) && addresses.iter().any(IpAddr::is_ipv6);
+    if addresses.len() > 1 && !of_both {
+        errors.push(FieldError::invalid(
+            PATH,
+            spec["clusterIPs"].clone(),
+            "may specify no more than one IP for each IP family",
+        ));
+    }
+    for (i, (address, family)) in addresses.iter().zip(families).enumerate() {
+        let wrong = match *family {
+            "IPv4" => address.is_ipv6(),
+            "IPv6" => address.is_ipv4(),
+            _ => false,
+        };
+        if wrong {
+            let why = format!("expected an {family} value as indicated by `ipFamilies[{i}]`");
+            errors.push(FieldError::invalid(
+                format!("{PATH}[{i}]"),
+                address.to_string(),
+                why,
+            ));
+        }
     }
     errors
 }

@@ -13,6 +13,7 @@ use super::{Rules, labels, names};
 use crate::field::FieldError;
 
 const PLAIN: Rules = Rules {
+    name_on_update: names::subdomain_name,
     generation: Some(|old, new| old["webhooks"] != new["webhooks"]),
     validate,
     validate_update: |_, new| validate(new),

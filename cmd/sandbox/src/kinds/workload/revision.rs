@@ -2,13 +2,14 @@
 
 use serde_json::Value;
 
-use super::super::Rules;
 use super::super::json::set_default;
 use super::super::meta::immutable;
+use super::super::{Rules, names};
 use super::validate_counts;
 use crate::field::FieldError;
 
 pub(in super::super) const RULES: Rules = Rules {
+    name_on_update: names::subdomain_name,
     default: |revision| set_default(revision, "revision", 0),
     validate,
     validate_update: |old, new| {
