@@ -12,13 +12,14 @@ mod warnings;
 use std::any::Any;
 use std::convert::Infallible;
 use std::panic::AssertUnwindSafe;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use futures_util::FutureExt as _;
 use http::{Request, Response};
+use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 
 pub use body::ResponseBody;
 
@@ -112,17 +113,24 @@ fn panic_message(panic: &(dyn Any + Send)) -> &str {
         .unwrap_or("no message")
 }
 
+/// How much more is read of a body that is too large: who is still sending when the connection ends does not see the answer.
+const READ_ON: usize = 16 * 1024 * 1024;
+
 /// Reads a body up to `limit` bytes.
 async fn collect<B>(body: B, limit: usize) -> Result<Bytes, ApiError>
 where
     B: http_body::Body<Error: Into<BoxError>>,
 {
-    use http_body_util::BodyExt as _;
-    match http_body_util::Limited::new(body, limit).collect().await {
+    let mut body = pin!(body);
+    match Limited::new(body.as_mut(), limit).collect().await {
         Ok(collected) => Ok(collected.to_bytes()),
-        Err(error) if error.is::<http_body_util::LengthLimitError>() => Err(ApiError::too_large(format!(
-            "Request entity too large: limit is {limit}"
-        ))),
+        Err(error) if error.is::<LengthLimitError>() => {
+            let mut rest = Limited::new(body, READ_ON);
+            while let Some(Ok(_)) = rest.frame().await {}
+            Err(ApiError::too_large(format!(
+                "Request entity too large: limit is {limit}"
+            )))
+        }
         Err(error) => Err(ApiError::bad_request(format!(
             "the body could not be read: {error}"
         ))),

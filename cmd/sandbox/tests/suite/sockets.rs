@@ -10,13 +10,24 @@ use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 use tokio_rustls::TlsConnector;
 
+async fn start() -> (
+    String,
+    TlsConnector,
+    oneshot::Sender<()>,
+    tokio::task::JoinHandle<()>,
+) {
+    let (address, tls, _, stop, task) = start_with_token().await;
+    (address, tls, stop, task)
+}
+
 #[expect(
     clippy::disallowed_methods,
     reason = "the server belongs to the test's runtime, which ends it"
 )]
-async fn start() -> (
+async fn start_with_token() -> (
     String,
     TlsConnector,
+    String,
     oneshot::Sender<()>,
     tokio::task::JoinHandle<()>,
 ) {
@@ -34,12 +45,14 @@ async fn start() -> (
         .expect("versions")
         .with_root_certificates(roots)
         .with_no_client_auth();
+    let token = server.credentials().token.clone();
     let (stop, stopped) = oneshot::channel();
     let door = Sandbox::new(Options::default()).door();
     let task = tokio::task::spawn(server.serve(door, async {
         let _ = stopped.await;
     }));
-    (address, TlsConnector::from(Arc::new(config)), stop, task)
+    let tls = TlsConnector::from(Arc::new(config));
+    (address, tls, token, stop, task)
 }
 
 fn name() -> ServerName<'static> {
@@ -95,4 +108,26 @@ async fn a_connection_that_stops_after_one_letter_is_closed() {
         let ended = within(Duration::from_secs(25), stream.read_to_end(&mut Vec::new())).await;
         assert!(ended, "{protocol}: 25 seconds later it is still open");
     }
+}
+
+/// Whoever sends all before he reads anything still learns that it was too much.
+#[tokio::test]
+async fn a_body_that_is_too_large_is_read_on() {
+    const SIZE: usize = 16 * 1024 * 1024;
+    let (address, tls, token, _stop, _task) = start_with_token().await;
+    let socket = TcpStream::connect(&address).await.expect("a connection");
+    let mut stream = tls.connect(name(), socket).await.expect("a handshake");
+    let head = format!(
+        "POST /api/v1/namespaces/default/configmaps HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\
+         authorization: Bearer {token}\r\ncontent-type: application/json\r\ncontent-length: {SIZE}\r\n\r\n"
+    );
+    stream.write_all(head.as_bytes()).await.expect("sent");
+    stream
+        .write_all(&vec![b'x'; SIZE])
+        .await
+        .expect("all of it is taken");
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).await.expect("an answer");
+    let answer = String::from_utf8_lossy(&answer);
+    assert!(answer.starts_with("HTTP/1.1 413 "), "{answer}");
 }
