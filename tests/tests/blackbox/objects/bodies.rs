@@ -1,7 +1,7 @@
 //! Bad bodies and headers: every sort gets a clear Status, and nothing is stored.
 
 use coxswain_tests::{
-    Cluster, Need, Test,
+    Cluster, Test,
     fixtures::{JSON_PATCH, MERGE, STRATEGIC, apps, config_map, core, deployment, with},
     test,
 };
