@@ -21,6 +21,7 @@ pub fn tests() -> Vec<Test> {
         test!(pod_references_must_resolve_inside_the_pod),
         test!(users_and_groups_are_numbers),
         test!(sources_of_variables_are_checked),
+        test!(gated_pod_is_steered_to_fewer_nodes).since(1, 36),
         test!(requests_are_at_most_the_limits),
         test!(quantities_must_parse),
         test!(unknown_priority_class_is_forbidden),
@@ -457,4 +458,46 @@ async fn sources_of_variables_are_checked(c: Cluster) {
         {"name": "C", "valueFrom": {"resourceFieldRef": {"resource": "limits.cpu"}}},
     ]}));
     c.api().post(&core(&ns, "pods"), good).await.expect(201);
+}
+
+async fn gated_pod_is_steered_to_fewer_nodes(c: Cluster) {
+    let ns = c.namespace().await;
+    let gated = json!({"schedulingGates": [{"name": "example.com/gate"}], "nodeSelector": {"disk": "ssd"}});
+    c.api().post(&core(&ns, "pods"), pods(gated)).await.expect(201);
+    let path = core(&ns, "pods/a");
+    let steer = async |spec: Value| {
+        let change = json!({ "spec": spec });
+        c.api().patch(&path, MERGE, change).await
+    };
+    let nodes = |expressions: Value| {
+        let required = json!({"nodeSelectorTerms": [{"matchExpressions": expressions}]});
+        json!({"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}})
+    };
+    let (zone, rack) = (
+        json!({"key": "zone", "operator": "Exists"}),
+        json!({"key": "rack", "operator": "Exists"}),
+    );
+    steer(json!({"nodeSelector": {"rack": "1"}})).await.expect(200);
+    steer(nodes(json!([zone]))).await.expect(200);
+    let steered = steer(nodes(json!([zone, rack]))).await.expect(200);
+    assert_eq!(
+        steered["spec"]["nodeSelector"],
+        json!({"disk": "ssd", "rack": "1"})
+    );
+    let selector = "Invalid spec.nodeSelector: only additions to spec.nodeSelector are allowed (no mutations or deletions)";
+    invalid(
+        &steer(json!({"nodeSelector": {"disk": "hdd"}})).await,
+        &[selector],
+    );
+    let terms = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms";
+    let fewer = format!("Invalid {terms}[0]: only additions are allowed (no mutations or deletions)");
+    invalid(&steer(nodes(json!([rack]))).await, &[&*fewer]);
+    let gone =
+        format!("Invalid {terms}: no additions/deletions to non-empty NodeSelectorTerms list are allowed");
+    let none = json!({"affinity": {"nodeAffinity": null}});
+    invalid(&steer(none).await, &[&*gone]);
+    let reply = steer(json!({"affinity": {"podAffinity": {}}})).await;
+    reply.expect_error(422, "Invalid");
+    assert_eq!(reply.causes()[0].field, "spec");
+    unchanged(&c, &path, &steered).await;
 }
