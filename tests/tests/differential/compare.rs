@@ -124,6 +124,14 @@ const KNOWN: &[Known] = &[
     },
     Known {
         before: None,
+        why: "of several things that are wrong in such a patch the real server finds any first",
+        what: End(|step, ours, theirs| {
+            let refused = ours.code >= 400 && theirs.code >= 400 && (ours.code == 500 || theirs.code == 500);
+            step.verb == Verb::Strategic && step.edits.len() > 1 && refused && ours.body != theirs.body
+        }),
+    },
+    Known {
+        before: None,
         why: "what an update creates keeps the time of a deletion that was never asked for",
         what: End(|step, _, theirs| {
             let marks = |edit: &Edit| edit.at.starts_with("/metadata/deletion");
