@@ -6,6 +6,7 @@ mod merge;
 mod metadata;
 mod strategic;
 mod strategic_lists;
+mod versions;
 
 use coxswain_tests::Test;
 
@@ -18,6 +19,7 @@ pub fn tests() -> Vec<Test> {
         metadata::tests(),
         strategic::tests(),
         strategic_lists::tests(),
+        versions::tests(),
     ]
     .concat()
 }

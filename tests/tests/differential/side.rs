@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use coxswain_tests::Cluster;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::kinds::Kind;
 use crate::step::{OLD_VERSION, OTHER_UID, Step, UID, VERSION, Verb};
@@ -36,7 +36,10 @@ pub struct Side<'a> {
     /// What differs between servers, in the order of its first appearance.
     uids: Vec<String>,
     versions: Vec<String>,
-    addresses: Vec<String>,
+    /// With the uid of whom they were given to: what one has given back another one may get, by chance.
+    addresses: Vec<(String, String)>,
+    /// The uid of the object that is looked at.
+    owner: String,
     /// Whether the answer is that of a dry run: what it gives away can be given away again.
     dry: bool,
 }
@@ -63,6 +66,7 @@ impl<'a> Side<'a> {
             uids: Vec::new(),
             versions: Vec::new(),
             addresses: Vec::new(),
+            owner: String::new(),
             dry: false,
         }
     }
@@ -235,7 +239,7 @@ impl<'a> Side<'a> {
                     _ if is_now(&word_now) => "<time>".to_owned(),
                     // Patches copy them to where they do not belong.
                     _ if self.uids.contains(&word_now) => number(&mut self.uids, "uid", word_now),
-                    _ if self.addresses.contains(&word_now) => self.address("address", word_now),
+                    _ if self.is_mine(&word_now) => self.address("address", word_now),
                     _ => return,
                 };
             }
@@ -262,9 +266,16 @@ impl<'a> Side<'a> {
                 }
             }
             Value::Object(map) => {
+                let uid = map.get("metadata").map_or("", |meta| text(&meta["uid"]));
+                let before = match uid {
+                    "" => self.owner.clone(),
+                    uid => std::mem::replace(&mut self.owner, uid.to_owned()),
+                };
+                forget_generated_name(map);
                 for (name, value) in map.iter_mut() {
                     self.rewrite(name, value);
                 }
+                self.owner = before;
                 // Items of managed lists are named by their uids, or by a text that a patch has copied one to.
                 let uids = &self.uids;
                 let named = |name: &String| uids.iter().any(|uid| name.contains(uid.as_str()));
@@ -277,12 +288,24 @@ impl<'a> Side<'a> {
         }
     }
 
+    /// Whether the object that is looked at was given this address.
+    fn is_mine(&self, address: &str) -> bool {
+        let mut mine = self.addresses.iter().filter(|(owner, _)| *owner == self.owner);
+        mine.any(|(_, known)| known == address)
+    }
+
     /// The place of an address among those that were given away.
     fn address(&mut self, what: &str, address: String) -> String {
-        if self.dry && !self.addresses.contains(&address) {
+        if self.dry && !self.is_mine(&address) {
             return what.to_owned();
         }
-        number(&mut self.addresses, what, address)
+        let given = (self.owner.clone(), address);
+        let at = self.addresses.iter().position(|one| *one == given);
+        let at = at.unwrap_or_else(|| {
+            self.addresses.push(given);
+            self.addresses.len() - 1
+        });
+        format!("{what} {at}")
     }
 
     /// Uids, versions and addresses in the middle of a text.
@@ -302,7 +325,7 @@ impl<'a> Side<'a> {
                 word = format!("{start}<version>{rest}");
             }
         }
-        for address in &self.addresses {
+        for (_, address) in &self.addresses {
             word = word.replace(address.as_str(), "<address>");
         }
         word
@@ -323,6 +346,16 @@ fn number(seen: &mut Vec<String>, what: &str, value: String) -> String {
         seen.len() - 1
     });
     format!("{what} {at}")
+}
+
+/// Takes what chance has added out of a name that the server has made.
+fn forget_generated_name(meta: &mut Map<String, Value>) {
+    const ADDED: usize = 5;
+    let start = meta.get("generateName").map_or("", text).to_owned();
+    let name = meta.get("name").map_or("", text);
+    if !start.is_empty() && name.starts_with(&start) && name.len() == start.len() + ADDED {
+        meta.insert("name".to_owned(), json!(format!("{start}<generated>")));
+    }
 }
 
 /// Whether a text is a time that a server may have written; those that sequences write are long past.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::gate::Gate;
-use super::{Api, Reply, decode};
+use super::{Api, Reply, decode, priority};
 use crate::admission;
 use crate::kinds;
 use crate::managed;
@@ -136,6 +136,7 @@ impl Api {
     }
 
     fn commit_create(&self, res: &Resource, namespace: &str, value: Value, dry_run: bool) -> Result<Value> {
+        priority::check_overhead(res, &value)?;
         let name = meta::name(&value).to_owned();
         let key = meta::key(namespace, &name);
         let counting = self.charge(res, namespace, None, &value, dry_run)?;

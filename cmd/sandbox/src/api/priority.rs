@@ -14,6 +14,15 @@ const SYSTEM: [(&str, i64); 2] = [
     ("system-node-critical", 2_000_001_000),
 ];
 
+/// Refuses what only the class of a pod's runtime may say, as there are no such classes here. Said of pods that are right.
+pub(super) fn check_overhead(res: &Resource, pod: &Value) -> Result<()> {
+    if res.collection != "pods" || !pod["spec"]["overhead"].is_object() {
+        return Ok(());
+    }
+    let why = "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead";
+    Err(ApiError::forbidden(res, meta::name(pod), why))
+}
+
 impl Api {
     /// The classes that exist from the start.
     pub(super) fn create_system_priorities(&self) {
@@ -43,10 +52,6 @@ impl Api {
 
     /// Fills in what the class of a pod says, or the default class, or nothing.
     pub(super) fn set_priority(&self, res: &Resource, pod: &mut Value) -> Result<()> {
-        if pod["spec"]["overhead"].is_object() {
-            let why = "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead";
-            return Err(ApiError::forbidden(res, meta::name(pod), why));
-        }
         let name = pod["spec"]["priorityClassName"].as_str().unwrap_or_default();
         let class = if name.is_empty() {
             self.default_class()

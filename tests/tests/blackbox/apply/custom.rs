@@ -18,6 +18,9 @@ pub fn tests() -> Vec<Test> {
         test!(whoever_creates_has_what_is_not_always_there),
         test!(status_is_tracked_apart),
         test!(what_is_not_in_the_schema_is_refused),
+        test!(what_cannot_be_compared_is_nobodys),
+        test!(what_becomes_something_else_loses_what_was_below_it),
+        test!(times_that_are_none_are_left_out),
         test!(a_definition_is_written_by_two).since(1, 36),
     ];
     tests.into_iter().map(|test| test.since(1, 36)).collect()
@@ -206,4 +209,82 @@ async fn a_definition_is_written_by_two(c: Cluster) {
     let condition = &own["f:status"]["f:conditions"]["k:{\"type\":\"Established\"}"];
     assert_eq!(condition["f:status"], json!({}), "{crd:#}");
     undefine(&c, "appliede").await;
+}
+
+/// Where an object does not fit its schema in a part that is not stored anyway, its managers are forgotten.
+async fn what_cannot_be_compared_is_nobodys(c: Cluster) {
+    let path = define(&c, "appliedf").await;
+    let of = |rest: Value| object("Appliedf", &rest);
+    let made = of(json!({"spec": {"number": 1}}));
+    c.api().post(&path, made).await.expect(201);
+    let one = format!("{path}/a");
+    let known = c
+        .api()
+        .patch(&one, MERGE, json!({"status": {"conditions": []}}))
+        .await;
+    assert_eq!(managers(&known.expect(200)).len(), 1);
+    let patched = c
+        .api()
+        .patch(&one, MERGE, json!({"status": "x"}))
+        .await
+        .expect(200);
+    assert_eq!(patched["metadata"].get("managedFields"), None, "{patched:#}");
+    assert_eq!(patched["spec"], json!({"number": 1}));
+    // The same of a manager of a version that is none of this kind.
+    let mut claimed = of(json!({}));
+    claimed["metadata"]["name"] = json!("b");
+    claimed["metadata"]["managedFields"] = json!([{"manager": "m", "operation": "Update", "apiVersion": "v1",
+        "fieldsType": "FieldsV1", "fieldsV1": {"f:metadata": {"f:labels": {"f:x": {}}}}}]);
+    let made = c.api().post(&path, claimed).await.expect(201);
+    assert_eq!(made["metadata"].get("managedFields"), None, "{made:#}");
+    undefine(&c, "appliedf").await;
+}
+
+async fn what_becomes_something_else_loses_what_was_below_it(c: Cluster) {
+    let path = define(&c, "appliedg").await;
+    let free = |value: Value| json!({"spec": {"free": {"x": value}}});
+    let made = object("Appliedg", &free(json!({"y": 1, "z": {"w": 1}})));
+    let by = |manager: &str| format!("{path}/a?fieldManager={manager}");
+    c.api()
+        .post(&format!("{path}?fieldManager=one"), made)
+        .await
+        .expect(201);
+    let listed = c
+        .api()
+        .patch(&by("two"), MERGE, free(json!([1])))
+        .await
+        .expect(200);
+    assert_eq!(
+        fields(&listed, "one", "Update"),
+        json!({"f:spec": {".": {}, "f:free": {}}})
+    );
+    assert_eq!(
+        fields(&listed, "two", "Update"),
+        json!({"f:spec": {"f:free": {"f:x": {}}}})
+    );
+    let mapped = c
+        .api()
+        .patch(&by("three"), MERGE, free(json!({"y": 2})))
+        .await
+        .expect(200);
+    assert_eq!(fields(&mapped, "two", "Update"), json!(null));
+    assert_eq!(
+        fields(&mapped, "three", "Update"),
+        json!({"f:spec": {"f:free": {"f:x": {".": {}, "f:y": {}}}}})
+    );
+    undefine(&c, "appliedg").await;
+}
+
+async fn times_that_are_none_are_left_out(c: Cluster) {
+    let path = format!("{}/a", define(&c, "appliedh").await);
+    let mut config = object("Appliedh", &json!({"spec": {"number": 1}}));
+    config["metadata"]["creationTimestamp"] = json!("yesterday");
+    let made = apply(&c, &path, "m", "", &config).await.expect(201);
+    assert_ne!(made["metadata"]["creationTimestamp"], "yesterday");
+    let again = apply(&c, &path, "m", "", &config).await.expect(200);
+    assert_eq!(
+        again["metadata"]["creationTimestamp"],
+        made["metadata"]["creationTimestamp"]
+    );
+    undefine(&c, "appliedh").await;
 }

@@ -142,6 +142,11 @@ async fn managers_cannot_be_applied(c: Cluster) {
     config["metadata"]["managedFields"] = made["metadata"]["managedFields"].clone();
     let reply = apply(&c, &path, "m", "", &config).await;
     bad_request(&reply, "metadata.managedFields must be nil");
+    if speaks_1_36(&c) {
+        config["metadata"]["managedFields"] = json!("x");
+        let reply = apply(&c, &path, "m", "", &config).await;
+        untyped(&reply, ".metadata.managedFields: expected list, got &{x}");
+    }
     unchanged(&c, &path, &made).await;
 }
 

@@ -26,6 +26,7 @@ pub fn tests() -> Vec<Test> {
         test!(name_is_free_after_removal),
         test!(dry_run_of_the_last_finalizer_removes_nothing),
         test!(both_policy_finalizers_at_once_are_invalid),
+        test!(version_is_forgotten_with_the_last_finalizer).since(1, 36),
     ]
 }
 
@@ -257,4 +258,30 @@ async fn both_policy_finalizers_at_once_are_invalid(c: Cluster) {
     );
     let end = ": finalizer orphan and foregroundDeletion cannot be both set";
     assert!(cause.message.ends_with(end), "{cause:?}");
+}
+
+/// What clients see of it: a deletion that takes the last finalizers away cannot be of one version.
+async fn version_is_forgotten_with_the_last_finalizer(c: Cluster) {
+    let ns = c.namespace().await;
+    let path = core(&ns, "configmaps");
+    create(&c, &path, &config_map("a")).await;
+    let path = format!("{path}/a");
+    let orphan = json!({"propagationPolicy": "Orphan"});
+    let marked = c.api().delete(&path, orphan).await.expect(200);
+    let of = |version: &Value| json!({"propagationPolicy": "Background", "preconditions": {"resourceVersion": version}});
+    let reply = c
+        .api()
+        .delete(&path, of(&marked["metadata"]["resourceVersion"]))
+        .await;
+    reply.expect_error(409, "Conflict");
+    let message = reply.message();
+    let end = format!(
+        "Precondition failed: ResourceVersion in precondition: , ResourceVersion in object meta: {}",
+        version(&marked)
+    );
+    reply.check(message.ends_with(&end), &format!("expected {end}"));
+    assert_eq!(c.api().get(&path).await.expect(200), marked);
+    let background = json!({"propagationPolicy": "Background"});
+    c.api().delete(&path, background).await.expect(200);
+    assert_gone(&c, &path).await;
 }

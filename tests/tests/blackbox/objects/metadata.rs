@@ -2,7 +2,10 @@
 
 use coxswain_tests::{
     Cluster, Reply, Test,
-    fixtures::{MERGE, STRATEGIC, apps, config_map, core, deployment, field, owner, with},
+    fixtures::{
+        MERGE, STRATEGIC, apps, config_map, core, deployment, field, group, job, lease, leases, named, owner,
+        pod, service, with,
+    },
     test,
 };
 use serde_json::{Value, json};
@@ -25,7 +28,9 @@ pub fn tests() -> Vec<Test> {
         test!(events_own_nothing),
         test!(at_most_one_controller),
         test!(repeated_owner_references_become_one_with_a_warning),
+        test!(owner_references_that_a_patch_repeats_are_told_in_other_words),
         test!(updates_are_checked_too),
+        test!(what_names_are_made_from_is_checked_again_by_some_kinds),
         test!(empty_metadata_maps_are_left_out),
     ]
 }
@@ -297,6 +302,63 @@ async fn repeated_owner_references_become_one_with_a_warning(c: Cluster) {
         reply.header("warning"),
         Some(format!("299 - \"{warning}\"").as_str())
     );
+}
+
+async fn owner_references_that_a_patch_repeats_are_told_in_other_words(c: Cluster) {
+    let ns = c.namespace().await;
+    let path = core(&ns, "configmaps");
+    c.api().post(&path, config_map("a")).await.expect(201);
+    let change = json!({"metadata": {"ownerReferences": [owner("u1"), owner("u1"), owner("u1")]}});
+    let reply = c.api().patch(&format!("{path}/a"), MERGE, change).await;
+    assert_eq!(
+        reply.expect(200)["metadata"]["ownerReferences"],
+        json!([owner("u1")])
+    );
+    let warning = ".metadata.ownerReferences contains duplicate entries after mutating admission happens; API server \
+                   dedups owner references in 1.20+, and may reject such requests as early as 1.24; please fix your \
+                   requests; duplicate UID(s) observed: u1, u1";
+    assert_eq!(
+        reply.header("warning"),
+        Some(format!("299 - \"{warning}\"").as_str())
+    );
+}
+
+/// A name cannot change, so that most kinds do not ask for its form again.
+async fn what_names_are_made_from_is_checked_again_by_some_kinds(c: Cluster) {
+    let ns = c.namespace().await;
+    let form = &PREFIX["prefix part ".len()..];
+    let cause = format!("Invalid metadata.generateName: {form}");
+    let role =
+        json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "a"}});
+    let rows = [
+        (core(&ns, "configmaps"), config_map("a"), true),
+        (core(&ns, "secrets"), named("v1", "Secret", "a"), true),
+        (
+            core(&ns, "serviceaccounts"),
+            named("v1", "ServiceAccount", "a"),
+            true,
+        ),
+        (core(&ns, "pods"), pod("a"), true),
+        (group("batch/v1", &ns, "jobs"), job("a"), true),
+        (apps(&ns, "deployments"), deployment("a"), false),
+        (core(&ns, "services"), service("a"), !speaks_1_36(&c)),
+        (leases(&ns), lease("a"), false),
+        (group("rbac.authorization.k8s.io/v1", &ns, "roles"), role, false),
+    ];
+    for (path, body, asks) in rows {
+        let made = c.api().post(&path, body).await.expect(201);
+        let path = format!("{path}/a");
+        let change = json!({"metadata": {"generateName": "Bad_"}});
+        let reply = c.api().patch(&path, MERGE, change).await;
+        if asks && path.ends_with("/services/a") {
+            reply.expect_error(422, "Invalid");
+        } else if asks {
+            invalid(&reply, &[&*cause]);
+            unchanged(&c, &path, &made).await;
+        } else {
+            assert_eq!(reply.expect(200)["metadata"]["generateName"], "Bad_", "{path}");
+        }
+    }
 }
 
 async fn updates_are_checked_too(c: Cluster) {

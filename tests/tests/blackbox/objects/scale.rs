@@ -31,6 +31,8 @@ pub fn tests() -> Vec<Test> {
         test!(scale_is_not_created_nor_deleted),
         test!(custom_resource_scale_follows_its_paths),
         test!(custom_resource_scale_needs_replicas),
+        test!(custom_resource_scale_is_judged_by_the_schema),
+        test!(what_a_patch_makes_of_a_scale_is_checked_before_its_uid),
     ]
 }
 
@@ -361,4 +363,53 @@ async fn custom_resource_scale_needs_replicas(c: Cluster) {
     let message = "Internal error occurred: the spec replicas field \".spec.size\" does not exist";
     reply.check(reply.message() == message, &format!("expected {message}"));
     undefine(&c, "unsized").await;
+}
+
+async fn custom_resource_scale_is_judged_by_the_schema(c: Cluster) {
+    let ns = c.namespace().await;
+    define(&c, "judged", &paths()).await;
+    let path = group("example.com/v1", &ns, "judgeds");
+    let bare = named("example.com/v1", "Judged", "a");
+    c.api().post(&path, bare).await.expect(201);
+    let path = format!("{path}/a");
+    let empty = c.api().patch(&format!("{path}/scale"), MERGE, json!({})).await;
+    bad_request(&empty, "the spec replicas field \".spec.size\" cannot be empty");
+    let made = c
+        .api()
+        .put(&format!("{path}/scale"), scale(&ns, 3))
+        .await
+        .expect(200);
+    assert_eq!(made["spec"], json!({"replicas": 3}));
+    let negative = c.api().put(&format!("{path}/scale"), scale(&ns, -1)).await;
+    invalid(
+        &negative,
+        &["Invalid .spec.size: Invalid value: -1: should be a non-negative integer"],
+    );
+    let other = with(scale(&ns, 1), json!({"metadata": {"uid": "other"}}));
+    let reply = c.api().put(&format!("{path}/scale"), other.clone()).await;
+    wrong_uid(&reply, "judgeds.example.com", "a");
+    // Whose uid a patch names is nobody's concern.
+    let change = json!({"metadata": {"uid": "other"}, "spec": {"replicas": 1}});
+    let patched = c.api().patch(&format!("{path}/scale"), MERGE, change).await;
+    assert_eq!(patched.expect(200)["spec"], json!({"replicas": 1}));
+    undefine(&c, "judged").await;
+}
+
+async fn what_a_patch_makes_of_a_scale_is_checked_before_its_uid(c: Cluster) {
+    let ns = c.namespace().await;
+    let path = apps(&ns, "deployments");
+    let made = c.api().post(&path, deployment("a")).await.expect(201);
+    let path = format!("{path}/a");
+    let change = |replicas: i64| json!({"metadata": {"uid": "other"}, "spec": {"replicas": replicas}});
+    let scale_path = format!("{path}/scale");
+    let reply = c.api().patch(&scale_path, MERGE, change(-1)).await;
+    invalid(
+        &reply,
+        &["Invalid spec.replicas: Invalid value: -1: must be greater than or equal to 0"],
+    );
+    let reply = c.api().patch(&scale_path, MERGE, change(1)).await;
+    wrong_uid(&reply, "deployments/scale.apps", "a");
+    let other = with(scale(&ns, -1), json!({"metadata": {"uid": "other"}}));
+    wrong_uid(&c.api().put(&scale_path, other).await, "deployments.apps", "a");
+    unchanged(&c, &path, &made).await;
 }

@@ -26,6 +26,9 @@ pub fn tests() -> Vec<Test> {
         test!(chosen_address_must_be_an_address),
         test!(address_may_not_change),
         test!(update_without_address_keeps_it).since(1, 22),
+        test!(external_name_takes_no_address),
+        test!(what_the_type_needed_goes_with_it).since(1, 36),
+        test!(families_are_named_once).since(1, 36),
         test!(ports_are_checked),
         test!(several_ports_need_unique_names_and_numbers),
         test!(types_and_selectors_are_checked),
@@ -320,6 +323,88 @@ async fn types_and_selectors_are_checked(c: Cluster) {
         (
             spec(json!({"selector": {"a b": "c"}})),
             vec!["Invalid spec.selector"],
+        ),
+    ];
+    refuses(&c, &core(&ns, "services"), rows).await;
+}
+
+async fn external_name_takes_no_address(c: Cluster) {
+    let ns = c.namespace().await;
+    let path = core(&ns, "services");
+    let taken = "Forbidden spec.clusterIPs: may not be set for ExternalName services";
+    let change = json!({"type": "ExternalName", "externalName": "x.y", "clusterIP": "None"});
+    if speaks_1_36(&c) {
+        refuses(&c, &path, vec![(spec(change), vec![taken])]).await;
+    }
+    let external = json!({"type": "ExternalName", "externalName": "x.y"});
+    c.api().post(&path, spec(external)).await.expect(201);
+    if speaks_1_36(&c) {
+        for change in [json!({"clusterIP": "None"}), json!({"clusterIPs": ["None"]})] {
+            let change = json!({ "spec": change });
+            let reply = c.api().patch(&format!("{path}/a"), MERGE, change).await;
+            invalid(&reply, &[taken]);
+        }
+    }
+    // An address of its own does not come along, another one would.
+    c.api()
+        .post(&path, with(service("b"), json!({})))
+        .await
+        .expect(201);
+    let named = json!({"spec": {"type": "ExternalName", "externalName": "x.y"}});
+    let changed = c
+        .api()
+        .patch(&format!("{path}/b"), MERGE, named)
+        .await
+        .expect(200);
+    assert_eq!(changed["spec"].get("clusterIP"), None);
+    assert_eq!(changed["spec"].get("clusterIPs"), None);
+}
+
+async fn what_the_type_needed_goes_with_it(c: Cluster) {
+    let ns = c.namespace().await;
+    let path = core(&ns, "services");
+    let made = c
+        .api()
+        .post(&path, spec(json!({"externalIPs": ["1.2.3.4"]})))
+        .await
+        .expect(201);
+    assert_eq!(made["spec"]["externalTrafficPolicy"], "Cluster");
+    let change = json!({"spec": {"type": "ExternalName", "externalName": "x.y"}});
+    let changed = c
+        .api()
+        .patch(&format!("{path}/a"), MERGE, change)
+        .await
+        .expect(200);
+    for gone in [
+        "externalTrafficPolicy",
+        "internalTrafficPolicy",
+        "ipFamilies",
+        "ipFamilyPolicy",
+    ] {
+        assert_eq!(changed["spec"].get(gone), None, "{gone}");
+    }
+    // What is changed with the type is meant.
+    let node = with(service("b"), json!({"spec": {"type": "NodePort"}}));
+    let made = c.api().post(&path, node).await.expect(201);
+    let change = json!({"spec": {"type": "ClusterIP", "externalTrafficPolicy": "Local"}});
+    let reply = c.api().patch(&format!("{path}/b"), MERGE, change).await;
+    invalid(
+        &reply,
+        &["Invalid spec.externalTrafficPolicy: may only be set for externally-accessible services"],
+    );
+    unchanged(&c, &format!("{path}/b"), &made).await;
+}
+
+async fn families_are_named_once(c: Cluster) {
+    let ns = c.namespace().await;
+    let rows = vec![
+        (
+            spec(json!({"ipFamilies": ["IPv4", "IPv4"]})),
+            vec!["Duplicate spec.ipFamilies[1]: Duplicate value: \"IPv4\""],
+        ),
+        (
+            spec(json!({"clusterIP": "10.0.0.9", "clusterIPs": ["10.0.0.9", "10.0.0.8"]})),
+            vec!["Invalid spec.clusterIPs: may specify no more than one IP for each IP family"],
         ),
     ];
     refuses(&c, &core(&ns, "services"), rows).await;

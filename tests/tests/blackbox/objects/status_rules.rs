@@ -8,12 +8,14 @@ use coxswain_tests::{
 use http::Method;
 use serde_json::json;
 
-use crate::expect::{invalid, unchanged};
+use crate::expect::{invalid, speaks_1_36, unchanged};
 
 /// What is registered of this part.
 pub fn tests() -> Vec<Test> {
     vec![
         test!(status_numbers_are_checked),
+        test!(pod_conditions_have_names),
+        test!(bound_pod_is_nominated_for_no_other_node).since(1, 36),
         test!(pod_address_is_copied_to_the_list),
         test!(namespace_phase_follows_deletion),
         test!(load_balancer_status_needs_a_load_balancer).since(1, 36),
@@ -155,4 +157,32 @@ async fn load_balancer_status_needs_a_load_balancer(c: Cluster) {
         .await
         .expect(200);
     assert_eq!(changed["status"]["loadBalancer"]["ingress"][0]["ip"], "1.2.3.4");
+}
+
+async fn pod_conditions_have_names(c: Cluster) {
+    let ns = c.namespace().await;
+    let made = c.api().post(&core(&ns, "pods"), pod("a")).await.expect(201);
+    let path = core(&ns, "pods/a/status");
+    let conditions = |kind: &str| json!({"status": {"conditions": [{"type": kind, "status": "True"}]}});
+    let reply = c.api().patch(&path, MERGE, conditions("not a name")).await;
+    reply.expect_error(422, "Invalid");
+    let part = if speaks_1_36(&c) { "status" } else { "metadata" };
+    assert_eq!(reply.causes()[0].field, format!("{part}.conditions[0].Type"));
+    unchanged(&c, &core(&ns, "pods/a"), &made).await;
+    for kind in ["Ready", "example.com/mine"] {
+        c.api().patch(&path, MERGE, conditions(kind)).await.expect(200);
+    }
+}
+
+async fn bound_pod_is_nominated_for_no_other_node(c: Cluster) {
+    let ns = c.namespace().await;
+    let mut bound = pod("a");
+    bound["spec"]["nodeName"] = json!("node-1");
+    c.api().post(&core(&ns, "pods"), bound).await.expect(201);
+    let change = json!({"status": {"nominatedNodeName": "node-2"}});
+    let reply = c.api().patch(&core(&ns, "pods/a/status"), MERGE, change).await;
+    invalid(
+        &reply,
+        &["Forbidden status.nominatedNodeName: may not be set on pods that are already bound to a node"],
+    );
 }

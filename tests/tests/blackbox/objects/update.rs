@@ -3,7 +3,7 @@
 use coxswain_tests::{
     Cluster, Test,
     fixtures::{
-        apps, budget, budgets, config_map, core, define, deployment, group, lease, leases, named, pod,
+        MERGE, apps, budget, budgets, config_map, core, define, deployment, group, lease, leases, named, pod,
         service, undefine, with, workload,
     },
     test,
@@ -26,6 +26,8 @@ pub fn tests() -> Vec<Test> {
         test!(lease_event_and_role_are_created_by_an_update),
         test!(service_is_created_by_an_update).since(1, 22),
         test!(created_by_an_update_needs_no_wrong_uid),
+        test!(created_by_an_update_of_no_version).since(1, 22),
+        test!(another_namespace_is_refused_before_anything_is_looked_for).since(1, 36),
         test!(kind_of_a_custom_resource_is_checked),
     ]
 }
@@ -282,4 +284,42 @@ async fn kind_of_a_custom_resource_is_checked(c: Cluster) {
     reply.check(found, &format!("expected {start}"));
     unchanged(&c, &path, &made).await;
     undefine(&c, "kindly").await;
+}
+
+/// Whatever version it was made for, there is none; but it must be one.
+async fn created_by_an_update_of_no_version(c: Cluster) {
+    let ns = c.namespace().await;
+    let path = core(&ns, "services/a");
+    let of = |version: &str| with(service("a"), json!({"metadata": {"resourceVersion": version}}));
+    let reply = c.api().put(&path, of("abc")).await;
+    reply.expect_error(500, "");
+    let message = "strconv.ParseUint: parsing \"abc\": invalid syntax";
+    reply.check(reply.message() == message, message);
+    let dry = c.api().put(&format!("{path}?dryRun=All"), of("7")).await;
+    assert_eq!(dry.expect(201)["metadata"]["resourceVersion"], "7");
+    let made = c.api().put(&path, of("7")).await.expect(201);
+    assert_ne!(made["metadata"]["resourceVersion"], "7");
+}
+
+async fn another_namespace_is_refused_before_anything_is_looked_for(c: Cluster) {
+    let ns = c.namespace().await;
+    let change = json!({"metadata": {"namespace": "elsewhere", "name": "b", "uid": "other"}});
+    let message = "the namespace of the provided object does not match the namespace sent on the request";
+    for (path, body) in [
+        (core(&ns, "configmaps/a"), config_map("a")),
+        (leases(&ns) + "/a", lease("a")),
+        (
+            apps(&ns, "deployments/a/scale"),
+            named("autoscaling/v1", "Scale", "a"),
+        ),
+    ] {
+        let reply = c.api().put(&path, with(body, change.clone())).await;
+        bad_request(&reply, message);
+    }
+    c.api()
+        .post(&core(&ns, "configmaps"), config_map("a"))
+        .await
+        .expect(201);
+    let reply = c.api().patch(&core(&ns, "configmaps/a"), MERGE, change).await;
+    bad_request(&reply, message);
 }

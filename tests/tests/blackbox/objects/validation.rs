@@ -19,6 +19,9 @@ pub fn tests() -> Vec<Test> {
         test!(container_ports_are_numbers_of_a_protocol),
         test!(pod_policies_are_known),
         test!(pod_references_must_resolve_inside_the_pod),
+        test!(users_and_groups_are_numbers),
+        test!(sources_of_variables_are_checked),
+        test!(gated_pod_is_steered_to_fewer_nodes).since(1, 36),
         test!(requests_are_at_most_the_limits),
         test!(quantities_must_parse),
         test!(unknown_priority_class_is_forbidden),
@@ -381,4 +384,120 @@ async fn definition_rules(c: Cluster) {
             "ruleds.example.com",
         );
     }
+}
+
+async fn users_and_groups_are_numbers(c: Cluster) {
+    let ns = c.namespace().await;
+    let path = core(&ns, "pods");
+    let range = "-5: must be between 0 and 2147483647, inclusive";
+    let context = json!({"fsGroup": -5, "runAsUser": -5, "runAsGroup": -5, "supplementalGroups": [0, -5]});
+    let causes = ["fsGroup", "runAsUser", "runAsGroup", "supplementalGroups[1]"]
+        .map(|field| format!("Invalid spec.securityContext.{field}: {range}"));
+    let causes: Vec<&str> = causes.iter().map(String::as_str).collect();
+    let profile = json!({"seccompProfile": {"type": "Odd", "localhostProfile": "x"}});
+    let kinds = "NotSupported spec.securityContext.seccompProfile.type: \"Odd\": supported values: \"Localhost\", \
+                 \"RuntimeDefault\", \"Unconfined\"";
+    let file = "Invalid spec.securityContext.seccompProfile.localhostProfile: can only be set when seccomp type is Localhost";
+    let policy = "NotSupported spec.securityContext.fsGroupChangePolicy: \"Odd\"";
+    let mut rows = vec![(pods(json!({"securityContext": context})), causes.clone())];
+    if speaks_1_36(&c) {
+        rows.push((pods(json!({"securityContext": profile})), vec![kinds, file]));
+        let odd = json!({"fsGroupChangePolicy": "Odd"});
+        let policy = format!("{policy}: supported values: \"Always\", \"OnRootMismatch\"");
+        let policy: &'static str = policy.leak();
+        rows.push((pods(json!({"securityContext": odd})), vec![policy]));
+    }
+    refuses(&c, &path, rows).await;
+    // What may not change at all is checked first.
+    let made = c.api().post(&path, pod("a")).await.expect(201);
+    let change = json!({"spec": {"securityContext": {"fsGroup": -5}}});
+    let reply = c.api().patch(&format!("{path}/a"), MERGE, change).await;
+    reply.expect_error(422, "Invalid");
+    let fields: Vec<String> = reply.causes().into_iter().map(|cause| cause.field).collect();
+    assert_eq!(fields, ["spec.securityContext.fsGroup", "spec"]);
+    unchanged(&c, &format!("{path}/a"), &made).await;
+}
+
+async fn sources_of_variables_are_checked(c: Cluster) {
+    let ns = c.namespace().await;
+    let from = |source: Value| container(json!({"env": [{"name": "A", "valueFrom": source}]}));
+    let field = |path: &str| from(json!({"fieldRef": {"fieldPath": path}}));
+    let at = |below: &str| format!("spec.containers[0].env[0].valueFrom.{below}");
+    let path = at("fieldRef.fieldPath");
+    let unknown = format!(
+        "Invalid {path}: Invalid value: \"nosuch\": error converting fieldPath: field label not supported: nosuch"
+    );
+    let subscript = format!(
+        "Invalid {path}: error converting fieldPath: field label does not support subscript: metadata.name['x']"
+    );
+    let elsewhere = format!("NotSupported {path}: ");
+    let key = format!("Required {}: Required value", at("configMapKeyRef.key"));
+    let resource = format!("Required {}: Required value", at("resourceFieldRef.resource"));
+    let empty = format!("Required {path}: Required value");
+    let rows: Vec<(Value, Vec<&str>)> = vec![
+        (field("nosuch"), vec![&unknown]),
+        (field("metadata.name['x']"), vec![&subscript]),
+        (field(""), vec![&empty]),
+        (
+            from(json!({"configMapKeyRef": {"name": "c", "key": ""}})),
+            vec![&key],
+        ),
+        (
+            from(json!({"resourceFieldRef": {"resource": ""}})),
+            vec![&resource],
+        ),
+    ];
+    refuses(&c, &core(&ns, "pods"), rows).await;
+    let reply = c.api().post(&core(&ns, "pods"), field("status.phase")).await;
+    reply.expect_error(422, "Invalid");
+    let cause = &reply.causes()[0];
+    assert_eq!(format!("NotSupported {}: ", cause.field), elsewhere);
+    let good = container(json!({"env": [
+        {"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "metadata.labels['example.com/x']"}}},
+        {"name": "B", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}},
+        {"name": "C", "valueFrom": {"resourceFieldRef": {"resource": "limits.cpu"}}},
+    ]}));
+    c.api().post(&core(&ns, "pods"), good).await.expect(201);
+}
+
+async fn gated_pod_is_steered_to_fewer_nodes(c: Cluster) {
+    let ns = c.namespace().await;
+    let gated = json!({"schedulingGates": [{"name": "example.com/gate"}], "nodeSelector": {"disk": "ssd"}});
+    c.api().post(&core(&ns, "pods"), pods(gated)).await.expect(201);
+    let path = core(&ns, "pods/a");
+    let steer = async |spec: Value| {
+        let change = json!({ "spec": spec });
+        c.api().patch(&path, MERGE, change).await
+    };
+    let nodes = |expressions: Value| {
+        let required = json!({"nodeSelectorTerms": [{"matchExpressions": expressions}]});
+        json!({"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}})
+    };
+    let (zone, rack) = (
+        json!({"key": "zone", "operator": "Exists"}),
+        json!({"key": "rack", "operator": "Exists"}),
+    );
+    steer(json!({"nodeSelector": {"rack": "1"}})).await.expect(200);
+    steer(nodes(json!([zone]))).await.expect(200);
+    let steered = steer(nodes(json!([zone, rack]))).await.expect(200);
+    assert_eq!(
+        steered["spec"]["nodeSelector"],
+        json!({"disk": "ssd", "rack": "1"})
+    );
+    let selector = "Invalid spec.nodeSelector: only additions to spec.nodeSelector are allowed (no mutations or deletions)";
+    invalid(
+        &steer(json!({"nodeSelector": {"disk": "hdd"}})).await,
+        &[selector],
+    );
+    let terms = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms";
+    let fewer = format!("Invalid {terms}[0]: only additions are allowed (no mutations or deletions)");
+    invalid(&steer(nodes(json!([rack]))).await, &[&*fewer]);
+    let gone =
+        format!("Invalid {terms}: no additions/deletions to non-empty NodeSelectorTerms list are allowed");
+    let none = json!({"affinity": {"nodeAffinity": null}});
+    invalid(&steer(none).await, &[&*gone]);
+    let reply = steer(json!({"affinity": {"podAffinity": {}}})).await;
+    reply.expect_error(422, "Invalid");
+    assert_eq!(reply.causes()[0].field, "spec");
+    unchanged(&c, &path, &steered).await;
 }

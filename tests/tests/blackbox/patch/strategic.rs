@@ -2,7 +2,7 @@
 
 use coxswain_tests::{
     Cluster, Reply, Test,
-    fixtures::{STRATEGIC, apps, config_map, core, deployment, with},
+    fixtures::{JSON_PATCH, MERGE, STRATEGIC, apps, config_map, core, deployment, with},
     test,
 };
 use serde_json::{Value, json};
@@ -22,6 +22,8 @@ pub fn tests() -> Vec<Test> {
         test!(null_is_an_empty_patch),
         test!(patch_that_is_no_object_is_a_bad_request),
         test!(unknown_directive_is_an_error),
+        test!(directive_that_is_no_text_is_an_error),
+        test!(numbers_are_made_to_fit),
         test!(list_item_without_merge_key_is_an_error),
         test!(map_in_place_of_a_list_is_invalid),
         test!(whole_object_may_be_replaced),
@@ -222,4 +224,56 @@ async fn whole_object_may_be_replaced(c: Cluster) {
     assert_eq!(changed["metadata"]["uid"], made["metadata"]["uid"]);
     let message = "the name of the object (a based on URL) was undeterminable: name must be provided";
     crate::expect::bad_request(&patch(&c, &path, json!({"$patch": "delete"})).await, message);
+}
+
+async fn directive_that_is_no_text_is_an_error(c: Cluster) {
+    let path = create(&c, json!({"metadata": {"labels": {"x": "1"}}})).await;
+    let before = c.api().get(&path).await.expect(200);
+    for (directive, shown) in [
+        (json!(1), "%!s(int64=1) in map: map[$patch:1]"),
+        (json!(true), "%!s(bool=true) in map: map[$patch:true]"),
+        (
+            json!({"a": 1.5}),
+            "map[a:%!s(float64=1.5)] in map: map[$patch:map[a:1.5]]",
+        ),
+    ] {
+        let change = json!({"metadata": {"labels": {"$patch": directive}}});
+        let reply = patch(&c, &path, change).await;
+        reply.expect_error(500, "");
+        let message = format!("unknown patch type: {shown}");
+        reply.check(reply.message() == message, &format!("expected {message}"));
+    }
+    unchanged(&c, &path, &before).await;
+}
+
+/// What is merged in the typed form does not pass through JSON again: no number is too large there, nor written wrong.
+async fn numbers_are_made_to_fit(c: Cluster) {
+    let path = create(&c, json!({})).await;
+    let change = |replicas: Value| json!({"spec": {"replicas": replicas}});
+    let reply = patch(&c, &path, change(json!(3_000_000_000_i64))).await;
+    invalid(
+        &reply,
+        &["Invalid spec.replicas: Invalid value: -1294967296: must be greater than or equal to 0"],
+    );
+    let changed = patch(&c, &path, change(json!(4_294_967_298_i64))).await;
+    assert_eq!(changed.expect(200)["spec"]["replicas"], 2);
+    let changed = patch(&c, &path, change(json!(3.0))).await;
+    assert_eq!(changed.expect(200)["spec"]["replicas"], 3);
+    let before = c.api().get(&path).await.expect(200);
+    patch(&c, &path, change(json!(1.5)))
+        .await
+        .expect_error(422, "Invalid");
+    for kind in [MERGE, JSON_PATCH] {
+        let change = match kind {
+            MERGE => change(json!(3_000_000_000_i64)),
+            _ => json!([{"op": "replace", "path": "/spec/replicas", "value": 3_000_000_000_i64}]),
+        };
+        let reply = c.api().patch(&path, kind, change).await;
+        reply.expect_error(422, "Invalid");
+        reply.check(
+            reply.causes()[0].field == "patch",
+            "expected the patch as the cause",
+        );
+    }
+    unchanged(&c, &path, &before).await;
 }

@@ -5,6 +5,7 @@ mod affinity;
 mod container;
 mod defaults;
 mod environment;
+mod gated;
 mod probe;
 mod resources;
 mod security;

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::super::json::{entries, keep, list, number, remove, set, text};
 use super::super::meta::immutable;
 use super::super::names;
+use super::gated;
 use super::validate::{pod_only, tolerations};
 use crate::field::FieldError;
 
@@ -35,7 +36,8 @@ pub(super) fn validate(old: &Value, new: &Value) -> Vec<FieldError> {
     }
     added_tolerations(old, new, &mut errors);
     removed_gates(old, new, &mut errors);
-    let rest = without_updatable(old, new);
+    let mut rest = without_updatable(old, new);
+    gated::steer(old, new, &mut rest, &mut errors);
     if rest != *old {
         errors.push(FieldError::forbidden(
             "spec",
@@ -135,12 +137,6 @@ fn without_updatable(old: &Value, new: &Value) -> Value {
     if number(&old["terminationGracePeriodSeconds"]) < 0 && number(&new["terminationGracePeriodSeconds"]) == 1
     {
         keep(old, &mut rest, "terminationGracePeriodSeconds");
-    }
-    if !list(&old["schedulingGates"]).is_empty() {
-        // A pod that no scheduler has looked at yet may be steered.
-        for key in ["nodeSelector", "affinity"] {
-            keep(old, &mut rest, key);
-        }
     }
     rest
 }

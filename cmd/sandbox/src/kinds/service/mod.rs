@@ -156,7 +156,7 @@ fn update(old: &Value, service: &mut Value) {
 
 /// An update that says nothing about addresses keeps them.
 fn carry_address(before: &Value, spec: &mut Value) {
-    for key in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
+    for key in ["clusterIP", "clusterIPs", "ipFamilyPolicy"] {
         if empty(&spec[key]) {
             keep(before, spec, key);
         }

@@ -217,7 +217,9 @@ fn port_list(ports: &[Value], kind: &str) -> Vec<FieldError> {
         if !inside.insert((protocol, number(&port["port"]))) {
             errors.push(FieldError::duplicate(
                 format!("spec.ports[{i}]"),
-                json!({"port": port["port"], "protocol": protocol}),
+                // As the server's own type has it.
+                json!({"Name": "", "Protocol": protocol, "AppProtocol": null, "Port": port["port"], "TargetPort": 0,
+                    "NodePort": 0}),
             ));
         }
     }
