@@ -1,7 +1,7 @@
 //! Bad bodies and headers: every sort gets a clear Status, and nothing is stored.
 
 use coxswain_tests::{
-    Cluster, Need, Test,
+    Cluster, Test,
     fixtures::{JSON_PATCH, MERGE, STRATEGIC, apps, config_map, core, deployment, with},
     test,
 };
@@ -24,8 +24,7 @@ pub fn tests() -> Vec<Test> {
         test!(body_over_3_mib_is_413),
         test!(unknown_content_type_is_415_and_lists_the_known),
         test!(missing_content_type_is_json),
-        // The sandbox reads JSON and protobuf.
-        test!(yaml_is_understood).needs(Need::Real),
+        test!(yaml_is_understood),
         test!(unacceptable_accept_is_406_and_stores_nothing),
         test!(post_needs_the_collection_of_a_namespace),
     ]
