@@ -17,6 +17,7 @@ pub fn tests() -> Vec<Test> {
         test!(apps_resources),
         test!(batch_resources).since(1, 21),
         test!(review_resources),
+        test!(what_is_stored_says_in_which_version),
         test!(trailing_slashes_do_not_matter),
         // Before, the answer was 404 with a list of the paths there are.
         test!(unknown_path_is_a_plain_404).since(1, 23),
@@ -573,4 +574,30 @@ async fn assert_rows(c: &Cluster, path: &str, table: &str) -> Vec<Value> {
 /// A column as a list of one or none.
 fn optional(column: &str) -> Vec<&str> {
     Some(column).filter(|text| *text != "-").into_iter().collect()
+}
+
+/// By a hash, which is the same for all versions of a resource.
+async fn what_is_stored_says_in_which_version(c: Cluster) {
+    for (path, resource, hash) in [
+        ("/api/v1", "configmaps", json!("qFsyl6wFWjQ=")),
+        ("/api/v1", "pods", json!("xPOwRZ+Yhw8=")),
+        ("/api/v1", "pods/status", Value::Null),
+        ("/apis/apps/v1", "deployments", json!("8aSe+NMegvE=")),
+        ("/apis/events.k8s.io/v1", "events", json!("r2yiGXH7wu8=")),
+        (
+            "/apis/apiextensions.k8s.io/v1",
+            "customresourcedefinitions",
+            json!("jfWCUB31mvA="),
+        ),
+        (
+            "/apis/authorization.k8s.io/v1",
+            "subjectaccessreviews",
+            Value::Null,
+        ),
+    ] {
+        let list = c.api().get(path).await.expect(200);
+        let rows = list["resources"].as_array().expect("resources");
+        let row = rows.iter().find(|row| row["name"] == resource).expect(resource);
+        assert_eq!(row["storageVersionHash"], hash, "{resource}");
+    }
 }

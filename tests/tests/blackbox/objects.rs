@@ -1,5 +1,6 @@
 //! Objects: what the server makes of what is sent, kind by kind, and what it refuses.
 
+mod autoscalers;
 mod bodies;
 mod concurrency;
 mod create;
@@ -9,6 +10,7 @@ mod generation;
 mod jobs;
 mod metadata;
 mod options;
+mod protobuf;
 mod scale;
 mod services;
 mod status;
@@ -23,6 +25,7 @@ use coxswain_tests::Test;
 /// What is registered of this surface.
 pub fn tests() -> Vec<Test> {
     [
+        autoscalers::tests(),
         bodies::tests(),
         concurrency::tests(),
         create::tests(),
@@ -32,6 +35,7 @@ pub fn tests() -> Vec<Test> {
         jobs::tests(),
         metadata::tests(),
         options::tests(),
+        protobuf::tests(),
         scale::tests(),
         services::tests(),
         status::tests(),

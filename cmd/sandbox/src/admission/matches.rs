@@ -9,7 +9,7 @@ use super::Operation;
 use super::hook::Hook;
 use crate::resource::Resource;
 use crate::status::{ApiError, Result};
-use crate::structural::Verdict;
+use crate::structural::{Judge, Verdict};
 
 /// A write, as far as rules and selectors look at it.
 pub struct Write<'a> {
@@ -141,18 +141,19 @@ impl Hook {
         self.objects.is_everything() || selected(write.labels) || selected(write.old_labels)
     }
 
-    /// Whether the conditions of the hook hold. `request` is the question without the objects.
+    /// Whether the conditions of the hook hold. `request` is the question without the objects, `judge` knows who may do what.
     pub fn conditions_hold(
         &self,
         res: &Resource,
         object: Option<&Value>,
         old: Option<&Value>,
         request: &Value,
+        judge: &dyn Judge,
     ) -> Result<bool> {
         if self.conditions.is_empty() {
             return Ok(true);
         }
-        match crate::structural::conditions(&self.conditions, object, old, request) {
+        match crate::structural::conditions(&self.conditions, object, old, request, judge) {
             Verdict::Hold => Ok(true),
             Verdict::DoNotHold => Ok(false),
             Verdict::Unknown(_) if self.optional => Ok(false),

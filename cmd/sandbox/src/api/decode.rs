@@ -6,7 +6,7 @@ use super::Call;
 use crate::field::FieldError;
 use crate::kinds;
 use crate::negotiate;
-use crate::protobuf;
+use crate::protobuf::{self, ProtobufError};
 use crate::resource::Resource;
 use crate::schema;
 use crate::status::{ApiError, Result};
@@ -111,21 +111,37 @@ pub(super) fn check_type_meta(res: &Resource, value: &Value, body: &[u8]) -> Res
     Ok(())
 }
 
-/// How a body begins, as the server shows it.
+/// How a body begins, as the server shows it: what looks like JSON as text, anything else byte by byte.
 fn summary(body: &[u8]) -> String {
     const SHOWN: usize = 30;
-    match body {
-        [] => "<empty>".to_owned(),
-        _ if body.len() > SHOWN => format!("{} ...", String::from_utf8_lossy(&body[..SHOWN])),
-        _ => String::from_utf8_lossy(body).into_owned(),
-    }
+    let (begin, more) = match body.get(..SHOWN) {
+        Some(begin) if body.len() > SHOWN => (begin, " ..."),
+        _ => (body, ""),
+    };
+    let begin = match begin.first() {
+        None => "<empty>".to_owned(),
+        Some(b'{') => String::from_utf8_lossy(begin).into_owned(),
+        Some(_) => begin
+            .iter()
+            .fold(String::new(), |text, byte| format!("{text}{byte:02x}")),
+    };
+    begin + more
 }
 
 /// The tree that a body holds, whatever its form: JSON, or protobuf.
 pub(super) fn tree(call: &Call, api_version: &str, kind: &str) -> Result<schema::Parsed> {
     if protobuf::is_protobuf(&call.content_type) {
-        let value = protobuf::decode(&call.body, (api_version, kind))
-            .map_err(|e| ApiError::bad_request(e.to_string()))?;
+        let value = protobuf::decode(&call.body, (api_version, kind)).map_err(|error| match error {
+            // Clients that can, try again with JSON.
+            ProtobufError::Unknown(_) => ApiError::unsupported(&error.to_string()),
+            ProtobufError::Foreign(why) => unrecognized(kind, &format!("{why} ({})", summary(&call.body))),
+            ProtobufError::Malformed(why) => {
+                let version = api_version.rsplit('/').next().unwrap_or_default();
+                ApiError::bad_request(format!(
+                    "{kind} in version {version:?} cannot be handled as a {kind}: {why}"
+                ))
+            }
+        })?;
         return Ok(schema::Parsed {
             value,
             duplicates: Vec::new(),

@@ -2,6 +2,9 @@
 
 use std::borrow::Borrow;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use ring::digest::{SHA256, digest};
 use serde_json::{Value, json};
 
 use crate::resource::Resource;
@@ -45,7 +48,16 @@ pub(super) struct Subresource {
 pub fn resource_list<R: Borrow<Resource>>(resources: &[R], group: &str, version: &str) -> Option<Value> {
     let mut served = of_version(resources, group, version);
     served.sort_by(|a, b| a.plural.cmp(&b.plural));
-    let entries: Vec<Value> = served.into_iter().flat_map(entries).collect();
+    let entries: Vec<Value> = served
+        .into_iter()
+        .flat_map(|resource| {
+            let mut entries = entries(resource);
+            if let (Some(main), Some(hash)) = (entries.first_mut(), stored(resources, resource)) {
+                main["storageVersionHash"] = hash.into();
+            }
+            entries
+        })
+        .collect();
     if entries.is_empty() {
         return None;
     }
@@ -59,6 +71,25 @@ pub fn resource_list<R: Borrow<Resource>>(resources: &[R], group: &str, version:
             "resources": entries,
         })
     })
+}
+
+/// By what clients see that objects are stored in another version than before: a part of the hash of the one that they
+/// are stored in. What is not stored has none, and what is stored in a version that is not served shows none.
+fn stored<R: Borrow<Resource>>(resources: &[R], resource: &Resource) -> Option<String> {
+    let mut resources = resources.iter().map(Borrow::borrow);
+    let shown = resource.custom.is_none()
+        || resources.any(|one| one.plural == resource.plural && one.api_version() == resource.stored_as);
+    if resource.is_review() || !shown {
+        return None;
+    }
+    let version = match (&resource.custom, resource.kind.as_str()) {
+        // Kept in the shape of its first version, for servers of any age to read.
+        (None, "CustomResourceDefinition") => "apiextensions.k8s.io/v1beta1",
+        _ => &resource.stored_as,
+    };
+    let core = if version.contains('/') { "" } else { "/" };
+    let hash = digest(&SHA256, format!("{core}{version}/{}", resource.kind).as_bytes());
+    hash.as_ref().get(..8).map(|part| STANDARD.encode(part))
 }
 
 /// The resources of one version.

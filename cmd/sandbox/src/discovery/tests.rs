@@ -152,6 +152,7 @@ fn resources_of_core() {
             "verbs": ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"],
             "shortNames": ["po"],
             "categories": ["all"],
+            "storageVersionHash": "xPOwRZ+Yhw8=",
         })
     );
     assert_eq!(

@@ -45,6 +45,8 @@ mod testing;
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value};
 
 use crate::field::{FieldError, distinct};
@@ -246,23 +248,56 @@ pub fn supports_field(res: &Resource, label: &str) -> bool {
 /// Whether the served version has other fields than the one that is stored.
 #[must_use]
 pub fn is_converted(res: &Resource) -> bool {
-    res.group == "events.k8s.io"
+    res.custom.is_none()
+        && matches!(
+            (res.group.as_str(), res.version.as_str()),
+            ("events.k8s.io", _) | ("autoscaling", "v1")
+        )
 }
 
 /// Turns an object of the served version into the one that is stored.
 pub fn to_stored(res: &Resource, obj: &mut Value) {
-    if is_converted(res) {
-        event::to_core(obj);
+    match res.group.as_str() {
+        _ if !is_converted(res) => {}
+        "autoscaling" => autoscaler::to_modern(obj),
+        _ => event::to_core(obj),
     }
     json::set(obj, "apiVersion", res.stored_as.as_str());
 }
 
 /// Turns a stored object into the served version.
 pub fn from_stored(res: &Resource, obj: &mut Value) {
-    if is_converted(res) {
-        event::from_core(obj);
+    match res.group.as_str() {
+        _ if !is_converted(res) => {}
+        "autoscaling" => autoscaler::from_modern(obj),
+        _ => event::from_core(obj),
     }
     json::set(obj, "apiVersion", res.api_version());
+}
+
+/// The version of a built-in kind that has other fields than this one has, if it is that.
+#[must_use]
+pub fn other_version(res: &Resource, api_version: &str) -> Option<Resource> {
+    if res.custom.is_some() || res.api_version() == api_version {
+        return None;
+    }
+    let same = |other: &Resource| other.collection == res.collection && other.api_version() == api_version;
+    all().into_iter().find(same)
+}
+
+/// An object of one version in another one of the same kind.
+#[must_use]
+pub fn converted(from: &Resource, to: &Resource, obj: &Value) -> Value {
+    let mut obj = obj.clone();
+    to_stored(from, &mut obj);
+    from_stored(to, &mut obj);
+    obj
+}
+
+/// An autoscaler of any version in the one that is stored.
+#[must_use]
+pub fn modern_autoscaler(autoscaler: &Value) -> Cow<'_, Value> {
+    autoscaler::modern(autoscaler)
 }
 
 fn is_job(res: &Resource) -> bool {

@@ -97,6 +97,7 @@ pub(super) fn rules_of(res: &Resource) -> &'static Rules {
         (_, "RoleBinding") => &rbac::ROLE_BINDING,
         (_, "ClusterRoleBinding") => &rbac::CLUSTER_ROLE_BINDING,
         (_, "NetworkPolicy") => &network_policy::RULES,
+        (_, "HorizontalPodAutoscaler") if res.version == "v1" => &autoscaler::OLD,
         (_, "HorizontalPodAutoscaler") => &autoscaler::RULES,
         (_, "FlowSchema") => &flow::SCHEMA,
         (_, "PriorityLevelConfiguration") => &flow::LEVEL,

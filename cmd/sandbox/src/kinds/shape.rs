@@ -53,16 +53,16 @@ fn fill(ty: &Type, value: &mut Value) {
                 };
                 map.entry(name).or_insert(zero);
             }
-            for time in shown_times(ty.short_name()) {
-                map.entry(*time).or_insert(Value::Null);
+            for name in shown_nulls(ty.short_name()) {
+                map.entry(*name).or_insert(Value::Null);
             }
         }
         _ => {}
     }
 }
 
-/// Times that may be left out and are shown all the same, as null.
-fn shown_times(short_name: &str) -> &'static [&'static str] {
+/// What may be left out and is shown all the same, as null.
+fn shown_nulls(short_name: &str) -> &'static [&'static str] {
     match short_name {
         "apps.v1.DeploymentCondition" => &["lastTransitionTime", "lastUpdateTime"],
         "apps.v1.DaemonSetCondition"
@@ -73,6 +73,7 @@ fn shown_times(short_name: &str) -> &'static [&'static str] {
         | "core.v1.ReplicationControllerCondition"
         | "flowcontrol.v1.FlowSchemaCondition"
         | "flowcontrol.v1.PriorityLevelConfigurationCondition" => &["lastTransitionTime"],
+        "autoscaling.v2.HorizontalPodAutoscalerStatus" => &["currentMetrics"],
         "batch.v1.JobCondition" | "core.v1.PersistentVolumeClaimCondition" | "core.v1.PodCondition" => {
             &["lastProbeTime", "lastTransitionTime"]
         }

@@ -5,11 +5,16 @@ use serde_json::{Value, json};
 use crate::field::FieldError;
 use crate::resource::Resource;
 
-/// The built-in resource of this qualified name.
+/// A resource by version and name.
+pub(super) fn versioned(res: &Resource) -> String {
+    format!("{}/{}", res.version, res.qualified())
+}
+
+/// The built-in resource of this qualified name, in the preferred version unless it begins with one.
 pub(super) fn resource(qualified: &str) -> Resource {
     super::all()
         .into_iter()
-        .find(|res| res.qualified() == qualified)
+        .find(|res| res.qualified() == qualified || versioned(res) == qualified)
         .expect("a built-in resource")
 }
 

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::testing::{create_errors, created, object, resource, template, texts, updated};
+use super::testing::{create_errors, created, object, resource, template, texts, updated, versioned};
 use super::{
     Propagation, all, allows_create_on_update, allows_unconditional_update, default, default_propagation,
     never_gets_gc_finalizers, prepare_status, prepare_update, propagation_warning,
@@ -30,7 +30,7 @@ fn sample(qualified: &str) -> Value {
 #[test]
 fn defaulting_twice_changes_nothing() {
     for res in all() {
-        let once = object(&res.qualified(), sample(&res.qualified()));
+        let once = object(&versioned(&res), sample(&res.qualified()));
         let mut twice = once.clone();
         default(&res, &mut twice);
         assert_eq!(twice, once, "{}", res.qualified());
@@ -40,7 +40,7 @@ fn defaulting_twice_changes_nothing() {
 #[test]
 fn writing_back_what_was_read_changes_nothing() {
     for res in all() {
-        let old = created(&res.qualified(), sample(&res.qualified()));
+        let old = created(&versioned(&res), sample(&res.qualified()));
         let mut new = old.clone();
         default(&res, &mut new);
         prepare_update(&res, &old, &mut new);
@@ -56,9 +56,7 @@ fn writing_back_what_was_read_changes_nothing() {
 fn which_kinds_have_a_generation() {
     let with: Vec<String> = all()
         .iter()
-        .filter(|res| {
-            !created(&res.qualified(), sample(&res.qualified()))["metadata"]["generation"].is_null()
-        })
+        .filter(|res| !created(&versioned(res), sample(&res.qualified()))["metadata"]["generation"].is_null())
         .map(|res| res.kind.clone())
         .collect();
     assert_eq!(

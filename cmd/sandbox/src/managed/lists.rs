@@ -117,6 +117,7 @@ const LISTS: &[(&str, &str, &[&str])] = &[
 
 /// Types whose objects are one value; sorted.
 const ATOMIC_TYPES: &[&str] = &[
+    "autoscaling.v1.CrossVersionObjectReference",
     "core.v1.ConfigMapKeySelector",
     "core.v1.FileKeySelector",
     "core.v1.LocalObjectReference",

@@ -26,6 +26,7 @@ use serde_json::Value;
 pub use apply::{ApplyError, apply};
 pub use scale::{from_scale, to_scale};
 
+use crate::kinds;
 use crate::meta;
 use crate::resource::Resource;
 use entries::Entry;
@@ -142,12 +143,14 @@ fn present(writer: &Writer, live: &Value, claimed: Option<&Value>) -> Vec<Entry>
 
 /// The entries after a change from `old` to `new`.
 fn updated(res: &Resource, writer: &Writer, old: &Value, new: &Value, mut managed: Vec<Entry>) -> Vec<Entry> {
-    let mut diff = compare::compare(shape::of(res), Some(old), Some(new));
-    let reset = reset::fields(res, writer.subresource);
-    for set in [&mut diff.removed, &mut diff.modified, &mut diff.added] {
-        fields::subtract_trees(set, &reset);
-    }
+    let diff = changes(res, writer, old, new);
     for entry in &mut managed {
+        // Who wrote another version has what that one calls its fields.
+        let theirs = kinds::other_version(res, &entry.api_version).map(|other| {
+            let [old, new] = [old, new].map(|object| kinds::converted(res, &other, object));
+            changes(&other, writer, &old, &new)
+        });
+        let diff = theirs.as_ref().unwrap_or(&diff);
         for taken in [&diff.removed, &diff.modified, &diff.added] {
             fields::subtract(&mut entry.fields, taken);
         }
@@ -172,6 +175,16 @@ fn updated(res: &Resource, writer: &Writer, old: &Value, new: &Value, mut manage
     }
     entries::cap(&mut managed);
     managed
+}
+
+/// What a write changes.
+fn changes(res: &Resource, writer: &Writer, old: &Value, new: &Value) -> compare::Diff {
+    let mut diff = compare::compare(shape::of(res), Some(old), Some(new));
+    let reset = reset::fields(res, writer.subresource);
+    for set in [&mut diff.removed, &mut diff.modified, &mut diff.added] {
+        fields::subtract_trees(set, &reset);
+    }
+    diff
 }
 
 /// Whether this is what managers can be read from. The error says why it is not.

@@ -1,9 +1,9 @@
 //! Bodies in Kubernetes' protobuf form, turned into JSON trees.
 //!
 //! Newer `kubectl` sends what it makes up itself (`kubectl create deployment`, an eviction) in protobuf, and does not fall
-//! back to JSON. So bodies of the kinds that it makes are read; answers are JSON, which every client takes. The shape of
-//! the messages comes from the schema, the numbers of their fields from a table. A field that is not in the table is
-//! an error that says so, never dropped.
+//! back to JSON; controllers written in Go send everything so. So bodies of all built-in kinds are read; answers are
+//! JSON, which every client takes. The shape of the messages comes from the schema, the numbers of their fields from a
+//! table that has all of them. A number that is not there is of a newer API, and passed over as the real server does.
 
 mod numbers;
 mod wire;
@@ -24,10 +24,13 @@ const MAGIC: &[u8] = b"k8s\0";
 /// Why a body could not be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ProtobufError {
-    /// It is no protobuf, or not of this kind.
-    #[error("the body is not a Kubernetes protobuf message: {0}")]
+    /// It is no message of Kubernetes at all.
+    #[error("{0}")]
+    Foreign(&'static str),
+    /// It is cut off, or not of this kind.
+    #[error("{0}")]
     Malformed(&'static str),
-    /// The kind, or one of its fields, is not in our table.
+    /// The kind, or one of its fields, is none that we can read.
     #[error("{0} is not understood in protobuf here: send JSON instead")]
     Unknown(String),
 }
@@ -42,9 +45,16 @@ pub fn is_protobuf(content_type: &str) -> bool {
 
 /// Reads a body: the envelope, and the object in it. `default` is the kind of the path, for an envelope without one.
 pub fn decode(body: &[u8], default: (&str, &str)) -> Result<Value> {
-    let envelope = body
-        .strip_prefix(MAGIC)
-        .ok_or(ProtobufError::Malformed("it does not begin with the magic bytes"))?;
+    let envelope = match body.strip_prefix(MAGIC) {
+        None if body.is_empty() => return Err(ProtobufError::Foreign("empty data")),
+        None => {
+            let why =
+                "provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]";
+            return Err(ProtobufError::Foreign(why));
+        }
+        Some([]) => return Err(ProtobufError::Foreign("empty body")),
+        Some(envelope) => envelope,
+    };
     let (mut api_version, mut kind, mut raw) = (String::new(), String::new(), &[][..]);
     for field in fields(envelope) {
         match field? {
@@ -64,8 +74,13 @@ pub fn decode(body: &[u8], default: (&str, &str)) -> Result<Value> {
     if api_version.is_empty() && kind.is_empty() {
         (api_version, kind) = (default.0.to_owned(), default.1.to_owned());
     }
+    // Every version has options of its own, and they are all the same.
+    let schema = match kind.as_str() {
+        "DeleteOptions" => schema::delete_options(),
+        _ => schema::builtin(&api_version, &kind),
+    };
     let unknown = || ProtobufError::Unknown(format!("{api_version} {kind}"));
-    let schema = schema::builtin(&api_version, &kind).ok_or_else(unknown)?;
+    let schema = schema.ok_or_else(unknown)?;
     let mut object = message(schema, raw)?;
     if let Some(map) = object.as_object_mut() {
         map.insert("apiVersion".to_owned(), api_version.into());
@@ -77,34 +92,25 @@ pub fn decode(body: &[u8], default: (&str, &str)) -> Result<Value> {
 /// An object of a type of the schema.
 fn message(schema: TypeRef, bytes: &[u8]) -> Result<Value> {
     let mut map = Map::new();
-    merge_into(&mut map, schema, bytes)?;
+    merge_into(&mut map, schema, schema.short_name(), bytes)?;
     Ok(Value::Object(map))
 }
 
-fn merge_into(map: &mut Map<String, Value>, schema: TypeRef, bytes: &[u8]) -> Result<()> {
+/// Adds the fields of a message that is numbered as `numbered` to an object of a type of the schema.
+fn merge_into(map: &mut Map<String, Value>, schema: TypeRef, numbered: &str, bytes: &[u8]) -> Result<()> {
     for field in fields(bytes) {
         let (number, content) = field?;
-        let short = schema.short_name();
-        let Some(name) = numbers::name(short, number) else {
-            return Err(ProtobufError::Unknown(format!("field {number} of {short}")));
+        let Some(name) = numbers::name(numbered, number) else {
+            continue;
         };
-        match name {
-            // What the server computes is not taken from a client that creates.
-            "status" => continue,
-            // A struct that JSON shows as part of its parent.
-            "localObjectReference" => {
-                for inner in fields(content.bytes()?) {
-                    if let (1, Content::Bytes(text)) = inner? {
-                        map.insert("name".to_owned(), utf8(text)?.into());
-                    }
-                }
-                continue;
-            }
-            _ => {}
+        // A struct that JSON shows as part of its parent.
+        if let Some(part) = name.strip_prefix('=') {
+            merge_into(map, schema, part, content.bytes()?)?;
+            continue;
         }
         let ty = &schema
             .field(name)
-            .ok_or_else(|| ProtobufError::Unknown(format!("{short}.{name}")))?
+            .ok_or_else(|| ProtobufError::Unknown(format!("{}.{name}", schema.short_name())))?
             .ty;
         match ty {
             Type::List(item) => {
@@ -166,9 +172,53 @@ fn value(ty: &Type, content: Content<'_>) -> Result<Value> {
             Some(schema) => message(schema, content.bytes()?)?,
             None => return Err(ProtobufError::Unknown(name.clone())),
         },
-        Type::List(_) | Type::Map(_) | Type::Number | Type::OneOf(_) | Type::Any => {
-            return Err(ProtobufError::Unknown(format!("a field of type {ty:?}")));
+        Type::Number => f64::from_bits(content.integer()?.cast_unsigned()).into(),
+        // Where a list stands in a map, it is a message with the items.
+        Type::List(item) => {
+            let items = fields(content.bytes()?).filter_map(|field| match field {
+                Ok((1, content)) => Some(value(item, content)),
+                Ok(_) => None,
+                Err(error) => Some(Err(error)),
+            });
+            items.collect::<Result<Vec<Value>>>()?.into()
         }
+        Type::OneOf(types) => one_of(types, content.bytes()?)?,
+        Type::Any => raw(content.bytes()?)?,
+        Type::Map(_) => return Err(ProtobufError::Unknown("a map of maps".to_owned())),
+    })
+}
+
+/// Any JSON, as a message with its text.
+fn raw(bytes: &[u8]) -> Result<Value> {
+    for field in fields(bytes) {
+        if let (1, Content::Bytes(text)) = field? {
+            return serde_json::from_slice(text)
+                .map_err(|_| ProtobufError::Malformed("there is something else where JSON is expected"));
+        }
+    }
+    Ok(json!({}))
+}
+
+/// A schema or something else, in the schema of a CRD: either has a field of its own, and the schema goes first.
+fn one_of(types: &[Type], bytes: &[u8]) -> Result<Value> {
+    let schema = types.iter().find(|ty| matches!(ty, Type::Object(_)));
+    let list = types.iter().find_map(|ty| match ty {
+        Type::List(item) => Some(item),
+        _ => None,
+    });
+    let (mut is, mut allows, mut items) = (None, false, Vec::new());
+    for field in fields(bytes) {
+        match (field?, schema, list) {
+            ((1, content), _, None) => allows = content.integer()? != 0,
+            ((2, content), _, Some(item)) => items.push(value(item, content)?),
+            ((1 | 2, content), Some(schema), _) => is = Some(value(schema, content)?),
+            _ => {}
+        }
+    }
+    Ok(match is {
+        Some(schema) => schema,
+        None if list.is_some() => items.into(),
+        None => allows.into(),
     })
 }
 

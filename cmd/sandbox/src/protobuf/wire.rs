@@ -79,13 +79,13 @@ fn fixed<const N: usize>(bytes: &mut &[u8]) -> Result<[u8; N]> {
     let taken = take(bytes, N)?;
     taken
         .try_into()
-        .map_err(|_| ProtobufError::Malformed("it is cut off"))
+        .map_err(|_| ProtobufError::Malformed("unexpected EOF"))
 }
 
 fn take<'a>(bytes: &mut &'a [u8], length: usize) -> Result<&'a [u8]> {
     let (taken, rest) = bytes
         .split_at_checked(length)
-        .ok_or(ProtobufError::Malformed("it is cut off"))?;
+        .ok_or(ProtobufError::Malformed("unexpected EOF"))?;
     *bytes = rest;
     Ok(taken)
 }

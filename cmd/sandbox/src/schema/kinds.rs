@@ -79,6 +79,7 @@ fn collect() -> Compiler {
         networking::NetworkPolicy,
         scheduling::PriorityClass,
         autoscaling2::HorizontalPodAutoscaler,
+        autoscaling1::HorizontalPodAutoscaler,
         autoscaling1::Scale,
         flowcontrol::FlowSchema,
         flowcontrol::PriorityLevelConfiguration,

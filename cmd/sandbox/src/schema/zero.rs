@@ -43,6 +43,8 @@ pub(super) const KEPT: &[(&str, &str)] = &[
     ("apps.v1.StatefulSetOrdinals", "start"),
     ("apps.v1.StatefulSetSpec", "replicas revisionHistoryLimit serviceName"),
     ("apps.v1.StatefulSetStatus", "availableReplicas collisionCount"),
+    ("autoscaling.v1.HorizontalPodAutoscalerSpec", "minReplicas targetCPUUtilizationPercentage"),
+    ("autoscaling.v1.HorizontalPodAutoscalerStatus", "currentCPUUtilizationPercentage observedGeneration"),
     ("autoscaling.v2.HPAScalingRules", "selectPolicy stabilizationWindowSeconds"),
     ("autoscaling.v2.HorizontalPodAutoscalerSpec", "minReplicas"),
     ("autoscaling.v2.HorizontalPodAutoscalerStatus", "observedGeneration"),

@@ -24,7 +24,7 @@ mod tests;
 use serde_json::Value;
 
 use crate::field::{FieldError, Wrong};
-pub use cel::{Condition, Verdict, check_condition, conditions};
+pub use cel::{Condition, Judge, Verdict, check_condition, conditions};
 pub use check::check;
 use node::Node;
 use path::Path;

@@ -22,6 +22,7 @@ pub fn tests() -> Vec<Test> {
         test!(a_bundle_that_is_none),
         test!(a_webhook_that_hangs),
         test!(a_webhook_that_never_ends).needs(Need::Sandbox),
+        test!(a_webhook_that_says_too_much).needs(Need::Sandbox),
         test!(a_webhook_that_closes),
         test!(errors_of_http),
         test!(answers_that_are_none),
@@ -238,6 +239,29 @@ async fn a_webhook_that_never_ends(c: Cluster) {
     let reply = c.api().post(&core(&ns, "configmaps"), config_map("a")).await;
     failed(&c, &reply, "failed to call webhook: ");
     assert!(start.elapsed() < Duration::from_secs(8));
+}
+
+async fn a_webhook_that_says_too_much(c: Cluster) {
+    const MOST: usize = 8 * 1024 * 1024;
+    let (ns, _webhook) = changed(
+        &c,
+        |_, request| {
+            let response = json!({"uid": request["uid"], "allowed": true});
+            let review =
+                json!({"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "response": response});
+            let more = usize::from(request["name"] == "too-much");
+            let mut text = review.to_string();
+            text.push_str(&" ".repeat(MOST + more - text.len()));
+            Said::Raw(200, text)
+        },
+        |_| (),
+    )
+    .await;
+    let path = core(&ns, "configmaps");
+    let reply = c.api().post(&path, config_map("too-much")).await;
+    let why = format!("failed to call webhook: the answer is longer than {MOST} bytes");
+    failed(&c, &reply, &why);
+    c.api().post(&path, config_map("much")).await.expect(201);
 }
 
 async fn a_webhook_that_closes(c: Cluster) {

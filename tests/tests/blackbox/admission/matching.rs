@@ -19,6 +19,7 @@ pub fn tests() -> Vec<Test> {
         test!(versions_of_the_same_objects),
         test!(conditions).since(1, 30),
         test!(conditions_that_fail).since(1, 30),
+        test!(conditions_ask_who_may_do_what).since(1, 30),
         test!(configurations_are_exempt),
         test!(a_configuration_that_goes_away),
     ]
@@ -342,6 +343,93 @@ async fn conditions(c: Cluster) {
     let doomed = c.api().delete(&path, ()).await;
     // One of them cannot be evaluated: there is no object any more to have labels.
     doomed.expect_error(403, "Forbidden");
+}
+
+async fn conditions_ask_who_may_do_what(c: Cluster) {
+    let ns = c.namespace().await;
+    let base = format!("/apis/rbac.authorization.k8s.io/v1/namespaces/{ns}");
+    let rules = json!([
+        {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["create"]},
+        {"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"], "resourceNames": ["known"]},
+    ]);
+    let role = json!({"metadata": {"name": "writer"}, "rules": rules});
+    c.api().post(&format!("{base}/roles"), role).await.expect(201);
+    let user = format!("writer-{ns}");
+    let binding = json!({
+        "metadata": {"name": "writer"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "writer"},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}],
+    });
+    c.api()
+        .post(&format!("{base}/rolebindings"), binding)
+        .await
+        .expect(201);
+    let webhook = Webhook::start(|_, _| allow()).await;
+    let hook = |name: &str, expression: &str| {
+        let path = format!("/{name}");
+        let hook = webhook.hook(&format!("{name}.example.com"), &path, &["configmaps"]);
+        with(hook, json!({"matchConditions": condition(expression)}))
+    };
+    let secrets = "group('').resource('secrets')";
+    let hooks = vec![
+        hook("create", "authorizer.requestResource.check('create').allowed()"),
+        hook("delete", "authorizer.requestResource.check('delete').allowed()"),
+        hook(
+            "named",
+            &format!("authorizer.{secrets}.namespace('{ns}').name('known').check('get').allowed()"),
+        ),
+        hook(
+            "unnamed",
+            &format!("authorizer.{secrets}.namespace('{ns}').check('get').allowed()"),
+        ),
+        hook(
+            "elsewhere",
+            &format!("authorizer.{secrets}.namespace('default').name('known').check('get').allowed()"),
+        ),
+        hook("metrics", "authorizer.path('/metrics').check('get').allowed()"),
+        hook(
+            "account",
+            &format!(
+                "authorizer.serviceAccount('{ns}', 'robot').group('').resource('configmaps').namespace('{ns}')\
+                 .check('create').allowed()"
+            ),
+        ),
+        hook(
+            "reason",
+            "authorizer.requestResource.check('create').reason().startsWith('RBAC: allowed by RoleBinding')",
+        ),
+        hook(
+            "errors",
+            "authorizer.requestResource.check('create').errored() || \
+             authorizer.requestResource.check('create').error() != ''",
+        ),
+    ];
+    webhook.install(&c, &ns, "Validating", &ns, hooks).await;
+    let path = core(&ns, "configmaps");
+    c.api().post(&path, config_map("a")).await.expect(201);
+    assert_eq!(
+        paths(&webhook),
+        ["create", "delete", "elsewhere", "metrics", "named", "unnamed"]
+    );
+    // Rights that were just given may not be known yet.
+    let headers = [("impersonate-user", user.as_str())];
+    time::eventually(time::ANSWER, async || {
+        let reply = c
+            .api()
+            .request(http::Method::POST, &path, &headers, config_map("b"))
+            .await;
+        (reply.status == 201).then_some(())
+    })
+    .await
+    .expect("the role counts");
+    let mut asked: Vec<String> = webhook
+        .asked()
+        .iter()
+        .filter(|asked| asked.request()["userInfo"]["username"] == user.as_str())
+        .map(|asked| asked.path.split('?').next().unwrap_or_default()[1..].to_owned())
+        .collect();
+    asked.sort();
+    assert_eq!(asked, ["create", "named", "reason"]);
 }
 
 /// By the policy of the webhook; one condition that does not hold is enough in any case.

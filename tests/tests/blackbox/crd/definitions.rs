@@ -12,6 +12,7 @@ pub fn tests() -> Vec<Test> {
         test!(defaults_are_filled_in),
         test!(conditions_in_their_order),
         test!(resources_are_in_discovery),
+        test!(discovery_says_which_version_is_stored),
         test!(group_is_in_discovery_until_it_goes),
         test!(cluster_scope),
         test!(generation_counts_changes_of_the_spec),
@@ -68,6 +69,25 @@ async fn conditions_in_their_order(c: Cluster) {
         ])
     );
     assert_eq!(crd["metadata"]["generation"], 1);
+    place.remove(&c).await;
+}
+
+async fn discovery_says_which_version_is_stored(c: Cluster) {
+    let place = Place::new(&c).await;
+    let names = place.crd()["spec"]["names"].clone();
+    let versions = [version("v1", true, true), version("v2", true, false)];
+    install(&c, &place.crd_of("Namespaced", &names, &versions)).await;
+    let hash = async |version: &str| {
+        let path = format!("/apis/{}/{version}", place.group);
+        soon("both versions are there", async || {
+            let reply = c.api().get(&path).await;
+            (reply.status == 200).then(|| reply.json()["resources"][0]["storageVersionHash"].clone())
+        })
+        .await
+    };
+    let (first, second) = (hash("v1").await, hash("v2").await);
+    assert_eq!(first.as_str().map(str::len), Some(12), "{first}");
+    assert_eq!(first, second);
     place.remove(&c).await;
 }
 

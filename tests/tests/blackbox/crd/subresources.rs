@@ -14,6 +14,7 @@ pub fn tests() -> Vec<Test> {
         test!(status_by_put),
         test!(scale_shows_what_its_paths_say),
         test!(scale_writes_replicas),
+        test!(an_autoscaler_may_name_them),
         test!(scale_needs_replicas_in_the_spec),
         test!(switched_off_they_are_not_found),
         test!(each_version_has_its_own),
@@ -134,6 +135,48 @@ async fn scale_writes_replicas(c: Cluster) {
     reply.expect_error(422, "Invalid");
     let widget = c.api().get(&path).await.expect(200);
     assert_eq!(widget["spec"]["replicas"], 6);
+    place.remove(&c).await;
+}
+
+/// What an autoscaler asks of the object that it names: the scale, with the pods' selector in it, and that it may be set.
+async fn an_autoscaler_may_name_them(c: Cluster) {
+    let (place, path, _) = installed(&c).await;
+    let autoscalers = format!(
+        "/apis/autoscaling/v1/namespaces/{}/horizontalpodautoscalers",
+        place.ns
+    );
+    let target = json!({"apiVersion": format!("{}/v1", place.group), "kind": "Widget", "name": "a"});
+    let spec = json!({"minReplicas": 2, "maxReplicas": 9, "scaleTargetRef": target});
+    let made = create(
+        &c,
+        &autoscalers,
+        &json!({"metadata": {"name": "a"}, "spec": spec}),
+    )
+    .await;
+    assert_eq!(made["spec"]["scaleTargetRef"], target);
+    let status = json!({"status": {"replicas": 2, "selector": "a=b"}});
+    patched(&c, &format!("{path}/status"), status).await;
+    let mut scale = c.api().get(&format!("{path}/scale")).await.expect(200);
+    assert_eq!(scale["status"], json!({"replicas": 2, "selector": "a=b"}));
+    scale["spec"]["replicas"] = json!(9);
+    c.api().put(&format!("{path}/scale"), scale).await.expect(200);
+    assert_eq!(c.api().get(&path).await.expect(200)["spec"]["replicas"], 9);
+    let seen = json!({"status": {"currentReplicas": 2, "desiredReplicas": 9}});
+    let seen = patched(&c, &format!("{autoscalers}/a/status"), seen).await;
+    assert_eq!(
+        seen["status"],
+        json!({"currentReplicas": 2, "desiredReplicas": 9})
+    );
+    let raised = patched(
+        &c,
+        &format!("{autoscalers}/a"),
+        json!({"spec": {"maxReplicas": 12}}),
+    )
+    .await;
+    assert_eq!(
+        (&raised["spec"]["maxReplicas"], &raised["status"]),
+        (&json!(12), &seen["status"])
+    );
     place.remove(&c).await;
 }
 

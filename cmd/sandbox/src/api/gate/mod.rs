@@ -231,10 +231,7 @@ impl<'a> Gate<'a> {
         if !self.is_of_the_resource() || (&from.group, &from.version) == (&to.group, &to.version) {
             return Cow::Borrowed(object);
         }
-        let mut object = object.clone();
-        kinds::to_stored(from, &mut object);
-        kinds::from_stored(to, &mut object);
-        Cow::Owned(object)
+        Cow::Owned(kinds::converted(from, to, object))
     }
 
     /// What a webhook made of an object, as one of the kind that it was shown.

@@ -9,11 +9,13 @@ use tokio::time::Instant;
 
 use super::{Gate, LATE};
 use crate::admission::{self, Answer, Fault, Hook, Operation, Question, Write};
+use crate::auth::{Attributes, On, User};
 use crate::kinds;
 use crate::managed;
 use crate::meta;
 use crate::resource::Resource;
 use crate::status::{ApiError, Result};
+use crate::structural::Judge;
 
 /// One operation before the gate.
 pub(in crate::api) struct Review<'a> {
@@ -214,7 +216,12 @@ impl Review<'_> {
             options: &self.options,
         };
         let request = question.request();
-        if !hook.conditions_hold(&call.res, new.as_ref(), old.as_ref(), &request)? {
+        let judge = Rights {
+            gate,
+            name,
+            namespace,
+        };
+        if !hook.conditions_hold(&call.res, new.as_ref(), old.as_ref(), &request, &judge)? {
             return Ok(None);
         }
         Ok(Some(Asked {
@@ -309,5 +316,39 @@ impl Change {
     /// The object is another one now than those have seen that were asked before.
     fn require(&mut self) {
         self.again.append(&mut self.invoked);
+    }
+}
+
+/// What conditions may ask about rights.
+struct Rights<'a> {
+    gate: &'a Gate<'a>,
+    /// What the request is about.
+    name: &'a str,
+    namespace: &'a str,
+}
+
+impl std::fmt::Debug for Rights<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Rights").finish_non_exhaustive()
+    }
+}
+
+impl Judge for Rights<'_> {
+    fn decide(&self, account: Option<&(String, String)>, wanted: &Attributes) -> (bool, String) {
+        let account = account.map(|(namespace, name)| User::service_account(namespace, name, ""));
+        let user = account.as_ref().unwrap_or(&self.gate.call.user);
+        let decision = self.gate.api.authorize(user, wanted);
+        (decision.allowed, decision.reason)
+    }
+
+    fn request(&self) -> On {
+        let res = &self.gate.call.res;
+        On::Resource {
+            group: res.group.clone(),
+            resource: res.plural.clone(),
+            subresource: self.gate.subresource.to_owned(),
+            namespace: self.namespace.to_owned(),
+            name: self.name.to_owned(),
+        }
     }
 }

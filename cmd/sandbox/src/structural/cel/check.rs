@@ -7,6 +7,7 @@ use kube_cel::cel::IdedExpr;
 use kube_cel::cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, LiteralValue};
 
 use super::super::node::Node;
+use super::authorizer::{self, Kind};
 use super::eval::type_named;
 use super::known::function;
 use super::library::NAMESPACES;
@@ -121,6 +122,14 @@ impl<'n> Checker<'n> {
             },
             Expr::Select(select) => {
                 let operand = self.infer(&select.operand)?;
+                // A variable with a dot in its name.
+                if matches!(&select.operand.expr, Expr::Ident(_))
+                    && matches!(operand.shape.ty, Ty::Authority(Kind::Authorizer))
+                    && select.field == "requestResource"
+                    && !select.test
+                {
+                    return Ok(Found::new(Ty::Authority(Kind::Resource), 1, 1));
+                }
                 let shape = selected(&operand.shape, &select.field)?;
                 let cost = operand.cost.saturating_add(u64::from(!select.test));
                 let shape = if select.test {
@@ -261,7 +270,13 @@ impl<'n> Checker<'n> {
         let costs = target.iter().chain(&args).map(|found| found.cost);
         let sum = costs.fold(0, u64::saturating_add);
         let operands: Vec<&Shape<'n>> = target.iter().chain(&args).map(|found| &found.shape).collect();
-        let (shape, own) = if namespace.is_none() && (name.starts_with(['_', '@', '!', '-'])) {
+        let asked = operands.first().and_then(|first| match first.ty {
+            Ty::Authority(kind) if target.is_some() => Some(kind),
+            _ => None,
+        });
+        let (shape, own) = if let Some(kind) = asked {
+            authorizer::function(kind, name, &operands)?
+        } else if namespace.is_none() && (name.starts_with(['_', '@', '!', '-'])) {
             operator(name, &operands)?
         } else {
             function(name, namespace, target.is_some(), &operands)?
@@ -317,6 +332,7 @@ fn selected<'n>(operand: &Shape<'n>, field: &str) -> Result<Shape<'n>, String> {
         Ty::Object(node, resource) => Shape::field(node, *resource, &unescape(field)).ok_or_else(undefined),
         Ty::Metadata if matches!(field, "name" | "generateName") => Ok(Shape::new(Ty::Text, 256)),
         Ty::Metadata => Err(undefined()),
+        Ty::Authority(kind) => Err(format!("unexpected failed resolution of '{}'", kind.name())),
         Ty::Optional(inner) => Ok(Shape::plain(Ty::Optional(Box::new(selected(inner, field)?)))),
         other => Err(format!(
             "type '{}' does not support field selection",

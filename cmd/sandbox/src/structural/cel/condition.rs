@@ -4,7 +4,8 @@ use kube_cel::cel::IdedExpr;
 use serde_json::{Value, json};
 
 use super::super::node::Node;
-use super::check::{infer_in, mentions};
+use super::authorizer::{Authority, Judge, Kind};
+use super::check::infer_in;
 use super::eval::{self, Budget, EvalError, Scope};
 use super::shape::{REQUEST_LIMIT, Shape, Ty};
 use super::value::Val;
@@ -47,9 +48,6 @@ impl Condition {
 pub fn check_condition(text: &str) -> Result<(), String> {
     let expression = parse(text).map_err(|why| format!("compilation failed: {why}"))?;
     let failed = |why: &str| format!("compilation failed: ERROR: <input>:1:1: {why}");
-    if mentions(&expression, "authorizer") {
-        return Err(failed("authorizer is not supported by this server"));
-    }
     let node = Node::compile(&request_schema());
     let any = || Shape::new(Ty::Dyn, REQUEST_LIMIT);
     let request = Shape::of(&node, false).unwrap_or_else(any);
@@ -57,6 +55,10 @@ pub fn check_condition(text: &str) -> Result<(), String> {
         ("object".to_owned(), any()),
         ("oldObject".to_owned(), any()),
         ("request".to_owned(), request),
+        (
+            "authorizer".to_owned(),
+            Shape::plain(Ty::Authority(Kind::Authorizer)),
+        ),
     ];
     let found = infer_in(&expression, scope).map_err(|why| failed(&why))?;
     match found.ty {
@@ -101,13 +103,14 @@ pub fn conditions(
     object: Option<&Value>,
     old: Option<&Value>,
     request: &Value,
+    judge: &dyn Judge,
 ) -> Verdict {
     let mut left = CONDITIONS_LIMIT;
     let mut errors = Vec::new();
     for condition in conditions {
         let limit = CALL_LIMIT.min(left);
         let mut budget = Budget::new(limit);
-        let outcome = evaluate(&condition.expression, object, old, request, &mut budget);
+        let outcome = evaluate(&condition.expression, object, old, request, judge, &mut budget);
         left -= limit - budget.left();
         match outcome {
             Ok(Val::Bool(true)) => {}
@@ -132,13 +135,19 @@ fn evaluate<'a>(
     object: Option<&'a Value>,
     old: Option<&'a Value>,
     request: &'a Value,
+    judge: &'a dyn Judge,
     budget: &mut Budget,
 ) -> eval::Result<Val<'a>> {
     let of = |value: Option<&'a Value>| value.map_or(Val::Null, |value| Val::of(value, None));
+    let authorizer = Scope {
+        name: "authorizer",
+        value: Authority::variable(judge),
+        outer: None,
+    };
     let request = Scope {
         name: "request",
         value: of(Some(request)),
-        outer: None,
+        outer: Some(&authorizer),
     };
     let old = Scope {
         name: "oldObject",
@@ -158,6 +167,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::auth::{Attributes, On};
 
     fn judge(texts: &[&str]) -> Verdict {
         let compiled: Vec<Condition> = texts
@@ -166,7 +176,75 @@ mod tests {
             .collect();
         let object = json!({"metadata": {"labels": {"a": "b"}, "name": "x"}});
         let request = json!({"operation": "CREATE", "userInfo": {"username": "me", "groups": ["g"], "extra": {"k": ["v"]}}});
-        conditions(&compiled, Some(&object), None, &request)
+        conditions(&compiled, Some(&object), None, &request, &Reader)
+    }
+
+    /// Lets everybody read pods, and the robot anything.
+    #[derive(Debug)]
+    struct Reader;
+
+    impl Judge for Reader {
+        fn decide(&self, account: Option<&(String, String)>, wanted: &Attributes) -> (bool, String) {
+            let robot = account.is_some_and(|(namespace, name)| namespace == "ns" && name == "robot");
+            let pods = matches!(&wanted.on, On::Resource { resource, name, .. } if resource == "pods" && name != "secret");
+            let path = wanted.on == On::Path("/healthz".to_owned());
+            (
+                robot || ((pods || path) && wanted.verb == "get"),
+                format!("because of {}", wanted.verb),
+            )
+        }
+
+        fn request(&self) -> On {
+            Attributes::on_resource("", "", "pods", "ns", "a").on
+        }
+    }
+
+    #[test]
+    fn they_may_ask_who_may_do_what() {
+        for (text, verdict) in [
+            (
+                "authorizer.group('').resource('pods').check('get').allowed()",
+                true,
+            ),
+            (
+                "authorizer.group('').resource('pods').name('secret').check('get').allowed()",
+                false,
+            ),
+            (
+                "authorizer.group('apps').resource('deployments').subresource('scale').namespace('x').check('get').allowed()",
+                false,
+            ),
+            ("authorizer.path('/healthz').check('get').allowed()", true),
+            ("authorizer.path('/metrics').check('get').allowed()", false),
+            ("authorizer.requestResource.check('get').allowed()", true),
+            ("authorizer.requestResource.check('delete').allowed()", false),
+            (
+                "authorizer.serviceAccount('ns', 'robot').path('/x').check('delete').allowed()",
+                true,
+            ),
+            (
+                "authorizer.requestResource.check('x').reason() == 'because of x'",
+                true,
+            ),
+            (
+                "authorizer.requestResource.check('x').errored() || authorizer.requestResource.check('x').error() != ''",
+                false,
+            ),
+            (
+                "authorizer.group('').resource('pods').labelSelector('a=b').fieldSelector('c=d').check('get').allowed()",
+                true,
+            ),
+        ] {
+            assert_eq!(check_condition(text), Ok(()), "{text}");
+            let expected = if verdict {
+                Verdict::Hold
+            } else {
+                Verdict::DoNotHold
+            };
+            assert_eq!(judge(&[text]), expected, "{text}");
+        }
+        let dear = "[1, 2, 3].all(n, authorizer.requestResource.check('get').allowed())";
+        assert!(matches!(judge(&[dear]), Verdict::Unknown(why) if why.contains("cost limit exceeded")));
     }
 
     #[test]
@@ -199,7 +277,13 @@ mod tests {
             "'a'",
             "object.spec.x",
             "variables.x == 1",
+            "authorizer",
             "authorizer.group('').check('get').allowed()",
+            "authorizer.group('').resource('pods').check('get')",
+            "authorizer.group(1).resource('pods').check('get').allowed()",
+            "authorizer.requestName.check('get').allowed()",
+            "authorizer.serviceAccount('a', 'b').requestResource.check('get').allowed()",
+            "authorizer.path('/x').name('y').check('get').allowed()",
         ] {
             assert!(check_condition(text).is_err(), "{text}");
         }

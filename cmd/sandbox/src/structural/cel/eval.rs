@@ -87,7 +87,10 @@ impl Budget {
 
     /// Whether a text matches a pattern; one that is asked for again is not compiled again.
     pub fn matches(&mut self, text: &str, pattern: &str) -> Result<bool> {
-        self.spend(u64::try_from(text.len() / 10).unwrap_or(u64::MAX))?;
+        // A tenth of the text for every four characters of the pattern; one of it is taken for the call.
+        let (text_cost, pattern_cost) = ((1 + text.len()).div_ceil(10), pattern.len().div_ceil(4));
+        let cost = u64::try_from(text_cost.saturating_mul(pattern_cost)).unwrap_or(u64::MAX);
+        self.spend(cost.saturating_sub(1))?;
         if let Some(regex) = self.patterns.get(pattern) {
             return Ok(regex.is_match(text));
         }
@@ -109,18 +112,45 @@ impl Budget {
     }
 }
 
+/// What making a list costs.
+const LIST_COST: u64 = 10;
+/// What making a map costs.
+const MAP_COST: u64 = 30;
+
+/// What an expression costs by itself, without its parts: what the server takes for it.
+fn cost(expr: &Expr) -> u64 {
+    match expr {
+        Expr::Literal(_) | Expr::Comprehension(_) => 0,
+        Expr::Call(call) => match call.func_name.as_str() {
+            operators::CONDITIONAL | operators::LOGICAL_OR | operators::LOGICAL_AND => 0,
+            // What is compared decides.
+            other => u64::from(!is_comparison(other)),
+        },
+        Expr::List(_) => LIST_COST,
+        Expr::Map(_) => MAP_COST,
+        Expr::Select(select) => u64::from(!select.test),
+        Expr::Ident(_) | Expr::Struct(_) | Expr::Unspecified => 1,
+    }
+}
+
+fn is_comparison(operator: &str) -> bool {
+    matches!(
+        operator,
+        operators::EQUALS
+            | operators::NOT_EQUALS
+            | operators::LESS
+            | operators::LESS_EQUALS
+            | operators::GREATER
+            | operators::GREATER_EQUALS
+    )
+}
+
 /// The value of an expression.
 pub(super) fn eval<'a>(expr: &IdedExpr, scope: &Scope<'_, 'a>, budget: &mut Budget) -> Result<Val<'a>> {
-    budget.spend(1)?;
+    budget.spend(cost(&expr.expr))?;
     match &expr.expr {
         Expr::Literal(literal) => Ok(literal_value(literal)),
-        Expr::Ident(name) => match scope.find(name) {
-            Some(Val::Failed(error)) => Err(error.clone()),
-            Some(value) => Ok(value.clone()),
-            None => {
-                type_named(name).ok_or_else(|| EvalError::Failed(format!("no such attribute(s): {name}")))
-            }
-        },
+        Expr::Ident(name) => variable(name, scope),
         Expr::Select(select) => {
             let operand = eval(&select.operand, scope, budget)?;
             if select.test {
@@ -167,6 +197,14 @@ pub(super) fn eval<'a>(expr: &IdedExpr, scope: &Scope<'_, 'a>, budget: &mut Budg
         Expr::Comprehension(comprehension) => fold(comprehension, scope, budget),
         Expr::Call(call) => self::call(call, scope, budget),
         Expr::Struct(_) | Expr::Unspecified => Err(EvalError::Overload),
+    }
+}
+
+fn variable<'a>(name: &str, scope: &Scope<'_, 'a>) -> Result<Val<'a>> {
+    match scope.find(name) {
+        Some(Val::Failed(error)) => Err(error.clone()),
+        Some(value) => Ok(value.clone()),
+        None => type_named(name).ok_or_else(|| EvalError::Failed(format!("no such attribute(s): {name}"))),
     }
 }
 
@@ -235,6 +273,7 @@ fn field<'a>(operand: &Val<'a>, name: &str) -> Result<Val<'a>> {
                 None => Err(EvalError::NoSuchKey(name.into_owned())),
             }
         }
+        Val::Authority(authority) => authority.field(name),
         Val::Map(_) => operate::lookup(operand, &Val::text(name.to_owned()))?
             .ok_or_else(|| EvalError::NoSuchKey(name.to_owned())),
         _ => Err(EvalError::Overload),
@@ -260,7 +299,6 @@ fn fold<'a>(
     let grown = growth(comprehension);
     let mut list = Vec::new();
     for item in items {
-        budget.spend(1)?;
         // An error does not end the loop: a later item may still decide.
         if grown.is_none() && matches!(eval(&comprehension.loop_cond, &accu, budget)?, Val::Bool(false)) {
             break;
@@ -278,7 +316,9 @@ fn fold<'a>(
                 },
                 None => true,
             };
+            // The list so far, a list of one, and their sum.
             if wanted {
+                budget.spend(LIST_COST + 2)?;
                 list.push(eval(element, &inner, budget)?);
             }
             continue;
@@ -330,8 +370,8 @@ fn call<'a>(call: &CallExpr, scope: &Scope<'_, 'a>, budget: &mut Budget) -> Resu
     let name = call.func_name.as_str();
     match (name, call.args.as_slice()) {
         (operators::CONDITIONAL, [condition, yes, no]) => match eval(condition, scope, budget)? {
-            Val::Bool(true) => eval(yes, scope, budget),
-            Val::Bool(false) => eval(no, scope, budget),
+            Val::Bool(true) => branch(yes, scope, budget),
+            Val::Bool(false) => branch(no, scope, budget),
             _ => Err(EvalError::Overload),
         },
         (operators::LOGICAL_OR, [one, other]) => either(true, one, other, scope, budget),
@@ -377,6 +417,14 @@ fn call<'a>(call: &CallExpr, scope: &Scope<'_, 'a>, budget: &mut Budget) -> Resu
             }
             functions::call(name, namespace, target.as_ref(), &args, budget)
         }
+    }
+}
+
+/// A branch of a condition, which costs nothing if it is but a variable.
+fn branch<'a>(expr: &IdedExpr, scope: &Scope<'_, 'a>, budget: &mut Budget) -> Result<Val<'a>> {
+    match &expr.expr {
+        Expr::Ident(name) => variable(name, scope),
+        _ => eval(expr, scope, budget),
     }
 }
 

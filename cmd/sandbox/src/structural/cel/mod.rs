@@ -4,6 +4,7 @@
 //! about values that were there before, unless it says that it can do without. What an expression may cost is estimated
 //! when the definition is written ([`check`]), and bounded again when it is evaluated.
 
+mod authorizer;
 mod check;
 mod condition;
 mod eval;
@@ -30,6 +31,7 @@ use crate::field::{FieldError, Wrong};
 use eval::{Budget, EvalError, Scope};
 use value::Val;
 
+pub use authorizer::Judge;
 pub(super) use check::check;
 pub use condition::{Condition, Verdict, check_condition, conditions};
 pub(super) use path::field_path;

@@ -1,6 +1,7 @@
 //! What a schema says about a value before there is one: its type, and how large it can get.
 
 use super::super::node::{Node, Type};
+use super::authorizer::Kind;
 
 /// The largest request, in bytes: nothing in an object is larger.
 pub const REQUEST_LIMIT: u64 = 3 * 1024 * 1024;
@@ -31,6 +32,8 @@ pub(super) enum Ty<'n> {
     /// An object, and whether it is a whole resource.
     Object(&'n Node, bool),
     Optional(Box<Shape<'n>>),
+    /// What is asked with `authorizer`.
+    Authority(Kind),
     /// The metadata of a resource, of which rules see the names.
     Metadata,
 }
@@ -125,6 +128,7 @@ impl Ty<'_> {
             Self::Map(values) => format!("map(string, {})", values.ty.name()),
             Self::Object(..) | Self::Metadata => "object".to_owned(),
             Self::Optional(inner) => format!("optional_type({})", inner.ty.name()),
+            Self::Authority(kind) => kind.name().to_owned(),
         }
     }
 
@@ -147,6 +151,7 @@ impl Ty<'_> {
                     | Self::Map(_)
             ),
             (Self::Object(..) | Self::Map(_), Self::Object(..) | Self::Map(_)) => true,
+            (Self::Authority(a), Self::Authority(b)) => a == b,
             (a, b) => std::mem::discriminant(a) == std::mem::discriminant(b),
         }
     }

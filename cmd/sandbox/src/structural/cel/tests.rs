@@ -38,6 +38,28 @@ fn no_rule_runs_for_ever() {
     }
 }
 
+/// What a rule costs is what the server takes for it: so many items are just affordable.
+#[test]
+fn rules_cost_what_they_cost() {
+    for (rule, most) in [
+        (
+            "self.all(x, self.all(y, x.size() > 0 ? y.size() > 0 : false))",
+            333,
+        ),
+        ("self.map(x, self.map(y, y).size()).size() > 0", 276),
+        ("self.all(x, self.all(y, y.contains(x) || size(self) > 5))", 333),
+        ("self.all(x, self.exists_one(y, x + y == 'a') || true)", 499),
+        ("self.all(x, x in self)", 997),
+        ("self.all(x, self.all(y, [x, y].size() == 2))", 242),
+        ("self.all(x, self.all(y, x.matches('^[0-9]+$') || y == x))", 407),
+    ] {
+        let node = list_with(rule);
+        let list = |length: usize| json!({"l": (0..length).map(|n| n.to_string()).collect::<Vec<_>>()});
+        assert_eq!(told(&node, &list(most)), [""; 0], "{rule}");
+        assert_eq!(told(&node, &list(most + 1)).len(), 1, "{rule}");
+    }
+}
+
 /// One pass over a list that is as large as a request is affordable, and linear.
 #[test]
 fn one_pass_is_affordable() {

@@ -7,6 +7,7 @@ use kube_cel::cel;
 use serde_json::Value;
 
 use super::super::node::{Node, Type};
+use super::authorizer::Authority;
 use super::eval::EvalError;
 use super::library;
 
@@ -28,6 +29,8 @@ pub(super) enum Val<'a> {
     Type(String),
     /// What the library keeps to itself: times, bytes, quantities, addresses.
     Other(cel::Value),
+    /// What is asked with `authorizer`.
+    Authority(Rc<Authority<'a>>),
     /// The error of a step in a loop, which a later step may still absorb.
     Failed(EvalError),
 }
@@ -139,7 +142,7 @@ impl<'a> Val<'a> {
             Self::Other(cel::Value::Timestamp(_)) => "google.protobuf.Timestamp",
             Self::Other(cel::Value::Duration(_)) => "google.protobuf.Duration",
             Self::Other(cel::Value::Opaque(opaque)) => return opaque.runtime_type_name().to_owned(),
-            Self::Other(_) | Self::Failed(_) => "dyn",
+            Self::Other(_) | Self::Authority(_) | Self::Failed(_) => "dyn",
         };
         name.to_owned()
     }

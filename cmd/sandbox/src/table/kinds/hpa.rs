@@ -37,6 +37,7 @@ const COLUMNS: &[Column] = &[
 pub static AUTOSCALER: Kind = Kind {
     columns: COLUMNS,
     cells: |hpa, now| {
+        let hpa = &*crate::kinds::modern_autoscaler(hpa);
         let target = hpa.pointer("/spec/scaleTargetRef").unwrap_or(&Value::Null);
         vec![
             json!(text(hpa, "/metadata/name")),

@@ -25,6 +25,8 @@ pub fn tests() -> Vec<Test> {
         test!(root_rules_see_the_name),
         test!(state_that_did_not_change_is_forgiven),
         test!(names_are_escaped),
+        test!(one_rule_may_cost_so_much),
+        test!(all_rules_of_an_object_may_cost_so_much),
     ];
     tests.into_iter().map(|test| test.since(1, 36)).collect()
 }
@@ -435,5 +437,48 @@ async fn names_are_escaped(c: Cluster) {
         vec![json!({"a-b": 1, "namespace": 2, "x_y": 3, "p.q": 4})],
     )
     .await;
+    place.remove(&c).await;
+}
+
+/// A list of short texts with these rules, so small by its schema that they may be written.
+fn short_texts(rules: &[String]) -> Value {
+    let rules: Vec<Value> = rules.iter().map(|rule| json!({"rule": rule})).collect();
+    object_of(json!({"l": {
+        "type": "array", "maxItems": 700, "items": {"type": "string", "maxLength": 3}, "x-kubernetes-validations": rules,
+    }}))
+}
+
+/// A list of so many texts.
+fn texts(count: usize) -> Value {
+    json!({"l": (0..count).map(|n| n.to_string()).collect::<Vec<_>>()})
+}
+
+/// What is affordable by its estimate may still be too dear: it ends when its budget is spent, to the step.
+async fn one_rule_may_cost_so_much(c: Cluster) {
+    for (text, most) in [
+        ("self.all(x, self.all(y, x == y || x != y))", 333),
+        ("self.map(x, self.map(y, y).size()).size() > 0", 276),
+    ] {
+        let (place, path) = installed_with(&c, short_texts(&[text.to_owned()])).await;
+        let why = format!(
+            "Invalid spec.l: Invalid value: \"array\": 'operation cancelled: actual cost limit exceeded': no further validation \
+             rules will be run due to call cost exceeds limit for rule: {text}"
+        );
+        refuses(&c, &place, &path, vec![(texts(most + 1), vec![why.as_str()])]).await;
+        takes(&c, &place, &path, vec![texts(most)]).await;
+        place.remove(&c).await;
+    }
+}
+
+async fn all_rules_of_an_object_may_cost_so_much(c: Cluster) {
+    // Each of them costs some 800,000 steps of 1,000,000, and all of them more than 10,000,000.
+    let rules: Vec<String> = (0..14)
+        .map(|n| format!("self.all(x, self.all(y, x == y || x != y)) && {n} >= 0"))
+        .collect();
+    let (place, path) = installed_with(&c, short_texts(&rules)).await;
+    let why = "Invalid spec.l: Invalid value: \"array\": validation failed due to running out of cost budget, no further \
+               validation rules will be run";
+    refuses(&c, &place, &path, vec![(texts(300), vec![why])]).await;
+    takes(&c, &place, &path, vec![texts(250)]).await;
     place.remove(&c).await;
 }
