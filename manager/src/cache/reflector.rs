@@ -40,7 +40,7 @@ const LASTING: Duration = Duration::from_secs(30);
 const INSISTS: u32 = 3;
 
 /// A wait for a kind that is not served ends early if its definition changes, unless it is this short anyway.
-const SHORT: Duration = Duration::from_secs(1);
+const SHORT: Duration = Duration::from_millis(250);
 
 /// What it takes to follow one feed.
 pub(super) struct Reflector<T: Object> {

@@ -231,6 +231,14 @@ async fn each_sync_writes_what_differs_and_the_status_once() {
     assert_eq!(sent().await, ["PATCH deployments", status]);
     say([2; 4]).await;
     assert_eq!(sent().await, [status]);
+    // What others have done to it is undone, and until its own controller has seen that it is not ready.
+    bed.patch(&DEPLOYMENTS, "web", &json!({"spec": {"replicas": 9}}))
+        .await;
+    assert_eq!(sent().await, ["PATCH deployments", status]);
+    assert_eq!(condition(&bed.get(&APPS, "shop").await, "Ready").0, "False");
+    say([2; 4]).await;
+    assert_eq!(sent().await, [status]);
+    assert_eq!(condition(&bed.get(&APPS, "shop").await, "Ready").0, "True");
     // What fails is said once, however often it is tried.
     bed.door.judge(|method, path, _| {
         if *method == http::Method::PATCH && path.contains("/deployments/") {
