@@ -41,9 +41,21 @@ pub(super) enum Failure {
     /// A request has failed.
     #[error(transparent)]
     Client(#[from] ClientError),
-    /// Nothing may refer to it.
-    #[error("{key} was changed since it was read: nothing is made to refer to it")]
+    /// It is not to be acted for in that state.
+    #[error("{key} was changed since it was read: nothing is made to refer to it, and nothing deleted")]
     Changed {
+        /// The `AppService`.
+        key: Key,
+    },
+    /// There is nobody to act for.
+    #[error("{key} is gone, whatever the cache shows")]
+    Gone {
+        /// The `AppService`.
+        key: Key,
+    },
+    /// Nobody can tell whether there is anybody to act for.
+    #[error("{key} is of a kind that is not served, whatever the cache shows")]
+    Unserved {
         /// The `AppService`.
         key: Key,
     },
@@ -61,7 +73,7 @@ impl Failure {
         match self {
             Self::Client(error) => error.is_conflict(),
             Self::Changed { .. } => true,
-            Self::NamespaceGoes { .. } => false,
+            Self::Gone { .. } | Self::Unserved { .. } | Self::NamespaceGoes { .. } => false,
         }
     }
 }
@@ -71,7 +83,9 @@ impl From<Failure> for ReconcileError {
         match failure {
             Failure::NamespaceGoes { .. } => Self::terminal(failure),
             Failure::Client(error) => error.into(),
-            Failure::Changed { .. } => Self::retryable(failure),
+            Failure::Changed { .. } | Failure::Gone { .. } | Failure::Unserved { .. } => {
+                Self::retryable(failure)
+            }
         }
     }
 }
@@ -165,18 +179,14 @@ impl Hands<'_> {
     }
 
     /// Puts the finalizer on, and answers the new metadata.
-    pub(super) async fn hold(&self, patch: &Value) -> Result<Meta, ClientError> {
-        let patched: MetaObject = self
-            .client
-            .patch(&APP_SERVICES, self.key, Patch::merge(patch))
-            .await?;
-        self.wrote(&APP_SERVICES, &patched.metadata, true);
-        Ok(patched.metadata)
+    pub(super) async fn hold(&self, patch: &Value) -> Result<Meta, Failure> {
+        self.write(Patch::merge(patch)).await
     }
 
     /// Takes the finalizer off, and answers the new metadata; none if it was not on, or nothing is left.
-    pub(super) async fn let_go(&self, meta: &Meta) -> Result<Option<Meta>, ClientError> {
-        let after = finalizer::remove(self.client, &APP_SERVICES, meta, FINALIZER).await?;
+    pub(super) async fn let_go(&self, meta: &Meta) -> Result<Option<Meta>, Failure> {
+        let after = finalizer::remove(self.client, &APP_SERVICES, meta, FINALIZER).await;
+        let after = after.map_err(|error| self.own(error))?;
         if let Some(after) = &after {
             self.wrote(&APP_SERVICES, after, true);
         }
@@ -184,28 +194,43 @@ impl Hands<'_> {
     }
 
     /// Patches the status.
-    pub(super) async fn write_status(&self, patch: &Value) -> Result<(), ClientError> {
-        let patch = Patch::merge(patch).of("status");
-        let patched: MetaObject = self.client.patch(&APP_SERVICES, self.key, patch).await?;
-        self.wrote(&APP_SERVICES, &patched.metadata, true);
-        Ok(())
+    pub(super) async fn write_status(&self, patch: &Value) -> Result<(), Failure> {
+        self.write(Patch::merge(patch).of("status")).await.map(drop)
     }
 
-    /// Makes sure that the `AppService` is still what it was: whatever refers to one that is gone is collected.
+    /// Patches the `AppService`, and answers the new metadata.
+    async fn write(&self, patch: Patch) -> Result<Meta, Failure> {
+        let patched: Result<MetaObject, _> = self.client.patch(&APP_SERVICES, self.key, patch).await;
+        let patched = patched.map_err(|error| self.own(error))?;
+        self.wrote(&APP_SERVICES, &patched.metadata, true);
+        Ok(patched.metadata)
+    }
+
+    /// What it means that a request for the `AppService` itself has failed.
+    fn own(&self, error: ClientError) -> Failure {
+        let key = self.key.clone();
+        match error.code() {
+            Some(404) if error.is_not_found(&key.name) => Failure::Gone { key },
+            Some(404) => Failure::Unserved { key },
+            _ => error.into(),
+        }
+    }
+
+    /// Makes sure that the `AppService` still asks for what it asked for: what refers to one that is gone is collected, and
+    /// what was deleted in vain is lost.
     pub(super) async fn verify(&self) -> Result<(), Failure> {
-        let changed = || Failure::Changed {
-            key: self.key.clone(),
-        };
-        let live = match self.client.get::<AppService>(&APP_SERVICES, self.key).await {
-            Ok(live) => live,
-            Err(error) if error.is_not_found(&self.key.name) => return Err(changed()),
-            Err(error) => return Err(error.into()),
-        };
+        let live = self.client.get::<AppService>(&APP_SERVICES, self.key).await;
+        let live = live.map_err(|error| self.own(error))?;
         let (seen, live_meta) = (&self.app.metadata, &live.metadata);
         let same = live_meta.uid == seen.uid
             && live_meta.is_deleting() == seen.is_deleting()
-            && live.spec.policy() == self.app.spec.policy();
-        if same { Ok(()) } else { Err(changed()) }
+            && live.spec == self.app.spec;
+        let key = self.key.clone();
+        if same {
+            Ok(())
+        } else {
+            Err(Failure::Changed { key })
+        }
     }
 
     /// The children of a kind that carry the uid of the `AppService`, as they are now.

@@ -24,7 +24,7 @@ use super::plan::{self, Snapshot};
 use super::policy::{self, FINALIZER};
 use super::standing::{MADE_AS, Standing, UID, standing};
 use super::status::Status;
-use super::work::Work;
+use super::work::{Site, Work};
 use super::{APP_SERVICES, DEPLOYMENTS, SERVICES, children};
 use crate::deployment::Deployment;
 use crate::deployment::hash::Hash;
@@ -34,7 +34,7 @@ use crate::names::APP_SERVICE;
 
 /// How long a sync that the caches are not ready for waits, if no event comes before.
 const BEHIND: Duration = Duration::from_millis(500);
-/// How long a sync waits while the kind is not served, if no event comes before.
+/// How long a sync waits while there is nobody to act for, if no event comes before.
 const UNSERVED: Duration = Duration::from_secs(10);
 
 /// The controller, on its caches.
@@ -60,10 +60,12 @@ struct Memory {
 #[derive(Debug)]
 struct Known {
     uid: Uid,
-    /// How often the same was written to a child, by kind.
-    paces: BTreeMap<Resource, Pace>,
+    /// How often the same was written.
+    paces: BTreeMap<Site, Pace>,
     /// It was seen that its dependents are to be orphaned.
     orphaned: bool,
+    /// It is gone, and the cache does not show that yet.
+    gone: bool,
 }
 
 /// What there is for an `AppService`.
@@ -172,7 +174,7 @@ impl Reconciler for Keeper {
             Lookup::Unknown => return Ok(Action::Done),
         };
         // What the cache shows may all be gone with its kind: nothing is made for it.
-        if self.apps.status().is_waiting() {
+        if self.apps.is_unknown() {
             return Ok(Action::RequeueAfter(UNSERVED));
         }
         self.know(&key, &app);
@@ -188,14 +190,20 @@ impl Reconciler for Keeper {
             written: &self.written,
             recorder: &self.recorder,
         };
-        let synced = if app.metadata.is_deleting() {
-            self.farewell(&hands).await
-        } else {
-            self.sync(&hands).await
-        };
-        match synced {
+        match self.act(&hands).await {
             // Not worth a word: it is normal next to others who write.
             Err(failure) if failure.is_conflict() => Ok(Action::RequeueAfter(Duration::ZERO)),
+            // The cache will show it.
+            Err(Failure::Gone { .. }) => {
+                self.with(&key, |known| known.gone = true);
+                self.caches.relist(&APP_SERVICES);
+                Ok(Action::RequeueAfter(UNSERVED))
+            }
+            // The cache will show that, or say so.
+            Err(Failure::Unserved { .. }) => {
+                self.caches.relist(&APP_SERVICES);
+                Ok(Action::RequeueAfter(Duration::ZERO))
+            }
             done => Ok(done?),
         }
     }
@@ -215,6 +223,19 @@ impl Keeper {
         Some(Action::RequeueAfter(BEHIND))
     }
 
+    async fn act(&self, hands: &Hands<'_>) -> Result<Action, Failure> {
+        if self.with(hands.key, |known| known.gone) == Some(true) {
+            // One that is gone does not come back, unless the store of the server was restored.
+            hands.verify().await?;
+            self.with(hands.key, |known| known.gone = false);
+        }
+        if hands.app.metadata.is_deleting() {
+            self.farewell(hands).await
+        } else {
+            self.sync(hands).await
+        }
+    }
+
     async fn sync(&self, hands: &Hands<'_>) -> Result<Action, Failure> {
         let app = hands.app;
         let Some(Seen { deployments, service }) = self.look(app) else {
@@ -231,13 +252,21 @@ impl Keeper {
         if let Some(obstacle) = status.news(app, &observed) {
             hands.event(EventType::Warning, obstacle.reason, &obstacle.message);
         }
+        let mut wait = work.wait;
         if let Some(patch) = status.patch(app, &work.meta) {
-            hands.write_status(&patch).await?;
+            let said = status.said();
+            let unsaid = self.pace(hands, Site::Status, &said);
+            if unsaid.is_zero() {
+                hands.write_status(&patch).await?;
+                self.paced(hands, Site::Status, &said);
+            } else {
+                wait = Some(wait.map_or(unsaid, |it| it.min(unsaid)));
+            }
         }
         if let Some(error) = work.error {
             return Err(error);
         }
-        Ok(match work.wait {
+        Ok(match wait {
             Some(wait) => Action::RequeueAfter(wait),
             None if work.taken => Action::RequeueAfter(Duration::ZERO),
             None => Action::Done,
@@ -274,7 +303,8 @@ impl Keeper {
         }
         let children = self.children(hands).await?;
         let children = children.values().map(|(resource, meta)| (resource, meta));
-        let farewell = policy::farewell(app, self.is_orphaned(hands.key), children);
+        let orphaned = self.with(hands.key, |known| known.orphaned);
+        let farewell = policy::farewell(app, orphaned == Some(true), children);
         if app.spec.policy() == Policy::Delete && !farewell.references.is_empty() {
             hands.verify().await?;
         }
@@ -317,23 +347,29 @@ impl Keeper {
             .collect())
     }
 
-    /// How long the same write to a child has to wait, because it was done so often of late.
-    pub(super) fn pace(&self, hands: &Hands<'_>, resource: &Resource, body: &Value) -> Duration {
+    /// How long the same write has to wait, because it was done so often of late.
+    pub(super) fn pace(&self, hands: &Hands<'_>, site: Site, wanted: &Value) -> Duration {
         let now = hands.env.clock.now();
-        self.with_pace(hands.key, resource, |pace| pace.wait(hash(body), now))
-            .unwrap_or_default()
+        self.with(hands.key, |known| {
+            known
+                .paces
+                .get(&site)
+                .map_or(Duration::ZERO, |it| it.wait(hash(wanted), now))
+        })
+        .unwrap_or_default()
     }
 
-    /// This was written to a child.
-    pub(super) fn paced(&self, hands: &Hands<'_>, resource: &Resource, body: &Value) {
+    /// This was written.
+    pub(super) fn paced(&self, hands: &Hands<'_>, site: Site, wanted: &Value) {
         let now = hands.env.clock.now();
-        self.with_pace(hands.key, resource, |pace| pace.made(hash(body), now));
+        self.with(hands.key, |known| {
+            known.paces.entry(site).or_default().made(hash(wanted), now);
+        });
     }
 
-    fn with_pace<R>(&self, key: &Key, resource: &Resource, with: impl FnOnce(&mut Pace) -> R) -> Option<R> {
+    fn with<R>(&self, key: &Key, with: impl FnOnce(&mut Known) -> R) -> Option<R> {
         let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = memory.known.get_mut(key)?;
-        Some(with(known.paces.entry(resource.clone()).or_default()))
+        memory.known.get_mut(key).map(with)
     }
 
     /// What another term remembers does not count.
@@ -355,6 +391,7 @@ impl Keeper {
                 uid: uid.clone(),
                 paces: BTreeMap::new(),
                 orphaned: false,
+                gone: false,
             };
             memory.known.insert(key.clone(), known);
             self.written.forget(key);
@@ -364,11 +401,6 @@ impl Keeper {
         {
             known.orphaned = true;
         }
-    }
-
-    fn is_orphaned(&self, key: &Key) -> bool {
-        let memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
-        memory.known.get(key).is_some_and(|it| it.orphaned)
     }
 
     fn forget(&self, key: &Key) {

@@ -71,6 +71,8 @@ pub struct Observed<'a> {
     pub awaited: Option<(&'static str, String)>,
     /// A request was not answered: the conditions stay as they are.
     pub unclear: bool,
+    /// The Deployment was made or changed just now: what it says of itself is of before.
+    pub changed: bool,
 }
 
 impl Status {
@@ -99,8 +101,9 @@ impl Status {
     }
 
     fn judge(&mut self, app: &AppService, observed: &Observed<'_>, now: Timestamp) {
+        let tells = |it: &Deployment| is_current(it) || (!observed.changed && is_at_rest(app));
         let obstacle = observed.obstacles.first().cloned().or_else(|| {
-            let deployment = observed.deployment.filter(|it| is_current(it))?;
+            let deployment = observed.deployment.filter(|it| tells(it))?;
             troubled(deployment)
         });
         let wanted = app.spec.replicas();
@@ -113,7 +116,7 @@ impl Status {
                     status.updated_replicas,
                     status.available_replicas,
                 ];
-                is_current(it) && counts == [wanted; 3]
+                tells(it) && counts == [wanted; 3]
             });
         let (ready, progressing, stalled) = match (&obstacle, arrived) {
             (Some(obstacle), _) => (
@@ -164,6 +167,21 @@ impl Status {
         (said(self) != said(&app.status)).then_some(obstacle)
     }
 
+    /// What is said here, apart from when: the same again is said only if somebody else has said something different.
+    #[must_use]
+    pub fn said(&self) -> Value {
+        let conditions = [READY, PROGRESSING, STALLED].map(|type_| {
+            let condition = conditions::find(&self.conditions, type_);
+            condition.map(|it| json!([it.status, it.observed_generation, it.reason, it.message]))
+        });
+        json!([
+            [self.observed_generation, self.replicas, self.updated_replicas],
+            [self.ready_replicas, self.available_replicas],
+            self.selector,
+            conditions,
+        ])
+    }
+
     /// The patch that makes this the status of `app`, whose metadata is now `meta`; none if nothing has changed.
     #[must_use]
     pub fn patch(&self, app: &AppService, meta: &Meta) -> Option<Value> {
@@ -205,6 +223,14 @@ fn going() -> (Holds, &'static str, String) {
 /// Whether its status is about what it asks for now.
 fn is_current(deployment: &Deployment) -> bool {
     deployment.status.observed_generation >= deployment.metadata.generation
+}
+
+/// Whether it was said, of what `app` asks for now, that it has arrived, or is stopped. Then a Deployment whose own
+/// controller has not looked yet was changed by somebody else, in what is none of the `AppService`'s business: an
+/// annotation is enough. Whatever comes of that is seen when it has looked.
+fn is_at_rest(app: &AppService) -> bool {
+    conditions::find(&app.status.conditions, PROGRESSING)
+        .is_some_and(|it| it.status == Holds::False && it.observed_generation == app.metadata.generation)
 }
 
 /// What a Deployment says of itself that will not pass.

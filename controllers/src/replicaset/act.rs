@@ -346,8 +346,17 @@ impl Hands<'_> {
         }
         let live: Owner = match self.client.get(&self.kind.resource, self.key).await {
             Ok(live) => live,
-            Err(error) if error.is_not_found(&self.key.name) => return Ok(()),
-            Err(error) => return Err(error),
+            Err(error) => {
+                if error.code() == Some(404) {
+                    // It is gone, or its kind is, and the cache should show it.
+                    self.caches.relist(&self.kind.resource);
+                }
+                return if error.is_not_found(&self.key.name) {
+                    Ok(())
+                } else {
+                    Err(error)
+                };
+            }
         };
         if live.metadata.uid != self.owner.metadata.uid {
             return Ok(());

@@ -30,6 +30,8 @@ use super::{Kind, Metrics, Owner, PODS, Pod};
 
 /// How long a sync that the caches are not ready for waits, if no event comes before.
 const BEHIND: Duration = Duration::from_millis(500);
+/// How long a sync waits while the kind is not served, if no event comes before.
+const UNSERVED: Duration = Duration::from_secs(10);
 
 /// The engine for one kind of owner, on its caches.
 #[derive(Debug)]
@@ -119,6 +121,10 @@ impl Reconciler for Engine {
             // It is there, and nobody can tell what it wants.
             Lookup::Unknown => return Ok(Action::Done),
         };
+        // What the cache shows may all be gone with its kind: nothing is made for it.
+        if self.owners.is_unknown() {
+            return Ok(Action::RequeueAfter(UNSERVED));
+        }
         self.know(&key, &owner.metadata.uid, context.env.clock.now());
         if let Some(later) = self.behind(&key, &context.env) {
             return Ok(later);

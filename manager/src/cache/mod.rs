@@ -9,13 +9,14 @@
 //! - An object that cannot be decoded is present but unknown: it is counted, named, and never taken for deleted.
 //! - A kind that is not served, or not to us, waits and says so; the other caches go on.
 //!
-//! The walk of a change: `reflector` (list and watch, what to do when they fail in `problem` and `backoff`) → `wire`
-//! (decode) → `shared` (the lock) → `store` (diff, `index`) → [`Delta`] → [`Subscription`]. [`Caches`] makes caches,
-//! [`Written`] is for reading one's own writes, and `barrier` for a new leader to catch up.
+//! The walk of a change: `reflector` (list and watch; what to do when they fail in `problem`, `backoff` and
+//! `definition`) → `wire` (decode) → `shared` (the lock) → `store` (diff, `index`) → [`Delta`] → [`Subscription`].
+//! [`Caches`] makes caches, [`Written`] is for reading one's own writes, and `barrier` for a new leader to catch up.
 
 mod backoff;
 mod barrier;
 mod caches;
+mod definition;
 mod delta;
 mod index;
 mod item;
@@ -155,6 +156,13 @@ impl<T: Object> Cache<T> {
     #[must_use]
     pub fn status(&self) -> Status {
         self.0.status_of_all()
+    }
+
+    /// Whether the API server did not know the kind when it was last asked, and it has not been read since. Then all that
+    /// is shown here may be gone, without a word: nobody should act for it.
+    #[must_use]
+    pub fn is_unknown(&self) -> bool {
+        self.0.is_unknown()
     }
 
     /// Whether it holds all objects of the resource: of one that does not, an object may be gone only for having left

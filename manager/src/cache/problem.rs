@@ -119,6 +119,11 @@ impl Problem {
         self.code() == Some(410)
     }
 
+    /// Whether the server does not know the kind.
+    pub(super) fn is_unknown(&self) -> bool {
+        self.code() == Some(404)
+    }
+
     /// How long to wait the first time.
     pub(super) fn first_wait(&self) -> Duration {
         match self.code() {

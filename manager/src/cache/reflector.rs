@@ -17,6 +17,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::backoff::Backoff;
+use super::definition::Definition;
 use super::problem::{Problem, Reason, Then};
 use super::shared::{AnyCache as _, Shared, Unreadable};
 use super::status::Status;
@@ -38,6 +39,9 @@ const LASTING: Duration = Duration::from_secs(30);
 /// After how many lists in a row that are older than what was seen these are believed.
 const INSISTS: u32 = 3;
 
+/// A wait for a kind that is not served ends early if its definition changes, unless it is this short anyway.
+const SHORT: Duration = Duration::from_millis(250);
+
 /// What it takes to follow one feed.
 pub(super) struct Reflector<T: Object> {
     env: Env,
@@ -48,6 +52,8 @@ pub(super) struct Reflector<T: Object> {
     /// The number of the feed.
     feed: usize,
     backoff: Backoff,
+    /// Where to see that the kind may be served from now on. Who reads metadata only asks for kinds that are served.
+    definition: Option<Definition>,
     /// How many lists in a row were older than what was seen.
     older: u32,
     /// When something first came on a watch after the last list.
@@ -79,6 +85,7 @@ impl<T: Object> Reflector<T> {
             shared: Arc::clone(shared),
             feed,
             backoff: Backoff::default(),
+            definition: Definition::of(&shared.resource).filter(|_| view == View::Full),
             older: 0,
             heard: None,
         }
@@ -261,7 +268,22 @@ impl<T: Object> Reflector<T> {
         let wait = self.backoff.next(first, asked, clock.now(), &self.env.rng);
         self.log(problem, wait);
         self.shared.set_status(self.feed, problem.status());
-        self.env.clock.sleep(wait).await;
+        if problem.is_unknown() {
+            self.shared.set_unknown(self.feed);
+        }
+        let long = problem.is_unknown() && wait > SHORT;
+        let Some(definition) = self.definition.as_mut().filter(|_| long) else {
+            return clock.sleep(wait).await;
+        };
+        tokio::select! {
+            biased;
+            () = clock.sleep(wait) => return,
+            () = definition.changed(&self.client, wait) => {}
+        }
+        // It may take a moment, from the word to the deed.
+        self.backoff = Backoff::default();
+        let soon = self.backoff.next(first, asked, clock.now(), &self.env.rng);
+        clock.sleep(soon).await;
     }
 
     /// Loud when it begins, quiet while it goes on.

@@ -51,6 +51,8 @@ struct State<T> {
 #[derive(Debug)]
 struct Progress {
     status: Status,
+    /// The API server did not know the kind when it was last asked: nobody can tell what is left of what was shown.
+    unknown: bool,
     /// When it was last known that the store shows the present state, or when the feed was begun.
     fresh: Instant,
     /// How many lists were begun.
@@ -128,6 +130,7 @@ impl<T: Object> Shared<T> {
     ) -> Self {
         let feeds = namespaces.iter().map(|_| Progress {
             status: Status::Filling,
+            unknown: false,
             fresh: clock.now(),
             begun: 0,
             applied: None,
@@ -192,6 +195,16 @@ impl<T: Object> Shared<T> {
         self.moved.send_replace(());
     }
 
+    /// The API server does not know the kind.
+    pub(super) fn set_unknown(&self, feed: usize) {
+        self.change(|state| state.feeds[feed].unknown = true);
+    }
+
+    /// Whether that was said when it was last asked.
+    pub(super) fn is_unknown(&self) -> bool {
+        self.look(|state| state.feeds.iter().any(|feed| feed.unknown))
+    }
+
     pub(super) fn begin_list(&self, feed: usize) -> Begun {
         let at = self.clock.now();
         self.change(|state| {
@@ -228,6 +241,7 @@ impl<T: Object> Shared<T> {
             let progress = &mut state.feeds[feed];
             progress.applied = Some(begun);
             progress.unreadable = unreadable;
+            progress.unknown = false;
             // Of one that was in trouble the next watch says whether that is over.
             if progress.status == Status::Filling {
                 progress.status = Status::Synced;

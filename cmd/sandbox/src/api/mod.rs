@@ -84,6 +84,8 @@ pub struct Api {
     emptying: Mutex<BTreeSet<String>>,
     /// True once every watch is to end.
     closing: watch_channel::Sender<bool>,
+    /// Told when something else is served than before.
+    served: watch_channel::Sender<()>,
 }
 
 /// One routed request.
@@ -173,6 +175,7 @@ impl Api {
             quotas: Mutex::new(()),
             emptying: Mutex::default(),
             closing: watch_channel::Sender::new(false),
+            served: watch_channel::Sender::new(()),
         };
         api.bootstrap();
         api
@@ -199,6 +202,7 @@ impl Api {
 
     fn set_registry(&self, registry: Registry) {
         *self.registry.write().unwrap_or_else(PoisonError::into_inner) = registry;
+        self.served.send_replace(());
     }
 
     /// Carries out a request.

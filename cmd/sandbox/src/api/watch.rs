@@ -49,8 +49,8 @@ pub struct WatchStream {
     commits: watch::Receiver<u64>,
     moved: watch::Receiver<u64>,
     closing: watch::Receiver<bool>,
-    /// Wakes when any definition changes: that of a custom resource may be gone.
-    definitions: watch::Receiver<u64>,
+    /// Wakes when something else is served: a custom resource may be no longer.
+    served: watch::Receiver<()>,
     /// Why it cannot begin.
     failed: Option<ApiError>,
     finished: bool,
@@ -114,7 +114,7 @@ impl Api {
             deadline,
             commits,
             closing: self.closing.subscribe(),
-            definitions: self.store.subscribe(super::crds::COLLECTION),
+            served: self.served.subscribe(),
             failed,
             finished: false,
         };
@@ -132,7 +132,7 @@ impl WatchStream {
         while !self.finished {
             self.commits.borrow_and_update();
             self.moved.borrow_and_update();
-            self.definitions.borrow_and_update();
+            self.served.borrow_and_update();
             let mut frame = Vec::new();
             if let Some(error) = self.failed.take() {
                 render::error_event(&mut frame, &error.to_status());
@@ -175,7 +175,7 @@ impl WatchStream {
                 changed = self.commits.changed() => if changed.is_err() { break },
                 _ = self.moved.changed() => {}
                 _ = self.closing.changed() => {}
-                _ = self.definitions.changed() => {}
+                _ = self.served.changed() => {}
             }
         }
         None

@@ -201,3 +201,44 @@ fn what_is_awaited_is_no_obstacle() {
     );
     assert_eq!(said(&status)[2].0, Holds::False);
 }
+
+#[test]
+fn a_deployment_that_others_have_changed_tells_what_it_told() {
+    let failure =
+        json!([{"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": "quota"}]);
+    for (conditions, reason) in [(json!([]), "AllAvailable"), (failure, "ReplicaFailure")] {
+        let mut deployment = deployment([2, 2, 2, 2], &conditions);
+        let mut app = app(&json!(null));
+        app.status = Status::of(&app, &observed(&deployment), now());
+        let before = app.status.clone();
+        // An annotation is enough.
+        deployment.metadata.generation = 2;
+        assert_eq!(
+            Status::of(&app, &observed(&deployment), now()),
+            before,
+            "{reason}"
+        );
+        // Not if it was this one who has changed it, or wants something else by now, or was on the way before.
+        let ready = |app: &AppService, changed: bool| {
+            let seen = Observed {
+                changed,
+                ..observed(&deployment)
+            };
+            let status = Status::of(app, &seen, now());
+            let ready = conditions::find(&status.conditions, READY).expect("it is said");
+            ready.reason.to_string()
+        };
+        assert_eq!(ready(&app, false), reason);
+        assert_eq!(ready(&app, true), "RollingOut");
+        let mut other = app.clone();
+        other.metadata.generation = 4;
+        assert_eq!(ready(&other, false), "RollingOut");
+        let mut going = app.clone();
+        for condition in &mut going.status.conditions {
+            if condition.type_ == *PROGRESSING {
+                condition.status = Holds::True;
+            }
+        }
+        assert_eq!(ready(&going, false), "RollingOut");
+    }
+}

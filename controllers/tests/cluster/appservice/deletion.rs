@@ -1,6 +1,7 @@
 //! What becomes of the children when it is deleted, by policy and by way.
 
 use coxswain_tests::Test;
+use coxswain_tests::fixtures::MERGE;
 use serde_json::json;
 
 use super::stage::{FINALIZER, Stage, app, owners};
@@ -15,6 +16,8 @@ pub fn tests() -> Vec<Test> {
         staged!(with_orphan_they_stay_in_the_foreground),
         staged!(with_orphan_they_stay_as_orphans),
         staged!(the_policy_can_be_changed),
+        staged!(to_change_the_policy_does_not_undo_that_they_are_orphaned),
+        staged!(to_change_the_policy_at_the_last_moment_keeps_them),
         staged!(one_that_rolls_out_can_be_deleted),
     ]
 }
@@ -130,6 +133,38 @@ async fn the_policy_can_be_changed(s: Stage) {
     }
     s.delete("appservices", "a", "Foreground").await;
     s.gone("appservices", "a").await;
+    stay(&s).await;
+}
+
+/// Holds it, deletes it in a way, and changes the policy then.
+async fn changed_while_it_goes(s: &Stage, way: &str, from: &str, to: &str) {
+    served(s, from).await;
+    let mut finalizers = vec!["example.com/hold"];
+    if from == "Orphan" {
+        finalizers.push(FINALIZER);
+    }
+    let held = json!({"metadata": {"finalizers": finalizers}});
+    s.change("appservices", "a", held).await;
+    s.delete("appservices", "a", way).await;
+    s.want("a", json!({"deletionPolicy": to})).await;
+    s.until("nobody else holds it", async || {
+        let it = s.get("appservices", "a").await;
+        (it["metadata"]["finalizers"] == json!(["example.com/hold"])).then_some(())
+    })
+    .await;
+    let free = json!({"metadata": {"finalizers": null}});
+    let path = s.path("appservices", "a");
+    s.c.api().patch(&path, MERGE, free).await.expect(200);
+    s.gone("appservices", "a").await;
+}
+
+async fn to_change_the_policy_does_not_undo_that_they_are_orphaned(s: Stage) {
+    changed_while_it_goes(&s, "Orphan", "Orphan", "Delete").await;
+    stay(&s).await;
+}
+
+async fn to_change_the_policy_at_the_last_moment_keeps_them(s: Stage) {
+    changed_while_it_goes(&s, "Orphan", "Delete", "Orphan").await;
     stay(&s).await;
 }
 

@@ -22,7 +22,9 @@ mod deletion;
 mod input;
 mod kubectl;
 mod renaming;
+mod scale;
 mod stage;
+mod trouble;
 
 use coxswain_tests::Test;
 
@@ -35,6 +37,8 @@ pub fn tests() -> Vec<Test> {
         input::tests(),
         kubectl::tests(),
         renaming::tests(),
+        scale::tests(),
+        trouble::tests(),
     ]
     .concat()
 }

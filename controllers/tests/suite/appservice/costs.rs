@@ -136,7 +136,10 @@ async fn ports_come_and_go_with_one_write_to_each_child() {
     bed.door.reset();
     bed.want("shop", &json!({"ports": null})).await;
     bed.ready("shop").await;
-    assert_eq!(writes(&bed), ["PATCH deployments", "DELETE services"]);
+    assert_eq!(
+        writes(&bed),
+        ["PATCH deployments", "GET appservices", "DELETE services"]
+    );
     assert!(!bed.exists(&SERVICES, "shop").await);
     let web = bed.get(&DEPLOYMENTS, "web").await;
     assert!(
@@ -144,4 +147,109 @@ async fn ports_come_and_go_with_one_write_to_each_child() {
             .get("ports")
             .is_none()
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_others_write_on_its_deployment_does_not_shake_it() {
+    let bed = bed().await;
+    bed.serve(&shop(&json!({"ports": [{"port": 80}]}))).await;
+    bed.sleep(Duration::from_secs(10)).await;
+    let ready = bed.get(&APPS, "shop").await["status"].clone();
+    bed.door.reset();
+    // To a Deployment, an annotation is another generation.
+    let before = bed.get(&DEPLOYMENTS, "web").await["metadata"]["generation"].clone();
+    for resource in [DEPLOYMENTS, SERVICES] {
+        let name = if resource == SERVICES { "shop" } else { "web" };
+        let theirs =
+            json!({"metadata": {"annotations": {"theirs": "a"}, "finalizers": ["example.com/theirs"]}});
+        bed.patch(&resource, name, &theirs).await;
+    }
+    bed.sleep(Duration::from_mins(5)).await;
+    let after = bed.get(&DEPLOYMENTS, "web").await["metadata"]["generation"].clone();
+    assert_ne!(after, before);
+    assert_eq!(bed.door.order(), Vec::<String>::new());
+    assert_eq!(bed.get(&APPS, "shop").await["status"], ready);
+    // What makes other pods of it is another matter.
+    let template = json!({"spec": {"template": {"metadata": {"annotations": {"theirs": "b"}}}}});
+    bed.patch(&DEPLOYMENTS, "web", &template).await;
+    bed.until(async |bed| condition(&bed.get(&APPS, "shop").await, "Ready").0 == "False")
+        .await;
+    bed.ready("shop").await;
+    assert_eq!(writes(&bed), Vec::<String>::new());
+}
+
+/// Nobody else is there: what its Deployment says of itself is said here, step by step.
+#[tokio::test(start_paused = true)]
+async fn each_sync_writes_what_differs_and_the_status_once() {
+    let bed = bare();
+    bed.define(&appservice::definition()).await;
+    bed.apps();
+    let sent = async || {
+        bed.sleep(Duration::from_secs(5)).await;
+        let sent = bed.door.order();
+        bed.door.reset();
+        sent
+    };
+    let say = async |counts: [i64; 4]| {
+        let it = bed.get(&DEPLOYMENTS, "web").await;
+        let [replicas, updated, ready, available] = counts;
+        let status = json!({"status": {"observedGeneration": it["metadata"]["generation"], "replicas": replicas,
+            "updatedReplicas": updated, "readyReplicas": ready, "availableReplicas": available}});
+        let patch = Patch::merge(&status).of("status");
+        let key = Key::new("default", "web");
+        let _: Value = bed.admin.patch(&DEPLOYMENTS, &key, patch).await.expect("patched");
+    };
+    let status = "PATCH appservices/status";
+    bed.create(&APPS, &shop(&json!({"ports": [{"port": 80}]}))).await;
+    assert_eq!(sent().await, ["POST deployments", "POST services", status]);
+    for counts in [[1, 1, 0, 0], [2, 2, 0, 0], [2, 2, 1, 0], [2, 2, 2, 2]] {
+        say(counts).await;
+        assert_eq!(sent().await, [status], "{counts:?}");
+    }
+    assert_eq!(condition(&bed.get(&APPS, "shop").await, "Ready").0, "True");
+    say([2, 2, 2, 2]).await;
+    assert_eq!(sent().await, Vec::<String>::new(), "nothing new");
+    for (change, write) in [
+        (json!({"replicas": 3}), "PATCH deployments"),
+        (json!({"image": "nginx:2"}), "PATCH deployments"),
+        (json!({"env": [{"name": "A", "value": "b"}]}), "PATCH deployments"),
+        (
+            json!({"resources": {"limits": {"cpu": "1"}}}),
+            "PATCH deployments",
+        ),
+        (json!({"env": null, "resources": null}), "PATCH deployments"),
+    ] {
+        bed.want("shop", &change).await;
+        assert_eq!(sent().await, [write, status], "{change}");
+        let size = bed.get(&DEPLOYMENTS, "web").await["spec"]["replicas"].clone();
+        say([size.as_i64().expect("a number"); 4]).await;
+        assert_eq!(sent().await, [status], "{change}");
+    }
+    // All at once is one write, too.
+    let all = json!({"replicas": 2, "image": "nginx:3", "env": [{"name": "A", "value": "c"}]});
+    bed.want("shop", &all).await;
+    assert_eq!(sent().await, ["PATCH deployments", status]);
+    say([2; 4]).await;
+    assert_eq!(sent().await, [status]);
+    // What others have done to it is undone, and until its own controller has seen that it is not ready.
+    bed.patch(&DEPLOYMENTS, "web", &json!({"spec": {"replicas": 9}}))
+        .await;
+    assert_eq!(sent().await, ["PATCH deployments", status]);
+    assert_eq!(condition(&bed.get(&APPS, "shop").await, "Ready").0, "False");
+    say([2; 4]).await;
+    assert_eq!(sent().await, [status]);
+    assert_eq!(condition(&bed.get(&APPS, "shop").await, "Ready").0, "True");
+    // What fails is said once, however often it is tried.
+    bed.door.judge(|method, path, _| {
+        if *method == http::Method::PATCH && path.contains("/deployments/") {
+            Answer::Refused(403, json!({"reason": "Forbidden", "message": "exceeded quota"}))
+        } else {
+            Answer::Done
+        }
+    });
+    bed.want("shop", &json!({"replicas": 5})).await;
+    let tried = sent().await;
+    assert_eq!(tried[..2], ["PATCH deployments", status]);
+    assert!(tried[2..].iter().all(|it| it == "PATCH deployments"), "{tried:?}");
+    assert!(tried.len() < 15, "{tried:?}");
 }

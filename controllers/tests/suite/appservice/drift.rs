@@ -145,6 +145,97 @@ async fn who_undoes_it_again_and_again_is_not_raced() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn who_deletes_it_again_and_again_is_not_raced() {
+    for (resource, name) in [(DEPLOYMENTS, "web"), (SERVICES, "shop")] {
+        let bed = bed().await;
+        bed.serve(&shop(&json!({"ports": [{"port": 80}]}))).await;
+        bed.door.reset();
+        for _ in 0..120 {
+            if bed.exists(&resource, name).await {
+                bed.delete(&resource, name, Propagation::Background).await;
+            }
+            bed.sleep(Duration::from_secs(5)).await;
+        }
+        let made = bed.door.count(&format!("POST {}", resource.plural));
+        assert!((4..12).contains(&made), "{made}");
+        assert_eq!(bed.stalled("shop").await, "Contested");
+        bed.until(async |bed| {
+            bed.sleep(Duration::from_mins(5)).await;
+            bed.exists(&resource, name).await
+        })
+        .await;
+        bed.ready("shop").await;
+    }
+}
+
+/// However it is undone, it is undone.
+#[tokio::test(start_paused = true)]
+async fn who_undoes_it_in_ever_other_ways_is_not_raced() {
+    let bed = bed().await;
+    bed.serve(&shop(&json!({}))).await;
+    bed.door.reset();
+    for nth in 0..120 {
+        let container =
+            json!({"name": "app", "image": "theirs", "env": [{"name": "NTH", "value": nth.to_string()}]});
+        let change = match nth % 3 {
+            0 => json!({"spec": {"replicas": 7}}),
+            1 => json!({"metadata": {"labels": {"app.kubernetes.io/managed-by": "me"}}}),
+            _ => json!({"spec": {"template": {"spec": {"containers": [container]}}}}),
+        };
+        bed.patch(&DEPLOYMENTS, "web", &change).await;
+        bed.sleep(Duration::from_secs(5)).await;
+    }
+    let repairs = bed.door.count("PATCH deployments");
+    assert!((4..12).contains(&repairs), "{repairs}");
+    assert_eq!(bed.stalled("shop").await, "Contested");
+    bed.sleep(Duration::from_mins(30)).await;
+    bed.ready("shop").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_takes_its_finalizer_off_again_and_again_is_not_raced() {
+    let bed = bed().await;
+    bed.serve(&shop(&json!({"deletionPolicy": "Orphan"}))).await;
+    bed.door.reset();
+    for _ in 0..120 {
+        bed.patch(&APPS, "shop", &json!({"metadata": {"finalizers": null}}))
+            .await;
+        bed.sleep(Duration::from_secs(5)).await;
+    }
+    let held = bed.door.count("PATCH appservices");
+    assert!((4..12).contains(&held), "{held}");
+    assert_eq!(bed.stalled("shop").await, "Contested");
+    bed.until(async |bed| {
+        bed.sleep(Duration::from_mins(5)).await;
+        bed.get(&APPS, "shop").await["metadata"]["finalizers"] == json!([FINALIZER])
+    })
+    .await;
+    bed.ready("shop").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_writes_its_status_again_and_again_is_not_raced() {
+    let bed = bed().await;
+    bed.serve(&shop(&json!({}))).await;
+    bed.sleep(Duration::from_secs(10)).await;
+    bed.door.reset();
+    let ready = json!([{"type": "Ready", "status": "False", "reason": "Theirs", "message": "theirs",
+                        "lastTransitionTime": "2026-01-01T00:00:00Z"}]);
+    for _ in 0..120 {
+        let theirs = json!({"status": {"conditions": ready, "availableReplicas": 9}});
+        let key = Key::new("default", "shop");
+        let patch = Patch::merge(&theirs).of("status");
+        let _: Value = bed.admin.patch(&APPS, &key, patch).await.expect("patched");
+        bed.sleep(Duration::from_secs(5)).await;
+    }
+    let said = bed.door.count("PATCH appservices/status");
+    assert!((4..12).contains(&said), "{said}");
+    bed.sleep(Duration::from_mins(30)).await;
+    let it = bed.ready("shop").await;
+    assert_eq!(it["status"]["availableReplicas"], 2);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_webhook_that_knows_better_is_not_raced_either() {
     let bed = bed().await;
     // Whatever is written, images come from a mirror.

@@ -15,6 +15,8 @@ async fn a_kind_that_comes_late_is_waited_for() {
     assert_eq!(bed.door.order(), Vec::<String>::new());
     bed.define(&appservice::definition()).await;
     bed.create(&APPS, &shop(&json!({}))).await;
+    bed.sleep(Duration::from_secs(1)).await;
+    assert_eq!(bed.door.count("POST deployments"), 1, "at once");
     bed.ready("shop").await;
 }
 
@@ -59,6 +61,60 @@ async fn what_a_kind_that_is_gone_has_left_in_the_cache_is_nobody() {
     bed.sleep(Duration::from_mins(10)).await;
     assert_eq!(bed.door.order(), Vec::<String>::new());
     assert!(bed.names(&DEPLOYMENTS).await.is_empty());
+}
+
+/// Its end is not seen, and the children go before anybody has noticed.
+#[tokio::test(start_paused = true)]
+async fn for_what_is_left_of_a_kind_that_went_unseen_nothing_is_made_again_and_again() {
+    let bed = bed().await;
+    bed.collect().await;
+    bed.serve(&shop(&json!({"ports": [{"port": 80}]}))).await;
+    let seen = bed.sandbox.revision();
+    bed.door.lag().hold_at("appservices.appcontroller.k8s.io", seen);
+    bed.door.reset();
+    bed.undefine().await;
+    bed.sleep(Duration::from_mins(2)).await;
+    let made = bed.door.counts();
+    for what in ["POST deployments", "POST services"] {
+        assert!(bed.door.count(what) <= 1, "{made:?}");
+    }
+    bed.door.reset();
+    bed.sleep(Duration::from_mins(30)).await;
+    assert_eq!(bed.door.order(), Vec::<String>::new());
+    assert!(bed.names(&DEPLOYMENTS).await.is_empty() && !bed.exists(&SERVICES, "shop").await);
+    bed.door.lag().release();
+    bed.define(&appservice::definition()).await;
+    bed.serve(&shop(&json!({}))).await;
+}
+
+/// The same with one `AppService`, of a kind that stays.
+#[tokio::test(start_paused = true)]
+async fn for_one_that_went_unseen_nothing_is_made_again_and_again() {
+    for policy in ["Delete", "Orphan"] {
+        let bed = bed().await;
+        bed.collect().await;
+        bed.serve(&shop(&json!({"deletionPolicy": policy}))).await;
+        let seen = bed.sandbox.revision();
+        bed.door.lag().hold_at("appservices.appcontroller.k8s.io", seen);
+        bed.door.reset();
+        // By force, if need be.
+        bed.patch(&APPS, "shop", &json!({"metadata": {"finalizers": null}}))
+            .await;
+        bed.delete(&APPS, "shop", Propagation::Background).await;
+        if policy == "Orphan" {
+            bed.delete(&DEPLOYMENTS, "web", Propagation::Background).await;
+        }
+        bed.sleep(Duration::from_mins(30)).await;
+        let counts = bed.door.counts();
+        // What refers to nobody would stay for ever.
+        let most = usize::from(policy != "Orphan");
+        assert!(bed.door.count("POST deployments") <= most, "{policy} {counts:?}");
+        assert!(bed.names(&DEPLOYMENTS).await.is_empty(), "{policy} {counts:?}");
+        // It is asked about from time to time, until the cache shows what has happened.
+        assert!(counts.values().sum::<usize>() < 200, "{policy} {counts:?}");
+        bed.door.lag().release();
+        bed.serve(&shop(&json!({"deletionPolicy": policy}))).await;
+    }
 }
 
 /// What a manager says of itself, by controller.

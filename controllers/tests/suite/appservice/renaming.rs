@@ -26,10 +26,17 @@ async fn the_old_one_serves_until_the_new_one_does() {
         bed.ready("shop").await;
         let mut writes = bed.door.order();
         writes.retain(|it| it != "PATCH appservices/status");
-        assert_eq!(
-            writes,
-            ["POST deployments", "PATCH services", "DELETE deployments"]
-        );
+        let mut expected = vec![
+            "POST deployments",
+            "PATCH services",
+            "GET appservices",
+            "DELETE deployments",
+        ];
+        if policy == "Orphan" {
+            // What refers to nobody is made for one that is there.
+            expected.insert(0, "GET appservices");
+        }
+        assert_eq!(writes, expected);
         bed.until(async |bed| bed.list(&PODS).await.len() == 2).await;
         assert_eq!(bed.names(&DEPLOYMENTS).await, ["next"]);
         let service = bed.get(&SERVICES, "shop").await;
@@ -157,4 +164,54 @@ async fn a_former_one_that_was_changed_at_the_last_moment_is_looked_at_again() {
         let preconditions = &body["preconditions"];
         assert!(preconditions["uid"].is_string() && preconditions["resourceVersion"].is_string());
     }
+}
+
+/// Its cache lags: what it takes for a former one is wanted again.
+#[tokio::test(start_paused = true)]
+async fn one_that_is_wanted_again_is_not_removed_by_who_has_not_heard_of_it() {
+    let bed = bed().await;
+    bed.collect().await;
+    bed.serve(&shop(&json!({}))).await;
+    let first = bed.get(&DEPLOYMENTS, "web").await["metadata"]["uid"].clone();
+    bed.want("shop", &json!({"deploymentName": "next"})).await;
+    bed.until(async |bed| bed.exists(&DEPLOYMENTS, "next").await)
+        .await;
+    let seen = bed.sandbox.revision();
+    bed.door.lag().hold_at("appservices.appcontroller.k8s.io", seen);
+    bed.want("shop", &json!({"deploymentName": "web"})).await;
+    bed.until(async |bed| bed.get(&DEPLOYMENTS, "next").await["status"]["availableReplicas"] == 2)
+        .await;
+    bed.sleep(Duration::from_mins(1)).await;
+    assert_eq!(bed.get(&DEPLOYMENTS, "web").await["metadata"]["uid"], first);
+    assert_eq!(bed.door.count("DELETE deployments"), 0);
+    let asked = bed.door.count("GET appservices");
+    assert!((1..20).contains(&asked), "{asked}");
+    bed.door.lag().release();
+    bed.until(async |bed| bed.names(&DEPLOYMENTS).await == ["web"])
+        .await;
+    assert_eq!(bed.get(&DEPLOYMENTS, "web").await["metadata"]["uid"], first);
+    bed.ready("shop").await;
+}
+
+/// The same for a Service: another one would have another address.
+#[tokio::test(start_paused = true)]
+async fn a_service_that_is_wanted_again_is_not_removed_by_who_has_not_heard_of_it() {
+    let bed = bed().await;
+    bed.serve(&shop(&json!({"ports": [{"port": 80}]}))).await;
+    let first = bed.get(&SERVICES, "shop").await["metadata"]["uid"].clone();
+    bed.door.judge(|method, _, _| match *method {
+        http::Method::DELETE => Answer::Refused(500, json!({"reason": "InternalError"})),
+        _ => Answer::Done,
+    });
+    bed.want("shop", &json!({"ports": null})).await;
+    bed.until(async |bed| bed.door.count("DELETE services") > 0).await;
+    let seen = bed.sandbox.revision();
+    bed.door.lag().hold_at("appservices.appcontroller.k8s.io", seen);
+    bed.want("shop", &json!({"ports": [{"port": 80}]})).await;
+    bed.door.judge(|_, _, _| Answer::Done);
+    bed.sleep(Duration::from_mins(5)).await;
+    bed.door.lag().release();
+    bed.ready("shop").await;
+    bed.sleep(Duration::from_mins(5)).await;
+    assert_eq!(bed.get(&SERVICES, "shop").await["metadata"]["uid"], first);
 }

@@ -176,3 +176,43 @@ async fn when_its_definition_goes_it_rests_until_there_is_another_one() {
     bed.create_owner(&bed.owner("web", 2)).await;
     bed.ready("web", 2).await;
 }
+
+/// The same, if nobody has told that it went.
+#[tokio::test(start_paused = true)]
+async fn for_what_a_definition_that_went_unseen_has_left_in_the_cache_nothing_is_made() {
+    let bed = bed(APP_REPLICA_SET).await;
+    bed.create_owner(&bed.owner("web", 3)).await;
+    bed.ready("web", 3).await;
+    let held = "appreplicasets.appcontroller.k8s.io";
+    bed.door.lag().hold_at(held, bed.sandbox.revision());
+    let definition = Key::cluster(held);
+    let now: MetaObject = bed
+        .admin
+        .get(&DEFINITIONS, &definition)
+        .await
+        .expect("it is there");
+    let delete = Delete::of(now.metadata.uid);
+    bed.admin
+        .delete(&DEFINITIONS, &definition, &delete)
+        .await
+        .expect("deleted");
+    bed.door.reset();
+    // As whoever collects them does it, again and again.
+    for _ in 0..60 {
+        for pod in bed.pods().await {
+            bed.delete(&PODS, &pod).await;
+        }
+        bed.sleep(Duration::from_secs(1)).await;
+    }
+    let made = bed.door.count("POST pods");
+    assert!(made <= 6, "{made} {:?}", bed.door.counts());
+    bed.door.reset();
+    bed.sleep(Duration::from_mins(30)).await;
+    assert_eq!(
+        bed.door.counts().values().sum::<usize>(),
+        0,
+        "{:?}",
+        bed.door.counts()
+    );
+    assert!(bed.pods().await.is_empty());
+}

@@ -10,11 +10,15 @@ use super::*;
 const WIDGETS: Resource = Resource::namespaced("x.io", "v1", "widgets", "Widget");
 
 async fn define_widgets(sandbox: &Sandbox) {
+    define(sandbox, true).await;
+}
+
+async fn define(sandbox: &Sandbox, served: bool) {
     let definition = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "metadata": {"name": "widgets.x.io"},
         "spec": {"group": "x.io", "scope": "Namespaced",
             "names": {"plural": "widgets", "kind": "Widget", "singular": "widget", "listKind": "WidgetList"},
-            "versions": [{"name": "v1", "served": true, "storage": true,
+            "versions": [{"name": "v1", "served": served, "storage": true,
                 "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}]}});
     post(
         sandbox,
@@ -73,6 +77,58 @@ async fn a_kind_that_is_served_a_moment_later_is_there_within_a_second() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_definition_that_comes_much_later_fills_its_cache_within_a_second() {
+    for seed in 0..20 {
+        let bed = bed_of(Scope::default(), seed);
+        let widgets: Cache<Map> = bed.caches.of(&WIDGETS);
+        bed.sleep(600 + seed).await;
+        // A list and a watch for each time that it waits.
+        let asked = bed.server.log().len();
+        assert!(asked <= 50, "{asked} requests in ten minutes");
+        define_widgets(&bed.sandbox).await;
+        bed.within(1, "filled", || widgets.is_synced()).await;
+        // From then on nobody looks at it any more.
+        bed.sleep(1).await;
+        let looked = |bed: &Bed| {
+            bed.server
+                .log()
+                .iter()
+                .filter(|it| it.path.contains("customresource"))
+                .count()
+        };
+        let before = looked(&bed);
+        bed.sleep(600).await;
+        assert_eq!(looked(&bed), before);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_definition_that_changes_nothing_is_looked_at_once() {
+    let bed = bed();
+    let widgets: Cache<Map> = bed.caches.of(&WIDGETS);
+    bed.sleep(600).await;
+    define(&bed.sandbox, false).await;
+    bed.sleep(600).await;
+    assert!(widgets.status().is_waiting());
+    let asked = bed.server.log().len();
+    assert!(asked <= 120, "{asked} requests in twenty minutes");
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_may_not_see_definitions_waits_in_full() {
+    let bed = bed();
+    let forbidden = || Act::Answer(403, status(403, "Forbidden"), 0);
+    bed.server
+        .rule(move |ask| ask.path.contains("customresource").then(forbidden));
+    let widgets: Cache<Map> = bed.caches.of(&WIDGETS);
+    bed.sleep(600).await;
+    let asked = bed.server.log().len();
+    assert!(asked <= 50, "{asked} requests in ten minutes");
+    define_widgets(&bed.sandbox).await;
+    bed.within(90, "filled", || widgets.is_synced()).await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_is_forbidden_waits_and_deletes_nothing() {
     for (code, body) in [
         (403, status(403, "Forbidden")),
@@ -95,11 +151,13 @@ async fn what_is_forbidden_waits_and_deletes_nothing() {
         assert_eq!(changes(&mut subscription), Vec::<String>::new(), "{code} {body}");
         assert_eq!(value(&cache, "a").as_deref(), Some("1"));
         assert!(cache.is_synced(), "what was read stays readable");
+        assert_eq!(cache.is_unknown(), code == 404, "what is forbidden is there");
         delete(&bed.sandbox, "a").await;
         bed.server.heal();
         bed.equal(&cache, 90).await;
         assert_eq!(changes(&mut subscription), ["-a=1"]);
         assert!(bed.relists("unserved") >= 1);
+        assert!(!cache.is_unknown());
         assert_eq!(cache.status(), Status::Synced);
     }
 }

@@ -1,6 +1,6 @@
 //! A definition that goes takes its resources along.
 
-use coxswain_tests::{Cluster, Test, test};
+use coxswain_tests::{Cluster, Test, test, time};
 use serde_json::{Value, json};
 
 use super::{CRDS, Place, condition, install};
@@ -73,6 +73,8 @@ async fn resources_go_with_it(c: Cluster) {
     place.remove(&c).await;
     assert_eq!(watch.expect("DELETED").await["metadata"]["name"], "a");
     gone(&c, &place).await;
+    assert_eq!(watch.next(time::ANSWER).await, None);
+    assert!(watch.has_ended(), "there is nothing left to watch");
     let reply = soon("the resource is not served any more", async || {
         let reply = c.api().get(&path).await;
         (reply.status != 200).then_some(reply)

@@ -6,6 +6,7 @@
 
 mod chores;
 mod crew;
+mod kinds;
 mod manifests;
 
 use coxswain_controllers::appservice::APP_SERVICES;
@@ -19,6 +20,7 @@ use serde_json::{Value, json};
 use tokio::sync::RwLockWriteGuard;
 
 use self::crew::{Crew, NAMESPACE};
+use self::kinds::a_kind_may_come_late_and_go_and_come_back;
 use crate::QUIET;
 
 /// What servers have only from a version on.
@@ -34,6 +36,7 @@ pub fn tests() -> Vec<Test> {
         test!(as_it_is_deployed_nothing_is_forbidden),
         test!(each_controller_needs_its_own_role_only),
         test!(webhooks_and_election_need_their_own_roles_only),
+        test!(a_kind_may_come_late_and_go_and_come_back),
         test!(kubectl_applies_it_without_a_word)
             .needs(Need::Kubectl)
             .since(1, 27),

@@ -1,0 +1,110 @@
+//! A kind that is defined late, or goes and comes back: its controller waits for it, and the others work.
+
+use std::time::Duration;
+
+use coxswain_controllers::names::GARBAGE_COLLECTOR;
+use coxswain_tests::fixtures::{self, CRDS, apps};
+use coxswain_tests::{Cluster, time};
+use http::Method;
+use serde_json::{Value, json};
+
+use super::crew::Crew;
+use super::{Deployed, cluster_of_its_own, deploy, manifests, unbind};
+
+const CUSTOM: &str = "appcontroller.k8s.io/v1alpha1";
+const CONTROLLER: &str = "appservice-controller";
+/// Long enough for its controller not to ask again at any moment.
+const LONG: Duration = Duration::from_secs(6);
+/// Long enough on a busy machine, and too short for the longest wait.
+const SOON: Duration = Duration::from_secs(3);
+
+/// Has the definition gone.
+async fn undefine(c: &Cluster) {
+    let path = format!("{CRDS}/appservices.appcontroller.k8s.io");
+    let reply = c.api().delete(&path, ()).await;
+    reply.check([200, 202].contains(&reply.status), "it is deleted");
+    let gone = time::eventually(time::ANSWER, async || {
+        (c.api().get(&path).await.status == 404).then_some(())
+    });
+    assert!(gone.await.is_some(), "{}", c.api().get(&path).await);
+}
+
+/// Has it there, and waits until the kind is served.
+async fn define(c: &Cluster, all: &str) {
+    let definition = manifests::read("crds/appcontroller.k8s.io_appservices.yaml").remove(0);
+    let yaml = [("content-type", "application/yaml")];
+    let reply = c
+        .api()
+        .request(Method::POST, CRDS, &yaml, definition.text.as_str());
+    reply.await.expect(201);
+    let served = time::eventually(time::ANSWER, async || {
+        (c.api().get(all).await.status == 200).then_some(())
+    });
+    assert!(served.await.is_some(), "{}", c.api().get(all).await);
+}
+
+/// Without the garbage collector, whose role would allow it to see all definitions.
+pub async fn a_kind_may_come_late_and_go_and_come_back(_: Cluster) {
+    let (_turn, running) = cluster_of_its_own().await;
+    let c = &running.cluster;
+    let Deployed {
+        account,
+        mut arguments,
+        ..
+    } = deploy(c).await;
+    let ns = c.namespace().await;
+    let all = fixtures::group(CUSTOM, &ns, "appservices");
+    undefine(c).await;
+    unbind(c, GARBAGE_COLLECTOR).await;
+    arguments[0] = format!("--controllers=*,-{GARBAGE_COLLECTOR}");
+    let mut crew = Crew::new();
+    crew.start(c, &account, &arguments).await;
+    crew.until("it leads", async || crew.leader().await.is_some())
+        .await;
+    for (round, name) in ["first", "second"].into_iter().enumerate() {
+        let leader = crew.leader().await.expect("it leads");
+        let waiting = format!("coxswain_controller_waiting{{name=\"{CONTROLLER}\"}}");
+        crew.until("it waits", async || leader.metric(&waiting).await == Some(1.0))
+            .await;
+        let health = leader.endpoints().get("/healthz?verbose").await.text();
+        assert!(
+            health.contains("waits for appservices.appcontroller.k8s.io"),
+            "{health}"
+        );
+        // The others work.
+        let other = format!("other-{round}");
+        let deployments = apps(&ns, "deployments");
+        c.api()
+            .post(&deployments, fixtures::deployment(&other))
+            .await
+            .expect(201);
+        crew.until("others work", async || {
+            let it = c.api().get(&format!("{deployments}/{other}")).await.expect(200);
+            it["status"]["observedGeneration"] == 1
+        })
+        .await;
+        time::pause(LONG).await;
+        define(c, &all).await;
+        let body = json!({"apiVersion": CUSTOM, "kind": "AppService", "metadata": {"name": name},
+                          "spec": {"deploymentName": name}});
+        // A server may hold the first ones back for two seconds.
+        let made: Value = c.api().post(&all, body).await.expect(201);
+        let stored = time::now();
+        crew.until("it is looked after", async || {
+            let it = c.api().get(&format!("{deployments}/{name}")).await.json();
+            it["metadata"]["ownerReferences"][0]["uid"] == made["metadata"]["uid"]
+        })
+        .await;
+        let took = time::now() - stored;
+        assert!(took < SOON, "{took:?}");
+        crew.until("it does not wait", async || {
+            leader.metric(&waiting).await == Some(0.0)
+        })
+        .await;
+        undefine(c).await;
+    }
+    // What is left of the last ones is let be.
+    time::pause(LONG).await;
+    assert_eq!(crew.forbidden().await, "");
+    crew.end().await;
+}

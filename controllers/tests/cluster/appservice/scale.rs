@@ -1,0 +1,113 @@
+//! What an autoscaler does: it finds the kind, reads the scale and the pods that it selects, and writes the scale.
+
+use coxswain_tests::fixtures::{named, with};
+use coxswain_tests::{Test, fixtures};
+use serde_json::{Value, json};
+
+use super::stage::{Stage, app, text};
+
+/// What is registered of this surface.
+pub fn tests() -> Vec<Test> {
+    vec![
+        staged!(an_autoscaler_can_target_it),
+        staged!(who_has_not_seen_the_last_scale_is_refused),
+    ]
+}
+
+/// An autoscaler of that name, and where it is: of the version that a server of this age has.
+async fn autoscaler(s: &Stage, name: &str) -> (Value, String) {
+    let version = if s.c.version() >= (1, 23) { "v2" } else { "v1" };
+    let target = json!({"apiVersion": "appcontroller.k8s.io/v1alpha1", "kind": "AppService", "name": name});
+    let spec = json!({"scaleTargetRef": target, "minReplicas": 1, "maxReplicas": 4});
+    let api = format!("autoscaling/{version}");
+    let body = with(
+        named(&api, "HorizontalPodAutoscaler", name),
+        json!({"spec": spec}),
+    );
+    let all = fixtures::group(&api, &s.ns, "horizontalpodautoscalers");
+    let made = s.c.api().post(&all, body).await.expect(201);
+    (made, format!("{all}/{name}"))
+}
+
+/// Where the scale of the target is, found by its kind.
+async fn scale_of(s: &Stage, target: &Value) -> String {
+    let version = text(&target["apiVersion"]);
+    let known = s.c.api().get(&format!("/apis/{version}")).await.expect(200);
+    let all = known["resources"].as_array().cloned().unwrap_or_default();
+    let is = |it: &&Value| it["kind"] == target["kind"] && !text(&it["name"]).contains('/');
+    let plural = text(&all.iter().find(is).expect("the kind is known")["name"]);
+    let scale = all.iter().find(|it| it["name"] == format!("{plural}/scale"));
+    let scale = scale.expect("it can be scaled");
+    assert_eq!(
+        (&scale["group"], &scale["kind"]),
+        (&json!("autoscaling"), &json!("Scale"))
+    );
+    let all = fixtures::group(&version, &s.ns, &plural);
+    format!("{all}/{}/scale", text(&target["name"]))
+}
+
+/// How many pods the scale selects.
+async fn selected(s: &Stage, scale: &Value) -> usize {
+    let selector = text(&scale["status"]["selector"]);
+    assert!(!selector.is_empty(), "{scale:#}");
+    let selector = selector.replace(',', "%2C").replace('=', "%3D");
+    let pods = format!("{}?labelSelector={selector}", s.all("pods"));
+    let pods = s.c.api().get(&pods).await.expect(200);
+    let pods = pods["items"].as_array().cloned().unwrap_or_default();
+    let lives = |it: &&Value| it["metadata"].get("deletionTimestamp").is_none();
+    pods.iter().filter(lives).count()
+}
+
+async fn an_autoscaler_can_target_it(s: Stage) {
+    s.serve(app("a", json!({"ports": [{"port": 80}]}))).await;
+    s.serve(app("other", json!({"replicas": 1}))).await;
+    let (made, path) = autoscaler(&s, "a").await;
+    let at = scale_of(&s, &made["spec"]["scaleTargetRef"]).await;
+    for (least, wanted) in [(false, 4), (true, 1)] {
+        let scale = s.c.api().get(&at).await.expect(200);
+        let now = scale["status"]["replicas"].as_u64().expect("a number");
+        s.until("it selects its pods", async || {
+            (selected(&s, &scale).await as u64 == now).then_some(())
+        })
+        .await;
+        let bound = if least { "minReplicas" } else { "maxReplicas" };
+        assert_eq!(made["spec"][bound], wanted);
+        let change = with(scale, json!({"spec": {"replicas": wanted}}));
+        let scaled = s.c.api().put(&at, change).await.expect(200);
+        assert_eq!(scaled["spec"]["replicas"], wanted, "{scaled:#}");
+        s.until("its Deployment follows", async || {
+            let web = s.get("deployments", "a").await;
+            (web["spec"]["replicas"] == wanted).then_some(())
+        })
+        .await;
+        s.ready("a").await;
+        let scale = s.c.api().get(&at).await.expect(200);
+        assert_eq!(
+            (&scale["spec"]["replicas"], &scale["status"]["replicas"]),
+            (&json!(wanted), &json!(wanted)),
+            "{scale:#}"
+        );
+        let status = json!({"status": {"currentReplicas": wanted, "desiredReplicas": wanted}});
+        let said = format!("{path}/status");
+        s.c.api().patch(&said, fixtures::MERGE, status).await.expect(200);
+    }
+    // It was scaled, and nothing else was done to it.
+    let it = s.get("appservices", "a").await;
+    assert_eq!(
+        (&it["metadata"]["generation"], &it["spec"]["image"]),
+        (&json!(3), &json!("i:1"))
+    );
+    assert_eq!(s.get("appservices", "other").await["status"]["replicas"], 1);
+}
+
+async fn who_has_not_seen_the_last_scale_is_refused(s: Stage) {
+    s.serve(app("a", json!({}))).await;
+    let at = format!("{}/scale", s.path("appservices", "a"));
+    let scale = s.c.api().get(&at).await.expect(200);
+    let change = with(scale.clone(), json!({"spec": {"replicas": 3}}));
+    s.c.api().put(&at, change).await.expect(200);
+    let late = with(scale, json!({"spec": {"replicas": 1}}));
+    s.c.api().put(&at, late).await.expect_error(409, "Conflict");
+    let it = s.ready("a").await;
+    assert_eq!(it["status"]["availableReplicas"], 3);
+}
