@@ -415,5 +415,5 @@ fn all_of_it_at_once() {
             edits: 2,
         },
     };
-    wander(&cast, 1000, 60);
+    wander(&cast, 500, 60);
 }
