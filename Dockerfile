@@ -1,7 +1,7 @@
 # syntax=docker/dockerfile:1
 
 # Alpine's target is musl, so what is built is static and needs nothing of an image.
-FROM rust:1.91-alpine AS build
+FROM rust:1.91-alpine3.22 AS build
 RUN apk add --no-cache gcc musl-dev
 WORKDIR /src
 COPY . .

@@ -4,7 +4,9 @@
 //! same to look at whichever server is behind it.
 
 use std::{
+    collections::BTreeMap,
     env, io,
+    net::SocketAddr,
     path::{Path, PathBuf},
     sync::{
         Arc,
@@ -22,6 +24,9 @@ use crate::{
     real::{self, KUBECONFIG, Servers},
     sandbox,
 };
+
+/// Where Services are: the address of each `namespace/name:port`.
+pub type Services = BTreeMap<String, SocketAddr>;
 
 /// A cluster and all that lives and dies with it.
 pub struct Running {
@@ -49,22 +54,27 @@ struct Inner {
 
 /// Starts the real cluster that `KUBEBUILDER_ASSETS` names, or the sandbox. Stop it by dropping it.
 pub async fn start() -> Result<Running, StartError> {
+    start_knowing(Services::new()).await
+}
+
+/// As [`start`]. The sandbox, behind whose Services no pod runs, is told where those are that webhooks are reached through.
+pub async fn start_knowing(services: Services) -> Result<Running, StartError> {
     let assets = env::var_os("KUBEBUILDER_ASSETS").filter(|assets| !assets.is_empty());
-    start_with(assets.as_deref().map(Path::new)).await
+    start_with(assets.as_deref().map(Path::new), services).await
 }
 
 /// Starts the sandbox, whatever the environment says.
 pub async fn start_sandbox() -> Result<Running, StartError> {
-    start_with(None).await
+    start_with(None, Services::new()).await
 }
 
-async fn start_with(assets: Option<&Path>) -> Result<Running, StartError> {
+async fn start_with(assets: Option<&Path>, services: Services) -> Result<Running, StartError> {
     let dir = tempfile::Builder::new().prefix("coxswain-tests-").tempdir()?;
     let kubeconfig = dir.path().join(KUBECONFIG);
     let servers = if let Some(assets) = assets {
         Some(real::start(assets, &dir).await?)
     } else {
-        let endpoint = sandbox::start().await.map_err(StartError::Sandbox)?;
+        let endpoint = sandbox::start(services).await.map_err(StartError::Sandbox)?;
         endpoint.write_kubeconfig(&kubeconfig)?;
         None
     };

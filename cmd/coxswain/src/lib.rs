@@ -59,10 +59,19 @@ pub fn known() -> Vec<Known> {
 }
 
 fn print(text: &str) -> ExitCode {
-    // Nobody reads it (a closed pipe): then nobody misses it.
-    let _ = io::stdout().write_all(text.as_bytes());
-    ExitCode::SUCCESS
+    let mut out = io::stdout();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        // Nobody reads it: then nobody misses it.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        Err(error) => refuse(&Unprinted(error)),
+        Ok(()) => ExitCode::SUCCESS,
+    }
 }
+
+/// What was to be printed is not all there.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot print: {0}")]
+struct Unprinted(#[source] io::Error);
 
 fn run<T, E: From<io::Error>>(future: impl Future<Output = Result<T, E>>) -> Result<T, E> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;

@@ -1,14 +1,16 @@
 //! Reviews under the paused clock, without a socket: what is refused, what panics, what hangs.
 
 use std::convert::Infallible;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::stream;
 use http::header::{ALLOW, CONNECTION, CONTENT_TYPE};
 use http::{Method, Request, StatusCode, Version};
-use http_body::Frame;
+use http_body::{Body, Frame, SizeHint};
 use http_body_util::{BodyExt as _, Full, StreamBody};
 use jiff::Timestamp;
 use prometheus::{Registry, TextEncoder};
@@ -180,15 +182,51 @@ async fn what_is_not_sent_as_a_review_is_refused_unread() {
     assert!(answer.headers().get(CONNECTION).is_none());
 }
 
+/// A body that nobody reads, of a size that is known.
+struct Unread(u64);
+
+impl Body for Unread {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        panic!("it is read");
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.0)
+    }
+}
+
+fn post_any<B>(body: B) -> Request<B> {
+    let request = Request::post(PATH).header(CONTENT_TYPE, "application/json");
+    request.body(body).expect("a request")
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_body_that_says_that_it_is_too_large_is_not_read() {
+    let bed = bed();
+    let answer = bed
+        .reviews
+        .answer_any(post_any(Unread(MAX_BODY as u64 + 1)))
+        .await;
+    assert_eq!(answer.status(), StatusCode::PAYLOAD_TOO_LARGE);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_body_that_does_not_say_its_size_is_not_read_for_ever() {
     let bed = bed();
-    let endless =
-        stream::repeat_with(|| Ok::<_, Infallible>(Frame::data(Bytes::from(vec![b' '; 64 * 1024]))));
-    let request = Request::post(PATH).header(CONTENT_TYPE, "application/json");
-    let request = request.body(StreamBody::new(endless)).expect("a request");
-    let answer = bed.reviews.answer_any(request).await;
+    let (mut read, chunk) = (0, Bytes::from(vec![b' '; 64 * 1024]));
+    let endless = stream::repeat_with(|| {
+        read += chunk.len();
+        Ok::<_, Infallible>(Frame::data(chunk.clone()))
+    });
+    let answer = bed.reviews.answer_any(post_any(StreamBody::new(endless))).await;
     assert_eq!(answer.status(), StatusCode::PAYLOAD_TOO_LARGE);
+    assert!(read <= MAX_BODY + chunk.len(), "{read}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -215,9 +253,7 @@ async fn what_hangs_is_given_up() {
     assert_eq!((code, text.as_str()), (504, "no answer within 10 s\n"));
     assert_eq!(bed.env.clock.now() - start, DEADLINE);
     let silent = stream::pending::<Result<Frame<Bytes>, Infallible>>();
-    let request = Request::post(PATH).header(CONTENT_TYPE, "application/json");
-    let request = request.body(StreamBody::new(silent)).expect("a request");
-    let answer = bed.reviews.answer_any(request).await;
+    let answer = bed.reviews.answer_any(post_any(StreamBody::new(silent))).await;
     assert_eq!(answer.status(), StatusCode::GATEWAY_TIMEOUT);
     assert_eq!(bed.env.clock.now() - start, 2 * DEADLINE);
 }
@@ -248,6 +284,11 @@ async fn those_who_find_no_place_wait_for_one() {
     let one_more = ask("nothing");
     bed.env.clock.sleep(SECOND).await;
     assert!(!one_more.is_finished(), "every place is taken");
+    let unread = bed.reviews.answer_any(post_any(Unread(7)));
+    assert!(
+        bed.env.clock.timeout(SECOND, unread).await.is_none(),
+        "a body is not read before there is a place for it"
+    );
     bed.go.add_permits(1);
     assert_eq!(one_more.await.expect("no panic"), StatusCode::OK);
     bed.go.add_permits(63);

@@ -1,6 +1,9 @@
-//! The tree of an application while it comes alive: drawn again and again on a terminal, elsewhere a line for each change.
+//! The tree of an application while it comes alive: drawn again and again on a terminal that can do that, elsewhere a line for
+//! each change.
 
 use std::collections::BTreeMap;
+use std::env;
+use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal as _, Write};
 use std::time::Duration;
@@ -18,11 +21,17 @@ const LOOK: Duration = Duration::from_millis(100);
 const LONGEST: Duration = Duration::from_secs(30);
 /// The width of a terminal that does not say.
 const WIDTH: u16 = 80;
+/// On a narrower one the states of objects would be cut off.
+const NARROWEST: u16 = 74;
 
 /// Shows the tree below the `AppService` of that name until all of it is ready. Nothing here fails: what cannot be read is
 /// read again.
 pub(crate) async fn follow(client: &Client, namespace: &str, name: &str, clock: &Clock, log: &Output) {
-    let mut picture = if io::stdout().is_terminal() {
+    let mut picture = if can_be_drawn(
+        io::stdout().is_terminal(),
+        env::var_os("TERM").as_deref(),
+        width(),
+    ) {
         Picture::Drawn { rows: 0 }
     } else {
         Picture::Told(BTreeMap::new())
@@ -84,6 +93,11 @@ impl Picture {
     }
 }
 
+/// Whether lines can be drawn over, and are wide enough.
+fn can_be_drawn(is_terminal: bool, term: Option<&OsStr>, width: u16) -> bool {
+    is_terminal && term.is_none_or(|it| it != "dumb") && width >= NARROWEST
+}
+
 fn width() -> u16 {
     let size = rustix::termios::tcgetwinsize(io::stdout());
     size.map(|it| it.ws_col)
@@ -123,6 +137,15 @@ mod tests {
         assert_eq!(first, "Pod a: Pending\nPod b: Pending\n");
         let second = shown(&mut picture, &[pod("a", "Running"), pod("b", "Pending")]);
         assert_eq!(second, "Pod a: Running\n");
+    }
+
+    #[test]
+    fn it_is_drawn_only_where_that_can_be_seen() {
+        let xterm = Some(OsStr::new("xterm"));
+        assert!(can_be_drawn(true, xterm, 80) && can_be_drawn(true, None, 80));
+        assert!(!can_be_drawn(false, xterm, 80));
+        assert!(!can_be_drawn(true, Some(OsStr::new("dumb")), 80));
+        assert!(!can_be_drawn(true, xterm, 40));
     }
 
     #[test]

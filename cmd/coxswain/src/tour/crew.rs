@@ -15,6 +15,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::TourError;
+use super::guide::{LOOK, PATIENCE};
 use crate::member::Member;
 use crate::sandbox::define;
 use crate::ways::Ways;
@@ -108,25 +109,35 @@ impl Crew {
         Ok(holder.unwrap_or_default().to_owned())
     }
 
-    /// The leader dies, and tells nobody.
-    pub(super) async fn kill_leader(&mut self) -> Result<(), TourError> {
-        drop(self.take_leader().await?);
-        Ok(())
+    /// Who of those aboard leads. On a machine that stood still for a while nobody may, for a moment.
+    pub(super) async fn leads(&self) -> Result<String, TourError> {
+        let clock = &self.env.clock;
+        let end = clock.after(PATIENCE);
+        loop {
+            let leader = Self::leader(&self.client).await?;
+            if self.aboard.iter().any(|it| it.identity == leader) {
+                return Ok(leader);
+            }
+            if clock.now() >= end {
+                return Err(TourError::NobodyLeads);
+            }
+            clock.sleep(LOOK).await;
+        }
     }
 
-    /// The leader is told to stop, and does.
-    pub(super) async fn stop_leader(&mut self) -> Result<(), TourError> {
-        let leader = self.take_leader().await?;
-        leader.stop.cancel();
-        // However it ended: the other one must lead.
-        let _ = leader.running.await;
-        Ok(())
+    /// This one dies, and tells nobody.
+    pub(super) fn kill(&mut self, identity: &str) {
+        self.aboard.retain(|it| it.identity != identity);
     }
 
-    async fn take_leader(&mut self) -> Result<Aboard, TourError> {
-        let leader = Self::leader(&self.client).await?;
-        let at = self.aboard.iter().position(|it| it.identity == leader);
-        Ok(self.aboard.remove(at.ok_or(TourError::NobodyLeads)?))
+    /// This one is told to stop, and does.
+    pub(super) async fn stop(&mut self, identity: &str) {
+        if let Some(at) = self.aboard.iter().position(|it| it.identity == identity) {
+            let leader = self.aboard.remove(at);
+            leader.stop.cancel();
+            // However it ended: the other one must lead.
+            let _ = leader.running.await;
+        }
     }
 }
 

@@ -12,8 +12,10 @@ use crate::show::{NAMESPACE, World};
 
 /// How long a step may take. Each takes a few seconds; a machine that is busy with other things may need more.
 pub(super) const PATIENCE: Duration = Duration::from_secs(20);
+/// How many looks it takes to say that something does not come: a machine that slept has waited, but not looked.
+const LOOKS: usize = 100;
 /// How often it is looked.
-const LOOK: Duration = Duration::from_millis(25);
+pub(super) const LOOK: Duration = Duration::from_millis(25);
 
 /// What a look came to.
 #[derive(Debug, PartialEq)]
@@ -92,7 +94,9 @@ impl Guide {
         say(&format!("{:>2}. {title}\n    expected: {expected}", self.step));
         let start = self.clock.now();
         act.await?;
+        let mut looks = 0;
         loop {
+            looks += 1;
             let looked = look().await?;
             let waited = self.clock.now().duration_since(start);
             let instead = match looked {
@@ -104,7 +108,7 @@ impl Guide {
                     ));
                     return Ok(());
                 }
-                Look::NotYet(_) if waited < PATIENCE => {
+                Look::NotYet(_) if waited < PATIENCE || looks < LOOKS => {
                     self.clock.sleep(LOOK).await;
                     continue;
                 }

@@ -49,12 +49,12 @@ pub(crate) enum TourError {
 pub(crate) async fn run(known: &[Known]) -> Result<(), TourError> {
     let tasks = TaskSet::new();
     let env = Env::system(&tasks);
-    let mut crew = Crew::start(&env, known).await?;
-    let mut guide = Guide::new(crew.client(), env.clock.clone());
     say(
         "An application's life, on an API server in this process, with two managers of which one leads. Nothing else is \
          touched.\n",
     );
+    let mut crew = Crew::start(&env, known).await?;
+    let mut guide = Guide::new(crew.client(), env.clock.clone());
     steps::all(&mut guide, &mut crew).await?;
     say("All of it was seen. To look around yourself: coxswain --sandbox");
     Ok(())

@@ -1,5 +1,7 @@
 //! The life of an application, step by step. What each look makes of what it sees is a function of that alone.
 
+use std::cmp::Ordering;
+
 use coxswain_manager::client::{Client, Delete, Patch, Propagation};
 use coxswain_manager::object::{Key, Meta, MetaObject};
 use serde_json::{Value, json};
@@ -16,6 +18,8 @@ const BAD: &str = "nginx:404";
 
 /// Five pods, of which a quarter may be missing, rounded down.
 const SERVING: usize = 4;
+/// And a quarter may be there besides, rounded up: seven, less those that serve.
+const WAITING: usize = 3;
 
 /// All of them, in their order.
 pub(super) async fn all(guide: &mut Guide, crew: &mut Crew) -> Result<(), TourError> {
@@ -106,14 +110,14 @@ async fn made(guide: &mut Guide, name: &str) -> Result<(), TourError> {
 /// One manager dies, another one is told to stop.
 async fn fail_over(guide: &mut Guide, crew: &mut Crew) -> Result<(), TourError> {
     let client = guide.client.clone();
-    let former = Crew::leader(&client).await?;
+    let former = crew.leads().await?;
     guide
         .other_leads(
             "Kill the manager that leads, and create \"blog\" while nobody leads",
             "the other one leads when the lease has expired, after four seconds",
             &former,
             async {
-                crew.kill_leader().await?;
+                crew.kill(&former);
                 create(&client, "blog").await
             },
         )
@@ -126,7 +130,7 @@ async fn fail_over(guide: &mut Guide, crew: &mut Crew) -> Result<(), TourError> 
             |world| whole(world, "blog", 2, OLD, false),
         )
         .await?;
-    let former = Crew::leader(&client).await?;
+    let former = crew.leads().await?;
     guide
         .other_leads(
             "Start another manager, and tell the one that leads to stop",
@@ -134,7 +138,8 @@ async fn fail_over(guide: &mut Guide, crew: &mut Crew) -> Result<(), TourError> 
             &former,
             async {
                 crew.board()?;
-                crew.stop_leader().await
+                crew.stop(&former).await;
+                Ok(())
             },
         )
         .await?;
@@ -224,13 +229,20 @@ fn never_fewer(world: &World, fewest: &mut usize, look: impl FnOnce(&World) -> L
     }
 }
 
-/// Whether a rollout goes no further, for an image that is not there.
+/// Whether a rollout has gone as far as it may, for an image that is not there, and no further.
 fn stuck(world: &World) -> Look {
     let pods = pods_of(world, "shop");
-    let waiting = pods.iter().filter(|it| it.waits_for() == "ImagePullBackOff");
-    match waiting.count() {
-        0 => Look::NotYet("no pod waits for the bad image".to_owned()),
-        count => Look::Seen(format!("{count} pods are in ImagePullBackOff")),
+    let serving = pods.iter().filter(|it| it.is_ready()).count();
+    let waiting = pods
+        .iter()
+        .filter(|it| it.waits_for() == "ImagePullBackOff")
+        .count();
+    let text = format!("{waiting} of {WAITING} pods are in ImagePullBackOff");
+    match waiting.cmp(&WAITING) {
+        Ordering::Less => Look::NotYet(text),
+        Ordering::Equal if serving > SERVING => Look::NotYet(text),
+        Ordering::Equal => Look::Seen(text),
+        Ordering::Greater => Look::Wrong(text),
     }
 }
 
@@ -330,6 +342,24 @@ mod tests {
         assert!(matches!(orphaned(&world(owned), "wiki"), Look::NotYet(_)));
         assert!(matches!(orphaned(&world(json!({})), "wiki"), Look::Seen(_)));
         assert!(matches!(orphaned(&World(pods.to_vec()), "wiki"), Look::Wrong(_)));
+    }
+
+    #[test]
+    fn a_rollout_that_waits_has_gone_as_far_as_it_may() {
+        let waits = |at: usize| {
+            let mut pod = pod(&format!("new-{at}"), "shop", false);
+            pod.value["status"]["containerStatuses"] =
+                json!([{"state": {"waiting": {"reason": "ImagePullBackOff"}}}]);
+            pod
+        };
+        let world = |serving: usize, waiting: usize| {
+            let serving = (0..serving).map(|at| pod(&format!("old-{at}"), "shop", true));
+            World(serving.chain((0..waiting).map(waits)).collect())
+        };
+        assert!(matches!(stuck(&world(5, 2)), Look::NotYet(_)));
+        assert!(matches!(stuck(&world(5, 3)), Look::NotYet(_)));
+        assert!(matches!(stuck(&world(4, 3)), Look::Seen(_)));
+        assert!(matches!(stuck(&world(4, 4)), Look::Wrong(_)));
     }
 
     #[test]

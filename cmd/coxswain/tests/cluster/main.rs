@@ -5,7 +5,6 @@ mod deploy;
 mod election;
 mod hollow;
 mod pair;
-mod webhooks;
 
 use tokio::sync::RwLock;
 
@@ -17,13 +16,5 @@ static QUIET: RwLock<()> = RwLock::const_new(());
 const PROGRAM: &str = env!("CARGO_BIN_EXE_coxswain");
 
 fn main() -> std::process::ExitCode {
-    coxswain_tests::runner::main(
-        [
-            deploy::tests(),
-            election::tests(),
-            hollow::tests(),
-            webhooks::tests(),
-        ]
-        .concat(),
-    )
+    coxswain_tests::runner::main([deploy::tests(), election::tests(), hollow::tests()].concat())
 }

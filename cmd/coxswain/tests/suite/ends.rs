@@ -1,5 +1,6 @@
 //! Signals: the first one ends it in order, the second one at once.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use coxswain_tests::{Api, Program, endpoint, fixtures, sandbox as server, time};
@@ -57,7 +58,7 @@ struct Stuck {
 impl Stuck {
     async fn start(arguments: &[&str]) -> Self {
         let files = tempfile::tempdir().expect("a directory");
-        let mut endpoint = server::start().await.expect("a server");
+        let mut endpoint = server::start(BTreeMap::new()).await.expect("a server");
         let direct = files.path().join("direct");
         endpoint.write_kubeconfig(&direct).expect("a file");
         let api = Api::new(endpoint::client(&direct).await.expect("a client"));

@@ -1,6 +1,8 @@
 //! What a reader is shown before anything runs.
 
+use std::fs::File;
 use std::path::Path;
+use std::process::Command;
 
 use coxswain_tests::program;
 
@@ -18,6 +20,34 @@ async fn help_and_version_go_to_stdout() {
         assert!(ended.stdout.starts_with(begins), "{flag}: {}", ended.stdout);
         assert!(ended.stdout.contains(contains), "{flag}: {}", ended.stdout);
     }
+}
+
+#[test]
+fn what_cannot_be_printed_is_not_a_success() {
+    let full = File::options()
+        .write(true)
+        .open("/dev/full")
+        .expect("a disk that is full");
+    let ended = Command::new(PROGRAM)
+        .arg("crds")
+        .stdout(full)
+        .output()
+        .expect("it runs");
+    let said = String::from_utf8_lossy(&ended.stderr);
+    assert_eq!(ended.status.code(), Some(1), "{said}");
+    assert!(said.starts_with("Error: cannot print: No space left"), "{said}");
+    // Nobody reads it: nobody misses it.
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    let ended = Command::new(PROGRAM)
+        .arg("crds")
+        .stdout(writer)
+        .output()
+        .expect("it runs");
+    assert_eq!(
+        (ended.status.code(), ended.stderr.as_slice()),
+        (Some(0), &b""[..])
+    );
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! On every replica: what the Secret says is to be served, is served, as soon as it says so.
 //!
 //! What is not good is not served, and what was served stays: it is verified with what was trusted when it was loaded, which
-//! stays trusted until it ends.
+//! stays trusted until it ends. Unless the Secret was deleted: that is said, until there is another.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -56,10 +56,12 @@ impl Follower {
     fn sighted(&self, sighting: Sighting) {
         match sighting {
             Sighting::There(secret) => self.there(secret),
-            Sighting::Opened | Sighting::Gone(_) => {
+            // If it is there, it follows.
+            Sighting::Opened => {
                 let problem = format!("the leader has not written the Secret {} yet", self.service);
                 self.served.note(&problem);
             }
+            Sighting::Gone(_) => self.lack(&format!("the Secret {} was deleted", self.service)),
             Sighting::Lost(Some(error)) => self.served.note(&error.to_string()),
             Sighting::Lost(None) => {}
         }
@@ -78,10 +80,14 @@ impl Follower {
                     tracing::info!(secret = %self.service, "Serving webhooks with a new certificate");
                 }
             }
-            Ok(None) => self
-                .served
-                .note(&format!("the Secret {} has none yet", self.service)),
+            Ok(None) => self.lack(&format!("the Secret {} has none yet", self.service)),
             Err(reason) => self.refuse(Some(&held), &reason),
+        }
+    }
+
+    fn lack(&self, reason: &str) {
+        if self.served.lack(reason) {
+            tracing::warn!(secret = %self.service, reason, "The certificate for webhooks will not be trusted for long");
         }
     }
 

@@ -52,6 +52,16 @@ pub(crate) enum Fitness {
     Useless(String),
 }
 
+impl Slot {
+    /// Whether what is in it is good for who trusts this authority alone.
+    pub(crate) fn is_verified_by(&self, authority: &Authority, name: &str, now: Timestamp) -> bool {
+        match self {
+            Self::Filled(pair) => pair.verify(std::slice::from_ref(authority), name, now).is_ok(),
+            Self::Empty | Self::Broken(_) => false,
+        }
+    }
+}
+
 impl From<Stored> for Held {
     fn from(Stored { metadata, data }: Stored) -> Self {
         let bytes = |key: &str| data.get(key).map_or(&[][..], |it| &it.0);

@@ -179,7 +179,7 @@ impl Keeper {
                         }
                     }
                     let configurations = self.configurations(client).await?;
-                    let kept = kept(held, &self::there(&configurations));
+                    let kept = kept(held, &self::there(&configurations), &self.service.host(), now);
                     let issue = pair::issue(&self.service.host(), now)?;
                     self.write(client, &held.stage(&issue, kept)).await?;
                 }

@@ -74,13 +74,26 @@ pub(crate) fn decide(
 
 /// Who stays trusted when something new is staged. The configurations are read after the Secret: if that is spoilt, what it
 /// had may still be served from memory, and only they know its authority.
-pub(crate) fn kept(held: &Held, configurations: &[&Configuration]) -> Vec<Authority> {
+///
+/// If there are too many, somebody else has put some there, or spoils the Secret again and again. Needed first is what has signed
+/// what is served; then what most places agree on: nobody spoils all of them at once; then the latest.
+pub(crate) fn kept(
+    held: &Held,
+    configurations: &[&Configuration],
+    name: &str,
+    now: Timestamp,
+) -> Vec<Authority> {
+    let injected = configurations.iter().map(|it| it.authorities());
+    let places: Vec<Vec<Authority>> = injected.chain([held.authorities.clone()]).collect();
     let mut all: Vec<Authority> = Vec::new();
-    let injected = configurations.iter().flat_map(|it| it.authorities());
-    for authority in injected.chain(held.authorities.iter().cloned()) {
-        if !all.contains(&authority) {
-            all.push(authority);
+    for authority in places.iter().flatten() {
+        if !all.contains(authority) {
+            all.push(authority.clone());
         }
     }
+    all.sort_by_key(|authority| {
+        let agree = places.iter().filter(|it| it.contains(authority)).count();
+        (held.current.is_verified_by(authority, name, now), agree)
+    });
     all.split_off(all.len().saturating_sub(MAX_KEPT))
 }

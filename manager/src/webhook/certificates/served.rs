@@ -64,6 +64,13 @@ impl Served {
         }
     }
 
+    /// There is nothing to serve. What is served stays, but its authority may be given up. True if that is news to who serves.
+    pub(crate) fn lack(&self, problem: &str) -> bool {
+        let mut state = self.state();
+        let news = state.turned(problem);
+        news && state.pair.is_some()
+    }
+
     pub(crate) fn health(&self) -> Health {
         let state = self.state();
         match (&state.pair, &state.problem) {

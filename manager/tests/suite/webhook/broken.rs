@@ -9,6 +9,14 @@ use super::{Cluster, Replica, SECOND, SECRETS, bytes, cluster, secret};
 fn ways() -> Vec<(&'static str, Value)> {
     let other = rcgen::generate_simple_self_signed(vec!["other.test".to_owned()]).expect("made");
     let (certificate, key) = (other.cert.pem(), other.signing_key.serialize_pem());
+    let strangers: String = (0..3)
+        .map(|_| {
+            rcgen::generate_simple_self_signed(vec!["other.test".to_owned()])
+                .expect("made")
+                .cert
+                .pem()
+        })
+        .collect();
     vec![
         ("no PEM", json!({"tls.crt": bytes("hunter2")})),
         ("no bytes", json!({"tls.crt": bytes(""), "tls.key": bytes("")})),
@@ -23,6 +31,10 @@ fn ways() -> Vec<(&'static str, Value)> {
         (
             "nonsense",
             json!({"tls.crt": bytes("\u{0}"), "tls.key": bytes("\u{0}"), "ca.crt": bytes("\u{0}"), "x": bytes("y")}),
+        ),
+        (
+            "a crowd of strangers",
+            json!({"ca.crt": bytes(&strangers), "tls.crt": bytes(&certificate), "tls.key": bytes(&key)}),
         ),
         (
             "a foreign next",
@@ -98,6 +110,41 @@ async fn a_secret_that_is_gone_is_made_again_and_its_authority_is_trusted_no_mor
     let trusted = cluster.data("ca.crt").await.expect("a bundle");
     assert_eq!(trusted.matches("BEGIN CERTIFICATE").count(), 1);
     assert_eq!(cluster.bundles().await, [trusted.clone(), trusted]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_replica_says_that_what_it_serves_is_not_there_any_more() {
+    let cluster = cluster().await;
+    let leader = cluster.leader().await;
+    let standby = cluster.standby().await;
+    let first = cluster.serves(&standby, None).await;
+    leader.stop().await;
+    cluster.delete(&SECRETS, &secret()).await;
+    cluster.env.clock.sleep(10 * SECOND).await;
+    assert_eq!(
+        cluster.verified(&standby).await,
+        Some(first.clone()),
+        "it goes on"
+    );
+    let said = "serves an earlier certificate: the Secret kube-system/hooks was deleted";
+    assert_eq!(
+        standby.check("webhook", Kinds::READYZ),
+        Health::Note(said.to_owned())
+    );
+    // The next leader makes another, gives up what was trusted, and gets no further.
+    let leader = cluster.leader().await;
+    leader.faults.stop_at(3);
+    cluster.env.clock.sleep(10 * SECOND).await;
+    assert_eq!(cluster.verified(&standby).await, None, "nobody trusts it");
+    let said = "serves an earlier certificate: the Secret kube-system/hooks has none yet";
+    assert_eq!(
+        standby.check("webhook", Kinds::READYZ),
+        Health::Note(said.to_owned())
+    );
+    drop(leader);
+    let _leader = cluster.leader().await;
+    cluster.serves(&standby, Some(&first)).await;
+    assert_eq!(standby.check("webhook", Kinds::READYZ), Health::Ok);
 }
 
 #[tokio::test(start_paused = true)]

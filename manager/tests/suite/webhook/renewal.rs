@@ -55,6 +55,26 @@ async fn configurations_are_read_before_the_secret() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn configurations_are_read_once_more_before_another_is_staged() {
+    let cluster = cluster().await;
+    let leader = cluster.leader().await;
+    let first = cluster.serves(&leader, None).await;
+    leader.faults.take();
+    cluster.later(61 * DAY, &[&leader]);
+    cluster.serves(&leader, Some(&first)).await;
+    let log = leader.faults.take();
+    let staged = log
+        .iter()
+        .position(|it| it.starts_with("PATCH") && it.contains("secrets"));
+    let before = &log[..staged.expect("it is staged")];
+    let kinds = ["mutating", "validating", "secrets", "mutating", "validating"];
+    assert!(
+        before.len() == kinds.len() && before.iter().zip(kinds).all(|(path, kind)| path.contains(kind)),
+        "{log:?}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
 async fn nothing_is_written_while_nothing_is_to_be_done() {
     let cluster = cluster().await;
     let leader = cluster.leader().await;

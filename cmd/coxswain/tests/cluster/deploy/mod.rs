@@ -7,13 +7,13 @@
 mod chores;
 mod crew;
 mod kinds;
+mod kubectl;
 mod manifests;
+mod monitoring;
+mod webhooks;
 
-use coxswain_controllers::appservice::APP_SERVICES;
 use coxswain_controllers::names::{GARBAGE_COLLECTOR, KNOWN, Named};
-use coxswain_manager::webhook::{mutating_path, validating_path};
 use coxswain_tests::cluster::{self, Running};
-use coxswain_tests::kubectl::Kubectl;
 use coxswain_tests::{Cluster, Need, Program, Test, fixtures, program, test, time};
 use http::Method;
 use serde_json::{Value, json};
@@ -21,12 +21,12 @@ use tokio::sync::RwLockWriteGuard;
 
 use self::crew::{Crew, NAMESPACE};
 use self::kinds::a_kind_may_come_late_and_go_and_come_back;
+use self::kubectl::{kubectl_applies_it_without_a_word, kubectl_applies_what_the_guide_says};
+use self::webhooks::webhooks_are_asked_through_their_service;
 use crate::QUIET;
 
 /// What servers have only from a version on.
 const SINCE: [(&str, (u32, u32)); 1] = [("policy/v1", (1, 21))];
-/// The least `kubectl` that reads folders of resources.
-const KUBECTL: u32 = 21;
 const ROLES: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
 const BINDINGS: &str = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings";
 
@@ -37,7 +37,11 @@ pub fn tests() -> Vec<Test> {
         test!(each_controller_needs_its_own_role_only),
         test!(webhooks_and_election_need_their_own_roles_only),
         test!(a_kind_may_come_late_and_go_and_come_back),
+        test!(webhooks_are_asked_through_their_service),
         test!(kubectl_applies_it_without_a_word)
+            .needs(Need::Kubectl)
+            .since(1, 27),
+        test!(kubectl_applies_what_the_guide_says)
             .needs(Need::Kubectl)
             .since(1, 27),
     ]
@@ -103,6 +107,7 @@ async fn as_it_is_deployed_nothing_is_forbidden(_: Cluster) {
         container,
         arguments,
     } = deploy(c).await;
+    monitoring::deploy(c).await;
     let mut crew = Crew::new();
     crew.start(c, &account, &arguments).await;
     let program = crew.start(c, &account, &arguments).await;
@@ -188,25 +193,12 @@ async fn webhooks_and_election_need_their_own_roles_only(_: Cluster) {
     send(c, "components/webhook").await;
     unbind(c, GARBAGE_COLLECTOR).await;
     arguments[0] = format!("--controllers=*,-{GARBAGE_COLLECTOR}");
-    let port = format!("--webhook-port={}", program::free_address().port());
-    let added = manifests::arguments("components/webhook/deployment.yaml").into_iter();
-    arguments.extend(added.map(|it| {
-        if it.starts_with("--webhook-port=") {
-            port.clone()
-        } else {
-            it
-        }
-    }));
+    let mut arguments = webhooks::with_webhooks(arguments, program::free_address().port());
     let mut crew = Crew::new();
     let program = crew.start(c, &account, &arguments).await;
     // Not ready before there is a certificate.
     answers(program, "/readyz").await;
-    for (kind, hook) in [
-        ("mutating", mutating_path(&APP_SERVICES)),
-        ("validating", validating_path(&APP_SERVICES)),
-    ] {
-        let path =
-            format!("/apis/admissionregistration.k8s.io/v1/{kind}webhookconfigurations/coxswain-webhook");
+    for (path, hook) in webhooks::configurations() {
         let client = async || c.api().get(&path).await.expect(200)["webhooks"][0]["clientConfig"].take();
         assert_eq!(client().await["service"]["path"], hook);
         crew.until("a bundle", async || client().await["caBundle"].is_string())
@@ -245,32 +237,4 @@ async fn webhooks_and_election_need_their_own_roles_only(_: Cluster) {
 async fn unbind(c: &Cluster, controller: &str) {
     let binding = format!("{BINDINGS}/coxswain:{controller}");
     c.api().delete(&binding, ()).await.expect(200);
-}
-
-async fn kubectl_applies_it_without_a_word(_: Cluster) {
-    let (_turn, running) = cluster_of_its_own().await;
-    let kubectl = Kubectl::new(&running.cluster, "");
-    let version: Value =
-        serde_json::from_str(&kubectl.run("version --client -o json").ok()).expect("a version in JSON");
-    let minor = version["clientVersion"]["minor"]
-        .as_str()
-        .expect("a minor version");
-    if minor.trim_end_matches('+').parse::<u32>().expect("a number") < KUBECTL {
-        println!("kubectl is too old for folders of resources: 1.{minor}");
-        return;
-    }
-    let folder = manifests::root().join("base");
-    let folder = folder.to_str().expect("a path in UTF-8");
-    let apply = || kubectl.run_with(&["apply", "-k", folder], "").ok();
-    let created = apply();
-    assert_eq!(
-        created.lines().count(),
-        manifests::read("base").len(),
-        "{created}"
-    );
-    assert!(created.lines().all(|it| it.ends_with(" created")), "{created}");
-    // To kubectl a budget is new each time: its selector is replaced as a whole.
-    let again = apply();
-    let same = |it: &str| it.ends_with(" unchanged") || it.starts_with("poddisruptionbudget.policy/");
-    assert!(again.lines().all(same), "{again}");
 }

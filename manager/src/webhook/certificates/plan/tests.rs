@@ -1,18 +1,16 @@
 //! Every order in which two leaders at once, a replica, the clock and a vandal can act, with crashes, and with writes that are
-//! as late as they like: at no moment does the replica serve what a client cannot verify.
+//! as late as they like: at no moment does the replica serve what a client cannot verify. Except where nobody can help it: what
+//! somebody else writes into a configuration counts until it is put right; and who deletes the Secret, or spoils both it and a
+//! configuration, has what is served forgotten. Then the replica says that the Secret does not have it any more.
 
-use std::cell::RefCell;
+mod world;
+
 use std::collections::{BTreeMap, BTreeSet};
-use std::rc::Rc;
 use std::time::Duration;
 
-use k8s_openapi::ByteString;
-use serde_json::{Value, json};
-
-use super::super::held::{Stored, created};
-use super::super::pair::{Issue, LIFE, Pair, issue};
-use super::super::{ServiceName, inject};
+use self::world::World;
 use super::*;
+use crate::env::Rng;
 
 /// More than there are: it comes to an end.
 const MAX_STATES: usize = 1_000_000;
@@ -34,10 +32,14 @@ type Bundles = [(u64, Text); 2];
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct State {
     time: u32,
-    /// How often the vandal has been there.
-    spoilt: u32,
+    /// What the vandal has done.
+    done: Vandal,
     secret: Option<(u64, Data)>,
+    /// The latest version of a Secret: each is there once, whatever is deleted.
+    version: u64,
     bundles: Bundles,
+    /// Whether that is the vandal's.
+    edited: [bool; 2],
     leaders: [Leader; 2],
     /// The certificate that the replica serves.
     replica: Option<Text>,
@@ -69,231 +71,29 @@ struct Cast {
     rival: bool,
     /// How far the clock goes.
     time: u32,
-    /// How often the vandal comes.
-    vandal: u32,
+    vandal: Vandal,
 }
 
-const KEYS: [&str; 5] = ["tls.crt", "tls.key", "next.crt", "next.key", "ca.crt"];
-
-/// What the states speak of, and what is known of it already.
-struct World {
-    service: ServiceName,
-    texts: RefCell<Vec<String>>,
-    issues: RefCell<BTreeMap<(u32, usize, u64), Rc<Issue>>>,
-    steps: RefCell<BTreeMap<Look, Step>>,
-    verified: RefCell<BTreeMap<(u32, Text, Text), bool>>,
-    served: RefCell<BTreeMap<(u32, Data), Option<Text>>>,
-    /// The key of each certificate.
-    keys: RefCell<BTreeMap<Text, String>>,
-}
-
-impl World {
-    fn new() -> Self {
-        Self {
-            service: "system/hooks".parse().expect("a service"),
-            // The empty text is number 0.
-            texts: RefCell::new(vec![String::new()]),
-            issues: RefCell::default(),
-            steps: RefCell::default(),
-            verified: RefCell::default(),
-            served: RefCell::default(),
-            keys: RefCell::default(),
-        }
-    }
-
-    fn now(time: u32) -> Timestamp {
-        let start: Timestamp = "2026-02-03T04:05:06Z".parse().expect("a time");
-        start + STEP * time
-    }
-
-    fn text(&self, text: &str) -> Text {
-        let mut texts = self.texts.borrow_mut();
-        if let Some(known) = texts.iter().position(|it| it == text) {
-            return known;
-        }
-        texts.push(text.to_owned());
-        texts.len() - 1
-    }
-
-    fn bytes(&self, text: Text) -> ByteString {
-        ByteString(self.texts.borrow()[text].clone().into_bytes())
-    }
-
-    /// From what a write says of the data to texts; none is null.
-    fn data(&self, written: &Value) -> Vec<(&'static str, Option<Text>)> {
-        let present = KEYS.into_iter().filter(|key| written.get(key).is_some());
-        let read = present.map(|key| {
-            let bytes: Option<ByteString> = serde_json::from_value(written[key].clone()).expect("base64");
-            let text = bytes.map(|it| self.text(&String::from_utf8(it.0).expect("text")));
-            (key, text)
-        });
-        read.collect()
-    }
-
-    fn held(&self, version: u64, data: &Data) -> Held {
-        let data: BTreeMap<_, _> = data.iter().map(|(key, text)| (*key, self.bytes(*text))).collect();
-        let secret = json!({"metadata": {"uid": "u", "resourceVersion": version.to_string()}, "data": data});
-        let stored: Stored = serde_json::from_value(secret).expect("a Secret");
-        stored.into()
-    }
-
-    fn configurations(&self, bundles: &Bundles) -> [Configuration; 2] {
-        bundles.map(|(version, bundle)| {
-            let client = json!({"service": self.service_value(), "caBundle": self.bytes(bundle)});
-            let stored = json!({
-                "metadata": {"uid": "u", "resourceVersion": version.to_string()},
-                "webhooks": [{"name": "a.b.c", "clientConfig": client}],
-            });
-            let stored: inject::Stored = serde_json::from_value(stored).expect("a configuration");
-            Configuration::new(stored, &self.service)
-        })
-    }
-
-    fn service_value(&self) -> Value {
-        json!({"namespace": self.service.namespace, "name": self.service.name})
-    }
-
-    /// What this leader makes at this moment.
-    fn issue(&self, time: u32, leader: usize, version: u64) -> Rc<Issue> {
-        let mut issues = self.issues.borrow_mut();
-        let made = issues.entry((time, leader, version)).or_insert_with(|| {
-            let made = issue(&self.service.host(), Self::now(time)).expect("made");
-            let certificate = self.text(made.pair.certificate());
-            let key = made.pair.key().to_owned();
-            self.keys.borrow_mut().insert(certificate, key);
-            Rc::new(made)
-        });
-        made.clone()
-    }
-
-    fn step(&self, time: u32, secret: Option<&(u64, Data)>, bundles: &Bundles) -> Step {
-        let data = secret.map(|(_, data)| data.clone());
-        let key = (time, data, bundles.map(|(_, bundle)| bundle));
-        if let Some(known) = self.steps.borrow().get(&key) {
-            return known.clone();
-        }
-        let configurations = self.configurations(bundles);
-        let held = secret.map(|(version, data)| self.held(*version, data));
-        let step = decide(
-            &configurations.each_ref(),
-            held.as_ref(),
-            &self.service.host(),
-            Self::now(time),
-        );
-        self.steps.borrow_mut().insert(key, step.clone());
-        step
-    }
-
-    /// The writes of a leader that has read these.
-    fn decided(
-        &self,
-        time: u32,
-        leader: usize,
-        secret: Option<&(u64, Data)>,
-        bundles: &Bundles,
-    ) -> Vec<Write> {
-        let step = self.step(time, secret, bundles);
-        let Some((version, data)) = secret else {
-            assert_eq!(step, Step::Create);
-            let body = created(&self.service.secret(), &self.issue(time, leader, 0));
-            let data = self.data(&body["data"]).into_iter();
-            return vec![Write::Create(
-                data.map(|(key, text)| (key, text.expect("a text"))).collect(),
-            )];
-        };
-        let held = self.held(*version, data);
-        let patch = match step {
-            Step::Nothing | Step::Create => panic!("there is one, and something to do"),
-            Step::Inject => {
-                let bundle = bundle(&held.authorities);
-                let configurations = self.configurations(bundles);
-                let differ = configurations
-                    .iter()
-                    .enumerate()
-                    .filter(|(_, it)| !it.carries(&bundle));
-                let writes = differ.map(|(i, it)| {
-                    let patch = it.patch(&bundle);
-                    let version = patch["metadata"]["resourceVersion"].as_str().expect("a version");
-                    let written = patch["webhooks"][0]["clientConfig"]["caBundle"].clone();
-                    let written: ByteString = serde_json::from_value(written).expect("base64");
-                    let text = self.text(&String::from_utf8(written.0).expect("text"));
-                    Write::Configuration(i, version.parse().expect("a number"), text)
-                });
-                return writes.collect();
-            }
-            Step::Stage { .. } => panic!("that takes another look"),
-            Step::Promote => held.promote().expect("there is a next"),
-        };
-        vec![self.patch(&patch)]
-    }
-
-    /// The write of a leader that has read this Secret, and then these.
-    fn staged(&self, time: u32, leader: usize, version: u64, data: &Data, bundles: &Bundles) -> Write {
-        let held = self.held(version, data);
-        let configurations = self.configurations(bundles);
-        let kept = kept(&held, &configurations.each_ref());
-        self.patch(&held.stage(&self.issue(time, leader, version), kept))
-    }
-
-    fn patch(&self, patch: &Value) -> Write {
-        let version = patch["metadata"]["resourceVersion"].as_str().expect("a version");
-        Write::Secret(version.parse().expect("a number"), self.data(&patch["data"]))
-    }
-
-    /// What a replica makes of the Secret.
-    fn to_serve(&self, time: u32, version: u64, data: &Data) -> Option<Text> {
-        let key = (time, data.clone());
-        if let Some(known) = self.served.borrow().get(&key) {
-            return *known;
-        }
-        let held = self.held(version, data);
-        let pair = held
-            .to_serve(&self.service.host(), Self::now(time))
-            .ok()
-            .flatten();
-        let served = pair.map(|it| self.text(it.certificate()));
-        self.served.borrow_mut().insert(key, served);
-        served
-    }
-
-    /// Whether somebody with this bundle takes this certificate now.
-    fn verifies(&self, time: u32, certificate: Text, bundle: Text) -> bool {
-        let key = (time, certificate, bundle);
-        if let Some(known) = self.verified.borrow().get(&key) {
-            return *known;
-        }
-        let pair = self.pair(certificate);
-        let authorities = Authority::read_all(self.texts.borrow()[bundle].as_bytes());
-        let verified = pair
-            .verify(&authorities, &self.service.host(), Self::now(time))
-            .is_ok();
-        self.verified.borrow_mut().insert(key, verified);
-        verified
-    }
-
-    fn pair(&self, certificate: Text) -> Pair {
-        let key = self.keys.borrow()[&certificate].clone();
-        Pair::read(self.texts.borrow()[certificate].as_bytes(), key.as_bytes()).expect("a pair")
-    }
-
-    /// Whether it has not ended.
-    fn lives(&self, time: u32, certificate: Text) -> bool {
-        let made = self.issues.borrow();
-        let made = made
-            .iter()
-            .find(|(_, it)| it.pair.certificate() == self.texts.borrow()[certificate]);
-        let ((made, ..), _) = made.expect("somebody has made it");
-        STEP * (time - made) <= LIFE
-    }
+/// How often somebody else writes what is ours.
+#[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct Vandal {
+    /// A key of the Secret.
+    spoils: u32,
+    /// The Secret, which it deletes.
+    deletes: u32,
+    /// The bundle of a configuration.
+    edits: u32,
 }
 
 impl State {
     fn first() -> Self {
         Self {
             time: 0,
-            spoilt: 0,
+            done: Vandal::default(),
             secret: None,
+            version: 0,
             bundles: [(1, 0); 2],
+            edited: [false; 2],
             leaders: [Leader::Idle, Leader::Idle],
             replica: None,
         }
@@ -308,7 +108,9 @@ impl State {
                 match (world.step(self.time, self.secret.as_ref(), bundles), &self.secret) {
                     (Step::Nothing, _) => Leader::Idle,
                     (Step::Stage { .. }, Some((version, data))) => Leader::Stages(*version, data.clone()),
-                    _ => Leader::Sends(world.decided(self.time, leader, self.secret.as_ref(), bundles)),
+                    (Step::Create, _) => Leader::Sends(vec![world.created(self.time, leader, self.version)]),
+                    (_, Some(secret)) => Leader::Sends(world.decided(self.time, secret, bundles)),
+                    (_, None) => panic!("without a Secret one is made"),
                 }
             }
             Leader::Stages(version, data) => {
@@ -329,36 +131,37 @@ impl State {
 
     /// Whether the server takes it.
     fn write(&mut self, write: &Write) -> bool {
+        let taken = match write {
+            Write::Create(_) => self.secret.is_none(),
+            Write::Secret(version, _) => self.secret.as_ref().is_some_and(|(at, _)| at == version),
+            Write::Configuration(i, version, _) => self.bundles[*i].0 == *version,
+        };
+        if !taken {
+            return false;
+        }
         match write {
-            Write::Create(data) => {
-                let free = self.secret.is_none();
-                if free {
-                    self.secret = Some((1, data.clone()));
+            Write::Create(data) => self.put(data.clone()),
+            Write::Secret(_, changes) => {
+                let (_, mut data) = self.secret.clone().expect("it is there");
+                for (key, text) in changes {
+                    match text {
+                        Some(text) => data.insert(key, *text),
+                        None => data.remove(key),
+                    };
                 }
-                free
+                self.put(data);
             }
-            Write::Secret(version, changes) => match &mut self.secret {
-                Some((at, data)) if at == version => {
-                    *at += 1;
-                    for (key, text) in changes {
-                        match text {
-                            Some(text) => data.insert(key, *text),
-                            None => data.remove(key),
-                        };
-                    }
-                    true
-                }
-                _ => false,
-            },
             Write::Configuration(i, version, text) => {
-                let (at, bundle) = &mut self.bundles[*i];
-                let same = at == version;
-                if same {
-                    (*at, *bundle) = (*at + 1, *text);
-                }
-                same
+                self.bundles[*i] = (version + 1, *text);
+                self.edited[*i] = false;
             }
         }
+        true
+    }
+
+    fn put(&mut self, data: Data) {
+        self.version += 1;
+        self.secret = Some((self.version, data));
     }
 
     fn load(&self, world: &World) -> Self {
@@ -387,30 +190,77 @@ impl State {
             later.time += 1;
             all.push(("time passes", later));
         }
-        if let Some((version, data)) = &self.secret
-            && self.spoilt < cast.vandal
-        {
-            for key in ["tls.crt", "ca.crt", "next.key"] {
-                let mut data = data.clone();
-                data.insert(key, world.text("garbage"));
-                let spoilt = Self {
-                    spoilt: self.spoilt + 1,
-                    secret: Some((version + 1, data)),
-                    ..self.clone()
-                };
-                all.push((key, spoilt));
-            }
-        }
+        self.vandalised(world, &cast.vandal, &mut all);
         all
     }
 
-    /// Whether what is served is trusted.
+    fn vandalised(&self, world: &World, most: &Vandal, all: &mut Vec<(&'static str, Self)>) {
+        if let Some((_, data)) = &self.secret {
+            if self.done.spoils < most.spoils {
+                let garbage = world.text("garbage");
+                let crowd = world.crowded(data);
+                for (what, key, text) in [
+                    ("tls.crt is spoilt", "tls.crt", garbage),
+                    ("ca.crt is spoilt", "ca.crt", garbage),
+                    ("strangers in ca.crt", "ca.crt", crowd),
+                    ("next.key is spoilt", "next.key", garbage),
+                ] {
+                    let mut spoilt = self.clone();
+                    spoilt.done.spoils += 1;
+                    let mut data = data.clone();
+                    data.insert(key, text);
+                    spoilt.put(data);
+                    all.push((what, spoilt));
+                }
+            }
+            if self.done.deletes < most.deletes {
+                let mut deleted = self.clone();
+                deleted.done.deletes += 1;
+                deleted.secret = None;
+                all.push(("the Secret is deleted", deleted));
+            }
+        }
+        if self.done.edits < most.edits {
+            for (what, text) in [
+                ("no bundle", world.text("")),
+                ("a bundle of strangers", world.strangers()),
+            ] {
+                for i in 0..2 {
+                    let mut edited = self.clone();
+                    edited.done.edits += 1;
+                    let (version, _) = edited.bundles[i];
+                    edited.bundles[i] = (version + 1, text);
+                    edited.edited[i] = true;
+                    all.push((what, edited));
+                }
+            }
+        }
+    }
+
+    /// Whether what is served is trusted, as far as that is up to us.
     fn is_good(&self, world: &World) -> bool {
+        if self.is_trusted(world) {
+            return true;
+        }
+        // Its authority was given up with the Secret, or forgotten because one who spoils the Secret has taken it out of a
+        // configuration as well. As soon as the replica sees what there is now, it serves that, or says so.
+        let forgotten = self.done.deletes > 0 || (self.done.spoils > 0 && self.done.edits > 0);
+        let seen = self.load(world);
+        forgotten && (seen.is_trusted(world) || !seen.serves_the_secret(world))
+    }
+
+    fn is_trusted(&self, world: &World) -> bool {
         self.replica.is_none_or(|served| {
+            let trusted = |i: usize| self.edited[i] || world.verifies(self.time, served, self.bundles[i].1);
             // What has ended because nobody did anything for a month is nobody's fault.
-            let trusted = |(_, bundle): &(u64, Text)| world.verifies(self.time, served, *bundle);
-            !world.lives(self.time, served) || self.bundles.iter().all(trusted)
+            !world.lives(self.time, served) || (trusted(0) && trusted(1))
         })
+    }
+
+    /// Whether the Secret has something that the replica takes.
+    fn serves_the_secret(&self, world: &World) -> bool {
+        let secret = self.secret.as_ref();
+        secret.is_some_and(|(version, data)| world.to_serve(self.time, *version, data).is_some())
     }
 
     /// What one leader makes of it, when all others are gone: something that is served, and stays.
@@ -424,7 +274,9 @@ impl State {
                 let state = state.load(world);
                 let served = state.replica.expect("something is served");
                 assert!(world.lives(state.time, served));
-                assert!(state.is_good(world));
+                assert!(
+                    state.is_trusted(world) && state.edited == [false; 2] && state.serves_the_secret(world)
+                );
                 return;
             }
             while state.leaders[0] != Leader::Idle {
@@ -467,12 +319,34 @@ fn explore(cast: &Cast) -> usize {
     seen.len()
 }
 
+/// Goes some of the ways that there are, each as far as it leads or `steps`.
+fn wander(cast: &Cast, walks: u64, steps: usize) {
+    let world = World::new();
+    for seed in 0..walks {
+        let rng = Rng::from_seed(seed);
+        let (mut state, mut way) = (State::first(), Vec::new());
+        for _ in 0..steps {
+            let mut all = state.next(&world, cast);
+            let at = usize::try_from(rng.below(all.len() as u64)).expect("one of them");
+            let (whose, next) = all.swap_remove(at);
+            way.push(whose);
+            state = next;
+            assert!(
+                state.is_good(&world),
+                "what is served is not trusted; walk {seed}: {}",
+                way.join(", ")
+            );
+        }
+        state.check_end(&world);
+    }
+}
+
 #[test]
 fn two_leaders_at_once_do_not_take_from_each_other_what_is_served() {
     let states = explore(&Cast {
         rival: true,
         time: 1,
-        vandal: 0,
+        vandal: Vandal::default(),
     });
     assert!(states > 1000, "{states}");
 }
@@ -482,7 +356,23 @@ fn two_leaders_at_once_put_right_what_is_spoilt() {
     let states = explore(&Cast {
         rival: true,
         time: 0,
-        vandal: 1,
+        vandal: Vandal {
+            spoils: 1,
+            ..Vandal::default()
+        },
+    });
+    assert!(states > 1000, "{states}");
+}
+
+#[test]
+fn two_leaders_at_once_make_again_what_is_deleted() {
+    let states = explore(&Cast {
+        rival: true,
+        time: 0,
+        vandal: Vandal {
+            deletes: 1,
+            ..Vandal::default()
+        },
     });
     assert!(states > 1000, "{states}");
 }
@@ -492,7 +382,38 @@ fn a_leader_that_crashes_at_any_point_leaves_what_works() {
     let states = explore(&Cast {
         rival: false,
         time: 2,
-        vandal: 1,
+        vandal: Vandal {
+            spoils: 1,
+            ..Vandal::default()
+        },
     });
     assert!(states > 1000, "{states}");
+}
+
+#[test]
+fn a_leader_that_crashes_and_whatever_somebody_else_writes() {
+    let states = explore(&Cast {
+        rival: false,
+        time: 0,
+        vandal: Vandal {
+            spoils: 1,
+            deletes: 1,
+            edits: 1,
+        },
+    });
+    assert!(states > 1000, "{states}");
+}
+
+#[test]
+fn all_of_it_at_once() {
+    let cast = Cast {
+        rival: true,
+        time: 3,
+        vandal: Vandal {
+            spoils: 2,
+            deletes: 1,
+            edits: 2,
+        },
+    };
+    wander(&cast, 500, 60);
 }
