@@ -22,6 +22,7 @@ pub fn tests() -> Vec<Test> {
         test!(what_becomes_something_else_loses_what_was_below_it),
         test!(times_that_are_none_are_left_out),
         test!(a_definition_is_written_by_two).since(1, 36),
+        test!(who_applies_another_version_is_the_same),
     ];
     tests.into_iter().map(|test| test.since(1, 36)).collect()
 }
@@ -287,4 +288,44 @@ async fn times_that_are_none_are_left_out(c: Cluster) {
         made["metadata"]["creationTimestamp"]
     );
     undefine(&c, "appliedh").await;
+}
+
+async fn who_applies_another_version_is_the_same(c: Cluster) {
+    let singular = "appliedv";
+    let mut crd = definition(singular, &json!({}));
+    let mut other = crd["spec"]["versions"][0].clone();
+    (other["name"], other["storage"]) = (json!("v2"), json!(false));
+    crd["spec"]["versions"]
+        .as_array_mut()
+        .expect("versions")
+        .push(other);
+    c.api().post(CRDS, crd).await.expect(201);
+    let ns = c.namespace().await;
+    let path = |version: &str| format!("/apis/example.com/{version}/namespaces/{ns}/{singular}s");
+    for version in ["v1", "v2"] {
+        let served = time::eventually(Duration::from_mins(1), async || {
+            (c.api().get(&path(version)).await.status == 200).then_some(())
+        });
+        assert!(served.await.is_some(), "{version} is not served");
+    }
+    let config = |version: &str, spec: Value| {
+        let mut config = object("Appliedv", &json!({"spec": spec}));
+        config["apiVersion"] = json!(format!("example.com/{version}"));
+        config
+    };
+    let first = config("v1", json!({"a": 1, "b": 1}));
+    apply(&c, &format!("{}/a", path("v1")), "one", "", &first)
+        .await
+        .expect(201);
+    let second = config("v2", json!({"b": 1}));
+    let second = apply(&c, &format!("{}/a", path("v2")), "one", "", &second)
+        .await
+        .expect(200);
+    assert_eq!(second["spec"], json!({"b": 1}));
+    assert_eq!(managers(&second), ["one"]);
+    assert_eq!(
+        second["metadata"]["managedFields"][0]["apiVersion"],
+        "example.com/v2"
+    );
+    undefine(&c, singular).await;
 }

@@ -20,6 +20,9 @@ pub fn tests() -> Vec<Test> {
         test!(managers_can_be_forgotten_and_begin_anew).since(1, 36),
         test!(claims_are_taken_if_they_are_sound).since(1, 36),
         test!(old_managers_are_merged).since(1, 36),
+        test!(the_oldest_managers_are_merged_first).since(1, 36),
+        test!(a_change_has_its_time).since(1, 36),
+        test!(the_same_in_other_words_is_no_change).since(1, 36),
         test!(metadata_alone_shows_them_too),
         test!(who_lost_everything_is_no_manager).since(1, 36),
         test!(a_subresource_cannot_forget_managers).since(1, 36),
@@ -251,6 +254,105 @@ async fn old_managers_are_merged(c: Cluster) {
     let ancient = fields(&all, "ancient-changes", "Update");
     assert_eq!(ancient["f:data"]["f:k0"], json!({}), "{all:#}");
     assert_eq!(fields(&all, "m11", "Update"), json!({"f:data": {"f:k11": {}}}));
+}
+
+/// Whatever order they come in; what they are merged into has the time of the last of them.
+async fn the_oldest_managers_are_merged_first(c: Cluster) {
+    let ns = c.namespace().await;
+    let path = core(&ns, "configmaps/a");
+    let data = |count: usize| -> Value { (0..count).map(|n| (format!("k{n}"), json!("1"))).collect() };
+    c.api()
+        .post(&core(&ns, "configmaps"), map(&data(11)))
+        .await
+        .expect(201);
+    let entry = |n: usize| {
+        let fields = json!({"f:data": {format!("f:k{n}"): {}}});
+        json!({"manager": format!("m{n}"), "operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1",
+               "fieldsV1": fields, "time": format!("2020-01-01T00:00:{n:02}Z")})
+    };
+    let shuffled: Vec<Value> = (0..11).map(|n| entry(n * 7 % 11)).collect();
+    let mut next = map(&data(12));
+    next["metadata"]["managedFields"] = shuffled.into();
+    let written = c
+        .api()
+        .put(&format!("{path}?fieldManager=last"), next)
+        .await
+        .expect(200);
+    let rest = (3..11).map(|n| format!("m{n}"));
+    let expected: Vec<String> = std::iter::once("ancient-changes".to_owned())
+        .chain(rest)
+        .chain(["last".to_owned()])
+        .collect();
+    let entries = written["metadata"]["managedFields"].as_array().expect("managers");
+    let found: Vec<&str> = entries
+        .iter()
+        .filter_map(|entry| entry["manager"].as_str())
+        .collect();
+    assert_eq!(found, expected);
+    assert_eq!(entries[0]["time"], "2020-01-01T00:00:02Z");
+    assert_eq!(
+        fields(&written, "ancient-changes", "Update"),
+        json!({"f:data": {"f:k0": {}, "f:k1": {}, "f:k2": {}}})
+    );
+}
+
+/// Makes `past` the one manager, since long ago.
+async fn long_ago(c: &Cluster, path: &str, operation: &str) -> Value {
+    let mut object = c.api().get(path).await.expect(200);
+    let entry = &mut object["metadata"]["managedFields"][0];
+    (entry["manager"], entry["operation"], entry["time"]) = (json!("past"), json!(operation), json!(PAST));
+    let written = c
+        .api()
+        .put(&format!("{path}?fieldManager=past"), object)
+        .await
+        .expect(200);
+    assert_eq!(time_of(&written), PAST);
+    written
+}
+
+const PAST: &str = "2020-01-01T00:00:00Z";
+
+/// Since when the one manager has what it has.
+fn time_of(object: &Value) -> &Value {
+    assert_eq!(managers(object), ["past"]);
+    &object["metadata"]["managedFields"][0]["time"]
+}
+
+async fn a_change_has_its_time(c: Cluster) {
+    let ns = c.namespace().await;
+    let path = core(&ns, "configmaps/a");
+    c.api()
+        .post(&core(&ns, "configmaps"), map(&json!({"a": "1"})))
+        .await
+        .expect(201);
+    let before = long_ago(&c, &path, "Update").await;
+    let change = async |data: Value| {
+        let path = format!("{path}?fieldManager=past");
+        c.api()
+            .patch(&path, MERGE, json!({"data": data}))
+            .await
+            .expect(200)
+    };
+    assert_eq!(change(json!({"a": "1"})).await, before);
+    let after = change(json!({"b": "1"})).await;
+    assert_ne!(time_of(&after), PAST);
+    assert_eq!(
+        fields(&after, "past", "Update")["f:data"],
+        json!({".": {}, "f:a": {}, "f:b": {}})
+    );
+}
+
+async fn the_same_in_other_words_is_no_change(c: Cluster) {
+    let ns = c.namespace().await;
+    let path = core(&ns, "pods/a");
+    let limits = json!({"limits": {"cpu": "1000m"}});
+    let config = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"},
+        "spec": {"containers": [{"name": "c", "image": "i", "resources": limits}]}});
+    let made = apply(&c, &path, "one", "", &config).await.expect(201);
+    assert_eq!(made["spec"]["containers"][0]["resources"]["limits"]["cpu"], "1");
+    let before = long_ago(&c, &path, "Apply").await;
+    let after = apply(&c, &path, "past", "", &config).await.expect(200);
+    assert_eq!(after, before);
 }
 
 async fn metadata_alone_shows_them_too(c: Cluster) {
