@@ -15,6 +15,9 @@ use tokio::process::{Child, Command};
 
 use crate::{Api, time};
 
+/// It starts in a second; a machine that compiles at the same time needs more.
+const START: Duration = Duration::from_mins(2);
+
 /// Between choosing a free port and listening on it, another process can take it.
 const ATTEMPTS: usize = 3;
 
@@ -59,7 +62,7 @@ impl Program {
                 .args(flags)
                 .spawn()
                 .expect("it starts");
-            let open = time::eventually(time::ANSWER, async || {
+            let open = time::eventually(START, async || {
                 match child.try_wait().expect("a child can be waited for") {
                     Some(status) => Some(Err(status)),
                     None => files.read("stderr").contains("\"Starting\"").then_some(Ok(())),

@@ -98,19 +98,20 @@ pub(crate) async fn run(config: Config, log: &Output) -> Result<(), ProcessError
         None => None,
     };
 
-    let embedded = match &config.sandbox {
-        Some(sandbox) => Some(Embedded::start(sandbox.clone(), &env, &registry).await?),
-        None => None,
+    let found = async {
+        let Some(sandbox) = config.sandbox.clone() else {
+            let ways = over_network(&config.client_connection, &env, &registry).await?;
+            return Ok::<_, ProcessError>((None, ways));
+        };
+        let embedded = Embedded::start(sandbox, &env, &registry).await?;
+        let ways = embedded.ways();
+        Ok((Some(embedded), ways))
     };
-    let ways = if let Some(embedded) = &embedded {
-        embedded.ways()
-    } else {
-        tokio::select! {
-            biased;
-            // Nothing has been started that would have to end in order.
-            () = signals.first() => return Ok(()),
-            ways = over_network(&config.client_connection, &env, &registry) => ways?,
-        }
+    let (embedded, ways) = tokio::select! {
+        biased;
+        // Nothing has been started that would have to end in order.
+        () = signals.first() => return Ok(()),
+        found = found => found?,
     };
 
     let mut member = Member::build(&config, &env, &registry, &checks, ways)?;

@@ -227,9 +227,10 @@ impl Limits {
         };
         Self {
             format: Format::compile(schema),
-            pattern: pattern::compile(&pattern_text)
-                .ok()
-                .filter(|_| !pattern_text.is_empty()),
+            // Most have none, and even that of nothing takes its time.
+            pattern: (!pattern_text.is_empty())
+                .then(|| pattern::compile(&pattern_text).ok())
+                .flatten(),
             pattern_text,
             maximum: schema["maximum"].as_f64(),
             exclusive_maximum: schema["exclusiveMaximum"] == true,
