@@ -109,6 +109,14 @@ const KNOWN: &[Known] = &[
     },
     Known {
         before: Some((1, 36)),
+        why: "a dry run gave services no address",
+        what: End(|step, _, theirs| {
+            let dry = step.query.iter().any(|(key, _)| *key == "dryRun");
+            dry && theirs.body["kind"] == "Service" && theirs.body["spec"]["clusterIP"].is_null()
+        }),
+    },
+    Known {
+        before: Some((1, 36)),
         why: "what was deleted was answered with a Status for services too",
         what: End(|step, ours, theirs| step.verb == Verb::Delete && ours.body["kind"] != theirs.body["kind"]),
     },
@@ -128,6 +136,17 @@ const KNOWN: &[Known] = &[
         what: End(|step, ours, theirs| {
             let refused = ours.code >= 400 && theirs.code >= 400 && (ours.code == 500 || theirs.code == 500);
             step.verb == Verb::Strategic && step.edits.len() > 1 && refused && ours.body != theirs.body
+        }),
+    },
+    Known {
+        before: None,
+        why: "services that are only names keep a policy that is never shown, but has managers",
+        what: End(|_, ours, theirs| {
+            let has = |answer: &Answer| {
+                let managers = answer.body["metadata"]["managedFields"].to_string();
+                managers.contains("f:internalTrafficPolicy")
+            };
+            theirs.body["spec"]["type"] == "ExternalName" && has(theirs) && !has(ours)
         }),
     },
     Known {

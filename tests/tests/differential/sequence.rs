@@ -42,9 +42,13 @@ pub fn of(seed: u64, kinds: &[(usize, Kind)], version: (u32, u32)) -> Sequence<'
     Sequence { seed, kind, steps }
 }
 
-/// For older servers: their apply was another one (it even falls over scales of custom resources), and they did not
-/// validate fields on request.
+/// For older servers: their apply was another one (it even falls over scales of custom resources), they did not validate
+/// fields on request, and they did not know some fields, or did not make others of them.
 fn of_old(step: &mut Step) {
+    const YOUNGER: [&str; 2] = ["/spec/schedulingGates", "/spec/externalIPs"];
+    step.edits.retain(|edit| {
+        !YOUNGER.contains(&edit.at.as_str()) && !YOUNGER.contains(&edit.value.as_str().unwrap_or_default())
+    });
     if step.verb == Verb::Apply {
         step.verb = if step.whole && step.subresource.is_empty() {
             Verb::Create

@@ -82,15 +82,17 @@ impl Writer {
 pub fn track(res: &Resource, writer: &Writer, old: Option<&Value>, new: &mut Value) {
     let live = old.map_or(&Value::Null, |old| &old["metadata"]["managedFields"]);
     let claimed = meta::of_mut(new).and_then(|meta| meta.remove("managedFields"));
-    let managed = present(writer, live, claimed.as_ref());
+    let mut managed = present(writer, live, claimed.as_ref());
     // Nobody is recorded from then on, until somebody applies.
     if managed.is_empty() && old.is_some() {
         return;
     }
+    let foreign = managed.iter().any(|entry| !is_of_group(res, entry));
     // Of what cannot be compared nobody has anything any longer.
-    if res.custom.is_some() && !(is_comparable(res, writer, old, new) && are_of_group(res, &managed)) {
+    if res.custom.is_some() && (foreign || !is_comparable(res, writer, old, new)) {
         return;
     }
+    managed.retain(|entry| is_of_group(res, entry));
     let blank = old.is_none().then(|| shape::blank(res));
     let old = old.or(blank.as_ref()).unwrap_or(&Value::Null);
     let entries = updated(res, writer, old, new, managed);
@@ -115,10 +117,11 @@ fn is_comparable(res: &Resource, writer: &Writer, old: Option<&Value>, new: &Val
     })
 }
 
-/// Whether all entries are of versions that the objects of a custom resource have.
-fn are_of_group(res: &Resource, managed: &[Entry]) -> bool {
-    let group = |version: &str| version.split_once('/').map_or("", |(group, _)| group) == res.group;
-    managed.iter().all(|entry| group(&entry.api_version))
+/// Whether an entry is of a version that objects of this kind can have. Events have those of two groups.
+fn is_of_group(res: &Resource, entry: &Entry) -> bool {
+    let version = &entry.api_version;
+    let group = version.split_once('/').map_or("", |(group, _)| group);
+    group == res.group || (res.custom.is_none() && res.kind == "Event")
 }
 
 /// The entries that a write starts from. A client may set them, but not lose them by saying nothing, and not through a

@@ -229,6 +229,13 @@ async fn claims_are_taken_if_they_are_sound(c: Cluster) {
             made["metadata"]["managedFields"]
         );
     }
+    // One of a version that is none of this kind is forgotten.
+    let foreign = json!([{"op": "add", "path": "/metadata/managedFields/-", "value": {
+        "manager": "x", "operation": "Update", "apiVersion": "apps/v1", "fieldsType": "FieldsV1",
+        "fieldsV1": {"f:data": {"f:a": {}}},
+    }}]);
+    let kept = c.api().patch(&path, JSON_PATCH, foreign).await.expect(200);
+    assert_eq!(managers(&kept), ["m"]);
     let rename = json!([{"op": "replace", "path": "/metadata/managedFields/0/manager", "value": "renamed"}]);
     let renamed = c.api().patch(&path, JSON_PATCH, rename).await.expect(200);
     assert_eq!(managers(&renamed), ["renamed"]);

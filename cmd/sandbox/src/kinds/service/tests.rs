@@ -73,7 +73,10 @@ fn what_is_wrong_is_named() {
         ),
         (
             json!({"ports": [{"port": 1, "name": "a"}, {"port": 1, "name": "b"}]}),
-            vec!["spec.ports[1]: Duplicate value: {\"port\":1,\"protocol\":\"TCP\"}"],
+            vec![
+                "spec.ports[1]: Duplicate value: {\"AppProtocol\":null,\"Name\":\"\",\"NodePort\":0,\"Port\":1,\
+                 \"Protocol\":\"TCP\",\"TargetPort\":0}",
+            ],
         ),
         (
             json!({"type": "ExternalName"}),
