@@ -48,14 +48,8 @@ pub(super) enum Failure {
         key: Key,
     },
     /// There is nobody to act for.
-    #[error("{key} is gone, whatever the cache shows")]
+    #[error("{key} is gone, or its kind is not served any more, whatever the cache shows")]
     Gone {
-        /// The `AppService`.
-        key: Key,
-    },
-    /// Nobody can tell whether there is anybody to act for.
-    #[error("{key} is of a kind that is not served, whatever the cache shows")]
-    Unserved {
         /// The `AppService`.
         key: Key,
     },
@@ -73,7 +67,7 @@ impl Failure {
         match self {
             Self::Client(error) => error.is_conflict(),
             Self::Changed { .. } => true,
-            Self::Gone { .. } | Self::Unserved { .. } | Self::NamespaceGoes { .. } => false,
+            Self::Gone { .. } | Self::NamespaceGoes { .. } => false,
         }
     }
 }
@@ -83,9 +77,7 @@ impl From<Failure> for ReconcileError {
         match failure {
             Failure::NamespaceGoes { .. } => Self::terminal(failure),
             Failure::Client(error) => error.into(),
-            Failure::Changed { .. } | Failure::Gone { .. } | Failure::Unserved { .. } => {
-                Self::retryable(failure)
-            }
+            Failure::Changed { .. } | Failure::Gone { .. } => Self::retryable(failure),
         }
     }
 }
@@ -208,12 +200,11 @@ impl Hands<'_> {
 
     /// What it means that a request for the `AppService` itself has failed.
     fn own(&self, error: ClientError) -> Failure {
-        let key = self.key.clone();
-        match error.code() {
-            Some(404) if error.is_not_found(&key.name) => Failure::Gone { key },
-            Some(404) => Failure::Unserved { key },
-            _ => error.into(),
+        if error.code() == Some(404) {
+            let key = self.key.clone();
+            return Failure::Gone { key };
         }
+        error.into()
     }
 
     /// Makes sure that the `AppService` still asks for what it asked for: what refers to one that is gone is collected, and
@@ -224,7 +215,7 @@ impl Hands<'_> {
         let (seen, live_meta) = (&self.app.metadata, &live.metadata);
         let same = live_meta.uid == seen.uid
             && live_meta.is_deleting() == seen.is_deleting()
-            && live.spec == self.app.spec;
+            && live.spec.asks_the_same(&self.app.spec);
         let key = self.key.clone();
         if same {
             Ok(())

@@ -9,6 +9,7 @@ use serde_json::value::RawValue;
 
 use super::standing::MADE_AS;
 use super::status::Status;
+use crate::deployment::template::Canonical;
 
 /// What runs if nothing is said.
 pub const DEFAULT_IMAGE: &str = "nginx";
@@ -132,6 +133,22 @@ impl Spec {
     pub fn odd_policy(&self) -> Option<&str> {
         let written = self.deletion_policy.as_deref()?;
         (!["Delete", "Orphan"].contains(&written)).then_some(written)
+    }
+
+    /// Whether another one asks for the same, in whichever words.
+    #[must_use]
+    pub fn asks_the_same(&self, other: &Self) -> bool {
+        let plain = |spec: &Self| {
+            let form = |text: &Option<Box<str>>| text.as_deref().map(Canonical::of);
+            let (env, resources) = (form(&spec.env), form(&spec.resources));
+            let rest = Self {
+                env: None,
+                resources: None,
+                ..spec.clone()
+            };
+            (rest, env, resources)
+        };
+        plain(self) == plain(other)
     }
 
     /// The name of a port: a Service needs one for each as soon as there are two.
@@ -266,6 +283,24 @@ mod tests {
             (odd.policy(), odd.odd_policy()),
             (Policy::Orphan, Some("Perhaps"))
         );
+    }
+
+    #[test]
+    fn the_same_may_be_written_in_other_words() {
+        let one = spec(
+            r#"{"deploymentName":"a","env":[{"name":"A","value":"b"}],"resources":{"limits":{"cpu":"1"}}}"#,
+        );
+        let other = spec(
+            r#"{"env": [ {"value": "b", "name": "A"} ],"resources":{ "limits":{"cpu":"1"}},"deploymentName":"a"}"#,
+        );
+        assert!(one != other && one.asks_the_same(&other));
+        for changed in [
+            r#"{"deploymentName":"b","env":[{"name":"A","value":"b"}],"resources":{"limits":{"cpu":"1"}}}"#,
+            r#"{"deploymentName":"a","env":[{"name":"A","value":"c"}],"resources":{"limits":{"cpu":"1"}}}"#,
+            r#"{"deploymentName":"a","env":[{"name":"A","value":"b"}]}"#,
+        ] {
+            assert!(!one.asks_the_same(&spec(changed)), "{changed}");
+        }
     }
 
     #[test]

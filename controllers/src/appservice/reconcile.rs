@@ -34,7 +34,7 @@ use crate::names::APP_SERVICE;
 
 /// How long a sync that the caches are not ready for waits, if no event comes before.
 const BEHIND: Duration = Duration::from_millis(500);
-/// How long a sync waits while there is nobody to act for, if no event comes before.
+/// How long a sync waits while the kind is not served, if no event comes before.
 const UNSERVED: Duration = Duration::from_secs(10);
 
 /// The controller, on its caches.
@@ -64,8 +64,6 @@ struct Known {
     paces: BTreeMap<Site, Pace>,
     /// It was seen that its dependents are to be orphaned.
     orphaned: bool,
-    /// It is gone, and the cache does not show that yet.
-    gone: bool,
 }
 
 /// What there is for an `AppService`.
@@ -190,17 +188,16 @@ impl Reconciler for Keeper {
             written: &self.written,
             recorder: &self.recorder,
         };
-        match self.act(&hands).await {
+        let synced = if app.metadata.is_deleting() {
+            self.farewell(&hands).await
+        } else {
+            self.sync(&hands).await
+        };
+        match synced {
             // Not worth a word: it is normal next to others who write.
             Err(failure) if failure.is_conflict() => Ok(Action::RequeueAfter(Duration::ZERO)),
-            // The cache will show it.
+            // The cache will show that, or say that it does not know the kind.
             Err(Failure::Gone { .. }) => {
-                self.with(&key, |known| known.gone = true);
-                self.caches.relist(&APP_SERVICES);
-                Ok(Action::RequeueAfter(UNSERVED))
-            }
-            // The cache will show that, or say so.
-            Err(Failure::Unserved { .. }) => {
                 self.caches.relist(&APP_SERVICES);
                 Ok(Action::RequeueAfter(Duration::ZERO))
             }
@@ -221,19 +218,6 @@ impl Keeper {
             }
         }
         Some(Action::RequeueAfter(BEHIND))
-    }
-
-    async fn act(&self, hands: &Hands<'_>) -> Result<Action, Failure> {
-        if self.with(hands.key, |known| known.gone) == Some(true) {
-            // One that is gone does not come back, unless the store of the server was restored.
-            hands.verify().await?;
-            self.with(hands.key, |known| known.gone = false);
-        }
-        if hands.app.metadata.is_deleting() {
-            self.farewell(hands).await
-        } else {
-            self.sync(hands).await
-        }
     }
 
     async fn sync(&self, hands: &Hands<'_>) -> Result<Action, Failure> {
@@ -391,7 +375,6 @@ impl Keeper {
                 uid: uid.clone(),
                 paces: BTreeMap::new(),
                 orphaned: false,
-                gone: false,
             };
             memory.known.insert(key.clone(), known);
             self.written.forget(key);

@@ -2,6 +2,7 @@
 //! It is known by the name of its client, `engine`.
 
 use std::collections::BTreeMap;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -66,6 +67,31 @@ struct State {
     late: Option<(Instant, Request<Body>)>,
     /// Text that those who read caches are shown instead of another one.
     garble: Option<(String, String)>,
+    /// On watches of this resource nothing comes any more, not even their end.
+    silent: Option<&'static str>,
+}
+
+/// A watch, which may fall silent.
+struct Lines {
+    lines: ResponseBody,
+    path: String,
+    door: Watched,
+}
+
+impl http_body::Body for Lines {
+    type Data = Bytes;
+    type Error = <ResponseBody as http_body::Body>::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<http_body::Frame<Bytes>, Self::Error>>> {
+        let silent = self.door.with(|it| it.silent);
+        if silent.is_some_and(|plural| self.path.ends_with(plural)) {
+            return Poll::Pending;
+        }
+        Pin::new(&mut self.lines).poll_frame(context)
+    }
 }
 
 impl Watched {
@@ -135,6 +161,12 @@ impl Watched {
             None => data,
         };
         response.map(|body| body.map_frame(move |frame| frame.map_data(&swap)).boxed_unsync())
+    }
+
+    /// From now on nothing comes on watches that are open of a resource, as if the connection were lost and nobody had
+    /// noticed. Those that are opened after it is said to be over are fine.
+    pub fn silence(&self, plural: Option<&'static str>) {
+        self.with(|it| it.silent = plural);
     }
 
     /// What has not arrived never does: its sender is gone.
@@ -237,8 +269,16 @@ impl Service<Request<Body>> for Watched {
             let door = &mut this.door;
             match answer {
                 Answer::Done => {
+                    let path = request.uri().path().to_owned();
+                    let watches = request.uri().query().is_some_and(|it| it.contains("watch="));
                     let response = door.call(request).await?;
                     let response = this.garbled(&agent, response);
+                    let response = if watches && agent.ends_with("/reader") {
+                        let door = this.clone();
+                        response.map(|lines| Lines { lines, path, door }.boxed_unsync())
+                    } else {
+                        response
+                    };
                     Ok(match shows {
                         None => response,
                         Some(shows) => response.map(|body| {

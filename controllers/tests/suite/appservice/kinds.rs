@@ -69,8 +69,8 @@ async fn for_what_is_left_of_a_kind_that_went_unseen_nothing_is_made_again_and_a
     let bed = bed().await;
     bed.collect().await;
     bed.serve(&shop(&json!({"ports": [{"port": 80}]}))).await;
-    let seen = bed.sandbox.revision();
-    bed.door.lag().hold_at("appservices.appcontroller.k8s.io", seen);
+    bed.sleep(Duration::from_secs(10)).await;
+    bed.door.silence(Some("/appservices"));
     bed.door.reset();
     bed.undefine().await;
     bed.sleep(Duration::from_mins(2)).await;
@@ -82,7 +82,7 @@ async fn for_what_is_left_of_a_kind_that_went_unseen_nothing_is_made_again_and_a
     bed.sleep(Duration::from_mins(30)).await;
     assert_eq!(bed.door.order(), Vec::<String>::new());
     assert!(bed.names(&DEPLOYMENTS).await.is_empty() && !bed.exists(&SERVICES, "shop").await);
-    bed.door.lag().release();
+    bed.door.silence(None);
     bed.define(&appservice::definition()).await;
     bed.serve(&shop(&json!({}))).await;
 }
@@ -94,6 +94,7 @@ async fn for_one_that_went_unseen_nothing_is_made_again_and_again() {
         let bed = bed().await;
         bed.collect().await;
         bed.serve(&shop(&json!({"deletionPolicy": policy}))).await;
+        bed.sleep(Duration::from_secs(10)).await;
         let seen = bed.sandbox.revision();
         bed.door.lag().hold_at("appservices.appcontroller.k8s.io", seen);
         bed.door.reset();

@@ -205,11 +205,13 @@ async fn a_service_that_is_wanted_again_is_not_removed_by_who_has_not_heard_of_i
     });
     bed.want("shop", &json!({"ports": null})).await;
     bed.until(async |bed| bed.door.count("DELETE services") > 0).await;
+    // All that there is to say was said.
+    bed.sleep(Duration::from_mins(1)).await;
     let seen = bed.sandbox.revision();
     bed.door.lag().hold_at("appservices.appcontroller.k8s.io", seen);
     bed.want("shop", &json!({"ports": [{"port": 80}]})).await;
     bed.door.judge(|_, _, _| Answer::Done);
-    bed.sleep(Duration::from_mins(5)).await;
+    bed.sleep(Duration::from_mins(10)).await;
     bed.door.lag().release();
     bed.ready("shop").await;
     bed.sleep(Duration::from_mins(5)).await;

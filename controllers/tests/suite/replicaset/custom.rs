@@ -184,7 +184,8 @@ async fn for_what_a_definition_that_went_unseen_has_left_in_the_cache_nothing_is
     bed.create_owner(&bed.owner("web", 3)).await;
     bed.ready("web", 3).await;
     let held = "appreplicasets.appcontroller.k8s.io";
-    bed.door.lag().hold_at(held, bed.sandbox.revision());
+    bed.sleep(Duration::from_secs(10)).await;
+    bed.door.silence(Some("/appreplicasets"));
     let definition = Key::cluster(held);
     let now: MetaObject = bed
         .admin
