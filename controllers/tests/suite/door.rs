@@ -73,7 +73,7 @@ struct State {
 
 /// A watch, which may fall silent.
 struct Lines {
-    lines: ResponseBody,
+    body: ResponseBody,
     path: String,
     door: Watched,
 }
@@ -90,7 +90,7 @@ impl http_body::Body for Lines {
         if silent.is_some_and(|plural| self.path.ends_with(plural)) {
             return Poll::Pending;
         }
-        Pin::new(&mut self.lines).poll_frame(context)
+        Pin::new(&mut self.body).poll_frame(context)
     }
 }
 
@@ -275,7 +275,7 @@ impl Service<Request<Body>> for Watched {
                     let response = this.garbled(&agent, response);
                     let response = if watches && agent.ends_with("/reader") {
                         let door = this.clone();
-                        response.map(|lines| Lines { lines, path, door }.boxed_unsync())
+                        response.map(|body| Lines { body, path, door }.boxed_unsync())
                     } else {
                         response
                     };

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use coxswain_controllers::hollow_kubelet::{self, Options};
+use coxswain_controllers::replicaset::{self, Metrics, REPLICA_SET};
 use coxswain_manager::cache::{Caches, Scope};
 use coxswain_manager::client::{Client, ClientError, Delete, Fence, ListQuery, Patch, Transport, View};
 use coxswain_manager::controller::{self, Runnable};
@@ -21,6 +22,7 @@ use crate::door::Watched;
 pub const PODS: Resource = Resource::namespaced("", "v1", "pods", "Pod");
 pub const SETS: Resource = Resource::namespaced("apps", "v1", "replicasets", "ReplicaSet");
 pub const DEPLOYMENTS: Resource = Resource::namespaced("apps", "v1", "deployments", "Deployment");
+pub const SERVICES: Resource = Resource::namespaced("", "v1", "services", "Service");
 pub const EVENTS: Resource = Resource::namespaced("", "v1", "events", "Event");
 pub const DEFINITIONS: Resource = Resource::cluster(
     "apiextensions.k8s.io",
@@ -82,6 +84,18 @@ impl Ground {
         let client = plain.client("hollow-kubelet", None);
         let hollow = hollow_kubelet::build(&self.env, &caches, client, registry, options, how);
         self.run(hollow.expect("a controller"));
+    }
+
+    /// What makes pods of ReplicaSets.
+    pub fn replicas(&self) {
+        let (plain, registry) = (self.plain(), &Registry::new());
+        let caches = self.caches(&plain, "replica-reader", registry);
+        let recorder = self.recorder(&plain, "replicas", registry);
+        let metrics = Metrics::register(registry).expect("fresh series");
+        let client = plain.client("replicas", None);
+        let (env, kind) = (&self.env, &REPLICA_SET);
+        let engine = replicaset::build(env, &caches, client, registry, recorder, metrics, kind, 5);
+        self.run(engine.expect("a controller"));
     }
 
     pub fn caches(&self, way: &Transport, name: &'static str, registry: &Registry) -> Caches {
@@ -158,6 +172,14 @@ impl Ground {
     pub async fn sleep(&self, time: Duration) {
         self.env.clock.sleep(time).await;
     }
+}
+
+/// Status and reason of a condition.
+pub fn condition(object: &Value, type_: &str) -> (String, String) {
+    let conditions = object["status"]["conditions"].as_array();
+    let found = conditions.into_iter().flatten().find(|it| it["type"] == type_);
+    let text = |field: &str| found.and_then(|it| it[field].as_str()).unwrap_or_default();
+    (text("status").to_owned(), text("reason").to_owned())
 }
 
 fn plain(sandbox: &Sandbox, env: &Env) -> Transport {

@@ -17,7 +17,7 @@ async fn lenient() -> Bed {
         .expect("subresources")
         .remove("scale");
     bed.define(&definition).await;
-    bed.cluster();
+    bed.workloads();
     bed.apps();
     bed
 }

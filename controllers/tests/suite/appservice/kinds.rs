@@ -1,7 +1,11 @@
 //! A kind that is not there: the controller waits for it, and goes on when it comes.
 
+use coxswain_controllers::hollow_kubelet;
 use coxswain_controllers::registry::{self, Asked, Settings};
+use coxswain_manager::cache::Scope;
+use coxswain_manager::client::Delete;
 use coxswain_manager::manager::{self, Manager};
+use coxswain_manager::object::Uid;
 use coxswain_manager::serve::{Checks, Health, Kinds as Probes};
 
 use super::*;
@@ -9,7 +13,7 @@ use super::*;
 #[tokio::test(start_paused = true)]
 async fn a_kind_that_comes_late_is_waited_for() {
     let bed = bare();
-    bed.cluster();
+    bed.workloads();
     bed.apps();
     bed.sleep(Duration::from_mins(10)).await;
     assert_eq!(bed.door.order(), Vec::<String>::new());
@@ -128,7 +132,6 @@ impl Manned {
     /// A manager that hosts all that it takes.
     fn start(bed: &Bed) -> Self {
         let (checks, registry) = (Checks::new(), Registry::new());
-        let over = Transport::over(bed.sandbox.door(), "sandbox", "test", &bed.env.clock, &registry);
         let options = manager::Options {
             name: "coxswain",
             limit: None,
@@ -136,15 +139,15 @@ impl Manned {
             start_interval: Duration::ZERO,
             shutdown_timeout: None,
         };
-        let way = over.expect("a way to the sandbox");
-        let mut manager = Manager::new(&bed.env, &registry, &checks, way, options).expect("a manager");
+        let mut manager =
+            Manager::new(&bed.env, &registry, &checks, bed.plain(), options).expect("a manager");
         let settings = Settings {
             instance: "test".to_owned(),
             app_replicaset: 1,
             app_service: 1,
             deployment: 1,
             garbage_collector: None,
-            hollow_kubelet: (Options::default(), 1),
+            hollow_kubelet: (hollow_kubelet::Options::default(), 1),
             replicaset: 1,
             replication_controller: 1,
         };
@@ -212,10 +215,10 @@ impl Bed {
     /// Has the kind no longer served.
     async fn undefine(&self) {
         let key = Key::cluster("appservices.appcontroller.k8s.io");
-        let definition: Value = self.admin.get(&CRDS, &key).await.expect("it is there");
+        let definition: Value = self.admin.get(&DEFINITIONS, &key).await.expect("it is there");
         let uid = Uid::from(definition["metadata"]["uid"].as_str().expect("a uid"));
         self.admin
-            .delete(&CRDS, &key, &Delete::of(uid))
+            .delete(&DEFINITIONS, &key, &Delete::of(uid))
             .await
             .expect("deleted");
     }

@@ -11,6 +11,7 @@ mod renaming;
 mod schema;
 
 use std::collections::BTreeSet;
+use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,47 +19,20 @@ use coxswain_controllers::appservice;
 use coxswain_controllers::deployment;
 use coxswain_controllers::garbage_collector::kinds::{Kind, Kinds};
 use coxswain_controllers::garbage_collector::{self, GarbageCollector, Known};
-use coxswain_controllers::hollow_kubelet::{self, Options};
-use coxswain_controllers::replicaset::{self, Metrics, REPLICA_SET};
-use coxswain_manager::cache::{Caches, Scope};
-use coxswain_manager::client::{
-    Client, ClientError, Delete, Fence, ListQuery, Patch, Propagation, Transport, View,
-};
-use coxswain_manager::controller::{self, Runnable};
-use coxswain_manager::env::{Env, TaskSet};
-use coxswain_manager::events::Recorder;
-use coxswain_manager::object::{Key, Resource, Uid};
-use coxswain_sandbox::{Env as SandboxEnv, Options as SandboxOptions, Sandbox};
-use jiff::Timestamp;
+use coxswain_manager::client::{ListQuery, Patch, Propagation, View};
+use coxswain_manager::object::{Key, Resource};
 use prometheus::Registry;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::door::{Answer, Watched};
+use crate::door::Answer;
+use crate::ground::{DEFINITIONS, DEPLOYMENTS, EVENTS, Ground, PODS, SERVICES, SETS, condition};
 
 const APPS: Resource = appservice::APP_SERVICES;
-const DEPLOYMENTS: Resource = Resource::namespaced("apps", "v1", "deployments", "Deployment");
-const SERVICES: Resource = Resource::namespaced("", "v1", "services", "Service");
-const SETS: Resource = Resource::namespaced("apps", "v1", "replicasets", "ReplicaSet");
-const PODS: Resource = Resource::namespaced("", "v1", "pods", "Pod");
-const EVENTS: Resource = Resource::namespaced("", "v1", "events", "Event");
-const CRDS: Resource = Resource::cluster(
-    "apiextensions.k8s.io",
-    "v1",
-    "customresourcedefinitions",
-    "CustomResourceDefinition",
-);
 const FINALIZER: &str = appservice::policy::FINALIZER;
 
-struct Bed {
-    env: Env,
-    transport: Transport,
-    admin: Client,
-    sandbox: Sandbox,
-    door: Watched,
-    _tasks: TaskSet,
-}
+struct Bed(Ground);
 
 /// An API with the kind, a cluster, and all controllers.
 async fn bed() -> Bed {
@@ -71,39 +45,27 @@ async fn bed() -> Bed {
 async fn apart() -> Bed {
     let bed = bare();
     bed.define(&appservice::definition()).await;
-    bed.cluster();
+    bed.workloads();
     bed
 }
 
 /// An API.
 fn bare() -> Bed {
-    let start = Timestamp::from_second(1_800_000_000).expect("a time");
-    let sandbox = Sandbox::new(SandboxOptions {
-        env: SandboxEnv::starting_at(start, 7),
-        ..SandboxOptions::default()
-    });
-    let tasks = TaskSet::new();
-    let env = Env::starting_at(start, 7, &tasks);
-    let door = Watched::new(sandbox.door(), &env.clock);
-    let over = |registry: &Registry| {
-        Transport::over(door.clone(), "sandbox", "test", &env.clock, registry).expect("a way to the sandbox")
-    };
-    let plain = Transport::over(sandbox.door(), "sandbox", "test", &env.clock, &Registry::new());
-    Bed {
-        admin: plain.expect("a way to the sandbox").unfenced("admin", None),
-        transport: over(&Registry::new()),
-        env: env.clone(),
-        sandbox,
-        door: door.clone(),
-        _tasks: tasks,
+    Bed(Ground::new())
+}
+
+impl Deref for Bed {
+    type Target = Ground;
+
+    fn deref(&self) -> &Ground {
+        &self.0
     }
 }
 
 impl Bed {
     /// Has a kind served.
     async fn define(&self, definition: &Value) {
-        let body = definition.to_string().into();
-        let _: Value = self.admin.create(&CRDS, "", body).await.expect("defined");
+        self.create(&DEFINITIONS, definition).await;
         let served = async |bed: &Self| {
             let query = ListQuery::default();
             bed.admin.list(&APPS, "default", &query, View::Full).await.is_ok()
@@ -111,60 +73,23 @@ impl Bed {
         self.until(served).await;
     }
 
-    /// All that makes pods of Deployments; they have a door of their own, so that what is done to the other one nobody
-    /// else notices.
-    fn cluster(&self) {
-        let plain = Transport::over(
-            self.sandbox.door(),
-            "sandbox",
-            "test",
-            &self.env.clock,
-            &Registry::new(),
-        );
-        let plain = plain.expect("a way to the sandbox");
-        let (env, registry) = (&self.env, &Registry::new());
-        let caches = Caches::new(env, plain.client("rest-reader", None), Scope::default(), registry);
-        let caches = caches.expect("caches");
-        let recorder = |name: &str| {
-            let events = plain.unfenced("rest-events", None);
-            Recorder::start(env, events, name, "test", registry).expect("a recorder")
-        };
-        let how = controller::Options {
-            workers: 4,
-            ..controller::Options::default()
-        };
-        let options = Options {
-            nodes: 3,
-            delay: Duration::from_secs(1),
-            sandbox: true,
-        };
-        let client = plain.client("hollow-kubelet", None);
-        let hollow = hollow_kubelet::build(env, &caches, client, registry, options, how);
-        self.run(hollow.expect("a controller"));
-        let metrics = Metrics::register(registry).expect("fresh series");
-        let client = plain.client("replicas", None);
-        let events = recorder("replicas");
-        let engine = replicaset::build(env, &caches, client, registry, events, metrics, &REPLICA_SET, 5);
-        self.run(engine.expect("a controller"));
+    /// All that makes pods of Deployments.
+    fn workloads(&self) {
+        self.cluster(Duration::from_secs(1));
+        self.replicas();
+        let (plain, registry) = (self.plain(), &Registry::new());
+        let caches = self.caches(&plain, "deployment-reader", registry);
+        let recorder = self.recorder(&plain, "deployments", registry);
         let client = plain.client("deployments", None);
-        let roller = deployment::build(env, &caches, client, registry, recorder("deployments"), 5);
+        let roller = deployment::build(&self.env, &caches, client, registry, recorder, 5);
         self.run(roller.expect("a controller"));
     }
 
     /// Has what nobody owns any more collected.
     async fn collect(&self) {
-        let plain = Transport::over(
-            self.sandbox.door(),
-            "sandbox",
-            "test",
-            &self.env.clock,
-            &Registry::new(),
-        );
-        let plain = plain.expect("a way to the sandbox");
-        let (env, registry) = (&self.env, &Registry::new());
-        let caches = Caches::new(env, plain.client("gc-reader", None), Scope::default(), registry);
-        let events = plain.unfenced("gc-events", None);
-        let recorder = Recorder::start(env, events, "gc", "test", registry).expect("a recorder");
+        let (plain, registry) = (self.plain(), &Registry::new());
+        let caches = self.caches(&plain, "gc-reader", registry);
+        let recorder = self.recorder(&plain, "gc", registry);
         let resources = [APPS, DEPLOYMENTS, SERVICES, SETS, PODS];
         let served = resources.iter().map(|it| Kind::new(it.clone(), *it == APPS));
         let collected: BTreeSet<Resource> = resources.iter().cloned().collect();
@@ -175,52 +100,20 @@ impl Bed {
         };
         let options = garbage_collector::Options::default();
         let client = plain.client("gc", None);
-        let collector = GarbageCollector::build(
-            env,
-            &caches.expect("caches"),
-            client,
-            registry,
-            recorder,
-            known,
-            options,
-        );
+        let env = &self.env;
+        let collector = GarbageCollector::build(env, &caches, client, registry, recorder, known, options);
         self.run(collector.expect("a collector"));
         self.sleep(Duration::from_secs(2)).await;
     }
 
     /// Begins a term of the controller, which lasts until the answer is cancelled.
     fn apps(&self) -> CancellationToken {
-        let (env, registry) = (&self.env, &Registry::new());
-        let reader = self.transport.client("reader", None);
-        let caches = Caches::new(env, reader, Scope::default(), registry).expect("caches");
-        let events = self.transport.unfenced("events", None);
-        let recorder = Recorder::start(env, events, "appservice-controller", "test", registry);
-        let client = self.transport.client("engine", None);
-        let recorder = recorder.expect("a recorder");
-        let controller = appservice::build(env, &caches, client, registry, recorder, 5);
+        let (way, registry) = (&self.transport, &Registry::new());
+        let caches = self.caches(way, "reader", registry);
+        let recorder = self.recorder(way, "appservice-controller", registry);
+        let client = way.client("engine", None);
+        let controller = appservice::build(&self.env, &caches, client, registry, recorder, 5);
         self.run(controller.expect("a controller"))
-    }
-
-    /// Runs a controller in a term that lasts until it is stopped.
-    fn run(&self, controller: impl Runnable + 'static) -> CancellationToken {
-        let fence = Fence::new(self.env.clock.clone());
-        let term = fence.open_for_ever();
-        let stop = CancellationToken::new();
-        let stopped = stop.clone();
-        let run = async move { controller.run(&fence, term, stopped).await };
-        drop(self.env.tasks.spawn(run));
-        stop
-    }
-
-    async fn try_create(&self, resource: &Resource, body: &Value) -> Result<Value, ClientError> {
-        let namespace = if resource.namespaced { "default" } else { "" };
-        self.admin
-            .create(resource, namespace, body.to_string().into())
-            .await
-    }
-
-    async fn create(&self, resource: &Resource, body: &Value) -> Value {
-        self.try_create(resource, body).await.expect("created")
     }
 
     /// Creates an `AppService`, and waits until it is ready.
@@ -228,10 +121,6 @@ impl Bed {
         self.create(&APPS, body).await;
         self.ready(body["metadata"]["name"].as_str().expect("a name"))
             .await
-    }
-
-    async fn read(&self, resource: &Resource, name: &str) -> Option<Value> {
-        self.admin.get(resource, &Key::new("default", name)).await.ok()
     }
 
     async fn get(&self, resource: &Resource, name: &str) -> Value {
@@ -242,12 +131,6 @@ impl Bed {
         self.read(resource, name).await.is_some()
     }
 
-    async fn patch(&self, resource: &Resource, name: &str, patch: &Value) -> Value {
-        let key = Key::new("default", name);
-        let patched = self.admin.patch(resource, &key, Patch::merge(patch)).await;
-        patched.expect("patched")
-    }
-
     /// Changes what an `AppService` wants.
     async fn want(&self, name: &str, spec: &Value) -> Value {
         self.patch(&APPS, name, &json!({"spec": spec})).await
@@ -255,20 +138,8 @@ impl Bed {
 
     async fn delete(&self, resource: &Resource, name: &str, propagation: Propagation) {
         let object = self.get(resource, name).await;
-        let uid = Uid::from(object["metadata"]["uid"].as_str().expect("a uid"));
-        let delete = Delete::of(uid).propagating(propagation);
-        let deleted = self
-            .admin
-            .delete(resource, &Key::new("default", name), &delete)
+        self.delete_by(resource, &object, |it| it.propagating(propagation))
             .await;
-        deleted.expect("deleted");
-    }
-
-    async fn list(&self, resource: &Resource) -> Vec<Value> {
-        let query = ListQuery::default();
-        let page = self.admin.list(resource, "default", &query, View::Full).await;
-        let list: Value = serde_json::from_slice(&page.expect("a list")).expect("JSON");
-        list["items"].as_array().cloned().unwrap_or_default()
     }
 
     async fn names(&self, resource: &Resource) -> Vec<String> {
@@ -298,21 +169,12 @@ impl Bed {
 
     /// Waits for something to come true.
     async fn until(&self, holds: impl AsyncFn(&Self) -> bool) {
-        for _ in 0..1200 {
-            if holds(self).await {
-                return;
-            }
-            self.sleep(Duration::from_millis(100)).await;
+        if self.comes_true(async || holds(self).await).await {
+            return;
         }
         let (apps, deployments) = (self.list(&APPS).await, self.list(&DEPLOYMENTS).await);
-        panic!(
-            "it never comes true: {:#?} {apps:#?} {deployments:#?}",
-            self.door.counts()
-        );
-    }
-
-    async fn sleep(&self, time: Duration) {
-        self.env.clock.sleep(time).await;
+        let counts = self.door.counts();
+        panic!("it never comes true: {counts:#?} {apps:#?} {deployments:#?}");
     }
 
     /// The reasons of the events about `AppServices`, and how often each was told.
@@ -363,22 +225,6 @@ fn foreign(name: &str) -> Value {
         "spec": {"replicas": 1, "selector": {"matchLabels": labels}, "template": {
             "metadata": {"labels": labels}, "spec": {"containers": [{"name": "main", "image": "theirs"}]}}},
     })
-}
-
-/// Status and reason of a condition.
-fn condition(object: &Value, type_: &str) -> (String, String) {
-    let conditions = object["status"]["conditions"]
-        .as_array()
-        .cloned()
-        .unwrap_or_default();
-    let found = conditions.iter().find(|it| it["type"] == type_);
-    let text = |field: &str| {
-        found
-            .and_then(|it| it[field].as_str())
-            .unwrap_or_default()
-            .to_owned()
-    };
-    (text("status"), text("reason"))
 }
 
 fn owners(object: &Value) -> usize {

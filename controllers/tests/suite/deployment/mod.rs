@@ -12,7 +12,6 @@ use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
 use coxswain_controllers::deployment;
-use coxswain_controllers::replicaset::{self, Metrics, REPLICA_SET};
 use coxswain_manager::client::{Patch, Transport};
 use coxswain_manager::env::TaskSet;
 use coxswain_manager::object::Key;
@@ -21,7 +20,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::door::{Answer, Watched};
-use crate::ground::{DEPLOYMENTS, EVENTS, Ground, PODS, SETS};
+use crate::ground::{DEPLOYMENTS, EVENTS, Ground, PODS, SETS, condition};
 
 const REVISION: &str = "deployment.kubernetes.io/revision";
 
@@ -63,25 +62,6 @@ impl DerefMut for Bed {
 }
 
 impl Bed {
-    fn replicas(&self) {
-        let (plain, registry) = (self.plain(), &Registry::new());
-        let caches = self.caches(&plain, "replica-reader", registry);
-        let recorder = self.recorder(&plain, "replicas", registry);
-        let metrics = Metrics::register(registry).expect("fresh series");
-        let client = plain.client("replicas", None);
-        let engine = replicaset::build(
-            &self.env,
-            &caches,
-            client,
-            registry,
-            recorder,
-            metrics,
-            &REPLICA_SET,
-            5,
-        );
-        self.run(engine.expect("a controller"));
-    }
-
     /// Begins a term of the controller, which lasts until the answer is cancelled.
     fn deployments(&self) -> CancellationToken {
         let (way, registry) = (&self.transport, &Registry::new());
@@ -208,21 +188,6 @@ fn web(replicas: i64, image: &str) -> Value {
 /// What makes of it a Deployment with another image.
 fn image(image: &str) -> Value {
     json!({"template": {"spec": {"containers": [{"name": "main", "image": image}]}}})
-}
-
-fn condition(deployment: &Value, type_: &str) -> (String, String) {
-    let conditions = deployment["status"]["conditions"]
-        .as_array()
-        .cloned()
-        .unwrap_or_default();
-    let found = conditions.iter().find(|it| it["type"] == type_);
-    let text = |field: &str| {
-        found
-            .and_then(|it| it[field].as_str())
-            .unwrap_or_default()
-            .to_owned()
-    };
-    (text("status"), text("reason"))
 }
 
 fn revision(object: &Value) -> &str {

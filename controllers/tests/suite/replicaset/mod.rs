@@ -173,9 +173,8 @@ impl Bed {
 
     /// Waits for something to come true.
     async fn until(&self, holds: impl AsyncFn(&Self) -> bool) {
-        if !self.comes_true(async || holds(self).await).await {
-            panic!("it never comes true: {:#?}", self.door.counts());
-        }
+        let holds = self.comes_true(async || holds(self).await).await;
+        assert!(holds, "it never comes true: {:#?}", self.door.counts());
     }
 
     /// The reasons of events, each as often as it was given.
