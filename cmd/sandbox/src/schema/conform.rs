@@ -39,16 +39,31 @@ pub fn conform_merged(schema: TypeRef, value: &mut Value) -> Result<Vec<String>,
 struct Walk {
     unknown: Reported,
     fits_numbers: bool,
+    /// The first value of a wrong type. Whatever cannot be read for another reason is told instead.
+    mismatch: Option<DecodeError>,
+}
+
+impl Walk {
+    fn wrong(&mut self, error: DecodeError) -> Result<(), DecodeError> {
+        if self.fits_numbers {
+            return Err(error);
+        }
+        self.mismatch.get_or_insert(error);
+        Ok(())
+    }
 }
 
 fn walk(schema: TypeRef, value: &mut Value, mut walk: Walk) -> Result<Vec<String>, DecodeError> {
     object(schema, value, &Path::Root, &mut walk)?;
-    Ok(walk.unknown.into_vec())
+    match walk.mismatch {
+        Some(error) => Err(error),
+        None => Ok(walk.unknown.into_vec()),
+    }
 }
 
 fn object(schema: TypeRef, value: &mut Value, path: &Path<'_>, walk: &mut Walk) -> Result<(), DecodeError> {
     let Value::Object(map) = value else {
-        return Err(mismatch(value, &go_struct(schema.name()), path));
+        return walk.wrong(mismatch(value, &go_struct(schema.name()), path));
     };
     let owner = tail(schema.name(), 1);
     retain(map, |name, value| {
@@ -73,7 +88,7 @@ fn visit(ty: &Type, value: &mut Value, path: &Path<'_>, walk: &mut Walk) -> Resu
         },
         Type::Map(inner) => {
             let Value::Object(map) = value else {
-                return Err(mismatch(value, &go_type(ty), path));
+                return walk.wrong(mismatch(value, &go_type(ty), path));
             };
             retain(map, |key, value| {
                 item(inner, value, &path.key(key), walk)?;
@@ -85,7 +100,7 @@ fn visit(ty: &Type, value: &mut Value, path: &Path<'_>, walk: &mut Walk) -> Resu
         }
         Type::List(inner) => {
             let Value::Array(items) = value else {
-                return Err(mismatch(value, &go_type(ty), path));
+                return walk.wrong(mismatch(value, &go_type(ty), path));
             };
             items
                 .iter_mut()
@@ -94,17 +109,25 @@ fn visit(ty: &Type, value: &mut Value, path: &Path<'_>, walk: &mut Walk) -> Resu
         }
         Type::OneOf(types) => match types.iter().find(|ty| has_shape(ty, value)) {
             Some(ty) => visit(ty, value, path, walk),
-            None => Err(mismatch(value, &go_type(ty), path)),
+            None => walk.wrong(mismatch(value, &go_type(ty), path)),
         },
         _ => {
             if walk.fits_numbers {
                 scalar::fit_number(ty, value);
             }
-            scalar::conform(ty, value).map_err(|wrong| match wrong {
+            let Err(wrong) = scalar::conform(ty, value) else {
+                return Ok(());
+            };
+            let error = match wrong {
                 scalar::Wrong::Type { number: true } => mismatch_number(value, &go_type(ty), path),
                 scalar::Wrong::Type { number: false } => mismatch(value, &go_type(ty), path),
                 scalar::Wrong::Text(text) => DecodeError(text),
-            })
+            };
+            // These read themselves, and nothing is read after them if they cannot.
+            match ty {
+                Type::Time | Type::MicroTime | Type::Quantity | Type::IntOrString => Err(error),
+                _ => walk.wrong(error),
+            }
         }
     }
 }
