@@ -86,7 +86,7 @@ impl Ground {
         self.run(hollow.expect("a controller"));
     }
 
-    /// What makes pods of ReplicaSets.
+    /// What makes pods of replica sets.
     pub fn replicas(&self) {
         let (plain, registry) = (self.plain(), &Registry::new());
         let caches = self.caches(&plain, "replica-reader", registry);
