@@ -17,11 +17,11 @@ pub fn tests() -> Vec<Test> {
         each!(a_failing_owner_does_not_hold_up_another),
         each!(what_admission_denies_is_told, needs(Need::Real)),
         each!(what_a_limit_range_denies_is_told, needs(Need::Real)),
-        each!(what_a_quota_allows_is_made, needs(Need::Real)),
+        each!(what_a_quota_allows_is_made),
         // KCM says each time what name it was that was not made.
         each!(a_refusal_is_said_once, needs(Need::Ours)),
         each!(a_denial_is_said_once, needs(Need::Ours)).map(|test| test.needs(Need::Real)),
-        each!(an_exceeded_quota_is_said_once, needs(Need::Ours)).map(|test| test.needs(Need::Real)),
+        each!(an_exceeded_quota_is_said_once, needs(Need::Ours)),
         each!(a_failure_for_another_reason_is_told, needs(Need::Ours)),
         each!(
             pods_that_fail_at_once_are_not_replaced_without_end,
