@@ -14,6 +14,7 @@ pub mod cluster;
 pub mod endpoint;
 pub mod fixtures;
 pub mod kubectl;
+pub mod log;
 pub mod process;
 pub mod program;
 pub mod real;
@@ -26,6 +27,7 @@ pub mod webhook;
 
 pub use api::Api;
 pub use cluster::Cluster;
+pub use log::Log;
 pub use program::Program;
 pub use reply::Reply;
 pub use runner::{Need, Test};

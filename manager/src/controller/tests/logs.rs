@@ -2,39 +2,12 @@
 
 use super::*;
 
-use std::io::Write;
-
+use coxswain_tests::Log;
 use tracing::level_filters::LevelFilter;
-
-/// What was logged.
-#[derive(Clone, Default)]
-struct Lines(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Lines {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        lock(&self.0).write(bytes)
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
 
 #[tokio::test(start_paused = true)]
 async fn every_line_of_a_reconcile_names_its_object_whatever_the_level() {
-    let lines = Lines::default();
-    let writer = lines.clone();
-    let subscriber = tracing_subscriber::fmt()
-        .with_writer(move || writer.clone())
-        .with_max_level(LevelFilter::WARN)
-        .with_ansi(false)
-        .with_target(false)
-        .without_time()
-        .finish();
-    let _logging = tracing::subscriber::set_default(subscriber);
-    // While there is only one, `tracing` asks the thread that first comes to a span whether anybody wants it: that may be the
-    // one of another test, where nobody does.
-    let _second = tracing::Dispatch::new(tracing_subscriber::registry());
+    let log = Log::keep(LevelFilter::WARN);
     let bed = Bed::new();
     let options = Options {
         timeout: secs(1),
@@ -59,7 +32,7 @@ async fn every_line_of_a_reconcile_names_its_object_whatever_the_level() {
         bed.pods.add(name);
     }
     bed.sleep(secs(10)).await;
-    let text = String::from_utf8(lock(&lines.0).clone()).expect("text");
+    let text = log.text();
     let span =
         |key: &str| format!("reconcile{{controller=test-controller key=ns/{key} cause=pods: added}}: ");
     let logged: Vec<&str> = text.lines().map(str::trim_start).collect();

@@ -1,42 +1,20 @@
 //! What is never said, at any verbosity.
 
-use std::io::Write;
-use std::sync::{Arc, Mutex};
-
 use coxswain_manager::client::{Patch, Transport};
 use coxswain_manager::env::Clock;
 use coxswain_manager::object::{Key, Resource};
+use coxswain_tests::Log;
 use kube::config::AuthInfo;
 use prometheus::Registry;
 use serde_json::{Value, json};
+use tracing::level_filters::LevelFilter;
 
 use super::World;
 use super::spy::Answer;
 
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Log {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().expect("no panic").extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-
 #[tokio::test(start_paused = true)]
 async fn bodies_are_not_logged_even_at_the_highest_verbosity() {
-    let log = Log::default();
-    let writer = log.clone();
-    let subscriber = tracing_subscriber::fmt()
-        .with_max_level(tracing::Level::TRACE)
-        .with_writer(move || writer.clone())
-        .finish();
-    let _guard = tracing::subscriber::set_default(subscriber);
-
+    let log = Log::keep(LevelFilter::TRACE);
     let world = World::new();
     let client = world.transport.unfenced("a", None);
     let secrets = Resource::namespaced("", "v1", "secrets", "Secret");
@@ -58,7 +36,7 @@ async fn bodies_are_not_logged_even_at_the_highest_verbosity() {
         .await
         .expect_err("an error that quotes");
 
-    let log = String::from_utf8(log.0.lock().expect("no panic").clone()).expect("text");
+    let log = log.text();
     assert!(
         log.contains("/api/v1/namespaces/n/secrets/a"),
         "requests are logged: {log}"

@@ -1,35 +1,14 @@
 //! Keys are never logged.
 
-use std::io::Write;
-use std::sync::{Arc, Mutex};
-
+use coxswain_tests::Log;
 use serde_json::json;
+use tracing::level_filters::LevelFilter;
 
 use super::{DAY, SECRETS, bytes, cluster, secret};
 
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Log {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().expect("no panic").extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-
 #[tokio::test(start_paused = true)]
 async fn keys_are_not_logged_even_at_the_highest_verbosity() {
-    let log = Log::default();
-    let writer = log.clone();
-    let subscriber = tracing_subscriber::fmt()
-        .with_max_level(tracing::Level::TRACE)
-        .with_writer(move || writer.clone())
-        .finish();
-    let _guard = tracing::subscriber::set_default(subscriber);
+    let log = Log::keep(LevelFilter::TRACE);
     let cluster = cluster().await;
     let leader = cluster.leader().await;
     let first = cluster.serves(&leader, None).await;
@@ -42,7 +21,7 @@ async fn keys_are_not_logged_even_at_the_highest_verbosity() {
     cluster.serves(&leader, Some(&second)).await;
     keys.push(cluster.data("tls.key").await.expect("a key"));
 
-    let log = String::from_utf8(log.0.lock().expect("no panic").clone()).expect("text");
+    let log = log.text();
     assert!(log.contains("Renewing the certificate for webhooks"), "{log}");
     assert!(log.contains("cannot be used, making another"), "{log}");
     assert!(!log.contains("PRIVATE KEY") && !log.contains("hunter2"));
