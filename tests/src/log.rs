@@ -23,6 +23,10 @@ pub struct Log(PhantomData<*const ()>);
 
 impl Log {
     /// Keeps what this thread logs from now on, up to this level.
+    ///
+    /// # Panics
+    ///
+    /// If the process has another subscriber.
     #[must_use]
     pub fn keep(level: LevelFilter) -> Self {
         static SUBSCRIBED: Once = Once::new();
@@ -43,6 +47,10 @@ impl Log {
     }
 
     /// What was logged until now.
+    ///
+    /// # Panics
+    ///
+    /// If that is no text.
     #[must_use]
     pub fn text(&self) -> String {
         let bytes = KEPT.with_borrow(|kept| kept.as_ref().map(|(_, bytes)| bytes.clone()));
