@@ -9,6 +9,7 @@ pub mod crd;
 pub mod deployment;
 pub mod garbage_collector;
 pub mod hollow_kubelet;
+mod memory;
 pub mod names;
 pub mod registry;
 pub mod replicaset;

@@ -1,11 +1,11 @@
 //! One sync of an `AppService`, and the controller.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
-use coxswain_manager::cache::{Cache, Caches, Delta, Lookup, Readiness, Written};
-use coxswain_manager::client::{Client, Term};
+use coxswain_manager::cache::{Cache, Caches, Delta, Lookup};
+use coxswain_manager::client::Client;
 use coxswain_manager::controller::{
     self, Action, Builder, Context, Controller, ControllerError, ReconcileError, Reconciler,
 };
@@ -30,10 +30,9 @@ use crate::deployment::Deployment;
 use crate::deployment::hash::Hash;
 use crate::deployment::pace::Pace;
 use crate::deployment::template::Canonical;
+use crate::memory::{BEHIND, Memory};
 use crate::names::APP_SERVICE;
 
-/// How long a sync that the caches are not ready for waits, if no event comes before.
-const BEHIND: Duration = Duration::from_millis(500);
 /// How long a sync waits while the kind is not served, if no event comes before.
 const UNSERVED: Duration = Duration::from_secs(10);
 
@@ -45,21 +44,12 @@ pub struct Keeper {
     deployments: Cache<Deployment>,
     services: Cache<Service>,
     recorder: Recorder,
-    written: Written,
-    memory: Mutex<Memory>,
-}
-
-/// What is remembered from sync to sync, in one term.
-#[derive(Debug, Default)]
-struct Memory {
-    term: Option<Term>,
-    known: BTreeMap<Key, Known>,
+    memory: Memory<Known>,
 }
 
 /// What is remembered of an `AppService`.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Known {
-    uid: Uid,
     /// How often the same was written.
     paces: BTreeMap<Site, Pace>,
     /// It was seen that its dependents are to be orphaned.
@@ -97,8 +87,7 @@ pub fn build(
         deployments: deployments.clone(),
         services: services.clone(),
         recorder,
-        written: Written::default(),
-        memory: Mutex::default(),
+        memory: Memory::default(),
     };
     let how = controller::Options {
         workers,
@@ -161,11 +150,11 @@ fn claimants(apps: &Cache<AppService>, meta: &Meta) -> Vec<Key> {
 
 impl Reconciler for Keeper {
     async fn reconcile(&self, context: Context, key: Key) -> Result<Action, ReconcileError> {
-        self.enter(context.term);
+        self.memory.enter(context.term, || {});
         let app = match self.apps.get(&key) {
             Lookup::Present(app) => app,
             Lookup::Absent => {
-                self.forget(&key);
+                self.memory.forget(&key);
                 return Ok(Action::Done);
             }
             // It is there, and nobody can tell what it wants.
@@ -176,8 +165,9 @@ impl Reconciler for Keeper {
             return Ok(Action::RequeueAfter(UNSERVED));
         }
         self.know(&key, &app);
-        if let Some(later) = self.behind(&key, &context.env) {
-            return Ok(later);
+        let now = context.env.clock.now();
+        if self.memory.behind(&key, now, &self.caches).is_some() {
+            return Ok(Action::RequeueAfter(BEHIND));
         }
         let hands = Hands {
             app: &app,
@@ -185,7 +175,7 @@ impl Reconciler for Keeper {
             client: &context.client,
             env: &context.env,
             caches: &self.caches,
-            written: &self.written,
+            written: &self.memory.written,
             recorder: &self.recorder,
         };
         let synced = if app.metadata.is_deleting() {
@@ -207,19 +197,6 @@ impl Reconciler for Keeper {
 }
 
 impl Keeper {
-    /// When to come back, if the caches do not show yet what was written.
-    fn behind(&self, key: &Key, env: &Env) -> Option<Action> {
-        match self.written.ready(key, env.clock.now(), &self.caches) {
-            Readiness::Ready => return None,
-            Readiness::Behind { .. } => {}
-            Readiness::Stuck { resource } => {
-                tracing::warn!(%resource, "The cache does not show what was written: listing again");
-                self.caches.relist(&resource);
-            }
-        }
-        Some(Action::RequeueAfter(BEHIND))
-    }
-
     async fn sync(&self, hands: &Hands<'_>) -> Result<Action, Failure> {
         let app = hands.app;
         let Some(Seen { deployments, service }) = self.look(app) else {
@@ -287,7 +264,7 @@ impl Keeper {
         }
         let children = self.children(hands).await?;
         let children = children.values().map(|(resource, meta)| (resource, meta));
-        let orphaned = self.with(hands.key, |known| known.orphaned);
+        let orphaned = self.memory.with(hands.key, |known| known.orphaned);
         let farewell = policy::farewell(app, orphaned == Some(true), children);
         if app.spec.policy() == Policy::Delete && !farewell.references.is_empty() {
             hands.verify().await?;
@@ -334,62 +311,30 @@ impl Keeper {
     /// How long the same write has to wait, because it was done so often of late.
     pub(super) fn pace(&self, hands: &Hands<'_>, site: Site, wanted: &Value) -> Duration {
         let now = hands.env.clock.now();
-        self.with(hands.key, |known| {
-            known
-                .paces
-                .get(&site)
-                .map_or(Duration::ZERO, |it| it.wait(hash(wanted), now))
-        })
-        .unwrap_or_default()
+        self.memory
+            .with(hands.key, |known| {
+                known
+                    .paces
+                    .get(&site)
+                    .map_or(Duration::ZERO, |it| it.wait(hash(wanted), now))
+            })
+            .unwrap_or_default()
     }
 
     /// This was written.
     pub(super) fn paced(&self, hands: &Hands<'_>, site: Site, wanted: &Value) {
         let now = hands.env.clock.now();
-        self.with(hands.key, |known| {
+        self.memory.with(hands.key, |known| {
             known.paces.entry(site).or_default().made(hash(wanted), now);
         });
     }
 
-    fn with<R>(&self, key: &Key, with: impl FnOnce(&mut Known) -> R) -> Option<R> {
-        let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
-        memory.known.get_mut(key).map(with)
-    }
-
-    /// What another term remembers does not count.
-    fn enter(&self, term: Term) {
-        let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
-        if memory.term != Some(term) {
-            memory.term = Some(term);
-            memory.known.clear();
-            self.written.clear();
-        }
-    }
-
-    /// An `AppService` under a name that another one had starts with nothing.
+    /// This is the one of the name, and what was seen of it stays known.
     fn know(&self, key: &Key, app: &AppService) {
-        let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
-        let uid = &app.metadata.uid;
-        if memory.known.get(key).is_none_or(|it| it.uid != *uid) {
-            let known = Known {
-                uid: uid.clone(),
-                paces: BTreeMap::new(),
-                orphaned: false,
-            };
-            memory.known.insert(key.clone(), known);
-            self.written.forget(key);
+        self.memory.know(key, &app.metadata.uid, Known::default);
+        if policy::is_orphaned(app) {
+            self.memory.with(key, |known| known.orphaned = true);
         }
-        if policy::is_orphaned(app)
-            && let Some(known) = memory.known.get_mut(key)
-        {
-            known.orphaned = true;
-        }
-    }
-
-    fn forget(&self, key: &Key) {
-        let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
-        memory.known.remove(key);
-        self.written.forget(key);
     }
 }
 

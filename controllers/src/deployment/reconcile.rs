@@ -1,11 +1,11 @@
 //! One sync of a Deployment, and the controller.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
-use coxswain_manager::cache::{Cache, Caches, Delta, Lookup, Readiness, Written};
-use coxswain_manager::client::{Client, ClientError, Term};
+use coxswain_manager::cache::{Cache, Caches, Delta, Lookup};
+use coxswain_manager::client::{Client, ClientError};
 use coxswain_manager::controller::{
     self, Action, Builder, Context, Controller, ControllerError, ReconcileError, Reconciler,
 };
@@ -28,11 +28,9 @@ use super::plan::{self, Plan, Snapshot};
 use super::progress::{self, News};
 use super::sets::Set;
 use super::{DEPLOYMENTS, REPLICA_SETS, ReplicaSet};
+use crate::memory::{BEHIND, Memory};
 use crate::names::DEPLOYMENT;
 use crate::replicaset::{PODS, Pod};
-
-/// How long a sync that the caches are not ready for waits, if no event comes before.
-const BEHIND: Duration = Duration::from_millis(500);
 
 /// The controller, on its caches.
 #[derive(Debug)]
@@ -42,21 +40,12 @@ pub struct Roller {
     sets: Cache<ReplicaSet>,
     pods: Cache<Pod>,
     recorder: Recorder,
-    written: Written,
-    memory: Mutex<Memory>,
-}
-
-/// What is remembered from sync to sync, in one term.
-#[derive(Debug, Default)]
-struct Memory {
-    term: Option<Term>,
-    known: BTreeMap<Key, Known>,
+    memory: Memory<Known>,
 }
 
 /// What is remembered of a Deployment.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Known {
-    uid: Uid,
     pace: Pace,
     doubt: Option<Doubt>,
 }
@@ -84,8 +73,7 @@ pub fn build(
         sets: sets.clone(),
         pods: pods.clone(),
         recorder,
-        written: Written::default(),
-        memory: Mutex::default(),
+        memory: Memory::default(),
     };
     let how = controller::Options {
         workers,
@@ -166,19 +154,19 @@ fn awaited(
 
 impl Reconciler for Roller {
     async fn reconcile(&self, context: Context, key: Key) -> Result<Action, ReconcileError> {
-        self.enter(context.term);
+        self.memory.enter(context.term, || {});
         let deployment = match self.deployments.get(&key) {
             Lookup::Present(deployment) => deployment,
             Lookup::Absent => {
-                self.forget(&key);
+                self.memory.forget(&key);
                 return Ok(Action::Done);
             }
             // It is there, and nobody can tell what it wants.
             Lookup::Unknown => return Ok(Action::Done),
         };
-        self.know(&key, &deployment.metadata.uid);
-        if let Some(later) = self.behind(&key, &context.env) {
-            return Ok(later);
+        self.memory.know(&key, &deployment.metadata.uid, Known::default);
+        if self.is_behind(&key, &context.env) {
+            return Ok(Action::RequeueAfter(BEHIND));
         }
         let hands = Hands {
             deployment: &deployment,
@@ -186,7 +174,7 @@ impl Reconciler for Roller {
             client: &context.client,
             env: &context.env,
             caches: &self.caches,
-            written: &self.written,
+            written: &self.memory.written,
             recorder: &self.recorder,
         };
         match self.sync(&hands).await {
@@ -207,22 +195,14 @@ struct Outcome {
 }
 
 impl Roller {
-    /// When to come back, if the caches do not show yet what was written.
-    fn behind(&self, key: &Key, env: &Env) -> Option<Action> {
-        match self.written.ready(key, env.clock.now(), &self.caches) {
-            Readiness::Ready => return None,
-            Readiness::Behind { .. } => {}
-            Readiness::Stuck { resource } => {
-                tracing::warn!(%resource, "The cache does not show what was written: listing again");
-                self.caches.relist(&resource);
-            }
-        }
-        Some(Action::RequeueAfter(BEHIND))
+    /// Whether the caches do not show yet what was written.
+    fn is_behind(&self, key: &Key, env: &Env) -> bool {
+        self.memory.behind(key, env.clock.now(), &self.caches).is_some()
     }
 
     /// Finds out what became of a write that was not answered. Answers it if it may still be on its way.
     async fn settle(&self, hands: &Hands<'_>) -> Result<Option<Doubt>, ClientError> {
-        let Some(doubt) = self.with(hands.key, |it| it.doubt.clone()).flatten() else {
+        let Some(doubt) = self.memory.with(hands.key, |it| it.doubt.clone()).flatten() else {
             return Ok(None);
         };
         let found = hands.look(&doubt.name).await?;
@@ -236,7 +216,7 @@ impl Roller {
             let seen = shown.is_some_and(|it| it.metadata.uid == found.uid);
             hands.wrote(&REPLICA_SETS, &found, seen);
         }
-        self.with(hands.key, |it| it.doubt = None);
+        self.memory.with(hands.key, |it| it.doubt = None);
         Ok(None)
     }
 
@@ -248,13 +228,15 @@ impl Roller {
             version,
             at,
         };
-        self.with(hands.key, |it| it.doubt.replace(doubt)).flatten()
+        self.memory
+            .with(hands.key, |it| it.doubt.replace(doubt))
+            .flatten()
     }
 
     /// A write has come to its end, in this way; before it, that was in doubt.
     fn end(&self, hands: &Hands<'_>, error: Option<&ClientError>, before: Option<Doubt>) {
         let now = hands.env.clock.now();
-        self.with(hands.key, |it| match (error, &mut it.doubt) {
+        self.memory.with(hands.key, |it| match (error, &mut it.doubt) {
             (Some(error), Some(doubt)) if error.is_unknown_outcome() => doubt.at = now,
             (Some(_), doubt) => *doubt = before,
             (None, doubt) => *doubt = None,
@@ -268,8 +250,8 @@ impl Roller {
             Err(refusal) => return refuse(hands, &refusal).await,
         };
         let doubt = self.settle(hands).await?;
-        if let Some(later) = self.behind(hands.key, hands.env) {
-            return Ok(later);
+        if self.is_behind(hands.key, hands.env) {
+            return Ok(Action::RequeueAfter(BEHIND));
         }
         let claims = plan::claims(deployment, selector, &self.candidates(deployment));
         if hands.release(&claims.release).await? | hands.adopt(&claims.adopt).await? {
@@ -370,6 +352,7 @@ impl Roller {
     ) -> Result<(), Failure> {
         let now = hands.env.clock.now();
         let wait = self
+            .memory
             .with(hands.key, |it| it.pace.wait(creation.hash, now))
             .unwrap_or_default();
         if !wait.is_zero() {
@@ -386,7 +369,7 @@ impl Roller {
         self.end(hands, error, before);
         match made? {
             Made::Created(set) => {
-                self.with(hands.key, |it| it.pace.made(creation.hash, now));
+                self.memory.with(hands.key, |it| it.pace.made(creation.hash, now));
                 outcome.news = News::Created(creation.name.clone());
                 plan.sets.new = Some(Set::of(set));
             }
@@ -432,41 +415,6 @@ impl Roller {
             (running > 0).then(|| (uid.clone(), running))
         };
         sets.iter().filter_map(count).collect()
-    }
-
-    /// What another term remembers does not count.
-    fn enter(&self, term: Term) {
-        let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
-        if memory.term != Some(term) {
-            memory.term = Some(term);
-            memory.known.clear();
-            self.written.clear();
-        }
-    }
-
-    /// A Deployment under a name that another one had starts with nothing.
-    fn know(&self, key: &Key, uid: &Uid) {
-        let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
-        if memory.known.get(key).is_none_or(|it| it.uid != *uid) {
-            let known = Known {
-                uid: uid.clone(),
-                pace: Pace::default(),
-                doubt: None,
-            };
-            memory.known.insert(key.clone(), known);
-            self.written.forget(key);
-        }
-    }
-
-    fn forget(&self, key: &Key) {
-        let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
-        memory.known.remove(key);
-        self.written.forget(key);
-    }
-
-    fn with<T>(&self, key: &Key, with: impl FnOnce(&mut Known) -> T) -> Option<T> {
-        let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
-        memory.known.get_mut(key).map(with)
     }
 }
 

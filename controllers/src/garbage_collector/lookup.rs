@@ -12,10 +12,7 @@ use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, Shared, WeakShared};
 
 use super::floor::Floor;
-use super::graph::{Identity, Live, Proof, Question};
-
-/// The finalizer of an owner that waits for its dependents.
-const FOREGROUND: &str = "foregroundDeletion";
+use super::graph::{FOREGROUND, Identity, Live, Proof, Question};
 
 type Flight = BoxFuture<'static, Result<(), Arc<ClientError>>>;
 

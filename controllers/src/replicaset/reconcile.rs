@@ -2,12 +2,11 @@
 
 mod look;
 mod manage;
-mod memory;
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
-use coxswain_manager::cache::{Cache, Caches, Lookup, Readiness, Written};
+use coxswain_manager::cache::{Cache, Caches, Lookup};
 use coxswain_manager::client::{Client, ClientError};
 use coxswain_manager::controller::{
     self, Action, Builder, Context, Controller, ControllerError, ReconcileError, Reconciler,
@@ -16,20 +15,20 @@ use coxswain_manager::env::Env;
 use coxswain_manager::events::{EventType, Recorder};
 use coxswain_manager::expectations::Expectations;
 use coxswain_manager::handler::Handler;
-use coxswain_manager::object::Key;
+use coxswain_manager::object::{Key, Uid};
 use coxswain_manager::selector::Selector;
 use coxswain_manager::source::Source;
 use prometheus::Registry;
+use tokio::time::Instant;
 
 use self::manage::Attempt;
-use self::memory::Memory;
 use super::act::{Hands, Outcome};
+use super::backoff::Backoff;
 use super::plan;
 use super::status::{self, Failure, Managed, PACE, Status};
 use super::{Kind, Metrics, Owner, PODS, Pod};
+use crate::memory::{BEHIND, Memory};
 
-/// How long a sync that the caches are not ready for waits, if no event comes before.
-const BEHIND: Duration = Duration::from_millis(500);
 /// How long a sync waits while the kind is not served, if no event comes before.
 const UNSERVED: Duration = Duration::from_secs(10);
 
@@ -43,8 +42,15 @@ pub struct Engine {
     recorder: Recorder,
     metrics: Metrics,
     expectations: Expectations,
-    written: Written,
-    memory: Mutex<Memory>,
+    memory: Memory<Known>,
+}
+
+/// What is remembered of an owner.
+#[derive(Debug)]
+struct Known {
+    backoff: Backoff,
+    /// Since when the status is another one than was written.
+    unwritten: Option<Instant>,
 }
 
 /// Builds the engine for owners of `kind`.
@@ -74,8 +80,7 @@ pub fn build(
         recorder,
         metrics,
         expectations: Expectations::new(),
-        written: Written::default(),
-        memory: Mutex::default(),
+        memory: Memory::default(),
     };
     let how = controller::Options {
         workers,
@@ -111,11 +116,12 @@ fn concerned(kind: &Kind, owners: &Cache<Owner>, pod: &Pod) -> Vec<Key> {
 
 impl Reconciler for Engine {
     async fn reconcile(&self, context: Context, key: Key) -> Result<Action, ReconcileError> {
-        self.enter(context.term);
+        self.memory.enter(context.term, || self.expectations.clear());
         let owner = match self.owners.get(&key) {
             Lookup::Present(owner) => owner,
             Lookup::Absent => {
-                self.forget(&key);
+                self.memory.forget(&key);
+                self.expectations.forget(&key);
                 return Ok(Action::Done);
             }
             // It is there, and nobody can tell what it wants.
@@ -137,7 +143,7 @@ impl Reconciler for Engine {
             env: &context.env,
             caches: &self.caches,
             expectations: &self.expectations,
-            written: &self.written,
+            written: &self.memory.written,
             recorder: &self.recorder,
             stop: &context.stop,
         };
@@ -146,17 +152,21 @@ impl Reconciler for Engine {
 }
 
 impl Engine {
+    /// An owner under a name that another one had starts with nothing.
+    fn know(&self, key: &Key, uid: &Uid, now: Instant) {
+        let start = || Known {
+            backoff: Backoff::starting_at(now),
+            unwritten: None,
+        };
+        if self.memory.know(key, uid, start) {
+            self.expectations.forget(key);
+        }
+    }
+
     /// When to come back, if the caches do not show what was written.
     fn behind(&self, key: &Key, env: &Env) -> Option<Action> {
-        match self.written.ready(key, env.clock.now(), &self.caches) {
-            Readiness::Ready => return None,
-            Readiness::Behind { resource, .. } => self.metrics.skipped(&resource),
-            Readiness::Stuck { resource } => {
-                self.metrics.skipped(&resource);
-                tracing::warn!(%resource, "The cache does not show what was written: listing again");
-                self.caches.relist(&resource);
-            }
-        }
+        let resource = self.memory.behind(key, env.clock.now(), &self.caches)?;
+        self.metrics.skipped(&resource);
         Some(Action::RequeueAfter(BEHIND))
     }
 
@@ -237,18 +247,18 @@ impl Engine {
         let present = &owner.status;
         let now = env.clock.now();
         if wanted.changes(present).is_none() {
-            self.with(key, |known| known.unwritten = None);
+            self.memory.with(key, |known| known.unwritten = None);
             return Ok(None);
         }
         let at_once = wanted.is_at_rest(owner.replicas()) || wanted.conditions != present.conditions;
         if !at_once {
-            let since = self.with(key, |known| *known.unwritten.get_or_insert(now));
+            let since = self.memory.with(key, |known| *known.unwritten.get_or_insert(now));
             let left = since.map_or(PACE, |since| PACE.saturating_sub(now - since));
             if !left.is_zero() {
                 return Ok(Some(left));
             }
         }
-        self.with(key, |known| known.unwritten = None);
+        self.memory.with(key, |known| known.unwritten = None);
         hands.write_status(wanted, managed).await?;
         Ok(None)
     }

@@ -46,7 +46,7 @@ impl Engine {
             Crowds::new()
         };
         let Plan { create, delete } = plan::manage(missing, &claims.active, &crowds, wall);
-        let allowed = self.with(key, |known| {
+        let allowed = self.memory.with(key, |known| {
             let backoff = &mut known.backoff;
             backoff.see(&claims.ended, &claims.active, &unseen, now);
             backoff.took(&delete);
@@ -88,7 +88,8 @@ impl Engine {
         };
         if create > 0 {
             let made = std::mem::take(&mut outcome.made);
-            self.with(key, |known| known.backoff.made(made, create, now));
+            self.memory
+                .with(key, |known| known.backoff.made(made, create, now));
         }
         Attempt {
             outcome: Some(outcome),
