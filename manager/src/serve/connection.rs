@@ -25,8 +25,9 @@ use crate::env::{Clock, Env, Tasks};
 
 /// From the start of the handshake to the first complete request.
 const FIRST_REQUEST: Duration = Duration::from_secs(10);
-/// From the answer to one request to the next complete one.
-const NEXT_REQUEST: Duration = Duration::from_mins(1);
+/// From the answer to one request to the next complete one. API servers and scrapers keep what they do not use for 90 seconds:
+/// it is they who have to end it, because a request that meets the end of its connection is lost.
+const NEXT_REQUEST: Duration = Duration::from_mins(2);
 /// How long requests under way may go on when the connection is to end.
 const DRAIN: Duration = Duration::from_secs(2);
 /// The head of a request; a larger one is answered with 431.
