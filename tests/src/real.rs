@@ -136,7 +136,7 @@ async fn attempt_start(assets: &Path, dir: &Path) -> Result<Servers, StartError>
         "--service-account-issuer=https://kubernetes.default.svc".to_owned(),
         format!("--service-account-key-file={}", verifier.display()),
         format!("--service-account-signing-key-file={}", signer.display()),
-        "--service-cluster-ip-range=10.0.0.0/24".to_owned(),
+        "--service-cluster-ip-range=10.0.0.0/16".to_owned(),
         "--disable-admission-plugins=ServiceAccount".to_owned(),
         "--allow-privileged=true".to_owned(),
     ];

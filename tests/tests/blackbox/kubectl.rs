@@ -409,7 +409,7 @@ async fn delete_cascades_set_the_finalizer_and_it_stays(c: Cluster) {
 }
 
 async fn custom_resources_by_short_name(c: Cluster) {
-    let k = kubectl(&c).await;
+    let k = kubectl(&c).await.with_cache_of_its_own();
     let group = "kubectl-test.example.com";
     let crd = format!(
         r"
@@ -435,6 +435,16 @@ spec:
             "wait crd/boats.{group} --for=condition=Established --timeout=20s"
         ))
         .ok();
+    // A real server says Established a moment before it lists them.
+    soon("boats are in discovery", async || {
+        let groups = c.api().get("/apis").await.expect(200);
+        let groups = groups["groups"].as_array().cloned().unwrap_or_default();
+        groups.iter().find(|it| it["name"] == group)?;
+        let listed = c.api().get(&format!("/apis/{group}/v1")).await;
+        let listed = (listed.status == 200).then(|| listed.json())?;
+        (!listed["resources"].as_array()?.is_empty()).then_some(())
+    })
+    .await;
     apply(
         &k,
         &format!(

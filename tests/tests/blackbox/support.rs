@@ -1,5 +1,7 @@
 //! Objects to send, paths to send them to, and what the surfaces about deletion, lists, watches and CRDs ask of an answer.
 
+use std::time::Duration;
+
 use coxswain_tests::{Cluster, Watch, time};
 use serde_json::{Value, json};
 
@@ -159,12 +161,15 @@ pub async fn until_end(watch: &mut Watch) -> Vec<Value> {
     events
 }
 
+/// How long [`soon`] waits. A real server's controllers may rest for half a minute while they look for kinds that have gone.
+pub const SOON: Duration = Duration::from_mins(2);
+
 /// Waits until `ask` has an answer.
 #[track_caller]
 pub fn soon<T, F: AsyncFnMut() -> Option<T>>(what: &str, ask: F) -> impl Future<Output = T> {
     let caller = std::panic::Location::caller();
     async move {
-        let answer = time::eventually(time::ANSWER, ask).await;
+        let answer = time::eventually(SOON, ask).await;
         answer.unwrap_or_else(|| panic!("{what}: not in time, at {caller}"))
     }
 }

@@ -10,15 +10,22 @@ use serde_json::Value;
 use crate::QUIET;
 use crate::pair::{Pair, leads, one_at_a_time};
 
-const LEASE: Duration = Duration::from_secs(4);
+const LEASE: Duration = Duration::from_secs(6);
 const RETRY: Duration = Duration::from_secs(1);
 const SHORT: [&str; 3] = [
-    "--leader-elect-lease-duration=4s",
-    "--leader-elect-renew-deadline=3s",
+    "--leader-elect-lease-duration=6s",
+    "--leader-elect-renew-deadline=5s",
     "--leader-elect-retry-period=1s",
 ];
-/// What a busy machine may add.
+/// For who is to hold it however busy the machine is.
+const LONG: [&str; 2] = [
+    "--leader-elect-lease-duration=20s",
+    "--leader-elect-renew-deadline=15s",
+];
+/// What a machine may add that is not busy.
 const SLACK: Duration = Duration::from_secs(1);
+/// How often it may be busy.
+const TRIES: usize = 5;
 
 /// What is registered of this surface.
 pub fn tests() -> Vec<Test> {
@@ -37,12 +44,22 @@ fn time_of(spec: &Value, field: &str) -> Timestamp {
 
 async fn a_leader_that_is_killed_is_followed_when_its_lease_has_expired(c: Cluster) {
     let _quiet = QUIET.read().await;
+    let soon = LEASE + RETRY + SLACK;
+    let mut took = Vec::new();
+    while took.len() < TRIES && took.iter().all(|it| *it >= soon) {
+        took.push(follows(&c).await);
+    }
+    assert!(took.iter().any(|it| *it < soon), "led only after {took:?}");
+}
+
+/// Kills a leader; how long it took until the other one led, which must not be too short.
+async fn follows(c: &Cluster) -> Duration {
     let ns = c.namespace().await;
     let Pair {
         leader,
         standby,
         lease,
-    } = Pair::start(&c, &ns, &SHORT).await;
+    } = Pair::start(c, &ns, &SHORT).await;
     let killed = leader.signal(Signal::KILL);
     assert_eq!(leader.ends_within(time::ANSWER).await.code, None);
     let last = lease.spec().await;
@@ -60,7 +77,7 @@ async fn a_leader_that_is_killed_is_followed_when_its_lease_has_expired(c: Clust
         free >= LEASE.try_into().expect("short"),
         "taken {free:#} after it was renewed"
     );
-    assert!(took < LEASE + RETRY + SLACK, "led only after {took:?}");
+    took
 }
 
 async fn a_lease_that_somebody_deletes_ends_nobody(c: Cluster) {
@@ -70,7 +87,7 @@ async fn a_lease_that_somebody_deletes_ends_nobody(c: Cluster) {
         mut leader,
         mut standby,
         lease,
-    } = Pair::start(&c, &ns, &SHORT).await;
+    } = Pair::start(&c, &ns, &LONG).await;
     let uid = async || {
         let reply = c.api().get(&lease.path()).await;
         (reply.status == 200).then(|| reply.json()["metadata"]["uid"].clone())
@@ -82,7 +99,7 @@ async fn a_lease_that_somebody_deletes_ends_nobody(c: Cluster) {
             uid().await.filter(|now| Some(now) != before.as_ref()).map(drop)
         });
         assert!(made_again.await.is_some(), "nobody makes a new one");
-        let one_leads = time::eventually(time::ANSWER, async || {
+        let one_leads = time::eventually(Duration::from_mins(1), async || {
             (leader.leads(&ns).await || standby.leads(&ns).await).then_some(())
         });
         assert!(

@@ -1,4 +1,5 @@
-//! A way to a server that can be cut in one direction: requests do not arrive any more, events still do.
+//! A way to a server that can be cut in one direction: requests do not arrive any more, events still do. That the server
+//! hangs up on who asks for nothing does not arrive either, so that who waits for an answer goes on waiting.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -47,13 +48,25 @@ async fn forward(client: TcpStream, server: SocketAddr, tasks: &Tasks, cut: &Can
     };
     let (from_client, to_client) = client.into_split();
     let (from_server, to_server) = server.into_split();
-    let cut = cut.clone();
-    tasks.spawn(async move { copy(from_client, to_server, cut).await });
-    tasks.spawn(async move { copy(from_server, to_client, CancellationToken::new()).await });
+    let (requests, answers) = (cut.clone(), cut.clone());
+    tasks.spawn(async move {
+        let mut to_server = to_server;
+        copy(from_client, &mut to_server, &requests).await?;
+        to_server.shutdown().await
+    });
+    tasks.spawn(async move {
+        let mut to_client = to_client;
+        let ended = copy(from_server, &mut to_client, &CancellationToken::new()).await;
+        if answers.is_cancelled() {
+            std::future::pending::<()>().await;
+        }
+        ended?;
+        to_client.shutdown().await
+    });
 }
 
 /// Copies until the end, or, once it is cut, keeps silent for ever.
-async fn copy(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, cut: CancellationToken) -> io::Result<()> {
+async fn copy(mut from: OwnedReadHalf, to: &mut OwnedWriteHalf, cut: &CancellationToken) -> io::Result<()> {
     let mut buffer = vec![0; 16 * 1024];
     loop {
         let read = tokio::select! {
@@ -62,7 +75,7 @@ async fn copy(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, cut: Cancellation
             read = from.read(&mut buffer) => read?,
         };
         if read == 0 {
-            return to.shutdown().await;
+            return Ok(());
         }
         to.write_all(&buffer[..read]).await?;
     }

@@ -1,7 +1,7 @@
 //! The socket: clients that say nothing, and a house that is full.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use coxswain_sandbox::{Options, Sandbox, Server};
 use rustls::pki_types::{CertificateDer, ServerName, pem::PemObject as _};
@@ -9,6 +9,13 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 use tokio_rustls::TlsConnector;
+
+/// How long a server may take for what it does in ten seconds.
+const PATIENCE: Duration = Duration::from_mins(2);
+/// How long it takes to end: requests under way have two seconds. Whoever holds a place, and says nothing, has ten.
+const END: Duration = Duration::from_secs(4);
+/// How often the machine may be busy with other things meanwhile.
+const TRIES: usize = 5;
 
 async fn start() -> (
     String,
@@ -55,6 +62,11 @@ async fn start_with_token() -> (
     (address, tls, token, stop, task)
 }
 
+#[expect(clippy::disallowed_methods, reason = "a real socket has no paused clock")]
+fn now() -> Instant {
+    Instant::now()
+}
+
 fn name() -> ServerName<'static> {
     ServerName::try_from("localhost").expect("a name")
 }
@@ -70,13 +82,25 @@ async fn a_silent_connection_is_closed() {
     let (address, tls, _stop, _task) = start().await;
     let socket = TcpStream::connect(&address).await.expect("a connection");
     let mut stream = tls.connect(name(), socket).await.expect("a handshake");
-    let ended = within(Duration::from_secs(25), stream.read_to_end(&mut Vec::new())).await;
-    assert!(ended, "25 seconds later it is still open");
+    let ended = within(PATIENCE, stream.read_to_end(&mut Vec::new())).await;
+    assert!(ended, "it is still open");
 }
 
 /// A full house can be closed.
 #[tokio::test]
 async fn it_ends_when_told_to_while_every_slot_is_taken() {
+    let mut took = Vec::new();
+    while took.len() < TRIES && took.iter().all(|it| *it >= END) {
+        took.push(full_house_ends().await);
+    }
+    assert!(
+        took.iter().any(|it| *it < END),
+        "it does not hear that it is to end: {took:?}"
+    );
+}
+
+/// How long it takes.
+async fn full_house_ends() -> Duration {
     let (address, tls, stop, task) = start().await;
     let mut held = Vec::new();
     for _ in 0..1024 {
@@ -86,10 +110,11 @@ async fn it_ends_when_told_to_while_every_slot_is_taken() {
     let last = held.pop().expect("the last one");
     let last = tls.connect(name(), last).await.expect("a handshake");
     let waiting = TcpStream::connect(&address).await.expect("a connection");
+    let told = now();
     stop.send(()).expect("it serves");
-    let ended = within(Duration::from_secs(4), task).await;
-    assert!(ended, "it does not hear that it is to end");
+    assert!(within(PATIENCE, task).await, "it does not end");
     drop((held, last, waiting));
+    told.elapsed()
 }
 
 /// One letter is not a request either, even if it could become one, by either protocol.
@@ -105,8 +130,8 @@ async fn a_connection_that_stops_after_one_letter_is_closed() {
         stream.write_all(b"P").await.expect("it listens");
         stream.flush().await.expect("it listens");
         // To the end: a server may say something before it closes.
-        let ended = within(Duration::from_secs(25), stream.read_to_end(&mut Vec::new())).await;
-        assert!(ended, "{protocol}: 25 seconds later it is still open");
+        let ended = within(PATIENCE, stream.read_to_end(&mut Vec::new())).await;
+        assert!(ended, "{protocol}: it is still open");
     }
 }
 

@@ -99,7 +99,7 @@ async fn resources_are_in_discovery(c: Cluster) {
         "/subresources",
         json!({"status": {}, "scale": scale}),
     );
-    let names = json!({"plural": "widgets", "singular": "widget", "kind": "Widget", "shortNames": ["wd"], "categories": ["all"]});
+    let names = json!({"plural": "widgets", "singular": "widget", "kind": "Widget", "shortNames": ["wd"], "categories": ["gadgets"]});
     install(&c, &place.crd_of("Namespaced", &names, &[v1])).await;
     let path = format!("/apis/{}/v1", place.group);
     let mut list = c.api().get(&path).await.expect(200);
@@ -126,7 +126,7 @@ async fn resources_are_in_discovery(c: Cluster) {
         list["resources"],
         json!([
             {"name": "widgets", "singularName": "widget", "namespaced": true, "kind": "Widget", "verbs": all,
-             "shortNames": ["wd"], "categories": ["all"]},
+             "shortNames": ["wd"], "categories": ["gadgets"]},
             {"name": "widgets/status", "singularName": "", "namespaced": true, "kind": "Widget", "verbs": part},
             {"name": "widgets/scale", "singularName": "", "namespaced": true, "group": "autoscaling", "version": "v1",
              "kind": "Scale", "verbs": part},

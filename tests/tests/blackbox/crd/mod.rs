@@ -88,7 +88,8 @@ fn version(name: &str, served: bool, storage: bool) -> Value {
     json!({"name": name, "served": served, "storage": storage, "schema": schema})
 }
 
-/// Creates a definition and waits until its resources are served. (A real server says Established a moment before.)
+/// Creates a definition and waits until its resources are served, and in discovery. (A real server says Established a moment
+/// before, and serves them before it lists them.)
 async fn install(c: &Cluster, crd: &Value) -> Value {
     let made = create(c, CRDS, crd).await;
     let path = format!("{CRDS}/{}", crate::support::name(&made));
@@ -101,14 +102,19 @@ async fn install(c: &Cluster, crd: &Value) -> Value {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     for version in spec["versions"].as_array().into_iter().flatten() {
         if version["served"] == true {
-            let path = format!(
-                "/apis/{}/{}/{}",
-                text(&spec["group"]),
-                text(&version["name"]),
-                text(&spec["names"]["plural"])
-            );
+            let of_version = format!("/apis/{}/{}", text(&spec["group"]), text(&version["name"]));
+            let path = format!("{of_version}/{}", text(&spec["names"]["plural"]));
             soon(&format!("{path} is served"), async || {
                 (c.api().get(&path).await.status == 200).then_some(())
+            })
+            .await;
+            soon(&format!("{path} is in discovery"), async || {
+                let reply = c.api().get(&of_version).await;
+                let listed = (reply.status == 200).then(|| reply.json())?;
+                let mut resources = listed["resources"].as_array()?.iter();
+                resources
+                    .any(|it| it["name"] == spec["names"]["plural"])
+                    .then_some(())
             })
             .await;
         }

@@ -216,7 +216,12 @@ async fn address_may_not_change(c: Cluster) {
         .post(&core(&ns, "services"), service("a"))
         .await
         .expect(201);
-    let change = json!({"spec": {"clusterIP": "10.0.0.9", "clusterIPs": ["10.0.0.9"]}});
+    let other = if made["spec"]["clusterIP"] == "10.0.0.9" {
+        "10.0.0.8"
+    } else {
+        "10.0.0.9"
+    };
+    let change = json!({"spec": {"clusterIP": other, "clusterIPs": [other]}});
     invalid(
         &c.api().patch(&path, MERGE, change).await,
         &["Invalid spec.clusterIPs[0]: may not change once set"],

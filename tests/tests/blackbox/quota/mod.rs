@@ -10,7 +10,7 @@ use coxswain_tests::{Cluster, Need, Reply, Test, test, time};
 use serde_json::{Value, json};
 
 use crate::expect;
-use crate::support::{MERGE, config_map, core, create, object, of, soon, with};
+use crate::support::{MERGE, SOON, config_map, core, create, object, of, soon, with};
 
 /// What is registered of this surface.
 pub fn tests() -> Vec<Test> {
@@ -33,7 +33,7 @@ fn path(ns: &str, name: &str) -> String {
 /// Waits until the quota is counted so.
 async fn used(c: &Cluster, ns: &str, name: &str, expected: Value) {
     let mut last = Value::Null;
-    let found = time::eventually(time::ANSWER, async || {
+    let found = time::eventually(SOON, async || {
         last = c.api().get(&path(ns, name)).await.expect(200);
         (last["status"]["used"] == expected && last["status"]["hard"] == last["spec"]["hard"]).then_some(())
     })

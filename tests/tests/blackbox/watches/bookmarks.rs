@@ -14,14 +14,15 @@ pub fn tests() -> Vec<Test> {
     ]
 }
 
-/// Watches a namespace for three seconds, in which something happens in another one; all events, and the version after it.
-/// (Shortly before the end is two seconds; a server has nothing to say when nothing at all has happened.)
+/// Watches a namespace for six seconds, in which something happens in another one; all events, and the version after it.
+/// (Shortly before the end is two seconds, so that there are four for it to happen; a server has nothing to say when nothing at
+/// all has happened.)
 async fn watched(c: &Cluster, query: &str) -> (Vec<Value>, u64) {
     let (ns, other) = (c.namespace().await, c.namespace().await);
     let path = core(&ns, "configmaps");
     let made = create(c, &path, &config_map("a")).await;
     let query = format!(
-        "{path}?watch=1&timeoutSeconds=3&resourceVersion={}{query}",
+        "{path}?watch=1&timeoutSeconds=6&resourceVersion={}{query}",
         version(&made)
     );
     let mut watch = c.api().watch(&query).await;

@@ -98,7 +98,8 @@ async fn timeout_ends_the_stream(c: Cluster) {
     let ns = c.namespace().await;
     let path = core(&ns, "configmaps");
     create(&c, &path, &config_map("a")).await;
-    let mut watch = c.api().watch(&format!("{path}?watch=1&timeoutSeconds=1")).await;
+    // Long enough for a busy server to show the state before.
+    let mut watch = c.api().watch(&format!("{path}?watch=1&timeoutSeconds=5")).await;
     let events = until_end(&mut watch).await;
     assert_eq!(events.len(), 1, "{events:#?}");
     assert_eq!(

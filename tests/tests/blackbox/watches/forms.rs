@@ -101,10 +101,11 @@ async fn bookmarks_of_metadata(c: Cluster) {
     let path = core(&ns, "pods");
     let state = c.api().get(&path).await.expect(200);
     let query = format!(
-        "{path}?watch=1&timeoutSeconds=3&allowWatchBookmarks=true&resourceVersion={}",
+        "{path}?watch=1&timeoutSeconds=6&allowWatchBookmarks=true&resourceVersion={}",
         version(&state)
     );
     let mut watch = c.api().watch_with(&query, &[("accept", METADATA)]).await;
+    // There are four seconds for it until a bookmark comes.
     let made = create(&c, &core(&other, "pods"), &pod("x")).await;
     let events = until_end(&mut watch).await;
     let last = events.last().expect("a bookmark");

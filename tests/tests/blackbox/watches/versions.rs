@@ -82,7 +82,11 @@ async fn assert_state_first(c: &Cluster, query: &str) {
     };
     let gone = create(c, &path, &config_map("gone")).await;
     c.api().delete(&format!("{path}/gone"), ()).await.expect(200);
-    // A server may answer "any" from a state that is a moment old, so that the deletion comes as an event.
+    // Older servers answer from a state that may be a moment old. This one waits until it is not.
+    let elsewhere = core(&c.namespace().await, "configmaps");
+    let last = create(c, &elsewhere, &config_map("last")).await;
+    let query_last = format!("{path}?resourceVersion={}", version(&last));
+    c.api().get(&query_last).await.expect(200);
     let mut watch = c.api().watch(&format!("{path}?watch=1{query}")).await;
     assert_eq!(watch.expect("ADDED").await, a);
     create(c, &path, &config_map("b")).await;

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use coxswain_tests::{Cluster, Program, fixtures, time};
 use rustix::process::Signal;
@@ -9,6 +10,9 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::PROGRAM;
+
+/// How long they may take for what each of them does in a second: all of them work at once.
+const PATIENCE: Duration = Duration::from_mins(2);
 
 /// Where the service accounts are.
 pub const NAMESPACE: &str = "coxswain-system";
@@ -77,7 +81,7 @@ impl Crew {
 
     /// Waits until this holds. What was forbidden ends the wait: nothing will come of it.
     pub async fn until(&self, what: &str, mut holds: impl AsyncFnMut() -> bool) {
-        let done = time::eventually(time::ANSWER, async || {
+        let done = time::eventually(PATIENCE, async || {
             if holds().await {
                 return Some(String::new());
             }
