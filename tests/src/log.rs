@@ -9,6 +9,7 @@ use std::io::{self, Write};
 use std::marker::PhantomData;
 use std::sync::Once;
 
+use tracing::callsite::rebuild_interest_cache;
 use tracing::level_filters::LevelFilter;
 use tracing::subscriber::set_global_default;
 use tracing_subscriber::filter::dynamic_filter_fn;
@@ -41,6 +42,8 @@ impl Log {
             });
             let subscriber = tracing_subscriber::registry().with(written).with(wanted);
             set_global_default(subscriber).expect("the only subscriber of these tests");
+            // Whoever came to a line for the first time while it was being set was told that nobody wants it.
+            rebuild_interest_cache();
         });
         KEPT.set(Some((level, Vec::new())));
         Self(PhantomData)

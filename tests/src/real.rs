@@ -81,7 +81,7 @@ async fn attempt_start(assets: &Path, dir: &Path) -> Result<Servers, StartError>
         fs::write(&path, text)?;
         Ok(path)
     };
-    let (etcd_port, peer_port, port) = (free_port()?, free_port()?, free_port()?);
+    let [etcd_port, peer_port, port] = free_ports()?;
     let mut servers = Servers {
         endpoint: Endpoint {
             url: format!("https://127.0.0.1:{port}"),
@@ -226,6 +226,13 @@ fn find_etcd(assets: &Path) -> Result<PathBuf, StartError> {
         .ok_or_else(|| StartError::Assets(format!("no etcd in {} nor in PATH", assets.display())))
 }
 
-fn free_port() -> io::Result<u16> {
-    Ok(TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port())
+/// Different ones: all are taken before the first is let go of.
+fn free_ports() -> io::Result<[u16; 3]> {
+    let take = || TcpListener::bind(("127.0.0.1", 0));
+    let taken = [take()?, take()?, take()?];
+    let mut ports = [0; 3];
+    for (port, listener) in ports.iter_mut().zip(&taken) {
+        *port = listener.local_addr()?.port();
+    }
+    Ok(ports)
 }

@@ -17,11 +17,11 @@ use crate::process::{Process, soon, until};
 /// The name of the Lease of every test; its namespace differs.
 pub const NAME: &str = "coxswain";
 /// Short times, so that a Lease can expire within a test, but not because a busy machine let its holder wait.
-pub const LEASE: Duration = Duration::from_secs(6);
-pub const RENEW: Duration = Duration::from_secs(5);
+pub const LEASE: Duration = Duration::from_secs(10);
+pub const RENEW: Duration = Duration::from_secs(9);
 pub const RETRY: Duration = Duration::from_millis(500);
-/// What a busy machine may add to a time that is measured.
-pub const SLACK: Duration = Duration::from_secs(2);
+/// What a busy machine may add to a time that is measured. How long it takes without one is shown on the paused clock.
+pub const SLACK: Duration = Duration::from_secs(15);
 
 /// A candidate that takes part.
 pub struct Candidate {

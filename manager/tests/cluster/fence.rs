@@ -10,7 +10,6 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::{Value, json};
 
 use crate::candidate::{self, Candidate};
-use crate::process::soon;
 
 /// What is registered of this surface.
 pub fn tests() -> Vec<Test> {
@@ -42,7 +41,7 @@ async fn a_write_in_an_old_term_is_not_sent(c: Cluster) {
         .patch(&candidate::path(&ns), MERGE, intruder)
         .await
         .expect(200);
-    soon("it stands down", fence.closed(old)).await;
+    a.stands_down().await;
     let before = c.api().get(&format!("{path}/a")).await.expect(200);
     let sent = a.process.requests("PATCH");
     let refused = write(old, "old").await.expect_err("the term is over");

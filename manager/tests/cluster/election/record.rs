@@ -21,8 +21,8 @@ pub fn tests() -> Vec<Test> {
 
 async fn times_and_transitions_are_as_kubectl_shows_them(c: Cluster) {
     let ns = c.namespace().await;
+    let begun = Timestamp::now();
     let mut a = Candidate::steady(&c, &ns).await;
-    let begun = a.process.env.clock.wall();
     let (term, _) = a.leads().await;
     let first = candidate::spec(&c, &ns).await;
     assert_eq!(first.lease_duration_seconds, Some(30));

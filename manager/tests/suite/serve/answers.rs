@@ -10,7 +10,7 @@ use prometheus::core::{Collector, Desc};
 use prometheus::proto::MetricFamily;
 use prometheus::{IntCounter, IntGaugeVec, Opts};
 
-use super::bed;
+use super::{bed, soon};
 
 #[tokio::test]
 async fn health_is_two_letters_or_every_line() {
@@ -153,7 +153,7 @@ async fn a_body_is_not_read() {
     let reply = client.ask(Method::GET, "/healthz", "hello").await;
     assert_eq!((reply.status.as_u16(), reply.body.as_str()), (200, "ok"));
     assert_eq!(reply.header("connection"), "close");
-    bed.soon(client.closed()).await;
+    soon(client.closed()).await;
 
     let mut client = bed.http2().await;
     let reply = client.ask(Method::GET, "/healthz", "hello").await;

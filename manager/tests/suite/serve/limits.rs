@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use coxswain_manager::serve::MAX_CONNECTIONS;
+use coxswain_tests::time;
 use http::{Request, StatusCode};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-use super::{Client, bed};
+use super::{Client, bed, soon};
 
 #[tokio::test]
 async fn headers_beyond_the_limit_are_431() {
@@ -20,7 +21,7 @@ async fn headers_beyond_the_limit_are_431() {
     stream.write_all(head.as_bytes()).await.expect("it is read");
     let mut answer = String::new();
     // That the connection ends without ceremony is part of the answer.
-    let _ = bed.soon(stream.read_to_string(&mut answer)).await;
+    let _ = soon(stream.read_to_string(&mut answer)).await;
     assert!(answer.starts_with("HTTP/1.1 431 "), "{answer}");
 
     let Client::Http2(mut client) = bed.http2().await else {
@@ -33,13 +34,11 @@ async fn headers_beyond_the_limit_are_431() {
             .body(http_body_util::Full::default())
             .expect("a request")
     };
-    let answer = bed
-        .soon(client.send_request(request(70_000)))
+    let answer = soon(client.send_request(request(70_000)))
         .await
         .expect("an answer");
     assert_eq!(answer.status(), StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE);
-    let answer = bed
-        .soon(client.send_request(request(30_000)))
+    let answer = soon(client.send_request(request(30_000)))
         .await
         .expect("an answer");
     assert_eq!(answer.status(), StatusCode::OK);
@@ -55,8 +54,8 @@ async fn idle_clients_do_not_lock_out_others() {
         assert_eq!(client.get("/healthz").await.body, "ok");
         held.push(client);
     }
-    let mut client = Box::pin(bed.soon(bed.http2())).await;
-    assert_eq!(bed.soon(client.get("/healthz")).await.body, "ok");
+    let mut client = Box::pin(soon(bed.http2())).await;
+    assert_eq!(soon(client.get("/healthz")).await.body, "ok");
 }
 
 /// Clients that say nothing keep their places for their ten seconds; the next one waits, and is served when one leaves.
@@ -68,11 +67,11 @@ async fn one_more_than_there_are_places_waits() {
         held.push(TcpStream::connect(bed.address).await.expect("a connection"));
     }
     // Connections are accepted in order: this one is the last for which there is a place.
-    let last = bed.soon(bed.stream(&[])).await;
+    let last = soon(bed.stream(&[])).await;
     let mut waiting = std::pin::pin!(bed.http1());
-    let early = bed.env.clock.timeout(Duration::from_millis(200), &mut waiting);
+    let early = time::within(Duration::from_millis(200), &mut waiting);
     assert!(early.await.is_none(), "there is no place");
     drop(last);
-    let mut client = bed.soon(waiting).await;
-    assert_eq!(bed.soon(client.get("/healthz")).await.body, "ok");
+    let mut client = soon(waiting).await;
+    assert_eq!(soon(client.get("/healthz")).await.body, "ok");
 }

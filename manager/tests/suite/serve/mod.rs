@@ -1,4 +1,5 @@
-//! The port from outside, over real sockets, by HTTP/1.1 and HTTP/2.
+//! The port from outside, over real sockets, by HTTP/1.1 and HTTP/2. Its clock stands still, so that no deadline depends on how
+//! busy the machine is; when they are over is shown on the paused clock, without sockets.
 
 mod answers;
 mod limits;
@@ -7,15 +8,16 @@ mod tls;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
-use coxswain_manager::env::{Env, TaskSet};
+use coxswain_manager::env::{Env, Fault, TaskSet};
 use coxswain_manager::serve::{ALWAYS_ALLOW_PATHS, Checks, Endpoints, Server, Tls};
+use coxswain_tests::time;
 use http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::{BodyExt as _, Full};
 use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
+use jiff::Timestamp;
 use prometheus::Registry;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::CryptoProvider;
@@ -53,7 +55,8 @@ async fn start(tls: Tls, mount: impl FnOnce(Endpoints) -> Endpoints) -> Bed {
     let local = "127.0.0.1:0".parse().expect("an address");
     let bound = Server::bind(local, tls).await.expect("a free port");
     let tasks = TaskSet::new();
-    let env = Env::system(&tasks);
+    let env = Env::starting_at(Timestamp::now(), 0, &tasks);
+    assert!(env.clock.inject(Fault::Freeze), "it stands still");
     let (stop, stopped) = oneshot::channel();
     let address = bound.address();
     let served = env.tasks.spawn(bound.serve(env.clone(), mount(endpoints), async {
@@ -101,16 +104,12 @@ impl Bed {
     async fn clients(&self) -> [Client; 2] {
         [self.http1().await, self.http2().await]
     }
-
-    /// What `future` gives, which is expected soon.
-    async fn soon<T>(&self, future: impl Future<Output = T>) -> T {
-        soon(&self.env, future).await
-    }
 }
 
-async fn soon<T>(env: &Env, future: impl Future<Output = T>) -> T {
-    let output = env.clock.timeout(Duration::from_secs(10), future).await;
-    output.expect("it comes within ten seconds")
+/// What `future` gives, which is expected soon.
+async fn soon<T>(future: impl Future<Output = T>) -> T {
+    let output = time::within(time::ANSWER, future).await;
+    output.expect("it comes in time")
 }
 
 enum Client {

@@ -1,22 +1,24 @@
-//! The port, over real sockets: a client that verifies, both protocols, and the end.
+//! The port, over real sockets: a client that verifies, both protocols, and the end. Its clock stands still, so that no deadline
+//! depends on how busy the machine is.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use coxswain_manager::client::Cause;
-use coxswain_manager::env::{Env, TaskSet};
+use coxswain_manager::env::{Env, Fault, TaskSet};
 use coxswain_manager::object::Resource;
 use coxswain_manager::serve::Checks;
 use coxswain_manager::webhook::{
     AdmissionRequest, Certificates, Hooks, Refusal, Server, Source, WebhookError, mutating_path,
     validating_path,
 };
+use coxswain_tests::time;
 use http::{Request, StatusCode};
 use http_body_util::{BodyExt as _, Full};
 use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
+use jiff::Timestamp;
 use prometheus::Registry;
 use rustls::pki_types::ServerName;
 use serde_json::{Value, json};
@@ -48,7 +50,8 @@ async fn bed(test: &str, hooks: Hooks) -> Bed {
     let bound = Server::bind(local, certificates.expect("a pair"), &registry).await;
     let bound = bound.expect("a free port");
     let tasks = TaskSet::new();
-    let env = Env::system(&tasks);
+    let env = Env::starting_at(Timestamp::now(), 0, &tasks);
+    assert!(env.clock.inject(Fault::Freeze), "it stands still");
     let address = bound.address();
     let (stop, stopped) = oneshot::channel();
     let served = env.tasks.spawn(bound.serve(env.clone(), hooks, async {
@@ -246,7 +249,6 @@ async fn at_the_end_reviews_under_way_are_answered() {
     was_asked.recv().await.expect("asked");
     was_asked.recv().await.expect("asked");
     let Bed {
-        env,
         address,
         stop,
         served,
@@ -255,8 +257,7 @@ async fn at_the_end_reviews_under_way_are_answered() {
     } = bed;
     stop.send(()).expect("it serves");
     let refused = async { while TcpStream::connect(address).await.is_ok() {} };
-    let ten = Duration::from_secs(10);
-    env.clock.timeout(ten, refused).await.expect("nobody listens");
+    time::within(time::ANSWER, refused).await.expect("nobody listens");
     go.notify_waiters();
     for request in [one, two] {
         response(&request.await.expect("no panic"));
@@ -267,7 +268,7 @@ async fn at_the_end_reviews_under_way_are_answered() {
             tokio::task::yield_now().await;
         }
     };
-    env.clock.timeout(ten, left).await.expect("no task is left");
+    time::within(time::ANSWER, left).await.expect("no task is left");
 }
 
 #[tokio::test]
