@@ -117,7 +117,7 @@ impl Stage {
 
     /// Waits until there is an answer.
     pub async fn until<T>(&self, what: &str, ask: impl AsyncFnMut() -> Option<T>) -> T {
-        if let Some(answer) = time::eventually(time::ANSWER, ask).await {
+        if let Some(answer) = time::eventually(engine::PATIENCE, ask).await {
             return answer;
         }
         let mut all = Vec::new();
