@@ -121,7 +121,14 @@ impl Stage {
             return answer;
         }
         let mut all = Vec::new();
-        for kind in ["appservices", "deployments", "services", "events"] {
+        for kind in [
+            "appservices",
+            "deployments",
+            "replicasets",
+            "pods",
+            "services",
+            "events",
+        ] {
             for mut it in self.list(kind).await {
                 it["metadata"]["managedFields"] = Value::Null;
                 all.push(format!(
