@@ -16,6 +16,10 @@ use prometheus::Registry;
 use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 
+/// How long to wait for what the controllers do. They do it at once: only a machine that is busy with much else takes longer,
+/// and how long is nothing that a test is about.
+pub const PATIENCE: Duration = Duration::from_mins(2);
+
 /// Ends with the process: nobody can tell which test is the last.
 static ENGINE: OnceCell<Engine> = OnceCell::const_new();
 

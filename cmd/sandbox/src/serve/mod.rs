@@ -27,8 +27,11 @@ const MAX_CONNECTIONS: usize = 1024;
 /// Watches and other requests at a time on one HTTP/2 connection.
 const MAX_STREAMS: u32 = 250;
 const MAX_HEADER_BYTES: usize = 64 * 1024;
-/// How long a client may take to finish its handshake, to make its first request, or to send its headers.
+/// How long a client may take to finish its handshake, and then to make its first request.
 const HANDSHAKE: Duration = Duration::from_secs(10);
+/// How long it may take from one request to the next. Clients keep what they do not use for 90 seconds: it is they who have to
+/// end it. If the server does, a request may be under way, and nobody can tell its sender whether it was done.
+const IDLE: Duration = Duration::from_mins(3);
 /// How long requests under way may go on after the server was told to stop.
 const DRAIN: Duration = Duration::from_secs(2);
 
@@ -163,7 +166,7 @@ fn builder() -> auto::Builder<TokioExecutor> {
     builder
         .http1()
         .timer(TokioTimer::new())
-        .header_read_timeout(HANDSHAKE)
+        .header_read_timeout(IDLE)
         .max_buf_size(MAX_HEADER_BYTES);
     let header_limit = u32::try_from(MAX_HEADER_BYTES).unwrap_or(u32::MAX);
     builder

@@ -156,3 +156,26 @@ async fn a_body_that_is_too_large_is_read_on() {
     let answer = String::from_utf8_lossy(&answer);
     assert!(answer.starts_with("HTTP/1.1 413 "), "{answer}");
 }
+
+/// A client that has not asked for anything for a while asks on the connection that it has. Were that closed, it would be
+/// left with a request of which it does not know whether it was done.
+#[tokio::test]
+async fn a_connection_that_rests_can_be_used_again() {
+    let (address, tls, token, _stop, _task) = start_with_token().await;
+    let socket = TcpStream::connect(&address).await.expect("a connection");
+    let mut stream = tls.connect(name(), socket).await.expect("a handshake");
+    let request =
+        format!("GET /version HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {token}\r\n\r\n");
+    for round in 0..2 {
+        stream.write_all(request.as_bytes()).await.expect("sent");
+        let mut answer = Vec::new();
+        while !answer.ends_with(b"}") && !answer.ends_with(b"}\n") {
+            let read = stream.read_buf(&mut answer).await.expect("an answer");
+            assert_ne!(read, 0, "the answer to request {round} broke off");
+        }
+        assert!(answer.starts_with(b"HTTP/1.1 200 "), "{round}");
+        // Longer than a client may take for its first request.
+        let ended = within(Duration::from_secs(12), stream.read_u8()).await;
+        assert!(!ended, "it was closed");
+    }
+}

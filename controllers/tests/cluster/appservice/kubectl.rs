@@ -36,7 +36,7 @@ async fn apply_scale_wait_and_get(s: Stage) {
         "appservice.appcontroller.k8s.io/a created\n"
     );
     let waited = kubectl
-        .run("wait --for=condition=Ready appservice/a --timeout=30s")
+        .run("wait --for=condition=Ready appservice/a --timeout=2m")
         .ok();
     assert_eq!(waited, "appservice.appcontroller.k8s.io/a condition met\n");
     assert_eq!(
@@ -76,12 +76,12 @@ async fn it_has_a_short_name_and_a_category(s: Stage) {
 async fn delete_waits_until_it_is_gone(s: Stage) {
     s.serve(app("a", json!({}))).await;
     let deleted = kubectl(&s)
-        .run("delete aps a --cascade=foreground --timeout=30s")
+        .run("delete aps a --cascade=foreground --timeout=2m")
         .ok();
     assert!(deleted.contains("\"a\" deleted"), "{deleted}");
     assert!(s.names("deployments").await.is_empty());
     s.serve(app("b", json!({"deletionPolicy": "Orphan"}))).await;
-    let deleted = kubectl(&s).run("delete aps b --timeout=30s").ok();
+    let deleted = kubectl(&s).run("delete aps b --timeout=2m").ok();
     assert!(deleted.contains("\"b\" deleted"), "{deleted}");
     assert_eq!(s.names("deployments").await, ["b"]);
 }

@@ -117,11 +117,18 @@ impl Stage {
 
     /// Waits until there is an answer.
     pub async fn until<T>(&self, what: &str, ask: impl AsyncFnMut() -> Option<T>) -> T {
-        if let Some(answer) = time::eventually(time::ANSWER, ask).await {
+        if let Some(answer) = time::eventually(engine::PATIENCE, ask).await {
             return answer;
         }
         let mut all = Vec::new();
-        for kind in ["appservices", "deployments", "services", "events"] {
+        for kind in [
+            "appservices",
+            "deployments",
+            "replicasets",
+            "pods",
+            "services",
+            "events",
+        ] {
             for mut it in self.list(kind).await {
                 it["metadata"]["managedFields"] = Value::Null;
                 all.push(format!(

@@ -5,6 +5,7 @@ use coxswain_tests::{Need, Test};
 use serde_json::json;
 
 use super::stage::{Stage, app, condition, text};
+use crate::engine::PATIENCE;
 
 /// What is registered of this surface.
 pub fn tests() -> Vec<Test> {
@@ -108,7 +109,7 @@ async fn a_namespace_can_go_with_it(s: Stage) {
     s.serve(app("b", json!({"deletionPolicy": "Orphan"}))).await;
     let path = format!("/api/v1/namespaces/{}", s.ns);
     s.c.api().delete(&path, ()).await.expect(200);
-    let gone = coxswain_tests::time::eventually(2 * coxswain_tests::time::ANSWER, async || {
+    let gone = coxswain_tests::time::eventually(PATIENCE, async || {
         (s.c.api().get(&path).await.status == 404).then_some(())
     });
     assert!(gone.await.is_some(), "{}", s.c.api().get(&path).await);

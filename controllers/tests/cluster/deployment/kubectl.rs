@@ -31,7 +31,7 @@ fn kubectl(s: &Stage) -> Kubectl {
 
 /// Waits as people do.
 fn status(s: &Stage) -> String {
-    kubectl(s).run("rollout status deployment/a --timeout=30s").ok()
+    kubectl(s).run("rollout status deployment/a --timeout=2m").ok()
 }
 
 const DONE: &str = "deployment \"a\" successfully rolled out\n";
@@ -64,7 +64,7 @@ async fn rollout_status_fails_when_it_has_timed_out(s: Stage) {
     let soon = json!({"spec": {"progressDeadlineSeconds": 1}});
     let d = s.create(with(with(deployment("a", 1), image(BAD)), soon)).await;
     let told = kubectl(&s)
-        .run("rollout status deployment/a --timeout=30s")
+        .run("rollout status deployment/a --timeout=2m")
         .refused();
     assert!(
         told.contains("deployment \"a\" exceeded its progress deadline"),
@@ -180,7 +180,7 @@ async fn scale_set_image_and_wait(s: Stage) {
     let told = status(&s);
     assert!(told.ends_with(DONE), "{told}");
     let told = k
-        .run("wait deployment/a --for=condition=Available --timeout=30s")
+        .run("wait deployment/a --for=condition=Available --timeout=2m")
         .ok();
     assert_eq!(told, "deployment.apps/a condition met\n");
     s.sized(&d, &[("i:1", 0), ("i:2", 3)]).await;

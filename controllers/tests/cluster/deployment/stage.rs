@@ -357,7 +357,7 @@ impl Stage {
         let caller = std::panic::Location::caller();
         let what = what.into();
         async move {
-            if let Some(answer) = time::eventually(time::ANSWER, ask).await {
+            if let Some(answer) = time::eventually(engine::PATIENCE, ask).await {
                 return answer;
             }
             panic!("not in time: {what}, at {caller}\n{}", self.show().await)

@@ -24,7 +24,7 @@ pub const FOREGROUND: &str = "foregroundDeletion";
 pub const GROUP: &str = "collected.example.com";
 
 /// How long a new kind may take until its objects are collected.
-const FOUND: Duration = Duration::from_mins(2);
+pub const FOUND: Duration = Duration::from_mins(2);
 
 /// They outlive the test that comes first.
 static DEFINED: OnceCell<()> = OnceCell::const_new();
@@ -326,7 +326,7 @@ impl Stage {
     pub fn until<T>(&self, what: &str, ask: impl AsyncFnMut() -> Option<T>) -> impl Future<Output = T> {
         let caller = std::panic::Location::caller();
         async move {
-            if let Some(answer) = time::eventually(time::ANSWER, ask).await {
+            if let Some(answer) = time::eventually(engine::PATIENCE, ask).await {
                 return answer;
             }
             panic!("not in time: {what}, at {caller}\n{}", self.show().await)

@@ -206,21 +206,46 @@ async fn said_nothing_bad(s: &Stage, owner: &Owner) {
 /// No more than so many pods, of which so many are there already. Returns the path of the quota.
 async fn quota(s: &Stage, hard: u32, used: u32) -> String {
     let quotas = fixtures::core(&s.ns, "resourcequotas");
-    let quota = with(
-        fixtures::named("v1", "ResourceQuota", "q"),
-        json!({"spec": {"hard": {"pods": hard.to_string()}}}),
-    );
-    s.c.api().post(&quotas, quota).await.expect(201);
-    // What its controller would write, which does not run here.
-    let status = json!({"status": {"hard": {"pods": hard.to_string()}, "used": {"pods": used.to_string()}}});
-    let path = format!("{quotas}/q/status");
-    s.c.api().patch(&path, fixtures::MERGE, status).await.expect(200);
+    let path = format!("{quotas}/q");
+    let spec = |pods: u32| json!({"spec": {"hard": {"pods": pods.to_string()}}});
     let dry = format!("{}?dryRun=All", fixtures::core(&s.ns, "pods"));
+    let pod = async || s.c.api().post(&dry, fixtures::pod("p")).await;
+    // A server that has found no quota remembers that, and does not remember one when it is gone.
+    pod().await.expect(201);
+    // It learns of it late: that it knows, one can tell when it refuses.
+    let full = with(fixtures::named("v1", "ResourceQuota", "q"), spec(used));
+    s.c.api().post(&quotas, full).await.expect(201);
+    counted(s, &path, used, used).await;
     s.until("the quota is known", async || {
-        (s.c.api().post(&dry, fixtures::pod("p")).await.status == 201).then_some(())
+        let reply = pod().await;
+        (reply.status == 403 && reply.message().contains("exceeded quota: q")).then_some(())
     })
     .await;
-    format!("{quotas}/q")
+    s.c.api()
+        .patch(&path, fixtures::MERGE, spec(hard))
+        .await
+        .expect(200);
+    counted(s, &path, hard, used).await;
+    s.until("there is room", async || {
+        (pod().await.status == 201).then_some(())
+    })
+    .await;
+    path
+}
+
+/// Waits until it is written in a quota what is used of it.
+async fn counted(s: &Stage, path: &str, hard: u32, used: u32) {
+    let status = json!({"hard": {"pods": hard.to_string()}, "used": {"pods": used.to_string()}});
+    if !s.c.has_kcm() {
+        // What its controller would write, which does not run here.
+        let change = json!({"status": status});
+        let path = format!("{path}/status");
+        s.c.api().patch(&path, fixtures::MERGE, change).await.expect(200);
+    }
+    s.until("the quota is counted", async || {
+        (s.c.api().get(path).await.expect(200)["status"] == status).then_some(())
+    })
+    .await;
 }
 
 async fn what_a_quota_allows_is_made(s: Stage) {

@@ -57,7 +57,7 @@ async fn scale_and_delete_with_all_pods(s: Stage) {
     assert_eq!(said, "appreplicaset.appcontroller.k8s.io/a scaled\n");
     s.counts(&owner, "readyReplicas", 3).await;
     let said = kubectl(&s)
-        .run("delete ars a --cascade=foreground --timeout=60s")
+        .run("delete ars a --cascade=foreground --timeout=2m")
         .ok();
     assert!(said.contains("\"a\" deleted"), "{said}");
     assert!(s.all_pods().await.is_empty(), "the pods go first");

@@ -109,6 +109,8 @@ async fn a_pod_keeps_what_others_wrote_on_it(s: Stage) {
     let pods = s.pods_of(&owner).await;
     let (kept, going) = (name(&pods[0]), name(&pods[1]));
     s.make_ready(&kept, 100).await;
+    // Pods and owners come by different watches: who has not seen which one is Ready may delete that one.
+    s.counts(&owner, "readyReplicas", 1).await;
     for pod in [&kept, &going] {
         let meta = json!({
             "labels": {"example.com/team": "a"}, "annotations": {"example.com/note": "b"},

@@ -3,12 +3,12 @@
 //! The series are those of all tests together: what is asked of them is that they are there, and grow.
 
 use coxswain_tests::fixtures::with;
-use coxswain_tests::{Need, Test};
+use coxswain_tests::{Need, Test, time};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::stage::{Kind, Stage, name, text};
-use crate::engine::metric;
+use crate::engine::{PATIENCE, metric};
 
 /// What is registered of this surface. The metrics of KCM are its own.
 pub fn tests() -> Vec<Test> {
@@ -143,8 +143,13 @@ async fn its_requests_are_counted(s: Stage) {
     let owner = s.settled(s.owner_elsewhere("a", 7)).await;
     s.scale(&owner, 2).await;
     s.counts(&owner, "replicas", 2).await;
-    let now = sent();
-    for (at, least) in [7.0, 5.0, 2.0].into_iter().enumerate() {
-        assert!(now[at] >= before[at] + least, "{before:?}, then {now:?}");
-    }
+    // What was done is seen before who asked for it has the answer, and counts.
+    let told = time::eventually(PATIENCE, async || {
+        let grown = [7.0, 5.0, 2.0].into_iter().zip(before).zip(sent());
+        grown
+            .into_iter()
+            .all(|((least, before), now)| now >= before + least)
+            .then_some(())
+    });
+    assert!(told.await.is_some(), "{before:?}, then {:?}", sent());
 }

@@ -312,7 +312,7 @@ impl Stage {
     pub fn until<T>(&self, what: &str, ask: impl AsyncFnMut() -> Option<T>) -> impl Future<Output = T> {
         let caller = std::panic::Location::caller();
         async move {
-            if let Some(answer) = time::eventually(time::ANSWER, ask).await {
+            if let Some(answer) = time::eventually(engine::PATIENCE, ask).await {
                 return answer;
             }
             panic!("not in time: {what}, at {caller}\n{}", self.show().await)
