@@ -38,7 +38,8 @@ pub(super) async fn attend(
         floor.holds.end(owner);
         return Ok(Next::Done);
     };
-    if !floor.look(|graph| graph.unsettled(floor.now())).is_empty() {
+    let unsettled = floor.look(|graph| graph.unsettled(owner, floor.now()));
+    if unsettled.is_some() {
         return Ok(Next::After(LOOK));
     }
     if floor.options.dry_run {

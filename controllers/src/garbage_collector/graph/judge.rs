@@ -158,8 +158,7 @@ impl Graph {
             });
         }
         // Somebody of a kind that is not known whole may still block it.
-        let kinds = self.kinds.collected().iter();
-        if let Some(rest) = kinds.filter_map(|kind| self.patience(&kind.resource, now)).max() {
+        if let Some(rest) = self.unsettled(uid, now) {
             return Judgement::Later(rest);
         }
         let deed = Deed::RemoveFinalizer {

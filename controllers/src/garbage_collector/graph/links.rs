@@ -93,6 +93,11 @@ impl Graph {
         let dependents = dependents.flatten().unwrap_or_default();
         let appeared = node.is_some();
         let new = node.as_ref().filter(|_| moved).cloned();
+        if node.as_ref().is_some_and(Node::is_leaving) {
+            self.leaving.entry(uid.clone()).or_insert(self.turn);
+        } else {
+            self.leaving.remove(uid);
+        }
         if let Some(node) = node {
             self.nodes.insert(uid.clone(), node);
         }

@@ -193,11 +193,14 @@ pub enum Verdict {
 #[derive(Debug, Default)]
 pub struct Graph {
     kinds: Arc<Kinds>,
-    /// Since when each collected kind is served.
-    began: BTreeMap<Resource, Instant>,
+    /// Since when, and since which turn, each collected kind is served. Every time kinds are told is a turn.
+    began: BTreeMap<Resource, (Instant, u64)>,
+    turn: u64,
     /// The collected kinds that have been told whole.
     synced: BTreeSet<Resource>,
     nodes: BTreeMap<Uid, Node>,
+    /// The nodes with a finalizer of the collector that is to go, with the turn in which they were first seen so.
+    leaving: BTreeMap<Uid, u64>,
     /// By owner, whether or not it has a node.
     links: BTreeMap<Uid, Links>,
     /// What objects refer to and no node is, with those that do. An identity is here or among the tombstones, never both.

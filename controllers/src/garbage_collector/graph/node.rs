@@ -74,6 +74,11 @@ impl Node {
         self.deleting && self.has(FOREGROUND) && !self.has(ORPHAN)
     }
 
+    /// It is deleted, and a finalizer of the collector is to go.
+    pub(super) fn is_leaving(&self) -> bool {
+        self.is_orphaning() || self.is_foreground()
+    }
+
     /// Whether a reference of an object in `namespace` is to this one, with this uid, in every coordinate.
     pub(super) fn is_meant(&self, uid: &Uid, reference: &OwnerRef, namespace: &Text) -> bool {
         reference.uid == *uid

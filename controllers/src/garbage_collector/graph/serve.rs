@@ -16,23 +16,21 @@ impl Graph {
     /// longer collected leave: their nodes that have dependents become unseen owners, the others go; no tombstones.
     pub fn serve(&mut self, kinds: Arc<Kinds>, now: Instant) -> Effects {
         let mut effects = Effects::default();
-        let leaving: Vec<Uid> = self
+        let whole = self.whole();
+        let gone: Vec<Uid> = self
             .nodes
             .iter()
             .filter(|(_, node)| kinds.watched(&node.kind.resource).is_none())
             .map(|(uid, _)| uid.clone())
             .collect();
-        for uid in &leaving {
+        for uid in &gone {
             self.replace(uid, None, &mut effects);
             self.look_at_names(uid, &mut effects);
         }
         self.rename(kinds, &mut effects);
 
-        self.began.retain(|it, _| self.kinds.watched(it).is_some());
+        self.begin(now);
         self.synced.retain(|it| self.kinds.watched(it).is_some());
-        for kind in self.kinds.collected() {
-            self.began.entry(kind.resource.clone()).or_insert(now);
-        }
         for node in self.nodes.values_mut() {
             if let Some(kind) = self.kinds.watched(&node.kind.resource)
                 && !Arc::ptr_eq(kind, &node.kind)
@@ -40,12 +38,14 @@ impl Graph {
                 node.kind = Arc::clone(kind);
             }
         }
+        self.wake(whole, &mut effects);
         effects.tidy()
     }
 
     /// All that there is of a kind has been told.
     pub fn synced(&mut self, kind: &Arc<Kind>) -> Effects {
         let mut effects = Effects::default();
+        let whole = self.whole();
         if self.kinds.watched(&kind.resource).is_none() || !self.synced.insert(kind.resource.clone()) {
             return effects;
         }
@@ -54,11 +54,7 @@ impl Graph {
                 effects.owner(identity);
             }
         }
-        // The last one: who waited only for this need not wait longer.
-        if self.synced.len() == self.kinds.collected().len() {
-            let waiting = self.nodes.iter().filter(|(_, node)| node.is_foreground());
-            waiting.for_each(|(uid, _)| effects.object(uid));
-        }
+        self.wake(whole, &mut effects);
         effects
     }
 
@@ -81,24 +77,56 @@ impl Graph {
         effects
     }
 
-    /// The collected kinds that have neither synced nor used up their time.
+    /// How much longer an owner with a finalizer of the collector waits for kinds that are not known whole: those that were
+    /// there when it was deleted, each for its time. For ever new ones nobody waits.
     #[must_use]
-    pub fn unsettled(&self, now: Instant) -> Vec<Arc<Kind>> {
-        let kinds = self.kinds.collected().iter();
-        kinds
-            .filter(|kind| self.patience(&kind.resource, now).is_some())
-            .cloned()
-            .collect()
+    pub fn unsettled(&self, owner: &Uid, now: Instant) -> Option<Duration> {
+        let turn = *self.leaving.get(owner)?;
+        let kinds = self.began.iter().filter(|(_, (_, began))| *began <= turn);
+        kinds.filter_map(|(kind, _)| self.patience(kind, now)).max()
+    }
+
+    /// Of all turns before this one, all kinds are known whole.
+    fn whole(&self) -> u64 {
+        let kinds = self.began.iter().filter(|(kind, _)| !self.synced.contains(*kind));
+        kinds.map(|(_, (_, turn))| *turn).min().unwrap_or(u64::MAX)
+    }
+
+    /// Who waited for kinds that were not known `whole`, and are now, or have gone, need not wait longer.
+    fn wake(&self, whole: u64, effects: &mut Effects) {
+        let turns = whole..self.whole();
+        if turns.is_empty() {
+            return;
+        }
+        let waiting = self.leaving.iter().filter(|(_, turn)| turns.contains(turn));
+        let waiting = waiting.filter(|(uid, _)| self.nodes.get(*uid).is_some_and(Node::is_foreground));
+        waiting.for_each(|(uid, _)| effects.object(uid));
     }
 
     /// How much longer a kind that is collected is waited for; none if it is settled.
     pub(super) fn patience(&self, resource: &Resource, now: Instant) -> Option<Duration> {
-        let began = self
+        let (began, _) = self
             .began
             .get(resource)
             .filter(|_| !self.synced.contains(resource))?;
         let left = PATIENCE.saturating_sub(now.saturating_duration_since(*began));
         (!left.is_zero()).then_some(left)
+    }
+
+    /// A turn: from now on each of the kinds is waited for that was not there before. In another version it was there before.
+    fn begin(&mut self, now: Instant) {
+        self.turn += 1;
+        let before = std::mem::take(&mut self.began);
+        for kind in self.kinds.collected() {
+            let it = &kind.resource;
+            let began = before.get(it).copied().unwrap_or_else(|| {
+                let same = before
+                    .iter()
+                    .filter(|(other, _)| other.group == it.group && other.plural == it.plural);
+                (now, same.map(|(_, (_, turn))| *turn).min().unwrap_or(self.turn))
+            });
+            self.began.insert(it.clone(), began);
+        }
     }
 
     /// Takes over the kinds. Who refers to one whose scope is another one now refers to another identity.

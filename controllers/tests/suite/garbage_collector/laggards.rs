@@ -96,3 +96,40 @@ async fn finalizers_wait_for_them_half_a_minute() {
         assert_eq!(bed.metric(series), unlisted, "{policy:?} {kind}");
     }
 }
+
+/// Each of them may be waited for, but not one after the other.
+#[tokio::test(start_paused = true)]
+async fn whoever_defines_ever_new_ones_holds_up_nothing() {
+    // Nobody serves them: they cannot be listed.
+    const NEW: [Resource; 6] = [
+        Resource::namespaced("new.test.dev", "v1", "firsts", "First"),
+        Resource::namespaced("new.test.dev", "v1", "seconds", "Second"),
+        Resource::namespaced("new.test.dev", "v1", "thirds", "Third"),
+        Resource::namespaced("new.test.dev", "v1", "fourths", "Fourth"),
+        Resource::namespaced("new.test.dev", "v1", "fifths", "Fifth"),
+        Resource::namespaced("new.test.dev", "v1", "sixths", "Sixth"),
+    ];
+    for policy in [Propagation::Foreground, Propagation::Orphan] {
+        let bed = bed().await;
+        let owner = bed.create(&SECRETS, "owner", &[]).await;
+        for i in 0..3 {
+            bed.create(&MAPS, &format!("dependent-{i}"), &[blocking(&owner)])
+                .await;
+        }
+        bed.settle().await;
+        let mut all = vec![MAPS, SECRETS, PODS, NODES, ROLES, SETS];
+        for (n, new) in NEW.into_iter().enumerate() {
+            all.push(new);
+            bed.kinds.send_replace(Some(kinds_of(&all)));
+            bed.sleep(Duration::from_secs(1)).await;
+            if n == 0 {
+                bed.delete(&SECRETS, &owner, policy).await;
+            }
+            bed.sleep(Duration::from_secs(9)).await;
+        }
+        // Its time is over, and that of the first; lists of all were tried for so long, too.
+        assert!(bed.get(&SECRETS, "owner").await.is_none(), "{policy:?}");
+        let left = if policy == Propagation::Orphan { 3 } else { 0 };
+        assert_eq!(bed.left(&MAPS).await, left, "{policy:?}");
+    }
+}

@@ -33,21 +33,81 @@ fn a_finalizer_stays_until_all_kinds_are_known_whole() {
     for resource in &WATCHED[1..] {
         assert_eq!(scene.graph.synced(&kind(resource)), Effects::default());
     }
-    assert_eq!(scene.graph.unsettled(scene.now), [kind(&POD)]);
+    assert_eq!(scene.graph.unsettled(&set.meta.uid, scene.now), Some(PATIENCE));
     scene.pass(Duration::from_secs(1));
     assert_eq!(scene.judge(&set), Judgement::Later(Duration::from_secs(29)));
     assert_eq!(scene.graph.synced(&kind(&POD)), look(&[set.object()]));
-    assert_eq!(scene.graph.unsettled(scene.now), []);
+    assert_eq!(scene.graph.unsettled(&set.meta.uid, scene.now), None);
     assert!(matches!(scene.deed(&set), Deed::RemoveFinalizer { .. }));
 
     let mut scene = Scene::fresh();
     let _ = scene.see(&set);
     scene.pass(PATIENCE);
-    assert_eq!(scene.graph.unsettled(scene.now), []);
+    assert_eq!(scene.graph.unsettled(&set.meta.uid, scene.now), None);
     assert!(
         matches!(scene.deed(&set), Deed::RemoveFinalizer { .. }),
         "not for ever"
     );
+}
+
+/// Else whoever defines kinds that cannot be listed, one after the other, keeps everything that is deleted in the foreground.
+#[test]
+fn for_ever_new_kinds_nobody_waits() {
+    const FIRST: Resource = Resource::namespaced("example.com", "v1", "firsts", "First");
+    const SECOND: Resource = Resource::namespaced("example.com", "v1", "seconds", "Second");
+    let serve = |scene: &mut Scene, late: &[Resource]| {
+        let [all, watched] = [&ALL[..], &WATCHED].map(|it| [it, late].concat());
+        scene.graph.serve(kinds(&all, &watched), scene.now)
+    };
+    let seconds = |n| Judgement::Later(Duration::from_secs(n));
+    let set = thing(&SET, "set").deleting(&[FOREGROUND]);
+    let owner = thing(&SET, "owner").deleting(&[ORPHAN]);
+    let mut scene = Scene::settled();
+    assert_eq!(serve(&mut scene, &[FIRST]), Effects::default());
+    scene.pass(Duration::from_secs(10));
+    for thing in [&set, &owner] {
+        let _ = scene.see(thing);
+    }
+    assert_eq!(scene.judge(&set), seconds(20));
+    scene.pass(Duration::from_secs(10));
+    assert_eq!(serve(&mut scene, &[FIRST, SECOND]), Effects::default());
+    // A new state of it changes nothing.
+    let _ = scene.see(&set.clone().at(2));
+    assert_eq!(scene.judge(&set), seconds(10), "not for the second");
+    let rest = scene.graph.unsettled(&owner.meta.uid, scene.now);
+    assert_eq!(rest, Some(Duration::from_secs(10)));
+
+    // The first goes, or is known whole, or its time is over.
+    let mut gone = scene;
+    assert_eq!(serve(&mut gone, &[SECOND]), look(&[set.object()]));
+    assert!(matches!(gone.deed(&set), Deed::RemoveFinalizer { .. }));
+    assert_eq!(gone.graph.unsettled(&owner.meta.uid, gone.now), None);
+
+    let mut scene = Scene::settled();
+    assert_eq!(serve(&mut scene, &[FIRST]), Effects::default());
+    let _ = scene.see(&set);
+    assert_eq!(serve(&mut scene, &[FIRST, SECOND]), Effects::default());
+    assert_eq!(scene.graph.synced(&kind(&FIRST)), look(&[set.object()]));
+    assert!(matches!(scene.deed(&set), Deed::RemoveFinalizer { .. }));
+    assert_eq!(scene.graph.synced(&kind(&SECOND)), Effects::default(), "once");
+}
+
+#[test]
+fn a_kind_in_another_version_is_waited_for_as_one_that_was_there() {
+    let set = thing(&SET, "set").deleting(&[FOREGROUND]);
+    let widget = thing(&WIDGET, "widget").refers(&[set.blocking()]);
+    let mut scene = Scene::with(&[&set, &widget]);
+    assert_eq!(scene.judge(&set), Judgement::Nothing);
+    let other = kinds(&ALL, &[POD, SET, NODE, OLD_WIDGET]);
+    assert_eq!(scene.graph.serve(other, scene.now), look(&[set.object()]));
+    assert_eq!(scene.judge(&set), Judgement::Later(PATIENCE));
+    let widget = Thing {
+        kind: kind(&OLD_WIDGET),
+        ..widget
+    };
+    let _ = scene.see(&widget);
+    let _ = scene.graph.synced(&widget.kind);
+    assert_eq!(scene.judge(&set), Judgement::Nothing, "it blocks it");
 }
 
 #[test]
