@@ -35,6 +35,7 @@ mod order;
 mod pods;
 mod release;
 mod scale;
+mod seen;
 pub mod stage;
 mod status;
 mod termination;

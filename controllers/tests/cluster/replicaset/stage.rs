@@ -13,6 +13,7 @@ use coxswain_tests::{Cluster, Watch, time};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
+use super::seen::Unseen;
 use crate::engine;
 
 /// A node that nobody plays.
@@ -32,6 +33,7 @@ pub struct Stage {
     pub c: Cluster,
     pub ns: String,
     env: &'static Env,
+    unseen: Unseen,
 }
 
 /// An object of the kind under test that was created.
@@ -82,7 +84,14 @@ impl Stage {
     pub async fn set(kind: Kind, c: Cluster) -> Self {
         let env = engine::running(&c).await;
         let ns = c.namespace().await;
-        Self { kind, c, ns, env }
+        let unseen = Unseen::default();
+        Self {
+            kind,
+            c,
+            ns,
+            env,
+            unseen,
+        }
     }
 
     /// An owner of so many pods with `app: a`, to be created.
@@ -101,8 +110,11 @@ impl Stage {
         with(self.owner(name, replicas), change)
     }
 
-    /// Creates an owner.
+    /// Creates an owner. The pods that the test has made are there for it.
     pub async fn create(&self, owner: Value) -> Owner {
+        if self.unseen.end() {
+            self.pods_are_seen().await;
+        }
         let path = self.owners();
         let created = self.c.api().post(&path, owner).await.expect(201);
         let name = text(&created["metadata"]["name"]);
@@ -190,6 +202,7 @@ impl Stage {
     pub async fn pod(&self, name: &str, change: Value) -> Value {
         let pod = with(fixtures::pod(name), json!({"spec": {"nodeName": ELSEWHERE}}));
         let pods = fixtures::core(&self.ns, "pods");
+        self.unseen.begin();
         self.c.api().post(&pods, with(pod, change)).await.expect(201)
     }
 
@@ -246,12 +259,14 @@ impl Stage {
 
     /// Changes a pod by a merge patch.
     pub async fn change_pod(&self, name: &str, change: Value) {
+        self.unseen.begin();
         let path = self.path_of(name);
         self.c.api().patch(&path, MERGE, change).await.expect(200);
     }
 
     /// Changes the status of a pod, as its kubelet would.
     pub async fn change_pod_status(&self, name: &str, status: Value) {
+        self.unseen.begin();
         let path = format!("{}/status", self.path_of(name));
         let change = json!({"status": status});
         self.c.api().patch(&path, STRATEGIC, change).await.expect(200);
@@ -274,6 +289,7 @@ impl Stage {
 
     /// Deletes a pod, gracefully.
     pub async fn delete_pod(&self, name: &str) {
+        self.unseen.begin();
         self.c.api().delete(&self.path_of(name), ()).await.expect(200);
     }
 
