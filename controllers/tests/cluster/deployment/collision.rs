@@ -52,8 +52,10 @@ async fn one_that_was_let_go_keeps_its_name(s: Stage) {
     let change = json!({"metadata": {"labels": {"app": "b"}}});
     s.change_set(&name(&lost), change).await;
     let now = s
-        .status(&d, "it has another", |status| status["collisionCount"] == 1)
+        .status(&d, "it needs another", |status| status["collisionCount"] == 1)
         .await;
+    // Until that is made, the status is that of the one that it has lost.
+    s.sized(&d, &[("i:1", 2)]).await;
     s.complete(&d).await;
     let set = s.set_of(&d, "i:1").await;
     assert_ne!(name(&set), name(&lost), "{now:#}");
