@@ -43,6 +43,8 @@ pub struct Config {
 pub struct Generic {
     /// Which controllers run.
     pub controllers: Selector,
+    /// An absent Lease means that kube-controller-manager does not run. True for the sandbox by default.
+    pub assume_no_kube_controller_manager: bool,
     /// Each controller starts after a random time between this and twice this.
     pub controller_start_interval: Duration,
     /// How long to wait for the controllers at the end; none is for ever.

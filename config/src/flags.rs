@@ -63,6 +63,11 @@ pub(crate) struct GenericFlags {
     /// switches it off; of two items for one controller the first counts
     #[arg(long, value_name = "LIST", default_value = "*", action = ArgAction::Append)]
     pub(crate) controllers: Vec<String>,
+    /// Run controllers that `*` switches on although kube-controller-manager has them too, where its Lease
+    /// kube-system/kube-controller-manager does not exist: kube-controller-manager is assumed not to run, not even without
+    /// leader election; true with --sandbox, unless given
+    #[arg(long, value_name = BOOL, default_value = "false")]
+    pub(crate) assume_no_kube_controller_manager: Switch,
     /// Each controller starts after a random time between this and twice this
     #[arg(long, value_name = "DURATION", default_value = "0s")]
     pub(crate) controller_start_interval: GoDuration,

@@ -54,12 +54,7 @@ pub(crate) fn config(
     }
     let bind_address = serving.bind_address;
     let config = Config {
-        generic: check.generic(
-            generic,
-            is_sandbox && !given("controllers"),
-            given("namespaces"),
-            known,
-        ),
+        generic: check.generic(generic, is_sandbox, &given, known),
         client_connection: check.client(client, !is_sandbox || rate_given),
         leader_election: check.election(election),
         serving: check.serving(serving),
@@ -86,18 +81,19 @@ impl Check {
     fn generic(
         &mut self,
         flags: GenericFlags,
-        everything: bool,
-        namespaces_given: bool,
+        is_sandbox: bool,
+        given: impl Fn(&str) -> bool,
         known: &[Known],
     ) -> Generic {
         let GenericFlags {
             controllers,
+            assume_no_kube_controller_manager: Switch(assume_no_kube_controller_manager),
             controller_start_interval,
             controller_shutdown_timeout,
             namespaces,
             label_selector,
         } = flags;
-        let controllers = if everything {
+        let controllers = if is_sandbox && !given("controllers") {
             Selector::everything()
         } else {
             Selector::parse(&list(&controllers), known).unwrap_or_else(|errors| {
@@ -119,7 +115,7 @@ impl Check {
             }
         }
         // An unset variable in a script must not widen what the manager works on.
-        let named = !namespaces_given || !watched.is_empty();
+        let named = !given("namespaces") || !watched.is_empty();
         self.require(
             named,
             "namespaces",
@@ -136,6 +132,11 @@ impl Check {
         let timeout = self.not_negative("controller-shutdown-timeout", controller_shutdown_timeout);
         Generic {
             controllers,
+            assume_no_kube_controller_manager: if given("assume_no_kube_controller_manager") {
+                assume_no_kube_controller_manager
+            } else {
+                is_sandbox
+            },
             controller_start_interval: self
                 .not_negative("controller-start-interval", controller_start_interval),
             controller_shutdown_timeout: (!timeout.is_zero()).then_some(timeout),

@@ -22,6 +22,8 @@ use crate::yielding::{Yielding, Yields};
 pub struct Settings {
     /// The process, as events name it.
     pub instance: String,
+    /// Whether kube-controller-manager does not run where its Lease is absent: see [`crate::yielding`].
+    pub assume_no_kube_controller_manager: bool,
     /// The workers for `AppReplicaSets`.
     pub app_replicaset: usize,
     /// The workers for `AppServices`.
@@ -60,6 +62,7 @@ pub struct Hosted {
 /// The manager that hosts, and whom the controllers yield to.
 struct Host<'a> {
     manager: &'a mut Manager,
+    assume_absent: bool,
     /// None before the first that yields: only then is it looked at.
     yielding: Option<Yielding>,
 }
@@ -76,6 +79,7 @@ pub fn host(
 ) -> Result<Hosted, ControllerError> {
     let Settings {
         instance,
+        assume_no_kube_controller_manager,
         app_replicaset,
         app_service,
         deployment,
@@ -86,6 +90,7 @@ pub fn host(
     } = settings;
     let mut host = Host {
         manager,
+        assume_absent: *assume_no_kube_controller_manager,
         yielding: None,
     };
     let mut replicas: Option<replicaset::Metrics> = None;
@@ -162,8 +167,8 @@ impl Host<'_> {
     fn yielding(&mut self, named: &Named, asked: Asked) -> Option<Yielding> {
         let yields = named.yields && asked == Asked::ByStar;
         yields.then(|| {
-            let yielding = self.yielding.get_or_insert_with(|| Yielding::start(self.manager));
-            yielding.clone()
+            let start = || Yielding::start(self.manager, self.assume_absent);
+            self.yielding.get_or_insert_with(start).clone()
         })
     }
 }
@@ -213,6 +218,7 @@ mod tests {
         let mut manager = manager(&tasks, &Checks::new());
         let settings = Settings {
             instance: "a".to_owned(),
+            assume_no_kube_controller_manager: false,
             app_replicaset: 1,
             app_service: 1,
             deployment: 1,
@@ -232,6 +238,7 @@ mod tests {
         let mut manager = manager(&tasks, &Checks::new());
         let settings = Settings {
             instance: "a".to_owned(),
+            assume_no_kube_controller_manager: false,
             app_replicaset: 1,
             app_service: 1,
             deployment: 1,
@@ -250,21 +257,24 @@ mod tests {
             "metadata": {"name": "kube-controller-manager"},
             "spec": {"holderIdentity": "other", "leaseDurationSeconds": 3600}});
         let leases = Resource::namespaced("coordination.k8s.io", "v1", "leases", "Lease");
-        let settings = Settings {
-            instance: "a".to_owned(),
-            app_replicaset: 1,
-            app_service: 1,
-            deployment: 1,
-            garbage_collector: Some(garbage_collector::Options::default()),
-            hollow_kubelet: (hollow_kubelet::Options::default(), 1),
-            replicaset: 1,
-            replication_controller: 1,
-        };
-        for (asked, is_held, warm) in [
-            (Asked::ByName, true, true),
-            (Asked::ByStar, false, true),
-            (Asked::ByStar, true, false),
+        for (asked, is_held, assume, warm) in [
+            (Asked::ByName, true, false, true),
+            (Asked::ByName, false, false, true),
+            (Asked::ByStar, false, true, true),
+            (Asked::ByStar, false, false, false),
+            (Asked::ByStar, true, true, false),
         ] {
+            let settings = Settings {
+                instance: "a".to_owned(),
+                assume_no_kube_controller_manager: assume,
+                app_replicaset: 1,
+                app_service: 1,
+                deployment: 1,
+                garbage_collector: Some(garbage_collector::Options::default()),
+                hollow_kubelet: (hollow_kubelet::Options::default(), 1),
+                replicaset: 1,
+                replication_controller: 1,
+            };
             let tasks = TaskSet::new();
             let sandbox = Sandbox::new(coxswain_sandbox::Options::default());
             let mut manager = manager_of(&sandbox, &tasks, &Checks::new());
@@ -281,7 +291,7 @@ mod tests {
             host(&mut manager, only, &settings).expect("hosted");
             manager.env().clock.sleep(Duration::from_secs(10)).await;
             let caches = manager.caches().statuses().len();
-            assert_eq!(caches > 10, warm, "{caches} {asked:?} {is_held}");
+            assert_eq!(caches > 10, warm, "{caches} {asked:?} {is_held} {assume}");
         }
     }
 
@@ -316,6 +326,7 @@ mod tests {
         let mut manager = manager(&tasks, &checks);
         let mut host = Host {
             manager: &mut manager,
+            assume_absent: true,
             yielding: None,
         };
         let mut add = |name, yields, asked| {

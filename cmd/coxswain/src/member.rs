@@ -107,6 +107,7 @@ impl Member {
             replicaset: workers(replicas.concurrent_replicaset_syncs),
             replication_controller: workers(replicas.concurrent_rc_syncs),
             instance: identity.clone(),
+            assume_no_kube_controller_manager: generic.assume_no_kube_controller_manager,
         };
         let enabled = |it: &Named| match generic.controllers.enabled(it.name, it.off_by_default) {
             Enablement::No => None,

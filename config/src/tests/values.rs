@@ -16,6 +16,7 @@ fn defaults_are_those_of_kube_controller_manager() {
     let expected = Config {
         generic: Generic {
             controllers: Selector::parse(&["*"], &KNOWN).expect("a star is known"),
+            assume_no_kube_controller_manager: false,
             controller_start_interval: Duration::ZERO,
             controller_shutdown_timeout: Some(Duration::from_secs(10)),
             namespaces: Vec::new(),
@@ -77,7 +78,7 @@ fn defaults_are_those_of_kube_controller_manager() {
 
 #[test]
 fn every_flag_arrives() {
-    let args = "--controllers=replicaset --controller-start-interval=1s --controller-shutdown-timeout=1h2m3.5s \
+    let args = "--controllers=replicaset --assume-no-kube-controller-manager --controller-start-interval=1s --controller-shutdown-timeout=1h2m3.5s \
         --namespaces=a,b --label-selector=app=web,x!=y --kubeconfig=/k --master=https://m --kube-api-qps=0.5 \
         --kube-api-burst=7 --leader-elect=false --leader-elect-lease-duration=16s --leader-elect-renew-deadline=11s \
         --leader-elect-retry-period=300ms --leader-elect-resource-lock=leases --leader-elect-resource-name=n \
@@ -91,6 +92,7 @@ fn every_flag_arrives() {
     let expected = Config {
         generic: Generic {
             controllers: Selector::parse(&["replicaset"], &KNOWN).expect("a known alias"),
+            assume_no_kube_controller_manager: true,
             controller_start_interval: Duration::from_secs(1),
             controller_shutdown_timeout: Some(Duration::from_millis(3_723_500)),
             namespaces: vec!["a".to_owned(), "b".to_owned()],
@@ -426,6 +428,9 @@ fn the_sandbox_runs_everything_without_a_limit_unless_told_otherwise() {
     assert_eq!(chosen(&["--sandbox"]), [ByStar; 3]);
     assert_eq!(chosen(&["--sandbox", "--controllers=*"]), [ByStar, ByStar, No]);
     assert_eq!(chosen(&["--sandbox", "--controllers="]), [No; 3]);
+    assert!(config.generic.assume_no_kube_controller_manager);
+    let config = run(&["--sandbox", "--assume-no-kube-controller-manager=false"]);
+    assert!(!config.generic.assume_no_kube_controller_manager);
     let rate = |args: &[&str]| run(args).client_connection.rate;
     assert_eq!(
         rate(&["--sandbox", "--kube-api-qps=20"]),

@@ -104,7 +104,7 @@ mod tests {
             }));
         }
         yield_now().await;
-        writer.write(State::Absent);
+        writer.write(State::Expired);
         for i in 0..20 {
             assert_eq!(woken.recv().await, Some((i, true)));
         }

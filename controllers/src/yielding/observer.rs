@@ -15,6 +15,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use tokio::time::Instant;
 
+use super::State;
 use super::board::Writer;
 use super::view::{Lease, View};
 
@@ -39,6 +40,8 @@ pub(super) struct Observer {
     client: Client,
     lease: Key,
     view: View,
+    /// Whether an absent Lease means that its holder does not run.
+    assume_absent: bool,
     board: Writer,
     /// When the present watch was opened.
     opened: Option<Instant>,
@@ -73,12 +76,13 @@ struct Event {
 }
 
 impl Observer {
-    pub(super) fn new(env: &Env, client: Client, lease: Key, board: Writer) -> Self {
+    pub(super) fn new(env: &Env, client: Client, lease: Key, assume_absent: bool, board: Writer) -> Self {
         Self {
             env: env.clone(),
             client,
             lease,
             view: View::new(env.clock.now()),
+            assume_absent,
             board,
             opened: None,
         }
@@ -225,7 +229,11 @@ impl Observer {
     }
 
     fn tell(&self) {
-        self.board.write(self.view.state(self.env.clock.now()));
+        let state = match self.view.state(self.env.clock.now()) {
+            State::Absent if self.assume_absent => State::Assumed,
+            state => state,
+        };
+        self.board.write(state);
     }
 }
 

@@ -122,6 +122,7 @@ impl<R: Runnable> Runnable for Yields<R> {
 
     fn run(&self, fence: &Fence, term: Term, stop: CancellationToken) -> BoxFuture<'_, Result<(), Fatal>> {
         let fence = fence.clone();
+        self.yielding.begin(term);
         Box::pin(async move { self.work(&fence, term, &stop).await })
     }
 

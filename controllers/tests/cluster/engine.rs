@@ -87,6 +87,7 @@ async fn start(c: &Cluster) -> Engine {
     let mut manager = Manager::new(&env, &registry, &Checks::new(), transport, options).expect("a manager");
     let settings = Settings {
         instance: "test".to_owned(),
+        assume_no_kube_controller_manager: true,
         app_replicaset: 5,
         app_service: 5,
         deployment: 5,

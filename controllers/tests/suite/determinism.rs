@@ -105,6 +105,7 @@ async fn run(seed: u64) -> Vec<String> {
     );
     let settings = Settings {
         instance: identity.clone(),
+        assume_no_kube_controller_manager: true,
         app_replicaset: 5,
         app_service: 5,
         deployment: 5,

@@ -143,6 +143,7 @@ impl Manned {
             Manager::new(&bed.env, &registry, &checks, bed.plain(), options).expect("a manager");
         let settings = Settings {
             instance: "test".to_owned(),
+            assume_no_kube_controller_manager: true,
             app_replicaset: 1,
             app_service: 1,
             deployment: 1,

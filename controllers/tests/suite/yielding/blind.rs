@@ -5,7 +5,7 @@ use super::*;
 #[tokio::test(start_paused = true)]
 async fn refused_they_yield_and_say_why() {
     for fault in [Fault::Refuse(403), Fault::RefuseWatches(403)] {
-        let bed = bed();
+        let bed = bed().assuming_absent();
         *bed.way.fault.lock().expect("no panic") = fault;
         let running = bed.run();
         for _ in 0..60 {
@@ -52,7 +52,7 @@ async fn a_server_that_hangs_is_no_permission() {
 
 /// Whatever ends the watch, the next try is refused.
 async fn running_until_the_watch_ends(fault: Fault) -> Running {
-    let running = bed().run();
+    let running = bed().assuming_absent().run();
     running.until(Running::all_run).await;
     running.fault(fault);
     let before = running.asked();
@@ -108,7 +108,7 @@ async fn a_watch_that_has_fallen_silent_does_not_make_a_live_one_dead() {
 
 #[tokio::test(start_paused = true)]
 async fn a_watch_that_has_fallen_silent_hides_its_return_for_a_while_only() {
-    let bed = bed();
+    let bed = bed().assuming_absent();
     let door = bed.way.door.clone();
     let running = bed.run();
     running.until(Running::all_run).await;

@@ -14,8 +14,8 @@ async fn create_map(running: &Running, name: &str) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_a_lease_they_run_at_once() {
-    let running = bed().run();
+async fn absent_lease_with_the_flag_runs_at_once() {
+    let running = bed().assuming_absent().run();
     let waited = running.until(Running::all_run).await;
     assert!(waited < SECOND, "{waited:?}");
     assert_eq!((running.told(), running.metrics()), (None, (false, true)));
@@ -69,7 +69,7 @@ async fn an_old_record_is_waited_for_as_long_as_a_new_one() {
 
 #[tokio::test(start_paused = true)]
 async fn when_it_comes_back_they_stop_at_once_and_wait_for_its_end_again() {
-    let bed = bed();
+    let bed = bed().assuming_absent();
     let drain = 3 * SECOND;
     let probe = Probe {
         drain,
@@ -96,7 +96,7 @@ async fn when_it_comes_back_they_stop_at_once_and_wait_for_its_end_again() {
 
 #[tokio::test(start_paused = true)]
 async fn one_that_comes_back_during_the_drain_and_goes_is_waited_out_too() {
-    let bed = bed();
+    let bed = bed().assuming_absent();
     let probe = Probe {
         drain: LEASE + 5 * SECOND,
         ..Probe::new("one", &bed.env.clock)
@@ -122,7 +122,7 @@ async fn one_that_is_given_back_is_free_at_once() {
 
 #[tokio::test(start_paused = true)]
 async fn one_that_is_deleted_under_its_holder_is_waited_out() {
-    let bed = bed();
+    let bed = bed().assuming_absent();
     renew(&bed.admin, &bed.env, "kcm").await;
     let running = bed.run();
     running.alive_for(LEASE).await;
@@ -167,7 +167,7 @@ async fn they_begin_with_all_that_it_wrote_before_it_gave_the_lease_back() {
 
 #[tokio::test(start_paused = true)]
 async fn they_begin_with_all_that_it_wrote_while_they_drained() {
-    let bed = bed();
+    let bed = bed().assuming_absent();
     let maps = bed.manager.caches().of::<MetaObject>(&MAPS);
     let counted = maps.clone();
     let probe = Probe {

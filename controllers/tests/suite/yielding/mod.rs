@@ -1,5 +1,6 @@
 //! Controllers that yield, next to a kube-controller-manager of which only the Lease is there.
 
+mod absent;
 mod blind;
 mod leases;
 mod log;
@@ -41,6 +42,9 @@ struct Way {
     door: Door,
     asked: Arc<Mutex<Vec<String>>>,
     fault: Arc<Mutex<Fault>>,
+    /// The requests for Deployments and ReplicaSets, and their fault.
+    searched: Arc<Mutex<Vec<String>>>,
+    search_fault: Arc<Mutex<Fault>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,6 +53,8 @@ enum Fault {
     Refuse(u16),
     RefuseWatches(u16),
     Hang,
+    /// The body ends early.
+    Truncate,
 }
 
 type Answer = Response<Either<ResponseBody, Body>>;
@@ -66,13 +72,24 @@ impl Service<Request<Body>> for Way {
         let mut this = self.clone();
         let uri = request.uri().to_string();
         Box::pin(async move {
-            if uri.contains("/leases") {
-                this.asked.lock().expect("no panic").push(uri.clone());
-                let fault = *this.fault.lock().expect("no panic");
+            let seen = if uri.contains("/leases") {
+                Some((&this.asked, &this.fault))
+            } else {
+                uri.contains("/apps/v1/")
+                    .then_some((&this.searched, &this.search_fault))
+            };
+            if let Some((asked, fault)) = seen {
+                asked.lock().expect("no panic").push(uri.clone());
+                let fault = *fault.lock().expect("no panic");
                 match fault {
                     Fault::Refuse(code) => return Ok(refusal(code)),
                     Fault::RefuseWatches(code) if uri.contains("watch=true") => return Ok(refusal(code)),
                     Fault::Hang => std::future::pending().await,
+                    Fault::Truncate => {
+                        return Ok(Response::new(Either::Right(Body::from(
+                            b"{\"items\": [{".to_vec(),
+                        ))));
+                    }
                     Fault::None | Fault::RefuseWatches(_) => {}
                 }
             }
@@ -97,6 +114,8 @@ struct Bed {
     way: Way,
     admin: Client,
     manager: Manager,
+    /// --assume-no-kube-controller-manager
+    assume_absent: bool,
     probes: Vec<Arc<Probe>>,
     tasks: TaskSet,
     sandbox: Sandbox,
@@ -129,6 +148,8 @@ fn bed() -> Bed {
         door: sandbox.door(),
         asked: Arc::default(),
         fault: Arc::new(Mutex::new(Fault::None)),
+        searched: Arc::default(),
+        search_fault: Arc::new(Mutex::new(Fault::None)),
     };
     let transport = Transport::over(way.clone(), "api.test", "test", &env.clock, &registry).expect("a way");
     let options = Options {
@@ -147,6 +168,7 @@ fn bed() -> Bed {
         checks,
         way,
         manager,
+        assume_absent: false,
         probes: Vec::new(),
         tasks,
         sandbox,
@@ -154,6 +176,11 @@ fn bed() -> Bed {
 }
 
 impl Bed {
+    fn assuming_absent(mut self) -> Self {
+        self.assume_absent = true;
+        self
+    }
+
     /// Runs with three controllers that yield.
     fn run(mut self) -> Running {
         let probes = ["one", "two", "three"].map(|name| Probe::new(name, &self.env.clock));
@@ -167,7 +194,7 @@ impl Bed {
     }
 
     fn run_with_probes(mut self) -> Running {
-        let yielding = Yielding::start(&self.manager);
+        let yielding = Yielding::start(&self.manager, self.assume_absent);
         for probe in &self.probes {
             let probe = Shared(probe.clone());
             self.manager.add(Yields::new(probe, yielding.clone()));

@@ -9,7 +9,7 @@ use http::Method;
 use serde_json::{Value, json};
 
 use super::crew::Crew;
-use super::{Deployed, cluster_of_its_own, deploy, manifests, unbind};
+use super::{Deployed, NO_KCM, cluster_of_its_own, deploy, manifests, unbind};
 
 const CUSTOM: &str = "appcontroller.k8s.io/v1alpha1";
 const CONTROLLER: &str = "appservice-controller";
@@ -59,6 +59,7 @@ pub async fn a_kind_may_come_late_and_go_and_come_back(_: Cluster) {
     undefine(c).await;
     unbind(c, GARBAGE_COLLECTOR).await;
     arguments[0] = format!("--controllers=*,-{GARBAGE_COLLECTOR}");
+    arguments.push(NO_KCM.to_owned());
     let mut crew = Crew::new();
     crew.start(c, &account, &arguments).await;
     crew.until("it leads", async || crew.leader().await.is_some())

@@ -27,6 +27,8 @@ use crate::QUIET;
 
 /// What servers have only from a version on.
 const SINCE: [(&str, (u32, u32)); 1] = [("policy/v1", (1, 21))];
+/// The test clusters have no kube-controller-manager.
+const NO_KCM: &str = "--assume-no-kube-controller-manager";
 const ROLES: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
 const BINDINGS: &str = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings";
 
@@ -105,8 +107,9 @@ async fn as_it_is_deployed_nothing_is_forbidden(_: Cluster) {
     let Deployed {
         account,
         container,
-        arguments,
+        mut arguments,
     } = deploy(c).await;
+    arguments.push(NO_KCM.to_owned());
     monitoring::deploy(c).await;
     let mut crew = Crew::new();
     crew.start(c, &account, &arguments).await;
@@ -193,6 +196,7 @@ async fn webhooks_and_election_need_their_own_roles_only(_: Cluster) {
     send(c, "components/webhook").await;
     unbind(c, GARBAGE_COLLECTOR).await;
     arguments[0] = format!("--controllers=*,-{GARBAGE_COLLECTOR}");
+    arguments.push(NO_KCM.to_owned());
     let mut arguments = webhooks::with_webhooks(arguments, program::free_address().port());
     let mut crew = Crew::new();
     let program = crew.start(c, &account, &arguments).await;

@@ -1,0 +1,160 @@
+//! Recent writes of kube-controller-manager: evidence that it runs although it holds no Lease.
+//!
+//! Once at start and once per term, if the Lease is absent then, one page of Deployments and one of ReplicaSets is listed
+//! live. The evidence decides nothing: the flag does. It is for the log and for the health check.
+
+use std::fmt;
+use std::time::Duration;
+
+use coxswain_manager::client::{Client, ClientError, ListQuery, Term, View};
+use coxswain_manager::env::Env;
+use coxswain_manager::object::Resource;
+use jiff::{SignedDuration, Timestamp};
+use serde::Deserialize;
+use serde_json::Value;
+use tokio::sync::watch;
+
+use super::State;
+use super::board::Board;
+
+const RESOURCES: [Resource; 2] = [
+    Resource::namespaced("apps", "v1", "replicasets", "ReplicaSet"),
+    Resource::namespaced("apps", "v1", "deployments", "Deployment"),
+];
+const MANAGER: &str = "kube-controller-manager";
+/// The maximum age of a write that counts.
+const MAX_AGE: SignedDuration = SignedDuration::from_mins(10);
+/// The maximum number of objects that are listed of each resource.
+const PAGE_LIMIT: u32 = 500;
+const LIST_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The result of the last search.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Evidence {
+    /// No search has ended yet.
+    Pending,
+    /// An object was written recently.
+    Found(Write),
+    /// No object of the listed ones was written recently.
+    NotFound,
+    /// A list failed.
+    Failed,
+}
+
+/// A recent write of kube-controller-manager.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Write {
+    /// Resource, namespace and name.
+    object: String,
+    time: Timestamp,
+}
+
+/// Searches at start and in each new term.
+pub(super) struct Searcher {
+    pub(super) env: Env,
+    pub(super) client: Client,
+    pub(super) board: Board,
+    /// The latest term. Terms that begin during a search share the next one.
+    pub(super) terms: watch::Receiver<Option<Term>>,
+    pub(super) found: watch::Sender<Evidence>,
+    /// Whether the flag says that kube-controller-manager does not run.
+    pub(super) assumed: bool,
+}
+
+#[derive(Deserialize)]
+struct Page {
+    items: Vec<Value>,
+}
+
+impl fmt::Display for Evidence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Pending => "its recent writes are not listed yet",
+            Self::Found(_) => "it has written Deployments or ReplicaSets within 10 minutes",
+            Self::NotFound => "no recent write of it was found",
+            Self::Failed => "its recent writes cannot be listed",
+        })
+    }
+}
+
+impl Searcher {
+    pub(super) async fn run(mut self) {
+        loop {
+            let Ok(state) = self.board.until(|state| *state != State::Unread).await else {
+                return;
+            };
+            self.terms.borrow_and_update();
+            if matches!(state, State::Absent | State::Assumed) {
+                let evidence = self.search().await;
+                self.log(&evidence);
+                self.found.send_replace(evidence);
+            }
+            if self.terms.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+
+    async fn search(&self) -> Evidence {
+        for resource in &RESOURCES {
+            match self.search_one(resource).await {
+                Ok(None) => {}
+                Ok(Some(write)) => return Evidence::Found(write),
+                Err(error) => {
+                    tracing::warn!(%error, "Failed to list recent writes of kube-controller-manager");
+                    return Evidence::Failed;
+                }
+            }
+        }
+        Evidence::NotFound
+    }
+
+    async fn search_one(&self, resource: &Resource) -> Result<Option<Write>, ClientError> {
+        let what = || format!("LIST {}", resource.plural);
+        let query = ListQuery {
+            limit: PAGE_LIMIT,
+            ..ListQuery::default()
+        };
+        let list = self.client.list(resource, "", &query, View::Metadata);
+        let body = self.env.clock.timeout(LIST_TIMEOUT, list).await;
+        let body = body.ok_or_else(|| ClientError::Timeout {
+            what: what(),
+            deadline: LIST_TIMEOUT,
+        })??;
+        let page: Page = serde_json::from_slice(&body).map_err(|error| ClientError::Decode {
+            what: what(),
+            reason: format!("{:?} at column {}", error.classify(), error.column()),
+        })?;
+        let oldest = self.env.clock.wall() - MAX_AGE;
+        let recent = |object: &Value| {
+            let meta = &object["metadata"];
+            let entries = meta["managedFields"].as_array()?.iter();
+            let times = entries
+                .filter(|entry| entry["manager"] == MANAGER)
+                .filter_map(|entry| entry["time"].as_str()?.parse().ok());
+            let time = times.max().filter(|time| *time > oldest)?;
+            let name = |field: &str| meta[field].as_str().unwrap_or_default().to_owned();
+            let object = format!("{} {}/{}", resource.plural, name("namespace"), name("name"));
+            Some(Write { object, time })
+        };
+        Ok(page.items.iter().find_map(recent))
+    }
+
+    fn log(&self, evidence: &Evidence) {
+        match evidence {
+            Evidence::Found(Write { object, time }) if self.assumed => tracing::warn!(
+                %object, %time,
+                "Running beside kube-controller-manager, its recent writes contradict --assume-no-kube-controller-manager"
+            ),
+            Evidence::Found(Write { object, time }) => tracing::info!(
+                %object, %time,
+                "Found recent writes of kube-controller-manager, which holds no lease"
+            ),
+            Evidence::NotFound if !self.assumed => tracing::info!(
+                "Found no lease and no recent writes of kube-controller-manager, \
+                 set --assume-no-kube-controller-manager if it does not run"
+            ),
+            _ => {}
+        }
+    }
+}

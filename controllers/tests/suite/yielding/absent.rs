@@ -1,0 +1,200 @@
+//! The Lease is absent: kube-controller-manager does not run, or runs without leader election.
+
+use super::*;
+
+use coxswain_manager::client::Fence;
+use coxswain_manager::controller::Runnable;
+use coxswain_manager::object::MetaObject;
+use coxswain_tests::Log;
+use tracing::level_filters::LevelFilter;
+
+const REPLICA_SETS: Resource = Resource::namespaced("apps", "v1", "replicasets", "ReplicaSet");
+const NOTE: &str = "yields, because kube-controller-manager may run without leader election: \
+    lease kube-system/kube-controller-manager does not exist, ";
+const HINT: &str = "; to run it, name it in --controllers, or set --assume-no-kube-controller-manager";
+
+/// Creates a ReplicaSet with the field manager that the API server derives from this user agent.
+async fn create_replica_set(bed: &Bed, agent: &str) {
+    let clock = &bed.env.clock;
+    let transport = Transport::over(bed.sandbox.door(), "api.test", agent, clock, &Registry::new());
+    let client = transport.expect("a transport").unfenced("replicasets", None);
+    let template = json!({"metadata": {"labels": {"app": "web"}},
+                          "spec": {"containers": [{"name": "web", "image": "nginx"}]}});
+    let set = json!({"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": "web"},
+                     "spec": {"selector": {"matchLabels": {"app": "web"}}, "template": template}});
+    let body = set.to_string().into();
+    let created = client.create::<MetaObject>(&REPLICA_SETS, "default", body).await;
+    created.expect("created");
+}
+
+impl Running {
+    /// Returns the number of lists of ReplicaSets and Deployments.
+    fn searches(&self) -> usize {
+        let searched = self.way.searched.lock().expect("no panic");
+        for uri in &*searched {
+            assert!(uri.contains("limit=500") && !uri.contains("watch"), "{uri}");
+        }
+        searched.len()
+    }
+
+    async fn stays_dormant(&self) {
+        for _ in 0..60 {
+            self.sleep(10 * SECOND).await;
+            assert!(!self.any_runs());
+        }
+        assert!(self.probes.iter().all(|probe| probe.notes().started == 0));
+        assert_eq!(self.metrics(), (true, false));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn absent_lease_without_the_flag_yields() {
+    let log = Log::keep(LevelFilter::INFO);
+    let bed = bed();
+    create_replica_set(&bed, "kubectl").await;
+    let running = bed.run();
+    running.stays_dormant().await;
+    let expected = format!("{NOTE}no recent write of it was found{HINT}");
+    assert_eq!(running.told(), Some(expected));
+    assert_eq!(running.searches(), 2, "one list of each resource");
+    let log = log.text();
+    assert_eq!(
+        log.matches("Found no lease and no recent writes").count(),
+        1,
+        "{log}"
+    );
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn absent_lease_with_recent_writes_yields_and_names_them() {
+    let log = Log::keep(LevelFilter::INFO);
+    let bed = bed();
+    create_replica_set(&bed, "kube-controller-manager").await;
+    let running = bed.run();
+    running.stays_dormant().await;
+    let expected = format!("{NOTE}it has written Deployments or ReplicaSets within 10 minutes{HINT}");
+    assert_eq!(running.told(), Some(expected));
+    assert_eq!(running.searches(), 1, "the first match ends the search");
+    let log = log.text();
+    let line = "INFO Found recent writes of kube-controller-manager, which holds no lease \
+                object=replicasets default/web";
+    assert_eq!(log.matches(line).count(), 1, "{log}");
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn flag_wins_over_recent_writes_and_the_log_says_so() {
+    let log = Log::keep(LevelFilter::INFO);
+    let bed = bed().assuming_absent();
+    create_replica_set(&bed, "kube-controller-manager").await;
+    let running = bed.run();
+    let waited = running.until(Running::all_run).await;
+    assert!(waited < SECOND, "{waited:?}");
+    running.sleep(Duration::from_mins(10)).await;
+    assert!(running.all_run());
+    assert_eq!((running.told(), running.metrics()), (None, (false, true)));
+    let log = log.text();
+    let line = "WARN Running beside kube-controller-manager, its recent writes contradict \
+                --assume-no-kube-controller-manager object=replicasets default/web";
+    assert_eq!(log.matches(line).count(), 1, "{log}");
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn write_older_than_ten_minutes_is_not_evidence() {
+    for (age, recent) in [(9, true), (11, false)] {
+        let bed = bed();
+        create_replica_set(&bed, "kube-controller-manager").await;
+        bed.env.clock.sleep(Duration::from_mins(age)).await;
+        let running = bed.run();
+        running.sleep(SECOND).await;
+        let told = running.told().expect("a note");
+        assert_eq!(told.contains("it has written"), recent, "{age}: {told}");
+        running.stop().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn failed_search_changes_nothing_and_is_not_repeated() {
+    for fault in [
+        Fault::Refuse(403),
+        Fault::Refuse(500),
+        Fault::Hang,
+        Fault::Truncate,
+    ] {
+        for assume in [false, true] {
+            let log = Log::keep(LevelFilter::INFO);
+            let mut bed = bed();
+            bed.assume_absent = assume;
+            *bed.way.search_fault.lock().expect("no panic") = fault;
+            let running = bed.run();
+            if assume {
+                let waited = running.until(Running::all_run).await;
+                assert!(waited < SECOND, "{fault:?} {waited:?}");
+                running.sleep(Duration::from_mins(10)).await;
+                assert!(running.all_run());
+            } else {
+                running.stays_dormant().await;
+                let expected = format!("{NOTE}its recent writes cannot be listed{HINT}");
+                assert_eq!(running.told(), Some(expected));
+            }
+            assert_eq!(running.searches(), 1, "{fault:?}");
+            let log = log.text();
+            let lines = log.matches("WARN Failed to list recent writes of kube-controller-manager");
+            assert_eq!(lines.count(), 1, "{fault:?} {log}");
+            running.stop().await;
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn search_is_repeated_in_each_term_and_shared_by_all_controllers() {
+    let bed = bed().assuming_absent();
+    let yielding = Yielding::start(&bed.manager, bed.assume_absent);
+    bed.env.clock.sleep(SECOND).await;
+    let lists = || bed.way.searched.lock().expect("no panic").len();
+    assert_eq!(lists(), 2, "at start");
+    let fence = Fence::new(bed.env.clock.clone());
+    let controllers = ["one", "two"].map(|name| {
+        let probe = Arc::new(Probe::new(name, &bed.env.clock));
+        Yields::new(Shared(probe), yielding.clone())
+    });
+    for round in 1..4 {
+        let term = fence.open_for_ever();
+        let stop = CancellationToken::new();
+        let runs = controllers
+            .each_ref()
+            .map(|it| it.run(&fence, term, stop.clone()));
+        let ended = futures_util::future::try_join_all(runs);
+        let stopped = async {
+            bed.env.clock.sleep(Duration::from_mins(1)).await;
+            stop.cancel();
+        };
+        futures_util::future::join(ended, stopped).await.0.expect("ended");
+        fence.close();
+        assert_eq!(lists(), 2 + 2 * round);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn held_lease_is_yielded_to_whatever_the_flag_says() {
+    let bed = bed().assuming_absent();
+    renew(&bed.admin, &bed.env, "kcm").await;
+    let running = bed.run();
+    running.alive_for(Duration::from_mins(1)).await;
+    assert_eq!(running.searches(), 0, "the Lease says enough");
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn expired_lease_that_is_deleted_stops_the_controllers() {
+    let bed = bed();
+    renew(&bed.admin, &bed.env, "kcm").await;
+    let running = bed.run();
+    running.until(Running::all_run).await;
+    running.delete().await;
+    let waited = running.until(|it| !it.any_runs()).await;
+    assert!(waited < SECOND / 10, "{waited:?}");
+    running.stop().await;
+}
