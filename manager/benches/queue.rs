@@ -4,19 +4,16 @@
 //! best and the median of many short batches: on a machine that does other things too, the best is what the code costs.
 //! Compare two versions on one machine, not two machines; the first line says what this one asks for reading its clock.
 
-use std::sync::Arc;
 use std::time::Instant;
 
 use coxswain_manager::env::{Env, Rng, TaskSet};
+use coxswain_manager::object::Key;
 use coxswain_manager::queue::{Item, Priority, Queue, default_limiter};
 use prometheus::Registry;
 
 const BATCHES: usize = 400;
 const ROUNDS: usize = 5_000;
 const BACKLOG: usize = 100_000;
-
-/// As a controller would have it: `namespace/name`, cheap to clone.
-type Key = Arc<str>;
 
 fn main() {
     // `cargo test --benches` only wants to know that it builds and runs.
@@ -124,7 +121,7 @@ impl<K: Item> Bench<K> {
 
 fn names(count: usize) -> Vec<Key> {
     (0..count)
-        .map(|n| format!("namespace-{}/web-7d4b9c6f5-{n:06}", n % 100).into())
+        .map(|n| Key::new(format!("namespace-{}", n % 100), format!("web-7d4b9c6f5-{n:06}")))
         .collect()
 }
 

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::Text;
+use crate::queue::Item;
 
 /// Namespace and name. The namespace of a cluster-scoped object is empty.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -34,5 +35,11 @@ impl fmt::Display for Key {
             write!(f, "{}/", self.namespace)?;
         }
         f.write_str(&self.name)
+    }
+}
+
+impl Item for Key {
+    fn namespace(&self) -> &str {
+        &self.namespace
     }
 }

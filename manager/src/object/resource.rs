@@ -7,6 +7,7 @@ use std::fmt;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::Key;
+use crate::queue::Item;
 
 /// What a path segment may hold as it is.
 const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC
@@ -29,6 +30,8 @@ pub struct Resource {
     /// Whether its objects are in namespaces.
     pub namespaced: bool,
 }
+
+impl Item for Resource {}
 
 impl Resource {
     /// A namespaced resource of the API.

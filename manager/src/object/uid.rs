@@ -4,10 +4,14 @@ use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::queue::Item;
+
 /// A uid, exactly: two are equal only if their texts are. Packed if it is a canonical lower-case UUID, which the API
 /// server's are; kept as it is otherwise.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Uid(Form);
+
+impl Item for Uid {}
 
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Form {

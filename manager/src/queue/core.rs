@@ -4,13 +4,14 @@
 //! make one further run, and that an add during processing is not lost. Its caller holds the lock, tells the time, and
 //! wakes who must be woken.
 
-use std::hash::Hash;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::lines::{Lines, Place, Priority};
+use super::Item;
+use super::fair::Position;
 use super::map::{self, Entry, Map};
+use super::ready::{Priority, Ready};
 
 /// What an add came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,7 +54,7 @@ pub(super) struct Core<K> {
     /// What needs processing or is in process: no state here is neither.
     items: Map<K, State>,
     /// What can be handed out: exactly the items that need processing and are not in process, each once.
-    lines: Lines<K>,
+    ready: Ready<K>,
     /// How many items need processing, also while they are in process.
     wanted: usize,
     /// When each item in process was handed out; `Running::slot` says whose is whose. As long as there ever were items in
@@ -75,8 +76,8 @@ struct Wanted {
     /// The first add since the item was last handed out.
     since: Instant,
     priority: Priority,
-    /// Where it stands in the low line, while it does.
-    place: Option<Place>,
+    /// Where it is queued; none while it is in process.
+    position: Option<Position>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -87,12 +88,12 @@ struct Running {
     slot: usize,
 }
 
-impl<K: Clone + Eq + Hash> Core<K> {
+impl<K: Item> Core<K> {
     /// `seed` decides where items lie in memory, and nothing else.
     pub(super) fn new(seed: u64) -> Self {
         Self {
             items: map::seeded(seed),
-            lines: Lines::new(),
+            ready: Ready::new(seed),
             wanted: 0,
             started: Vec::new(),
             running: 0,
@@ -107,11 +108,11 @@ impl<K: Clone + Eq + Hash> Core<K> {
         let mut wanted = Wanted {
             since: now,
             priority,
-            place: None,
+            position: None,
         };
         match self.items.entry(item) {
             Entry::Vacant(entry) => {
-                wanted.place = self.lines.push(entry.key().clone(), priority);
+                wanted.position = Some(self.ready.push(entry.key().clone(), priority));
                 entry.insert(State {
                     wanted: Some(wanted),
                     running: None,
@@ -125,11 +126,9 @@ impl<K: Clone + Eq + Hash> Core<K> {
                     self.wanted += 1;
                     return Added::Later;
                 };
-                known.priority = known.priority.max(priority);
-                if priority > Priority::Low
-                    && let Some(place) = known.place.take()
-                {
-                    self.lines.raise(place);
+                if priority > known.priority {
+                    known.priority = priority;
+                    known.position = known.position.and_then(|position| self.ready.raise(position));
                 }
                 Added::Known
             }
@@ -137,11 +136,11 @@ impl<K: Clone + Eq + Hash> Core<K> {
     }
 
     pub(super) fn next(&mut self, now: Instant) -> Next<K> {
-        let Some(item) = self.lines.pop() else {
+        let Some(item) = self.ready.pop() else {
             return if self.shutting_down { Next::End } else { Next::Wait };
         };
         let Some(state) = self.items.get_mut(&item) else {
-            debug_assert!(false, "an item is in line and nowhere else");
+            debug_assert!(false, "an item is queued and has no state");
             return Next::Wait;
         };
         let (since, priority) = state
@@ -176,7 +175,7 @@ impl<K: Clone + Eq + Hash> Core<K> {
         self.running -= 1;
         let queued = state.wanted.is_some();
         if let Some(wanted) = &mut state.wanted {
-            wanted.place = self.lines.push(item.clone(), wanted.priority);
+            wanted.position = Some(self.ready.push(item.clone(), wanted.priority));
             self.items.insert(item, state);
         }
         Some(Done {
@@ -205,7 +204,7 @@ impl<K: Clone + Eq + Hash> Core<K> {
 
     /// What can be handed out: not what is wanted again while it is in process.
     pub(super) fn len(&self) -> usize {
-        self.lines.len()
+        self.ready.len()
     }
 
     /// What needs processing, also while it is in process.
@@ -213,10 +212,10 @@ impl<K: Clone + Eq + Hash> Core<K> {
         self.wanted
     }
 
-    /// How long the first in line have waited; none if nobody is in line.
+    /// How long the next item of either priority has waited, the longer of the two; none if nothing is queued.
     pub(super) fn waited(&self, now: Instant) -> Option<Duration> {
         let wanted = |item| self.items.get(item)?.wanted.as_ref();
-        let since = self.lines.first().filter_map(wanted).map(|wanted| wanted.since);
+        let since = self.ready.first().filter_map(wanted).map(|wanted| wanted.since);
         since.min().map(|since| now.duration_since(since))
     }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use tokio::time::Instant;
 
-use super::lines::Priority;
+use super::ready::Priority;
 
 /// The waiting entries.
 #[derive(Debug)]

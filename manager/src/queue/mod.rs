@@ -3,17 +3,24 @@
 //! Its contract is that of client-go's `workqueue`:
 //!
 //! - An item is never in two workers at once, and any number of adds while it waits or is in process make one further run.
-//! - First in, first out. An add during processing is not lost: the item is queued again when it is done.
+//! - First in, first out within a namespace. An add during processing is not lost: the item is queued again when it is
+//!   done.
 //! - [`Queue::add_after`] adds later, never early; of several times for one item the earliest counts. An add meanwhile does
 //!   not cancel it.
 //! - [`Queue::add_rate_limited`] adds after the backoff of the item, until [`Queue::forget`].
 //! - [`Queue::shut_down`] refuses new items; what is queued is still handed out.
 //!
-//! Beyond client-go: a failure counts once per backoff window (kubernetes#132805), and items can have a low
-//! [`Priority`] that gives way and is never starved (see [`LOW_TURN`]).
+//! Beyond client-go:
 //!
-//! Layers: `core` (what is where) on `lines` (who is next), `delay` (later), `limit` (how much later), `metrics`; `shared`
-//! holds them under one lock, and moves what is due; this file wakes and waits. Nothing is awaited under the lock.
+//! - A failure counts once per backoff window (kubernetes#132805).
+//! - Items can have a low [`Priority`] that gives way and is never starved (see [`LOW_TURN`]).
+//! - Within a priority, namespaces take turns ([`Item::namespace`]): one hand-out each. While items of `m` namespaces are
+//!   queued, the first item of a namespace is handed out among the next `m` of its priority, however many items another
+//!   namespace enqueues.
+//!
+//! Layers: `core` (the state of each item) on `ready` (the order of hand-out) on `fair` and `list`; `delay`, `limit`
+//! (backoff), `metrics`; `shared` holds them under one lock and moves items that are due; this file wakes and waits.
+//! Nothing is awaited under the lock.
 //!
 //! ```
 //! # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -46,14 +53,16 @@
 
 mod core;
 mod delay;
+mod fair;
 mod limit;
-mod lines;
+mod list;
 mod map;
 mod metrics;
+mod ready;
 mod shared;
 
 pub use self::limit::{Bucket, Exponential, FastSlow, MaxOf, MaxWait, RateLimiter, default_limiter};
-pub use self::lines::{LOW_TURN, Priority};
+pub use self::ready::{LOW_TURN, Priority};
 
 use std::fmt::Debug;
 use std::hash::Hash;
@@ -87,9 +96,20 @@ pub enum QueueError {
 #[derive(Debug)]
 pub struct Queue<K: Item>(Arc<Shared<K>>);
 
-/// What can be queued: small, compared by value, cheap to clone.
-pub trait Item: Clone + Ord + Hash + Debug + Send + 'static {}
-impl<K: Clone + Ord + Hash + Debug + Send + 'static> Item for K {}
+/// A type that can be queued: small, compared by value, cheap to clone.
+pub trait Item: Clone + Ord + Hash + Debug + Send + 'static {
+    /// The namespace that the item counts against. Items that belong to no namespace share the empty one.
+    fn namespace(&self) -> &str {
+        ""
+    }
+}
+
+impl Item for &'static str {}
+impl Item for String {}
+impl Item for i32 {}
+impl Item for u32 {}
+impl Item for u64 {}
+impl Item for usize {}
 
 impl<K: Item> Queue<K> {
     /// A queue that is measured under `name` in `registry`.
@@ -170,7 +190,8 @@ impl<K: Item> Queue<K> {
         self.add_with(item, Priority::Normal);
     }
 
-    /// [`Queue::add`] with a priority. An item that is queued already is raised to it, and goes to the end of that line.
+    /// [`Queue::add`] with a priority. An item that is queued already is raised to it, behind its namespace's items of that
+    /// priority.
     pub fn add_with(&self, item: K, priority: Priority) {
         let now = self.0.clock.now();
         if self.0.lock(|state| state.add(item, priority, now)) {
@@ -260,7 +281,7 @@ impl<K: Item> Queue<K> {
         self.len() == 0
     }
 
-    /// How long the first in line has waited to be handed out; none if nothing can be.
+    /// How long the next item has waited to be handed out, the longer of both priorities; none if nothing can be.
     #[must_use]
     pub fn waited(&self) -> Option<Duration> {
         let now = self.0.clock.now();

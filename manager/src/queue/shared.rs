@@ -10,8 +10,8 @@ use super::Item;
 use super::core::{Added, Core, Next};
 use super::delay::Delay;
 use super::limit::{RateLimiter, Retries};
-use super::lines::Priority;
 use super::metrics::{Gauges, Meter, Registration, Series};
+use super::ready::Priority;
 use crate::env::{Clock, later};
 use crate::sync::Mutex;
 

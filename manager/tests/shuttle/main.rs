@@ -22,7 +22,7 @@ use std::time::Duration;
 use shuttle::future::{block_on, spawn, yield_now};
 
 use env::Env;
-use queue::{Exponential, Priority, Queue};
+use queue::{Exponential, Item, Priority, Queue};
 
 /// Runs a model under random schedules, and under those that need at most three switches at the wrong moment.
 fn explore(model: impl Fn() + Send + Sync + Copy + 'static) {
@@ -34,7 +34,17 @@ fn explore(model: impl Fn() + Send + Sync + Copy + 'static) {
     shuttle::check_pct(model, schedules, 3);
 }
 
-fn new_queue(env: &Env) -> Queue<u32> {
+/// An even and an odd number are of two namespaces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct Number(u32);
+
+impl Item for Number {
+    fn namespace(&self) -> &str {
+        if self.0.is_multiple_of(2) { "even" } else { "odd" }
+    }
+}
+
+fn new_queue(env: &Env) -> Queue<Number> {
     Queue::unnamed(
         env,
         Exponential::new(Duration::from_millis(5), Duration::from_secs(1)),
@@ -46,9 +56,13 @@ fn new_queue(env: &Env) -> Queue<u32> {
 struct Floor([AtomicUsize; 3]);
 
 impl Floor {
-    async fn work(&self, queue: &Queue<u32>, item: u32) {
-        let here = &self.0[item as usize];
-        assert_eq!(here.fetch_add(1, Ordering::SeqCst), 0, "{item} is in two workers");
+    async fn work(&self, queue: &Queue<Number>, item: Number) {
+        let here = &self.0[item.0 as usize];
+        assert_eq!(
+            here.fetch_add(1, Ordering::SeqCst),
+            0,
+            "{item:?} is in two workers"
+        );
         yield_now().await;
         here.fetch_sub(1, Ordering::SeqCst);
         queue.done(&item);
@@ -71,8 +85,8 @@ fn no_add_is_lost_and_no_item_is_in_two_workers() {
                     let (versions, seen) = (Arc::clone(&versions), Arc::clone(&seen));
                     spawn(async move {
                         while let Some(item) = queue.get().await {
-                            let version = versions[item as usize].load(Ordering::SeqCst);
-                            seen[item as usize].fetch_max(version, Ordering::SeqCst);
+                            let version = versions[item.0 as usize].load(Ordering::SeqCst);
+                            seen[item.0 as usize].fetch_max(version, Ordering::SeqCst);
                             floor.work(&queue, item).await;
                         }
                     })
@@ -86,7 +100,8 @@ fn no_add_is_lost_and_no_item_is_in_two_workers() {
                             let item = (producer + n) % 3;
                             versions[item as usize].fetch_add(1, Ordering::SeqCst);
                             let low = (producer + n) % 2 == 0;
-                            queue.add_with(item, if low { Priority::Low } else { Priority::Normal });
+                            let priority = if low { Priority::Low } else { Priority::Normal };
+                            queue.add_with(Number(item), priority);
                             yield_now().await;
                         }
                     })
@@ -130,7 +145,7 @@ fn every_item_wakes_a_worker_also_when_others_give_up() {
             let producers: Vec<_> = (0..2)
                 .map(|item| {
                     let queue = queue.clone();
-                    spawn(async move { queue.add(item) })
+                    spawn(async move { queue.add(Number(item)) })
                 })
                 .collect();
             for producer in producers {
@@ -139,8 +154,8 @@ fn every_item_wakes_a_worker_also_when_others_give_up() {
             quitter.abort();
             if let Ok(item) = quitter.await {
                 // It was quicker than the one who aborted it: someone else needs an item.
-                assert!(item < 2);
-                queue.add(2);
+                assert!(item < Number(2));
+                queue.add(Number(2));
             }
             let mut got = Vec::new();
             for worker in workers {
@@ -169,8 +184,8 @@ fn what_falls_due_is_handed_out_once_and_not_early() {
                     let (clock, runs) = (env.clock.clone(), Arc::clone(&runs));
                     spawn(async move {
                         while let Some(item) = queue.get().await {
-                            let due = Duration::from_millis(10 * u64::from(item));
-                            assert!(clock.now() >= start + due, "{item} is early");
+                            let due = Duration::from_millis(10 * u64::from(item.0));
+                            assert!(clock.now() >= start + due, "{item:?} is early");
                             floor.work(&queue, item).await;
                             if runs.fetch_add(1, Ordering::SeqCst) == 2 {
                                 queue.shut_down();
@@ -182,7 +197,7 @@ fn what_falls_due_is_handed_out_once_and_not_early() {
             let producers: Vec<_> = [(2, 20), (1, 10), (1, 30), (0, 0)]
                 .map(|(item, millis)| {
                     let queue = queue.clone();
-                    spawn(async move { queue.add_after(item, Duration::from_millis(millis)) })
+                    spawn(async move { queue.add_after(Number(item), Duration::from_millis(millis)) })
                 })
                 .into();
             for producer in producers {
@@ -205,8 +220,8 @@ fn draining_waits_and_ends() {
             let env = Env::new();
             let queue = new_queue(&env);
             let in_process = Arc::new(AtomicUsize::new(0));
-            queue.add(0);
-            queue.add(1);
+            queue.add(Number(0));
+            queue.add(Number(1));
             let workers: Vec<_> = (0..2)
                 .map(|_| {
                     let (queue, in_process) = (queue.clone(), Arc::clone(&in_process));

@@ -30,6 +30,7 @@ use std::time::Duration;
 
 use coxswain_manager::client::Propagation;
 use coxswain_manager::object::{Key, OwnerRef, Resource, Text, Uid, Version};
+use coxswain_manager::queue::Item;
 use tokio::time::Instant;
 
 use self::links::Links;
@@ -54,6 +55,8 @@ pub enum Work {
     /// An owner that no cache has shown.
     Owner(Identity),
 }
+
+impl Item for Work {}
 
 /// What follows from a step.
 #[derive(Debug, Default, PartialEq, Eq)]

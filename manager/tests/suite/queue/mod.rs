@@ -1,6 +1,7 @@
 //! The contract, line by line, under the paused clock; then against a model.
 
 mod delay;
+mod fairness;
 mod limit;
 mod metrics;
 mod model;
@@ -16,16 +17,20 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use coxswain_manager::env::{Env, TaskSet};
-use coxswain_manager::queue::{Queue, default_limiter};
+use coxswain_manager::queue::{Item, Queue, default_limiter};
 
 /// A queue with its environment.
-struct Bed {
+struct Bed<K: Item = u32> {
     env: Env,
-    queue: Queue<u32>,
+    queue: Queue<K>,
     _tasks: TaskSet,
 }
 
 fn bed() -> Bed {
+    bed_of()
+}
+
+fn bed_of<K: Item>() -> Bed<K> {
     let (env, tasks) = env();
     let queue = Queue::unnamed(&env, default_limiter());
     Bed {
@@ -44,13 +49,13 @@ fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
-impl Bed {
+impl<K: Item> Bed<K> {
     /// What a worker gets at once: an item, the end (`Some(None)`), or nothing yet.
     #[expect(
         clippy::option_option,
         reason = "the end of the queue is not the same as nothing yet"
     )]
-    fn try_get(&self) -> Option<Option<u32>> {
+    fn try_get(&self) -> Option<Option<K>> {
         let mut context = Context::from_waker(Waker::noop());
         match std::pin::pin!(self.queue.get()).poll(&mut context) {
             Poll::Ready(item) => Some(item),
@@ -59,7 +64,7 @@ impl Bed {
     }
 
     /// All that can be got at once, in order. Nothing of it is done.
-    fn take_all(&self) -> Vec<u32> {
+    fn take_all(&self) -> Vec<K> {
         std::iter::from_fn(|| self.try_get().flatten()).collect()
     }
 
@@ -111,7 +116,7 @@ impl<T: Debug> Polled<dyn Future<Output = T>> {
 }
 
 /// A worker that waits for an item.
-fn getter(queue: &Queue<u32>) -> Polled<dyn Future<Output = Option<u32>>> {
+fn getter<K: Item>(queue: &Queue<K>) -> Polled<dyn Future<Output = Option<K>>> {
     let queue = queue.clone();
     Polled::new(async move { queue.get().await })
 }

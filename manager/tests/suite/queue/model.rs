@@ -6,12 +6,24 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::{Polled, env, getter, ms, settle};
-use coxswain_manager::queue::{Bucket, Exponential, LOW_TURN, MaxOf, Priority, Queue};
+use coxswain_manager::queue::{Bucket, Exponential, Item, LOW_TURN, MaxOf, Priority, Queue};
 
 const BASE: u64 = 5;
 const MAX: u64 = 40;
 const INTERVAL: u64 = 10;
 const BURST: u64 = 4;
+
+/// Three items of namespace "a", two of "b", one of none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct Numbered(u32);
+
+impl Item for Numbered {
+    fn namespace(&self) -> &str {
+        NAMESPACES[self.0 as usize]
+    }
+}
+
+const NAMESPACES: [&str; 6] = ["a", "a", "a", "b", "b", ""];
 
 #[derive(Clone, Copy, Debug)]
 enum Op {
@@ -53,8 +65,10 @@ fn op() -> impl Strategy<Value = Op> {
 #[derive(Debug, Default)]
 struct Model {
     now: u64,
-    /// What can be handed out: item and whether it is low, in order of arrival.
+    /// Items that can be handed out, in order of arrival.
     ready: VecDeque<(u32, Priority)>,
+    /// Namespaces with ready items of each priority, the next one first.
+    rotation: [VecDeque<&'static str>; 2],
     /// What is in process, the priority it had, and the priority with which it is wanted again.
     running: Vec<(u32, Priority, Option<Priority>)>,
     /// What waits: due time, item, priority; in order of arrival.
@@ -77,12 +91,36 @@ impl Model {
             *again = (*again).max(Some(priority));
         } else if let Some(at) = self.ready.iter().position(|r| r.0 == item) {
             if priority > self.ready[at].1 {
-                self.ready.remove(at);
-                self.ready.push_back((item, priority));
+                self.take(at);
+                self.push(item, priority);
             }
         } else {
-            self.ready.push_back((item, priority));
+            self.push(item, priority);
         }
+    }
+
+    fn push(&mut self, item: u32, priority: Priority) {
+        let (namespace, rotation) = (NAMESPACES[item as usize], &mut self.rotation[priority as usize]);
+        if !rotation.contains(&namespace) {
+            rotation.push_back(namespace);
+        }
+        self.ready.push_back((item, priority));
+    }
+
+    /// Removes a ready item. The last one takes its namespace out of the rotation.
+    fn take(&mut self, at: usize) -> (u32, Priority) {
+        let (item, priority) = self.ready.remove(at).expect("a ready item");
+        let namespace = NAMESPACES[item as usize];
+        if self.first(namespace, priority).is_none() {
+            self.rotation[priority as usize].retain(|it| *it != namespace);
+        }
+        (item, priority)
+    }
+
+    /// The first ready item of a namespace.
+    fn first(&self, namespace: &str, priority: Priority) -> Option<usize> {
+        let matches = |it: &(u32, Priority)| NAMESPACES[it.0 as usize] == namespace && it.1 == priority;
+        self.ready.iter().position(matches)
     }
 
     fn add_after(&mut self, item: u32, after: u64) {
@@ -131,14 +169,21 @@ impl Model {
     }
 
     fn get(&mut self) -> Option<u32> {
-        let first = |wanted| self.ready.iter().position(|r| r.1 == wanted);
-        let (normal, low) = (first(Priority::Normal), first(Priority::Low));
+        let next = |priority| {
+            let namespace = self.rotation[priority as usize].front()?;
+            self.first(namespace, priority)
+        };
+        let (normal, low) = (next(Priority::Normal), next(Priority::Low));
         let at = match (normal, low) {
             (Some(_), Some(low)) if self.since_low + 1 == LOW_TURN => low,
             (Some(normal), _) => normal,
             (None, low) => low?,
         };
-        let (item, priority) = self.ready.remove(at)?;
+        let (item, priority) = self.take(at);
+        let rotation = &mut self.rotation[priority as usize];
+        if rotation.front() == Some(&NAMESPACES[item as usize]) {
+            rotation.rotate_left(1);
+        }
         self.since_low = if priority == Priority::Low || low.is_none() {
             0
         } else {
@@ -152,7 +197,7 @@ impl Model {
         if let Some(at) = self.running.iter().position(|r| r.0 == item)
             && let (_, _, Some(priority)) = self.running.remove(at)
         {
-            self.ready.push_back((item, priority));
+            self.push(item, priority);
         }
     }
 
@@ -177,23 +222,23 @@ async fn check(workers: usize, ops: Vec<Op>) {
         ]),
     );
     let mut model = Model::default();
-    let mut waiting: Vec<Polled<dyn Future<Output = Option<u32>>>> = Vec::new();
+    let mut waiting: Vec<Polled<dyn Future<Output = Option<Numbered>>>> = Vec::new();
     for op in ops {
         match op {
             Op::Add(item, priority) => {
-                queue.add_with(item, priority);
+                queue.add_with(Numbered(item), priority);
                 model.add(item, priority);
             }
             Op::AddAfter(item, after) => {
-                queue.add_after(item, ms(after));
+                queue.add_after(Numbered(item), ms(after));
                 model.add_after(item, after);
             }
             Op::AddRateLimited(item) => {
-                queue.add_rate_limited(item);
+                queue.add_rate_limited(Numbered(item));
                 model.add_rate_limited(item);
             }
             Op::Forget(item) => {
-                queue.forget(&item);
+                queue.forget(&Numbered(item));
                 model.failures[item as usize] = 0;
                 model.windows[item as usize] = 0;
             }
@@ -201,12 +246,12 @@ async fn check(workers: usize, ops: Vec<Op>) {
             Op::Cancel(n) if !waiting.is_empty() => drop(waiting.remove(n % waiting.len())),
             Op::Done(n) if !model.running.is_empty() => {
                 let item = model.running[n % model.running.len()].0;
-                queue.done(&item);
+                queue.done(&Numbered(item));
                 model.done(item);
             }
             Op::Get | Op::Cancel(_) | Op::Done(_) => {}
             Op::DoneOf(item) => {
-                queue.done(&item);
+                queue.done(&Numbered(item));
                 model.done(item);
             }
             Op::Advance(millis) => {
@@ -225,7 +270,7 @@ async fn check(workers: usize, ops: Vec<Op>) {
             None => true,
             Some(item) => {
                 let expected = model.get();
-                assert_eq!(item, expected, "after {op:?}: {model:?}");
+                assert_eq!(item.map(|it| it.0), expected, "after {op:?}: {model:?}");
                 assert!(
                     item.is_some() || model.down,
                     "after {op:?}: an end before the shutdown"
@@ -238,7 +283,7 @@ async fn check(workers: usize, ops: Vec<Op>) {
         assert_eq!(queue.len(), model.ready.len(), "after {op:?}: {model:?}");
         for item in 0..6 {
             assert_eq!(
-                queue.num_requeues(&item),
+                queue.num_requeues(&Numbered(item)),
                 model.failures[item as usize],
                 "after {op:?}: {model:?}"
             );
