@@ -29,7 +29,7 @@ fn the_help_has_every_flag_with_its_default_in_100_columns() {
         }
         flags += 1;
     }
-    assert_eq!(flags, 43);
+    assert_eq!(flags, 44);
     assert!(help.contains("\nLeader election flags:\n"));
     let words = help.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(words.contains(

@@ -1,8 +1,7 @@
 //! One connection, from its handshake to its end.
 //!
-//! It holds one of the places, and has to earn it: a first request soon, then another every now and then, and none
-//! may be lacking while others wait for a place. That covers all ways of being slow, because only a complete head counts
-//! as a request, and an answer that is not read keeps the next one away.
+//! It holds a slot, and needs a first request soon and then another every now and then to keep it. That covers all ways of
+//! being slow, because only a complete head counts as a request, and an answer that is not read keeps the next one away.
 
 use std::convert::Infallible;
 use std::net::IpAddr;
@@ -19,6 +18,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_rustls::TlsAcceptor;
+use tokio_util::sync::CancellationToken;
 
 use super::endpoints::Answer;
 use crate::env::{Clock, Env, Tasks};
@@ -35,17 +35,6 @@ const MAX_HEADER_BYTES: u32 = 64 * 1024;
 /// Requests at a time on one HTTP/2 connection.
 const MAX_STREAMS: u32 = 100;
 
-/// What connections need to know of the server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum House {
-    /// There are places.
-    Open,
-    /// Every place is taken: whoever has been served, and wants nothing now, makes way.
-    Full,
-    /// Everybody finishes what is under way, and goes.
-    Closing,
-}
-
 /// What is behind a port: from a request to its answer.
 pub trait Site: Send + Sync + 'static {
     /// Answers a client at `peer`. It is dropped when the client goes away, or when the server ends and it takes too long.
@@ -59,23 +48,23 @@ pub(super) struct Host<S> {
     pub(super) site: S,
 }
 
-/// Serves `stream`, whose client is at `peer`.
+/// Serves `stream`, whose client is at `peer`, until it ends or the server is `closing`.
 pub(super) async fn serve<S, T>(
     host: Arc<Host<S>>,
     stream: T,
     peer: IpAddr,
-    mut house: watch::Receiver<House>,
+    activity: Arc<Activity>,
+    closing: CancellationToken,
 ) -> Result<(), Box<dyn std::error::Error + Send + Sync>>
 where
     S: Site,
     T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let clock = &host.env.clock;
-    let activity = Arc::new(Activity::new(clock));
     let stream = tokio::select! {
         biased;
         accepted = host.acceptor.accept(stream) => accepted?,
-        () = activity.over(&mut house) => return Ok(()),
+        () = activity.over(&closing) => return Ok(()),
     };
     let service = service_fn(|request| {
         let (host, running) = (host.clone(), activity.begin());
@@ -90,7 +79,7 @@ where
     tokio::select! {
         biased;
         ended = &mut connection => ended,
-        () = activity.over(&mut house) => {
+        () = activity.over(&closing) => {
             connection.as_mut().graceful_shutdown();
             clock.timeout(DRAIN, connection).await.unwrap_or(Ok(()))
         }
@@ -121,8 +110,8 @@ where
     }
 }
 
-/// What a connection does with its place.
-struct Activity {
+/// The use that a connection makes of its slot.
+pub(super) struct Activity {
     clock: Clock,
     state: watch::Sender<State>,
 }
@@ -137,11 +126,22 @@ struct State {
     deadline: Instant,
 }
 
+/// The phase of a connection; the lower, the sooner a full server closes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Phase {
+    /// It has not sent a complete request.
+    Silent,
+    /// Its last request was answered.
+    Idle,
+    /// A request is in a handler.
+    Busy,
+}
+
 /// A request in a handler.
 struct Running(Arc<Activity>);
 
 impl Activity {
-    fn new(clock: &Clock) -> Self {
+    pub(super) fn new(clock: &Clock) -> Self {
         let state = watch::Sender::new(State {
             running: 0,
             served: false,
@@ -159,26 +159,34 @@ impl Activity {
         Running(self.clone())
     }
 
-    /// Waits until the connection has to go.
-    async fn over(&self, house: &mut watch::Receiver<House>) {
+    pub(super) fn phase(&self) -> Phase {
+        let state = self.state.borrow();
+        match (state.served, state.running) {
+            (false, _) => Phase::Silent,
+            (true, 0) => Phase::Idle,
+            (true, _) => Phase::Busy,
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn set_phase(&self, phase: Phase) {
+        self.state.send_modify(|state| {
+            state.served = phase != Phase::Silent;
+            state.running = usize::from(phase == Phase::Busy);
+        });
+    }
+
+    /// Waits until the connection has to end.
+    async fn over(&self, closing: &CancellationToken) {
         let mut state = self.state.subscribe();
         loop {
             let State {
-                running,
-                served,
-                deadline,
+                running, deadline, ..
             } = *state.borrow_and_update();
-            match *house.borrow_and_update() {
-                House::Closing => return,
-                House::Full if served && running == 0 => return,
-                House::Full | House::Open => {}
-            }
             tokio::select! {
                 biased;
+                () = closing.cancelled() => return,
                 _ = state.changed() => {}
-                changed = house.changed() => if changed.is_err() {
-                    return;
-                },
                 () = self.clock.sleep_until(deadline), if running == 0 => return,
             }
         }

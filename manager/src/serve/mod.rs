@@ -3,13 +3,13 @@
 //! - `/healthz`, `/livez`, `/readyz`, each with `?verbose`, `?exclude=<check>` and `/<check>` below it, from [`Checks`];
 //!   `/metrics` from a Prometheus registry; more by [`Endpoints::mount`].
 //! - Open to everybody are the paths that are allowed by name; all else is 403 but for clients on this machine.
-//! - Slow, silent and greedy clients cost a bounded amount, and cannot keep others out for ever. A panic costs the request
-//!   that it happened in.
+//! - Slow, silent and greedy clients cost a bounded amount and never keep others out: a full server closes a connection of
+//!   the peer that holds the most (`slots`). A panic costs the request that it happened in.
 //! - Told to stop, it accepts nobody any more, gives requests under way two seconds, and leaves no task behind.
 //!
 //! Layers: `checks` (who is asked) and `health` (what is said), `access` (who may ask), `endpoints` (request to answer),
-//! `connection` (bytes to requests), `tls`; this file accepts, and counts the places. What is behind the port is a [`Site`]:
-//! the endpoints here, and another one in [`webhook`](crate::webhook).
+//! `connection` (bytes to requests), `slots` (the number of connections), `tls`; this file accepts. What is behind the port
+//! is a [`Site`]: the endpoints here, and another one in [`webhook`](crate::webhook).
 //!
 //! ```
 //! # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -34,6 +34,7 @@ mod checks;
 mod connection;
 mod endpoints;
 mod health;
+mod slots;
 mod tls;
 
 #[cfg(test)]
@@ -43,6 +44,7 @@ pub use self::checks::{Checks, Health, Kinds, Registration};
 pub use self::connection::Site;
 pub use self::endpoints::{ALWAYS_ALLOW_PATHS, Answer, Endpoints};
 pub(crate) use self::endpoints::{answer, text};
+pub use self::slots::MAX_CONNECTIONS;
 pub use self::tls::{Tls, TlsError};
 
 use std::io;
@@ -51,15 +53,14 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::net::TcpListener;
 use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
 
-use self::connection::{Host, House};
+use self::connection::{Activity, Host};
+use self::slots::Slots;
 use crate::env::Env;
 
-/// Connections at a time; one more waits to be accepted.
-pub const MAX_CONNECTIONS: usize = 256;
 /// After a connection that could not be accepted.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
@@ -128,8 +129,8 @@ impl Server {
             acceptor: self.tls.acceptor(),
             site,
         });
-        let slots = Arc::new(Semaphore::new(MAX_CONNECTIONS));
-        let house = watch::Sender::new(House::Open);
+        let closing = CancellationToken::new();
+        let mut slots = Slots::default();
         let mut connections = JoinSet::new();
         let mut shutdown = pin!(shutdown);
         let mut failing = false;
@@ -139,9 +140,9 @@ impl Server {
             let accepted = tokio::select! {
                 biased;
                 () = &mut shutdown => break,
-                accepted = accept(&self.listener, &slots, &house) => accepted,
+                accepted = self.listener.accept() => accepted,
             };
-            let (slot, socket, peer) = match accepted {
+            let (socket, peer) = match accepted {
                 Ok(accepted) => accepted,
                 Err(error) => {
                     // Out of file descriptors, most likely: without a pause this would be a hot loop, and with a line
@@ -154,38 +155,21 @@ impl Server {
                 }
             };
             failing = false;
-            let (host, house) = (host.clone(), house.subscribe());
-            connections.spawn(async move {
-                let _slot = slot;
+            let peer = peer.ip().to_canonical();
+            let activity = Arc::new(Activity::new(&clock));
+            let (host, closing, of_slot) = (host.clone(), closing.clone(), activity.clone());
+            let task = connections.spawn(async move {
                 // Only a matter of speed, and the client may be gone already.
                 let _ = socket.set_nodelay(true);
-                if let Err(error) = connection::serve(host, socket, peer.ip(), house).await {
+                if let Err(error) = connection::serve(host, socket, peer, activity, closing).await {
                     tracing::debug!(error, "A connection ended with an error");
                 }
             });
+            slots.add(peer, of_slot, task);
         }
         drop(self.listener);
-        house.send_replace(House::Closing);
+        closing.cancel();
         // Each has a limit of its own.
         while connections.join_next().await.is_some() {}
     }
-}
-
-/// The next connection, once there is a place for it.
-async fn accept(
-    listener: &TcpListener,
-    slots: &Arc<Semaphore>,
-    house: &watch::Sender<House>,
-) -> io::Result<(OwnedSemaphorePermit, TcpStream, SocketAddr)> {
-    let slot = if let Ok(slot) = slots.clone().try_acquire_owned() {
-        slot
-    } else {
-        house.send_replace(House::Full);
-        let slot = slots.clone().acquire_owned().await;
-        house.send_replace(House::Open);
-        // Nobody closes the semaphore.
-        slot.map_err(io::Error::other)?
-    };
-    let (socket, peer) = listener.accept().await?;
-    Ok((slot, socket, peer))
 }

@@ -11,12 +11,14 @@ use jiff::Timestamp;
 use prometheus::Registry;
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer, ServerName};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
-use tokio::sync::{Notify, watch};
+use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio_rustls::client::TlsStream;
 use tokio_rustls::{TlsAcceptor, TlsConnector};
+use tokio_util::sync::CancellationToken;
 
-use super::connection::{self, Host, House};
+use super::connection::{self, Activity, Host, Phase};
+use super::slots::{MAX_CONNECTIONS, Slots};
 use super::{ALWAYS_ALLOW_PATHS, Checks, Endpoints, tls};
 use crate::env::{Env, TaskSet};
 
@@ -27,7 +29,7 @@ const SECOND: Duration = Duration::from_secs(1);
 struct Bed {
     env: Env,
     host: Arc<Host<Endpoints>>,
-    house: watch::Sender<House>,
+    closing: CancellationToken,
     connector: TlsConnector,
     /// Lets `/slow` answer.
     go: Arc<Notify>,
@@ -73,7 +75,7 @@ fn bed() -> Bed {
     Bed {
         env,
         host,
-        house: watch::Sender::new(House::Open),
+        closing: CancellationToken::new(),
         connector: TlsConnector::from(Arc::new(client)),
         go,
         _tasks: tasks,
@@ -83,12 +85,18 @@ fn bed() -> Bed {
 impl Bed {
     fn raw(&self, peer: IpAddr) -> (DuplexStream, Served) {
         let (client, pipe) = tokio::io::duplex(64 * 1024);
-        let (host, house) = (self.host.clone(), self.house.subscribe());
+        let (served, _) = self.serve(pipe, peer);
+        (client, served)
+    }
+
+    fn serve(&self, pipe: DuplexStream, peer: IpAddr) -> (Served, Arc<Activity>) {
+        let activity = Arc::new(Activity::new(&self.env.clock));
+        let (host, of_connection, closing) = (self.host.clone(), activity.clone(), self.closing.clone());
         let served = self.env.tasks.spawn(async move {
             // How a connection ends is the client's business here; when, is the test's.
-            let _ = connection::serve(host, pipe, peer, house).await;
+            let _ = connection::serve(host, pipe, peer, of_connection, closing).await;
         });
-        (client, served)
+        (served, activity)
     }
 
     async fn connect(&self, peer: IpAddr) -> (TlsStream<DuplexStream>, Served) {
@@ -215,23 +223,128 @@ async fn a_handler_may_take_its_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn in_a_full_house_who_is_served_makes_way_at_once() {
+async fn phase_of_a_connection_follows_its_requests() {
     let bed = bed();
-    let (mut idle, idle_served) = bed.connect(HERE).await;
-    ask(&mut idle, "/healthz").await;
-    read_to(&mut idle, "\r\n\r\nok").await;
-    let (mut busy, busy_served) = bed.connect(HERE).await;
-    ask(&mut busy, "/slow").await;
-    let (_silent, silent_served) = bed.connect(HERE).await;
-    // The request has to arrive first.
+    let (client, pipe) = tokio::io::duplex(64 * 1024);
+    let (_served, activity) = bed.serve(pipe, HERE);
+    let name = ServerName::try_from("localhost").expect("a name");
+    let mut client = bed.connector.connect(name, client).await.expect("a handshake");
+    client
+        .write_all(b"GET /slow HTTP/1.1\r\nX: x")
+        .await
+        .expect("it is open");
+    client.flush().await.expect("it is open");
     bed.env.clock.sleep(SECOND).await;
-
-    bed.house.send_replace(House::Full);
-    assert_eq!(bed.ends_after(idle_served).await, Duration::ZERO);
-    assert_eq!(bed.ends_after(silent_served).await, 9 * SECOND, "as ever");
+    assert_eq!(activity.phase(), Phase::Silent, "half a head is not a request");
+    client.write_all(b"\r\n\r\n").await.expect("it is open");
+    client.flush().await.expect("it is open");
+    bed.env.clock.sleep(SECOND).await;
+    assert_eq!(activity.phase(), Phase::Busy);
     bed.go.notify_one();
-    read_to(&mut busy, "at last").await;
-    assert_eq!(bed.ends_after(busy_served).await, Duration::ZERO);
+    read_to(&mut client, "at last").await;
+    assert_eq!(activity.phase(), Phase::Idle);
+}
+
+/// Connections that only have a phase.
+struct Held {
+    env: Env,
+    slots: Slots,
+    tasks: Vec<(IpAddr, Served)>,
+    _tasks: TaskSet,
+}
+
+impl Held {
+    fn new() -> Self {
+        let tasks = TaskSet::new();
+        Self {
+            env: Env::starting_at(Timestamp::UNIX_EPOCH, 0, &tasks),
+            slots: Slots::default(),
+            tasks: Vec::new(),
+            _tasks: tasks,
+        }
+    }
+
+    fn add(&mut self, peer: IpAddr, phase: Phase) {
+        let activity = Arc::new(Activity::new(&self.env.clock));
+        activity.set_phase(phase);
+        let task = self.env.tasks.spawn(std::future::pending());
+        self.slots.add(peer, activity, task.abort_handle());
+        self.tasks.push((peer, task));
+    }
+
+    /// The connections that were closed, by their order of arrival.
+    async fn closed(&self) -> Vec<usize> {
+        self.env.clock.sleep(SECOND).await;
+        let closed = self.tasks.iter().enumerate().filter(|(_, it)| it.1.is_finished());
+        closed.map(|(index, _)| index).collect()
+    }
+}
+
+fn peer(last: u8) -> IpAddr {
+    IpAddr::V4(Ipv4Addr::new(10, 0, 0, last))
+}
+
+#[tokio::test(start_paused = true)]
+async fn full_server_closes_silent_before_idle_before_busy_connections() {
+    let mut held = Held::new();
+    for phase in [Phase::Busy, Phase::Idle, Phase::Silent, Phase::Silent] {
+        held.add(HERE, phase);
+    }
+    for _ in 4..MAX_CONNECTIONS {
+        held.add(HERE, Phase::Busy);
+    }
+    assert_eq!(held.closed().await, [0; 0]);
+    for expected in [&[2][..], &[2, 3], &[1, 2, 3], &[0, 1, 2, 3]] {
+        held.add(HERE, Phase::Busy);
+        assert_eq!(held.closed().await, expected);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn full_server_closes_connections_of_the_peer_with_the_most() {
+    let mut held = Held::new();
+    held.add(peer(1), Phase::Silent);
+    held.add(peer(2), Phase::Silent);
+    held.add(peer(2), Phase::Idle);
+    for _ in 3..MAX_CONNECTIONS {
+        held.add(peer(3), Phase::Busy);
+    }
+    for _ in 0..1000 {
+        held.add(peer(3), Phase::Busy);
+    }
+    held.add(peer(4), Phase::Silent);
+    let closed = held.closed().await;
+    assert_eq!(closed.len(), 1001);
+    assert!(closed.iter().all(|it| held.tasks[*it].0 == peer(3)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn full_server_of_single_connections_closes_the_oldest_silent_one() {
+    let mut held = Held::new();
+    for last in 0..=255 {
+        held.add(
+            peer(last),
+            if last == 7 || last == 9 {
+                Phase::Silent
+            } else {
+                Phase::Busy
+            },
+        );
+    }
+    held.add(HERE, Phase::Silent);
+    assert_eq!(held.closed().await, [7]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn ended_connections_give_their_slots_back() {
+    let mut held = Held::new();
+    for _ in 0..MAX_CONNECTIONS {
+        held.add(HERE, Phase::Busy);
+    }
+    held.tasks[5].1.abort();
+    assert_eq!(held.closed().await, [5]);
+    held.add(HERE, Phase::Silent);
+    assert_eq!(held.closed().await, [5], "none was closed");
 }
 
 #[tokio::test(start_paused = true)]
@@ -243,7 +356,7 @@ async fn a_house_that_closes_waits_for_requests_and_for_nothing_else() {
     let (_raw, raw_served) = bed.raw(HERE);
     bed.env.clock.sleep(SECOND).await;
 
-    bed.house.send_replace(House::Closing);
+    bed.closing.cancel();
     assert_eq!(bed.ends_after(silent_served).await, Duration::ZERO);
     assert_eq!(bed.ends_after(raw_served).await, Duration::ZERO);
     bed.env.clock.sleep(SECOND).await;
@@ -258,7 +371,7 @@ async fn a_house_that_closes_does_not_wait_for_ever() {
     let (mut busy, served) = bed.connect(HERE).await;
     ask(&mut busy, "/slow").await;
     bed.env.clock.sleep(SECOND).await;
-    bed.house.send_replace(House::Closing);
+    bed.closing.cancel();
     assert_eq!(bed.ends_after(served).await, 2 * SECOND);
 }
 

@@ -23,7 +23,7 @@ use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, Server
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, SignatureScheme};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsConnector;
@@ -77,13 +77,33 @@ impl Bed {
     /// A connection that said nothing yet, with the protocols that it offers.
     async fn stream(&self, alpn: &[&str]) -> TlsStream<TcpStream> {
         let socket = TcpStream::connect(self.address).await.expect("a connection");
+        self.handshake(alpn, socket).await
+    }
+
+    /// A connection from another address of this machine.
+    async fn socket_from(&self, address: &str) -> TcpStream {
+        let socket = TcpSocket::new_v4().expect("a socket");
+        let address = SocketAddr::new(address.parse().expect("an address"), 0);
+        socket.bind(address).expect("an address of this machine");
+        socket.connect(self.address).await.expect("a connection")
+    }
+
+    async fn handshake(&self, alpn: &[&str], socket: TcpStream) -> TlsStream<TcpStream> {
         let name = ServerName::try_from("localhost").expect("a name");
         let stream = connector(alpn).connect(name, socket).await;
         stream.expect("a handshake")
     }
 
     async fn http1(&self) -> Client {
-        let stream = self.stream(&["http/1.1"]).await;
+        self.http1_over(self.stream(&["http/1.1"]).await).await
+    }
+
+    async fn http1_from(&self, address: &str) -> Client {
+        let socket = self.socket_from(address).await;
+        self.http1_over(self.handshake(&["http/1.1"], socket).await).await
+    }
+
+    async fn http1_over(&self, stream: TlsStream<TcpStream>) -> Client {
         assert_eq!(stream.get_ref().1.alpn_protocol(), Some(&b"http/1.1"[..]));
         let (client, connection) = http1::handshake(TokioIo::new(stream)).await.expect("HTTP/1.1");
         self.env.tasks.spawn(connection);

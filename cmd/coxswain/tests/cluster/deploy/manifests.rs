@@ -60,7 +60,11 @@ impl Manifest {
         } else {
             format!("/namespaces/{namespace}")
         };
-        format!("/{root}/{api_version}{space}/{}s", kind.to_lowercase())
+        let mut plural = format!("{}s", kind.to_lowercase());
+        if let Some(stem) = plural.strip_suffix("ys") {
+            plural = format!("{stem}ies");
+        }
+        format!("/{root}/{api_version}{space}/{plural}")
     }
 }
 
