@@ -119,6 +119,8 @@ pub struct Webhook {
     pub listen: SocketAddr,
     /// What to serve with.
     pub certificate: WebhookCertificate,
+    /// The certificate authorities of its clients; none if clients need no certificate.
+    pub client_ca: Option<PathBuf>,
 }
 
 /// What webhooks are served with.

@@ -165,6 +165,10 @@ pub(crate) struct WebhookFlags {
     /// that is made
     #[arg(long, value_name = "DIRECTORY", value_parser = path())]
     pub(crate) webhook_cert_dir: Option<PathBuf>,
+    /// A file with certificate authorities in PEM form: webhooks are then served only to clients that show a certificate of one
+    /// of them, such as the API server's
+    #[arg(long, value_name = "FILE", value_parser = path())]
+    pub(crate) webhook_client_ca_file: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

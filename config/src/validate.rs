@@ -305,8 +305,10 @@ impl Check {
             webhook_port: port,
             webhook_service: service,
             webhook_cert_dir: cert_dir,
+            webhook_client_ca_file: client_ca,
         } = flags;
         let cert_dir = cert_dir.filter(|path| present(Some(path)));
+        let client_ca = client_ca.filter(|path| present(Some(path)));
         let number = u16::try_from(port);
         self.require(
             number.is_ok(),
@@ -315,9 +317,10 @@ impl Check {
             port,
         );
         let Some(listen) = Serving::listen(bind_address, number.unwrap_or_default()) else {
-            if service_given || cert_dir.is_some() {
+            if service_given || cert_dir.is_some() || client_ca.is_some() {
                 self.fail(Invalid::Together(
-                    "--webhook-service and --webhook-cert-dir do nothing without --webhook-port: add it, or leave them out",
+                    "--webhook-service, --webhook-cert-dir and --webhook-client-ca-file do nothing without --webhook-port: \
+                     add it, or leave them out",
                 ));
             }
             return None;
@@ -342,7 +345,11 @@ impl Check {
             },
             WebhookCertificate::Folder,
         );
-        Some(Webhook { listen, certificate })
+        Some(Webhook {
+            listen,
+            certificate,
+            client_ca,
+        })
     }
 
     fn logging(&mut self, flags: &LoggingFlags) -> Logging {

@@ -202,14 +202,21 @@ async fn bind_webhooks(
     registry: &Registry,
     checks: &Checks,
 ) -> Result<webhook::Server, ProcessError> {
-    let Webhook { listen, certificate } = webhook;
+    let Webhook {
+        listen,
+        certificate,
+        client_ca,
+    } = webhook;
     let source = match certificate {
         WebhookCertificate::Service { namespace, name } => {
             webhook::Source::Service(ServiceName { namespace, name })
         }
         WebhookCertificate::Folder(folder) => webhook::Source::Folder(folder),
     };
-    let certificates = Certificates::new(source, registry, checks).await?;
+    let mut certificates = Certificates::new(source, registry, checks).await?;
+    if let Some(client_ca) = client_ca {
+        certificates = certificates.verifying_clients(&client_ca)?;
+    }
     Ok(webhook::Server::bind(listen, certificates, registry).await?)
 }
 

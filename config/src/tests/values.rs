@@ -72,6 +72,7 @@ fn defaults_are_those_of_kube_controller_manager() {
         "--tls-private-key-file=",
         "--label-selector=",
         "--webhook-cert-dir=",
+        "--webhook-client-ca-file=",
     ];
     assert_eq!(run(&empty), expected);
 }
@@ -84,7 +85,7 @@ fn every_flag_arrives() {
         --leader-elect-retry-period=300ms --leader-elect-resource-lock=leases --leader-elect-resource-name=n \
         --leader-elect-resource-namespace=ns --secure-port=1 --bind-address=::1 --tls-cert-file=/c \
         --tls-private-key-file=/p --authorization-always-allow-paths=/x/* --logging-format=json --v=3 \
-        --webhook-port=2 --webhook-service=ns/hooks \
+        --webhook-port=2 --webhook-service=ns/hooks --webhook-client-ca-file=/a \
         --hollow-kubelet-ready-delay=4s --hollow-kubelet-nodes=5 --concurrent-hollow-kubelet-syncs=6 \
         --concurrent-replicaset-syncs=7 --concurrent_rc_syncs=8 --concurrent-gc-syncs=9 --concurrent-deployment-syncs=9 --gc-dry-run --enable-garbage-collector=true \
         --concurrent-appreplicaset-syncs=10 --concurrent-appservice-syncs=11";
@@ -125,6 +126,7 @@ fn every_flag_arrives() {
                 namespace: "ns".to_owned(),
                 name: "hooks".to_owned(),
             },
+            client_ca: Some("/a".into()),
         }),
         logging: Logging {
             format: LogFormat::Json,
@@ -293,9 +295,11 @@ fn webhooks_are_off_unless_they_have_a_port() {
         certificate(&["--webhook-port=9443", "--webhook-cert-dir=/d"]),
         WebhookCertificate::Folder("/d".into())
     );
-    let useless = "--webhook-service and --webhook-cert-dir do nothing without --webhook-port: add it, or leave them out";
+    let useless = "--webhook-service, --webhook-cert-dir and --webhook-client-ca-file do nothing without --webhook-port: \
+                   add it, or leave them out";
     assert_eq!(error(&["--webhook-service=a/b"]), useless);
     assert_eq!(error(&["--webhook-cert-dir=/d"]), useless);
+    assert_eq!(error(&["--webhook-client-ca-file=/f"]), useless);
     assert_eq!(
         error(&[
             "--webhook-port=1",

@@ -97,24 +97,19 @@ pub fn validate(new: &Value, old: Option<&Value>, others: &[Arc<AppService>]) ->
     }
     let mut problems = problems(&app);
     let name = &app.spec.deployment_name;
-    let claims = |it: &&Arc<AppService>| {
+    let claims = |it: &Arc<AppService>| {
         it.metadata.name != app.metadata.name
             && it.metadata.namespace == app.metadata.namespace
             && it.spec.deployment_name == *name
             && !it.metadata.is_deleting()
     };
     let kept = old.as_ref().is_some_and(|old| old.spec.deployment_name == *name);
-    if !kept
-        && !name.is_empty()
-        && let Some(other) = others.iter().find(claims)
-    {
+    if !kept && !name.is_empty() && others.iter().any(claims) {
         problems.push(Problem {
             field: "spec.deploymentName".to_owned(),
             reason: "FieldValueDuplicate",
-            message: format!(
-                "AppService {} of this namespace has Deployment {name} already",
-                other.metadata.name
-            ),
+            // Without the name of that AppService: a review can be sent for any namespace.
+            message: format!("another AppService of this namespace has Deployment {name} already"),
         });
     }
     if problems.is_empty() {

@@ -117,6 +117,18 @@ mod tests {
         );
     }
 
+    /// Clients may be unverified, and ask about any namespace.
+    #[test]
+    fn refusal_does_not_name_the_other_app_service() {
+        let refusal =
+            judged(&request(Operation::Create, app("web", "shop")), &others()).expect_err("refused");
+        let said = format!("{refusal:?}");
+        assert!(
+            said.contains("another AppService") && !said.contains("first"),
+            "{said}"
+        );
+    }
+
     #[test]
     fn what_was_so_before_stays() {
         let mut update = request(Operation::Update, app("web", "shop"));

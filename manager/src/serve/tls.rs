@@ -6,10 +6,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rcgen::{CertificateParams, DnType, ExtendedKeyUsagePurpose, KeyPair};
+use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
-use rustls::server::{NoServerSessionStorage, ResolvesServerCert, WantsServerCert};
-use rustls::{ConfigBuilder, InconsistentKeys, ServerConfig};
+use rustls::server::danger::ClientCertVerifier;
+use rustls::server::{NoServerSessionStorage, ResolvesServerCert, WantsServerCert, WebPkiClientVerifier};
+use rustls::{ConfigBuilder, InconsistentKeys, RootCertStore, ServerConfig, WantsVerifier};
 use tokio_rustls::TlsAcceptor;
 
 /// Why there is no TLS. All but [`TlsError::Generate`] are mistakes in what was given.
@@ -61,6 +63,17 @@ pub enum TlsError {
         key: PathBuf,
         /// The library's reason.
         source: rustls::Error,
+    },
+    /// Client certificates cannot be verified by the file.
+    #[error(
+        "cannot verify clients by {path}: {reason}; --webhook-client-ca-file must name certificate authorities in PEM form",
+        path = .path.display()
+    )]
+    ClientCa {
+        /// The file.
+        path: PathBuf,
+        /// The library's reason.
+        reason: String,
     },
     /// No certificate could be made.
     #[error("cannot make a certificate: {0}; give one with --tls-cert-file and --tls-private-key-file")]
@@ -114,9 +127,19 @@ impl Tls {
         })
     }
 
-    /// Whatever `resolver` has when a client comes; none, and the handshake fails.
-    pub fn resolving(resolver: Arc<dyn ResolvesServerCert>) -> Result<Self, TlsError> {
-        let builder = builder().map_err(|error| TlsError::Generate(error.into()))?;
+    /// The certificate that `resolver` has when a client connects; without one the handshake fails. With `client_ca`, a file
+    /// of certificate authorities, so does the handshake of a client without a certificate of one of them.
+    pub fn resolving(
+        resolver: Arc<dyn ResolvesServerCert>,
+        client_ca: Option<&Path>,
+    ) -> Result<Self, TlsError> {
+        let generate = |error: rustls::Error| TlsError::Generate(error.into());
+        let builder = match client_ca {
+            None => builder().map_err(generate)?,
+            Some(path) => versions()
+                .map_err(generate)?
+                .with_client_cert_verifier(client_verifier(path)?),
+        };
         let mut config = builder.with_cert_resolver(resolver);
         // A session that is resumed would go on with a certificate that may no longer be the right one.
         config.session_storage = Arc::new(NoServerSessionStorage {});
@@ -170,10 +193,39 @@ pub(super) fn config(
 }
 
 fn builder() -> Result<ConfigBuilder<ServerConfig, WantsServerCert>, rustls::Error> {
-    // The provider is named, not taken from the process: a second one in the same binary would make that panic.
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let builder = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
-    Ok(builder.with_no_client_auth())
+    Ok(versions()?.with_no_client_auth())
+}
+
+fn versions() -> Result<ConfigBuilder<ServerConfig, WantsVerifier>, rustls::Error> {
+    ServerConfig::builder_with_provider(provider()).with_safe_default_protocol_versions()
+}
+
+/// Named, not taken from the process: a second one in the same binary would make that panic.
+fn provider() -> Arc<CryptoProvider> {
+    Arc::new(rustls::crypto::ring::default_provider())
+}
+
+fn client_verifier(path: &Path) -> Result<Arc<dyn ClientCertVerifier>, TlsError> {
+    let unusable = |reason: String| TlsError::ClientCa {
+        path: path.to_owned(),
+        reason,
+    };
+    let authorities = pem_file(
+        path,
+        "--webhook-client-ca-file",
+        "certificate authority",
+        |text| CertificateDer::pem_slice_iter(text).collect::<Result<Vec<_>, _>>(),
+    )?;
+    let mut roots = RootCertStore::empty();
+    for authority in authorities {
+        roots
+            .add(authority)
+            .map_err(|error| unusable(error.to_string()))?;
+    }
+    // Without any authority this fails.
+    WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider())
+        .build()
+        .map_err(|error| unusable(error.to_string()))
 }
 
 fn finish(mut config: ServerConfig) -> Tls {

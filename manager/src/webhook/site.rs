@@ -1,5 +1,8 @@
 //! From a request over HTTP to a review that is answered.
 //!
+//! The body is read before the request takes one of the review slots: a client that sends no body holds no slot. The bytes of
+//! bodies are bounded for all requests together.
+//!
 //! A review that a hook has judged, whichever way, is answered with 200. Any other code means that nobody has judged it, and
 //! the API server does what the failure policy of the webhook says.
 
@@ -14,7 +17,7 @@ use http::{HeaderValue, Method, Request, StatusCode, Version};
 use http_body::Body;
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use hyper::body::Incoming;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::hooks::{Hook, Hooks};
 use super::metrics::Requests;
@@ -27,8 +30,10 @@ use crate::serve::{Answer, Site, answer, text};
 pub(super) const MAX_BODY: usize = 7 * 1024 * 1024;
 /// How long a review may take, from its head to its answer: what the API server waits unless a webhook says otherwise.
 pub(super) const DEADLINE: Duration = Duration::from_secs(10);
-/// Reviews at a time; others wait within their deadline. It bounds what their bodies take.
+/// Reviews that are decided at a time; others wait within their deadline.
 const MAX_REVIEWS: usize = 64;
+/// Bytes of bodies in memory, of all reviews together. A review that does not fit is refused with 503.
+pub(super) const MAX_BUFFERED: usize = 16 * MAX_BODY;
 
 /// The answer to what nobody has judged.
 type Refused = Box<Answer>;
@@ -40,7 +45,9 @@ pub(super) struct Reviews {
     hooks: Hooks,
     metrics: Requests,
     clock: Clock,
-    places: Semaphore,
+    slots: Semaphore,
+    /// One permit per byte of a body.
+    buffer: Semaphore,
 }
 
 impl Reviews {
@@ -50,7 +57,8 @@ impl Reviews {
             hooks,
             metrics,
             clock,
-            places: Semaphore::new(MAX_REVIEWS),
+            slots: Semaphore::new(MAX_REVIEWS),
+            buffer: Semaphore::new(MAX_BUFFERED),
         }
     }
 
@@ -89,9 +97,9 @@ impl Reviews {
         B: Body<Data = Bytes, Error: Into<BoxError>> + Send,
     {
         check_head(&request)?;
-        // Nobody closes the semaphore.
-        let _place = self.places.acquire().await;
-        let body = read(request.into_body()).await?;
+        let (body, _buffered) = self.read(request.into_body()).await?;
+        // The semaphore is never closed.
+        let _slot = self.slots.acquire().await;
         let request =
             review::decode(&body).map_err(|error| Box::new(bad(StatusCode::BAD_REQUEST, &error)))?;
         drop(body);
@@ -108,6 +116,37 @@ impl Reviews {
             ))
         })?;
         Ok(review::encode(&uid, verdict))
+    }
+
+    /// Reads a body, and the permits for its bytes.
+    async fn read<B>(&self, body: B) -> Result<(Vec<u8>, Option<SemaphorePermit<'_>>), Refused>
+    where
+        B: Body<Data = Bytes, Error: Into<BoxError>> + Send,
+    {
+        let mut body = Box::pin(Limited::new(body, MAX_BODY));
+        let (mut read, mut held) = (Vec::new(), None::<SemaphorePermit>);
+        while let Some(frame) = body.frame().await {
+            let frame = frame.map_err(|error| {
+                Box::new(if error.is::<LengthLimitError>() {
+                    too_large()
+                } else {
+                    bad(StatusCode::BAD_REQUEST, &"the body is cut off")
+                })
+            })?;
+            let Ok(data) = frame.into_data() else { continue };
+            let count = u32::try_from(data.len()).unwrap_or(u32::MAX);
+            let Ok(permits) = self.buffer.try_acquire_many(count) else {
+                tracing::warn!("Too many bytes of admission reviews in memory, refused one");
+                let words = "too many reviews are being read, try again";
+                return Err(Box::new(bad(StatusCode::SERVICE_UNAVAILABLE, &words)));
+            };
+            match &mut held {
+                Some(held) => held.merge(permits),
+                None => held = Some(permits),
+            }
+            read.extend_from_slice(&data);
+        }
+        Ok((read, held))
     }
 }
 
@@ -144,17 +183,6 @@ fn check_head<B: Body>(request: &Request<B>) -> Result<(), Refused> {
         return Err(Box::new(too_large()));
     }
     Ok(())
-}
-
-async fn read<B>(body: B) -> Result<Bytes, Refused>
-where
-    B: Body<Data = Bytes, Error: Into<BoxError>> + Send,
-{
-    match Box::pin(Limited::new(body, MAX_BODY).collect()).await {
-        Ok(body) => Ok(body.to_bytes()),
-        Err(error) if error.is::<LengthLimitError>() => Err(Box::new(too_large())),
-        Err(_) => Err(Box::new(bad(StatusCode::BAD_REQUEST, &"the body is cut off"))),
-    }
 }
 
 fn too_large() -> Answer {

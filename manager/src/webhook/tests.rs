@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures_util::stream;
+use futures_util::{StreamExt as _, stream};
 use http::header::{ALLOW, CONNECTION, CONTENT_TYPE};
 use http::{Method, Request, StatusCode, Version};
 use http_body::{Body, Frame, SizeHint};
@@ -19,7 +19,7 @@ use tokio::sync::Semaphore;
 
 use super::hooks::{Hooks, Refusal, validating_path};
 use super::metrics::Requests;
-use super::site::{DEADLINE, MAX_BODY, Reviews};
+use super::site::{DEADLINE, MAX_BODY, MAX_BUFFERED, Reviews};
 use crate::env::{Env, TaskSet};
 use crate::object::Resource;
 use crate::serve::Answer;
@@ -284,15 +284,56 @@ async fn those_who_find_no_place_wait_for_one() {
     let one_more = ask("nothing");
     bed.env.clock.sleep(SECOND).await;
     assert!(!one_more.is_finished(), "every place is taken");
-    let unread = bed.reviews.answer_any(post_any(Unread(7)));
-    assert!(
-        bed.env.clock.timeout(SECOND, unread).await.is_none(),
-        "a body is not read before there is a place for it"
-    );
     bed.go.add_permits(1);
     assert_eq!(one_more.await.expect("no panic"), StatusCode::OK);
     bed.go.add_permits(63);
     for it in waiting {
         assert_eq!(it.await.expect("no panic"), StatusCode::OK);
     }
+}
+
+/// A body of which `sent` bytes arrive, and no more.
+fn stalled(sent: usize) -> StreamBody<impl futures_util::Stream<Item = Result<Frame<Bytes>, Infallible>>> {
+    let first = Ok(Frame::data(Bytes::from(vec![b' '; sent])));
+    StreamBody::new(stream::iter([first]).chain(stream::pending()))
+}
+
+#[tokio::test(start_paused = true)]
+async fn bodies_that_do_not_arrive_hold_no_review_slot() {
+    let bed = bed();
+    let pending: Vec<_> = (0..1000)
+        .map(|number| {
+            let reviews = bed.reviews.clone();
+            let asked = async move { reviews.answer_any(post_any(stalled(number % 2))).await.status() };
+            bed.env.tasks.spawn(asked)
+        })
+        .collect();
+    bed.env.clock.sleep(SECOND).await;
+    let start = bed.env.clock.now();
+    assert_eq!(bed.does("nothing").await.0, 200);
+    assert_eq!(bed.env.clock.now(), start, "answered at once");
+    for it in pending {
+        assert_eq!(it.await.expect("no panic"), StatusCode::GATEWAY_TIMEOUT);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn bytes_of_bodies_are_bounded_for_all_reviews_together() {
+    let bed = bed();
+    let pending: Vec<_> = (0..MAX_BUFFERED / MAX_BODY)
+        .map(|_| {
+            let reviews = bed.reviews.clone();
+            let asked = async move { reviews.answer_any(post_any(stalled(MAX_BODY))).await.status() };
+            bed.env.tasks.spawn(asked)
+        })
+        .collect();
+    bed.env.clock.sleep(SECOND).await;
+    assert_eq!(
+        bed.does("nothing").await,
+        (503, "too many reviews are being read, try again\n".to_owned())
+    );
+    for it in pending {
+        assert_eq!(it.await.expect("no panic"), StatusCode::GATEWAY_TIMEOUT);
+    }
+    assert_eq!(bed.does("nothing").await.0, 200, "the bytes are given back");
 }

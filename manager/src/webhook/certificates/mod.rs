@@ -14,7 +14,7 @@ mod plan;
 mod served;
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -78,11 +78,18 @@ impl Certificates {
         }
         let asked = served.clone();
         Ok(Self {
-            tls: Tls::resolving(served.clone())?,
+            tls: Tls::resolving(served.clone(), None)?,
             source,
             served,
             _check: checks.add("webhook", Kinds::READYZ | Kinds::HEALTHZ, move || asked.health()),
         })
+    }
+
+    /// Refuses clients without a certificate of an authority in `client_ca`, a file in PEM form. It is read once. An API server
+    /// shows the certificate that the kubeconfig in its `WebhookAdmissionConfiguration` names.
+    pub fn verifying_clients(mut self, client_ca: &Path) -> Result<Self, WebhookError> {
+        self.tls = Tls::resolving(self.served.clone(), Some(client_ca))?;
+        Ok(self)
     }
 
     /// Has `manager` look after them, as long as it is there: every replica follows the source, and the leader writes it, if it

@@ -2,6 +2,7 @@
 //! over real sockets.
 
 mod broken;
+mod clients;
 mod configurations;
 mod door;
 mod faults;
