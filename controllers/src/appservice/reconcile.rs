@@ -162,12 +162,12 @@ impl Reconciler for Keeper {
         };
         // What the cache shows may all be gone with its kind: nothing is made for it.
         if self.apps.is_unknown() {
-            return Ok(Action::RequeueAfter(UNSERVED));
+            return Ok(Action::Postpone(UNSERVED));
         }
         self.know(&key, &app);
         let now = context.env.clock.now();
         if self.memory.behind(&key, now, &self.caches).is_some() {
-            return Ok(Action::RequeueAfter(BEHIND));
+            return Ok(Action::Postpone(BEHIND));
         }
         let hands = Hands {
             app: &app,

@@ -166,7 +166,7 @@ impl Reconciler for Roller {
         };
         self.memory.know(&key, &deployment.metadata.uid, Known::default);
         if self.is_behind(&key, &context.env) {
-            return Ok(Action::RequeueAfter(BEHIND));
+            return Ok(Action::Postpone(BEHIND));
         }
         let hands = Hands {
             deployment: &deployment,
@@ -251,12 +251,12 @@ impl Roller {
         };
         let doubt = self.settle(hands).await?;
         if self.is_behind(hands.key, hands.env) {
-            return Ok(Action::RequeueAfter(BEHIND));
+            return Ok(Action::Postpone(BEHIND));
         }
         let claims = plan::claims(deployment, selector, &self.candidates(deployment));
         if hands.release(&claims.release).await? | hands.adopt(&claims.adopt).await? {
             // With the caches that show it.
-            return Ok(Action::RequeueAfter(BEHIND));
+            return Ok(Action::Postpone(BEHIND));
         }
         let running = if bounds.rolling {
             BTreeMap::new()
@@ -271,10 +271,10 @@ impl Roller {
         });
         if let Some(rollback) = &plan.rollback {
             hands.roll_back(rollback).await?;
-            return Ok(Action::RequeueAfter(BEHIND));
+            return Ok(Action::Postpone(BEHIND));
         }
         if let Some(doubt) = doubt.as_ref().filter(|it| !it.allows(&plan)) {
-            return Ok(Action::RequeueAfter(doubt.left(clock.now())));
+            return Ok(Action::Postpone(doubt.left(clock.now())));
         }
         let first = doubt.map(|it| it.name);
         let Outcome { news, error, wait } = self.act(hands, &mut plan, first.as_ref()).await?;

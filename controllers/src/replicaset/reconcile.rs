@@ -129,7 +129,7 @@ impl Reconciler for Engine {
         };
         // What the cache shows may all be gone with its kind: nothing is made for it.
         if self.owners.is_unknown() {
-            return Ok(Action::RequeueAfter(UNSERVED));
+            return Ok(Action::Postpone(UNSERVED));
         }
         self.know(&key, &owner.metadata.uid, context.env.clock.now());
         if let Some(later) = self.behind(&key, &context.env) {
@@ -167,7 +167,7 @@ impl Engine {
     fn behind(&self, key: &Key, env: &Env) -> Option<Action> {
         let resource = self.memory.behind(key, env.clock.now(), &self.caches)?;
         self.metrics.skipped(&resource);
-        Some(Action::RequeueAfter(BEHIND))
+        Some(Action::Postpone(BEHIND))
     }
 
     async fn sync(&self, hands: &Hands<'_>) -> Result<Action, ReconcileError> {

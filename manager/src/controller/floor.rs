@@ -113,12 +113,16 @@ impl<R: Reconciler> Floor<R> {
                 queue.forget(key);
                 Ended::Success
             }
-            Some(Ok(Ok(Action::RequeueAfter(Duration::ZERO)))) => {
+            Some(Ok(Ok(Action::RequeueAfter(Duration::ZERO) | Action::Postpone(Duration::ZERO)))) => {
                 queue.add_rate_limited(key.clone());
                 Ended::Requeue
             }
             Some(Ok(Ok(Action::RequeueAfter(delay)))) => {
                 queue.forget(key);
+                queue.add_after(key.clone(), delay);
+                Ended::RequeueAfter
+            }
+            Some(Ok(Ok(Action::Postpone(delay)))) => {
                 queue.add_after(key.clone(), delay);
                 Ended::RequeueAfter
             }

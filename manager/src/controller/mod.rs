@@ -56,14 +56,19 @@ pub struct Context {
     pub stop: CancellationToken,
 }
 
-/// What comes after a reconcile that succeeded.
+/// The next step after a reconcile that did not fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Nothing, until the next event.
     Done,
     /// Another reconcile after this time, if no event comes before. With no time at all it comes after a backoff, as if this
-    /// one had failed: nothing may run in circles.
+    /// one had failed: nothing may run in circles. The reconcile has succeeded: as in controller-runtime, the backoff of
+    /// earlier failures ends.
     RequeueAfter(Duration),
+    /// Another reconcile after this time, because this one could not start: a cache is behind, say. That is neither a success
+    /// nor a failure: the backoff of earlier failures goes on, or an object that fails after each such wait would never
+    /// back off.
+    Postpone(Duration),
 }
 
 /// How a controller works.

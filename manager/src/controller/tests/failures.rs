@@ -50,6 +50,8 @@ async fn nothing_runs_in_circles() {
             .len(),
         17
     );
+    let postponed = || Ok(Action::Postpone(Duration::ZERO));
+    assert_eq!(calls(ten_minutes, postponed).await.len(), 17);
     let terminal = || Err(ReconcileError::terminal("for the test"));
     assert_eq!(calls(ten_minutes, terminal).await.len(), 1);
     assert_eq!(
@@ -58,6 +60,28 @@ async fn nothing_runs_in_circles() {
             .len(),
         10
     );
+}
+
+/// Each failure is followed by a reconcile that asks for another one a millisecond later.
+async fn failures_between(action: Action) -> Vec<u128> {
+    let runs = Arc::new(AtomicUsize::new(0));
+    let times = calls(secs(1), move || {
+        let failing = runs.fetch_add(1, Ordering::SeqCst).is_multiple_of(2);
+        if failing { Err(failed()) } else { Ok(action) }
+    });
+    times.await.into_iter().step_by(2).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn postponed_reconcile_keeps_the_backoff_of_earlier_failures() {
+    let times = failures_between(Action::Postpone(ms(1))).await;
+    assert_eq!(times, [0, 6, 17, 38, 79, 160, 321, 642]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn requeue_after_is_a_success_and_ends_the_backoff() {
+    let times = failures_between(Action::RequeueAfter(ms(1))).await;
+    assert_eq!(times[..4], [0, 6, 12, 18]);
 }
 
 #[tokio::test(start_paused = true)]
