@@ -1,7 +1,8 @@
-//! The life of the process: endpoints first, then the manager; the manager ends first, then the endpoints.
+//! The life of the process: endpoints first, then the manager; the manager ends first, then the webhooks, then the endpoints.
 
 use std::future::pending;
 use std::io;
+use std::time::Duration;
 
 use coxswain_config::{Config, Serving, Webhook, WebhookCertificate};
 use coxswain_controllers::garbage_collector::GraphPage;
@@ -29,6 +30,10 @@ use crate::ways::Ways;
 pub(crate) const NAME: &str = "coxswain";
 /// The version, as users write it.
 const VERSION: &str = concat!("v", env!("CARGO_PKG_VERSION"));
+
+/// How long webhooks are served after the manager has ended on a signal: API servers keep sending reviews here until they see
+/// that this pod has left the Service.
+const WEBHOOK_LINGER: Duration = Duration::from_secs(5);
 
 /// Why the process ended badly.
 #[derive(Debug, thiserror::Error)]
@@ -142,10 +147,20 @@ pub(crate) async fn run(config: Config, log: &Output) -> Result<(), ProcessError
         let serving = async move { server.serve(env.clone(), endpoints, until.cancelled()).await };
         tasks.handle().spawn(serving)
     });
+    let manager_end = CancellationToken::new();
     let mut reviewing = webhooks.map(|webhooks| {
-        let (until, env) = (endpoints_end.clone(), env.clone());
-        let reviewing = async move { webhooks.serve(env, hooks, until.cancelled()).await };
-        tasks.handle().spawn(reviewing)
+        let (clock, stop, manager_end) = (env.clock.clone(), stop.clone(), manager_end.clone());
+        let until = async move {
+            manager_end.cancelled().await;
+            if stop.is_cancelled() {
+                tracing::info!(
+                    seconds = WEBHOOK_LINGER.as_secs(),
+                    "Serving webhooks until the Service has dropped this pod"
+                );
+                clock.sleep(WEBHOOK_LINGER).await;
+            }
+        };
+        tasks.handle().spawn(webhooks.serve(env.clone(), hooks, until))
     });
     let life = async {
         let shown = async {
@@ -162,10 +177,12 @@ pub(crate) async fn run(config: Config, log: &Output) -> Result<(), ProcessError
             ended = member.run(stop.clone()) => ended,
             () = shown => return Ok(()),
         };
-        endpoints_end.cancel();
-        for serving in [serving, reviewing].into_iter().flatten() {
-            // It has nothing to say any more; a panic at the end changes nothing.
-            let _ = serving.await;
+        for (end, serving) in [(manager_end, reviewing), (endpoints_end, serving)] {
+            end.cancel();
+            if let Some(serving) = serving {
+                // A panic at the end changes nothing.
+                let _ = serving.await;
+            }
         }
         if let Some(embedded) = embedded {
             embedded.end().await;

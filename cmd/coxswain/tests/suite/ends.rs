@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use coxswain_tests::{Api, Program, endpoint, fixtures, sandbox as server, time};
+use coxswain_tests::{Api, Program, endpoint, fixtures, program, sandbox as server, time};
 use rustix::process::Signal;
 use serde_json::json;
 use tempfile::TempDir;
@@ -49,6 +49,27 @@ async fn a_signal_right_after_the_start_ends_it_too() {
     let ended = program.ends_within(SOON).await;
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
     assert!(ended.left.is_empty(), "left {:?}", ended.left);
+}
+
+/// The API server sends reviews until it sees that the pod has left the Service.
+#[tokio::test]
+async fn webhooks_are_served_for_a_while_after_the_manager_has_ended() {
+    let webhooks = program::free_address();
+    let program = sandbox::start(&[&format!("--webhook-port={}", webhooks.port())]).await;
+    sandbox::works(&program).await;
+    program.signal(Signal::TERM);
+    program
+        .logs("\"Serving webhooks until the Service has dropped this pod\"")
+        .await;
+    assert!(program.log().contains("\"Stopped leading\""), "{}", program.log());
+    TcpStream::connect(webhooks).await.expect("the port is open");
+    let ended = program.ends_within(time::ANSWER).await;
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    assert!(
+        ended.stderr.trim_end().ends_with("\"Stopped\""),
+        "{}",
+        ended.stderr
+    );
 }
 
 /// A program whose write does not arrive, so that it cannot finish what it is at.
