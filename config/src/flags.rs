@@ -132,7 +132,7 @@ pub(crate) struct ServingFlags {
     /// The port on which health and metrics are served over HTTPS; 0 serves nothing
     #[arg(long, value_name = "PORT", default_value = "10257", value_parser = whole)]
     pub(crate) secure_port: i64,
-    /// The IP address to listen on; `0.0.0.0` and `::` listen on all
+    /// The IP address to listen on; `0.0.0.0` and `::` listen on all; with --sandbox the default is 127.0.0.1
     #[arg(long, value_name = "IP", default_value = "0.0.0.0", value_parser = ip)]
     pub(crate) bind_address: IpAddr,
     /// The server's certificate in PEM, its issuers after it; without it, a self-signed one is made at start

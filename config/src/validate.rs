@@ -2,7 +2,7 @@
 //!
 //! All that is wrong is told at once. The flags are taken apart exhaustively, so that one that nobody uses does not compile.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -51,6 +51,11 @@ pub(crate) fn config(
         check.fail(Invalid::Together(
             "--sandbox brings its own API server: leave out either --sandbox, or --kubeconfig and --master",
         ));
+    }
+    let mut serving = serving;
+    if is_sandbox && !given("bind_address") {
+        // It is for trying out on one machine.
+        serving.bind_address = Ipv4Addr::LOCALHOST.into();
     }
     let bind_address = serving.bind_address;
     let config = Config {

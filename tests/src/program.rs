@@ -256,6 +256,16 @@ impl Files {
     }
 }
 
+/// The files in a directory and in those below it.
 fn names(dir: &Path) -> io::Result<Vec<PathBuf>> {
-    fs::read_dir(dir)?.map(|entry| Ok(entry?.path())).collect()
+    let mut files = Vec::new();
+    for entry in fs::read_dir(dir)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            files.extend(names(&path)?);
+        } else {
+            files.push(path);
+        }
+    }
+    Ok(files)
 }

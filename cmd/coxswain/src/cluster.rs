@@ -76,6 +76,9 @@ pub(crate) async fn config(connection: &ClientConnection) -> Result<kube::Config
     if let Some(master) = master {
         config.cluster_url = http_uri(master)?;
     }
+    if config.accept_invalid_certs {
+        tracing::warn!(server = %config.cluster_url, "API server is not verified, the kubeconfig has insecure-skip-tls-verify");
+    }
     match fault(&config) {
         Some(reason) => Err(ClusterError::unusable(connection, reason)),
         None => Ok(config),

@@ -281,6 +281,14 @@ fn values_that_make_no_sense_are_told_with_what_would() {
 }
 
 #[test]
+fn sandbox_serves_its_endpoints_on_loopback_unless_told_otherwise() {
+    let listen = |args: &[&str]| run(args).serving.listen.expect("a port").to_string();
+    assert_eq!(listen(&["--sandbox"]), "127.0.0.1:10257");
+    assert_eq!(listen(&["--sandbox", "--bind-address=0.0.0.0"]), "0.0.0.0:10257");
+    assert_eq!(listen(&[]), "0.0.0.0:10257");
+}
+
+#[test]
 fn webhooks_are_off_unless_they_have_a_port() {
     assert_eq!(run(&["--webhook-port=0"]).webhook, None);
     let certificate = |args: &[&str]| run(args).webhook.expect("a port").certificate;

@@ -37,11 +37,16 @@ impl Access {
 
     /// Whether a client at `peer` may ask for `path`.
     pub(super) fn allows(&self, path: &str, peer: IpAddr) -> bool {
-        // An IPv4 client of a socket that listens on both shows as `::ffff:a.b.c.d`.
-        peer.to_canonical().is_loopback()
+        is_local(peer)
             || self.exact.contains(path)
             || (is_plain(path) && self.prefixes.iter().any(|prefix| path.starts_with(prefix)))
     }
+}
+
+/// Whether a client is on this machine.
+pub(super) fn is_local(peer: IpAddr) -> bool {
+    // An IPv4 client of a socket that listens on both shows as `::ffff:a.b.c.d`.
+    peer.to_canonical().is_loopback()
 }
 
 /// Whether a path can only be read in one way.

@@ -15,8 +15,8 @@ use crate::panics;
 pub enum Health {
     /// All is well.
     Ok,
-    /// All is well, and there is something to know, which `?verbose` shows to everybody who may ask: why a controller
-    /// does nothing, say.
+    /// All is well, and there is something to know: why a controller does nothing, say. `?verbose` shows it to clients on this
+    /// machine.
     Note(String),
     /// It is not. The reason goes to the log and to the path of the check itself, not to the paths that everybody may ask.
     Failed(String),

@@ -16,7 +16,7 @@ use http_body_util::Full;
 use hyper::body::Incoming;
 use prometheus::{Registry, TextEncoder};
 
-use super::access::Access;
+use super::access::{self, Access};
 use super::checks::{Checks, Kinds};
 use super::connection::Site;
 use super::{ServeError, health};
@@ -24,6 +24,10 @@ use crate::panics;
 
 /// What a handler answers.
 pub type Answer = Response<Full<Bytes>>;
+
+/// Marks the request of a client on this machine.
+#[derive(Clone, Copy, Debug)]
+struct Local;
 
 type Handler = Box<dyn Fn(Request<()>) -> BoxFuture<'static, Answer> + Send + Sync>;
 
@@ -62,8 +66,9 @@ impl Endpoints {
             let below = format!("/{name}/");
             endpoints = endpoints
                 .mount(format!("/{name}"), move |request| {
-                    let (status, body) =
-                        health::all(name, &of_all, kind, request.uri().query().unwrap_or_default());
+                    let query = request.uri().query().unwrap_or_default();
+                    let local = request.extensions().get::<Local>().is_some();
+                    let (status, body) = health::all(name, &of_all, kind, query, local);
                     std::future::ready(text(status, body))
                 })
                 .mount(below.clone(), move |request| {
@@ -108,7 +113,10 @@ impl Endpoints {
         answer
     }
 
-    async fn route(&self, peer: IpAddr, request: Request<()>) -> Answer {
+    async fn route(&self, peer: IpAddr, mut request: Request<()>) -> Answer {
+        if access::is_local(peer) {
+            request.extensions_mut().insert(Local);
+        }
         let path = request.uri().path();
         if !self.access.allows(path, peer) {
             return forbidden(request.method(), path);

@@ -9,8 +9,15 @@ use super::checks::{Checks, Health, Kinds};
 
 /// The answer for all checks of a kind. `name` is that of the path without its slash.
 ///
-/// The reason of a failure is withheld: everybody may ask here.
-pub(super) fn all(name: &str, checks: &Checks, kind: Kinds, query: &str) -> (StatusCode, String) {
+/// The reason of a failure is withheld, because these paths are open to all clients; a note is too, unless the client is
+/// `local`: it may quote an error of the API server.
+pub(super) fn all(
+    name: &str,
+    checks: &Checks,
+    kind: Kinds,
+    query: &str,
+    local: bool,
+) -> (StatusCode, String) {
     let Query { verbose, mut exclude } = Query::parse(query);
     let mut lines = String::new();
     let mut failed = false;
@@ -22,6 +29,7 @@ pub(super) fn all(name: &str, checks: &Checks, kind: Kinds, query: &str) -> (Sta
         } else {
             match check.run() {
                 Health::Ok => writeln!(lines, "[+]{name} ok"),
+                Health::Note(_) if !local => writeln!(lines, "[+]{name} ok: note withheld"),
                 Health::Note(note) => writeln!(lines, "[+]{name} ok: {}", note.replace(['\r', '\n'], " ")),
                 Health::Failed(_) => {
                     failed = true;
@@ -107,10 +115,10 @@ mod tests {
     #[test]
     fn a_pass_is_two_letters_unless_asked_for_more() {
         let (checks, _added) = checks();
-        let (status, body) = all("healthz", &checks, Kinds::HEALTHZ, "");
+        let (status, body) = all("healthz", &checks, Kinds::HEALTHZ, "", true);
         assert_eq!((status.as_u16(), body.as_str()), (200, "ok"));
         for query in ["verbose", "verbose=", "verbose=false&x=y"] {
-            let (status, body) = all("healthz", &checks, Kinds::HEALTHZ, query);
+            let (status, body) = all("healthz", &checks, Kinds::HEALTHZ, query, true);
             assert_eq!(status, 200);
             assert_eq!(
                 body,
@@ -121,9 +129,20 @@ mod tests {
     }
 
     #[test]
+    fn note_is_withheld_from_remote_clients() {
+        let (checks, _added) = checks();
+        let (status, body) = all("healthz", &checks, Kinds::HEALTHZ, "verbose", false);
+        assert_eq!(status, 200);
+        assert_eq!(
+            body,
+            "[+]ping ok\n[+]leaderElection ok\n[+]appservice-controller ok: note withheld\nhealthz check passed\n"
+        );
+    }
+
+    #[test]
     fn a_failure_shows_all_lines_and_no_reason() {
         let (checks, _added) = checks();
-        let (status, body) = all("readyz", &checks, Kinds::READYZ, "");
+        let (status, body) = all("readyz", &checks, Kinds::READYZ, "", true);
         assert_eq!(status, 500);
         assert_eq!(
             body,
@@ -136,7 +155,7 @@ mod tests {
     fn what_is_excluded_is_not_asked_and_what_is_unknown_is_warned_of() {
         let (checks, _added) = checks();
         let query = "exclude=caches&exclude=appservice%2Dcontroller&exclude=z%22&exclude=nothing&verbose";
-        let (status, body) = all("readyz", &checks, Kinds::READYZ, query);
+        let (status, body) = all("readyz", &checks, Kinds::READYZ, query, true);
         assert_eq!(status, 200);
         assert_eq!(
             body,

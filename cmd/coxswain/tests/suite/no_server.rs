@@ -50,6 +50,30 @@ async fn it_lives_but_is_not_ready() {
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
 }
 
+#[tokio::test]
+async fn kubeconfig_that_skips_verification_is_logged() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("kubeconfig");
+    let address = program::free_address();
+    let text = format!(
+        "apiVersion: v1\nkind: Config\ncurrent-context: c\nclusters:\n- name: c\n  cluster:\n    server: \
+         https://{address}\n    insecure-skip-tls-verify: true\nusers:\n- name: c\n  user:\n    token: token\n\
+         contexts:\n- name: c\n  context:\n    cluster: c\n    user: c\n"
+    );
+    std::fs::write(&path, text).expect("a file");
+    let kubeconfig = format!("--kubeconfig={}", path.display());
+    let program = Program::start(PROGRAM, &[&kubeconfig, "--controllers=hollow-kubelet"]).await;
+    program.logs("insecure-skip-tls-verify").await;
+
+    let (verifying, _dir) = start(address.port()).await;
+    verifying.logs("\"Starting\"").await;
+    assert!(
+        !verifying.log().contains("insecure-skip-tls-verify"),
+        "{}",
+        verifying.log()
+    );
+}
+
 /// Each connection is closed as soon as it is made. Those who try: two caches and the election.
 #[tokio::test]
 async fn it_keeps_trying_without_hurry() {

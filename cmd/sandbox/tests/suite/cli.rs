@@ -98,8 +98,12 @@ fn without_a_file_the_kubeconfig_is_temporary() {
     let running = start(&[]);
     let path = kubeconfig_of(&running.printed).to_owned();
     assert!(path.exists());
+    let directory = path.parent().expect("a directory");
+    let mode = fs::metadata(directory).expect("it exists").permissions().mode();
+    assert_eq!(mode & 0o777, 0o700, "no other user can put a file there");
     assert_eq!(running.end("TERM").0, Some(0));
     assert!(!path.exists());
+    assert!(directory.exists(), "its name is not given to another user");
 }
 
 #[test]
