@@ -1,75 +1,88 @@
-//! Pods that end as soon as they are made are not replaced as fast as they end.
+//! Limits how fast pods that do not run are replaced.
 //!
-//! A pod that was seen to end is owed a replacement, and so is one that somebody took away within [`YOUNG`] of its making,
-//! before it ever served. Replacements cost a token: one comes every [`INTERVAL`], and up to [`BURST`] are kept, so that no
-//! minute sees more than 60 of them. There are none to begin with, or each new process would have another burst. Pods that
-//! were deleted in their time, or never were, cost nothing: whoever deletes 100 pods gets 100 back at once.
+//! A replacement costs a token if the pod never became Ready or ended within [`SHORT_RUN`](super::pod::SHORT_RUN) of its
+//! start: a kubelet rejected it, or it crashed. So does a replacement of a pod that another client deletes within
+//! [`SHORT_LIFE`] of its creation, before it became Ready. There are [`BURST`] tokens to begin with, and one more every
+//! [`INTERVAL`], so that no minute has more than 60 replacements. Pods that ran, and pods that were deleted later, are
+//! replaced at once, however many they are.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use coxswain_manager::object::{Text, Uid};
+use jiff::Timestamp;
 use tokio::time::Instant;
 
-use super::Pod;
+use super::{Pod, Run};
 
-/// How many replacements need not wait.
+/// The number of tokens of a new owner, and the most that are kept.
 pub const BURST: u32 = 10;
-/// How long until another one may be made.
+/// The time until another token is there.
 pub const INTERVAL: Duration = Duration::from_millis(1200);
-/// How old a pod has to be for its end to be nobody's concern, if it has never served.
+/// A pod that is deleted sooner than this after its creation, before it became Ready, costs a token.
+pub const SHORT_LIFE: Duration = Duration::from_secs(10);
+/// The time for which the engine remembers that it created a pod that has not become Ready.
 pub const YOUNG: Duration = Duration::from_mins(1);
 
-/// What is owed to one owner.
+/// The replacements that one owner has to wait for.
 #[derive(Clone, Debug)]
 pub struct Backoff {
-    /// The pods that have ended and are still there: each is owed once.
-    ended: BTreeSet<Uid>,
-    /// The names of those that were made a short time ago, and have not served yet.
+    /// The finished pods that are still there. Each is counted once. None before the first look.
+    ended: Option<BTreeSet<Uid>>,
+    /// The names of pods created within [`YOUNG`] that have not become Ready, with the time of the creation.
     young: BTreeMap<Text, Instant>,
+    /// The number of replacements that cost a token.
     owed: usize,
-    /// When all tokens are there.
+    /// The time at which all tokens are there.
     full: Instant,
 }
 
-/// How many pods may be made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Allowed {
-    /// How many.
-    pub now: usize,
-    /// When there will be another one, if that is not all.
-    pub more_in: Option<Duration>,
-}
-
 impl Backoff {
-    /// Nothing is owed, and there are no tokens.
+    /// Returns a backoff with all its tokens.
     #[must_use]
     pub fn starting_at(now: Instant) -> Self {
         Self {
-            ended: BTreeSet::new(),
+            ended: None,
             young: BTreeMap::new(),
             owed: 0,
-            full: now + INTERVAL * BURST,
+            full: now,
         }
     }
 
-    /// These pods of the owner have ended and are still there, and these are active. Of the names in `unseen` it is not
-    /// known.
-    pub fn see(&mut self, ended: &[Arc<Pod>], active: &[Arc<Pod>], unseen: &BTreeSet<Text>, now: Instant) {
-        let uids: BTreeSet<Uid> = ended.iter().map(|it| it.metadata.uid.clone()).collect();
-        self.owed += uids.difference(&self.ended).count();
-        self.ended = uids;
+    /// Counts the pods that ended since the last call. `ended` are the finished pods of the owner, `active` its active
+    /// ones; the outcome of creates under the names in `unseen` is unknown. `wall` is the time of the clock that `now` is.
+    pub fn see(
+        &mut self,
+        ended: &[Arc<Pod>],
+        active: &[Arc<Pod>],
+        unseen: &BTreeSet<Text>,
+        now: Instant,
+        wall: Timestamp,
+    ) {
         self.young.retain(|_, made| now.duration_since(*made) < YOUNG);
+        let known = self.ended.take();
+        let uids: BTreeSet<Uid> = ended.iter().map(|it| it.metadata.uid.clone()).collect();
+        for pod in ended {
+            let meta = &pod.metadata;
+            if known.as_ref().is_some_and(|it| it.contains(&meta.uid)) {
+                continue;
+            }
+            // A pod that was created a short time ago did not run before its kubelet restarted.
+            let rejected = matches!(pod.run, Run::Unknown(_)) && self.young.contains_key(&meta.name);
+            let early = rejected || pod.ended_early(known.is_some().then_some(wall));
+            self.owed += usize::from(early);
+        }
+        self.ended = Some(uids);
         if self.young.is_empty() {
             return;
         }
         self.took(ended);
         let active: BTreeMap<&Text, &Pod> = active.iter().map(|it| (&it.metadata.name, &**it)).collect();
         let owed = &mut self.owed;
-        self.young.retain(|name, _| {
+        self.young.retain(|name, made| {
             let gone = !active.contains_key(name) && !unseen.contains(name);
-            *owed += usize::from(gone);
+            *owed += usize::from(gone && now.duration_since(*made) < SHORT_LIFE);
             !gone && active.get(name).is_none_or(|pod| !pod.is_ready())
         });
     }
@@ -81,26 +94,25 @@ impl Backoff {
         }
     }
 
-    /// How many of `wanted` pods may be made now.
-    pub fn allow(&mut self, wanted: usize, now: Instant) -> Allowed {
-        // What is not wanted is not owed: the owner was scaled down, or somebody else has made pods for it.
+    /// Returns the number of pods that may be created now, of `wanted`.
+    pub fn allow(&mut self, wanted: usize, now: Instant) -> usize {
+        // What is not wanted is not owed: the owner was scaled down, or another client created pods for it.
         self.owed = self.owed.min(wanted);
-        let tokens = self.tokens(now);
-        let held = self.owed.saturating_sub(tokens);
-        Allowed {
-            now: wanted - held,
-            more_in: (held > 0).then(|| self.next_token(tokens, now)),
-        }
+        wanted - self.owed.saturating_sub(self.tokens(now))
     }
 
-    /// Of `wanted` pods these were made, or may have been.
-    pub fn made(&mut self, names: Vec<Text>, wanted: usize, now: Instant) {
+    /// Of `wanted` pods these were created, or may have been. Returns the time until the next token, if more pods wait for
+    /// one. A full bucket gets no more tokens: then creates fail for another reason, and their retries have a backoff of
+    /// their own.
+    pub fn made(&mut self, names: Vec<Text>, wanted: usize, now: Instant) -> Option<Duration> {
         let free = wanted.saturating_sub(self.owed);
         let replaced = names.len().saturating_sub(free).min(self.owed);
         self.young.extend(names.into_iter().map(|name| (name, now)));
         self.owed -= replaced;
         let cost = INTERVAL.saturating_mul(u32::try_from(replaced).unwrap_or(u32::MAX));
         self.full = self.full.max(now) + cost;
+        let tokens = self.tokens(now);
+        (self.owed > tokens && tokens < BURST as usize).then(|| self.next_token(tokens, now))
     }
 
     /// How many tokens are there.
@@ -126,7 +138,6 @@ mod tests {
     use super::*;
 
     use coxswain_manager::env::Clock;
-    use jiff::Timestamp;
 
     fn pods(range: std::ops::Range<usize>) -> Vec<Arc<Pod>> {
         let pod = |i: usize| {
@@ -148,26 +159,21 @@ mod tests {
 
     impl Backoff {
         fn ended(&mut self, range: std::ops::Range<usize>, now: Instant) {
-            self.see(&pods(range), &[], &BTreeSet::new(), now);
+            self.see(&pods(range), &[], &BTreeSet::new(), now, Timestamp::UNIX_EPOCH);
         }
     }
 
-    /// One that has all its tokens.
     fn full() -> (Backoff, Instant) {
         let start = Clock::starting_at(Timestamp::UNIX_EPOCH).now();
-        (Backoff::starting_at(start), start + INTERVAL * BURST)
+        (Backoff::starting_at(start), start)
     }
 
     #[test]
     fn what_did_not_end_waits_for_nothing() {
         let (mut it, now) = full();
         for _ in 0..10 {
-            let all = Allowed {
-                now: 5000,
-                more_in: None,
-            };
-            assert_eq!(it.allow(5000, now), all);
-            it.made(names(0..5000), 5000, now);
+            assert_eq!(it.allow(5000, now), 5000);
+            assert_eq!(it.made(names(0..5000), 5000, now), None);
             it.took(&pods(0..5000));
         }
     }
@@ -180,10 +186,10 @@ mod tests {
             // All have ended, and all that was made has ended too; old ones are cleared away.
             it.ended(ended - 100..ended, now);
             let allowed = it.allow(100, now);
-            it.made(names(ended..ended + allowed.now), 100, now);
-            ended += allowed.now;
-            made.extend(std::iter::repeat_n(now, allowed.now));
-            now += allowed.more_in.unwrap_or(Duration::from_millis(1));
+            let more_in = it.made(names(ended..ended + allowed), 100, now);
+            ended += allowed;
+            made.extend(std::iter::repeat_n(now, allowed));
+            now += more_in.unwrap_or(Duration::from_millis(1));
         }
         assert!(made.len() > 900, "it goes on: {}", made.len());
         for (i, first) in made.iter().enumerate() {
@@ -198,42 +204,80 @@ mod tests {
     fn an_old_pod_that_ended_is_owed_nothing_when_nothing_is_wanted() {
         let (mut it, now) = full();
         it.ended(0..500, now);
-        assert_eq!(it.allow(0, now).now, 0);
+        assert_eq!(it.allow(0, now), 0);
         it.ended(0..500, now);
         // Scaled up: those are not replacements.
-        assert_eq!(it.allow(40, now).now, 40);
+        assert_eq!(it.allow(40, now), 40);
     }
 
     #[test]
     fn of_a_mixed_lot_only_the_replacements_wait() {
         let (mut it, now) = full();
         it.ended(0..30, now);
-        let allowed = it.allow(50, now);
-        assert_eq!(allowed.now, 20 + 10);
-        assert!(allowed.more_in.is_some());
-        it.made(names(50..80), 50, now);
-        assert_eq!(it.allow(20, now).now, 0);
-        assert_eq!(it.allow(20, now + INTERVAL).now, 1);
+        assert_eq!(it.allow(50, now), 20 + 10);
+        assert_eq!(it.made(names(50..80), 50, now), Some(INTERVAL));
+        assert_eq!(it.allow(20, now), 0);
+        assert_eq!(it.allow(20, now + INTERVAL), 1);
     }
 
     #[test]
     fn what_was_not_made_is_still_owed() {
         let (mut it, now) = full();
         it.ended(0..5, now);
-        assert_eq!(it.allow(5, now).now, 5);
+        assert_eq!(it.allow(5, now), 5);
         it.made(Vec::new(), 5, now);
-        assert_eq!(it.allow(5, now).now, 5);
+        assert_eq!(it.allow(5, now), 5);
         assert_eq!(it.owed, 5);
+        it.ended(0..50, now);
+        assert_eq!(it.allow(50, now), 10);
+        assert_eq!(it.made(Vec::new(), 50, now), None, "no token is missing");
     }
 
     #[test]
-    fn there_is_no_burst_to_begin_with() {
-        let (mut it, full) = full();
-        let start = full - INTERVAL * BURST;
-        it.ended(0..20, start);
-        assert_eq!(it.allow(20, start).now, 0);
-        assert_eq!(it.allow(20, start + INTERVAL).now, 1);
-        assert_eq!(it.allow(20, full + Duration::from_mins(9)).now, 10);
+    fn tokens_are_full_at_the_start_and_never_more_than_that() {
+        let (mut it, start) = full();
+        it.ended(0..40, start);
+        assert_eq!(it.allow(40, start), 10);
+        it.made(names(40..50), 40, start);
+        it.ended(0..50, start);
+        assert_eq!(it.allow(40, start), 0);
+        assert_eq!(it.allow(40, start + INTERVAL), 1);
+        assert_eq!(it.allow(40, start + Duration::from_mins(9)), 10);
+    }
+
+    #[test]
+    fn only_pods_that_did_not_run_cost_a_token() {
+        let time = |second: i64| Timestamp::from_second(second).expect("a time");
+        let (mut it, now) = full();
+        let with = |run: Run, range: std::ops::Range<usize>| {
+            let mut pods = pods(range);
+            for pod in &mut pods {
+                Arc::make_mut(pod).run = run;
+            }
+            pods
+        };
+        let mut owed = |ended: &[Arc<Pod>]| {
+            let before = it.owed;
+            it.see(ended, &[], &BTreeSet::new(), now, time(100));
+            it.owed - before
+        };
+        // At the first look the time of the end is not known.
+        assert_eq!(owed(&with(Run::Unknown(time(0)), 0..5)), 5);
+        assert_eq!(owed(&with(Run::Unknown(time(0)), 5..10)), 0);
+        assert_eq!(owed(&with(Run::Unknown(time(95)), 10..15)), 5);
+        assert_eq!(owed(&with(Run::Long, 15..20)), 0);
+        assert_eq!(owed(&with(Run::Ready(Some(time(0))), 20..25)), 0);
+        assert_eq!(owed(&with(Run::Short, 25..30)), 5);
+        // Created by the engine, and never seen Ready.
+        it.made(names(30..35), 5 + it.owed, now);
+        it.see(
+            &with(Run::Unknown(time(0)), 30..35),
+            &[],
+            &BTreeSet::new(),
+            now,
+            time(100),
+        );
+        assert_eq!(it.owed, 5 + 5 + 5 + 5);
     }
 
     #[test]
@@ -243,16 +287,23 @@ mod tests {
         let (here, unseen) = (pods(0..2), BTreeSet::from([name(2)]));
         // One has ended, one was deleted by the owner.
         it.took(&pods(4..5));
-        it.see(&pods(3..4), &here, &unseen, now);
+        it.see(&pods(3..4), &here, &unseen, now, Timestamp::UNIX_EPOCH);
         assert_eq!(it.owed, 2, "3 has ended, 5 is gone");
-        it.see(&pods(3..4), &here, &unseen, now);
+        it.see(&pods(3..4), &here, &unseen, now, Timestamp::UNIX_EPOCH);
         assert_eq!(it.owed, 2);
         // One that has served is free to go, and so is one that is old.
         let mut served = pods(0..1);
         Arc::make_mut(&mut served[0]).ready = crate::replicaset::Ready::Since(None);
-        it.see(&[], &[served, pods(1..2)].concat(), &unseen, now);
-        it.see(&[], &pods(1..2), &unseen, now);
-        it.see(&[], &[], &unseen, now + YOUNG);
+        it.see(
+            &[],
+            &[served, pods(1..2)].concat(),
+            &unseen,
+            now,
+            Timestamp::UNIX_EPOCH,
+        );
+        it.see(&[], &pods(1..2), &unseen, now, Timestamp::UNIX_EPOCH);
+        it.see(&[], &pods(1..2), &unseen, now + SHORT_LIFE, Timestamp::UNIX_EPOCH);
+        it.see(&[], &[], &unseen, now + SHORT_LIFE, Timestamp::UNIX_EPOCH);
         assert_eq!(it.owed, 2);
     }
 }

@@ -42,7 +42,7 @@ pub use kind::Kind;
 pub use metrics::Metrics;
 pub(crate) use owner::{LAST_APPLIED, intern_keys, take_annotations};
 pub use owner::{Owner, Template};
-pub use pod::{Phase, Pod, Ready};
+pub use pod::{Phase, Pod, Ready, Run};
 pub use reconcile::{Engine, build};
 pub use replica_set::REPLICA_SET;
 pub use replication_controller::REPLICATION_CONTROLLER;

@@ -25,7 +25,7 @@ pub struct Claims {
     pub release: Vec<Arc<Pod>>,
     /// Its own and on their way out.
     pub terminating: usize,
-    /// Its own and ended.
+    /// Its own and finished, without those that are being deleted.
     pub ended: Vec<Arc<Pod>>,
 }
 
@@ -50,7 +50,11 @@ pub fn claims<'a>(
         let matches = selector.matches(&pod.metadata.labels);
         let claim = owner::claim(&owner.metadata, &pod.metadata, matches);
         match claim {
-            Claim::Ours if pod.has_finished() => claims.ended.push(Arc::clone(pod)),
+            Claim::Ours if pod.has_finished() => {
+                if !pod.metadata.is_deleting() {
+                    claims.ended.push(Arc::clone(pod));
+                }
+            }
             Claim::Ours if pod.metadata.is_deleting() => claims.terminating += 1,
             Claim::Ours => claims.active.push(Arc::clone(pod)),
             Claim::Adopt if pod.is_active() => {

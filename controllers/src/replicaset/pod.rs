@@ -8,6 +8,9 @@ use serde::Deserialize;
 /// The annotation that says what deleting a pod costs, compared with its siblings.
 pub const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
 
+/// A pod that ended sooner than this after its start did not run: a kubelet rejected it, or it crashed.
+pub const SHORT_RUN: SignedDuration = SignedDuration::from_secs(10);
+
 /// A pod.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(from = "Wire")]
@@ -24,6 +27,8 @@ pub struct Pod {
     pub restarts: i64,
     /// The same of its sidecars.
     pub sidecar_restarts: i64,
+    /// The length of its run, if it has finished.
+    pub run: Run,
 }
 
 /// Where a pod is in its life. In the order in which pods are given up.
@@ -50,6 +55,22 @@ pub enum Ready {
     No,
     /// It does, since then if that is known.
     Since(Option<Timestamp>),
+}
+
+/// The length of the run of a finished pod, as far as its status tells it. All times are those of the node, so that only
+/// their differences count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Run {
+    /// The pod never became Ready, or stopped being Ready within [`SHORT_RUN`] of its start.
+    #[default]
+    Short,
+    /// The pod was Ready later than that.
+    Long,
+    /// The pod became Ready; the status has no time of its end. The start, if there is one.
+    Ready(Option<Timestamp>),
+    /// The status has no Ready condition. A kubelet that rejects a pod leaves it out, of a new pod as of a pod that ran
+    /// before the kubelet restarted. The start.
+    Unknown(Timestamp),
 }
 
 #[derive(Default, Deserialize)]
@@ -84,6 +105,8 @@ struct Init {
 struct Status {
     #[serde(deserialize_with = "null_is_default")]
     phase: Text,
+    #[serde(deserialize_with = "time")]
+    start_time: Option<Timestamp>,
     #[serde(deserialize_with = "null_is_default")]
     conditions: Vec<Condition>,
     #[serde(deserialize_with = "null_is_default")]
@@ -120,6 +143,22 @@ impl Pod {
     #[must_use]
     pub fn has_finished(&self) -> bool {
         matches!(self.phase, Phase::Succeeded | Phase::Failed)
+    }
+
+    /// Whether a finished pod never became Ready or ended within [`SHORT_RUN`] of its start. `seen` is the time at which
+    /// it was seen to end; none if it had ended before. Without a proof that it ran it did not.
+    #[must_use]
+    pub fn ended_early(&self, seen: Option<Timestamp>) -> bool {
+        let run_until_seen = |start: Timestamp| seen.map(|seen| seen.duration_since(start));
+        match self.run {
+            Run::Short => true,
+            Run::Long => false,
+            // A start in the future is that of a node with a wrong clock.
+            Run::Ready(start) => start
+                .and_then(run_until_seen)
+                .is_some_and(|it| !it.is_negative() && it < SHORT_RUN),
+            Run::Unknown(start) => run_until_seen(start).is_none_or(|it| it < SHORT_RUN),
+        }
     }
 
     /// Whether it serves.
@@ -166,10 +205,12 @@ impl From<Wire> for Pod {
             "Failed" => Phase::Failed,
             _ => Phase::Pending,
         };
-        let ready = status
-            .conditions
-            .iter()
-            .find(|it| it.type_ == "Ready" && it.status == "True");
+        let ready = status.conditions.iter().find(|it| it.type_ == "Ready");
+        let run = match phase {
+            Phase::Succeeded | Phase::Failed => run(ready, status.start_time),
+            _ => Run::default(),
+        };
+        let ready = ready.filter(|it| it.status == "True");
         let is_sidecar = |status: &&Container| {
             let mut inits = spec.init_containers.iter();
             inits.any(|it| it.restart_policy == "Always" && it.name == status.name)
@@ -183,6 +224,23 @@ impl From<Wire> for Pod {
             restarts: most(&mut status.container_statuses.iter().map(|it| it.restart_count)),
             sidecar_restarts: most(&mut sidecars.map(|it| it.restart_count)),
             node: spec.node_name,
+            run,
+        }
+    }
+}
+
+/// The length of the run of a finished pod with this Ready condition. The condition of a pod that never became Ready is as
+/// old as the start: a kubelet writes both at once.
+fn run(ready: Option<&Condition>, start: Option<Timestamp>) -> Run {
+    match ready {
+        None => start.map_or(Run::Short, Run::Unknown),
+        Some(ready) if ready.status == "True" => Run::Ready(start),
+        Some(ready) => {
+            let was_ready = ready.last_transition_time.zip(start);
+            match was_ready.map(|(until, start)| until.duration_since(start)) {
+                Some(time) if time >= SHORT_RUN => Run::Long,
+                _ => Run::Short,
+            }
         }
     }
 }
@@ -209,7 +267,7 @@ impl Object for Pod {
 mod tests {
     use super::*;
 
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     #[test]
     fn a_pod_is_read_from_what_the_api_writes() {
@@ -231,6 +289,70 @@ mod tests {
         let left = |seconds| pod.available_in(seconds, now).map(|it| it.as_secs());
         assert_eq!((left(0), left(4), left(10)), (Some(0), Some(0), Some(6)));
         assert_eq!(Pod::default().available_in(0, now), None);
+    }
+
+    #[test]
+    fn run_of_a_finished_pod_is_read_from_its_status() {
+        let time = |second: i64| Timestamp::from_second(second).expect("a time");
+        let text = |second: i64| time(second).to_string();
+        let pod =
+            |status: Value| -> Pod { serde_json::from_value(json!({"status": status})).expect("a pod") };
+        let unready =
+            |until: i64| json!([{"type": "Ready", "status": "False", "lastTransitionTime": text(until)}]);
+        let ready = json!([{"type": "Ready", "status": "True", "lastTransitionTime": text(1)}]);
+        // The status, and whether the pod ended early: seen at its end in second 100, and seen later.
+        for (status, early) in [
+            (
+                json!({"phase": "Failed", "startTime": text(0), "conditions": unready(10)}),
+                [false; 2],
+            ),
+            (
+                json!({"phase": "Succeeded", "startTime": text(0), "conditions": unready(10)}),
+                [false; 2],
+            ),
+            (
+                json!({"phase": "Failed", "startTime": text(0), "conditions": unready(9)}),
+                [true; 2],
+            ),
+            (
+                json!({"phase": "Failed", "startTime": text(50), "conditions": unready(0)}),
+                [true; 2],
+            ),
+            (
+                json!({"phase": "Failed", "startTime": text(0), "conditions": ready}),
+                [false; 2],
+            ),
+            (
+                json!({"phase": "Failed", "startTime": text(95), "conditions": ready}),
+                [true, false],
+            ),
+            (
+                json!({"phase": "Failed", "startTime": text(4000), "conditions": ready}),
+                [false; 2],
+            ),
+            (json!({"phase": "Failed", "conditions": ready}), [false; 2]),
+            // No Ready condition.
+            (json!({"phase": "Failed", "startTime": text(0)}), [false, true]),
+            (json!({"phase": "Failed", "startTime": text(95)}), [true; 2]),
+            (json!({"phase": "Failed", "startTime": text(4000)}), [true; 2]),
+            (json!({"phase": "Failed"}), [true; 2]),
+            // Missing times.
+            (json!({"phase": "Failed", "conditions": unready(10)}), [true; 2]),
+            (
+                json!({"phase": "Failed", "startTime": null, "conditions": [{"type": "Ready", "status": "False"}]}),
+                [true; 2],
+            ),
+        ] {
+            let pod = pod(status.clone());
+            let found = [Some(time(100)), None].map(|seen| pod.ended_early(seen));
+            assert_eq!(found, early, "{status}");
+        }
+        let active = pod(json!({"phase": "Running", "startTime": text(0), "conditions": ready}));
+        assert_eq!(
+            active.run,
+            Run::default(),
+            "an active pod does not change with its times"
+        );
     }
 
     #[test]

@@ -53,6 +53,7 @@ fn every_pod_is_what_it_is_to_the_owner() {
                     for owner in &owners {
                         let gone = owner.metadata.is_deleting();
                         let expected = match (controller, app) {
+                            ("own", "web") if ended && deleting => Is::Nothing,
                             ("own", "web") if ended => Is::Ended,
                             ("own", "web") if deleting => Is::Terminating,
                             ("own", "web") => Is::Active,

@@ -48,13 +48,12 @@ impl Engine {
         let Plan { create, delete } = plan::manage(missing, &claims.active, &crowds, wall);
         let allowed = self.memory.with(key, |known| {
             let backoff = &mut known.backoff;
-            backoff.see(&claims.ended, &claims.active, &unseen, now);
+            backoff.see(&claims.ended, &claims.active, &unseen, now, wall);
             backoff.took(&delete);
             backoff.allow(create, now)
         });
-        let more_in = allowed.and_then(|it| it.more_in);
         let earlier: BTreeSet<Text> = unused.iter().cloned().collect();
-        let names = self.names(hands, unused, allowed.map_or(0, |it| it.now), create);
+        let names = self.names(hands, unused, allowed.unwrap_or(0), create);
         let mut outcome = if !delete.is_empty() {
             self.metrics.chosen(&delete, &claims.active, wall);
             hands.delete(&delete).await
@@ -86,11 +85,13 @@ impl Engine {
                 }
             }
         };
-        if create > 0 {
+        let more_in = if create > 0 {
             let made = std::mem::take(&mut outcome.made);
-            self.memory
-                .with(key, |known| known.backoff.made(made, create, now));
-        }
+            let more_in = self.memory.with(key, |known| known.backoff.made(made, create, now));
+            more_in.flatten()
+        } else {
+            None
+        };
         Attempt {
             outcome: Some(outcome),
             more_in,

@@ -1,7 +1,6 @@
 //! What people ask for and cannot have: it is said, and nobody runs in circles.
 
 use http::Method;
-use tokio::time::Instant;
 
 use super::*;
 
@@ -71,86 +70,6 @@ async fn in_a_namespace_that_goes_nothing_is_made_and_nothing_is_wrong() {
     assert!(posts <= 5, "{posts}");
     assert_eq!(failure(&bed.get("web").await), None);
     assert!(bed.reasons().await.is_empty());
-}
-
-#[tokio::test(start_paused = true)]
-async fn pods_that_fail_at_once_are_replaced_sixty_times_a_minute_at_most() {
-    let bed = bare(REPLICA_SET).await;
-    bed.cluster(Duration::ZERO);
-    bed.engine();
-    let mut owner = bed.owner("bad", 20);
-    owner["spec"]["template"]["metadata"]["annotations"] = json!({hollow_kubelet::FAIL: "true"});
-    bed.create_owner(&owner).await;
-    bed.sleep(Duration::from_mins(10)).await;
-    let times = bed.door.times("POST pods");
-    assert!(times.len() > 200, "it goes on: {}", times.len());
-    // The first ones replace nothing.
-    assert!(most_in_a_minute(&times[20..]) <= 60);
-}
-
-fn most_in_a_minute(times: &[Instant]) -> usize {
-    let minute = |first: usize| {
-        let since = times[first..].iter();
-        since
-            .take_while(|it| it.duration_since(times[first]) < Duration::from_mins(1))
-            .count()
-    };
-    (0..times.len()).map(minute).max().unwrap_or(0)
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_new_process_does_not_begin_with_another_burst_of_replacements() {
-    let mut bed = bare(REPLICA_SET).await;
-    bed.cluster(Duration::ZERO);
-    let mut owner = bed.owner("bad", 20);
-    owner["spec"]["template"]["metadata"]["annotations"] = json!({hollow_kubelet::FAIL: "true"});
-    bed.create_owner(&owner).await;
-    for _ in 0..4 {
-        let tasks = TaskSet::new();
-        let env = Env {
-            tasks: tasks.handle(),
-            ..bed.env.clone()
-        };
-        bed.registry = Registry::new();
-        let (engine, _caches) = bed.build_in(&env, Scope::default());
-        let fence = Fence::new(env.clock.clone());
-        let term = fence.open_for_ever();
-        drop(
-            env.tasks
-                .spawn(async move { engine.run(&fence, term, CancellationToken::new()).await }),
-        );
-        bed.sleep(Duration::from_secs(20)).await;
-        drop(tasks);
-    }
-    let times = bed.door.times("POST pods");
-    assert!(times.len() > 40, "it goes on: {}", times.len());
-    let most = most_in_a_minute(&times[20..]);
-    assert!(most <= 60, "{most}");
-}
-
-#[tokio::test(start_paused = true)]
-async fn pods_that_are_taken_away_before_they_serve_are_replaced_sixty_times_a_minute_at_most() {
-    for lost in [false, true] {
-        // Without a cluster they never serve.
-        let bed = bare(REPLICA_SET).await;
-        bed.engine();
-        bed.door.judge(move |method, path, before| {
-            let answer = lost && *method == Method::POST && path.ends_with("/pods") && before >= 10;
-            if answer { Answer::Lost } else { Answer::Done }
-        });
-        bed.create_owner(&bed.owner("web", 10)).await;
-        // Somebody does not want them where they are: a taint, a quota that is enforced late, a policy.
-        for _ in 0..75 {
-            bed.sleep(Duration::from_secs(1)).await;
-            for pod in bed.pods().await {
-                bed.delete(&PODS, &pod).await;
-            }
-        }
-        let times = bed.door.times("POST pods");
-        assert!(times.len() > 60, "it goes on: {}", times.len());
-        let most = most_in_a_minute(&times[10..]);
-        assert!(most <= 60, "lost: {lost}, {most}");
-    }
 }
 
 #[tokio::test(start_paused = true)]

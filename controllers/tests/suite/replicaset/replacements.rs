@@ -1,0 +1,277 @@
+//! Replacement of pods that ended: pods that ran come back at once, pods that never ran are limited.
+
+use coxswain_manager::time::rfc3339;
+use http::Method;
+use jiff::SignedDuration;
+use tokio::time::Instant;
+
+use super::*;
+
+/// The most creations that the backoff allows in this time.
+fn allowed(time: Duration) -> usize {
+    10 + usize::try_from(time.as_millis() / 1200).expect("few")
+}
+
+impl Bed {
+    /// The wall clock of a node that is ahead of the controller by `ahead`.
+    fn node_time(&self, ahead: SignedDuration) -> String {
+        rfc3339(self.env.clock.wall() + ahead)
+    }
+
+    async fn set_pod_status(&self, pod: &Value, status: &Value) {
+        let key = Key::new("default", pod["metadata"]["name"].as_str().expect("a name"));
+        let patch = json!({"status": status});
+        let patch = Patch::merge(&patch).of("status");
+        let _: Value = self.admin.patch(&PODS, &key, patch).await.expect("patched");
+    }
+
+    /// So many pods that have been Ready for a minute.
+    async fn running(&self, count: i64) -> Vec<Value> {
+        self.create_owner(&self.owner("web", count)).await;
+        self.ready("web", count).await;
+        self.sleep(Duration::from_mins(1)).await;
+        self.door.reset();
+        self.pods().await
+    }
+
+    /// So many pods come back without any wait for a token: all creations are sent at one instant.
+    async fn refilled_at_once(&self, count: usize, variant: &str) {
+        self.sleep(Duration::from_millis(100)).await;
+        let times = self.door.times("POST pods");
+        assert_eq!(times.len(), count, "{variant}");
+        assert_eq!(times.first(), times.last(), "{variant}");
+    }
+}
+
+/// Statuses of a pod that ended after it ran: of a kubelet that shuts down its node, of a writer that changes the phase
+/// alone, and of a kubelet that rejects the pod when it starts again, without the conditions of the pod.
+fn ended(bed: &Bed, variant: &str, ahead: SignedDuration) -> Value {
+    let now = bed.node_time(ahead);
+    match variant {
+        "node shutdown" => json!({
+            "phase": "Failed", "reason": "Terminated",
+            "conditions": [{"type": "Ready", "status": "False", "reason": "PodFailed", "lastTransitionTime": now}],
+        }),
+        "no condition of the end" => json!({"phase": "Failed", "reason": "Evicted"}),
+        "rejected at restart" => json!({
+            "phase": "Failed", "reason": "NodeAffinity", "conditions": null, "containerStatuses": null,
+        }),
+        "completed" => json!({
+            "phase": "Succeeded",
+            "conditions": [{"type": "Ready", "status": "False", "reason": "PodCompleted", "lastTransitionTime": now}],
+        }),
+        other => panic!("{other}"),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn pods_failed_after_running_are_replaced_in_one_burst() {
+    let variants = [
+        ("node shutdown", 300),
+        ("no condition of the end", 100),
+        ("rejected at restart", 100),
+        ("completed", 100),
+    ];
+    for (variant, count) in variants {
+        let bed = bed(REPLICA_SET).await;
+        for pod in bed.running(count).await {
+            let status = ended(&bed, variant, SignedDuration::ZERO);
+            bed.set_pod_status(&pod, &status).await;
+        }
+        let count = usize::try_from(count).expect("few");
+        bed.refilled_at_once(count, variant).await;
+        bed.sleep(Duration::from_mins(1)).await;
+        assert_eq!(bed.door.count("POST pods"), count, "{variant}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn pods_failed_while_the_controller_was_down_are_replaced_in_one_burst() {
+    for variant in ["node shutdown", "no condition of the end"] {
+        let bed = bare(REPLICA_SET).await;
+        bed.cluster(Duration::from_secs(1));
+        let stop = bed.run(bed.build(Scope::default()));
+        let pods = bed.running(100).await;
+        stop.cancel();
+        bed.sleep(Duration::from_secs(1)).await;
+        for pod in pods {
+            let status = ended(&bed, variant, SignedDuration::ZERO);
+            bed.set_pod_status(&pod, &status).await;
+        }
+        let bed = Bed {
+            registry: Registry::new(),
+            ..bed
+        };
+        bed.engine();
+        bed.refilled_at_once(100, variant).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn terminating_pods_that_ran_are_replaced_in_one_burst() {
+    for failed in [false, true] {
+        let bed = bed(REPLICA_SET).await;
+        for pod in bed.running(100).await {
+            let name = pod["metadata"]["name"].as_str().expect("a name");
+            let held = json!({"metadata": {"finalizers": ["example.com/hold"]}});
+            bed.patch(&PODS, name, &held).await;
+            bed.delete(&PODS, &pod).await;
+            if failed {
+                // As the pod garbage collector does for a node that is gone.
+                bed.set_pod_status(&pod, &json!({"phase": "Failed"})).await;
+            }
+        }
+        bed.refilled_at_once(100, if failed { "failed" } else { "running" })
+            .await;
+    }
+}
+
+/// Plays a kubelet that ends each pod of `bed` as soon as it is there, for 80 s. Its clock is `ahead`. Returns the
+/// times of replacements.
+async fn end_at_once(bed: &Bed, ahead: SignedDuration, status: impl Fn(&str) -> Value) -> Vec<Instant> {
+    bed.create_owner(&bed.owner("web", 70)).await;
+    for _ in 0..160 {
+        bed.sleep(Duration::from_millis(500)).await;
+        for pod in bed.pods().await {
+            let status = status(&bed.node_time(ahead));
+            bed.set_pod_status(&pod, &status).await;
+        }
+    }
+    bed.door.times("POST pods").split_off(70)
+}
+
+#[tokio::test(start_paused = true)]
+async fn pods_that_never_ran_are_replaced_sixty_times_a_minute_at_most() {
+    let hour = SignedDuration::from_hours(1);
+    for ahead in [SignedDuration::ZERO, hour, -hour] {
+        let rejected = |now: &str| json!({"phase": "Failed", "reason": "OutOfcpu", "startTime": now});
+        let evicted = |now: &str| json!({"phase": "Failed", "reason": "Evicted", "startTime": now});
+        let no_start = |_: &str| json!({"phase": "Failed"});
+        let never_ready = |now: &str| {
+            json!({"phase": "Failed", "startTime": now, "conditions": [
+                {"type": "Ready", "status": "False", "reason": "PodFailed", "lastTransitionTime": now}]})
+        };
+        let malformed = |_: &str| {
+            json!({"phase": "Failed", "startTime": null, "conditions": [
+                {"type": "Ready", "status": "False", "lastTransitionTime": null}]})
+        };
+        let statuses: [(&str, &dyn Fn(&str) -> Value); 5] = [
+            ("rejected", &rejected),
+            ("evicted at admission", &evicted),
+            ("without a start time", &no_start),
+            ("never Ready", &never_ready),
+            ("without times", &malformed),
+        ];
+        for (variant, status) in statuses {
+            let bed = bare(REPLICA_SET).await;
+            bed.engine();
+            let times = end_at_once(&bed, ahead, status).await;
+            assert!(times.len() > 60, "{variant}: it goes on: {}", times.len());
+            let most = most_in_a_minute(&times);
+            assert!(most <= 60, "{variant}, {ahead}: {most}");
+        }
+    }
+}
+
+/// The pods become Ready and end 5 s after their start.
+#[tokio::test(start_paused = true)]
+async fn pods_that_end_within_ten_seconds_are_replaced_sixty_times_a_minute_at_most() {
+    for variant in ["node shutdown", "no condition of the end"] {
+        let bed = bed(REPLICA_SET).await;
+        bed.create_owner(&bed.owner("web", 100)).await;
+        for _ in 0..24 {
+            bed.sleep(Duration::from_secs(5)).await;
+            for pod in bed.pods().await {
+                if pod["status"]["phase"] == "Running" {
+                    let status = ended(&bed, variant, SignedDuration::ZERO);
+                    bed.set_pod_status(&pod, &status).await;
+                }
+            }
+        }
+        let times = bed.door.times("POST pods").split_off(100);
+        assert!(times.len() > 60, "{variant}: it goes on: {}", times.len());
+        let most = most_in_a_minute(&times);
+        assert!(most <= 60, "{variant}: {most}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn pods_that_fail_at_once_are_replaced_sixty_times_a_minute_at_most() {
+    let bed = bare(REPLICA_SET).await;
+    bed.cluster(Duration::ZERO);
+    bed.engine();
+    let mut owner = bed.owner("bad", 20);
+    owner["spec"]["template"]["metadata"]["annotations"] = json!({hollow_kubelet::FAIL: "true"});
+    bed.create_owner(&owner).await;
+    bed.sleep(Duration::from_mins(10)).await;
+    let times = bed.door.times("POST pods");
+    assert!(times.len() > 200, "it goes on: {}", times.len());
+    // The first ones replace nothing.
+    assert!(most_in_a_minute(&times[20..]) <= 60);
+}
+
+fn most_in_a_minute(times: &[Instant]) -> usize {
+    let minute = |first: usize| {
+        let since = times[first..].iter();
+        since
+            .take_while(|it| it.duration_since(times[first]) < Duration::from_mins(1))
+            .count()
+    };
+    (0..times.len()).map(minute).max().unwrap_or(0)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_new_process_starts_with_one_burst_of_replacements() {
+    let mut bed = bare(REPLICA_SET).await;
+    bed.cluster(Duration::ZERO);
+    let mut owner = bed.owner("bad", 20);
+    owner["spec"]["template"]["metadata"]["annotations"] = json!({hollow_kubelet::FAIL: "true"});
+    bed.create_owner(&owner).await;
+    for process in 0..4 {
+        let tasks = TaskSet::new();
+        let env = Env {
+            tasks: tasks.handle(),
+            ..bed.env.clone()
+        };
+        bed.registry = Registry::new();
+        bed.door.reset();
+        let (engine, _caches) = bed.build_in(&env, Scope::default());
+        let fence = Fence::new(env.clock.clone());
+        let term = fence.open_for_ever();
+        drop(
+            env.tasks
+                .spawn(async move { engine.run(&fence, term, CancellationToken::new()).await }),
+        );
+        let life = Duration::from_secs(20);
+        bed.sleep(life).await;
+        drop(tasks);
+        // The first process creates the first 20.
+        let replaced = bed.door.count("POST pods") - if process == 0 { 20 } else { 0 };
+        assert!((10..=allowed(life)).contains(&replaced), "{process}: {replaced}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn pods_that_are_taken_away_before_they_serve_are_replaced_sixty_times_a_minute_at_most() {
+    for lost in [false, true] {
+        // Without a cluster they never serve.
+        let bed = bare(REPLICA_SET).await;
+        bed.engine();
+        bed.door.judge(move |method, path, before| {
+            let answer = lost && *method == Method::POST && path.ends_with("/pods") && before >= 10;
+            if answer { Answer::Lost } else { Answer::Done }
+        });
+        bed.create_owner(&bed.owner("web", 10)).await;
+        // Somebody does not want them where they are: a taint, a quota that is enforced late, a policy.
+        for _ in 0..75 {
+            bed.sleep(Duration::from_secs(1)).await;
+            for pod in bed.pods().await {
+                bed.delete(&PODS, &pod).await;
+            }
+        }
+        let times = bed.door.times("POST pods");
+        assert!(times.len() > 60, "it goes on: {}", times.len());
+        let most = most_in_a_minute(&times[10..]);
+        assert!(most <= 60, "lost: {lost}, {most}");
+    }
+}
