@@ -118,7 +118,7 @@ async fn patch(floor: &Floor, act: &Act, deed: &Deed, client: &Client) -> Result
     let mut lock = json!({"uid": act.uid, "resourceVersion": act.version});
     match deed {
         Deed::RemoveOwners { uids, remaining } => {
-            let strategic = !kind.custom && !is_merge_only(floor, &kind.resource);
+            let strategic = kind.is_strategic() && !is_merge_only(floor, &kind.resource);
             if strategic {
                 let away: Vec<Value> = uids
                     .iter()

@@ -113,6 +113,15 @@ impl Census {
 }
 
 async fn count(floor: &Arc<Floor>, namespace: &Text, owners: &BTreeSet<Uid>) -> Found {
+    let mut found = count_described(floor, namespace, owners).await;
+    let kinds = floor.kinds();
+    let undescribed = kinds.undescribed().iter().cloned();
+    let why = || "discovery does not describe it".to_owned();
+    found.missing.extend(undescribed.map(|kind| (kind, why())));
+    found
+}
+
+async fn count_described(floor: &Arc<Floor>, namespace: &Text, owners: &BTreeSet<Uid>) -> Found {
     let mut kinds = floor.kinds().collected().to_vec();
     let mut found = Found::default();
     if namespace.is_empty() {

@@ -12,8 +12,8 @@ use coxswain_manager::events::Recorder;
 use coxswain_manager::object::{Key, Resource};
 use coxswain_manager::queue::{Item, Queue};
 use futures_util::future::BoxFuture;
-use prometheus::Registry;
-use tokio::sync::{Semaphore, watch};
+use prometheus::{IntCounter, Registry};
+use tokio::sync::{Notify, Semaphore, watch};
 use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
@@ -31,12 +31,30 @@ use super::progress::Progress;
 use super::{Options, warm, worker};
 use crate::names::GARBAGE_COLLECTOR;
 
-/// Which kinds there are.
+/// The source of the kinds that are collected.
 pub struct Known {
     /// The kinds; none until they are first known.
     pub kinds: watch::Receiver<Option<Arc<Kinds>>>,
-    /// What could not be found out, for people.
+    /// The parts of the API that cannot be discovered, for the operator.
     pub problems: Box<dyn Fn() -> Vec<String> + Send + Sync>,
+    /// Notified when a watched kind turns out not to be served.
+    pub refresh: Arc<Notify>,
+    /// Counts failed discovery, and kinds that do not sync in time.
+    pub sync_errors: IntCounter,
+}
+
+impl Known {
+    /// Kinds that do not come from discovery.
+    #[must_use]
+    #[expect(clippy::missing_panics_doc, reason = "the name of the counter is valid")]
+    pub fn of(kinds: watch::Receiver<Option<Arc<Kinds>>>) -> Self {
+        Self {
+            kinds,
+            problems: Box::new(Vec::new),
+            refresh: Arc::default(),
+            sync_errors: IntCounter::new("sync_errors", "not registered").expect("a valid name"),
+        }
+    }
 }
 
 /// The collector. It does nothing until it is [run](Runnable::run).
@@ -168,7 +186,7 @@ impl GarbageCollector {
             options: self.options,
             queues: self.renew(),
             kinds,
-            monitors: Monitors::new(&self.caches),
+            monitors: Monitors::new(&self.caches, &self.known),
             lookups: Lookups::default(),
             census: Census::default(),
             holds: Holds::default(),

@@ -27,19 +27,13 @@ pub fn host(
     let recorder = manager
         .recorder(GARBAGE_COLLECTOR, instance)
         .map_err(|source| ControllerError::Events { name: name(), source })?;
-    // Who must not run here need not know what there is.
+    // A collector that must not run needs no kinds.
     let known = if caches.are_whole() {
         let discovery = Discovery::start(env, caches, manager.client(CLIENT), registry)
             .map_err(|source| ControllerError::Metrics { name: name(), source })?;
-        Known {
-            kinds: discovery.kinds(),
-            problems: Box::new(move || discovery.problems()),
-        }
+        discovery.known()
     } else {
-        Known {
-            kinds: watch::Sender::new(None).subscribe(),
-            problems: Box::new(Vec::new),
-        }
+        Known::of(watch::Sender::new(None).subscribe())
     };
     let client = manager.client_times(CLIENT, RATE);
     GarbageCollector::build(env, caches, client, registry, recorder, known, options)

@@ -5,37 +5,46 @@ use std::sync::Arc;
 
 use coxswain_manager::object::{Resource, Text};
 
+/// The plural of a group-version whose resources are not known, as in RBAC.
+pub(super) const ALL_RESOURCES: &str = "*";
+
 /// A kind in one version that is served.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Kind {
-    /// Where its objects are.
+    /// The resource in paths.
     pub resource: Resource,
-    /// Its group and version, as references write it.
+    /// The group and version, as in references.
     pub api_version: Text,
-    /// Its name, as references write it.
+    /// The kind, as in references.
     pub kind: Text,
-    /// It comes from a CRD: the server knows no strategic merge patch of it.
-    pub custom: bool,
 }
 
 /// All kinds at one time.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub struct Kinds {
-    /// By version and kind; none if several resources are of it, so that nobody can tell which one is meant.
+    /// By apiVersion and kind; none if several resources have that kind, so that a reference is ambiguous.
     served: BTreeMap<(Text, Text), Option<Arc<Kind>>>,
     collected: Vec<Arc<Kind>>,
+    undescribed: Vec<Arc<Kind>>,
 }
 
 impl Kind {
     /// The kind of a resource.
     #[must_use]
-    pub fn new(resource: Resource, custom: bool) -> Self {
+    pub fn new(resource: Resource) -> Self {
         Self {
             api_version: resource.api_version().as_str().into(),
             kind: (&*resource.kind).into(),
             resource,
-            custom,
         }
+    }
+
+    /// Whether the server may support strategic merge patches. CRDs do not, even those in a `k8s.io` group: their first
+    /// patch fails with 415.
+    #[must_use]
+    pub fn is_strategic(&self) -> bool {
+        let group = &self.resource.group;
+        !group.contains('.') || group.ends_with(".k8s.io")
     }
 }
 
@@ -61,12 +70,27 @@ impl Kinds {
         kinds
     }
 
-    /// These, and `more` beside them.
+    /// The same, with group-versions that discovery names and cannot describe.
+    #[must_use]
+    pub fn without<'a>(mut self, undescribed: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
+        let unknown = |(group, version): (&str, &str)| {
+            Arc::new(Kind::new(Resource {
+                group: group.to_owned().into(),
+                version: version.to_owned().into(),
+                ..Resource::namespaced("", "", ALL_RESOURCES, ALL_RESOURCES)
+            }))
+        };
+        self.undescribed = undescribed.into_iter().map(unknown).collect();
+        self
+    }
+
+    /// The same, with `more` kinds.
     #[must_use]
     pub fn and<'a>(&self, more: impl IntoIterator<Item = &'a Arc<Kind>>) -> Self {
         let mut all = Self {
             served: self.served.clone(),
             collected: self.collected.clone(),
+            undescribed: self.undescribed.clone(),
         };
         for kind in more {
             let name = (kind.api_version.clone(), kind.kind.clone());
@@ -95,9 +119,22 @@ impl Kinds {
         self.collected.get(at)
     }
 
-    /// Those that are watched, by resource.
+    /// The watched kinds, ordered by resource.
     #[must_use]
     pub fn collected(&self) -> &[Arc<Kind>] {
         &self.collected
+    }
+
+    /// The group-versions that discovery names and cannot describe, each as a resource `*`: it may have objects that block an
+    /// owner or depend on it.
+    #[must_use]
+    pub fn undescribed(&self) -> &[Arc<Kind>] {
+        &self.undescribed
+    }
+
+    /// The numbers of served kinds, of collected kinds, and of undescribed group-versions.
+    #[must_use]
+    pub fn counts(&self) -> (usize, usize, usize) {
+        (self.served.len(), self.collected.len(), self.undescribed.len())
     }
 }

@@ -12,10 +12,12 @@ use std::time::Duration;
 use coxswain_manager::cache::{Caches, Delta, MetaCache, Status, Subscription, Views as _};
 use coxswain_manager::env::later;
 use coxswain_manager::object::{MetaObject, Resource};
-use tokio::sync::watch;
+use prometheus::IntCounter;
+use tokio::sync::{Notify, watch};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::Instant;
 
+use super::collector::Known;
 use super::floor::Floor;
 use super::graph::PATIENCE;
 use super::kinds::{Kind, Kinds};
@@ -38,6 +40,8 @@ pub(super) struct Monitors {
     by_kind: Mutex<BTreeMap<Resource, Arc<Monitor>>>,
     /// Until when caches are doubted.
     doubted: Mutex<Option<Instant>>,
+    refresh: Arc<Notify>,
+    sync_errors: IntCounter,
 }
 
 /// One kind.
@@ -62,6 +66,8 @@ struct Told {
     epoch: u64,
     /// The graph was told that the kind has synced.
     synced: bool,
+    /// The kind was not served when its cache last changed.
+    unserved: bool,
 }
 
 /// A kind that does not tell what there is of it.
@@ -150,11 +156,13 @@ impl Leaving {
 }
 
 impl Monitors {
-    pub(super) fn new(caches: &Caches) -> Self {
+    pub(super) fn new(caches: &Caches, known: &Known) -> Self {
         Self {
             caches: caches.clone(),
             by_kind: Mutex::default(),
             doubted: Mutex::default(),
+            refresh: Arc::clone(&known.refresh),
+            sync_errors: known.sync_errors.clone(),
         }
     }
 
@@ -185,7 +193,7 @@ impl Monitors {
         floor.step(|graph| graph.serve(Arc::clone(kinds), now));
         let mut monitors = self.lock();
         monitors.retain(|resource, monitor| {
-            let stays = kinds.collected().iter().any(|kind| *kind == monitor.kind);
+            let stays = kinds.watched(resource).is_some();
             if !stays {
                 tracing::info!(%resource, "A kind is no longer collected");
                 monitor.feeder.abort();
@@ -210,6 +218,7 @@ impl Monitors {
                     subscription: cache.subscribe(),
                     epoch: self.epoch(resource),
                     synced: false,
+                    unserved: false,
                 }),
                 begun: AtomicU64::new(0),
                 done: watch::Sender::new(0),
@@ -227,6 +236,11 @@ impl Monitors {
         // Before it is asked for what is new: what was there when it was filled is then among it, or was told before.
         let synced = monitor.cache.is_synced();
         let mut told = lock(&monitor.told);
+        let unserved = monitor.cache.status().is_waiting();
+        if unserved && !told.unserved {
+            self.refresh.notify_one();
+        }
+        told.unserved = unserved;
         let mut deltas = Vec::new();
         while deltas.len() < BATCH
             && let Some(delta) = told.subscription.try_next()
@@ -299,8 +313,13 @@ async fn feed(floor: Arc<Floor>, mut moved: watch::Receiver<()>, resource: Resou
 fn name_laggards(floor: &Floor, named: &mut Vec<Resource>) {
     let now = floor.now();
     let laggards = floor.monitors.laggards();
-    floor.metrics.unsynced(laggards.iter().map(|it| &it.resource));
+    let kinds = floor.kinds();
+    let undescribed = kinds.undescribed().iter().map(|it| &it.resource);
+    floor
+        .metrics
+        .unsynced(laggards.iter().map(|it| &it.resource).chain(undescribed));
     named.retain(|it| laggards.iter().any(|laggard| laggard.resource == *it));
+    let before = named.len();
     for Laggard {
         resource,
         status,
@@ -311,6 +330,9 @@ fn name_laggards(floor: &Floor, named: &mut Vec<Resource>) {
             tracing::warn!(%resource, %status, "Collecting without a kind that cannot be read");
             named.push(resource);
         }
+    }
+    if named.len() > before {
+        floor.monitors.sync_errors.inc();
     }
 }
 

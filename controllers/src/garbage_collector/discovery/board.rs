@@ -1,4 +1,4 @@
-//! What is told: the kinds, and what is wrong with discovery, since when.
+//! The published kinds, and the problems of discovery.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use jiff::Timestamp;
 use tokio::sync::watch;
 
-use super::merge::Merged;
 use crate::garbage_collector::kinds::Kinds;
 
 /// What is wrong, by name.
@@ -23,8 +22,6 @@ pub(super) struct Problem {
 #[derive(Debug)]
 pub(super) struct Board {
     kinds: watch::Sender<Option<Arc<Kinds>>>,
-    /// What was told last.
-    told: Option<Merged>,
     problems: Problems,
 }
 
@@ -32,7 +29,6 @@ impl Board {
     pub(super) fn new() -> Self {
         Self {
             kinds: watch::Sender::new(None),
-            told: None,
             problems: Problems::default(),
         }
     }
@@ -45,20 +41,14 @@ impl Board {
         Arc::clone(&self.problems)
     }
 
-    /// Whether anything was told.
-    pub(super) fn is_empty(&self) -> bool {
-        self.told.is_none()
-    }
-
-    /// These are the kinds. Nobody is told what was told before.
-    pub(super) fn tell(&mut self, merged: Merged) {
-        if self.told.as_ref() == Some(&merged) {
+    /// Publishes the kinds, if they have changed.
+    pub(super) fn publish(&self, kinds: Kinds) {
+        if self.kinds.borrow().as_deref() == Some(&kinds) {
             return;
         }
-        let (served, collected) = merged.counts();
-        tracing::info!(served, collected, "The kinds that are served have changed");
-        self.kinds.send_replace(Some(Arc::new(merged.kinds())));
-        self.told = Some(merged);
+        let (served, collected, undescribed) = kinds.counts();
+        tracing::info!(served, collected, undescribed, "Published served kinds");
+        self.kinds.send_replace(Some(Arc::new(kinds)));
     }
 
     /// These things are wrong, and no others.

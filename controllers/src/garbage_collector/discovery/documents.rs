@@ -1,8 +1,13 @@
 //! What the documents of discovery say, whichever form they came in. Pure.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use coxswain_manager::object::Resource;
+
+use crate::garbage_collector::kinds::{Kind, Kinds};
+
+/// Resources that are never collected: their objects are many, and expire.
+const IGNORED: [(&str, &str); 2] = [("", "events"), ("events.k8s.io", "events")];
 
 /// Where the documents begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -94,21 +99,18 @@ impl Documents {
         }
     }
 
-    /// Strikes a resource off, in all versions.
-    pub(super) fn strike(&mut self, group: &str, plural: &str) {
-        let versions = self.0.values_mut().flatten().filter(|it| it.name == group);
-        for resources in versions
-            .flat_map(|it| &mut it.versions)
-            .filter_map(|it| it.resources.as_mut())
-        {
-            resources.retain(|it| it.plural != plural);
-        }
+    /// Whether both roots were read.
+    pub(super) fn has_both_roots(&self) -> bool {
+        self.0.len() == Root::ALL.len()
     }
 
-    /// Whether the resources of any version are known.
-    pub(super) fn is_known(&self) -> bool {
-        let mut versions = self.groups().flat_map(|it| &it.versions);
-        versions.any(|it| it.resources.is_some())
+    /// Whether any version of a group has a resource.
+    pub(super) fn has(&self, group: &str, plural: &str) -> bool {
+        let mut versions = self
+            .groups()
+            .filter(|it| it.name == group)
+            .flat_map(|it| &it.versions);
+        versions.any(|it| it.resources.iter().flatten().any(|it| it.plural == plural))
     }
 
     /// Whether a version is listed, known or not.
@@ -125,6 +127,42 @@ impl Documents {
     /// The resources of a version, if they are known.
     fn resources(&self, group: &str, version: &str) -> Option<&Vec<Served>> {
         self.version(group, version)?.resources.as_ref()
+    }
+
+    /// The kinds. Each resource is collected in one version: the preferred version of its group if that serves it, else the
+    /// first one listed. Every version can be resolved.
+    pub(super) fn kinds(&self) -> Kinds {
+        let (mut served, mut collected, mut undescribed) = (Vec::new(), BTreeSet::new(), Vec::new());
+        for group in self.groups() {
+            let mut chosen = BTreeMap::new();
+            for version in &group.versions {
+                let Some(resources) = &version.resources else {
+                    undescribed.push((&*group.name, &*version.name));
+                    continue;
+                };
+                for it in resources {
+                    let resource = Resource {
+                        group: group.name.clone().into(),
+                        version: version.name.clone().into(),
+                        plural: it.plural.clone().into(),
+                        kind: it.kind.clone().into(),
+                        namespaced: it.namespaced,
+                    };
+                    served.push(Kind::new(resource.clone()));
+                    // The choice of the version does not depend on its verbs.
+                    let resource = it.collectable.then_some(resource);
+                    if version.name == group.preferred {
+                        chosen.insert(&*it.plural, resource);
+                    } else {
+                        chosen.entry(&*it.plural).or_insert(resource);
+                    }
+                }
+            }
+            let chosen = chosen.into_iter();
+            let chosen = chosen.filter(|(plural, _)| !IGNORED.contains(&(&*group.name, *plural)));
+            collected.extend(chosen.filter_map(|(_, resource)| resource));
+        }
+        Kinds::new(served, &collected).without(undescribed)
     }
 
     fn version(&self, group: &str, version: &str) -> Option<&Version> {

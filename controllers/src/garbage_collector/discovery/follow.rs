@@ -1,67 +1,51 @@
-//! Who looks: reads the documents when it is time, hears of CRDs and `APIService`s, and tells what has come of it.
+//! Schedules the rounds of discovery, and publishes their results.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
-use coxswain_manager::cache::{Cache, Caches, Delta, Status, Subscription};
+use coxswain_manager::cache::Caches;
 use coxswain_manager::client::Client;
 use coxswain_manager::env::{Env, later};
 use prometheus::IntCounter;
+use tokio::sync::Notify;
 use tokio::time::Instant;
 
+use super::Discovery;
 use super::board::Board;
-use super::definition::{DEFINITIONS, Definition, Definitions, defined};
-use super::documents::{Documents, group_version};
-use super::former::Former;
-use super::merge::merge;
-use super::registration::{REGISTRATIONS, Registration};
+use super::documents::{Documents, Root};
 use super::round::Round;
+use super::trigger::Triggers;
 
-/// How often the documents are read in any case.
-const INTERVAL: Duration = Duration::from_mins(10);
-/// From one reading to the next, at least.
-const LEAST: Duration = Duration::from_secs(1);
-/// How long to wait after one that was not complete, the first time and at most, before chance.
-const FIRST_WAIT: Duration = Duration::from_secs(1);
-const LAST_WAIT: Duration = Duration::from_secs(48);
-/// What has come of a reading after this long is told, whatever is still missing.
+/// The time between two rounds when nothing changes.
+const INTERVAL: Duration = Duration::from_secs(30);
+/// The minimum time from the start of a round to the start of the next one.
+const MIN_SPACING: Duration = Duration::from_millis(500);
+/// The first delay after an incomplete round. It doubles up to [`INTERVAL`].
+const RETRY_MIN: Duration = Duration::from_millis(250);
+/// The time after which an unfinished round publishes the answers that have arrived.
 const GRACE: Duration = Duration::from_secs(1);
-/// How long the first kinds are held back so that CRDs are known as such.
-const SETTLE: Duration = Duration::from_secs(1);
-/// How often it is looked whether they are, and later on whether that has changed: changes of a status are not announced.
-const LOOK: Duration = Duration::from_millis(50);
-const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
-/// Who looks.
 pub(super) struct Follower {
     env: Env,
     caches: Caches,
     client: Client,
-    incomplete: IntCounter,
+    refresh: Arc<Notify>,
+    sync_errors: IntCounter,
     board: Board,
-    definitions: Cache<Definition>,
-    defined: Subscription<Definition>,
-    /// None until it is known that there are any: some servers have none.
-    registrations: Option<(Cache<Registration>, Subscription<Registration>)>,
-    /// The documents as they were last read, with what could not be read as it was before.
+    triggers: Triggers,
+    /// The latest documents; parts that could not be read keep their last description.
     documents: Documents,
-    former: Former,
     round: Option<Round>,
-    /// What the round under way has come to is told as it comes.
+    /// The round has exceeded [`GRACE`].
     late: bool,
-    /// The round under way may have missed something.
+    /// Something changed after the round began.
     again: bool,
-    /// When the last round was begun.
     begun: Option<Instant>,
-    /// When the next round is begun, if none is under way.
     next: Instant,
-    /// The wait before that, if it is one after a failure.
-    wait: Option<Duration>,
-    /// What failed in the last round.
-    failed: Vec<String>,
-    /// When the first kinds are told, with or without CRDs; none before the first documents.
-    settled: Option<Instant>,
-    /// Whether CRDs were trusted when kinds were last told.
-    trusted: bool,
+    retry: Duration,
+    /// The parts that failed in the last round.
+    failed: BTreeSet<String>,
 }
 
 impl Follower {
@@ -69,54 +53,44 @@ impl Follower {
         env: &Env,
         caches: &Caches,
         client: Client,
-        incomplete: IntCounter,
+        discovery: &Discovery,
         board: Board,
     ) -> Self {
-        let definitions = caches.of::<Definition>(&DEFINITIONS);
         Self {
             env: env.clone(),
             caches: caches.clone(),
             client,
-            incomplete,
+            refresh: Arc::clone(&discovery.refresh),
+            sync_errors: discovery.sync_errors.clone(),
             board,
-            defined: definitions.subscribe(),
-            definitions,
-            registrations: None,
+            triggers: Triggers::default(),
             documents: Documents::default(),
-            former: Former::default(),
             round: None,
             late: false,
             again: false,
             begun: None,
             next: env.clock.now(),
-            wait: None,
-            failed: Vec::new(),
-            settled: None,
-            trusted: false,
+            retry: RETRY_MIN,
+            failed: BTreeSet::new(),
         }
     }
 
-    /// Looks for as long as there are caches.
     pub(super) async fn run(mut self) {
         let clock = self.env.clock.clone();
+        let refresh = Arc::clone(&self.refresh);
         loop {
-            let alarm = self.alarm();
+            let alarm = match &self.round {
+                None => self.next,
+                Some(round) if !self.late => later(round.begun(), GRACE),
+                // Its requests time out.
+                Some(_) => clock.after(INTERVAL),
+            };
             tokio::select! {
                 biased;
-                change = self.defined.next() => {
-                    if change.is_none() {
-                        return;
-                    }
-                    // All that changed together is told together.
-                    while self.defined.try_next().is_some() {}
-                    self.tell();
-                }
-                change = registered(&mut self.registrations) => match change {
-                    None => return,
-                    Some(change) => if self.concerns(&change) {
-                        self.hurry();
-                    },
+                changed = self.triggers.changed() => if changed || self.triggers.lags(&self.documents) {
+                    self.hurry();
                 },
+                () = refresh.notified() => self.hurry(),
                 more = step(&mut self.round) => match more {
                     true if self.late => self.apply(),
                     true => {}
@@ -127,163 +101,74 @@ impl Follower {
         }
     }
 
-    /// When there is something to do though nothing happens.
-    fn alarm(&self) -> Instant {
-        let now = self.env.clock.now();
-        let round = match &self.round {
-            None => self.next,
-            Some(round) if !self.late => later(round.begun(), GRACE),
-            Some(_) => later(now, LOOK_AGAIN),
-        };
-        let is_held_back = self.settled.is_some() && self.board.is_empty();
-        round.min(later(now, if is_held_back { LOOK } else { LOOK_AGAIN }))
-    }
-
     fn on_time(&mut self) {
         let now = self.env.clock.now();
-        match &self.round {
-            None if now >= self.next => {
-                self.round = Some(Round::begin(
-                    &self.env,
-                    &self.client,
-                    self.failed.drain(..).collect(),
-                ));
-                self.begun = Some(now);
-                (self.late, self.again) = (false, false);
-            }
-            Some(round) if !self.late && now >= later(round.begun(), GRACE) => {
-                self.late = true;
+        if self.round.is_some() {
+            self.late = true;
+            if self.again {
+                self.finish();
+            } else {
                 self.apply();
             }
-            _ => {}
-        }
-        let (before, trusted) = (self.trusted, self.is_trusted());
-        if self.board.is_empty() || before != trusted {
-            self.tell();
-        }
-        if before && !trusted {
-            // From now on the documents are all there is.
-            self.hurry();
+        } else if now >= self.next {
+            let suspects = std::mem::take(&mut self.failed);
+            self.round = Some(Round::begin(&self.env, &self.client, suspects));
+            self.begun = Some(now);
+            (self.late, self.again) = (false, false);
         }
     }
 
-    /// Reads the documents soon.
+    /// Begins a round as soon as the spacing allows. A part that hangs does not delay it.
     fn hurry(&mut self) {
-        let now = self.env.clock.now();
-        let soon = self.begun.map_or(now, |begun| later(begun, LEAST));
-        self.next = self.next.min(soon.max(now));
+        self.retry = RETRY_MIN;
         self.again = true;
+        if self.late || self.round.is_none() {
+            self.finish();
+            self.soon();
+        }
     }
 
-    /// Takes what the round under way has come to so far.
+    fn soon(&mut self) {
+        let now = self.env.clock.now();
+        let soon = self.begun.map_or(now, |begun| later(begun, MIN_SPACING));
+        self.next = self.next.min(soon.max(now));
+    }
+
+    /// Publishes the answers of the round so far.
     fn apply(&mut self) {
         let Some(round) = &self.round else { return };
         let mut documents = round.answers().documents.clone();
         documents.keep(&self.documents);
-        self.former.correct(&mut documents, round.begun());
         self.documents = documents;
-        if self.settled.is_none() && self.documents.is_known() {
-            self.settled = Some(self.env.clock.after(SETTLE));
+        if self.documents.has_both_roots() {
+            self.board.publish(self.documents.kinds());
         }
-        self.tell();
-        if self.registrations.is_none() && self.documents.serves(&REGISTRATIONS) {
-            let cache = self.caches.of::<Registration>(&REGISTRATIONS);
-            let subscription = cache.subscribe();
-            self.registrations = Some((cache, subscription));
-        }
+        self.triggers.follow(&self.documents, &self.caches);
     }
 
-    /// The round is over.
+    /// Ends the round; parts without an answer count as failed.
     fn finish(&mut self) {
         self.apply();
         let Some(round) = self.round.take() else { return };
-        let now = self.env.clock.now();
-        let mut wrong = round.answers().failed.clone();
-        for missing in self.expected() {
-            let why = "its APIService is available, but it is not listed".to_owned();
-            wrong.entry(missing).or_insert(why);
+        self.late = false;
+        let mut failed = round.failed();
+        if Root::ALL.iter().any(|root| failed.contains_key(root.path())) {
+            self.sync_errors.inc();
         }
-        self.failed = wrong.keys().cloned().collect();
-        if wrong.is_empty() {
-            self.wait = None;
-            self.next = later(now, INTERVAL);
+        self.failed = failed.keys().cloned().collect();
+        let complete = failed.is_empty() && !self.triggers.lags(&self.documents);
+        let wait = if complete { INTERVAL } else { self.retry };
+        self.retry = if complete {
+            RETRY_MIN
         } else {
-            self.incomplete.inc();
-            let wait = self.wait.map_or(FIRST_WAIT, |wait| LAST_WAIT.min(2 * wait));
-            self.wait = Some(wait);
-            self.next = later(now, self.env.rng.between(wait, wait + wait / 4));
-        }
-        wrong.extend(round.answers().skipped.clone());
-        self.board.complain(wrong, self.env.clock.wall());
+            INTERVAL.min(2 * wait)
+        };
+        self.next = self.env.clock.after(self.env.rng.between(wait * 4 / 5, wait));
+        failed.extend(round.answers().skipped.clone());
+        self.board.complain(failed, self.env.clock.wall());
         if self.again {
-            self.hurry();
+            self.soon();
         }
-    }
-
-    /// Tells the kinds as they are known now.
-    fn tell(&mut self) {
-        self.trusted = self.is_trusted();
-        let defined: Option<Definitions> = self.trusted.then(|| defined(&self.definitions.all()));
-        if let Some(defined) = &defined {
-            let now = self.env.clock.now();
-            self.former.see(defined, &mut self.documents, now);
-        }
-        if self.settled.is_none() {
-            return;
-        }
-        let undecided = self.definitions.status() == Status::Filling
-            && self.settled.is_some_and(|settled| self.env.clock.now() < settled);
-        if self.board.is_empty() && undecided {
-            return;
-        }
-        self.board.tell(merge(&self.documents, defined.as_ref()));
-    }
-
-    /// Whether it is known what is defined, well enough to doubt the documents.
-    fn is_trusted(&self) -> bool {
-        let definitions = &self.definitions;
-        definitions.is_whole() && definitions.is_synced() && !definitions.status().is_waiting()
-    }
-
-    /// Whether the documents may be about to change. What is served by the API server itself is built in, or from a CRD.
-    fn concerns(&self, change: &Delta<Registration>) -> bool {
-        let it = change.latest();
-        if !self.is_of_interest(it) {
-            return false;
-        }
-        match change {
-            // It was there before, maybe before the documents were read.
-            Delta::Added { initial: true, .. } => !self.documents.lists(it.group(), it.version()),
-            Delta::Added { .. } | Delta::Deleted { .. } => true,
-            Delta::Updated { old, new } => {
-                let told = |it: &Registration| (it.is_remote(), it.is_available());
-                told(old) != told(new)
-            }
-        }
-    }
-
-    fn is_of_interest(&self, it: &Registration) -> bool {
-        it.is_remote() || !self.is_trusted()
-    }
-
-    /// The versions that should be listed, and are not.
-    fn expected(&self) -> Vec<String> {
-        let registrations = self.registrations.iter().flat_map(|(cache, _)| cache.all());
-        registrations
-            .filter(|it| it.is_available() && self.is_of_interest(it))
-            .filter(|it| !self.documents.lists(it.group(), it.version()))
-            .map(|it| group_version(it.group(), it.version()))
-            .collect()
-    }
-}
-
-/// The next change of an `APIService`; none if the caches are gone.
-async fn registered(
-    registrations: &mut Option<(Cache<Registration>, Subscription<Registration>)>,
-) -> Option<Delta<Registration>> {
-    match registrations {
-        Some((_, subscription)) => subscription.next().await,
-        None => std::future::pending().await,
     }
 }
 

@@ -1,26 +1,23 @@
-//! Which kinds there are.
+//! The kinds that the API serves.
 //!
-//! - A CRD's kinds are known from the CRD itself, as soon as it is established, and gone when it is; everything else from the
-//!   documents of discovery, which are read again when an `APIService` changes, and every ten minutes in any case.
-//! - What cannot be read is as it was: a part of the API that fails takes away nothing that was known, and an answer without
-//!   any group is no answer.
-//! - Nobody waits for discovery: what is known is told, and told again only if it has changed.
+//! - Discovery documents (`/api`, `/apis`) are the only source. They are read again after each change of a CRD or an
+//!   `APIService`, when a watch reports that its kind is not served, and every 30 seconds.
+//! - Nothing is published before both roots were read once. A group-version that is named but not described is published as
+//!   such: its kinds are unknown.
+//! - A failed read removes nothing: a group-version that cannot be read keeps its last description, and a document without any
+//!   group is a failed read.
 //!
-//! The walk: `round` (the requests) → `decode` → `documents`, and CRDs → `definition`; both → `merge` → `board`. `follow` is
-//! who does it, `former` and `registration` say when documents are not, or no longer, believed.
+//! `round` (requests) → `decode` → `documents` → `board` (published kinds and problems). `follow` schedules the rounds,
+//! `trigger` reports changes of CRDs and `APIService`s.
 
 mod board;
 mod decode;
-mod definition;
 mod documents;
 mod follow;
-mod former;
-mod maturity;
-mod merge;
-mod registration;
 mod round;
 #[cfg(test)]
 mod tests;
+mod trigger;
 
 use std::sync::Arc;
 
@@ -28,21 +25,25 @@ use coxswain_manager::cache::Caches;
 use coxswain_manager::client::Client;
 use coxswain_manager::env::Env;
 use prometheus::{IntCounter, Opts, Registry};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 use self::board::{Board, Problems};
 use self::follow::Follower;
+use super::Known;
 use super::kinds::Kinds;
 
-/// The look at the kinds that the API serves. Clones share it.
+/// Discovery of the served kinds. Clones share it.
 #[derive(Clone, Debug)]
 pub struct Discovery {
     kinds: watch::Receiver<Option<Arc<Kinds>>>,
     problems: Problems,
+    refresh: Arc<Notify>,
+    sync_errors: IntCounter,
 }
 
 impl Discovery {
-    /// Begins to look, until the tasks of `env` end. The documents are read through `client`; CRDs and `APIService`s are cached.
+    /// Starts reading, until the tasks of `env` end. Documents are read through `client`; the metadata of CRDs and
+    /// `APIService`s comes from `caches`.
     ///
     /// # Panics
     /// Outside a tokio runtime.
@@ -52,23 +53,25 @@ impl Discovery {
         client: Client,
         registry: &Registry,
     ) -> Result<Self, prometheus::Error> {
-        let incomplete = IntCounter::with_opts(Opts::new(
+        let sync_errors = IntCounter::with_opts(Opts::new(
             "garbagecollector_controller_resources_sync_error_total",
-            "[ALPHA] Number of times that the kinds of the API could not all be discovered.",
+            "[ALPHA] Number of garbage collector resources sync errors.",
         ))?;
-        registry.register(Box::new(incomplete.clone()))?;
+        registry.register(Box::new(sync_errors.clone()))?;
         let board = Board::new();
         let discovery = Self {
             kinds: board.kinds(),
             problems: board.problems(),
+            refresh: Arc::default(),
+            sync_errors,
         };
-        let follower = Follower::new(env, caches, client, incomplete, board);
+        let follower = Follower::new(env, caches, client, &discovery, board);
         // It is ended with the tasks.
         drop(env.tasks.spawn(follower.run()));
         Ok(discovery)
     }
 
-    /// The kinds; none until the documents have been read for the first time. It changes when they do.
+    /// The kinds; none until both roots were read. It changes when they do.
     #[must_use]
     pub fn kinds(&self) -> watch::Receiver<Option<Arc<Kinds>>> {
         self.kinds.clone()
@@ -78,5 +81,17 @@ impl Discovery {
     #[must_use]
     pub fn problems(&self) -> Vec<String> {
         board::list(&self.problems)
+    }
+
+    /// The source of kinds for a collector.
+    #[must_use]
+    pub fn known(&self) -> Known {
+        let this = self.clone();
+        Known {
+            kinds: self.kinds(),
+            problems: Box::new(move || this.problems()),
+            refresh: Arc::clone(&self.refresh),
+            sync_errors: self.sync_errors.clone(),
+        }
     }
 }

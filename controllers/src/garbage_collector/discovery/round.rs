@@ -25,6 +25,8 @@ pub(super) struct Round {
     begun: Instant,
     running: FuturesUnordered<BoxFuture<'static, (Part, Result<Raw, String>)>>,
     waiting: VecDeque<Part>,
+    /// The names of the parts that were sent and not answered.
+    open: BTreeSet<String>,
     /// What failed last time: it is asked for last, so that what hangs holds up nothing else.
     suspects: BTreeSet<String>,
     answers: Answers,
@@ -55,6 +57,7 @@ impl Round {
             begun: env.clock.now(),
             running: FuturesUnordered::new(),
             waiting: Root::ALL.map(Part::Root).into(),
+            open: BTreeSet::new(),
             suspects,
             answers: Answers::default(),
         };
@@ -70,11 +73,21 @@ impl Round {
         &self.answers
     }
 
+    /// The parts that failed or were not answered so far, and why.
+    pub(super) fn failed(&self) -> BTreeMap<String, String> {
+        let open = self.open.iter().cloned();
+        let open = open.chain(self.waiting.iter().map(Part::name));
+        let mut failed: BTreeMap<_, _> = open.map(|name| (name, "no answer yet".to_owned())).collect();
+        failed.extend(self.answers.failed.clone());
+        failed
+    }
+
     /// Waits for one more answer; false if there is none to come. Cancel safe.
     pub(super) async fn step(&mut self) -> bool {
         let Some((part, answer)) = self.running.next().await else {
             return false;
         };
+        self.open.remove(&part.name());
         if let Err(why) = self.take(&part, answer) {
             self.answers.failed.insert(part.name(), why);
         }
@@ -86,6 +99,7 @@ impl Round {
         while self.running.len() < AT_ONCE
             && let Some(part) = self.waiting.pop_front()
         {
+            self.open.insert(part.name());
             let (client, clock) = (self.client.clone(), self.clock.clone());
             self.running.push(Box::pin(async move {
                 let path = part.path();

@@ -7,7 +7,7 @@ use std::time::Duration;
 use coxswain_manager::object::{Resource, Text, Uid};
 use tokio::time::Instant;
 
-use super::super::kinds::{Kind, Kinds};
+use super::super::kinds::{ALL_RESOURCES, Kind, Kinds};
 use super::links::Place;
 use super::{Effects, Graph, Node, PATIENCE};
 
@@ -31,13 +31,6 @@ impl Graph {
 
         self.begin(now);
         self.synced.retain(|it| self.kinds.watched(it).is_some());
-        for node in self.nodes.values_mut() {
-            if let Some(kind) = self.kinds.watched(&node.kind.resource)
-                && !Arc::ptr_eq(kind, &node.kind)
-            {
-                node.kind = Arc::clone(kind);
-            }
-        }
         self.wake(whole, &mut effects);
         effects.tidy()
     }
@@ -113,16 +106,17 @@ impl Graph {
         (!left.is_zero()).then_some(left)
     }
 
-    /// A turn: from now on each of the kinds is waited for that was not there before. In another version it was there before.
+    /// Begins a turn: each new kind gets its own time to sync. A kind counts as known before if another version of it was, or
+    /// if its group was not described.
     fn begin(&mut self, now: Instant) {
         self.turn += 1;
         let before = std::mem::take(&mut self.began);
-        for kind in self.kinds.collected() {
+        for kind in self.kinds.collected().iter().chain(self.kinds.undescribed()) {
             let it = &kind.resource;
             let began = before.get(it).copied().unwrap_or_else(|| {
-                let same = before
-                    .iter()
-                    .filter(|(other, _)| other.group == it.group && other.plural == it.plural);
+                let same = before.iter().filter(|(other, _)| {
+                    other.group == it.group && (other.plural == it.plural || other.plural == ALL_RESOURCES)
+                });
                 (now, same.map(|(_, (_, turn))| *turn).min().unwrap_or(self.turn))
             });
             self.began.insert(it.clone(), began);

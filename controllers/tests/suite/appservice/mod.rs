@@ -91,13 +91,10 @@ impl Bed {
         let caches = self.caches(&plain, "gc-reader", registry);
         let recorder = self.recorder(&plain, "gc", registry);
         let resources = [APPS, DEPLOYMENTS, SERVICES, SETS, PODS];
-        let served = resources.iter().map(|it| Kind::new(it.clone(), *it == APPS));
+        let served = resources.iter().map(|it| Kind::new(it.clone()));
         let collected: BTreeSet<Resource> = resources.iter().cloned().collect();
         let kinds = Kinds::new(served.collect::<Vec<_>>(), &collected);
-        let known = Known {
-            kinds: watch::Sender::new(Some(Arc::new(kinds))).subscribe(),
-            problems: Box::new(Vec::new),
-        };
+        let known = Known::of(watch::Sender::new(Some(Arc::new(kinds))).subscribe());
         let options = garbage_collector::Options::default();
         let client = plain.client("gc", None);
         let env = &self.env;

@@ -8,8 +8,9 @@ use bytes::Bytes;
 use coxswain_manager::env::Clock;
 use coxswain_sandbox::{Door, Lag, ResponseBody};
 use futures_util::future::BoxFuture;
+use http::header::ACCEPT;
 use http::request::Parts;
-use http::{Method, Request, Response};
+use http::{HeaderValue, Method, Request, Response};
 use http_body_util::{BodyExt as _, Full};
 use kube::client::Body;
 use serde_json::{Value, json};
@@ -38,7 +39,7 @@ pub enum Answer {
 /// A request, as it was sent.
 #[derive(Clone, Debug)]
 pub struct Asked {
-    /// `DELETE configmaps`, `LIST pods`, `PATCH pods/status`.
+    /// `DELETE configmaps`, `LIST pods`, `PATCH pods/status`, `DISCOVER /apis`.
     pub what: String,
     pub path: String,
     pub query: String,
@@ -67,6 +68,8 @@ struct State {
     judge: Option<Arc<Judge>>,
     /// Leads elsewhere.
     other: Option<Door>,
+    /// Discovery is answered in the plain form.
+    plain: bool,
 }
 
 impl Watched {
@@ -128,6 +131,11 @@ impl Watched {
         self.with(|it| it.judge = Some(Arc::new(judge)));
     }
 
+    /// From now on the server does not know aggregated discovery.
+    pub fn plain(&self) {
+        self.with(|it| it.plain = true);
+    }
+
     /// From now on it leads to another store.
     pub fn switch(&self, door: Door) {
         self.with(|it| it.other = Some(door));
@@ -147,17 +155,20 @@ impl Watched {
         };
         let agent = header("user-agent");
         let ours = agent.ends_with("/generic-garbage-collector");
-        if !ours && !agent.ends_with("/reader") {
+        let discovers = agent.ends_with("/discovery");
+        if !ours && !discovers && !agent.ends_with("/reader") {
             return Answer::Done;
         }
         let path = request.uri.path().to_owned();
         let query = request.uri.query().unwrap_or_default().to_owned();
         let parts: Vec<&str> = path.split('/').skip(1).collect();
-        let mut parts = &parts[if parts[0] == "api" { 2 } else { 3 }..];
+        let depth = if parts[0] == "api" { 2 } else { 3 };
+        let mut parts = if discovers { &[&*path] } else { &parts[depth..] };
         if parts[0] == "namespaces" && parts.len() > 2 {
             parts = &parts[2..];
         }
         let verb = match request.method {
+            Method::GET if discovers => "DISCOVER",
             Method::GET if query.contains("watch=") => "WATCH",
             Method::GET if parts.len() == 1 => "LIST",
             ref method => method.as_str(),
@@ -200,7 +211,11 @@ impl Service<Request<Body>> for Watched {
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         let this = self.clone();
         Box::pin(async move {
-            let (parts, body) = request.into_parts();
+            let (mut parts, body) = request.into_parts();
+            if this.with(|it| it.plain) && ["/api", "/apis"].contains(&parts.uri.path()) {
+                let plain = HeaderValue::from_static("application/json");
+                parts.headers.insert(ACCEPT, plain);
+            }
             let body = body.collect().await?.to_bytes();
             let answer = this.see(&parts, &body);
             let request = Request::from_parts(parts, Body::from(body.to_vec()));

@@ -1,6 +1,7 @@
 //! The garbage collector at the API: how much it asks for, and what it makes of the answers.
 
 mod bounds;
+mod cold_start;
 mod conflicts;
 mod costs;
 mod door;
@@ -29,7 +30,7 @@ use coxswain_sandbox::{Env as SandboxEnv, Options as SandboxOptions, Sandbox};
 use jiff::Timestamp;
 use prometheus::Registry;
 use serde_json::{Value, json};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
 use self::door::{Answer, Watched};
@@ -60,6 +61,7 @@ struct Bed {
     kinds: watch::Sender<Option<Arc<Kinds>>>,
     /// What could not be discovered.
     problems: Vec<String>,
+    refresh: Arc<Notify>,
     _tasks: TaskSet,
 }
 
@@ -67,7 +69,7 @@ struct Bed {
 fn kinds_of(resources: &[Resource]) -> Arc<Kinds> {
     let served = resources
         .iter()
-        .map(|it| Kind::new(it.clone(), *it == WIDGETS))
+        .map(|it| Kind::new(it.clone()))
         .collect::<Vec<_>>();
     let collected: BTreeSet<Resource> = resources.iter().cloned().collect();
     Arc::new(Kinds::new(served, &collected))
@@ -102,6 +104,7 @@ fn bare() -> Bed {
         registry: Registry::new(),
         kinds: watch::Sender::new(Some(kinds)),
         problems: Vec::new(),
+        refresh: Arc::default(),
         _tasks: tasks,
     }
 }
@@ -134,8 +137,9 @@ impl Bed {
         let recorder = Recorder::start(env, events, name, "test", registry).expect("a recorder");
         let problems = self.problems.clone();
         let known = Known {
-            kinds: self.kinds.subscribe(),
             problems: Box::new(move || problems.clone()),
+            refresh: Arc::clone(&self.refresh),
+            ..Known::of(self.kinds.subscribe())
         };
         GarbageCollector::build(env, &caches, client, registry, recorder, known, options)
             .expect("a collector")
@@ -274,8 +278,13 @@ fn object(resource: &Resource, name: &str, owners: &[Value]) -> Value {
         "apiVersion": resource.api_version(), "kind": resource.kind,
         "metadata": {"name": name, "ownerReferences": owners},
     });
+    let pod = json!({"containers": [{"name": "main", "image": "nginx"}]});
     if *resource == PODS {
-        body["spec"] = json!({"containers": [{"name": "main", "image": "nginx"}]});
+        body["spec"] = pod;
+    } else if *resource == SETS {
+        let labels = json!({"app": name});
+        let template = json!({"metadata": {"labels": labels}, "spec": pod});
+        body["spec"] = json!({"replicas": 0, "selector": {"matchLabels": labels}, "template": template});
     }
     body
 }

@@ -177,3 +177,35 @@ async fn a_kind_that_is_no_longer_collected_takes_nothing_with_it() {
     bed.delete(&WIDGETS, &owner, Propagation::Background).await;
     bed.until(async |bed| bed.left(&MAPS).await == 0).await;
 }
+
+/// Objects that are deleted while their kind is not watched leave no nodes behind: neither owners nor blocking dependents.
+#[tokio::test(start_paused = true)]
+async fn kind_that_returns_has_no_ghost_nodes() {
+    let bed = bed().await;
+    bed.define_widgets().await;
+    let owner = bed.create(&SECRETS, "owner", &[]).await;
+    let blocker = bed.create(&WIDGETS, "blocker", &[blocking(&owner)]).await;
+    bed.dependents(&MAPS, &blocker, 5).await;
+    bed.kinds.send_replace(Some(kinds_of(&[MAPS, SECRETS])));
+    bed.sleep(Duration::from_secs(10)).await;
+    bed.delete(&WIDGETS, &blocker, Propagation::Background).await;
+    bed.sleep(Duration::from_secs(1)).await;
+    bed.kinds.send_replace(Some(kinds_of(&[MAPS, SECRETS, WIDGETS])));
+    bed.until(async |bed| bed.left(&MAPS).await == 0).await;
+    bed.delete(&SECRETS, &owner, Propagation::Foreground).await;
+    bed.until(async |bed| bed.get(&SECRETS, "owner").await.is_none())
+        .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn kind_that_is_not_served_triggers_discovery_once() {
+    let bed = bed().await;
+    let all = [MAPS, SECRETS, WIDGETS];
+    let notified = std::pin::pin!(bed.refresh.notified());
+    bed.kinds.send_replace(Some(kinds_of(&all)));
+    let clock = &bed.env.clock;
+    let limit = Duration::from_secs(1);
+    assert!(clock.timeout(limit, notified).await.is_some(), "404");
+    let again = clock.timeout(HOUR, bed.refresh.notified()).await;
+    assert!(again.is_none(), "once");
+}

@@ -94,10 +94,7 @@ impl Storm {
         let caches = Caches::new(&env, reader, Scope::default(), &registry).expect("caches");
         let discovery = transport.client("discovery", None);
         let discovery = Discovery::start(&env, &caches, discovery, &registry).expect("discovery");
-        let known = Known {
-            kinds: discovery.kinds(),
-            problems: Box::new(move || discovery.problems()),
-        };
+        let known = discovery.known();
         let events = transport.unfenced("events", None);
         let name = "garbage-collector-controller";
         let recorder = Recorder::start(&env, events, name, "test", &registry).expect("a recorder");

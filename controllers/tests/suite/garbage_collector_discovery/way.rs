@@ -76,6 +76,15 @@ impl Way {
         asked.into_iter().partition(|it| is_document(it))
     }
 
+    /// A document, in the plain form, as the server answers it now.
+    pub async fn document(&self, path: &str) -> String {
+        let request = Request::get(path).header(ACCEPT, "application/json");
+        let request = request.body(Body::empty()).expect("a request");
+        let answer = self.door.clone().call(request).await.expect("an answer");
+        let body = answer.into_body().collect().await.expect("a body").to_bytes();
+        String::from_utf8_lossy(&body).into_owned()
+    }
+
     /// The most documents that were read at once.
     pub fn most_at_once(&self) -> usize {
         self.with(|it| it.reading.1)

@@ -1,7 +1,7 @@
 //! What the documents say, what follows from it, and that nothing that comes can make it panic.
 
 mod decode;
-mod merge;
+mod kinds;
 mod random;
 
 use coxswain_manager::client::Raw;

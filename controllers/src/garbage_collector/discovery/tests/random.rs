@@ -4,9 +4,6 @@ use coxswain_manager::client::Raw;
 use coxswain_manager::env::Rng;
 use serde_json::{Value, json};
 
-use super::super::definition::{Definition, defined};
-use super::super::merge::merge;
-use super::super::registration::Registration;
 use super::reading;
 use super::{AGGREGATED, Documents, Root, resource};
 
@@ -34,18 +31,6 @@ fn samples() -> Vec<(&'static str, Value)> {
         (
             "",
             json!({"kind": "APIResourceList", "groupVersion": "a/v1", "resources": resources}),
-        ),
-        (
-            "",
-            json!({"metadata": {"name": "xs.a", "uid": "u"}, "spec": {"group": "a", "scope": "Cluster",
-            "names": {"plural": "xs", "kind": "X"}, "versions": [{"name": "v1", "served": true}]},
-            "status": {"acceptedNames": {"plural": "xs", "kind": "X"},
-                "conditions": [{"type": "Established", "status": "True"}]}}),
-        ),
-        (
-            "",
-            json!({"metadata": {"name": "v1.a", "uid": "u"}, "spec": {"group": "a", "version": "v1",
-            "service": {"name": "s"}}, "status": {"conditions": [{"type": "Available", "status": "True"}]}}),
         ),
     ]
 }
@@ -102,15 +87,8 @@ fn read(raw: &Raw) {
             documents.fill(group, version, resources);
         }
     }
-    let definition = serde_json::from_slice::<Definition>(&raw.body).ok();
-    let definitions = defined(&definition.map(Into::into).into_iter().collect::<Vec<_>>());
-    if let Ok(registration) = serde_json::from_slice::<Registration>(&raw.body) {
-        let _ = (registration.is_available(), registration.is_remote());
-    }
     documents.keep(&Documents::default());
-    documents.strike("a", "xs");
-    let merged = merge(&documents, Some(&definitions));
-    for kind in merged.kinds().collected() {
+    for kind in documents.kinds().collected() {
         let path = kind.resource.collection("default");
         let segments = path.split('/').skip(1);
         for segment in segments {

@@ -32,12 +32,12 @@ const WATCHED: [Resource; 4] = [POD, SET, NODE, WIDGET];
 
 fn kinds(served: &[Resource], watched: &[Resource]) -> Arc<Kinds> {
     let watched: BTreeSet<Resource> = watched.iter().cloned().collect();
-    let served = served.iter().map(|it| Kind::new(it.clone(), false));
+    let served = served.iter().map(|it| Kind::new(it.clone()));
     Arc::new(Kinds::new(served, &watched))
 }
 
 fn kind(resource: &Resource) -> Arc<Kind> {
-    Arc::new(Kind::new(resource.clone(), false))
+    Arc::new(Kind::new(resource.clone()))
 }
 
 /// A state of an object.

@@ -1,0 +1,114 @@
+//! CRDs and `APIService`s, whose changes announce a change of discovery. Only their names are read.
+
+use std::collections::BTreeSet;
+use std::future::pending;
+
+use coxswain_manager::cache::{Caches, Delta, Subscription};
+use coxswain_manager::object::{MetaObject, Resource, Text};
+
+use super::documents::Documents;
+
+/// A resource to watch, and whether the documents list what one of its objects defines, by the name of the object.
+type Watched = (Resource, fn(&Documents, &str) -> bool);
+
+const WATCHED: [Watched; 2] = [
+    (
+        Resource::cluster(
+            "apiextensions.k8s.io",
+            "v1",
+            "customresourcedefinitions",
+            "CustomResourceDefinition",
+        ),
+        // `<plural>.<group>`
+        |documents, name| {
+            let name = name.split_once('.');
+            name.is_some_and(|(plural, group)| documents.has(group, plural))
+        },
+    ),
+    (
+        Resource::cluster("apiregistration.k8s.io", "v1", "apiservices", "APIService"),
+        // `<version>.<group>`
+        |documents, name| {
+            let name = name.split_once('.');
+            name.is_some_and(|(version, group)| documents.lists(group, version))
+        },
+    ),
+];
+
+/// The watches of both resources.
+#[derive(Default)]
+pub(super) struct Triggers([Option<Trigger>; 2]);
+
+struct Trigger {
+    subscription: Subscription<MetaObject>,
+    names: BTreeSet<Text>,
+    /// Deleted objects that the documents may still reflect.
+    deleted: BTreeSet<Text>,
+}
+
+impl Triggers {
+    /// Watches each resource while it is served.
+    pub(super) fn follow(&mut self, documents: &Documents, caches: &Caches) {
+        for (trigger, (resource, _)) in self.0.iter_mut().zip(&WATCHED) {
+            if !documents.serves(resource) {
+                *trigger = None;
+            } else if trigger.is_none() {
+                *trigger = Some(Trigger {
+                    subscription: caches.metadata(resource).subscribe(),
+                    names: BTreeSet::new(),
+                    deleted: BTreeSet::new(),
+                });
+            }
+        }
+    }
+
+    /// Waits for changes. False if the objects already existed when the watch began. Cancel safe.
+    pub(super) async fn changed(&mut self) -> bool {
+        let [crds, services] = &mut self.0;
+        tokio::select! {
+            changed = changed(crds) => changed,
+            changed = changed(services) => changed,
+        }
+    }
+
+    /// Whether the documents do not reflect all objects yet.
+    pub(super) fn lags(&mut self, documents: &Documents) -> bool {
+        let mut lags = false;
+        for (trigger, (_, lists)) in self.0.iter_mut().zip(&WATCHED) {
+            let Some(it) = trigger else { continue };
+            it.deleted.retain(|name| lists(documents, name));
+            lags |= !it.deleted.is_empty() || !it.names.iter().all(|name| lists(documents, name));
+        }
+        lags
+    }
+}
+
+async fn changed(trigger: &mut Option<Trigger>) -> bool {
+    let Some(it) = trigger else {
+        return pending().await;
+    };
+    let Some(first) = it.subscription.next().await else {
+        // The cache was dropped because its resource is not served.
+        *trigger = None;
+        return true;
+    };
+    let mut changed = it.take(&first);
+    while let Some(next) = it.subscription.try_next() {
+        changed |= it.take(&next);
+    }
+    changed
+}
+
+impl Trigger {
+    fn take(&mut self, delta: &Delta<MetaObject>) -> bool {
+        let name = delta.latest().metadata.name.clone();
+        if matches!(delta, Delta::Deleted { .. }) {
+            self.names.remove(&name);
+            self.deleted.insert(name);
+            return true;
+        }
+        self.deleted.remove(&name);
+        self.names.insert(name);
+        !matches!(delta, Delta::Added { initial: true, .. })
+    }
+}

@@ -1,0 +1,257 @@
+//! A process that starts while discovery is broken evaluates nothing before it has read both discovery roots.
+
+use coxswain_controllers::garbage_collector::discovery::Discovery;
+
+use super::*;
+
+const MINUTE: Duration = Duration::from_mins(1);
+const BOTH: [Propagation; 2] = [Propagation::Orphan, Propagation::Foreground];
+
+impl Bed {
+    /// Runs a collector that reads discovery itself.
+    fn discover(&self) -> Arc<GarbageCollector> {
+        let (env, registry) = (&self.env, &self.registry);
+        let reader = self.transport.client("reader", None);
+        let caches = Caches::new(env, reader, Scope::default(), registry).expect("caches");
+        let discovery = self.transport.client("discovery", None);
+        let discovery = Discovery::start(env, &caches, discovery, registry).expect("discovery");
+        let known = discovery.known();
+        let events = self.transport.unfenced("events", None);
+        let recorder = Recorder::start(env, events, "gc", "test", registry).expect("a recorder");
+        let client = self.transport.client("generic-garbage-collector", None);
+        let options = Options::default();
+        let collector = GarbageCollector::build(env, &caches, client, registry, recorder, known, options);
+        let collector = Arc::new(collector.expect("a collector"));
+        self.run(Arc::clone(&collector));
+        collector
+    }
+
+    /// A deleted owner whose dependents are in the core group and in `apps`, and an object whose owner never existed.
+    async fn family(&self, policy: Propagation) {
+        let owner = self.create(&SECRETS, "owner", &[]).await;
+        self.create(&MAPS, "dependent-0", &[blocking(&owner)]).await;
+        self.create(&SETS, "dependent-0", &[blocking(&owner)]).await;
+        self.create(&MAPS, "garbage", &[dangling(&SETS, "never")]).await;
+        self.delete(&SECRETS, &owner, policy).await;
+    }
+
+    async fn is_untouched(&self) -> bool {
+        self.door.writes() == 0 && self.get(&SECRETS, "owner").await.is_some()
+    }
+
+    /// Waits until the family and the garbage are collected: orphans stay without their reference.
+    async fn converges(&self, policy: Propagation) {
+        self.until(async |bed| {
+            bed.get(&SECRETS, "owner").await.is_none() && bed.get(&MAPS, "garbage").await.is_none()
+        })
+        .await;
+        self.sleep(5 * MINUTE).await;
+        for resource in [MAPS, SETS] {
+            let left = self.get(&resource, "dependent-0").await;
+            assert_eq!(
+                left.is_some(),
+                policy == Propagation::Orphan,
+                "{policy:?} {resource}"
+            );
+            let references = left.and_then(|it| it["metadata"].get("ownerReferences").cloned());
+            assert_eq!(references, None, "{resource}");
+        }
+    }
+
+    /// Requests are answered by `fault` for a time from now.
+    fn break_for(&self, time: Duration, fault: impl Fn(&door::Asked) -> Answer + Send + Sync + 'static) {
+        let (clock, end) = (self.env.clock.clone(), self.env.clock.now() + time);
+        self.door.judge(move |it| {
+            if clock.now() < end {
+                fault(it)
+            } else {
+                Answer::Done
+            }
+        });
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_evaluated_before_both_discovery_roots_were_read() {
+    let aggregated = r#"{"kind":"APIGroupDiscoveryList","items":[{"metadata":{"name":"ap"#;
+    let faults = [
+        Answer::Refused(503, json!({"reason": "ServiceUnavailable"})),
+        Answer::Hangs,
+        Answer::Broken,
+        Answer::Plain(200, "garbage"),
+        Answer::Plain(200, aggregated),
+        Answer::Plain(200, r#"{"kind":"APIGroupList","groups":[]}"#),
+        Answer::Plain(404, "404 page not found"),
+    ];
+    for policy in BOTH {
+        for root in ["/apis", "/api"] {
+            for fault in &faults {
+                let bed = bare();
+                bed.family(policy).await;
+                let answer = fault.clone();
+                bed.break_for(MINUTE, move |it| {
+                    if it.what == format!("DISCOVER {root}") {
+                        answer.clone()
+                    } else {
+                        Answer::Done
+                    }
+                });
+                let collector = bed.discover();
+                bed.sleep(MINUTE - Duration::from_secs(1)).await;
+                assert!(
+                    bed.is_untouched().await,
+                    "{policy:?} {fault:?} {:?}",
+                    bed.door.counts()
+                );
+                assert_eq!(collector.unsynced().len(), 1);
+                assert!(collector.remark().is_some_and(|it| it.contains(root)), "named");
+                bed.converges(policy).await;
+                assert_eq!(collector.remark(), None);
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_root_that_fails_once_delays_the_start_and_loses_nothing() {
+    for policy in BOTH {
+        for root in ["/apis", "/api"] {
+            let bed = bare();
+            bed.family(policy).await;
+            bed.door.judge(move |it| match it.before {
+                0 if it.what == format!("DISCOVER {root}") => {
+                    Answer::Refused(415, json!({"reason": "UnsupportedMediaType"}))
+                }
+                _ => Answer::Done,
+            });
+            bed.discover();
+            bed.converges(policy).await;
+        }
+    }
+}
+
+/// Group `apps` is named and not described: a stale aggregated group, or a document that cannot be read.
+#[tokio::test(start_paused = true)]
+async fn group_version_that_is_not_described_counts_as_unsynced() {
+    let faults = [
+        Answer::Refused(503, json!({"reason": "ServiceUnavailable"})),
+        Answer::Hangs,
+        Answer::Plain(
+            200,
+            r#"{"kind":"APIResourceList","groupVersion":"apps/v1","resour"#,
+        ),
+    ];
+    for policy in BOTH {
+        for fault in &faults {
+            let bed = bare();
+            bed.door.plain();
+            bed.family(policy).await;
+            let answer = fault.clone();
+            bed.break_for(Duration::from_secs(20), move |it| match it.what.as_str() {
+                "DISCOVER /apis/apps/v1" => answer.clone(),
+                _ => Answer::Done,
+            });
+            let collector = bed.discover();
+            bed.sleep(Duration::from_secs(19)).await;
+            assert!(bed.get(&SECRETS, "owner").await.is_some(), "{policy:?} {fault:?}");
+            assert_eq!(bed.door.count("PATCH secrets"), 0);
+            let remark = collector.remark().unwrap_or_default();
+            assert!(remark.contains("apps/v1"), "{remark}");
+            let unsynced = "coxswain_garbage_collector_unsynced{resource=\"*.apps\"}";
+            assert_eq!(bed.metric(unsynced), Some(1.0));
+            bed.converges(policy).await;
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn group_version_that_is_never_described_delays_finalizers_for_a_bounded_time() {
+    for policy in BOTH {
+        let bed = bare();
+        bed.door.plain();
+        bed.family(policy).await;
+        bed.door.judge(|it| match it.what.as_str() {
+            "DISCOVER /apis/apps/v1" => Answer::Refused(503, json!({"reason": "ServiceUnavailable"})),
+            _ => Answer::Done,
+        });
+        bed.discover();
+        bed.sleep(Duration::from_secs(28)).await;
+        assert!(bed.get(&SECRETS, "owner").await.is_some(), "{policy:?}");
+        bed.until(async |bed| bed.get(&SECRETS, "owner").await.is_none())
+            .await;
+        if policy == Propagation::Orphan {
+            let unlisted = "coxswain_garbage_collector_unlisted_total{resource=\"*.apps\"}";
+            assert_eq!(bed.metric(unlisted), Some(1.0), "named");
+            // It is described at last: its late dependents are orphaned, too.
+            bed.door.judge(|_| Answer::Done);
+            bed.sleep(HOUR).await;
+            let left = bed.get(&SETS, "dependent-0").await.expect("it is orphaned");
+            assert_eq!(left["metadata"].get("ownerReferences"), None);
+        }
+    }
+}
+
+/// A list that fails or is cut off leaves its kind unsynced; a kind that can never be listed is named and let go in the end.
+#[tokio::test(start_paused = true)]
+async fn list_that_is_malformed_removes_no_finalizer_and_deletes_nothing_with_an_owner() {
+    let faults = [
+        Answer::Plain(
+            200,
+            r#"{"kind":"PartialObjectMetadataList","metadata":{"resourceVersion":"5"},"items":[{"#,
+        ),
+        Answer::Plain(200, "{}"),
+        Answer::Refused(
+            500,
+            json!({"reason": "InternalError", "message": "conversion failed"}),
+        ),
+        Answer::Hangs,
+    ];
+    for policy in BOTH {
+        for fault in &faults {
+            let bed = bare();
+            bed.family(policy).await;
+            let alive = bed.create(&SECRETS, "alive", &[]).await;
+            bed.create(&SETS, "dependent-1", &[reference(&alive)]).await;
+            let answer = fault.clone();
+            bed.break_for(Duration::from_secs(20), move |it| match it.what.as_str() {
+                "LIST replicasets" => answer.clone(),
+                _ => Answer::Done,
+            });
+            bed.discover();
+            bed.sleep(Duration::from_secs(19)).await;
+            assert_eq!(bed.door.count("PATCH secrets"), 0, "{policy:?} {fault:?}");
+            bed.converges(policy).await;
+            assert!(bed.get(&SETS, "dependent-1").await.is_some());
+        }
+        let bed = bare();
+        bed.define_widgets().await;
+        let owner = bed.create(&SECRETS, "owner", &[]).await;
+        bed.create(&WIDGETS, "dependent-0", &[blocking(&owner)]).await;
+        bed.delete(&SECRETS, &owner, policy).await;
+        bed.door.judge(|it| match it.what.as_str() {
+            "LIST widgets" => Answer::Refused(500, json!({"reason": "InternalError"})),
+            _ => Answer::Done,
+        });
+        let collector = bed.discover();
+        bed.sleep(Duration::from_secs(28)).await;
+        assert!(bed.get(&SECRETS, "owner").await.is_some(), "{policy:?}");
+        bed.until(async |bed| bed.get(&SECRETS, "owner").await.is_none())
+            .await;
+        let remark = collector.remark().unwrap_or_default();
+        assert!(remark.contains("widgets.test.dev"), "{remark}");
+        assert_eq!(
+            bed.metric(SYNC_ERRORS),
+            Some(1.0),
+            "the kind did not sync in time"
+        );
+        let lists = bed
+            .door
+            .all()
+            .iter()
+            .filter(|it| it.what == "LIST widgets")
+            .count();
+        assert!(lists < 60, "{lists}");
+    }
+}
+
+const SYNC_ERRORS: &str = "garbagecollector_controller_resources_sync_error_total";
