@@ -3,8 +3,7 @@
 //! - Objects are nodes, by their uid, and enter when a cache shows them. An owner that somebody refers to and that no cache
 //!   has shown *in exactly those coordinates* is **unseen**: it is asked for once, by its full identity, however many
 //!   dependents there are. So a wrong reference can only harm the object that has it.
-//! - A **tombstone** is the proof that an identity is gone for ever. It is kept exactly, as long as a known object refers to
-//!   it, and a while longer (bounded).
+//! - A **tombstone** is the proof that an identity is gone forever. It is kept as long as a known object refers to it.
 //! - What an owner in foreground deletion waits for is a *set* of dependents whose reference matches and blocks.
 //! - Nothing here is sticky: flags follow the latest metadata, and a state that is older than the known one is ignored.
 

@@ -65,6 +65,7 @@ impl Graph {
             self.replace(uid, None, &mut effects);
             self.look_at_names(uid, &mut effects);
         }
+        self.tombstones.prune(identity);
         effects.tidy()
     }
 
@@ -97,9 +98,7 @@ impl Graph {
         let new = Node::of(kind, meta);
         let (foreground, orphaning) = (new.is_foreground(), new.is_orphaning());
         let may_go = !new.deleting && !new.owners.is_empty();
-        let identity = new.identity(uid);
         let old = self.replace(uid, Some(new), &mut effects);
-        self.tombstones.forget(&identity);
 
         if orphaning && !old.as_ref().is_some_and(Node::is_orphaning) {
             effects.orphan.push(uid.clone());

@@ -54,7 +54,8 @@ fn who_comes_too_late_is_let_go_not_deleted() {
     let _ = scene.lose(&set);
     let _ = scene.lose(&dead);
     let pod = thing(&POD, "pod").refers(&[set.reference(), dead.reference()]);
-    assert_eq!(scene.see(&pod), look(&[pod.object()]));
+    assert_eq!(scene.see(&pod), look(&[pod.object(), dead.owner(), set.owner()]));
+    let _ = scene.graph.absent(&dead.identity(), Proof::NotFound);
     let act = scene.act(&pod);
     let uids = vec![dead.meta.uid.clone(), set.meta.uid.clone()];
     let remaining = [].into();
