@@ -2,6 +2,7 @@
 //! let go; a Deployment is rolled back, its status is patched. And the live reads that go before them.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use coxswain_manager::cache::{Caches, Write, Written};
 use coxswain_manager::client::{Client, ClientError, Delete, Patch};
@@ -60,12 +61,20 @@ pub(super) enum Failure {
         /// The Deployment.
         key: Key,
     },
+    /// A request has failed after the status was computed, which keeps its wake-up.
+    #[error("{error}")]
+    Later {
+        /// The request.
+        error: ClientError,
+        /// The time within which the Deployment is to be looked at again.
+        within: Option<Duration>,
+    },
 }
 
 impl Failure {
     /// Somebody has changed an object since it was read: that is seen soon, and looked at again.
     pub(super) fn is_conflict(&self) -> bool {
-        matches!(self, Self::Client(error) if error.is_conflict())
+        matches!(self, Self::Client(error) | Self::Later { error, .. } if error.is_conflict())
     }
 }
 
@@ -74,6 +83,7 @@ impl From<Failure> for ReconcileError {
         match failure {
             Failure::NamespaceGoes { .. } => Self::terminal(failure),
             Failure::Client(error) => error.into(),
+            Failure::Later { error, within } => Self::from(error).again_within(within),
             Failure::OwnerChanged { .. } => Self::retryable(failure),
         }
     }

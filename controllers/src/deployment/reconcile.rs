@@ -280,18 +280,19 @@ impl Roller {
         let Outcome { news, error, wait } = self.act(hands, &mut plan, first.as_ref()).await?;
         let now = clock.wall();
         let status = progress::wanted(deployment, &bounds, &plan.sets, &news, plan.judged, now);
-        if let Some(patch) = status.patch(deployment, plan.revision.as_ref()) {
-            hands.write_status(&patch).await?;
-        }
-        if let Some(error) = error {
-            return Err(error.into());
-        }
+        let told = match status.patch(deployment, plan.revision.as_ref()) {
+            Some(patch) => hands.write_status(&patch).await,
+            None => Ok(()),
+        };
         let next = plan
             .judged
             .then(|| progress::next_look(deployment, &status, now))
             .flatten();
         let next = [wait, next].into_iter().flatten().min();
-        Ok(next.map_or(Action::Done, Action::RequeueAfter))
+        match told.err().or(error) {
+            Some(error) => Err(Failure::Later { error, within: next }),
+            None => Ok(next.map_or(Action::Done, Action::RequeueAfter)),
+        }
     }
 
     /// Does what is planned, as far as it can be done now, and leaves in the plan what has come of it. Fails where nothing

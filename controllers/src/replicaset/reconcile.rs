@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use coxswain_manager::cache::{Cache, Caches, Lookup};
-use coxswain_manager::client::{Client, ClientError};
+use coxswain_manager::client::Client;
 use coxswain_manager::controller::{
     self, Action, Builder, Context, Controller, ControllerError, ReconcileError, Reconciler,
 };
@@ -22,9 +22,9 @@ use prometheus::Registry;
 use tokio::time::Instant;
 
 use self::manage::Attempt;
-use super::act::{Hands, Outcome};
+use super::act::Hands;
 use super::backoff::Backoff;
-use super::plan;
+use super::plan::{self, Claims};
 use super::status::{self, Failure, Managed, PACE, Status};
 use super::{Kind, Metrics, Owner, PODS, Pod};
 use crate::memory::{BEHIND, Memory};
@@ -51,6 +51,14 @@ struct Known {
     backoff: Backoff,
     /// Since when the status is another one than was written.
     unwritten: Option<Instant>,
+}
+
+/// The actions of a sync.
+enum Acted {
+    /// The pods that were found, and the attempt at their number.
+    Done(Claims, Attempt),
+    /// The cache does not show the pods as they are yet.
+    Behind(Action),
 }
 
 /// Builds the engine for owners of `kind`.
@@ -170,6 +178,7 @@ impl Engine {
         Some(Action::Postpone(BEHIND))
     }
 
+    /// Acts, then writes the status that was found, whether or not the actions succeeded. An error keeps every wake-up.
     async fn sync(&self, hands: &Hands<'_>) -> Result<Action, ReconcileError> {
         let Hands { owner, key, env, .. } = *hands;
         let selector = match check(owner) {
@@ -178,70 +187,80 @@ impl Engine {
         };
         // Before the pods are read: what is settled here is in what is read there.
         self.settle(key, owner);
-        let doubtful = self.doubtful(hands);
-        if !doubtful.is_empty() {
-            hands.resolve_deletes(doubtful).await?;
-            if let Some(later) = self.behind(key, env) {
-                return Ok(later);
+        let (claims, attempt) = match self.act(hands, selector).await {
+            Ok(Acted::Done(claims, attempt)) => (claims, attempt),
+            Ok(Acted::Behind(later)) => return Ok(later),
+            Err(error) if error.is_fenced() => return Err(error),
+            Err(error) => {
+                // What was not adopted does not count.
+                let mut claims = plan::claims(owner, selector, &self.candidates(owner));
+                claims.active.retain(|it| it.metadata.controller().is_some());
+                (claims, Attempt::failed(error))
             }
-        }
-        let unknown = self.expectations.pending_creates(key, env.clock.now());
-        let unused = hands.resolve(&unknown).await?;
-        let satisfied = self.expectations.satisfied(key, env.clock.now());
-        let pods = self.candidates(owner);
-        let claims = plan::claims(owner, selector, &pods);
-        hands.release(&claims.release).await?;
-        hands.adopt(&claims.adopt).await?;
-        let attempt = if satisfied && !owner.metadata.is_deleting() {
-            self.manage(hands, &claims, unused).await
-        } else {
-            Attempt::default()
         };
-        let Attempt { outcome, more_in } = attempt;
-        if outcome.as_ref().is_some_and(|it| it.left) {
+        if attempt.left {
             // Whoever takes over says how many there are.
             return Ok(Action::Done);
         }
-        let (failed, error, again) = match outcome {
-            None => (None, None, false),
-            Some(Outcome { failure, again, .. }) => {
-                let (failed, error) = failure.unzip();
-                (Some(failed), error, again)
-            }
-        };
-        if let Some(error @ ClientError::Fenced { .. }) = error {
-            return Err(error.into());
-        }
-        let managed = match &failed {
-            None => Managed::Not,
-            Some(None) => Managed::Well,
-            Some(Some(failure)) => Managed::Badly(failure),
+        let managed = match &attempt.failure {
+            _ if !attempt.made => Managed::Not,
+            None => Managed::Well,
+            Some(failure) => Managed::Badly(failure),
         };
         let now = env.clock.wall();
         let wanted = status::wanted(&self.kind, owner, &claims, managed, now);
-        let paced = self.tell(hands, wanted.clone(), managed).await?;
-        match error {
-            Some(error) => return Err(error.into()),
-            None if again => return Ok(Action::RequeueAfter(Duration::ZERO)),
-            None => {}
-        }
+        // A status that is put off would wait for the retry of what failed.
+        let may_wait = attempt.error.is_none() && !attempt.again;
+        let told = self.tell(hands, wanted.clone(), managed, may_wait).await;
         let available = (wanted.ready_replicas != wanted.available_replicas).then(|| {
             let least = u64::try_from(owner.min_ready_seconds()).unwrap_or(0);
             status::next_available(owner, &claims, now).unwrap_or(Duration::from_secs(least))
         });
-        let unseen = self.unseen(hands);
-        let next = [paced, available, more_in, unseen].into_iter().flatten().min();
+        let next = [available, attempt.more_in].into_iter().flatten().min();
+        let paced = match (told, attempt.error) {
+            (Err(error), _) | (Ok(_), Some(error)) => return Err(error.again_within(next)),
+            (Ok(_), None) if attempt.again => return Ok(Action::RequeueAfter(Duration::ZERO)),
+            (Ok(paced), None) => paced,
+        };
+        // Not with an error: the retry looks for what was not seen.
+        let next = [next, paced, self.unseen(hands)].into_iter().flatten().min();
         // With no time at all it would be a failure.
         let soon = Duration::from_millis(1);
         Ok(next.map_or(Action::Done, |it| Action::RequeueAfter(it.max(soon))))
     }
 
-    /// Writes the status, if it is another one and not about to change again. Answers when to look again, if it is.
+    /// Finds out about unknown outcomes, adopts and releases pods, and has the right number of them.
+    async fn act(&self, hands: &Hands<'_>, selector: &Selector) -> Result<Acted, ReconcileError> {
+        let Hands { owner, key, env, .. } = *hands;
+        let doubtful = self.doubtful(hands);
+        if !doubtful.is_empty() {
+            hands.resolve_deletes(doubtful).await?;
+            if let Some(later) = self.behind(key, env) {
+                return Ok(Acted::Behind(later));
+            }
+        }
+        let unknown = self.expectations.pending_creates(key, env.clock.now());
+        let unused = hands.resolve(&unknown).await?;
+        let satisfied = self.expectations.satisfied(key, env.clock.now());
+        let claims = plan::claims(owner, selector, &self.candidates(owner));
+        hands.release(&claims.release).await?;
+        hands.adopt(&claims.adopt).await?;
+        let attempt = if satisfied && !owner.metadata.is_deleting() {
+            self.manage(hands, &claims, unused).await?
+        } else {
+            Attempt::default()
+        };
+        Ok(Acted::Done(claims, attempt))
+    }
+
+    /// Writes the status, if it is another one and not about to change again. Answers when to look again, if it is. Only a
+    /// status that `may_wait` is put off.
     async fn tell(
         &self,
         hands: &Hands<'_>,
         wanted: Status,
         managed: Managed<'_>,
+        may_wait: bool,
     ) -> Result<Option<Duration>, ReconcileError> {
         let Hands { owner, key, env, .. } = *hands;
         let present = &owner.status;
@@ -250,8 +269,8 @@ impl Engine {
             self.memory.with(key, |known| known.unwritten = None);
             return Ok(None);
         }
-        let at_once = wanted.is_at_rest(owner.replicas()) || wanted.conditions != present.conditions;
-        if !at_once {
+        let at_rest = wanted.is_at_rest(owner.replicas()) || wanted.conditions != present.conditions;
+        if may_wait && !at_rest {
             let since = self.memory.with(key, |known| *known.unwritten.get_or_insert(now));
             let left = since.map_or(PACE, |since| PACE.saturating_sub(now - since));
             if !left.is_zero() {

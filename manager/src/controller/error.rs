@@ -18,6 +18,7 @@ type BoxError = Box<dyn Error + Send + Sync>;
 #[error("{source}")]
 pub struct ReconcileError {
     terminal: bool,
+    within: Option<Duration>,
     source: BoxError,
 }
 
@@ -132,6 +133,7 @@ impl ReconcileError {
     pub fn retryable(error: impl Into<BoxError>) -> Self {
         Self {
             terminal: false,
+            within: None,
             source: error.into(),
         }
     }
@@ -140,8 +142,24 @@ impl ReconcileError {
     pub fn terminal(error: impl Into<BoxError>) -> Self {
         Self {
             terminal: true,
+            within: None,
             source: error.into(),
         }
+    }
+
+    /// Requests another reconcile within this time, and no sooner than a second from now, whatever the backoff of the object
+    /// is: a failed reconcile keeps the wake-ups that it computed. The backoff goes on, and no reconcile comes earlier than
+    /// the API server asked for. A terminal error ignores it.
+    #[must_use]
+    pub fn again_within(mut self, time: Option<Duration>) -> Self {
+        self.within = time;
+        self
+    }
+
+    /// The time within which another reconcile was requested.
+    #[must_use]
+    pub fn within(&self) -> Option<Duration> {
+        self.within
     }
 
     /// Whether another try is of no use.

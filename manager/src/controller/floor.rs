@@ -23,6 +23,8 @@ use crate::panics;
 const GRACE: Duration = Duration::from_secs(30);
 /// No server is believed that asks for a longer wait: the key would be lost.
 const LONGEST_ASKED: Duration = Duration::from_mins(5);
+/// The shortest wake-up that a failed reconcile is granted: with less it could run in circles past its backoff.
+const AGAIN_MIN: Duration = Duration::from_secs(1);
 /// How long work may lie in front of a free worker.
 const STALLED: Duration = Duration::from_mins(3);
 
@@ -155,6 +157,9 @@ impl<R: Reconciler> Floor<R> {
         }
         let least = error.retry_after().unwrap_or_default().min(LONGEST_ASKED);
         queue.add_rate_limited_after(key.clone(), least);
+        if let Some(within) = error.within() {
+            queue.add_after(key.clone(), within.max(least).max(AGAIN_MIN));
+        }
         let failures = queue.num_requeues(key);
         tracing::warn!(%error, failures, "Reconcile failed, and will be tried again");
         Ended::Error

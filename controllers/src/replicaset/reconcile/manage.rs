@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use coxswain_manager::client::ClientError;
+use coxswain_manager::controller::ReconcileError;
 use coxswain_manager::events::EventType;
 use coxswain_manager::object::Text;
 
@@ -15,18 +16,41 @@ use crate::replicaset::status::Failure;
 use crate::replicaset::template::Body;
 use crate::replicaset::victims::Crowds;
 
-/// What has become of the number of pods.
-#[derive(Default)]
+/// An attempt at the right number of pods.
+#[derive(Debug, Default)]
 pub(super) struct Attempt {
-    /// None if it was not made.
-    pub(super) outcome: Option<Outcome>,
+    /// Whether the number was looked at.
+    pub(super) made: bool,
+    /// The first failure, for the status.
+    pub(super) failure: Option<Failure>,
+    /// The error to retry.
+    pub(super) error: Option<ReconcileError>,
+    /// A pod was not as the cache has it: look again.
+    pub(super) again: bool,
+    /// The engine is to stop, and left the rest.
+    pub(super) left: bool,
     /// When more pods may be made.
     pub(super) more_in: Option<Duration>,
 }
 
+impl Attempt {
+    /// The attempt was not made, because of an error before it.
+    pub(super) fn failed(error: ReconcileError) -> Self {
+        Self {
+            error: Some(error),
+            ..Self::default()
+        }
+    }
+}
+
 impl Engine {
-    /// Has the right number of pods, as far as it can be had now.
-    pub(super) async fn manage(&self, hands: &Hands<'_>, claims: &Claims, unused: Vec<Text>) -> Attempt {
+    /// Has the right number of pods, as far as it can be had now. Fails when the term is over.
+    pub(super) async fn manage(
+        &self,
+        hands: &Hands<'_>,
+        claims: &Claims,
+        unused: Vec<Text>,
+    ) -> Result<Attempt, ReconcileError> {
         let Hands { owner, key, env, .. } = *hands;
         let (now, wall) = (env.clock.now(), env.clock.wall());
         let unseen = self.expectations.pending_creates(key, now);
@@ -92,9 +116,20 @@ impl Engine {
         } else {
             None
         };
-        Attempt {
-            outcome: Some(outcome),
-            more_in,
+        let Outcome {
+            failure, again, left, ..
+        } = outcome;
+        let (failure, error) = failure.unzip();
+        match error {
+            Some(error @ ClientError::Fenced { .. }) if !left => Err(error.into()),
+            error => Ok(Attempt {
+                made: true,
+                failure,
+                error: error.map(ReconcileError::from),
+                again,
+                left,
+                more_in,
+            }),
         }
     }
 

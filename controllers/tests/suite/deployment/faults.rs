@@ -130,3 +130,33 @@ async fn a_pod_that_was_let_go_is_not_waited_for() {
     bed.door.lag().release();
     bed.complete("web").await;
 }
+
+/// A scale that is refused for long: the deadline of the rollout is told on time all the same.
+#[tokio::test(start_paused = true)]
+async fn progress_deadline_is_told_while_scaling_fails() {
+    let bed = bed();
+    let mut deployment = web(3, "one");
+    deployment["spec"]["progressDeadlineSeconds"] = json!(600);
+    bed.deploy(&deployment).await;
+    bed.door.judge(|method, path, _| {
+        if *method == Method::PATCH && path.contains("/replicasets/") {
+            Answer::Refused(
+                403,
+                json!({"reason": "Forbidden", "message": "denied by a webhook"}),
+            )
+        } else {
+            Answer::Done
+        }
+    });
+    bed.want("web", &image("two")).await;
+    bed.sleep(Duration::from_secs(595)).await;
+    assert_ne!(
+        condition(&bed.get("web").await, "Progressing").1,
+        "ProgressDeadlineExceeded"
+    );
+    bed.sleep(Duration::from_secs(10)).await;
+    assert_eq!(
+        condition(&bed.get("web").await, "Progressing").1,
+        "ProgressDeadlineExceeded"
+    );
+}

@@ -183,10 +183,10 @@ fn cases() -> Vec<Case> {
             7,
             |bed| Box::pin(two_controllers(bed, false)),
         ),
-        // Each try looks at the owner and at the pod.
+        // Each try looks at the owner and at the pod. The status of the others is written once.
         case(
             "a pod that may not be adopted",
-            HEALTHY + 2 * TRIES,
+            HEALTHY + 2 * TRIES + 1,
             None,
             4,
             |bed| {

@@ -4,6 +4,7 @@ mod circles;
 mod custom;
 mod faults;
 mod input;
+mod quota;
 mod replacements;
 mod replicas;
 mod rules;

@@ -85,6 +85,41 @@ async fn requeue_after_is_a_success_and_ends_the_backoff() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn requested_wake_up_survives_an_error() {
+    // The backoff reaches 20 s with the twelfth failure; then the request comes first.
+    let again = |time| move || Err(failed().again_within(Some(time)));
+    let times = calls(Duration::from_mins(10), again(secs(20))).await;
+    let waits: Vec<u128> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    assert_eq!(
+        waits[..13],
+        [5, 10, 20, 40, 80, 160, 320, 640, 1280, 2560, 5120, 10_240, 20_000]
+    );
+    assert!(waits[13..].iter().all(|it| *it == 20_000), "{waits:?}");
+    assert!(waits.len() > 35, "{}", waits.len());
+    // A request for no time at all cannot run in circles.
+    for none in [Duration::ZERO, ms(1)] {
+        let times = calls(secs(60), again(none)).await;
+        assert!((55..75).contains(&times.len()), "{}", times.len());
+    }
+    let terminal = || Err(ReconcileError::terminal("for the test").again_within(Some(secs(1))));
+    assert_eq!(calls(Duration::from_mins(10), terminal).await.len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn requested_wake_up_waits_as_long_as_the_server_asked() {
+    let busy = || {
+        let error = ClientError::Unexplained {
+            what: "PATCH /x".to_owned(),
+            code: 429,
+            retry_after: Some(secs(7)),
+        };
+        Err(ReconcileError::from(error).again_within(Some(secs(2))))
+    };
+    let times = calls(secs(30), busy).await;
+    assert_eq!(times, [0, 7000, 14_000, 21_000, 28_000]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_success_ends_the_backoff() {
     let bed = Bed::new();
     bed.pods.add("a");

@@ -1,0 +1,158 @@
+//! Owners whose writes keep failing: their status follows the pods, and no wake-up is lost.
+
+use http::Method;
+
+use super::*;
+
+/// The time after which the backoff of an owner that keeps failing is minutes long.
+const LONG: Duration = Duration::from_mins(10);
+
+impl Bed {
+    async fn set_ready(&self, pod: &Value, ready: bool) {
+        let since = coxswain_manager::time::rfc3339(self.env.clock.wall());
+        let status = if ready { "True" } else { "False" };
+        let ready = json!([{"type": "Ready", "status": status, "lastTransitionTime": since}]);
+        let key = Key::new("default", pod["metadata"]["name"].as_str().expect("a name"));
+        let patch = json!({"status": {"phase": "Running", "conditions": ready}});
+        let patch = Patch::merge(&patch).of("status");
+        let _: Value = self.admin.patch(&PODS, &key, patch).await.expect("patched");
+    }
+
+    /// An owner that wants five pods and has three: each further create is refused.
+    async fn at_quota(&self, min_ready_seconds: i64) -> Vec<Value> {
+        self.door.judge(|method, path, before| {
+            if *method == Method::POST && path.ends_with("/pods") && before >= 3 {
+                Answer::Refused(
+                    403,
+                    json!({"reason": "Forbidden", "message": "exceeded quota: few"}),
+                )
+            } else {
+                Answer::Done
+            }
+        });
+        let mut owner = self.owner("web", 5);
+        owner["spec"]["minReadySeconds"] = json!(min_ready_seconds);
+        self.create_owner(&owner).await;
+        self.sleep(LONG).await;
+        let pods = self.pods().await;
+        assert_eq!(pods.len(), 3);
+        pods
+    }
+
+    /// Ready and available pods, as the status has it a second from now.
+    async fn counted(&self) -> (i64, i64) {
+        self.sleep(Duration::from_secs(1)).await;
+        let owner = self.get("web").await;
+        let count = |field: &str| owner["status"][field].as_i64().unwrap_or(0);
+        (count("readyReplicas"), count("availableReplicas"))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn owner_at_quota_shows_readiness_within_a_second() {
+    for kind in kinds() {
+        let bed = bare(kind).await;
+        bed.engine();
+        let pods = bed.at_quota(0).await;
+        let before = bed.door.count("POST pods");
+        for (pod, ready) in pods.iter().zip(1..) {
+            bed.set_ready(pod, true).await;
+            assert_eq!(bed.counted().await, (ready, ready));
+        }
+        bed.set_ready(&pods[0], false).await;
+        assert_eq!(bed.counted().await, (2, 2));
+        let posts = bed.door.count("POST pods") - before;
+        assert!(posts <= 2 * 4, "{posts} creates for four events");
+        let owner = bed.get("web").await;
+        assert_eq!(owner["status"]["conditions"][0]["reason"], "FailedCreate");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn owner_at_quota_shows_availability_on_time() {
+    for kind in kinds() {
+        let bed = bare(kind).await;
+        bed.engine();
+        let pods = bed.at_quota(30).await;
+        for pod in &pods[..2] {
+            bed.set_ready(pod, true).await;
+            bed.sleep(Duration::from_secs(10)).await;
+        }
+        assert_eq!(bed.counted().await, (2, 0));
+        // The first is due 30 s after it became Ready, the second 10 s later.
+        bed.sleep(Duration::from_secs(8)).await;
+        assert_eq!(bed.counted().await, (2, 1));
+        bed.sleep(Duration::from_secs(9)).await;
+        assert_eq!(bed.counted().await, (2, 2));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn status_is_written_while_adoption_fails() {
+    for kind in kinds() {
+        let bed = bare(kind).await;
+        bed.engine();
+        bed.create_owner(&bed.owner("web", 2)).await;
+        bed.until(async |bed| bed.pods().await.len() == 2).await;
+        let pods = bed.pods().await;
+        bed.door.judge(|method, path, _| {
+            if *method == Method::PATCH && path.ends_with("/pods/loose") {
+                Answer::Refused(
+                    403,
+                    json!({"reason": "Forbidden", "message": "denied by a webhook"}),
+                )
+            } else {
+                Answer::Done
+            }
+        });
+        let loose = json!({
+            "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "loose", "labels": {"app": "web"}},
+            "spec": {"containers": [{"name": "main", "image": "nginx"}]},
+        });
+        bed.create(&PODS, &loose).await;
+        bed.sleep(LONG).await;
+        assert_eq!(bed.door.count("DELETE pods"), 0);
+        for (pod, ready) in pods.iter().zip(1..) {
+            bed.set_ready(pod, true).await;
+            assert_eq!(bed.counted().await, (ready, ready));
+        }
+        assert_eq!(
+            bed.get("web").await["status"]["replicas"],
+            2,
+            "the loose pod is not owned"
+        );
+        assert_eq!(bed.door.count("DELETE pods"), 0);
+    }
+}
+
+/// Tokens of the replacement backoff come back while creates fail: the retries stay on the backoff of the queue.
+#[tokio::test(start_paused = true)]
+async fn failing_creates_do_not_retry_with_every_token() {
+    let bed = bare(REPLICA_SET).await;
+    bed.cluster(Duration::ZERO);
+    bed.engine();
+    let mut owner = bed.owner("web", 40);
+    owner["spec"]["template"]["metadata"]["annotations"] = json!({hollow_kubelet::FAIL: "true"});
+    bed.create_owner(&owner).await;
+    bed.sleep(Duration::from_mins(1)).await;
+    bed.door.judge(|method, path, _| {
+        if *method == Method::POST && path.ends_with("/pods") {
+            Answer::Refused(403, json!({"reason": "Forbidden", "message": "exceeded quota"}))
+        } else {
+            Answer::Done
+        }
+    });
+    bed.door.reset();
+    bed.sleep(LONG).await;
+    let posts = bed.door.count("POST pods");
+    assert!((10..45).contains(&posts), "{posts}");
+    bed.door.judge(|_, _, _| Answer::Done);
+    bed.door.reset();
+    for _ in 0..100 {
+        if bed.door.count("POST pods") > 10 {
+            return;
+        }
+        bed.sleep(Duration::from_secs(10)).await;
+    }
+    panic!("it does not recover by itself");
+}
