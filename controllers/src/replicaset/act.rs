@@ -50,13 +50,15 @@ pub(super) struct Outcome {
     pub(super) again: bool,
     /// It was left before all was done, because the engine is to stop.
     pub(super) left: bool,
+    /// The namespace is terminating: every create in it is refused.
+    pub(super) namespace_terminating: bool,
 }
 
 /// What became of one create.
 enum Create {
     Created(Text),
-    /// The namespace is on its way out: nothing is to be made in it any more.
-    NotHere,
+    /// Refused, as the namespace is terminating.
+    NamespaceTerminating,
     Failed(Text, ClientError),
     /// Not sent.
     Left(Text),
@@ -174,7 +176,8 @@ impl Hands<'_> {
         first
     }
 
-    /// Creates pods under these names: one, then two at once, then four and so on, until a lot has a failure. When the engine
+    /// Creates pods under these names: one, then two at once, then four and so on, until a lot has a failure, or the namespace
+    /// turns out to be terminating. When the engine
     /// is to stop, none is begun: somebody else may be about to make them. Those in `earlier` were sent before, and what became
     /// of that is not known.
     pub(super) async fn create(&self, names: Vec<Text>, earlier: &BTreeSet<Text>, body: &Body) -> Outcome {
@@ -182,14 +185,15 @@ impl Hands<'_> {
             .expect_creates(self.key, names.iter().cloned(), self.env.clock.now());
         let mut outcome = Outcome::default();
         let (mut left, mut lot) = (names.as_slice(), 1);
-        while !left.is_empty() && outcome.failure.is_none() && !outcome.left {
+        while !left.is_empty() && outcome.failure.is_none() && !outcome.left && !outcome.namespace_terminating
+        {
             let (now, later) = left.split_at(lot.min(left.len()));
             let sent = stream::iter(now.to_vec()).map(|name: Text| self.create_one(name, earlier, body));
             let answers: Vec<_> = sent.buffered(AT_ONCE).collect().await;
             for answer in answers {
                 match answer {
                     Create::Created(name) => outcome.made.push(name),
-                    Create::NotHere => {}
+                    Create::NamespaceTerminating => outcome.namespace_terminating = true,
                     Create::Left(name) => {
                         self.not_sent(&name, earlier);
                         outcome.left = true;
@@ -257,7 +261,7 @@ impl Hands<'_> {
                 self.not_sent(&name, earlier);
             }
             if is_namespace_terminating(&error) {
-                return Create::NotHere;
+                return Create::NamespaceTerminating;
             }
             return Create::Failed(name, error);
         }

@@ -51,6 +51,8 @@ struct Known {
     backoff: Backoff,
     /// Since when the status is another one than was written.
     unwritten: Option<Instant>,
+    /// The namespace is terminating, and no create is sent before this time.
+    no_creates_before: Option<Instant>,
 }
 
 /// The actions of a sync.
@@ -165,6 +167,7 @@ impl Engine {
         let start = || Known {
             backoff: Backoff::starting_at(now),
             unwritten: None,
+            no_creates_before: None,
         };
         if self.memory.know(key, uid, start) {
             self.expectations.forget(key);

@@ -16,6 +16,10 @@ use crate::replicaset::status::Failure;
 use crate::replicaset::template::Body;
 use crate::replicaset::victims::Crowds;
 
+/// The time until another create is sent in a namespace that is terminating. Events do not shorten it: the namespace
+/// controller deletes every pod there, and each deletion is an event.
+const NAMESPACE_TERMINATING_RETRY: Duration = Duration::from_mins(5);
+
 /// An attempt at the right number of pods.
 #[derive(Debug, Default)]
 pub(super) struct Attempt {
@@ -74,7 +78,11 @@ impl Engine {
             let backoff = &mut known.backoff;
             backoff.see(&claims.ended, &claims.active, &unseen, now, wall);
             backoff.took(&delete);
-            backoff.allow(create, now)
+            known.no_creates_before = known.no_creates_before.filter(|it| *it > now);
+            match known.no_creates_before {
+                Some(_) => 0,
+                None => backoff.allow(create, now),
+            }
         });
         let earlier: BTreeSet<Text> = unused.iter().cloned().collect();
         let names = self.names(hands, unused, allowed.unwrap_or(0), create);
@@ -109,13 +117,17 @@ impl Engine {
                 }
             }
         };
-        let more_in = if create > 0 {
-            let made = std::mem::take(&mut outcome.made);
-            let more_in = self.memory.with(key, |known| known.backoff.made(made, create, now));
-            more_in.flatten()
-        } else {
-            None
-        };
+        let more_in = self.memory.with(key, |known| {
+            if outcome.namespace_terminating {
+                known.no_creates_before = Some(now + NAMESPACE_TERMINATING_RETRY);
+            }
+            if create == 0 {
+                return None;
+            }
+            let more_in = known.backoff.made(std::mem::take(&mut outcome.made), create, now);
+            known.no_creates_before.map(|it| it - now).or(more_in)
+        });
+        let more_in = more_in.flatten();
         let Outcome {
             failure, again, left, ..
         } = outcome;

@@ -4,6 +4,9 @@ use http::Method;
 
 use super::*;
 
+/// The longest backoff of an object.
+const BACKOFF_MAX: Duration = Duration::from_secs(1000);
+
 fn refuse_pods(bed: &Bed, code: u16, status: &Value) {
     let answer = Answer::Refused(code, status.clone());
     bed.door.judge(move |method, path, _| {
@@ -48,28 +51,60 @@ async fn pods_that_are_refused_are_said_once_and_tried_ever_more_slowly() {
             assert_eq!(bed.door.count(&status), 1);
             assert!(bed.reasons().await.iter().all(|it| it == "FailedCreate"));
 
+            // No event follows: the next attempt comes from the backoff.
             bed.door.judge(|_, _, _| Answer::Done);
-            // Something happens, and it is tried again.
-            bed.scale("web", 5).await;
-            bed.ready("web", 5).await;
+            bed.sleep(BACKOFF_MAX).await;
+            bed.ready("web", 50).await;
             assert_eq!(failure(&bed.get("web").await), None);
         }
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn in_a_namespace_that_goes_nothing_is_made_and_nothing_is_wrong() {
-    let bed = bed(REPLICA_SET).await;
+/// The answer to a create in a namespace that is being deleted.
+fn namespace_terminating() -> Value {
     let causes =
         json!([{"reason": "NamespaceTerminating", "message": "it goes", "field": "metadata.namespace"}]);
-    let status = json!({"reason": "Forbidden", "message": "it goes", "details": {"causes": causes}});
-    refuse_pods(&bed, 403, &status);
-    bed.create_owner(&bed.owner("web", 1)).await;
-    bed.sleep(Duration::from_mins(10)).await;
-    let posts = bed.door.count("POST pods");
-    assert!(posts <= 5, "{posts}");
-    assert_eq!(failure(&bed.get("web").await), None);
-    assert!(bed.reasons().await.is_empty());
+    json!({"reason": "Forbidden", "message": "it goes", "details": {"causes": causes}})
+}
+
+#[tokio::test(start_paused = true)]
+async fn terminating_namespace_gets_one_create_in_minutes_and_no_condition() {
+    for kind in kinds() {
+        let bed = bed(kind).await;
+        bed.create_owner(&bed.owner("web", 50)).await;
+        bed.ready("web", 50).await;
+        bed.door.reset();
+        refuse_pods(&bed, 403, &namespace_terminating());
+        let events = bed.reasons().await;
+        for pod in bed.pods().await {
+            bed.delete(&PODS, &pod).await;
+            bed.sleep(Duration::from_secs(1)).await;
+        }
+        assert_eq!(bed.door.count("POST pods"), 1, "for fifty deleted pods");
+        bed.sleep(Duration::from_mins(10)).await;
+        let posts = bed.door.count("POST pods");
+        assert!((2..=4).contains(&posts), "{posts} in ten minutes");
+        let owner = bed.get("web").await;
+        assert_eq!(failure(&owner), None);
+        assert_eq!(owner["status"]["replicas"], 0);
+        assert_eq!(bed.reasons().await, events, "no event");
+        let status = format!("PATCH {}/status", bed.kind.resource.plural);
+        assert!(bed.door.count(&status) <= 110, "two for each pod");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn owner_of_a_deleted_namespace_starts_anew() {
+    let bed = bed(REPLICA_SET).await;
+    refuse_pods(&bed, 403, &namespace_terminating());
+    let owner = bed.create_owner(&bed.owner("web", 3)).await;
+    bed.sleep(Duration::from_secs(1)).await;
+    assert_eq!(bed.door.count("POST pods"), 1);
+    bed.door.judge(|_, _, _| Answer::Done);
+    bed.delete(&bed.kind.resource, &owner).await;
+    bed.create_owner(&bed.owner("web", 3)).await;
+    bed.sleep(Duration::from_secs(1)).await;
+    assert_eq!(bed.pods().await.len(), 3, "another object under the same name");
 }
 
 #[tokio::test(start_paused = true)]
