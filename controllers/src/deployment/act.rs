@@ -38,8 +38,8 @@ pub(super) enum Made {
     Found(Arc<ReplicaSet>),
     /// The name is another one's.
     Taken(ClientError),
-    /// The namespace is on its way out: nothing is to be made in it any more.
-    NotHere,
+    /// Refused, as the namespace is terminating.
+    NamespaceTerminating,
     Failed(ClientError),
 }
 
@@ -52,12 +52,6 @@ pub(super) enum Failure {
     /// Nothing may be adopted.
     #[error("{key} was deleted or replaced since it was read: it adopts nothing")]
     OwnerChanged {
-        /// The Deployment.
-        key: Key,
-    },
-    /// Nothing may be made; to try again is of no use.
-    #[error("the namespace of {key} is on its way out: no ReplicaSet is made in it")]
-    NamespaceGoes {
         /// The Deployment.
         key: Key,
     },
@@ -81,7 +75,6 @@ impl Failure {
 impl From<Failure> for ReconcileError {
     fn from(failure: Failure) -> Self {
         match failure {
-            Failure::NamespaceGoes { .. } => Self::terminal(failure),
             Failure::Client(error) => error.into(),
             Failure::Later { error, within } => Self::from(error).again_within(within),
             Failure::OwnerChanged { .. } => Self::retryable(failure),
@@ -146,7 +139,7 @@ impl Hands<'_> {
             Err(error) => error,
         };
         if is_namespace_terminating(&error) {
-            return Ok(Made::NotHere);
+            return Ok(Made::NamespaceTerminating);
         }
         if !error.is_already_exists() {
             return Ok(Made::Failed(error));

@@ -1,7 +1,8 @@
-//! How often `ReplicaSets` are made for one template: the last guard against whoever makes each of them useless.
+//! Limits how often `ReplicaSets` are created for one template, where none of them remains: each is deleted, or made
+//! unusable by a webhook.
 //!
-//! Normally it is one. If what was made is deleted, or taken away, another is made at once; but from the fourth on each
-//! waits for longer than the one before, until the template changes or nothing was made for a while.
+//! From the fourth on each waits for longer than the one before, up to [`WAIT_MAX`], until the template changes or nothing
+//! was created for a while.
 
 use std::time::Duration;
 
@@ -9,22 +10,34 @@ use tokio::time::Instant;
 
 use super::hash::Hash;
 
-/// How many need not wait.
+/// The number of creations that need not wait.
 const FREE: u32 = 3;
-/// How long the first one waits that has to. Each waits for twice as long as the one before.
-const FIRST: Duration = Duration::from_secs(10);
-/// How long one waits at most.
-const LONGEST: Duration = Duration::from_hours(1);
+/// The first wait. Each is twice as long as the one before.
+const WAIT_FIRST: Duration = Duration::from_secs(10);
+/// The longest wait.
+const WAIT_MAX: Duration = Duration::from_mins(1);
 
-/// What was made for a template.
+/// The creations for a template.
 #[derive(Clone, Debug, Default)]
 pub struct Pace {
     last: Option<(Hash, Instant)>,
-    made: u32,
+    created: u32,
+    told: bool,
+}
+
+/// A creation that has to wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Delay {
+    /// The time that is left.
+    pub left: Duration,
+    /// The number of creations before it.
+    pub created: u32,
+    /// Whether this wait was not asked for before.
+    pub is_new: bool,
 }
 
 impl Pace {
-    /// How long another one for this template has to wait.
+    /// Returns the time that another creation for this template has to wait.
     #[must_use]
     pub fn wait(&self, template: Hash, now: Instant) -> Duration {
         let Some((_, at)) = self.last.filter(|(it, _)| *it == template) else {
@@ -33,21 +46,32 @@ impl Pace {
         self.interval().saturating_sub(now - at)
     }
 
-    /// One was made.
+    /// Returns the wait of another creation for this template, and what to tell of it; none if it need not wait.
+    pub fn delay(&mut self, template: Hash, now: Instant) -> Option<Delay> {
+        let left = self.wait(template, now);
+        (!left.is_zero()).then(|| Delay {
+            left,
+            created: self.created,
+            is_new: !std::mem::replace(&mut self.told, true),
+        })
+    }
+
+    /// Counts a creation.
     pub fn made(&mut self, template: Hash, now: Instant) {
-        let goes_on = |(last, at): (Hash, Instant)| last == template && now - at < 2 * LONGEST;
-        self.made = if self.last.is_some_and(goes_on) {
-            self.made.saturating_add(1)
+        let goes_on = |(last, at): (Hash, Instant)| last == template && now - at < 2 * WAIT_MAX;
+        self.created = if self.last.is_some_and(goes_on) {
+            self.created.saturating_add(1)
         } else {
             1
         };
         self.last = Some((template, now));
+        self.told = false;
     }
 
     fn interval(&self) -> Duration {
-        match self.made.checked_sub(FREE) {
+        match self.created.checked_sub(FREE) {
             None => Duration::ZERO,
-            Some(doubled) => FIRST.saturating_mul(1 << doubled.min(20)).min(LONGEST),
+            Some(doubled) => WAIT_FIRST.saturating_mul(1 << doubled.min(20)).min(WAIT_MAX),
         }
     }
 }
@@ -68,21 +92,28 @@ mod tests {
         let (one, two) = (hash("one"), hash("two"));
         let mut pace = Pace::default();
         for _ in 0..20 {
-            assert_eq!(pace.wait(one, now), Duration::ZERO);
+            assert_eq!(pace.delay(one, now), None);
             pace.made(one, now);
-            assert_eq!(pace.wait(two, now), Duration::ZERO);
+            assert_eq!(pace.delay(two, now), None);
             pace.made(two, now);
         }
-        let start = now;
-        let mut made = 0;
-        while now - start < Duration::from_hours(24) {
+        let mut waits = Vec::new();
+        for _ in 0..100 {
             pace.made(one, now);
-            made += 1;
-            now += pace.wait(one, now);
+            let delay = pace.delay(one, now);
+            if let Some(delay) = delay {
+                let again = pace.delay(one, now).expect("it waits");
+                assert!(delay.is_new && !again.is_new, "told once");
+            }
+            let wait = delay.map_or(Duration::ZERO, |it| it.left);
+            waits.push(wait.as_secs());
+            now += wait;
+            assert_eq!(pace.delay(one, now), None, "no longer than that");
         }
-        assert!((25..40).contains(&made), "{made} a day");
-        now += 2 * LONGEST;
+        assert_eq!(waits[..6], [0, 0, 10, 20, 40, 60]);
+        assert!(waits[6..].iter().all(|it| *it == 60), "{waits:?}");
+        now += 2 * WAIT_MAX;
         pace.made(one, now);
-        assert_eq!(pace.wait(one, now), Duration::ZERO, "all is forgiven");
+        assert_eq!(pace.delay(one, now), None, "it starts over");
     }
 }

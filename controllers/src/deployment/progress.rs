@@ -24,6 +24,8 @@ pub const REPLICA_FAILURE: &str = "ReplicaFailure";
 const AVAILABLE: &str = "NewReplicaSetAvailable";
 const EXCEEDED: &str = "ProgressDeadlineExceeded";
 const PAUSED: &str = "DeploymentPaused";
+/// The creation of the new `ReplicaSet` waits, as those before it did not remain.
+pub const BACK_OFF: &str = "ReplicaSetCreateBackOff";
 
 /// Why nothing is done at all, until what is wanted changes.
 pub const REFUSALS: &[&str] = &[
@@ -47,6 +49,8 @@ pub enum News {
         /// Why not.
         error: String,
     },
+    /// Its creation is delayed, with a message that says why.
+    Delayed(String),
 }
 
 /// The status that `deployment` should have. A rollout is judged only if it is `judged`.
@@ -135,6 +139,7 @@ fn tell(conditions: &mut Vec<Condition>, sets: &Sets, news: &News, now: Timestam
             let message = format!("Failed to create new replica set \"{name}\": {error}");
             (Holds::False, "ReplicaSetCreateError", message)
         }
+        (News::Delayed(message), _) => (Holds::False, BACK_OFF, message.clone()),
         (News::None, Some(new)) if condition::find(conditions, PROGRESSING).is_none() => {
             let message = format!("Found new replica set \"{}\"", new.object.metadata.name);
             (Holds::True, "FoundNewReplicaSet", message)

@@ -17,13 +17,14 @@ use coxswain_manager::predicate::Predicate;
 use coxswain_manager::selector::{Selector, SelectorError};
 use coxswain_manager::source::Source;
 use prometheus::Registry;
+use tokio::time::Instant;
 
 use super::act::{Failure, Hands, Made, said};
 use super::bounds::{Bounds, BoundsError};
 use super::doubt::Doubt;
 use super::new_replica_set::Creation;
 use super::object::Deployment;
-use super::pace::Pace;
+use super::pace::{Delay, Pace};
 use super::plan::{self, Plan, Snapshot};
 use super::progress::{self, News};
 use super::sets::Set;
@@ -31,6 +32,9 @@ use super::{DEPLOYMENTS, REPLICA_SETS, ReplicaSet};
 use crate::memory::{BEHIND, Memory};
 use crate::names::DEPLOYMENT;
 use crate::replicaset::{PODS, Pod};
+
+/// The time until another create is sent in a namespace that is terminating, whatever events come before.
+const NAMESPACE_TERMINATING_RETRY: Duration = Duration::from_mins(5);
 
 /// The controller, on its caches.
 #[derive(Debug)]
@@ -48,6 +52,8 @@ pub struct Roller {
 struct Known {
     pace: Pace,
     doubt: Option<Doubt>,
+    /// The namespace is terminating, and no create is sent before this time.
+    no_creates_before: Option<Instant>,
 }
 
 /// Builds the controller.
@@ -352,13 +358,8 @@ impl Roller {
         outcome: &mut Outcome,
     ) -> Result<(), Failure> {
         let now = hands.env.clock.now();
-        let wait = self
-            .memory
-            .with(hands.key, |it| it.pace.wait(creation.hash, now))
-            .unwrap_or_default();
-        if !wait.is_zero() {
-            tracing::warn!(name = %creation.name, ?wait, "ReplicaSets of this template do not last: the next one waits");
-            outcome.wait = Some(wait);
+        outcome.wait = self.wait(hands, creation, now, &mut outcome.news);
+        if outcome.wait.is_some() {
             return Ok(());
         }
         let before = self.begin(hands, &creation.name, Version::none());
@@ -379,9 +380,11 @@ impl Roller {
                 hands.count_collision().await?;
                 return Err(error.into());
             }
-            Made::NotHere => {
-                let key = hands.key.clone();
-                return Err(Failure::NamespaceGoes { key });
+            Made::NamespaceTerminating => {
+                let retry = NAMESPACE_TERMINATING_RETRY;
+                self.memory
+                    .with(hands.key, |it| it.no_creates_before = Some(now + retry));
+                outcome.wait = Some(retry);
             }
             // Nobody knows what became of it: it is asked for again, under the same name.
             Made::Failed(error) if error.code().is_none() => return Err(error.into()),
@@ -401,6 +404,39 @@ impl Roller {
         let mut sets = self.sets.by_owner(&deployment.metadata.uid);
         sets.extend(self.sets.unmanaged(&deployment.metadata.namespace));
         sets
+    }
+
+    /// The time that a creation has to wait: until the next attempt in a terminating namespace, or for the backoff of its
+    /// template, which is told once for each creation.
+    fn wait(
+        &self,
+        hands: &Hands<'_>,
+        creation: &Creation,
+        now: Instant,
+        news: &mut News,
+    ) -> Option<Duration> {
+        let (terminating, delay) = self.memory.with(hands.key, |it| {
+            let terminating = it.no_creates_before.map(|it| it.saturating_duration_since(now));
+            (terminating, it.pace.delay(creation.hash, now))
+        })?;
+        if let Some(left) = terminating.filter(|it| !it.is_zero()) {
+            return Some(left);
+        }
+        let Delay {
+            left,
+            created,
+            is_new,
+        } = delay?;
+        let message = format!(
+            "Created {created} replica sets for the current pod template, and none of them remained. \
+             Creating replica set \"{}\" is delayed by up to a minute.",
+            creation.name
+        );
+        if is_new {
+            hands.event(EventType::Warning, progress::BACK_OFF, &message);
+        }
+        *news = News::Delayed(message);
+        Some(left)
     }
 
     /// How many pods of each have not ended, those on their way out included.

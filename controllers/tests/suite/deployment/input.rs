@@ -28,8 +28,9 @@ async fn a_set_that_is_refused_is_said_once_and_tried_ever_more_slowly() {
         assert!((5..30).contains(&posts), "{posts}");
         assert_eq!(bed.door.count("PATCH deployments/status"), 1);
         assert!(bed.reasons().await.iter().all(|it| it == "ReplicaSetCreateError"));
+        // No event follows: the next attempt comes from the backoff, which is 1000 s at most.
         bed.door.judge(|_, _, _| Answer::Done);
-        bed.want("web", &json!({"replicas": 2})).await;
+        bed.sleep(Duration::from_secs(1000)).await;
         bed.complete("web").await;
         bed.until(async |bed| condition(&bed.get("web").await, "Progressing").1 == "NewReplicaSetAvailable")
             .await;
@@ -53,8 +54,10 @@ async fn an_old_set_is_kept_while_the_new_one_cannot_be_made() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn in_a_namespace_that_goes_nothing_is_made_and_nothing_is_wrong() {
+async fn terminating_namespace_gets_one_create_in_minutes_and_no_event() {
     let bed = bed();
+    bed.deploy(&web(3, "one")).await;
+    let before = bed.reasons().await;
     bed.door.judge(|method, path, _| {
         let causes =
             json!([{"reason": "NamespaceTerminating", "message": "it goes", "field": "metadata.namespace"}]);
@@ -67,11 +70,55 @@ async fn in_a_namespace_that_goes_nothing_is_made_and_nothing_is_wrong() {
             Answer::Done
         }
     });
-    bed.create(&DEPLOYMENTS, &web(3, "one")).await;
+    bed.door.reset();
+    bed.delete(&SETS, &bed.sets().await[0]).await;
+    for i in 0..30 {
+        let note = json!({"metadata": {"annotations": {"wake": i.to_string()}}});
+        bed.patch(&DEPLOYMENTS, "web", &note).await;
+        bed.sleep(Duration::from_secs(1)).await;
+    }
+    assert_eq!(bed.door.count("POST replicasets"), 1);
+    let deployment = bed.get("web").await;
+    assert_eq!(
+        deployment["status"]["observedGeneration"], deployment["metadata"]["generation"],
+        "its status is written"
+    );
     bed.sleep(Duration::from_mins(10)).await;
-    let counts = bed.door.counts();
-    assert!(counts.values().sum::<usize>() <= 3, "{counts:?}");
-    assert!(bed.reasons().await.is_empty());
+    let posts = bed.door.count("POST replicasets");
+    assert!((2..=4).contains(&posts), "{posts} in ten minutes");
+    assert_eq!(bed.reasons().await, before);
+}
+
+/// ReplicaSets of one template that are deleted again and again: the wait is a minute at most, and it is told.
+#[tokio::test(start_paused = true)]
+async fn replica_set_that_does_not_last_is_created_within_a_minute_and_told() {
+    let bed = bed();
+    bed.deploy(&web(2, "one")).await;
+    let backoff = ("False".to_owned(), "ReplicaSetCreateBackOff".to_owned());
+    let mut waits = Vec::new();
+    for _ in 0..12 {
+        bed.delete(&SETS, &bed.sets().await[0]).await;
+        let start = bed.env.clock.now();
+        bed.sleep(Duration::from_secs(1)).await;
+        if bed.sets().await.is_empty() {
+            let deployment = bed.get("web").await;
+            assert_eq!(condition(&deployment, "Progressing"), backoff, "{waits:?}");
+            let told = bed.reasons().await;
+            assert!(told.iter().any(|it| *it == backoff.1), "{told:?}");
+        }
+        bed.until(async |bed| !bed.sets().await.is_empty()).await;
+        waits.push((bed.env.clock.now() - start).as_secs());
+    }
+    assert!(waits.iter().all(|it| *it <= 61), "{waits:?}");
+    assert!(waits[..2].iter().all(|it| *it <= 1), "{waits:?}");
+    assert!(waits[6..].iter().all(|it| *it >= 50), "it is limited: {waits:?}");
+    let told = bed.events().await;
+    let told = told.iter().filter(|(reason, _)| *reason == backoff.1).count();
+    assert!((1..=12).contains(&told), "{told} events");
+    let deployment = bed.complete("web").await;
+    bed.until(async |bed| condition(&bed.get("web").await, "Progressing").1 == "NewReplicaSetAvailable")
+        .await;
+    assert_eq!(deployment["spec"]["replicas"], 2);
 }
 
 #[tokio::test(start_paused = true)]

@@ -112,7 +112,12 @@ async fn sets_that_are_made_strangers_to_us_are_not_made_in_a_hurry() {
     bed.create(&DEPLOYMENTS, &web(1, "one")).await;
     bed.sleep(Duration::from_hours(1)).await;
     let sets = bed.sets().await.len();
-    assert!(sets <= 12, "{sets} in an hour");
+    assert!(sets <= 4 + 60, "{sets} in an hour");
+    assert_eq!(
+        condition(&bed.get("web").await, "Progressing"),
+        ("False".to_owned(), "ReplicaSetCreateBackOff".to_owned())
+    );
+    // A create, the read of the name that is taken, its count, and what is told before and after.
     let counts = bed.door.counts();
-    assert!(counts.values().sum::<usize>() <= 100, "{counts:?}");
+    assert!(counts.values().sum::<usize>() <= 64 * 6, "{counts:?}");
 }
