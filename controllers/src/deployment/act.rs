@@ -202,11 +202,18 @@ impl Hands<'_> {
         Ok(())
     }
 
-    /// Patches the status.
+    /// Patches the status. A Deployment that is gone needs none, and the cache will show that it is.
     pub(super) async fn write_status(&self, patch: &Value) -> Result<(), ClientError> {
         let patch = Patch::merge(patch).of("status");
-        let patched: MetaObject = self.client.patch(&DEPLOYMENTS, self.key, patch).await?;
-        self.wrote(&DEPLOYMENTS, &patched.metadata, true);
+        match self
+            .client
+            .patch::<MetaObject>(&DEPLOYMENTS, self.key, patch)
+            .await
+        {
+            Ok(patched) => self.wrote(&DEPLOYMENTS, &patched.metadata, true),
+            Err(error) if error.is_not_found(&self.key.name) => {}
+            Err(error) => return Err(error),
+        }
         Ok(())
     }
 

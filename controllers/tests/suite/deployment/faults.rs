@@ -160,3 +160,32 @@ async fn progress_deadline_is_told_while_scaling_fails() {
         "ProgressDeadlineExceeded"
     );
 }
+
+/// The cache still shows a Deployment that is gone: the write of its status answers 404, and that is the end of it.
+#[tokio::test(start_paused = true)]
+async fn status_of_a_deleted_deployment_is_not_retried() {
+    // Without the replica engine: the status of the ReplicaSet stays as the test writes it.
+    let bed = bare();
+    bed.deployments();
+    let deployment = bed.create(&DEPLOYMENTS, &web(3, "one")).await;
+    bed.until(async |bed| bed.sets().await.len() == 1).await;
+    bed.sleep(Duration::from_secs(1)).await;
+    bed.door.lag().hold_at("deployments.apps", bed.sandbox.revision());
+    bed.delete(&DEPLOYMENTS, &deployment).await;
+    bed.door.reset();
+    let set = bed.sets().await[0]["metadata"]["name"].clone();
+    let key = Key::new("default", set.as_str().expect("a name"));
+    let patch = json!({"status": {"replicas": 3, "readyReplicas": 1, "availableReplicas": 1}});
+    let patch = Patch::merge(&patch).of("status");
+    let _: Value = bed.admin.patch(&SETS, &key, patch).await.expect("patched");
+    bed.sleep(Duration::from_mins(10)).await;
+    assert_eq!(
+        bed.door.counts(),
+        [("PATCH deployments/status".to_owned(), 1)].into()
+    );
+    bed.door.lag().release();
+    bed.sleep(Duration::from_secs(1)).await;
+    bed.door.reset();
+    bed.sleep(Duration::from_mins(10)).await;
+    assert_eq!(bed.door.counts(), [].into());
+}
