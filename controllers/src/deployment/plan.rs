@@ -153,7 +153,8 @@ fn keep_up(sets: &mut Sets, deployment: &Deployment) {
     if let Some(new) = &mut sets.new {
         new.annotations = revision::changes(deployment, &new.object.annotations, next);
         if new.changed {
-            new.annotations.insert(revision::CHANGED.into(), "true".into());
+            let mark = revision::mark(&deployment.template().text);
+            new.annotations.insert(revision::CHANGED.into(), mark);
         }
         new.min_ready_seconds = deployment.min_ready_seconds();
     }

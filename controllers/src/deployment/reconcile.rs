@@ -344,7 +344,14 @@ impl Roller {
             return Ok(outcome);
         }
         for set in &plan.delete {
-            hands.delete(set).await?;
+            match hands.delete(set).await {
+                Ok(()) => {}
+                Err(error) if error.is_conflict() || matches!(error, ClientError::Fenced { .. }) => {
+                    return Err(error.into());
+                }
+                // The rollout is done: its status does not wait for what is left of old ones.
+                Err(error) => drop(outcome.error.get_or_insert(error)),
+            }
         }
         Ok(outcome)
     }
@@ -399,13 +406,6 @@ impl Roller {
         Ok(())
     }
 
-    /// The `ReplicaSets` that may concern a Deployment: its own, and those that are nobody's.
-    fn candidates(&self, deployment: &Deployment) -> Vec<Arc<ReplicaSet>> {
-        let mut sets = self.sets.by_owner(&deployment.metadata.uid);
-        sets.extend(self.sets.unmanaged(&deployment.metadata.namespace));
-        sets
-    }
-
     /// The time that a creation has to wait: until the next attempt in a terminating namespace, or for the backoff of its
     /// template, which is told once for each creation.
     fn wait(
@@ -437,6 +437,13 @@ impl Roller {
         }
         *news = News::Delayed(message);
         Some(left)
+    }
+
+    /// The `ReplicaSets` that may concern a Deployment: its own, and those that are nobody's.
+    fn candidates(&self, deployment: &Deployment) -> Vec<Arc<ReplicaSet>> {
+        let mut sets = self.sets.by_owner(&deployment.metadata.uid);
+        sets.extend(self.sets.unmanaged(&deployment.metadata.namespace));
+        sets
     }
 
     /// How many pods of each have not ended, those on their way out included.

@@ -10,6 +10,7 @@ use coxswain_manager::object::{Pairs, Text};
 
 use super::bounds::Bounds;
 use super::object::Deployment;
+use super::template::normalized;
 use crate::replicaset::LAST_APPLIED;
 
 /// The number of a rollout.
@@ -22,11 +23,25 @@ pub const DESIRED: &str = "deployment.kubernetes.io/desired-replicas";
 pub const MAX: &str = "deployment.kubernetes.io/max-replicas";
 /// Asks for a revision to be rolled back to.
 pub const ROLLBACK: &str = "deprecated.deployment.rollback.to";
-/// Says that the template of a `ReplicaSet` was changed on its way into the store, so that it is known by its name.
+/// Says that the template of a `ReplicaSet` was changed on its way into the store. Holds the template that was sent.
 pub const CHANGED: &str = "coxswain.dev/template-changed";
 
 /// How long a history may be.
 const LONGEST_HISTORY: usize = 2000;
+
+/// The longest template that is kept in an annotation: all annotations of an object together have 256 KiB.
+const LONGEST_MARK: usize = 64 << 10;
+
+/// The value of [`CHANGED`] for a template. A template that is too long is not kept: such a `ReplicaSet` is known by its name
+/// alone.
+#[must_use]
+pub fn mark(template: &str) -> Text {
+    let text = normalized(template).to_string();
+    if text.len() > LONGEST_MARK {
+        return "true".into();
+    }
+    text.into()
+}
 
 /// Whether an annotation is copied from a Deployment to its `ReplicaSets` and back.
 #[must_use]

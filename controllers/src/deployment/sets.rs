@@ -2,7 +2,8 @@
 //!
 //! The new one is the oldest whose template is the same. If none is, it is the one that has the name which the present
 //! template leads to, and whose spec nobody has touched since it was made: then somebody between us and the store, a webhook
-//! perhaps, changes what we send, and would do so again. Such a one is marked, and stays the new one whatever becomes of it.
+//! perhaps, changes what we send, and would do so again. Such a one is marked with the template that was sent, and stays the
+//! new one of that template whatever becomes of it, also when a newer API server adds defaults to both.
 //! One that somebody has changed later is another one, and so is one whose name comes from its own template, under a hash
 //! that both happen to have.
 
@@ -18,7 +19,7 @@ use super::bounds::Bounds;
 use super::hash::{self, Hash};
 use super::object::Deployment;
 use super::revision;
-use super::template::Canonical;
+use super::template::{Canonical, is_still, normalized};
 
 /// How far the number of collisions is followed back.
 const COLLISIONS: i64 = 100;
@@ -142,18 +143,25 @@ impl Sets {
             .iter()
             .map(|it| Canonical::of(&it.object.template().text))
             .collect();
-        let new = forms.iter().position(|it| it == template).or_else(|| {
+        let equal = forms.iter().position(|it| it == template);
+        let marked = || {
+            let now = normalized(&deployment.template().text);
+            let at = old.iter().position(|it| is_marked_with(&it.object, &now))?;
+            Some((at, true))
+        };
+        let named = || {
             let (owner, count) = (&deployment.metadata.name, deployment.status.collision_count);
             let name = hash::name(owner, &Hash::of(template).text(count));
             let at = old.iter().position(|it| it.object.metadata.name == name)?;
             let changed = is_as_made(&old[at].object) && !is_named_by(&name, owner, &forms[at], count);
-            old[at].changed = changed;
-            changed.then_some(at)
+            changed.then_some((at, true))
+        };
+        let new = equal.map(|at| (at, false)).or_else(marked).or_else(named);
+        let new = new.map(|(at, changed)| Set {
+            changed,
+            ..old.remove(at)
         });
-        Self {
-            new: new.map(|at| old.remove(at)),
-            old,
-        }
+        Self { new, old }
     }
 
     /// All of them.
@@ -177,6 +185,15 @@ impl Sets {
     pub fn available(&self) -> i64 {
         self.all().map(Set::available).sum()
     }
+}
+
+/// Whether it was created from a template that is still `now` the one of its Deployment.
+fn is_marked_with(set: &ReplicaSet, now: &Value) -> bool {
+    let sent = set.annotations.get(revision::CHANGED);
+    let Some(sent) = sent.and_then(|it| serde_json::from_str::<Value>(it).ok()) else {
+        return false;
+    };
+    is_still(&sent, now, Some(&normalized(&set.template().text)))
 }
 
 /// Whether its template is what became of the one that was sent.

@@ -36,10 +36,8 @@ impl Canonical {
     /// The form of a template. One that is no JSON is as empty as one that is not there.
     #[must_use]
     pub fn of(template: &str) -> Self {
-        let mut template: Value = serde_json::from_str(template).unwrap_or_default();
-        unlabel(&mut template);
         let mut text = String::new();
-        write(&mut text, &normal("", template).unwrap_or_default());
+        write(&mut text, &normalized(template));
         Self(text)
     }
 
@@ -47,6 +45,47 @@ impl Canonical {
     #[must_use]
     pub fn text(&self) -> &str {
         &self.0
+    }
+}
+
+/// A template without fields that say nothing, and without the label that tells `ReplicaSets` apart.
+#[must_use]
+pub fn normalized(template: &str) -> Value {
+    let mut template: Value = serde_json::from_str(template).unwrap_or_default();
+    unlabel(&mut template);
+    normal("", template).unwrap_or_default()
+}
+
+/// Whether the template of a Deployment is still `sent`, from which a `ReplicaSet` was created that has the template
+/// `stored` now. A newer API server adds defaults to both: a field that `now` has and `sent` does not have is such a default
+/// if `stored` has it too. All of them are [`normalized`].
+#[must_use]
+pub fn is_still(sent: &Value, now: &Value, stored: Option<&Value>) -> bool {
+    match (sent, now) {
+        (Value::Object(sent), Value::Object(now)) => {
+            let stored = |key: &String| stored.and_then(|it| it.get(key));
+            let kept = sent.iter().all(|(key, value)| match now.get(key) {
+                Some(now) => is_still(value, now, stored(key)),
+                None => stored(key).is_none(),
+            });
+            let mut added = now.iter().filter(|(key, _)| !sent.contains_key(*key));
+            kept && added.all(|(key, value)| stored(key) == Some(value))
+        }
+        (Value::Array(sent), Value::Array(now)) => {
+            let mut pairs = sent.iter().zip(now).enumerate();
+            sent.len() == now.len()
+                && pairs.all(|(at, (sent, now))| is_still(sent, now, counterpart(stored, at, now)))
+        }
+        _ => sent == now,
+    }
+}
+
+/// The item of `stored` that an item is: that of its name, as a webhook may insert others before it; else that of its place.
+fn counterpart<'a>(stored: Option<&'a Value>, at: usize, item: &Value) -> Option<&'a Value> {
+    let stored = stored?.as_array()?;
+    match item.get("name") {
+        Some(name) => stored.iter().find(|it| it.get("name") == Some(name)),
+        None => stored.get(at),
     }
 }
 
@@ -177,6 +216,62 @@ mod tests {
 
     fn pod(container: &Value) -> Value {
         json!({"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [container]}})
+    }
+
+    #[test]
+    fn defaults_of_a_newer_server_are_no_change() {
+        use serde_json::json;
+        let sent = json!({"spec": {"containers": [{"name": "a", "image": "x"}], "volumes": [{"name": "v"}]}});
+        let stored = json!({"spec": {"containers": [
+            {"name": "sidecar"}, {"name": "a", "image": "x", "new": 1}], "volumes": [{"name": "v"}], "mode": "Auto"}});
+        let is = |now: Value| is_still(&sent, &now, Some(&stored));
+        let spec = |container: Value, mode: Value| {
+            json!({"spec": {
+            "containers": [container], "volumes": [{"name": "v"}], "mode": mode}})
+        };
+        assert!(is(sent.clone()));
+        assert!(is(spec(
+            json!({"name": "a", "image": "x", "new": 1}),
+            json!("Auto")
+        )));
+        for (what, now) in [
+            (
+                "another image",
+                spec(json!({"name": "a", "image": "y", "new": 1}), json!("Auto")),
+            ),
+            (
+                "another value",
+                spec(json!({"name": "a", "image": "x", "new": 2}), json!("Auto")),
+            ),
+            (
+                "another value",
+                spec(json!({"name": "a", "image": "x"}), json!("Manual")),
+            ),
+            (
+                "a field of the user",
+                spec(json!({"name": "a", "image": "x", "tty": true}), json!("Auto")),
+            ),
+            (
+                "less",
+                json!({"spec": {"containers": [{"name": "a", "image": "x"}]}}),
+            ),
+            (
+                "more",
+                json!({"spec": {"containers": [{"name": "a", "image": "x"}, {"name": "sidecar"}],
+                                     "volumes": [{"name": "v"}]}}),
+            ),
+            ("nothing", json!(null)),
+        ] {
+            assert!(!is(now.clone()), "{what}: {now}");
+        }
+        // A field that the server does not have any more.
+        let gone = json!({"spec": {"containers": [{"name": "a", "image": "x"}], "old": 1}});
+        let now = json!({"spec": {"containers": [{"name": "a", "image": "x"}]}});
+        assert!(is_still(&gone, &now, Some(&now)));
+        assert!(!is_still(&gone, &now, Some(&gone)), "the user took it out");
+        for odd in [json!(true), json!("x"), json!(null), json!([])] {
+            assert!(!is_still(&odd, &now, Some(&now)), "{odd}");
+        }
     }
 
     #[test]

@@ -25,6 +25,16 @@ fn inject(body: &mut Value) {
     }
 }
 
+/// As a sidecar that comes before all others.
+fn inject_first(body: &mut Value) {
+    if let Some(containers) = body
+        .pointer_mut("/spec/template/spec/containers")
+        .and_then(Value::as_array_mut)
+    {
+        containers.insert(0, json!({"name": "sidecar", "image": "sidecar"}));
+    }
+}
+
 /// A sidecar, and a mark that is another one with every write.
 fn mark(body: &mut Value) {
     inject(body);
@@ -120,4 +130,58 @@ async fn sets_that_are_made_strangers_to_us_are_not_made_in_a_hurry() {
     // A create, the read of the name that is taken, its count, and what is told before and after.
     let counts = bed.door.counts();
     assert!(counts.values().sum::<usize>() <= 64 * 6, "{counts:?}");
+}
+
+/// A new version of the API gives every template a field with a default, as the objects are read.
+fn upgrade(bed: &Bed) {
+    bed.door.show("ts", |object| {
+        if let Some(spec) = object.pointer_mut("/spec/template/spec") {
+            spec["newDefault"] = json!({"mode": "Auto"});
+            for container in spec["containers"].as_array_mut().into_iter().flatten() {
+                container["newField"] = json!(7);
+            }
+        }
+    });
+}
+
+/// Neither an upgrade of the API nor a change of size after it is a new template; a change of the template is.
+#[tokio::test(start_paused = true)]
+async fn replica_set_changed_by_a_webhook_survives_an_api_upgrade() {
+    for (which, change) in [inject, inject_first, mark].into_iter().enumerate() {
+        for edited in [false, true] {
+            let bed = apart();
+            change_sets(&bed, change);
+            let stop = bed.deployments();
+            bed.deploy(&web(3, "one")).await;
+            let mut first = bed.get("web").await["spec"]["template"].clone();
+            if edited {
+                bed.want("web", &image("two")).await;
+                bed.complete("web").await;
+            }
+            bed.sleep(Duration::from_mins(1)).await;
+            stop.cancel();
+            bed.sleep(Duration::from_secs(1)).await;
+            let sets = bed.sets().await.len();
+            upgrade(&bed);
+            bed.deployments();
+            bed.sleep(Duration::from_mins(1)).await;
+            bed.want("web", &json!({"replicas": 5})).await;
+            bed.complete("web").await;
+            bed.sleep(Duration::from_mins(1)).await;
+            assert_eq!(bed.sets().await.len(), sets, "change {which}, edited: {edited}");
+            assert_eq!(bed.images().await.len(), 5);
+            if edited {
+                // Back to a template that has a set already.
+                first["metadata"]["creationTimestamp"] = Value::Null;
+                bed.want("web", &json!({"template": first})).await;
+                bed.complete("web").await;
+                assert_eq!(bed.images().await, ["one"; 5]);
+                assert_eq!(bed.sets().await.len(), sets);
+            }
+            bed.want("web", &image("three")).await;
+            bed.complete("web").await;
+            assert_eq!(bed.images().await, ["three"; 5]);
+            assert_eq!(bed.sets().await.len(), sets + 1);
+        }
+    }
 }
