@@ -1,8 +1,8 @@
 //! Limits how often `ReplicaSets` are created for one template, where none of them remains: each is deleted, or made
 //! unusable by a webhook.
 //!
-//! From the fourth on each waits for longer than the one before, up to [`WAIT_MAX`], until the template changes or nothing
-//! was created for a while.
+//! From the fourth on each waits for longer than the one before, until the template changes or nothing was created for a
+//! while. A Deployment waits for [`DELAY_MAX`] at most, and tells it.
 
 use std::time::Duration;
 
@@ -15,7 +15,9 @@ const FREE: u32 = 3;
 /// The first wait. Each is twice as long as the one before.
 const WAIT_FIRST: Duration = Duration::from_secs(10);
 /// The longest wait.
-const WAIT_MAX: Duration = Duration::from_mins(1);
+const WAIT_MAX: Duration = Duration::from_hours(1);
+/// The longest wait of a Deployment.
+const DELAY_MAX: Duration = Duration::from_mins(1);
 
 /// The creations for a template.
 #[derive(Clone, Debug, Default)]
@@ -40,15 +42,12 @@ impl Pace {
     /// Returns the time that another creation for this template has to wait.
     #[must_use]
     pub fn wait(&self, template: Hash, now: Instant) -> Duration {
-        let Some((_, at)) = self.last.filter(|(it, _)| *it == template) else {
-            return Duration::ZERO;
-        };
-        self.interval().saturating_sub(now - at)
+        self.left(template, now, WAIT_MAX)
     }
 
-    /// Returns the wait of another creation for this template, and what to tell of it; none if it need not wait.
+    /// Returns the wait of another creation for this template by a Deployment; none if it need not wait.
     pub fn delay(&mut self, template: Hash, now: Instant) -> Option<Delay> {
-        let left = self.wait(template, now);
+        let left = self.left(template, now, DELAY_MAX);
         (!left.is_zero()).then(|| Delay {
             left,
             created: self.created,
@@ -68,11 +67,15 @@ impl Pace {
         self.told = false;
     }
 
-    fn interval(&self) -> Duration {
-        match self.created.checked_sub(FREE) {
+    fn left(&self, template: Hash, now: Instant, max: Duration) -> Duration {
+        let Some((_, at)) = self.last.filter(|(it, _)| *it == template) else {
+            return Duration::ZERO;
+        };
+        let interval = match self.created.checked_sub(FREE) {
             None => Duration::ZERO,
-            Some(doubled) => WAIT_FIRST.saturating_mul(1 << doubled.min(20)).min(WAIT_MAX),
-        }
+            Some(doubled) => WAIT_FIRST.saturating_mul(1 << doubled.min(20)).min(max),
+        };
+        interval.saturating_sub(now - at)
     }
 }
 

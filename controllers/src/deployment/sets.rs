@@ -189,11 +189,9 @@ impl Sets {
 
 /// Whether it was created from a template that is still `now` the one of its Deployment.
 fn is_marked_with(set: &ReplicaSet, now: &Value) -> bool {
-    let sent = set.annotations.get(revision::CHANGED);
-    let Some(sent) = sent.and_then(|it| serde_json::from_str::<Value>(it).ok()) else {
-        return false;
-    };
-    is_still(&sent, now, Some(&normalized(&set.template().text)))
+    let mark = set.annotations.get(revision::CHANGED);
+    let template = mark.and_then(|it| serde_json::from_str::<Value>(it).ok());
+    template.is_some_and(|it| is_still(&it, now, Some(&normalized(&set.template().text))))
 }
 
 /// Whether its template is what became of the one that was sent.

@@ -36,18 +36,16 @@ fn time(object: &Value, kind: &str, field: &str) -> Timestamp {
     text(&it[field]).parse().expect("a time")
 }
 
-/// Never too early; and in time on a machine that is not busy with other tests: the best of a few counts.
+/// Never too early. The time is printed here, and held to the second on a paused clock in `suite/deployment/rollouts.rs`.
 async fn times_out_and_says_so(s: Stage) {
-    let (deadline, late) = (SignedDuration::from_secs(2), SignedDuration::from_secs(8));
-    let mut best = SignedDuration::MAX;
-    for round in 0..10 {
-        best = best.min(times_out(&s, &format!("a{round}"), deadline).await);
-        if best < deadline + late {
-            break;
-        }
+    let deadline = SignedDuration::from_secs(2);
+    let mut times = Vec::new();
+    for round in 0..3 {
+        let passed = times_out(&s, &format!("a{round}"), deadline).await;
+        times.push(passed.as_secs_f64());
     }
-    println!("timed out {best:#} after the last step");
-    assert!(best < deadline + late, "after {best:#}");
+    times.sort_by(f64::total_cmp);
+    println!("timed out {times:.1?} s after the last step, with a deadline of {deadline:#}");
 }
 
 /// How long after its last step one times out.

@@ -57,15 +57,12 @@ async fn counts_those_with_all_labels_of_the_template(s: Stage) {
     assert_eq!(counter_of(&now["status"], "replicas"), 3, "{now:#}");
 }
 
-/// Nothing but time makes it so. It was ready for a while when it is first seen to be: what is left is waited for.
-///
-/// It is never so too early. That it is so in time, and is not before, is seen on a machine that is not busy with other
-/// tests: the best of a few counts.
+/// Time alone makes a pod available, and never too early. The time is printed here, and held to the second on a paused clock
+/// in `suite/replicaset/replicas.rs`.
 async fn a_pod_is_available_when_it_has_been_ready_for_a_while(s: Stage) {
     const WHILE: SignedDuration = SignedDuration::from_secs(10);
-    const LATE: SignedDuration = SignedDuration::from_secs(5);
-    let mut best = SignedDuration::MAX;
-    for round in 0..10 {
+    let mut times = Vec::new();
+    for round in 0..3 {
         let body = with(
             s.owner_elsewhere(&format!("a{round}"), 1),
             json!({"spec": {"minReadySeconds": WHILE.as_secs()}}),
@@ -73,24 +70,20 @@ async fn a_pod_is_available_when_it_has_been_ready_for_a_while(s: Stage) {
         let owner = s.settled(body).await;
         let pod = name(&s.pods_of(&owner).await[0]);
         s.make_ready(&pod, WHILE.as_secs() - 3).await;
-        let now = s.counts(&owner, "readyReplicas", 1).await;
+        s.counts(&owner, "readyReplicas", 1).await;
         let pod = s.get_pod(&pod).await;
         let ready = condition(&pod["status"], "Ready").expect("it is");
         let since: Timestamp = text(&ready["lastTransitionTime"]).parse().expect("a time");
-        let waits = counter_of(&now["status"], "availableReplicas") == 0;
-
         s.counts(&owner, "availableReplicas", 1).await;
         let passed = s.now().duration_since(since);
         assert!(passed >= WHILE, "after {passed:#} already");
-        if waits {
-            best = best.min(passed);
-        }
-        if best < WHILE + LATE {
-            break;
-        }
+        times.push(passed.as_secs_f64());
     }
-    println!("available {best:#} after it was ready");
-    assert!(best < WHILE + LATE, "only after {best:#}");
+    times.sort_by(f64::total_cmp);
+    println!(
+        "available after {times:.1?} s, with minReadySeconds {}",
+        WHILE.as_secs()
+    );
 }
 
 async fn a_pod_that_was_ready_long_enough_is_available_at_once(s: Stage) {

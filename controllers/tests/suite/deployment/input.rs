@@ -89,7 +89,7 @@ async fn terminating_namespace_gets_one_create_in_minutes_and_no_event() {
     assert_eq!(bed.reasons().await, before);
 }
 
-/// ReplicaSets of one template that are deleted again and again: the wait is a minute at most, and it is told.
+/// `ReplicaSets` of one template that are deleted again and again: the wait is a minute at most, and it is told.
 #[tokio::test(start_paused = true)]
 async fn replica_set_that_does_not_last_is_created_within_a_minute_and_told() {
     let bed = bed();
@@ -104,7 +104,7 @@ async fn replica_set_that_does_not_last_is_created_within_a_minute_and_told() {
             let deployment = bed.get("web").await;
             assert_eq!(condition(&deployment, "Progressing"), backoff, "{waits:?}");
             let told = bed.reasons().await;
-            assert!(told.iter().any(|it| *it == backoff.1), "{told:?}");
+            assert!(told.contains(&backoff.1), "{told:?}");
         }
         bed.until(async |bed| !bed.sets().await.is_empty()).await;
         waits.push((bed.env.clock.now() - start).as_secs());

@@ -310,3 +310,58 @@ async fn what_the_deployment_says_of_itself_reaches_its_set() {
     bed.complete("web").await;
     assert_eq!(bed.sets().await.len(), 1, "that is no rollout");
 }
+
+/// The deadline is told to the second, on every try.
+#[tokio::test(start_paused = true)]
+async fn progress_deadline_is_told_on_time() {
+    for deadline in [2, 10, 60, 600] {
+        let bed = bed();
+        let mut deployment = web(2, "one:404");
+        deployment["spec"]["progressDeadlineSeconds"] = json!(deadline);
+        bed.create(&DEPLOYMENTS, &deployment).await;
+        bed.sleep(Duration::from_millis(1900)).await;
+        let progressing = bed.get("web").await["status"]["conditions"].clone();
+        let progressing = progressing
+            .as_array()
+            .expect("conditions")
+            .iter()
+            .find(|it| it["type"] == "Progressing");
+        let since = progressing.expect("a condition")["lastUpdateTime"]
+            .as_str()
+            .expect("a time");
+        let since: jiff::Timestamp = since.parse().expect("a time");
+        loop {
+            let passed = bed.env.clock.wall().duration_since(since).as_millis();
+            let reason = condition(&bed.get("web").await, "Progressing").1;
+            let due = i128::from(deadline) * 1000;
+            if passed < due {
+                assert_ne!(reason, "ProgressDeadlineExceeded", "after {passed} ms of {due}");
+            } else if passed > due + 2000 {
+                assert_eq!(reason, "ProgressDeadlineExceeded", "after {passed} ms of {due}");
+                break;
+            }
+            bed.sleep(Duration::from_millis(250)).await;
+        }
+    }
+}
+
+/// All new pods are created at once: one create, two scales, and a status for each state that lasts.
+#[tokio::test(start_paused = true)]
+async fn rollout_of_ten_pods_at_once_costs_so_much() {
+    let bed = bed();
+    let mut deployment = web(10, "one");
+    deployment["spec"]["strategy"] =
+        json!({"type": "RollingUpdate", "rollingUpdate": {"maxSurge": "100%", "maxUnavailable": 0}});
+    bed.deploy(&deployment).await;
+    for image_now in ["two", "three", "four", "five"] {
+        bed.door.reset();
+        bed.want("web", &image(image_now)).await;
+        bed.complete("web").await;
+        bed.sleep(Duration::from_mins(1)).await;
+        let counts = bed.door.counts();
+        assert_eq!(counts["POST replicasets"], 1, "{counts:?}");
+        assert!(counts["PATCH replicasets"] <= 2, "{counts:?}");
+        assert!(counts["PATCH deployments/status"] <= 7, "{counts:?}");
+        assert_eq!(counts.len(), 3, "{counts:?}");
+    }
+}

@@ -17,6 +17,10 @@ use audit::{Audit, Audited, image_of};
 
 /// How many seeds are run if nobody says.
 const SEEDS: u64 = 20;
+/// The least number of commits that a seed has to lead to, or its storm tested nothing.
+const LEAST_COMMITS: usize = 5;
+/// The least number of commits of a seed on average.
+const MEAN_COMMITS: usize = 20;
 /// How long a sync may go on with what it has seen: the requests of a step, each with its timeout.
 const SYNC: Duration = Duration::from_mins(1);
 
@@ -269,6 +273,9 @@ async fn storm(seed: u64) -> Result<usize, String> {
     let settled = storm.settle().await;
     let (mut wrong, commits) = storm.audit.with(|it| (it.wrong.clone(), it.commits));
     wrong.extend(settled.err());
+    if commits < LEAST_COMMITS {
+        wrong.push(format!("{commits} commits are no storm"));
+    }
     if wrong.is_empty() {
         Ok(commits)
     } else {
@@ -310,4 +317,5 @@ async fn a_create_that_may_still_arrive_counts() {
 async fn whatever_happens_no_step_leaves_the_bounds_and_every_rollout_ends() {
     let (seeds, commits) = weather::seeds(SEEDS, storm).await;
     println!("{seeds} seeds, {commits} commits looked at");
+    assert!(seeds == 1 || commits >= seeds * MEAN_COMMITS, "that is too few");
 }

@@ -127,9 +127,9 @@ async fn sets_that_are_made_strangers_to_us_are_not_made_in_a_hurry() {
         condition(&bed.get("web").await, "Progressing"),
         ("False".to_owned(), "ReplicaSetCreateBackOff".to_owned())
     );
-    // A create, the read of the name that is taken, its count, and what is told before and after.
+    // Two creates, the read of the name that is taken, its count, a release, and what is told before and after.
     let counts = bed.door.counts();
-    assert!(counts.values().sum::<usize>() <= 64 * 6, "{counts:?}");
+    assert!(counts.values().sum::<usize>() <= 64 * 7, "{counts:?}");
 }
 
 /// A new version of the API gives every template a field with a default, as the objects are read.
@@ -142,6 +142,17 @@ fn upgrade(bed: &Bed) {
             }
         }
     });
+}
+
+/// The images of the container of the template, wherever a sidecar is put, of active pods.
+async fn main_images(bed: &Bed) -> Vec<String> {
+    let mut pods = bed.list(&PODS).await;
+    pods.retain(|it| it["metadata"].get("deletionTimestamp").is_none());
+    let containers = pods.iter().filter_map(|it| it["spec"]["containers"].as_array());
+    let mains = containers.flatten().filter(|it| it["name"] == "main");
+    mains
+        .filter_map(|it| Some(it["image"].as_str()?.to_owned()))
+        .collect()
 }
 
 /// Neither an upgrade of the API nor a change of size after it is a new template; a change of the template is.
@@ -175,12 +186,12 @@ async fn replica_set_changed_by_a_webhook_survives_an_api_upgrade() {
                 first["metadata"]["creationTimestamp"] = Value::Null;
                 bed.want("web", &json!({"template": first})).await;
                 bed.complete("web").await;
-                assert_eq!(bed.images().await, ["one"; 5]);
+                assert_eq!(main_images(&bed).await, ["one"; 5]);
                 assert_eq!(bed.sets().await.len(), sets);
             }
             bed.want("web", &image("three")).await;
             bed.complete("web").await;
-            assert_eq!(bed.images().await, ["three"; 5]);
+            assert_eq!(main_images(&bed).await, ["three"; 5]);
             assert_eq!(bed.sets().await.len(), sets + 1);
         }
     }

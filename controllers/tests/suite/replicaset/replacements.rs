@@ -126,6 +126,9 @@ async fn terminating_pods_that_ran_are_replaced_in_one_burst() {
     }
 }
 
+/// The status of a pod that ended at this time.
+type EndedAt = dyn Fn(&str) -> Value;
+
 /// Plays a kubelet that ends each pod of `bed` as soon as it is there, for 80 s. Its clock is `ahead`. Returns the
 /// times of replacements.
 async fn end_at_once(bed: &Bed, ahead: SignedDuration, status: impl Fn(&str) -> Value) -> Vec<Instant> {
@@ -155,14 +158,16 @@ async fn pods_that_never_ran_are_replaced_sixty_times_a_minute_at_most() {
             json!({"phase": "Failed", "startTime": null, "conditions": [
                 {"type": "Ready", "status": "False", "lastTransitionTime": null}]})
         };
-        let statuses: [(&str, &dyn Fn(&str) -> Value); 5] = [
+        let statuses: [(&str, &EndedAt); 5] = [
             ("rejected", &rejected),
+            ("never Ready", &never_ready),
             ("evicted at admission", &evicted),
             ("without a start time", &no_start),
-            ("never Ready", &never_ready),
             ("without times", &malformed),
         ];
-        for (variant, status) in statuses {
+        // The others have no times that a wrong clock could change.
+        let skewed = if ahead.is_zero() { 5 } else { 2 };
+        for (variant, status) in statuses.into_iter().take(skewed) {
             let bed = bare(REPLICA_SET).await;
             bed.engine();
             let times = end_at_once(&bed, ahead, status).await;

@@ -109,3 +109,42 @@ async fn two_owners_with_one_selector_each_have_their_own() {
     assert_eq!(bed.pods().await.len(), 6);
     assert_eq!(bed.door.count("DELETE pods"), 0);
 }
+
+/// Time alone makes a pod available: to the second, on every try.
+#[tokio::test(start_paused = true)]
+async fn pod_becomes_available_on_time() {
+    for kind in kinds() {
+        for (seconds, delay) in [(1, 0), (10, 1), (30, 7), (600, 0)] {
+            let bed = bare(kind.clone()).await;
+            bed.cluster(Duration::from_secs(delay));
+            bed.engine();
+            let mut owner = bed.owner("web", 3);
+            owner["spec"]["minReadySeconds"] = json!(seconds);
+            bed.create_owner(&owner).await;
+            let count = async |field: &str| bed.get("web").await["status"][field].as_i64().unwrap_or(0);
+            bed.until(async |_| count("readyReplicas").await == 3).await;
+            let ready = &bed.pods().await[0]["status"]["conditions"];
+            let ready = ready
+                .as_array()
+                .expect("conditions")
+                .iter()
+                .find(|it| it["type"] == "Ready");
+            let since = ready.expect("it is Ready")["lastTransitionTime"]
+                .as_str()
+                .expect("a time");
+            let since: jiff::Timestamp = since.parse().expect("a time");
+            loop {
+                let passed = bed.env.clock.wall().duration_since(since).as_millis();
+                let available = count("availableReplicas").await;
+                let due = i128::from(seconds) * 1000;
+                if passed < due {
+                    assert_eq!(available, 0, "after {passed} ms of {due}");
+                } else if passed > due + 1000 {
+                    assert_eq!(available, 3, "after {passed} ms of {due}");
+                    break;
+                }
+                bed.sleep(Duration::from_millis(250)).await;
+            }
+        }
+    }
+}

@@ -17,6 +17,12 @@ use crate::weather::{self, Asked};
 
 /// How many seeds are run if nobody says.
 const SEEDS: u64 = 30;
+/// The number of changes in a storm.
+const STEPS: usize = 60;
+/// The least number of commits that a seed has to lead to, or its storm tested nothing.
+const LEAST_COMMITS: usize = 3;
+/// The least number of commits of a seed on average.
+const MEAN_COMMITS: usize = 12;
 /// How long a sync may go on with what it has seen: one lot of requests, and the reads before it.
 const SYNC: Duration = Duration::from_secs(40);
 
@@ -318,12 +324,15 @@ async fn storm(seed: u64) -> Result<usize, String> {
     storm.audit.scaled(replicas);
     storm.faults(storm.chance.below(60));
     storm.start();
-    for _ in 0..20 {
+    for _ in 0..STEPS {
         storm.step(scales, quiet).await;
     }
     let settled = storm.settle().await;
     let (mut wrong, commits) = storm.audit.with(|it| (it.wrong.clone(), it.commits));
     wrong.extend(settled.err());
+    if commits < LEAST_COMMITS {
+        wrong.push(format!("{commits} commits are no storm"));
+    }
     if wrong.is_empty() {
         Ok(commits)
     } else {
@@ -335,4 +344,5 @@ async fn storm(seed: u64) -> Result<usize, String> {
 async fn whatever_happens_there_are_never_too_many_and_in_the_end_there_are_enough() {
     let (seeds, commits) = weather::seeds(SEEDS, storm).await;
     println!("{seeds} seeds, {commits} commits looked at");
+    assert!(seeds == 1 || commits >= seeds * MEAN_COMMITS, "that is too few");
 }

@@ -86,7 +86,6 @@ async fn requeue_after_is_a_success_and_ends_the_backoff() {
 
 #[tokio::test(start_paused = true)]
 async fn requested_wake_up_survives_an_error() {
-    // The backoff reaches 20 s with the twelfth failure; then the request comes first.
     let again = |time| move || Err(failed().again_within(Some(time)));
     let times = calls(Duration::from_mins(10), again(secs(20))).await;
     let waits: Vec<u128> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
@@ -94,8 +93,9 @@ async fn requested_wake_up_survives_an_error() {
         waits[..13],
         [5, 10, 20, 40, 80, 160, 320, 640, 1280, 2560, 5120, 10_240, 20_000]
     );
-    assert!(waits[13..].iter().all(|it| *it == 20_000), "{waits:?}");
-    assert!(waits.len() > 35, "{}", waits.len());
+    // The backoff goes on beside it: it has 17 reconciles in ten minutes, and the requests have 30.
+    assert!(waits[13..].iter().all(|it| *it <= 20_000), "{waits:?}");
+    assert!((30..=17 + 30).contains(&waits.len()), "{}", waits.len());
     // A request for no time at all cannot run in circles.
     for none in [Duration::ZERO, ms(1)] {
         let times = calls(secs(60), again(none)).await;
