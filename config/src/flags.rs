@@ -109,7 +109,7 @@ pub(crate) struct ElectionFlags {
     /// How long other candidates wait after the last renewal they saw before they take the lease
     #[arg(long, value_name = "DURATION", default_value = "15s")]
     pub(crate) leader_elect_lease_duration: GoDuration,
-    /// How long the leader tries to renew its lease before it stops leading; must be shorter than the lease duration
+    /// How long the leader tries to renew its lease before it stops leading; must be more than 3s shorter than the lease duration
     #[arg(long, value_name = "DURATION", default_value = "10s")]
     pub(crate) leader_elect_renew_deadline: GoDuration,
     /// How long to wait between two tries to take or renew the lease

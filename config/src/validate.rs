@@ -20,6 +20,10 @@ use crate::flags::{
 use crate::selector::{Known, Selector};
 use crate::syntax;
 
+/// The time that an unconditioned write may take, which no other leader may overlap. The same as `UNCONDITIONED` of
+/// coxswain-manager.
+const LAST_WRITE: Duration = Duration::from_secs(3);
+
 /// Checks the flags. `given` tells whether a flag, by the name of its field, was on the command line.
 pub(crate) fn config(
     flags: Flags,
@@ -211,9 +215,12 @@ impl Check {
                 "longer than 0s",
                 retry,
             );
-            let longer = format!("longer, in whole seconds, than --leader-elect-renew-deadline ({renew})");
+            let longer = format!(
+                "more than {}s longer, in whole seconds, than --leader-elect-renew-deadline ({renew})",
+                LAST_WRITE.as_secs()
+            );
             self.require(
-                seconds > renew_deadline,
+                seconds > renew_deadline.saturating_add(LAST_WRITE),
                 "leader-elect-lease-duration",
                 longer,
                 lease,

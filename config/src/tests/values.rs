@@ -346,20 +346,26 @@ fn the_times_of_the_election_fit_together() {
         .map_err(|error| error.to_string())
     };
     assert_eq!(times("15s", "10s", "2s"), Ok(()));
-    assert_eq!(times("3s", "2.4s", "1.999s"), Ok(()));
+    assert_eq!(times("6s", "2.4s", "1.999s"), Ok(()));
     assert_eq!(
         times("10s", "10s", "2s"),
-        Err("--leader-elect-lease-duration must be longer, in whole seconds, than --leader-elect-renew-deadline \
-             (10s), not 10s"
-            .to_owned())
+        Err(
+            "--leader-elect-lease-duration must be more than 3s longer, in whole seconds, than \
+             --leader-elect-renew-deadline (10s), not 10s"
+                .to_owned()
+        )
     );
     assert_eq!(
         times("15s", "2.4s", "2s"),
         Err("--leader-elect-renew-deadline must be longer than 1.2 times --leader-elect-retry-period (2s), not 2.4s"
             .to_owned())
     );
-    // Others would wait for ten seconds only, and the leader would still be leading.
-    assert!(times("10.9s", "10.5s", "2s").is_err());
+    // An unconditioned write that is sent at the renew deadline may take three seconds.
+    assert!(times("11s", "10s", "2s").is_err());
+    assert!(times("13s", "10s", "2s").is_err());
+    assert!(times("14s", "10s", "2s").is_ok());
+    // A Lease counts whole seconds.
+    assert!(times("13.9s", "10.5s", "2s").is_err());
     for (lease, renew, retry, flag) in [
         (
             "999ms",

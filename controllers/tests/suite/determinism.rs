@@ -100,7 +100,7 @@ async fn run(seed: u64) -> Vec<String> {
         &env,
         transport.unfenced("leader-election", None),
         manager.fence().clone(),
-        election::Config::new(identity.clone()),
+        election::Config::new("kube-system", "coxswain", identity.clone()),
         &registry,
     );
     let settings = Settings {

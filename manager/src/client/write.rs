@@ -147,16 +147,18 @@ impl Delete {
 }
 
 impl Client {
-    /// Creates an object under the name in `body`: sent twice, it is created once.
+    /// Creates an object. Under a name in `body` it is conditioned: sent twice, it is created once. With a generateName
+    /// alone it is not.
     pub async fn create<T: DeserializeOwned>(
         &self,
         resource: &Resource,
         namespace: &str,
         body: Bytes,
     ) -> Result<T, ClientError> {
+        let conditioned = has_name(&body);
         let call = Call {
             body: Some(("application/json", body)),
-            ..write(Method::POST, "POST", resource.collection(namespace), true)
+            ..write(Method::POST, "POST", resource.collection(namespace), conditioned)
         };
         self.write(resource, call).await
     }
@@ -228,6 +230,22 @@ impl Client {
         };
         self.write(resource, call).await
     }
+}
+
+/// Whether the server cannot choose the name of this object.
+fn has_name(body: &[u8]) -> bool {
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Named {
+        metadata: Name,
+    }
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Name {
+        name: String,
+    }
+    let named: Named = serde_json::from_slice(body).unwrap_or_default();
+    !named.metadata.name.is_empty()
 }
 
 fn write(method: Method, verb: &'static str, path: String, conditioned: bool) -> Call {

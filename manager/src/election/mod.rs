@@ -29,7 +29,7 @@ pub use record::{RELEASED_BY, WRITTEN_VERSIONS};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::client::{ClientError, Term};
+use crate::client::{ClientError, Term, UNCONDITIONED};
 use crate::env::Rng;
 
 /// How a candidate takes part.
@@ -40,9 +40,10 @@ pub struct Config {
     pub identity: String,
     /// The namespace of the Lease.
     pub namespace: String,
-    /// The name of the Lease. Never that of another component: two kinds of leaders would then share one seat.
+    /// The name of the Lease. Never that of another component: of two components on one Lease only one runs.
     pub name: String,
-    /// For how long others leave a record alone that does not change. It is written in whole seconds.
+    /// For how long others leave a record alone that does not change. It is written in whole seconds, and has to exceed
+    /// `renew_deadline` by more than [`UNCONDITIONED`]: a write that is sent last may take that long.
     pub lease_duration: Duration,
     /// For how long a leader acts on its last successful renewal.
     pub renew_deadline: Duration,
@@ -51,13 +52,13 @@ pub struct Config {
 }
 
 impl Config {
-    /// The Lease `kube-system/coxswain`, with the times of kube-controller-manager: 15 s, 10 s, 2 s.
+    /// A candidate for the Lease `namespace/name`, with the times of kube-controller-manager: 15 s, 10 s, 2 s.
     #[must_use]
-    pub fn new(identity: String) -> Self {
+    pub fn new(namespace: impl Into<String>, name: impl Into<String>, identity: impl Into<String>) -> Self {
         Self {
-            identity,
-            namespace: "kube-system".to_owned(),
-            name: "coxswain".to_owned(),
+            identity: identity.into(),
+            namespace: namespace.into(),
+            name: name.into(),
             lease_duration: Duration::from_secs(15),
             renew_deadline: Duration::from_secs(10),
             retry_period: Duration::from_secs(2),
@@ -82,7 +83,7 @@ impl Config {
         // What others go by is the number in the record.
         let written = Duration::from_secs(lease_duration.as_secs());
         let in_order = !retry_period.is_zero()
-            && written > *renew_deadline
+            && written > renew_deadline.saturating_add(UNCONDITIONED)
             && *renew_deadline > retry_period.saturating_mul(6) / 5;
         if !in_order {
             return Err(ElectionError::Times {
@@ -106,8 +107,9 @@ pub enum ElectionError {
     NoLease,
     /// With these, two could lead at once, or the leader could not renew in time.
     #[error(
-        "the lease duration ({lease:?}, counted in whole seconds) must be longer than the renew deadline ({renew:?}), \
-         that longer than 1.2 times the retry period ({retry:?}), and that longer than nothing"
+        "the lease duration ({lease:?}, counted in whole seconds) must be more than {last_write:?} longer than the \
+         renew deadline ({renew:?}), that longer than 1.2 times the retry period ({retry:?}), and that longer than nothing",
+        last_write = UNCONDITIONED
     )]
     Times {
         /// The lease duration.
@@ -183,7 +185,7 @@ mod tests {
 
     #[test]
     fn nonsense_is_refused() {
-        let good = Config::new("a".to_owned());
+        let good = Config::new("kube-system", "coxswain", "a");
         assert!(good.check().is_ok());
         let with = |change: fn(&mut Config)| {
             let mut config = good.clone();
@@ -209,10 +211,13 @@ mod tests {
             with(|config| config.namespace.clear()),
             Err(ElectionError::NoLease)
         ));
-        assert!(times(2000, 1900, 1500).is_ok());
+        assert!(times(5000, 1900, 1500).is_ok());
         for (lease, renew, retry) in [
             (15_000, 15_000, 2000),
             (15_900, 15_500, 2000),
+            (11_000, 10_000, 2000),
+            (13_000, 10_000, 2000),
+            (13_900, 10_500, 2000),
             (15_000, 10_000, 0),
             (15_000, 2400, 2000),
             (900, 800, 100),

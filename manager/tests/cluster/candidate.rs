@@ -18,7 +18,7 @@ use crate::process::{Process, soon, until};
 pub const NAME: &str = "coxswain";
 /// Short times, so that a Lease can expire within a test, but not because a busy machine let its holder wait.
 pub const LEASE: Duration = Duration::from_secs(10);
-pub const RENEW: Duration = Duration::from_secs(9);
+pub const RENEW: Duration = Duration::from_secs(6);
 pub const RETRY: Duration = Duration::from_millis(500);
 /// What a busy machine may add to a time that is measured. How long it takes without one is shown on the paused clock.
 pub const SLACK: Duration = Duration::from_secs(15);
@@ -48,12 +48,10 @@ impl Candidate {
     pub async fn start(c: &Cluster, ns: &str, (lease, renew, retry): (Duration, Duration, Duration)) -> Self {
         let process = Process::start(c).await;
         let config = Config {
-            namespace: ns.to_owned(),
-            name: NAME.to_owned(),
             lease_duration: lease,
             renew_deadline: renew,
             retry_period: retry,
-            ..Config::new(identity("host", &process.env.rng))
+            ..Config::new(ns, NAME, identity("host", &process.env.rng))
         };
         Self::with(process, config)
     }

@@ -24,8 +24,8 @@ use crate::ways::Ways;
 const FLAGS: [&str; 5] = [
     "--sandbox",
     "--secure-port=0",
-    "--leader-elect-lease-duration=4s",
-    "--leader-elect-renew-deadline=3s",
+    "--leader-elect-lease-duration=6s",
+    "--leader-elect-renew-deadline=2500ms",
     "--leader-elect-retry-period=500ms",
 ];
 const LEASES: Resource = Resource::namespaced("coordination.k8s.io", "v1", "leases", "Lease");

@@ -114,7 +114,7 @@ async fn fail_over(guide: &mut Guide, crew: &mut Crew) -> Result<(), TourError> 
     guide
         .other_leads(
             "Kill the manager that leads, and create \"blog\" while nobody leads",
-            "the other one leads when the lease has expired, after four seconds",
+            "the other one leads when the lease has expired, after six seconds",
             &former,
             async {
                 crew.kill(&former);

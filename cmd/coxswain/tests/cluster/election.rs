@@ -10,10 +10,10 @@ use serde_json::Value;
 use crate::QUIET;
 use crate::pair::{Pair, leads, one_at_a_time};
 
-const LEASE: Duration = Duration::from_secs(6);
+const LEASE: Duration = Duration::from_secs(9);
 const RETRY: Duration = Duration::from_secs(1);
 const SHORT: [&str; 3] = [
-    "--leader-elect-lease-duration=6s",
+    "--leader-elect-lease-duration=9s",
     "--leader-elect-renew-deadline=5s",
     "--leader-elect-retry-period=1s",
 ];

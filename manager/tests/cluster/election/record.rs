@@ -81,7 +81,7 @@ async fn the_lease_of_kube_controller_manager_is_left_alone(c: Cluster) {
     let leases = fixtures::leases("kube-system");
     let kcm = c.api().post(&leases, kcm).await.expect(201);
     let process = Process::start(&c).await;
-    let config = Config::new(identity("host", &process.env.rng));
+    let config = Config::new("kube-system", "coxswain", identity("host", &process.env.rng));
     let mut a = Candidate::with(process, config);
     let (term, _) = a.leads().await;
     assert_eq!(a.config.lease_duration.as_secs(), 15);

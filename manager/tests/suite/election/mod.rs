@@ -166,7 +166,7 @@ impl World {
             &env,
             transport.unfenced("leader-election", None),
             fence.clone(),
-            Config::new(identity.clone()),
+            Config::new("kube-system", "coxswain", identity.clone()),
             &registry,
         )
         .expect("an elector");

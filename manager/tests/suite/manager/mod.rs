@@ -117,7 +117,7 @@ impl Process {
 
     fn elector(&self) -> Elector {
         let client = self.transport.unfenced("leader-election", None);
-        let config = election::Config::new(self.identity.to_owned());
+        let config = election::Config::new("kube-system", "coxswain", self.identity);
         let fence = self.manager.fence().clone();
         Elector::new(&self.env, client, fence, config, &self.registry).expect("an elector")
     }

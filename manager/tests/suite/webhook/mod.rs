@@ -223,7 +223,7 @@ impl Cluster {
         certificates.host(&mut manager);
         let elector = elects.then(|| {
             let client = transport.unfenced("leader-election", None);
-            let config = election::Config::new(identity.to_owned());
+            let config = election::Config::new("kube-system", "coxswain", identity);
             let fence = manager.fence().clone();
             Elector::new(&env, client, fence, config, &registry).expect("an elector")
         });
