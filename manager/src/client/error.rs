@@ -65,9 +65,17 @@ pub enum ClientError {
         /// The limit.
         limit: usize,
     },
-    /// This process may no longer lead: nothing was sent.
-    #[error("{what}: not sent, this process may no longer be the leader")]
+    /// The term in which it was made is over or draining. A write was not sent; a read was not sent or was given up.
+    #[error("{what}: cancelled, this process is stopping or may no longer be the leader")]
     Fenced {
+        /// Method and path.
+        what: String,
+    },
+    /// A write of a client that has no term, a mistake in the program: nothing was sent.
+    #[error(
+        "{what}: not sent, this client has no leader term and only reads; use the client of the reconcile context"
+    )]
+    ReadOnly {
         /// Method and path.
         what: String,
     },
@@ -184,7 +192,7 @@ impl ClientError {
     #[must_use]
     pub fn is_unknown_outcome(&self) -> bool {
         match self {
-            Self::Fenced { .. } | Self::Invalid { .. } => false,
+            Self::Fenced { .. } | Self::ReadOnly { .. } | Self::Invalid { .. } => false,
             Self::Connection { connected, .. } => *connected,
             // A server that gives up, or a proxy that lost it, does not say whether the write was done.
             Self::Status { .. } | Self::Unexplained { .. } => self.code().is_some_and(|code| code >= 500),

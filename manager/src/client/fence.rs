@@ -4,6 +4,9 @@
 //! election closes it, it is shut for that term and for ever: after a step-down and a re-election the term is another one,
 //! and what was started in the old one cannot write any more. The deadline counts from when the renewal was *sent*, on
 //! all clocks there are ([`Clock::elapsed`]).
+//!
+//! Before the manager releases the lease it drains the term ([`Fence::drain`]): requests that were sent are answered, and
+//! no request waits any longer for a token or for an answer that changes nothing.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -40,6 +43,8 @@ struct Open {
     term: Term,
     /// None for a process that does not elect: it always leads.
     until: Option<(Mark, Duration)>,
+    /// The process is stopping.
+    draining: bool,
 }
 
 impl Fence {
@@ -69,7 +74,11 @@ impl Fence {
         let term = self.state(|state| {
             state.terms += 1;
             let term = Term(state.terms);
-            state.open = Some(Open { term, until });
+            state.open = Some(Open {
+                term,
+                until,
+                draining: false,
+            });
             term
         });
         self.0.term.send_replace(Some(term));
@@ -88,6 +97,17 @@ impl Fence {
                 }
                 _ => false,
             })
+    }
+
+    /// Ends the reads and the token waits of `term`. Its writes are allowed until the term is over.
+    pub fn drain(&self, term: Term) {
+        self.state(|state| {
+            if let Some(open) = state.open.as_mut().filter(|open| open.term == term) {
+                open.draining = true;
+            }
+        });
+        // Wakes all that wait, the term is the same.
+        self.0.term.send_modify(|_| {});
     }
 
     /// Shuts it.
@@ -111,13 +131,22 @@ impl Fence {
 
     /// Resolves when `term` is over: at once if it is already.
     pub async fn closed(&self, term: Term) {
+        self.ended(term, |_| false).await;
+    }
+
+    /// Resolves when `term` is draining or over: at once if it is already.
+    pub(super) async fn ending(&self, term: Term) {
+        self.ended(term, |open| open.draining).await;
+    }
+
+    async fn ended(&self, term: Term, or: impl Fn(&Open) -> bool) {
         let mut changed = self.0.term.subscribe();
         loop {
             changed.mark_unchanged();
             let Some(open) = self.state(|state| state.open).filter(|open| open.term == term) else {
                 return;
             };
-            if !self.within(&open) {
+            if or(&open) || !self.within(&open) {
                 return;
             }
             let deadline = async {
@@ -195,6 +224,29 @@ mod tests {
         assert!(fence.extend(term, clock.mark(), TEN));
         assert_eq!(clock.timeout(TEN.saturating_sub(MILLI), &mut closed).await, None);
         assert_eq!(clock.timeout(TEN, &mut closed).await, Some(()));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn draining_term_ends_waits_and_allows_writes() {
+        let (fence, clock) = fence();
+        let old = fence.open(clock.mark(), TEN);
+        let term = fence.open(clock.mark(), TEN);
+        fence.drain(old);
+        let mut ending = std::pin::pin!(fence.ending(term));
+        assert_eq!(
+            clock.timeout(TEN / 2, &mut ending).await,
+            None,
+            "another term was drained"
+        );
+        fence.drain(term);
+        assert_eq!(clock.timeout(Duration::ZERO, &mut ending).await, Some(()));
+        assert!(fence.allows(term));
+        assert!(fence.extend(term, clock.mark(), TEN), "renewal goes on");
+        assert_eq!(clock.timeout(TEN / 2, fence.closed(term)).await, None);
+        fence.ending(term).await;
+        fence.close();
+        let next = fence.open(clock.mark(), TEN);
+        assert_eq!(clock.timeout(TEN / 2, fence.ending(next)).await, None);
     }
 
     #[tokio::test(start_paused = true)]

@@ -4,7 +4,7 @@
 //! token bucket and a user agent of its own. The walk of a request: bucket → deadline → kube's client → [`Fence`] →
 //! socket. The bucket is taken before kube's client is entered, which would otherwise make every other request wait
 //! behind this one; the fence is looked at last, and on until there is an answer: a write that was not sent when it shuts
-//! is not sent any more.
+//! is not sent any more. Reads and waits for a token end with the term too, and already when it is drained.
 //!
 //! A request is sent once. Trying again is the queue's business, with [`ClientError::retry_after`]. Nothing of a body and
 //! no credential is logged or put into an error, at any verbosity.
@@ -21,6 +21,7 @@ mod lines;
 mod metrics;
 mod one;
 mod read;
+mod tokens;
 mod transport;
 mod write;
 
@@ -33,16 +34,16 @@ pub use read::{ListQuery, MetaPage, Raw, View, WatchQuery};
 pub use transport::{ConnectError, Transport};
 pub use write::{Delete, Patch, Propagation};
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderValue, Method, Request, header};
 use kube::client::Body;
 
-use self::transport::Ticket;
+use self::tokens::Tokens;
+use self::transport::{Late, Ticket};
 use crate::object::{Resource, Version};
-use crate::queue::{Bucket, RateLimiter};
 
 /// How long a write that another write would defeat may take.
 pub const CONDITIONED: Duration = Duration::from_secs(30);
@@ -65,17 +66,19 @@ pub struct Limit {
 pub struct Client {
     transport: Transport,
     user_agent: HeaderValue,
-    bucket: Option<Arc<Mutex<Bucket>>>,
+    bucket: Option<Arc<Tokens>>,
     permit: Permit,
 }
 
-/// When a client may write.
+/// When a client may write, and how long its reads may take.
 #[derive(Clone, Debug)]
 enum Permit {
     /// Never: [`Client::in_term`] was not called.
     Never,
     /// While the term is on.
     InTerm(Fence, Term),
+    /// Never, and it does not read either: its term was over or draining while it waited for its token.
+    Ended,
     /// At any time: the election itself, and events about it.
     Always,
 }
@@ -108,15 +111,10 @@ struct StoredMeta {
 
 impl Client {
     fn new(transport: Transport, user_agent: HeaderValue, limit: Option<Limit>, permit: Permit) -> Self {
-        let bucket = limit.map(|Limit { qps, burst }| {
-            // A rate that is not one (0, negative, not a number) would be a wait for ever; validation refuses it before.
-            let interval = Duration::try_from_secs_f64(1.0 / qps).unwrap_or(Duration::from_secs(1));
-            Arc::new(Mutex::new(Bucket::new(interval, burst)))
-        });
         Self {
             transport,
             user_agent,
-            bucket,
+            bucket: limit.map(|limit| Arc::new(Tokens::new(limit))),
             permit,
         }
     }
@@ -133,22 +131,22 @@ impl Client {
     /// The same client with the token for one request paid already. Who waits for the token first and decides after it does
     /// not decide on what was true before the wait.
     pub async fn paid(&self, verb: &'static str) -> Self {
-        self.take_token(verb).await;
+        let permit = if self.take_token(verb).await {
+            self.permit.clone()
+        } else {
+            Permit::Ended
+        };
         Self {
             bucket: None,
+            permit,
             ..self.clone()
         }
     }
 
     /// Sends a read.
-    async fn read<T>(
-        &self,
-        call: Call,
-        decode: impl FnOnce(Bytes, &str) -> Result<T, ClientError>,
-    ) -> Result<T, ClientError> {
-        let what = call.what();
-        self.take_token(call.verb).await;
-        decode(self.exchange(call, &what).await?.into_body(), &what)
+    async fn read(&self, call: Call, what: &str) -> Result<http::Response<Bytes>, ClientError> {
+        self.token(call.verb, what).await?;
+        self.in_time(what, self.exchange(call, what)).await
     }
 
     /// Sends a write. What it has come to is kept in the ledger, if it belongs to a term.
@@ -158,11 +156,11 @@ impl Client {
         call: Call,
     ) -> Result<T, ClientError> {
         let what = call.what();
-        self.take_token(call.verb).await;
+        self.token(call.verb, &what).await?;
         // Not before it has its token: what is cut off in that line was never sent.
-        let entry = match self.permit {
+        let entry = match &self.permit {
             Permit::InTerm(..) => Some(self.transport.ledger.begin()),
-            Permit::Never | Permit::Always => None,
+            Permit::Never | Permit::Always | Permit::Ended => None,
         };
         let answer = self.exchange(call, &what).await.map(http::Response::into_body);
         match (&answer, entry) {
@@ -182,7 +180,7 @@ impl Client {
         let (deadline, verb) = (call.deadline, call.verb);
         let answered = self.transport.clock.timeout(deadline, async {
             let (head, body) = self.send(call, what).await?.into_parts();
-            let body = answer::collect(body, what).await?;
+            let body = self.body(what, answer::collect(body, what)).await??;
             self.transport.metrics.received(verb, body.len());
             Ok(http::Response::from_parts(head, body))
         });
@@ -198,31 +196,81 @@ impl Client {
     async fn stream(&self, call: Call) -> Result<Lines, ClientError> {
         let what = call.what();
         let deadline = call.deadline;
-        let opened = self
-            .transport
-            .clock
-            .timeout(deadline, self.send(call, &what))
-            .await;
-        match opened {
-            Some(response) => Ok(Lines::new(response?.into_body(), what)),
-            None => Err(ClientError::Timeout { what, deadline }),
+        let clock = &self.transport.clock;
+        let opened = async {
+            let opened = clock.timeout(deadline, self.send(call, &what)).await;
+            opened.unwrap_or_else(|| {
+                Err(ClientError::Timeout {
+                    what: what.clone(),
+                    deadline,
+                })
+            })
+        };
+        let body = self.in_time(&what, opened).await?.into_body();
+        Ok(Lines::new(body, what))
+    }
+
+    /// Runs a read until the term is over or draining.
+    async fn in_time<T>(
+        &self,
+        what: &str,
+        read: impl Future<Output = Result<T, ClientError>>,
+    ) -> Result<T, ClientError> {
+        let Permit::InTerm(fence, term) = &self.permit else {
+            return read.await;
+        };
+        tokio::select! {
+            biased;
+            () = fence.ending(*term) => Err(ClientError::Fenced { what: what.to_owned() }),
+            answer = read => answer,
         }
     }
 
-    async fn take_token(&self, verb: &'static str) {
-        let Some(bucket) = &self.bucket else { return };
+    /// Reads the body of an answer until the term is over: the transport looks at the fence until the head is there.
+    async fn body<T>(&self, what: &str, body: impl Future<Output = T>) -> Result<T, ClientError> {
+        let Permit::InTerm(fence, term) = &self.permit else {
+            return Ok(body.await);
+        };
+        tokio::select! {
+            biased;
+            body = body => Ok(body),
+            () = fence.closed(*term) => Err(ClientError::Connection {
+                what: what.to_owned(),
+                connected: true,
+                reason: Late.to_string(),
+            }),
+        }
+    }
+
+    async fn token(&self, verb: &'static str, what: &str) -> Result<(), ClientError> {
+        if self.take_token(verb).await {
+            return Ok(());
+        }
+        Err(ClientError::Fenced {
+            what: what.to_owned(),
+        })
+    }
+
+    /// Waits for a token; false if the term was over or draining before there was one.
+    async fn take_token(&self, verb: &'static str) -> bool {
+        let Some(bucket) = &self.bucket else { return true };
         let clock = &self.transport.clock;
         let start = clock.now();
-        let wait = {
-            let mut bucket = bucket.lock().unwrap_or_else(PoisonError::into_inner);
-            RateLimiter::<()>::when(&mut *bucket, &(), start)
+        let taken = match &self.permit {
+            Permit::InTerm(fence, term) => tokio::select! {
+                biased;
+                () = bucket.take(clock) => true,
+                () = fence.ending(*term) => false,
+            },
+            Permit::Never | Permit::Always | Permit::Ended => {
+                bucket.take(clock).await;
+                true
+            }
         };
-        if !wait.is_zero() {
-            clock.sleep(wait).await;
-        }
         self.transport.metrics.limited(verb, clock.now() - start);
     }
 
+        taken
     /// Sends a request; an answer that is not a success is an error.
     async fn send(&self, call: Call, what: &str) -> Result<http::Response<Body>, ClientError> {
         let clock = self.transport.clock.clone();
@@ -254,7 +302,7 @@ impl Client {
             );
             return Ok(response);
         }
-        let error = answer::refused(response, what).await;
+        let error = self.body(what, answer::refused(response, what)).await?;
         log(what, &error, took);
         Err(error)
     }
@@ -288,20 +336,16 @@ impl Client {
             }
         };
         let mut request = request.body(body).map_err(|error| invalid(error.to_string()))?;
-        if is_write {
-            match &self.permit {
-                Permit::Always => {}
-                Permit::InTerm(fence, term) => {
-                    request.extensions_mut().insert(Ticket(fence.clone(), *term));
-                }
-                Permit::Never => {
-                    return Err(ClientError::Fenced {
-                        what: what.to_owned(),
-                    });
-                }
+        let what = || what.to_owned();
+        match &self.permit {
+            Permit::Ended => return Err(ClientError::Fenced { what: what() }),
+            Permit::Never if is_write => return Err(ClientError::ReadOnly { what: what() }),
+            Permit::InTerm(fence, term) if is_write => {
+                request.extensions_mut().insert(Ticket(fence.clone(), *term));
             }
         }
         Ok(request)
+            Permit::Never | Permit::InTerm(..) | Permit::Always => {}
     }
 }
 

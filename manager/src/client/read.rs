@@ -107,7 +107,8 @@ impl Client {
             accept: view.one(),
             ..read("GET", resource.path(key))
         };
-        self.read(call, |body, what| decode(&body, what)).await
+        let what = call.what();
+        decode(self.read(call, &what).await?.body(), &what)
     }
 
     /// Reads what is at a path, for what is no object: the documents of discovery. `accept` says in which forms.
@@ -117,8 +118,7 @@ impl Client {
             ..read("GET", path.to_owned())
         };
         let what = call.what();
-        self.take_token(call.verb).await;
-        let (head, body) = self.exchange(call, &what).await?.into_parts();
+        let (head, body) = self.read(call, &what).await?.into_parts();
         let content_type = head.headers.get(header::CONTENT_TYPE);
         let content_type = content_type.and_then(|it| it.to_str().ok());
         Ok(Raw {
@@ -151,7 +151,8 @@ impl Client {
         if let Some(token) = &query.continue_token {
             call.query.push(("continue", token.clone()));
         }
-        self.read(call, |body, _| Ok(body)).await
+        let what = call.what();
+        Ok(self.read(call, &what).await?.into_body())
     }
 
     /// Reads a page of a list of metadata. An empty namespace means all. One object that cannot be decoded makes it an

@@ -66,7 +66,7 @@ pub(super) struct Shut;
 /// The fence was shut while the request was under way.
 #[derive(Debug, thiserror::Error)]
 #[error("given up without an answer, this process may no longer be the leader")]
-struct Late;
+pub(super) struct Late;
 
 impl Transport {
     /// A way through `service`: an API server in the same process, or a stand-in for one. `host` is its name in metrics.

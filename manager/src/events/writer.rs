@@ -155,7 +155,7 @@ fn judge(error: &ClientError) -> Verdict {
         // Busy, or a proxy without a server behind it: neither has looked at the event.
         _ if error.code() == Some(429) => Verdict::Retry,
         ClientError::Unexplained { code: 500.., .. } => Verdict::Retry,
-        ClientError::Fenced { .. } => Verdict::Drop("fenced"),
+        ClientError::Fenced { .. } | ClientError::ReadOnly { .. } => Verdict::Drop("fenced"),
         ClientError::Status { .. } | ClientError::Unexplained { .. } | ClientError::Invalid { .. } => {
             Verdict::Drop(REJECTED)
         }

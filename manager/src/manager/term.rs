@@ -61,6 +61,8 @@ impl Manager {
             () = self.fence.closed(term) => None,
             died = died(&mut controllers) => Some(died),
         };
+        // The workers finish the writes that they have sent, and wait for nothing else.
+        self.fence.drain(term);
         stopping.cancel();
         if let Some(error) = died {
             return Err(error);

@@ -82,7 +82,7 @@ async fn the_end_of_a_term_ends_the_work_and_shuts_its_client() {
     running.end.await.expect("not aborted").expect("not fatal");
     assert_eq!(journal.times(), [100]);
     assert!(
-        journal.lines()[0].ends_with("not sent, this process may no longer be the leader"),
+        journal.lines()[0].ends_with("cancelled, this process is stopping or may no longer be the leader"),
         "{:?}",
         journal.lines()
     );

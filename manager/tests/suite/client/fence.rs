@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use coxswain_manager::client::{ClientError, Delete, Fence, Limit, Patch};
+use coxswain_manager::client::{ClientError, Delete, Fence, Limit, ListQuery, Patch, View, WatchQuery};
 use coxswain_manager::env::Fault;
 use coxswain_manager::object::{Key, Uid, Version};
 use jiff::SignedDuration;
@@ -26,7 +26,7 @@ async fn a_client_without_a_term_only_reads() {
         .patch::<Value>(&MAPS, &key(), patch)
         .await
         .expect_err("no term");
-    assert!(matches!(error, ClientError::Fenced { .. }), "{error}");
+    assert!(matches!(error, ClientError::ReadOnly { .. }), "{error}");
     let _: Value = client.get(&MAPS, &key()).await.expect("a read");
     assert_eq!(world.spy.asked().len(), 1);
 }
@@ -57,8 +57,77 @@ async fn every_kind_of_write_stops_with_the_term() {
         assert!(matches!(error, Some(ClientError::Fenced { .. })), "{error:?}");
         assert!(!error.expect("an error").is_unknown_outcome());
     }
-    let _: Value = client.get(&MAPS, &key()).await.expect("reads go on");
-    assert_eq!(world.spy.asked().len(), in_term + 1);
+    let error = client.get::<Value>(&MAPS, &key()).await;
+    assert!(matches!(error, Err(ClientError::Fenced { .. })), "{error:?}");
+    assert_eq!(world.spy.asked().len(), in_term);
+}
+
+#[tokio::test(start_paused = true)]
+async fn unanswered_reads_end_with_the_term() {
+    let world = World::new();
+    let fence = Fence::new(world.env.clock.clone());
+    let start = world.env.clock.now();
+    let term = fence.open(world.env.clock.mark(), TEN);
+    let client = world.transport.client("a", None).in_term(&fence, term);
+    for answer in [Answer::Hang, Answer::Stall, Answer::Hang, Answer::Hang] {
+        world.spy.answer(answer);
+    }
+    let (maps, key) = (MAPS, key());
+    let (list, watch) = (ListQuery::default(), WatchQuery::default());
+    let (get, stalled, raw, watch) = tokio::join!(
+        client.get::<Value>(&maps, &key),
+        client.list(&maps, "n", &list, View::Full),
+        client.get_raw("/api", "application/json"),
+        client.watch(&maps, "n", &watch, View::Full),
+    );
+    assert_eq!(world.env.clock.now() - start, TEN);
+    for error in [get.err(), stalled.err(), raw.err(), watch.err()] {
+        assert!(matches!(error, Some(ClientError::Fenced { .. })), "{error:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn write_with_a_stalled_body_ends_with_the_term_and_has_an_unknown_outcome() {
+    let world = World::new();
+    let fence = Fence::new(world.env.clock.clone());
+    let start = world.env.clock.now();
+    let term = fence.open(world.env.clock.mark(), TEN);
+    let client = world.transport.client("a", None).in_term(&fence, term);
+    world.spy.answer(Answer::Stall);
+    let patch = Patch::merge(&json!({"metadata": {"resourceVersion": "7"}}));
+    let error = client
+        .patch::<Value>(&MAPS, &key(), patch)
+        .await
+        .expect_err("no answer");
+    assert_eq!(world.env.clock.now() - start, TEN);
+    assert!(error.is_unknown_outcome(), "{error}");
+    assert!(!world.transport.ledger().is_settled());
+}
+
+#[tokio::test(start_paused = true)]
+async fn token_waits_end_with_the_term_and_take_no_token() {
+    let world = World::new();
+    let fence = Fence::new(world.env.clock.clone());
+    let start = world.env.clock.now();
+    let term = fence.open(world.env.clock.mark(), TEN);
+    let limit = Limit { qps: 0.05, burst: 1 };
+    let shared = world.transport.client("a", Some(limit));
+    let client = shared.in_term(&fence, term);
+    let _: Value = client.get(&MAPS, &key()).await.expect("the first token");
+    let (maps, key) = (MAPS, key());
+    let (read, write, paid) = tokio::join!(
+        client.get::<Value>(&maps, &key),
+        client.create::<Value>(&maps, "n", "{}".into()),
+        async { client.paid("GET").await.get::<Value>(&maps, &key).await },
+    );
+    assert_eq!(world.env.clock.now() - start, TEN);
+    for error in [read.err(), write.err(), paid.err()] {
+        assert!(matches!(error, Some(ClientError::Fenced { .. })), "{error:?}");
+    }
+    assert_eq!(world.spy.asked().len(), 1);
+    // One token comes in every 20 s, and none of the three above was taken.
+    let _: Value = shared.get(&maps, &key).await.expect("the second token");
+    assert_eq!(world.env.clock.now() - start, 2 * TEN);
 }
 
 #[tokio::test(start_paused = true)]
@@ -90,6 +159,54 @@ async fn the_fence_is_looked_at_after_the_wait_for_a_token() {
     let error = client.create::<Value>(&MAPS, "n", "{}".into()).await;
     assert!(matches!(error, Err(ClientError::Fenced { .. })), "{error:?}");
     assert_eq!(world.spy.asked().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn drained_term_sends_writes_and_waits_for_nothing() {
+    let world = World::new();
+    let fence = Fence::new(world.env.clock.clone());
+    let term = fence.open_for_ever();
+    let limit = Limit { qps: 0.01, burst: 2 };
+    let client = world.transport.client("a", Some(limit)).in_term(&fence, term);
+    let start = world.env.clock.now();
+    world.spy.answer(Answer::Hang);
+    let (maps, key) = (MAPS, key());
+    let (read, ()) = tokio::join!(client.get::<Value>(&maps, &key), async {
+        world.env.clock.sleep(TEN).await;
+        fence.drain(term);
+    });
+    assert_eq!(world.env.clock.now() - start, TEN);
+    assert!(matches!(read, Err(ClientError::Fenced { .. })), "{read:?}");
+    let write = async || client.create::<Value>(&MAPS, "n", "{}".into()).await;
+    write().await.expect("there is a token");
+    let error = write().await;
+    assert!(matches!(error, Err(ClientError::Fenced { .. })), "{error:?}");
+    assert_eq!(world.env.clock.now() - start, TEN);
+    assert_eq!(world.spy.asked().len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn create_is_conditioned_by_a_chosen_name() {
+    let world = World::new();
+    let client = world.transport.unfenced("a", None);
+    let bodies = [
+        (json!({"metadata": {"name": "a"}}), 30),
+        (json!({"metadata": {"name": "a", "generateName": "a-"}}), 30),
+        (json!({"metadata": {"generateName": "a-"}}), 3),
+        (json!({"metadata": {"name": "", "generateName": "a-"}}), 3),
+        (json!({"metadata": {"name": 7}}), 3),
+        (json!([]), 3),
+    ];
+    for (body, seconds) in bodies {
+        world.spy.answer(Answer::Hang);
+        let start = world.env.clock.now();
+        let error = client.create::<Value>(&MAPS, "n", body.to_string().into()).await;
+        assert!(matches!(error, Err(ClientError::Timeout { .. })), "{error:?}");
+        let took = world.env.clock.now() - start;
+        assert_eq!(took, Duration::from_secs(seconds), "{body}");
+        let uri = world.spy.asked().pop().expect("a request").uri;
+        assert!(uri.ends_with(&format!("?timeout={seconds}s")), "{uri}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -7,7 +7,8 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use http::{Request, Response};
-use http_body_util::{BodyExt as _, Full};
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt as _, Full, StreamBody};
 use kube::client::Body;
 use tower_service::Service;
 
@@ -19,6 +20,8 @@ pub enum Answer {
     Hang,
     /// By a broken connection.
     Break,
+    /// With 200 and a body that never ends.
+    Stall,
 }
 
 /// What was asked.
@@ -58,7 +61,7 @@ impl Spy {
 }
 
 impl Service<Request<Body>> for Spy {
-    type Response = Response<Full<Bytes>>;
+    type Response = Response<UnsyncBoxBody<Bytes, std::io::Error>>;
     type Error = std::io::Error;
     type Future = BoxFuture<'static, Result<Self::Response, Self::Error>>;
 
@@ -86,12 +89,17 @@ impl Service<Request<Body>> for Spy {
             match answer.unwrap_or_else(|| Answer::With(200, vec![], "{}".to_owned())) {
                 Answer::Hang => std::future::pending().await,
                 Answer::Break => Err(std::io::ErrorKind::ConnectionReset.into()),
+                Answer::Stall => {
+                    let body = StreamBody::new(futures_util::stream::pending());
+                    Ok(Response::new(body.boxed_unsync()))
+                }
                 Answer::With(code, headers, body) => {
                     let mut response = Response::builder().status(code);
                     for (name, value) in headers {
                         response = response.header(name, value);
                     }
-                    Ok(response.body(Full::from(body)).expect("a response"))
+                    let body = Full::from(body).map_err(|never| match never {});
+                    Ok(response.body(body.boxed_unsync()).expect("a response"))
                 }
             }
         })

@@ -7,7 +7,7 @@ mod failover;
 mod faults;
 mod foreign;
 mod naive;
-mod net;
+pub(crate) mod net;
 mod random;
 mod release;
 mod steady;

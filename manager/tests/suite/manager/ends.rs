@@ -14,7 +14,7 @@ use super::{Process, SECOND, sandbox};
 const LEASES: Resource = Resource::namespaced("coordination.k8s.io", "v1", "leases", "Lease");
 
 /// The holder of the lease, as somebody else sees it.
-async fn holder(sandbox: &coxswain_sandbox::Sandbox) -> String {
+pub(super) async fn holder(sandbox: &coxswain_sandbox::Sandbox) -> String {
     let other = Process::new(sandbox.door(), "other");
     let client = other.transport.client("other", None);
     let key = Key::new("kube-system", "coxswain");

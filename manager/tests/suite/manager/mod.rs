@@ -1,8 +1,10 @@
 //! The life of a manager, with the API in the same process and under the paused clock.
 
+mod clients;
 mod ends;
 mod handover;
 mod health;
+mod partition;
 mod probe;
 mod terms;
 
@@ -10,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use coxswain_manager::cache::Scope;
-use coxswain_manager::client::Transport;
+use coxswain_manager::client::{Limit, Transport};
 use coxswain_manager::election::{self, Elector};
 use coxswain_manager::env::{Env, TaskSet};
 use coxswain_manager::events::Recorder;
@@ -72,6 +74,20 @@ impl Process {
         B: http_body::Body<Data = bytes::Bytes> + Send + 'static,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
+        Self::limited(service, identity, None)
+    }
+
+    /// A process whose controllers share one rate limit each.
+    fn limited<S, B>(service: S, identity: &'static str, limit: Option<Limit>) -> Self
+    where
+        S: tower_service::Service<http::Request<kube::client::Body>, Response = http::Response<B>>
+            + Send
+            + 'static,
+        S::Future: Send + 'static,
+        S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+        B: http_body::Body<Data = bytes::Bytes> + Send + 'static,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
         let tasks = TaskSet::new();
         let env = Env::starting_at(Timestamp::UNIX_EPOCH, identity.len() as u64, &tasks);
         let registry = Registry::new();
@@ -80,7 +96,7 @@ impl Process {
             Transport::over(service, "api.test", "test", &env.clock, &registry).expect("fresh metrics");
         let options = Options {
             name: "coxswain",
-            limit: None,
+            limit,
             scope: Scope::default(),
             start_interval: Duration::ZERO,
             shutdown_timeout: Some(10 * SECOND),

@@ -1,0 +1,168 @@
+//! A leader that loses its API server steps down and keeps its caches; a full rate limiter does not delay the release.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use coxswain_manager::cache::Cache;
+use coxswain_manager::client::{Limit, Patch};
+use coxswain_manager::controller::{self, Action, Builder, Context, ReconcileError, Reconciler};
+use coxswain_manager::env::Clock;
+use coxswain_manager::handler::Handler;
+use coxswain_manager::object::{Key, MetaObject};
+use coxswain_manager::source::Source;
+use coxswain_sandbox::Sandbox;
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use tokio::sync::watch;
+
+use super::ends::holder;
+use super::{MAPS, Process, SECOND, sandbox};
+use crate::election::net::{Net, Trouble, WatchTrouble};
+
+/// The requests that one reconcile sends.
+#[derive(Clone, Copy)]
+enum Sends {
+    Get,
+    Patch,
+}
+
+/// Sends one request per reconcile, once a second, and counts the reconciles.
+struct Requester {
+    sends: Sends,
+    started: watch::Sender<usize>,
+}
+
+impl Reconciler for Requester {
+    async fn reconcile(&self, context: Context, key: Key) -> Result<Action, ReconcileError> {
+        self.started.send_modify(|started| *started += 1);
+        let _: Value = match self.sends {
+            Sends::Get => context.client.get(&MAPS, &key).await?,
+            Sends::Patch => {
+                let patch = Patch::merge(&json!({"data": {"at": context.env.clock.wall().to_string()}}));
+                context.client.patch(&MAPS, &key, patch).await?
+            }
+        };
+        Ok(Action::RequeueAfter(SECOND))
+    }
+}
+
+/// Creates config maps with these names.
+async fn create_maps(sandbox: &Sandbox, names: impl IntoIterator<Item = String>) {
+    let user = Process::new(sandbox.door(), "user");
+    let client = user.transport.unfenced("user", None);
+    for name in names {
+        let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}});
+        let _: Value = client
+            .create(&MAPS, "default", map.to_string().into())
+            .await
+            .expect("a config map");
+    }
+}
+
+/// Adds a controller that sends requests, and returns its cache and the number of its reconciles.
+fn add_requester(process: &mut Process, sends: Sends) -> (Cache<MetaObject>, watch::Receiver<usize>) {
+    let manager = &mut process.manager;
+    let maps: Cache<MetaObject> = manager.caches().of(&MAPS);
+    let started = watch::Sender::new(0);
+    let reconciles = started.subscribe();
+    let options = controller::Options {
+        workers: 10,
+        ..controller::Options::default()
+    };
+    let requester = Builder::new("requester", options, Requester { sends, started })
+        .watch(Source::new(maps.clone(), Handler::for_object()))
+        .build(&process.env, manager.client("requester"), &process.registry)
+        .expect("a controller");
+    manager.add(requester);
+    (maps, reconciles)
+}
+
+fn net(sandbox: &Sandbox) -> Net {
+    let clock = Clock::starting_at(Timestamp::UNIX_EPOCH);
+    Net::new(sandbox.door(), clock, 1, Arc::new(|| {}))
+}
+
+async fn at_least(counter: &mut watch::Receiver<usize>, count: usize) {
+    let reached = counter.wait_for(|it| *it >= count).await;
+    drop(reached.expect("the controller lives"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn leader_without_an_api_server_becomes_a_warm_standby() {
+    for sends in [Sends::Get, Sends::Patch] {
+        let sandbox = sandbox();
+        create_maps(&sandbox, ["a".to_owned()]).await;
+        let net = net(&sandbox);
+        let mut process = Process::over(net.clone(), "a");
+        let (maps, mut reconciles) = add_requester(&mut process, sends);
+        let (fence, clock) = (process.manager.fence().clone(), process.env.clock.clone());
+        let running = process.elect();
+        at_least(&mut reconciles, 3).await;
+        let first = fence.term().expect("a term");
+
+        net.trouble(Trouble::RequestLost);
+        net.watches(WatchTrouble::Silent);
+        clock
+            .timeout(11 * SECOND, fence.closed(first))
+            .await
+            .expect("a step-down");
+        clock.sleep(60 * SECOND).await;
+        assert!(!running.ended.is_finished(), "the process did not exit");
+        assert_eq!(fence.term(), None);
+        assert!(
+            maps.get(&Key::new("default", "a")).present().is_some(),
+            "the cache was kept"
+        );
+
+        net.trouble(Trouble::None);
+        net.watches(WatchTrouble::None);
+        let so_far = *reconciles.borrow_and_update();
+        let resumed = clock.timeout(60 * SECOND, at_least(&mut reconciles, so_far + 1));
+        resumed.await.expect("the same process leads again");
+        assert_ne!(fence.term(), Some(first));
+        running.stop().await.expect("an orderly end");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn stop_with_a_full_rate_limiter_releases_the_lease_within_a_second() {
+    for sends in [Sends::Get, Sends::Patch] {
+        let sandbox = sandbox();
+        create_maps(&sandbox, (0..10).map(|i| format!("map-{i}"))).await;
+        let limit = Some(Limit { qps: 0.1, burst: 1 });
+        let mut process = Process::limited(sandbox.door(), "a", limit);
+        let (_, mut reconciles) = add_requester(&mut process, sends);
+        let clock = process.env.clock.clone();
+        let running = process.elect();
+        // All ten workers, of which nine wait for a token.
+        at_least(&mut reconciles, 10).await;
+        clock.sleep(SECOND / 10).await;
+        let before = clock.now();
+        running.stop().await.expect("an orderly end");
+        let took = clock.now() - before;
+        assert!(took < SECOND, "{took:?}");
+        assert_eq!(holder(&sandbox).await, "", "released");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn stop_with_an_unanswered_read_releases_the_lease_within_a_second() {
+    let sandbox = sandbox();
+    create_maps(&sandbox, ["a".to_owned()]).await;
+    let net = net(&sandbox);
+    let mut process = Process::over(net.clone(), "a");
+    let (_, mut reconciles) = add_requester(&mut process, Sends::Get);
+    let clock = process.env.clock.clone();
+    let running = process.elect();
+    at_least(&mut reconciles, 1).await;
+    clock.sleep(SECOND / 2).await;
+    net.answer_delay(5 * SECOND);
+    at_least(&mut reconciles, 2).await;
+    clock.sleep(SECOND / 1000).await;
+    net.answer_delay(Duration::ZERO);
+    let before = clock.now();
+    running.stop().await.expect("an orderly end");
+    let took = clock.now() - before;
+    assert!(took < SECOND, "{took:?}");
+    assert_eq!(holder(&sandbox).await, "", "released");
+}
