@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use super::item::Item;
 use super::wire::{self, Event};
-use crate::client::{Client, View, WatchQuery};
-use crate::object::{MetaObject, Resource, Version};
+use crate::client::{Client, View, present};
+use crate::object::{Key, MetaObject, Resource, Version};
 
 /// Where they are.
 const DEFINITIONS: Resource = Resource::cluster(
@@ -40,23 +40,45 @@ impl Definition {
     /// Resolves when it is in another state than the last time; never if that does not happen within `time`, or cannot be
     /// told.
     pub(super) async fn changed(&mut self, client: &Client, time: Duration) {
-        let query = WatchQuery {
-            field_selector: format!("metadata.name={}", self.name),
-            timeout_seconds: time.as_secs() + 1,
-            // The present state comes first.
-            ..WatchQuery::default()
-        };
-        let Ok(mut lines) = client.watch(&DEFINITIONS, "", &query, View::Metadata).await else {
-            return pending().await;
-        };
-        while let Ok(Some(line)) = lines.next().await {
-            if let Ok(Event::Put(Item::Known(it))) = wire::event::<MetaObject>(&line)
-                && it.metadata.resource_version != self.seen
-            {
-                self.seen = it.metadata.resource_version;
-                return;
+        match self.follow(client, time).await {
+            Ok(changed) => self.seen = changed,
+            Err(reason) => {
+                tracing::debug!(definition = self.name, reason, "Watch ended");
+                pending().await
             }
         }
-        pending::<()>().await;
+    }
+
+    /// The version of another state than the last one, or why the watch for one ended.
+    async fn follow(&self, client: &Client, time: Duration) -> Result<Version, String> {
+        let key = Key::new("", self.name.as_str());
+        let present = present(client, &DEFINITIONS, &key, View::Metadata).await;
+        let present = present.map_err(|error| error.to_string())?;
+        if let Some(version) = present.object_version()
+            && version != self.seen
+        {
+            return Ok(version);
+        }
+        let query = present.watch(&key, time.as_secs() + 1);
+        let lines = client.watch(&DEFINITIONS, "", &query, View::Metadata).await;
+        let mut lines = lines.map_err(|error| error.to_string())?;
+        loop {
+            let line = lines.next().await.map_err(|error| error.to_string())?;
+            let line = line.ok_or("the server closed the watch")?;
+            match wire::event::<MetaObject>(&line).map_err(|error| error.to_string())? {
+                Event::Put(Item::Known(it))
+                    if it.metadata.name == *self.name && it.metadata.resource_version != self.seen =>
+                {
+                    return Ok(it.metadata.resource_version);
+                }
+                Event::Error(status) => {
+                    return Err(format!(
+                        "an error event with code {}: {}",
+                        status.code, status.message
+                    ));
+                }
+                _ => {}
+            }
+        }
     }
 }

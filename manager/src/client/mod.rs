@@ -29,7 +29,7 @@ pub use error::{Cause, ClientError, Details, Status};
 pub use fence::{Fence, Term};
 pub use ledger::Ledger;
 pub use lines::Lines;
-pub(crate) use one::{Sighting, WatchOne};
+pub(crate) use one::{Present, Sighting, WatchEnd, WatchOne, present};
 pub use read::{ListQuery, MetaPage, Raw, View, WatchQuery};
 pub use transport::{ConnectError, Transport};
 pub use write::{Delete, Patch, Propagation};

@@ -25,7 +25,7 @@ use super::{Config, ElectionError, Leadership, NotReleased, Release};
 use crate::client::{Client, ClientError, Fence, Sighting, Term, WatchOne};
 use crate::env::{Env, Mark, later};
 use crate::events::{EventType, ObjectRef, Recorder};
-use crate::object::{Key, Resource};
+use crate::object::{Key, Resource, Version};
 
 /// How many sightings may wait. The watch waits for the elector beyond that.
 const SIGHTINGS: usize = 16;
@@ -304,10 +304,24 @@ impl Elector {
     fn sighted(&mut self, sighting: Sighting) -> bool {
         let now = self.env.clock.now();
         let newest = self.view.newest();
-        let news = match sighting {
-            Sighting::Opened => {
+        let is_old = |version: &Version| newest.partial_cmp(version) == Some(Ordering::Greater);
+        match sighting {
+            Sighting::Opened(present) => {
                 self.watching = true;
-                false
+                let record = present.object.map(Record::new);
+                let version = record.as_ref().map_or(present.version, Record::version);
+                if is_old(&version) {
+                    // From a server that is behind, or whose store was restored: a read tells.
+                    if self.seat.is_none() {
+                        self.view.doubt();
+                        self.next = now;
+                    }
+                    return false;
+                }
+                match record {
+                    Some(record) => self.view.observe(now, Some(record)),
+                    None => self.view.observe_deletion(now, version),
+                }
             }
             Sighting::Lost(_) => {
                 self.watching = false;
@@ -324,24 +338,14 @@ impl Elector {
                     return false;
                 }
                 self.view.observe(now, Some(record));
-                true
             }
-            Sighting::Gone(version) if newest.partial_cmp(&version) == Some(Ordering::Greater) => {
-                return false;
-            }
-            Sighting::Gone(version) => {
-                self.view.observe_deletion(now, version);
-                true
-            }
-        };
+            Sighting::Gone(version) if is_old(&version) => return false,
+            Sighting::Gone(version) => self.view.observe_deletion(now, version),
+        }
         if self.seat.is_none() {
-            if !news {
-                // It may have gone before the watch was there.
-                self.view.doubt();
-            }
             self.next = now;
         }
-        news
+        true
     }
 
     /// Does the next step, or says when.
@@ -453,14 +457,15 @@ impl Elector {
                 return;
             }
         };
-        self.hurried = false;
         self.claiming = None;
         if self.view.newest().partial_cmp(&lease.version()) == Some(Ordering::Greater) {
-            // It was ours, and is not any more.
+            // It was ours, and is not any more; or the server answers with something else than was written.
             self.view.doubt();
-            self.next = now;
+            self.next = if self.hurried { self.retry() } else { now };
+            self.hurried = !self.hurried;
             return;
         }
+        self.hurried = false;
         self.view.wrote(now, lease);
         if self.seat.is_none() && !self.view.is_held() {
             tracing::warn!(lease = %self.key, "The server does not keep what is written to the lease");

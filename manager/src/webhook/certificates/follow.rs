@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 use super::held::{Held, Slot, Stored};
 use super::served::Served;
 use super::{SECRETS, ServiceName};
-use crate::client::{Client, Sighting, WatchOne};
+use crate::client::{Client, Present, Sighting, WatchEnd, WatchOne};
 use crate::env::Env;
 
 /// Longer than any watch: a Secret may be silent.
@@ -55,15 +55,17 @@ impl Follower {
 
     fn sighted(&self, sighting: Sighting) {
         match sighting {
-            Sighting::There(secret) => self.there(secret),
-            // If it is there, it follows.
-            Sighting::Opened => {
+            Sighting::There(secret)
+            | Sighting::Opened(Present {
+                object: Some(secret), ..
+            }) => self.there(secret),
+            Sighting::Opened(Present { object: None, .. }) => {
                 let problem = format!("the leader has not written the Secret {} yet", self.service);
                 self.served.note(&problem);
             }
             Sighting::Gone(_) => self.lack(&format!("the Secret {} was deleted", self.service)),
-            Sighting::Lost(Some(error)) => self.served.note(&error.to_string()),
-            Sighting::Lost(None) => {}
+            Sighting::Lost(WatchEnd::Closed | WatchEnd::Silent(_)) => {}
+            Sighting::Lost(end) => self.served.note(&end.to_string()),
         }
     }
 

@@ -19,7 +19,7 @@ use super::inject::{CONFIGURATIONS, Configuration, as_patch};
 use super::pair::{self, IssueError, bundle};
 use super::plan::{Step, decide, kept};
 use super::{SECRETS, ServiceName, inject};
-use crate::client::{Client, ClientError, Fence, Patch, Sighting, Term, WatchOne};
+use crate::client::{Client, ClientError, Fence, Patch, Present, Sighting, Term, WatchOne};
 use crate::controller::{Fatal, Runnable, Unhealthy};
 use crate::env::Env;
 use crate::object::{Key, MetaObject, Resource, Version};
@@ -284,7 +284,12 @@ async fn get<T: serde::de::DeserializeOwned>(
 async fn news(sightings: &mut mpsc::Receiver<Sighting>, seen: Seen) {
     loop {
         match sightings.recv().await {
-            Some(Sighting::There(object)) => {
+            Some(
+                Sighting::There(object)
+                | Sighting::Opened(Present {
+                    object: Some(object), ..
+                }),
+            ) => {
                 let text = |field| object.pointer(field).and_then(Value::as_str).unwrap_or_default();
                 let version = Version::from(text("/metadata/resourceVersion"));
                 let known = seen.get(text("/kind"));
@@ -294,7 +299,7 @@ async fn news(sightings: &mut mpsc::Receiver<Sighting>, seen: Seen) {
                 }
             }
             Some(Sighting::Gone(_)) => return,
-            Some(Sighting::Opened | Sighting::Lost(_)) => {}
+            Some(Sighting::Opened(_) | Sighting::Lost(_)) => {}
             None => std::future::pending().await,
         }
     }

@@ -11,6 +11,7 @@ pub(crate) mod net;
 mod random;
 mod release;
 mod steady;
+mod watches;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};

@@ -47,6 +47,12 @@ pub enum WatchTrouble {
     Refused,
     /// They stay open, and nothing comes.
     Silent,
+    /// A watch without a resourceVersion gets an ERROR event, as from a server whose etcd has no progress requests.
+    Unversioned,
+    /// Every watch gets an ERROR event that says that its version is too old.
+    Expired,
+    /// Every watch gets a line that is not an event.
+    Malformed,
 }
 
 /// The wires between one candidate and the server. Clones are the same.
@@ -172,8 +178,22 @@ impl Net {
             Trouble::Swallowed if is_write => return Ok(nobody_s()),
             _ => {}
         }
-        if is_watch && *self.watches.borrow() == WatchTrouble::Refused {
-            return lost();
+        if is_watch {
+            let is_versioned = request
+                .uri()
+                .query()
+                .unwrap_or_default()
+                .contains("&resourceVersion=");
+            let trouble = *self.watches.borrow();
+            match trouble {
+                WatchTrouble::Refused => return lost(),
+                WatchTrouble::Unversioned if !is_versioned => {
+                    return Ok(error_event(500, "progress requests are not supported"));
+                }
+                WatchTrouble::Expired => return Ok(error_event(410, "too old resource version")),
+                WatchTrouble::Malformed => return Ok(body("{\"type\":7}\n".to_owned())),
+                _ => {}
+            }
         }
         let response = self.door.call(request).await?;
         let delay = self.state.lock().expect("no panic").answer_delay;
@@ -213,6 +233,17 @@ impl Net {
         );
         Response::from_parts(parts, StreamBody::new(frames).boxed_unsync())
     }
+}
+
+/// A watch that ends with one ERROR event.
+fn error_event(code: u16, message: &str) -> Response<ResponseBody> {
+    let status = json!({"kind": "Status", "status": "Failure", "code": code, "message": message});
+    body(format!("{}\n", json!({"type": "ERROR", "object": status})))
+}
+
+fn body(text: String) -> Response<ResponseBody> {
+    let body: UnsyncBoxBody<Bytes, _> = Full::new(text.into()).boxed_unsync();
+    Response::new(body)
 }
 
 fn nobody_s() -> Response<ResponseBody> {
