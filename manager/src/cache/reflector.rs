@@ -6,7 +6,8 @@
 //!
 //! A view never goes back: a list older than what was seen is refused. If the API insists ([`INSISTS`] lists in a row),
 //! its store was restored from a backup, and the cache starts over. A watch would not show that, it would only stay
-//! silent: so one that did not end in order is opened again only after a look at the present version.
+//! silent: so one that did not end in order is opened again only after a look at the present version. A restore that
+//! raised the revision shows in no version: so a list that is not older replaces the store, whatever its objects' versions.
 
 use std::cmp::Ordering;
 use std::convert::Infallible;

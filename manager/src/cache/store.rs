@@ -1,9 +1,12 @@
 //! What a cache knows, and what each thing that it learns changes.
 //!
 //! A plain value: no lock, no clock, no I/O. Its methods return the changes to publish; whoever applies them in order
-//! holds what [`Store::iter`] shows. Neither the store nor an object in it ever goes back to an older version, except by
-//! [`Store::reset`]. Absence is only ever concluded from a deletion that was seen, or from a list that could be read as a
-//! whole.
+//! holds what [`Store::iter`] shows.
+//!
+//! Neither an event nor a list of an older version than the store has seen changes it; [`Store::reset`] is the exception.
+//! A list that is not older replaces the content, whatever the versions of its objects: lists are consistent reads, so an
+//! object of an older version than the cached one means that the storage was restored and its revision raised. Absence is
+//! only ever concluded from a deletion that was seen, or from a list that could be read as a whole and has a version.
 
 mod entry;
 #[cfg(test)]
@@ -101,7 +104,8 @@ impl<T: Object> Store<T> {
 
     /// The content of a feed is exactly this list. Deletions come first, then the rest in the order of the list.
     ///
-    /// If something in the list was unreadable, it may be anything that is missing: then nothing is deleted.
+    /// If something in the list was unreadable, it may be anything that is missing: then nothing is deleted. The same holds
+    /// for a list without a version, which may be older than the store.
     pub(super) fn replace(
         &mut self,
         feed: Feed,
@@ -293,15 +297,15 @@ impl<T: Object> Store<T> {
         if !version.is_none() {
             self.feeds[feed.0].version = version;
         }
-        let (mut gone, mut news) = (Vec::new(), Vec::new());
-        let mut listed = BTreeSet::new();
-        let mut complete = true;
         for item in items {
             let Some(item) = self.admit(item) else {
                 complete = false;
                 continue;
             };
             let again = !listed.insert(item.identity().key);
+        let (mut gone, mut news) = (Vec::new(), Vec::new());
+        let mut listed = BTreeSet::new();
+        let mut complete = !version.is_none();
             // Another uid under a name proves that the former object is gone, whatever else could be read.
             let change = self.apply(feed, item, order, initial);
             if again {
@@ -362,8 +366,7 @@ impl<T: Object> Store<T> {
             && let Some(old) = same
         {
             let decoded = matches!((old, &item), (State::Unknown(_), Readable::Known(_)));
-            let seen = *old.version() == version && !version.is_none() && !decoded;
-            if seen || forward(old.version(), &version).is_err() {
+            if *old.version() == version && !version.is_none() && !decoded {
                 return Change {
                     gone: None,
                     news: None,

@@ -25,7 +25,7 @@ pub(super) struct WireError {
 /// A page of a list.
 #[derive(Debug)]
 pub(super) struct Page<T> {
-    /// The version of the whole list.
+    /// The version of the whole list; none from servers that do not tell.
     pub(super) version: Version,
     /// Where the next page begins, if this is not the last.
     pub(super) continue_token: Option<String>,
@@ -45,17 +45,20 @@ pub(super) enum Event<T> {
     Error(Status),
 }
 
-/// Decodes a page of a list. One without a version is none: an empty answer must not be taken for an empty list.
+/// Decodes a page of a list. An answer that has neither a version nor the kind of a list is not one: it must not be taken for
+/// an empty list.
 pub(super) fn page<T: Object>(body: &[u8]) -> Result<Page<T>, WireError> {
     #[derive(Deserialize)]
     struct Raw<'a> {
+        #[serde(borrow, default)]
+        kind: Cow<'a, str>,
         metadata: ListMeta,
         #[serde(borrow, deserialize_with = "Option::deserialize")]
         items: Option<Vec<&'a RawValue>>,
     }
     #[derive(Deserialize)]
     struct ListMeta {
-        #[serde(rename = "resourceVersion")]
+        #[serde(rename = "resourceVersion", default)]
         version: Version,
         #[serde(rename = "continue", default)]
         token: Option<String>,
@@ -63,8 +66,10 @@ pub(super) fn page<T: Object>(body: &[u8]) -> Result<Page<T>, WireError> {
 
     let text = String::from_utf8_lossy(body);
     let raw: Raw<'_> = serde_json::from_str(&text)?;
-    if raw.metadata.version.is_none() {
-        return Err(WireError::of("a list without a version"));
+    if raw.metadata.version.is_none() && !raw.kind.ends_with("List") {
+        return Err(WireError::of(
+            "an answer without the version and the kind of a list",
+        ));
     }
     Ok(Page {
         version: raw.metadata.version,
@@ -245,6 +250,8 @@ mod tests {
         ] {
             assert!(page::<MetaObject>(body.as_bytes()).is_err(), "{body}");
         }
+        let unversioned = page::<MetaObject>(br#"{"kind":"WidgetList","metadata":{},"items":[]}"#);
+        assert!(unversioned.expect("a list").version.is_none());
         let null =
             page::<MetaObject>(br#"{"metadata":{"resourceVersion":"1"},"items":null}"#).expect("a list");
         assert!(null.items.is_empty() && null.continue_token.is_none());

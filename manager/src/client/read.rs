@@ -64,9 +64,9 @@ pub struct Raw {
     pub body: Bytes,
 }
 
+/// A server that has no metadata-only form answers with whole objects, of which the metadata is read.
 impl View {
-    /// As the answer to a write: a server that knows no other form answers with the whole object.
-    pub(super) fn written(self) -> &'static str {
+    pub(super) fn one(self) -> &'static str {
         match self {
             Self::Full => "application/json",
             Self::Metadata => {
@@ -75,17 +75,12 @@ impl View {
         }
     }
 
-    fn one(self) -> &'static str {
-        match self {
-            Self::Full => "application/json",
-            Self::Metadata => "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1",
-        }
-    }
-
     fn many(self) -> &'static str {
         match self {
             Self::Full => "application/json",
-            Self::Metadata => "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1",
+            Self::Metadata => {
+                "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json;q=0.9"
+            }
         }
     }
 }

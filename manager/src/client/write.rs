@@ -193,7 +193,7 @@ impl Client {
         }
         let call = Call {
             body: Some((patch.content_type, patch.body)),
-            accept: patch.view.written(),
+            accept: patch.view.one(),
             ..write(Method::PATCH, "PATCH", target, patch.conditioned)
         };
         self.write(resource, call).await
@@ -209,7 +209,7 @@ impl Client {
         let conditioned = delete.resource_version.is_some();
         let call = Call {
             body: Some(("application/json", delete.body().to_string().into())),
-            accept: delete.view.written(),
+            accept: delete.view.one(),
             ..write(Method::DELETE, "DELETE", resource.path(key), conditioned)
         };
         let Deleted { kind, metadata } = self.write(resource, call).await?;

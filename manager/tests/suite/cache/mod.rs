@@ -6,10 +6,12 @@ mod filling;
 mod forgetting;
 mod loops;
 mod property;
+mod restored;
 mod server;
 mod sharing;
 mod undecodable;
 mod unserved;
+mod unversioned;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -78,6 +78,13 @@ impl Ask {
         Some(&pair.1)
     }
 
+    /// Whether a server that has no metadata-only form can answer it.
+    pub fn accepts_json(&self) -> bool {
+        let media_types = self.accept.split(',');
+        let parameters_aside = |it: &str| it.trim().trim_end_matches(";q=0.9") == "application/json";
+        media_types.into_iter().any(parameters_aside)
+    }
+
     /// Whether it only asks how far the store is.
     pub fn is_probe(&self) -> bool {
         self.verb == Verb::List && self.param("limit") == Some("1")

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use coxswain_manager::client::{ClientError, Delete, ListQuery, Patch, View};
+use coxswain_manager::client::{ClientError, Delete, ListQuery, Patch, View, WatchQuery};
 use coxswain_manager::object::{Key, MetaObject, Uid, Version};
 use serde_json::{Value, json};
 
@@ -63,6 +63,33 @@ async fn a_write_can_be_answered_with_metadata_only() {
     // A server that knows no such form may answer as it can.
     let partial = |it: &String| it.contains("as=PartialObjectMetadata;") && it.contains(",application/json");
     assert!(accepts[2..].iter().all(partial), "{accepts:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_metadata_request_accepts_whole_objects_too() {
+    let world = World::new();
+    let client = world.transport.client("a", None);
+    let key = Key::new("n", "a");
+    let _: Value = client
+        .get_as(&MAPS, &key, View::Metadata)
+        .await
+        .expect("an answer");
+    client
+        .list(&MAPS, "n", &ListQuery::default(), View::Metadata)
+        .await
+        .expect("an answer");
+    client
+        .watch(&MAPS, "n", &WatchQuery::default(), View::Metadata)
+        .await
+        .expect("an answer");
+    for asked in world.spy.asked() {
+        assert!(
+            asked
+                .accept
+                .starts_with("application/json;as=PartialObjectMetadata")
+        );
+        assert!(asked.accept.contains(",application/json"), "{}", asked.accept);
+    }
 }
 
 #[tokio::test(start_paused = true)]
