@@ -188,6 +188,12 @@ impl ClientError {
         }
     }
 
+    /// Whether the API server ended the request with an internal error, such as an admission webhook that fails. Not its
+    /// storage: that may still write.
+    pub(super) fn is_internal(&self) -> bool {
+        self.code() == Some(500) && self.reason() == Some("InternalError")
+    }
+
     /// Whether a write may have been done all the same: its outcome has to be found out, not guessed.
     #[must_use]
     pub fn is_unknown_outcome(&self) -> bool {

@@ -3,13 +3,13 @@
 //! Whoever gives up the lease tells its successor how far its writes have come, and may only give it up if none can still
 //! arrive: a write without an answer may be done later.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::CONDITIONED;
-use crate::env::Clock;
+use crate::env::{Clock, later};
 use crate::object::{Resource, Version};
 
 /// The writes of one process behind its fence. Clones are handles of the same one.
@@ -22,15 +22,21 @@ pub struct Ledger {
 #[derive(Debug, Default)]
 struct State {
     in_flight: usize,
-    /// When the last write was given up without an answer. By the monotonic clock: it is the one that cannot say too much.
+    /// When the server has given up every write without an answer. By the monotonic clock: it is the one that cannot say
+    /// too much.
     unknown: Option<Instant>,
     written: BTreeMap<String, Version>,
+    /// The resources with a write that has no known version.
+    unversioned: BTreeSet<String>,
 }
 
 /// A write that was sent. Dropped without an outcome, it is one that nobody knows.
 #[derive(Debug)]
 pub(super) struct Entry {
     ledger: Ledger,
+    resource: String,
+    /// How long the server works on it, counted from its last moment here.
+    deadline: Duration,
     known: bool,
 }
 
@@ -46,7 +52,7 @@ impl Ledger {
     #[must_use]
     pub fn is_settled(&self) -> bool {
         let now = self.clock.now();
-        let given_up = |since| now.saturating_duration_since(since) > CONDITIONED;
+        let given_up = |at| now > at;
         self.state(|state| state.in_flight == 0 && state.unknown.is_none_or(given_up))
     }
 
@@ -56,10 +62,19 @@ impl Ledger {
         self.state(|state| state.written.clone())
     }
 
-    pub(super) fn begin(&self) -> Entry {
+    /// The resources with a write of which the version is not known: the answer was a `Status`, or there was none. A
+    /// version in [`Ledger::written`] does not cover it.
+    #[must_use]
+    pub fn unversioned(&self) -> BTreeSet<String> {
+        self.state(|state| state.unversioned.clone())
+    }
+
+    pub(super) fn begin(&self, resource: &Resource, deadline: Duration) -> Entry {
         self.state(|state| state.in_flight += 1);
         Entry {
             ledger: self.clone(),
+            resource: resource.to_string(),
+            deadline,
             known: false,
         }
     }
@@ -70,14 +85,16 @@ impl Ledger {
 }
 
 impl Entry {
-    /// It was done, and the object is at this version.
-    pub(super) fn done(mut self, resource: &Resource, version: Version) {
+    /// It was done, and the object is at this version; none if the answer does not say.
+    pub(super) fn done(mut self, version: Version) {
         self.known = true;
-        if version.is_none() {
-            return;
-        }
+        let resource = std::mem::take(&mut self.resource);
         self.ledger.state(|state| {
-            let last = state.written.entry(resource.to_string()).or_default();
+            if version.is_none() {
+                state.unversioned.insert(resource);
+                return;
+            }
+            let last = state.written.entry(resource).or_default();
             if !last.has_reached(&version) {
                 *last = version;
             }
@@ -92,11 +109,13 @@ impl Entry {
 
 impl Drop for Entry {
     fn drop(&mut self) {
-        let now = self.ledger.clock.now();
+        let given_up = later(self.ledger.clock.now(), self.deadline);
+        let resource = std::mem::take(&mut self.resource);
         self.ledger.state(|state| {
             state.in_flight -= 1;
             if !self.known {
-                state.unknown = Some(now);
+                state.unknown = state.unknown.max(Some(given_up));
+                state.unversioned.insert(resource);
             }
         });
     }

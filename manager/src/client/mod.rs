@@ -159,7 +159,7 @@ impl Client {
         self.token(call.verb, &what).await?;
         // Not before it has its token: what is cut off in that line was never sent.
         let entry = match &self.permit {
-            Permit::InTerm(..) => Some(self.transport.ledger.begin()),
+            Permit::InTerm(..) => Some(self.transport.ledger.begin(resource, call.deadline)),
             Permit::Never | Permit::Always | Permit::Ended => None,
         };
         let answer = self.exchange(call, &what).await.map(http::Response::into_body);
@@ -167,9 +167,11 @@ impl Client {
             (Ok(body), Some(entry)) => {
                 // An answer without a version (a Status) is as good an outcome as one that has it.
                 let stored: Stored = serde_json::from_slice(body).unwrap_or_default();
-                entry.done(resource, stored.metadata.resource_version);
+                entry.done(stored.metadata.resource_version);
             }
             (Err(error), Some(entry)) if !error.is_unknown_outcome() => entry.refused(),
+            // The server has ended its work on it, and does not say whether it was done.
+            (Err(error), Some(entry)) if error.is_internal() => entry.done(Version::none()),
             _ => {}
         }
         answer::decode(&answer?, &what)
@@ -268,9 +270,9 @@ impl Client {
             }
         };
         self.transport.metrics.limited(verb, clock.now() - start);
+        taken
     }
 
-        taken
     /// Sends a request; an answer that is not a success is an error.
     async fn send(&self, call: Call, what: &str) -> Result<http::Response<Body>, ClientError> {
         let clock = self.transport.clock.clone();
@@ -343,9 +345,9 @@ impl Client {
             Permit::InTerm(fence, term) if is_write => {
                 request.extensions_mut().insert(Ticket(fence.clone(), *term));
             }
+            Permit::Never | Permit::InTerm(..) | Permit::Always => {}
         }
         Ok(request)
-            Permit::Never | Permit::InTerm(..) | Permit::Always => {}
     }
 }
 

@@ -68,7 +68,11 @@ impl Manager {
             return Err(error);
         }
         self.drain(controllers).await?;
-        raise(&mut seen, self.transport.ledger().written());
+        let ledger = self.transport.ledger();
+        raise(&mut seen, ledger.written());
+        // A version that does not cover every write is worse than none: without one the successor asks the API server.
+        let unversioned = ledger.unversioned();
+        seen.retain(|resource, _| !unversioned.contains(resource));
         self.retain_needed(&mut seen);
         let versions = seen.into_iter();
         let versions = versions.map(|(resource, version)| (resource, version.to_string()));

@@ -22,7 +22,8 @@ impl Elector {
         let limit = self.config.renew_deadline;
         let given_back = clock.timeout(limit, async {
             loop {
-                let Err(error) = self.give_back(&versions).await else {
+                let attempt = clock.timeout(self.limit(), self.give_back(&versions)).await;
+                let Err(error) = attempt.unwrap_or_else(|| Err(self.late())) else {
                     return;
                 };
                 tracing::debug!(%error, "The lease could not be released yet");
@@ -38,6 +39,13 @@ impl Elector {
                 deadline: limit,
             })
         })
+    }
+
+    fn late(&self) -> ClientError {
+        ClientError::Timeout {
+            what: format!("lease {}", self.key),
+            deadline: self.limit(),
+        }
     }
 
     /// One try. It is done also if the Lease turns out to be no longer ours.

@@ -282,6 +282,37 @@ async fn the_ledger_knows_what_was_written_and_what_may_still_arrive() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn unanswered_write_is_settled_after_its_own_deadline() {
+    let world = World::new();
+    let fence = Fence::new(world.env.clock.clone());
+    let client = world
+        .transport
+        .client("a", None)
+        .in_term(&fence, fence.open_for_ever());
+    let ledger = world.transport.ledger();
+    let second = Duration::from_secs(1);
+    let unconditioned = Patch::merge(&json!({}));
+    let conditioned = Patch::merge(&json!({"metadata": {"resourceVersion": "7"}}));
+    for (patch, deadline) in [(unconditioned, 3 * second), (conditioned, 30 * second)] {
+        // A gateway that has lost the request, and a server that has given up.
+        for (code, reason) in [
+            (502, "BadGateway"),
+            (503, "ServiceUnavailable"),
+            (504, "Timeout"),
+            (500, ""),
+        ] {
+            world.spy.status(code, reason, "");
+            let error = client.patch::<Value>(&MAPS, &key(), patch.clone()).await;
+            assert!(error.expect_err("an error").is_unknown_outcome());
+            world.env.clock.sleep(deadline).await;
+            assert!(!ledger.is_settled(), "{code} {reason}");
+            world.env.clock.sleep(second).await;
+            assert!(ledger.is_settled(), "{code} {reason}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_delete_says_whether_the_object_is_gone() {
     let world = World::new();
     let client = world.transport.unfenced("a", None);

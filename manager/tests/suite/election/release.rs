@@ -134,10 +134,28 @@ async fn a_release_takes_no_longer_than_a_lease_would() {
         world.wait(MILLI).await;
         assert!(!a.leads(), "the fence is shut first");
         world.wait(RENEW + MILLI).await;
-        assert_eq!(*a.ended.lock().expect("no panic"), Some(false), "{trouble:?}");
+        // A release whose answer was lost is found to be done.
+        let done = trouble == Trouble::AnswerLost;
+        assert_eq!(*a.ended.lock().expect("no panic"), Some(done), "{trouble:?}");
         b.elected(&world, AGAIN).await;
         world.check();
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn release_whose_first_request_is_lost_is_sent_again() {
+    let mut world = World::new().await;
+    let mut a = world.start("a");
+    a.elected(&world, RETRY).await;
+    world.wait(5 * RETRY).await;
+    a.net.trouble(Trouble::RequestLost);
+    a.release(&[]);
+    world.wait(MILLI).await;
+    a.net.trouble(Trouble::None);
+    world.wait(RENEW / 2 + RETRY + MILLI).await;
+    assert_eq!(*a.ended.lock().expect("no panic"), Some(true));
+    let lease = world.lease().await.expect("a lease");
+    assert_eq!(lease["spec"]["holderIdentity"], json!(""));
 }
 
 #[tokio::test(start_paused = true)]
