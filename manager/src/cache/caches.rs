@@ -46,7 +46,8 @@ struct Inner {
 }
 
 /// The caches that were asked for, by resource and projection.
-type Known = Mutex<BTreeMap<(Resource, TypeId), Kept>>;
+type Known = Mutex<ByResource>;
+type ByResource = BTreeMap<Resource, BTreeMap<TypeId, Kept>>;
 
 /// One of them.
 struct Kept {
@@ -102,7 +103,7 @@ impl Caches {
         self.of_labels(resource, &[])
     }
 
-    /// [`Caches::of`] with an index for each of these labels. They count if nobody asked for the cache before.
+    /// [`Caches::of`] with an index for each of these labels. Those that the cache does not have yet are added.
     ///
     /// # Panics
     /// Outside a tokio runtime.
@@ -130,15 +131,19 @@ impl Caches {
         // Not while the series are shown, or they would come back.
         let _shown = self.0.series.showing();
         let mut caches = lock(&self.0.caches);
-        let id = (resource.clone(), TypeId::of::<MetaObject>());
-        if caches.get(&id).is_none_or(|kept| kept.needed) {
+        let Some(projections) = caches.get_mut(resource) else {
+            return;
+        };
+        let id = TypeId::of::<MetaObject>();
+        if projections.get(&id).is_none_or(|kept| kept.needed) {
             return;
         }
-        let forgotten = caches.remove(&id);
+        let forgotten = projections.remove(&id);
         for reflector in forgotten.into_iter().flat_map(|kept| kept.reflectors) {
             reflector.abort();
         }
-        if !caches.keys().any(|(it, _)| it == resource) {
+        if projections.is_empty() {
+            caches.remove(resource);
             self.0.series.forget(resource);
         }
     }
@@ -219,30 +224,27 @@ impl Caches {
         &self.0.scope
     }
 
-    pub(super) fn all(&self) -> Vec<Arc<dyn AnyCache>> {
-        all(&self.0.caches)
-    }
-
     fn caches_of(&self, resource: &Resource) -> Vec<Arc<dyn AnyCache>> {
-        let mut caches = self.all();
-        caches.retain(|cache| cache.resource() == resource);
-        caches
+        let caches = lock(&self.0.caches);
+        let projections = caches.get(resource).into_iter().flat_map(BTreeMap::values);
+        projections.map(|kept| Arc::clone(&kept.cache)).collect()
     }
 
     /// All of them, with whether somebody cannot do without it.
     pub(super) fn kept(&self) -> Vec<(Arc<dyn AnyCache>, bool)> {
         let caches = lock(&self.0.caches);
-        let kept = caches.values();
+        let kept = caches.values().flat_map(BTreeMap::values);
         kept.map(|kept| (Arc::clone(&kept.cache), kept.needed)).collect()
     }
 
     fn cache<T: Object>(&self, resource: &Resource, labels: &[&str], needed: bool) -> Arc<Shared<T>> {
         let mut caches = lock(&self.0.caches);
-        let id = (resource.clone(), TypeId::of::<T>());
-        if let Some(known) = caches.get_mut(&id)
-            && let Ok(shared) = Arc::clone(&known.cache).any().downcast()
+        let id = TypeId::of::<T>();
+        if let Some(known) = caches.get_mut(resource).and_then(|it| it.get_mut(&id))
+            && let Ok(shared) = Arc::clone(&known.cache).any().downcast::<Shared<T>>()
         {
             known.needed |= needed;
+            shared.index(labels);
             return shared;
         }
         let (shared, reflectors) = self.start::<T>(resource, labels);
@@ -251,7 +253,7 @@ impl Caches {
             needed,
             reflectors,
         };
-        caches.insert(id, kept);
+        caches.entry(resource.clone()).or_default().insert(id, kept);
         shared
     }
 
@@ -346,9 +348,10 @@ fn least(a: Version, b: Version) -> Version {
 
 fn all(caches: &Known) -> Vec<Arc<dyn AnyCache>> {
     let caches = lock(caches);
-    caches.values().map(|kept| Arc::clone(&kept.cache)).collect()
+    let kept = caches.values().flat_map(BTreeMap::values);
+    kept.map(|kept| Arc::clone(&kept.cache)).collect()
 }
 
-fn lock(caches: &Known) -> std::sync::MutexGuard<'_, BTreeMap<(Resource, TypeId), Kept>> {
+fn lock(caches: &Known) -> std::sync::MutexGuard<'_, ByResource> {
     caches.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,6 +1,6 @@
 //! Which objects have an owner, or the value of a label, in common; and which nobody manages.
 //!
-//! The indexes are fixed when a store is made, and changed in the same step as the store. There is none by namespace: the
+//! The indexes are changed in the same step as the store. An index by another label can be added later. There is none by namespace: the
 //! keys of a store are ordered by it.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,6 +26,25 @@ impl Indexes {
             labelled: labels.into_iter().map(|label| (label, BTreeMap::new())).collect(),
             unmanaged: unmanaged.then(BTreeSet::new),
         }
+    }
+
+    /// Whether a label is indexed.
+    pub(super) fn has(&self, label: &str) -> bool {
+        self.labelled.contains_key(label)
+    }
+
+    /// Adds an index by a label, of these objects. Without effect if the label is indexed.
+    pub(super) fn add<'a>(&mut self, label: Text, objects: impl Iterator<Item = (&'a Key, &'a Meta)>) {
+        if self.has(&label) {
+            return;
+        }
+        let mut values: BTreeMap<Text, BTreeSet<Key>> = BTreeMap::new();
+        for (key, meta) in objects {
+            if let Some(value) = meta.labels.get(&label) {
+                values.entry(value.clone()).or_default().insert(key.clone());
+            }
+        }
+        self.labelled.insert(label, values);
     }
 
     /// What was `old` under a key is now `new`.

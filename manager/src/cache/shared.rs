@@ -153,6 +153,15 @@ impl<T: Object> Shared<T> {
         }
     }
 
+    /// Adds an index for each of these labels that has none.
+    pub(super) fn index(&self, labels: &[&str]) {
+        let missing = |label: &&&str| !self.read(|store| store.has_index(label));
+        let missing: Vec<&str> = labels.iter().filter(missing).copied().collect();
+        for label in missing {
+            self.change(|state| state.store.index(Text::from(label)));
+        }
+    }
+
     /// Looks at the store.
     pub(super) fn read<R>(&self, with: impl FnOnce(&Store<T>) -> R) -> R {
         self.look(|state| with(&state.store))

@@ -102,6 +102,18 @@ impl<T: Object> Store<T> {
         }
     }
 
+    /// Whether there is an index by this label.
+    pub(super) fn has_index(&self, label: &str) -> bool {
+        self.indexes.has(label)
+    }
+
+    /// Adds an index by this label of what is in the store, and of what comes.
+    pub(super) fn index(&mut self, label: Text) {
+        let entries = self.entries.iter();
+        let objects = entries.filter_map(|(key, entry)| Some((key, entry.state.last()?.meta())));
+        self.indexes.add(label, objects);
+    }
+
     /// The content of a feed is exactly this list. Deletions come first, then the rest in the order of the list.
     ///
     /// If something in the list was unreadable, it may be anything that is missing: then nothing is deleted. The same holds
@@ -294,6 +306,9 @@ impl<T: Object> Store<T> {
         order: Order,
     ) -> Vec<Delta<T>> {
         let initial = !mem::replace(&mut self.feeds[feed.0].filled, true);
+        let (mut gone, mut news) = (Vec::new(), Vec::new());
+        let mut listed = BTreeSet::new();
+        let mut complete = !version.is_none();
         if !version.is_none() {
             self.feeds[feed.0].version = version;
         }
@@ -303,9 +318,6 @@ impl<T: Object> Store<T> {
                 continue;
             };
             let again = !listed.insert(item.identity().key);
-        let (mut gone, mut news) = (Vec::new(), Vec::new());
-        let mut listed = BTreeSet::new();
-        let mut complete = !version.is_none();
             // Another uid under a name proves that the former object is gone, whatever else could be read.
             let change = self.apply(feed, item, order, initial);
             if again {

@@ -99,6 +99,23 @@ fn what_nobody_manages_is_found_without_looking_at_the_rest() {
 }
 
 #[test]
+fn index_that_is_added_later_holds_old_and_new_objects() {
+    let labelled = |name: &str, version: u64| Item::Known(object("a", name, name, version, "o", "x"));
+    let mut store: Store<MetaObject> = Store::new(1, []);
+    store
+        .replace(A, [labelled("p", 1), labelled("q", 2)], v(2))
+        .expect("a list");
+    assert!(!store.has_index("app") && store.labelled("app", "x").len() == 2);
+    store.index("app".into());
+    store.put(A, labelled("r", 3)).expect("an event");
+    store.remove(A, labelled("p", 4)).expect("an event");
+    let indexed: Vec<_> = store.indexes.labelled("app", "x").expect("an index").collect();
+    assert_eq!(indexed, [&at("q"), &at("r")]);
+    store.index("app".into());
+    assert_eq!(store.labelled("app", "x").len(), 2);
+}
+
+#[test]
 fn a_relist_shows_what_vanished_then_the_rest_in_its_order() {
     let mut store = store();
     assert_eq!(
@@ -211,23 +228,6 @@ fn nothing_goes_back() {
 }
 
 #[test]
-fn a_former_object_does_not_come_back_in_the_place_of_a_later_one() {
-    // The later pages of a list show more than its version says; what the watch tells again is old.
-    let mut store = store();
-    replaced(&mut store, vec![known("p", "2", 15)], 10);
-    assert!(store.put(A, known("p", "1", 12)).is_err());
-    assert!(store.remove(A, known("p", "1", 14)).is_err());
-    assert_eq!(put(&mut store, known("p", "2", 15)), [""; 0]);
-    assert_eq!(
-        put(&mut store, known("p", "3", 16)),
-        ["deleted p 2@15", "added p 3@16"]
-    );
-}
-
-#[test]
-fn what_a_restored_list_does_not_show_has_no_version() {
-    let mut store = store();
-#[test]
 fn list_replaces_objects_of_a_newer_version() {
     // The storage was restored from a backup, and its revision was raised above all earlier ones.
     let mut store = store();
@@ -259,6 +259,23 @@ fn list_without_a_version_adds_and_updates_but_deletes_nothing() {
     assert_eq!(replaced(&mut store, vec![], 5), ["deleted q 2@3"]);
 }
 
+#[test]
+fn a_former_object_does_not_come_back_in_the_place_of_a_later_one() {
+    // The later pages of a list show more than its version says; what the watch tells again is old.
+    let mut store = store();
+    replaced(&mut store, vec![known("p", "2", 15)], 10);
+    assert!(store.put(A, known("p", "1", 12)).is_err());
+    assert!(store.remove(A, known("p", "1", 14)).is_err());
+    assert_eq!(put(&mut store, known("p", "2", 15)), [""; 0]);
+    assert_eq!(
+        put(&mut store, known("p", "3", 16)),
+        ["deleted p 2@15", "added p 3@16"]
+    );
+}
+
+#[test]
+fn what_a_restored_list_does_not_show_has_no_version() {
+    let mut store = store();
     replaced(
         &mut store,
         vec![known("p", "1", 1000), known("q", "2", 1001)],
