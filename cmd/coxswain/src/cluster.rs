@@ -7,6 +7,11 @@ use kube::client::{ConfigExt as _, RustlsTlsError};
 use kube::config::{InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigError, LoadDataError};
 use secrecy::ExposeSecret;
 
+use crate::no_proxy;
+
+/// Stands for no proxy in a kubeconfig.
+const NO_PROXY_URL: &str = "http://no-proxy.invalid/";
+
 /// Why it is not known where the cluster is.
 #[derive(Debug, thiserror::Error)]
 pub enum ClusterError {
@@ -27,6 +32,14 @@ pub enum ClusterError {
         address: String,
         /// Why.
         reason: String,
+    },
+    /// The environment asks for a proxy, and there is no support for one.
+    #[error(
+        "proxies are not supported, and HTTPS_PROXY is set: unset it, or add the API server {server} to NO_PROXY"
+    )]
+    Proxy {
+        /// Host and port of the server.
+        server: String,
     },
     /// No flag says where it is, and this is no pod.
     #[error(
@@ -79,6 +92,9 @@ pub(crate) async fn config(connection: &ClientConnection) -> Result<kube::Config
     if config.accept_invalid_certs {
         tracing::warn!(server = %config.cluster_url, "API server is not verified, the kubeconfig has insecure-skip-tls-verify");
     }
+    if kubeconfig.is_some() && config.proxy_url.is_none() {
+        refuse_proxy(&config)?;
+    }
     match fault(&config) {
         Some(reason) => Err(ClusterError::unusable(connection, reason)),
         None => Ok(config),
@@ -100,10 +116,41 @@ async fn from_file(path: &Path) -> Result<kube::Config, ClusterError> {
         path: path.to_owned(),
         reason: reason(&error),
     };
-    let kubeconfig = Kubeconfig::read_from(path).map_err(failed)?;
-    kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
+    let mut kubeconfig = Kubeconfig::read_from(path).map_err(failed)?;
+    // kube would take the proxy of the environment for one of the file, and ignores NO_PROXY.
+    for cluster in kubeconfig
+        .clusters
+        .iter_mut()
+        .filter_map(|it| it.cluster.as_mut())
+    {
+        let proxy = cluster.proxy_url.take().filter(|url| !url.is_empty());
+        cluster.proxy_url = Some(proxy.unwrap_or_else(|| NO_PROXY_URL.to_owned()));
+    }
+    let mut config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
         .await
-        .map_err(failed)
+        .map_err(failed)?;
+    config.proxy_url.take_if(|url| *url == NO_PROXY_URL);
+    Ok(config)
+}
+
+/// Fails if the environment names a proxy for the API server.
+fn refuse_proxy(config: &kube::Config) -> Result<(), ClusterError> {
+    let variable = |names: [&str; 2]| {
+        let values = names.into_iter().filter_map(|name| std::env::var(name).ok());
+        values.into_iter().find(|value| !value.is_empty())
+    };
+    let url = &config.cluster_url;
+    if url.scheme_str() != Some("https") || variable(["HTTPS_PROXY", "https_proxy"]).is_none() {
+        return Ok(());
+    }
+    let no_proxy = variable(["NO_PROXY", "no_proxy"]).unwrap_or_default();
+    let (host, port) = (url.host().unwrap_or_default(), url.port_u16().unwrap_or(443));
+    if no_proxy::bypasses(&no_proxy, host, port) {
+        return Ok(());
+    }
+    Err(ClusterError::Proxy {
+        server: format!("{host}:{port}"),
+    })
 }
 
 /// What is wrong, by the names that the file has for things. Never the error of the YAML parser: it can quote the file,

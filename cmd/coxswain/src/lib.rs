@@ -6,6 +6,7 @@
 mod cluster;
 pub mod log;
 mod member;
+mod no_proxy;
 mod process;
 #[cfg_attr(not(feature = "sandbox"), path = "no_sandbox.rs")]
 mod sandbox;

@@ -178,7 +178,7 @@ fn socket(config: &kube::Config) -> Result<kube::Client, ConnectError> {
     let failed = |error: kube::Error| refused(chain(&error));
     if config.proxy_url.is_some() {
         // Not its value: there may be a password in it.
-        let reason = "proxies are not supported, remove proxy-url from the kubeconfig";
+        let reason = "proxies are not supported, remove the proxy URL from the configuration";
         return Err(refused(reason.to_owned()));
     }
     let mut tcp = HttpConnector::new();

@@ -280,6 +280,36 @@ async fn of_what_a_kubeconfig_says() {
 }
 
 #[tokio::test]
+async fn proxy_of_the_environment_is_refused_unless_no_proxy_names_the_server() {
+    let files = Files::new();
+    let cluster = json!({"server": "https://api.example.com:6443"});
+    // The token is refused after the proxy is checked.
+    let user = json!({"token": format!("{SECRET}\n")});
+    let path = files.write("kubeconfig", &kubeconfig(cluster, &user));
+    let kubeconfig = flag("kubeconfig", &path);
+    for proxy in [
+        format!("http://me:{SECRET}@proxy:3128"),
+        format!("{SECRET} is not a URL"),
+    ] {
+        let proxy = format!("HTTPS_PROXY={proxy}");
+        let run = async |no_proxy: &str| {
+            let arguments = [&*proxy, no_proxy, PROGRAM, "--secure-port=0", &*kubeconfig];
+            let ended = program::run("/usr/bin/env", &arguments).await;
+            assert_eq!(ended.code, Some(1), "{}", ended.stderr);
+            assert!(!ended.stderr.contains(SECRET), "{}", ended.stderr);
+            ended.stderr
+        };
+        let refused = run("NO_PROXY=10.0.0.0/8,other.example.com").await;
+        for word in ["HTTPS_PROXY", "api.example.com:6443", "NO_PROXY"] {
+            assert!(refused.contains(word), "{refused}");
+        }
+        assert!(!refused.contains("--kubeconfig"), "{refused}");
+        let bypassed = run("NO_PROXY=.example.com").await;
+        assert!(bypassed.contains("its token"), "{bypassed}");
+    }
+}
+
+#[tokio::test]
 async fn of_a_certificate() {
     let files = Files::new();
     let (one, other) = (
