@@ -44,7 +44,7 @@ impl Definition {
             Ok(changed) => self.seen = changed,
             Err(reason) => {
                 tracing::debug!(definition = self.name, reason, "Watch ended");
-                pending().await
+                pending::<()>().await;
             }
         }
     }

@@ -45,18 +45,13 @@ async fn a_version_that_was_left_is_waited_for(c: Cluster) {
     let bed = Bed::new(&c).await;
     let maps: Cache<Map> = bed.caches.of(&MAPS);
     soon("the cache is filled", maps.synced()).await;
-    let mut told = 0;
     for n in 0..10 {
         let name = format!("m-{n}");
         let made = bed.create(&name).await;
         let left = BTreeMap::from([("configmaps".to_owned(), version(&made))]);
-        let lists = bed.process.requests("LIST");
         soon("the cache catches up", bed.caches.catch_up(&left)).await;
         assert!(maps.get(&bed.key(&name)).present().is_some(), "{name}");
-        told += u32::from(bed.process.requests("LIST") == lists);
     }
-    // On a busy machine a watch may take longer than is waited for it.
-    assert!(told > 0, "nobody has to ask what was told");
 }
 
 async fn a_kind_that_is_idle_catches_up_too(c: Cluster) {
