@@ -1,5 +1,5 @@
-//! What was planned, done. Every write site of the controller is here: a child is created, patched, deleted; the finalizer of
-//! an `AppService` goes on and off, its status is patched. And the live reads that go before them.
+//! The requests of a sync. Every write of the controller is here: a child is created, applied, deleted, its ownerReference
+//! patched; the finalizer of an `AppService` goes on and off, its status is patched. And the live reads that go before them.
 
 use std::sync::Arc;
 
@@ -10,12 +10,14 @@ use coxswain_manager::env::Env;
 use coxswain_manager::events::{EventType, ObjectRef, Recorder};
 use coxswain_manager::finalizer;
 use coxswain_manager::object::{Key, Meta, MetaObject, Object, Resource, Version};
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::APP_SERVICES;
+use super::drift::Child;
+use super::fields::{self, FIELD_MANAGER};
 use super::object::AppService;
 use super::policy::FINALIZER;
-use super::standing::UID;
+use super::standing::{Standing, UID};
+use super::{APP_SERVICES, plan};
 
 /// Everything that a sync of one `AppService` acts with.
 pub(super) struct Hands<'a> {
@@ -65,11 +67,17 @@ impl Failure {
     /// Somebody has changed an object since it was read: that is seen soon, and looked at again.
     pub(super) fn is_conflict(&self) -> bool {
         match self {
-            Self::Client(error) => error.is_conflict(),
+            Self::Client(error) => error.is_conflict() && !is_field_conflict(error),
             Self::Changed { .. } => true,
             Self::Gone { .. } | Self::NamespaceGoes { .. } => false,
         }
     }
+}
+
+/// Returns whether an apply was refused because other field managers own fields that it would change.
+pub(super) fn is_field_conflict(error: &ClientError) -> bool {
+    matches!(error, ClientError::Status { status, .. }
+        if status.details.causes.iter().any(|it| it.reason == "FieldManagerConflict"))
 }
 
 impl From<Failure> for ReconcileError {
@@ -91,7 +99,10 @@ impl Hands<'_> {
     ) -> Result<Made<T>, ClientError> {
         let namespace = &self.key.namespace;
         let body_text = body.to_string().into();
-        match self.client.create::<T>(resource, namespace, body_text).await {
+        let created = self
+            .client
+            .create_as::<T>(resource, namespace, body_text, FIELD_MANAGER);
+        match created.await {
             Ok(made) => {
                 self.wrote(resource, made.meta(), false);
                 self.tell("SuccessfulCreate", "Created", resource, made.meta());
@@ -109,26 +120,48 @@ impl Hands<'_> {
         }
     }
 
-    /// Changes a child; answers what it has become, none if it is gone.
-    pub(super) async fn patch<T: Object>(
+    /// Applies the desired state of a child; returns the child after it, none if it is gone. Fails with
+    /// [`Failure::Changed`] if the live object is not the `AppService`'s any more.
+    pub(super) async fn apply<T: Child>(
         &self,
         resource: &Resource,
         child: &Meta,
-        patch: &Value,
-    ) -> Result<Option<Arc<T>>, ClientError> {
-        let patched = self
-            .client
-            .patch::<T>(resource, &child.key(), Patch::merge(patch))
-            .await;
-        match patched {
-            Ok(patched) => {
-                self.wrote(resource, patched.meta(), true);
-                self.tell("SuccessfulUpdate", "Updated", resource, child);
-                Ok(Some(Arc::new(patched)))
-            }
-            Err(error) if error.is_not_found(&child.name) => Ok(None),
-            Err(error) => Err(error),
+        desired: &Value,
+    ) -> Result<Option<Arc<T>>, Failure> {
+        let key = child.key();
+        let live: Value = match self.client.get(resource, &key).await {
+            Ok(live) => live,
+            Err(error) if error.is_not_found(&child.name) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        let typed = T::deserialize(&live).map_err(|error| ClientError::Decode {
+            what: format!("GET {} {key}", resource.plural),
+            reason: format!("{:?}", error.classify()),
+        })?;
+        let mut meta = typed.meta().clone();
+        let standing = plan::standing_of(self.app, &typed);
+        if meta.uid != child.uid || !matches!(standing, Standing::Ours | Standing::Adoptable) {
+            return Err(Failure::Changed {
+                key: self.key.clone(),
+            });
         }
+        if let Some(entries) = fields::prepared(&live, desired) {
+            let mut patch = json!({"metadata": meta.lock()});
+            patch["metadata"]["managedFields"] = entries;
+            let patched: MetaObject = self.client.patch(resource, &key, Patch::merge(&patch)).await?;
+            meta = patched.metadata;
+        }
+        let mut body = desired.clone();
+        body["metadata"]["uid"] = json!(meta.uid);
+        body["metadata"]["resourceVersion"] = json!(meta.resource_version);
+        let patch = Patch::apply(&body, FIELD_MANAGER);
+        let applied: T = self.client.patch(resource, &key, patch).await?;
+        let after = applied.meta();
+        self.wrote(resource, after, true);
+        if after.resource_version != meta.resource_version {
+            self.tell("SuccessfulUpdate", "Updated", resource, child);
+        }
+        Ok(Some(Arc::new(applied)))
     }
 
     /// Changes the references of a child.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::image;
-use super::object::{AppService, DEFAULT_IMAGE, Protocol};
+use super::object::{AppService, Protocol};
 
 /// The longest name, and the longest value of a label.
 const LONGEST: usize = 63;
@@ -39,18 +39,10 @@ pub fn default(object: &Value) -> Vec<Value> {
         return Vec::new();
     };
     let mut operations = Vec::new();
-    let mut add =
-        |path: String, value: Value| operations.push(json!({"op": "add", "path": path, "value": value}));
     let missing =
         |map: &serde_json::Map<String, Value>, field: &str| map.get(field).is_none_or(Value::is_null);
-    for (field, value) in [
-        ("replicas", json!(1)),
-        ("image", json!(DEFAULT_IMAGE)),
-        ("deletionPolicy", json!("Delete")),
-    ] {
-        if missing(spec, field) {
-            add(format!("/spec/{field}"), value);
-        }
+    if missing(spec, "deletionPolicy") {
+        operations.push(json!({"op": "add", "path": "/spec/deletionPolicy", "value": "Delete"}));
     }
     // One that cannot be read is refused, or looked at again when it can be.
     let Ok(app) = serde_json::from_value::<AppService>(object.clone()) else {
@@ -75,10 +67,16 @@ pub fn default(object: &Value) -> Vec<Value> {
     operations
 }
 
-/// Whether an `AppService` may be stored as `new`, where it was `old`, beside `others` of its namespace. What does not
+/// Whether an `AppService` may be stored as `new`, where it was `old`, beside `others` of its namespace, where its Deployment
+/// `exists` or not. What does not
 /// change is not asked about others: whoever is there first is not stopped by who came later, and what is being deleted
 /// can always be let go.
-pub fn validate(new: &Value, old: Option<&Value>, others: &[Arc<AppService>]) -> Result<(), Vec<Problem>> {
+pub fn validate(
+    new: &Value,
+    old: Option<&Value>,
+    others: &[Arc<AppService>],
+    exists: bool,
+) -> Result<(), Vec<Problem>> {
     let read = |it: &Value| serde_json::from_value::<AppService>(it.clone());
     let app = read(new).map_err(|error| {
         vec![Problem {
@@ -96,6 +94,7 @@ pub fn validate(new: &Value, old: Option<&Value>, others: &[Arc<AppService>]) ->
         return Ok(());
     }
     let mut problems = problems(&app);
+    problems.extend(missing_image(&app, exists));
     let name = &app.spec.deployment_name;
     let claims = |it: &Arc<AppService>| {
         it.metadata.name != app.metadata.name
@@ -117,6 +116,19 @@ pub fn validate(new: &Value, old: Option<&Value>, others: &[Arc<AppService>]) ->
     } else {
         Err(problems)
     }
+}
+
+/// An `AppService` without an image takes that of its Deployment: it has to exist.
+#[must_use]
+pub fn missing_image(app: &AppService, deployment_exists: bool) -> Option<Problem> {
+    (app.spec.image().is_none() && !deployment_exists).then(|| Problem {
+        field: "spec.image".to_owned(),
+        reason: "FieldValueRequired",
+        message: format!(
+            "an image is required, because there is no Deployment {:?} to take it from",
+            app.spec.deployment_name
+        ),
+    })
 }
 
 /// What makes no sense in `app`, whatever else there is.
@@ -154,11 +166,14 @@ pub fn problems(app: &AppService) -> Vec<Problem> {
         }
         _ => {}
     }
-    if !(0..=i64::from(i32::MAX)).contains(&spec.replicas()) {
+    if spec
+        .replicas()
+        .is_some_and(|it| i32::try_from(it).is_err() || it < 0)
+    {
         let message = format!("must be from 0 to {}", i32::MAX);
         say("spec.replicas".to_owned(), INVALID, message);
     }
-    if !image::is_reference(spec.image()) {
+    if spec.image().is_some_and(|it| !image::is_reference(it)) {
         let message = "must be a reference to an image, such as registry.example.com/team/app:1.2";
         say("spec.image".to_owned(), INVALID, message.to_owned());
     }

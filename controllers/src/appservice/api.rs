@@ -5,8 +5,6 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::object::DEFAULT_IMAGE;
-
 /// What is wanted of an application.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -15,17 +13,19 @@ pub struct AppServiceSpec {
     /// changed, another Deployment is made, and the one before is removed when that one is available.
     #[schemars(length(min = 1, max = 63), regex(pattern = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"))]
     pub deployment_name: String,
-    /// How many pods there shall be.
-    #[serde(default = "one")]
+    /// replicas is the desired number of pods. If unset, the Deployment keeps its own number, which another client such as
+    /// an autoscaler may change; a new Deployment starts with 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
-    pub replicas: i32,
-    /// The image of the container.
-    #[serde(default = "default_image")]
+    pub replicas: Option<i32>,
+    /// image is the image of the container. If unset, the Deployment keeps its own image. Required unless the Deployment
+    /// exists.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(
         length(min = 1, max = 512),
         regex(pattern = IMAGE)
     )]
-    pub image: String,
+    pub image: Option<String>,
     /// Where it listens. If there are any, a Service of the name of the `AppService` leads to them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(
@@ -131,11 +131,3 @@ pub struct AppServiceStatus {
 pub const IMAGE: &str = "^((([a-zA-Z0-9-]+\\.)*[a-zA-Z0-9-]+|\\[[0-9a-fA-F:]+\\])(:[0-9]+)?/)?\
     [a-z0-9]+((\\.|_|__|-+)[a-z0-9]+)*(/[a-z0-9]+((\\.|_|__|-+)[a-z0-9]+)*)*\
     (:[a-zA-Z0-9_][a-zA-Z0-9_.-]{0,127})?(@[a-zA-Z][a-zA-Z0-9+._-]*:[0-9a-fA-F]{32,})?$";
-
-fn one() -> i32 {
-    1
-}
-
-fn default_image() -> String {
-    DEFAULT_IMAGE.to_owned()
-}

@@ -1,5 +1,5 @@
-//! What an `AppService` is made of: a Deployment, and a Service if it has ports. All that is said here is the
-//! `AppService`'s own, and kept as it is said ([`drift`](super::drift)); nothing else of them is.
+//! The desired state of the children of an `AppService`: a Deployment, and a Service if it has ports. These fields are
+//! applied, and no others.
 
 use coxswain_manager::object::{Pairs, Text};
 use coxswain_manager::owner::controller_ref;
@@ -8,13 +8,16 @@ use serde_json::{Map, Value, json};
 use super::object::{AppService, Policy, Port, Protocol};
 use super::standing::{MADE_AS, UID};
 use super::{APP_SERVICES, DEPLOYMENTS, SERVICES};
+use crate::deployment::hash::Hash;
+use crate::deployment::template::Canonical;
 
 /// The container that is the application. Those beside it are their makers' business.
 pub const CONTAINER: &str = "app";
-/// The annotation that names those [`OPTIONAL`] fields of the container that were written last.
-pub const WRITTEN: &str = "appcontroller.k8s.io/written";
-/// The fields of the container that are its users' as long as the spec says nothing of them.
-pub const OPTIONAL: [&str; 3] = ["env", "ports", "resources"];
+/// The label that has the hash of the desired state that was applied last. A label of a Deployment, unlike an annotation,
+/// is not copied to its `ReplicaSets` and is not a new generation.
+pub const APPLIED: &str = "appcontroller.k8s.io/applied-hash";
+/// The fields of the container that are left to their writers if the spec does not set them.
+const OPTIONAL: [&str; 3] = ["env", "ports", "resources"];
 
 const NAME: &str = "app.kubernetes.io/name";
 const INSTANCE: &str = "app.kubernetes.io/instance";
@@ -64,28 +67,29 @@ pub fn instance(labels: &Pairs) -> Option<&Text> {
 /// The Deployment.
 #[must_use]
 pub fn deployment(app: &AppService) -> Value {
-    let mut container = json!({"name": CONTAINER, "image": app.spec.image()});
+    let mut container = json!({"name": CONTAINER});
+    if let Some(image) = app.spec.image() {
+        container["image"] = json!(image);
+    }
     for field in OPTIONAL {
         if let Some(wanted) = optional(app, field) {
             container[field] = wanted;
         }
     }
-    let mut metadata = metadata(app, &app.spec.deployment_name);
-    let written = written(app);
-    if !written.is_empty() {
-        metadata["annotations"][WRITTEN] = json!(written);
-    }
     let pods = object(&pod_labels(app));
-    json!({
+    let mut deployment = json!({
         "apiVersion": DEPLOYMENTS.api_version(),
         "kind": DEPLOYMENTS.kind,
-        "metadata": metadata,
+        "metadata": metadata(app, &app.spec.deployment_name),
         "spec": {
-            "replicas": app.spec.replicas(),
             "selector": {"matchLabels": pods},
             "template": {"metadata": {"labels": pods}, "spec": {"containers": [container]}},
         },
-    })
+    });
+    if let Some(replicas) = app.spec.replicas() {
+        deployment["spec"]["replicas"] = json!(replicas);
+    }
+    hashed(deployment)
 }
 
 /// The Service; none if it has no ports.
@@ -93,18 +97,24 @@ pub fn deployment(app: &AppService) -> Value {
 pub fn service(app: &AppService) -> Option<Value> {
     let ports: Vec<Value> = app.spec.ports.iter().map(|it| service_port(app, it)).collect();
     (!ports.is_empty()).then(|| {
-        json!({
+        hashed(json!({
             "apiVersion": SERVICES.api_version(),
             "kind": SERVICES.kind,
             "metadata": metadata(app, &app.metadata.name),
             "spec": {"selector": object(&service_selector(app)), "ports": ports},
-        })
+        }))
     })
 }
 
+/// Adds the label [`APPLIED`].
+fn hashed(mut child: Value) -> Value {
+    let hash = Hash::of(&Canonical::of(&child.to_string())).text(None);
+    child["metadata"]["labels"][APPLIED] = json!(hash);
+    child
+}
+
 /// What the spec says of an [`OPTIONAL`] field of the container, if it says anything.
-#[must_use]
-pub fn optional(app: &AppService, field: &str) -> Option<Value> {
+fn optional(app: &AppService, field: &str) -> Option<Value> {
     let read = |text: &Option<Box<str>>| serde_json::from_str(text.as_deref()?).ok();
     let wanted: Value = match field {
         "env" => read(&app.spec.env)?,
@@ -119,16 +129,8 @@ pub fn optional(app: &AppService, field: &str) -> Option<Value> {
     said.then_some(wanted)
 }
 
-/// Which [`OPTIONAL`] fields the spec says something of.
-#[must_use]
-pub fn written(app: &AppService) -> String {
-    let fields = OPTIONAL.into_iter().filter(|it| optional(app, it).is_some());
-    fields.collect::<Vec<_>>().join(",")
-}
-
 /// A map of labels.
-#[must_use]
-pub fn object(pairs: &[(&'static str, Text)]) -> Value {
+fn object(pairs: &[(&'static str, Text)]) -> Value {
     let pairs = pairs.iter().map(|(key, value)| ((*key).to_owned(), json!(value)));
     Value::Object(pairs.collect::<Map<_, _>>())
 }
@@ -146,28 +148,32 @@ fn metadata(app: &AppService, name: &Text) -> Value {
 }
 
 fn container_port(app: &AppService, port: &Port) -> Value {
-    let mut json = json!({"containerPort": port.target(), "protocol": protocol(port)});
-    if let Some(name) = app.spec.port_name(port) {
-        json["name"] = json!(name);
-    }
-    json
+    named(app, port, json!({"containerPort": port.target()}))
 }
 
 fn service_port(app: &AppService, port: &Port) -> Value {
-    let mut json = json!({"port": port.port, "targetPort": port.target(), "protocol": protocol(port)});
+    named(app, port, json!({"port": port.port, "targetPort": port.target()}))
+}
+
+/// Adds name and protocol.
+fn named(app: &AppService, port: &Port, mut json: Value) -> Value {
+    json["protocol"] = json!(port.protocol().unwrap_or(Protocol::Tcp).to_string());
     if let Some(name) = app.spec.port_name(port) {
         json["name"] = json!(name);
     }
     json
-}
-
-fn protocol(port: &Port) -> String {
-    port.protocol().unwrap_or(Protocol::Tcp).to_string()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Takes the hash from a child.
+    fn unhashed(mut child: Value) -> Value {
+        let labels = child["metadata"]["labels"].as_object_mut().expect("labels");
+        assert!(labels.remove(APPLIED).is_some_and(|it| it.is_string()));
+        child
+    }
 
     fn app(spec: &Value) -> AppService {
         let metadata = json!({"name": "shop", "namespace": "ns", "uid": "u", "resourceVersion": "1"});
@@ -176,7 +182,7 @@ mod tests {
 
     #[test]
     fn the_smallest_one_is_a_deployment_of_its_own() {
-        let app = app(&json!({"deploymentName": "web", "replicas": 2}));
+        let app = app(&json!({"deploymentName": "web", "image": "nginx", "replicas": 2}));
         let pods = json!({"app.kubernetes.io/name": "web", "app.kubernetes.io/instance": "shop",
                           "app.kubernetes.io/managed-by": "coxswain"});
         let mut labels = pods.clone();
@@ -194,7 +200,7 @@ mod tests {
                              "spec": {"containers": [{"name": "app", "image": "nginx"}]}},
             },
         });
-        assert_eq!(deployment(&app), expected);
+        assert_eq!(unhashed(deployment(&app)), expected);
         assert_eq!(service(&app), None);
         assert_eq!(
             selector_text(&app),
@@ -215,7 +221,6 @@ mod tests {
             made["metadata"].get("ownerReferences").is_none(),
             "it refers to nobody"
         );
-        assert_eq!(made["metadata"]["annotations"][WRITTEN], "env,ports,resources");
         let container = &made["spec"]["template"]["spec"]["containers"][0];
         assert_eq!((&container["env"], &container["resources"]), (&env, &resources));
         let ports = json!([{"containerPort": 8080, "protocol": "TCP", "name": "tcp-80"},
@@ -235,8 +240,30 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_the_same_as_empty() {
-        let app = app(&json!({"deploymentName": "web", "env": [], "resources": {}, "ports": []}));
-        assert_eq!((written(&app), service(&app)), (String::new(), None));
+    fn unset_and_empty_fields_are_not_desired() {
+        let unset = deployment(&app(&json!({"deploymentName": "web"})));
+        let spec = &unset["spec"];
+        assert!(spec.get("replicas").is_none());
+        assert_eq!(spec["template"]["spec"]["containers"], json!([{"name": "app"}]));
+        let empty = app(&json!({"deploymentName": "web", "env": [], "resources": {}, "ports": []}));
+        assert_eq!((deployment(&empty), service(&empty)), (unset, None));
+    }
+
+    #[test]
+    fn every_desired_field_is_in_the_hash() {
+        let hash = |spec: &Value| deployment(&app(spec))["metadata"]["labels"][APPLIED].clone();
+        let base = json!({"deploymentName": "web"});
+        for (field, value) in [
+            ("replicas", json!(1)),
+            ("image", json!("a:1")),
+            ("env", json!([{"name": "A", "value": "b"}])),
+            ("resources", json!({"limits": {"cpu": "1"}})),
+            ("ports", json!([{"port": 80}])),
+            ("deletionPolicy", json!("Orphan")),
+        ] {
+            let mut other = base.clone();
+            other[field] = value;
+            assert_ne!(hash(&base), hash(&other), "{field}");
+        }
     }
 }

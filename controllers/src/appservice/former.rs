@@ -9,7 +9,7 @@
 use std::sync::Arc;
 
 use super::object::AppService;
-use super::standing::{MADE_AS, Standing, is_marked, standing};
+use super::standing::{Standing, is_marked, standing};
 use crate::deployment::Deployment;
 
 /// The former Deployments of `app`, among those that may be: its own, by another name, made for it.
@@ -19,21 +19,21 @@ pub fn all<'a>(
 ) -> impl Iterator<Item = &'a Arc<Deployment>> {
     candidates.iter().filter(|it| {
         let meta = &it.metadata;
-        let made_as = it.annotations.get(MADE_AS);
         meta.name != app.spec.deployment_name
-            && standing(&app.metadata, meta, made_as) == Standing::Ours
-            && is_marked(&app.metadata, meta, made_as)
+            && standing(&app.metadata, meta, &it.annotations) == Standing::Ours
+            && is_marked(&app.metadata, meta, &it.annotations)
     })
 }
 
 /// Whether `deployment` does what its `AppService` asks for, so that a former one can go.
 #[must_use]
 pub fn is_available(app: &AppService, deployment: &Deployment) -> bool {
-    let status = &deployment.status;
+    let (status, present) = (&deployment.status, deployment.replicas());
+    let desired = app.spec.replicas().unwrap_or(present);
     status.observed_generation >= deployment.metadata.generation
-        && deployment.replicas() == app.spec.replicas()
-        && status.updated_replicas >= app.spec.replicas()
-        && status.available_replicas >= app.spec.replicas()
+        && present == desired
+        && status.updated_replicas >= desired
+        && status.available_replicas >= desired
 }
 
 #[cfg(test)]
@@ -46,7 +46,7 @@ mod tests {
 
     fn app(name: &str) -> AppService {
         let metadata = json!({"name": "shop", "namespace": "ns", "uid": "u", "resourceVersion": "1"});
-        let spec = json!({"deploymentName": name, "replicas": 2});
+        let spec = json!({"deploymentName": name, "image": "nginx", "replicas": 2});
         serde_json::from_value(json!({"metadata": metadata, "spec": spec})).expect("an AppService")
     }
 
@@ -97,5 +97,19 @@ mod tests {
             it["status"] = json!({"updatedReplicas": 2, "availableReplicas": 2});
         });
         assert!(!is_available(&app, &smaller), "it is about to change");
+    }
+
+    #[test]
+    fn unset_replicas_are_those_of_the_deployment() {
+        let unset: AppService = serde_json::from_value(json!({
+            "metadata": {"name": "shop", "namespace": "ns", "uid": "u"}, "spec": {"deploymentName": "new"}}))
+        .expect("an AppService");
+        let scaled = |available: i64| {
+            made("new", |it| {
+                it["spec"]["replicas"] = json!(5);
+                it["status"] = json!({"updatedReplicas": 5, "availableReplicas": available});
+            })
+        };
+        assert!(is_available(&unset, &scaled(5)) && !is_available(&unset, &scaled(4)));
     }
 }

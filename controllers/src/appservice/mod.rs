@@ -3,8 +3,10 @@
 //! What it promises:
 //! - a Deployment or a Service that is not the `AppService`'s own ([`standing`]) is never touched, whatever its name: that
 //!   is said by an event and a condition, and looked at again when it goes;
-//! - of its own ones it compares and writes the fields that follow from its spec ([`drift`]), all that differ in one
-//!   request: what others write beside them stays;
+//! - its own ones are created by POST and changed by server-side apply ([`fields`]), in one apply for all fields and only if
+//!   one differs ([`drift`]). Fields of other managers stay; a field that another manager has changed is not forced back, but
+//!   reported in a condition that names the manager;
+//! - an object whose annotation names the `AppService` is adopted ([`standing`]);
 //! - another `deploymentName` makes another Deployment, and the one before goes when that one is available ([`former`]);
 //! - with `deletionPolicy: Orphan` its children refer to nobody, and outlive it however it is deleted ([`policy`]);
 //! - a status that has not changed is not written, and nothing that has come to be as it is wanted is written again.
@@ -22,6 +24,7 @@ pub mod api;
 pub mod children;
 mod crd;
 pub mod drift;
+pub mod fields;
 pub mod former;
 mod host;
 pub mod image;

@@ -7,12 +7,9 @@ use coxswain_manager::object::{Interner, Meta, Object, Pairs, Text};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use super::standing::MADE_AS;
+use super::standing::{ADOPT_BY, MADE_AS};
 use super::status::Status;
 use crate::deployment::template::Canonical;
-
-/// What runs if nothing is said.
-pub const DEFAULT_IMAGE: &str = "nginx";
 
 /// An `AppService`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -107,16 +104,16 @@ pub struct ServiceSpec {
 }
 
 impl Spec {
-    /// How many pods there shall be.
+    /// The desired number of pods; none if that is the Deployment's own.
     #[must_use]
-    pub fn replicas(&self) -> i64 {
-        self.replicas.unwrap_or(1)
+    pub fn replicas(&self) -> Option<i64> {
+        self.replicas
     }
 
-    /// What runs in them.
+    /// The image of the container; none if that is the Deployment's own.
     #[must_use]
-    pub fn image(&self) -> &str {
-        self.image.as_deref().unwrap_or(DEFAULT_IMAGE)
+    pub fn image(&self) -> Option<&str> {
+        self.image.as_deref()
     }
 
     /// What becomes of the children. A policy that nobody knows keeps them: that can be mended later.
@@ -218,7 +215,7 @@ impl Object for AppService {
 }
 
 impl Object for Service {
-    const ANNOTATIONS: &'static [&'static str] = &[MADE_AS];
+    const ANNOTATIONS: &'static [&'static str] = &[MADE_AS, ADOPT_BY];
 
     fn meta(&self) -> &Meta {
         &self.metadata
@@ -260,7 +257,7 @@ mod tests {
             let it = spec(json);
             assert_eq!(
                 (&*it.deployment_name, it.replicas(), it.image()),
-                ("web", 1, "nginx")
+                ("web", None, None)
             );
             assert_eq!((it.policy(), it.odd_policy()), (Policy::Delete, None));
             assert_eq!((it.ports.len(), it.env, it.resources), (0, None, None));
@@ -275,7 +272,7 @@ mod tests {
         );
         assert_eq!(
             (it.replicas(), it.image(), it.policy()),
-            (0, "a:1", Policy::Orphan)
+            (Some(0), Some("a:1"), Policy::Orphan)
         );
         assert_eq!(it.env.as_deref(), Some(r#"[{"name":"A", "value":"b"}]"#));
         let odd = spec(r#"{"deletionPolicy":"Perhaps"}"#);

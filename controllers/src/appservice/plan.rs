@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use coxswain_manager::object::{Meta, Text};
 use serde_json::Value;
 
 use super::admission::Problem;
+use super::drift::Child;
 use super::object::{AppService, Service};
-use super::standing::{MADE_AS, Standing, standing};
+use super::standing::{Standing, standing};
 use super::{admission, children, drift, former, policy};
 use crate::deployment::Deployment;
 
@@ -49,8 +49,10 @@ pub enum Step<T> {
     Keep(Arc<T>),
     /// It is made.
     Create(Value),
-    /// It is made what it shall be.
-    Patch(Arc<T>, Value),
+    /// The desired state is applied to it.
+    Apply(Arc<T>, Value),
+    /// Its ownerReference is made what the policy asks for.
+    Refer(Arc<T>, Value),
     /// It is not wanted any more.
     Delete(Arc<T>),
     /// Its place is taken by one that is on its way out.
@@ -67,34 +69,23 @@ pub fn plan(snapshot: &Snapshot<'_>) -> Plan {
         deployments,
         service,
     } = *snapshot;
-    let problems = admission::problems(app);
-    let valid = problems.is_empty();
     let present = deployments
         .iter()
         .find(|it| it.metadata.name == app.spec.deployment_name);
+    let mut problems = admission::problems(app);
+    problems.extend(admission::missing_image(app, present.is_some()));
+    let valid = problems.is_empty();
+    let deployment = step(app, present, valid.then(|| children::deployment(app)));
     let wanted = children::service(app);
-    let deployment = step(
-        app,
-        present,
-        valid.then(|| children::deployment(app)),
-        |it| (&it.metadata, it.annotations.get(MADE_AS)),
-        |it| drift::deployment(app, it),
-    );
     let service = match (service, valid) {
         (Some(present), true) if wanted.is_none() => {
             // None is wanted: one that is not its own is none of its business.
-            match standing_of(app, present) {
+            match standing_of(app, &**present) {
                 Standing::Ours => Step::Delete(Arc::clone(present)),
-                Standing::Leaving | Standing::Foreign => Step::None,
+                Standing::Adoptable | Standing::Leaving | Standing::Foreign => Step::None,
             }
         }
-        (present, _) => step(
-            app,
-            present,
-            wanted.clone().filter(|_| valid),
-            |it| (&it.metadata, it.metadata.annotations.get(MADE_AS)),
-            |it| drift::service(app, wanted.as_ref()?, it),
-        ),
+        (present, _) => step(app, present, wanted.filter(|_| valid)),
     };
     let former =
         former::all(app, deployments).map(|it| (Arc::clone(it), drift::reference(app, &it.metadata)));
@@ -108,40 +99,28 @@ pub fn plan(snapshot: &Snapshot<'_>) -> Plan {
     }
 }
 
-/// What becomes of a child that shall be `wanted`; if nothing is said of that, its references follow the policy.
-fn step<T>(
-    app: &AppService,
-    present: Option<&Arc<T>>,
-    wanted: Option<Value>,
-    meta: impl Fn(&T) -> (&Meta, Option<&Text>),
-    differs: impl Fn(&T) -> Option<Value>,
-) -> Step<T> {
+/// What becomes of a child that shall be `wanted`; if nothing is said of that, its reference follows the policy.
+fn step<T: Child>(app: &AppService, present: Option<&Arc<T>>, wanted: Option<Value>) -> Step<T> {
     let Some(present) = present else {
         return wanted.map_or(Step::None, Step::Create);
     };
-    let (metadata, made_as) = meta(present);
-    match standing(&app.metadata, metadata, made_as) {
-        Standing::Leaving => Step::Wait(Arc::clone(present)),
-        Standing::Foreign => Step::Taken(Arc::clone(present)),
-        Standing::Ours => {
-            let patch = match wanted {
-                Some(_) => differs(present),
-                None => drift::reference(app, metadata),
-            };
-            let present = Arc::clone(present);
-            match patch {
-                Some(patch) => Step::Patch(present, patch),
-                None => Step::Keep(present),
-            }
-        }
+    let child = Arc::clone(present);
+    match (standing_of(app, &**present), wanted) {
+        (Standing::Leaving, _) => Step::Wait(child),
+        (Standing::Foreign, _) => Step::Taken(child),
+        (Standing::Adoptable, None) => Step::None,
+        (_, Some(wanted)) if drift::is_apply_due(&**present, &wanted) => Step::Apply(child, wanted),
+        _ => match drift::reference(app, present.meta()) {
+            Some(patch) => Step::Refer(child, patch),
+            None => Step::Keep(child),
+        },
     }
 }
 
-/// What a Service is to `app`.
+/// What a child is to `app`.
 #[must_use]
-pub fn standing_of(app: &AppService, service: &Service) -> Standing {
-    let made_as = service.metadata.annotations.get(MADE_AS);
-    standing(&app.metadata, &service.metadata, made_as)
+pub fn standing_of(app: &AppService, child: &impl Child) -> Standing {
+    standing(&app.metadata, child.meta(), child.annotations())
 }
 
 #[cfg(test)]

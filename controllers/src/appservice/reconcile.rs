@@ -17,12 +17,13 @@ use coxswain_manager::predicate::Predicate;
 use coxswain_manager::source::Source;
 use prometheus::Registry;
 use serde_json::Value;
+use tokio::time::Instant;
 
 use super::act::{Failure, Hands};
 use super::object::{AppService, Policy, Service};
 use super::plan::{self, Snapshot};
 use super::policy::{self, FINALIZER};
-use super::standing::{MADE_AS, Standing, UID, standing};
+use super::standing::{ADOPT_BY, MADE_AS, Standing, UID, standing};
 use super::status::Status;
 use super::work::{Site, Work};
 use super::{APP_SERVICES, DEPLOYMENTS, SERVICES, children};
@@ -35,6 +36,9 @@ use crate::names::APP_SERVICE;
 
 /// How long a sync waits while the kind is not served, if no event comes before.
 const UNSERVED: Duration = Duration::from_secs(10);
+
+/// How long an apply that was refused waits, if its child does not change.
+const REFUSED_RETRY: Duration = Duration::from_mins(1);
 
 /// The controller, on its caches.
 #[derive(Debug)]
@@ -52,8 +56,21 @@ pub struct Keeper {
 struct Known {
     /// How often the same was written.
     paces: BTreeMap<Site, Pace>,
+    /// The last apply to each child that other field managers stood against.
+    refused: BTreeMap<Site, Refused>,
     /// It was seen that its dependents are to be orphaned.
     orphaned: bool,
+}
+
+/// An apply that other field managers have refused.
+#[derive(Clone, Debug)]
+pub(super) struct Refused {
+    /// The desired state, and the generation of the child.
+    of: (Hash, i64),
+    /// The end of the time in which it is not sent again.
+    pub(super) until: Instant,
+    /// The refusal, for a condition.
+    pub(super) message: String,
 }
 
 /// What there is for an `AppService`.
@@ -94,7 +111,7 @@ pub fn build(
         queue: Some("appservice".to_owned()),
         ..controller::Options::default()
     };
-    let owner = Handler::map(|it: &Deployment| owner(&it.metadata).into_iter().collect());
+    let owner = Handler::map(|it: &Deployment| owner(it).into_iter().collect());
     let waiting = {
         let apps = apps.clone();
         Handler::map(move |it: &Deployment| claimants(&apps, &it.metadata))
@@ -120,11 +137,15 @@ pub fn build(
 }
 
 /// The `AppService` whose child this is, or says to be.
-fn owner(meta: &Meta) -> Option<Key> {
+fn owner(it: &Deployment) -> Option<Key> {
+    let meta = &it.metadata;
     let name = match meta.controller() {
         Some(controller) if controller.kind == *APP_SERVICES.kind => &controller.name,
         Some(_) => return None,
-        None => children::instance(&meta.labels)?,
+        None => it
+            .annotations
+            .get(ADOPT_BY)
+            .or_else(|| children::instance(&meta.labels))?,
     };
     Some(Key::new(meta.namespace.clone(), name.clone()))
 }
@@ -300,7 +321,7 @@ impl Keeper {
         }
         let own = all.into_iter().filter(|(_, it)| {
             let controlled = it.controller().is_some_and(|it| it.uid == app.uid);
-            let standing = standing(app, it, it.annotations.get(MADE_AS));
+            let standing = standing(app, it, &it.annotations);
             it.namespace == app.namespace && (controlled || standing == Standing::Ours)
         });
         Ok(own
@@ -311,14 +332,8 @@ impl Keeper {
     /// How long the same write has to wait, because it was done so often of late.
     pub(super) fn pace(&self, hands: &Hands<'_>, site: Site, wanted: &Value) -> Duration {
         let now = hands.env.clock.now();
-        self.memory
-            .with(hands.key, |known| {
-                known
-                    .paces
-                    .get(&site)
-                    .map_or(Duration::ZERO, |it| it.wait(hash(wanted), now))
-            })
-            .unwrap_or_default()
+        let wait = |known: &mut Known| known.paces.get(&site).map(|it| it.wait(hash(wanted), now));
+        self.memory.with(hands.key, wait).flatten().unwrap_or_default()
     }
 
     /// This was written.
@@ -327,6 +342,40 @@ impl Keeper {
         self.memory.with(hands.key, |known| {
             known.paces.entry(site).or_default().made(hash(wanted), now);
         });
+    }
+
+    /// Returns the refusal of the same apply to the same state of the child, if it was short ago.
+    pub(super) fn refused(
+        &self,
+        hands: &Hands<'_>,
+        site: Site,
+        desired: &Value,
+        child: &Meta,
+    ) -> Option<Refused> {
+        let known = |known: &mut Known| known.refused.get(&site).cloned();
+        let refused = self.memory.with(hands.key, known).flatten();
+        let of = (hash(desired), child.generation);
+        refused.filter(|it| it.of == of && hands.env.clock.now() < it.until)
+    }
+
+    /// Remembers that an apply was refused.
+    pub(super) fn refuse(
+        &self,
+        hands: &Hands<'_>,
+        site: Site,
+        desired: &Value,
+        child: &Meta,
+        message: String,
+    ) -> Refused {
+        let refused = Refused {
+            of: (hash(desired), child.generation),
+            until: hands.env.clock.after(REFUSED_RETRY),
+            message,
+        };
+        let remembered = refused.clone();
+        self.memory
+            .with(hands.key, |known| known.refused.insert(site, remembered));
+        refused
     }
 
     /// This is the one of the name, and what was seen of it stays known.

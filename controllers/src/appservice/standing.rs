@@ -2,9 +2,13 @@
 //!
 //! Its own is what it controls, by uid. With `deletionPolicy: Orphan` nothing refers to anybody; then it is what carries
 //! the uid of the `AppService` in a label, is controlled by nobody, and says itself under which name it was made: a copy
-//! under another name is not taken for it. Whoever wants to hand over an object sets both.
+//! under another name is not taken for it.
+//!
+//! An object without a controller is adopted by the `AppService` that its annotation [`ADOPT_BY`] names, such as the
+//! orphaned children of an `AppService` that was deleted and created again. The annotation is on the object, not on the
+//! `AppService`: adoption needs the permission to change the object.
 
-use coxswain_manager::object::{Meta, Text, Uid};
+use coxswain_manager::object::{Meta, Pairs, Uid};
 
 use super::APP_SERVICES;
 
@@ -12,12 +16,16 @@ use super::APP_SERVICES;
 pub const UID: &str = "appcontroller.k8s.io/appservice-uid";
 /// The annotation that has the name under which an object was made.
 pub const MADE_AS: &str = "appcontroller.k8s.io/made-as";
+/// The annotation that has the name of the `AppService` which may adopt the object.
+pub const ADOPT_BY: &str = "appcontroller.k8s.io/adopt-by";
 
 /// What an object is to an `AppService`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
     /// Its own.
     Ours,
+    /// To be adopted. Never deleted before it is.
+    Adoptable,
     /// On its way out: its place will be free. That is so for what is being deleted, and for what belonged to an
     /// `AppService` of that name before this one: the garbage collector takes it.
     Leaving,
@@ -25,33 +33,36 @@ pub enum Standing {
     Foreign,
 }
 
-/// What `object`, which says that it was `made_as` that, is to `app`.
+/// What `object`, with these annotations, is to `app`.
 #[must_use]
-pub fn standing(app: &Meta, object: &Meta, made_as: Option<&Text>) -> Standing {
-    let leaves = object.is_deleting();
-    let ours = match object.controller() {
+pub fn standing(app: &Meta, object: &Meta, annotations: &Pairs) -> Standing {
+    if object.is_deleting() {
+        return Standing::Leaving;
+    }
+    match object.controller() {
         Some(controller) => {
             let same = controller.kind == *APP_SERVICES.kind && controller.name == app.name;
             let group = controller.api_version.split_once('/').map(|(group, _)| group);
             if controller.uid != app.uid && same && group == Some(&*APP_SERVICES.group) {
                 return Standing::Leaving;
             }
-            controller.uid == app.uid
+            if controller.uid == app.uid {
+                return Standing::Ours;
+            }
         }
-        None => is_marked(app, object, made_as),
-    };
-    match (leaves, ours) {
-        (true, _) => Standing::Leaving,
-        (false, true) => Standing::Ours,
-        (false, false) => Standing::Foreign,
+        None if is_marked(app, object, annotations) => return Standing::Ours,
+        None if annotations.get(ADOPT_BY) == Some(&app.name) => return Standing::Adoptable,
+        None => {}
     }
+    Standing::Foreign
 }
 
 /// Whether it says of itself that it was made for `app`, under the name that it has.
 #[must_use]
-pub fn is_marked(app: &Meta, object: &Meta, made_as: Option<&Text>) -> bool {
+pub fn is_marked(app: &Meta, object: &Meta, annotations: &Pairs) -> bool {
     let uid = object.labels.get(UID);
-    uid.is_some_and(|it| !it.is_empty() && Uid::from(&**it) == app.uid) && made_as == Some(&object.name)
+    uid.is_some_and(|it| !it.is_empty() && Uid::from(&**it) == app.uid)
+        && annotations.get(MADE_AS) == Some(&object.name)
 }
 
 #[cfg(test)]
@@ -65,6 +76,10 @@ mod tests {
         let more = more.as_object().cloned().unwrap_or_default();
         meta.as_object_mut().expect("an object").extend(more);
         serde_json::from_value(meta).expect("metadata")
+    }
+
+    fn pairs(map: &Value) -> Pairs {
+        serde_json::from_value(map.clone()).expect("annotations")
     }
 
     #[test]
@@ -93,11 +108,35 @@ mod tests {
             (json!({"labels": {UID: "other"}}), Some("web"), Standing::Foreign),
         ];
         for (object, made_as, expected) in table {
-            let made_as = made_as.map(Text::from);
+            let annotations = pairs(&made_as.map_or(json!({}), |it| json!({MADE_AS: it})));
             assert_eq!(
-                standing(&app, &meta(&object), made_as.as_ref()),
+                standing(&app, &meta(&object), &annotations),
                 expected,
                 "{object} {made_as:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn object_without_a_controller_is_adopted_by_the_appservice_it_names() {
+        let app = meta(&json!({"name": "app", "uid": "own"}));
+        let gone = json!({"deletionTimestamp": "2026-01-01T00:00:00Z"});
+        let controlled = json!({"ownerReferences": [{"apiVersion": "v1", "kind": "Other", "name": "o", "uid": "o",
+                                                     "controller": true}]});
+        let orphan = json!({"labels": {UID: "before"}});
+        for (object, by, expected) in [
+            (json!({}), "app", Standing::Adoptable),
+            (orphan, "app", Standing::Adoptable),
+            (json!({}), "other", Standing::Foreign),
+            (json!({}), "", Standing::Foreign),
+            (gone, "app", Standing::Leaving),
+            (controlled, "app", Standing::Foreign),
+        ] {
+            let annotations = pairs(&json!({ADOPT_BY: by, MADE_AS: "web"}));
+            assert_eq!(
+                standing(&app, &meta(&object), &annotations),
+                expected,
+                "{object} {by}"
             );
         }
     }
@@ -106,6 +145,7 @@ mod tests {
     fn an_owner_without_a_uid_owns_nothing() {
         let app = meta(&json!({"name": "app", "uid": ""}));
         let object = meta(&json!({"labels": {UID: ""}}));
-        assert_eq!(standing(&app, &object, Some(&"web".into())), Standing::Foreign);
+        let annotations = pairs(&json!({MADE_AS: "web"}));
+        assert_eq!(standing(&app, &object, &annotations), Standing::Foreign);
     }
 }

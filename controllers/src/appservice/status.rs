@@ -106,7 +106,8 @@ impl Status {
             let deployment = observed.deployment.filter(|it| tells(it))?;
             troubled(deployment)
         });
-        let wanted = app.spec.replicas();
+        let present = observed.deployment.map(Deployment::replicas);
+        let wanted = app.spec.replicas().or(present).unwrap_or(1);
         let available = self.available_replicas.unwrap_or(0);
         let arrived = observed.awaited.is_none()
             && observed.deployment.is_some_and(|it| {
@@ -174,12 +175,17 @@ impl Status {
             let condition = conditions::find(&self.conditions, type_);
             condition.map(|it| json!([it.status, it.observed_generation, it.reason, it.message]))
         });
-        json!([
-            [self.observed_generation, self.replicas, self.updated_replicas],
-            [self.ready_replicas, self.available_replicas],
-            self.selector,
-            conditions,
-        ])
+        json!([self.numbers(), self.selector, conditions,])
+    }
+
+    fn numbers(&self) -> [(&'static str, Option<i64>); 5] {
+        [
+            ("observedGeneration", self.observed_generation),
+            ("replicas", self.replicas),
+            ("updatedReplicas", self.updated_replicas),
+            ("readyReplicas", self.ready_replicas),
+            ("availableReplicas", self.available_replicas),
+        ]
     }
 
     /// The patch that makes this the status of `app`, whose metadata is now `meta`; none if nothing has changed.
@@ -187,21 +193,7 @@ impl Status {
     pub fn patch(&self, app: &AppService, meta: &Meta) -> Option<Value> {
         let present = &app.status;
         let mut changes = Map::new();
-        for (field, new, old) in [
-            (
-                "observedGeneration",
-                self.observed_generation,
-                present.observed_generation,
-            ),
-            ("replicas", self.replicas, present.replicas),
-            ("updatedReplicas", self.updated_replicas, present.updated_replicas),
-            ("readyReplicas", self.ready_replicas, present.ready_replicas),
-            (
-                "availableReplicas",
-                self.available_replicas,
-                present.available_replicas,
-            ),
-        ] {
+        for ((field, new), (_, old)) in self.numbers().into_iter().zip(present.numbers()) {
             if new != old {
                 changes.insert(field.to_owned(), json!(new));
             }

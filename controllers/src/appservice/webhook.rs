@@ -6,13 +6,15 @@
 use std::future::ready;
 use std::sync::Arc;
 
-use coxswain_manager::cache::Caches;
+use coxswain_manager::cache::{Caches, Lookup};
 use coxswain_manager::client::Cause;
+use coxswain_manager::object::Key;
 use coxswain_manager::webhook::{AdmissionRequest, Hooks, Operation, Refusal};
 use serde_json::Value;
 
 use super::admission::{self, Problem};
-use super::{APP_SERVICES, AppService};
+use super::{APP_SERVICES, AppService, DEPLOYMENTS};
+use crate::deployment::Deployment;
 
 /// Adds the webhooks of `AppServices` to `hooks`.
 ///
@@ -21,11 +23,16 @@ use super::{APP_SERVICES, AppService};
 #[must_use]
 pub fn hooks(hooks: Hooks, caches: &Caches) -> Hooks {
     let apps = caches.of::<AppService>(&APP_SERVICES);
+    let deployments = caches.of::<Deployment>(&DEPLOYMENTS);
     hooks
         .mutating(&APP_SERVICES, |request| ready(Ok(filled_in(&request))))
         .validating(&APP_SERVICES, move |request| {
             let others = apps.list_namespace(&request.namespace);
-            ready(judged(&request, &others))
+            let name = request.object["spec"]["deploymentName"].as_str();
+            let key = Key::new(request.namespace.clone(), name.unwrap_or_default());
+            // Before the cache is synced nothing is known to be missing.
+            let exists = !deployments.is_synced() || !matches!(deployments.get(&key), Lookup::Absent);
+            ready(judged(&request, &others, exists))
         })
 }
 
@@ -37,12 +44,16 @@ fn filled_in(request: &AdmissionRequest) -> Vec<Value> {
     }
 }
 
-fn judged(request: &AdmissionRequest, others: &[Arc<AppService>]) -> Result<Vec<String>, Refusal> {
+fn judged(
+    request: &AdmissionRequest,
+    others: &[Arc<AppService>],
+    exists: bool,
+) -> Result<Vec<String>, Refusal> {
     if !is_written(request) {
         return Ok(Vec::new());
     }
     let old = (!request.old_object.is_null()).then_some(&request.old_object);
-    admission::validate(&request.object, old, others).map_err(|problems| {
+    admission::validate(&request.object, old, others, exists).map_err(|problems| {
         let causes = problems.into_iter().map(cause).collect();
         Refusal::invalid("AppService.appcontroller.k8s.io", &request.name, causes)
     })?;
@@ -76,7 +87,7 @@ mod tests {
     fn app(name: &str, deployment: &str) -> Value {
         json!({
             "apiVersion": "appcontroller.k8s.io/v1alpha1", "kind": "AppService",
-            "metadata": {"name": name, "namespace": "default"}, "spec": {"deploymentName": deployment},
+            "metadata": {"name": name, "namespace": "default"}, "spec": {"deploymentName": deployment, "image": "nginx"},
         })
     }
 
@@ -98,21 +109,23 @@ mod tests {
     #[test]
     fn what_is_missing_is_filled_in() {
         let patch = filled_in(&request(Operation::Create, app("web", "web")));
-        let expected = json!({"op": "add", "path": "/spec/replicas", "value": 1});
-        assert!(patch.contains(&expected), "{patch:?}");
+        assert_eq!(
+            patch,
+            [json!({"op": "add", "path": "/spec/deletionPolicy", "value": "Delete"})]
+        );
     }
 
     #[test]
     fn a_deployment_that_another_claims_is_refused_by_its_field() {
         let refusal =
-            judged(&request(Operation::Create, app("web", "shop")), &others()).expect_err("refused");
+            judged(&request(Operation::Create, app("web", "shop")), &others(), false).expect_err("refused");
         assert_eq!((refusal.code, refusal.reason), (422, "Invalid"));
         assert_eq!(refusal.causes.len(), 1);
         assert_eq!(refusal.causes[0].field, "spec.deploymentName");
         let start = "AppService.appcontroller.k8s.io \"web\" is invalid: spec.deploymentName: ";
         assert!(refusal.message.starts_with(start), "{}", refusal.message);
         assert_eq!(
-            judged(&request(Operation::Create, app("web", "web")), &others()),
+            judged(&request(Operation::Create, app("web", "web")), &others(), false),
             Ok(vec![])
         );
     }
@@ -121,7 +134,7 @@ mod tests {
     #[test]
     fn refusal_does_not_name_the_other_app_service() {
         let refusal =
-            judged(&request(Operation::Create, app("web", "shop")), &others()).expect_err("refused");
+            judged(&request(Operation::Create, app("web", "shop")), &others(), false).expect_err("refused");
         let said = format!("{refusal:?}");
         assert!(
             said.contains("another AppService") && !said.contains("first"),
@@ -130,10 +143,25 @@ mod tests {
     }
 
     #[test]
+    fn missing_image_is_refused_unless_the_deployment_exists() {
+        let mut body = app("web", "web");
+        body["spec"].as_object_mut().expect("a spec").remove("image");
+        let create = request(Operation::Create, body);
+        let refusal = judged(&create, &others(), false).expect_err("refused");
+        assert_eq!(refusal.causes[0].field, "spec.image");
+        assert_eq!(
+            refusal.message,
+            "AppService.appcontroller.k8s.io \"web\" is invalid: spec.image: an image is required, because there is no \
+             Deployment \"web\" to take it from"
+        );
+        assert_eq!(judged(&create, &others(), true), Ok(vec![]));
+    }
+
+    #[test]
     fn what_was_so_before_stays() {
         let mut update = request(Operation::Update, app("web", "shop"));
         update.old_object = app("web", "shop");
-        assert_eq!(judged(&update, &others()), Ok(vec![]));
+        assert_eq!(judged(&update, &others(), false), Ok(vec![]));
     }
 
     #[test]
@@ -143,7 +171,7 @@ mod tests {
         let delete = request(Operation::Delete, Value::Null);
         for request in [status, delete] {
             assert_eq!(filled_in(&request), Vec::<Value>::new());
-            assert_eq!(judged(&request, &others()), Ok(vec![]));
+            assert_eq!(judged(&request, &others(), false), Ok(vec![]));
         }
     }
 }

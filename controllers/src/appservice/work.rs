@@ -4,21 +4,23 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use coxswain_manager::client::ClientError;
-use coxswain_manager::object::{Meta, Object, Resource};
+use coxswain_manager::object::{Meta, Resource};
 use serde_json::Value;
 
-use super::act::{Failure, Hands, Made};
-use super::admission::Problem;
-use super::object::{AppService, Policy, Service};
-use super::plan::{Plan, Step};
-use super::reconcile::Keeper;
-use super::standing::{MADE_AS, Standing, standing};
+use super::act::{Failure, Hands, Made, is_field_conflict};
+use super::drift::{self, Child};
+use super::object::{Policy, Service};
+use super::plan::{Plan, Step, standing_of};
+use super::reconcile::{Keeper, Refused};
+use super::standing::{ADOPT_BY, Standing};
 use super::status::{Observed, Obstacle};
-use super::{DEPLOYMENTS, SERVICES, children, former};
+use super::{DEPLOYMENTS, SERVICES, former};
 use crate::deployment::{Deployment, is_namespace_terminating, said};
 
 /// What a pass has come to.
-pub(super) struct Work {
+pub(super) struct Work<'a> {
+    keeper: &'a Keeper,
+    hands: &'a Hands<'a>,
     /// The metadata of the `AppService`, as it is now.
     pub(super) meta: Meta,
     /// The Deployment, as it is now.
@@ -39,91 +41,74 @@ pub(super) struct Work {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Site {
     Deployment,
+    DeploymentReference,
     Service,
+    ServiceReference,
     Finalizer,
     Status,
 }
 
-/// What a child is called, how it is told whose it is, and what it shall be.
-trait Child: Object {
+/// A kind of children.
+trait Kind: Child {
     const WHERE: Resource;
     const SITE: Site;
-
-    fn standing(&self, app: &AppService) -> Standing;
-
-    fn wanted(app: &AppService) -> Option<Value>;
+    const REFERENCE: Site;
 }
 
-impl Child for Deployment {
+impl Kind for Deployment {
     const WHERE: Resource = DEPLOYMENTS;
     const SITE: Site = Site::Deployment;
-
-    fn standing(&self, app: &AppService) -> Standing {
-        standing(&app.metadata, &self.metadata, self.annotations.get(MADE_AS))
-    }
-
-    fn wanted(app: &AppService) -> Option<Value> {
-        Some(children::deployment(app))
-    }
+    const REFERENCE: Site = Site::DeploymentReference;
 }
 
-impl Child for Service {
+impl Kind for Service {
     const WHERE: Resource = SERVICES;
     const SITE: Site = Site::Service;
-
-    fn standing(&self, app: &AppService) -> Standing {
-        standing(
-            &app.metadata,
-            &self.metadata,
-            self.metadata.annotations.get(MADE_AS),
-        )
-    }
-
-    fn wanted(app: &AppService) -> Option<Value> {
-        children::service(app)
-    }
+    const REFERENCE: Site = Site::ServiceReference;
 }
 
-impl Work {
+impl<'a> Work<'a> {
     /// Does what is planned, as far as it can be done. Fails where nothing is to be said of it.
-    pub(super) async fn of(keeper: &Keeper, hands: &Hands<'_>, plan: &Plan) -> Result<Self, Failure> {
+    pub(super) async fn of(keeper: &'a Keeper, hands: &'a Hands<'a>, plan: &Plan) -> Result<Self, Failure> {
         let mut work = Self {
+            keeper,
+            hands,
             meta: hands.app.metadata.clone(),
             deployment: None,
-            seen: Observed {
-                obstacles: plan.problems.first().map(invalid).into_iter().collect(),
-                ..Observed::default()
-            },
+            seen: Observed::default(),
             error: None,
             taken: false,
             wait: None,
             verified: false,
         };
+        if let Some(problem) = plan.problems.first() {
+            work.obstacle("InvalidSpec", format!("{}: {}", problem.field, problem.message));
+        }
         if let Some(patch) = &plan.hold
-            && !work.hold(keeper, hands, patch).await?
+            && !work.hold(patch).await?
         {
             // Nothing may be without it.
             work.deployment = plan.deployment.present().cloned();
             return Ok(work);
         }
-        work.deployment = work.child(keeper, hands, &plan.deployment).await?;
-        work.child(keeper, hands, &plan.service).await?;
-        work.former(hands, plan).await?;
+        work.deployment = work.child(&plan.deployment).await?;
+        work.child(&plan.service).await?;
+        work.former(plan).await?;
         if plan.let_go && work.error.is_none() && work.wait.is_none() {
-            work.let_go(keeper, hands).await?;
+            work.let_go().await?;
         }
         Ok(work)
     }
 
     /// Puts the finalizer on. Answers whether it is.
-    async fn hold(&mut self, keeper: &Keeper, hands: &Hands<'_>, patch: &Value) -> Result<bool, Failure> {
+    async fn hold(&mut self, patch: &Value) -> Result<bool, Failure> {
         let on = Value::Bool(true);
-        if self.must_wait(keeper, hands, Site::Finalizer, &on, "The finalizer") {
+        if self.must_wait(Site::Finalizer, &on, "The finalizer") {
             return Ok(false);
         }
-        match hands.hold(patch).await {
+        match self.hands.hold(patch).await {
             Ok(meta) => {
-                keeper.paced(hands, Site::Finalizer, &on);
+                self.keeper.paced(self.hands, Site::Finalizer, &on);
                 self.meta = meta;
                 // It was still in the state in which it was read.
                 self.verified = true;
@@ -138,13 +123,13 @@ impl Work {
     }
 
     /// Takes the finalizer off.
-    async fn let_go(&mut self, keeper: &Keeper, hands: &Hands<'_>) -> Result<(), Failure> {
+    async fn let_go(&mut self) -> Result<(), Failure> {
         let off = Value::Bool(false);
-        if self.must_wait(keeper, hands, Site::Finalizer, &off, "The finalizer") {
+        if self.must_wait(Site::Finalizer, &off, "The finalizer") {
             return Ok(());
         }
-        if let Some(meta) = hands.let_go(&self.meta).await? {
-            keeper.paced(hands, Site::Finalizer, &off);
+        if let Some(meta) = self.hands.let_go(&self.meta).await? {
+            self.keeper.paced(self.hands, Site::Finalizer, &off);
             self.meta = meta;
         }
         Ok(())
@@ -159,181 +144,200 @@ impl Work {
     }
 
     /// Brings a child to what it shall be. Answers what it is then, if it is there.
-    async fn child<T: Child>(
-        &mut self,
-        keeper: &Keeper,
-        hands: &Hands<'_>,
-        step: &Step<T>,
-    ) -> Result<Option<Arc<T>>, Failure> {
+    async fn child<T: Kind>(&mut self, step: &Step<T>) -> Result<Option<Arc<T>>, Failure> {
         let kind = &T::WHERE.kind;
-        let wanted = || T::wanted(hands.app).unwrap_or_default();
         match step {
             Step::None => Ok(None),
             Step::Keep(present) => Ok(Some(Arc::clone(present))),
             Step::Create(body) => {
                 let name = body["metadata"]["name"].as_str().unwrap_or_default();
                 let name = format!("{kind} {name}");
-                if self.must_wait(keeper, hands, T::SITE, body, &name) {
+                if self.must_wait(T::SITE, body, &name) {
                     return Ok(None);
                 }
-                if hands.app.spec.policy() == Policy::Orphan {
+                if self.hands.app.spec.policy() == Policy::Orphan {
                     // What refers to nobody is collected by nobody, if there is nobody to make it for.
-                    self.verify(hands).await?;
+                    self.verify().await?;
                 }
-                match hands.create::<T>(&T::WHERE, body).await {
+                match self.hands.create::<T>(&T::WHERE, body).await {
                     Ok(Made::Created(made)) => {
-                        keeper.paced(hands, T::SITE, body);
+                        self.keeper.paced(self.hands, T::SITE, body);
                         self.seen.changed |= T::SITE == Site::Deployment;
                         Ok(Some(made))
                     }
-                    Ok(Made::Found(found)) => Ok(self.found(hands.app, found)),
+                    Ok(Made::Found(found)) => Ok(self.found(found)),
                     Err(error) => {
                         self.failed("FailedCreate", &format!("Cannot create {name}"), error)?;
                         Ok(None)
                     }
                 }
             }
-            Step::Patch(present, patch) => {
-                let (meta, wanted) = (present.meta(), wanted());
-                if self.must_wait(keeper, hands, T::SITE, &wanted, &format!("{kind} {}", meta.name)) {
-                    return Ok(Some(Arc::clone(present)));
-                }
-                self.verify_for(hands, patch).await?;
-                match hands.patch::<T>(&T::WHERE, meta, patch).await {
-                    // If it is gone, that is seen next.
-                    Ok(patched) => {
-                        keeper.paced(hands, T::SITE, &wanted);
-                        self.seen.changed |= T::SITE == Site::Deployment && patch.get("spec").is_some();
-                        Ok(patched)
-                    }
-                    Err(error) => {
-                        self.failed(
-                            "FailedUpdate",
-                            &format!("Cannot update {kind} {}", meta.name),
-                            error,
-                        )?;
-                        Ok(Some(Arc::clone(present)))
-                    }
-                }
+            Step::Apply(present, desired) => self.apply(present, desired).await,
+            Step::Refer(present, patch) => {
+                self.refer_paced::<T>(present.meta(), patch).await?;
+                Ok(Some(Arc::clone(present)))
             }
-            Step::Delete(present) => {
-                let meta = present.meta();
-                self.verify(hands).await?;
-                if let Err(error) = hands.delete(&T::WHERE, meta).await {
-                    self.failed(
-                        "FailedDelete",
-                        &format!("Cannot delete {kind} {}", meta.name),
-                        error,
-                    )?;
-                }
-                Ok(None)
-            }
-            Step::Wait(present) => {
-                self.leaving::<T>(present.meta());
-                Ok(None)
-            }
-            Step::Taken(present) => {
-                self.place_taken::<T>(present.meta());
-                Ok(None)
-            }
+            Step::Delete(present) => self.delete(&T::WHERE, present.meta()).await.map(|()| None),
+            Step::Wait(present) | Step::Taken(present) => Ok(self.found(Arc::clone(present))),
         }
     }
 
+    /// Applies the desired state of a child. A field that another manager owns is not forced: the refusal becomes a
+    /// condition, and the same apply is not sent again for a minute, unless the child changes.
+    async fn apply<T: Kind>(&mut self, present: &Arc<T>, desired: &Value) -> Result<Option<Arc<T>>, Failure> {
+        let meta = present.meta();
+        let name = format!("{} {}", T::WHERE.kind, meta.name);
+        if let Some(refused) = self.keeper.refused(self.hands, T::SITE, desired, meta) {
+            self.refused::<T>(meta, refused).await?;
+            return Ok(Some(Arc::clone(present)));
+        }
+        if self.must_wait(T::SITE, desired, &name) {
+            return Ok(Some(Arc::clone(present)));
+        }
+        if desired["metadata"].get("ownerReferences").is_some() && !drift::refers(self.hands.app, meta) {
+            self.verify().await?;
+        }
+        match self.hands.apply::<T>(&T::WHERE, meta, desired).await {
+            // If it is gone, that is seen next.
+            Ok(applied) => {
+                self.keeper.paced(self.hands, T::SITE, desired);
+                let generation = applied.as_ref().map(|it| it.meta().generation);
+                self.seen.changed |= T::SITE == Site::Deployment && generation != Some(meta.generation);
+                Ok(applied)
+            }
+            Err(Failure::Client(error)) if is_field_conflict(&error) => {
+                let message = format!("Cannot update {name}: {}", said(&error));
+                let refused = self.keeper.refuse(self.hands, T::SITE, desired, meta, message);
+                self.refused::<T>(meta, refused).await?;
+                Ok(Some(Arc::clone(present)))
+            }
+            Err(Failure::Client(error)) => {
+                self.failed("FailedUpdate", &format!("Cannot update {name}"), error)?;
+                Ok(Some(Arc::clone(present)))
+            }
+            Err(failure) => Err(failure),
+        }
+    }
+
+    /// Deletes a child.
+    async fn delete(&mut self, resource: &Resource, meta: &Meta) -> Result<(), Failure> {
+        self.verify().await?;
+        if let Err(error) = self.hands.delete(resource, meta).await {
+            let what = format!("Cannot delete {} {}", resource.kind, meta.name);
+            self.failed("FailedDelete", &what, error)?;
+        }
+        Ok(())
+    }
+
+    /// Patches the ownerReference of a child.
+    async fn refer(&mut self, resource: &Resource, meta: &Meta, patch: &Value) -> Result<(), Failure> {
+        if self.hands.app.spec.policy() == Policy::Delete {
+            // The reference must not be one to an object that is gone.
+            self.verify().await?;
+        }
+        if let Err(error) = self.hands.refer(resource, meta, patch).await {
+            let what = format!("Cannot update {} {}", resource.kind, meta.name);
+            self.failed("FailedUpdate", &what, error)?;
+        }
+        Ok(())
+    }
+
+    /// An apply was refused. The policy is followed all the same.
+    async fn refused<T: Kind>(&mut self, meta: &Meta, refused: Refused) -> Result<(), Failure> {
+        self.wait_for(refused.until - self.hands.env.clock.now());
+        self.obstacle("FieldManagerConflict", refused.message);
+        match drift::reference(self.hands.app, meta) {
+            Some(patch) => self.refer_paced::<T>(meta, &patch).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Patches the ownerReference of a child, unless that was done too often.
+    async fn refer_paced<T: Kind>(&mut self, meta: &Meta, patch: &Value) -> Result<(), Failure> {
+        let references = &patch["metadata"]["ownerReferences"];
+        let name = format!("{} {}", T::WHERE.kind, meta.name);
+        if !self.must_wait(T::REFERENCE, references, &name) {
+            self.refer(&T::WHERE, meta, patch).await?;
+            self.keeper.paced(self.hands, T::REFERENCE, references);
+        }
+        Ok(())
+    }
+
+    fn wait_for(&mut self, wait: Duration) {
+        self.wait = Some(self.wait.map_or(wait, |it| it.min(wait)));
+    }
+
+    /// Something that the user has to mend, and is told of.
+    fn obstacle(&mut self, reason: &'static str, message: String) {
+        self.seen.obstacles.push(Obstacle {
+            reason,
+            message,
+            told: true,
+        });
+    }
+
     /// Removes former Deployments if the present one does their work, or has their references follow the policy.
-    async fn former(&mut self, hands: &Hands<'_>, plan: &Plan) -> Result<(), Failure> {
+    async fn former(&mut self, plan: &Plan) -> Result<(), Failure> {
         let replaced = matches!(&plan.deployment,
-            Step::Keep(present) if plan.problems.is_empty() && former::is_available(hands.app, present));
+            Step::Keep(present) if plan.problems.is_empty() && former::is_available(self.hands.app, present));
         for (old, references) in &plan.former {
             let meta = &old.metadata;
             if replaced {
-                self.verify(hands).await?;
-                if let Err(error) = hands.delete(&DEPLOYMENTS, meta).await {
-                    self.failed(
-                        "FailedDelete",
-                        &format!("Cannot delete Deployment {}", meta.name),
-                        error,
-                    )?;
-                }
+                self.delete(&DEPLOYMENTS, meta).await?;
             } else if let Some(patch) = references {
-                self.verify_for(hands, patch).await?;
-                if let Err(error) = hands.refer(&DEPLOYMENTS, meta, patch).await {
-                    self.failed(
-                        "FailedUpdate",
-                        &format!("Cannot update Deployment {}", meta.name),
-                        error,
-                    )?;
-                }
+                self.refer(&DEPLOYMENTS, meta, patch).await?;
             }
         }
         Ok(())
     }
 
-    /// What to make of an object that has the name already.
-    fn found<T: Child>(&mut self, app: &AppService, found: Arc<T>) -> Option<Arc<T>> {
-        match found.standing(app) {
-            // An earlier try was not in vain. What differs is seen next.
-            Standing::Ours => return Some(found),
-            Standing::Leaving => self.leaving::<T>(found.meta()),
-            Standing::Foreign => self.place_taken::<T>(found.meta()),
+    /// What to make of an object that has the name.
+    fn found<T: Kind>(&mut self, found: Arc<T>) -> Option<Arc<T>> {
+        let meta = found.meta();
+        match standing_of(self.hands.app, &*found) {
+            // An earlier try was not in vain, or it is to be adopted. What differs is seen next.
+            Standing::Ours | Standing::Adoptable => return Some(found),
+            Standing::Leaving => self.leaving::<T>(meta),
+            Standing::Foreign => self.place_taken::<T>(meta),
         }
         None
     }
 
-    fn leaving<T: Child>(&mut self, meta: &Meta) {
+    fn leaving<T: Kind>(&mut self, meta: &Meta) {
         let message = format!("{} {} of before is on its way out", T::WHERE.kind, meta.name);
         self.seen.awaited = Some(("WaitingForDeletion", message));
     }
 
-    fn place_taken<T: Child>(&mut self, meta: &Meta) {
+    fn place_taken<T: Kind>(&mut self, meta: &Meta) {
         self.taken = true;
-        self.seen.obstacles.push(Obstacle {
-            reason: "ErrResourceExists",
-            message: format!(
-                "{} {} exists and is not this AppService's: delete it, or choose another name",
-                T::WHERE.kind,
-                meta.name
-            ),
-            told: true,
-        });
+        let message = format!(
+            "{} {} exists and does not belong to this AppService: delete it, choose another name, or annotate it with \
+             {ADOPT_BY}={} to have it adopted",
+            T::WHERE.kind,
+            meta.name,
+            self.meta.name,
+        );
+        self.obstacle("ErrResourceExists", message);
     }
 
     /// Before what cannot be undone: what the `AppService` asked for when it was read is what it asks for.
-    async fn verify(&mut self, hands: &Hands<'_>) -> Result<(), Failure> {
+    async fn verify(&mut self) -> Result<(), Failure> {
         if !self.verified {
-            hands.verify().await?;
+            self.hands.verify().await?;
             self.verified = true;
         }
         Ok(())
     }
 
-    /// What is made to refer to the `AppService` must not be made to refer to nobody.
-    async fn verify_for(&mut self, hands: &Hands<'_>, patch: &Value) -> Result<(), Failure> {
-        let policy = hands.app.spec.policy();
-        if policy == Policy::Delete && patch["metadata"].get("ownerReferences").is_some() {
-            self.verify(hands).await?;
-        }
-        Ok(())
-    }
-
     /// Whether the same was written so often of late that somebody must be undoing it.
-    fn must_wait(
-        &mut self,
-        keeper: &Keeper,
-        hands: &Hands<'_>,
-        site: Site,
-        wanted: &Value,
-        name: &str,
-    ) -> bool {
-        let wait = keeper.pace(hands, site, wanted);
+    fn must_wait(&mut self, site: Site, wanted: &Value, name: &str) -> bool {
+        let wait = self.keeper.pace(self.hands, site, wanted);
         if wait.is_zero() {
             return false;
         }
-        self.wait = Some(self.wait.map_or(wait, |it| it.min(wait)));
-        self.seen.obstacles.push(Obstacle {
-            reason: "Contested",
-            message: format!("{name} does not stay as it is made: somebody else changes or deletes it"),
-            told: true,
-        });
+        self.wait_for(wait);
+        let message = format!("{name} is changed or deleted again and again by another client");
+        self.obstacle("Contested", message);
         true
     }
 
@@ -357,11 +361,7 @@ impl Work {
             .code()
             .is_some_and(|code| (400..500).contains(&code) && code != 408 && code != 429)
         {
-            self.seen.obstacles.push(Obstacle {
-                reason,
-                message: format!("{what}: {}", said(&error)),
-                told: true,
-            });
+            self.obstacle(reason, format!("{what}: {}", said(&error)));
         } else {
             self.seen.unclear = true;
         }
@@ -374,16 +374,8 @@ impl<T> Step<T> {
     /// What is there now, if it is the `AppService`'s.
     fn present(&self) -> Option<&Arc<T>> {
         match self {
-            Self::Keep(present) | Self::Patch(present, _) => Some(present),
+            Self::Keep(present) | Self::Apply(present, _) | Self::Refer(present, _) => Some(present),
             _ => None,
         }
-    }
-}
-
-fn invalid(problem: &Problem) -> Obstacle {
-    Obstacle {
-        reason: "InvalidSpec",
-        message: format!("{}: {}", problem.field, problem.message),
-        told: true,
     }
 }

@@ -1,6 +1,6 @@
 //! Recent writes of kube-controller-manager: evidence that it runs although it holds no Lease.
 //!
-//! Once at start and once per term, if the Lease is absent then, one page of Deployments and one of ReplicaSets is listed
+//! Once at start and once per term, if the Lease is absent then, one page of Deployments and one of `ReplicaSets` is listed
 //! live. The evidence decides nothing: the flag does. It is for the log and for the health check.
 
 use std::fmt;

@@ -15,6 +15,8 @@ pub struct Patch {
     content_type: &'static str,
     body: Bytes,
     subresource: &'static str,
+    /// The field manager; empty for that of the user agent.
+    manager: &'static str,
     conditioned: bool,
     view: View,
 }
@@ -61,11 +63,22 @@ impl Patch {
         Self::new("application/strategic-merge-patch+json", patch)
     }
 
+    /// A server-side apply by this field manager, without force. It is conditioned if it names the resourceVersion. Without
+    /// one it creates the object if there is none.
+    #[must_use]
+    pub fn apply(body: &Value, manager: &'static str) -> Self {
+        Self {
+            manager,
+            ..Self::new("application/apply-patch+yaml", body)
+        }
+    }
+
     fn new(content_type: &'static str, patch: &Value) -> Self {
         Self {
             content_type,
             body: patch.to_string().into(),
             subresource: "",
+            manager: "",
             conditioned: patch.pointer("/metadata/resourceVersion").is_some(),
             view: View::Full,
         }
@@ -155,12 +168,23 @@ impl Client {
         namespace: &str,
         body: Bytes,
     ) -> Result<T, ClientError> {
+        self.create_as(resource, namespace, body, "").await
+    }
+
+    /// Creates an object as [`Client::create`] does, by this field manager.
+    pub async fn create_as<T: DeserializeOwned>(
+        &self,
+        resource: &Resource,
+        namespace: &str,
+        body: Bytes,
+        manager: &'static str,
+    ) -> Result<T, ClientError> {
         let conditioned = has_name(&body);
         let call = Call {
             body: Some(("application/json", body)),
             ..write(Method::POST, "POST", resource.collection(namespace), conditioned)
         };
-        self.write(resource, call).await
+        self.write(resource, call.by(manager)).await
     }
 
     /// Creates something below an object, such as a `binding`. It counts as unconditioned.
@@ -196,7 +220,7 @@ impl Client {
             accept: patch.view.one(),
             ..write(Method::PATCH, "PATCH", target, patch.conditioned)
         };
-        self.write(resource, call).await
+        self.write(resource, call.by(patch.manager)).await
     }
 
     /// Deletes an object. The answer is its metadata if it is only marked for deletion, none if it is gone.
@@ -246,6 +270,16 @@ fn has_name(body: &[u8]) -> bool {
     }
     let named: Named = serde_json::from_slice(body).unwrap_or_default();
     !named.metadata.name.is_empty()
+}
+
+impl Call {
+    /// The same write by this field manager; by that of the user agent if empty.
+    fn by(mut self, manager: &'static str) -> Self {
+        if !manager.is_empty() {
+            self.query.push(("fieldManager", manager.to_owned()));
+        }
+        self
+    }
 }
 
 fn write(method: Method, verb: &'static str, path: String, conditioned: bool) -> Call {

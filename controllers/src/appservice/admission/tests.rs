@@ -83,14 +83,14 @@ fn the_first_to_claim_a_deployment_keeps_it() {
     let spec = json!({"deploymentName": "web"});
     let others = [app("first", &spec), app("self", &spec)];
     let duplicate = |new: &Value, old: Option<&Value>| {
-        let refused = validate(new, old, &others).err().unwrap_or_default();
+        let refused = validate(new, old, &others, true).err().unwrap_or_default();
         refused
             .iter()
             .any(|it| it.reason == "FieldValueDuplicate" && it.field == "spec.deploymentName")
     };
     let new = object("second", &spec);
     assert!(duplicate(&new, None));
-    assert!(validate(&new, None, &[]).is_ok());
+    assert!(validate(&new, None, &[], true).is_ok());
     let before = object("second", &json!({"deploymentName": "other"}));
     assert!(duplicate(&new, Some(&before)), "one that moves there");
     let scaled = object("second", &json!({"deploymentName": "web", "replicas": 3}));
@@ -104,23 +104,23 @@ fn the_first_to_claim_a_deployment_keeps_it() {
     let mut leaving = object("first", &spec);
     leaving["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
     let leaving = [Arc::new(serde_json::from_value(leaving).expect("an AppService"))];
-    assert!(validate(&new, None, &leaving).is_ok());
+    assert!(validate(&new, None, &leaving, true).is_ok());
 }
 
 #[test]
 fn what_is_stored_can_be_let_go_whatever_it_says() {
     let bad = object("a", &json!({"deploymentName": "web", "replicas": -1}));
-    assert!(validate(&bad, None, &[]).is_err());
+    assert!(validate(&bad, None, &[], true).is_err());
     let mut labelled = bad.clone();
     labelled["metadata"]["labels"] = json!({"a": "b"});
     assert!(
-        validate(&labelled, Some(&bad), &[]).is_ok(),
+        validate(&labelled, Some(&bad), &[], true).is_ok(),
         "nothing of the spec has changed"
     );
     let mut going = object("a", &json!({"deploymentName": "WEB"}));
     going["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
-    assert!(validate(&going, Some(&bad), &[]).is_ok());
-    let odd = validate(&object("a", &json!({"deploymentName": 3})), None, &[]);
+    assert!(validate(&going, Some(&bad), &[], true).is_ok());
+    let odd = validate(&object("a", &json!({"deploymentName": 3})), None, &[], true);
     assert_eq!(odd.expect_err("it is refused")[0].field, "spec");
 }
 
@@ -137,10 +137,7 @@ fn what_is_missing_is_filled_in_and_nothing_else() {
         object["spec"].clone()
     };
     let all = filled(&json!({"deploymentName": "web"}));
-    assert_eq!(
-        all,
-        json!({"deploymentName": "web", "replicas": 1, "image": "nginx", "deletionPolicy": "Delete"})
-    );
+    assert_eq!(all, json!({"deploymentName": "web", "deletionPolicy": "Delete"}));
     assert_eq!(filled(&all), all, "once");
     let ports = filled(&json!({"deploymentName": "web", "ports": [{"port": 80}]}));
     assert_eq!(

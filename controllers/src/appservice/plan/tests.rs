@@ -11,7 +11,7 @@ fn app(spec: &Value, finalizers: &[&str]) -> AppService {
 }
 
 fn web(more: &Value) -> AppService {
-    let mut spec = json!({"deploymentName": "web", "replicas": 2});
+    let mut spec = json!({"deploymentName": "web", "image": "nginx", "replicas": 2});
     let more = more.as_object().cloned().unwrap_or_default();
     spec.as_object_mut().expect("a spec").extend(more);
     app(&spec, &[])
@@ -119,7 +119,10 @@ fn a_former_deployment_is_found_beside_the_present_one() {
 
 #[test]
 fn what_makes_no_sense_leaves_all_as_it_is_but_for_the_policy() {
-    let (fine, bad) = (web(&json!({})), json!({"deploymentName": "web", "replicas": -1}));
+    let (fine, bad) = (
+        web(&json!({})),
+        json!({"deploymentName": "web", "image": "nginx", "replicas": -1}),
+    );
     let plan = planned(&app(&bad, &[]), &[], None);
     assert_eq!(
         (plan.deployment, plan.service, plan.problems.len()),
@@ -132,7 +135,7 @@ fn what_makes_no_sense_leaves_all_as_it_is_but_for_the_policy() {
     orphan["deletionPolicy"] = json!("Orphan");
     let plan = planned(&app(&orphan, &[]), &[present], None);
     assert!(plan.hold.is_some());
-    let Step::Patch(_, patch) = plan.deployment else {
+    let Step::Refer(_, patch) = plan.deployment else {
         panic!("{:?}", plan.deployment);
     };
     assert_eq!(
@@ -143,7 +146,7 @@ fn what_makes_no_sense_leaves_all_as_it_is_but_for_the_policy() {
 
 #[test]
 fn the_finalizer_comes_and_goes_with_the_policy() {
-    let orphan = json!({"deploymentName": "web", "deletionPolicy": "Orphan"});
+    let orphan = json!({"deploymentName": "web", "image": "nginx", "deletionPolicy": "Orphan"});
     let plan = planned(&app(&orphan, &[]), &[], None);
     assert!(plan.hold.is_some() && !plan.let_go);
     let Step::Create(body) = plan.deployment else {
@@ -152,7 +155,44 @@ fn the_finalizer_comes_and_goes_with_the_policy() {
     assert!(body["metadata"].get("ownerReferences").is_none());
     let plan = planned(&app(&orphan, &[FINALIZER]), &[], None);
     assert!(plan.hold.is_none() && !plan.let_go);
-    let delete = app(&json!({"deploymentName": "web"}), &[FINALIZER]);
+    let delete = app(&json!({"deploymentName": "web", "image": "nginx"}), &[FINALIZER]);
     let plan = planned(&delete, &[], None);
     assert!(plan.hold.is_none() && plan.let_go);
+}
+
+#[test]
+fn missing_image_needs_a_deployment() {
+    let (unset, full) = (app(&json!({"deploymentName": "web"}), &[]), web(&json!({})));
+    let plan = planned(&unset, &[], None);
+    assert_eq!((plan.deployment, plan.service), (Step::None, Step::None));
+    assert_eq!(plan.problems[0].field, "spec.image");
+    let present = deployment(&full, |_| {});
+    let plan = planned(&unset, &[present], None);
+    assert_eq!(plan.problems, []);
+    let Step::Apply(_, desired) = plan.deployment else {
+        panic!("{:?}", plan.deployment);
+    };
+    assert_eq!(
+        desired["spec"]["template"]["spec"]["containers"],
+        json!([{"name": "app"}])
+    );
+}
+
+#[test]
+fn adoptable_children_are_applied_and_never_deleted() {
+    let (with, without) = (web(&json!({"ports": [{"port": 80}]})), web(&json!({})));
+    let left = |it: &mut Value| {
+        it["metadata"]["ownerReferences"] = json!([]);
+        it["metadata"]["labels"]["appcontroller.k8s.io/appservice-uid"] = json!("before");
+        it["metadata"]["annotations"]["appcontroller.k8s.io/adopt-by"] = json!("shop");
+    };
+    let (deployment, service) = (deployment(&with, left), service(&with, left));
+    let plan = planned(&with, &[Arc::clone(&deployment)], Some(&service));
+    assert_eq!(
+        plan.deployment,
+        Step::Apply(Arc::clone(&deployment), children::deployment(&with))
+    );
+    assert!(matches!(plan.service, Step::Apply(_, _)));
+    let plan = planned(&without, &[deployment], Some(&service));
+    assert_eq!(plan.service, Step::None);
 }

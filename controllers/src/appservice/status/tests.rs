@@ -242,3 +242,12 @@ fn a_deployment_that_others_have_changed_tells_what_it_told() {
         assert_eq!(ready(&going, false), "RollingOut");
     }
 }
+
+#[test]
+fn unset_replicas_are_those_of_the_deployment() {
+    let mut app = app(&json!(null));
+    app.spec = serde_json::from_value(json!({"deploymentName": "web"})).expect("a spec");
+    let deployment = deployment([2, 2, 2, 2], &json!([]));
+    let status = Status::of(&app, &observed(&deployment), now());
+    assert_eq!(said(&status)[0], (Holds::True, "AllAvailable".to_owned()));
+}

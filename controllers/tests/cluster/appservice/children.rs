@@ -1,7 +1,8 @@
 //! The Deployment and the Service: made, kept as they are asked for, and no more than that.
 
 use coxswain_tests::Test;
-use serde_json::{Value, json};
+use coxswain_tests::fixtures::{MERGE, with};
+use serde_json::json;
 
 use super::stage::{Stage, app};
 
@@ -10,14 +11,16 @@ pub fn tests() -> Vec<Test> {
     vec![
         staged!(the_smallest_manifest_works),
         staged!(all_that_is_asked_for_is_there),
-        staged!(what_is_its_own_is_mended_and_the_rest_stays),
+        staged!(removed_fields_are_restored_and_fields_of_others_stay),
+        staged!(field_of_another_manager_is_reported_and_not_forced),
+        staged!(orphaned_children_are_adopted_by_annotation),
         staged!(what_is_deleted_is_made_again),
     ]
 }
 
 async fn the_smallest_manifest_works(s: Stage) {
     let body = json!({"apiVersion": "appcontroller.k8s.io/v1alpha1", "kind": "AppService", "metadata": {"name": "a"},
-                      "spec": {"deploymentName": "web", "replicas": 2}});
+                      "spec": {"deploymentName": "web", "replicas": 2, "image": "nginx"}});
     let it = s.serve(body).await;
     assert_eq!(it["status"]["availableReplicas"], 2);
     let web = s.get("deployments", "web").await;
@@ -87,24 +90,28 @@ async fn all_that_is_asked_for_is_there(s: Stage) {
     assert!(container["resources"].get("limits").is_none());
 }
 
-async fn what_is_its_own_is_mended_and_the_rest_stays(s: Stage) {
-    s.serve(app("a", json!({"ports": [{"port": 80}]}))).await;
+async fn removed_fields_are_restored_and_fields_of_others_stay(s: Stage) {
+    s.serve(app(
+        "a",
+        json!({"ports": [{"port": 80}], "env": [{"name": "A", "value": "b"}]}),
+    ))
+    .await;
     let change = json!({
-        "metadata": {"labels": {"app.kubernetes.io/managed-by": "me", "theirs": "a"}, "annotations": {"theirs": "a"}},
-        "spec": {"replicas": 5, "minReadySeconds": 1, "template": {
+        "metadata": {"labels": {"app.kubernetes.io/managed-by": null, "theirs": "a"}, "annotations": {"theirs": "a"}},
+        "spec": {"minReadySeconds": 1, "template": {
             "metadata": {"annotations": {"theirs": "a"}},
-            "spec": {"containers": [{"name": "app", "image": "i:2", "env": [{"name": "A", "value": "b"}]},
+            "spec": {"containers": [{"name": "app", "image": "i:1", "ports": [{"containerPort": 80, "protocol": "TCP"}],
+                                     "env": [{"name": "B", "value": "c"}]},
                                     {"name": "proxy", "image": "p:1"}]}}},
     });
     s.change("deployments", "a", change).await;
     let after = s
-        .until("it is mended", async || {
+        .until("the label is restored", async || {
             let it = s.get("deployments", "a").await;
-            (it["spec"]["replicas"] == 2).then_some(it)
+            (it["metadata"]["labels"]["app.kubernetes.io/managed-by"] == "coxswain").then_some(it)
         })
         .await;
     let metadata = &after["metadata"];
-    assert_eq!(metadata["labels"]["app.kubernetes.io/managed-by"], "coxswain");
     assert_eq!(
         (&metadata["labels"]["theirs"], &metadata["annotations"]["theirs"]),
         (&json!("a"), &json!("a"))
@@ -118,28 +125,75 @@ async fn what_is_its_own_is_mended_and_the_rest_stays(s: Stage) {
         (&json!(1), &json!("a"))
     );
     let containers = &template["spec"]["containers"];
-    assert_eq!(
-        (&containers[0]["image"], &containers[1]["name"]),
-        (&json!("i:1"), &json!("proxy"))
-    );
-    assert_eq!(containers[0]["env"], json!([{"name": "A", "value": "b"}]));
-    let ports: Value = json!([{"port": 80, "targetPort": 9, "protocol": "TCP"}]);
-    let before = s
-        .change(
-            "services",
-            "a",
-            json!({"spec": {"type": "NodePort", "ports": ports}}),
-        )
+    assert_eq!(containers[1]["name"], "proxy");
+    let env = containers[0]["env"].as_array().expect("a list");
+    for entry in [
+        json!({"name": "A", "value": "b"}),
+        json!({"name": "B", "value": "c"}),
+    ] {
+        assert!(env.contains(&entry), "{env:?}");
+    }
+    s.change("services", "a", json!({"spec": {"type": "NodePort"}}))
         .await;
-    let node_port = before["spec"]["ports"][0]["nodePort"].clone();
-    s.until("the Service is mended", async || {
+    s.want("a", json!({"ports": [{"port": 80, "targetPort": 9}]}))
+        .await;
+    s.until("the Service is changed", async || {
         let it = s.get("services", "a").await;
         let port = &it["spec"]["ports"][0];
-        (port["targetPort"] == 80 && port["nodePort"] == node_port && it["spec"]["type"] == "NodePort")
+        (port["targetPort"] == 9 && port["nodePort"].is_u64() && it["spec"]["type"] == "NodePort")
             .then_some(())
     })
     .await;
     s.ready("a").await;
+}
+
+async fn field_of_another_manager_is_reported_and_not_forced(s: Stage) {
+    s.serve(app("a", json!({}))).await;
+    let path = format!("{}?fieldManager=autoscaler", s.path("deployments", "a"));
+    let change = json!({"spec": {"replicas": 3}});
+    s.c.api().patch(&path, MERGE, change).await.expect(200);
+    let stalled = s.stalled("a", "FieldManagerConflict").await;
+    let conditions = stalled["status"]["conditions"].to_string();
+    assert!(
+        conditions.contains("autoscaler") && conditions.contains(".spec.replicas"),
+        "{conditions}"
+    );
+    assert_eq!(s.get("deployments", "a").await["spec"]["replicas"], 3);
+    // The AppService takes it over by asking for the same.
+    s.want("a", json!({"replicas": 3})).await;
+    s.ready("a").await;
+}
+
+async fn orphaned_children_are_adopted_by_annotation(s: Stage) {
+    let body = app("a", json!({"ports": [{"port": 80}], "deletionPolicy": "Orphan"}));
+    s.serve(body.clone()).await;
+    let before = s.get("deployments", "a").await;
+    s.delete("appservices", "a", "Background").await;
+    s.gone("appservices", "a").await;
+    s.create(
+        "appservices",
+        with(body, json!({"spec": {"deletionPolicy": "Delete"}})),
+    )
+    .await;
+    s.stalled("a", "ErrResourceExists").await;
+    let adopt = json!({"metadata": {"annotations": {"appcontroller.k8s.io/adopt-by": "a"}}});
+    for kind in ["deployments", "services"] {
+        s.change(kind, "a", adopt.clone()).await;
+    }
+    let it = s.ready("a").await;
+    for kind in ["deployments", "services"] {
+        let child = s.get(kind, "a").await;
+        assert_eq!(
+            child["metadata"]["ownerReferences"][0]["uid"],
+            it["metadata"]["uid"]
+        );
+    }
+    let after = s.get("deployments", "a").await;
+    assert_eq!(after["metadata"]["uid"], before["metadata"]["uid"]);
+    assert_eq!(
+        after["spec"]["template"], before["spec"]["template"],
+        "no pod is replaced"
+    );
 }
 
 async fn what_is_deleted_is_made_again(s: Stage) {

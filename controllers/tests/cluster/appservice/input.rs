@@ -20,7 +20,7 @@ async fn what_is_missing_is_filled_in(s: Stage) {
     let body = json!({"apiVersion": "appcontroller.k8s.io/v1alpha1", "kind": "AppService", "metadata": {"name": "a"},
                       "spec": {"deploymentName": "web", "ports": [{"port": 80}]}});
     let made = s.create("appservices", body).await;
-    let expected = json!({"deploymentName": "web", "replicas": 1, "image": "nginx", "deletionPolicy": "Delete",
+    let expected = json!({"deploymentName": "web", "deletionPolicy": "Delete",
                           "ports": [{"port": 80, "protocol": "TCP"}]});
     assert_eq!(made["spec"], expected);
 }

@@ -26,6 +26,7 @@ metadata:
   name: a
 spec:
   deploymentName: web
+  image: nginx
   replicas: 2
 ";
 

@@ -10,6 +10,7 @@ use super::stage::{Stage, app, text};
 pub fn tests() -> Vec<Test> {
     vec![
         staged!(an_autoscaler_can_target_it),
+        staged!(unset_replicas_leave_the_deployment_to_its_autoscaler),
         staged!(who_has_not_seen_the_last_scale_is_refused),
     ]
 }
@@ -98,6 +99,34 @@ async fn an_autoscaler_can_target_it(s: Stage) {
         (&json!(3), &json!("i:1"))
     );
     assert_eq!(s.get("appservices", "other").await["status"]["replicas"], 1);
+}
+
+async fn unset_replicas_leave_the_deployment_to_its_autoscaler(s: Stage) {
+    s.serve(app("a", json!({}))).await;
+    // The number stays when it is no longer asked for.
+    s.want("a", json!({"replicas": null, "image": "i:2"})).await;
+    s.ready("a").await;
+    let at = format!("{}/scale", s.path("deployments", "a"));
+    for replicas in [2, 3] {
+        assert_eq!(s.get("deployments", "a").await["spec"]["replicas"], replicas);
+        let scale = s.c.api().get(&at).await.expect(200);
+        let more = with(scale, json!({"spec": {"replicas": replicas + 1}}));
+        s.c.api().put(&at, more).await.expect(200);
+        s.want("a", json!({"image": format!("i:{replicas}{replicas}")}))
+            .await;
+        let it = s.ready("a").await;
+        assert_eq!(it["status"]["replicas"], replicas + 1);
+    }
+    // The API has no scale to read where nothing is asked for, and takes one that is written.
+    let own = format!("{}/scale", s.path("appservices", "a"));
+    s.c.api().get(&own).await.expect_error(500, "InternalError");
+    let write = json!({"spec": {"replicas": 4}});
+    s.c.api().patch(&own, fixtures::MERGE, write).await.expect(200);
+    let it = s.ready("a").await;
+    assert_eq!(
+        (&it["spec"]["replicas"], &it["status"]["replicas"]),
+        (&json!(4), &json!(4))
+    );
 }
 
 async fn who_has_not_seen_the_last_scale_is_refused(s: Stage) {

@@ -1,74 +1,68 @@
-//! What is done to the children underneath: what is the `AppService`'s own is mended, what is not stays.
+//! Changes of the children by others: removed fields are restored, fields of others stay, and nothing is written in a race.
 
 use super::*;
 
 #[tokio::test(start_paused = true)]
-async fn what_is_its_own_is_mended_in_one_request_and_the_rest_stays() {
-    let bed = bed().await;
-    bed.serve(&shop(&json!({"ports": [{"port": 80}]}))).await;
-    bed.door.reset();
-    let sidecar = json!({"name": "proxy", "image": "proxy:1"});
+async fn removed_fields_are_restored_in_one_apply_and_fields_of_others_stay() {
+    let bed = alone(&json!({"ports": [{"port": 80}], "env": [{"name": "OURS", "value": "a"}]})).await;
     let web = json!({
-        "metadata": {"labels": {"app.kubernetes.io/managed-by": "me", "theirs": "a"}, "annotations": {"theirs": "a"},
+        "metadata": {"labels": {"app.kubernetes.io/managed-by": null, "theirs": "a"}, "annotations": {"theirs": "a"},
                      "finalizers": ["example.com/theirs"]},
-        "spec": {"replicas": 5, "minReadySeconds": 1, "template": {
+        "spec": {"minReadySeconds": 1, "template": {
             "metadata": {"annotations": {"kubectl.kubernetes.io/restartedAt": "now"}},
             "spec": {"containers": [
-                {"name": "app", "image": "other", "resources": {"limits": {"cpu": "2"}}, "env": [{"name": "A", "value": "b"}]},
-                sidecar]}}},
+                {"name": "app", "image": "nginx", "resources": {"limits": {"cpu": "2"}},
+                 "env": [{"name": "THEIRS", "value": "b"}], "ports": [{"containerPort": 80, "protocol": "TCP"}]},
+                {"name": "proxy", "image": "proxy:1"}]}}},
     });
     bed.patch(&DEPLOYMENTS, "web", &web).await;
-    bed.until(async |bed| image(&bed.get(&DEPLOYMENTS, "web").await) == "nginx")
-        .await;
-    bed.ready("shop").await;
-    assert_eq!(bed.door.count("PATCH deployments"), 1);
-    let after = bed.get(&DEPLOYMENTS, "web").await;
+    bed.until(async |bed| {
+        bed.get(&DEPLOYMENTS, "web").await["metadata"]["labels"]["app.kubernetes.io/managed-by"] == "coxswain"
+    })
+    .await;
     assert_eq!(
-        after["metadata"]["labels"]["app.kubernetes.io/managed-by"],
-        "coxswain"
+        bed.door.count("PATCH deployments"),
+        2,
+        "the entry of the create, the apply"
     );
+    let after = bed.get(&DEPLOYMENTS, "web").await;
+    let metadata = &after["metadata"];
     assert_eq!(
-        (
-            &after["metadata"]["labels"]["theirs"],
-            &after["metadata"]["annotations"]["theirs"]
-        ),
+        (&metadata["labels"]["theirs"], &metadata["annotations"]["theirs"]),
         (&json!("a"), &json!("a"))
     );
-    assert_eq!(after["metadata"]["finalizers"], json!(["example.com/theirs"]));
-    assert_eq!(
-        (&after["spec"]["replicas"], &after["spec"]["minReadySeconds"]),
-        (&json!(2), &json!(1))
-    );
+    assert_eq!(metadata["finalizers"], json!(["example.com/theirs"]));
+    assert_eq!(after["spec"]["minReadySeconds"], 1);
     let template = &after["spec"]["template"];
     assert_eq!(
         template["metadata"]["annotations"]["kubectl.kubernetes.io/restartedAt"],
         "now"
     );
     let containers = &template["spec"]["containers"];
-    assert_eq!(
-        (&containers[0]["image"], &containers[1]["name"]),
-        (&json!("nginx"), &json!("proxy"))
-    );
+    assert_eq!(containers[1]["name"], "proxy");
     assert_eq!(containers[0]["resources"], json!({"limits": {"cpu": "2"}}));
-    assert_eq!(containers[0]["env"], json!([{"name": "A", "value": "b"}]));
-    assert_eq!(
-        containers[0]["ports"],
-        json!([{"containerPort": 80, "protocol": "TCP"}])
-    );
+    let names: BTreeSet<&str> = containers[0]["env"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .filter_map(|it| it["name"].as_str())
+        .collect();
+    assert_eq!(names, BTreeSet::from(["OURS", "THEIRS"]));
     // The Service too.
     bed.door.reset();
-    let service = json!({"metadata": {"labels": {"theirs": "a"}},
-                         "spec": {"type": "NodePort", "selector": {"more": "a"}, "ports": [{"port": 81}]}});
+    let service = json!({"metadata": {"labels": {"theirs": "a", "app.kubernetes.io/managed-by": null}},
+                         "spec": {"type": "NodePort"}});
     bed.patch(&SERVICES, "shop", &service).await;
-    bed.until(async |bed| bed.get(&SERVICES, "shop").await["spec"]["ports"][0]["port"] == 80)
-        .await;
-    assert_eq!(bed.door.count("PATCH services"), 1);
+    bed.until(async |bed| {
+        bed.get(&SERVICES, "shop").await["metadata"]["labels"]["app.kubernetes.io/managed-by"] == "coxswain"
+    })
+    .await;
+    assert_eq!(bed.door.count("PATCH services"), 2);
     let after = bed.get(&SERVICES, "shop").await;
     assert_eq!(
         (&after["spec"]["type"], &after["metadata"]["labels"]["theirs"]),
         (&json!("NodePort"), &json!("a"))
     );
-    assert!(after["spec"]["selector"].get("more").is_none());
 }
 
 #[tokio::test(start_paused = true)]
@@ -127,8 +121,8 @@ async fn who_undoes_it_again_and_again_is_not_raced() {
     bed.door.reset();
     let start = bed.env.clock.now();
     while bed.env.clock.now() - start < Duration::from_mins(10) {
-        bed.patch(&DEPLOYMENTS, "web", &json!({"spec": {"replicas": 7}}))
-            .await;
+        let label = json!({"metadata": {"labels": {"app.kubernetes.io/managed-by": null}}});
+        bed.patch(&DEPLOYMENTS, "web", &label).await;
         bed.sleep(Duration::from_secs(1)).await;
     }
     let repairs = bed.door.count("PATCH deployments");
@@ -138,7 +132,32 @@ async fn who_undoes_it_again_and_again_is_not_raced() {
     // And it is mended in the end.
     bed.until(async |bed| {
         bed.sleep(Duration::from_mins(5)).await;
-        bed.get(&DEPLOYMENTS, "web").await["spec"]["replicas"] == 2
+        bed.get(&DEPLOYMENTS, "web").await["metadata"]["labels"]["app.kubernetes.io/managed-by"] == "coxswain"
+    })
+    .await;
+    bed.ready("shop").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn owner_reference_that_is_removed_again_and_again_is_not_raced() {
+    let bed = bed().await;
+    bed.serve(&shop(&json!({}))).await;
+    bed.door.reset();
+    for _ in 0..120 {
+        bed.patch(
+            &DEPLOYMENTS,
+            "web",
+            &json!({"metadata": {"ownerReferences": null}}),
+        )
+        .await;
+        bed.sleep(Duration::from_secs(5)).await;
+    }
+    let repairs = bed.door.count("PATCH deployments");
+    assert!((4..12).contains(&repairs), "{repairs}");
+    assert_eq!(bed.stalled("shop").await, "Contested");
+    bed.until(async |bed| {
+        bed.sleep(Duration::from_mins(5)).await;
+        owners(&bed.get(&DEPLOYMENTS, "web").await) == 1
     })
     .await;
     bed.ready("shop").await;
@@ -175,12 +194,10 @@ async fn who_undoes_it_in_ever_other_ways_is_not_raced() {
     bed.serve(&shop(&json!({}))).await;
     bed.door.reset();
     for nth in 0..120 {
-        let container =
-            json!({"name": "app", "image": "theirs", "env": [{"name": "NTH", "value": nth.to_string()}]});
         let change = match nth % 3 {
-            0 => json!({"spec": {"replicas": 7}}),
-            1 => json!({"metadata": {"labels": {"app.kubernetes.io/managed-by": "me"}}}),
-            _ => json!({"spec": {"template": {"spec": {"containers": [container]}}}}),
+            0 => json!({"metadata": {"labels": {"app.kubernetes.io/managed-by": null}}}),
+            1 => json!({"metadata": {"labels": {"appcontroller.k8s.io/appservice-uid": null}}}),
+            _ => json!({"metadata": {"annotations": {"appcontroller.k8s.io/made-as": null}}}),
         };
         bed.patch(&DEPLOYMENTS, "web", &change).await;
         bed.sleep(Duration::from_secs(5)).await;

@@ -60,7 +60,7 @@ async fn what_cannot_be_read_stops_nobody_else() {
 async fn the_smallest_manifest_works_without_a_schema_too() {
     let bed = lenient().await;
     let body = json!({"apiVersion": "appcontroller.k8s.io/v1alpha1", "kind": "AppService", "metadata": {"name": "shop"},
-                      "spec": {"deploymentName": "web"}});
+                      "spec": {"deploymentName": "web", "image": "nginx"}});
     let it = bed.serve(&body).await;
     assert_eq!(it["status"]["availableReplicas"], 1);
 }

@@ -6,6 +6,7 @@ mod drift;
 mod faults;
 mod input;
 mod kinds;
+mod ownership;
 mod policies;
 mod renaming;
 mod schema;
@@ -19,7 +20,9 @@ use coxswain_controllers::appservice;
 use coxswain_controllers::deployment;
 use coxswain_controllers::garbage_collector::kinds::{Kind, Kinds};
 use coxswain_controllers::garbage_collector::{self, GarbageCollector, Known};
-use coxswain_manager::client::{ListQuery, Patch, Propagation, View};
+use coxswain_manager::client::{Fence, ListQuery, Patch, Propagation, View};
+use coxswain_manager::controller::Runnable;
+use coxswain_manager::env::{Env, TaskSet};
 use coxswain_manager::object::{Key, Resource};
 use prometheus::Registry;
 use serde_json::{Value, json};
@@ -46,6 +49,17 @@ async fn apart() -> Bed {
     let bed = bare();
     bed.define(&appservice::definition()).await;
     bed.workloads();
+    bed
+}
+
+/// The controller alone, with the children of an `AppService`: all requests are its own, and nothing else changes them.
+async fn alone(spec: &Value) -> Bed {
+    let bed = bare();
+    bed.define(&appservice::definition()).await;
+    bed.apps();
+    bed.create(&APPS, &shop(spec)).await;
+    bed.sleep(Duration::from_secs(5)).await;
+    bed.door.reset();
     bed
 }
 
@@ -105,12 +119,33 @@ impl Bed {
 
     /// Begins a term of the controller, which lasts until the answer is cancelled.
     fn apps(&self) -> CancellationToken {
+        self.run(self.controller(&self.env))
+    }
+
+    /// Begins a term of the controller, which crashes when the answer is dropped: no task of it finishes anything.
+    fn apps_until_crash(&self) -> TaskSet {
+        let tasks = TaskSet::new();
+        let env = Env {
+            tasks: tasks.handle(),
+            ..self.env.clone()
+        };
+        let controller = self.controller(&env);
+        let fence = Fence::new(env.clock.clone());
+        let run = async move {
+            let term = fence.open_for_ever();
+            controller.run(&fence, term, CancellationToken::new()).await
+        };
+        drop(env.tasks.spawn(run));
+        tasks
+    }
+
+    fn controller(&self, env: &Env) -> impl Runnable + use<> {
         let (way, registry) = (&self.transport, &Registry::new());
         let caches = self.caches(way, "reader", registry);
         let recorder = self.recorder(way, "appservice-controller", registry);
         let client = way.client("engine", None);
-        let controller = appservice::build(&self.env, &caches, client, registry, recorder, 5);
-        self.run(controller.expect("a controller"))
+        let controller = appservice::build(env, &caches, client, registry, recorder, 5);
+        controller.expect("a controller")
     }
 
     /// Creates an `AppService`, and waits until it is ready.
@@ -209,7 +244,7 @@ fn shop(more: &Value) -> Value {
 }
 
 fn app(name: &str, deployment: &str, more: &Value) -> Value {
-    let mut spec = json!({"deploymentName": deployment, "replicas": 2});
+    let mut spec = json!({"deploymentName": deployment, "replicas": 2, "image": "nginx"});
     crate::door::merge(&mut spec, more);
     json!({"apiVersion": "appcontroller.k8s.io/v1alpha1", "kind": "AppService", "metadata": {"name": name}, "spec": spec})
 }

@@ -8,7 +8,7 @@ async fn the_smallest_manifest_is_filled_in() {
     let body = json!({"apiVersion": "appcontroller.k8s.io/v1alpha1", "kind": "AppService", "metadata": {"name": "shop"},
                       "spec": {"deploymentName": "web", "ports": [{"port": 80}]}});
     let made = bed.create(&APPS, &body).await;
-    let expected = json!({"deploymentName": "web", "replicas": 1, "image": "nginx", "deletionPolicy": "Delete",
+    let expected = json!({"deploymentName": "web", "deletionPolicy": "Delete",
                           "ports": [{"port": 80, "protocol": "TCP"}]});
     assert_eq!(made["spec"], expected);
     let all = json!({"env": [{"name": "A", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k", "optional": true}}}],

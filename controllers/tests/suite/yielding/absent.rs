@@ -13,7 +13,7 @@ const NOTE: &str = "yields, because kube-controller-manager may run without lead
     lease kube-system/kube-controller-manager does not exist, ";
 const HINT: &str = "; to run it, name it in --controllers, or set --assume-no-kube-controller-manager";
 
-/// Creates a ReplicaSet with the field manager that the API server derives from this user agent.
+/// Creates a `ReplicaSet` with the field manager that the API server derives from this user agent.
 async fn create_replica_set(bed: &Bed, agent: &str) {
     let clock = &bed.env.clock;
     let transport = Transport::over(bed.sandbox.door(), "api.test", agent, clock, &Registry::new());
@@ -28,7 +28,7 @@ async fn create_replica_set(bed: &Bed, agent: &str) {
 }
 
 impl Running {
-    /// Returns the number of lists of ReplicaSets and Deployments.
+    /// Returns the number of lists of `ReplicaSets` and Deployments.
     fn searches(&self) -> usize {
         let searched = self.way.searched.lock().expect("no panic");
         for uri in &*searched {

@@ -42,7 +42,7 @@ struct Way {
     door: Door,
     asked: Arc<Mutex<Vec<String>>>,
     fault: Arc<Mutex<Fault>>,
-    /// The requests for Deployments and ReplicaSets, and their fault.
+    /// The requests for Deployments and `ReplicaSets`, and their fault.
     searched: Arc<Mutex<Vec<String>>>,
     search_fault: Arc<Mutex<Fault>>,
 }

@@ -94,7 +94,7 @@ pub async fn a_kind_may_come_late_and_go_and_come_back(_: Cluster) {
         time::pause(LONG).await;
         define(c, &all).await;
         let body = json!({"apiVersion": CUSTOM, "kind": "AppService", "metadata": {"name": name},
-                          "spec": {"deploymentName": name}});
+                          "spec": {"deploymentName": name, "image": "nginx"}});
         // A server may hold the first ones back for two seconds.
         let made: Value = c.api().post(&all, body).await.expect(201);
         let stored = time::now();

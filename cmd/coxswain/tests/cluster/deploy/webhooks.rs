@@ -105,7 +105,7 @@ async fn are_asked(c: &Cluster, crew: &Crew) {
     let create = async |name: &str, deployment: &str| {
         let app = json!({
             "apiVersion": APP_SERVICES.api_version(), "kind": "AppService", "metadata": {"name": name},
-            "spec": {"deploymentName": deployment, "ports": [{"port": 80}]},
+            "spec": {"deploymentName": deployment, "image": "nginx", "ports": [{"port": 80}]},
         });
         c.api().post(&path, app).await
     };
@@ -127,6 +127,12 @@ async fn are_asked(c: &Cluster, crew: &Crew) {
         text.contains("spec.deploymentName") && text.contains("denied the request"),
         "{text}"
     );
+    let mut bare =
+        json!({"apiVersion": APP_SERVICES.api_version(), "kind": "AppService", "metadata": {"name": "bare"}});
+    bare["spec"] = json!({"deploymentName": "bare"});
+    let refused = c.api().post(&path, bare).await;
+    refused.check(refused.status == 422, "an image is required");
+    assert!(refused.text().contains("spec.image"), "{refused}");
     // What is its own it may go on claiming.
     let first = format!("{path}/first-{at}");
     let three = json!({"spec": {"replicas": 3}});

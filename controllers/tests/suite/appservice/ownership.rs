@@ -1,0 +1,270 @@
+//! Field ownership: fields of other managers, fields that are not set, and the adoption of children.
+
+use super::*;
+
+use coxswain_controllers::appservice::fields::FIELD_MANAGER;
+
+const ADOPT_BY: &str = "appcontroller.k8s.io/adopt-by";
+
+/// Scales a Deployment as an autoscaler does.
+async fn scale(bed: &Bed, replicas: i64) {
+    let key = Key::new("default", "web");
+    let patch = Patch::merge(&json!({"spec": {"replicas": replicas}})).of("scale");
+    let _: Value = bed.admin.patch(&DEPLOYMENTS, &key, patch).await.expect("scaled");
+}
+
+/// Returns the fields that the controller owns in a Deployment.
+fn owned(deployment: &Value) -> Value {
+    let entries = deployment["metadata"]["managedFields"]
+        .as_array()
+        .expect("a list");
+    let ours: Vec<&Value> = entries
+        .iter()
+        .filter(|it| it["manager"] == FIELD_MANAGER)
+        .collect();
+    assert_eq!(ours.len(), 1, "{entries:#?}");
+    ours[0]["fieldsV1"].clone()
+}
+
+fn message(app: &Value) -> String {
+    let conditions = app["status"]["conditions"].as_array().expect("conditions");
+    let stalled = conditions
+        .iter()
+        .find(|it| it["type"] == "Stalled")
+        .expect("it is said");
+    stalled["message"].as_str().unwrap_or_default().to_owned()
+}
+
+fn without(field: &str) -> Value {
+    let mut body = shop(&json!({}));
+    body["spec"].as_object_mut().expect("a spec").remove(field);
+    body
+}
+
+#[tokio::test(start_paused = true)]
+async fn field_of_another_manager_is_reported_and_not_forced() {
+    let bed = alone(&json!({})).await;
+    scale(&bed, 5).await;
+    assert_eq!(bed.stalled("shop").await, "FieldManagerConflict");
+    let it = bed.get(&APPS, "shop").await;
+    let said = message(&it);
+    assert!(said.starts_with("Cannot update Deployment web: "), "{said}");
+    assert!(
+        said.contains("conflict with \"test\"") && said.contains(".spec.replicas"),
+        "{said}"
+    );
+    assert_eq!(condition(&it, "Ready").0, "False");
+    // A minute apart, whatever else happens to the Deployment.
+    for nth in 0..60 {
+        let status = json!({"status": {"replicas": nth}});
+        let key = Key::new("default", "web");
+        let patch = Patch::merge(&status).of("status");
+        let _: Value = bed.admin.patch(&DEPLOYMENTS, &key, patch).await.expect("patched");
+        bed.sleep(Duration::from_secs(10)).await;
+    }
+    let tries = bed.door.count("PATCH deployments");
+    assert!((10..=12).contains(&tries), "{tries}");
+    assert_eq!(bed.told_of("FieldManagerConflict").await, 1);
+    assert_eq!(bed.get(&DEPLOYMENTS, "web").await["spec"]["replicas"], 5);
+}
+
+#[tokio::test(start_paused = true)]
+async fn conflict_ends_when_the_appservice_asks_for_the_same() {
+    let bed = bed().await;
+    bed.serve(&shop(&json!({}))).await;
+    scale(&bed, 5).await;
+    assert_eq!(bed.stalled("shop").await, "FieldManagerConflict");
+    bed.want("shop", &json!({"replicas": 5})).await;
+    let it = bed.ready("shop").await;
+    assert_eq!(it["status"]["availableReplicas"], 5);
+}
+
+#[tokio::test(start_paused = true)]
+async fn policy_is_followed_during_a_conflict() {
+    let bed = bed().await;
+    bed.serve(&shop(&json!({}))).await;
+    scale(&bed, 5).await;
+    assert_eq!(bed.stalled("shop").await, "FieldManagerConflict");
+    for (policy, references) in [("Orphan", 0), ("Delete", 1)] {
+        bed.want("shop", &json!({"deletionPolicy": policy})).await;
+        bed.until(async |bed| owners(&bed.get(&DEPLOYMENTS, "web").await) == references)
+            .await;
+        assert_eq!(bed.stalled("shop").await, "FieldManagerConflict");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn conflict_ends_when_the_other_manager_gives_in() {
+    let bed = bed().await;
+    bed.serve(&shop(&json!({}))).await;
+    scale(&bed, 5).await;
+    assert_eq!(bed.stalled("shop").await, "FieldManagerConflict");
+    scale(&bed, 2).await;
+    bed.ready("shop").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn unset_replicas_are_left_to_an_autoscaler_of_the_deployment() {
+    let bed = bed().await;
+    let it = bed.serve(&without("replicas")).await;
+    assert!(it["spec"].get("replicas").is_none());
+    assert_eq!(
+        it["status"]["availableReplicas"], 1,
+        "the default of a Deployment"
+    );
+    scale(&bed, 4).await;
+    bed.until(async |bed| bed.get(&APPS, "shop").await["status"]["availableReplicas"] == 4)
+        .await;
+    bed.want("shop", &json!({"image": "nginx:2"})).await;
+    bed.ready("shop").await;
+    let web = bed.get(&DEPLOYMENTS, "web").await;
+    assert_eq!((&web["spec"]["replicas"], image(&web)), (&json!(4), "nginx:2"));
+    assert!(owned(&web)["f:spec"].get("f:replicas").is_none());
+    assert_eq!(bed.get(&APPS, "shop").await["status"]["replicas"], 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn replicas_that_are_no_longer_set_keep_their_value() {
+    let bed = bed().await;
+    bed.serve(&shop(&json!({"replicas": 3}))).await;
+    bed.door.reset();
+    bed.want("shop", &json!({"replicas": null})).await;
+    bed.ready("shop").await;
+    bed.sleep(Duration::from_mins(1)).await;
+    let web = bed.get(&DEPLOYMENTS, "web").await;
+    assert_eq!(web["spec"]["replicas"], 3);
+    assert!(owned(&web)["f:spec"].get("f:replicas").is_none());
+    scale(&bed, 5).await;
+    bed.sleep(Duration::from_mins(10)).await;
+    let it = bed.ready("shop").await;
+    assert_eq!(it["status"]["availableReplicas"], 5);
+}
+
+#[tokio::test(start_paused = true)]
+async fn write_to_the_scale_of_an_appservice_sets_replicas() {
+    let bed = bed().await;
+    bed.serve(&without("replicas")).await;
+    let key = Key::new("default", "shop");
+    let patch = Patch::merge(&json!({"spec": {"replicas": 4}})).of("scale");
+    let _: Value = bed.admin.patch(&APPS, &key, patch).await.expect("scaled");
+    let it = bed.ready("shop").await;
+    assert_eq!(
+        (&it["spec"]["replicas"], &it["status"]["replicas"]),
+        (&json!(4), &json!(4))
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn missing_image_without_a_deployment_is_reported() {
+    let bed = bed().await;
+    bed.create(&APPS, &without("image")).await;
+    assert_eq!(bed.stalled("shop").await, "InvalidSpec");
+    assert_eq!(
+        message(&bed.get(&APPS, "shop").await),
+        "spec.image: an image is required, because there is no Deployment \"web\" to take it from"
+    );
+    bed.sleep(Duration::from_mins(10)).await;
+    assert!(bed.names(&DEPLOYMENTS).await.is_empty());
+    assert_eq!(bed.door.order(), ["PATCH appservices/status"]);
+    bed.want("shop", &json!({"image": "nginx"})).await;
+    bed.ready("shop").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn image_that_is_no_longer_set_keeps_its_value() {
+    let bed = bed().await;
+    bed.serve(&shop(&json!({}))).await;
+    bed.want("shop", &json!({"image": "nginx:2"})).await;
+    bed.ready("shop").await;
+    let pods = bed.names(&PODS).await;
+    bed.want(
+        "shop",
+        &json!({"image": null, "env": [{"name": "A", "value": "b"}]}),
+    )
+    .await;
+    bed.ready("shop").await;
+    assert_eq!(image(&bed.get(&DEPLOYMENTS, "web").await), "nginx:2");
+    assert_ne!(bed.names(&PODS).await, pods, "the environment is another one");
+    let mut web = bed.get(&DEPLOYMENTS, "web").await;
+    web["spec"]["template"]["spec"]["containers"][0]["image"] = json!("theirs");
+    bed.patch(
+        &DEPLOYMENTS,
+        "web",
+        &json!({"spec": {"template": {"spec": {"containers": web["spec"]["template"]["spec"]["containers"]}}}}),
+    )
+    .await;
+    bed.sleep(Duration::from_mins(5)).await;
+    bed.ready("shop").await;
+    assert_eq!(image(&bed.get(&DEPLOYMENTS, "web").await), "theirs");
+}
+
+/// Deletes an `AppService` that leaves its children, and creates another of the name.
+async fn orphaned(bed: &Bed) -> Value {
+    let body = shop(&json!({"ports": [{"port": 80}], "deletionPolicy": "Orphan"}));
+    bed.serve(&body).await;
+    let web = bed.get(&DEPLOYMENTS, "web").await;
+    bed.delete(&APPS, "shop", Propagation::Background).await;
+    bed.until(async |bed| !bed.exists(&APPS, "shop").await).await;
+    bed.create(&APPS, &shop(&json!({"ports": [{"port": 80}]}))).await;
+    assert_eq!(bed.stalled("shop").await, "ErrResourceExists");
+    web
+}
+
+#[tokio::test(start_paused = true)]
+async fn orphaned_children_are_adopted_by_annotation() {
+    let bed = bed().await;
+    let before = orphaned(&bed).await;
+    let pods = bed.names(&PODS).await;
+    assert!(message(&bed.get(&APPS, "shop").await).contains("appcontroller.k8s.io/adopt-by=shop"));
+    for (resource, name) in [(DEPLOYMENTS, "web"), (SERVICES, "shop")] {
+        let adopt = json!({"metadata": {"annotations": {ADOPT_BY: "shop"}}});
+        bed.patch(&resource, name, &adopt).await;
+    }
+    let it = bed.ready("shop").await;
+    for (resource, name) in [(DEPLOYMENTS, "web"), (SERVICES, "shop")] {
+        let child = bed.get(&resource, name).await;
+        assert_eq!(
+            child["metadata"]["ownerReferences"][0]["uid"],
+            it["metadata"]["uid"]
+        );
+    }
+    let after = bed.get(&DEPLOYMENTS, "web").await;
+    assert_eq!(after["metadata"]["uid"], before["metadata"]["uid"]);
+    assert_eq!(bed.names(&PODS).await, pods, "no pod is replaced");
+}
+
+#[tokio::test(start_paused = true)]
+async fn children_are_not_adopted_under_another_name() {
+    let bed = bed().await;
+    let before = orphaned(&bed).await;
+    let adopt = json!({"metadata": {"annotations": {ADOPT_BY: "other"}}});
+    bed.patch(&DEPLOYMENTS, "web", &adopt).await;
+    bed.sleep(Duration::from_hours(1)).await;
+    assert_eq!(bed.stalled("shop").await, "ErrResourceExists");
+    let after = bed.get(&DEPLOYMENTS, "web").await;
+    assert_eq!((&after["spec"], owners(&after)), (&before["spec"], 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn adopted_deployment_of_a_user_keeps_the_users_fields() {
+    let bed = bed().await;
+    // As the controller would select its pods; the image is the user's.
+    let labels = json!({"app.kubernetes.io/instance": "shop", "app.kubernetes.io/managed-by": "coxswain",
+                        "app.kubernetes.io/name": "web"});
+    let mut theirs = foreign("web");
+    theirs["metadata"]["annotations"] = json!({ADOPT_BY: "shop"});
+    theirs["spec"]["selector"]["matchLabels"] = labels.clone();
+    theirs["spec"]["template"]["metadata"]["labels"] = labels;
+    theirs["spec"]["template"]["spec"]["containers"][0]["name"] = json!("app");
+    bed.create(&DEPLOYMENTS, &theirs).await;
+    bed.create(&APPS, &without("image")).await;
+    // Its number is the user's as well.
+    assert_eq!(bed.stalled("shop").await, "FieldManagerConflict");
+    bed.want("shop", &json!({"replicas": null})).await;
+    bed.ready("shop").await;
+    let web = bed.get(&DEPLOYMENTS, "web").await;
+    assert_eq!(
+        (image(&web), &web["spec"]["replicas"], owners(&web)),
+        ("theirs", &json!(1), 1)
+    );
+}
