@@ -21,6 +21,7 @@ pub mod real;
 pub mod reply;
 pub mod runner;
 pub mod sandbox;
+pub mod seeds;
 pub mod time;
 pub mod watch;
 pub mod webhook;

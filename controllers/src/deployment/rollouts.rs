@@ -1,7 +1,6 @@
 //! Rollouts at random: whatever users, pods and those who follow do, no step leaves the bounds, and all come to their end.
 
 use proptest::prelude::*;
-use proptest::test_runner::RngSeed;
 use serde_json::{Value, json};
 
 use super::world::World;
@@ -127,23 +126,7 @@ fn step(world: &mut World) {
     });
 }
 
-/// The same each time, unless told otherwise: `PROPTEST_RNG_SEED` is another seed, `PROPTEST_CASES` so many of it.
-fn config() -> ProptestConfig {
-    let told = ProptestConfig::default();
-    let rng_seed = match told.rng_seed {
-        RngSeed::Random => RngSeed::Fixed(7),
-        seed @ RngSeed::Fixed(_) => seed,
-    };
-    ProptestConfig {
-        failure_persistence: None,
-        rng_seed,
-        ..told
-    }
-}
-
 proptest! {
-    #![proptest_config(config())]
-
     #[test]
     fn no_step_leaves_the_bounds_and_every_rollout_ends(
         replicas in 0..15_i64,

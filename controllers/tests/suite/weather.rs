@@ -1,6 +1,4 @@
 //! What all storms have in common: seeds, trouble, and what could be known when.
-//!
-//! `STORM_SEED` runs one seed, `STORM_SEEDS` so many.
 
 use std::collections::BTreeMap;
 use std::ops::AddAssign;
@@ -10,6 +8,7 @@ use coxswain_manager::cache::Caches;
 use coxswain_manager::client::Fence;
 use coxswain_manager::controller::Runnable;
 use coxswain_manager::env::{Env, Rng, TaskSet};
+use coxswain_tests::seeds;
 use http::Method;
 use serde_json::json;
 use tokio::time::Instant;
@@ -18,28 +17,39 @@ use tokio_util::sync::CancellationToken;
 use crate::door::Answer;
 use crate::ground::Ground;
 
-/// Runs seeds, as many as are asked for, and sums up what was looked at in them.
-pub async fn seeds<T: AddAssign + Default>(
-    unless_told: u64,
-    weather: impl AsyncFn(u64) -> Result<T, String>,
+/// Runs a storm with each of its seeds; returns the number of seeds and the sum of the audited writes. Each seed has a runtime
+/// of its own: timers are rounded relative to the start of the runtime, and a seed must do the same when it is replayed alone.
+/// All seeds are run before the test fails, so that one run names every seed that fails.
+pub fn seeds<T: AddAssign + Default>(
+    count: u64,
+    storm: impl AsyncFn(u64) -> Result<T, String>,
 ) -> (usize, T) {
-    let told = |name: &str| -> Option<u64> { std::env::var(name).ok()?.parse().ok() };
-    let seeds = match told("STORM_SEED") {
-        Some(seed) => seed..seed + 1,
-        None => 0..told("STORM_SEEDS").unwrap_or(unless_told),
-    };
-    let (mut looked, mut bad) = (T::default(), Vec::new());
-    for seed in seeds.clone() {
-        match weather(seed).await {
-            Ok(more) => looked += more,
-            Err(wrong) => {
-                println!("seed {seed} is bad");
-                bad.push(format!("seed {seed}: {wrong}"));
+    let (mut run, mut audited, mut failed) = (0, T::default(), Vec::new());
+    for seed in seeds::of(count) {
+        run += 1;
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .start_paused(true)
+            .build()
+            .expect("a runtime");
+        match runtime.block_on(storm(seed)) {
+            Ok(more) => audited += more,
+            Err(error) => {
+                println!("seed {seed} failed");
+                failed.push(format!(
+                    "seed {seed}: {error}\nreplay it with: {}",
+                    seeds::replay(seed)
+                ));
             }
         }
     }
-    assert!(bad.is_empty(), "{} bad seeds:\n{}", bad.len(), bad.join("\n"));
-    (seeds.count(), looked)
+    assert!(
+        failed.is_empty(),
+        "{} of {run} seeds failed:\n{}",
+        failed.len(),
+        failed.join("\n")
+    );
+    (run, audited)
 }
 
 /// What may become of a request that goes wrong.

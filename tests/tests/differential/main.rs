@@ -5,7 +5,7 @@
 //! in the end the list and all events since the beginning. Uids, versions, times and addresses are compared by who has the
 //! same ones. Where they differ, the sequence is made as short as still differs, and shown.
 //!
-//! `DIFFERENTIAL_SEEDS` says how many sequences are run, `DIFFERENTIAL_SEED` which is the first one (alone: the only one).
+//! [`seeds`] says which seeds are run.
 //! Without `KUBEBUILDER_ASSETS` there is nothing to compare with: two sandboxes must then answer the same.
 
 mod compare;
@@ -16,7 +16,6 @@ mod side;
 mod step;
 
 use std::{
-    env,
     process::ExitCode,
     sync::atomic::{AtomicU64, Ordering},
 };
@@ -24,6 +23,7 @@ use std::{
 use coxswain_tests::{
     Cluster,
     cluster::{self, Running, StartError},
+    seeds,
 };
 use futures_util::{StreamExt as _, future::join, stream};
 use libtest_mimic::{Arguments, Trial};
@@ -34,7 +34,7 @@ use sequence::Sequence;
 use side::{Answer, Side};
 use step::Step;
 
-/// How many sequences are run unless told.
+/// Number of sequences by default.
 const SEEDS: u64 = 100;
 /// How many at once: the real server mostly waits for its disk.
 const AT_ONCE: usize = 4;
@@ -68,18 +68,11 @@ struct Divergence {
     places: Vec<String>,
 }
 
-fn number(name: &str) -> Option<u64> {
-    env::var(name).ok()?.parse().ok()
-}
-
 fn run() -> Result<(), String> {
-    let first = number("DIFFERENTIAL_SEED");
-    let count = number("DIFFERENTIAL_SEEDS").unwrap_or(if first.is_some() { 1 } else { SEEDS });
-    let first = first.unwrap_or(1);
     let runtime = Runtime::new().map_err(|error| error.to_string())?;
     let pair = runtime.block_on(start()).map_err(|error| error.to_string())?;
     let kinds = kinds::all();
-    let work = stream::iter(first..first + count)
+    let work = stream::iter(seeds::of(SEEDS))
         .map(|seed| one(&pair, &kinds, seed))
         .buffer_unordered(AT_ONCE)
         .fold(
@@ -91,7 +84,7 @@ fn run() -> Result<(), String> {
         );
     let (sequences, steps, mut reports) = runtime.block_on(work);
     println!(
-        "{} | {}: {sequences} sequences of {steps} requests from seed {first} on, {} differ",
+        "{} | {}: {sequences} sequences of {steps} requests, {} differ",
         pair.ours.cluster.tier(),
         pair.theirs.cluster.tier(),
         reports.len(),
@@ -249,7 +242,10 @@ fn shorter(steps: &[Step]) -> Vec<Vec<Step>> {
 }
 
 fn report(sequence: &Sequence<'_>, found: &Divergence) -> String {
-    let mut lines = vec![format!("seed {}, {}:", sequence.seed, sequence.kind.name())];
+    let mut lines = vec![
+        format!("seed {}, {}:", sequence.seed, sequence.kind.name()),
+        format!("replay it with: {}", seeds::replay(sequence.seed)),
+    ];
     for (n, step) in sequence.steps.iter().enumerate() {
         let mark = if n == found.at { ">" } else { " " };
         lines.push(format!("{mark} {n}. {step}"));

@@ -2,6 +2,7 @@
 
 use coxswain_manager::cache::Status;
 use coxswain_manager::object::{MetaObject, Resource};
+use coxswain_tests::seeds;
 use serde_json::json;
 
 use super::server::{Act, Fate, Verb, status};
@@ -67,7 +68,7 @@ async fn a_definition_that_comes_later_fills_its_cache() {
 
 #[tokio::test(start_paused = true)]
 async fn a_kind_that_is_served_a_moment_later_is_there_within_a_second() {
-    for seed in 0..20 {
+    for seed in seeds::of(20) {
         let bed = bed_of(Scope::default(), seed);
         let widgets = bed.caches.metadata(&WIDGETS);
         bed.within(5, "waiting", || widgets.status().is_waiting()).await;
@@ -78,10 +79,10 @@ async fn a_kind_that_is_served_a_moment_later_is_there_within_a_second() {
 
 #[tokio::test(start_paused = true)]
 async fn a_definition_that_comes_much_later_fills_its_cache_within_a_second() {
-    for seed in 0..20 {
+    for seed in seeds::of(20) {
         let bed = bed_of(Scope::default(), seed);
         let widgets: Cache<Map> = bed.caches.of(&WIDGETS);
-        bed.sleep(600 + seed).await;
+        bed.sleep(600 + seed % 60).await;
         // A list, and a list and a watch of the definition, for each time that it waits.
         let asked = bed.server.log().len();
         assert!(asked <= 75, "{asked} requests in ten minutes");

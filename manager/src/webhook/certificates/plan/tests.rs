@@ -322,7 +322,7 @@ fn explore(cast: &Cast) -> usize {
 /// Goes some of the ways that there are, each as far as it leads or `steps`.
 fn wander(cast: &Cast, walks: u64, steps: usize) {
     let world = World::new();
-    for seed in 0..walks {
+    for seed in coxswain_tests::seeds::of(walks) {
         let rng = Rng::from_seed(seed);
         let (mut state, mut way) = (State::first(), Vec::new());
         for _ in 0..steps {

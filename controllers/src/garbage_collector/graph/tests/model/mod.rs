@@ -5,6 +5,7 @@ mod settled;
 mod world;
 
 use coxswain_manager::client::Propagation;
+use coxswain_tests::seeds;
 
 use self::collector::Collector;
 use self::world::World;
@@ -17,15 +18,19 @@ const WORLDS: u64 = 500;
 fn any_world_is_collected_without_harm_and_to_the_end() {
     let (mut deletes, mut unblocked, mut released) = (0, 0, 0);
     let start = Scene::fresh().now;
-    for seed in 0..WORLDS {
-        let collector = std::panic::catch_unwind(|| run(seed, start));
-        let collector = collector.unwrap_or_else(|_| panic!("world {seed} went wrong"));
+    let mut worlds = 0;
+    for seed in seeds::of(WORLDS) {
+        let collector = run(seed, start);
+        worlds += 1;
         deletes += collector.deletes;
         unblocked += collector.unblocked;
         released += collector.released;
     }
-    println!("{WORLDS} worlds: {deletes} deleted, {released} let go, {unblocked} circles cut");
-    assert!(deletes > WORLDS && released > 0, "too little happened");
+    println!("{worlds} worlds: {deletes} deleted, {released} let go, {unblocked} circles cut");
+    assert!(
+        worlds == 1 || deletes > worlds && released > 0,
+        "too little happened"
+    );
 }
 
 fn run(seed: u64, start: Instant) -> Collector {
@@ -89,7 +94,7 @@ fn finish(collector: &mut Collector) {
 #[test]
 fn any_circle_goes_whoever_of_it_is_deleted() {
     let start = Scene::fresh().now;
-    for seed in 0..100 {
+    for seed in seeds::of(100) {
         for length in 1..=5 {
             let mut collector = Collector::new(World::new(seed, start));
             for resource in WATCHED {
