@@ -26,6 +26,8 @@ pub(super) enum Problem {
     Brief,
     #[error("nothing came on the watch, not even a bookmark")]
     Silent,
+    #[error("nothing came on the watch that was opened in place of a silent one")]
+    Stalled,
     #[error("an event is about an object that cannot be told: its identity is not readable")]
     Unreadable,
     #[error("the API server is at version {shown}, which is before {reached} that was seen")]
@@ -89,6 +91,8 @@ impl Problem {
                 Self::Request(ClientError::Connection { .. } | ClientError::Timeout { .. }) | Self::Brief,
             ) => (Then::Reopen, true),
             (None, Self::Silent) => (Then::Reopen, false),
+            // Watches do not work, and nothing says that lists do not.
+            (None, Self::Stalled) => (Then::Relist(Reason::Error), false),
             // The list will show whether it is so, and wait if it is.
             (None, Self::Older { .. }) => (Then::Relist(Reason::Older), false),
             _ => (Then::Relist(self.reason()), true),
@@ -188,6 +192,8 @@ mod tests {
             assert_eq!(problem.remedy(true), (Then::Reopen, true), "{problem:?}");
         }
         assert_eq!(Problem::Silent.remedy(true), (Then::Reopen, false));
+        let relist = (Then::Relist(Reason::Error), false);
+        assert_eq!(Problem::Stalled.remedy(true), relist);
         for problem in [0, 400, 401, 406, 500, 503, 504]
             .into_iter()
             .flat_map(answered)

@@ -187,7 +187,7 @@ impl<T: Object> Reflector<T> {
                 Ok(End::Asked) => return Reason::Asked,
                 Err(problem) => problem,
             };
-            if matches!(problem, Problem::Silent) {
+            if matches!(problem, Problem::Silent | Problem::Stalled) {
                 self.shared.meter.silent.inc();
             }
             let now = self.env.clock.now();
@@ -231,7 +231,12 @@ impl<T: Object> Reflector<T> {
                 _ = asked.changed() => return Ok(End::Asked),
                 line = self.env.clock.timeout(SILENCE, lines.next()) => line,
             };
-            let Some(line) = line.ok_or(Problem::Silent)?? else {
+            let silent = if quiet && !in_order {
+                Problem::Stalled
+            } else {
+                Problem::Silent
+            };
+            let Some(line) = line.ok_or(silent)?? else {
                 return match self.env.clock.now() - opened < QUICK {
                     true if quiet => Err(Problem::Quick),
                     true => Err(Problem::Brief),

@@ -7,5 +7,6 @@ mod election;
 mod manager;
 mod queue;
 mod serve;
+mod slow_body;
 mod tools;
 mod webhook;
