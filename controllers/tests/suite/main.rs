@@ -8,6 +8,7 @@ mod garbage_collector;
 mod garbage_collector_discovery;
 mod ground;
 mod hollow_kubelet;
+mod managers;
 mod replicaset;
 mod weather;
 mod yielding;

@@ -32,6 +32,8 @@ pub enum Fault {
     Thaw,
     /// Wall time differs from the true one by this much; monotonic time does not notice.
     Skew(SignedDuration),
+    /// From now on all clocks of the machine run at this rate, in percent of the true one (at least 1).
+    Rate(u32),
 }
 
 /// A moment, on all clocks there are.
@@ -55,9 +57,21 @@ struct Warp {
 struct State {
     /// What monotonic time has lost by being frozen.
     lost: Duration,
-    /// When the runtime's clock showed this, monotonic time stopped.
+    /// When the machine's clock showed this, monotonic time stopped.
     frozen: Option<Instant>,
     skew: SignedDuration,
+    /// None while the machine's clocks run at the true rate.
+    rate: Option<Rate>,
+}
+
+/// The rate of a machine's clocks since it was last changed.
+#[derive(Clone, Copy, Debug)]
+struct Rate {
+    /// The runtime's clock at that time.
+    runtime: Instant,
+    /// The machine's clock at that time.
+    machine: Instant,
+    percent: u32,
 }
 
 impl Clock {
@@ -107,11 +121,12 @@ impl Clock {
             // Asked each time: it is set while the process runs, and goes on while the machine is suspended.
             return Timestamp::now();
         };
-        let true_wall = self
+        let state = warp.state();
+        let unskewed = self
             .wall_at_start
-            .saturating_add(runtime_now().duration_since(self.start))
+            .saturating_add(state.machine(runtime_now()).duration_since(self.start))
             .unwrap_or(Timestamp::MAX);
-        true_wall.saturating_add(warp.state().skew).unwrap_or(true_wall)
+        unskewed.saturating_add(state.skew).unwrap_or(unskewed)
     }
 
     /// Now, on all clocks there are: what [`Clock::elapsed`] measures from.
@@ -144,9 +159,9 @@ impl Clock {
 
     /// The time since some moment, that in which the machine was suspended included.
     fn boot(&self) -> Duration {
-        if self.warp.is_some() {
+        if let Some(warp) = &self.warp {
             // A run that can be repeated must not look at the machine's clock.
-            return runtime_now().duration_since(self.start);
+            return warp.state().machine(runtime_now()).duration_since(self.start);
         }
         let boot = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
         Duration::new(
@@ -162,10 +177,10 @@ impl Clock {
         };
         let mut changed = warp.changed.subscribe();
         loop {
-            let State { lost, frozen, .. } = warp.state();
+            let state = warp.state();
             let ready = async {
-                match frozen {
-                    None => tokio::time::sleep_until(deadline.checked_add(lost).unwrap_or(deadline)).await,
+                match state.frozen {
+                    None => tokio::time::sleep_until(state.runtime(deadline)).await,
                     Some(_) => std::future::pending().await,
                 }
             };
@@ -199,13 +214,25 @@ impl Clock {
         {
             let mut state = warp.state.lock().unwrap_or_else(PoisonError::into_inner);
             match fault {
-                Fault::Freeze => state.frozen = state.frozen.or_else(|| Some(runtime_now())),
+                Fault::Freeze => {
+                    let machine = state.machine(runtime_now());
+                    state.frozen = state.frozen.or(Some(machine));
+                }
                 Fault::Thaw => {
                     if let Some(since) = state.frozen.take() {
-                        state.lost += runtime_now().duration_since(since);
+                        let machine = state.machine(runtime_now());
+                        state.lost += machine.duration_since(since);
                     }
                 }
                 Fault::Skew(skew) => state.skew = skew,
+                Fault::Rate(percent) => {
+                    let runtime = runtime_now();
+                    state.rate = Some(Rate {
+                        runtime,
+                        machine: state.machine(runtime),
+                        percent: percent.max(1),
+                    });
+                }
             }
         }
         warp.changed.send_replace(());
@@ -221,9 +248,38 @@ impl Warp {
 
 impl State {
     fn monotonic(&self, runtime: Instant) -> Instant {
-        let shown = self.frozen.unwrap_or(runtime);
+        let shown = self.frozen.unwrap_or_else(|| self.machine(runtime));
         shown.checked_sub(self.lost).unwrap_or(shown)
     }
+
+    /// Returns the time of the machine's clock, which does not stop while it is suspended.
+    fn machine(&self, runtime: Instant) -> Instant {
+        match self.rate {
+            None => runtime,
+            Some(rate) => later(
+                rate.machine,
+                scale(runtime.duration_since(rate.runtime), rate.percent, 100),
+            ),
+        }
+    }
+
+    /// Returns when the runtime's clock will have reached `deadline` of monotonic time. Never early.
+    fn runtime(&self, deadline: Instant) -> Instant {
+        let machine = deadline.checked_add(self.lost).unwrap_or(deadline);
+        match self.rate {
+            None => machine,
+            Some(rate) => later(
+                rate.runtime,
+                scale(machine.saturating_duration_since(rate.machine), 100, rate.percent),
+            ),
+        }
+    }
+}
+
+/// Returns `duration * times / by`, rounded up; a duration beyond all bounds stays the longest one.
+fn scale(duration: Duration, times: u32, by: u32) -> Duration {
+    let nanos = (duration.as_nanos() * u128::from(times)).div_ceil(u128::from(by));
+    u64::try_from(nanos).map_or(FAR, Duration::from_nanos)
 }
 
 /// `delay` after `now`, or far beyond the life of the process if there is no such instant.
@@ -283,6 +339,28 @@ mod tests {
         assert_eq!(other.timeout(Duration::from_secs(1799), &mut sleep).await, None);
         assert_eq!(other.timeout(Duration::from_secs(1), &mut sleep).await, Some(()));
         assert_eq!(frozen.now() - before, HOUR);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn clock_with_another_rate_changes_all_its_clocks_and_no_other() {
+        let (slow, other) = (clock(), clock());
+        slow.sleep(HOUR).await;
+        let (mark, begun) = (slow.mark(), other.now());
+        slow.inject(Fault::Rate(50));
+        slow.sleep(HOUR).await;
+        assert_eq!((slow.elapsed(&mark), other.now() - begun), (HOUR, 2 * HOUR));
+        assert_eq!(slow.wall().as_second(), 2 * 3600);
+        assert_eq!(other.wall().as_second(), 3 * 3600);
+        let mut sleep = std::pin::pin!(slow.sleep(HOUR));
+        slow.inject(Fault::Rate(200));
+        assert_eq!(other.timeout(HOUR / 2 - HOUR / 3600, &mut sleep).await, None);
+        assert_eq!(other.timeout(HOUR / 3600, &mut sleep).await, Some(()));
+        assert_eq!(slow.elapsed(&mark), 2 * HOUR);
+        slow.inject(Fault::Freeze);
+        other.sleep(HOUR).await;
+        slow.inject(Fault::Thaw);
+        assert_eq!(slow.now() - mark.monotonic, 2 * HOUR);
+        assert_eq!(slow.timeout(HOUR, slow.sleep(Duration::MAX)).await, None);
     }
 
     #[tokio::test(start_paused = true)]

@@ -1,0 +1,370 @@
+//! Full managers on one API and under the paused clock: each has its election, its caches, its controllers and its own clock.
+//!
+//! Every write of a controller is recorded when it leaves the process, with the number of processes that lead at that moment.
+
+mod bit_flips;
+mod clock_rates;
+mod handover;
+mod split_brain;
+
+use std::ops::Deref;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use coxswain_controllers::names::{DEPLOYMENT, GARBAGE_COLLECTOR, Named, REPLICASET};
+use coxswain_controllers::registry::{self, Asked, Settings};
+use coxswain_controllers::{garbage_collector, hollow_kubelet};
+use coxswain_manager::cache::Scope;
+use coxswain_manager::client::{Fence, Transport};
+use coxswain_manager::election::{self, Elector};
+use coxswain_manager::env::{Clock, Env, Fault, TaskSet};
+use coxswain_manager::manager::{Manager, ManagerError, Options};
+use coxswain_manager::object::Resource;
+use coxswain_manager::serve::Checks;
+use coxswain_sandbox::{Door, ResponseBody};
+use futures_util::future::BoxFuture;
+use http::{Method, Request, Response};
+use http_body_util::BodyExt as _;
+use kube::client::Body;
+use prometheus::Registry;
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tower_service::Service;
+
+use crate::ground::{DEPLOYMENTS, Ground, PODS, SETS};
+
+const MAPS: Resource = Resource::namespaced("", "v1", "configmaps", "ConfigMap");
+const SECOND: Duration = Duration::from_secs(1);
+
+/// An API with nodes, and the record of the writes of all processes.
+struct Cluster {
+    ground: Ground,
+    shared: Shared,
+}
+
+#[derive(Clone, Default)]
+struct Shared {
+    writes: Arc<Mutex<Vec<Write>>>,
+    fences: Arc<Mutex<Vec<Fence>>>,
+    /// DELETEs of the garbage collector whose object had an owner that was not being deleted.
+    owned: Arc<Mutex<Vec<String>>>,
+}
+
+/// A write of a controller.
+#[derive(Clone, Debug)]
+struct Write {
+    by: &'static str,
+    /// In true time.
+    at: Instant,
+    /// The method and the path.
+    what: String,
+    code: u16,
+    /// Number of processes that led when it was sent.
+    leaders: usize,
+}
+
+/// A process that runs. Dropping it is a crash.
+struct Process {
+    fence: Fence,
+    link: Link,
+    stop: CancellationToken,
+    running: JoinHandle<Result<(), ManagerError>>,
+    _tasks: TaskSet,
+}
+
+/// The connection of a process to the API.
+#[derive(Clone)]
+struct Link {
+    by: &'static str,
+    door: Door,
+    /// True time.
+    clock: Clock,
+    /// While true, nothing arrives in either direction, and no error says so.
+    cut: Arc<AtomicBool>,
+    shared: Shared,
+}
+
+/// The body of a watch, which stays silent once its link is cut.
+struct Stream {
+    body: ResponseBody,
+    cut: Arc<AtomicBool>,
+}
+
+impl http_body::Body for Stream {
+    type Data = Bytes;
+    type Error = <ResponseBody as http_body::Body>::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<http_body::Frame<Bytes>, Self::Error>>> {
+        if self.cut.load(Ordering::Relaxed) {
+            return Poll::Pending;
+        }
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+}
+
+impl Service<Request<Body>> for Link {
+    type Response = Response<ResponseBody>;
+    type Error = Box<dyn std::error::Error + Send + Sync>;
+    type Future = BoxFuture<'static, Result<Self::Response, Self::Error>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let mut this = self.clone();
+        let path = request.uri().path();
+        let counts =
+            request.method() != Method::GET && !path.contains("/leases") && !path.contains("/events");
+        let mut write = counts.then(|| Write {
+            by: this.by,
+            at: this.clock.now(),
+            what: format!("{} {path}", request.method()),
+            code: 0,
+            leaders: this.shared.leaders(),
+        });
+        let agent = request.headers()["user-agent"].to_str().unwrap_or_default();
+        let collects = request.method() == Method::DELETE && agent.ends_with("/generic-garbage-collector");
+        let collected = collects.then(|| path.to_owned());
+        Box::pin(async move {
+            if this.cut.load(Ordering::Relaxed) {
+                if let Some(write) = write {
+                    this.shared.record(write);
+                }
+                return std::future::pending().await;
+            }
+            if let Some(path) = collected
+                && this.has_owner(&path).await
+            {
+                let mut owned = this.shared.owned.lock().unwrap_or_else(PoisonError::into_inner);
+                owned.push(path);
+            }
+            let response = this.door.call(request).await?;
+            if let Some(mut write) = write.take() {
+                write.code = response.status().as_u16();
+                this.shared.record(write);
+            }
+            let cut = this.cut;
+            Ok(response.map(|body| Stream { body, cut }.boxed_unsync()))
+        })
+    }
+}
+
+impl Link {
+    /// Returns whether a Deployment or ReplicaSet that owns the object is in the store and not being deleted.
+    async fn has_owner(&self, path: &str) -> bool {
+        let Some(object) = self.get(path).await else {
+            return false;
+        };
+        for reference in object["metadata"]["ownerReferences"]
+            .as_array()
+            .into_iter()
+            .flatten()
+        {
+            let plural = if reference["kind"] == *SETS.kind {
+                SETS.plural
+            } else {
+                DEPLOYMENTS.plural
+            };
+            let name = reference["name"].as_str().unwrap_or_default();
+            let path = format!("/apis/apps/v1/namespaces/default/{plural}/{name}");
+            let owner = self.get(&path).await.unwrap_or_default();
+            if owner["metadata"]["uid"] == reference["uid"]
+                && owner["metadata"].get("deletionTimestamp").is_none()
+            {
+                return true;
+            }
+        }
+        false
+    }
+
+    async fn get(&self, path: &str) -> Option<Value> {
+        let request = Request::get(path).body(Body::empty()).expect("a request");
+        let response = self.door.clone().call(request).await.ok()?;
+        let found = response.status().is_success();
+        let body = response.into_body().collect().await.ok()?.to_bytes();
+        serde_json::from_slice(&body).ok().filter(|_| found)
+    }
+}
+
+impl Shared {
+    fn leaders(&self) -> usize {
+        let fences = self.fences.lock().unwrap_or_else(PoisonError::into_inner);
+        fences.iter().filter(|it| it.term().is_some()).count()
+    }
+
+    fn record(&self, write: Write) {
+        let mut writes = self.writes.lock().unwrap_or_else(PoisonError::into_inner);
+        writes.push(write);
+    }
+}
+
+impl Deref for Cluster {
+    type Target = Ground;
+
+    fn deref(&self) -> &Ground {
+        &self.ground
+    }
+}
+
+impl Cluster {
+    fn new() -> Self {
+        let ground = Ground::new();
+        ground.cluster(SECOND);
+        Self {
+            ground,
+            shared: Shared::default(),
+        }
+    }
+
+    /// Starts a process that competes for a Lease; its clocks run at `rate` percent of true time.
+    fn start(&self, by: &'static str, lease: &str, rate: u32) -> Process {
+        let tasks = TaskSet::new();
+        let env = Env::starting_at(self.env.clock.wall(), by.len() as u64, &tasks);
+        env.clock.inject(Fault::Rate(rate));
+        let link = Link {
+            by,
+            door: self.sandbox.door(),
+            clock: self.env.clock.clone(),
+            cut: Arc::default(),
+            shared: self.shared.clone(),
+        };
+        let registry = Registry::new();
+        let transport = Transport::over(link.clone(), "sandbox", "test", &env.clock, &registry);
+        let transport = transport.expect("a transport");
+        let options = Options {
+            name: "coxswain",
+            limit: None,
+            scope: Scope::default(),
+            start_interval: Duration::ZERO,
+            shutdown_timeout: Some(10 * SECOND),
+        };
+        let mut manager =
+            Manager::new(&env, &registry, &Checks::new(), transport.clone(), options).expect("a manager");
+        let fence = manager.fence().clone();
+        let config = election::Config {
+            name: lease.to_owned(),
+            ..election::Config::new(by.to_owned())
+        };
+        let client = transport.unfenced("leader-election", None);
+        let elector = Elector::new(&env, client, fence.clone(), config, &registry).expect("an elector");
+        let settings = Settings {
+            instance: by.to_owned(),
+            app_replicaset: 5,
+            app_service: 5,
+            deployment: 5,
+            garbage_collector: Some(garbage_collector::Options::default()),
+            replicaset: 5,
+            replication_controller: 5,
+            hollow_kubelet: (hollow_kubelet::Options::default(), 5),
+        };
+        let hosted = [DEPLOYMENT, REPLICASET, GARBAGE_COLLECTOR];
+        let enabled = |it: &Named| hosted.contains(&it.name).then_some(Asked::ByName);
+        registry::host(&mut manager, enabled, &settings).expect("hosted");
+        let fences = &self.shared.fences;
+        fences
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(fence.clone());
+        let stop = CancellationToken::new();
+        let running = env.tasks.spawn(manager.run(Some(elector), stop.clone()));
+        Process {
+            fence,
+            link,
+            stop,
+            running,
+            _tasks: tasks,
+        }
+    }
+
+    fn writes(&self) -> Vec<Write> {
+        let writes = self.shared.writes.lock().unwrap_or_else(PoisonError::into_inner);
+        writes.clone()
+    }
+
+    /// Returns the paths of objects that the garbage collector wanted to delete although they had an owner.
+    fn collected_with_owner(&self) -> Vec<String> {
+        let owned = self.shared.owned.lock().unwrap_or_else(PoisonError::into_inner);
+        owned.clone()
+    }
+
+    /// Creates a Deployment that is called like its label.
+    async fn deploy(&self, name: &str, replicas: i64) -> Value {
+        let labels = json!({"app": name});
+        let deployment = json!({
+            "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name},
+            "spec": {
+                "replicas": replicas, "selector": {"matchLabels": labels},
+                "template": {"metadata": {"labels": labels},
+                             "spec": {"containers": [{"name": "main", "image": "one"}]}},
+            },
+        });
+        self.create(&DEPLOYMENTS, &deployment).await
+    }
+
+    /// Waits until all replicas of a Deployment are up to date and available, and there are no other pods.
+    async fn complete(&self, name: &str) {
+        self.until(&format!("{name} is complete"), async || {
+            let Some(it) = self.read(&DEPLOYMENTS, name).await else {
+                return false;
+            };
+            let count = |field: &str| it["status"][field].as_i64().unwrap_or(0);
+            let all = it["spec"]["replicas"].as_i64().unwrap_or(0);
+            let counted = ["replicas", "updatedReplicas", "availableReplicas"];
+            it["status"]["observedGeneration"] == it["metadata"]["generation"]
+                && counted.iter().all(|it| count(it) == all)
+                && self.pods(name).await == usize::try_from(all).unwrap_or(0)
+        })
+        .await;
+    }
+
+    /// Returns the number of pods with the label of a Deployment.
+    async fn pods(&self, name: &str) -> usize {
+        let pods = self.list(&PODS).await;
+        pods.iter()
+            .filter(|it| it["metadata"]["labels"]["app"] == name)
+            .count()
+    }
+
+    async fn until(&self, what: &str, holds: impl AsyncFn() -> bool) {
+        if self.comes_true(holds).await {
+            return;
+        }
+        let writes = self.writes();
+        let last = &writes[writes.len().saturating_sub(20)..];
+        panic!("never: {what}; the last of {} writes: {last:#?}", writes.len());
+    }
+
+    /// Waits until a process leads.
+    async fn leads(&self, process: &Process) {
+        self.until("it leads", async || process.leads()).await;
+    }
+
+    /// Asserts that the controllers write nothing for ten minutes.
+    async fn is_at_rest(&self) {
+        self.sleep(60 * SECOND).await;
+        let before = self.writes().len();
+        self.sleep(600 * SECOND).await;
+        let writes = self.writes();
+        assert_eq!(writes.len(), before, "not at rest: {:#?}", &writes[before..]);
+    }
+}
+
+impl Process {
+    fn leads(&self) -> bool {
+        self.fence.term().is_some()
+    }
+
+    fn cut(&self, cut: bool) {
+        self.link.cut.store(cut, Ordering::Relaxed);
+    }
+}

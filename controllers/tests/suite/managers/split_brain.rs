@@ -1,0 +1,61 @@
+//! Two managers that lead and write at the same time, as after a mistake in their flags: they compete for different Leases.
+//! Nothing that has an owner is deleted, and all comes to rest at the desired state.
+
+use coxswain_manager::client::{Delete, Propagation};
+
+use super::*;
+
+#[tokio::test(start_paused = true)]
+async fn two_leaders_at_once_converge_and_delete_nothing_that_is_owned() {
+    let cluster = Cluster::new();
+    let one = cluster.start("one", "lease-one", 100);
+    let other = cluster.start("other", "lease-other", 100);
+    cluster.leads(&one).await;
+    cluster.leads(&other).await;
+    for name in ["a", "b", "c"] {
+        cluster.deploy(name, 6).await;
+    }
+    for name in ["a", "b", "c"] {
+        cluster.complete(name).await;
+    }
+    let image = |image: &str| json!({"spec": {"template": {"spec": {"containers": [{"name": "main", "image": image}]}}}});
+    cluster.patch(&DEPLOYMENTS, "a", &image("two")).await;
+    cluster
+        .patch(&DEPLOYMENTS, "b", &json!({"spec": {"replicas": 2}}))
+        .await;
+    let doomed = cluster.read(&DEPLOYMENTS, "c").await.expect("it exists");
+    let foreground = |it: Delete| it.propagating(Propagation::Foreground);
+    cluster.delete_by(&DEPLOYMENTS, &doomed, foreground).await;
+    let owner = cluster.read(&DEPLOYMENTS, "a").await.expect("it exists");
+    let reference =
+        |uid: &Value| json!([{"apiVersion": "apps/v1", "kind": "Deployment", "name": "a", "uid": uid}]);
+    let map = |name: &str, owners: Value| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "ownerReferences": owners}});
+    let uid = &owner["metadata"]["uid"];
+    cluster.create(&MAPS, &map("owned", reference(uid))).await;
+    let gone = json!("00000000-0000-4000-8000-000000000001");
+    cluster.create(&MAPS, &map("garbage", reference(&gone))).await;
+
+    cluster.complete("a").await;
+    cluster.complete("b").await;
+    cluster
+        .until("the deleted Deployment and its dependents are gone", async || {
+            cluster.read(&DEPLOYMENTS, "c").await.is_none() && cluster.pods("c").await == 0
+        })
+        .await;
+    cluster
+        .until("garbage is collected", async || {
+            cluster.read(&MAPS, "garbage").await.is_none()
+        })
+        .await;
+    assert!(cluster.read(&MAPS, "owned").await.is_some());
+    assert_eq!(cluster.list(&SETS).await.len(), 3, "two templates of a, one of b");
+    cluster.is_at_rest().await;
+
+    assert_eq!(cluster.collected_with_owner(), [""; 0]);
+    let writes = cluster.writes();
+    for by in ["one", "other"] {
+        let count = writes.iter().filter(|it| it.by == by).count();
+        assert!(count > 20, "{by} wrote only {count} times");
+    }
+    assert!(one.leads() && other.leads());
+}
