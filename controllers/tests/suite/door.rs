@@ -26,6 +26,10 @@ pub enum Answer {
     Done,
     /// It is done, and the answer is lost.
     Lost,
+    /// It is applied twice in a row; the answer to the second one arrives.
+    Twice,
+    /// It is done and answered, and applied once more before the next write.
+    Repeated,
     /// It is changed on its way, as by a webhook.
     Changed(fn(&mut Value)),
     /// It never arrives, and nobody says so.
@@ -65,6 +69,8 @@ struct State {
     /// How long it takes to refuse something; no time at all if nothing is said.
     look: Option<Duration>,
     late: Option<(Instant, Request<Body>)>,
+    /// A copy of a write, which is applied before the next one.
+    repeated: Option<Request<Body>>,
     /// Text that those who read caches are shown instead of another one.
     garble: Option<(String, String)>,
     /// On watches of this resource nothing comes any more, not even their end.
@@ -265,8 +271,12 @@ impl Service<Request<Body>> for Watched {
             {
                 drop(this.door.call(late).await?);
             }
+            let repeated = (request.method() != Method::GET).then(|| this.with(|it| it.repeated.take()));
+            if let Some(copy) = repeated.flatten() {
+                drop(this.door.call(copy).await?);
+            }
             let agent = request.headers()["user-agent"].to_str()?.to_owned();
-            let door = &mut this.door;
+            let door = &mut this.door.clone();
             match answer {
                 Answer::Done => {
                     let path = request.uri().path().to_owned();
@@ -294,6 +304,17 @@ impl Service<Request<Body>> for Watched {
                     change(&mut body);
                     let body = Body::from(body.to_string().into_bytes());
                     Ok(door.call(Request::from_parts(parts, body)).await?)
+                }
+                Answer::Twice => {
+                    let (copy, request) = duplicate(request).await?;
+                    drop(door.call(copy).await?);
+                    Ok(door.call(request).await?)
+                }
+                Answer::Repeated => {
+                    let (copy, request) = duplicate(request).await?;
+                    let response = door.call(request).await?;
+                    this.with(|it| it.repeated = Some(copy));
+                    Ok(response)
                 }
                 Answer::Lost => {
                     let response = door.call(request).await?;
@@ -325,6 +346,14 @@ impl Service<Request<Body>> for Watched {
             }
         })
     }
+}
+
+/// Returns a request and a copy of it.
+pub async fn duplicate(request: Request<Body>) -> Result<(Request<Body>, Request<Body>), kube::Error> {
+    let (parts, body) = request.into_parts();
+    let body = body.collect().await?.to_bytes();
+    let copy = Request::from_parts(parts.clone(), Body::from(body.to_vec()));
+    Ok((copy, Request::from_parts(parts, Body::from(body.to_vec()))))
 }
 
 /// A list, or lines of a watch, with their objects changed.

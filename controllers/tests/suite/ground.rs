@@ -182,6 +182,15 @@ pub fn condition(object: &Value, type_: &str) -> (String, String) {
     (text("status").to_owned(), text("reason").to_owned())
 }
 
+/// Returns the memory that objects of a resource take in the caches.
+pub fn cached_bytes(registry: &Registry, plural: &str) -> f64 {
+    let families = registry.gather();
+    let bytes = families.iter().find(|it| it.name() == "coxswain_cache_bytes");
+    let metrics = bytes.into_iter().flat_map(|it| it.get_metric());
+    let of_resource = metrics.filter(|it| it.get_label().iter().any(|label| label.value() == plural));
+    of_resource.map(|it| it.get_gauge().get_value()).sum()
+}
+
 fn plain(sandbox: &Sandbox, env: &Env) -> Transport {
     let way = Transport::over(sandbox.door(), "sandbox", "test", &env.clock, &Registry::new());
     way.expect("a way to the sandbox")

@@ -1,8 +1,10 @@
 //! The Deployment controller at the API, with the replica engine and hollow-kubelet beside it.
 
 mod adoption;
+mod duplicates;
 mod faults;
 mod input;
+mod many;
 mod rollouts;
 mod storm;
 mod survival;

@@ -17,6 +17,8 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 use tower_service::Service;
 
+use crate::door::duplicate;
+
 /// What becomes of a request.
 #[derive(Clone, Debug)]
 pub enum Answer {
@@ -24,6 +26,10 @@ pub enum Answer {
     Done,
     /// It is done, and the answer is lost.
     Lost,
+    /// It is applied twice in a row; the answer to the second one arrives.
+    Twice,
+    /// It is done and answered, and applied once more before the next write.
+    Repeated,
     /// It never arrives, and nobody says so.
     Broken,
     /// Nobody answers.
@@ -70,6 +76,8 @@ struct State {
     other: Option<Door>,
     /// Discovery is answered in the plain form.
     plain: bool,
+    /// A copy of a write, which is applied before the next one.
+    repeated: Option<Request<Body>>,
 }
 
 impl Watched {
@@ -221,6 +229,10 @@ impl Service<Request<Body>> for Watched {
             let request = Request::from_parts(parts, Body::from(body.to_vec()));
             let other = this.with(|it| it.other.clone());
             let door = &mut other.unwrap_or_else(|| this.door.clone());
+            let repeated = (request.method() != Method::GET).then(|| this.with(|it| it.repeated.take()));
+            if let Some(copy) = repeated.flatten() {
+                drop(door.call(copy).await?);
+            }
             let full = |code: u16, text: String| {
                 let body = Full::new(Bytes::from(text)).boxed_unsync();
                 Ok(Response::builder().status(code).body(body)?)
@@ -230,6 +242,17 @@ impl Service<Request<Body>> for Watched {
                 Answer::Slow(time) => {
                     let response = door.call(request).await?;
                     this.clock.sleep(time).await;
+                    Ok(response)
+                }
+                Answer::Twice => {
+                    let (copy, request) = duplicate(request).await?;
+                    drop(door.call(copy).await?);
+                    Ok(door.call(request).await?)
+                }
+                Answer::Repeated => {
+                    let (copy, request) = duplicate(request).await?;
+                    let response = door.call(request).await?;
+                    this.with(|it| it.repeated = Some(copy));
                     Ok(response)
                 }
                 Answer::Lost => {

@@ -2,8 +2,10 @@
 
 mod circles;
 mod custom;
+mod duplicates;
 mod faults;
 mod input;
+mod large;
 mod quota;
 mod replacements;
 mod replicas;

@@ -1,0 +1,77 @@
+//! A namespace with many Deployments that roll at the same time: the work queue holds each at most once, and each costs as
+//! many writes as alone.
+
+use std::collections::BTreeMap;
+
+use super::*;
+
+const MANY: usize = 50;
+
+fn numbered(index: usize, image: &str) -> Value {
+    let mut deployment = web(2, image);
+    let name = format!("web-{index}");
+    deployment["metadata"]["name"] = json!(name);
+    deployment["spec"]["selector"]["matchLabels"]["app"] = json!(name);
+    deployment["spec"]["template"]["metadata"]["labels"]["app"] = json!(name);
+    deployment
+}
+
+/// Returns the number of items in the work queue.
+fn depth(registry: &Registry) -> f64 {
+    let families = registry.gather();
+    let depth = families.iter().find(|it| it.name() == "workqueue_depth");
+    let metrics = depth.expect("a work queue").get_metric();
+    metrics.iter().map(|it| it.get_gauge().get_value()).sum()
+}
+
+/// Returns the writes that rolling so many Deployments at once takes, and the largest depth of the work queue.
+async fn roll(count: usize) -> (BTreeMap<String, usize>, f64) {
+    let bed = apart();
+    let registry = Registry::new();
+    let caches = bed.caches(&bed.transport, "reader", &registry);
+    let recorder = bed.recorder(&bed.transport, "deployment-controller", &registry);
+    let client = bed.transport.client("engine", None);
+    let controller = deployment::build(&bed.env, &caches, client, &registry, recorder, 5);
+    bed.run(controller.expect("a controller"));
+    for index in 0..count {
+        bed.create(&DEPLOYMENTS, &numbered(index, "one")).await;
+    }
+    let complete = async |bed: &Bed| {
+        let all = bed.list(&DEPLOYMENTS).await;
+        all.iter().all(|it| {
+            let counted = ["replicas", "updatedReplicas", "availableReplicas"];
+            it["status"]["observedGeneration"] == it["metadata"]["generation"]
+                && counted.iter().all(|field| it["status"][field] == 2)
+        })
+    };
+    bed.until(complete).await;
+    bed.sleep(Duration::from_secs(10)).await;
+    bed.door.reset();
+    for index in 0..count {
+        bed.want(&format!("web-{index}"), &image("two")).await;
+    }
+    let mut deepest: f64 = 0.0;
+    while !complete(&bed).await {
+        deepest = deepest.max(depth(&registry));
+        bed.sleep(Duration::from_millis(50)).await;
+    }
+    bed.sleep(Duration::from_mins(1)).await;
+    let mut writes = bed.door.counts();
+    writes.retain(|what, _| !what.starts_with("GET"));
+    bed.door.reset();
+    bed.sleep(Duration::from_mins(10)).await;
+    assert_eq!(bed.door.counts(), [].into(), "at rest");
+    (writes, deepest)
+}
+
+#[tokio::test(start_paused = true)]
+async fn many_rollouts_at_once_cost_as_much_each_as_one() {
+    let (one, _) = roll(1).await;
+    let (all, deepest) = roll(MANY).await;
+    println!("{one:?} for one, {all:?} for {MANY}, work queue depth {deepest}");
+    assert!(deepest <= 50.0, "{deepest}");
+    for (what, count) in all {
+        let alone = one.get(&what).copied().unwrap_or(0);
+        assert!(count <= alone * MANY, "{what}: {count} of {MANY} x {alone}");
+    }
+}
