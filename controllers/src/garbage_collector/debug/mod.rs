@@ -29,8 +29,10 @@ pub struct GraphPage(pub(super) super::collector::Current);
 const PLAIN: &str = "text/plain; charset=utf-8";
 const DOT: &str = "text/vnd.graphviz";
 const SVG: &str = "image/svg+xml";
-/// More boxes than that show nothing any more.
+/// The maximum number of vertices in an SVG: more are not readable.
 const DRAWN: usize = 2_000;
+/// The number of nodes that are copied under the lock at once.
+const SLICE: usize = 1_000;
 
 impl GraphPage {
     /// Where it is.
@@ -47,14 +49,30 @@ impl GraphPage {
     }
 }
 
+/// Copies the graph in slices, so that a page does not block the workers. It shows each slice at another time.
 fn look(floor: &Arc<Floor>, asked: &[Uid]) -> Picture {
-    floor.look(|graph: &Graph| {
-        if asked.is_empty() {
-            return Picture::of(graph.nodes());
+    let mut picture = Picture::default();
+    let component = (!asked.is_empty()).then(|| floor.look(|graph: &Graph| graph.component(asked)));
+    let mut from = None;
+    loop {
+        let last = from.take();
+        from = floor.look(|graph: &Graph| {
+            let mut nodes = graph.nodes(last.as_ref());
+            for node in nodes.by_ref().take(SLICE) {
+                if component
+                    .as_ref()
+                    .is_none_or(|it| it.contains(&node.identity.uid))
+                {
+                    picture.add(&node);
+                }
+            }
+            nodes.next().map(|node| node.identity.uid)
+        });
+        // A slice that ends where it began holds one uid in more identities than fit.
+        if from.is_none() || from == last {
+            return picture.finish();
         }
-        let component = graph.component(asked);
-        Picture::of(graph.nodes().filter(|it| component.contains(&it.identity.uid)))
-    })
+    }
 }
 
 /// The objects that are asked for; none is all.

@@ -10,6 +10,8 @@ pub struct Picture {
     pub vertices: BTreeMap<String, Vertex>,
     /// From the dependent to the owner.
     pub edges: BTreeSet<(String, String)>,
+    /// Vertices without owners: drawn only if something refers to them.
+    alone: BTreeMap<String, Vertex>,
 }
 
 #[expect(
@@ -31,55 +33,51 @@ pub struct Vertex {
 }
 
 impl Picture {
-    pub fn of<'a>(nodes: impl Iterator<Item = NodeView<'a>>) -> Self {
-        let mut picture = Self::default();
-        let mut alone = BTreeMap::new();
-        for node in nodes {
-            let uid = node.identity.uid.to_string();
-            let vertex = Vertex {
-                deleting: node.deleting,
-                deleting_dependents: node.foreground,
-                unseen: !node.seen,
-                ..Vertex::named(
-                    &node.identity.api_version,
-                    &node.identity.kind,
-                    &node.identity.namespace,
-                    &node.identity.name,
-                )
-            };
-            if node.owners.is_empty() {
-                // Of several that claim one uid, the one that was seen is drawn.
-                match alone.get_mut(&uid) {
-                    Some(known) if !vertex.unseen => *known = vertex,
-                    Some(_) => {}
-                    None => drop(alone.insert(uid, vertex)),
-                }
-                continue;
+    pub fn add(&mut self, node: &NodeView<'_>) {
+        let uid = node.identity.uid.to_string();
+        let vertex = Vertex {
+            deleting: node.deleting,
+            deleting_dependents: node.foreground,
+            unseen: !node.seen,
+            ..Vertex::named(
+                &node.identity.api_version,
+                &node.identity.kind,
+                &node.identity.namespace,
+                &node.identity.name,
+            )
+        };
+        if node.owners.is_empty() {
+            // Of several that claim one uid, the one that was seen is drawn.
+            match self.alone.get_mut(&uid) {
+                Some(known) if !vertex.unseen => *known = vertex,
+                Some(_) => {}
+                None => drop(self.alone.insert(uid, vertex)),
             }
-            for owner in node.owners {
-                picture.edges.insert((uid.clone(), owner.uid.to_string()));
-            }
-            picture.vertices.insert(uid, vertex);
-            for owner in node.owners {
-                let missing = || Vertex {
-                    missing: true,
-                    ..Vertex::named(&owner.api_version, &owner.kind, "", &owner.name)
-                };
-                picture
-                    .vertices
-                    .entry(owner.uid.to_string())
-                    .or_insert_with(missing);
-            }
+            return;
         }
-        // Those without owners are drawn only if somebody refers to them.
-        for (uid, vertex) in alone {
-            if let Some(place) = picture.vertices.get_mut(&uid)
+        for owner in node.owners {
+            self.edges.insert((uid.clone(), owner.uid.to_string()));
+        }
+        self.vertices.insert(uid, vertex);
+        for owner in node.owners {
+            let missing = || Vertex {
+                missing: true,
+                ..Vertex::named(&owner.api_version, &owner.kind, "", &owner.name)
+            };
+            self.vertices.entry(owner.uid.to_string()).or_insert_with(missing);
+        }
+    }
+
+    /// Adds the vertices without owners that others refer to.
+    pub fn finish(mut self) -> Self {
+        for (uid, vertex) in std::mem::take(&mut self.alone) {
+            if let Some(place) = self.vertices.get_mut(&uid)
                 && place.missing
             {
                 *place = vertex;
             }
         }
-        picture
+        self
     }
 
     /// At most so many vertices, the first ones, and how many are left out.
@@ -87,7 +85,7 @@ impl Picture {
         let left_out = self.vertices.len().saturating_sub(most);
         if let Some(first) = self.vertices.keys().nth(most).cloned() {
             drop(self.vertices.split_off(&first));
-            let Self { vertices, edges } = &mut self;
+            let Self { vertices, edges, .. } = &mut self;
             edges.retain(|(from, to)| vertices.contains_key(from) && vertices.contains_key(to));
         }
         (self, left_out)

@@ -35,6 +35,12 @@ fn shown(identity: Identity, owners: &[OwnerRef]) -> NodeView<'_> {
     }
 }
 
+fn picture<'a>(nodes: impl IntoIterator<Item = NodeView<'a>>) -> Picture {
+    let mut picture = Picture::default();
+    nodes.into_iter().for_each(|node| picture.add(&node));
+    picture.finish()
+}
+
 fn pod<'a>(uid: &str, owners: &'a [OwnerRef]) -> NodeView<'a> {
     shown(identity(uid, "v1", "Pod", "web-0"), owners)
 }
@@ -47,8 +53,8 @@ fn a_dependent_points_to_its_owner_and_who_has_neither_is_left_out() {
         foreground: true,
         ..shown(identity("b", "apps/v1", "ReplicaSet", "we\"b"), &[])
     };
-    let picture = Picture::of([pod("a", &owners), set, pod("z", &[])].into_iter());
-    let text = dot::dot(&picture);
+    let drawn = picture([pod("a", &owners), set, pod("z", &[])]);
+    let text = dot::dot(&drawn);
     let expected = r#"strict digraph full {
   // Node definitions.
   "a" [
@@ -88,14 +94,14 @@ fn a_dependent_points_to_its_owner_and_who_has_neither_is_left_out() {
 #[test]
 fn an_owner_that_nobody_has_seen_is_missing() {
     let owners = [owner("b")];
-    let picture = Picture::of([pod("a", &owners)].into_iter());
-    assert!(picture.vertices["b"].missing);
+    let drawn = picture([pod("a", &owners)]);
+    assert!(drawn.vertices["b"].missing);
     let unseen = NodeView {
         seen: false,
         ..shown(identity("b", "apps/v1", "ReplicaSet", "web"), &[])
     };
-    let picture = Picture::of([pod("a", &owners), unseen].into_iter());
-    assert!(picture.vertices["b"].unseen && !picture.vertices["b"].missing);
+    let drawn = picture([pod("a", &owners), unseen]);
+    assert!(drawn.vertices["b"].unseen && !drawn.vertices["b"].missing);
 }
 
 #[test]
@@ -107,7 +113,7 @@ fn of_several_that_claim_one_uid_the_one_that_was_seen_is_drawn() {
     };
     let real = || shown(identity("b", "apps/v1", "ReplicaSet", "web"), &[]);
     for nodes in [[claimed(), real()], [real(), claimed()]] {
-        let picture = Picture::of(nodes.into_iter().chain([pod("a", &owners)]));
+        let picture = self::picture(nodes.into_iter().chain([pod("a", &owners)]));
         assert_eq!(picture.vertices["b"].kind, "ReplicaSet");
     }
 }
@@ -119,7 +125,7 @@ fn circles_and_long_chains_are_drawn_each_box_once() {
         .collect();
     let names: Vec<String> = (0..50).map(|at| format!("{at:02}")).collect();
     let nodes = names.iter().zip(&chain).map(|(name, owners)| pod(name, owners));
-    let text = svg::svg(&Picture::of(nodes), 0);
+    let text = svg::svg(&picture(nodes), 0);
     assert_eq!(text.matches("<rect").count(), 50);
     assert_eq!(text.matches("<line").count(), 50);
 }
@@ -131,7 +137,7 @@ fn nothing_in_a_name_is_markup() {
         identity("a", "v1", "<b>&\u{0}\"", "\"><script>x</script>"),
         &owners,
     );
-    let text = svg::svg(&Picture::of([evil].into_iter()), 3);
+    let text = svg::svg(&picture([evil]), 3);
     assert!(!text.contains("<script>") && !text.contains('\u{0}'), "{text}");
     assert_eq!(text.matches("</svg>").count(), 1);
     assert!(text.contains("and 3 more"));
@@ -141,7 +147,7 @@ fn nothing_in_a_name_is_markup() {
 fn too_many_are_cut_and_no_line_leads_nowhere() {
     let owners = [owner("zz")];
     let names: Vec<String> = (0..10).map(|at| format!("{at:02}")).collect();
-    let (picture, left_out) = Picture::of(names.iter().map(|name| pod(name, &owners))).cut(4);
+    let (picture, left_out) = self::picture(names.iter().map(|name| pod(name, &owners))).cut(4);
     assert_eq!((picture.vertices.len(), left_out), (4, 7));
     assert!(picture.edges.is_empty());
 }

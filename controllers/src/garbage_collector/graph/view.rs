@@ -1,6 +1,7 @@
 //! The graph to look at: for whoever wants to know why something is still there.
 
 use std::collections::BTreeSet;
+use std::ops::Bound;
 
 use coxswain_manager::object::{OwnerRef, Uid};
 
@@ -22,12 +23,16 @@ pub struct NodeView<'a> {
 }
 
 impl Graph {
-    /// All objects, and the owners that no cache has shown in any coordinates, ordered by uid.
-    pub fn nodes(&self) -> impl Iterator<Item = NodeView<'_>> {
-        let mut nodes = self.nodes.iter().peekable();
+    /// All objects, and the owners that no cache has shown, ordered by uid; only those from a uid on, if one is given.
+    pub fn nodes(&self, from: Option<&Uid>) -> impl Iterator<Item = NodeView<'_>> {
+        let start = from.map_or(Bound::Unbounded, Bound::Included);
+        let mut nodes = self.nodes.range((start, Bound::Unbounded)).peekable();
+        let first = from.map(Identity::first_of);
+        let start = first.as_ref().map_or(Bound::Unbounded, Bound::Included);
         let mut unseen = self
             .unseen
-            .keys()
+            .range((start, Bound::Unbounded))
+            .map(|(identity, _)| identity)
             .filter(|it| !self.nodes.contains_key(&it.uid))
             .peekable();
         std::iter::from_fn(move || {

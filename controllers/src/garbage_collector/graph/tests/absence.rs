@@ -181,7 +181,7 @@ fn a_reference_without_uid_or_name_is_never_resolved() {
     let mut scene = Scene::settled();
     let nobody = thing(&POD, "pod").uid("").refers(&[set.reference()]);
     assert_eq!(scene.see(&nobody), Effects::default());
-    assert_eq!(scene.graph.nodes().count(), 0);
+    assert_eq!(scene.graph.nodes(None).count(), 0);
 }
 
 #[test]

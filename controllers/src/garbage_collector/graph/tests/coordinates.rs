@@ -135,7 +135,7 @@ fn an_absence_elsewhere_does_not_remove_who_is_known() {
         Effects::default()
     );
     assert_eq!(scene.judge(&pod), Judgement::Nothing);
-    assert!(scene.graph.nodes().any(|it| it.identity == set.identity()));
+    assert!(scene.graph.nodes(None).any(|it| it.identity == set.identity()));
 }
 
 #[test]

@@ -24,7 +24,7 @@ fn an_answer_about_somebody_unknown_does_not_enter() {
     let pod = thing(&POD, "pod");
     let mut scene = Scene::settled();
     assert_eq!(scene.graph.refresh(&pod.kind, &pod.meta), Effects::default());
-    assert_eq!(scene.graph.nodes().count(), 0);
+    assert_eq!(scene.graph.nodes(None).count(), 0);
     let widget = thing(&WIDGET, "w");
     let _ = scene.see(&widget);
     let old = Thing {
@@ -32,7 +32,7 @@ fn an_answer_about_somebody_unknown_does_not_enter() {
         ..widget.clone().at(9)
     };
     let _ = scene.graph.refresh(&old.kind, &old.meta);
-    let known: Vec<Identity> = scene.graph.nodes().map(|it| it.identity).collect();
+    let known: Vec<Identity> = scene.graph.nodes(None).map(|it| it.identity).collect();
     assert_eq!(
         known,
         [widget.identity()],
@@ -44,7 +44,7 @@ fn an_answer_about_somebody_unknown_does_not_enter() {
         "nor does a kind that is not collected"
     );
     assert_eq!(
-        scene.graph.nodes().next().expect("one").identity,
+        scene.graph.nodes(None).next().expect("one").identity,
         widget.identity()
     );
 }

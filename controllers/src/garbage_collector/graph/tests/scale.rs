@@ -59,7 +59,7 @@ fn the_view_shows_owners_that_are_not_seen() {
     let c = thing(&POD, "c").refers(&[d.reference()]).deleting(&[FOREGROUND]);
     let lone = thing(&POD, "e");
     let scene = Scene::with(&[&a, &c, &d, &lone]);
-    let views: Vec<_> = scene.graph.nodes().collect();
+    let views: Vec<_> = scene.graph.nodes(None).collect();
     let names: Vec<(&str, bool)> = views.iter().map(|it| (&*it.identity.name, it.seen)).collect();
     assert_eq!(
         names,

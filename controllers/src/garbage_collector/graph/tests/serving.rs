@@ -132,7 +132,7 @@ fn a_kind_that_goes_leaves_owners_that_nobody_can_ask_for() {
     assert_eq!(effects, look(&[widget.owner()]));
     assert_eq!(scene.judge(&pod), Judgement::Unresolvable(widget.identity()));
     assert_eq!(
-        scene.graph.nodes().count(),
+        scene.graph.nodes(None).count(),
         2,
         "one of them an owner that is not seen"
     );
