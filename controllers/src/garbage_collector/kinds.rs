@@ -39,6 +39,11 @@ impl Kind {
         }
     }
 
+    fn plural(&self) -> (String, String, bool) {
+        let it = &self.resource;
+        (it.group.to_string(), it.plural.to_string(), it.namespaced)
+    }
+
     /// Whether the server may support strategic merge patches. CRDs do not, even those in a `k8s.io` group: their first
     /// patch fails with 415.
     #[must_use]
@@ -67,6 +72,12 @@ impl Kinds {
         }
         kinds.collected.sort();
         kinds.collected.dedup_by(|a, b| a.resource == b.resource);
+        let watched: BTreeMap<_, _> = kinds.collected.iter().map(|it| (it.plural(), it)).collect();
+        for kind in kinds.served.values_mut().flatten() {
+            if let Some(watched) = watched.get(&kind.plural()) {
+                *kind = Arc::clone(watched);
+            }
+        }
         kinds
     }
 
@@ -103,10 +114,30 @@ impl Kinds {
         all
     }
 
-    /// The kind that a reference names: in exactly that version.
+    /// The kind that a reference names in a served version: in the version that is watched, if one is, so that all versions
+    /// of an object have one identity.
     #[must_use]
     pub fn resolve(&self, api_version: &Text, kind: &Text) -> Option<&Arc<Kind>> {
         self.served.get(&(api_version.clone(), kind.clone()))?.as_ref()
+    }
+
+    /// The kinds, by group, of which a version resolves to another resource in `other`, or is watched in one only.
+    pub(super) fn changed(&self, other: &Self) -> BTreeMap<String, BTreeSet<Text>> {
+        let mut changed: BTreeMap<String, BTreeSet<Text>> = BTreeMap::new();
+        for (api_version, kind) in self.served.keys().chain(other.served.keys()) {
+            let resolve = |kinds: &Self| {
+                let kind = Arc::clone(kinds.resolve(api_version, kind)?);
+                let watched = kinds.watched(&kind.resource).is_some();
+                Some((kind, watched))
+            };
+            let (old, new) = (resolve(self), resolve(other));
+            if old != new {
+                let names = changed.entry(group(api_version).to_owned()).or_default();
+                names.insert(kind.clone());
+                names.extend([old, new].into_iter().flatten().map(|(it, _)| it.kind.clone()));
+            }
+        }
+        changed
     }
 
     /// The kind of a resource that is watched.
@@ -137,4 +168,9 @@ impl Kinds {
     pub fn counts(&self) -> (usize, usize, usize) {
         (self.served.len(), self.collected.len(), self.undescribed.len())
     }
+}
+
+/// The group of an apiVersion; empty for the core group.
+pub(super) fn group(api_version: &str) -> &str {
+    api_version.split_once('/').map_or("", |(group, _)| group)
 }

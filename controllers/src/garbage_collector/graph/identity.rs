@@ -9,7 +9,8 @@ use super::super::kinds::{Kind, Kinds};
 pub struct Identity {
     /// Its uid.
     pub uid: Uid,
-    /// Its version and kind, as a reference writes it.
+    /// The watched version of its kind if there is one, so that references in any served version have one identity; else
+    /// the version of the reference.
     pub api_version: Text,
     /// Its kind.
     pub kind: Text,
@@ -58,10 +59,12 @@ impl Identity {
         if kind.is_some() && namespaced && namespace.is_empty() {
             return None;
         }
+        let names = (&reference.api_version, &reference.kind);
+        let (api_version, kind) = kind.map_or(names, |it| (&it.api_version, &it.kind));
         Some(Self {
             uid: reference.uid.clone(),
-            api_version: reference.api_version.clone(),
-            kind: reference.kind.clone(),
+            api_version: api_version.clone(),
+            kind: kind.clone(),
             namespace: if namespaced {
                 namespace.clone()
             } else {

@@ -181,7 +181,9 @@ impl Graph {
             return Hold::loose(identity, Verdict::Orphaning);
         }
         let known = self.nodes.get(owner);
-        if let Some(known) = known.filter(|it| it.is_meant(owner, reference, &node.key.namespace)) {
+        if let Some(known) =
+            known.filter(|it| it.is_meant(&self.kinds, owner, reference, &node.key.namespace))
+        {
             // Stale, this only delays: whoever depends on it is looked at when it goes.
             if !known.is_foreground() {
                 return Hold::Solid;
@@ -251,7 +253,7 @@ impl Graph {
                 let Some((owner, known)) = self.nodes.get_key_value(&reference.uid) else {
                     continue;
                 };
-                if owner == dependent || !known.is_meant(owner, reference, &node.key.namespace) {
+                if owner == dependent || !known.is_meant(&self.kinds, owner, reference, &node.key.namespace) {
                     continue;
                 }
                 if owner == uid {

@@ -12,8 +12,8 @@ use super::{Effects, Graph, Identity, Misplaced, Node};
 pub(super) struct Links {
     /// All with its uid in a reference.
     pub(super) dependents: BTreeSet<Uid>,
-    /// Those that it waits for when it is deleted in the foreground: their reference is to it in every coordinate, and
-    /// blocks. An object never waits for itself.
+    /// Dependents that block its foreground deletion: their reference is to it, in any served version. An object never
+    /// blocks itself.
     pub(super) blocking: BTreeSet<Uid>,
 }
 
@@ -46,7 +46,8 @@ impl Graph {
                 continue;
             }
             places.push(Place::Link(owner.clone()));
-            let meant = find(owner).filter(|it| it.is_meant(owner, reference, &node.key.namespace));
+            let meant =
+                find(owner).filter(|it| it.is_meant(&self.kinds, owner, reference, &node.key.namespace));
             if meant.is_some() {
                 if reference.block_owner_deletion && owner != uid {
                     places.push(Place::Block(owner.clone()));
@@ -89,6 +90,9 @@ impl Graph {
             )
         });
 
+        if moved {
+            self.index(uid, old.as_ref(), node.as_ref());
+        }
         let dependents = moved.then(|| self.links.get(uid).map(|it| it.dependents.clone()));
         let dependents = dependents.flatten().unwrap_or_default();
         let appeared = node.is_some();
@@ -116,6 +120,21 @@ impl Graph {
             }
         }
         old
+    }
+
+    fn index(&mut self, uid: &Uid, old: Option<&Node>, new: Option<&Node>) {
+        if let Some(old) = old
+            && let Some(uids) = self.by_kind.get_mut(&old.kind.resource)
+        {
+            uids.remove(uid);
+            if uids.is_empty() {
+                self.by_kind.remove(&old.kind.resource);
+            }
+        }
+        if let Some(new) = new {
+            let uids = self.by_kind.entry(new.kind.resource.clone()).or_default();
+            uids.insert(uid.clone());
+        }
     }
 
     /// Takes an object from where it was to where it is.

@@ -1,7 +1,7 @@
 //! Who owns whom, and what follows from it. Pure: no clock, no client; every step answers what is to be looked at next.
 //!
 //! - Objects are nodes, by their uid, and enter when a cache shows them. An owner that somebody refers to and that no cache
-//!   has shown *in exactly those coordinates* is **unseen**: it is asked for once, by its full identity, however many
+//!   has shown *under that name, in any served version,* is **unseen**: it is asked for once, by its full identity, however many
 //!   dependents there are. So a wrong reference can only harm the object that has it.
 //! - A **tombstone** is the proof that an identity is gone forever. It is kept as long as a known object refers to it.
 //! - What an owner in foreground deletion waits for is a *set* of dependents whose reference matches and blocks.
@@ -201,6 +201,8 @@ pub struct Graph {
     /// The collected kinds that have been told whole.
     synced: BTreeSet<Resource>,
     nodes: BTreeMap<Uid, Node>,
+    /// The nodes of each kind.
+    by_kind: BTreeMap<Resource, BTreeSet<Uid>>,
     /// The nodes with a finalizer of the collector that is to go, with the turn in which they were first seen so.
     leaving: BTreeMap<Uid, u64>,
     /// By owner, whether or not it has a node.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use coxswain_manager::object::{Key, Meta, OwnerRef, Text, Uid, Version};
 
-use super::super::kinds::Kind;
+use super::super::kinds::{Kind, Kinds};
 use super::identity::in_scope;
 use super::{FOREGROUND, Identity, ORPHAN};
 
@@ -79,13 +79,15 @@ impl Node {
         self.is_orphaning() || self.is_foreground()
     }
 
-    /// Whether a reference of an object in `namespace` is to this one, with this uid, in every coordinate.
-    pub(super) fn is_meant(&self, uid: &Uid, reference: &OwnerRef, namespace: &Text) -> bool {
+    /// Whether a reference of an object in `namespace` is to this object, in any served version of its kind.
+    pub(super) fn is_meant(&self, kinds: &Kinds, uid: &Uid, reference: &OwnerRef, namespace: &Text) -> bool {
+        let (api_version, kind) = (&reference.api_version, &reference.kind);
+        let is_watched = || *api_version == self.kind.api_version && *kind == self.kind.kind;
+        let resolved = || kinds.resolve(api_version, kind);
         reference.uid == *uid
-            && reference.api_version == self.kind.api_version
-            && reference.kind == self.kind.kind
             && reference.name == self.key.name
             && !self.is_elsewhere(namespace)
+            && (is_watched() || resolved().is_some_and(|it| it.resource == self.kind.resource))
     }
 
     /// Whether it is in a namespace, and not in this one.

@@ -7,9 +7,9 @@ use std::time::Duration;
 use coxswain_manager::object::{Resource, Text, Uid};
 use tokio::time::Instant;
 
-use super::super::kinds::{ALL_RESOURCES, Kind, Kinds};
+use super::super::kinds::{ALL_RESOURCES, Kind, Kinds, group};
 use super::links::Place;
-use super::{Effects, Graph, Node, PATIENCE};
+use super::{Effects, Graph, Identity, Node, PATIENCE};
 
 impl Graph {
     /// From now on these kinds are served. Scopes and what could not be resolved are looked at again. Kinds that are no
@@ -17,12 +17,9 @@ impl Graph {
     pub fn serve(&mut self, kinds: Arc<Kinds>, now: Instant) -> Effects {
         let mut effects = Effects::default();
         let whole = self.whole();
-        let gone: Vec<Uid> = self
-            .nodes
-            .iter()
-            .filter(|(_, node)| kinds.watched(&node.kind.resource).is_none())
-            .map(|(uid, _)| uid.clone())
-            .collect();
+        let gone = self.by_kind.iter();
+        let gone = gone.filter(|(resource, _)| kinds.watched(resource).is_none());
+        let gone: Vec<Uid> = gone.flat_map(|(_, uids)| uids.iter().cloned()).collect();
         for uid in &gone {
             self.replace(uid, None, &mut effects);
             self.look_at_names(uid, &mut effects);
@@ -123,36 +120,40 @@ impl Graph {
         }
     }
 
-    /// Takes over the kinds. Who refers to one whose scope is another one now refers to another identity.
+    /// Replaces the kinds. A reference to a kind that has changed may name another identity now. Only objects that refer to
+    /// such kinds are visited.
     fn rename(&mut self, kinds: Arc<Kinds>, effects: &mut Effects) {
-        let scope = |kinds: &Kinds, api_version: &Text, kind: &Text| {
-            kinds.resolve(api_version, kind).map(|it| it.resource.namespaced)
+        let changed = self.kinds.changed(&kinds);
+        let has_changed = |group: &str, kind: &str| {
+            changed
+                .get(group)
+                .is_some_and(|it| it.contains(&Text::from(kind)))
         };
-        let mut moved = self.astray.clone();
-        for (identity, dependents) in self.unseen.iter().chain(self.tombstones.held()) {
-            let (api_version, kind) = (&identity.api_version, &identity.kind);
-            if scope(&self.kinds, api_version, kind) != scope(&kinds, api_version, kind) {
-                moved.extend(dependents.iter().cloned());
-            }
+        let of = |identity: &Identity| has_changed(group(&identity.api_version), &identity.kind);
+        let mut moved = BTreeSet::new();
+        if !changed.is_empty() {
+            moved.clone_from(&self.astray);
+            let named = self.unseen.iter().chain(self.tombstones.held());
+            moved.extend(
+                named
+                    .filter(|(it, _)| of(it))
+                    .flat_map(|(_, it)| it.iter().cloned()),
+            );
+            let nodes = self.by_kind.iter();
+            let nodes = nodes.filter(|(it, _)| has_changed(&it.group, &it.kind));
+            let links = nodes
+                .flat_map(|(_, uids)| uids)
+                .filter_map(|uid| self.links.get(uid));
+            moved.extend(links.flat_map(|it| it.dependents.iter().cloned()));
         }
         let before: Vec<_> = self.all_places(&moved);
-        let old = std::mem::replace(&mut self.kinds, kinds);
+        self.kinds = kinds;
         let after = self.all_places(&moved);
         for ((uid, before), (_, after)) in before.iter().zip(&after) {
             self.shift(uid, before, after, effects);
         }
-        for identity in self.unseen.keys() {
-            let known = |kinds: &Kinds| {
-                let kind = kinds.resolve(&identity.api_version, &identity.kind).cloned();
-                let watched = kind
-                    .as_ref()
-                    .is_some_and(|it| kinds.watched(&it.resource).is_some());
-                (kind.map(|it| it.resource.clone()), watched)
-            };
-            if known(&old) != known(&self.kinds) {
-                effects.owner(identity);
-            }
-        }
+        let named = self.unseen.keys().filter(|it| of(it));
+        named.for_each(|identity| effects.owner(identity));
     }
 
     fn all_places(&self, uids: &BTreeSet<Uid>) -> Vec<(Uid, Vec<Place>)> {

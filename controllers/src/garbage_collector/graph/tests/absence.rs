@@ -89,10 +89,6 @@ fn a_tombstone_is_of_one_identity_only() {
         gone.clone().named("other"),
         gone.clone().within("b"),
         Thing {
-            kind: kind(&OLD_WIDGET),
-            ..gone.clone()
-        },
-        Thing {
             kind: kind(&SET),
             ..gone.clone()
         },

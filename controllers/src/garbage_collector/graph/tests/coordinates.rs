@@ -100,28 +100,57 @@ fn a_cluster_scoped_object_with_a_namespaced_owner_is_left_alone() {
     assert_eq!(scene.deed(&child), Deed::Delete(Propagation::Background));
 }
 
+/// A CRD gains a version: references in the old one keep blocking and holding.
 #[test]
-fn another_served_version_of_the_owner_is_asked_for_and_holds() {
+fn reference_in_another_served_version_is_to_the_same_object() {
     let widget = thing(&WIDGET, "w");
     let old = Thing {
         kind: kind(&OLD_WIDGET),
         ..widget.clone()
     };
-    let pod = thing(&POD, "pod").refers(&[old.reference()]);
-    let mut scene = Scene::with(&[&widget]);
-    assert_eq!(scene.see(&pod), look(&[old.owner()]));
-    assert_eq!(scene.graph.judge(&old.owner(), scene.now), ask(&old));
-    scene.answer(&old, Live::Solid);
+    let pod = thing(&POD, "pod").refers(&[old.blocking()]);
+    for order in [[&widget, &pod], [&pod, &widget]] {
+        let mut scene = Scene::with(&order);
+        assert_eq!(scene.judge(&pod), Judgement::Nothing);
+        let deleted = widget.clone().deleting(&[FOREGROUND]).at(2);
+        assert_eq!(scene.see(&deleted), look(&[pod.object(), widget.object()]));
+        assert_eq!(scene.judge(&deleted), Judgement::Nothing, "it blocks");
+        assert_eq!(scene.lose(&pod), look(&[widget.object()]));
+        assert!(matches!(scene.deed(&deleted), Deed::RemoveFinalizer { .. }));
+        let _ = scene.see(&pod);
+        assert_eq!(scene.lose(&deleted), look(&[pod.object()]), "no question");
+        assert_eq!(scene.deed(&pod), Deed::Delete(Propagation::Background));
+    }
+    // An owner that no cache has shown is asked for in the watched version, once for both.
+    let mut scene = Scene::settled();
+    assert_eq!(scene.see(&pod), look(&[widget.owner()]));
+    let other = thing(&POD, "other").refers(&[widget.reference()]);
+    assert_eq!(scene.see(&other), Effects::default());
+    assert_eq!(scene.judge(&pod), ask(&widget));
+}
+
+#[test]
+fn reference_follows_the_versions_that_are_served() {
+    let widget = thing(&WIDGET, "w").deleting(&[FOREGROUND]);
+    let old = Thing {
+        kind: kind(&OLD_WIDGET),
+        ..widget.clone()
+    };
+    let pod = thing(&POD, "pod").refers(&[old.blocking()]);
+    let mut scene = Scene::with(&[&widget, &pod]);
+    assert_eq!(scene.judge(&widget), Judgement::Nothing);
+    // The old version is no longer served: the reference cannot be resolved.
+    let without = kinds(&WATCHED, &WATCHED);
     assert_eq!(
-        scene.graph.judge(&old.owner(), scene.now),
-        Judgement::Nothing,
-        "no polling"
+        scene.graph.serve(without, scene.now),
+        look(&[widget.object(), old.owner()])
     );
-    assert_eq!(scene.judge(&pod), Judgement::Nothing);
-    // When it goes in the version that is watched, the other one is asked for again.
-    assert_eq!(scene.lose(&widget), look(&[old.owner()]));
-    scene.pass(2 * FRESH);
-    assert_eq!(scene.judge(&pod), ask(&old));
+    assert_eq!(scene.judge(&pod), Judgement::Unresolvable(old.identity()));
+    assert!(matches!(scene.deed(&widget), Deed::RemoveFinalizer { .. }));
+    // It is served again.
+    let effects = scene.graph.serve(kinds(&ALL, &WATCHED), scene.now);
+    assert_eq!(effects, look(&[pod.object()]));
+    assert_eq!(scene.judge(&widget), Judgement::Nothing);
 }
 
 #[test]

@@ -52,6 +52,46 @@ fn many_references_and_many_wrong_ones_cost_little() {
     assert_eq!(scene.lose(&set).look.len(), MANY);
 }
 
+/// Installing CRDs, one after the other, does not visit the objects of other kinds.
+#[test]
+fn new_kind_visits_no_objects_of_other_kinds() {
+    const MANY: usize = 20_000;
+    let mut scene = Scene::settled();
+    for n in 0..MANY {
+        let set = thing(&SET, &format!("set-{n}"));
+        let _ = scene.see(&thing(&POD, &format!("pod-{n}")).refers(&[set.reference()]));
+        let _ = scene.see(&set);
+    }
+    let (mut all, mut watched) = (ALL.to_vec(), WATCHED.to_vec());
+    for n in 0..300 {
+        let resource = Resource {
+            plural: format!("new{n}").into(),
+            kind: format!("New{n}").into(),
+            ..WIDGET
+        };
+        all.push(resource.clone());
+        watched.push(resource);
+        let kinds = kinds(&all, &watched);
+        assert!(scene.graph.kinds.changed(&kinds)["example.com"].len() == 1);
+        assert_eq!(scene.graph.serve(kinds, scene.now), Effects::default());
+    }
+    assert_eq!(scene.graph.by_kind[&POD].len(), MANY);
+}
+
+#[test]
+fn view_can_be_read_in_slices() {
+    let things: Vec<Thing> = (0..50)
+        .map(|n| thing(&POD, &format!("{n:02}")).refers(&[thing(&SET, &format!("{n:02}s")).reference()]))
+        .collect();
+    let scene = Scene::with(&things.iter().collect::<Vec<_>>());
+    let all: Vec<_> = scene.graph.nodes(None).map(|it| it.identity.uid).collect();
+    assert_eq!(all.len(), 100);
+    for (n, uid) in all.iter().enumerate() {
+        let rest: Vec<_> = scene.graph.nodes(Some(uid)).map(|it| it.identity.uid).collect();
+        assert_eq!(rest, all[n..]);
+    }
+}
+
 #[test]
 fn the_view_shows_owners_that_are_not_seen() {
     let (b, d) = (thing(&SET, "b"), thing(&SET, "d"));

@@ -26,8 +26,10 @@ impl Collector {
                 } else {
                     Text::default()
                 };
+                let names = (&reference.api_version, &reference.kind);
+                let names = resolved.map_or(names, |it| (&it.api_version, &it.kind));
                 let owner = graph.nodes.get(&reference.uid).filter(|it| {
-                    (&it.kind.api_version, &it.kind.kind) == (&reference.api_version, &reference.kind)
+                    (&it.kind.api_version, &it.kind.kind) == names
                         && it.key == Key::new(namespace.clone(), reference.name.clone())
                 });
                 if owner.is_some() {
@@ -39,8 +41,8 @@ impl Collector {
                 } else {
                     let identity = Identity {
                         uid: reference.uid.clone(),
-                        api_version: reference.api_version.clone(),
-                        kind: reference.kind.clone(),
+                        api_version: names.0.clone(),
+                        kind: names.1.clone(),
                         namespace,
                         name: reference.name.clone(),
                     };
@@ -52,6 +54,12 @@ impl Collector {
         for (identity, dependents) in graph.tombstones.held() {
             assert!(known.insert(identity.clone(), dependents.clone()).is_none());
         }
+        let mut by_kind: BTreeMap<Resource, BTreeSet<Uid>> = BTreeMap::new();
+        for (uid, node) in &graph.nodes {
+            let uids = by_kind.entry(node.kind.resource.clone()).or_default();
+            uids.insert(uid.clone());
+        }
+        assert_eq!(graph.by_kind, by_kind);
         assert_eq!(graph.links, links);
         assert_eq!(known, named);
         assert_eq!(graph.astray, astray);
