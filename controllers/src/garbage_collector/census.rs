@@ -186,7 +186,7 @@ async fn list(
 }
 
 /// Waits until the graph knows all there is of a kind now.
-async fn catch_up(floor: &Floor, kind: &Kind) -> Result<(), String> {
+pub(super) async fn catch_up(floor: &Floor, kind: &Kind) -> Result<(), String> {
     let Some(monitor) = floor.monitors.get(&kind.resource) else {
         return Err("it is not watched yet".to_owned());
     };

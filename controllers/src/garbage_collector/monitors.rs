@@ -12,11 +12,13 @@ use std::time::Duration;
 use coxswain_manager::cache::{Caches, Delta, MetaCache, Status, Subscription, Views as _};
 use coxswain_manager::env::later;
 use coxswain_manager::object::{MetaObject, Resource};
+use futures_util::{StreamExt as _, stream};
 use prometheus::IntCounter;
 use tokio::sync::{Notify, watch};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::Instant;
 
+use super::census;
 use super::collector::Known;
 use super::floor::Floor;
 use super::graph::PATIENCE;
@@ -30,6 +32,10 @@ const LINGER: Duration = Duration::from_secs(5);
 /// For how long after a restore of the API's store no cache is believed that something is gone: one that has not noticed
 /// tells of the store of before. Every watch ends within that time.
 const DOUBT: Duration = Duration::from_mins(15);
+/// The number of kinds that are proven current at once.
+const PROOFS: usize = 8;
+/// The time between two attempts to prove a kind current.
+const PROOF_RETRY: Duration = Duration::from_secs(2);
 /// How often it is looked which kinds do not sync.
 const LOOK: Duration = Duration::from_secs(10);
 
@@ -119,6 +125,12 @@ pub(super) async fn process(floor: Arc<Floor>) {
                 let Some(resource) = resource else { return };
                 floor.monitors.tell(&floor, &resource);
                 floor.queues.changes.done(&resource);
+                let mut unproven = Vec::new();
+                let deadline = floor.env.clock.after(PATIENCE);
+                floor.steps(|graph, _| unproven = graph.begin_proof(deadline));
+                if !unproven.is_empty() {
+                    feeders.spawn(prove(Arc::clone(&floor), unproven, deadline));
+                }
                 tokio::task::consume_budget().await;
             }
         }
@@ -211,6 +223,9 @@ impl Monitors {
                 continue;
             }
             tracing::debug!(%resource, "A kind is collected");
+            if cache.is_synced() {
+                floor.steps(|graph, _| graph.inherited(resource));
+            }
             let monitor = Monitor {
                 kind: Arc::clone(kind),
                 since: now,
@@ -296,6 +311,36 @@ impl Monitor {
         floor.queues.changes.add(self.kind.resource.clone());
         // The sender lives in `self`.
         let _ = self.done.subscribe().wait_for(|done| *done > begun).await;
+    }
+}
+
+/// Proves that caches from before the term are current: each has to reach the version of a consistent list.
+async fn prove(floor: Arc<Floor>, mut unproven: Vec<Resource>, deadline: Instant) {
+    loop {
+        let catch_up = async |resource: Resource| {
+            let monitor = floor.monitors.get(&resource)?;
+            let caught_up = census::catch_up(&floor, &monitor.kind).await;
+            if caught_up.is_ok() {
+                floor.step(|graph| graph.proven(&resource));
+            }
+            caught_up.err().map(|why| (resource, why))
+        };
+        let lists = stream::iter(unproven).map(catch_up).buffer_unordered(PROOFS);
+        let failed: Vec<_> = lists.filter_map(std::future::ready).collect().await;
+        if failed.is_empty() || floor.halt.is_cancelled() {
+            return;
+        }
+        if floor.now() >= deadline {
+            let resources: Vec<_> = failed.iter().map(|(it, why)| format!("{it} ({why})")).collect();
+            let resources = resources.join(", ");
+            tracing::warn!(
+                resources,
+                "Removing foreground finalizers with caches that may be stale"
+            );
+            return;
+        }
+        floor.env.clock.sleep(PROOF_RETRY).await;
+        unproven = failed.into_iter().map(|(resource, _)| resource).collect();
     }
 }
 

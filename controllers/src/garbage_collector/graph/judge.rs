@@ -158,7 +158,7 @@ impl Graph {
             });
         }
         // Somebody of a kind that is not known whole may still block it.
-        if let Some(rest) = self.unsettled(uid, now) {
+        if let Some(rest) = self.unsettled(uid, now).max(self.unproven(now)) {
             return Judgement::Later(rest);
         }
         let deed = Deed::RemoveFinalizer {

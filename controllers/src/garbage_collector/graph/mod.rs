@@ -200,6 +200,10 @@ pub struct Graph {
     turn: u64,
     /// The collected kinds that have been told whole.
     synced: BTreeSet<Resource>,
+    /// The kinds whose caches were filled before the term and are not proven current.
+    unproven: BTreeSet<Resource>,
+    /// When their proof is no longer waited for; none before it is needed.
+    proof_deadline: Option<Instant>,
     nodes: BTreeMap<Uid, Node>,
     /// The nodes of each kind.
     by_kind: BTreeMap<Resource, BTreeSet<Uid>>,

@@ -28,6 +28,7 @@ impl Graph {
 
         self.begin(now);
         self.synced.retain(|it| self.kinds.watched(it).is_some());
+        self.unproven.retain(|it| self.kinds.watched(it).is_some());
         self.wake(whole, &mut effects);
         effects.tidy()
     }
@@ -46,6 +47,43 @@ impl Graph {
         }
         self.wake(whole, &mut effects);
         effects
+    }
+
+    /// The cache of a kind was filled before the term: its watch may have died silently, so it proves nothing about the absence
+    /// of blocking dependents until [`Graph::proven`].
+    pub fn inherited(&mut self, resource: &Resource) {
+        self.unproven.insert(resource.clone());
+    }
+
+    /// The cache of a kind has shown a state of this term.
+    pub fn proven(&mut self, resource: &Resource) -> Effects {
+        let mut effects = Effects::default();
+        if self.unproven.remove(resource) && self.unproven.is_empty() {
+            self.foreground().for_each(|uid| effects.object(uid));
+        }
+        effects
+    }
+
+    /// The kinds to prove current, if a foreground deletion waits for it and the proof has not begun. It is waited for until
+    /// `deadline`.
+    pub fn begin_proof(&mut self, deadline: Instant) -> Vec<Resource> {
+        if self.proof_deadline.is_some() || self.unproven.is_empty() || self.foreground().next().is_none() {
+            return Vec::new();
+        }
+        self.proof_deadline = Some(deadline);
+        self.unproven.iter().cloned().collect()
+    }
+
+    /// The time that a foreground deletion waits for caches that are not proven current.
+    pub(super) fn unproven(&self, now: Instant) -> Option<Duration> {
+        let deadline = self.proof_deadline;
+        let left = deadline.map_or(PATIENCE, |it| it.saturating_duration_since(now));
+        (!self.unproven.is_empty() && !left.is_zero()).then_some(left)
+    }
+
+    fn foreground(&self) -> impl Iterator<Item = &Uid> {
+        let foreground = |uid: &&Uid| self.nodes.get(*uid).is_some_and(Node::is_foreground);
+        self.leaving.keys().filter(foreground)
     }
 
     /// The API's store was restored: who was dead may live. Forgets tombstones and whatever was asked; states that are told

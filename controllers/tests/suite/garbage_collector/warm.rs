@@ -73,3 +73,61 @@ async fn who_may_not_run_reads_nothing() {
     bed.sleep(Duration::from_mins(10)).await;
     assert_eq!(bed.reads(""), 0);
 }
+
+/// A watch that died silently before the takeover does not show a blocking dependent.
+#[tokio::test(start_paused = true)]
+async fn foreground_finalizer_waits_until_inherited_caches_are_current() {
+    let bed = bare();
+    let owner = bed.create(&SECRETS, "owner", &[]).await;
+    let collector = bed.build(Options::default(), Scope::default());
+    collector.warm(ready(()));
+    bed.sleep(Duration::from_secs(2)).await;
+    bed.door.lag().hold_at("configmaps", bed.sandbox.revision());
+    bed.create(&MAPS, "dependent-0", &[blocking(&owner)]).await;
+    bed.delete(&SECRETS, &owner, Propagation::Foreground).await;
+    bed.run(collector);
+    for _ in 0..100 {
+        bed.sleep(Duration::from_millis(100)).await;
+        let (owner, left) = (bed.get(&SECRETS, "owner").await, bed.left(&MAPS).await);
+        assert!(
+            owner.is_some() || left == 0,
+            "the owner outlives its blocking dependent"
+        );
+    }
+    bed.door.lag().release();
+    bed.until(async |bed| bed.get(&SECRETS, "owner").await.is_none())
+        .await;
+    assert_eq!(bed.left(&MAPS).await, 0);
+    // Proven once, for all deletions of the term.
+    let owner = bed.create(&SECRETS, "second", &[]).await;
+    bed.settle().await;
+    bed.door.reset();
+    bed.delete(&SECRETS, &owner, Propagation::Foreground).await;
+    bed.until(async |bed| bed.get(&SECRETS, "second").await.is_none())
+        .await;
+    assert_eq!(bed.door.counts().len(), 1, "{:?}", bed.door.counts());
+}
+
+#[tokio::test(start_paused = true)]
+async fn inherited_cache_that_cannot_be_proven_delays_finalizers_for_a_bounded_time() {
+    let bed = bare();
+    let owner = bed.create(&SECRETS, "owner", &[]).await;
+    let collector = bed.build(Options::default(), Scope::default());
+    collector.warm(ready(()));
+    bed.sleep(Duration::from_secs(2)).await;
+    bed.door.judge(|it| match it.what.as_str() {
+        "LIST pods" => Answer::Refused(500, json!({"reason": "InternalError"})),
+        _ => Answer::Done,
+    });
+    bed.delete(&SECRETS, &owner, Propagation::Foreground).await;
+    bed.run(collector);
+    bed.sleep(Duration::from_secs(29)).await;
+    assert!(bed.get(&SECRETS, "owner").await.is_some());
+    bed.sleep(Duration::from_secs(4)).await;
+    assert!(bed.get(&SECRETS, "owner").await.is_none());
+    assert!(
+        bed.door.count("LIST pods") <= 17,
+        "{}",
+        bed.door.count("LIST pods")
+    );
+}

@@ -218,3 +218,53 @@ fn a_name_of_two_resources_is_of_neither() {
     let watched: Vec<&Resource> = kinds.collected().iter().map(|it| &it.resource).collect();
     assert_eq!(watched, [&POD, &SET]);
 }
+
+#[test]
+fn undescribed_group_version_is_waited_for_like_an_unsynced_kind() {
+    let set = thing(&SET, "set").deleting(&[FOREGROUND]);
+    let undescribed = || Kinds::new(ALL.map(Kind::new), &WATCHED.into()).without([("late.io", "v1")]);
+    let mut scene = Scene::settled();
+    let _ = scene.graph.serve(Arc::new(undescribed()), scene.now);
+    let _ = scene.see(&set);
+    scene.pass(Duration::from_secs(10));
+    assert_eq!(scene.judge(&set), Judgement::Later(Duration::from_secs(20)));
+    // It is described: its kinds have their own time.
+    let late = Resource::namespaced("late.io", "v1", "lates", "Late");
+    let [all, watched] = [&ALL[..], &WATCHED].map(|it| [it, std::slice::from_ref(&late)].concat());
+    let _ = scene.graph.serve(kinds(&all, &watched), scene.now);
+    assert_eq!(scene.judge(&set), Judgement::Later(PATIENCE));
+    assert_eq!(scene.graph.synced(&kind(&late)), look(&[set.object()]));
+    assert!(matches!(scene.deed(&set), Deed::RemoveFinalizer { .. }));
+
+    let mut scene = Scene::settled();
+    let _ = scene.graph.serve(Arc::new(undescribed()), scene.now);
+    let _ = scene.see(&set);
+    scene.pass(PATIENCE);
+    assert!(matches!(scene.deed(&set), Deed::RemoveFinalizer { .. }));
+}
+
+#[test]
+fn inherited_cache_delays_foreground_finalizers_until_it_is_proven() {
+    let set = thing(&SET, "set").deleting(&[FOREGROUND]);
+    let mut scene = Scene::settled();
+    let deadline = scene.now + PATIENCE;
+    scene.graph.inherited(&POD);
+    assert!(
+        scene.graph.begin_proof(deadline).is_empty(),
+        "no deletion needs it"
+    );
+    let _ = scene.see(&set);
+    assert_eq!(scene.judge(&set), Judgement::Later(PATIENCE));
+    assert_eq!(scene.graph.begin_proof(deadline), [POD]);
+    assert!(scene.graph.begin_proof(deadline).is_empty(), "once");
+    scene.pass(Duration::from_secs(10));
+    assert_eq!(scene.judge(&set), Judgement::Later(Duration::from_secs(20)));
+    assert_eq!(scene.graph.proven(&POD), look(&[set.object()]));
+    assert!(matches!(scene.deed(&set), Deed::RemoveFinalizer { .. }));
+    scene.graph.inherited(&POD);
+    scene.pass(PATIENCE);
+    assert!(
+        matches!(scene.deed(&set), Deed::RemoveFinalizer { .. }),
+        "bounded"
+    );
+}
