@@ -21,7 +21,7 @@ use super::brakes::Brakes;
 use super::census::Census;
 use super::debug::GraphPage;
 use super::floor::{Floor, Queues, limiter};
-use super::graph::{Graph, PATIENCE};
+use super::graph::{Graph, OrphanedOwners, PATIENCE};
 use super::holds::Holds;
 use super::kinds::Kinds;
 use super::lookup::Lookups;
@@ -67,6 +67,8 @@ pub struct GarbageCollector {
     metrics: Metrics,
     known: Known,
     merge_only: Arc<Mutex<BTreeSet<Resource>>>,
+    /// From the last term.
+    orphaned: Mutex<OrphanedOwners>,
     /// Those of the term, or of the next one.
     queues: Mutex<Queues>,
     floor: Current,
@@ -119,6 +121,7 @@ impl GarbageCollector {
             metrics,
             known,
             merge_only: Arc::default(),
+            orphaned: Mutex::default(),
             floor: Current::default(),
         })
     }
@@ -198,7 +201,7 @@ impl GarbageCollector {
             merge_only: Arc::clone(&self.merge_only),
             halt: CancellationToken::new(),
             recorder: self.recorder.clone(),
-            graph: Mutex::new(Graph::new()),
+            graph: Mutex::new(Graph::new(lock(&self.orphaned).clone())),
         });
         *lock(&self.floor.0) = Some(Arc::clone(&floor));
         floor
@@ -313,6 +316,9 @@ impl Drop for Leave<'_> {
         if let Some(floor) = lock(&self.0.floor.0).take() {
             // However it ends: what it has started elsewhere begins nothing more.
             floor.halt.cancel();
+            if let Ok(graph) = floor.graph.lock() {
+                *lock(&self.0.orphaned) = graph.orphaning();
+            }
         }
     }
 }

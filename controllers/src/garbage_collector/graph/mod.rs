@@ -21,6 +21,7 @@ mod view;
 mod tests;
 
 pub use identity::Identity;
+pub use orphan::OrphanedOwners;
 pub use view::NodeView;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -218,14 +219,17 @@ pub struct Graph {
     tombstones: Tombstones,
     /// What the API server, asked, showed; for as long as it counts.
     answers: BTreeMap<Identity, (Live, Instant)>,
-    let_go: BTreeSet<Uid>,
+    let_go: OrphanedOwners,
 }
 
 impl Graph {
-    /// An empty one. It takes nothing in before it is told which kinds are served.
+    /// An empty graph. It ignores all objects before [`Graph::serve`]. Late dependents of `orphaned` owners are orphaned.
     #[must_use]
-    pub fn new() -> Self {
-        Self::default()
+    pub fn new(orphaned: OrphanedOwners) -> Self {
+        Self {
+            let_go: orphaned,
+            ..Self::default()
+        }
     }
 }
 

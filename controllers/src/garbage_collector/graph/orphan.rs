@@ -1,17 +1,52 @@
 //! Letting dependents go.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 
 use coxswain_manager::object::Uid;
 
 use super::{Act, Deed, Graph, Node, ORPHAN, Reason, Verdict};
 
+/// The maximum number of owners whose late dependents are orphaned. The oldest are forgotten first.
+pub(super) const ORPHANED_OWNERS_MAX: usize = 100_000;
+
+/// Owners that were orphaned although not all kinds could be listed. Their late dependents are orphaned, not deleted, for the
+/// lifetime of the process.
+#[derive(Clone, Debug, Default)]
+pub struct OrphanedOwners {
+    uids: BTreeSet<Uid>,
+    /// The oldest first.
+    order: VecDeque<Uid>,
+}
+
+impl OrphanedOwners {
+    pub(super) fn contains(&self, owner: &Uid) -> bool {
+        self.uids.contains(owner)
+    }
+
+    fn insert(&mut self, owner: Uid) {
+        if self.uids.insert(owner.clone()) {
+            self.order.push_back(owner);
+        }
+        if self.order.len() > ORPHANED_OWNERS_MAX
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.uids.remove(&oldest);
+        }
+    }
+}
+
 impl Graph {
-    /// Dependents of this owner are let go, not deleted, from now on: not all of them could be found.
+    /// Dependents of this owner are orphaned, not deleted, from now on: not all of them could be found.
     pub fn let_go(&mut self, owner: &Uid) {
         if !owner.is_empty() {
             self.let_go.insert(owner.clone());
         }
+    }
+
+    /// Owners whose dependents are orphaned: they outlive the term.
+    #[must_use]
+    pub fn orphaning(&self) -> OrphanedOwners {
+        self.let_go.clone()
     }
 
     /// What has to be done to orphan the dependents of an owner that are known: an `Act` with `Deed::RemoveOwners` each. None

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use super::super::kinds::{ALL_RESOURCES, Kind, Kinds, group};
 use super::links::Place;
-use super::{Effects, Graph, Identity, Node, PATIENCE};
+use super::{Effects, Graph, Identity, Node, OrphanedOwners, PATIENCE};
 
 impl Graph {
     /// From now on these kinds are served. Scopes and what could not be resolved are looked at again. Kinds that are no
@@ -91,7 +91,7 @@ impl Graph {
     pub fn start_over(&mut self) -> Effects {
         let mut effects = Effects::default();
         self.answers.clear();
-        self.let_go.clear();
+        self.let_go = OrphanedOwners::default();
         for (identity, dependents) in self.tombstones.clear() {
             effects.owner(&identity);
             self.unseen.insert(identity, dependents);

@@ -203,3 +203,36 @@ async fn one_that_changes_all_the_time_and_that_no_cache_has_shown_is_not_given_
     bed.sleep(HOUR).await;
     assert_eq!(bed.left(&WIDGETS).await, 1);
 }
+
+#[tokio::test(start_paused = true)]
+async fn late_dependents_are_orphaned_in_later_terms_too() {
+    let bed = bare();
+    let owner = bed.create(&SECRETS, "owner", &[]).await;
+    bed.dependents(&PODS, &owner, 5).await;
+    bed.door.judge(|it| match it.what.as_str() {
+        "LIST pods" => Answer::Refused(500, json!({"reason": "InternalError"})),
+        _ => Answer::Done,
+    });
+    let collector = bed.build(Options::default(), Scope::default());
+    let fence = Fence::new(bed.env.clock.clone());
+    let run = async |time: Duration| {
+        let (term, stop) = (fence.open_for_ever(), CancellationToken::new());
+        let run = collector.run(&fence, term, stop.clone());
+        let end = async {
+            bed.sleep(time).await;
+            stop.cancel();
+        };
+        let (ended, ()) = tokio::join!(run, end);
+        ended.expect("in order");
+        fence.close();
+    };
+    bed.delete(&SECRETS, &owner, Propagation::Orphan).await;
+    run(Duration::from_mins(3)).await;
+    assert!(bed.get(&SECRETS, "owner").await.is_none());
+    bed.door.judge(|_| Answer::Done);
+    run(HOUR).await;
+    assert_eq!(bed.left(&PODS).await, 5);
+    for object in bed.list(&PODS).await {
+        assert_eq!(object["metadata"].get("ownerReferences"), None);
+    }
+}

@@ -151,7 +151,7 @@ impl Scene {
     /// All kinds are served, and nothing is known.
     #[expect(clippy::disallowed_methods, reason = "any time will do to begin with")]
     fn fresh() -> Self {
-        let mut graph = Graph::new();
+        let mut graph = Graph::default();
         let now = Instant::now();
         assert_eq!(graph.serve(kinds(&ALL, &WATCHED), now), Effects::default());
         Self { graph, now }

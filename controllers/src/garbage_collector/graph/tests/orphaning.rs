@@ -1,5 +1,6 @@
 //! An owner that lets its dependents go.
 
+use super::super::orphan::ORPHANED_OWNERS_MAX;
 use super::*;
 
 #[test]
@@ -72,4 +73,15 @@ fn a_finalizer_alone_lets_nobody_go() {
     assert_eq!(scene.graph.releases(&set.meta.uid), []);
     assert_eq!(scene.graph.finish_orphaning(&set.meta.uid), None);
     assert_eq!(scene.see(&set.clone().deleting(&[ORPHAN]).at(2)).orphan.len(), 1);
+}
+
+#[test]
+fn orphaned_owners_outlive_the_graph_and_are_bounded() {
+    let mut scene = Scene::settled();
+    for n in 0..=ORPHANED_OWNERS_MAX {
+        scene.graph.let_go(&Uid::from(&*format!("uid-{n}")));
+    }
+    let next = Graph::new(scene.graph.orphaning());
+    let knows = |n: usize| next.let_go.contains(&Uid::from(&*format!("uid-{n}")));
+    assert!(!knows(0) && knows(1) && knows(ORPHANED_OWNERS_MAX));
 }

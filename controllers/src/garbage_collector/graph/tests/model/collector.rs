@@ -21,7 +21,7 @@ pub struct Collector {
 
 impl Collector {
     pub fn new(world: World) -> Self {
-        let mut graph = Graph::new();
+        let mut graph = Graph::default();
         let _ = graph.serve(world.kinds(), world.now);
         Self {
             world,
