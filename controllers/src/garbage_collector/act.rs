@@ -6,11 +6,11 @@
 use std::sync::PoisonError;
 
 use coxswain_manager::client::{Client, ClientError, Delete, Patch, View};
-use coxswain_manager::object::{Key, Meta, MetaObject, OwnerRef, Resource};
+use coxswain_manager::object::{Key, Meta, MetaObject, OwnerRef};
 use serde_json::{Value, json};
 
 use super::audit;
-use super::floor::Floor;
+use super::floor::{Floor, Slot};
 use super::graph::{Act, Deed, Identity, Proof};
 use super::kinds::Kind;
 
@@ -23,25 +23,33 @@ pub(super) enum Came {
     Gone,
     /// The object is not in the state that was judged.
     Changed,
+    /// The server does not know strategic merge patches of this kind. The next patch will be another one.
+    Unsupported,
 }
 
-/// Sends it. `client` has paid for one request.
-pub(super) async fn send(floor: &Floor, act: &Act, client: &Client) -> Result<Came, ClientError> {
+/// Sends it, by a client that has a token.
+pub(super) async fn send(
+    floor: &Floor,
+    act: &Act,
+    client: &Client,
+    slot: &Slot,
+) -> Result<Came, ClientError> {
+    let scope = (act.kind.resource.clone(), act.key.namespace.clone());
     let sent = match &act.deed {
         Deed::Delete(policy) => {
             let delete = Delete::of(act.uid.clone())
                 .at(act.version.clone())
                 .propagating(*policy)
                 .answered_as(View::Metadata);
-            let answer = client.delete(&act.kind.resource, &act.key, &delete).await;
-            answer.map(|meta| match meta {
+            let answer = client.delete(&act.kind.resource, &act.key, &delete);
+            floor.answer(&scope, slot, answer).await.map(|meta| match meta {
                 Some(meta) if meta.uid == act.uid && meta.is_deleting() => {
                     floor.step(|graph| graph.refresh(&act.kind, &meta));
                 }
                 _ => floor.steps(|graph, _| graph.deleted(&act.uid, &act.version)),
             })
         }
-        deed => match patch(floor, act, deed, client).await {
+        deed => match floor.answer(&scope, slot, patch(floor, act, deed, client)).await {
             Ok(meta) if meta.uid == act.uid => {
                 floor.steps(|graph, effects| {
                     effects.push(graph.refresh(&act.kind, &meta));
@@ -57,7 +65,6 @@ pub(super) async fn send(floor: &Floor, act: &Act, client: &Client) -> Result<Ca
             Err(error) => Err(error),
         },
     };
-    floor.came(&act.kind.resource, &sent);
     match sent {
         Ok(()) => {
             audit::done(act, false);
@@ -68,6 +75,11 @@ pub(super) async fn send(floor: &Floor, act: &Act, client: &Client) -> Result<Ca
             floor.step(|graph| graph.absent(&identity(act), Proof::NotFound));
             Ok(Came::Gone)
         }
+        Err(error) if error.code() == Some(415) && uses_strategic_merge(floor, act) => {
+            let mut kinds = floor.merge_only.lock().unwrap_or_else(PoisonError::into_inner);
+            kinds.insert(act.kind.resource.clone());
+            Ok(Came::Unsupported)
+        }
         // A patch that names another uid than the object has is refused with either.
         Err(error) if error.is_conflict() || error.code() == Some(422) => Ok(Came::Changed),
         Err(error) => Err(error),
@@ -76,14 +88,12 @@ pub(super) async fn send(floor: &Floor, act: &Act, client: &Client) -> Result<Ca
 
 /// Reads an object that was not as it was judged, and tells the graph. None if it is gone; an error if nothing has changed,
 /// so that nobody tries again at once.
-pub(super) async fn read_again(floor: &Floor, act: &Act) -> Result<Option<Meta>, ClientError> {
+pub(super) async fn read_again(floor: &Floor, act: &Act, slot: &Slot) -> Result<Option<Meta>, ClientError> {
     let resource = &act.kind.resource;
-    let read = floor
-        .client
-        .get_as::<MetaObject>(resource, &act.key, View::Metadata);
-    let read = read.await;
-    floor.came(resource, &read);
-    match read {
+    let client = floor.client.paid("GET").await;
+    let read = client.get_as::<MetaObject>(resource, &act.key, View::Metadata);
+    let scope = (resource.clone(), act.key.namespace.clone());
+    match floor.answer(&scope, slot, read).await {
         Ok(MetaObject { metadata }) if metadata.uid == act.uid => {
             if metadata.resource_version == act.version {
                 return Err(unchanged(act));
@@ -118,26 +128,16 @@ async fn patch(floor: &Floor, act: &Act, deed: &Deed, client: &Client) -> Result
     let mut lock = json!({"uid": act.uid, "resourceVersion": act.version});
     match deed {
         Deed::RemoveOwners { uids, remaining } => {
-            let strategic = kind.is_strategic() && !is_merge_only(floor, &kind.resource);
-            if strategic {
+            if uses_strategic_merge(floor, act) {
                 let away: Vec<Value> = uids
                     .iter()
                     .map(|uid| json!({"$patch": "delete", "uid": uid}))
                     .collect();
                 let body = json!({"metadata": {"uid": act.uid, "ownerReferences": away}});
-                match write(client, kind, key, Patch::strategic(&body)).await {
-                    Err(error) if error.code() == Some(415) => remember(floor, &kind.resource),
-                    answer => return answer,
-                }
+                return write(client, kind, key, Patch::strategic(&body)).await;
             }
             lock["ownerReferences"] = references(remaining);
-            let body = json!({"metadata": lock});
-            if strategic {
-                // That was the second request.
-                let client = floor.client.paid("PATCH").await;
-                return write(&client, kind, key, Patch::merge(&body)).await;
-            }
-            write(client, kind, key, Patch::merge(&body)).await
+            write(client, kind, key, Patch::merge(&json!({"metadata": lock}))).await
         }
         Deed::Unblock { references: all } => {
             lock["ownerReferences"] = references(all);
@@ -179,14 +179,10 @@ fn references(all: &[OwnerRef]) -> Value {
     }
 }
 
-fn is_merge_only(floor: &Floor, resource: &Resource) -> bool {
+fn uses_strategic_merge(floor: &Floor, act: &Act) -> bool {
     let kinds = floor.merge_only.lock().unwrap_or_else(PoisonError::into_inner);
-    kinds.contains(resource)
-}
-
-fn remember(floor: &Floor, resource: &Resource) {
-    let mut kinds = floor.merge_only.lock().unwrap_or_else(PoisonError::into_inner);
-    kinds.insert(resource.clone());
+    let removes_owners = matches!(act.deed, Deed::RemoveOwners { .. });
+    removes_owners && act.kind.is_strategic() && !kinds.contains(&act.kind.resource)
 }
 
 fn unchanged(act: &Act) -> ClientError {

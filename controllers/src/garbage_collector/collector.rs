@@ -17,7 +17,7 @@ use tokio::sync::{Notify, Semaphore, watch};
 use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
-use super::brakes::Brakes;
+use super::breaker::CircuitBreaker;
 use super::census::Census;
 use super::debug::GraphPage;
 use super::floor::{Floor, Queues, limiter};
@@ -28,7 +28,7 @@ use super::lookup::Lookups;
 use super::metrics::Metrics;
 use super::monitors::{self, Monitors};
 use super::progress::Progress;
-use super::{Options, warm, worker};
+use super::{Options, orphan, warm, worker};
 use crate::names::GARBAGE_COLLECTOR;
 
 /// The source of the kinds that are collected.
@@ -154,11 +154,20 @@ impl GarbageCollector {
         let _leave = Leave(self);
         let mut tasks = JoinSet::new();
         tasks.spawn(monitors::process(Arc::clone(&floor)));
-        for _ in 0..self.options.workers {
-            tasks.spawn(worker::delete(Arc::clone(&floor)));
-            tasks.spawn(worker::release(Arc::clone(&floor)));
-        }
         let (workers, dry_run) = (self.options.workers, self.options.dry_run);
+        let queues = floor.queues.clone();
+        tasks.spawn(worker::run(
+            Arc::clone(&floor),
+            queues.deletes,
+            workers,
+            worker::process,
+        ));
+        tasks.spawn(worker::run(
+            Arc::clone(&floor),
+            queues.orphans,
+            workers,
+            orphan::process,
+        ));
         tracing::info!(
             controller = GARBAGE_COLLECTOR,
             workers,
@@ -193,11 +202,11 @@ impl GarbageCollector {
             lookups: Lookups::default(),
             census: Census::default(),
             holds: Holds::default(),
-            brakes: Brakes::default(),
-            censuses: Brakes::default(),
+            breaker: CircuitBreaker::default(),
+            censuses: CircuitBreaker::default(),
             progress: Progress::new(&self.env.clock),
             metrics: self.metrics.clone(),
-            releases: Semaphore::new(self.options.workers),
+            releases: Arc::new(Semaphore::new(self.options.workers)),
             merge_only: Arc::clone(&self.merge_only),
             halt: CancellationToken::new(),
             recorder: self.recorder.clone(),

@@ -5,20 +5,20 @@
 //! too, and the process ends.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use coxswain_manager::client::{Client, ClientError};
 use coxswain_manager::env::Env;
 use coxswain_manager::events::{EventType, ObjectRef, Recorder};
-use coxswain_manager::object::{Resource, Uid, Version};
-use coxswain_manager::queue::{Bucket, Exponential, Item, MaxOf, Queue};
-use tokio::sync::{Semaphore, watch};
+use coxswain_manager::object::{Key, Resource, Text, Uid, Version};
+use coxswain_manager::queue::{Exponential, Item, Queue};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::Options;
-use super::brakes::Brakes;
+use super::breaker::{CircuitBreaker, SLOW, Scope};
 use super::census::Census;
 use super::graph::{Effects, Graph, Misplaced, Work};
 use super::holds::Holds;
@@ -33,11 +33,23 @@ use super::progress::Progress;
 pub(super) struct Queues {
     /// Kinds whose caches have something to tell.
     pub(super) changes: Queue<Resource>,
-    /// What may have to go.
-    pub(super) deletes: Queue<Work>,
+    /// Objects that may be garbage, and owners that no cache has shown.
+    pub(super) deletes: Queue<WorkItem>,
     /// Owners whose dependents are let go.
     pub(super) orphans: Queue<Uid>,
 }
+
+/// An item of the queue of deletions.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct WorkItem {
+    /// The namespace that pays for it: that of the object, or of a dependent of the owner.
+    namespace: Text,
+    pub(super) work: Work,
+}
+
+/// A place in a worker pool. An item holds it until it is done, or until an answer is slow.
+#[derive(Debug)]
+pub(super) struct Slot(Mutex<Option<OwnedSemaphorePermit>>);
 
 /// See the module's contract.
 pub(super) struct Floor {
@@ -51,13 +63,13 @@ pub(super) struct Floor {
     pub(super) lookups: Lookups,
     pub(super) census: Census,
     pub(super) holds: Holds,
-    pub(super) brakes: Brakes,
+    pub(super) breaker: CircuitBreaker,
     /// By the kind of the owner: those of censuses that came to nothing.
-    pub(super) censuses: Brakes,
+    pub(super) censuses: CircuitBreaker,
     pub(super) progress: Progress,
     pub(super) metrics: Metrics,
     /// How many dependents are let go at once, whoever their owners are.
-    pub(super) releases: Semaphore,
+    pub(super) releases: Arc<Semaphore>,
     /// The kinds that have refused a strategic merge patch, for as long as the process lives.
     pub(super) merge_only: Arc<Mutex<BTreeSet<Resource>>>,
     /// Nothing new is begun once this is cancelled.
@@ -78,22 +90,37 @@ impl Floor {
 
     /// Changes the graph, and queues what follows.
     pub(super) fn step(&self, with: impl FnOnce(&mut Graph) -> Effects) {
-        let effects = with(&mut self.graph());
-        self.follow(effects);
+        self.steps(|graph, all| all.push(with(graph)));
     }
 
     /// Changes the graph in several steps under one lock.
     pub(super) fn steps(&self, with: impl FnOnce(&mut Graph, &mut Vec<Effects>)) {
         let mut all = Vec::new();
-        with(&mut self.graph(), &mut all);
+        let mut graph = self.graph();
+        with(&mut graph, &mut all);
         for effects in all {
-            self.follow(effects);
+            self.follow(&graph, effects);
         }
     }
 
-    /// What a request for something of a kind came to.
-    pub(super) fn came<T>(&self, kind: &Resource, answer: &Result<T, ClientError>) {
-        self.brakes.came(kind, answer, self.now());
+    /// Awaits the answer to a request, and tells the circuit breaker. The slot is free when the answer is slow.
+    pub(super) async fn answer<T>(
+        &self,
+        scope: &Scope,
+        slot: &Slot,
+        request: impl Future<Output = Result<T, ClientError>>,
+    ) -> Result<T, ClientError> {
+        let mut request = std::pin::pin!(request);
+        let answer = match self.env.clock.timeout(SLOW, request.as_mut()).await {
+            Some(answer) => answer,
+            None => {
+                slot.free();
+                self.breaker.unanswered(scope, self.now());
+                request.await
+            }
+        };
+        self.breaker.record(scope, &answer, self.now());
+        answer
     }
 
     /// The kinds that there are now.
@@ -106,14 +133,14 @@ impl Floor {
         self.graph.lock().expect("no step of the graph has panicked")
     }
 
-    fn follow(&self, effects: Effects) {
+    fn follow(&self, graph: &Graph, effects: Effects) {
         let Effects {
             look,
             orphan,
             misplaced,
         } = effects;
         for work in look {
-            self.queues.deletes.add(work);
+            self.queues.deletes.add(WorkItem::of(graph, work));
         }
         for owner in orphan {
             self.queues.orphans.add(owner);
@@ -156,6 +183,44 @@ impl Floor {
     }
 }
 
+impl Item for WorkItem {
+    fn namespace(&self) -> &str {
+        &self.namespace
+    }
+}
+
+impl WorkItem {
+    fn of(graph: &Graph, work: Work) -> Self {
+        let namespace = graph.namespace(&work).unwrap_or_default();
+        Self { namespace, work }
+    }
+
+    /// The item in its place, if another namespace pays for it: the dependent that it was queued for refers to the owner no
+    /// longer, and others do.
+    pub(super) fn moved(&self, graph: &Graph) -> Option<Self> {
+        let namespace = graph.namespace(&self.work)?;
+        (namespace != self.namespace).then(|| Self::of(graph, self.work.clone()))
+    }
+
+    /// Its name in logs and on health pages.
+    pub(super) fn key(&self) -> Key {
+        match &self.work {
+            Work::Object(uid) => Key::new(self.namespace.clone(), format!("uid {uid}")),
+            Work::Owner(owner) => owner.key(),
+        }
+    }
+}
+
+impl Slot {
+    pub(super) fn new(permit: Option<OwnedSemaphorePermit>) -> Self {
+        Self(Mutex::new(permit))
+    }
+
+    fn free(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+    }
+}
+
 impl Queues {
     /// The same queues, empty, for a new term.
     pub(super) fn succeed(&self, env: &Env) -> Self {
@@ -167,10 +232,8 @@ impl Queues {
     }
 }
 
-/// The backoff: as of all controllers, but for the longest one. What was wrong for an hour and is right again is collected
-/// within a minute.
-pub(super) fn limiter<K: Item>() -> MaxOf<K> {
-    let each = Exponential::new(Duration::from_millis(5), Duration::from_mins(1));
-    let all = Bucket::new(Duration::from_millis(100), 100);
-    MaxOf::new(vec![Box::new(each), Box::new(all)])
+/// The backoff of an item: as in all controllers, with a maximum of a minute. There is no limit for all items together: the
+/// failures of one namespace would delay the others, and the client's rate limiter bounds the requests.
+pub(super) fn limiter<K: Item>() -> Exponential<K> {
+    Exponential::new(Duration::from_millis(5), Duration::from_mins(1))
 }

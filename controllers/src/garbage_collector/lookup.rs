@@ -1,76 +1,96 @@
-//! Asks the API server whether an owner exists: one GET per identity at a time, however many ask.
+//! Live reads of owners: one GET per identity at a time, however many items need the answer.
 //!
-//! That there is none counts only if the server says so of that very name, or shows another object under it. Any other
-//! answer proves nothing, and is an error. That it exists counts from when the request was sent.
+//! An item that needs an answer that is on its way does not wait for it in a worker: it leaves, and is queued again when the
+//! answer has arrived, with its backoff if there was none.
+//!
+//! Absence counts only if the server says so of that very name, or shows another object under it. Any other answer proves
+//! nothing, and is an error.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use coxswain_manager::client::{Client, ClientError, View};
-use coxswain_manager::object::{Key, Meta, MetaObject};
-use futures_util::FutureExt as _;
-use futures_util::future::{BoxFuture, Shared, WeakShared};
+use coxswain_manager::object::{Meta, MetaObject};
+use futures_util::future::join_all;
+use tokio::time::Instant;
 
-use super::floor::Floor;
-use super::graph::{FOREGROUND, Identity, Live, Proof, Question};
+use super::floor::{Floor, Slot, WorkItem};
+use super::graph::{FOREGROUND, Identity, Live, ORPHAN, Proof, Question};
 
-type Flight = BoxFuture<'static, Result<(), Arc<ClientError>>>;
+type Reads = BTreeMap<Identity, BTreeSet<WorkItem>>;
 
-/// The questions that are under way.
+/// The owners that are being read, with the items that wait for each answer.
 #[derive(Debug, Default)]
-pub(super) struct Lookups(Mutex<BTreeMap<Identity, WeakShared<Flight>>>);
+pub(super) struct Lookups(Mutex<Reads>);
 
-/// Asks, or waits for the answer that somebody else has asked for, and tells the graph. `paid` is a client whose next request
-/// is paid for; without it a token is waited for.
-pub(super) async fn ask(
-    floor: &Arc<Floor>,
-    question: &Question,
-    paid: Option<&Client>,
-) -> Result<(), Arc<ClientError>> {
-    let flight = floor.lookups.join(&question.identity, || {
-        let (floor, question, paid) = (Arc::clone(floor), question.clone(), paid.cloned());
-        let get = async move {
-            let asked = get(&floor, &question, paid).await;
-            floor.lookups.end(&question.identity);
-            asked.map_err(Arc::new)
-        };
-        get.boxed()
+/// Reads these owners and tells the graph, by a client that has a token. Returns false if one of them is being read already:
+/// then the item is queued again with that answer.
+pub(super) async fn read(
+    floor: &Floor,
+    questions: &[Question],
+    client: &Client,
+    item: &WorkItem,
+    slot: &Slot,
+) -> Result<bool, ClientError> {
+    if !floor.lookups.begin(questions, item) {
+        return Ok(false);
+    }
+    let reads = questions.iter().map(async |question| {
+        let read = get(floor, question, client, slot).await;
+        for waiting in floor.lookups.end(&question.identity) {
+            if read.is_ok() {
+                floor.queues.deletes.add(waiting);
+            } else {
+                floor.queues.deletes.add_rate_limited(waiting);
+            }
+        }
+        read
     });
-    flight.await
+    let reads: Result<Vec<()>, _> = join_all(reads).await.into_iter().collect();
+    reads.map(|_| true)
 }
 
 impl Lookups {
-    fn join(&self, identity: &Identity, start: impl FnOnce() -> Flight) -> Shared<Flight> {
-        let mut flights = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(flight) = flights.get(identity).and_then(WeakShared::upgrade) {
-            return flight;
-        }
-        let flight = start().shared();
-        if let Some(weak) = flight.downgrade() {
-            flights.insert(identity.clone(), weak);
-        }
-        flight
+    /// Lets an item wait if one of these owners is being read.
+    pub(super) fn wait(&self, questions: &[Question], item: &WorkItem) -> bool {
+        wait(&mut self.lock(), questions, item)
     }
 
-    fn end(&self, identity: &Identity) {
-        let mut flights = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        flights.remove(identity);
+    fn begin(&self, questions: &[Question], item: &WorkItem) -> bool {
+        let mut reads = self.lock();
+        if wait(&mut reads, questions, item) {
+            return false;
+        }
+        let identities = questions.iter().map(|it| it.identity.clone());
+        reads.extend(identities.map(|it| (it, BTreeSet::new())));
+        true
+    }
+
+    fn end(&self, identity: &Identity) -> BTreeSet<WorkItem> {
+        self.lock().remove(identity).unwrap_or_default()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Reads> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-async fn get(floor: &Floor, question: &Question, paid: Option<Client>) -> Result<(), ClientError> {
+fn wait(reads: &mut Reads, questions: &[Question], item: &WorkItem) -> bool {
+    let waiting = questions.iter().find(|it| reads.contains_key(&it.identity));
+    let waiting = waiting.and_then(|it| reads.get_mut(&it.identity));
+    waiting.map(|it| it.insert(item.clone())).is_some()
+}
+
+async fn get(floor: &Floor, question: &Question, client: &Client, slot: &Slot) -> Result<(), ClientError> {
     let Question { kind, identity } = question;
-    let key = Key::new(identity.namespace.clone(), identity.name.clone());
-    let client = match paid {
-        Some(client) => client,
-        None => floor.client.paid("GET").await,
-    };
-    let at = floor.now();
-    let shown = client.get_as::<MetaObject>(&kind.resource, &key, View::Metadata);
-    let shown = shown.await;
-    floor.came(&kind.resource, &shown);
-    match shown {
-        Ok(MetaObject { metadata }) => shown_as(floor, question, &metadata, at),
+    let (scope, key) = (
+        (kind.resource.clone(), identity.namespace.clone()),
+        identity.key(),
+    );
+    let sent = floor.now();
+    let read = client.get_as::<MetaObject>(&kind.resource, &key, View::Metadata);
+    match floor.answer(&scope, slot, read).await {
+        Ok(MetaObject { metadata }) => found(floor, question, &metadata, sent),
         Err(error) if error.is_not_found(&identity.name) => {
             floor.metrics.looked_up("not_found");
             floor.step(|graph| graph.absent(identity, Proof::NotFound));
@@ -83,13 +103,9 @@ async fn get(floor: &Floor, question: &Question, paid: Option<Client>) -> Result
     }
 }
 
-fn shown_as(
-    floor: &Floor,
-    Question { kind, identity }: &Question,
-    meta: &Meta,
-    at: tokio::time::Instant,
-) -> Result<(), ClientError> {
-    // Nothing follows from an answer that shows something else than what was asked for.
+fn found(floor: &Floor, question: &Question, meta: &Meta, sent: Instant) -> Result<(), ClientError> {
+    let Question { kind, identity } = question;
+    // Nothing follows from an answer that shows another object.
     if meta.uid.is_empty() || meta.name != identity.name || meta.namespace != identity.namespace {
         floor.metrics.looked_up("error");
         return Err(ClientError::Decode {
@@ -103,7 +119,7 @@ fn shown_as(
         floor.step(|graph| graph.absent(identity, proof));
         return Ok(());
     }
-    let live = if meta.is_deleting() && meta.has_finalizer(FOREGROUND) {
+    let live = if meta.is_deleting() && meta.has_finalizer(FOREGROUND) && !meta.has_finalizer(ORPHAN) {
         floor.metrics.looked_up("waiting");
         Live::Waiting
     } else {
@@ -112,7 +128,7 @@ fn shown_as(
     };
     floor.step(|graph| {
         let effects = graph.refresh(kind, meta);
-        graph.exists(identity, live, at);
+        graph.exists(question, live, sent, floor.now());
         effects
     });
     Ok(())

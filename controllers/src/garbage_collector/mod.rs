@@ -5,11 +5,14 @@
 //! `census`. `floor` is what all of them share in one term, `collector` what a manager runs; `debug` shows the graph to people.
 //!
 //! - Nothing is deleted without a proof that no owner holds it: each was seen to go by a cache of its whole kind, or the API
-//!   server, asked for it by name, said that there is none or showed another one, or it was seen less than a second ago to
-//!   wait for its dependents. What cannot be found out is no proof, however often it is tried.
+//!   server, asked for it by name, said that there is none or showed another one, or an answer that is less than a second
+//!   old (on a slow server: a second older than its latency, at most ten) said that it waits for its dependents. What cannot
+//!   be found out is no proof, however often it is tried.
 //! - Every DELETE names the uid and the version that were judged: whoever changes the object in between makes it fail, and
 //!   it is judged anew.
 //! - Each dangling object goes, and each finalizer of the collector, once the API server can be asked.
+//! - One namespace does not delay the others: they take turns in the queue, an item occupies a worker for one token and for
+//!   half a second without an answer, and the circuit breaker is one per resource and namespace.
 //!
 //! One write per object is the least there is. These reads remain: a GET of an owner that no cache has shown, one for all its
 //! dependents; a GET of an owner that waits for its dependents, one per second, because its deletion can still be turned
@@ -18,7 +21,7 @@
 
 mod act;
 mod audit;
-mod brakes;
+mod breaker;
 mod census;
 mod collector;
 mod debug;

@@ -10,29 +10,37 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use coxswain_manager::client::ClientError;
-use coxswain_manager::object::{Meta, OwnerRef, Uid};
+use coxswain_manager::object::{Key, Meta, OwnerRef, Text, Uid};
 use futures_util::{StreamExt as _, stream};
 
 use super::act::{self, Came};
 use super::census::{self, Found};
-use super::floor::Floor;
+use super::floor::{Floor, Slot};
 use super::graph::{Act, Deed};
 use super::kinds::Kind;
 use super::progress::Busy;
-use super::worker::{CONFLICTS, Next, pretend};
+use super::worker::{Next, pretend, scope};
 
 /// How often it is looked whether the kinds have synced.
 const LOOK: Duration = Duration::from_secs(1);
+/// How often an object that has changed in between is tried again at once.
+const CONFLICTS: usize = 5;
 /// How long a census may take.
 const CENSUS: Duration = Duration::from_mins(2);
 /// How often dependents that turn up meanwhile are let go before it is somebody else's turn.
 const ROUNDS: usize = 8;
 
-/// Lets the dependents of one owner go.
-pub(super) async fn attend(
+/// Orphans the dependents of one owner.
+pub(super) async fn process(floor: Arc<Floor>, owner: Uid, slot: Slot) -> Result<Next, Arc<ClientError>> {
+    let busy = floor.progress.begin(Key::cluster(format!("uid {owner}")));
+    attend(&floor, &owner, &busy, &slot).await
+}
+
+async fn attend(
     floor: &Arc<Floor>,
     owner: &Uid,
     busy: &Busy<'_>,
+    slot: &Slot,
 ) -> Result<Next, Arc<ClientError>> {
     let Some(finish) = floor.look(|graph| graph.finish_orphaning(owner)) else {
         floor.holds.end(owner);
@@ -50,15 +58,8 @@ pub(super) async fn attend(
             .for_each(|act| pretend(floor, act));
         return Ok(Next::Done);
     }
-    let kinds = || {
-        let releases = floor.look(|graph| graph.releases(owner)).into_iter();
-        releases.map(|it| it.kind).chain([finish.kind.clone()]).collect()
-    };
-    if let Some(wait) = floor.brakes.rest(kinds, floor.now()) {
-        return Ok(Next::After(wait));
-    }
-    let kind = &finish.kind.resource;
-    if let Some(wait) = floor.censuses.hold([kind].into_iter(), floor.now()) {
+    let kind = [(finish.kind.resource.clone(), Text::default())];
+    if let Some(wait) = floor.censuses.hold(&kind, floor.now()) {
         return Ok(Next::After(wait));
     }
     let census = census::take(floor, &finish.key.namespace, owner);
@@ -69,10 +70,10 @@ pub(super) async fn attend(
     busy.touch();
     if found.counted == 0 && !found.missing.is_empty() {
         // No kind at all: there is nobody to ask, which is no reason to do without.
-        floor.censuses.unanswered(kind, floor.now());
+        floor.censuses.unanswered(&kind[0], floor.now());
         return Ok(Next::Backoff);
     }
-    floor.censuses.answered(kind);
+    floor.censuses.record(&kind[0], &Ok(()), floor.now());
     if !found.missing.is_empty()
         && let Some(wait) = floor.holds.hold(owner, floor.now())
     {
@@ -90,7 +91,7 @@ pub(super) async fn attend(
     if let Some(next) = free(floor, owner, unknown, busy).await? {
         return Ok(next);
     }
-    let finished = finish_up(floor, owner, busy).await?;
+    let finished = finish_up(floor, owner, busy, slot).await?;
     if finished == Next::Done {
         floor.holds.end(owner);
     }
@@ -155,13 +156,12 @@ async fn free_one(
     mut act: Act,
     busy: &Busy<'_>,
 ) -> Result<Option<Next>, ClientError> {
-    let _permit = floor.releases.acquire().await;
+    let slot = Slot::new(Arc::clone(&floor.releases).acquire_owned().await.ok());
     for _ in 0..=CONFLICTS {
         if floor.halt.is_cancelled() {
             return Ok(Some(Next::Done));
         }
-        let wait = floor.brakes.hold([&act.kind.resource].into_iter(), floor.now());
-        if let Some(wait) = wait {
+        if let Some(wait) = floor.breaker.hold(&[scope(&act)], floor.now()) {
             return Ok(Some(Next::After(wait)));
         }
         let client = floor.client.paid("PATCH").await;
@@ -170,10 +170,12 @@ async fn free_one(
         if floor.look(|graph| graph.finish_orphaning(owner)).is_none() {
             return Ok(None);
         }
-        if act::send(floor, &act, &client).await? != Came::Changed {
-            return Ok(None);
+        match act::send(floor, &act, &client, &slot).await? {
+            Came::Done | Came::Gone => return Ok(None),
+            Came::Unsupported => continue,
+            Came::Changed => {}
         }
-        let Some(meta) = act::read_again(floor, &act).await? else {
+        let Some(meta) = act::read_again(floor, &act, &slot).await? else {
             return Ok(None);
         };
         let Some(again) = detach(&act.kind, &meta, owner) else {
@@ -186,7 +188,12 @@ async fn free_one(
 }
 
 /// Takes the finalizer off the owner, if nobody refers to it any more.
-async fn finish_up(floor: &Arc<Floor>, owner: &Uid, busy: &Busy<'_>) -> Result<Next, Arc<ClientError>> {
+async fn finish_up(
+    floor: &Arc<Floor>,
+    owner: &Uid,
+    busy: &Busy<'_>,
+    slot: &Slot,
+) -> Result<Next, Arc<ClientError>> {
     for _ in 0..=CONFLICTS {
         busy.touch();
         if floor.halt.is_cancelled() {
@@ -200,16 +207,13 @@ async fn finish_up(floor: &Arc<Floor>, owner: &Uid, busy: &Busy<'_>) -> Result<N
         if !rest.is_empty() {
             return Ok(Next::Backoff);
         }
-        if let Some(wait) = floor
-            .brakes
-            .hold([&finish.kind.resource].into_iter(), floor.now())
-        {
+        if let Some(wait) = floor.breaker.hold(&[scope(&finish)], floor.now()) {
             return Ok(Next::After(wait));
         }
-        if act::send(floor, &finish, &client).await? != Came::Changed {
+        if act::send(floor, &finish, &client, slot).await? != Came::Changed {
             return Ok(Next::Done);
         }
-        act::read_again(floor, &finish).await?;
+        act::read_again(floor, &finish, slot).await?;
     }
     Ok(Next::Backoff)
 }

@@ -1,177 +1,198 @@
-//! The workers: from an item of a queue to what is to be done about it, and when it is looked at again.
+//! The workers: from an item of a queue to one write, and when the item is processed again.
+//!
+//! A pass of an item takes one token of the rate limiter and decides after it, so that no decision is older than the wait
+//! for the token; it reads the owners that it needs and sends one write. So every item occupies a worker for one token and
+//! for at most [`SLOW`](super::breaker::SLOW) per request: the wait of other namespaces is bounded.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use coxswain_manager::client::{Client, ClientError};
-use coxswain_manager::object::Key;
+use coxswain_manager::client::ClientError;
 use coxswain_manager::queue::{Item, Queue};
-use futures_util::future::join_all;
+use tokio::sync::Semaphore;
+use tokio::task::{JoinError, JoinSet};
 
 use super::act::{self, Came};
-use super::floor::Floor;
-use super::graph::{Act, Judgement, Question, Work};
-use super::progress::Busy;
-use super::{audit, lookup, orphan};
+use super::breaker::Scope;
+use super::floor::{Floor, Slot, WorkItem};
+use super::graph::{Act, Judgement, Question};
+use super::{audit, lookup};
 
-/// How often one item is judged before it is somebody else's turn.
-const ROUNDS: usize = 16;
-/// How many owners are asked for at once: an object can claim to have ten thousand.
-const QUESTIONS: usize = 8;
-/// How often an object that has changed in between is tried again at once.
-pub(super) const CONFLICTS: usize = 5;
-/// When an object is looked at again that has an owner nobody can ask for. That a kind turns up is an event; this is for its
-/// other owners. No backoff: it costs no request, and many of them would keep others from theirs.
+/// The number of owners that are read in one pass. An object with more of them that are in foreground deletion at the same
+/// time may have to wait for some of these.
+const QUESTIONS: usize = 16;
+/// When an object is processed again that has an owner of an unknown kind. A new kind is an event; this is for its other
+/// owners. No backoff: it costs no request.
 const UNRESOLVED: Duration = Duration::from_mins(1);
-/// No server is believed that asks for a longer wait: the item would be lost.
-const LONGEST_ASKED: Duration = Duration::from_mins(5);
+/// The longest Retry-After that is honoured.
+const RETRY_AFTER_MAX: Duration = Duration::from_mins(5);
 
-/// What becomes of an item.
+/// When an item is processed again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
-    /// It is done with, until something changes.
+    /// When something changes.
     Done,
-    /// It is looked at again after this time.
+    /// After this time. It keeps its backoff.
     After(Duration),
-    /// It is looked at again after its backoff.
+    /// After its backoff.
     Backoff,
+    /// When the answer or list that it waits for is there: that queues it. It keeps its backoff.
+    Parked,
 }
 
-/// One worker of the queue of deletions.
-pub(super) async fn delete(floor: Arc<Floor>) {
-    let queue = floor.queues.deletes.clone();
-    while let Some(work) = next(&floor, &queue).await {
-        let busy = floor.progress.begin(name(&work));
-        let attended = attend(&floor, &work, &busy).await;
-        drop(busy);
-        settle(&queue, &work, attended);
-    }
-}
-
-/// One worker of the queue of owners that let their dependents go.
-pub(super) async fn release(floor: Arc<Floor>) {
-    let queue = floor.queues.orphans.clone();
-    while let Some(owner) = next(&floor, &queue).await {
-        let busy = floor.progress.begin(Key::cluster(format!("uid {owner}")));
-        let attended = orphan::attend(&floor, &owner, &busy).await;
-        drop(busy);
-        settle(&queue, &owner, attended);
-    }
-}
-
-async fn next<K: Item>(floor: &Floor, queue: &Queue<K>) -> Option<K> {
-    // What finds nothing to do has not waited for anything, and there may be much of it.
-    tokio::task::consume_budget().await;
-    tokio::select! {
-        biased;
-        () = floor.halt.cancelled() => None,
-        item = queue.get() => item,
-    }
-}
-
-fn settle<K: Item>(queue: &Queue<K>, item: &K, attended: Result<Next, Arc<ClientError>>) {
-    match attended {
-        Ok(Next::Done) => queue.forget(item),
-        Ok(Next::After(delay)) => {
-            queue.forget(item);
-            queue.add_after(item.clone(), delay);
+/// Processes the items of a queue until the term is over: each in a task of its own, as many at once as there are slots.
+pub(super) async fn run<K: Item, F>(
+    floor: Arc<Floor>,
+    queue: Queue<K>,
+    slots: usize,
+    process: impl Fn(Arc<Floor>, K, Slot) -> F,
+) where
+    F: Future<Output = Result<Next, Arc<ClientError>>> + Send + 'static,
+{
+    let slots = Arc::new(Semaphore::new(slots));
+    let mut tasks = JoinSet::new();
+    loop {
+        // Cancel safe: an item that is handed out is returned at once.
+        let next = async {
+            let slot = Slot::new(Arc::clone(&slots).acquire_owned().await.ok());
+            (slot, queue.get().await)
+        };
+        tokio::select! {
+            biased;
+            () = floor.halt.cancelled() => break,
+            Some(ended) = tasks.join_next() => resume(ended),
+            (slot, item) = next => {
+                let Some(item) = item else { break };
+                let processed = process(Arc::clone(&floor), item.clone(), slot);
+                let queue = queue.clone();
+                tasks.spawn(async move {
+                    let processed = processed.await;
+                    settle(&queue, &item, processed);
+                });
+            }
         }
+    }
+    while let Some(ended) = tasks.join_next().await {
+        resume(ended);
+    }
+}
+
+fn resume(ended: Result<(), JoinError>) {
+    if let Err(error) = ended
+        && let Ok(panic) = error.try_into_panic()
+    {
+        std::panic::resume_unwind(panic);
+    }
+}
+
+fn settle<K: Item>(queue: &Queue<K>, item: &K, processed: Result<Next, Arc<ClientError>>) {
+    match processed {
+        Ok(Next::Done) => queue.forget(item),
+        Ok(Next::After(delay)) => queue.add_after(item.clone(), delay),
         Ok(Next::Backoff) => queue.add_rate_limited(item.clone()),
+        Ok(Next::Parked) => {}
         Err(error) if matches!(*error, ClientError::Fenced { .. }) => {
-            tracing::debug!(?item, "Work was cut short by the end of the term");
+            tracing::debug!(?item, "The end of the term interrupted an item");
         }
         Err(error) => {
-            let least = error.retry_after().unwrap_or_default().min(LONGEST_ASKED);
+            let least = error.retry_after().unwrap_or_default().min(RETRY_AFTER_MAX);
             queue.add_rate_limited_after(item.clone(), least);
             let failures = queue.num_requeues(item);
-            tracing::warn!(%error, ?item, failures, "Collecting failed, and will be tried again");
+            tracing::warn!(%error, ?item, failures, "Failed to collect garbage, retrying");
         }
     }
     queue.done(item);
 }
 
-/// Looks at an object, or at an owner that no cache has shown, until there is nothing left to do.
-async fn attend(floor: &Arc<Floor>, work: &Work, busy: &Busy<'_>) -> Result<Next, Arc<ClientError>> {
-    let mut conflicts = 0;
-    for _ in 0..ROUNDS {
-        busy.touch();
-        let act = match floor.look(|graph| graph.judge(work, floor.now())) {
-            Judgement::Nothing => return Ok(Next::Done),
-            Judgement::Later(delay) => return Ok(Next::After(delay)),
-            Judgement::Unresolvable(owner) => {
-                tracing::debug!(?owner, "It is not known whether an owner exists");
-                return Ok(Next::After(UNRESOLVED));
-            }
-            Judgement::Poll => return Ok(Next::Backoff),
-            Judgement::Ask(questions) => {
-                let kinds = questions.iter().take(QUESTIONS).map(|it| &it.kind.resource);
-                if let Some(wait) = floor.brakes.hold(kinds, floor.now()) {
-                    return Ok(Next::After(wait));
-                }
-                ask(floor, &questions, None).await?;
-                continue;
-            }
-            Judgement::Act(act) => act,
-        };
-        if floor.options.dry_run {
-            pretend(floor, &act);
+/// One pass of an object, or of an owner that no cache has shown.
+pub(super) async fn process(floor: Arc<Floor>, item: WorkItem, slot: Slot) -> Result<Next, Arc<ClientError>> {
+    let _busy = floor.progress.begin(item.key());
+    if let Some(other) = floor.look(|graph| item.moved(graph)) {
+        floor.queues.deletes.add(other);
+        return Ok(Next::Done);
+    }
+    let evaluate = || floor.look(|graph| graph.judge(&item.work, floor.now()));
+    let (scopes, verb) = match evaluate() {
+        Judgement::Act(act) if floor.options.dry_run => {
+            pretend(&floor, &act);
             return Ok(Next::Done);
         }
-        if let Some(wait) = floor.brakes.hold([&act.kind.resource].into_iter(), floor.now()) {
-            return Ok(Next::After(wait));
-        }
-        let client = floor.client.paid(act::verb(&act.deed)).await;
-        let Some(act) = confirm(floor, work, &client).await? else {
-            continue;
-        };
-        match act::send(floor, &act, &client).await? {
-            Came::Done | Came::Gone => {}
-            Came::Changed if conflicts == CONFLICTS => return Ok(Next::Backoff),
-            Came::Changed => {
-                conflicts += 1;
-                act::read_again(floor, &act).await?;
-            }
-        }
-    }
-    Ok(Next::Backoff)
-}
-
-/// What is to be done now that the token is there, which may have taken long: a verdict does not live long. An owner that has
-/// to be asked for again is asked for at once, without another wait: it would be too old again after it.
-async fn confirm(floor: &Arc<Floor>, work: &Work, client: &Client) -> Result<Option<Act>, Arc<ClientError>> {
-    let judge = || floor.look(|graph| graph.judge(work, floor.now()));
-    let judgement = match judge() {
+        Judgement::Act(act) => (vec![scope(&act)], act::verb(&act.deed)),
         Judgement::Ask(questions) => {
-            ask(floor, &questions, Some(client)).await?;
-            judge()
+            let questions = first(&questions);
+            if floor.lookups.wait(questions, &item) {
+                return Ok(Next::Parked);
+            }
+            (questions.iter().map(asked).collect(), "GET")
+        }
+        other => return Ok(rest(&other)),
+    };
+    if let Some(wait) = floor.breaker.hold(&scopes, floor.now()) {
+        return Ok(Next::After(wait));
+    }
+    let client = floor.client.paid(verb).await;
+    if floor.halt.is_cancelled() {
+        return Ok(Next::Done);
+    }
+    let judgement = match evaluate() {
+        Judgement::Ask(questions) => {
+            if !lookup::read(&floor, first(&questions), &client, &item, &slot).await? {
+                return Ok(Next::Parked);
+            }
+            evaluate()
         }
         judgement => judgement,
     };
+    let act = match judgement {
+        Judgement::Act(act) => act,
+        other => return Ok(rest(&other)),
+    };
+    if floor.options.dry_run {
+        pretend(&floor, &act);
+        return Ok(Next::Done);
+    }
+    match act::send(&floor, &act, &client, &slot).await? {
+        Came::Done | Came::Gone => {}
+        Came::Unsupported => return Ok(Next::Backoff),
+        Came::Changed => {
+            act::read_again(&floor, &act, &slot).await?;
+            return Ok(Next::Backoff);
+        }
+    }
+    // A write can be the first of two; a server that takes it without effect is not asked all the time.
+    Ok(match evaluate() {
+        Judgement::Act(_) => Next::Backoff,
+        other => rest(&other),
+    })
+}
+
+/// When an item is processed again that has nothing to do now.
+fn rest(judgement: &Judgement) -> Next {
     match judgement {
-        Judgement::Act(act) => Ok(Some(act)),
-        _ => Ok(None),
+        Judgement::Nothing => Next::Done,
+        Judgement::Later(delay) => Next::After(*delay),
+        Judgement::Unresolvable(owner) => {
+            tracing::debug!(?owner, "An owner is of an unknown kind");
+            Next::After(UNRESOLVED)
+        }
+        Judgement::Poll | Judgement::Ask(_) | Judgement::Act(_) => Next::Backoff,
     }
 }
 
-async fn ask(
-    floor: &Arc<Floor>,
-    questions: &[Question],
-    paid: Option<&Client>,
-) -> Result<(), Arc<ClientError>> {
-    let asked = questions.iter().take(QUESTIONS);
-    let asked = join_all(asked.map(|question| lookup::ask(floor, question, paid)));
-    asked.await.into_iter().collect()
+fn first(questions: &[Question]) -> &[Question] {
+    &questions[..questions.len().min(QUESTIONS)]
 }
 
-/// Says what would be done.
+fn asked(Question { kind, identity }: &Question) -> Scope {
+    (kind.resource.clone(), identity.namespace.clone())
+}
+
+pub(super) fn scope(act: &Act) -> Scope {
+    (act.kind.resource.clone(), act.key.namespace.clone())
+}
+
+/// Reports a write that a dry run does not send.
 pub(super) fn pretend(floor: &Floor, act: &Act) {
     audit::done(act, true);
     floor.metrics.acted(&act.deed, true);
-}
-
-fn name(work: &Work) -> Key {
-    match work {
-        Work::Object(uid) => Key::cluster(format!("uid {uid}")),
-        Work::Owner(it) => Key::new(it.namespace.clone(), it.name.clone()),
-    }
 }

@@ -8,16 +8,12 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use coxswain_manager::client::Propagation;
-use coxswain_manager::object::{OwnerRef, Uid};
+use coxswain_manager::object::{OwnerRef, Text, Uid};
 use tokio::time::Instant;
 
 use super::{
-    Act, Deed, FOREGROUND, FRESH, Graph, Identity, Judgement, Live, Node, ORPHAN, Question, Reason, Verdict,
-    Work,
+    Act, Deed, FOREGROUND, Graph, Identity, Judgement, Live, Node, ORPHAN, Question, Reason, Verdict, Work,
 };
-
-/// How many owners are looked at to find a circle.
-const CIRCLE: usize = 1000;
 
 /// What one reference is worth.
 enum Hold {
@@ -27,8 +23,10 @@ enum Hold {
     Unresolvable(Identity),
     /// Its kind is not known whole.
     Later(Duration),
-    /// It has to be asked for.
+    /// It has to be read.
     Ask(Question),
+    /// It has to be read, and an item of its own does that.
+    Unseen(Question),
     /// The owner holds the object.
     Solid,
     /// The owner holds the object, against what the cache says.
@@ -50,6 +48,17 @@ impl Graph {
         }
     }
 
+    /// The namespace of the object, or of one that refers to the owner.
+    #[must_use]
+    pub fn namespace(&self, work: &Work) -> Option<Text> {
+        let object = match work {
+            Work::Object(uid) => uid,
+            Work::Owner(owner) if !owner.namespace.is_empty() => return Some(owner.namespace.clone()),
+            Work::Owner(owner) => self.unseen.get(owner)?.first()?,
+        };
+        Some(self.nodes.get(object)?.key.namespace.clone())
+    }
+
     fn judge_owner(&self, identity: &Identity, now: Instant) -> Judgement {
         if !self.unseen.contains_key(identity) {
             return Judgement::Nothing;
@@ -57,7 +66,7 @@ impl Graph {
         match self.ask(identity, now) {
             Hold::Unresolvable(identity) => Judgement::Unresolvable(identity),
             Hold::Later(rest) => Judgement::Later(rest),
-            Hold::Ask(question) => Judgement::Ask(vec![question]),
+            Hold::Ask(question) | Hold::Unseen(question) => Judgement::Ask(vec![question]),
             // A cache shows it in other coordinates, and will show it go.
             _ if self.nodes.contains_key(&identity.uid) => Judgement::Nothing,
             _ => Judgement::Poll,
@@ -78,6 +87,7 @@ impl Graph {
         let mut unresolvable = None;
         let mut later = None;
         let mut questions: Vec<Question> = Vec::new();
+        let mut unseen: Vec<Question> = Vec::new();
         let mut asked = BTreeSet::new();
         let mut solid = BTreeSet::new();
         let mut contradicted = false;
@@ -90,6 +100,11 @@ impl Graph {
                 Hold::Ask(question) => {
                     if asked.insert(question.identity.clone()) {
                         questions.push(question);
+                    }
+                }
+                Hold::Unseen(question) => {
+                    if asked.insert(question.identity.clone()) {
+                        unseen.push(question);
                     }
                 }
                 Hold::Solid => {
@@ -107,6 +122,11 @@ impl Graph {
         }
         if let Some(rest) = later {
             return Judgement::Later(rest);
+        }
+        // With a solid owner the object stays, whatever the others are. It is evaluated again when one of those that no cache
+        // has shown turns out to be absent; all answers about them may never be valid at the same time.
+        if solid.is_empty() {
+            questions.append(&mut unseen);
         }
         if !questions.is_empty() {
             return Judgement::Ask(questions);
@@ -217,7 +237,7 @@ impl Graph {
         match self.answer(identity, now) {
             Some(Live::Waiting) => Hold::loose(identity.clone(), Verdict::Waiting),
             Some(Live::Solid) => Hold::Solid,
-            None => Hold::Ask(Question {
+            None => Hold::Unseen(Question {
                 kind: kind.clone(),
                 identity: identity.clone(),
             }),
@@ -225,8 +245,8 @@ impl Graph {
     }
 
     fn answer(&self, identity: &Identity, now: Instant) -> Option<Live> {
-        let (live, at) = self.answers.get(identity)?;
-        (now.saturating_duration_since(*at) <= FRESH).then_some(*live)
+        let (live, until) = self.answers.get(identity)?;
+        (now <= *until).then_some(*live)
     }
 
     /// Who waits for somebody who waits for it has to stop to block, or both wait for ever. None if there is no such circle.
@@ -259,7 +279,7 @@ impl Graph {
                 if owner == uid {
                     return true;
                 }
-                if known.is_foreground() && seen.len() < CIRCLE && seen.insert(owner) {
+                if known.is_foreground() && seen.insert(owner) {
                     open.push((owner, known));
                 }
             }

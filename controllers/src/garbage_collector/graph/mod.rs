@@ -30,7 +30,6 @@ use std::time::Duration;
 
 use coxswain_manager::client::Propagation;
 use coxswain_manager::object::{Key, OwnerRef, Resource, Text, Uid, Version};
-use coxswain_manager::queue::Item;
 use tokio::time::Instant;
 
 use self::links::Links;
@@ -38,8 +37,11 @@ use self::node::Node;
 use self::tombstones::Tombstones;
 use super::kinds::{Kind, Kinds};
 
-/// How long it counts that an owner was seen alive by asking for it.
+/// How long an answer of the API server about an owner is valid after it arrived.
 pub const FRESH: Duration = Duration::from_secs(1);
+/// How old an answer that an owner waits for its dependents may be on the slowest server, counted from when the request was
+/// sent.
+pub const FRESH_MAX: Duration = Duration::from_secs(10);
 /// How long a kind that does not sync is waited for.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 /// What an object that is deleted in the foreground has while its dependents go.
@@ -55,8 +57,6 @@ pub enum Work {
     /// An owner that no cache has shown.
     Owner(Identity),
 }
-
-impl Item for Work {}
 
 /// What follows from a step.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -217,8 +217,10 @@ pub struct Graph {
     /// Cluster-scoped objects with a reference to a namespaced kind: nobody can say which object is meant.
     astray: BTreeSet<Uid>,
     tombstones: Tombstones,
-    /// What the API server, asked, showed; for as long as it counts.
+    /// Answers of the API server about owners, and until when they are valid.
     answers: BTreeMap<Identity, (Live, Instant)>,
+    /// The time that the last GET of an owner took, by resource.
+    latencies: BTreeMap<Resource, Duration>,
     let_go: OrphanedOwners,
 }
 

@@ -6,7 +6,7 @@ use coxswain_manager::object::{Meta, Uid, Version};
 use tokio::time::Instant;
 
 use super::super::kinds::Kind;
-use super::{Effects, FRESH, Graph, Identity, Live, Node, Proof};
+use super::{Effects, FRESH, FRESH_MAX, Graph, Identity, Live, Node, Proof, Question};
 
 impl Graph {
     /// A cache shows an object. An older state than the known one is ignored, and so is a kind that is not collected: nobody
@@ -69,12 +69,22 @@ impl Graph {
         effects.tidy()
     }
 
-    /// The API server, asked at this time, showed this. Not heard if it is known to be gone: the answer was overtaken.
-    pub fn exists(&mut self, identity: &Identity, live: Live, at: Instant) {
-        self.answers
-            .retain(|_, (_, then)| at.saturating_duration_since(*then) <= FRESH);
+    /// The API server showed an owner. Ignored if the owner is known to be gone: the answer was overtaken.
+    ///
+    /// A stale `Solid` only delays a deletion: it is valid for [`FRESH`] after it arrived. A stale `Waiting` could delete the
+    /// dependents of an owner that orphans them since: it is valid for [`FRESH`] after it was *sent*, and longer only by a
+    /// latency that this GET and the one before it have both shown, up to [`FRESH_MAX`] altogether.
+    pub fn exists(&mut self, question: &Question, live: Live, sent: Instant, arrived: Instant) {
+        let Question { kind, identity } = question;
+        let took = arrived.saturating_duration_since(sent);
+        let before = self.latencies.insert(kind.resource.clone(), took);
+        let valid = match live {
+            Live::Solid => took + FRESH,
+            Live::Waiting => FRESH_MAX.min(took.min(before.unwrap_or_default()) + FRESH),
+        };
+        self.answers.retain(|_, (_, until)| *until >= arrived);
         if self.tombstones.proof(identity).is_none() {
-            self.answers.insert(identity.clone(), (live, at));
+            self.answers.insert(identity.clone(), (live, sent + valid));
         }
     }
 

@@ -36,6 +36,8 @@ pub enum Answer {
     Hangs,
     /// It is answered after this time.
     Slow(std::time::Duration),
+    /// It is not done, and refused with this code after this time.
+    LateRefusal(std::time::Duration, u16),
     /// It is refused with this code and status.
     Refused(u16, Value),
     /// It is answered with this code and text.
@@ -71,6 +73,8 @@ pub struct Watched {
 #[derive(Default)]
 struct State {
     asked: Vec<Asked>,
+    /// The number of requests of each kind, by what was asked and whether the collector did.
+    counts: BTreeMap<(String, bool), usize>,
     judge: Option<Arc<Judge>>,
     /// Leads elsewhere.
     other: Option<Door>,
@@ -131,7 +135,10 @@ impl Watched {
     }
 
     pub fn reset(&self) {
-        self.with(|it| it.asked.clear());
+        self.with(|it| {
+            it.asked.clear();
+            it.counts.clear();
+        });
     }
 
     /// From now on `judge` says what becomes of requests of the collector and of its caches.
@@ -187,8 +194,9 @@ impl Watched {
             [] => verb.to_owned(),
         };
         let (asked, judge) = self.with(|it| {
-            let same = |old: &&Asked| old.what == what && old.ours == ours;
-            let before = it.asked.iter().filter(same).count();
+            let count = it.counts.entry((what.clone(), ours)).or_default();
+            let before = *count;
+            *count += 1;
             let asked = Asked {
                 what: what.clone(),
                 accept: header("accept"),
@@ -262,6 +270,13 @@ impl Service<Request<Body>> for Watched {
                 }
                 Answer::Broken => Err("the connection broke".into()),
                 Answer::Hangs => std::future::pending().await,
+                Answer::LateRefusal(time, code) => {
+                    this.clock.sleep(time).await;
+                    full(
+                        code,
+                        json!({"kind": "Status", "apiVersion": "v1", "code": code}).to_string(),
+                    )
+                }
                 Answer::Refused(code, more) => {
                     let mut status = json!({"kind": "Status", "apiVersion": "v1", "code": code});
                     for (key, value) in more.as_object().into_iter().flatten() {

@@ -7,11 +7,13 @@ mod costs;
 mod door;
 mod duplicates;
 mod faults;
+mod isolation;
 mod laggards;
 mod large;
 mod orphans;
 mod outages;
 mod rules;
+mod slow;
 mod start;
 mod storm;
 mod warm;
@@ -35,7 +37,7 @@ use serde_json::{Value, json};
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
-use self::door::{Answer, Watched};
+use self::door::{Answer, Asked, Watched};
 
 const MAPS: Resource = Resource::namespaced("", "v1", "configmaps", "ConfigMap");
 const SECRETS: Resource = Resource::namespaced("", "v1", "secrets", "Secret");

@@ -165,3 +165,61 @@ fn who_closes_a_circle_while_it_waits_is_looked_at() {
     assert_eq!(scene.see(&two), look(&[two.object()]));
     assert!(matches!(scene.deed(&two), Deed::Unblock { .. }));
 }
+
+#[test]
+fn a_slow_answer_counts_longer_only_by_a_latency_that_was_measured_twice() {
+    let seconds = Duration::from_secs;
+    let set = thing(&SET, "set").deleting(&[FOREGROUND]);
+    let pod = thing(&POD, "pod").refers(&[set.blocking()]);
+    let mut scene = Scene::with(&[&set, &pod]);
+    scene.answer_in(&set, Live::Waiting, seconds(5));
+    assert_eq!(scene.judge(&pod), ask(&set), "the server was fast before");
+    scene.answer_in(&set, Live::Waiting, seconds(7));
+    assert_eq!(scene.judge(&pod), ask(&set), "older than 5 s and 1 s");
+    scene.answer_in(&set, Live::Waiting, seconds(5));
+    scene.pass(FRESH);
+    assert_eq!(scene.deed(&pod), Deed::Delete(Propagation::Background));
+    scene.pass(Duration::from_millis(1));
+    assert_eq!(scene.judge(&pod), ask(&set));
+    for _ in 0..2 {
+        scene.answer_in(&set, Live::Waiting, FRESH_MAX);
+    }
+    assert_eq!(scene.deed(&pod), Deed::Delete(Propagation::Background));
+    scene.pass(Duration::from_millis(1));
+    assert_eq!(scene.judge(&pod), ask(&set), "never older than the maximum");
+    scene.answer_in(&set, Live::Waiting, Duration::ZERO);
+    scene.answer_in(&set, Live::Waiting, seconds(5));
+    assert_eq!(scene.judge(&pod), ask(&set), "the server was fast again");
+}
+
+#[test]
+fn a_solid_answer_counts_from_its_arrival() {
+    let set = thing(&SET, "set");
+    let pod = thing(&POD, "pod").refers(&[set.reference()]);
+    let mut scene = Scene::with(&[&pod]);
+    scene.answer_in(&set, Live::Solid, Duration::from_secs(20));
+    scene.pass(FRESH);
+    assert_eq!(scene.judge(&pod), Judgement::Nothing);
+    scene.pass(Duration::from_millis(1));
+    assert_eq!(scene.judge(&pod), ask(&set));
+}
+
+#[test]
+fn a_cached_state_that_does_not_wait_wins_over_any_answer() {
+    let set = thing(&SET, "set").deleting(&[FOREGROUND]);
+    let pod = thing(&POD, "pod").refers(&[set.blocking()]);
+    let mut scene = Scene::with(&[&set, &pod]);
+    let _ = scene.see(&set.clone().deleting(&[ORPHAN]).at(2));
+    scene.answer(&set, Live::Waiting);
+    assert_eq!(scene.judge(&pod), Judgement::Nothing);
+}
+
+#[test]
+fn a_cycle_of_any_length_is_found() {
+    const LENGTH: usize = 3000;
+    let set = |n: usize| thing(&SET, &format!("set-{}", n % LENGTH));
+    let all = (0..LENGTH).map(|n| set(n).refers(&[set(n + 1).blocking()]).deleting(&[FOREGROUND]));
+    let all: Vec<Thing> = all.collect();
+    let scene = Scene::with(&all.iter().collect::<Vec<_>>());
+    assert!(matches!(scene.deed(&all[0]), Deed::Unblock { .. }));
+}

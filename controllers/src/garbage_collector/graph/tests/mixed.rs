@@ -122,3 +122,18 @@ fn a_state_without_a_version_is_not_acted_on() {
     let _ = scene.see(&pod.at(3));
     assert_eq!(scene.act(&thing(&POD, "pod")).version, "3".into());
 }
+
+#[test]
+fn with_a_solid_owner_those_that_no_cache_shows_are_not_waited_for() {
+    let (alive, dead, unseen) = (thing(&SET, "alive"), thing(&SET, "dead"), thing(&SET, "unseen"));
+    let pod = thing(&POD, "pod").refers(&[alive.reference(), dead.reference(), unseen.reference()]);
+    let mut scene = Scene::with(&[&alive, &dead, &pod]);
+    assert_eq!(scene.judge(&pod), Judgement::Nothing);
+    let _ = scene.lose(&dead);
+    let Deed::RemoveOwners { uids, .. } = scene.deed(&pod) else {
+        panic!("it has a solid owner")
+    };
+    assert_eq!(uids, [dead.meta.uid]);
+    let effects = scene.graph.absent(&unseen.identity(), Proof::NotFound);
+    assert_eq!(effects, look(&[pod.object()]));
+}

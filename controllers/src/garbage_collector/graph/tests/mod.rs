@@ -179,7 +179,16 @@ impl Scene {
     }
 
     fn answer(&mut self, thing: &Thing, live: Live) {
-        self.graph.exists(&thing.identity(), live, self.now);
+        self.answer_in(thing, live, Duration::ZERO);
+    }
+
+    /// The answer to a GET that took this long arrives now.
+    fn answer_in(&mut self, thing: &Thing, live: Live, took: Duration) {
+        let question = Question {
+            kind: thing.kind.clone(),
+            identity: thing.identity(),
+        };
+        self.graph.exists(&question, live, self.now - took, self.now);
     }
 
     fn judge(&self, thing: &Thing) -> Judgement {

@@ -179,7 +179,8 @@ impl Collector {
 
     fn ask(&mut self, questions: &[Question], stir: bool) {
         let mut asked = BTreeSet::new();
-        for Question { kind, identity } in questions {
+        for question in questions {
+            let Question { kind, identity } = question;
             assert!(asked.insert(identity.clone()), "asked twice: {identity:?}");
             let (at, key) = (self.world.now, identity.key());
             assert_eq!(
@@ -203,7 +204,7 @@ impl Collector {
                     } else {
                         Live::Solid
                     };
-                    self.graph.exists(identity, live, at);
+                    self.graph.exists(question, live, at, self.world.now);
                     Effects::default()
                 }
             };
