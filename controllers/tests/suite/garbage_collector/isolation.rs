@@ -159,7 +159,7 @@ async fn an_object_with_13000_owners_does_not_delay_other_namespaces() {
 #[tokio::test(start_paused = true)]
 async fn an_object_with_many_living_owners_of_an_unwatched_kind_is_evaluated() {
     let bed = bare();
-    let served = [MAPS, SECRETS].map(|it| Kind::new(it, false));
+    let served = [MAPS, SECRETS].map(Kind::new);
     let kinds = Kinds::new(served, &BTreeSet::from([MAPS]));
     bed.kinds.send_replace(Some(Arc::new(kinds)));
     let client = bed.transport.client("generic-garbage-collector", Some(LIMIT));

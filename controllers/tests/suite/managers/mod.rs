@@ -251,10 +251,7 @@ impl Cluster {
         let mut manager =
             Manager::new(&env, &registry, &Checks::new(), transport.clone(), options).expect("a manager");
         let fence = manager.fence().clone();
-        let config = election::Config {
-            name: lease.to_owned(),
-            ..election::Config::new(by.to_owned())
-        };
+        let config = election::Config::new("kube-system", lease, by);
         let client = transport.unfenced("leader-election", None);
         let elector = Elector::new(&env, client, fence.clone(), config, &registry).expect("an elector");
         let settings = Settings {
@@ -266,6 +263,7 @@ impl Cluster {
             replicaset: 5,
             replication_controller: 5,
             hollow_kubelet: (hollow_kubelet::Options::default(), 5),
+            assume_no_kube_controller_manager: true,
         };
         let hosted = [DEPLOYMENT, REPLICASET, GARBAGE_COLLECTOR];
         let enabled = |it: &Named| hosted.contains(&it.name).then_some(Asked::ByName);
