@@ -7,28 +7,19 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::watch;
+use crate::changes::{Changed, Changes};
 
 /// See the module's contract. A fresh one holds nothing.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Lag {
     held: Mutex<Held>,
-    moved: watch::Sender<u64>,
+    moved: Changes,
 }
 
 #[derive(Debug, Default)]
 struct Held {
     all: Option<u64>,
     collections: BTreeMap<String, u64>,
-}
-
-impl Default for Lag {
-    fn default() -> Self {
-        Self {
-            held: Mutex::default(),
-            moved: watch::Sender::new(0),
-        }
-    }
 }
 
 impl Lag {
@@ -58,13 +49,13 @@ impl Lag {
     }
 
     /// Wakes its reader when something is held or released.
-    pub(crate) fn subscribe(&self) -> watch::Receiver<u64> {
+    pub(crate) fn subscribe(&self) -> Changed {
         self.moved.subscribe()
     }
 
     fn change(&self, change: impl FnOnce(&mut Held)) {
         change(&mut self.held());
-        self.moved.send_modify(|n| *n += 1);
+        self.moved.bump();
     }
 
     fn held(&self) -> MutexGuard<'_, Held> {

@@ -28,6 +28,7 @@
 mod admission;
 mod api;
 mod auth;
+mod changes;
 pub mod cli;
 mod discovery;
 mod door;

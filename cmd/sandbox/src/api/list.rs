@@ -148,16 +148,16 @@ impl Api {
         let mut commits = self.store.subscribe_all();
         let mut moved = call.lag.subscribe();
         loop {
-            commits.borrow_and_update();
-            moved.borrow_and_update();
+            commits.mark_seen();
+            moved.mark_seen();
             let visible = call.lag.visible(&call.res.collection, self.store.revision());
             if visible >= at_least {
                 return Ok(visible);
             }
             tokio::select! {
                 biased;
-                _ = commits.changed() => {}
-                _ = moved.changed() => {}
+                () = commits.changed() => {}
+                () = moved.changed() => {}
                 () = self.env.sleep_until(deadline) => {
                     return Err(ApiError::too_large_resource_version(at_least, visible));
                 }

@@ -13,6 +13,7 @@ use tokio::time::Instant;
 
 use super::render::{self, Form};
 use super::{Api, Body, Call, Reply, list};
+use crate::changes::Changed;
 use crate::field::FieldError;
 use crate::lag::Lag;
 use crate::selector::Selector;
@@ -46,8 +47,8 @@ pub struct WatchStream {
     bookmarks: bool,
     next_bookmark: Instant,
     deadline: Instant,
-    commits: watch::Receiver<u64>,
-    moved: watch::Receiver<u64>,
+    commits: Changed,
+    moved: Changed,
     closing: watch::Receiver<bool>,
     /// Wakes when something else is served: a custom resource may be no longer.
     served: watch::Receiver<()>,
@@ -130,8 +131,8 @@ impl WatchStream {
     /// The next piece of the response; `None` when the watch is over.
     pub async fn next_frame(&mut self) -> Option<Bytes> {
         while !self.finished {
-            self.commits.borrow_and_update();
-            self.moved.borrow_and_update();
+            self.commits.mark_seen();
+            self.moved.mark_seen();
             self.served.borrow_and_update();
             let mut frame = Vec::new();
             if let Some(error) = self.failed.take() {
@@ -172,8 +173,8 @@ impl WatchStream {
             tokio::select! {
                 biased;
                 () = self.api.env.sleep_until(wake) => {}
-                changed = self.commits.changed() => if changed.is_err() { break },
-                _ = self.moved.changed() => {}
+                () = self.commits.changed() => {}
+                () = self.moved.changed() => {}
                 _ = self.closing.changed() => {}
                 _ = self.served.changed() => {}
             }

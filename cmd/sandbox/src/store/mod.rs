@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::watch;
+use crate::changes::{Changed, Changes};
 
 use history::History;
 pub use history::{Change, Limits};
@@ -68,8 +68,8 @@ pub struct Guard<'a> {
 pub struct Store {
     inner: Mutex<Inner>,
     limits: Limits,
-    /// The newest revision: changes on every commit, whatever the collection.
-    newest: watch::Sender<u64>,
+    /// Changes on every commit, whatever the collection.
+    newest: Changes,
 }
 
 struct Inner {
@@ -81,8 +81,8 @@ struct Inner {
 struct Collection {
     objects: BTreeMap<String, Arc<Object>>,
     history: History,
-    /// Wakes the watchers of this collection; created with the first of them.
-    wake: Option<watch::Sender<u64>>,
+    /// Changes on every commit in this collection.
+    wake: Changes,
 }
 
 impl Store {
@@ -98,7 +98,7 @@ impl Store {
         Self {
             inner: Mutex::new(inner),
             limits,
-            newest: watch::Sender::new(revision),
+            newest: Changes::default(),
         }
     }
 
@@ -217,10 +217,8 @@ impl Store {
             },
             self.limits,
         );
-        if let Some(wake) = &coll.wake {
-            wake.send_replace(revision);
-        }
-        self.newest.send_replace(revision);
+        coll.wake.bump();
+        self.newest.bump();
     }
 
     /// Everything under `prefix` from key `start` on, now or as it was at revision `at`.
@@ -313,18 +311,15 @@ impl Store {
 
     /// Wakes its reader on every change of the collection.
     #[must_use]
-    pub fn subscribe(&self, collection: &str) -> watch::Receiver<u64> {
+    pub fn subscribe(&self, collection: &str) -> Changed {
         let mut inner = self.lock();
-        let revision = inner.revision;
         let coll = inner.collections.entry(collection.to_owned()).or_default();
-        coll.wake
-            .get_or_insert_with(|| watch::Sender::new(revision))
-            .subscribe()
+        coll.wake.subscribe()
     }
 
     /// Wakes its reader on every commit.
     #[must_use]
-    pub fn subscribe_all(&self) -> watch::Receiver<u64> {
+    pub fn subscribe_all(&self) -> Changed {
         self.newest.subscribe()
     }
 

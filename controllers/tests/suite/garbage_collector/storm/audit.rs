@@ -155,7 +155,9 @@ impl Audit {
                 let orphans = it.orphans.get(reference["uid"].as_str().unwrap_or_default());
                 orphans.is_some_and(|it| it.contains(&uid(was)))
             };
-            if self.with(|it| let_go(it)) {
+            // Sent while the owner waited for its dependents, it may arrive after the owner was deleted once more.
+            let orphaned = self.with(|it| let_go(it)) && !self.waited(what, &reference["uid"]);
+            if orphaned {
                 self.complain(format!("{what}: {was} was let go by {reference}"));
             }
         }
@@ -216,7 +218,6 @@ impl Audit {
     /// Whether an owner waits for its dependents, or did so a moment ago.
     fn waits(&self, what: &str, owner: &Value) -> bool {
         let now = self.clock.now();
-        let fresh = if what.ends_with("late") { LATE } else { FRESH };
         let waits = is_deleting(owner) && has_finalizer(owner, "foregroundDeletion");
         self.with(|it| {
             if is_deleting(owner) && has_finalizer(owner, "orphan") {
@@ -225,7 +226,16 @@ impl Audit {
             if waits {
                 it.waited.insert(uid(owner), now);
             }
-            let last = it.waited.get(&uid(owner));
+        });
+        self.waited(what, &owner["metadata"]["uid"])
+    }
+
+    /// Whether an owner waited for its dependents when a write that arrives now may have been sent.
+    fn waited(&self, what: &str, owner: &Value) -> bool {
+        let now = self.clock.now();
+        let fresh = if what.ends_with("late") { LATE } else { FRESH };
+        self.with(|it| {
+            let last = it.waited.get(owner.as_str().unwrap_or_default());
             last.is_some_and(|at| now.duration_since(*at) <= fresh)
         })
     }

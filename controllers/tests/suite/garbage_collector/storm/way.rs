@@ -14,7 +14,7 @@ use http::{Method, Request, Response};
 use http_body_util::{BodyExt as _, BodyStream, Full, StreamBody};
 use kube::client::Body;
 use serde_json::{Value, json};
-use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
 use tower_service::Service;
 
 use super::super::{MAPS, ROLES, WIDGETS, reference};
@@ -35,7 +35,7 @@ pub struct Way {
     audit: Audit,
     weather: Arc<Mutex<Weather>>,
     /// Ends all watches.
-    cuts: watch::Sender<()>,
+    cuts: Arc<Mutex<CancellationToken>>,
 }
 
 /// What goes wrong now.
@@ -80,7 +80,7 @@ impl Way {
             chance,
             audit: audit.clone(),
             weather: Arc::default(),
-            cuts: watch::Sender::new(()),
+            cuts: Arc::default(),
         }
     }
 
@@ -94,7 +94,8 @@ impl Way {
     }
 
     pub fn cut(&self) {
-        self.cuts.send_replace(());
+        let cut = std::mem::take(&mut *self.cuts.lock().unwrap_or_else(PoisonError::into_inner));
+        cut.cancel();
     }
 
     /// All objects, as they are.
@@ -193,13 +194,10 @@ impl Way {
     }
 
     async fn watch(&self, request: Request<Body>) -> Result<Response<ResponseBody>, BoxError> {
-        let mut cuts = self.cuts.subscribe();
+        let cut = self.cuts.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let response = self.door.clone().call(request).await?;
         Ok(response.map(|body| {
-            let cut = Box::pin(async move {
-                let _ = cuts.changed().await;
-            });
-            let lines = BodyStream::new(body).take_until(cut);
+            let lines = BodyStream::new(body).take_until(Box::pin(cut.cancelled_owned()));
             StreamBody::new(lines).boxed_unsync()
         }))
     }
