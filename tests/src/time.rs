@@ -29,6 +29,19 @@ pub async fn pause(length: Duration) {
     tokio::time::sleep(length).await;
 }
 
+/// Prints the distribution of measured times. On a cluster they depend on the machine and are not asserted.
+pub fn print_distribution(measured: &str, times: &[Duration]) {
+    let mut times = times.to_vec();
+    times.sort();
+    if let [min, .., max] | [min @ max] = times[..] {
+        let median = times[times.len() / 2];
+        println!(
+            "{measured}: min {min:.3?}, median {median:.3?}, max {max:.3?} of {}",
+            times.len()
+        );
+    }
+}
+
 /// Asks again and again until there is an answer, or `None` when there is none within `limit`.
 pub async fn eventually<T, F: AsyncFnMut() -> Option<T>>(limit: Duration, mut ask: F) -> Option<T> {
     within(limit, async {
