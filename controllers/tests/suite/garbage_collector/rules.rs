@@ -197,6 +197,24 @@ async fn kind_that_returns_has_no_ghost_nodes() {
         .await;
 }
 
+/// A monitor that is replaced while its kind stays would leave nodes without a cache.
+#[tokio::test(start_paused = true)]
+async fn kinds_that_are_published_again_keep_their_monitors() {
+    let bed = bed().await;
+    let reads = |bed: &Bed| bed.door.all().iter().filter(|it| !it.ours).count();
+    let before = reads(&bed);
+    for round in 0..3 {
+        let owner = bed.create(&SECRETS, "owner", &[]).await;
+        bed.dependents(&MAPS, &owner, 5).await;
+        let all = [MAPS, SECRETS, PODS, NODES, ROLES, SETS];
+        bed.kinds.send_replace(Some(kinds_of(&all)));
+        bed.delete(&SECRETS, &owner, Propagation::Background).await;
+        bed.sleep(Duration::from_secs(2)).await;
+        assert_eq!(bed.left(&MAPS).await, 0, "{round}");
+    }
+    assert_eq!(reads(&bed), before);
+}
+
 #[tokio::test(start_paused = true)]
 async fn kind_that_is_not_served_triggers_discovery_once() {
     let bed = bed().await;
