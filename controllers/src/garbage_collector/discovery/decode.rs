@@ -41,6 +41,8 @@ pub(super) enum Unusable {
     Elsewhere,
     #[error("the list is empty")]
     Empty,
+    #[error("the list of resources is malformed")]
+    Malformed,
 }
 
 /// Reads the answer of a root.
@@ -79,6 +81,9 @@ pub(super) fn version(group: &str, version: &str, raw: &Raw) -> Result<Vec<Serve
     if body["groupVersion"] != *group_version(group, version) {
         return Err(Unusable::Elsewhere);
     }
+    if !body["resources"].is_null() && !body["resources"].is_array() {
+        return Err(Unusable::Malformed);
+    }
     let resources = items(&body["resources"]).map(|it| {
         let namespaced = it["namespaced"].as_bool()?;
         served(it, text(&it["name"]), text(&it["kind"]), namespaced)
@@ -104,8 +109,14 @@ fn aggregated(root: Root, body: &Value) -> Result<Listed, Unusable> {
         let versions: Vec<_> = items(&group["versions"])
             .map(|version| {
                 let id = text(&version["version"]);
-                if version["freshness"] == "Stale" {
-                    let why = "the server that serves it does not answer".to_owned();
+                let malformed = !version["resources"].is_null() && !version["resources"].is_array();
+                if version["freshness"] == "Stale" || malformed {
+                    let why = if malformed {
+                        "its resources are malformed"
+                    } else {
+                        "the server that serves it does not answer"
+                    };
+                    let why = why.to_owned();
                     stale.insert(group_version(name, id), why);
                     return (id, None);
                 }

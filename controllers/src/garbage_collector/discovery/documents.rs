@@ -99,6 +99,51 @@ impl Documents {
         }
     }
 
+    /// Keeps the resources of `before` that are missing here although `defines` (by group, version and plural) still holds: the
+    /// server that answered lags behind. Returns whether there are any.
+    pub(super) fn keep_defined(&mut self, before: &Self, defines: impl Fn(&str, &str, &str) -> bool) -> bool {
+        let mut kept = false;
+        for (root, group) in before
+            .0
+            .iter()
+            .flat_map(|(root, it)| it.iter().map(move |it| (root, it)))
+        {
+            for version in &group.versions {
+                let mut lost = version.resources.clone().unwrap_or_default();
+                lost.retain(|it| {
+                    !self.has(&group.name, &it.plural) && defines(&group.name, &version.name, &it.plural)
+                });
+                if !lost.is_empty() {
+                    kept = true;
+                    self.add(*root, group, &version.name, lost);
+                }
+            }
+        }
+        kept
+    }
+
+    fn add(&mut self, root: Root, of: &Group, version: &str, resources: Vec<Served>) {
+        let groups = self.0.entry(root).or_default();
+        let at = groups
+            .iter()
+            .position(|it| it.name == of.name)
+            .unwrap_or_else(|| {
+                groups.push(Group {
+                    versions: Vec::new(),
+                    ..of.clone()
+                });
+                groups.len() - 1
+            });
+        let versions = &mut groups[at].versions;
+        match versions.iter_mut().find(|it| it.name == version) {
+            Some(it) => it.resources.get_or_insert_default().extend(resources),
+            None => versions.push(Version {
+                name: version.to_owned(),
+                resources: Some(resources),
+            }),
+        }
+    }
+
     /// Whether both roots were read.
     pub(super) fn has_both_roots(&self) -> bool {
         self.0.len() == Root::ALL.len()

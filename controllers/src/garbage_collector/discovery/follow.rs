@@ -23,6 +23,8 @@ const INTERVAL: Duration = Duration::from_secs(30);
 const MIN_SPACING: Duration = Duration::from_millis(500);
 /// The first delay after an incomplete round. It doubles up to [`INTERVAL`].
 const RETRY_MIN: Duration = Duration::from_millis(250);
+/// The time for which a resource that is defined but not listed keeps its last description.
+const LOST_MAX: Duration = Duration::from_mins(1);
 /// The time after which an unfinished round publishes the answers that have arrived.
 const GRACE: Duration = Duration::from_secs(1);
 
@@ -46,6 +48,8 @@ pub(super) struct Follower {
     retry: Duration,
     /// The parts that failed in the last round.
     failed: BTreeSet<String>,
+    /// Since when the documents have not listed a resource that is still defined.
+    lost: Option<Instant>,
 }
 
 impl Follower {
@@ -72,6 +76,7 @@ impl Follower {
             next: env.clock.now(),
             retry: RETRY_MIN,
             failed: BTreeSet::new(),
+            lost: None,
         }
     }
 
@@ -139,6 +144,18 @@ impl Follower {
         let Some(round) = &self.round else { return };
         let mut documents = round.answers().documents.clone();
         documents.keep(&self.documents);
+        let mut kept = documents.clone();
+        let defines = |group: &str, version: &str, plural: &str| {
+            self.triggers.define(&documents, group, version, plural)
+        };
+        if kept.keep_defined(&self.documents, defines) {
+            let now = self.env.clock.now();
+            if now < later(*self.lost.get_or_insert(now), LOST_MAX) {
+                documents = kept;
+            }
+        } else {
+            self.lost = None;
+        }
         self.documents = documents;
         if self.documents.has_both_roots() {
             self.board.publish(self.documents.kinds());

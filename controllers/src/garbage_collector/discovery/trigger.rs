@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::future::pending;
 
 use coxswain_manager::cache::{Caches, Delta, Subscription};
-use coxswain_manager::object::{MetaObject, Resource, Text};
+use coxswain_manager::object::{MetaObject, Resource};
 
 use super::documents::Documents;
 
@@ -41,9 +41,9 @@ pub(super) struct Triggers([Option<Trigger>; 2]);
 
 struct Trigger {
     subscription: Subscription<MetaObject>,
-    names: BTreeSet<Text>,
+    names: BTreeSet<String>,
     /// Deleted objects that the documents may still reflect.
-    deleted: BTreeSet<Text>,
+    deleted: BTreeSet<String>,
 }
 
 impl Triggers {
@@ -69,6 +69,15 @@ impl Triggers {
             changed = changed(crds) => changed,
             changed = changed(services) => changed,
         }
+    }
+
+    /// Whether a CRD defines the resource, or an `APIService` a version that the documents do not list.
+    pub(super) fn define(&self, documents: &Documents, group: &str, version: &str, plural: &str) -> bool {
+        let [crds, services] = &self.0;
+        let has =
+            |it: &Option<Trigger>, name: String| it.as_ref().is_some_and(|it| it.names.contains(&*name));
+        has(crds, format!("{plural}.{group}"))
+            || !documents.lists(group, version) && has(services, format!("{version}.{group}"))
     }
 
     /// Whether the documents do not reflect all objects yet.
@@ -101,7 +110,7 @@ async fn changed(trigger: &mut Option<Trigger>) -> bool {
 
 impl Trigger {
     fn take(&mut self, delta: &Delta<MetaObject>) -> bool {
-        let name = delta.latest().metadata.name.clone();
+        let name = delta.latest().metadata.name.to_string();
         if matches!(delta, Delta::Deleted { .. }) {
             self.names.remove(&name);
             self.deleted.insert(name);

@@ -142,3 +142,28 @@ async fn crds_that_cannot_be_watched_are_found_within_half_a_minute() {
             .await;
     }
 }
+
+/// One of several API servers has not noticed a CRD yet: its answer must not remove the kind, and with it the nodes that block
+/// owners.
+#[tokio::test(start_paused = true)]
+async fn kind_whose_crd_exists_survives_a_document_that_lags() {
+    let bed = known().await;
+    bed.sleep(SECOND).await;
+    let lagging = bed.way.document("/apis").await;
+    bed.define("things.t.io", &["v1"]).await;
+    bed.within(SECOND, "published", || bed.collects("t.io/v1 things"))
+        .await;
+    bed.sleep(SECOND).await;
+    let mut kinds = bed.discovery.kinds();
+    kinds.mark_unchanged();
+    let rule = move |path: &str| (path == "/apis").then(|| Act::Answer(200, lagging.clone()));
+    bed.way.rule(rule.clone());
+    bed.sleep(45 * SECOND).await;
+    bed.way.heal();
+    bed.sleep(45 * SECOND).await;
+    assert!(!kinds.has_changed().expect("it lives"));
+    // It is not served, although its CRD exists.
+    bed.way.rule(rule);
+    bed.within(125 * SECOND, "gone", || !bed.resolves("t.io/v1", "Kind6"))
+        .await;
+}

@@ -23,7 +23,7 @@ fn aggregated() -> Value {
             {"version": "v1", "freshness": "Current", "resources": resources},
             {"version": "v1beta1", "freshness": "Stale", "resources": resources},
         ]},
-        {"metadata": {"name": "metrics.k8s.io"}, "versions": [{"version": "v1beta1", "freshness": "Stale"}]},
+        {"metadata": {"name": "metrics.k8s.io"}, "versions": [{"version": "v1beta1", "resources": {"a": []}}]},
     ]})
 }
 
@@ -154,6 +154,9 @@ fn a_version_has_its_resources_and_no_subresources() {
     assert_eq!(brief, [("pods", "Pod", true), ("bindings", "Binding", false)]);
     let other = reading::version("", "v2", &plain(&body));
     assert_eq!(other.expect_err("of another version"), Unusable::Elsewhere);
+    let malformed = json!({"kind": "APIResourceList", "groupVersion": "a/v1", "resources": "garbage"});
+    let malformed = reading::version("a", "v1", &plain(&malformed));
+    assert_eq!(malformed.expect_err("no list"), Unusable::Malformed);
     let empty = json!({"kind": "APIResourceList", "groupVersion": "a/v1", "resources": null});
     assert_eq!(reading::version("a", "v1", &plain(&empty)), Ok(vec![]));
 }

@@ -26,10 +26,10 @@ impl Collector {
                 } else {
                     Text::default()
                 };
-                let names = (&reference.api_version, &reference.kind);
-                let names = resolved.map_or(names, |it| (&it.api_version, &it.kind));
+                let written = (&reference.api_version, &reference.kind);
+                let meant = resolved.map_or(written, |it| (&it.api_version, &it.kind));
                 let owner = graph.nodes.get(&reference.uid).filter(|it| {
-                    (&it.kind.api_version, &it.kind.kind) == names
+                    (&it.kind.api_version, &it.kind.kind) == meant
                         && it.key == Key::new(namespace.clone(), reference.name.clone())
                 });
                 if owner.is_some() {
@@ -41,8 +41,8 @@ impl Collector {
                 } else {
                     let identity = Identity {
                         uid: reference.uid.clone(),
-                        api_version: names.0.clone(),
-                        kind: names.1.clone(),
+                        api_version: meant.0.clone(),
+                        kind: meant.1.clone(),
                         namespace,
                         name: reference.name.clone(),
                     };
