@@ -47,7 +47,7 @@ async fn of_a_version_that_is_not_served() {
 async fn who_exists_and_is_of_a_kind_that_is_not_watched() {
     for count in [1, MANY] {
         let bed = bare();
-        let served = [MAPS, SECRETS].map(|it| Kind::new(it));
+        let served = [MAPS, SECRETS].map(Kind::new);
         let kinds = Kinds::new(served, &BTreeSet::from([MAPS]));
         bed.kinds.send_replace(Some(Arc::new(kinds)));
         let owner = bed.create(&SECRETS, "owner", &[]).await;
