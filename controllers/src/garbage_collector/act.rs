@@ -6,13 +6,12 @@
 use std::sync::PoisonError;
 
 use coxswain_manager::client::{Client, ClientError, Delete, Patch, View};
-use coxswain_manager::object::{Key, Meta, MetaObject, OwnerRef};
+use coxswain_manager::object::{Meta, MetaObject, OwnerRef};
 use serde_json::{Value, json};
 
 use super::audit;
 use super::floor::{Floor, Slot};
 use super::graph::{Act, Deed, Identity, Proof};
-use super::kinds::Kind;
 
 /// What a write came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,39 +123,34 @@ pub(super) fn verb(deed: &Deed) -> &'static str {
 }
 
 async fn patch(floor: &Floor, act: &Act, deed: &Deed, client: &Client) -> Result<Meta, ClientError> {
-    let (kind, key) = (&*act.kind, &act.key);
-    let mut lock = json!({"uid": act.uid, "resourceVersion": act.version});
+    let mut metadata = json!({"uid": act.uid, "resourceVersion": act.version});
     match deed {
-        Deed::RemoveOwners { uids, remaining } => {
-            if uses_strategic_merge(floor, act) {
-                let away: Vec<Value> = uids
-                    .iter()
-                    .map(|uid| json!({"$patch": "delete", "uid": uid}))
-                    .collect();
-                let body = json!({"metadata": {"uid": act.uid, "ownerReferences": away}});
-                return write(client, kind, key, Patch::strategic(&body)).await;
-            }
-            lock["ownerReferences"] = references(remaining);
-            write(client, kind, key, Patch::merge(&json!({"metadata": lock}))).await
+        Deed::RemoveOwners { uids, .. } if uses_strategic_merge(floor, act) => {
+            let removed = uids.iter().map(|uid| json!({"$patch": "delete", "uid": uid}));
+            let removed: Vec<Value> = removed.collect();
+            metadata = json!({"uid": act.uid, "ownerReferences": removed});
+            let patch = Patch::strategic(&json!({"metadata": metadata}));
+            return write(client, act, patch).await;
         }
-        Deed::Unblock { references: all } => {
-            lock["ownerReferences"] = references(all);
-            write(client, kind, key, Patch::merge(&json!({"metadata": lock}))).await
+        Deed::RemoveOwners { remaining: all, .. } | Deed::Unblock { references: all } => {
+            metadata["ownerReferences"] = references(all);
         }
         Deed::RemoveFinalizer { rest, .. } => {
-            lock["finalizers"] = if rest.is_empty() { Value::Null } else { json!(rest) };
-            write(client, kind, key, Patch::merge(&json!({"metadata": lock}))).await
+            metadata["finalizers"] = if rest.is_empty() { Value::Null } else { json!(rest) };
         }
-        Deed::Delete(_) => Err(ClientError::Invalid {
-            what: format!("PATCH {}", kind.resource.path(key)),
-            reason: "a delete is no patch".to_owned(),
-        }),
+        Deed::Delete(_) => {
+            return Err(ClientError::Invalid {
+                what: format!("PATCH {}", act.kind.resource.path(&act.key)),
+                reason: "a delete is no patch".to_owned(),
+            });
+        }
     }
+    write(client, act, Patch::merge(&json!({"metadata": metadata}))).await
 }
 
-async fn write(client: &Client, kind: &Kind, key: &Key, patch: Patch) -> Result<Meta, ClientError> {
+async fn write(client: &Client, act: &Act, patch: Patch) -> Result<Meta, ClientError> {
     let patch = patch.answered_as(View::Metadata);
-    let object: MetaObject = client.patch(&kind.resource, key, patch).await?;
+    let object: MetaObject = client.patch(&act.kind.resource, &act.key, patch).await?;
     Ok(object.metadata)
 }
 

@@ -18,17 +18,16 @@ use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
 use super::breaker::CircuitBreaker;
-use super::census::Census;
 use super::debug::GraphPage;
 use super::floor::{Floor, Queues, limiter};
 use super::graph::{Graph, OrphanedOwners, PATIENCE};
-use super::holds::Holds;
 use super::kinds::Kinds;
+use super::live_list::LiveLists;
 use super::lookup::Lookups;
 use super::metrics::Metrics;
 use super::monitors::{self, Monitors};
 use super::progress::Progress;
-use super::{Options, orphan, warm, worker};
+use super::{Options, live_list, orphan, warm, worker};
 use crate::names::GARBAGE_COLLECTOR;
 
 /// The source of the kinds that are collected.
@@ -62,6 +61,7 @@ pub struct GarbageCollector {
     env: Env,
     caches: Caches,
     client: Client,
+    lister: Client,
     recorder: Recorder,
     options: Options,
     metrics: Metrics,
@@ -112,9 +112,11 @@ impl GarbageCollector {
                 changes: queue(env, registry, "graph_changes")?,
                 deletes: queue(env, registry, "attempt_to_delete")?,
                 orphans: queue(env, registry, "attempt_to_orphan")?,
+                lists: queue(env, registry, "live_lists")?,
             }),
             env: env.clone(),
             caches: caches.clone(),
+            lister: client.with_own_limiter(),
             client,
             recorder,
             options,
@@ -168,6 +170,13 @@ impl GarbageCollector {
             workers,
             orphan::process,
         ));
+        let lists = worker::run(
+            Arc::clone(&floor),
+            queues.lists,
+            live_list::NAMESPACES,
+            live_list::process,
+        );
+        tasks.spawn(lists);
         tracing::info!(
             controller = GARBAGE_COLLECTOR,
             workers,
@@ -195,18 +204,17 @@ impl GarbageCollector {
         let floor = Arc::new(Floor {
             env: self.env.clone(),
             client: self.client.in_term(fence, term),
+            lister: self.lister.in_term(fence, term),
             options: self.options,
             queues: self.renew(),
             kinds,
             monitors: Monitors::new(&self.caches, &self.known),
             lookups: Lookups::default(),
-            census: Census::default(),
-            holds: Holds::default(),
+            lists: LiveLists::default(),
             breaker: CircuitBreaker::default(),
-            censuses: CircuitBreaker::default(),
             progress: Progress::new(&self.env.clock),
             metrics: self.metrics.clone(),
-            releases: Arc::new(Semaphore::new(self.options.workers)),
+            patches: Arc::new(Semaphore::new(self.options.workers)),
             merge_only: Arc::clone(&self.merge_only),
             halt: CancellationToken::new(),
             recorder: self.recorder.clone(),
@@ -297,6 +305,7 @@ impl Runnable for GarbageCollector {
             changes,
             deletes,
             orphans,
+            lists: _,
         } = &floor.queues;
         let waited = [changes.waited(), deletes.waited(), orphans.waited()];
         let waited: Option<Duration> = waited.into_iter().max().flatten();
@@ -311,6 +320,7 @@ impl Runnable for GarbageCollector {
             let mut laggards = floor.monitors.laggards();
             let now = floor.now();
             laggards.retain(|it| it.status != Status::Filling || now.duration_since(it.since) >= PATIENCE);
+            remarks.extend(floor.lists.unlistable());
             remarks.extend(laggards.iter().map(|it| format!("{} {}", it.resource, it.status)));
         }
         if self.options.dry_run {

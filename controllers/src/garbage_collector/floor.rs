@@ -5,6 +5,8 @@
 //! too, and the process ends.
 
 use std::collections::BTreeSet;
+use std::fmt::Debug;
+use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -19,10 +21,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::Options;
 use super::breaker::{CircuitBreaker, SLOW, Scope};
-use super::census::Census;
 use super::graph::{Effects, Graph, Misplaced, Work};
-use super::holds::Holds;
 use super::kinds::Kinds;
+use super::live_list::LiveLists;
 use super::lookup::Lookups;
 use super::metrics::Metrics;
 use super::monitors::Monitors;
@@ -35,17 +36,21 @@ pub(super) struct Queues {
     pub(super) changes: Queue<Resource>,
     /// Objects that may be garbage, and owners that no cache has shown.
     pub(super) deletes: Queue<WorkItem>,
-    /// Owners whose dependents are let go.
-    pub(super) orphans: Queue<Uid>,
+    /// Owners whose dependents are orphaned.
+    pub(super) orphans: Queue<InNamespace<Uid>>,
+    /// Namespaces that are listed for that.
+    pub(super) lists: Queue<Key>,
 }
 
-/// An item of the queue of deletions.
+/// An item and the namespace that it counts against.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct WorkItem {
-    /// The namespace that pays for it: that of the object, or of a dependent of the owner.
-    namespace: Text,
-    pub(super) work: Work,
+pub(super) struct InNamespace<T> {
+    pub(super) namespace: Text,
+    pub(super) item: T,
 }
+
+/// An item of the queue of deletions, with the namespace of the object, or of a dependent of the owner.
+pub(super) type WorkItem = InNamespace<Work>;
 
 /// A place in a worker pool. An item holds it until it is done, or until an answer is slow.
 #[derive(Debug)]
@@ -56,20 +61,19 @@ pub(super) struct Floor {
     pub(super) env: Env,
     /// In the term.
     pub(super) client: Client,
+    /// For live lists, with a rate limiter of its own.
+    pub(super) lister: Client,
     pub(super) options: Options,
     pub(super) queues: Queues,
     pub(super) kinds: watch::Receiver<Option<Arc<Kinds>>>,
     pub(super) monitors: Monitors,
     pub(super) lookups: Lookups,
-    pub(super) census: Census,
-    pub(super) holds: Holds,
+    pub(super) lists: LiveLists,
     pub(super) breaker: CircuitBreaker,
-    /// By the kind of the owner: those of censuses that came to nothing.
-    pub(super) censuses: CircuitBreaker,
     pub(super) progress: Progress,
     pub(super) metrics: Metrics,
-    /// How many dependents are let go at once, whoever their owners are.
-    pub(super) releases: Arc<Semaphore>,
+    /// The number of dependents that are orphaned at the same time.
+    pub(super) patches: Arc<Semaphore>,
     /// The kinds that have refused a strategic merge patch, for as long as the process lives.
     pub(super) merge_only: Arc<Mutex<BTreeSet<Resource>>>,
     /// Nothing new is begun once this is cancelled.
@@ -111,16 +115,22 @@ impl Floor {
         request: impl Future<Output = Result<T, ClientError>>,
     ) -> Result<T, ClientError> {
         let mut request = std::pin::pin!(request);
-        let answer = match self.env.clock.timeout(SLOW, request.as_mut()).await {
-            Some(answer) => answer,
-            None => {
-                slot.free();
-                self.breaker.unanswered(scope, self.now());
-                request.await
-            }
+        let in_time = self.env.clock.timeout(SLOW, request.as_mut()).await;
+        let answer = if let Some(answer) = in_time {
+            answer
+        } else {
+            slot.free();
+            self.breaker.unanswered(scope, self.now());
+            request.await
         };
         self.breaker.record(scope, &answer, self.now());
         answer
+    }
+
+    /// Requests a live list for an owner.
+    pub(super) fn request_list(&self, namespace: &Text, owner: &Uid) {
+        self.lists.request(namespace, owner);
+        self.queues.lists.add(Key::new(namespace.clone(), "live list"));
     }
 
     /// The kinds that there are now.
@@ -142,8 +152,9 @@ impl Floor {
         for work in look {
             self.queues.deletes.add(WorkItem::of(graph, work));
         }
-        for owner in orphan {
-            self.queues.orphans.add(owner);
+        for item in orphan {
+            let namespace = graph.namespace(&Work::Object(item.clone())).unwrap_or_default();
+            self.queues.orphans.add(InNamespace { namespace, item });
         }
         for it in &misplaced {
             self.report(it);
@@ -183,7 +194,7 @@ impl Floor {
     }
 }
 
-impl Item for WorkItem {
+impl<T: Clone + Ord + Hash + Debug + Send + 'static> Item for InNamespace<T> {
     fn namespace(&self) -> &str {
         &self.namespace
     }
@@ -192,19 +203,22 @@ impl Item for WorkItem {
 impl WorkItem {
     fn of(graph: &Graph, work: Work) -> Self {
         let namespace = graph.namespace(&work).unwrap_or_default();
-        Self { namespace, work }
+        Self {
+            namespace,
+            item: work,
+        }
     }
 
     /// The item in its place, if another namespace pays for it: the dependent that it was queued for refers to the owner no
     /// longer, and others do.
     pub(super) fn moved(&self, graph: &Graph) -> Option<Self> {
-        let namespace = graph.namespace(&self.work)?;
-        (namespace != self.namespace).then(|| Self::of(graph, self.work.clone()))
+        let namespace = graph.namespace(&self.item)?;
+        (namespace != self.namespace).then(|| Self::of(graph, self.item.clone()))
     }
 
     /// Its name in logs and on health pages.
     pub(super) fn key(&self) -> Key {
-        match &self.work {
+        match &self.item {
             Work::Object(uid) => Key::new(self.namespace.clone(), format!("uid {uid}")),
             Work::Owner(owner) => owner.key(),
         }
@@ -228,6 +242,7 @@ impl Queues {
             changes: self.changes.succeed(env, limiter()),
             deletes: self.deletes.succeed(env, limiter()),
             orphans: self.orphans.succeed(env, limiter()),
+            lists: self.lists.succeed(env, limiter()),
         }
     }
 }

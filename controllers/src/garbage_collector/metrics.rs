@@ -71,8 +71,9 @@ impl Metrics {
         self.lookups.with_label_values(&[result]).inc();
     }
 
-    pub(super) fn unlisted(&self, resource: &Resource) {
-        self.unlisted.with_label_values(&[resource.to_string()]).inc();
+    pub(super) fn unlisted(&self, resource: &Resource, owners: usize) {
+        let unlisted = self.unlisted.with_label_values(&[resource.to_string()]);
+        unlisted.inc_by(owners as u64);
     }
 
     /// These kinds are unsynced, and no others.

@@ -2,7 +2,7 @@
 //!
 //! The walk: `discovery` (which kinds there are) → `monitors` (one metadata cache each) → `graph` (who owns whom, pure) →
 //! the queues → `graph::judge` (what is to be done, pure) → `act` (one request). `orphan` lets dependents go, after a
-//! `census`. `floor` is what all of them share in one term, `collector` what a manager runs; `debug` shows the graph to people.
+//! `live_list`. `floor` is what all of them share in one term, `collector` what a manager runs; `debug` shows the graph to people.
 //!
 //! - Nothing is deleted without a proof that no owner holds it: each was seen to go by a cache of its whole kind, or the API
 //!   server, asked for it by name, said that there is none or showed another one, or an answer that is less than a second
@@ -22,15 +22,14 @@
 mod act;
 mod audit;
 mod breaker;
-mod census;
 mod collector;
 mod debug;
 pub mod discovery;
 mod floor;
 pub mod graph;
-mod holds;
 mod host;
 pub mod kinds;
+mod live_list;
 mod lookup;
 mod metrics;
 mod monitors;

@@ -12,17 +12,17 @@ use std::time::Duration;
 use coxswain_manager::cache::{Caches, Delta, MetaCache, Status, Subscription, Views as _};
 use coxswain_manager::env::later;
 use coxswain_manager::object::{MetaObject, Resource};
-use futures_util::{StreamExt as _, stream};
+use futures_util::future::join_all;
 use prometheus::IntCounter;
-use tokio::sync::{Notify, watch};
+use tokio::sync::{Notify, Semaphore, watch};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::Instant;
 
-use super::census;
 use super::collector::Known;
 use super::floor::Floor;
 use super::graph::PATIENCE;
 use super::kinds::{Kind, Kinds};
+use super::live_list;
 
 /// How much one kind tells before it is another one's turn.
 const BATCH: usize = 1000;
@@ -32,8 +32,8 @@ const LINGER: Duration = Duration::from_secs(5);
 /// For how long after a restore of the API's store no cache is believed that something is gone: one that has not noticed
 /// tells of the store of before. Every watch ends within that time.
 const DOUBT: Duration = Duration::from_mins(15);
-/// The number of kinds that are proven current at once.
-const PROOFS: usize = 8;
+/// The number of inherited caches that are listed again at the same time.
+const RELISTS: usize = 8;
 /// The time between two attempts to prove a kind current.
 const PROOF_RETRY: Duration = Duration::from_secs(2);
 /// How often it is looked which kinds do not sync.
@@ -316,17 +316,18 @@ impl Monitor {
 
 /// Proves that caches from before the term are current: each has to reach the version of a consistent list.
 async fn prove(floor: Arc<Floor>, mut unproven: Vec<Resource>, deadline: Instant) {
+    let relists = Semaphore::new(RELISTS);
     loop {
         let catch_up = async |resource: Resource| {
             let monitor = floor.monitors.get(&resource)?;
-            let caught_up = census::catch_up(&floor, &monitor.kind).await;
+            let caught_up = live_list::catch_up(&floor, &monitor.kind, &relists).await;
             if caught_up.is_ok() {
                 floor.step(|graph| graph.proven(&resource));
             }
             caught_up.err().map(|why| (resource, why))
         };
-        let lists = stream::iter(unproven).map(catch_up).buffer_unordered(PROOFS);
-        let failed: Vec<_> = lists.filter_map(std::future::ready).collect().await;
+        let failed = join_all(unproven.into_iter().map(catch_up)).await;
+        let failed: Vec<_> = failed.into_iter().flatten().collect();
         if failed.is_empty() || floor.halt.is_cancelled() {
             return;
         }

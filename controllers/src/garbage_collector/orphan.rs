@@ -1,39 +1,44 @@
-//! Lets the dependents of an owner go, all of them, before the owner itself goes.
+//! Orphans the dependents of an owner, all of them, before its finalizer is removed.
 //!
-//! What no cache has shown yet would be deleted once the owner is gone. So after the finalizer was seen a [`census`] is
-//! taken; whoever it finds, or the graph knows, loses the reference; then the owner loses the finalizer, at the version that
-//! was judged. A kind that cannot be listed holds this up for a while; then it goes on, and the graph lets late dependents
-//! go, too.
+//! A dependent that no cache has shown yet would be deleted once the owner is gone. So after the finalizer was seen a
+//! [live list](super::live_list) is taken; every dependent that it finds, or the graph knows, loses the reference; then the
+//! owner loses the finalizer, at the version that was evaluated. The list is kept until then: a failed patch does not cost
+//! another one.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use coxswain_manager::client::ClientError;
-use coxswain_manager::object::{Key, Meta, OwnerRef, Text, Uid};
+use coxswain_manager::object::{Key, Meta, OwnerRef, Uid};
 use futures_util::{StreamExt as _, stream};
 
 use super::act::{self, Came};
-use super::census::{self, Found};
-use super::floor::{Floor, Slot};
+use super::floor::{Floor, InNamespace, Slot};
 use super::graph::{Act, Deed};
 use super::kinds::Kind;
 use super::progress::Busy;
 use super::worker::{Next, pretend, scope};
 
-/// How often it is looked whether the kinds have synced.
-const LOOK: Duration = Duration::from_secs(1);
-/// How often an object that has changed in between is tried again at once.
-const CONFLICTS: usize = 5;
-/// How long a census may take.
-const CENSUS: Duration = Duration::from_mins(2);
-/// How often dependents that turn up meanwhile are let go before it is somebody else's turn.
-const ROUNDS: usize = 8;
+/// How often an owner looks whether the kinds have synced.
+const SYNC_POLL: Duration = Duration::from_secs(1);
+/// The number of dependents that are patched before other owners have their turn.
+const PATCHES_PER_PASS: usize = 100;
 
 /// Orphans the dependents of one owner.
-pub(super) async fn process(floor: Arc<Floor>, owner: Uid, slot: Slot) -> Result<Next, Arc<ClientError>> {
-    let busy = floor.progress.begin(Key::cluster(format!("uid {owner}")));
-    attend(&floor, &owner, &busy, &slot).await
+pub(super) async fn process(
+    floor: Arc<Floor>,
+    item: InNamespace<Uid>,
+    slot: Slot,
+) -> Result<Next, Arc<ClientError>> {
+    let busy = floor
+        .progress
+        .begin(Key::new(item.namespace.clone(), format!("uid {}", item.item)));
+    let owner = &item.item;
+    let next = attend(&floor, owner, &busy, &slot).await;
+    if matches!(next, Ok(Next::Done)) {
+        floor.lists.forget(owner);
+    }
+    next
 }
 
 async fn attend(
@@ -43,183 +48,107 @@ async fn attend(
     slot: &Slot,
 ) -> Result<Next, Arc<ClientError>> {
     let Some(finish) = floor.look(|graph| graph.finish_orphaning(owner)) else {
-        floor.holds.end(owner);
         return Ok(Next::Done);
     };
-    let unsettled = floor.look(|graph| graph.unsettled(owner, floor.now()));
-    if unsettled.is_some() {
-        return Ok(Next::After(LOOK));
+    if floor.look(|graph| graph.unsettled(owner, floor.now())).is_some() {
+        return Ok(Next::After(SYNC_POLL));
     }
     if floor.options.dry_run {
         let releases = floor.look(|graph| graph.releases(owner));
-        releases
-            .iter()
-            .chain([&finish])
-            .for_each(|act| pretend(floor, act));
+        let acts = releases.iter().chain([&finish]);
+        acts.for_each(|act| pretend(floor, act));
         return Ok(Next::Done);
     }
-    let kind = [(finish.kind.resource.clone(), Text::default())];
-    if let Some(wait) = floor.censuses.hold(&kind, floor.now()) {
-        return Ok(Next::After(wait));
-    }
-    let census = census::take(floor, &finish.key.namespace, owner);
-    // Longer than any one kind can take: the API server is in trouble.
-    let Some(found) = floor.env.clock.timeout(CENSUS, census).await else {
-        return Ok(Next::Backoff);
+    let Some(mut acts) = floor.lists.listed(owner) else {
+        floor.request_list(&finish.key.namespace, owner);
+        return Ok(Next::Parked);
     };
-    busy.touch();
-    if found.counted == 0 && !found.missing.is_empty() {
-        // No kind at all: there is nobody to ask, which is no reason to do without.
-        floor.censuses.unanswered(&kind[0], floor.now());
-        return Ok(Next::Backoff);
-    }
-    floor.censuses.record(&kind[0], &Ok(()), floor.now());
-    if !found.missing.is_empty()
-        && let Some(wait) = floor.holds.hold(owner, floor.now())
-    {
-        tracing::info!(owner = %finish.key, resources = missing(&found), "Orphaning waits for kinds that cannot be listed");
-        return Ok(Next::After(wait));
-    }
-    if !found.missing.is_empty() {
-        floor.steps(|graph, _| graph.let_go(owner));
-        for (kind, _) in &found.missing {
-            floor.metrics.unlisted(&kind.resource);
-        }
-        tracing::warn!(owner = %finish.key, uid = %owner, resources = missing(&found), "Orphaning without kinds that cannot be listed: what they show later is let go, too");
-    }
-    let unknown = apply(floor, owner, &found);
-    if let Some(next) = free(floor, owner, unknown, busy).await? {
+    acts.extend(floor.look(|graph| graph.releases(owner)));
+    let more = acts.len() > PATCHES_PER_PASS;
+    acts.truncate(PATCHES_PER_PASS);
+    if let Some(next) = patch_all(floor, owner, acts, busy).await? {
         return Ok(next);
     }
-    let finished = finish_up(floor, owner, busy, slot).await?;
-    if finished == Next::Done {
-        floor.holds.end(owner);
+    if more {
+        return Ok(Next::After(Duration::ZERO));
     }
-    Ok(finished)
+    remove_finalizer(floor, owner, busy, slot).await
 }
 
-/// Tells the graph what was listed. What has to be done about those that it does not know is returned.
-fn apply(floor: &Floor, owner: &Uid, found: &Found) -> Vec<Act> {
-    let refers = |meta: &Meta| meta.owner_references.iter().any(|it| it.uid == *owner);
-    let listed: Vec<_> = found.dependents.iter().filter(|(_, it)| refers(it)).collect();
-    floor.steps(|graph, effects| {
-        effects.extend(listed.iter().map(|(kind, meta)| graph.refresh(kind, meta)));
-    });
-    let known: BTreeSet<Uid> =
-        floor.look(|graph| graph.releases(owner).into_iter().map(|it| it.uid).collect());
-    let unknown = listed.into_iter().filter(|(_, meta)| !known.contains(&meta.uid));
-    unknown
-        .filter_map(|(kind, meta)| detach(kind, meta, owner))
-        .collect()
-}
-
-/// Lets those go, and all that the graph knows. If one of them may still refer to the owner, nobody else would notice: it says
-/// when to look again.
-async fn free(
+/// Patches the dependents. Returns when to look again if one of them may still refer to the owner.
+async fn patch_all(
     floor: &Arc<Floor>,
     owner: &Uid,
-    mut acts: Vec<Act>,
+    acts: Vec<Act>,
     busy: &Busy<'_>,
 ) -> Result<Option<Next>, Arc<ClientError>> {
-    for _ in 0..ROUNDS {
-        acts.extend(floor.look(|graph| graph.releases(owner)));
-        if acts.is_empty() {
-            return Ok(None);
-        }
-        let freed = stream::iter(acts.drain(..)).map(|act| free_one(floor, owner, act, busy));
-        let mut freed = freed.buffer_unordered(floor.options.workers);
-        // One that cannot be let go does not keep the others.
-        let (mut failed, mut held) = (None, None);
-        while let Some(freed) = freed.next().await {
-            match freed {
-                Ok(next) => held = held.or(next),
-                Err(error) => failed = failed.or(Some(error)),
-            }
-        }
-        if let Some(error) = failed {
-            return Err(Arc::new(error));
-        }
-        if held.is_some() {
-            return Ok(held);
-        }
-        if floor.halt.is_cancelled() {
-            return Ok(Some(Next::Done));
+    let patches = stream::iter(acts).map(|act| patch(floor, owner, act, busy));
+    let mut patches = patches.buffer_unordered(floor.options.workers);
+    // One that cannot be patched does not keep the others.
+    let (mut failed, mut again) = (None, None);
+    while let Some(patched) = patches.next().await {
+        match patched {
+            Ok(next) => again = again.or(next),
+            Err(error) => failed = failed.or(Some(error)),
         }
     }
-    Ok(None)
+    failed.map_or(Ok(again), |error| Err(Arc::new(error)))
 }
 
-/// Lets one go. If it may still refer to the owner, says when to look again.
-async fn free_one(
-    floor: &Floor,
-    owner: &Uid,
-    mut act: Act,
-    busy: &Busy<'_>,
-) -> Result<Option<Next>, ClientError> {
-    let slot = Slot::new(Arc::clone(&floor.releases).acquire_owned().await.ok());
-    for _ in 0..=CONFLICTS {
-        if floor.halt.is_cancelled() {
-            return Ok(Some(Next::Done));
-        }
-        if let Some(wait) = floor.breaker.hold(&[scope(&act)], floor.now()) {
-            return Ok(Some(Next::After(wait)));
-        }
-        let client = floor.client.paid("PATCH").await;
-        busy.touch();
-        // Who deletes the owner once more can have changed their mind.
-        if floor.look(|graph| graph.finish_orphaning(owner)).is_none() {
-            return Ok(None);
-        }
-        match act::send(floor, &act, &client, &slot).await? {
-            Came::Done | Came::Gone => return Ok(None),
-            Came::Unsupported => continue,
-            Came::Changed => {}
-        }
-        let Some(meta) = act::read_again(floor, &act, &slot).await? else {
-            return Ok(None);
-        };
-        let Some(again) = detach(&act.kind, &meta, owner) else {
-            return Ok(None);
-        };
-        act = again;
+/// Patches one dependent. Returns when to look again if it may still refer to the owner.
+async fn patch(floor: &Floor, owner: &Uid, act: Act, busy: &Busy<'_>) -> Result<Option<Next>, ClientError> {
+    let slot = Slot::new(Arc::clone(&floor.patches).acquire_owned().await.ok());
+    if let Some(wait) = floor.breaker.hold(&[scope(&act)], floor.now()) {
+        return Ok(Some(Next::After(wait)));
     }
-    // It changes all the time.
-    Ok(Some(Next::Backoff))
+    let client = floor.client.paid("PATCH").await;
+    busy.touch();
+    // A second DELETE of the owner can have another propagation policy.
+    if floor.halt.is_cancelled() || floor.look(|graph| graph.finish_orphaning(owner)).is_none() {
+        return Ok(Some(Next::Backoff));
+    }
+    let changed = match act::send(floor, &act, &client, &slot).await? {
+        Came::Unsupported => return Ok(Some(Next::Backoff)),
+        Came::Done | Came::Gone => None,
+        Came::Changed => act::read_again(floor, &act, &slot).await?,
+    };
+    let again = changed.and_then(|meta| detach(&act.kind, &meta, owner));
+    let next = again.is_some().then_some(Next::Backoff);
+    floor.lists.patched(owner, &act.uid, again);
+    Ok(next)
 }
 
-/// Takes the finalizer off the owner, if nobody refers to it any more.
-async fn finish_up(
+/// Removes the finalizer from the owner, unless an object refers to it.
+async fn remove_finalizer(
     floor: &Arc<Floor>,
     owner: &Uid,
     busy: &Busy<'_>,
     slot: &Slot,
 ) -> Result<Next, Arc<ClientError>> {
-    for _ in 0..=CONFLICTS {
-        busy.touch();
-        if floor.halt.is_cancelled() {
-            return Ok(Next::Done);
-        }
-        let client = floor.client.paid("PATCH").await;
-        let (rest, finish) = floor.look(|graph| (graph.releases(owner), graph.finish_orphaning(owner)));
-        let Some(finish) = finish else {
-            return Ok(Next::Done);
-        };
-        if !rest.is_empty() {
-            return Ok(Next::Backoff);
-        }
-        if let Some(wait) = floor.breaker.hold(&[scope(&finish)], floor.now()) {
-            return Ok(Next::After(wait));
-        }
-        if act::send(floor, &finish, &client, slot).await? != Came::Changed {
-            return Ok(Next::Done);
-        }
-        act::read_again(floor, &finish, slot).await?;
+    let client = floor.client.paid("PATCH").await;
+    busy.touch();
+    let (dependents, finish) = floor.look(|graph| (graph.releases(owner), graph.finish_orphaning(owner)));
+    let Some(finish) = finish else {
+        return Ok(Next::Done);
+    };
+    if !dependents.is_empty() || floor.halt.is_cancelled() {
+        return Ok(Next::Backoff);
     }
-    Ok(Next::Backoff)
+    if let Some(wait) = floor.breaker.hold(&[scope(&finish)], floor.now()) {
+        return Ok(Next::After(wait));
+    }
+    match act::send(floor, &finish, &client, slot).await? {
+        Came::Done | Came::Gone => Ok(Next::Done),
+        Came::Unsupported => Ok(Next::Backoff),
+        Came::Changed => {
+            act::read_again(floor, &finish, slot).await?;
+            Ok(Next::Backoff)
+        }
+    }
 }
 
-/// What takes an owner from an object; none if it is not one of its owners.
-fn detach(kind: &Arc<Kind>, meta: &Meta, owner: &Uid) -> Option<Act> {
+/// The patch that removes an owner from an object; none if it is not one of its owners.
+pub(super) fn detach(kind: &Arc<Kind>, meta: &Meta, owner: &Uid) -> Option<Act> {
     let remaining = meta.owner_references.iter().filter(|it| it.uid != *owner);
     let remaining: Box<[OwnerRef]> = remaining.cloned().collect();
     (remaining.len() < meta.owner_references.len()).then(|| Act {
@@ -233,12 +162,4 @@ fn detach(kind: &Arc<Kind>, meta: &Meta, owner: &Uid) -> Option<Act> {
         },
         because: Vec::new(),
     })
-}
-
-fn missing(found: &Found) -> String {
-    let named = found.missing.iter();
-    let named: Vec<_> = named
-        .map(|(kind, why)| format!("{} ({why})", kind.resource))
-        .collect();
-    named.join(", ")
 }

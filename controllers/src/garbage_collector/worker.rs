@@ -111,7 +111,7 @@ pub(super) async fn process(floor: Arc<Floor>, item: WorkItem, slot: Slot) -> Re
         floor.queues.deletes.add(other);
         return Ok(Next::Done);
     }
-    let evaluate = || floor.look(|graph| graph.judge(&item.work, floor.now()));
+    let evaluate = || floor.look(|graph| graph.judge(&item.item, floor.now()));
     let (scopes, verb) = match evaluate() {
         Judgement::Act(act) if floor.options.dry_run => {
             pretend(&floor, &act);

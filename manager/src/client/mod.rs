@@ -128,6 +128,16 @@ impl Client {
         }
     }
 
+    /// The same client with a rate limiter of its own, of the same rate: requests of the two do not wait for each other.
+    #[must_use]
+    pub fn with_own_limiter(&self) -> Self {
+        let own = |bucket: &Arc<Tokens>| Arc::new(bucket.full());
+        Self {
+            bucket: self.bucket.as_ref().map(own),
+            ..self.clone()
+        }
+    }
+
     /// The same client with the token for one request paid already. Who waits for the token first and decides after it does
     /// not decide on what was true before the wait.
     pub async fn paid(&self, verb: &'static str) -> Self {

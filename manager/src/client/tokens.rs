@@ -42,6 +42,14 @@ impl Tokens {
         }))
     }
 
+    /// Returns another bucket of the same rate and burst, full.
+    pub(super) fn full(&self) -> Self {
+        Self(Mutex::new(State {
+            bucket: self.state(|state| state.bucket.full()),
+            free: BTreeSet::new(),
+        }))
+    }
+
     /// Waits for a token, and takes it.
     pub(super) async fn take(&self, clock: &Clock) {
         let now = clock.now();

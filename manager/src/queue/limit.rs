@@ -158,6 +158,12 @@ impl Bucket {
         }
     }
 
+    /// Another bucket of this rate and burst, full.
+    #[must_use]
+    pub fn full(&self) -> Self {
+        Self::new(self.interval, self.burst)
+    }
+
     /// Takes a token and says how long to wait for it. In whole nanoseconds, so that no token is early by rounding.
     pub fn reserve(&mut self, now: Instant) -> Duration {
         let missing = self.full_at.map_or(Duration::ZERO, |at| at.duration_since(now));

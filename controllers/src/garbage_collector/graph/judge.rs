@@ -25,8 +25,6 @@ enum Hold {
     Later(Duration),
     /// It has to be read.
     Ask(Question),
-    /// It has to be read, and an item of its own does that.
-    Unseen(Question),
     /// The owner holds the object.
     Solid,
     /// The owner holds the object, against what the cache says.
@@ -66,7 +64,7 @@ impl Graph {
         match self.ask(identity, now) {
             Hold::Unresolvable(identity) => Judgement::Unresolvable(identity),
             Hold::Later(rest) => Judgement::Later(rest),
-            Hold::Ask(question) | Hold::Unseen(question) => Judgement::Ask(vec![question]),
+            Hold::Ask(question) => Judgement::Ask(vec![question]),
             // A cache shows it in other coordinates, and will show it go.
             _ if self.nodes.contains_key(&identity.uid) => Judgement::Nothing,
             _ => Judgement::Poll,
@@ -87,7 +85,6 @@ impl Graph {
         let mut unresolvable = None;
         let mut later = None;
         let mut questions: Vec<Question> = Vec::new();
-        let mut unseen: Vec<Question> = Vec::new();
         let mut asked = BTreeSet::new();
         let mut solid = BTreeSet::new();
         let mut contradicted = false;
@@ -100,11 +97,6 @@ impl Graph {
                 Hold::Ask(question) => {
                     if asked.insert(question.identity.clone()) {
                         questions.push(question);
-                    }
-                }
-                Hold::Unseen(question) => {
-                    if asked.insert(question.identity.clone()) {
-                        unseen.push(question);
                     }
                 }
                 Hold::Solid => {
@@ -125,8 +117,8 @@ impl Graph {
         }
         // With a solid owner the object stays, whatever the others are. It is evaluated again when one of those that no cache
         // has shown turns out to be absent; all answers about them may never be valid at the same time.
-        if solid.is_empty() {
-            questions.append(&mut unseen);
+        if !solid.is_empty() {
+            questions.retain(|it| !self.unseen.contains_key(&it.identity));
         }
         if !questions.is_empty() {
             return Judgement::Ask(questions);
@@ -237,7 +229,7 @@ impl Graph {
         match self.answer(identity, now) {
             Some(Live::Waiting) => Hold::loose(identity.clone(), Verdict::Waiting),
             Some(Live::Solid) => Hold::Solid,
-            None => Hold::Unseen(Question {
+            None => Hold::Ask(Question {
                 kind: kind.clone(),
                 identity: identity.clone(),
             }),

@@ -49,6 +49,12 @@ impl Graph {
         self.let_go.clone()
     }
 
+    /// Whether a cache has shown an object.
+    #[must_use]
+    pub fn contains(&self, uid: &Uid) -> bool {
+        self.nodes.contains_key(uid)
+    }
+
     /// What has to be done to orphan the dependents of an owner that are known: an `Act` with `Deed::RemoveOwners` each. None
     /// if it does not let its dependents go.
     #[must_use]

@@ -129,7 +129,7 @@ impl Watched {
     }
 
     pub fn writes(&self) -> usize {
-        let reads = ["GET", "LIST"];
+        let reads = ["GET", "LIST", "WATCH"];
         let is_write = |it: &Asked| !reads.contains(&it.what.split(' ').next().unwrap_or_default());
         self.asked().into_iter().filter(is_write).count()
     }

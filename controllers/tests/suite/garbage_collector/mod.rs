@@ -10,6 +10,7 @@ mod faults;
 mod isolation;
 mod laggards;
 mod large;
+mod live_lists;
 mod orphans;
 mod outages;
 mod rules;
