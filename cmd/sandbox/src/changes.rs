@@ -78,9 +78,9 @@ mod tests {
         for _ in 0..20 {
             let (changes, order) = (Changes::default(), Mutex::new(Vec::new()));
             let readers = (0..30).map(|reader| {
-                let (mut changed, order) = (changes.subscribe(), &order);
+                let (mut seen, order) = (changes.subscribe(), &order);
                 async move {
-                    changed.changed().await;
+                    seen.changed().await;
                     order.lock().expect("no panic").push(reader);
                 }
             });
@@ -93,14 +93,14 @@ mod tests {
     #[tokio::test]
     async fn change_before_the_wait_is_not_missed() {
         let changes = Changes::default();
-        let mut changed = changes.subscribe();
+        let mut seen = changes.subscribe();
         changes.bump();
-        changed.changed().await;
+        seen.changed().await;
         changes.bump();
-        changed.mark_seen();
+        seen.mark_seen();
         let waits = tokio::select! {
             biased;
-            () = changed.changed() => false,
+            () = seen.changed() => false,
             () = tokio::task::yield_now() => true,
         };
         assert!(waits);

@@ -14,6 +14,7 @@ use coxswain_manager::object::{Key, Resource, Uid};
 use coxswain_sandbox::{Env as SandboxEnv, Options as SandboxOptions, Sandbox};
 use jiff::Timestamp;
 use prometheus::Registry;
+use prometheus::proto::MetricFamily;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
@@ -186,7 +187,7 @@ pub fn condition(object: &Value, type_: &str) -> (String, String) {
 pub fn cached_bytes(registry: &Registry, plural: &str) -> f64 {
     let families = registry.gather();
     let bytes = families.iter().find(|it| it.name() == "coxswain_cache_bytes");
-    let metrics = bytes.into_iter().flat_map(|it| it.get_metric());
+    let metrics = bytes.into_iter().flat_map(MetricFamily::get_metric);
     let of_resource = metrics.filter(|it| it.get_label().iter().any(|label| label.value() == plural));
     of_resource.map(|it| it.get_gauge().get_value()).sum()
 }

@@ -14,7 +14,7 @@ use super::*;
 const SEEDS: u64 = 4;
 /// Number of flips of one seed. The API server rejects some.
 const FLIPS: usize = 12;
-/// Number of writes that one flip may cost: the replacement of a pod or of a ReplicaSet with its pods, and statuses.
+/// Number of writes that one flip may cost: the replacement of a pod or of a `ReplicaSet` with its pods, and statuses.
 const WRITES: usize = 60;
 
 /// The fields, as JSON pointers below the object, and the kinds that have them.
@@ -58,8 +58,8 @@ async fn corrupt(cluster: &Cluster, rng: &Rng) -> bool {
     };
     *field = json!(flip(field.as_str().unwrap_or_default(), rng));
     // A merge patch replaces lists as a whole.
-    let mut path = pointer.split('/').skip(1);
-    let (outer, inner) = (path.next().unwrap_or_default(), path.next().unwrap_or_default());
+    let mut parts = pointer.split('/').skip(1);
+    let (outer, inner) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
     let patch = json!({outer: {inner: corrupted[outer][inner]}});
     let key = Key::new("default", name(victim));
     let patched: Result<Value, _> = cluster.admin.patch(resource, &key, Patch::merge(&patch)).await;

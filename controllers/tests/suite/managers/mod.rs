@@ -160,7 +160,7 @@ impl Service<Request<Body>> for Link {
 }
 
 impl Link {
-    /// Returns whether a Deployment or ReplicaSet that owns the object is in the store and not being deleted.
+    /// Returns whether a Deployment or `ReplicaSet` that owns the object is in the store and not being deleted.
     async fn has_owner(&self, path: &str) -> bool {
         let Some(object) = self.get(path).await else {
             return false;
