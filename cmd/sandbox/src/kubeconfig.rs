@@ -50,12 +50,11 @@ impl KubeconfigFile {
 
     /// Writes `content` to `path`, or to a file in a private directory below the temporary one if there is none.
     pub fn write(path: Option<PathBuf>, content: &str) -> Result<Self, KubeconfigError> {
-        let (path, temporary) = match path {
-            Some(path) => (path, false),
-            None => {
-                let file = format!("{}.kubeconfig", std::process::id());
-                (private_directory(&std::env::temp_dir())?.join(file), true)
-            }
+        let (path, temporary) = if let Some(path) = path {
+            (path, false)
+        } else {
+            let file = format!("{}.kubeconfig", std::process::id());
+            (private_directory(&std::env::temp_dir())?.join(file), true)
         };
         if !temporary {
             Self::check(&path)?;
@@ -103,7 +102,8 @@ fn private_directory(parent: &Path) -> Result<PathBuf, KubeconfigError> {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             // Of the entry itself: a link could lead anywhere.
             fs::symlink_metadata(&path).and_then(|found| {
-                if found.is_dir() && found.uid() == user && found.mode() & 0o077 == 0 {
+                let others = found.mode() & 0o077;
+                if found.is_dir() && found.uid() == user && others == 0 {
                     return Ok(());
                 }
                 Err(io::Error::other(

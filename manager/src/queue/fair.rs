@@ -3,20 +3,26 @@
 //! An item that `n` items of its own namespace precede, while items of `m` namespaces are queued, is the
 //! `(n + 1) * m`-th to leave at the latest, however many items the other namespaces enqueue.
 
+use std::sync::Arc;
+
 use super::Item;
 use super::list::{List, Nodes};
 use super::map::{self, Map};
+
+/// Namespaces without items that are remembered: the next item is often of one of them.
+const MAX_EMPTY: usize = 128;
 
 /// The queued items. The caller makes sure that each is queued once.
 #[derive(Debug)]
 pub(super) struct FairQueue<K> {
     items: Nodes<Queued<K>>,
-    /// The items of each namespace that has any.
-    namespaces: Nodes<List>,
-    /// The order in which namespaces are served; holds exactly `namespaces`.
+    namespaces: Nodes<Namespace>,
+    /// The namespaces with items, in the order in which they are served.
     rotation: List,
+    /// The namespaces without items, the one that emptied first at the front. At most [`MAX_EMPTY`].
+    empty: List,
     /// The node of each namespace.
-    by_name: Map<Box<str>, usize>,
+    by_name: Map<Arc<str>, usize>,
 }
 
 #[derive(Debug)]
@@ -24,6 +30,12 @@ struct Queued<K> {
     item: K,
     /// The node of its namespace.
     namespace: usize,
+}
+
+#[derive(Debug)]
+struct Namespace {
+    name: Arc<str>,
+    items: List,
 }
 
 /// The position of a queued item, valid until the item leaves.
@@ -37,31 +49,30 @@ impl<K: Item> FairQueue<K> {
             items: Nodes::new(),
             namespaces: Nodes::new(),
             rotation: List::default(),
+            empty: List::default(),
             by_name: map::seeded(seed),
         }
     }
 
     /// Appends an item to those of its namespace. A namespace that had none is served after all others.
     pub(super) fn push(&mut self, item: K) -> Position {
-        let name = item.namespace();
-        let namespace = if let Some(known) = self.by_name.get(name) {
-            *known
-        } else {
-            let new = self.namespaces.push(&mut self.rotation, List::default());
-            self.by_name.insert(name.into(), new);
-            new
-        };
-        let mut list = self.list(namespace);
-        let position = self.items.push(&mut list, Queued { item, namespace });
-        self.set_list(namespace, list);
+        let namespace = self.find(item.namespace());
+        let items = &mut self.namespaces[namespace].items;
+        let was_empty = items.is_empty();
+        let position = self.items.push(items, Queued { item, namespace });
+        if was_empty {
+            self.namespaces
+                .move_between(&mut self.empty, &mut self.rotation, namespace);
+        }
         Position(position)
     }
 
     /// Removes the next item.
     pub(super) fn pop(&mut self) -> Option<K> {
         let namespace = self.rotation.first()?;
-        let item = self.remove(Position(self.list(namespace).first()?));
-        if self.list(namespace).first().is_some() {
+        let first = self.namespaces[namespace].items.first()?;
+        let item = self.remove(Position(first));
+        if !self.namespaces[namespace].items.is_empty() {
             self.namespaces.move_to_end(&mut self.rotation, namespace);
         }
         item
@@ -69,34 +80,44 @@ impl<K: Item> FairQueue<K> {
 
     /// Removes an item from anywhere. Its namespace keeps its turn if it has other items.
     pub(super) fn remove(&mut self, position: Position) -> Option<K> {
-        let namespace = self.items.get(position.0)?.namespace;
-        let mut list = self.list(namespace);
-        let item = self.items.remove(&mut list, position.0)?.item;
-        self.set_list(namespace, list);
-        if list.first().is_none() {
-            self.namespaces.remove(&mut self.rotation, namespace);
-            self.by_name.remove(item.namespace());
+        let namespace = self.items[position.0].namespace;
+        let items = &mut self.namespaces[namespace].items;
+        let removed = self.items.remove(items, position.0);
+        if items.is_empty() {
+            self.namespaces
+                .move_between(&mut self.rotation, &mut self.empty, namespace);
+            if self.empty.len() > MAX_EMPTY
+                && let Some(oldest) = self.empty.first()
+                && let Some(forgotten) = self.namespaces.remove(&mut self.empty, oldest)
+            {
+                self.by_name.remove(&forgotten.name);
+            }
         }
-        Some(item)
+        removed.map(|queued| queued.item)
     }
 
     /// The next item.
     pub(super) fn first(&self) -> Option<&K> {
-        let first = self.list(self.rotation.first()?).first()?;
-        self.items.get(first).map(|queued| &queued.item)
+        let first = self.namespaces[self.rotation.first()?].items.first()?;
+        Some(&self.items[first].item)
     }
 
     pub(super) fn len(&self) -> usize {
         self.items.len()
     }
 
-    fn list(&self, namespace: usize) -> List {
-        self.namespaces.get(namespace).copied().unwrap_or_default()
-    }
-
-    fn set_list(&mut self, namespace: usize, list: List) {
-        if let Some(known) = self.namespaces.get_mut(namespace) {
-            *known = list;
+    /// The node of a namespace; a new one is empty.
+    fn find(&mut self, name: &str) -> usize {
+        if let Some(known) = self.by_name.get(name) {
+            return *known;
         }
+        let name: Arc<str> = name.into();
+        let namespace = Namespace {
+            name: Arc::clone(&name),
+            items: List::default(),
+        };
+        let node = self.namespaces.push(&mut self.empty, namespace);
+        self.by_name.insert(name, node);
+        node
     }
 }

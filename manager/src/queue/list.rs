@@ -1,7 +1,9 @@
 //! Doubly linked lists whose nodes share one vector: push and removal take constant time, and a node costs no allocation
 //! of its own.
 
-/// The nodes of any number of lists.
+use std::ops::{Index, IndexMut};
+
+/// The nodes of any number of lists. A node that is in no list must not be used.
 #[derive(Debug)]
 pub(super) struct Nodes<T> {
     nodes: Vec<Node<T>>,
@@ -17,16 +19,25 @@ struct Node<T> {
     next: Option<usize>,
 }
 
-/// The ends of one list; both are none if it is empty.
-#[derive(Clone, Copy, Debug, Default)]
+/// The ends of one list.
+#[derive(Debug, Default)]
 pub(super) struct List {
     first: Option<usize>,
     last: Option<usize>,
+    len: usize,
 }
 
 impl List {
-    pub(super) fn first(self) -> Option<usize> {
+    pub(super) fn first(&self) -> Option<usize> {
         self.first
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.len == 0
     }
 }
 
@@ -41,14 +52,6 @@ impl<T> Nodes<T> {
     /// The number of nodes in all lists.
     pub(super) fn len(&self) -> usize {
         self.nodes.len() - self.free.len()
-    }
-
-    pub(super) fn get(&self, node: usize) -> Option<&T> {
-        self.nodes[node].value.as_ref()
-    }
-
-    pub(super) fn get_mut(&mut self, node: usize) -> Option<&mut T> {
-        self.nodes[node].value.as_mut()
     }
 
     /// Appends a value and returns its node.
@@ -81,14 +84,21 @@ impl<T> Nodes<T> {
         }
     }
 
+    /// Moves a node of `from` to the end of `to`.
+    pub(super) fn move_between(&mut self, from: &mut List, to: &mut List, node: usize) {
+        self.unlink(from, node);
+        self.link(to, node);
+    }
+
     fn link(&mut self, list: &mut List, node: usize) {
         self.nodes[node].previous = list.last;
         self.nodes[node].next = None;
         match list.last {
-            Some(last) => self.nodes[last].next = Some(node),
+            Some(before) => self.nodes[before].next = Some(node),
             None => list.first = Some(node),
         }
         list.last = Some(node);
+        list.len += 1;
     }
 
     fn unlink(&mut self, list: &mut List, node: usize) {
@@ -101,5 +111,20 @@ impl<T> Nodes<T> {
             Some(next) => self.nodes[next].previous = previous,
             None => list.last = previous,
         }
+        list.len -= 1;
+    }
+}
+
+impl<T> Index<usize> for Nodes<T> {
+    type Output = T;
+
+    fn index(&self, node: usize) -> &T {
+        self.nodes[node].value.as_ref().expect("a node that is in a list")
+    }
+}
+
+impl<T> IndexMut<usize> for Nodes<T> {
+    fn index_mut(&mut self, node: usize) -> &mut T {
+        self.nodes[node].value.as_mut().expect("a node that is in a list")
     }
 }

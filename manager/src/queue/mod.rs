@@ -99,6 +99,10 @@ pub struct Queue<K: Item>(Arc<Shared<K>>);
 /// A type that can be queued: small, compared by value, cheap to clone.
 pub trait Item: Clone + Ord + Hash + Debug + Send + 'static {
     /// The namespace that the item counts against. Items that belong to no namespace share the empty one.
+    #[expect(
+        clippy::unnecessary_literal_bound,
+        reason = "implementations return their own"
+    )]
     fn namespace(&self) -> &str {
         ""
     }

@@ -39,7 +39,7 @@ fn explore(model: impl Fn() + Send + Sync + Copy + 'static) {
 struct Number(u32);
 
 impl Item for Number {
-    fn namespace(&self) -> &str {
+    fn namespace(&self) -> &'static str {
         if self.0.is_multiple_of(2) { "even" } else { "odd" }
     }
 }

@@ -117,3 +117,23 @@ async fn low_priority_keeps_its_share_beside_many_namespaces() {
         ("low/1", "low/2")
     );
 }
+
+/// More namespaces empty than are remembered, and return.
+#[tokio::test(start_paused = true)]
+async fn order_holds_when_thousands_of_namespaces_come_and_go() {
+    let bed = bed_of::<Key>();
+    for round in 0..3 {
+        for number in 0..1000 {
+            bed.queue.add(key(&format!("n{number}"), round));
+            bed.queue.add(key(&format!("n{number}"), round + 10));
+        }
+        for name in [round, round + 10] {
+            for number in 0..1000 {
+                let item = bed.try_get().flatten().expect("an item");
+                assert_eq!(item, key(&format!("n{number}"), name));
+                bed.queue.done(&item);
+            }
+        }
+        assert_eq!(bed.try_get(), None);
+    }
+}

@@ -18,7 +18,7 @@ const BURST: u64 = 4;
 struct Numbered(u32);
 
 impl Item for Numbered {
-    fn namespace(&self) -> &str {
+    fn namespace(&self) -> &'static str {
         NAMESPACES[self.0 as usize]
     }
 }
