@@ -277,6 +277,7 @@ impl Chore<'_> {
             .post(&core(&self.ns, "pods"), fixtures::pod("lone"))
             .await
             .expect(201);
+        self.pods_are_seen(&all, &body).await;
         let owner = self
             .api
             .post(&all, with(body, json!({"spec": {"replicas": MANY}})))
@@ -316,6 +317,31 @@ impl Chore<'_> {
                 self.is_gone(&web).await && pods.len() == left && pods.iter().all(is_free)
             })
             .await;
+    }
+
+    /// Waits until the controller's cache shows all pods so far: an owner that wants none has deleted a later one. Pods and
+    /// owners have separate watches, and an owner that is seen first creates pods in place of those it would adopt.
+    async fn pods_are_seen(&self, owners: &str, body: &Value) {
+        let labels = json!({"app": "seen"});
+        let mut change = json!({
+            "metadata": {"name": "seen"}, "spec": {"replicas": 0, "template": {"metadata": {"labels": labels}}},
+        });
+        if body["spec"]["selector"].is_object() {
+            change["spec"]["selector"] = json!({"matchLabels": labels});
+        }
+        self.api
+            .post(owners, with(body.clone(), change))
+            .await
+            .expect(201);
+        let pods = core(&self.ns, "pods");
+        let pod = with(fixtures::pod("seen"), json!({"metadata": {"labels": labels}}));
+        self.api.post(&pods, pod).await.expect(201);
+        self.crew
+            .until("a pod that is not wanted is deleted", async || {
+                self.is_gone(&format!("{pods}/seen")).await
+            })
+            .await;
+        self.delete(&format!("{owners}/seen"), "Background").await;
     }
 
     /// Objects that refer to nobody, or to whom they cannot.
