@@ -2,7 +2,7 @@
 //! unusable by a webhook.
 //!
 //! From the fourth on each waits for longer than the one before, until the template changes or nothing was created for a
-//! while. A Deployment waits for [`DELAY_MAX`] at most, and tells it.
+//! while. A Deployment waits for `DELAY_MAX` at most, and tells it.
 
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
 //! Limits how fast pods that do not run are replaced.
 //!
-//! A replacement costs a token if the pod never became Ready or ended within [`SHORT_RUN`](super::pod::SHORT_RUN) of its
+//! A replacement costs a token if the pod never became Ready or ended within `SHORT_RUN` of its
 //! start: a kubelet rejected it, or it crashed. So does a replacement of a pod that another client deletes within
 //! [`SHORT_LIFE`] of its creation, before it became Ready. There are [`BURST`] tokens to begin with, and one more every
 //! [`INTERVAL`], so that no minute has more than 60 replacements. Pods that ran, and pods that were deleted later, are

@@ -61,7 +61,7 @@ pub enum Ready {
 /// their differences count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Run {
-    /// The pod never became Ready, or stopped being Ready within [`SHORT_RUN`] of its start.
+    /// The pod never became Ready, or stopped being Ready within `SHORT_RUN` of its start.
     #[default]
     Short,
     /// The pod was Ready later than that.
@@ -145,7 +145,7 @@ impl Pod {
         matches!(self.phase, Phase::Succeeded | Phase::Failed)
     }
 
-    /// Whether a finished pod never became Ready or ended within [`SHORT_RUN`] of its start. `seen` is the time at which
+    /// Whether a finished pod never became Ready or ended within `SHORT_RUN` of its start. `seen` is the time at which
     /// it was seen to end; none if it had ended before. Without a proof that it ran it did not.
     #[must_use]
     pub fn ended_early(&self, seen: Option<Timestamp>) -> bool {

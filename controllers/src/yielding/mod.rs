@@ -6,7 +6,7 @@
 //! run. When kube-controller-manager comes back they stop at once: writes in flight finish, no others begin.
 //!
 //! An absent Lease is not proof: kube-controller-manager may run without leader election. The controllers yield, unless the
-//! user says that it does not run. [Recent writes](evidence) of it are looked for, and reported.
+//! user says that it does not run. Recent writes (`evidence`) of it are looked for, and reported.
 //!
 //! Not detected: an expired Lease beside a kube-controller-manager that runs without leader election, and a
 //! kube-controller-manager that has its own controller of that name switched off. For both the user names or switches off
