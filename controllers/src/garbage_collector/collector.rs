@@ -12,13 +12,14 @@ use coxswain_manager::events::Recorder;
 use coxswain_manager::object::{Key, Resource};
 use coxswain_manager::queue::{Item, Queue};
 use futures_util::future::BoxFuture;
-use prometheus::{IntCounter, Registry};
-use tokio::sync::{Notify, Semaphore, watch};
+use prometheus::Registry;
+use tokio::sync::{Semaphore, watch};
 use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
 use super::breaker::CircuitBreaker;
 use super::debug::GraphPage;
+use super::discovery::Discovery;
 use super::floor::{Floor, Queues, limiter};
 use super::graph::{Graph, OrphanedOwners, PATIENCE};
 use super::kinds::Kinds;
@@ -30,32 +31,6 @@ use super::progress::Progress;
 use super::{Options, live_list, orphan, warm, worker};
 use crate::names::GARBAGE_COLLECTOR;
 
-/// The source of the kinds that are collected.
-pub struct Known {
-    /// The kinds; none until they are first known.
-    pub kinds: watch::Receiver<Option<Arc<Kinds>>>,
-    /// The parts of the API that cannot be discovered, for the operator.
-    pub problems: Box<dyn Fn() -> Vec<String> + Send + Sync>,
-    /// Notified when a watched kind turns out not to be served.
-    pub refresh: Arc<Notify>,
-    /// Counts failed discovery, and kinds that do not sync in time.
-    pub sync_errors: IntCounter,
-}
-
-impl Known {
-    /// Kinds that do not come from discovery.
-    #[must_use]
-    #[expect(clippy::missing_panics_doc, reason = "the name of the counter is valid")]
-    pub fn of(kinds: watch::Receiver<Option<Arc<Kinds>>>) -> Self {
-        Self {
-            kinds,
-            problems: Box::new(Vec::new),
-            refresh: Arc::default(),
-            sync_errors: IntCounter::new("sync_errors", "not registered").expect("a valid name"),
-        }
-    }
-}
-
 /// The collector. It does nothing until it is [run](Runnable::run).
 pub struct GarbageCollector {
     env: Env,
@@ -65,7 +40,7 @@ pub struct GarbageCollector {
     recorder: Recorder,
     options: Options,
     metrics: Metrics,
-    known: Known,
+    discovery: Discovery,
     merge_only: Arc<Mutex<BTreeSet<Resource>>>,
     /// From the last term.
     orphaned: Mutex<OrphanedOwners>,
@@ -88,7 +63,7 @@ impl Current {
 struct Leave<'a>(&'a GarbageCollector);
 
 impl GarbageCollector {
-    /// A collector of the kinds that are `known`, through `caches`, which it only trusts if they are whole.
+    /// A collector of the kinds that `discovery` publishes, through `caches`, which it only trusts if they are whole.
     ///
     /// # Panics
     /// Outside a tokio runtime.
@@ -98,7 +73,7 @@ impl GarbageCollector {
         client: Client,
         registry: &Registry,
         recorder: Recorder,
-        known: Known,
+        discovery: Discovery,
         options: Options,
     ) -> Result<Self, ControllerError> {
         let name = || GARBAGE_COLLECTOR.to_owned();
@@ -121,7 +96,7 @@ impl GarbageCollector {
             recorder,
             options,
             metrics,
-            known,
+            discovery,
             merge_only: Arc::default(),
             orphaned: Mutex::default(),
             floor: Current::default(),
@@ -141,7 +116,7 @@ impl GarbageCollector {
             over.await;
             return Ok(());
         }
-        let mut kinds = self.known.kinds.clone();
+        let mut kinds = self.discovery.kinds();
         tokio::select! {
             biased;
             () = &mut over => return Ok(()),
@@ -208,7 +183,7 @@ impl GarbageCollector {
             options: self.options,
             queues: self.renew(),
             kinds,
-            monitors: Monitors::new(&self.caches, &self.known),
+            monitors: Monitors::new(&self.caches, &self.discovery),
             lookups: Lookups::default(),
             lists: LiveLists::default(),
             breaker: CircuitBreaker::default(),
@@ -235,7 +210,7 @@ impl GarbageCollector {
     /// # Panics
     /// Outside a tokio runtime.
     pub fn warm(&self, free: impl Future<Output = ()> + Send + 'static) {
-        let (caches, kinds) = (self.caches.clone(), self.known.kinds.clone());
+        let (caches, kinds) = (self.caches.clone(), self.discovery.kinds());
         let keep = warm::keep(caches, kinds, self.floor.clone(), free);
         // It is ended with the tasks.
         drop(self.env.tasks.spawn(keep));
@@ -275,7 +250,7 @@ impl Runnable for GarbageCollector {
     }
 
     fn unsynced(&self) -> Vec<String> {
-        let known = self.known.kinds.borrow().is_some();
+        let known = self.discovery.kinds().borrow().is_some();
         if known || !self.caches.are_whole() {
             Vec::new()
         } else {
@@ -315,7 +290,7 @@ impl Runnable for GarbageCollector {
     }
 
     fn remark(&self) -> Option<String> {
-        let mut remarks = (self.known.problems)();
+        let mut remarks = self.discovery.problems();
         if let Some(floor) = self.floor.get() {
             let mut laggards = floor.monitors.laggards();
             let now = floor.now();

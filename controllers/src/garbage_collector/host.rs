@@ -5,7 +5,7 @@ use coxswain_manager::manager::Manager;
 use tokio::sync::watch;
 
 use super::discovery::Discovery;
-use super::{GarbageCollector, Known, Options};
+use super::{GarbageCollector, Options};
 use crate::names::GARBAGE_COLLECTOR;
 
 /// Whom the API server sees: kube-controller-manager's roles are bound to this name.
@@ -28,13 +28,12 @@ pub fn host(
         .recorder(GARBAGE_COLLECTOR, instance)
         .map_err(|source| ControllerError::Events { name: name(), source })?;
     // A collector that must not run needs no kinds.
-    let known = if caches.are_whole() {
-        let discovery = Discovery::start(env, caches, manager.client(CLIENT), registry)
-            .map_err(|source| ControllerError::Metrics { name: name(), source })?;
-        discovery.known()
+    let discovery = if caches.are_whole() {
+        Discovery::start(env, caches, manager.client(CLIENT), registry)
+            .map_err(|source| ControllerError::Metrics { name: name(), source })?
     } else {
-        Known::of(watch::Sender::new(None).subscribe())
+        Discovery::fixed(watch::Sender::new(None).subscribe())
     };
     let client = manager.client_times(CLIENT, RATE);
-    GarbageCollector::build(env, caches, client, registry, recorder, known, options)
+    GarbageCollector::build(env, caches, client, registry, recorder, discovery, options)
 }

@@ -38,7 +38,7 @@ mod progress;
 mod warm;
 mod worker;
 
-pub use collector::{GarbageCollector, Known};
+pub use collector::GarbageCollector;
 pub use debug::GraphPage;
 pub use host::host;
 

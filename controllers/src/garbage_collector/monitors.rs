@@ -18,7 +18,7 @@ use tokio::sync::{Notify, Semaphore, watch};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::Instant;
 
-use super::collector::Known;
+use super::discovery::Discovery;
 use super::floor::Floor;
 use super::graph::PATIENCE;
 use super::kinds::{Kind, Kinds};
@@ -168,13 +168,13 @@ impl Leaving {
 }
 
 impl Monitors {
-    pub(super) fn new(caches: &Caches, known: &Known) -> Self {
+    pub(super) fn new(caches: &Caches, discovery: &Discovery) -> Self {
         Self {
             caches: caches.clone(),
             by_kind: Mutex::default(),
             doubted: Mutex::default(),
-            refresh: Arc::clone(&known.refresh),
-            sync_errors: known.sync_errors.clone(),
+            refresh: Arc::clone(&discovery.refresh),
+            sync_errors: discovery.sync_errors.clone(),
         }
     }
 

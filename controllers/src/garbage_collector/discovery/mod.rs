@@ -29,7 +29,6 @@ use tokio::sync::{Notify, watch};
 
 use self::board::{Board, Problems};
 use self::follow::Follower;
-use super::Known;
 use super::kinds::Kinds;
 
 /// Discovery of the served kinds. Clones share it.
@@ -37,11 +36,25 @@ use super::kinds::Kinds;
 pub struct Discovery {
     kinds: watch::Receiver<Option<Arc<Kinds>>>,
     problems: Problems,
-    refresh: Arc<Notify>,
-    sync_errors: IntCounter,
+    /// Notified when a watched kind turns out not to be served.
+    pub refresh: Arc<Notify>,
+    /// Counts failed discovery, and kinds that do not sync in time.
+    pub(super) sync_errors: IntCounter,
 }
 
 impl Discovery {
+    /// Kinds from another source. Its errors are not exported.
+    #[must_use]
+    #[expect(clippy::missing_panics_doc, reason = "the name of the counter is valid")]
+    pub fn fixed(kinds: watch::Receiver<Option<Arc<Kinds>>>) -> Self {
+        Self {
+            kinds,
+            problems: Problems::default(),
+            refresh: Arc::default(),
+            sync_errors: sync_errors().expect("a valid name"),
+        }
+    }
+
     /// Starts reading, until the tasks of `env` end. Documents are read through `client`; the metadata of CRDs and
     /// `APIService`s comes from `caches`.
     ///
@@ -53,10 +66,7 @@ impl Discovery {
         client: Client,
         registry: &Registry,
     ) -> Result<Self, prometheus::Error> {
-        let sync_errors = IntCounter::with_opts(Opts::new(
-            "garbagecollector_controller_resources_sync_error_total",
-            "[ALPHA] Number of garbage collector resources sync errors.",
-        ))?;
+        let sync_errors = sync_errors()?;
         registry.register(Box::new(sync_errors.clone()))?;
         let board = Board::new();
         let discovery = Self {
@@ -82,16 +92,11 @@ impl Discovery {
     pub fn problems(&self) -> Vec<String> {
         board::list(&self.problems)
     }
+}
 
-    /// The source of kinds for a collector.
-    #[must_use]
-    pub fn known(&self) -> Known {
-        let this = self.clone();
-        Known {
-            kinds: self.kinds(),
-            problems: Box::new(move || this.problems()),
-            refresh: Arc::clone(&self.refresh),
-            sync_errors: self.sync_errors.clone(),
-        }
-    }
+fn sync_errors() -> Result<IntCounter, prometheus::Error> {
+    IntCounter::with_opts(Opts::new(
+        "garbagecollector_controller_resources_sync_error_total",
+        "[ALPHA] Number of garbage collector resources sync errors.",
+    ))
 }

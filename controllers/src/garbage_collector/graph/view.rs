@@ -20,6 +20,8 @@ pub struct NodeView<'a> {
     pub foreground: bool,
     /// A cache has shown it.
     pub seen: bool,
+    /// The number of objects that refer to it.
+    pub dependents: usize,
 }
 
 impl Graph {
@@ -32,12 +34,11 @@ impl Graph {
         let mut unseen = self
             .unseen
             .range((start, Bound::Unbounded))
-            .map(|(identity, _)| identity)
-            .filter(|it| !self.nodes.contains_key(&it.uid))
+            .filter(|(it, _)| !self.nodes.contains_key(&it.uid))
             .peekable();
         std::iter::from_fn(move || {
             let next = match (nodes.peek(), unseen.peek()) {
-                (Some((uid, _)), Some(identity)) if identity.uid < **uid => None,
+                (Some((uid, _)), Some((identity, _))) if identity.uid < **uid => None,
                 (None, _) => None,
                 (Some(_), _) => nodes.next(),
             };
@@ -48,13 +49,15 @@ impl Graph {
                     deleting: node.deleting,
                     foreground: node.is_foreground(),
                     seen: true,
+                    dependents: self.links.get(uid).map_or(0, |it| it.dependents.len()),
                 }),
-                None => unseen.next().map(|identity| NodeView {
+                None => unseen.next().map(|(identity, dependents)| NodeView {
                     identity: identity.clone(),
                     owners: &[],
                     deleting: false,
                     foreground: false,
                     seen: false,
+                    dependents: dependents.len(),
                 }),
             }
         })

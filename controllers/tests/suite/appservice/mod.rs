@@ -18,8 +18,9 @@ use std::time::Duration;
 
 use coxswain_controllers::appservice;
 use coxswain_controllers::deployment;
+use coxswain_controllers::garbage_collector::discovery::Discovery;
 use coxswain_controllers::garbage_collector::kinds::{Kind, Kinds};
-use coxswain_controllers::garbage_collector::{self, GarbageCollector, Known};
+use coxswain_controllers::garbage_collector::{self, GarbageCollector};
 use coxswain_manager::client::{Fence, ListQuery, Patch, Propagation, View};
 use coxswain_manager::controller::Runnable;
 use coxswain_manager::env::{Env, TaskSet};
@@ -108,11 +109,11 @@ impl Bed {
         let served = resources.iter().map(|it| Kind::new(it.clone()));
         let collected: BTreeSet<Resource> = resources.iter().cloned().collect();
         let kinds = Kinds::new(served.collect::<Vec<_>>(), &collected);
-        let known = Known::of(watch::Sender::new(Some(Arc::new(kinds))).subscribe());
+        let discovery = Discovery::fixed(watch::Sender::new(Some(Arc::new(kinds))).subscribe());
         let options = garbage_collector::Options::default();
         let client = plain.client("gc", None);
         let env = &self.env;
-        let collector = GarbageCollector::build(env, &caches, client, registry, recorder, known, options);
+        let collector = GarbageCollector::build(env, &caches, client, registry, recorder, discovery, options);
         self.run(collector.expect("a collector"));
         self.sleep(Duration::from_secs(2)).await;
     }

@@ -1,7 +1,5 @@
 //! A process that starts while discovery is broken evaluates nothing before it has read both discovery roots.
 
-use coxswain_controllers::garbage_collector::discovery::Discovery;
-
 use super::*;
 
 const MINUTE: Duration = Duration::from_mins(1);
@@ -15,12 +13,11 @@ impl Bed {
         let caches = Caches::new(env, reader, Scope::default(), registry).expect("caches");
         let discovery = self.transport.client("discovery", None);
         let discovery = Discovery::start(env, &caches, discovery, registry).expect("discovery");
-        let known = discovery.known();
         let events = self.transport.unfenced("events", None);
         let recorder = Recorder::start(env, events, "gc", "test", registry).expect("a recorder");
         let client = self.transport.client("generic-garbage-collector", None);
         let options = Options::default();
-        let collector = GarbageCollector::build(env, &caches, client, registry, recorder, known, options);
+        let collector = GarbageCollector::build(env, &caches, client, registry, recorder, discovery, options);
         let collector = Arc::new(collector.expect("a collector"));
         self.run(Arc::clone(&collector));
         collector

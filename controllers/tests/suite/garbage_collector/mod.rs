@@ -23,8 +23,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use coxswain_controllers::garbage_collector::discovery::Discovery;
 use coxswain_controllers::garbage_collector::kinds::{Kind, Kinds};
-use coxswain_controllers::garbage_collector::{GarbageCollector, Known, Options};
+use coxswain_controllers::garbage_collector::{GarbageCollector, Options};
 use coxswain_manager::cache::{Caches, Scope};
 use coxswain_manager::client::{Client, Delete, Fence, ListQuery, Patch, Propagation, Transport, View};
 use coxswain_manager::controller::Runnable;
@@ -65,7 +66,6 @@ struct Bed {
     registry: Registry,
     kinds: watch::Sender<Option<Arc<Kinds>>>,
     /// What could not be discovered.
-    problems: Vec<String>,
     refresh: Arc<Notify>,
     _tasks: TaskSet,
 }
@@ -108,7 +108,6 @@ fn bare() -> Bed {
         door: door.clone(),
         registry: Registry::new(),
         kinds: watch::Sender::new(Some(kinds)),
-        problems: Vec::new(),
         refresh: Arc::default(),
         _tasks: tasks,
     }
@@ -140,13 +139,9 @@ impl Bed {
         let events = self.transport.unfenced("events", None);
         let name = "garbage-collector-controller";
         let recorder = Recorder::start(env, events, name, "test", registry).expect("a recorder");
-        let problems = self.problems.clone();
-        let known = Known {
-            problems: Box::new(move || problems.clone()),
-            refresh: Arc::clone(&self.refresh),
-            ..Known::of(self.kinds.subscribe())
-        };
-        GarbageCollector::build(env, &caches, client, registry, recorder, known, options)
+        let mut discovery = Discovery::fixed(self.kinds.subscribe());
+        discovery.refresh = Arc::clone(&self.refresh);
+        GarbageCollector::build(env, &caches, client, registry, recorder, discovery, options)
             .expect("a collector")
     }
 

@@ -94,14 +94,14 @@ impl Storm {
         let caches = Caches::new(&env, reader, Scope::default(), &registry).expect("caches");
         let discovery = transport.client("discovery", None);
         let discovery = Discovery::start(&env, &caches, discovery, &registry).expect("discovery");
-        let known = discovery.known();
         let events = transport.unfenced("events", None);
         let name = "garbage-collector-controller";
         let recorder = Recorder::start(&env, events, name, "test", &registry).expect("a recorder");
         let client = transport.client("generic-garbage-collector", None);
         let options = Options::default();
-        let collector = GarbageCollector::build(&env, &caches, client, &registry, recorder, known, options)
-            .expect("a collector");
+        let collector =
+            GarbageCollector::build(&env, &caches, client, &registry, recorder, discovery, options)
+                .expect("a collector");
         let fence = Fence::new(env.clock.clone());
         let (over, audit) = (Arc::new(Notify::new()), self.audit.clone());
         let ends = Arc::clone(&over);
