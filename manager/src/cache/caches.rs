@@ -355,3 +355,31 @@ fn all(caches: &Known) -> Vec<Arc<dyn AnyCache>> {
 fn lock(caches: &Known) -> std::sync::MutexGuard<'_, ByResource> {
     caches.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use coxswain_sandbox::{Options, Sandbox};
+    use jiff::Timestamp;
+
+    use crate::client::Transport;
+    use crate::env::TaskSet;
+
+    #[tokio::test(start_paused = true)]
+    async fn labels_of_later_callers_are_indexed_too() {
+        let (tasks, registry) = (TaskSet::new(), Registry::new());
+        let env = Env::starting_at(Timestamp::UNIX_EPOCH, 1, &tasks);
+        let door = Sandbox::new(Options::default()).door();
+        let transport = Transport::over(door, "sandbox", "test", &env.clock, &registry);
+        let client = transport.expect("a transport").client("test", None);
+        let caches = Caches::new(&env, client, Scope::default(), &registry).expect("caches");
+        let pods = Resource::namespaced("", "v1", "pods", "Pod");
+        let Cache(first) = caches.of_labels::<MetaObject>(&pods, &["app"]);
+        let indexed = |label: &str| first.read(|store| store.has_index(label));
+        assert!(indexed("app") && !indexed("tier"));
+        let Cache(later) = caches.of_labels::<MetaObject>(&pods, &["tier"]);
+        assert!(Arc::ptr_eq(&first, &later), "one cache");
+        assert!(indexed("app") && indexed("tier"));
+    }
+}
