@@ -20,8 +20,6 @@ pub const NAME: &str = "coxswain";
 pub const LEASE: Duration = Duration::from_secs(10);
 pub const RENEW: Duration = Duration::from_secs(6);
 pub const RETRY: Duration = Duration::from_millis(500);
-/// What a busy machine may add to a time that is measured. How long it takes without one is shown on the paused clock.
-pub const SLACK: Duration = Duration::from_secs(15);
 
 /// A candidate that takes part.
 pub struct Candidate {

@@ -8,7 +8,7 @@ use coxswain_tests::{Cluster, Test, test};
 use futures_util::future::select;
 use serde_json::{Value, json};
 
-use crate::candidate::{self, Candidate, LEASE, RENEW, RETRY, SLACK, one_at_a_time};
+use crate::candidate::{self, Candidate, LEASE, one_at_a_time};
 
 /// What is registered of this surface.
 pub fn tests() -> Vec<Test> {
@@ -43,7 +43,8 @@ async fn an_emptied_holder_is_no_release(c: Cluster) {
     .await;
 }
 
-/// What follows when `tamper` changes the Lease that one of two candidates holds.
+/// What follows when `tamper` changes the Lease that one of two candidates holds. How soon the leader stops is asserted on the
+/// paused clock, in `manager/tests/suite/election/foreign.rs`.
 async fn tampered(c: &Cluster, tamper: impl AsyncFnOnce(&str)) {
     let ns = c.namespace().await;
     let mut a = Candidate::short(c, &ns).await;
@@ -60,8 +61,6 @@ async fn tampered(c: &Cluster, tamper: impl AsyncFnOnce(&str)) {
         tamper(&candidate::path(&ns)).await;
         a.stands_down().await;
         let stopped = clock.now() - begun;
-        // Sooner than one who only stops when its time is up, and has renewed just before.
-        assert!(stopped + 2 * RETRY < RENEW, "it went on for {stopped:?}");
         assert!(!a.fence.allows(term));
         let next = select(Box::pin(a.leads()), Box::pin(b.leads())).await;
         let (_, takeover) = next.factor_first().0;
@@ -71,7 +70,7 @@ async fn tampered(c: &Cluster, tamper: impl AsyncFnOnce(&str)) {
             took >= LEASE,
             "after {took:?} the former leader could believe to lead"
         );
-        assert!(took < 2 * LEASE + 2 * RETRY + SLACK, "it took {took:?}");
+        println!("change of the lease until the leader stops: {stopped:?}, until the next term: {took:?}");
     })
     .await;
     assert!(!a.fence.allows(term), "a term does not come back");
