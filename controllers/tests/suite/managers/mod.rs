@@ -6,6 +6,7 @@ mod bit_flips;
 mod clock_rates;
 mod handover;
 mod split_brain;
+mod suspended;
 
 use std::ops::Deref;
 use std::pin::Pin;
@@ -32,6 +33,7 @@ use http_body_util::BodyExt as _;
 use kube::client::Body;
 use prometheus::Registry;
 use serde_json::{Value, json};
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -71,6 +73,7 @@ struct Write {
 
 /// A process that runs. Dropping it is a crash.
 struct Process {
+    clock: Clock,
     fence: Fence,
     link: Link,
     stop: CancellationToken,
@@ -87,6 +90,8 @@ struct Link {
     clock: Clock,
     /// While true, nothing arrives in either direction, and no error says so.
     cut: Arc<AtomicBool>,
+    /// While true, requests are done and their responses wait.
+    held: Arc<watch::Sender<bool>>,
     shared: Shared,
 }
 
@@ -153,6 +158,8 @@ impl Service<Request<Body>> for Link {
                 write.code = response.status().as_u16();
                 this.shared.record(write);
             }
+            let mut held = this.held.subscribe();
+            drop(held.wait_for(|held| !held).await?);
             let cut = this.cut;
             Ok(response.map(|body| Stream { body, cut }.boxed_unsync()))
         })
@@ -237,6 +244,7 @@ impl Cluster {
             door: self.sandbox.door(),
             clock: self.env.clock.clone(),
             cut: Arc::default(),
+            held: Arc::default(),
             shared: self.shared.clone(),
         };
         let registry = Registry::new();
@@ -277,6 +285,7 @@ impl Cluster {
         let stop = CancellationToken::new();
         let running = env.tasks.spawn(manager.run(Some(elector), stop.clone()));
         Process {
+            clock: env.clock.clone(),
             fence,
             link,
             stop,
@@ -365,5 +374,24 @@ impl Process {
 
     fn cut(&self, cut: bool) {
         self.link.cut.store(cut, Ordering::Relaxed);
+    }
+
+    /// Lets the responses of requests wait, or delivers those that have waited.
+    fn hold_responses(&self, held: bool) {
+        self.link.held.send_replace(held);
+    }
+
+    /// Suspends the process: no timer ends and no message arrives.
+    fn suspend(&self) {
+        self.cut(true);
+        self.hold_responses(true);
+        self.clock.inject(Fault::Freeze);
+    }
+
+    /// Resumes the process. The responses arrive before a timer can end its term.
+    fn resume(&self) {
+        self.cut(false);
+        self.hold_responses(false);
+        self.clock.inject(Fault::Thaw);
     }
 }
