@@ -31,6 +31,8 @@ pub(super) const NAMESPACES: usize = 4;
 const RESOURCES: usize = 8;
 /// The number of objects on a page.
 const PAGE: u32 = 500;
+/// The number of times that a list starts again because its continue token has expired.
+const RESTARTS_MAX: usize = 3;
 /// How long the first orphaning waits for a resource that cannot be listed, and how often that is tried afterwards.
 const UNLISTABLE_WAIT: Duration = PATIENCE;
 /// How long a watch takes that shows whether a cache is up to date: the server sends a bookmark two seconds before its end.
@@ -79,11 +81,9 @@ impl LiveLists {
     /// A dependent of an owner was patched, or has to be patched again.
     pub(super) fn patched(&self, owner: &Uid, dependent: &Uid, again: Option<Act>) {
         let mut state = self.lock();
-        let acts = state.listed.get_mut(owner);
-        if let Some((acts, at)) = acts.and_then(|acts| {
-            let at = acts.iter().position(|it| it.uid == *dependent)?;
-            Some((acts, at))
-        }) {
+        if let Some(acts) = state.listed.get_mut(owner)
+            && let Some(at) = acts.iter().position(|it| it.uid == *dependent)
+        {
             acts.splice(at..=at, again);
         }
     }
@@ -99,11 +99,8 @@ impl LiveLists {
 
     fn request_again(&self, namespace: &Text, owners: Owners) {
         let mut state = self.lock();
-        state
-            .requested
-            .entry(namespace.clone())
-            .or_default()
-            .extend(owners);
+        let requested = state.requested.entry(namespace.clone()).or_default();
+        requested.extend(owners);
     }
 
     /// The resources that could not be listed, and why.
@@ -272,17 +269,22 @@ async fn list(floor: &Floor, kind: &Kind, namespace: &str, owners: &Owners) -> L
         let mut references = meta.owner_references.iter();
         references.any(|it| owners.contains_key(&it.uid))
     };
-    let mut items = Vec::new();
+    let (mut items, mut restarts) = (Vec::new(), 0);
     let mut query = ListQuery {
         limit: PAGE,
         ..ListQuery::default()
     };
     loop {
-        let page = floor
-            .lister
-            .list_metadata(&kind.resource, namespace, &query)
-            .await;
-        let page = page.map_err(|error| error.to_string())?;
+        let page = floor.lister.list_metadata(&kind.resource, namespace, &query);
+        let page = match page.await {
+            Err(error) if error.is_gone() && query.continue_token.is_some() && restarts < RESTARTS_MAX => {
+                restarts += 1;
+                items.clear();
+                query.continue_token = None;
+                continue;
+            }
+            page => page.map_err(|error| error.to_string())?,
+        };
         items.extend(page.items.into_iter().filter(refers));
         match page.continue_token {
             None => return Ok(items),
@@ -313,10 +315,8 @@ pub(super) async fn catch_up(floor: &Floor, kind: &Kind, relists: &Semaphore) ->
     };
     let known = async {
         if is_behind {
-            monitor
-                .cache
-                .reach(&version, Duration::ZERO, &floor.env.clock)
-                .await;
+            let clock = &floor.env.clock;
+            monitor.cache.reach(&version, Duration::ZERO, clock).await;
         }
         monitor.told(floor).await;
     };
@@ -337,11 +337,8 @@ async fn is_unchanged(floor: &Floor, resource: &Resource, from: Version, to: &Ve
         ..WatchQuery::default()
     };
     let first = async {
-        let mut lines = floor
-            .lister
-            .watch(resource, "", &query, View::Metadata)
-            .await
-            .ok()?;
+        let watch = floor.lister.watch(resource, "", &query, View::Metadata);
+        let mut lines = watch.await.ok()?;
         let line = lines.next().await.ok()??;
         serde_json::from_slice::<Event>(&line).ok()
     };

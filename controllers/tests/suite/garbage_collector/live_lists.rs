@@ -175,3 +175,71 @@ async fn a_cluster_scoped_owner_relists_only_what_is_behind() {
     bed.sleep(HOUR).await;
     assert_eq!((bed.left(&MAPS).await, bed.left(&PODS).await), (3, 1));
 }
+
+impl Bed {
+    /// Orphans a new secret with config maps on different pages, which only a live list shows.
+    async fn orphan_paged(&self, n: usize) -> Duration {
+        self.door.lag().hold_at("configmaps", self.sandbox.revision());
+        let owner = self.create(&SECRETS, &format!("owner-{n}"), &[]).await;
+        for name in ["a", "b", "z"] {
+            self.create(&MAPS, &format!("{name}-{n}"), &[reference(&owner)])
+                .await;
+        }
+        self.settle().await;
+        self.door.reset();
+        let start = self.env.clock.now();
+        self.delete(&SECRETS, &owner, Propagation::Orphan).await;
+        self.until(async |bed| bed.get(&SECRETS, &format!("owner-{n}")).await.is_none())
+            .await;
+        let took = self.env.clock.now() - start;
+        self.door.lag().release();
+        self.sleep(HOUR).await;
+        for name in ["a", "b", "z"] {
+            let orphan = self.get(&MAPS, &format!("{name}-{n}")).await.expect("an orphan");
+            assert_eq!(orphan["metadata"].get("ownerReferences"), None);
+        }
+        took
+    }
+
+    /// The continue tokens of the first lists of config maps expire before the second page.
+    fn expire(&self, tokens: usize) {
+        let expired = std::sync::atomic::AtomicUsize::new(0);
+        self.door.judge(move |it| {
+            let continues = it.ours && it.what == "LIST configmaps" && it.query.contains("continue=");
+            if continues && expired.fetch_add(1, std::sync::atomic::Ordering::SeqCst) < tokens {
+                Answer::Refused(410, json!({"reason": "Expired"}))
+            } else {
+                Answer::Done
+            }
+        });
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn list_whose_continue_token_expires_starts_again() {
+    const UNLISTED: &str = "coxswain_garbage_collector_unlisted_total{resource=\"configmaps\"}";
+    let bed = bed().await;
+    for n in 0..600 {
+        bed.create(&MAPS, &format!("map-{n}"), &[]).await;
+    }
+    bed.settle().await;
+    for expired in 0..=3 {
+        bed.expire(expired);
+        let took = bed.orphan_paged(expired).await;
+        assert!(took <= Duration::from_secs(1), "{expired}: {took:?}");
+        assert_eq!(bed.door.count("LIST configmaps"), 2 * (expired + 1));
+        assert_eq!(bed.door.count("PATCH configmaps"), 3, "{expired}");
+    }
+    assert_eq!(bed.metric(UNLISTED), None);
+    // The fourth one counts as a failure: orphaning waits, and lists again.
+    bed.expire(4);
+    let took = bed.orphan_paged(4).await;
+    assert!(took >= Duration::from_secs(10), "{took:?}");
+    assert_eq!(bed.door.count("LIST configmaps"), 8 + 2);
+    assert_eq!(bed.metric(UNLISTED), None);
+    // A list that never ends does not delay orphaning without a limit.
+    bed.expire(usize::MAX);
+    let took = bed.orphan_paged(5).await;
+    assert!(took <= Duration::from_secs(75), "{took:?}");
+    assert_eq!(bed.metric(UNLISTED), Some(1.0));
+}
