@@ -72,14 +72,12 @@ pub struct Effects {
 
 /// A reference to an owner that is in another namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "plain data")]
 pub struct Misplaced {
     /// The kind of the dependent.
     pub kind: Arc<Kind>,
-    /// The dependent.
     pub key: Key,
-    /// Its uid.
     pub uid: Uid,
-    /// Its reference.
     pub reference: OwnerRef,
 }
 
@@ -122,27 +120,22 @@ pub enum Judgement {
 
 /// One GET.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "plain data")]
 pub struct Question {
-    /// Where.
     pub kind: Arc<Kind>,
-    /// Who.
     pub identity: Identity,
 }
 
 /// One write.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "plain data")]
 pub struct Act {
-    /// The kind of the object.
     pub kind: Arc<Kind>,
-    /// The object.
     pub key: Key,
-    /// Its uid.
     pub uid: Uid,
     /// The version that was judged. The write holds for this one only.
     pub version: Version,
-    /// What is done.
     pub deed: Deed,
-    /// Why.
     pub because: Vec<Reason>,
 }
 
@@ -174,10 +167,9 @@ pub enum Deed {
 
 /// Why an owner does not hold an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "plain data")]
 pub struct Reason {
-    /// The owner.
     pub owner: Identity,
-    /// What became of it.
     pub verdict: Verdict,
 }
 
@@ -222,6 +214,9 @@ pub struct Graph {
     /// The time that the last GET of an owner took, by resource.
     latencies: BTreeMap<Resource, Duration>,
     let_go: OrphanedOwners,
+    /// The number of times that the references of an object were resolved.
+    #[cfg(test)]
+    visits: std::cell::Cell<usize>,
 }
 
 impl Graph {

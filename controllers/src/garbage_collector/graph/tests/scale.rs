@@ -63,6 +63,8 @@ fn new_kind_visits_no_objects_of_other_kinds() {
         let _ = scene.see(&set);
     }
     let (mut all, mut watched) = (ALL.to_vec(), WATCHED.to_vec());
+    let visits = scene.graph.visits.take();
+    assert!(visits >= 2 * MANY, "{visits}");
     for n in 0..300 {
         let resource = Resource {
             plural: format!("new{n}").into(),
@@ -75,6 +77,7 @@ fn new_kind_visits_no_objects_of_other_kinds() {
         assert!(scene.graph.kinds.changed(&kinds)["example.com"].len() == 1);
         assert_eq!(scene.graph.serve(kinds, scene.now), Effects::default());
     }
+    assert_eq!(scene.graph.visits.take(), 0);
     assert_eq!(scene.graph.by_kind[&POD].len(), MANY);
 }
 
