@@ -1,5 +1,7 @@
 //! One namespace with failing, hanging or excessive work does not delay the others.
 
+use std::collections::BTreeMap;
+
 use coxswain_manager::client::Limit;
 
 use super::*;
@@ -117,6 +119,12 @@ async fn deletes_that_hang_do_not_delay_other_namespaces() {
             bed.sleep(Duration::from_millis(100)).await;
         })
         .await;
+        // One of each worker, before the circuit breaker opens; then probes after 1, 3 and 7 seconds.
+        let sent = bed.door.of("DELETE configmaps");
+        let start = sent.iter().find(|it| is_delete_in_default(it)).expect("sent").at;
+        let is_early = |it: &&Asked| is_delete_in_default(it) && it.at - start < 9 * SECOND;
+        let early = sent.iter().filter(is_early).count();
+        assert!((20..=23).contains(&early), "{early} {answer:?}");
         bed.sleep(Duration::from_mins(10)).await;
         let sent = bed.door.of("DELETE configmaps").len();
         // The backoff of each: 5 ms, doubled up to a minute.
@@ -178,4 +186,27 @@ async fn an_object_with_many_living_owners_of_an_unwatched_kind_is_evaluated() {
         Some(100)
     );
     assert_eq!(bed.door.writes(), 1);
+}
+
+/// A pass takes one token, so the number of reads in it is bounded.
+#[tokio::test(start_paused = true)]
+async fn an_object_with_many_owners_in_foreground_deletion_is_read_in_parts() {
+    let bed = limited().await;
+    let mut owners = Vec::new();
+    for n in 0..100 {
+        owners.push(bed.create(&SECRETS, &format!("owner-{n}"), &[]).await);
+    }
+    let references: Vec<Value> = owners.iter().map(blocking).collect();
+    bed.create(&MAPS, "dependent-0", &references).await;
+    bed.settle().await;
+    for owner in &owners {
+        bed.delete(&SECRETS, owner, Propagation::Foreground).await;
+    }
+    bed.sleep(Duration::from_mins(1)).await;
+    assert_eq!((bed.left(&MAPS).await, bed.list(&SECRETS).await.len()), (0, 0));
+    let mut reads = BTreeMap::new();
+    for read in bed.door.of("GET secrets") {
+        *reads.entry(read.at).or_insert(0) += 1;
+    }
+    assert_eq!(reads.values().max(), Some(&16), "{reads:?}");
 }
