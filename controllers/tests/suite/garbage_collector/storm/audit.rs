@@ -1,7 +1,7 @@
 //! What may be written, judged by the store as it was when the write came.
 //!
-//! - Nothing goes that has a living owner, unless that one waits for it, or did so a second ago.
-//! - What was let go is not deleted for the owner that let it go.
+//! - Nothing goes that has a living owner, unless the collector was told, not too long before, that the owner waits for it.
+//! - What was let go is not deleted for the owner that let it go, with the same exception.
 //! - An owner goes on only when nobody blocks it whom an undisturbed view has shown for long.
 //! - A patch takes away what it is for, and nothing else.
 
@@ -16,10 +16,8 @@ use tokio::time::Instant;
 use super::super::{MAPS, WIDGETS};
 use super::way::KINDS;
 
-/// How old the look at an owner that waits may be.
-const FRESH: Duration = Duration::from_millis(1001);
-/// How old it may be if the request was held up on its way.
-const LATE: Duration = Duration::from_secs(21);
+/// How old the answer that an owner waits may be when a write is sent, apart from the latency of that answer.
+const FRESH: Duration = Duration::from_secs(1);
 /// After this long what is in the store is seen, and a view that was disturbed is whole again.
 const SEEN: Duration = Duration::from_mins(2);
 
@@ -31,8 +29,8 @@ pub struct Audit {
 
 #[derive(Default)]
 struct Book {
-    /// When an owner was last waiting for its dependents.
-    waited: BTreeMap<String, Instant>,
+    /// The answers to the collector that an owner waits for its dependents: when each was read, and until when it is valid.
+    waiting: BTreeMap<String, Vec<(Instant, Instant)>>,
     /// Who is let go, by the owner that was deleted so.
     orphans: BTreeMap<String, BTreeSet<String>>,
     /// The owners that were deleted so that their dependents stay.
@@ -104,7 +102,7 @@ impl Audit {
     /// Somebody else is about to change an object.
     pub fn touched(&self, object: &Value) {
         let now = self.clock.now();
-        self.waits("", object);
+        self.see(object);
         self.with(|it| {
             it.changed.insert(uid(object), now);
             for orphans in it.orphans.values_mut() {
@@ -123,28 +121,40 @@ impl Audit {
         self.with(|it| it.orphans.insert(uid(owner), dependents));
     }
 
-    /// A write of the collector has come.
-    pub fn look(&self, what: &str, before: &[Value], after: &[Value]) {
+    /// The collector is shown an object, after this time.
+    pub fn read(&self, object: &Value, latency: Duration) {
+        let now = self.clock.now();
+        let is_foreground = has_finalizer(object, "foregroundDeletion") && !has_finalizer(object, "orphan");
+        if is_deleting(object) && is_foreground {
+            let answer = (now, now + latency + FRESH);
+            self.with(|it| it.waiting.entry(uid(object)).or_default().push(answer));
+        }
+    }
+
+    /// A write of the collector has come, which was sent at this time.
+    pub fn look(&self, what: &str, sent: Instant, before: &[Value], after: &[Value]) {
+        for it in before {
+            self.see(it);
+        }
         for was in before {
-            self.waits(what, was);
             let is = after.iter().find(|it| uid(it) == uid(was));
             if is == Some(was) {
                 continue;
             }
             if what.starts_with("DELETE") {
                 self.with(|it| it.deletes += 1);
-                self.deleted(what, was, before);
+                self.deleted(what, sent, was, before);
             } else {
                 self.with(|it| it.patches += 1);
-                self.patched(what, was, is, before);
+                self.patched(what, sent, was, is, before);
             }
         }
     }
 
-    fn deleted(&self, what: &str, was: &Value, world: &[Value]) {
+    fn deleted(&self, what: &str, sent: Instant, was: &Value, world: &[Value]) {
         for reference in refs(was) {
             if let Some(owner) = owner(was, reference, world)
-                && !self.waits(what, owner)
+                && !self.may_wait(sent, &reference["uid"])
             {
                 self.complain(format!("{what}: {was} has a living owner: {owner}"));
             }
@@ -155,15 +165,14 @@ impl Audit {
                 let orphans = it.orphans.get(reference["uid"].as_str().unwrap_or_default());
                 orphans.is_some_and(|it| it.contains(&uid(was)))
             };
-            // Sent while the owner waited for its dependents, it may arrive after the owner was deleted once more.
-            let orphaned = self.with(|it| let_go(it)) && !self.waited(what, &reference["uid"]);
-            if orphaned {
+            // The owner may have been deleted once more, to orphan its dependents, after the collector was told that it waits.
+            if self.with(|it| let_go(it)) && !self.may_wait(sent, &reference["uid"]) {
                 self.complain(format!("{what}: {was} was let go by {reference}"));
             }
         }
     }
 
-    fn patched(&self, what: &str, was: &Value, is: Option<&Value>, world: &[Value]) {
+    fn patched(&self, what: &str, sent: Instant, was: &Value, is: Option<&Value>, world: &[Value]) {
         let finalizers = |it: &Value| {
             it["metadata"]["finalizers"]
                 .as_array()
@@ -188,7 +197,7 @@ impl Audit {
         };
         for reference in refs(was).filter(|it| !refs(is).any(|kept| kept["uid"] == it["uid"])) {
             if let Some(owner) = owner(was, reference, world)
-                && !self.waits(what, owner)
+                && !self.may_wait(sent, &reference["uid"])
                 && !self.lets_go(owner)
             {
                 self.complain(format!("{what}: {was} lost a living owner: {owner}"));
@@ -215,28 +224,19 @@ impl Audit {
         self.with(|it| it.letting.contains(&uid(owner)))
     }
 
-    /// Whether an owner waits for its dependents, or did so a moment ago.
-    fn waits(&self, what: &str, owner: &Value) -> bool {
-        let now = self.clock.now();
-        let waits = is_deleting(owner) && has_finalizer(owner, "foregroundDeletion");
-        self.with(|it| {
-            if is_deleting(owner) && has_finalizer(owner, "orphan") {
-                it.letting.insert(uid(owner));
-            }
-            if waits {
-                it.waited.insert(uid(owner), now);
-            }
-        });
-        self.waited(what, &owner["metadata"]["uid"])
+    /// Notes whether an owner lets its dependents go.
+    fn see(&self, owner: &Value) {
+        if is_deleting(owner) && has_finalizer(owner, "orphan") {
+            self.with(|it| it.letting.insert(uid(owner)));
+        }
     }
 
-    /// Whether an owner waited for its dependents when a write that arrives now may have been sent.
-    fn waited(&self, what: &str, owner: &Value) -> bool {
-        let now = self.clock.now();
-        let fresh = if what.ends_with("late") { LATE } else { FRESH };
+    /// Whether a valid answer said that an owner waits for its dependents when a write was sent.
+    fn may_wait(&self, sent: Instant, owner: &Value) -> bool {
         self.with(|it| {
-            let last = it.waited.get(owner.as_str().unwrap_or_default());
-            last.is_some_and(|at| now.duration_since(*at) <= fresh)
+            let answers = it.waiting.get(owner.as_str().unwrap_or_default());
+            let mut answers = answers.into_iter().flatten();
+            answers.any(|(read, until)| (*read..=*until).contains(&sent))
         })
     }
 

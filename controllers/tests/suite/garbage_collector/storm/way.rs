@@ -14,6 +14,7 @@ use http::{Method, Request, Response};
 use http_body_util::{BodyExt as _, BodyStream, Full, StreamBody};
 use kube::client::Body;
 use serde_json::{Value, json};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tower_service::Service;
 
@@ -157,7 +158,12 @@ impl Way {
     }
 
     /// Does it, and has it looked at.
-    async fn commit(&self, request: Request<Body>, what: &str) -> Result<Response<ResponseBody>, BoxError> {
+    async fn commit(
+        &self,
+        request: Request<Body>,
+        what: &str,
+        sent: Instant,
+    ) -> Result<Response<ResponseBody>, BoxError> {
         let mut door = self.door.clone();
         if request.method() == Method::GET {
             return Ok(door.call(request).await?);
@@ -170,7 +176,27 @@ impl Way {
         let (head, body) = response.into_parts();
         let body = body.collect().await?.to_bytes();
         let after = self.world().await;
-        self.audit.look(what, &before, &after);
+        self.audit.look(what, sent, &before, &after);
+        Ok(Response::from_parts(head, Full::new(body).boxed_unsync()))
+    }
+
+    /// Does it, and answers after this time.
+    async fn answer(
+        &self,
+        request: Request<Body>,
+        what: &str,
+        latency: Duration,
+    ) -> Result<Response<ResponseBody>, BoxError> {
+        let answer = self.commit(request, what, self.clock.now()).await?;
+        let (head, body) = answer.into_parts();
+        let body = body.collect().await?.to_bytes();
+        if what.starts_with("GET") {
+            self.audit
+                .read(&serde_json::from_slice(&body).unwrap_or_default(), latency);
+        }
+        if !latency.is_zero() {
+            self.clock.sleep(latency).await;
+        }
         Ok(Response::from_parts(head, Full::new(body).boxed_unsync()))
     }
 
@@ -251,38 +277,34 @@ impl Service<Request<Body>> for Way {
                 ref method => method.as_str(),
             };
             let what = format!("{verb} {path}");
+            let sent = this.clock.now();
             if ours {
-                let at = this.clock.now();
-                this.with(|it| it.asked.push(format!("{at:?} {what}")));
+                this.with(|it| it.asked.push(format!("{sent:?} {what}")));
             }
             match this.fate(ours, &what, request.method(), kind) {
                 Fate::Done if watches => this.watch(request).await,
-                Fate::Done => this.commit(request, &what).await,
+                Fate::Done => this.answer(request, &what, Duration::ZERO).await,
                 Fate::Broken => Err("the connection broke".into()),
                 Fate::Lost => {
                     if !watches {
-                        drop(this.commit(request, &what).await);
+                        drop(this.commit(request, &what, sent).await);
                     }
                     Err("the answer was lost".into())
                 }
                 Fate::Hangs => {
-                    drop(this.commit(request, &what).await);
+                    drop(this.commit(request, &what, sent).await);
                     std::future::pending().await
                 }
                 Fate::Slow(time) if watches => {
                     this.clock.sleep(time).await;
                     this.watch(request).await
                 }
-                Fate::Slow(time) => {
-                    let answer = this.commit(request, &what).await;
-                    this.clock.sleep(time).await;
-                    answer
-                }
+                Fate::Slow(time) => this.answer(request, &what, time).await,
                 Fate::Late(time) => {
                     let later = this.clone();
                     drop(this.tasks.spawn(async move {
                         later.clock.sleep(time).await;
-                        drop(later.commit(request, &format!("{what}, late")).await);
+                        drop(later.commit(request, &format!("{what}, late"), sent).await);
                     }));
                     Err("the connection broke".into())
                 }
