@@ -36,6 +36,9 @@ use crate::ground::{DEFINITIONS, DEPLOYMENTS, EVENTS, Ground, PODS, SERVICES, SE
 const APPS: Resource = appservice::APP_SERVICES;
 const FINALIZER: &str = appservice::policy::FINALIZER;
 
+/// The longest backoff of the work queue: after it an `AppService` whose requests failed was tried again, without any event.
+const BACKOFF_MAX: Duration = Duration::from_secs(1000);
+
 struct Bed(Ground);
 
 /// An API with the kind, a cluster, and all controllers.
@@ -191,6 +194,15 @@ impl Bed {
         })
         .await;
         self.get(&APPS, name).await
+    }
+
+    /// Waits until an `AppService` is ready, for this time at most.
+    async fn ready_within(&self, name: &str, limit: Duration) -> Value {
+        let start = self.env.clock.now();
+        let it = self.ready(name).await;
+        let waited = self.env.clock.now() - start;
+        assert!(waited <= limit, "{waited:?}");
+        it
     }
 
     /// Waits until something stops an `AppService`. Answers what.

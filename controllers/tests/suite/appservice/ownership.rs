@@ -6,6 +6,10 @@ use coxswain_controllers::appservice::fields::FIELD_MANAGER;
 
 const ADOPT_BY: &str = "appcontroller.k8s.io/adopt-by";
 
+/// The time from the end of a conflict to a ready `AppService`. The same apply is not sent again for a minute: what ends the
+/// conflict does not wait for that.
+const RESOLVED: Duration = Duration::from_secs(10);
+
 /// Scales a Deployment as an autoscaler does.
 async fn scale(bed: &Bed, replicas: i64) {
     let key = Key::new("default", "web");
@@ -75,7 +79,7 @@ async fn conflict_ends_when_the_appservice_asks_for_the_same() {
     scale(&bed, 5).await;
     assert_eq!(bed.stalled("shop").await, "FieldManagerConflict");
     bed.want("shop", &json!({"replicas": 5})).await;
-    let it = bed.ready("shop").await;
+    let it = bed.ready_within("shop", RESOLVED).await;
     assert_eq!(it["status"]["availableReplicas"], 5);
 }
 
@@ -100,7 +104,7 @@ async fn conflict_ends_when_the_other_manager_gives_in() {
     scale(&bed, 5).await;
     assert_eq!(bed.stalled("shop").await, "FieldManagerConflict");
     scale(&bed, 2).await;
-    bed.ready("shop").await;
+    bed.ready_within("shop", RESOLVED).await;
 }
 
 #[tokio::test(start_paused = true)]
