@@ -2,7 +2,10 @@
 
 use super::*;
 
+use coxswain_controllers::appservice::AppService;
+use coxswain_controllers::appservice::children::{self, APPLIED};
 use coxswain_controllers::appservice::fields::FIELD_MANAGER;
+use coxswain_manager::client::Transport;
 
 const ADOPT_BY: &str = "appcontroller.k8s.io/adopt-by";
 
@@ -271,4 +274,59 @@ async fn adopted_deployment_of_a_user_keeps_the_users_fields() {
         (image(&web), &web["spec"]["replicas"], owners(&web)),
         ("theirs", &json!(1), 1)
     );
+}
+
+/// Creates a child as builds before server-side apply did: by a POST and a merge patch, with the field manager that the API
+/// server derives from the user agent.
+async fn create_as_earlier_build(bed: &Bed, resource: &Resource, mut child: Value) {
+    let clock = &bed.env.clock;
+    let transport = Transport::over(bed.sandbox.door(), "sandbox", "coxswain", clock, &Registry::new());
+    let client = transport
+        .expect("a transport")
+        .unfenced("appservice-controller", None);
+    let labels = child["metadata"]["labels"].as_object_mut().expect("labels");
+    labels.remove(APPLIED);
+    let body = child.to_string().into();
+    let made: Value = client.create(resource, "default", body).await.expect("created");
+    let key = Key::new("default", made["metadata"]["name"].as_str().expect("a name"));
+    let written = json!({"metadata": {"annotations": {
+        "appcontroller.k8s.io/written": "env,ports", "deployment.kubernetes.io/revision": "1"}}});
+    let patched = client
+        .patch::<Value>(resource, &key, Patch::merge(&written))
+        .await;
+    patched.expect("patched");
+}
+
+/// Builds before server-side apply wrote children as another field manager, whose fields are those of this one.
+#[tokio::test(start_paused = true)]
+async fn child_of_an_earlier_build_follows_its_appservice() {
+    let bed = apart().await;
+    let body = shop(&json!({"ports": [{"port": 80}], "env": [{"name": "A", "value": "b"}]}));
+    let app = bed.create(&APPS, &body).await;
+    let app: AppService = serde_json::from_value(app).expect("an AppService");
+    create_as_earlier_build(&bed, &DEPLOYMENTS, children::deployment(&app)).await;
+    create_as_earlier_build(&bed, &SERVICES, children::service(&app).expect("ports")).await;
+    bed.apps();
+    bed.ready("shop").await;
+    let pods = bed.names(&PODS).await;
+    bed.sleep(Duration::from_mins(5)).await;
+    assert_eq!(bed.names(&PODS).await, pods, "no pod is replaced");
+    let change = json!({"replicas": 3, "image": "nginx:2", "env": null, "ports": [{"port": 81}]});
+    bed.want("shop", &change).await;
+    let it = bed.ready("shop").await;
+    assert_eq!(it["status"]["availableReplicas"], 3);
+    let (web, service) = (
+        bed.get(&DEPLOYMENTS, "web").await,
+        bed.get(&SERVICES, "shop").await,
+    );
+    assert_eq!((&web["spec"]["replicas"], image(&web)), (&json!(3), "nginx:2"));
+    let container = &web["spec"]["template"]["spec"]["containers"][0];
+    assert!(container.get("env").is_none(), "{container:#}");
+    let ports = service["spec"]["ports"].as_array().expect("ports");
+    assert_eq!((ports.len(), &ports[0]["port"]), (1, &json!(81)));
+    let annotations = &web["metadata"]["annotations"];
+    assert!(annotations.get("appcontroller.k8s.io/written").is_none());
+    assert_eq!(annotations["deployment.kubernetes.io/revision"], "2");
+    owned(&web);
+    assert_eq!(bed.told_of("FieldManagerConflict").await, 0);
 }
