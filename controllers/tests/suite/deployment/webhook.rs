@@ -132,13 +132,14 @@ async fn sets_that_are_made_strangers_to_us_are_not_made_in_a_hurry() {
     assert!(counts.values().sum::<usize>() <= 64 * 7, "{counts:?}");
 }
 
-/// A new version of the API gives every template a field with a default, as the objects are read.
+/// A new version of the API gives every template fields with defaults, as the objects are read. That of a container depends
+/// on the container, as the pull policy depends on the image.
 fn upgrade(bed: &Bed) {
     bed.door.show("ts", |object| {
         if let Some(spec) = object.pointer_mut("/spec/template/spec") {
             spec["newDefault"] = json!({"mode": "Auto"});
             for container in spec["containers"].as_array_mut().into_iter().flatten() {
-                container["newField"] = json!(7);
+                container["newField"] = container["name"].clone();
             }
         }
     });

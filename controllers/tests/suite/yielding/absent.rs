@@ -163,12 +163,15 @@ async fn search_is_repeated_in_each_term_and_shared_by_all_controllers() {
     for round in 1..4 {
         let term = fence.open_for_ever();
         let stop = CancellationToken::new();
-        let runs = controllers
-            .each_ref()
-            .map(|it| it.run(&fence, term, stop.clone()));
+        // A second apart: the second one finds the search of this term done.
+        let (clock, fence, stop) = (&bed.env.clock, &fence, &stop);
+        let runs = controllers.iter().zip(0..).map(|(it, nth)| async move {
+            clock.sleep(nth * SECOND).await;
+            it.run(fence, term, stop.clone()).await
+        });
         let ended = futures_util::future::try_join_all(runs);
         let stopped = async {
-            bed.env.clock.sleep(Duration::from_mins(1)).await;
+            clock.sleep(Duration::from_mins(1)).await;
             stop.cancel();
         };
         futures_util::future::join(ended, stopped).await.0.expect("ended");
