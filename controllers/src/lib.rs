@@ -11,6 +11,7 @@ pub mod garbage_collector;
 pub mod hollow_kubelet;
 mod memory;
 pub mod names;
+mod pace;
 pub mod registry;
 pub mod replicaset;
 pub mod yielding;

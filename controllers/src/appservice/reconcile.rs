@@ -29,10 +29,10 @@ use super::work::{Site, Work};
 use super::{APP_SERVICES, DEPLOYMENTS, SERVICES, children};
 use crate::deployment::Deployment;
 use crate::deployment::hash::Hash;
-use crate::deployment::pace::Pace;
 use crate::deployment::template::Canonical;
 use crate::memory::{BEHIND, Memory};
 use crate::names::APP_SERVICE;
+use crate::pace::Pace;
 
 /// How long a sync waits while the kind is not served, if no event comes before.
 const UNSERVED: Duration = Duration::from_secs(10);
@@ -55,7 +55,7 @@ pub struct Keeper {
 #[derive(Debug, Default)]
 struct Known {
     /// How often the same was written.
-    paces: BTreeMap<Site, Pace>,
+    paces: BTreeMap<Site, Pace<Hash>>,
     /// The last apply to each child that other field managers stood against.
     refused: BTreeMap<Site, Refused>,
     /// It was seen that its dependents are to be orphaned.
@@ -340,7 +340,7 @@ impl Keeper {
     pub(super) fn paced(&self, hands: &Hands<'_>, site: Site, wanted: &Value) {
         let now = hands.env.clock.now();
         self.memory.with(hands.key, |known| {
-            known.paces.entry(site).or_default().made(hash(wanted), now);
+            known.paces.entry(site).or_default().wrote(hash(wanted), now);
         });
     }
 

@@ -25,7 +25,6 @@ pub mod hash;
 mod host;
 pub mod new_replica_set;
 mod object;
-pub mod pace;
 pub mod plan;
 pub mod progress;
 pub mod quantity;

@@ -17,20 +17,22 @@ use coxswain_manager::predicate::Predicate;
 use coxswain_manager::selector::{Selector, SelectorError};
 use coxswain_manager::source::Source;
 use prometheus::Registry;
+use serde_json::Value;
 use tokio::time::Instant;
 
 use super::act::{Failure, Hands, Made, said};
 use super::bounds::{Bounds, BoundsError};
 use super::doubt::Doubt;
+use super::hash::Hash;
 use super::new_replica_set::Creation;
 use super::object::Deployment;
-use super::pace::{Delay, Pace};
 use super::plan::{self, Plan, Snapshot};
 use super::progress::{self, News};
 use super::sets::Set;
 use super::{DEPLOYMENTS, REPLICA_SETS, ReplicaSet};
 use crate::memory::{BEHIND, Memory};
 use crate::names::DEPLOYMENT;
+use crate::pace::{Delay, Pace};
 use crate::replicaset::{PODS, Pod};
 
 /// The time until another create is sent in a namespace that is terminating, whatever events come before.
@@ -50,7 +52,10 @@ pub struct Roller {
 /// What is remembered of a Deployment.
 #[derive(Debug, Default)]
 struct Known {
-    pace: Pace,
+    /// The creations for a template of which no `ReplicaSet` remains.
+    creations: Pace<Hash>,
+    /// The writes of a status that another client overwrites.
+    statuses: Pace<u64>,
     doubt: Option<Doubt>,
     /// The namespace is terminating, and no create is sent before this time.
     no_creates_before: Option<Instant>,
@@ -286,19 +291,44 @@ impl Roller {
         let Outcome { news, error, wait } = self.act(hands, &mut plan, first.as_ref()).await?;
         let now = clock.wall();
         let status = progress::wanted(deployment, &bounds, &plan.sets, &news, plan.judged, now);
-        let told = match status.patch(deployment, plan.revision.as_ref()) {
-            Some(patch) => hands.write_status(&patch).await,
-            None => Ok(()),
+        let patch = status.patch(deployment, plan.revision.as_ref());
+        let told = match patch {
+            Some(patch) => {
+                let content = status.digest(plan.revision.as_ref());
+                self.tell(hands, &patch, content).await
+            }
+            None => Ok(None),
         };
         let next = plan
             .judged
             .then(|| progress::next_look(deployment, &status, now))
             .flatten();
-        let next = [wait, next].into_iter().flatten().min();
+        let (told, overwritten) = told.map_or_else(|error| (Err(error), None), |it| (Ok(()), it));
+        let next = [wait, next, overwritten].into_iter().flatten().min();
         match told.err().or(error) {
             Some(error) => Err(Failure::Later { error, within: next }),
             None => Ok(next.map_or(Action::Done, Action::RequeueAfter)),
         }
+    }
+
+    /// Writes the status. Returns how long that waits if another client overwrites it again and again.
+    async fn tell(
+        &self,
+        hands: &Hands<'_>,
+        patch: &Value,
+        content: u64,
+    ) -> Result<Option<Duration>, ClientError> {
+        let now = hands.env.clock.now();
+        let delay = self.memory.with(hands.key, |it| it.statuses.delay(content, now));
+        if let Some(delay) = delay.flatten() {
+            if delay.is_new {
+                tracing::warn!(deployment = %hands.key, "Another client overwrites the status, writing it again later");
+            }
+            return Ok(Some(delay.left));
+        }
+        hands.write_status(patch).await?;
+        self.memory.with(hands.key, |it| it.statuses.wrote(content, now));
+        Ok(None)
     }
 
     /// Does what is planned, as far as it can be done now, and leaves in the plan what has come of it. Fails where nothing
@@ -378,7 +408,8 @@ impl Roller {
         self.end(hands, error, before);
         match made? {
             Made::Created(set) => {
-                self.memory.with(hands.key, |it| it.pace.made(creation.hash, now));
+                self.memory
+                    .with(hands.key, |it| it.creations.wrote(creation.hash, now));
                 outcome.news = News::Created(creation.name.clone());
                 plan.sets.new = Some(Set::of(set));
             }
@@ -417,14 +448,14 @@ impl Roller {
     ) -> Option<Duration> {
         let (terminating, delay) = self.memory.with(hands.key, |it| {
             let terminating = it.no_creates_before.map(|it| it.saturating_duration_since(now));
-            (terminating, it.pace.delay(creation.hash, now))
+            (terminating, it.creations.delay(creation.hash, now))
         })?;
         if let Some(left) = terminating.filter(|it| !it.is_zero()) {
             return Some(left);
         }
         let Delay {
             left,
-            created,
+            written: created,
             is_new,
         } = delay?;
         let message = format!(

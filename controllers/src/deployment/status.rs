@@ -13,8 +13,10 @@ use serde_json::{Map, Value, json};
 use super::bounds::Bounds;
 use super::condition::{self, Condition};
 use super::object::Deployment;
+use super::progress::{PROGRESSING, REPLICA_FAILURE};
 use super::revision::REVISION;
 use super::sets::{Set, Sets};
+use crate::pace::digest;
 
 /// Says whether enough pods serve.
 pub const AVAILABLE: &str = "Available";
@@ -100,6 +102,24 @@ impl Status {
             || self.replicas - self.updated_replicas < before.replicas - before.updated_replicas
             || self.ready_replicas > before.ready_replicas
             || self.available_replicas > before.available_replicas
+    }
+
+    /// Identifies the content, apart from times and from the conditions of other clients. A status that is written again
+    /// without a change of it was overwritten by another client.
+    #[must_use]
+    pub fn digest(&self, revision: Option<&Text>) -> u64 {
+        let numbers = [
+            self.observed_generation,
+            self.replicas,
+            self.updated_replicas,
+            self.ready_replicas,
+            self.available_replicas,
+            self.unavailable_replicas,
+        ];
+        let own = [AVAILABLE, PROGRESSING, REPLICA_FAILURE];
+        let own = own.map(|own| self.conditions.iter().find(|it| it.type_ == own));
+        let own = own.map(|it| it.map(|it| (it.status, &it.reason, &it.message)));
+        digest(&(numbers, self.collision_count, own, revision))
     }
 
     /// The patch that makes this the status of `deployment`, and `revision` its revision; none if nothing has changed. A

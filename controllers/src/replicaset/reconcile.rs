@@ -28,6 +28,7 @@ use super::plan::{self, Claims};
 use super::status::{self, Failure, Managed, PACE, Status};
 use super::{Kind, Metrics, Owner, PODS, Pod};
 use crate::memory::{BEHIND, Memory};
+use crate::pace::Pace;
 
 /// How long a sync waits while the kind is not served, if no event comes before.
 const UNSERVED: Duration = Duration::from_secs(10);
@@ -51,6 +52,8 @@ struct Known {
     backoff: Backoff,
     /// Since when the status is another one than was written.
     unwritten: Option<Instant>,
+    /// The writes of a status that another client overwrites.
+    statuses: Pace<u64>,
     /// The namespace is terminating, and no create is sent before this time.
     no_creates_before: Option<Instant>,
 }
@@ -167,6 +170,7 @@ impl Engine {
         let start = || Known {
             backoff: Backoff::starting_at(now),
             unwritten: None,
+            statuses: Pace::default(),
             no_creates_before: None,
         };
         if self.memory.know(key, uid, start) {
@@ -280,8 +284,19 @@ impl Engine {
                 return Ok(Some(left));
             }
         }
-        self.memory.with(key, |known| known.unwritten = None);
+        let content = wanted.digest();
+        let delay = self.memory.with(key, |known| {
+            known.unwritten = None;
+            known.statuses.delay(content, now)
+        });
+        if let Some(delay) = delay.flatten() {
+            if delay.is_new {
+                tracing::warn!(object = %key, kind = %self.kind.resource.kind, "Another client overwrites the status, writing it again later");
+            }
+            return Ok(Some(delay.left));
+        }
         hands.write_status(wanted, managed).await?;
+        self.memory.with(key, |known| known.statuses.wrote(content, now));
         Ok(None)
     }
 

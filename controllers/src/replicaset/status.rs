@@ -15,6 +15,7 @@ use serde_json::{Map, Value, json};
 
 use super::plan::Claims;
 use super::{Kind, Owner};
+use crate::pace::digest;
 
 /// For how long counters that are on the move are not written.
 pub const PACE: Duration = Duration::from_millis(100);
@@ -123,6 +124,22 @@ impl Status {
     pub fn is_at_rest(&self, replicas: i64) -> bool {
         let counters = [self.replicas, self.ready_replicas, self.available_replicas];
         counters == [replicas; 3] && self.terminating_replicas.unwrap_or(0) == 0
+    }
+
+    /// Identifies the content, apart from times and from the conditions of other clients. A status that is written again
+    /// without a change of it was overwritten by another client.
+    #[must_use]
+    pub fn digest(&self) -> u64 {
+        let numbers = [
+            self.replicas,
+            self.fully_labeled_replicas,
+            self.ready_replicas,
+            self.available_replicas,
+            self.observed_generation,
+        ];
+        let failure = self.conditions.iter().find(|it| it.type_ == REPLICA_FAILURE);
+        let failure = failure.map(|it| (it.status, &it.reason, &it.message));
+        digest(&(numbers, self.terminating_replicas, &self.selector, failure))
     }
 
     /// What has to be written to make this status of `present`; none if nothing. A server that does not know of terminating

@@ -233,3 +233,28 @@ async fn refused_cleanup_does_not_hide_the_status() {
         assert_eq!(bed.sets().await.len(), 1, "{code}");
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn status_that_another_client_overwrites_is_not_raced() {
+    let bed = bed();
+    bed.deploy(&web(3, "one")).await;
+    bed.sleep(Duration::from_secs(10)).await;
+    bed.door.reset();
+    for _ in 0..1200 {
+        let theirs = json!({"status": {"availableReplicas": 1, "unavailableReplicas": 2}});
+        let patch = Patch::merge(&theirs).of("status");
+        let key = Key::new("default", "web");
+        let _: Value = bed.admin.patch(&DEPLOYMENTS, &key, patch).await.expect("patched");
+        bed.sleep(Duration::from_millis(500)).await;
+    }
+    let written = bed.door.count("PATCH deployments/status");
+    assert!((10..20).contains(&written), "{written}");
+    // What changes is shown at once.
+    let pods = bed.list(&PODS).await;
+    bed.door.lag().hold_at("pods", bed.sandbox.revision());
+    bed.delete(&PODS, &pods[0]).await;
+    bed.door.lag().release();
+    bed.until(async |bed| bed.get("web").await["status"]["readyReplicas"] == 2)
+        .await;
+    bed.complete("web").await;
+}

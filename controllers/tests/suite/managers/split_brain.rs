@@ -59,3 +59,42 @@ async fn two_leaders_at_once_converge_and_delete_nothing_that_is_owned() {
     }
     assert!(one.leads() && other.leads());
 }
+
+/// One of them sees the `ReplicaSets` of the past, so that both compute another status from them.
+#[tokio::test(start_paused = true)]
+async fn leaders_that_see_different_replica_sets_do_not_race_for_the_status() {
+    let cluster = Cluster::new();
+    let one = cluster.start("one", "lease-one", 100);
+    let other = cluster.start("other", "lease-other", 100);
+    cluster.leads(&one).await;
+    cluster.leads(&other).await;
+    for name in ["a", "b"] {
+        cluster.deploy(name, 6).await;
+        cluster.complete(name).await;
+    }
+    let past = cluster.sandbox.revision();
+    other.link.door.lag().hold_at("replicasets.apps", past);
+    let doomed = cluster.read(&DEPLOYMENTS, "a").await.expect("it exists");
+    let foreground = |it: Delete| it.propagating(Propagation::Foreground);
+    cluster.delete_by(&DEPLOYMENTS, &doomed, foreground).await;
+    let replicas = json!({"spec": {"replicas": 2}});
+    cluster.patch(&DEPLOYMENTS, "b", &replicas).await;
+    let before = cluster.writes().len();
+    cluster.sleep(600 * SECOND).await;
+    let writes = &cluster.writes()[before..];
+    let statuses = |it: &&Write| it.what.contains("/deployments/") && it.what.ends_with("/status");
+    let statuses = writes.iter().filter(statuses).count();
+    // Each of two statuses by each of two leaders: three at once, then after 10, 20 and 40 s, then one a minute.
+    assert!(statuses < 80, "{statuses}");
+    // The leader that sees the past creates pods that the other one deletes, a few a minute.
+    assert!(writes.len() < 300, "{}", writes.len());
+    other.link.door.lag().release();
+    cluster.complete("b").await;
+    cluster
+        .until("the deleted Deployment and its dependents are gone", async || {
+            cluster.read(&DEPLOYMENTS, "a").await.is_none() && cluster.pods("a").await == 0
+        })
+        .await;
+    cluster.is_at_rest().await;
+    assert_eq!(cluster.collected_with_owner(), [""; 0]);
+}

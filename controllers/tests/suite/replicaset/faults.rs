@@ -269,3 +269,27 @@ async fn a_status_of_a_newer_generation_is_not_overwritten_by_an_older_one() {
         bed.ready("web", 3).await;
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn status_that_another_client_overwrites_is_not_raced() {
+    for kind in kinds() {
+        let bed = bed(kind).await;
+        bed.create_owner(&bed.owner("web", 2)).await;
+        bed.ready("web", 2).await;
+        bed.sleep(Duration::from_secs(10)).await;
+        bed.door.reset();
+        let resource = &bed.kind.resource;
+        for _ in 0..1200 {
+            let theirs = json!({"status": {"replicas": 2, "availableReplicas": 1}});
+            let patch = Patch::merge(&theirs).of("status");
+            let key = Key::new("default", "web");
+            let _: Value = bed.admin.patch(resource, &key, patch).await.expect("patched");
+            bed.sleep(Duration::from_millis(500)).await;
+        }
+        let written = bed.door.count(&format!("PATCH {}/status", resource.plural));
+        assert!((10..20).contains(&written), "{written}");
+        // A status that was not written before is shown at once.
+        bed.scale("web", 3).await;
+        bed.ready("web", 3).await;
+    }
+}
