@@ -183,6 +183,7 @@ mod tests {
         assert!(error.to_string().contains("only this user"), "{error}");
         fs::remove_dir(&path).expect("it is empty");
         let elsewhere = tempfile::tempdir().expect("a directory");
+        fs::set_permissions(elsewhere.path(), fs::Permissions::from_mode(0o700)).expect("it is ours");
         std::os::unix::fs::symlink(elsewhere.path(), &path).expect("a link");
         assert!(
             private_directory(parent.path()).is_err(),
