@@ -291,11 +291,10 @@ impl Roller {
         let Outcome { news, error, wait } = self.act(hands, &mut plan, first.as_ref()).await?;
         let now = clock.wall();
         let status = progress::wanted(deployment, &bounds, &plan.sets, &news, plan.judged, now);
-        let patch = status.patch(deployment, plan.revision.as_ref());
-        let told = match patch {
+        let told = match status.patch(deployment, plan.revision.as_ref()) {
             Some(patch) => {
                 let content = status.digest(plan.revision.as_ref());
-                self.tell(hands, &patch, content).await
+                self.write_status(hands, &patch, content).await
             }
             None => Ok(None),
         };
@@ -303,16 +302,19 @@ impl Roller {
             .judged
             .then(|| progress::next_look(deployment, &status, now))
             .flatten();
-        let (told, overwritten) = told.map_or_else(|error| (Err(error), None), |it| (Ok(()), it));
+        let (refused, overwritten) = match told {
+            Ok(wait) => (None, wait),
+            Err(error) => (Some(error), None),
+        };
         let next = [wait, next, overwritten].into_iter().flatten().min();
-        match told.err().or(error) {
+        match refused.or(error) {
             Some(error) => Err(Failure::Later { error, within: next }),
             None => Ok(next.map_or(Action::Done, Action::RequeueAfter)),
         }
     }
 
     /// Writes the status. Returns how long that waits if another client overwrites it again and again.
-    async fn tell(
+    async fn write_status(
         &self,
         hands: &Hands<'_>,
         patch: &Value,

@@ -99,6 +99,7 @@ async fn any_number_of_owners_in_one_namespace_shares_a_list() {
     assert_eq!(bed.left(&MAPS).await, COUNT);
     let lists = bed.door.count("LIST configmaps");
     assert!(lists <= 2, "{lists}");
+    assert_eq!(bed.door.count("PATCH configmaps"), COUNT);
 }
 
 #[tokio::test(start_paused = true)]

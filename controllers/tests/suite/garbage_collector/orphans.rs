@@ -59,30 +59,6 @@ async fn a_cluster_scoped_owner_waits_until_the_graph_knows_all() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn owners_in_one_namespace_share_a_census() {
-    let bed = bed().await;
-    let mut owners = Vec::new();
-    for i in 0..20 {
-        owners.push(bed.create(&SECRETS, &format!("owner-{i}"), &[]).await);
-        bed.create(&MAPS, &format!("dependent-{i}"), &[reference(&owners[i])])
-            .await;
-    }
-    bed.settle().await;
-    bed.door.judge(|it| match it.what.as_str() {
-        "LIST configmaps" => Answer::Slow(Duration::from_secs(1)),
-        _ => Answer::Done,
-    });
-    for owner in &owners {
-        bed.delete(&SECRETS, owner, Propagation::Orphan).await;
-    }
-    bed.until(async |bed| bed.list(&SECRETS).await.is_empty()).await;
-    assert_eq!(bed.left(&MAPS).await, 20);
-    let lists = bed.door.count("LIST configmaps");
-    assert!(lists <= 3, "{lists}");
-    assert_eq!(bed.door.count("PATCH configmaps"), 20);
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_kind_that_cannot_be_listed_holds_it_up_for_a_while_and_loses_nothing() {
     let bed = bed().await;
     let owner = bed.create(&SECRETS, "owner", &[]).await;
@@ -131,7 +107,7 @@ async fn who_comes_while_the_owner_lets_go_is_let_go_too() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_census_that_is_under_way_may_have_passed_what_the_next_owner_asks_for() {
+async fn owner_that_is_deleted_during_a_list_waits_for_the_next_one() {
     let bed = bed().await;
     let first = bed.create(&SECRETS, "first", &[]).await;
     let second = bed.create(&SECRETS, "second", &[]).await;
