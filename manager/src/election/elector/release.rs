@@ -21,6 +21,7 @@ impl Elector {
         let clock = self.env.clock.clone();
         let limit = self.config.renew_deadline;
         let given_back = clock.timeout(limit, async {
+            let mut hurried = false;
             loop {
                 let attempt = clock.timeout(self.limit(), self.give_back(&versions)).await;
                 let Err(error) = attempt.unwrap_or_else(|| Err(self.late())) else {
@@ -28,7 +29,9 @@ impl Elector {
                 };
                 tracing::debug!(%error, "The lease could not be released yet");
                 self.view.doubt();
-                if !error.is_conflict() {
+                // A second conflict in a row is no longer chance: without a wait this would be a hot loop.
+                hurried = error.is_conflict() && !hurried;
+                if !hurried {
                     clock.sleep(self.config.retry_period).await;
                 }
             }

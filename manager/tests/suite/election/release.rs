@@ -178,3 +178,20 @@ async fn the_lease_of_another_is_not_released() {
     assert!(b.leads());
     world.check();
 }
+
+#[tokio::test(start_paused = true)]
+async fn release_that_always_conflicts_is_tried_again_after_a_wait() {
+    let mut world = World::new().await;
+    let mut a = world.start("a");
+    a.elected(&world, RETRY).await;
+    a.net.latency(10 * MILLI);
+    a.net.trouble(Trouble::Conflict);
+    a.net.take_counts();
+    a.release(&[]);
+    world.wait(RENEW + RETRY).await;
+    let counts = a.net.take_counts();
+    let sent: u32 = counts.values().sum();
+    assert!(sent <= 30, "{counts:?}");
+    assert_eq!(*a.ended.lock().expect("no panic"), Some(false));
+    world.check();
+}
