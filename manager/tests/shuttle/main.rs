@@ -4,13 +4,15 @@
 //! with loom by its authors. `COXSWAIN_SCHEDULES=1000000 cargo test -p coxswain-manager --release --test shuttle` runs as
 //! many schedules of each kind; the default is few enough for every day.
 
-#[path = "../../src/queue/mod.rs"]
-#[allow(
-    dead_code,
-    unused_imports,
-    reason = "the library's modules, of which this needs a part"
-)]
-mod queue;
+#[path = "../../src"]
+mod library {
+    #[allow(
+        dead_code,
+        unused_imports,
+        reason = "the library's modules, of which this needs a part"
+    )]
+    pub(crate) mod queue;
+}
 
 mod env;
 mod sync;
@@ -22,7 +24,7 @@ use std::time::Duration;
 use shuttle::future::{block_on, spawn, yield_now};
 
 use env::Env;
-use queue::{Exponential, Item, Priority, Queue};
+use library::queue::{Exponential, Item, Priority, Queue};
 
 /// Runs a model under random schedules, and under those that need at most three switches at the wrong moment.
 fn explore(model: impl Fn() + Send + Sync + Copy + 'static) {
