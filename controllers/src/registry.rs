@@ -185,7 +185,7 @@ mod tests {
     use coxswain_manager::env::{Env, TaskSet};
     use coxswain_manager::manager::Options;
     use coxswain_manager::object::{Key, Resource};
-    use coxswain_manager::serve::{Checks, Health, Kinds};
+    use coxswain_manager::serve::{Checks, Health, Probes};
     use coxswain_sandbox::Sandbox;
     use futures_util::future::BoxFuture;
     use jiff::Timestamp;
@@ -343,7 +343,7 @@ mod tests {
         assert!(!add("theirs-by-name", true, Asked::ByName), "nobody has to look");
         assert!(add("theirs-by-star", true, Asked::ByStar));
         let yields = |name: &str| {
-            let checks = checks.ask(Kinds::HEALTHZ);
+            let checks = checks.run(Probes::HEALTHZ);
             let check = checks.iter().find(|(it, _)| it == name).expect("a check");
             matches!(check.1, Health::Note(_))
         };

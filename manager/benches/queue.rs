@@ -93,10 +93,10 @@ impl<K: Item> Bench<K> {
         // queue, not that of the memory of its keys.
         let keys = &self.keys[..(2 * backlog).clamp(1000.min(self.keys.len()), self.keys.len())];
         for key in &keys[..backlog] {
-            queue.add_with(key.clone(), priority);
+            queue.add_with_priority(key.clone(), priority);
         }
         self.run(what, |round| {
-            queue.add_with(keys[(backlog + round) % keys.len()].clone(), priority);
+            queue.add_with_priority(keys[(backlog + round) % keys.len()].clone(), priority);
             let key = ready(queue.get()).expect("an item");
             queue.done(&key);
         });

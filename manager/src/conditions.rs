@@ -67,7 +67,7 @@ impl Condition {
 
     /// The same for what was found at this generation of the object.
     #[must_use]
-    pub fn at(self, generation: i64) -> Self {
+    pub fn observed_generation(self, generation: i64) -> Self {
         Self {
             observed_generation: generation,
             ..self
@@ -164,7 +164,11 @@ mod tests {
         );
         assert!(set(&mut list, ready(Status::False, "Waiting"), at(3)));
         assert_eq!(list[0].last_transition_time, Some(at(1)));
-        assert!(set(&mut list, ready(Status::False, "Waiting").at(2), at(4)));
+        assert!(set(
+            &mut list,
+            ready(Status::False, "Waiting").observed_generation(2),
+            at(4)
+        ));
         assert_eq!(list[0].last_transition_time, Some(at(1)));
         assert!(set(&mut list, ready(Status::True, "Up"), at(5)));
         assert_eq!(list[0].last_transition_time, Some(at(5)));

@@ -24,7 +24,7 @@ mod record;
 
 pub use elector::Elector;
 pub use health::{Health, Stalled};
-pub use record::{RELEASED_BY, WRITTEN_VERSIONS};
+pub use record::{RELEASED_BY_ANNOTATION, WRITTEN_VERSIONS_ANNOTATION};
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -161,7 +161,7 @@ pub struct Release {
 /// The Lease was not given back. It expires by itself.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot release the lease, it will expire: {0}")]
-pub struct NotReleased(#[source] pub ClientError);
+pub struct ReleaseError(#[source] pub ClientError);
 
 /// A name that no other process has: the host's name and a random UUID.
 #[must_use]

@@ -8,7 +8,7 @@
 //! A create whose outcome is not known (no answer, or a sync that was cut off) does not hold up the next sync, which may
 //! find out; but its name counts as an object that is there, until a delta or a later read says otherwise. A delete whose
 //! outcome is not known does hold it up: found out or not, nothing else may be deleted in its place. Whatever is known to
-//! be done holds the next sync up, for [`PATIENCE`] at most: an object that came and went between two lists is never shown.
+//! be done holds the next sync up, for [`EXPECTATIONS_TIMEOUT`] at most: an object that came and went between two lists is never shown.
 //!
 //! An owner that is gone is [forgotten](Expectations::forget), and a new term starts [empty](Expectations::clear).
 
@@ -22,7 +22,7 @@ use crate::cache::Delta;
 use crate::object::{Key, Object, Text, Uid};
 
 /// How long the cache may take to show what was done.
-pub const PATIENCE: Duration = Duration::from_mins(5);
+pub const EXPECTATIONS_TIMEOUT: Duration = Duration::from_mins(5);
 
 /// The expectations of one controller.
 #[derive(Debug, Default)]
@@ -71,7 +71,7 @@ impl Expectations {
     }
 
     /// The server said that it has created this one.
-    pub fn created(&self, owner: &Key, name: &str) {
+    pub fn create_succeeded(&self, owner: &Key, name: &str) {
         self.change(owner, |open| {
             // Not there: the delta was faster than the answer.
             if let Some(outcome) = open.creates.get_mut(name) {
@@ -81,7 +81,7 @@ impl Expectations {
     }
 
     /// The server said that it has deleted this one, or that it is on its way out.
-    pub fn deleted(&self, owner: &Key, uid: &Uid) {
+    pub fn delete_succeeded(&self, owner: &Key, uid: &Uid) {
         self.change(owner, |open| {
             // Not there: the delta was faster than the answer.
             if let Some(outcome) = open.deletes.get_mut(uid) {
@@ -92,14 +92,14 @@ impl Expectations {
 
     /// This one was certainly not created: the server refused, it was never sent, or a later read has shown that it is not
     /// there.
-    pub fn not_created(&self, owner: &Key, name: &str) {
+    pub fn create_failed(&self, owner: &Key, name: &str) {
         self.change(owner, |open| {
             open.creates.remove(name);
         });
     }
 
     /// This one was certainly not deleted by us: the server refused, or it was never sent; or it was gone before.
-    pub fn not_deleted(&self, owner: &Key, uid: &Uid) {
+    pub fn delete_failed(&self, owner: &Key, uid: &Uid) {
         self.change(owner, |open| {
             open.deletes.remove(uid);
         });
@@ -119,7 +119,7 @@ impl Expectations {
 
     /// Strikes off what the cache shows now, for a controller that asks at the start of a sync instead of following
     /// deltas. `shown` is given the name of a create and whether it is known to be done, `gone` the uid of a delete.
-    pub fn settle(
+    pub fn observe_cache(
         &self,
         owner: &Key,
         mut shown: impl FnMut(&Text, bool) -> bool,
@@ -158,7 +158,7 @@ impl Expectations {
     /// The uids of which it has to be found out whether they were deleted: nobody has answered, or the cache has had its
     /// time to show it.
     #[must_use]
-    pub fn doubtful_deletes(&self, owner: &Key, now: Instant) -> BTreeSet<Uid> {
+    pub fn unknown_deletes(&self, owner: &Key, now: Instant) -> BTreeSet<Uid> {
         self.look(owner, |open| {
             let late = open.is_late(now);
             let doubtful = |outcome: Outcome| outcome == Outcome::Unknown || late;
@@ -217,7 +217,7 @@ impl Expectations {
 
 impl Open {
     fn is_late(&self, now: Instant) -> bool {
-        now.saturating_duration_since(self.since) > PATIENCE
+        now.saturating_duration_since(self.since) > EXPECTATIONS_TIMEOUT
     }
 }
 
@@ -261,7 +261,7 @@ mod tests {
         fn created(&self, names: &[&str]) {
             self.creates(names);
             for name in names {
-                self.it.created(&self.owner, name);
+                self.it.create_succeeded(&self.owner, name);
             }
         }
 
@@ -313,7 +313,7 @@ mod tests {
         let bed = bed();
         bed.creates(&["a"]);
         bed.it.observe(&bed.owner, &added("a"));
-        bed.it.created(&bed.owner, "a");
+        bed.it.create_succeeded(&bed.owner, "a");
         assert!(bed.satisfied() && bed.is_empty());
     }
 
@@ -323,8 +323,8 @@ mod tests {
         bed.created(&["a"]);
         bed.creates(&["b"]);
         bed.deletes(&["x"]);
-        bed.it.not_created(&bed.owner, "b");
-        bed.it.not_deleted(&bed.owner, &Uid::from("x"));
+        bed.it.create_failed(&bed.owner, "b");
+        bed.it.delete_failed(&bed.owner, &Uid::from("x"));
         assert_eq!(bed.pending(), ["a"]);
         bed.it.observe(&bed.owner, &added("a"));
         assert!(bed.is_empty());
@@ -335,11 +335,11 @@ mod tests {
         let mut bed = bed();
         bed.creates(&["lost"]);
         assert!(bed.satisfied());
-        bed.now += 10 * PATIENCE;
+        bed.now += 10 * EXPECTATIONS_TIMEOUT;
         assert_eq!(bed.pending(), ["lost"]);
         bed.created(&["more"]);
         assert_eq!(bed.pending(), ["lost", "more"]);
-        bed.it.not_created(&bed.owner, "lost");
+        bed.it.create_failed(&bed.owner, "lost");
         assert_eq!(bed.pending(), ["more"]);
     }
 
@@ -367,13 +367,13 @@ mod tests {
     fn a_delete_is_in_doubt_until_it_is_answered_and_again_when_it_is_late() {
         let mut bed = bed();
         bed.deletes(&["x", "y"]);
-        bed.it.deleted(&bed.owner, &Uid::from("x"));
-        let doubtful = |bed: &Bed| bed.it.doubtful_deletes(&bed.owner, bed.now);
+        bed.it.delete_succeeded(&bed.owner, &Uid::from("x"));
+        let doubtful = |bed: &Bed| bed.it.unknown_deletes(&bed.owner, bed.now);
         assert_eq!(doubtful(&bed), [Uid::from("y")].into());
-        bed.it.deleted(&bed.owner, &Uid::from("y"));
+        bed.it.delete_succeeded(&bed.owner, &Uid::from("y"));
         assert_eq!(doubtful(&bed), BTreeSet::new());
         assert!(!bed.satisfied());
-        bed.now += PATIENCE + Duration::from_millis(1);
+        bed.now += EXPECTATIONS_TIMEOUT + Duration::from_millis(1);
         assert_eq!(doubtful(&bed), [Uid::from("x"), Uid::from("y")].into());
     }
 
@@ -391,7 +391,7 @@ mod tests {
         let mut bed = bed();
         bed.created(&["a"]);
         bed.deletes(&["x"]);
-        bed.now += PATIENCE;
+        bed.now += EXPECTATIONS_TIMEOUT;
         assert!(!bed.satisfied());
         assert_eq!(bed.pending(), ["a"]);
         bed.now += Duration::from_millis(1);
@@ -408,17 +408,17 @@ mod tests {
         bed.creates(&["lost", "shown"]);
         bed.created(&["done"]);
         bed.deletes(&["uid-a", "uid-b"]);
-        bed.it.settle(
+        bed.it.observe_cache(
             &bed.owner,
             |name, _| *name == "shown",
             |uid| *uid == Uid::from("uid-a"),
         );
         assert_eq!(bed.pending(), ["done", "lost"]);
         assert!(!bed.satisfied());
-        bed.it.settle(&bed.owner, |_, done| done, |_| true);
+        bed.it.observe_cache(&bed.owner, |_, done| done, |_| true);
         assert_eq!(bed.pending(), ["lost"]);
         assert!(bed.satisfied());
-        bed.it.settle(&bed.owner, |_, _| true, |_| true);
+        bed.it.observe_cache(&bed.owner, |_, _| true, |_| true);
         assert!(bed.is_empty());
     }
 

@@ -146,7 +146,7 @@ impl Manager {
 
     /// [`Manager::client`] for a controller that may send `factor` times as many requests per second.
     #[must_use]
-    pub fn client_times(&self, name: &str, factor: f64) -> Client {
+    pub fn client_with_qps_factor(&self, name: &str, factor: f64) -> Client {
         let limit = self.options.limit.map(|limit| Limit {
             qps: limit.qps * factor,
             ..limit

@@ -15,7 +15,7 @@ use crate::object::{Meta, OwnerRef, Resource};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Claim {
     /// Its own.
-    Ours,
+    Owned,
     /// Nobody's, and to be taken.
     Adopt,
     /// Its own, but no longer what it selects: to be let go.
@@ -29,7 +29,7 @@ pub enum Claim {
 pub fn claim(owner: &Meta, object: &Meta, matches: bool) -> Claim {
     if let Some(controller) = object.controller() {
         return match controller.uid == owner.uid {
-            true if matches => Claim::Ours,
+            true if matches => Claim::Owned,
             // An owner that is being deleted takes and releases nothing: what becomes of its objects is decided elsewhere.
             true if !owner.is_deleting() => Claim::Release,
             _ => Claim::Ignore,
@@ -156,13 +156,13 @@ mod tests {
             // owner     object       object is   matches  unmatched
             (&none,      &free,       &none,      Claim::Adopt,  Claim::Ignore),
             (&none,      &upgradable, &none,      Claim::Adopt,  Claim::Ignore),
-            (&none,      &ours,       &none,      Claim::Ours,   Claim::Release),
+            (&none,      &ours,       &none,      Claim::Owned,   Claim::Release),
             (&none,      &theirs,     &none,      Claim::Ignore, Claim::Ignore),
             (&none,      &free,       &gone,      Claim::Ignore, Claim::Ignore),
-            (&none,      &ours,       &gone,      Claim::Ours,   Claim::Release),
+            (&none,      &ours,       &gone,      Claim::Owned,   Claim::Release),
             (&none,      &free,       &elsewhere, Claim::Ignore, Claim::Ignore),
             (&deleting,  &free,       &none,      Claim::Ignore, Claim::Ignore),
-            (&deleting,  &ours,       &none,      Claim::Ours,   Claim::Ignore),
+            (&deleting,  &ours,       &none,      Claim::Owned,   Claim::Ignore),
             (&deleting,  &theirs,     &none,      Claim::Ignore, Claim::Ignore),
         ];
         for (owned_by, references, more, matched, unmatched) in table {

@@ -13,7 +13,7 @@
 //! Beyond client-go:
 //!
 //! - A failure counts once per backoff window (kubernetes#132805).
-//! - Items can have a low [`Priority`] that gives way and is never starved (see [`LOW_TURN`]).
+//! - Items can have a low [`Priority`] that gives way and is never starved (see [`LOW_PRIORITY_INTERVAL`]).
 //! - Within a priority, namespaces take turns ([`Item::namespace`]): one hand-out each. While items of `m` namespaces are
 //!   queued, the first item of a namespace is handed out among the next `m` of its priority, however many items another
 //!   namespace enqueues.
@@ -62,7 +62,7 @@ mod ready;
 mod shared;
 
 pub use self::limit::{Bucket, Exponential, FastSlow, MaxOf, MaxWait, RateLimiter, default_limiter};
-pub use self::ready::{LOW_TURN, Priority};
+pub use self::ready::{LOW_PRIORITY_INTERVAL, Priority};
 
 use std::fmt::Debug;
 use std::hash::Hash;
@@ -162,7 +162,7 @@ impl<K: Item> Queue<K> {
     /// # Panics
     /// Outside a tokio runtime.
     #[must_use]
-    pub fn succeed(&self, env: &Env, limiter: impl RateLimiter<K> + 'static) -> Self {
+    pub fn replace(&self, env: &Env, limiter: impl RateLimiter<K> + 'static) -> Self {
         self.shut_down();
         let Some(measured) = &self.0.measured else {
             return Self::unnamed(env, limiter);
@@ -191,12 +191,12 @@ impl<K: Item> Queue<K> {
 
     /// Queues an item now, unless it is queued already. While it is in process, it is queued when that is done.
     pub fn add(&self, item: K) {
-        self.add_with(item, Priority::Normal);
+        self.add_with_priority(item, Priority::Normal);
     }
 
     /// [`Queue::add`] with a priority. An item that is queued already is raised to it, behind its namespace's items of that
     /// priority.
-    pub fn add_with(&self, item: K, priority: Priority) {
+    pub fn add_with_priority(&self, item: K, priority: Priority) {
         let now = self.0.clock.now();
         if self.0.lock(|state| state.add(item, priority, now)) {
             self.0.ready.notify_one();
@@ -287,7 +287,7 @@ impl<K: Item> Queue<K> {
 
     /// How long the next item has waited to be handed out, the longer of both priorities; none if nothing can be.
     #[must_use]
-    pub fn waited(&self) -> Option<Duration> {
+    pub fn head_wait(&self) -> Option<Duration> {
         let now = self.0.clock.now();
         self.0.lock(|state| state.core.waited(now))
     }

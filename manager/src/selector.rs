@@ -20,13 +20,13 @@ pub struct LabelSelector {
     pub match_labels: Pairs,
     /// And all of these.
     #[serde(deserialize_with = "null_is_default")]
-    pub match_expressions: Box<[Expression]>,
+    pub match_expressions: Box<[LabelSelectorRequirement]>,
 }
 
-/// One demand on a label, as it is written.
+/// One requirement on a label, as it is written.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
-pub struct Expression {
+pub struct LabelSelectorRequirement {
     /// The label.
     pub key: Text,
     /// `In`, `NotIn`, `Exists` or `DoesNotExist`.
@@ -38,16 +38,16 @@ pub struct Expression {
 
 /// A selector that was understood. It asks for at least one thing.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Selector(Box<[Demand]>);
+pub struct Selector(Box<[Requirement]>);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Demand {
+struct Requirement {
     key: Text,
-    on: On,
+    operator: Operator,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum On {
+enum Operator {
     In(Box<[Text]>),
     NotIn(Box<[Text]>),
     Exists,
@@ -89,41 +89,41 @@ pub enum SelectorError {
 
 impl Selector {
     /// Labels with exactly these values.
-    pub fn of_labels(labels: &Pairs) -> Result<Self, SelectorError> {
-        Self::of(&LabelSelector {
+    pub fn from_labels(labels: &Pairs) -> Result<Self, SelectorError> {
+        Self::new(&LabelSelector {
             match_labels: labels.clone(),
             ..LabelSelector::default()
         })
     }
 
     /// What was written, if it can be understood.
-    pub fn of(written: &LabelSelector) -> Result<Self, SelectorError> {
+    pub fn new(written: &LabelSelector) -> Result<Self, SelectorError> {
         let equal = written.match_labels.iter().map(|(key, value)| {
-            Ok(Demand {
+            Ok(Requirement {
                 key: key.clone(),
-                on: On::In([value.clone()].into()),
+                operator: Operator::In([value.clone()].into()),
             })
         });
-        let demands: Box<[Demand]> = equal
-            .chain(written.match_expressions.iter().map(demand))
+        let requirements: Box<[Requirement]> = equal
+            .chain(written.match_expressions.iter().map(requirement))
             .collect::<Result<_, _>>()?;
-        match &*demands {
+        match &*requirements {
             [] => Err(SelectorError::Empty),
             all if all.iter().any(|it| it.key.is_empty()) => Err(SelectorError::NoKey),
-            _ => Ok(Self(demands)),
+            _ => Ok(Self(requirements)),
         }
     }
 
     /// Whether an object with these labels is meant.
     #[must_use]
     pub fn matches(&self, labels: &Pairs) -> bool {
-        self.0.iter().all(|Demand { key, on }| {
+        self.0.iter().all(|Requirement { key, operator }| {
             let present = labels.get(key);
-            match on {
-                On::In(values) => present.is_some_and(|it| values.contains(it)),
-                On::NotIn(values) => present.is_none_or(|it| !values.contains(it)),
-                On::Exists => present.is_some(),
-                On::DoesNotExist => present.is_none(),
+            match operator {
+                Operator::In(values) => present.is_some_and(|it| values.contains(it)),
+                Operator::NotIn(values) => present.is_none_or(|it| !values.contains(it)),
+                Operator::Exists => present.is_some(),
+                Operator::DoesNotExist => present.is_none(),
             }
         })
     }
@@ -132,34 +132,34 @@ impl Selector {
 /// As `kubectl -l` takes it.
 impl fmt::Display for Selector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (at, Demand { key, on }) in self.0.iter().enumerate() {
+        for (at, Requirement { key, operator }) in self.0.iter().enumerate() {
             if at > 0 {
                 f.write_str(",")?;
             }
-            match on {
-                On::In(values) if values.len() == 1 => write!(f, "{key}={}", values[0])?,
-                On::In(values) => write!(f, "{key} in ({})", values.join(","))?,
-                On::NotIn(values) => write!(f, "{key} notin ({})", values.join(","))?,
-                On::Exists => f.write_str(key)?,
-                On::DoesNotExist => write!(f, "!{key}")?,
+            match operator {
+                Operator::In(values) if values.len() == 1 => write!(f, "{key}={}", values[0])?,
+                Operator::In(values) => write!(f, "{key} in ({})", values.join(","))?,
+                Operator::NotIn(values) => write!(f, "{key} notin ({})", values.join(","))?,
+                Operator::Exists => f.write_str(key)?,
+                Operator::DoesNotExist => write!(f, "!{key}")?,
             }
         }
         Ok(())
     }
 }
 
-fn demand(written: &Expression) -> Result<Demand, SelectorError> {
-    let Expression {
+fn requirement(written: &LabelSelectorRequirement) -> Result<Requirement, SelectorError> {
+    let LabelSelectorRequirement {
         key,
         operator,
         values,
     } = written;
-    let on = match (&**operator, &**values) {
+    let operator = match (&**operator, &**values) {
         ("In" | "NotIn", []) => return Err(SelectorError::NoValues { key: key.clone() }),
-        ("In", _) => On::In(values.clone()),
-        ("NotIn", _) => On::NotIn(values.clone()),
-        ("Exists", []) => On::Exists,
-        ("DoesNotExist", []) => On::DoesNotExist,
+        ("In", _) => Operator::In(values.clone()),
+        ("NotIn", _) => Operator::NotIn(values.clone()),
+        ("Exists", []) => Operator::Exists,
+        ("DoesNotExist", []) => Operator::DoesNotExist,
         ("Exists" | "DoesNotExist", _) => return Err(SelectorError::Values { key: key.clone() }),
         _ => {
             return Err(SelectorError::Operator {
@@ -168,7 +168,10 @@ fn demand(written: &Expression) -> Result<Demand, SelectorError> {
             });
         }
     };
-    Ok(Demand { key: key.clone(), on })
+    Ok(Requirement {
+        key: key.clone(),
+        operator,
+    })
 }
 
 #[cfg(test)]
@@ -178,7 +181,7 @@ mod tests {
     use serde_json::{Value, json};
 
     fn read(json: &Value) -> Result<Selector, SelectorError> {
-        Selector::of(&serde_json::from_value(json.clone()).expect("a selector"))
+        Selector::new(&serde_json::from_value(json.clone()).expect("a selector"))
     }
 
     fn labels(text: &str) -> Pairs {
@@ -254,6 +257,9 @@ mod tests {
         ] {
             assert_eq!(read(&selector), Err(error), "{selector}");
         }
-        assert_eq!(Selector::of_labels(&Pairs::default()), Err(SelectorError::Empty));
+        assert_eq!(
+            Selector::from_labels(&Pairs::default()),
+            Err(SelectorError::Empty)
+        );
     }
 }

@@ -9,17 +9,17 @@
 //!
 //! Layers: `checks` (who is asked) and `health` (what is said), `access` (who may ask), `endpoints` (request to answer),
 //! `connection` (bytes to requests), `slots` (the number of connections), `tls`; this file accepts. What is behind the port
-//! is a [`Site`]: the endpoints here, and another one in [`webhook`](crate::webhook).
+//! is a [`HttpHandler`]: the endpoints here, and another one in [`webhook`](crate::webhook).
 //!
 //! ```
 //! # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
 //! # runtime.block_on(async {
 //! use coxswain_manager::env::{Env, TaskSet};
-//! use coxswain_manager::serve::{ALWAYS_ALLOW_PATHS, Checks, Endpoints, Health, Kinds, Server, Tls};
+//! use coxswain_manager::serve::{ALWAYS_ALLOW_PATHS, Checks, Endpoints, Health, Probes, Server, Tls};
 //!
 //! let tasks = TaskSet::new();
 //! let checks = Checks::new();
-//! let _registration = checks.add("caches", Kinds::READYZ, || Health::Failed("pods are not synced".to_owned()));
+//! let _registration = checks.add("caches", Probes::READYZ, || Health::Failed("pods are not synced".to_owned()));
 //! let endpoints = Endpoints::new(&checks, prometheus::Registry::new(), ALWAYS_ALLOW_PATHS)?;
 //! let server = Server::bind("127.0.0.1:0".parse()?, Tls::self_signed([])?).await?;
 //! println!("https://{}/readyz", server.address());
@@ -40,9 +40,9 @@ mod tls;
 #[cfg(test)]
 mod tests;
 
-pub use self::checks::{Checks, Health, Kinds, Registration};
-pub use self::connection::Site;
-pub use self::endpoints::{ALWAYS_ALLOW_PATHS, Answer, Endpoints};
+pub use self::checks::{Checks, Health, Probes, Registration};
+pub use self::connection::HttpHandler;
+pub use self::endpoints::{ALWAYS_ALLOW_PATHS, Endpoints, HttpResponse};
 pub(crate) use self::endpoints::{answer, text};
 pub use self::slots::MAX_CONNECTIONS;
 pub use self::tls::{Tls, TlsError};
@@ -122,7 +122,7 @@ impl Server {
 
     /// Serves `site`, such as [`Endpoints`], until `shutdown` is done; then lets requests under way finish for at most two
     /// seconds. Dropping the future closes everything at once.
-    pub async fn serve(self, env: Env, site: impl Site, shutdown: impl Future<Output = ()>) {
+    pub async fn serve(self, env: Env, site: impl HttpHandler, shutdown: impl Future<Output = ()>) {
         let clock = env.clock.clone();
         let host = Arc::new(Host {
             env,

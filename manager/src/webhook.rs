@@ -16,7 +16,7 @@
 //! # use std::future::ready;
 //! use coxswain_manager::client::Cause;
 //! use coxswain_manager::object::Resource;
-//! use coxswain_manager::webhook::{Hooks, Operation, Refusal};
+//! use coxswain_manager::webhook::{Hooks, Operation, Denial};
 //! use serde_json::json;
 //!
 //! const BOATS: Resource = Resource::namespaced("harbour.example", "v1", "boats", "Boat");
@@ -36,7 +36,7 @@
 //!                 message: "a boat has oars".to_owned(),
 //!                 field: "spec.oars".to_owned(),
 //!             };
-//!             return ready(Err(Refusal::invalid("Boat", &request.name, vec![cause])));
+//!             return ready(Err(Denial::invalid("Boat", &request.name, vec![cause])));
 //!         }
 //!         ready(Ok(Vec::new()))
 //!     });
@@ -52,7 +52,7 @@ mod site;
 #[cfg(test)]
 mod tests;
 
-pub use certificates::{Certificates, NoServiceName, ServiceName, Source};
-pub use hooks::{Hooks, Refusal, mutating_path, validating_path};
+pub use certificates::{Certificates, InvalidServiceName, ServiceName, Source};
+pub use hooks::{Denial, Hooks, mutating_path, validating_path};
 pub use review::{AdmissionRequest, GroupVersionKind, Operation};
 pub use server::{Server, WebhookError};

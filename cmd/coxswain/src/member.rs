@@ -86,7 +86,7 @@ impl Member {
             registry,
         )?;
         let elector = elector(&manager, leader_election, &ways.election, &identity)?;
-        let elector = elector.map(|elector| elector.recording(recorder.clone()));
+        let elector = elector.map(|elector| elector.with_recorder(recorder.clone()));
         let workers = |count: u32| usize::try_from(count).unwrap_or(usize::MAX);
         let settings = Settings {
             garbage_collector: garbage_collector.as_ref().map(|it| garbage_collector::Options {

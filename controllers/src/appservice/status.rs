@@ -149,7 +149,8 @@ impl Status {
         for (type_, (status, reason, message)) in
             [(READY, ready), (PROGRESSING, progressing), (STALLED, stalled)]
         {
-            let condition = Condition::new(type_, status, reason, &message).at(app.metadata.generation);
+            let condition =
+                Condition::new(type_, status, reason, &message).observed_generation(app.metadata.generation);
             conditions::set(&mut self.conditions, condition, now);
         }
     }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use coxswain_manager::cache::{Caches, Lookup};
 use coxswain_manager::client::Cause;
 use coxswain_manager::object::Key;
-use coxswain_manager::webhook::{AdmissionRequest, Hooks, Operation, Refusal};
+use coxswain_manager::webhook::{AdmissionRequest, Denial, Hooks, Operation};
 use serde_json::Value;
 
 use super::admission::{self, Problem};
@@ -48,14 +48,14 @@ fn judged(
     request: &AdmissionRequest,
     others: &[Arc<AppService>],
     exists: bool,
-) -> Result<Vec<String>, Refusal> {
+) -> Result<Vec<String>, Denial> {
     if !is_written(request) {
         return Ok(Vec::new());
     }
     let old = (!request.old_object.is_null()).then_some(&request.old_object);
     admission::validate(&request.object, old, others, exists).map_err(|problems| {
         let causes = problems.into_iter().map(cause).collect();
-        Refusal::invalid("AppService.appcontroller.k8s.io", &request.name, causes)
+        Denial::invalid("AppService.appcontroller.k8s.io", &request.name, causes)
     })?;
     Ok(Vec::new())
 }

@@ -204,7 +204,7 @@ impl<'de> Deserialize<'de> for Chosen {
         };
         let written: LabelSelector = serde_json::from_str(raw.get()).map_err(serde::de::Error::custom)?;
         Ok(Self {
-            selector: Selector::of(&written),
+            selector: Selector::new(&written),
             text: Box::<str>::from(raw),
         })
     }

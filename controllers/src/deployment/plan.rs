@@ -72,7 +72,7 @@ pub fn claims<'a>(
         // One without labels is nobody's.
         let matches = labels.iter().next().is_some() && selector.matches(labels);
         let list = match owner::claim(&deployment.metadata, &set.metadata, matches) {
-            Claim::Ours => &mut claims.ours,
+            Claim::Owned => &mut claims.ours,
             Claim::Adopt => &mut claims.adopt,
             Claim::Release => &mut claims.release,
             Claim::Ignore => continue,

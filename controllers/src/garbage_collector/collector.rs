@@ -201,7 +201,7 @@ impl GarbageCollector {
 
     fn renew(&self) -> Queues {
         let mut queues = lock(&self.queues);
-        *queues = queues.succeed(&self.env);
+        *queues = queues.replace(&self.env);
         queues.clone()
     }
 
@@ -282,7 +282,7 @@ impl Runnable for GarbageCollector {
             orphans,
             lists: _,
         } = &floor.queues;
-        let waited = [changes.waited(), deletes.waited(), orphans.waited()];
+        let waited = [changes.head_wait(), deletes.head_wait(), orphans.head_wait()];
         let waited: Option<Duration> = waited.into_iter().max().flatten();
         floor
             .progress

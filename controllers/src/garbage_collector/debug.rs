@@ -10,7 +10,7 @@ mod tests;
 
 use bytes::Bytes;
 use coxswain_manager::object::Uid;
-use coxswain_manager::serve::Answer;
+use coxswain_manager::serve::HttpResponse;
 use http::header::CONTENT_TYPE;
 use http::{HeaderValue, Request, Response, StatusCode};
 use http_body_util::Full;
@@ -31,7 +31,7 @@ impl GraphPage {
 
     /// The graph as it is now.
     #[must_use]
-    pub fn answer(&self, request: &Request<()>) -> Answer {
+    pub fn answer(&self, request: &Request<()>) -> HttpResponse {
         let (status, content_type, text) = match self.0.get() {
             Some(floor) => {
                 let text = draw(&floor, &selected(request)).text();

@@ -237,12 +237,12 @@ impl Slot {
 
 impl Queues {
     /// The same queues, empty, for a new term.
-    pub(super) fn succeed(&self, env: &Env) -> Self {
+    pub(super) fn replace(&self, env: &Env) -> Self {
         Self {
-            changes: self.changes.succeed(env, limiter()),
-            deletes: self.deletes.succeed(env, limiter()),
-            orphans: self.orphans.succeed(env, limiter()),
-            lists: self.lists.succeed(env, limiter()),
+            changes: self.changes.replace(env, limiter()),
+            deletes: self.deletes.replace(env, limiter()),
+            orphans: self.orphans.replace(env, limiter()),
+            lists: self.lists.replace(env, limiter()),
         }
     }
 }

@@ -34,6 +34,6 @@ pub fn host(
     } else {
         Discovery::fixed(watch::Sender::new(None).subscribe())
     };
-    let client = manager.client_times(CLIENT, RATE);
+    let client = manager.client_with_qps_factor(CLIENT, RATE);
     GarbageCollector::build(env, caches, client, registry, recorder, discovery, options)
 }

@@ -85,7 +85,7 @@ impl Hands<'_> {
             let found = read?;
             if found.as_ref().is_some_and(|pod| !self.is_live(pod)) {
                 // Somebody else's, or over: it does not count.
-                self.expectations.not_created(self.key, &name);
+                self.expectations.create_failed(self.key, &name);
                 continue;
             }
             // Whatever was answered, it is not known any more what becomes of it. If it is there it counts until the cache
@@ -111,12 +111,12 @@ impl Hands<'_> {
             let uid = &pod.metadata.uid;
             let live = read?.filter(|it| it.metadata.uid == *uid && !it.metadata.is_deleting());
             if let Some(live) = live {
-                self.expectations.not_deleted(self.key, uid);
+                self.expectations.delete_failed(self.key, uid);
                 self.wrote(&PODS, &live.metadata, true);
             } else {
                 let now = self.env.clock.now();
                 self.expectations.expect_deletes(self.key, [uid.clone()], now);
-                self.expectations.deleted(self.key, uid);
+                self.expectations.delete_succeeded(self.key, uid);
             }
         }
         Ok(())
@@ -222,7 +222,7 @@ impl Hands<'_> {
     /// This request was not done. One that was sent before it may still arrive: then the name is looked for once more.
     fn not_sent(&self, name: &Text, earlier: &BTreeSet<Text>) {
         if !earlier.contains(name) {
-            self.expectations.not_created(self.key, name);
+            self.expectations.create_failed(self.key, name);
         }
     }
 
@@ -276,7 +276,7 @@ impl Hands<'_> {
         let name = naming::name(&naming::base(&self.owner.metadata.name), &self.env.rng);
         let now = self.env.clock.now();
         self.expectations.expect_creates(self.key, [name.clone()], now);
-        self.expectations.not_created(self.key, taken);
+        self.expectations.create_failed(self.key, taken);
         name
     }
 
@@ -303,25 +303,25 @@ impl Hands<'_> {
         for (pod, answer) in answers {
             let pod = &pod.metadata;
             let Some(answer) = answer else {
-                self.expectations.not_deleted(self.key, &pod.uid);
+                self.expectations.delete_failed(self.key, &pod.uid);
                 outcome.left = true;
                 continue;
             };
             match answer {
                 Ok(_) => {
-                    self.expectations.deleted(self.key, &pod.uid);
+                    self.expectations.delete_succeeded(self.key, &pod.uid);
                     let message = format!("Deleted pod: {}", pod.name);
                     self.event(EventType::Normal, "SuccessfulDelete", &message);
                 }
                 // The cache will show that.
                 Err(error) if error.is_not_found(&pod.name) => {
-                    self.expectations.deleted(self.key, &pod.uid);
+                    self.expectations.delete_succeeded(self.key, &pod.uid);
                 }
                 // It has changed; for all that is known it is on its way out.
                 Err(error) if error.is_conflict() => outcome.again = true,
                 Err(error) => {
                     if !error.is_unknown_outcome() {
-                        self.expectations.not_deleted(self.key, &pod.uid);
+                        self.expectations.delete_failed(self.key, &pod.uid);
                     }
                     let message = said(&error);
                     self.warn("FailedDelete", &format!("Error deleting: {message}"), &error);
@@ -416,7 +416,7 @@ impl Hands<'_> {
 
     fn was_created(&self, pod: &Meta) {
         self.wrote(&PODS, pod, false);
-        self.expectations.created(self.key, &pod.name);
+        self.expectations.create_succeeded(self.key, &pod.name);
     }
 
     fn wrote(&self, resource: &Resource, object: &Meta, seen: bool) {

@@ -165,8 +165,8 @@ impl<'de> Deserialize<'de> for Chosen {
         }
         Ok(Self(match Option::<Form>::deserialize(deserializer)? {
             None => Err(SelectorError::Empty),
-            Some(Form::Labels(labels)) => Selector::of_labels(&labels),
-            Some(Form::Selector(written)) => Selector::of(&written),
+            Some(Form::Labels(labels)) => Selector::from_labels(&labels),
+            Some(Form::Selector(written)) => Selector::new(&written),
         }))
     }
 }

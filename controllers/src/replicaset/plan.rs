@@ -50,13 +50,13 @@ pub fn claims<'a>(
         let matches = selector.matches(&pod.metadata.labels);
         let claim = owner::claim(&owner.metadata, &pod.metadata, matches);
         match claim {
-            Claim::Ours if pod.has_finished() => {
+            Claim::Owned if pod.has_finished() => {
                 if !pod.metadata.is_deleting() {
                     claims.ended.push(Arc::clone(pod));
                 }
             }
-            Claim::Ours if pod.metadata.is_deleting() => claims.terminating += 1,
-            Claim::Ours => claims.active.push(Arc::clone(pod)),
+            Claim::Owned if pod.metadata.is_deleting() => claims.terminating += 1,
+            Claim::Owned => claims.active.push(Arc::clone(pod)),
             Claim::Adopt if pod.is_active() => {
                 claims.adopt.push(Arc::clone(pod));
                 claims.active.push(Arc::clone(pod));

@@ -124,7 +124,7 @@ async fn run(seed: u64) -> Vec<String> {
     registry::host(&mut manager, |_| Some(Asked::ByStar), &settings).expect("hosted");
     let stop = CancellationToken::new();
     let running = env.tasks.spawn(manager.run(
-        Some(elector.expect("an elector").recording(recorder)),
+        Some(elector.expect("an elector").with_recorder(recorder)),
         stop.clone(),
     ));
 

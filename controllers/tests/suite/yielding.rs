@@ -16,7 +16,7 @@ use coxswain_manager::client::{Client, Delete, Transport};
 use coxswain_manager::env::{Env, TaskSet};
 use coxswain_manager::manager::{Manager, ManagerError, Options};
 use coxswain_manager::object::{Key, Resource, Uid};
-use coxswain_manager::serve::{Checks, Health, Kinds};
+use coxswain_manager::serve::{Checks, Health, Probes};
 use coxswain_sandbox::{Door, ResponseBody, Sandbox};
 use futures_util::future::BoxFuture;
 use http::{Request, Response};
@@ -307,13 +307,13 @@ impl Running {
 
     /// What is said of the first controller, having made sure that nothing has failed.
     fn told(&self) -> Option<String> {
-        for kind in [Kinds::LIVEZ, Kinds::READYZ, Kinds::HEALTHZ] {
-            for (name, health) in self.checks.ask(kind) {
+        for kind in [Probes::LIVEZ, Probes::READYZ, Probes::HEALTHZ] {
+            for (name, health) in self.checks.run(kind) {
                 assert!(!matches!(health, Health::Failed(_)), "{name}: {health:?}");
             }
         }
         let name = self.probes[0].name;
-        let checks = self.checks.ask(Kinds::HEALTHZ);
+        let checks = self.checks.run(Probes::HEALTHZ);
         let check = checks.into_iter().find(|(it, _)| it == name).expect("a check");
         match check.1 {
             Health::Note(note) => Some(note),

@@ -182,7 +182,7 @@ impl<R> Floor<R> {
 
     pub(super) fn health(&self) -> Result<(), Unhealthy> {
         let now = self.env.clock.now();
-        let waited = self.inbox.queue.waited().unwrap_or_default();
+        let waited = self.inbox.queue.head_wait().unwrap_or_default();
         let (oldest, free, idle) = self.lock(|work| {
             let oldest = work.running.iter().min_by_key(|(_, since)| **since);
             let oldest = oldest.map(|(key, since)| (key.clone(), now.duration_since(*since)));

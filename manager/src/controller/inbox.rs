@@ -57,7 +57,7 @@ impl Inbox {
         self.events(|events| {
             events.entry(key.clone()).or_insert(cause);
         });
-        self.queue.add_with(key, priority);
+        self.queue.add_with_priority(key, priority);
     }
 
     /// The next key, when there is one; none once the queue is shut down. An event that comes at this very moment may be

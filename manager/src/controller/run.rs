@@ -179,7 +179,7 @@ impl<R: Reconciler> Controller<R> {
 
     fn renew(&self) -> Queue<Key> {
         let mut queue = lock(&self.queue);
-        *queue = queue.succeed(&self.env, (self.options.limiter)());
+        *queue = queue.replace(&self.env, (self.options.limiter)());
         queue.clone()
     }
 

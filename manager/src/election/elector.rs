@@ -21,7 +21,7 @@ use super::decide::{Step, View};
 use super::health::Health;
 use super::metrics::Metrics;
 use super::record::Record;
-use super::{Config, ElectionError, Leadership, NotReleased, Release};
+use super::{Config, ElectionError, Leadership, Release, ReleaseError};
 use crate::client::{Client, ClientError, Fence, Sighting, Term, WatchOne};
 use crate::env::{Env, Mark, later};
 use crate::events::{EventType, ObjectRef, Recorder};
@@ -118,7 +118,7 @@ impl Elector {
 
     /// Events on the Lease say when this process begins and ceases to lead.
     #[must_use]
-    pub fn recording(mut self, recorder: Recorder) -> Self {
+    pub fn with_recorder(mut self, recorder: Recorder) -> Self {
         self.recorder = Some(recorder);
         self
     }
@@ -142,7 +142,7 @@ impl Elector {
         mut self,
         stop: CancellationToken,
         finish: impl Future<Output = Option<Release>>,
-    ) -> Result<(), NotReleased> {
+    ) -> Result<(), ReleaseError> {
         let (send, sightings) = mpsc::channel(SIGHTINGS);
         let watch = WatchOne {
             env: self.env.clone(),

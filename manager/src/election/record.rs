@@ -13,9 +13,9 @@ use serde_json::{Map, Value, json};
 use crate::object::{Key, Version};
 
 /// Who released the Lease, in which of its terms: the proof that an empty holder is the work of the holder itself.
-pub const RELEASED_BY: &str = "coxswain.dev/released-by";
+pub const RELEASED_BY_ANNOTATION: &str = "coxswain.dev/released-by";
 /// The highest version that was written before the release, per resource.
-pub const WRITTEN_VERSIONS: &str = "coxswain.dev/written-versions";
+pub const WRITTEN_VERSIONS_ANNOTATION: &str = "coxswain.dev/written-versions";
 
 /// A Lease, as the server has it.
 #[derive(Clone, Debug)]
@@ -82,7 +82,7 @@ impl Record {
 
     /// Who released it, if the one who did was its holder.
     pub(super) fn released_by(&self) -> Option<String> {
-        let proof: ReleasedBy = serde_json::from_str(self.annotation(RELEASED_BY)?).ok()?;
+        let proof: ReleasedBy = serde_json::from_str(self.annotation(RELEASED_BY_ANNOTATION)?).ok()?;
         let orderly =
             self.holder().is_empty() && !proof.identity.is_empty() && proof.transitions == self.transitions();
         orderly.then_some(proof.identity)
@@ -90,7 +90,7 @@ impl Record {
 
     /// What was written before the release.
     pub(super) fn written_versions(&self) -> Option<BTreeMap<String, String>> {
-        serde_json::from_str(self.annotation(WRITTEN_VERSIONS)?).ok()
+        serde_json::from_str(self.annotation(WRITTEN_VERSIONS_ANNOTATION)?).ok()
     }
 
     /// A Lease that is not there yet.
@@ -109,8 +109,8 @@ impl Record {
         let mut lease = self.0.clone();
         write(&mut lease, claim);
         if let Some(Value::Object(annotations)) = lease.pointer_mut("/metadata/annotations") {
-            annotations.remove(RELEASED_BY);
-            annotations.remove(WRITTEN_VERSIONS);
+            annotations.remove(RELEASED_BY_ANNOTATION);
+            annotations.remove(WRITTEN_VERSIONS_ANNOTATION);
         }
         lease
     }
@@ -128,8 +128,11 @@ impl Record {
         spec.insert("renewTime".to_owned(), json!(micro_time(now)));
         let metadata = section(&mut lease, "metadata");
         let annotations = map(metadata.entry("annotations").or_insert(Value::Null));
-        annotations.insert(RELEASED_BY.to_owned(), json!(json!(proof).to_string()));
-        annotations.insert(WRITTEN_VERSIONS.to_owned(), json!(json!(versions).to_string()));
+        annotations.insert(RELEASED_BY_ANNOTATION.to_owned(), json!(json!(proof).to_string()));
+        annotations.insert(
+            WRITTEN_VERSIONS_ANNOTATION.to_owned(),
+            json!(json!(versions).to_string()),
+        );
         lease
     }
 
@@ -284,7 +287,7 @@ mod tests {
             json!({"metadata": "x", "spec": 1}),
             json!({"metadata": {"annotations": "x"}}),
             json!({"metadata": {"annotations": null}, "spec": null}),
-            json!({"metadata": {"annotations": {RELEASED_BY: "{"}}, "spec": {"leaseDurationSeconds": -1}}),
+            json!({"metadata": {"annotations": {RELEASED_BY_ANNOTATION: "{"}}, "spec": {"leaseDurationSeconds": -1}}),
             json!({"spec": {"holderIdentity": 3, "leaseTransitions": "x", "acquireTime": "then"}}),
         ] {
             let record = Record::new(odd);

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use crate::cache::{Caches, Status};
 use crate::controller::{Runnable, Unhealthy};
 use crate::election;
-use crate::serve::{Checks, Health, Kinds, Registration};
+use crate::serve::{Checks, Health, Probes, Registration};
 
 /// Ready once each cache has been filled. One whose kind is not served, or not to us, waits and says so: the others are
 /// none the worse for it. One that was filled and cannot follow is old, not empty; its age is a metric. One of
 /// which only the metadata was asked for, by whoever takes all kinds as they are, is named and no more.
 pub(super) fn of_caches(checks: &Checks, caches: &Caches) -> Registration {
     let caches = caches.clone();
-    checks.add("caches", Kinds::READYZ | Kinds::HEALTHZ, move || {
+    checks.add("caches", Probes::READYZ | Probes::HEALTHZ, move || {
         let caches = caches.overview();
         let empty = caches
             .iter()
@@ -42,7 +42,7 @@ pub(super) fn of_controller(
 ) -> [Registration; 2] {
     let name = controller.name();
     let (caches, asked) = (caches.clone(), controller.clone());
-    let healthy = checks.add(name, Kinds::HEALTHZ, move || match asked.health() {
+    let healthy = checks.add(name, Probes::HEALTHZ, move || match asked.health() {
         Err(unhealthy) => Health::Failed(unhealthy.to_string()),
         Ok(()) => match asked.yields() {
             Some(reason) => Health::Note(reason),
@@ -53,7 +53,7 @@ pub(super) fn of_controller(
         },
     });
     let asked = controller.clone();
-    let alive = checks.add(name, Kinds::LIVEZ, move || match asked.health() {
+    let alive = checks.add(name, Probes::LIVEZ, move || match asked.health() {
         Ok(()) => Health::Ok,
         Err(refused @ Unhealthy::Refused { .. }) => Health::Note(refused.to_string()),
         Err(unhealthy) => Health::Failed(unhealthy.to_string()),
@@ -81,7 +81,7 @@ fn waits(caches: &Caches, unsynced: Vec<String>) -> Health {
 pub(super) fn of_election(checks: &Checks, election: election::Health) -> Registration {
     checks.add(
         "leaderElection",
-        Kinds::LIVEZ | Kinds::HEALTHZ,
+        Probes::LIVEZ | Probes::HEALTHZ,
         move || match election.check() {
             Ok(()) => Health::Ok,
             Err(stalled) => Health::Failed(stalled.to_string()),

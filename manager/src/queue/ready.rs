@@ -5,15 +5,15 @@ use super::fair::{FairQueue, Position};
 
 /// While items of both priorities are queued, every so many-th hand-out is a low one.
 ///
-/// So the `n`-th item of low priority is handed out by the `n * LOW_TURN`-th hand-out at the latest, however many items of
+/// So the `n`-th item of low priority is handed out by the `n * LOW_PRIORITY_INTERVAL`-th hand-out at the latest, however many items of
 /// normal priority are added. One in eight leaves most hand-outs to fresh changes, and an initial list is still processed.
-pub const LOW_TURN: u32 = 8;
+pub const LOW_PRIORITY_INTERVAL: u32 = 8;
 
 /// The order of items. An item that is added again has the higher of its priorities.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Priority {
     /// For objects that merely exist: the items of an initial list, or of a resync. Items of normal priority precede it,
-    /// but never starve it: see [`LOW_TURN`].
+    /// but never starve it: see [`LOW_PRIORITY_INTERVAL`].
     Low,
     /// For objects that have changed.
     Normal,
@@ -24,7 +24,7 @@ pub enum Priority {
 pub(super) struct Ready<K> {
     normal: FairQueue<K>,
     low: FairQueue<K>,
-    /// Normal items handed out since the last low one, while there were low ones. Below [`LOW_TURN`].
+    /// Normal items handed out since the last low one, while there were low ones. Below [`LOW_PRIORITY_INTERVAL`].
     passed_over: u32,
 }
 
@@ -52,7 +52,7 @@ impl<K: Item> Ready<K> {
     }
 
     pub(super) fn pop(&mut self) -> Option<K> {
-        let low_turn = self.normal.len() == 0 || self.passed_over + 1 >= LOW_TURN;
+        let low_turn = self.normal.len() == 0 || self.passed_over + 1 >= LOW_PRIORITY_INTERVAL;
         if low_turn && let Some(item) = self.low.pop() {
             self.passed_over = 0;
             return Some(item);

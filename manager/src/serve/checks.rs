@@ -24,9 +24,9 @@ pub enum Health {
 
 /// The paths that a check counts for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Kinds(u8);
+pub struct Probes(u8);
 
-impl Kinds {
+impl Probes {
     /// `/livez`: what fails here is mended by a restart. Never the API server.
     pub const LIVEZ: Self = Self(1);
     /// `/readyz`: what fails here is mended by waiting.
@@ -45,7 +45,7 @@ impl Kinds {
     }
 }
 
-impl BitOr for Kinds {
+impl BitOr for Probes {
     type Output = Self;
 
     fn bitor(self, other: Self) -> Self {
@@ -67,7 +67,7 @@ pub struct Registration {
 
 pub(super) struct Check {
     pub(super) name: String,
-    kinds: Kinds,
+    kinds: Probes,
     ask: Box<dyn Fn() -> Health + Send + Sync>,
     /// How the last answer was, so that only a change is logged: probes come every few seconds.
     failing: AtomicBool,
@@ -77,7 +77,7 @@ impl Checks {
     /// Only `ping`.
     #[must_use]
     pub fn new() -> Self {
-        let ping = Check::new("ping".to_owned(), Kinds::ALL, || Health::Ok);
+        let ping = Check::new("ping".to_owned(), Probes::ALL, || Health::Ok);
         Self(Arc::new(Mutex::new(vec![Arc::new(ping)])))
     }
 
@@ -86,7 +86,7 @@ impl Checks {
     pub fn add(
         &self,
         name: impl Into<String>,
-        kinds: Kinds,
+        kinds: Probes,
         check: impl Fn() -> Health + Send + Sync + 'static,
     ) -> Registration {
         let check = Arc::new(Check::new(name.into(), kinds, check));
@@ -107,13 +107,13 @@ impl Checks {
 
     /// What each check of one kind says now, by name.
     #[must_use]
-    pub fn ask(&self, kind: Kinds) -> Vec<(String, Health)> {
+    pub fn run(&self, kind: Probes) -> Vec<(String, Health)> {
         let of_kind = self.of(kind).into_iter();
         of_kind.map(|check| (check.name.clone(), check.run())).collect()
     }
 
     /// Those of one kind. They are asked without the lock: a check may take as long as it likes, or add another.
-    pub(super) fn of(&self, kind: Kinds) -> Vec<Arc<Check>> {
+    pub(super) fn of(&self, kind: Probes) -> Vec<Arc<Check>> {
         let list = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let of_kind = list.iter().filter(|check| check.kinds.contains(kind));
         of_kind.cloned().collect()
@@ -136,7 +136,7 @@ impl Drop for Registration {
 }
 
 impl Check {
-    fn new(name: String, kinds: Kinds, ask: impl Fn() -> Health + Send + Sync + 'static) -> Self {
+    fn new(name: String, kinds: Probes, ask: impl Fn() -> Health + Send + Sync + 'static) -> Self {
         Self {
             name,
             kinds,
@@ -169,7 +169,7 @@ impl Check {
 mod tests {
     use super::*;
 
-    fn names(checks: &Checks, kind: Kinds) -> Vec<String> {
+    fn names(checks: &Checks, kind: Probes) -> Vec<String> {
         let of_kind = checks.of(kind).into_iter();
         of_kind.map(|check| check.name.clone()).collect()
     }
@@ -177,57 +177,57 @@ mod tests {
     #[test]
     fn a_check_counts_for_its_kinds_only() {
         let checks = Checks::new();
-        let _caches = checks.add("caches", Kinds::READYZ | Kinds::HEALTHZ, || Health::Ok);
-        let _all = checks.add("all", Kinds::ALL, || Health::Ok);
-        assert_eq!(names(&checks, Kinds::LIVEZ), ["ping", "all"]);
-        assert_eq!(names(&checks, Kinds::READYZ), ["ping", "caches", "all"]);
-        assert_eq!(names(&checks, Kinds::HEALTHZ), ["ping", "caches", "all"]);
+        let _caches = checks.add("caches", Probes::READYZ | Probes::HEALTHZ, || Health::Ok);
+        let _all = checks.add("all", Probes::ALL, || Health::Ok);
+        assert_eq!(names(&checks, Probes::LIVEZ), ["ping", "all"]);
+        assert_eq!(names(&checks, Probes::READYZ), ["ping", "caches", "all"]);
+        assert_eq!(names(&checks, Probes::HEALTHZ), ["ping", "caches", "all"]);
     }
 
     #[test]
     fn a_check_goes_with_its_registration_and_clones_see_it() {
         let checks = Checks::new();
-        let a = checks.add("a", Kinds::ALL, || Health::Ok);
-        let _b = checks.clone().add("b", Kinds::ALL, || Health::Ok);
+        let a = checks.add("a", Probes::ALL, || Health::Ok);
+        let _b = checks.clone().add("b", Probes::ALL, || Health::Ok);
         drop(a);
-        assert_eq!(names(&checks, Kinds::ALL), ["ping", "b"]);
+        assert_eq!(names(&checks, Probes::ALL), ["ping", "b"]);
     }
 
     #[test]
     fn a_successor_of_the_same_name_outlives_its_predecessor() {
         let checks = Checks::new();
-        let old = checks.add("a", Kinds::ALL, || Health::Failed("old".to_owned()));
-        let _b = checks.add("b", Kinds::ALL, || Health::Ok);
-        let _new = checks.add("a", Kinds::ALL, || Health::Ok);
+        let old = checks.add("a", Probes::ALL, || Health::Failed("old".to_owned()));
+        let _b = checks.add("b", Probes::ALL, || Health::Ok);
+        let _new = checks.add("a", Probes::ALL, || Health::Ok);
         drop(old);
-        assert_eq!(names(&checks, Kinds::ALL), ["ping", "a", "b"]);
-        assert_eq!(checks.of(Kinds::ALL)[1].run(), Health::Ok);
+        assert_eq!(names(&checks, Probes::ALL), ["ping", "a", "b"]);
+        assert_eq!(checks.of(Probes::ALL)[1].run(), Health::Ok);
     }
 
     #[test]
     fn ping_cannot_be_taken_away() {
         let checks = Checks::new();
-        drop(checks.add("ping", Kinds::ALL, || Health::Failed("no".to_owned())));
-        assert_eq!(names(&checks, Kinds::ALL), ["ping"]);
+        drop(checks.add("ping", Probes::ALL, || Health::Failed("no".to_owned())));
+        assert_eq!(names(&checks, Probes::ALL), ["ping"]);
     }
 
     #[test]
     fn a_check_may_add_another_and_a_panic_is_a_failure() {
         let checks = Checks::new();
         let inner = checks.clone();
-        let _adds = checks.add("adds", Kinds::ALL, move || {
-            drop(inner.add("more", Kinds::ALL, || Health::Ok));
+        let _adds = checks.add("adds", Probes::ALL, move || {
+            drop(inner.add("more", Probes::ALL, || Health::Ok));
             Health::Ok
         });
-        let _panics = checks.add("panics", Kinds::ALL, || panic!("number {}", 7));
-        let answers: Vec<Health> = checks.of(Kinds::ALL).iter().map(|check| check.run()).collect();
+        let _panics = checks.add("panics", Probes::ALL, || panic!("number {}", 7));
+        let answers: Vec<Health> = checks.of(Probes::ALL).iter().map(|check| check.run()).collect();
         let failed = Health::Failed("the check panicked: number 7".to_owned());
         assert_eq!(answers, [Health::Ok, Health::Ok, failed]);
     }
 
     #[test]
     fn only_a_change_is_worth_a_line_in_the_log() {
-        let check = Check::new("a".to_owned(), Kinds::ALL, || Health::Ok);
+        let check = Check::new("a".to_owned(), Probes::ALL, || Health::Ok);
         let failed = |reason: &str| Health::Failed(reason.to_owned());
         let answers = [
             Health::Ok,

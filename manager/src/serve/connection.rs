@@ -20,7 +20,7 @@ use tokio::time::Instant;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
-use super::endpoints::Answer;
+use super::endpoints::HttpResponse;
 use crate::env::{Clock, Env, Tasks};
 
 /// From the start of the handshake to the first complete request.
@@ -36,9 +36,9 @@ const MAX_HEADER_BYTES: u32 = 64 * 1024;
 const MAX_STREAMS: u32 = 100;
 
 /// What is behind a port: from a request to its answer.
-pub trait Site: Send + Sync + 'static {
+pub trait HttpHandler: Send + Sync + 'static {
     /// Answers a client at `peer`. It is dropped when the client goes away, or when the server ends and it takes too long.
-    fn answer(&self, peer: IpAddr, request: Request<Incoming>) -> impl Future<Output = Answer> + Send;
+    fn answer(&self, peer: IpAddr, request: Request<Incoming>) -> impl Future<Output = HttpResponse> + Send;
 }
 
 /// What all connections share.
@@ -57,7 +57,7 @@ pub(super) async fn serve<S, T>(
     closing: CancellationToken,
 ) -> Result<(), Box<dyn std::error::Error + Send + Sync>>
 where
-    S: Site,
+    S: HttpHandler,
     T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let clock = &host.env.clock;

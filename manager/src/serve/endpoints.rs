@@ -17,19 +17,19 @@ use hyper::body::Incoming;
 use prometheus::{Registry, TextEncoder};
 
 use super::access::{self, Access};
-use super::checks::{Checks, Kinds};
-use super::connection::Site;
+use super::checks::{Checks, Probes};
+use super::connection::HttpHandler;
 use super::{ServeError, health};
 use crate::panics;
 
 /// What a handler answers.
-pub type Answer = Response<Full<Bytes>>;
+pub type HttpResponse = Response<Full<Bytes>>;
 
 /// Marks the request of a client on this machine.
 #[derive(Clone, Copy, Debug)]
 struct Local;
 
-type Handler = Box<dyn Fn(Request<()>) -> BoxFuture<'static, Answer> + Send + Sync>;
+type Handler = Box<dyn Fn(Request<()>) -> BoxFuture<'static, HttpResponse> + Send + Sync>;
 
 /// The paths that are open to everybody unless told otherwise: what a kubelet asks.
 pub const ALWAYS_ALLOW_PATHS: [&str; 3] = ["/healthz", "/readyz", "/livez"];
@@ -58,9 +58,9 @@ impl Endpoints {
             access: Access::new(always_allow_paths.into_iter().map(Into::into))?,
         };
         for (name, kind) in [
-            ("healthz", Kinds::HEALTHZ),
-            ("livez", Kinds::LIVEZ),
-            ("readyz", Kinds::READYZ),
+            ("healthz", Probes::HEALTHZ),
+            ("livez", Probes::LIVEZ),
+            ("readyz", Probes::READYZ),
         ] {
             let (of_all, of_one) = (checks.clone(), checks.clone());
             let below = format!("/{name}/");
@@ -86,14 +86,14 @@ impl Endpoints {
     pub fn mount<F, A>(mut self, path: impl Into<String>, handler: F) -> Self
     where
         F: Fn(Request<()>) -> A + Send + Sync + 'static,
-        A: Future<Output = Answer> + Send + 'static,
+        A: Future<Output = HttpResponse> + Send + 'static,
     {
         self.routes
             .insert(path.into(), Box::new(move |request| handler(request).boxed()));
         self
     }
 
-    async fn answer_any<B: Body>(&self, peer: IpAddr, request: Request<B>) -> Answer {
+    async fn answer_any<B: Body>(&self, peer: IpAddr, request: Request<B>) -> HttpResponse {
         let (parts, body) = request.into_parts();
         let (head, http1) = (parts.method == Method::HEAD, parts.version < Version::HTTP_2);
         let unread = !body.is_end_stream();
@@ -113,7 +113,7 @@ impl Endpoints {
         answer
     }
 
-    async fn route(&self, peer: IpAddr, mut request: Request<()>) -> Answer {
+    async fn route(&self, peer: IpAddr, mut request: Request<()>) -> HttpResponse {
         if access::is_local(peer) {
             request.extensions_mut().insert(Local);
         }
@@ -159,13 +159,13 @@ impl Endpoints {
     }
 }
 
-impl Site for Endpoints {
-    async fn answer(&self, peer: IpAddr, request: Request<Incoming>) -> Answer {
+impl HttpHandler for Endpoints {
+    async fn answer(&self, peer: IpAddr, request: Request<Incoming>) -> HttpResponse {
         self.answer_any(peer, request).await
     }
 }
 
-fn metrics(registry: &Registry) -> Answer {
+fn metrics(registry: &Registry) -> HttpResponse {
     match TextEncoder::new().encode_to_string(&registry.gather()) {
         Ok(series) => answer(StatusCode::OK, METRICS, series),
         Err(error) => text(
@@ -176,7 +176,7 @@ fn metrics(registry: &Registry) -> Answer {
 }
 
 /// As an API server refuses: clients of Kubernetes can read it.
-fn forbidden(method: &Method, path: &str) -> Answer {
+fn forbidden(method: &Method, path: &str) -> HttpResponse {
     let verb = method.as_str().to_ascii_lowercase();
     let status = serde_json::json!({
         "kind": "Status",
@@ -191,17 +191,17 @@ fn forbidden(method: &Method, path: &str) -> Answer {
     answer(StatusCode::FORBIDDEN, "application/json", status.to_string())
 }
 
-fn not_found() -> Answer {
+fn not_found() -> HttpResponse {
     text(StatusCode::NOT_FOUND, "404 page not found\n")
 }
 
 /// A sentence.
-pub(crate) fn text(status: StatusCode, body: impl Into<Bytes>) -> Answer {
+pub(crate) fn text(status: StatusCode, body: impl Into<Bytes>) -> HttpResponse {
     answer(status, PLAIN, body)
 }
 
 /// Anything.
-pub(crate) fn answer(status: StatusCode, content_type: &'static str, body: impl Into<Bytes>) -> Answer {
+pub(crate) fn answer(status: StatusCode, content_type: &'static str, body: impl Into<Bytes>) -> HttpResponse {
     let mut answer = Response::new(Full::new(body.into()));
     *answer.status_mut() = status;
     answer

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use http::StatusCode;
 
-use super::checks::{Checks, Health, Kinds};
+use super::checks::{Checks, Health, Probes};
 
 /// The answer for all checks of a kind. `name` is that of the path without its slash.
 ///
@@ -14,7 +14,7 @@ use super::checks::{Checks, Health, Kinds};
 pub(super) fn all(
     name: &str,
     checks: &Checks,
-    kind: Kinds,
+    kind: Probes,
     query: &str,
     local: bool,
 ) -> (StatusCode, String) {
@@ -57,7 +57,7 @@ pub(super) fn all(
 }
 
 /// The answer for one check, with its reason: its path has to be allowed by itself. None if there is no such check.
-pub(super) fn one(check: &str, checks: &Checks, kind: Kinds) -> Option<(StatusCode, String)> {
+pub(super) fn one(check: &str, checks: &Checks, kind: Probes) -> Option<(StatusCode, String)> {
     let check = checks.of(kind).into_iter().find(|known| known.name == check)?;
     Some(match check.run() {
         Health::Ok | Health::Note(_) => (StatusCode::OK, "ok".to_owned()),
@@ -101,11 +101,11 @@ mod tests {
     fn checks() -> (Checks, [Registration; 3]) {
         let checks = Checks::new();
         let added = [
-            checks.add("leaderElection", Kinds::ALL, || Health::Ok),
-            checks.add("caches", Kinds::READYZ, || {
+            checks.add("leaderElection", Probes::ALL, || Health::Ok),
+            checks.add("caches", Probes::READYZ, || {
                 Health::Failed("pods: secret".to_owned())
             }),
-            checks.add("appservice-controller", Kinds::ALL, || {
+            checks.add("appservice-controller", Probes::ALL, || {
                 Health::Note("waits for customresourcedefinition\nappservices".to_owned())
             }),
         ];
@@ -115,10 +115,10 @@ mod tests {
     #[test]
     fn a_pass_is_two_letters_unless_asked_for_more() {
         let (checks, _added) = checks();
-        let (status, body) = all("healthz", &checks, Kinds::HEALTHZ, "", true);
+        let (status, body) = all("healthz", &checks, Probes::HEALTHZ, "", true);
         assert_eq!((status.as_u16(), body.as_str()), (200, "ok"));
         for query in ["verbose", "verbose=", "verbose=false&x=y"] {
-            let (status, body) = all("healthz", &checks, Kinds::HEALTHZ, query, true);
+            let (status, body) = all("healthz", &checks, Probes::HEALTHZ, query, true);
             assert_eq!(status, 200);
             assert_eq!(
                 body,
@@ -131,7 +131,7 @@ mod tests {
     #[test]
     fn note_is_withheld_from_remote_clients() {
         let (checks, _added) = checks();
-        let (status, body) = all("healthz", &checks, Kinds::HEALTHZ, "verbose", false);
+        let (status, body) = all("healthz", &checks, Probes::HEALTHZ, "verbose", false);
         assert_eq!(status, 200);
         assert_eq!(
             body,
@@ -142,7 +142,7 @@ mod tests {
     #[test]
     fn a_failure_shows_all_lines_and_no_reason() {
         let (checks, _added) = checks();
-        let (status, body) = all("readyz", &checks, Kinds::READYZ, "", true);
+        let (status, body) = all("readyz", &checks, Probes::READYZ, "", true);
         assert_eq!(status, 500);
         assert_eq!(
             body,
@@ -155,7 +155,7 @@ mod tests {
     fn what_is_excluded_is_not_asked_and_what_is_unknown_is_warned_of() {
         let (checks, _added) = checks();
         let query = "exclude=caches&exclude=appservice%2Dcontroller&exclude=z%22&exclude=nothing&verbose";
-        let (status, body) = all("readyz", &checks, Kinds::READYZ, query, true);
+        let (status, body) = all("readyz", &checks, Probes::READYZ, query, true);
         assert_eq!(status, 200);
         assert_eq!(
             body,
@@ -169,11 +169,11 @@ mod tests {
     fn one_check_answers_for_its_kinds_and_gives_its_reason() {
         let (checks, _added) = checks();
         let ok = Some((StatusCode::OK, "ok".to_owned()));
-        assert_eq!(one("ping", &checks, Kinds::LIVEZ), ok);
-        assert_eq!(one("appservice-controller", &checks, Kinds::LIVEZ), ok);
-        assert_eq!(one("caches", &checks, Kinds::LIVEZ), None);
-        assert_eq!(one("", &checks, Kinds::LIVEZ), None);
-        let (status, body) = one("caches", &checks, Kinds::READYZ).expect("it is there");
+        assert_eq!(one("ping", &checks, Probes::LIVEZ), ok);
+        assert_eq!(one("appservice-controller", &checks, Probes::LIVEZ), ok);
+        assert_eq!(one("caches", &checks, Probes::LIVEZ), None);
+        assert_eq!(one("", &checks, Probes::LIVEZ), None);
+        let (status, body) = one("caches", &checks, Probes::READYZ).expect("it is there");
         assert_eq!(
             (status.as_u16(), body.as_str()),
             (500, "internal server error: pods: secret\n")

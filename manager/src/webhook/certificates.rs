@@ -29,7 +29,7 @@ use super::WebhookError;
 use super::metrics::Reads;
 use crate::manager::Manager;
 use crate::object::{Key, Resource};
-use crate::serve::{Checks, Kinds, Registration, Tls};
+use crate::serve::{Checks, Probes, Registration, Tls};
 
 const SECRETS: Resource = Resource::namespaced("", "v1", "secrets", "Secret");
 
@@ -65,7 +65,7 @@ pub struct ServiceName {
 /// It is not `NAMESPACE/NAME`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a Service is named as NAMESPACE/NAME")]
-pub struct NoServiceName;
+pub struct InvalidServiceName;
 
 impl Certificates {
     /// From `source`. From now on `webhook` is among the checks: it fails, for readiness too, as long as there is nothing to
@@ -81,7 +81,9 @@ impl Certificates {
             tls: Tls::resolving(served.clone(), None)?,
             source,
             served,
-            _check: checks.add("webhook", Kinds::READYZ | Kinds::HEALTHZ, move || asked.health()),
+            _check: checks.add("webhook", Probes::READYZ | Probes::HEALTHZ, move || {
+                asked.health()
+            }),
         })
     }
 
@@ -141,12 +143,12 @@ impl ServiceName {
 }
 
 impl FromStr for ServiceName {
-    type Err = NoServiceName;
+    type Err = InvalidServiceName;
 
-    fn from_str(text: &str) -> Result<Self, NoServiceName> {
-        let (namespace, name) = text.split_once('/').ok_or(NoServiceName)?;
+    fn from_str(text: &str) -> Result<Self, InvalidServiceName> {
+        let (namespace, name) = text.split_once('/').ok_or(InvalidServiceName)?;
         if namespace.is_empty() || name.is_empty() || name.contains('/') {
-            return Err(NoServiceName);
+            return Err(InvalidServiceName);
         }
         Ok(Self {
             namespace: namespace.to_owned(),

@@ -21,7 +21,7 @@ pub(super) type Hook = Box<dyn Fn(AdmissionRequest) -> BoxFuture<'static, Verdic
 
 /// Why a request is not admitted. Whoever sent it reads this, after the name of the webhook.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
+pub struct Denial {
     /// The HTTP code, from 400 up.
     pub code: u16,
     /// The reason in one word, as in a `Status`: `Invalid`, `Forbidden`.
@@ -65,7 +65,7 @@ impl Hooks {
     pub fn mutating<F, A>(self, resource: &Resource, hook: F) -> Self
     where
         F: Fn(AdmissionRequest) -> A + Send + Sync + 'static,
-        A: Future<Output = Result<Vec<Value>, Refusal>> + Send + 'static,
+        A: Future<Output = Result<Vec<Value>, Denial>> + Send + 'static,
     {
         self.add(mutating_path(resource), move |request| {
             if request.object.is_null() {
@@ -81,7 +81,7 @@ impl Hooks {
     pub fn validating<F, A>(self, resource: &Resource, hook: F) -> Self
     where
         F: Fn(AdmissionRequest) -> A + Send + Sync + 'static,
-        A: Future<Output = Result<Vec<String>, Refusal>> + Send + 'static,
+        A: Future<Output = Result<Vec<String>, Denial>> + Send + 'static,
     {
         self.add(validating_path(resource), move |request| {
             let judged = hook(request);
@@ -104,7 +104,7 @@ impl fmt::Debug for Hooks {
     }
 }
 
-impl Refusal {
+impl Denial {
     /// The object is not as it has to be: 422, worded as the API server does it.
     #[must_use]
     pub fn invalid(kind: &str, name: &str, causes: Vec<Cause>) -> Self {
@@ -217,8 +217,8 @@ mod tests {
     #[test]
     fn either_kind_may_refuse() {
         let hooks = Hooks::new()
-            .mutating(&APPS, |_| ready(Err(Refusal::forbidden("no"))))
-            .validating(&APPS, |_| ready(Err(Refusal::forbidden("no"))));
+            .mutating(&APPS, |_| ready(Err(Denial::forbidden("no"))))
+            .validating(&APPS, |_| ready(Err(Denial::forbidden("no"))));
         for path in [mutating_path(&APPS), validating_path(&APPS)] {
             let refused = asked(&hooks, &path, json!({}));
             assert!(matches!(refused, Verdict::Refused(refusal) if refusal.code == 403));
@@ -232,7 +232,7 @@ mod tests {
             message: "bad".to_owned(),
             ..Cause::default()
         };
-        let refusal = Refusal::invalid("AppService", "web", vec![cause("a"), cause("")]);
+        let refusal = Denial::invalid("AppService", "web", vec![cause("a"), cause("")]);
         assert_eq!(refusal.message, "AppService \"web\" is invalid: [a: bad, bad]");
     }
 }

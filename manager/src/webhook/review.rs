@@ -9,7 +9,7 @@ use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::hooks::Refusal;
+use super::hooks::Denial;
 use crate::object::decode::null_is_default;
 
 const API_VERSION: &str = "admission.k8s.io/v1";
@@ -97,7 +97,7 @@ pub(super) enum Verdict {
     Changed(Vec<Value>),
     /// It is admitted, and whoever sent it is told these.
     Admitted(Vec<String>),
-    Refused(Refusal),
+    Refused(Denial),
 }
 
 #[derive(Deserialize)]
@@ -266,7 +266,7 @@ mod tests {
             message: "is taken".to_owned(),
             field: "spec.deploymentName".to_owned(),
         };
-        let mut refusal = Refusal::invalid("AppService", "web", vec![cause]);
+        let mut refusal = Denial::invalid("AppService", "web", vec![cause]);
         refusal.warnings.push("old".to_owned());
         assert_eq!(
             response(Verdict::Refused(refusal)),

@@ -24,7 +24,7 @@ use super::metrics::Requests;
 use super::review;
 use crate::env::Clock;
 use crate::panics;
-use crate::serve::{Answer, Site, answer, text};
+use crate::serve::{HttpHandler, HttpResponse, answer, text};
 
 /// The largest review. The API server takes objects of up to 3 MiB, and the review of an update has two of them.
 pub(super) const MAX_BODY: usize = 7 * 1024 * 1024;
@@ -36,7 +36,7 @@ const MAX_REVIEWS: usize = 64;
 pub(super) const MAX_BUFFERED: usize = 16 * MAX_BODY;
 
 /// The answer to what nobody has judged.
-type Refused = Box<Answer>;
+type Refused = Box<HttpResponse>;
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
@@ -62,7 +62,7 @@ impl Reviews {
         }
     }
 
-    pub(super) async fn answer_any<B>(&self, request: Request<B>) -> Answer
+    pub(super) async fn answer_any<B>(&self, request: Request<B>) -> HttpResponse
     where
         B: Body<Data = Bytes, Error: Into<BoxError>> + Send,
     {
@@ -150,8 +150,8 @@ impl Reviews {
     }
 }
 
-impl Site for Reviews {
-    async fn answer(&self, _: IpAddr, request: Request<Incoming>) -> Answer {
+impl HttpHandler for Reviews {
+    async fn answer(&self, _: IpAddr, request: Request<Incoming>) -> HttpResponse {
         self.answer_any(request).await
     }
 }
@@ -185,17 +185,17 @@ fn check_head<B: Body>(request: &Request<B>) -> Result<(), Refused> {
     Ok(())
 }
 
-fn too_large() -> Answer {
+fn too_large() -> HttpResponse {
     let words = format!("a review has at most {MAX_BODY} bytes");
     bad(StatusCode::PAYLOAD_TOO_LARGE, &words)
 }
 
-fn bad(code: StatusCode, words: &dyn std::fmt::Display) -> Answer {
+fn bad(code: StatusCode, words: &dyn std::fmt::Display) -> HttpResponse {
     text(code, format!("{words}\n"))
 }
 
 /// The next request of an HTTP/1 connection begins behind a body that nobody reads.
-fn closing(mut answer: Answer, http1: bool) -> Answer {
+fn closing(mut answer: HttpResponse, http1: bool) -> HttpResponse {
     if http1 {
         let close = HeaderValue::from_static("close");
         answer.headers_mut().insert(CONNECTION, close);

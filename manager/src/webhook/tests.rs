@@ -17,12 +17,12 @@ use prometheus::{Registry, TextEncoder};
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
-use super::hooks::{Hooks, Refusal, validating_path};
+use super::hooks::{Denial, Hooks, validating_path};
 use super::metrics::Requests;
 use super::site::{DEADLINE, MAX_BODY, MAX_BUFFERED, Reviews};
 use crate::env::{Env, TaskSet};
 use crate::object::Resource;
-use crate::serve::Answer;
+use crate::serve::HttpResponse;
 
 const BOATS: Resource = Resource::namespaced("harbour.example", "v1", "boats", "Boat");
 const PATH: &str = "/validate-harbour-example-v1-boat";
@@ -54,7 +54,7 @@ fn bed() -> Bed {
                 "panics" => panic!("for the test"),
                 "hangs" => std::future::pending().await,
                 "waits" => gate.acquire().await.expect("open").forget(),
-                "refuses" => return Err(Refusal::forbidden("no")),
+                "refuses" => return Err(Denial::forbidden("no")),
                 _ => {}
             }
             Ok(vec![])
@@ -81,7 +81,7 @@ fn post(body: impl Into<Bytes>) -> Request<Full<Bytes>> {
     request.body(Full::new(body.into())).expect("a request")
 }
 
-async fn body(answer: Answer) -> String {
+async fn body(answer: HttpResponse) -> String {
     let body = answer.into_body().collect().await.expect("a body").to_bytes();
     String::from_utf8(body.to_vec()).expect("text")
 }

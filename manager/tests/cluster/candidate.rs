@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use coxswain_manager::client::{Fence, Term};
-use coxswain_manager::election::{Config, Elector, Leadership, NotReleased, Release, Takeover, identity};
+use coxswain_manager::election::{Config, Elector, Leadership, Release, ReleaseError, Takeover, identity};
 use coxswain_tests::{Cluster, fixtures, time};
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use serde_json::Value;
@@ -28,7 +28,7 @@ pub struct Candidate {
     pub config: Config,
     leadership: watch::Receiver<Leadership>,
     finish: oneshot::Sender<Option<Release>>,
-    run: JoinHandle<Result<(), NotReleased>>,
+    run: JoinHandle<Result<(), ReleaseError>>,
 }
 
 impl Candidate {

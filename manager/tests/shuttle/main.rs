@@ -103,7 +103,7 @@ fn no_add_is_lost_and_no_item_is_in_two_workers() {
                             versions[item as usize].fetch_add(1, Ordering::SeqCst);
                             let low = (producer + n) % 2 == 0;
                             let priority = if low { Priority::Low } else { Priority::Normal };
-                            queue.add_with(Number(item), priority);
+                            queue.add_with_priority(Number(item), priority);
                             yield_now().await;
                         }
                     })

@@ -127,7 +127,7 @@ impl Process {
 
     /// Runs as one of several, and tells of it.
     fn elect_recording(self, recorder: Recorder) -> Running {
-        let elector = self.elector().recording(recorder);
+        let elector = self.elector().with_recorder(recorder);
         self.run(Some(elector))
     }
 

@@ -20,7 +20,7 @@ use coxswain_manager::election::{self, Elector};
 use coxswain_manager::env::{Env, Fault, TaskSet};
 use coxswain_manager::manager::{Manager, ManagerError, Options};
 use coxswain_manager::object::{Key, MetaObject, Resource};
-use coxswain_manager::serve::{Checks, Health, Kinds, Tls};
+use coxswain_manager::serve::{Checks, Health, Probes, Tls};
 use coxswain_manager::webhook::{Certificates, ServiceName, Source};
 use coxswain_sandbox::Sandbox;
 use jiff::{SignedDuration, Timestamp};
@@ -289,8 +289,8 @@ impl Replica {
         self.ended.await.expect("no panic").expect("an orderly end");
     }
 
-    fn check(&self, name: &str, kind: Kinds) -> Health {
-        let checks = self.checks.ask(kind);
+    fn check(&self, name: &str, kind: Probes) -> Health {
+        let checks = self.checks.run(kind);
         let check = checks.into_iter().find(|(it, _)| it == name);
         check.expect("a check of that name").1
     }

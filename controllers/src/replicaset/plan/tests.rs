@@ -147,7 +147,7 @@ fn a_crowd_is_all_active_pods_of_the_application_by_node() {
         Arc::new(pod)
     };
     let selectors: Vec<Selector> = ["web", "old"]
-        .map(|app| Selector::of_labels(&[("app", app)].into_iter().collect()).expect("a selector"))
+        .map(|app| Selector::from_labels(&[("app", app)].into_iter().collect()).expect("a selector"))
         .into();
     let pods = [
         on("a", "web", "Running", "n"),

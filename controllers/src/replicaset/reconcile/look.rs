@@ -40,14 +40,14 @@ impl Engine {
             });
             !here.contains(uid)
         };
-        self.expectations.settle(key, shown, gone);
+        self.expectations.observe_cache(key, shown, gone);
     }
 
     /// The pods that the cache shows although they may have been deleted.
     pub(super) fn doubtful(&self, hands: &Hands<'_>) -> Vec<Arc<Pod>> {
         let uids = self
             .expectations
-            .doubtful_deletes(hands.key, hands.env.clock.now());
+            .unknown_deletes(hands.key, hands.env.clock.now());
         if uids.is_empty() {
             return Vec::new();
         }

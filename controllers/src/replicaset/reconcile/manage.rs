@@ -154,7 +154,7 @@ impl Engine {
         let mut names: Vec<Text> = unused.by_ref().take(count).collect();
         let mut taken: BTreeSet<Text> = names.iter().cloned().collect();
         for name in unused.skip(wanted.saturating_sub(count)) {
-            self.expectations.not_created(hands.key, &name);
+            self.expectations.create_failed(hands.key, &name);
         }
         while names.len() < count {
             let name = naming::name(&base, &hands.env.rng);

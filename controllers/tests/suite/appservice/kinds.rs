@@ -6,7 +6,7 @@ use coxswain_manager::cache::Scope;
 use coxswain_manager::client::Delete;
 use coxswain_manager::manager::{self, Manager};
 use coxswain_manager::object::Uid;
-use coxswain_manager::serve::{Checks, Health, Kinds as Probes};
+use coxswain_manager::serve::{Checks, Health, Probes};
 
 use super::*;
 
@@ -167,7 +167,7 @@ impl Manned {
             .lines()
             .find_map(|it| it.strip_prefix(&line))
             .expect("a series");
-        let checks = self.checks.ask(Probes::HEALTHZ);
+        let checks = self.checks.run(Probes::HEALTHZ);
         let check = checks.into_iter().find(|(it, _)| it == name).expect("a check");
         match check.1 {
             Health::Ok => {

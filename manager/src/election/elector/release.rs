@@ -7,11 +7,11 @@ use serde_json::Value;
 use super::Elector;
 use crate::client::ClientError;
 use crate::election::record::Record;
-use crate::election::{NotReleased, Release};
+use crate::election::{Release, ReleaseError};
 
 impl Elector {
     /// Gives the Lease back, if it is held in the term that the workers worked in.
-    pub(super) async fn release(mut self, release: Release) -> Result<(), NotReleased> {
+    pub(super) async fn release(mut self, release: Release) -> Result<(), ReleaseError> {
         let Release { term, versions } = release;
         let held = self.seat.as_ref().is_some_and(|seat| seat.term == Some(term));
         if !held || !self.fence.allows(term) {
@@ -37,7 +37,7 @@ impl Elector {
             }
         });
         given_back.await.ok_or_else(|| {
-            NotReleased(ClientError::Timeout {
+            ReleaseError(ClientError::Timeout {
                 what: format!("lease {}", self.key),
                 deadline: limit,
             })

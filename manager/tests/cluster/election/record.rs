@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use coxswain_manager::election::{Config, RELEASED_BY, WRITTEN_VERSIONS, identity};
+use coxswain_manager::election::{Config, RELEASED_BY_ANNOTATION, WRITTEN_VERSIONS_ANNOTATION, identity};
 use coxswain_tests::{Cluster, Test, fixtures, test};
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -68,10 +68,13 @@ async fn a_release_leaves_an_empty_holder_and_says_who_it_was(c: Cluster) {
         serde_json::from_str(text.expect("an annotation")).expect("JSON")
     };
     assert_eq!(
-        annotation(RELEASED_BY),
+        annotation(RELEASED_BY_ANNOTATION),
         json!({"identity": identity, "transitions": 0})
     );
-    assert_eq!(annotation(WRITTEN_VERSIONS), json!({"replicasets.apps": "12"}));
+    assert_eq!(
+        annotation(WRITTEN_VERSIONS_ANNOTATION),
+        json!({"replicasets.apps": "12"})
+    );
 }
 
 async fn the_lease_of_kube_controller_manager_is_left_alone(c: Cluster) {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use coxswain_manager::election::{RELEASED_BY, Takeover, WRITTEN_VERSIONS};
+use coxswain_manager::election::{RELEASED_BY_ANNOTATION, Takeover, WRITTEN_VERSIONS_ANNOTATION};
 use coxswain_tests::fixtures::MERGE;
 use coxswain_tests::{Cluster, Test, test};
 use futures_util::future::select;
@@ -109,13 +109,13 @@ async fn what_others_put_on_the_lease_stays(c: Cluster) {
     let released = candidate::read(&c, &ns).await;
     kept(&released);
     assert_eq!(released["spec"]["holderIdentity"], "");
-    assert!(released["metadata"]["annotations"][RELEASED_BY].is_string());
+    assert!(released["metadata"]["annotations"][RELEASED_BY_ANNOTATION].is_string());
 
     let mut b = Candidate::steady(&c, &ns).await;
     b.leads().await;
     let taken = candidate::read(&c, &ns).await;
     kept(&taken);
-    for trace in [RELEASED_BY, WRITTEN_VERSIONS] {
+    for trace in [RELEASED_BY_ANNOTATION, WRITTEN_VERSIONS_ANNOTATION] {
         assert!(taken["metadata"]["annotations"][trace].is_null(), "{taken:#}");
     }
 }

@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use coxswain_manager::cache::{Cache, Lookup};
 use coxswain_manager::client::Delete;
-use coxswain_manager::election::{RELEASED_BY, WRITTEN_VERSIONS};
+use coxswain_manager::election::{RELEASED_BY_ANNOTATION, WRITTEN_VERSIONS_ANNOTATION};
 use coxswain_manager::object::{Key, MetaObject, Resource, Version};
 use coxswain_sandbox::{BoxError, Door, ResponseBody, Sandbox};
 use futures_util::future::BoxFuture;
@@ -32,7 +32,7 @@ async fn lease(sandbox: &Sandbox) -> Value {
 
 /// What a lease hands over.
 fn versions(lease: &Value) -> BTreeMap<String, String> {
-    let versions = lease["metadata"]["annotations"][WRITTEN_VERSIONS].as_str();
+    let versions = lease["metadata"]["annotations"][WRITTEN_VERSIONS_ANNOTATION].as_str();
     serde_json::from_str(versions.expect("versions")).expect("JSON")
 }
 
@@ -91,7 +91,10 @@ async fn what_it_did_not_get_to_see_it_does_not_call_clean() {
     stop_once_it_leads(&sandbox, standby).await;
     let lease = lease(&sandbox).await;
     assert_eq!(lease["spec"]["holderIdentity"], "b", "left to expire");
-    assert_eq!(lease["metadata"]["annotations"][RELEASED_BY], Value::Null);
+    assert_eq!(
+        lease["metadata"]["annotations"][RELEASED_BY_ANNOTATION],
+        Value::Null
+    );
 }
 
 #[tokio::test(start_paused = true)]

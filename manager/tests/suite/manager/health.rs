@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use coxswain_manager::cache::Cache;
 use coxswain_manager::controller::Unhealthy;
 use coxswain_manager::object::{MetaObject, Resource};
-use coxswain_manager::serve::{Health, Kinds};
+use coxswain_manager::serve::{Health, Probes};
 use coxswain_sandbox::{Door, ResponseBody};
 use futures_util::future::BoxFuture;
 use http::{Request, Response};
@@ -47,8 +47,8 @@ impl Service<Request<Body>> for Switch {
     }
 }
 
-fn check(running: &Running, kind: Kinds, name: &str) -> Option<Health> {
-    let checks = running.checks.ask(kind);
+fn check(running: &Running, kind: Probes, name: &str) -> Option<Health> {
+    let checks = running.checks.run(kind);
     checks
         .into_iter()
         .find(|(it, _)| it == name)
@@ -80,11 +80,11 @@ async fn without_an_api_server_it_lives_is_not_ready_and_keeps_trying() {
     assert!(
         running
             .checks
-            .ask(Kinds::LIVEZ)
+            .run(Probes::LIVEZ)
             .iter()
             .all(|(_, h)| *h == Health::Ok)
     );
-    let ready = check(&running, Kinds::READYZ, "caches");
+    let ready = check(&running, Probes::READYZ, "caches");
     assert!(
         matches!(&ready, Some(Health::Failed(why)) if why.contains("configmaps")),
         "{ready:?}"
@@ -101,7 +101,7 @@ async fn without_an_api_server_it_lives_is_not_ready_and_keeps_trying() {
     on.store(true, Ordering::Relaxed);
     probe.started(1).await;
     maps.synced().await;
-    assert_eq!(check(&running, Kinds::READYZ, "caches"), Some(Health::Ok));
+    assert_eq!(check(&running, Probes::READYZ, "caches"), Some(Health::Ok));
     running.stop().await.expect("an orderly end");
 }
 
@@ -114,12 +114,12 @@ async fn a_controller_that_waits_for_its_kind_is_ready_and_says_so() {
     *probe.unsynced.lock().expect("no panic") = vec![WIDGETS.to_string()];
     let running = process.elect();
     probe.started(1).await;
-    let ready = check(&running, Kinds::READYZ, "caches");
+    let ready = check(&running, Probes::READYZ, "caches");
     assert!(
         matches!(&ready, Some(Health::Note(why)) if why.contains("widgets.test.dev waiting")),
         "{ready:?}"
     );
-    let named = check(&running, Kinds::HEALTHZ, "probe");
+    let named = check(&running, Probes::HEALTHZ, "probe");
     assert!(
         matches!(&named, Some(Health::Note(why)) if why.starts_with("waits for widgets.test.dev (waiting")),
         "{named:?}"
@@ -152,7 +152,7 @@ async fn a_controller_that_waits_for_its_kind_is_ready_and_says_so() {
         .await
         .expect("created");
     widgets.synced().await;
-    assert_eq!(check(&running, Kinds::READYZ, "caches"), Some(Health::Ok));
+    assert_eq!(check(&running, Probes::READYZ, "caches"), Some(Health::Ok));
     running.stop().await.expect("an orderly end");
 }
 
@@ -199,14 +199,14 @@ async fn a_broken_kind_of_which_only_the_metadata_was_asked_for_is_named_and_del
     let took = running.env.clock.now() - start;
     assert!(took <= SECOND, "{took:?}");
     assert!(maps.is_synced());
-    let ready = check(&running, Kinds::READYZ, "caches");
+    let ready = check(&running, Probes::READYZ, "caches");
     assert!(
         matches!(&ready, Some(Health::Note(why)) if why.contains("widgets.test.dev retrying") && why.contains("gadgets")),
         "{ready:?}"
     );
     // Whoever asks for it by its projection needs it.
     let _: Cache<MetaObject> = caches.of(&WIDGETS);
-    let ready = check(&running, Kinds::READYZ, "caches");
+    let ready = check(&running, Probes::READYZ, "caches");
     assert!(
         matches!(&ready, Some(Health::Failed(why)) if why.contains("widgets") && !why.contains("gadgets")),
         "{ready:?}"
@@ -243,8 +243,8 @@ async fn a_restart_is_asked_for_only_where_it_helps() {
     let probe = Probe::new(Manners::Stops);
     let running = Process::new(sandbox.door(), "a").with(&probe).run(None);
     probe.started(1).await;
-    let healthz = || check(&running, Kinds::HEALTHZ, "probe");
-    let livez = || check(&running, Kinds::LIVEZ, "probe");
+    let healthz = || check(&running, Probes::HEALTHZ, "probe");
+    let livez = || check(&running, Probes::LIVEZ, "probe");
     assert_eq!((healthz(), livez()), (Some(Health::Ok), Some(Health::Ok)));
 
     let remark = "one kind is broken".to_owned();

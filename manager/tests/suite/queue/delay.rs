@@ -88,7 +88,7 @@ async fn items_come_by_due_time_then_by_arrival() {
 #[tokio::test(start_paused = true)]
 async fn a_waiting_entry_takes_the_higher_priority() {
     let bed = bed();
-    bed.queue.add_with(11, Priority::Low);
+    bed.queue.add_with_priority(11, Priority::Low);
     bed.try_get();
     bed.queue.add_after(11, ms(50));
     bed.queue.done(&11);

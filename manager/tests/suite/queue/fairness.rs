@@ -1,7 +1,7 @@
 //! Namespaces take turns within a priority, and the wait of each is bounded.
 
 use coxswain_manager::object::Key;
-use coxswain_manager::queue::{LOW_TURN, Priority};
+use coxswain_manager::queue::{LOW_PRIORITY_INTERVAL, Priority};
 
 use super::{Bed, bed_of};
 
@@ -20,7 +20,7 @@ async fn namespaces_take_turns_and_each_keeps_its_order() {
         let bed = bed_of::<Key>();
         for item in ["a/1", "a/2", "a/3", "b/1", "c/1", "b/2"] {
             let (namespace, name) = item.split_once('/').expect("a namespace");
-            bed.queue.add_with(Key::new(namespace, name), priority);
+            bed.queue.add_with_priority(Key::new(namespace, name), priority);
         }
         assert_eq!(bed.queue.len(), 6);
         assert_eq!(order(&bed), ["a/1", "b/1", "c/1", "a/2", "b/2", "a/3"]);
@@ -49,13 +49,13 @@ async fn wait_of_every_namespace_is_bounded_while_one_keeps_enqueueing() {
         let mut numbers = 0..;
         let mut flood = |count| {
             for number in numbers.by_ref().take(count) {
-                bed.queue.add_with(key("busy", number), priority);
+                bed.queue.add_with_priority(key("busy", number), priority);
             }
         };
         flood(100);
         for namespace in ["a", "b", "c"] {
             for number in 0..5 {
-                bed.queue.add_with(key(namespace, number), priority);
+                bed.queue.add_with_priority(key(namespace, number), priority);
             }
         }
         let mut handed_out = Vec::new();
@@ -91,9 +91,9 @@ async fn namespace_that_empties_leaves_the_rotation_and_returns_at_its_end() {
 async fn raised_item_moves_behind_the_normal_items_of_its_namespace() {
     let bed = bed_of::<Key>();
     for number in 1..=3 {
-        bed.queue.add_with(key("a", number), Priority::Low);
+        bed.queue.add_with_priority(key("a", number), Priority::Low);
     }
-    bed.queue.add_with(key("b", 1), Priority::Low);
+    bed.queue.add_with_priority(key("b", 1), Priority::Low);
     bed.queue.add(key("a", 9));
     bed.queue.add(key("c", 9));
     bed.queue.add(key("a", 2));
@@ -105,12 +105,12 @@ async fn raised_item_moves_behind_the_normal_items_of_its_namespace() {
 #[tokio::test(start_paused = true)]
 async fn low_priority_keeps_its_share_beside_many_namespaces() {
     let bed = bed_of::<Key>();
-    bed.queue.add_with(key("low", 1), Priority::Low);
-    bed.queue.add_with(key("low", 2), Priority::Low);
+    bed.queue.add_with_priority(key("low", 1), Priority::Low);
+    bed.queue.add_with_priority(key("low", 2), Priority::Low);
     for number in 0..100 {
         bed.queue.add(key(&format!("n{number}"), number));
     }
-    let turn = LOW_TURN as usize;
+    let turn = LOW_PRIORITY_INTERVAL as usize;
     let handed_out = order(&bed);
     assert_eq!(
         (handed_out[turn - 1].as_str(), handed_out[2 * turn - 1].as_str()),

@@ -163,7 +163,7 @@ async fn a_successor_begins_empty_and_counts_on() {
     }
     old.get().await;
     old.add_rate_limited(1);
-    let new = old.succeed(&env, default_limiter());
+    let new = old.replace(&env, default_limiter());
     let value = |series: &str| {
         let samples = scrape(&registry, "a");
         samples

@@ -6,7 +6,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::{Polled, env, getter, ms, settle};
-use coxswain_manager::queue::{Bucket, Exponential, Item, LOW_TURN, MaxOf, Priority, Queue};
+use coxswain_manager::queue::{Bucket, Exponential, Item, LOW_PRIORITY_INTERVAL, MaxOf, Priority, Queue};
 
 const BASE: u64 = 5;
 const MAX: u64 = 40;
@@ -175,7 +175,7 @@ impl Model {
         };
         let (normal, low) = (next(Priority::Normal), next(Priority::Low));
         let at = match (normal, low) {
-            (Some(_), Some(low)) if self.since_low + 1 == LOW_TURN => low,
+            (Some(_), Some(low)) if self.since_low + 1 == LOW_PRIORITY_INTERVAL => low,
             (Some(normal), _) => normal,
             (None, low) => low?,
         };
@@ -226,7 +226,7 @@ async fn check(workers: usize, ops: Vec<Op>) {
     for op in ops {
         match op {
             Op::Add(item, priority) => {
-                queue.add_with(Numbered(item), priority);
+                queue.add_with_priority(Numbered(item), priority);
                 model.add(item, priority);
             }
             Op::AddAfter(item, after) => {

@@ -1,7 +1,7 @@
 //! De-duplication, order, priorities, and the hand-over to workers.
 
 use super::{Polled, bed, getter, ms};
-use coxswain_manager::queue::{LOW_TURN, Priority};
+use coxswain_manager::queue::{LOW_PRIORITY_INTERVAL, Priority};
 
 #[tokio::test(start_paused = true)]
 async fn items_come_out_in_the_order_they_went_in() {
@@ -86,7 +86,7 @@ async fn a_worker_woken_and_cancelled_passes_it_on() {
 async fn normal_goes_before_low_and_each_keeps_its_order() {
     let bed = bed();
     for item in [11, 12] {
-        bed.queue.add_with(item, Priority::Low);
+        bed.queue.add_with_priority(item, Priority::Low);
     }
     for item in [1, 2] {
         bed.queue.add(item);
@@ -99,17 +99,17 @@ async fn normal_goes_before_low_and_each_keeps_its_order() {
 async fn a_re_add_takes_the_higher_priority() {
     let bed = bed();
     for item in [11, 12, 13] {
-        bed.queue.add_with(item, Priority::Low);
+        bed.queue.add_with_priority(item, Priority::Low);
     }
     bed.queue.add(1);
     bed.queue.add(12);
-    bed.queue.add_with(1, Priority::Low);
+    bed.queue.add_with_priority(1, Priority::Low);
     assert_eq!(bed.queue.len(), 4, "raised, not doubled");
     assert_eq!(bed.take_all(), [1, 12, 11, 13]);
 
-    bed.queue.add_with(1, Priority::Low);
+    bed.queue.add_with_priority(1, Priority::Low);
     bed.queue.add(1);
-    bed.queue.add_with(11, Priority::Low);
+    bed.queue.add_with_priority(11, Priority::Low);
     for item in [11, 1] {
         bed.queue.done(&item);
     }
@@ -119,7 +119,7 @@ async fn a_re_add_takes_the_higher_priority() {
 #[tokio::test(start_paused = true)]
 async fn a_retry_keeps_the_priority_and_a_fresh_add_does_not_inherit_it() {
     let bed = bed();
-    bed.queue.add_with(11, Priority::Low);
+    bed.queue.add_with_priority(11, Priority::Low);
     bed.try_get();
     bed.queue.add_rate_limited(11);
     bed.queue.done(&11);
@@ -140,10 +140,10 @@ async fn low_priority_is_never_starved() {
     let bed = bed();
     let mut fresh = 1000..;
     for item in [11, 12, 13] {
-        bed.queue.add_with(item, Priority::Low);
+        bed.queue.add_with_priority(item, Priority::Low);
     }
     let mut handed_out = Vec::new();
-    for _ in 0..3 * LOW_TURN {
+    for _ in 0..3 * LOW_PRIORITY_INTERVAL {
         // There is always more than enough of normal priority.
         fresh.by_ref().take(2).for_each(|item| bed.queue.add(item));
         let item = bed.try_get().flatten().expect("an item");
@@ -152,7 +152,10 @@ async fn low_priority_is_never_starved() {
     }
     for (before, low) in (1..).zip([11, 12, 13]) {
         let at = 1 + handed_out.iter().position(|item| *item == low).expect("it came");
-        assert!(at <= (before * LOW_TURN) as usize, "{low} was hand-out {at}");
+        assert!(
+            at <= (before * LOW_PRIORITY_INTERVAL) as usize,
+            "{low} was hand-out {at}"
+        );
     }
     let low = handed_out.iter().filter(|item| **item < 1000).count();
     assert_eq!(low, 3, "and it does not take more than its turn");
@@ -161,14 +164,14 @@ async fn low_priority_is_never_starved() {
 #[tokio::test(start_paused = true)]
 async fn the_wait_of_the_first_in_line_is_known() {
     let bed = bed();
-    assert_eq!(bed.queue.waited(), None);
-    bed.queue.add_with(1, Priority::Low);
+    assert_eq!(bed.queue.head_wait(), None);
+    bed.queue.add_with_priority(1, Priority::Low);
     bed.sleep(10).await;
     bed.queue.add(2);
     bed.sleep(5).await;
-    assert_eq!(bed.queue.waited(), Some(ms(15)));
+    assert_eq!(bed.queue.head_wait(), Some(ms(15)));
     assert_eq!(bed.try_get(), Some(Some(2)));
     assert_eq!(bed.try_get(), Some(Some(1)));
     bed.queue.add(1);
-    assert_eq!(bed.queue.waited(), None, "what is in process is not in line");
+    assert_eq!(bed.queue.head_wait(), None, "what is in process is not in line");
 }

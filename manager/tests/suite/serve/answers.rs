@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use coxswain_manager::serve::{Health, Kinds};
+use coxswain_manager::serve::{Health, Probes};
 use http::Method;
 use prometheus::core::{Collector, Desc};
 use prometheus::proto::MetricFamily;
@@ -17,7 +17,7 @@ async fn health_is_two_letters_or_every_line() {
     let bed = bed().await;
     let synced = Arc::new(AtomicBool::new(false));
     let known = synced.clone();
-    let _caches = bed.checks.add("caches", Kinds::READYZ, move || {
+    let _caches = bed.checks.add("caches", Probes::READYZ, move || {
         if known.load(Ordering::Relaxed) {
             Health::Ok
         } else {
@@ -65,7 +65,7 @@ async fn health_is_two_letters_or_every_line() {
 #[tokio::test]
 async fn a_check_that_is_gone_is_not_found() {
     let bed = bed().await;
-    let added = bed.checks.add("gc", Kinds::HEALTHZ, || {
+    let added = bed.checks.add("gc", Probes::HEALTHZ, || {
         Health::Note("yields to kube-controller-manager".to_owned())
     });
     let mut client = bed.http1().await;
@@ -185,7 +185,7 @@ async fn a_panic_costs_one_request() {
     );
     let collector = Panics(desc.expect("a description"));
     bed.registry.register(Box::new(collector)).expect("a free name");
-    let _bad = bed.checks.add("bad", Kinds::HEALTHZ, || panic!("for the test"));
+    let _bad = bed.checks.add("bad", Probes::HEALTHZ, || panic!("for the test"));
     for mut client in bed.clients().await {
         let reply = client.get("/metrics").await;
         assert_eq!(reply.status, 500);

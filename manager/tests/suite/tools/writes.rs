@@ -123,7 +123,7 @@ async fn an_object_is_adopted_and_released_and_the_rest_stays() {
         owner::controller_ref(&sets, &owner)
     );
     let adopted = meta(&adopted);
-    assert_eq!(owner::claim(&owner, &adopted, true), owner::Claim::Ours);
+    assert_eq!(owner::claim(&owner, &adopted, true), owner::Claim::Owned);
 
     let stale = owner::release_patch(&owner, &adopted).expect("it is ours");
     finalizer::add(&bed.client, &MAPS, &adopted, "theirs.dev/third")

@@ -1,6 +1,6 @@
 //! A Secret that somebody has spoilt, or taken away.
 
-use coxswain_manager::serve::{Health, Kinds};
+use coxswain_manager::serve::{Health, Probes};
 use serde_json::{Value, json};
 
 use super::{Cluster, Replica, SECOND, SECRETS, bytes, cluster, secret};
@@ -69,7 +69,7 @@ async fn what_is_spoilt_is_replaced_and_nobody_notices() {
         let fits = secret["data"].get("x").is_some() == (what == "nonsense");
         assert!(fits, "{what}: what is not ours stays");
         for replica in [&leader, &standby] {
-            assert_eq!(replica.check("webhook", Kinds::READYZ), Health::Ok, "{what}");
+            assert_eq!(replica.check("webhook", Probes::READYZ), Health::Ok, "{what}");
         }
     }
 }
@@ -84,7 +84,7 @@ async fn a_replica_that_starts_with_a_spoilt_secret_waits_for_the_leader() {
     cluster.patch(&SECRETS, &secret(), &json!({"data": data})).await;
     let standby = cluster.standby().await;
     cluster.env.clock.sleep(10 * SECOND).await;
-    let Health::Failed(reason) = standby.check("webhook", Kinds::READYZ) else {
+    let Health::Failed(reason) = standby.check("webhook", Probes::READYZ) else {
         panic!("it has nothing to serve");
     };
     assert!(reason.contains("the certificate is not in PEM form"), "{reason}");
@@ -95,7 +95,7 @@ async fn a_replica_that_starts_with_a_spoilt_secret_waits_for_the_leader() {
         cluster.serves(&standby, None).await,
         cluster.serves(&leader, None).await
     );
-    assert_eq!(standby.check("webhook", Kinds::READYZ), Health::Ok);
+    assert_eq!(standby.check("webhook", Probes::READYZ), Health::Ok);
 }
 
 #[tokio::test(start_paused = true)]
@@ -128,7 +128,7 @@ async fn a_replica_says_that_what_it_serves_is_not_there_any_more() {
     );
     let said = "serves an earlier certificate: the Secret kube-system/hooks was deleted";
     assert_eq!(
-        standby.check("webhook", Kinds::READYZ),
+        standby.check("webhook", Probes::READYZ),
         Health::Note(said.to_owned())
     );
     // The next leader makes another, gives up what was trusted, and gets no further.
@@ -138,13 +138,13 @@ async fn a_replica_says_that_what_it_serves_is_not_there_any_more() {
     assert_eq!(cluster.verified(&standby).await, None, "nobody trusts it");
     let said = "serves an earlier certificate: the Secret kube-system/hooks has none yet";
     assert_eq!(
-        standby.check("webhook", Kinds::READYZ),
+        standby.check("webhook", Probes::READYZ),
         Health::Note(said.to_owned())
     );
     drop(leader);
     let _leader = cluster.leader().await;
     cluster.serves(&standby, Some(&first)).await;
-    assert_eq!(standby.check("webhook", Kinds::READYZ), Health::Ok);
+    assert_eq!(standby.check("webhook", Probes::READYZ), Health::Ok);
 }
 
 #[tokio::test(start_paused = true)]
@@ -157,11 +157,11 @@ async fn one_that_nobody_has_renewed_in_time_is_unhealthy_and_then_replaced() {
     leader.stop().await;
     cluster.later(91 * super::DAY, &[&standby]);
     cluster.env.clock.sleep(1200 * SECOND).await;
-    let Health::Failed(reason) = standby.check("webhook", Kinds::READYZ) else {
+    let Health::Failed(reason) = standby.check("webhook", Probes::READYZ) else {
         panic!("it has ended");
     };
     assert!(reason.contains("expired"), "{reason}");
     let _leader = cluster.leader().await;
     cluster.serves(&standby, None).await;
-    assert_eq!(standby.check("webhook", Kinds::READYZ), Health::Ok);
+    assert_eq!(standby.check("webhook", Probes::READYZ), Health::Ok);
 }

@@ -1,6 +1,6 @@
 //! Each write goes wrong in each way: in the end all is well, and at no time is anything served that is not trusted.
 
-use coxswain_manager::serve::{Health, Kinds};
+use coxswain_manager::serve::{Health, Probes};
 
 use super::door::Fault;
 use super::{Cluster, DAY, Replica, SECOND, cluster};
@@ -10,7 +10,7 @@ const FAULTS: [Fault; 4] = [Fault::Lost, Fault::AnswerLost, Fault::Code(500), Fa
 /// Looks for a while; what is served is verified whenever there is something.
 async fn watched(cluster: &Cluster, replica: &Replica, what: &str) {
     for _ in 0..25 {
-        let served = !matches!(replica.check("webhook", Kinds::READYZ), Health::Failed(_));
+        let served = !matches!(replica.check("webhook", Probes::READYZ), Health::Failed(_));
         let verified = cluster.verified(replica).await.is_some();
         assert!(verified || !served, "{what}");
         cluster.env.clock.sleep(SECOND / 5).await;

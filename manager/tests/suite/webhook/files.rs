@@ -8,7 +8,7 @@ use coxswain_manager::cache::Scope;
 use coxswain_manager::client::Transport;
 use coxswain_manager::env::{Env, TaskSet};
 use coxswain_manager::manager::{Manager, Options};
-use coxswain_manager::serve::{Checks, Health, Kinds};
+use coxswain_manager::serve::{Checks, Health, Probes};
 use coxswain_manager::webhook::{Certificates, Source, WebhookError};
 use prometheus::Registry;
 
@@ -99,18 +99,18 @@ async fn what_changes_is_served_and_what_is_spoilt_is_not() {
     env.clock.sleep(11 * SECOND).await;
     assert!(shown(&second).await, "the key does not fit");
     let check = |kind| {
-        let all = checks.ask(kind).into_iter();
+        let all = checks.run(kind).into_iter();
         all.into_iter()
             .find(|(name, _)| name == "webhook")
             .expect("a check")
             .1
     };
-    assert!(matches!(check(Kinds::READYZ), Health::Note(_)));
+    assert!(matches!(check(Probes::READYZ), Health::Note(_)));
     let third = folder.pair();
     env.clock.sleep(11 * SECOND).await;
     assert!(shown(&third).await);
-    assert_eq!(check(Kinds::READYZ), Health::Ok);
-    let names = checks.ask(Kinds::HEALTHZ).into_iter().map(|(name, _)| name);
+    assert_eq!(check(Probes::READYZ), Health::Ok);
+    let names = checks.run(Probes::HEALTHZ).into_iter().map(|(name, _)| name);
     assert!(
         !names
             .collect::<Vec<_>>()

@@ -10,7 +10,7 @@ use coxswain_manager::env::{Env, Fault, TaskSet};
 use coxswain_manager::object::Resource;
 use coxswain_manager::serve::Checks;
 use coxswain_manager::webhook::{
-    AdmissionRequest, Certificates, Hooks, Refusal, Server, Source, WebhookError, mutating_path,
+    AdmissionRequest, Certificates, Denial, Hooks, Server, Source, WebhookError, mutating_path,
     validating_path,
 };
 use coxswain_tests::time;
@@ -154,7 +154,7 @@ fn hooks() -> Hooks {
         } = request;
         assert_eq!((name.as_str(), namespace.as_str()), ("gig", "default"));
         let judged = match object["oars"].as_u64() {
-            Some(0) => Err(Refusal::invalid(
+            Some(0) => Err(Denial::invalid(
                 "Boat",
                 &name,
                 vec![Cause {

@@ -1,6 +1,6 @@
 //! From the first certificate to the next, on one replica and on two.
 
-use coxswain_manager::serve::{Health, Kinds};
+use coxswain_manager::serve::{Health, Probes};
 use serde_json::json;
 
 use super::{Cluster, DAY, Replica, SECOND, SECRETS, bare, cluster, secret};
@@ -10,12 +10,12 @@ async fn the_first_certificate_is_served_once_both_configurations_trust_it() {
     let cluster = cluster().await;
     let leader = cluster.leader().await;
     assert!(
-        matches!(leader.check("webhook", Kinds::READYZ), Health::Failed(_)),
+        matches!(leader.check("webhook", Probes::READYZ), Health::Failed(_)),
         "not yet"
     );
     cluster.serves(&leader, None).await;
-    assert_eq!(leader.check("webhook", Kinds::READYZ), Health::Ok);
-    assert_eq!(leader.check("webhook-certificates", Kinds::HEALTHZ), Health::Ok);
+    assert_eq!(leader.check("webhook", Probes::READYZ), Health::Ok);
+    assert_eq!(leader.check("webhook-certificates", Probes::HEALTHZ), Health::Ok);
     let secret = cluster.get(&SECRETS, &secret()).await.expect("a Secret");
     assert_eq!(secret["type"], "kubernetes.io/tls");
     let keys: Vec<_> = secret["data"].as_object().expect("data").keys().collect();
@@ -181,19 +181,19 @@ async fn the_leader_writes_and_all_replicas_serve_it() {
 async fn without_configurations_there_is_a_certificate_and_a_remark() {
     let cluster = bare();
     let leader = cluster.leader().await;
-    while leader.check("webhook", Kinds::READYZ) != Health::Ok {
+    while leader.check("webhook", Probes::READYZ) != Health::Ok {
         cluster.env.clock.sleep(SECOND).await;
     }
     let remark =
         "there is no MutatingWebhookConfiguration hooks; there is no ValidatingWebhookConfiguration hooks";
     cluster.env.clock.sleep(SECOND).await;
     assert_eq!(
-        leader.check("webhook-certificates", Kinds::HEALTHZ),
+        leader.check("webhook-certificates", Probes::HEALTHZ),
         Health::Note(remark.to_owned())
     );
     cluster.configure(&super::VALIDATING).await;
     cluster.env.clock.sleep(SECOND).await;
-    let note = leader.check("webhook-certificates", Kinds::HEALTHZ);
+    let note = leader.check("webhook-certificates", Probes::HEALTHZ);
     assert_eq!(
         note,
         Health::Note("there is no MutatingWebhookConfiguration hooks".to_owned())
