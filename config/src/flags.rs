@@ -316,13 +316,13 @@ fn names(known: &[Known]) -> String {
             chosen.join(", ")
         }
     };
-    let all = known.iter().map(|known| match known.alias {
-        Some(alias) => format!("{} ({alias})", known.name),
-        None => known.name.to_owned(),
+    let all = known.iter().map(|known| match known.aliases {
+        [] => known.name.to_owned(),
+        aliases => format!("{} ({})", known.name, aliases.join(", ")),
     });
     let off = known
         .iter()
-        .filter(|known| known.off_by_default)
+        .filter(|known| !known.enabled_by_default)
         .map(|known| known.name.to_owned());
     format!(
         "All controllers (aliases): {}. Off by default: {}",

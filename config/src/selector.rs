@@ -11,10 +11,10 @@ use crate::error::Invalid;
 pub struct Known {
     /// The name, as health checks, metrics and logs show it.
     pub name: &'static str,
-    /// A shorter name that `--controllers` takes too.
-    pub alias: Option<&'static str>,
-    /// Whether `*` leaves it out.
-    pub off_by_default: bool,
+    /// Short or former names that `--controllers` accepts too.
+    pub aliases: &'static [&'static str],
+    /// Whether `*` enables it.
+    pub enabled_by_default: bool,
 }
 
 /// Which controllers are asked for.
@@ -65,7 +65,7 @@ impl Selector {
             };
             let found = known
                 .iter()
-                .find(|known| known.name == name || known.alias == Some(name));
+                .find(|known| known.name == name || known.aliases.contains(&name));
             match found {
                 _ if item == "*" => chosen.push(Item::Star),
                 Some(found) if off => chosen.push(Item::Off(found.name)),
@@ -82,7 +82,7 @@ impl Selector {
 
     /// Whether the controller of this name (not an alias) is asked for.
     #[must_use]
-    pub fn enabled(&self, name: &str, off_by_default: bool) -> Enablement {
+    pub fn enabled(&self, name: &str, enabled_by_default: bool) -> Enablement {
         let items = match &self.0 {
             Choice::Everything => return Enablement::ByStar,
             Choice::Items(items) => items,
@@ -92,7 +92,7 @@ impl Selector {
             Item::Off(off) if *off == name => Some(Enablement::No),
             _ => None,
         });
-        let by_star = !off_by_default && items.contains(&Item::Star);
+        let by_star = enabled_by_default && items.contains(&Item::Star);
         named.unwrap_or(if by_star {
             Enablement::ByStar
         } else {
@@ -109,25 +109,25 @@ mod tests {
     const KNOWN: [Known; 3] = [
         Known {
             name: "replicaset-controller",
-            alias: Some("replicaset"),
-            off_by_default: false,
+            aliases: &["replicaset"],
+            enabled_by_default: true,
         },
         Known {
             name: "job-controller",
-            alias: Some("job"),
-            off_by_default: false,
+            aliases: &["job"],
+            enabled_by_default: true,
         },
         Known {
             name: "hollow-kubelet",
-            alias: None,
-            off_by_default: true,
+            aliases: &[],
+            enabled_by_default: false,
         },
     ];
 
     /// What each of the known controllers gets.
     fn chosen(items: &[&str]) -> [Enablement; 3] {
         let selector = Selector::parse(items, &KNOWN).expect("known names");
-        KNOWN.map(|known| selector.enabled(known.name, known.off_by_default))
+        KNOWN.map(|known| selector.enabled(known.name, known.enabled_by_default))
     }
 
     #[test]
@@ -162,7 +162,7 @@ mod tests {
     fn everything_has_also_what_is_off_by_default() {
         let all = Selector::everything();
         assert_eq!(
-            KNOWN.map(|known| all.enabled(known.name, known.off_by_default)),
+            KNOWN.map(|known| all.enabled(known.name, known.enabled_by_default)),
             [ByStar; 3]
         );
     }

@@ -9,20 +9,20 @@ mod syntax;
 mod values;
 
 const KNOWN: [Known; 3] = [
-    on("appservice-controller", "appservice"),
-    on("replicaset-controller", "replicaset"),
+    on("appservice-controller", &["appservice"]),
+    on("replicaset-controller", &["replicaset"]),
     Known {
         name: "hollow-kubelet",
-        alias: None,
-        off_by_default: true,
+        aliases: &[],
+        enabled_by_default: false,
     },
 ];
 
-const fn on(name: &'static str, alias: &'static str) -> Known {
+const fn on(name: &'static str, aliases: &'static [&'static str]) -> Known {
     Known {
         name,
-        alias: Some(alias),
-        off_by_default: false,
+        aliases,
+        enabled_by_default: true,
     }
 }
 
@@ -53,5 +53,5 @@ fn error(args: &[&str]) -> String {
 
 fn chosen(args: &[&str]) -> [Enablement; 3] {
     let selector = run(args).generic.controllers;
-    KNOWN.map(|known| selector.enabled(known.name, known.off_by_default))
+    KNOWN.map(|known| selector.enabled(known.name, known.enabled_by_default))
 }

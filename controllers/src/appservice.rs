@@ -26,7 +26,6 @@ mod crd;
 pub mod drift;
 pub mod fields;
 pub mod former;
-mod host;
 pub mod image;
 mod object;
 pub mod plan;
@@ -38,7 +37,6 @@ mod webhook;
 mod work;
 
 pub use crd::definition;
-pub use host::host;
 pub use object::{AppService, Policy, Port, Protocol, Service, Spec};
 pub use reconcile::{Keeper, build};
 pub use webhook::hooks;
@@ -46,6 +44,9 @@ pub use webhook::hooks;
 use coxswain_manager::object::Resource;
 
 use crate::crd::{GROUP, VERSION};
+
+/// The controller's name. Stable, see [`crate::registry`].
+pub const NAME: &str = "appservice-controller";
 
 /// Where `AppServices` are.
 pub const APP_SERVICES: Resource = Resource::namespaced(GROUP, VERSION, "appservices", "AppService");

@@ -22,7 +22,6 @@ pub mod cleanup;
 pub mod condition;
 pub mod doubt;
 pub mod hash;
-mod host;
 pub mod new_replica_set;
 mod object;
 pub mod plan;
@@ -43,13 +42,15 @@ pub mod template;
 mod world;
 
 pub(crate) use act::{is_namespace_terminating, said};
-pub use host::host;
 pub use object::{Amount, Deployment, Rolling, Strategy};
 pub use reconcile::{Roller, build};
 
 pub use crate::replicaset::Owner as ReplicaSet;
 
 use coxswain_manager::object::Resource;
+
+/// The controller's name. Stable, see [`crate::registry`].
+pub const NAME: &str = "deployment-controller";
 
 /// Where Deployments are.
 const DEPLOYMENTS: Resource = Resource::namespaced("apps", "v1", "deployments", "Deployment");

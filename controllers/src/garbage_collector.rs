@@ -27,7 +27,6 @@ mod debug;
 pub mod discovery;
 mod floor;
 pub mod graph;
-mod host;
 pub mod kinds;
 mod live_list;
 mod lookup;
@@ -40,7 +39,9 @@ mod worker;
 
 pub use collector::GarbageCollector;
 pub use debug::GraphPage;
-pub use host::host;
+
+/// The controller's name. Stable, see [`crate::registry`].
+pub const NAME: &str = "garbage-collector-controller";
 
 /// How the collector works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

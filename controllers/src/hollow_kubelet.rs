@@ -30,7 +30,7 @@ mod start;
 mod status;
 
 pub use fleet::{Fleet, Refusal};
-pub use guard::host;
+pub use guard::guarded;
 pub use node::Node;
 pub use pod::Pod;
 pub use reconcile::{HollowKubelet, build};
@@ -38,6 +38,8 @@ pub use start::{StartError, may_start};
 
 use std::time::Duration;
 
+/// The controller's name. Stable, see [`crate::registry`].
+pub const NAME: &str = "hollow-kubelet";
 /// The label of the nodes that it plays kubelet for; its value is `true`.
 pub const LABEL: &str = "sandbox.coxswain.dev/hollow";
 /// The annotation that makes a pod fail; its value is `true`.

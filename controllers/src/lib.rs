@@ -1,7 +1,7 @@
-//! The controllers that Coxswain hosts: one folder each, their [`names`], and the [`registry`] that
-//! has a manager host them. Those that kube-controller-manager runs as well are [`yielding`] to it.
+//! The controllers of Coxswain: one folder each, and the [`registry`] that adds them to a manager. Controllers that
+//! kube-controller-manager runs too [yield](yielding) to it.
 //!
-//! A controller decides in a pure `plan` and acts in a thin executor; what it needs around it comes from
+//! A controller decides in a pure `plan` and acts in a thin executor. Caches, queues and leader election come from
 //! `coxswain-manager`.
 
 pub mod appservice;
@@ -10,7 +10,6 @@ pub mod deployment;
 pub mod garbage_collector;
 pub mod hollow_kubelet;
 mod memory;
-pub mod names;
 mod pace;
 pub mod registry;
 pub mod replicaset;

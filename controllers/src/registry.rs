@@ -1,353 +1,337 @@
-//! From names to controllers that a manager hosts.
+//! The table of controllers: one [`Descriptor`] each, with everything the binary, its flags and its tests need to know.
+//!
+//! To add a controller, write its folder and one entry in [`CONTROLLERS`].
+//!
+//! **Names are stable.** A name is an ID: users write it into `--controllers`, dashboards into queries, and roles are bound
+//! to service accounts of that name. It is lower-case and ends in `-controller` if kube-controller-manager has a controller
+//! of that name or one that works like it. A renamed controller keeps its old name as an alias forever; the name of a removed
+//! controller is never reused.
 
 use std::future::ready;
 
 use coxswain_manager::controller::{ControllerError, Runnable};
+use coxswain_manager::events::Recorder;
 use coxswain_manager::manager::Manager;
 use coxswain_manager::webhook::Hooks;
+use tokio::sync::watch;
 
-use crate::appservice;
-use crate::deployment;
-use crate::garbage_collector::{self, GraphPage};
-use crate::hollow_kubelet;
-use crate::names::{
-    APP_REPLICASET, APP_SERVICE, DEPLOYMENT, GARBAGE_COLLECTOR, HOLLOW_KUBELET, KNOWN, Named, REPLICASET,
-    REPLICATION_CONTROLLER,
-};
-use crate::replicaset;
+use crate::garbage_collector::discovery::Discovery;
+use crate::garbage_collector::{GarbageCollector, GraphPage};
+use crate::replicaset::{APP_REPLICA_SET, REPLICA_SET, REPLICATION_CONTROLLER};
 use crate::yielding::{Yielding, Yields};
+use crate::{appservice, deployment, garbage_collector, hollow_kubelet, replicaset};
 
-/// How each controller works.
+/// All controllers, sorted by name.
+pub const CONTROLLERS: &[Descriptor] = &[
+    Descriptor {
+        name: replicaset::APP_REPLICASET_NAME,
+        aliases: &["appreplicaset"],
+        enabled_by_default: true,
+        yields: false,
+        role: Some("appreplicaset-controller.yaml"),
+        construct: |context| replicas(context, &APP_REPLICA_SET, context.settings.appreplicaset_workers),
+    },
+    Descriptor {
+        name: appservice::NAME,
+        aliases: &["appservice"],
+        enabled_by_default: true,
+        yields: false,
+        role: Some("appservice-controller.yaml"),
+        construct: |context| {
+            let (manager, recorder) = (&*context.manager, context.recorder(appservice::NAME)?);
+            let controller = appservice::build(
+                manager.env(),
+                manager.caches(),
+                manager.client(appservice::NAME),
+                manager.registry(),
+                recorder,
+                context.settings.appservice_workers,
+            )?;
+            let hooks = std::mem::take(&mut context.hosted.hooks);
+            context.hosted.hooks = appservice::hooks(hooks, manager.caches());
+            context.add(controller);
+            Ok(())
+        },
+    },
+    Descriptor {
+        name: deployment::NAME,
+        aliases: &["deployment"],
+        enabled_by_default: true,
+        yields: true,
+        role: Some("deployment-controller.yaml"),
+        construct: |context| {
+            let (manager, recorder) = (&*context.manager, context.recorder(deployment::NAME)?);
+            let controller = deployment::build(
+                manager.env(),
+                manager.caches(),
+                manager.client(deployment::NAME),
+                manager.registry(),
+                recorder,
+                context.settings.deployment_workers,
+            )?;
+            context.add(controller);
+            Ok(())
+        },
+    },
+    Descriptor {
+        name: garbage_collector::NAME,
+        aliases: &["garbagecollector"],
+        enabled_by_default: true,
+        yields: true,
+        role: Some("garbage-collector-controller.yaml"),
+        construct: collector,
+    },
+    Descriptor {
+        name: hollow_kubelet::NAME,
+        aliases: &[],
+        enabled_by_default: false,
+        yields: false,
+        role: None,
+        construct: |context| {
+            let (options, workers) = (
+                &context.settings.hollow_kubelet,
+                context.settings.hollow_kubelet_workers,
+            );
+            let controller = hollow_kubelet::guarded(context.manager, options.clone(), workers)?;
+            context.add(controller);
+            Ok(())
+        },
+    },
+    Descriptor {
+        name: replicaset::NAME,
+        aliases: &["replicaset"],
+        enabled_by_default: true,
+        yields: true,
+        role: Some("replicaset-controller.yaml"),
+        construct: |context| replicas(context, &REPLICA_SET, context.settings.replicaset_workers),
+    },
+    Descriptor {
+        name: replicaset::REPLICATION_CONTROLLER_NAME,
+        aliases: &["replicationcontroller"],
+        enabled_by_default: true,
+        yields: true,
+        role: Some("replicationcontroller-controller.yaml"),
+        construct: |context| {
+            let workers = context.settings.replicationcontroller_workers;
+            replicas(context, &REPLICATION_CONTROLLER, workers)
+        },
+    },
+];
+
+/// One controller of the binary.
+#[derive(Clone, Copy, Debug)]
+pub struct Descriptor {
+    /// The stable name in flags, health checks, metrics and logs.
+    pub name: &'static str,
+    /// Short or former names that `--controllers` accepts too.
+    pub aliases: &'static [&'static str],
+    /// Whether `*` enables it.
+    pub enabled_by_default: bool,
+    /// Whether kube-controller-manager runs it too: enabled by `*`, it [yields](crate::yielding).
+    pub yields: bool,
+    /// The file in `deploy/base/roles` with its `ClusterRole`. None if it is not deployed by default.
+    pub role: Option<&'static str>,
+    /// Builds the controller and [adds](Context::add) it.
+    construct: fn(&mut Context<'_>) -> Result<(), ControllerError>,
+}
+
+/// Settings of all controllers. The defaults are those of the flags.
 #[derive(Clone, Debug)]
+#[expect(missing_docs, reason = "plain data")]
 pub struct Settings {
-    /// The process, as events name it.
+    /// The identity of the process, as events report it.
     pub instance: String,
-    /// Whether kube-controller-manager does not run where its Lease is absent: see [`crate::yielding`].
+    /// Whether an absent Lease of kube-controller-manager means that it does not run: see [`crate::yielding`].
     pub assume_no_kube_controller_manager: bool,
-    /// The workers for `AppReplicaSets`.
-    pub app_replicaset: usize,
-    /// The workers for `AppServices`.
-    pub app_service: usize,
-    /// The workers for `Deployments`.
-    pub deployment: usize,
-    /// How the garbage collector works; none if there is none, whoever asks for it.
+    pub appreplicaset_workers: usize,
+    pub appservice_workers: usize,
+    pub deployment_workers: usize,
+    /// None disables the garbage collector, even if it is enabled by name.
     pub garbage_collector: Option<garbage_collector::Options>,
-    /// How hollow-kubelet plays, and with how many workers.
-    pub hollow_kubelet: (hollow_kubelet::Options, usize),
-    /// The workers for `ReplicaSets`.
-    pub replicaset: usize,
-    /// The workers for `ReplicationControllers`.
-    pub replication_controller: usize,
+    pub hollow_kubelet: hollow_kubelet::Options,
+    pub hollow_kubelet_workers: usize,
+    pub replicaset_workers: usize,
+    pub replicationcontroller_workers: usize,
 }
 
-/// How a controller was switched on.
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            instance: String::new(),
+            assume_no_kube_controller_manager: false,
+            appreplicaset_workers: 5,
+            appservice_workers: 5,
+            deployment_workers: 5,
+            garbage_collector: Some(garbage_collector::Options::default()),
+            hollow_kubelet: hollow_kubelet::Options::default(),
+            hollow_kubelet_workers: 5,
+            replicaset_workers: 5,
+            replicationcontroller_workers: 5,
+        }
+    }
+}
+
+/// The item of `--controllers` that enables a controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Asked {
-    /// With all others: it yields, if it is one of those that do.
-    ByStar,
-    /// By its name: it runs in any case.
-    ByName,
+pub enum EnabledBy {
+    /// `*`: the controller yields if its descriptor says so.
+    Star,
+    /// Its name or an alias: the controller never yields.
+    Name,
 }
 
-/// What is hosted.
+/// The controllers that [`host`] has added to a manager.
 pub struct Hosted {
-    /// The names of the controllers.
+    /// Names in the order of the table.
     pub names: Vec<&'static str>,
-    /// What the garbage collector shows of itself, if there is one.
+    /// The debug page of the garbage collector, if it is hosted.
     pub graph: Option<GraphPage>,
-    /// What the controllers say to what is about to be stored.
+    /// Admission webhooks of the controllers.
     pub hooks: Hooks,
 }
 
-/// The manager that hosts, and whom the controllers yield to.
-struct Host<'a> {
-    manager: &'a mut Manager,
-    assume_absent: bool,
-    /// None before the first that yields: only then is it looked at.
-    yielding: Option<Yielding>,
-}
-
-/// Builds the controllers that are `enabled`, has the manager host them. Those that
-/// kube-controller-manager runs as well [yield](crate::yielding) to it, if they are not asked for by name.
+/// Builds the `enabled` controllers and adds them to the manager.
 ///
 /// # Panics
 /// Outside a tokio runtime.
 pub fn host(
     manager: &mut Manager,
-    enabled: impl Fn(&Named) -> Option<Asked>,
+    enabled: impl Fn(&Descriptor) -> Option<EnabledBy>,
     settings: &Settings,
 ) -> Result<Hosted, ControllerError> {
-    let Settings {
-        instance,
-        assume_no_kube_controller_manager,
-        app_replicaset,
-        app_service,
-        deployment,
-        garbage_collector,
-        hollow_kubelet: (hollow, hollow_workers),
-        replicaset,
-        replication_controller,
-    } = settings;
-    let mut host = Host {
-        manager,
-        assume_absent: *assume_no_kube_controller_manager,
-        yielding: None,
-    };
-    let mut replicas: Option<replicaset::Metrics> = None;
-    let mut hosted = Hosted {
-        names: Vec::new(),
-        graph: None,
-        hooks: Hooks::new(),
-    };
-    for named in KNOWN {
-        let Some(asked) = enabled(named) else { continue };
-        let name = named.name;
-        let (kind, workers) = match name {
-            APP_SERVICE => {
-                let controller = appservice::host(host.manager, instance, *app_service)?;
-                hosted.hooks = appservice::hooks(hosted.hooks, host.manager.caches());
-                host.add(named, asked, controller);
-                hosted.names.push(name);
-                continue;
-            }
-            DEPLOYMENT => {
-                let controller = deployment::host(host.manager, instance, *deployment)?;
-                host.add(named, asked, controller);
-                hosted.names.push(name);
-                continue;
-            }
-            GARBAGE_COLLECTOR => {
-                if let Some(options) = garbage_collector {
-                    let collector = garbage_collector::host(host.manager, instance, *options)?;
-                    hosted.graph = Some(collector.page());
-                    match host.yielding(named, asked) {
-                        Some(yielding) => collector.warm(yielding.free()),
-                        None => collector.warm(ready(())),
-                    }
-                    host.add(named, asked, collector);
-                    hosted.names.push(name);
-                }
-                continue;
-            }
-            HOLLOW_KUBELET => {
-                let controller = hollow_kubelet::host(host.manager, hollow.clone(), *hollow_workers)?;
-                host.add(named, asked, controller);
-                hosted.names.push(name);
-                continue;
-            }
-            APP_REPLICASET => (replicaset::APP_REPLICA_SET, *app_replicaset),
-            REPLICASET => (replicaset::REPLICA_SET, *replicaset),
-            REPLICATION_CONTROLLER => (replicaset::REPLICATION_CONTROLLER, *replication_controller),
-            _ => continue,
-        };
-        let metrics = match &replicas {
-            Some(metrics) => metrics.clone(),
-            None => replicaset::Metrics::register(host.manager.registry()).map_err(|source| {
-                let name = name.to_owned();
-                ControllerError::Metrics { name, source }
-            })?,
-        };
-        let controller = replicaset::host(host.manager, &kind, &metrics, instance, workers)?;
-        host.add(named, asked, controller);
-        hosted.names.push(name);
-        replicas = Some(metrics);
+    let mut context = Context::new(manager, settings);
+    for descriptor in CONTROLLERS {
+        if let Some(enabled_by) = enabled(descriptor) {
+            context.begin(descriptor, enabled_by);
+            (descriptor.construct)(&mut context)?;
+        }
     }
-    Ok(hosted)
+    Ok(context.hosted)
 }
 
-impl Host<'_> {
-    fn add(&mut self, named: &Named, asked: Asked, controller: impl Runnable + 'static) {
-        match self.yielding(named, asked) {
-            Some(yielding) => self.manager.add(Yields::new(controller, yielding)),
-            None => self.manager.add(controller),
+/// The argument of every constructor.
+struct Context<'a> {
+    manager: &'a mut Manager,
+    settings: &'a Settings,
+    /// Name of the controller under construction, and whether it yields.
+    current: (&'static str, bool),
+    /// Started by the first controller that yields.
+    yielding: Option<Yielding>,
+    /// Shared by all replica controllers.
+    replica_metrics: Option<replicaset::Metrics>,
+    hosted: Hosted,
+}
+
+impl<'a> Context<'a> {
+    fn new(manager: &'a mut Manager, settings: &'a Settings) -> Self {
+        Self {
+            manager,
+            settings,
+            current: ("", false),
+            yielding: None,
+            replica_metrics: None,
+            hosted: Hosted {
+                names: Vec::new(),
+                graph: None,
+                hooks: Hooks::new(),
+            },
         }
     }
 
-    /// Whom a controller yields to; none if it runs in any case.
-    fn yielding(&mut self, named: &Named, asked: Asked) -> Option<Yielding> {
-        let yields = named.yields && asked == Asked::ByStar;
-        yields.then(|| {
-            let start = || Yielding::start(self.manager, self.assume_absent);
+    fn begin(&mut self, descriptor: &Descriptor, enabled_by: EnabledBy) {
+        let yields = descriptor.yields && enabled_by == EnabledBy::Star;
+        self.current = (descriptor.name, yields);
+    }
+
+    fn add(&mut self, controller: impl Runnable + 'static) {
+        match self.yielding() {
+            Some(yielding) => self.manager.add(Yields::new(controller, yielding)),
+            None => self.manager.add(controller),
+        }
+        self.hosted.names.push(self.current.0);
+    }
+
+    /// The observer of kube-controller-manager's Lease, if the controller under construction yields.
+    fn yielding(&mut self) -> Option<Yielding> {
+        let assume_absent = self.settings.assume_no_kube_controller_manager;
+        self.current.1.then(|| {
+            let start = || Yielding::start(self.manager, assume_absent);
             self.yielding.get_or_insert_with(start).clone()
+        })
+    }
+
+    /// A recorder of events whose source is `component`.
+    fn recorder(&self, component: &str) -> Result<Recorder, ControllerError> {
+        let recorder = self.manager.recorder(component, &self.settings.instance);
+        recorder.map_err(|source| ControllerError::Events {
+            name: self.current.0.to_owned(),
+            source,
         })
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    use std::time::Duration;
-
-    use coxswain_manager::cache::Scope;
-    use coxswain_manager::client::{Fence, Term, Transport};
-    use coxswain_manager::controller::{Fatal, Unhealthy};
-    use coxswain_manager::env::{Env, TaskSet};
-    use coxswain_manager::manager::Options;
-    use coxswain_manager::object::{Key, Resource};
-    use coxswain_manager::serve::{Checks, Health, Probes};
-    use coxswain_sandbox::Sandbox;
-    use futures_util::future::BoxFuture;
-    use jiff::Timestamp;
-    use prometheus::Registry;
-    use serde_json::{Value, json};
-    use tokio_util::sync::CancellationToken;
-
-    fn manager(tasks: &TaskSet, checks: &Checks) -> Manager {
-        let sandbox = Sandbox::new(coxswain_sandbox::Options::default());
-        manager_of(&sandbox, tasks, checks)
-    }
-
-    fn manager_of(sandbox: &Sandbox, tasks: &TaskSet, checks: &Checks) -> Manager {
-        let registry = Registry::new();
-        let env = Env::starting_at(Timestamp::UNIX_EPOCH, 1, tasks);
-        let way = Transport::over(sandbox.door(), "api.test", "test", &env.clock, &registry).expect("a way");
-        let options = Options {
-            name: "coxswain",
-            limit: None,
-            scope: Scope::default(),
-            start_interval: Duration::ZERO,
-            shutdown_timeout: None,
-        };
-        Manager::new(&env, &registry, checks, way, options).expect("a manager")
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn every_name_is_built() {
-        let tasks = TaskSet::new();
-        let mut manager = manager(&tasks, &Checks::new());
-        let settings = Settings {
-            instance: "a".to_owned(),
-            assume_no_kube_controller_manager: false,
-            app_replicaset: 1,
-            app_service: 1,
-            deployment: 1,
-            garbage_collector: Some(garbage_collector::Options::default()),
-            hollow_kubelet: (hollow_kubelet::Options::default(), 1),
-            replicaset: 1,
-            replication_controller: 1,
-        };
-        let hosted = host(&mut manager, |_| Some(Asked::ByName), &settings).expect("hosted");
-        let names: Vec<_> = KNOWN.iter().map(|it| it.name).collect();
-        assert_eq!(hosted.names, names);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_collector_that_is_switched_off_is_not_built_whoever_asks() {
-        let tasks = TaskSet::new();
-        let mut manager = manager(&tasks, &Checks::new());
-        let settings = Settings {
-            instance: "a".to_owned(),
-            assume_no_kube_controller_manager: false,
-            app_replicaset: 1,
-            app_service: 1,
-            deployment: 1,
-            garbage_collector: None,
-            hollow_kubelet: (hollow_kubelet::Options::default(), 1),
-            replicaset: 1,
-            replication_controller: 1,
-        };
-        let hosted = host(&mut manager, |_| Some(Asked::ByName), &settings).expect("hosted");
-        assert!(!hosted.names.contains(&GARBAGE_COLLECTOR) && hosted.names.len() + 1 == KNOWN.len());
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_collector_that_may_run_reads_all_kinds_before_it_leads() {
-        let held = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
-            "metadata": {"name": "kube-controller-manager"},
-            "spec": {"holderIdentity": "other", "leaseDurationSeconds": 3600}});
-        let leases = Resource::namespaced("coordination.k8s.io", "v1", "leases", "Lease");
-        for (asked, is_held, assume, warm) in [
-            (Asked::ByName, true, false, true),
-            (Asked::ByName, false, false, true),
-            (Asked::ByStar, false, true, true),
-            (Asked::ByStar, false, false, false),
-            (Asked::ByStar, true, true, false),
-        ] {
-            let settings = Settings {
-                instance: "a".to_owned(),
-                assume_no_kube_controller_manager: assume,
-                app_replicaset: 1,
-                app_service: 1,
-                deployment: 1,
-                garbage_collector: Some(garbage_collector::Options::default()),
-                hollow_kubelet: (hollow_kubelet::Options::default(), 1),
-                replicaset: 1,
-                replication_controller: 1,
-            };
-            let tasks = TaskSet::new();
-            let sandbox = Sandbox::new(coxswain_sandbox::Options::default());
-            let mut manager = manager_of(&sandbox, &tasks, &Checks::new());
-            if is_held {
-                let (clock, registry) = (&manager.env().clock, &Registry::new());
-                let way = Transport::over(sandbox.door(), "api.test", "test", clock, registry);
-                let client = way.expect("a way").unfenced("other", None);
-                let lease: Result<Value, _> = client
-                    .create(&leases, "kube-system", held.to_string().into())
-                    .await;
-                lease.expect("created");
-            }
-            let only = |it: &Named| (it.name == GARBAGE_COLLECTOR).then_some(asked);
-            host(&mut manager, only, &settings).expect("hosted");
-            manager.env().clock.sleep(Duration::from_secs(10)).await;
-            let caches = manager.caches().statuses().len();
-            assert_eq!(caches > 10, warm, "{caches} {asked:?} {is_held} {assume}");
+/// Constructs a controller that keeps the pods of owners of `kind`.
+fn replicas(
+    context: &mut Context<'_>,
+    kind: &replicaset::Kind,
+    workers: usize,
+) -> Result<(), ControllerError> {
+    let (manager, recorder) = (&*context.manager, context.recorder(kind.source)?);
+    let metrics = match context.replica_metrics.take() {
+        Some(metrics) => metrics,
+        None => {
+            replicaset::Metrics::register(manager.registry()).map_err(|source| ControllerError::Metrics {
+                name: kind.name.to_owned(),
+                source,
+            })?
         }
-    }
-
-    /// Does nothing, under a name.
-    struct Idle(&'static str);
-
-    impl Runnable for Idle {
-        fn name(&self) -> &str {
-            self.0
-        }
-
-        fn unsynced(&self) -> Vec<String> {
-            Vec::new()
-        }
-
-        fn run(&self, _: &Fence, _: Term, _: CancellationToken) -> BoxFuture<'_, Result<(), Fatal>> {
-            Box::pin(async { Ok(()) })
-        }
-
-        fn running(&self) -> Vec<Key> {
-            Vec::new()
-        }
-
-        fn health(&self) -> Result<(), Unhealthy> {
-            Ok(())
-        }
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn only_what_is_both_run_by_others_and_swept_in_by_star_yields() {
-        let (tasks, checks) = (TaskSet::new(), Checks::new());
-        let mut manager = manager(&tasks, &checks);
-        let mut host = Host {
-            manager: &mut manager,
-            assume_absent: true,
-            yielding: None,
-        };
-        let mut add = |name, yields, asked| {
-            let named = Named {
-                name,
-                alias: None,
-                off_by_default: false,
-                yields,
-            };
-            host.add(&named, asked, Idle(name));
-            host.yielding.is_some()
-        };
-        assert!(!add("own-by-star", false, Asked::ByStar));
-        assert!(!add("theirs-by-name", true, Asked::ByName), "nobody has to look");
-        assert!(add("theirs-by-star", true, Asked::ByStar));
-        let yields = |name: &str| {
-            let checks = checks.run(Probes::HEALTHZ);
-            let check = checks.iter().find(|(it, _)| it == name).expect("a check");
-            matches!(check.1, Health::Note(_))
-        };
-        let all = ["own-by-star", "theirs-by-name", "theirs-by-star"];
-        assert_eq!(all.map(yields), [false, false, true]);
-    }
+    };
+    context.replica_metrics = Some(metrics.clone());
+    let controller = replicaset::build(
+        manager.env(),
+        manager.caches(),
+        manager.client(kind.source),
+        manager.registry(),
+        recorder,
+        metrics,
+        kind,
+        workers,
+    )?;
+    context.add(controller);
+    Ok(())
 }
+
+/// The user agent of the garbage collector's requests: kube-controller-manager's roles are bound to this name.
+const COLLECTOR_CLIENT: &str = "generic-garbage-collector";
+/// The garbage collector's request rate as a multiple of other controllers', as in kube-controller-manager.
+const COLLECTOR_RATE: f64 = 2.0;
+
+fn collector(context: &mut Context<'_>) -> Result<(), ControllerError> {
+    let Some(options) = context.settings.garbage_collector else {
+        return Ok(());
+    };
+    let (manager, recorder) = (&*context.manager, context.recorder(garbage_collector::NAME)?);
+    let (env, caches, registry) = (manager.env(), manager.caches(), manager.registry());
+    // On a part of the cluster the collector refuses to run: discovery would be wasted.
+    let discovery = if caches.are_whole() {
+        let discovery = Discovery::start(env, caches, manager.client(COLLECTOR_CLIENT), registry);
+        discovery.map_err(|source| ControllerError::Metrics {
+            name: garbage_collector::NAME.to_owned(),
+            source,
+        })?
+    } else {
+        Discovery::fixed(watch::Sender::new(None).subscribe())
+    };
+    let client = manager.client_with_qps_factor(COLLECTOR_CLIENT, COLLECTOR_RATE);
+    let collector = GarbageCollector::build(env, caches, client, registry, recorder, discovery, options)?;
+    context.hosted.graph = Some(collector.page());
+    match context.yielding() {
+        Some(yielding) => collector.warm(yielding.free()),
+        None => collector.warm(ready(())),
+    }
+    context.add(collector);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

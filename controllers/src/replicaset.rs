@@ -22,7 +22,6 @@
 mod act;
 pub mod app_replica_set;
 pub mod backoff;
-mod host;
 mod kind;
 mod metrics;
 pub mod naming;
@@ -37,7 +36,6 @@ pub mod template;
 pub mod victims;
 
 pub use app_replica_set::APP_REPLICA_SET;
-pub use host::host;
 pub use kind::Kind;
 pub use metrics::Metrics;
 pub(crate) use owner::{LAST_APPLIED, intern_keys, take_annotations};
@@ -48,6 +46,13 @@ pub use replica_set::REPLICA_SET;
 pub use replication_controller::REPLICATION_CONTROLLER;
 
 use coxswain_manager::object::Resource;
+
+/// Name of the controller of `ReplicaSets`. The names are stable, see [`crate::registry`].
+pub const NAME: &str = "replicaset-controller";
+/// Name of the controller of `AppReplicaSets`.
+pub const APP_REPLICASET_NAME: &str = "appreplicaset-controller";
+/// Name of the controller of `ReplicationControllers`.
+pub const REPLICATION_CONTROLLER_NAME: &str = "replicationcontroller-controller";
 
 /// Where pods are.
 pub(crate) const PODS: Resource = Resource::namespaced("", "v1", "pods", "Pod");

@@ -23,7 +23,7 @@ use std::process::ExitCode;
 
 use coxswain_config::{Known, Parsed};
 use coxswain_controllers::crd::{self, yaml};
-use coxswain_controllers::names::{KNOWN, Named};
+use coxswain_controllers::registry::{CONTROLLERS, Descriptor};
 
 /// Runs the program with its arguments, the name of the program left out.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
@@ -51,12 +51,12 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
 /// The controllers, as the flags know them.
 #[must_use]
 pub fn known() -> Vec<Known> {
-    let known = |it: &Named| Known {
+    let known = |it: &Descriptor| Known {
         name: it.name,
-        alias: it.alias,
-        off_by_default: it.off_by_default,
+        aliases: it.aliases,
+        enabled_by_default: it.enabled_by_default,
     };
-    KNOWN.iter().map(known).collect()
+    CONTROLLERS.iter().map(known).collect()
 }
 
 fn print(text: &str) -> ExitCode {

@@ -5,8 +5,7 @@ use std::time::Duration;
 use coxswain_config::{Config, Enablement, LeaderElection};
 use coxswain_controllers::garbage_collector::{self, GraphPage};
 use coxswain_controllers::hollow_kubelet;
-use coxswain_controllers::names::Named;
-use coxswain_controllers::registry::{self, Asked, Hosted, Settings};
+use coxswain_controllers::registry::{self, Descriptor, EnabledBy, Hosted, Settings};
 use coxswain_manager::cache::Scope;
 use coxswain_manager::client::{Limit, Transport};
 use coxswain_manager::election::{self, Elector};
@@ -93,26 +92,24 @@ impl Member {
                 workers: workers(it.concurrent_syncs),
                 dry_run: it.dry_run,
             }),
-            hollow_kubelet: (
-                hollow_kubelet::Options {
-                    nodes: hollow_kubelet.nodes,
-                    delay: hollow_kubelet.ready_delay,
-                    sandbox: sandbox.is_some(),
-                },
-                workers(hollow_kubelet.concurrent_syncs),
-            ),
-            app_replicaset: workers(replicas.concurrent_appreplicaset_syncs),
-            app_service: workers(app_services.concurrent_syncs),
-            deployment: workers(deployments.concurrent_syncs),
-            replicaset: workers(replicas.concurrent_replicaset_syncs),
-            replication_controller: workers(replicas.concurrent_rc_syncs),
+            hollow_kubelet: hollow_kubelet::Options {
+                nodes: hollow_kubelet.nodes,
+                delay: hollow_kubelet.ready_delay,
+                sandbox: sandbox.is_some(),
+            },
+            hollow_kubelet_workers: workers(hollow_kubelet.concurrent_syncs),
+            appreplicaset_workers: workers(replicas.concurrent_appreplicaset_syncs),
+            appservice_workers: workers(app_services.concurrent_syncs),
+            deployment_workers: workers(deployments.concurrent_syncs),
+            replicaset_workers: workers(replicas.concurrent_replicaset_syncs),
+            replicationcontroller_workers: workers(replicas.concurrent_rc_syncs),
             instance: identity.clone(),
             assume_no_kube_controller_manager: generic.assume_no_kube_controller_manager,
         };
-        let enabled = |it: &Named| match generic.controllers.enabled(it.name, it.off_by_default) {
+        let enabled = |it: &Descriptor| match generic.controllers.enabled(it.name, it.enabled_by_default) {
             Enablement::No => None,
-            Enablement::ByStar => Some(Asked::ByStar),
-            Enablement::ByName => Some(Asked::ByName),
+            Enablement::ByStar => Some(EnabledBy::Star),
+            Enablement::ByName => Some(EnabledBy::Name),
         };
         let hosted = registry::host(&mut manager, enabled, &settings)?;
         Ok(Self {

@@ -5,7 +5,7 @@ use std::io::{self, Write as _};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use coxswain_config::Sandbox as Flags;
-use coxswain_controllers::{crd, names};
+use coxswain_controllers::{appservice, crd, deployment, hollow_kubelet, replicaset};
 use coxswain_manager::client::{ClientError, ConnectError, Transport};
 use coxswain_manager::env::{Clock, Env};
 use coxswain_manager::object::{MetaObject, Resource};
@@ -40,10 +40,10 @@ const DEFINITIONS: Resource = Resource::cluster(
 
 /// The controllers without which the sample does not come alive.
 const SAMPLED: [&str; 4] = [
-    names::APP_SERVICE,
-    names::DEPLOYMENT,
-    names::HOLLOW_KUBELET,
-    names::REPLICASET,
+    appservice::NAME,
+    deployment::NAME,
+    hollow_kubelet::NAME,
+    replicaset::NAME,
 ];
 
 /// A running sandbox.

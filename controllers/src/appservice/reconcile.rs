@@ -26,12 +26,11 @@ use super::policy::{self, FINALIZER};
 use super::standing::{ADOPT_BY, MADE_AS, Standing, UID, standing};
 use super::status::Status;
 use super::work::{Site, Work};
-use super::{APP_SERVICES, DEPLOYMENTS, SERVICES, children};
+use super::{APP_SERVICES, DEPLOYMENTS, NAME, SERVICES, children};
 use crate::deployment::Deployment;
 use crate::deployment::hash::Hash;
 use crate::deployment::template::Canonical;
 use crate::memory::{BEHIND, Memory};
-use crate::names::APP_SERVICE;
 use crate::pace::Pace;
 
 /// How long a sync waits while the kind is not served, if no event comes before.
@@ -128,7 +127,7 @@ pub fn build(
             apps.get(&key).present().map(|_| key).into_iter().collect()
         })
     };
-    Builder::new(APP_SERVICE, how, keeper)
+    Builder::new(NAME, how, keeper)
         .watch(Source::new(apps, Handler::for_object()))
         .watch(Source::new(deployments.clone(), owner))
         .watch(Source::new(deployments, waiting).only(freed))

@@ -29,9 +29,8 @@ use super::object::Deployment;
 use super::plan::{self, Plan, Snapshot};
 use super::progress::{self, News};
 use super::sets::Set;
-use super::{DEPLOYMENTS, REPLICA_SETS, ReplicaSet};
+use super::{DEPLOYMENTS, NAME, REPLICA_SETS, ReplicaSet};
 use crate::memory::{BEHIND, Memory};
-use crate::names::DEPLOYMENT;
 use crate::pace::{Delay, Pace};
 use crate::replicaset::{PODS, Pod};
 
@@ -109,7 +108,7 @@ pub fn build(
         }
         Delta::Deleted { .. } => true,
     });
-    Builder::new(DEPLOYMENT, how, roller)
+    Builder::new(NAME, how, roller)
         .watch(Source::new(deployments, Handler::for_object()))
         .watch(Source::new(sets, of_set))
         .watch(Source::new(pods, of_pod).only(ends))

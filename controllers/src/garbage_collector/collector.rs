@@ -28,8 +28,7 @@ use super::lookup::Lookups;
 use super::metrics::Metrics;
 use super::monitors::{self, Monitors};
 use super::progress::Progress;
-use super::{Options, live_list, orphan, warm, worker};
-use crate::names::GARBAGE_COLLECTOR;
+use super::{NAME, Options, live_list, orphan, warm, worker};
 
 /// The collector. It does nothing until it is [run](Runnable::run).
 pub struct GarbageCollector {
@@ -76,7 +75,7 @@ impl GarbageCollector {
         discovery: Discovery,
         options: Options,
     ) -> Result<Self, ControllerError> {
-        let name = || GARBAGE_COLLECTOR.to_owned();
+        let name = || NAME.to_owned();
         if options.workers == 0 {
             return Err(ControllerError::NoWorkers { name: name() });
         }
@@ -122,7 +121,7 @@ impl GarbageCollector {
             () = &mut over => return Ok(()),
             known = kinds.wait_for(Option::is_some) => if known.is_err() {
                 return Err(Fatal::Ended {
-                    controller: GARBAGE_COLLECTOR.to_owned(),
+                    controller: NAME.to_owned(),
                     origin: "discovery".to_owned(),
                 });
             },
@@ -152,12 +151,7 @@ impl GarbageCollector {
             live_list::process,
         );
         tasks.spawn(lists);
-        tracing::info!(
-            controller = GARBAGE_COLLECTOR,
-            workers,
-            dry_run,
-            "Controller started"
-        );
+        tracing::info!(controller = NAME, workers, dry_run, "Controller started");
         loop {
             tokio::select! {
                 biased;
@@ -170,7 +164,7 @@ impl GarbageCollector {
             judge(ended)?;
         }
         self.renew();
-        tracing::info!(controller = GARBAGE_COLLECTOR, "Controller stopped");
+        tracing::info!(controller = NAME, "Controller stopped");
         Ok(())
     }
 
@@ -231,7 +225,7 @@ const REFUSES: &str = "it must see the whole cluster to know which owners are go
 fn queue<K: Item>(env: &Env, registry: &Registry, name: &str) -> Result<Queue<K>, ControllerError> {
     let name = format!("garbage_collector_{name}");
     Queue::named(env, &name, registry, limiter()).map_err(|source| ControllerError::Queue {
-        name: GARBAGE_COLLECTOR.to_owned(),
+        name: NAME.to_owned(),
         source,
     })
 }
@@ -240,13 +234,13 @@ fn queue<K: Item>(env: &Env, registry: &Registry, name: &str) -> Result<Queue<K>
 fn judge(ended: Result<(), JoinError>) -> Result<(), Fatal> {
     match ended {
         Ok(()) => Ok(()),
-        Err(error) => Fatal::of_task(GARBAGE_COLLECTOR, "a worker", error).map_or(Ok(()), Err),
+        Err(error) => Fatal::of_task(NAME, "a worker", error).map_or(Ok(()), Err),
     }
 }
 
 impl Runnable for GarbageCollector {
     fn name(&self) -> &str {
-        GARBAGE_COLLECTOR
+        NAME
     }
 
     fn unsynced(&self) -> Vec<String> {

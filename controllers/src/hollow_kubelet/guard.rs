@@ -12,8 +12,7 @@ use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
 use super::start::{StartError, may_start};
-use super::{HollowKubelet, Options, build};
-use crate::names::HOLLOW_KUBELET;
+use super::{HollowKubelet, NAME, Options, build};
 
 /// How long to wait before the nodes are asked for again, if they could not be read.
 const AGAIN: Duration = Duration::from_secs(2);
@@ -34,12 +33,12 @@ struct Guarded {
 ///
 /// # Panics
 /// Outside a tokio runtime.
-pub fn host(
+pub fn guarded(
     manager: &Manager,
     options: Options,
     workers: usize,
 ) -> Result<impl Runnable + use<>, ControllerError> {
-    let client = manager.client(HOLLOW_KUBELET);
+    let client = manager.client(NAME);
     let how = controller::Options {
         workers,
         ..controller::Options::default()

@@ -17,8 +17,7 @@ use prometheus::Registry;
 
 use super::node::NODES;
 use super::pod::PODS;
-use super::{Fleet, Node, Options, Pod, act, plan};
-use crate::names::HOLLOW_KUBELET;
+use super::{Fleet, NAME, Node, Options, Pod, act, plan};
 
 /// hollow-kubelet on its caches. A key without a namespace is that of a node, any other that of a pod.
 #[derive(Debug)]
@@ -56,7 +55,7 @@ pub fn build(
         nodes: nodes.clone(),
         options,
     };
-    Builder::new(HOLLOW_KUBELET, how, hollow)
+    Builder::new(NAME, how, hollow)
         .at_start(wanted)
         .watch(Source::new(nodes, of_nodes))
         .watch(Source::new(pods, Handler::for_object()))

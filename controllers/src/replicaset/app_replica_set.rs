@@ -10,16 +10,15 @@ pub mod api;
 use coxswain_manager::object::Resource;
 use serde_json::Value;
 
-use super::Kind;
+use super::{APP_REPLICASET_NAME, Kind};
 use crate::crd::{Column, Custom, GROUP, VERSION};
-use crate::names::APP_REPLICASET;
 
 const RESOURCE: Resource = Resource::namespaced(GROUP, VERSION, "appreplicasets", "AppReplicaSet");
 
 /// The engine for `AppReplicaSets`.
 pub const APP_REPLICA_SET: Kind = Kind {
-    name: APP_REPLICASET,
-    source: APP_REPLICASET,
+    name: APP_REPLICASET_NAME,
+    source: APP_REPLICASET_NAME,
     queue: "appreplicaset",
     resource: RESOURCE,
     counts_terminating: true,

@@ -2,13 +2,12 @@
 
 use coxswain_manager::object::Resource;
 
-use super::Kind;
-use crate::names::REPLICASET;
+use super::{Kind, NAME};
 
 /// The engine for `ReplicaSets`.
 pub const REPLICA_SET: Kind = Kind {
-    name: REPLICASET,
-    source: REPLICASET,
+    name: NAME,
+    source: NAME,
     queue: "replicaset",
     resource: Resource::namespaced("apps", "v1", "replicasets", "ReplicaSet"),
     counts_terminating: true,

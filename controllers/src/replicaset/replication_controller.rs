@@ -2,12 +2,11 @@
 
 use coxswain_manager::object::Resource;
 
-use super::Kind;
-use crate::names::REPLICATION_CONTROLLER as NAME;
+use super::{Kind, REPLICATION_CONTROLLER_NAME};
 
 /// The engine for `ReplicationControllers`.
 pub const REPLICATION_CONTROLLER: Kind = Kind {
-    name: NAME,
+    name: REPLICATION_CONTROLLER_NAME,
     source: "replication-controller",
     queue: "replicationmanager",
     resource: Resource::namespaced("", "v1", "replicationcontrollers", "ReplicationController"),

@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use coxswain_controllers::names::{HOLLOW_KUBELET, Named};
-use coxswain_controllers::registry::{self, Asked, Settings};
-use coxswain_controllers::{crd, garbage_collector, hollow_kubelet};
+use coxswain_controllers::registry::{self, Descriptor, EnabledBy, Settings};
+use coxswain_controllers::{crd, hollow_kubelet};
 use coxswain_manager::cache::Scope;
 use coxswain_manager::client::Transport;
 use coxswain_manager::env::{Env, TaskSet};
@@ -88,24 +87,16 @@ async fn start(c: &Cluster) -> Engine {
     let settings = Settings {
         instance: "test".to_owned(),
         assume_no_kube_controller_manager: true,
-        app_replicaset: 5,
-        app_service: 5,
-        deployment: 5,
-        garbage_collector: Some(garbage_collector::Options::default()),
-        hollow_kubelet: (
-            hollow_kubelet::Options {
-                nodes: 3,
-                delay: Duration::ZERO,
-                sandbox: true,
-            },
-            5,
-        ),
-        replicaset: 5,
-        replication_controller: 5,
+        hollow_kubelet: hollow_kubelet::Options {
+            nodes: 3,
+            delay: Duration::ZERO,
+            sandbox: true,
+        },
+        ..Settings::default()
     };
     // In that mode only the nodes are ours.
     let kcm = c.runs_kcm_instead_of_ours();
-    let enabled = |it: &Named| (!kcm || it.name == HOLLOW_KUBELET).then_some(Asked::ByName);
+    let enabled = |it: &Descriptor| (!kcm || it.name == hollow_kubelet::NAME).then_some(EnabledBy::Name);
     registry::host(&mut manager, enabled, &settings).expect("hosted");
     drop(env.tasks.spawn(manager.run(None, CancellationToken::new())));
     Engine {

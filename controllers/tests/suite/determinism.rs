@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use coxswain_controllers::registry::{self, Asked, Settings};
-use coxswain_controllers::{garbage_collector, hollow_kubelet};
+use coxswain_controllers::hollow_kubelet;
+use coxswain_controllers::registry::{self, EnabledBy, Settings};
 use coxswain_manager::cache::Scope;
 use coxswain_manager::client::{Delete, Limit, Transport};
 use coxswain_manager::election::{self, Elector};
@@ -106,22 +106,14 @@ async fn run(seed: u64) -> Vec<String> {
     let settings = Settings {
         instance: identity.clone(),
         assume_no_kube_controller_manager: true,
-        app_replicaset: 5,
-        app_service: 5,
-        deployment: 5,
-        garbage_collector: Some(garbage_collector::Options::default()),
-        replicaset: 5,
-        replication_controller: 5,
-        hollow_kubelet: (
-            hollow_kubelet::Options {
-                nodes: 3,
-                delay: Duration::from_secs(1),
-                sandbox: true,
-            },
-            5,
-        ),
+        hollow_kubelet: hollow_kubelet::Options {
+            nodes: 3,
+            delay: Duration::from_secs(1),
+            sandbox: true,
+        },
+        ..Settings::default()
     };
-    registry::host(&mut manager, |_| Some(Asked::ByStar), &settings).expect("hosted");
+    registry::host(&mut manager, |_| Some(EnabledBy::Star), &settings).expect("hosted");
     let stop = CancellationToken::new();
     let running = env.tasks.spawn(manager.run(
         Some(elector.expect("an elector").with_recorder(recorder)),

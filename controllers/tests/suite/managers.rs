@@ -16,9 +16,8 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use coxswain_controllers::names::{DEPLOYMENT, GARBAGE_COLLECTOR, Named, REPLICASET};
-use coxswain_controllers::registry::{self, Asked, Settings};
-use coxswain_controllers::{garbage_collector, hollow_kubelet};
+use coxswain_controllers::registry::{self, Descriptor, EnabledBy, Settings};
+use coxswain_controllers::{deployment, garbage_collector, replicaset};
 use coxswain_manager::cache::Scope;
 use coxswain_manager::client::{Fence, Transport};
 use coxswain_manager::election::{self, Elector};
@@ -265,17 +264,11 @@ impl Cluster {
         let elector = Elector::new(&env, client, fence.clone(), config, &registry).expect("an elector");
         let settings = Settings {
             instance: by.to_owned(),
-            app_replicaset: 5,
-            app_service: 5,
-            deployment: 5,
-            garbage_collector: Some(garbage_collector::Options::default()),
-            replicaset: 5,
-            replication_controller: 5,
-            hollow_kubelet: (hollow_kubelet::Options::default(), 5),
             assume_no_kube_controller_manager: true,
+            ..Settings::default()
         };
-        let hosted = [DEPLOYMENT, REPLICASET, GARBAGE_COLLECTOR];
-        let enabled = |it: &Named| hosted.contains(&it.name).then_some(Asked::ByName);
+        let hosted = [deployment::NAME, replicaset::NAME, garbage_collector::NAME];
+        let enabled = |it: &Descriptor| hosted.contains(&it.name).then_some(EnabledBy::Name);
         registry::host(&mut manager, enabled, &settings).expect("hosted");
         let fences = &self.shared.fences;
         fences

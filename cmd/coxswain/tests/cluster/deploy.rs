@@ -12,7 +12,8 @@ mod manifests;
 mod monitoring;
 mod webhooks;
 
-use coxswain_controllers::names::{GARBAGE_COLLECTOR, KNOWN, Named};
+use coxswain_controllers::garbage_collector::NAME as GARBAGE_COLLECTOR;
+use coxswain_controllers::registry::{CONTROLLERS, Descriptor};
 use coxswain_tests::cluster::{self, Running};
 use coxswain_tests::{Cluster, Need, Program, Test, fixtures, program, test, time};
 use http::Method;
@@ -50,8 +51,8 @@ pub fn tests() -> Vec<Test> {
 }
 
 /// The controllers that run as it is deployed.
-fn hosted() -> impl Iterator<Item = &'static Named> {
-    KNOWN.iter().filter(|it| !it.off_by_default)
+fn hosted() -> impl Iterator<Item = &'static Descriptor> {
+    CONTROLLERS.iter().filter(|it| it.enabled_by_default)
 }
 
 async fn cluster_of_its_own() -> (RwLockWriteGuard<'static, ()>, Running) {
@@ -164,7 +165,7 @@ async fn each_controller_needs_its_own_role_only(_: Cluster) {
     let c = &running.cluster;
     deploy(c).await;
     let mut crew = Crew::new();
-    for Named { name, .. } in hosted() {
+    for Descriptor { name, .. } in hosted() {
         let account = fixtures::named("v1", "ServiceAccount", name);
         c.api()
             .post(&fixtures::core(NAMESPACE, "serviceaccounts"), account)

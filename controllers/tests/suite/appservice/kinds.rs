@@ -1,7 +1,6 @@
 //! A kind that is not there: the controller waits for it, and goes on when it comes.
 
-use coxswain_controllers::hollow_kubelet;
-use coxswain_controllers::registry::{self, Asked, Settings};
+use coxswain_controllers::registry::{self, EnabledBy, Settings};
 use coxswain_manager::cache::Scope;
 use coxswain_manager::client::Delete;
 use coxswain_manager::manager::{self, Manager};
@@ -145,15 +144,10 @@ impl Manned {
         let settings = Settings {
             instance: "test".to_owned(),
             assume_no_kube_controller_manager: true,
-            app_replicaset: 1,
-            app_service: 1,
-            deployment: 1,
             garbage_collector: None,
-            hollow_kubelet: (hollow_kubelet::Options::default(), 1),
-            replicaset: 1,
-            replication_controller: 1,
+            ..Settings::default()
         };
-        registry::host(&mut manager, |_| Some(Asked::ByName), &settings).expect("hosted");
+        registry::host(&mut manager, |_| Some(EnabledBy::Name), &settings).expect("hosted");
         drop(bed.env.tasks.spawn(manager.run(None, CancellationToken::new())));
         Self { checks, registry }
     }

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 
-use coxswain_controllers::hollow_kubelet::host;
+use coxswain_controllers::hollow_kubelet::guarded;
 use coxswain_manager::manager::{Manager, Options as ManagerOptions};
 use coxswain_manager::serve::Checks;
 use coxswain_sandbox::{Door, ResponseBody};
@@ -183,7 +183,7 @@ async fn nodes_that_cannot_be_read_are_not_asked_for_in_a_hot_loop() {
         options,
     )
     .expect("a manager");
-    let controller = host(&manager, outside, 1).expect("a controller");
+    let controller = guarded(&manager, outside, 1).expect("a controller");
     manager.add(controller);
     drop(bed.env.tasks.spawn(manager.run(None, CancellationToken::new())));
     bed.env.clock.sleep(Duration::from_mins(1)).await;

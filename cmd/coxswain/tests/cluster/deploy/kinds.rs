@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use coxswain_controllers::names::GARBAGE_COLLECTOR;
+use coxswain_controllers::garbage_collector::NAME as GARBAGE_COLLECTOR;
 use coxswain_tests::fixtures::{self, CRDS, apps};
 use coxswain_tests::{Cluster, time};
 use http::Method;

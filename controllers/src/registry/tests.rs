@@ -1,0 +1,228 @@
+use super::*;
+
+use std::time::Duration;
+
+use coxswain_manager::cache::Scope;
+use coxswain_manager::client::{Fence, Term, Transport};
+use coxswain_manager::controller::{Fatal, Unhealthy};
+use coxswain_manager::env::{Env, TaskSet};
+use coxswain_manager::manager::Options;
+use coxswain_manager::object::{Key, Resource};
+use coxswain_manager::serve::{Checks, Health, Probes};
+use coxswain_sandbox::Sandbox;
+use futures_util::future::BoxFuture;
+use jiff::Timestamp;
+use prometheus::Registry;
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+fn manager(tasks: &TaskSet, checks: &Checks) -> Manager {
+    let sandbox = Sandbox::new(coxswain_sandbox::Options::default());
+    manager_of(&sandbox, tasks, checks)
+}
+
+fn manager_of(sandbox: &Sandbox, tasks: &TaskSet, checks: &Checks) -> Manager {
+    let registry = Registry::new();
+    let env = Env::starting_at(Timestamp::UNIX_EPOCH, 1, tasks);
+    let transport =
+        Transport::over(sandbox.door(), "api.test", "test", &env.clock, &registry).expect("a transport");
+    let options = Options {
+        name: "coxswain",
+        limit: None,
+        scope: Scope::default(),
+        start_interval: Duration::ZERO,
+        shutdown_timeout: None,
+    };
+    Manager::new(&env, &registry, checks, transport, options).expect("a manager")
+}
+
+#[test]
+fn names_and_aliases_are_unique_and_sorted() {
+    let mut all: Vec<&str> = CONTROLLERS
+        .iter()
+        .flat_map(|it| [&[it.name], it.aliases].concat())
+        .collect();
+    let count = all.len();
+    all.sort_unstable();
+    all.dedup();
+    assert_eq!(all.len(), count);
+    assert!(CONTROLLERS.is_sorted_by_key(|it| it.name));
+    for name in all {
+        assert!(
+            name.bytes().all(|b| b.is_ascii_lowercase() || b == b'-'),
+            "{name}"
+        );
+    }
+}
+
+/// A file of the workspace.
+fn file(path: &str) -> String {
+    let path = format!("{}/../{path}", env!("CARGO_MANIFEST_DIR"));
+    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+#[test]
+fn every_controller_has_a_row_in_the_readme() {
+    let readme = file("README.md");
+    for it in CONTROLLERS {
+        let aliases: Vec<_> = it.aliases.iter().map(|alias| format!("`{alias}`")).collect();
+        let aliases = match aliases.join(", ") {
+            none if none.is_empty() => none,
+            some => format!(" ({some})"),
+        };
+        let default = match (it.enabled_by_default, it.yields) {
+            (true, true) => "yields",
+            (true, false) => "yes",
+            (false, _) => "no",
+        };
+        let row = format!("| `{}`{aliases} | {default} | ", it.name);
+        let rows = readme.lines().filter(|line| line.starts_with(&row)).count();
+        assert_eq!(
+            rows, 1,
+            "the table of controllers in README.md needs one row {row:?}"
+        );
+    }
+}
+
+#[test]
+fn every_deployed_controller_has_a_role() {
+    let kustomization = file("deploy/base/kustomization.yaml");
+    for it in CONTROLLERS {
+        let Some(role) = it.role else {
+            assert!(!it.enabled_by_default, "{} has no RBAC role", it.name);
+            continue;
+        };
+        let text = file(&format!("deploy/base/roles/{role}"));
+        let name = format!("\n  name: coxswain:{}\n", it.name);
+        for kind in ["ClusterRole", "ClusterRoleBinding"] {
+            let of_kind = format!("kind: {kind}\n");
+            let found = text
+                .split("---\n")
+                .any(|it| it.contains(&of_kind) && it.contains(&name));
+            assert!(found, "{role} has no {kind} of {}", it.name);
+        }
+        let resource = format!("- roles/{role}");
+        let is_listed = kustomization.lines().any(|line| line == resource);
+        assert!(is_listed, "deploy/base/kustomization.yaml does not list {role}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_enabled_controller_is_hosted() {
+    let tasks = TaskSet::new();
+    let mut manager = manager(&tasks, &Checks::new());
+    let hosted = host(&mut manager, |_| Some(EnabledBy::Name), &Settings::default()).expect("valid settings");
+    let names: Vec<_> = CONTROLLERS.iter().map(|it| it.name).collect();
+    assert_eq!(hosted.names, names);
+}
+
+#[tokio::test(start_paused = true)]
+async fn disabled_garbage_collector_is_not_hosted_even_by_name() {
+    let tasks = TaskSet::new();
+    let mut manager = manager(&tasks, &Checks::new());
+    let settings = Settings {
+        garbage_collector: None,
+        ..Settings::default()
+    };
+    let hosted = host(&mut manager, |_| Some(EnabledBy::Name), &settings).expect("valid settings");
+    assert!(!hosted.names.contains(&garbage_collector::NAME) && hosted.names.len() + 1 == CONTROLLERS.len());
+}
+
+#[tokio::test(start_paused = true)]
+async fn garbage_collector_that_may_run_fills_its_caches_before_leading() {
+    let held = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+        "metadata": {"name": "kube-controller-manager"},
+        "spec": {"holderIdentity": "other", "leaseDurationSeconds": 3600}});
+    let leases = Resource::namespaced("coordination.k8s.io", "v1", "leases", "Lease");
+    for (enabled_by, is_held, assume, warm) in [
+        (EnabledBy::Name, true, false, true),
+        (EnabledBy::Name, false, false, true),
+        (EnabledBy::Star, false, true, true),
+        (EnabledBy::Star, false, false, false),
+        (EnabledBy::Star, true, true, false),
+    ] {
+        let settings = Settings {
+            assume_no_kube_controller_manager: assume,
+            ..Settings::default()
+        };
+        let tasks = TaskSet::new();
+        let sandbox = Sandbox::new(coxswain_sandbox::Options::default());
+        let mut manager = manager_of(&sandbox, &tasks, &Checks::new());
+        if is_held {
+            let (clock, registry) = (&manager.env().clock, &Registry::new());
+            let transport = Transport::over(sandbox.door(), "api.test", "test", clock, registry);
+            let client = transport.expect("a transport").unfenced("other", None);
+            let lease: Result<Value, _> = client
+                .create(&leases, "kube-system", held.to_string().into())
+                .await;
+            lease.expect("created");
+        }
+        let only = |it: &Descriptor| (it.name == garbage_collector::NAME).then_some(enabled_by);
+        host(&mut manager, only, &settings).expect("valid settings");
+        manager.env().clock.sleep(Duration::from_secs(10)).await;
+        let caches = manager.caches().statuses().len();
+        assert_eq!(caches > 10, warm, "{caches} {enabled_by:?} {is_held} {assume}");
+    }
+}
+
+/// A controller that does nothing.
+struct Idle(&'static str);
+
+impl Runnable for Idle {
+    fn name(&self) -> &str {
+        self.0
+    }
+
+    fn unsynced(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn run(&self, _: &Fence, _: Term, _: CancellationToken) -> BoxFuture<'_, Result<(), Fatal>> {
+        Box::pin(async { Ok(()) })
+    }
+
+    fn running(&self) -> Vec<Key> {
+        Vec::new()
+    }
+
+    fn health(&self) -> Result<(), Unhealthy> {
+        Ok(())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn controller_yields_only_if_kcm_runs_it_too_and_star_enables_it() {
+    let (tasks, checks) = (TaskSet::new(), Checks::new());
+    let mut manager = manager(&tasks, &checks);
+    let settings = Settings {
+        assume_no_kube_controller_manager: true,
+        ..Settings::default()
+    };
+    let mut context = Context::new(&mut manager, &settings);
+    let mut add = |name, yields, enabled_by| {
+        let descriptor = Descriptor {
+            name,
+            aliases: &[],
+            enabled_by_default: true,
+            yields,
+            role: None,
+            construct: |_| Ok(()),
+        };
+        context.begin(&descriptor, enabled_by);
+        context.add(Idle(name));
+        context.yielding.is_some()
+    };
+    assert!(!add("own-by-star", false, EnabledBy::Star));
+    assert!(
+        !add("kcm-by-name", true, EnabledBy::Name),
+        "the Lease is not watched"
+    );
+    assert!(add("kcm-by-star", true, EnabledBy::Star));
+    let yields = |name: &str| {
+        let checks = checks.run(Probes::HEALTHZ);
+        let check = checks.iter().find(|(it, _)| it == name).expect("a check");
+        matches!(check.1, Health::Note(_))
+    };
+    let all = ["own-by-star", "kcm-by-name", "kcm-by-star"];
+    assert_eq!(all.map(yields), [false, false, true]);
+}
