@@ -19,38 +19,25 @@
 //! [`policy`] → `act` → [`status`]. All writes are in `act`.
 
 mod act;
-pub mod admission;
-pub mod api;
 pub mod children;
-mod crd;
 pub mod drift;
 pub mod fields;
 pub mod former;
-pub mod image;
-mod object;
 pub mod plan;
 pub mod policy;
 mod reconcile;
+mod service;
 pub mod standing;
 pub mod status;
 mod webhook;
 mod work;
 
-pub use crd::definition;
-pub use object::{AppService, Policy, Port, Protocol, Service, Spec};
 pub use reconcile::{Keeper, build};
+pub use service::Service;
 pub use webhook::hooks;
 
-use coxswain_manager::object::Resource;
-
-use crate::crd::{GROUP, VERSION};
+use crate::api::app_service::{APP_SERVICES, AppService};
+use crate::support::{DEPLOYMENTS, SERVICES};
 
 /// The controller's name. Stable, see [`crate::registry`].
 pub const NAME: &str = "appservice-controller";
-
-/// Where `AppServices` are.
-pub const APP_SERVICES: Resource = Resource::namespaced(GROUP, VERSION, "appservices", "AppService");
-/// Where Deployments are.
-const DEPLOYMENTS: Resource = Resource::namespaced("apps", "v1", "deployments", "Deployment");
-/// Where Services are.
-const SERVICES: Resource = Resource::namespaced("", "v1", "services", "Service");

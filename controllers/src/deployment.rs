@@ -13,20 +13,16 @@
 //! the caches show what the last one has written ([`Written`](coxswain_manager::cache::Written)), or may have ([`doubt`]).
 //! So no step is decided twice, and within one step only such writes are put together of which each is within the bounds without the others.
 //!
-//! The walk: [`Deployment`] and [`ReplicaSet`]s from caches → [`plan::claims`] → [`plan::plan`], which is [`rolling`],
+//! The walk: `Deployment` and `ReplicaSet`s from caches → [`plan::claims`] → [`plan::plan`], which is [`rolling`],
 //! [`recreate`], [`scale`], [`rollback`] and [`cleanup`] → `act` → [`progress`] and [`status`]. All writes are in `act`.
 
 mod act;
 pub mod bounds;
 pub mod cleanup;
-pub mod condition;
 pub mod doubt;
-pub mod hash;
 pub mod new_replica_set;
-mod object;
 pub mod plan;
 pub mod progress;
-pub mod quantity;
 mod reconcile;
 pub mod recreate;
 pub mod revision;
@@ -37,25 +33,13 @@ mod rollouts;
 pub mod scale;
 pub mod sets;
 pub mod status;
-pub mod template;
 #[cfg(test)]
 mod world;
 
-pub(crate) use act::{is_namespace_terminating, said};
-pub use object::{Amount, Deployment, Rolling, Strategy};
 pub use reconcile::{Roller, build};
 
-pub use crate::replicaset::Owner as ReplicaSet;
-
-use coxswain_manager::object::Resource;
+use crate::support::owner::Owner as ReplicaSet;
+use crate::support::{DEPLOYMENTS, REPLICA_SETS};
 
 /// The controller's name. Stable, see [`crate::registry`].
 pub const NAME: &str = "deployment-controller";
-
-/// Where Deployments are.
-const DEPLOYMENTS: Resource = Resource::namespaced("apps", "v1", "deployments", "Deployment");
-/// Where `ReplicaSets` are.
-const REPLICA_SETS: Resource = Resource::namespaced("apps", "v1", "replicasets", "ReplicaSet");
-
-/// The label that tells the `ReplicaSets` of a Deployment, and their pods, apart.
-pub const POD_TEMPLATE_HASH: &str = "pod-template-hash";

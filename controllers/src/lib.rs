@@ -4,13 +4,12 @@
 //! A controller decides in a pure `plan` and acts in a thin executor. Caches, queues and leader election come from
 //! `coxswain-manager`.
 
+pub mod api;
 pub mod appservice;
-pub mod crd;
 pub mod deployment;
 pub mod garbage_collector;
 pub mod hollow_kubelet;
-mod memory;
-mod pace;
 pub mod registry;
 pub mod replicaset;
+pub mod support;
 pub mod yielding;

@@ -24,10 +24,7 @@ pub mod app_replica_set;
 pub mod backoff;
 mod kind;
 mod metrics;
-pub mod naming;
-mod owner;
 pub mod plan;
-mod pod;
 mod reconcile;
 mod replica_set;
 mod replication_controller;
@@ -38,14 +35,13 @@ pub mod victims;
 pub use app_replica_set::APP_REPLICA_SET;
 pub use kind::Kind;
 pub use metrics::Metrics;
-pub(crate) use owner::{LAST_APPLIED, intern_keys, take_annotations};
-pub use owner::{Owner, Template};
-pub use pod::{Phase, Pod, Ready, Run};
 pub use reconcile::{Engine, build};
 pub use replica_set::REPLICA_SET;
 pub use replication_controller::REPLICATION_CONTROLLER;
 
-use coxswain_manager::object::Resource;
+use crate::support::owner::Owner;
+use crate::support::pod::Pod;
+use crate::support::{PODS, naming};
 
 /// Name of the controller of `ReplicaSets`. The names are stable, see [`crate::registry`].
 pub const NAME: &str = "replicaset-controller";
@@ -53,9 +49,6 @@ pub const NAME: &str = "replicaset-controller";
 pub const APP_REPLICASET_NAME: &str = "appreplicaset-controller";
 /// Name of the controller of `ReplicationControllers`.
 pub const REPLICATION_CONTROLLER_NAME: &str = "replicationcontroller-controller";
-
-/// Where pods are.
-pub(crate) const PODS: Resource = Resource::namespaced("", "v1", "pods", "Pod");
 
 /// How many pods one sync creates or deletes at most.
 pub const BURST: usize = 500;

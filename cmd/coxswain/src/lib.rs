@@ -22,7 +22,7 @@ use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 use coxswain_config::{Known, Parsed};
-use coxswain_controllers::crd::{self, yaml};
+use coxswain_controllers::api::{self, crd::yaml};
 use coxswain_controllers::registry::{CONTROLLERS, Descriptor};
 
 /// Runs the program with its arguments, the name of the program left out.
@@ -30,7 +30,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let config = match coxswain_config::parse(arguments, &known()) {
         Ok(Parsed::Run(config)) => config,
         Ok(Parsed::Print(text)) => return print(&text),
-        Ok(Parsed::Crds) => return print(&yaml::documents(&crd::all())),
+        Ok(Parsed::Crds) => return print(&yaml::documents(&api::crds())),
         Ok(Parsed::Tour) => return tour(),
         Err(error) => return refuse(&error),
     };

@@ -5,7 +5,7 @@ use std::io::{self, Write as _};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use coxswain_config::Sandbox as Flags;
-use coxswain_controllers::{appservice, crd, deployment, hollow_kubelet, replicaset};
+use coxswain_controllers::{api, appservice, deployment, hollow_kubelet, replicaset};
 use coxswain_manager::client::{ClientError, ConnectError, Transport};
 use coxswain_manager::env::{Clock, Env};
 use coxswain_manager::object::{MetaObject, Resource};
@@ -164,7 +164,7 @@ impl Embedded {
 /// Installs the custom kinds, before anybody looks for them.
 pub(crate) async fn define(transport: &Transport) -> Result<(), ClientError> {
     let client = transport.unfenced("sandbox", None);
-    for definition in crd::all() {
+    for definition in api::crds() {
         let body = definition.to_string().into();
         client.create::<MetaObject>(&DEFINITIONS, "", body).await?;
     }

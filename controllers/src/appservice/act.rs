@@ -3,21 +3,24 @@
 
 use std::sync::Arc;
 
-use coxswain_manager::cache::{Caches, Write, Written};
-use coxswain_manager::client::{Client, ClientError, Delete, ListQuery, Patch};
+use coxswain_manager::cache::{Caches, Written};
+use coxswain_manager::client::{Client, ClientError, ListQuery, Patch};
 use coxswain_manager::controller::ReconcileError;
 use coxswain_manager::env::Env;
 use coxswain_manager::events::{EventType, ObjectRef, Recorder};
 use coxswain_manager::finalizer;
-use coxswain_manager::object::{Key, Meta, MetaObject, Object, Resource, Version};
+use coxswain_manager::object::{Key, Meta, MetaObject, Object, Resource};
 use serde_json::{Value, json};
 
 use super::drift::Child;
 use super::fields::{self, FIELD_MANAGER};
-use super::object::AppService;
 use super::policy::FINALIZER;
 use super::standing::{Standing, UID};
 use super::{APP_SERVICES, plan};
+use crate::api::app_service::AppService;
+use crate::support::errors::is_field_conflict;
+use crate::support::memory::write_of;
+use crate::support::requests;
 
 /// Everything that a sync of one `AppService` acts with.
 pub(super) struct Hands<'a> {
@@ -72,12 +75,6 @@ impl Failure {
             Self::Gone { .. } | Self::NamespaceGoes { .. } => false,
         }
     }
-}
-
-/// Returns whether an apply was refused because other field managers own fields that it would change.
-pub(super) fn is_field_conflict(error: &ClientError) -> bool {
-    matches!(error, ClientError::Status { status, .. }
-        if status.details.causes.iter().any(|it| it.reason == "FieldManagerConflict"))
 }
 
 impl From<Failure> for ReconcileError {
@@ -171,35 +168,20 @@ impl Hands<'_> {
         child: &Meta,
         patch: &Value,
     ) -> Result<(), ClientError> {
-        match self
-            .client
-            .patch::<MetaObject>(resource, &child.key(), Patch::merge(patch))
-            .await
-        {
-            Ok(patched) => self.wrote(resource, &patched.metadata, true),
-            Err(error) if error.is_not_found(&child.name) => {}
-            Err(error) => return Err(error),
+        let patch = Patch::merge(patch);
+        let patched = requests::patch_existing(self.client, resource, &child.key(), patch).await?;
+        if let Some(patched) = patched {
+            self.wrote(resource, &patched, true);
         }
         Ok(())
     }
 
     /// Deletes a child, in the state in which it was chosen.
     pub(super) async fn delete(&self, resource: &Resource, child: &Meta) -> Result<(), ClientError> {
-        let delete = Delete::of(child.uid.clone()).at(child.resource_version.clone());
-        match self.client.delete(resource, &child.key(), &delete).await {
-            // It has finalizers.
-            Ok(Some(marked)) if !marked.uid.is_empty() => self.wrote(resource, &marked, true),
-            Ok(_) => {
-                let gone = Meta {
-                    resource_version: Version::none(),
-                    ..child.clone()
-                };
-                self.wrote(resource, &gone, true);
-            }
-            Err(error) if error.is_not_found(&child.name) => return Ok(()),
-            Err(error) => return Err(error),
+        if let Some(deleted) = requests::delete_unchanged(self.client, resource, child).await? {
+            self.wrote(resource, &deleted, true);
+            self.tell("SuccessfulDelete", "Deleted", resource, child);
         }
-        self.tell("SuccessfulDelete", "Deleted", resource, child);
         Ok(())
     }
 
@@ -291,13 +273,7 @@ impl Hands<'_> {
 
     /// The caches have to show this before the next sync.
     fn wrote(&self, resource: &Resource, object: &Meta, seen: bool) {
-        let write = Write {
-            object: object.key(),
-            uid: object.uid.clone(),
-            version: object.resource_version.clone(),
-            at: self.env.clock.now(),
-            seen,
-        };
+        let write = write_of(object, self.env.clock.now(), seen);
         self.written.record(self.key, resource, write, self.caches);
     }
 }

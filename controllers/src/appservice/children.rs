@@ -5,11 +5,11 @@ use coxswain_manager::object::{Pairs, Text};
 use coxswain_manager::owner::controller_ref;
 use serde_json::{Map, Value, json};
 
-use super::object::{AppService, Policy, Port, Protocol};
 use super::standing::{MADE_AS, UID};
 use super::{APP_SERVICES, DEPLOYMENTS, SERVICES};
-use crate::deployment::hash::Hash;
-use crate::deployment::template::Canonical;
+use crate::api::app_service::{AppService, Policy, Port, Protocol};
+use crate::support::pod_template::Canonical;
+use crate::support::template_hash::Hash;
 
 /// The container that is the application. Those beside it are their makers' business.
 pub const CONTAINER: &str = "app";
@@ -168,6 +168,8 @@ fn named(app: &AppService, port: &Port, mut json: Value) -> Value {
 mod tests {
     use super::*;
 
+    use crate::api::app_service::validation;
+
     /// Takes the hash from a child.
     fn unhashed(mut child: Value) -> Value {
         let labels = child["metadata"]["labels"].as_object_mut().expect("labels");
@@ -265,5 +267,20 @@ mod tests {
             other[field] = value;
             assert_ne!(hash(&base), hash(&other), "{field}");
         }
+    }
+
+    #[test]
+    fn defaults_do_not_change_the_children() {
+        let plain = app(&json!({"deploymentName": "web", "ports": [{"port": 80}, {"port": 81}]}));
+        let mut object = json!({"metadata": {"name": "shop", "namespace": "ns", "uid": "u", "resourceVersion": "1"},
+                                "spec": {"deploymentName": "web", "ports": [{"port": 80}, {"port": 81}]}});
+        for operation in validation::default(&object.clone()) {
+            let path = operation["path"].as_str().expect("a path");
+            let (parent, field) = path.rsplit_once('/').expect("a field");
+            object.pointer_mut(parent).expect("its parent")[field] = operation["value"].clone();
+        }
+        let defaulted: AppService = serde_json::from_value(object).expect("an AppService");
+        assert_eq!(deployment(&plain), deployment(&defaulted));
+        assert_eq!(service(&plain), service(&defaulted));
     }
 }

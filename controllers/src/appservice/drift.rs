@@ -10,9 +10,10 @@ use serde_json::{Map, Value, json};
 
 use super::APP_SERVICES;
 use super::children::APPLIED;
-use super::object::{AppService, Policy, Service};
-use crate::deployment::Deployment;
-use crate::deployment::quantity::billionths;
+use super::service::Service;
+use crate::api::app_service::{AppService, Policy};
+use crate::support::deployment::Deployment;
+use crate::support::quantity::billionths;
 
 /// Maps of quantities, which compare by value.
 const QUANTITIES: [&str; 2] = ["limits", "requests"];

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::children::CONTAINER;
 use super::standing::UID;
-use crate::deployment::revision::REVISION;
+use crate::support::annotations::REVISION;
 
 /// The field manager of all writes to children but those of ownerReferences.
 pub const FIELD_MANAGER: &str = "appservice-controller";

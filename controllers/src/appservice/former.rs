@@ -8,9 +8,9 @@
 
 use std::sync::Arc;
 
-use super::object::AppService;
 use super::standing::{Standing, is_marked, standing};
-use crate::deployment::Deployment;
+use crate::api::app_service::AppService;
+use crate::support::deployment::Deployment;
 
 /// The former Deployments of `app`, among those that may be: its own, by another name, made for it.
 pub fn all<'a>(

@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::admission::Problem;
 use super::drift::Child;
-use super::object::{AppService, Service};
+use super::service::Service;
 use super::standing::{Standing, standing};
-use super::{admission, children, drift, former, policy};
-use crate::deployment::Deployment;
+use super::{children, drift, former, policy};
+use crate::api::app_service::AppService;
+use crate::api::app_service::validation::{self, Problem};
+use crate::support::deployment::Deployment;
 
 /// What a sync has observed.
 #[derive(Clone, Copy, Debug)]
@@ -72,8 +73,8 @@ pub fn plan(snapshot: &Snapshot<'_>) -> Plan {
     let present = deployments
         .iter()
         .find(|it| it.metadata.name == app.spec.deployment_name);
-    let mut problems = admission::problems(app);
-    problems.extend(admission::missing_image(app, present.is_some()));
+    let mut problems = validation::problems(app);
+    problems.extend(validation::missing_image(app, present.is_some()));
     let valid = problems.is_empty();
     let deployment = step(app, present, valid.then(|| children::deployment(app)));
     let wanted = children::service(app);

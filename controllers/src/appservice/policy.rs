@@ -13,7 +13,7 @@ use coxswain_manager::object::{Meta, Resource, Uid};
 use serde_json::Value;
 
 use super::drift;
-use super::object::{AppService, Policy};
+use crate::api::app_service::{AppService, Policy};
 
 /// The finalizer that is on an `AppService` while its policy is `Orphan`.
 pub const FINALIZER: &str = "appcontroller.k8s.io/orphan-children";

@@ -20,18 +20,19 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::act::{Failure, Hands};
-use super::object::{AppService, Policy, Service};
 use super::plan::{self, Snapshot};
 use super::policy::{self, FINALIZER};
+use super::service::Service;
 use super::standing::{ADOPT_BY, MADE_AS, Standing, UID, standing};
 use super::status::Status;
 use super::work::{Site, Work};
 use super::{APP_SERVICES, DEPLOYMENTS, NAME, SERVICES, children};
-use crate::deployment::Deployment;
-use crate::deployment::hash::Hash;
-use crate::deployment::template::Canonical;
-use crate::memory::{BEHIND, Memory};
-use crate::pace::Pace;
+use crate::api::app_service::{AppService, Policy};
+use crate::support::deployment::Deployment;
+use crate::support::memory::{BEHIND, Memory};
+use crate::support::pod_template::Canonical;
+use crate::support::template_hash::Hash;
+use crate::support::write_backoff::WriteBackoff;
 
 /// How long a sync waits while the kind is not served, if no event comes before.
 const UNSERVED: Duration = Duration::from_secs(10);
@@ -54,7 +55,7 @@ pub struct Keeper {
 #[derive(Debug, Default)]
 struct Known {
     /// How often the same was written.
-    paces: BTreeMap<Site, Pace<Hash>>,
+    paces: BTreeMap<Site, WriteBackoff<Hash>>,
     /// The last apply to each child that other field managers stood against.
     refused: BTreeMap<Site, Refused>,
     /// It was seen that its dependents are to be orphaned.

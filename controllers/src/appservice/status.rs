@@ -10,16 +10,15 @@
 //! went well. What is not known because a request was not answered is left as it was.
 
 use coxswain_manager::conditions::{self, Condition, Status as Holds};
-use coxswain_manager::object::decode::null_is_default;
-use coxswain_manager::object::{Meta, Text};
+use coxswain_manager::object::Meta;
 use jiff::Timestamp;
-use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::children;
-use super::object::AppService;
-use crate::deployment::Deployment;
-use crate::deployment::condition::find;
+use crate::api::app_service::AppService;
+pub use crate::api::app_service::Status;
+use crate::support::deployment::Deployment;
+use crate::support::deployment::condition::find;
 
 /// Says whether all that is asked for is there and serves.
 pub const READY: &str = "Ready";
@@ -27,27 +26,6 @@ pub const READY: &str = "Ready";
 pub const PROGRESSING: &str = "Progressing";
 /// Says whether something stops it.
 pub const STALLED: &str = "Stalled";
-
-/// What is read and written of a status. Numbers that nobody has written are none.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct Status {
-    /// The generation that this was found at.
-    pub observed_generation: Option<i64>,
-    /// Pods of all templates.
-    pub replicas: Option<i64>,
-    /// Pods of the present template.
-    pub updated_replicas: Option<i64>,
-    /// Pods that are ready.
-    pub ready_replicas: Option<i64>,
-    /// Pods that have been ready for long enough.
-    pub available_replicas: Option<i64>,
-    /// Which pods they are, as a text.
-    pub selector: Option<Text>,
-    /// All conditions, those of others too.
-    #[serde(deserialize_with = "null_is_default")]
-    pub conditions: Vec<Condition>,
-}
 
 /// Something that stops an `AppService`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,7 +59,7 @@ impl Status {
     pub fn of(app: &AppService, observed: &Observed<'_>, now: Timestamp) -> Self {
         let stored = &app.status;
         let counted = observed.deployment.map(|it| &it.status);
-        let count = |of: fn(&crate::deployment::status::Status) -> i64| Some(counted.map_or(0, of));
+        let count = |of: fn(&crate::support::deployment::Status) -> i64| Some(counted.map_or(0, of));
         let mut status = Self {
             observed_generation: Some(app.metadata.generation),
             replicas: count(|it| it.replicas),

@@ -12,9 +12,9 @@ use coxswain_manager::object::Key;
 use coxswain_manager::webhook::{AdmissionRequest, Denial, Hooks, Operation};
 use serde_json::Value;
 
-use super::admission::{self, Problem};
 use super::{APP_SERVICES, AppService, DEPLOYMENTS};
-use crate::deployment::Deployment;
+use crate::api::app_service::validation::{self, Problem};
+use crate::support::deployment::Deployment;
 
 /// Adds the webhooks of `AppServices` to `hooks`.
 ///
@@ -38,7 +38,7 @@ pub fn hooks(hooks: Hooks, caches: &Caches) -> Hooks {
 
 fn filled_in(request: &AdmissionRequest) -> Vec<Value> {
     if is_written(request) {
-        admission::default(&request.object)
+        validation::default(&request.object)
     } else {
         Vec::new()
     }
@@ -53,7 +53,7 @@ fn judged(
         return Ok(Vec::new());
     }
     let old = (!request.old_object.is_null()).then_some(&request.old_object);
-    admission::validate(&request.object, old, others, exists).map_err(|problems| {
+    validation::validate(&request.object, old, others, exists).map_err(|problems| {
         let causes = problems.into_iter().map(cause).collect();
         Denial::invalid("AppService.appcontroller.k8s.io", &request.name, causes)
     })?;

@@ -7,15 +7,17 @@ use coxswain_manager::client::ClientError;
 use coxswain_manager::object::{Meta, Resource};
 use serde_json::Value;
 
-use super::act::{Failure, Hands, Made, is_field_conflict};
+use super::act::{Failure, Hands, Made};
 use super::drift::{self, Child};
-use super::object::{Policy, Service};
 use super::plan::{Plan, Step, standing_of};
 use super::reconcile::{Keeper, Refused};
+use super::service::Service;
 use super::standing::{ADOPT_BY, Standing};
 use super::status::{Observed, Obstacle};
 use super::{DEPLOYMENTS, SERVICES, former};
-use crate::deployment::{Deployment, is_namespace_terminating, said};
+use crate::api::app_service::Policy;
+use crate::support::deployment::Deployment;
+use crate::support::errors::{self, is_field_conflict, is_namespace_terminating};
 
 /// What a pass has come to.
 pub(super) struct Work<'a> {
@@ -206,7 +208,7 @@ impl<'a> Work<'a> {
                 Ok(applied)
             }
             Err(Failure::Client(error)) if is_field_conflict(&error) => {
-                let message = format!("Cannot update {name}: {}", said(&error));
+                let message = format!("Cannot update {name}: {}", errors::message(&error));
                 let refused = self.keeper.refuse(self.hands, T::SITE, desired, meta, message);
                 self.refused::<T>(meta, refused).await?;
                 Ok(Some(Arc::clone(present)))
@@ -361,7 +363,7 @@ impl<'a> Work<'a> {
             .code()
             .is_some_and(|code| (400..500).contains(&code) && code != 408 && code != 429)
         {
-            self.obstacle(reason, format!("{what}: {}", said(&error)));
+            self.obstacle(reason, format!("{what}: {}", errors::message(&error)));
         } else {
             self.seen.unclear = true;
         }

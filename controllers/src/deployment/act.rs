@@ -4,21 +4,24 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use coxswain_manager::cache::{Caches, Write, Written};
-use coxswain_manager::client::{Client, ClientError, Delete, Patch};
+use coxswain_manager::cache::{Caches, Written};
+use coxswain_manager::client::{Client, ClientError, Patch};
 use coxswain_manager::controller::ReconcileError;
 use coxswain_manager::env::Env;
 use coxswain_manager::events::{EventType, ObjectRef, Recorder};
-use coxswain_manager::object::{Key, Meta, MetaObject, Resource, Text, Version};
+use coxswain_manager::object::{Key, Meta, MetaObject, Resource, Text};
 use coxswain_manager::owner::{adopt_patch, release_patch};
 use serde_json::{Value, json};
 
 use super::new_replica_set::Creation;
-use super::object::Deployment;
 use super::rollback::Rollback;
 use super::sets::{Set, Sets};
-use super::template::Canonical;
 use super::{DEPLOYMENTS, REPLICA_SETS, ReplicaSet};
+use crate::support::deployment::Deployment;
+use crate::support::errors::is_namespace_terminating;
+use crate::support::memory::write_of;
+use crate::support::pod_template::Canonical;
+use crate::support::requests;
 
 /// Everything that a sync of one Deployment acts with.
 pub(super) struct Hands<'a> {
@@ -170,20 +173,8 @@ impl Hands<'_> {
 
     /// Deletes a `ReplicaSet`, in the state in which it was chosen.
     pub(super) async fn delete(&self, set: &ReplicaSet) -> Result<(), ClientError> {
-        let meta = &set.metadata;
-        let delete = Delete::of(meta.uid.clone()).at(meta.resource_version.clone());
-        match self.client.delete(&REPLICA_SETS, &meta.key(), &delete).await {
-            // It has finalizers.
-            Ok(Some(marked)) if !marked.uid.is_empty() => self.wrote(&REPLICA_SETS, &marked, true),
-            Ok(_) => {
-                let gone = Meta {
-                    resource_version: Version::none(),
-                    ..meta.clone()
-                };
-                self.wrote(&REPLICA_SETS, &gone, true);
-            }
-            Err(error) if error.is_not_found(&meta.name) => {}
-            Err(error) => return Err(error),
+        if let Some(deleted) = requests::delete_unchanged(self.client, &REPLICA_SETS, &set.metadata).await? {
+            self.wrote(&REPLICA_SETS, &deleted, true);
         }
         Ok(())
     }
@@ -205,14 +196,8 @@ impl Hands<'_> {
     /// Patches the status. A Deployment that is gone needs none, and the cache will show that it is.
     pub(super) async fn write_status(&self, patch: &Value) -> Result<(), ClientError> {
         let patch = Patch::merge(patch).of("status");
-        match self
-            .client
-            .patch::<MetaObject>(&DEPLOYMENTS, self.key, patch)
-            .await
-        {
-            Ok(patched) => self.wrote(&DEPLOYMENTS, &patched.metadata, true),
-            Err(error) if error.is_not_found(&self.key.name) => {}
-            Err(error) => return Err(error),
+        if let Some(patched) = requests::patch_existing(self.client, &DEPLOYMENTS, self.key, patch).await? {
+            self.wrote(&DEPLOYMENTS, &patched, true);
         }
         Ok(())
     }
@@ -242,16 +227,12 @@ impl Hands<'_> {
     /// Whether it was done: one that is gone, or whose refusal is `fine`, needs it no more.
     async fn patch_set(&self, set: &Meta, patch: &Value, fine: &[u16]) -> Result<bool, ClientError> {
         let patch = Patch::merge(patch);
-        match self
-            .client
-            .patch::<MetaObject>(&REPLICA_SETS, &set.key(), patch)
-            .await
-        {
-            Ok(patched) => {
-                self.wrote(&REPLICA_SETS, &patched.metadata, true);
+        match requests::patch_existing(self.client, &REPLICA_SETS, &set.key(), patch).await {
+            Ok(Some(patched)) => {
+                self.wrote(&REPLICA_SETS, &patched, true);
                 Ok(true)
             }
-            Err(error) if error.is_not_found(&set.name) => Ok(false),
+            Ok(None) => Ok(false),
             Err(error) if error.code().is_some_and(|code| fine.contains(&code)) => Ok(false),
             Err(error) => Err(error),
         }
@@ -259,30 +240,7 @@ impl Hands<'_> {
 
     /// The caches have to show this before the next step.
     pub(super) fn wrote(&self, resource: &Resource, object: &Meta, seen: bool) {
-        let write = Write {
-            object: object.key(),
-            uid: object.uid.clone(),
-            version: object.resource_version.clone(),
-            at: self.env.clock.now(),
-            seen,
-        };
+        let write = write_of(object, self.env.clock.now(), seen);
         self.written.record(self.key, resource, write, self.caches);
     }
-}
-
-/// What the server said, or what became of the request.
-pub(crate) fn said(error: &ClientError) -> String {
-    match error {
-        ClientError::Status { status, .. } => status.message.clone(),
-        other => other.to_string(),
-    }
-}
-
-/// Whether nothing may be made in the namespace any more.
-pub(crate) fn is_namespace_terminating(error: &ClientError) -> bool {
-    let ClientError::Status { status, .. } = error else {
-        return false;
-    };
-    let mut causes = status.details.causes.iter();
-    causes.any(|it| it.reason == "NamespaceTerminating")
 }

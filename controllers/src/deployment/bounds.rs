@@ -3,7 +3,7 @@
 //! A share that may be too many is rounded up, one that may be missing is rounded down. With neither nothing could move, so
 //! then one may be missing.
 
-use super::object::{Amount, Deployment, Rolling};
+use crate::support::deployment::{Amount, Deployment, Rolling};
 
 /// The most pods that the API can ask for.
 const MOST: i64 = i32::MAX as i64;

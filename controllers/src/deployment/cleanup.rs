@@ -33,10 +33,12 @@ mod tests {
 
     use serde_json::json;
 
+    use crate::support::annotations::REVISION;
+
     /// Revision, size, pods, generation that it knows of its second, whether it goes.
     fn old(name: &str, (revision, size, pods, observed, going): (&str, i64, i64, i64, bool)) -> Set {
         let mut json = json!({
-            "metadata": {"name": name, "uid": name, "generation": 2, "annotations": {revision::REVISION: revision}},
+            "metadata": {"name": name, "uid": name, "generation": 2, "annotations": {REVISION: revision}},
             "spec": {"replicas": size}, "status": {"replicas": pods, "observedGeneration": observed},
         });
         if going {

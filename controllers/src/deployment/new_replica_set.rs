@@ -6,11 +6,11 @@ use coxswain_manager::owner::controller_ref;
 use serde_json::{Map, Value, json};
 
 use super::bounds::Bounds;
-use super::hash::{self, Hash};
-use super::object::Deployment;
 use super::sets::Sets;
-use super::template::{Canonical, labelled};
-use super::{DEPLOYMENTS, POD_TEMPLATE_HASH, REPLICA_SETS, revision};
+use super::{DEPLOYMENTS, REPLICA_SETS, revision};
+use crate::support::deployment::Deployment;
+use crate::support::pod_template::{Canonical, POD_TEMPLATE_HASH, labelled};
+use crate::support::template_hash::{self, Hash};
 
 /// One that is to be made.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,7 +50,7 @@ pub fn creation(
 ) -> Creation {
     let hash = Hash::of(template);
     let text = hash.text(deployment.status.collision_count);
-    let name = hash::name(&deployment.metadata.name, &text);
+    let name = template_hash::name(&deployment.metadata.name, &text);
     let revision = revision::next(sets.old.iter().map(|it| &it.object.annotations));
     let labelled = labelled(&deployment.template().text, &text);
     let mut selector: Value = serde_json::from_str(deployment.selector_text()).unwrap_or_default();

@@ -12,11 +12,12 @@ use coxswain_manager::selector::Selector;
 
 use super::bounds::Bounds;
 use super::new_replica_set::{Creation, creation, size};
-use super::object::Deployment;
 use super::rollback::{self, Rollback};
 use super::sets::Sets;
-use super::template::Canonical;
 use super::{ReplicaSet, cleanup, recreate, revision, rolling, scale};
+use crate::support::annotations;
+use crate::support::deployment::Deployment;
+use crate::support::pod_template::Canonical;
 
 /// What the `ReplicaSets` that may concern a Deployment are to it.
 #[derive(Clone, Debug, Default)]
@@ -154,7 +155,7 @@ fn keep_up(sets: &mut Sets, deployment: &Deployment) {
         new.annotations = revision::changes(deployment, &new.object.annotations, next);
         if new.changed {
             let mark = revision::mark(&deployment.template().text);
-            new.annotations.insert(revision::CHANGED.into(), mark);
+            new.annotations.insert(annotations::CHANGED.into(), mark);
         }
         new.min_ready_seconds = deployment.min_ready_seconds();
     }

@@ -11,10 +11,10 @@ use coxswain_manager::object::Text;
 use jiff::{SignedDuration, Timestamp};
 
 use super::bounds::Bounds;
-use super::condition::{self, Condition};
-use super::object::Deployment;
 use super::sets::{Set, Sets};
 use super::status::Status;
+use crate::support::deployment::Deployment;
+use crate::support::deployment::condition::{self, Condition};
 
 /// Says how a rollout goes.
 pub const PROGRESSING: &str = "Progressing";

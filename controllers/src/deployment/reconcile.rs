@@ -20,19 +20,20 @@ use prometheus::Registry;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::act::{Failure, Hands, Made, said};
+use super::act::{Failure, Hands, Made};
 use super::bounds::{Bounds, BoundsError};
 use super::doubt::Doubt;
-use super::hash::Hash;
 use super::new_replica_set::Creation;
-use super::object::Deployment;
 use super::plan::{self, Plan, Snapshot};
 use super::progress::{self, News};
 use super::sets::Set;
 use super::{DEPLOYMENTS, NAME, REPLICA_SETS, ReplicaSet};
-use crate::memory::{BEHIND, Memory};
-use crate::pace::{Delay, Pace};
-use crate::replicaset::{PODS, Pod};
+use crate::support::deployment::Deployment;
+use crate::support::memory::{BEHIND, Memory};
+use crate::support::pod::Pod;
+use crate::support::template_hash::Hash;
+use crate::support::write_backoff::{Delay, WriteBackoff};
+use crate::support::{PODS, errors};
 
 /// The time until another create is sent in a namespace that is terminating, whatever events come before.
 const NAMESPACE_TERMINATING_RETRY: Duration = Duration::from_mins(5);
@@ -52,9 +53,9 @@ pub struct Roller {
 #[derive(Debug, Default)]
 struct Known {
     /// The creations for a template of which no `ReplicaSet` remains.
-    creations: Pace<Hash>,
+    creations: WriteBackoff<Hash>,
     /// The writes of a status that another client overwrites.
-    statuses: Pace<u64>,
+    statuses: WriteBackoff<u64>,
     doubt: Option<Doubt>,
     /// The namespace is terminating, and no create is sent before this time.
     no_creates_before: Option<Instant>,
@@ -428,7 +429,7 @@ impl Roller {
             // Nobody knows what became of it: it is asked for again, under the same name.
             Made::Failed(error) if error.code().is_none() => return Err(error.into()),
             Made::Failed(error) => {
-                let (name, why) = (creation.name.clone(), said(&error));
+                let (name, why) = (creation.name.clone(), errors::message(&error));
                 let message = format!("Failed to create new replica set \"{name}\": {why}");
                 hands.event(EventType::Warning, "ReplicaSetCreateError", &message);
                 outcome.news = News::Failed { name, error: why };

@@ -9,22 +9,9 @@ use std::collections::BTreeMap;
 use coxswain_manager::object::{Pairs, Text};
 
 use super::bounds::Bounds;
-use super::object::Deployment;
-use super::template::normalized;
-use crate::replicaset::LAST_APPLIED;
-
-/// The number of a rollout.
-pub const REVISION: &str = "deployment.kubernetes.io/revision";
-/// The numbers that a `ReplicaSet` had before.
-pub const HISTORY: &str = "deployment.kubernetes.io/revision-history";
-/// How many pods the Deployment wanted when the `ReplicaSet` was last scaled.
-pub const DESIRED: &str = "deployment.kubernetes.io/desired-replicas";
-/// How many pods there could be at that time.
-pub const MAX: &str = "deployment.kubernetes.io/max-replicas";
-/// Asks for a revision to be rolled back to.
-pub const ROLLBACK: &str = "deprecated.deployment.rollback.to";
-/// Says that the template of a `ReplicaSet` was changed on its way into the store. Holds the template that was sent.
-pub const CHANGED: &str = "coxswain.dev/template-changed";
+use crate::support::annotations::{CHANGED, DESIRED, HISTORY, LAST_APPLIED, MAX, REVISION, ROLLBACK};
+use crate::support::deployment::Deployment;
+use crate::support::pod_template::normalized;
 
 /// How long a history may be.
 const LONGEST_HISTORY: usize = 2000;

@@ -3,10 +3,11 @@
 
 use serde_json::{Map, Value, json};
 
-use super::object::Deployment;
-use super::revision::{self, ROLLBACK};
+use super::revision;
 use super::sets::{Set, Sets};
-use super::template::{Canonical, difference, unlabel};
+use crate::support::annotations::ROLLBACK;
+use crate::support::deployment::Deployment;
+use crate::support::pod_template::{Canonical, difference, unlabel};
 
 /// What becomes of the request.
 #[derive(Clone, Debug, PartialEq)]
@@ -111,10 +112,12 @@ mod tests {
 
     use std::sync::Arc;
 
+    use crate::support::annotations::{DESIRED, REVISION};
+
     fn deployment(image: &str) -> Deployment {
         let json = json!({
             "metadata": {"name": "web", "uid": "u", "resourceVersion": "7",
-                         "annotations": {ROLLBACK: "0", "mine": "1", "both": "2", revision::REVISION: "3"}},
+                         "annotations": {ROLLBACK: "0", "mine": "1", "both": "2", REVISION: "3"}},
             "spec": {"template": {"metadata": {"labels": {"app": "web"}}, "spec": {"image": image, "new": true}}},
         });
         serde_json::from_value(json).expect("a Deployment")
@@ -123,7 +126,7 @@ mod tests {
     fn set(name: &str, revision: &str, template: &Value) -> Set {
         let json = json!({
             "metadata": {"name": name, "uid": name,
-                         "annotations": {revision::REVISION: revision, "both": "3", "theirs": "4", revision::DESIRED: "1"}},
+                         "annotations": {REVISION: revision, "both": "3", "theirs": "4", DESIRED: "1"}},
             "spec": {"template": template},
         });
         Set::of(Arc::new(serde_json::from_value(json).expect("a set")))

@@ -5,8 +5,9 @@
 //! be.
 
 use super::bounds::Bounds;
-use super::revision::{self, MAX};
+use super::revision;
 use super::sets::{Set, Sets};
+use crate::support::annotations::MAX;
 
 /// Whether one of those that have pods was last scaled for another number of pods than is wanted. With several of them
 /// and no rolling update there are no shares to be had: that rollout goes on.

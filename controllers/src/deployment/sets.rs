@@ -16,10 +16,11 @@ use serde_json::{Value, json};
 
 use super::ReplicaSet;
 use super::bounds::Bounds;
-use super::hash::{self, Hash};
-use super::object::Deployment;
 use super::revision;
-use super::template::{Canonical, is_still, normalized};
+use crate::support::annotations;
+use crate::support::deployment::Deployment;
+use crate::support::pod_template::{Canonical, is_still, normalized};
+use crate::support::template_hash::{self, Hash};
 
 /// How far the number of collisions is followed back.
 const COLLISIONS: i64 = 100;
@@ -85,14 +86,14 @@ impl Set {
     /// What its Deployment wanted when it was last scaled.
     #[must_use]
     pub fn desired(&self) -> Option<i64> {
-        revision::number(&self.object.annotations, revision::DESIRED)
+        revision::number(&self.object.annotations, annotations::DESIRED)
     }
 
     /// The revision that it has, or shall have.
     #[must_use]
     pub fn revision(&self) -> Option<Text> {
-        let new = self.annotations.get(revision::REVISION);
-        new.or_else(|| self.object.annotations.get(revision::REVISION))
+        let new = self.annotations.get(annotations::REVISION);
+        new.or_else(|| self.object.annotations.get(annotations::REVISION))
             .cloned()
     }
 
@@ -151,7 +152,7 @@ impl Sets {
         };
         let named = || {
             let (owner, count) = (&deployment.metadata.name, deployment.status.collision_count);
-            let name = hash::name(owner, &Hash::of(template).text(count));
+            let name = template_hash::name(owner, &Hash::of(template).text(count));
             let at = old.iter().position(|it| it.object.metadata.name == name)?;
             let changed = is_as_made(&old[at].object) && !is_named_by(&name, owner, &forms[at], count);
             changed.then_some((at, true))
@@ -189,14 +190,14 @@ impl Sets {
 
 /// Whether it was created from a template that is still `now` the one of its Deployment.
 fn is_marked_with(set: &ReplicaSet, now: &Value) -> bool {
-    let mark = set.annotations.get(revision::CHANGED);
+    let mark = set.annotations.get(annotations::CHANGED);
     let template = mark.and_then(|it| serde_json::from_str::<Value>(it).ok());
     template.is_some_and(|it| is_still(&it, now, Some(&normalized(&set.template().text))))
 }
 
 /// Whether its template is what became of the one that was sent.
 fn is_as_made(set: &ReplicaSet) -> bool {
-    set.metadata.generation <= 1 || set.annotations.get(revision::CHANGED).is_some()
+    set.metadata.generation <= 1 || set.annotations.get(annotations::CHANGED).is_some()
 }
 
 /// Whether a name comes from a template of this form, at any number of collisions so far.
@@ -205,7 +206,7 @@ fn is_named_by(name: &Text, owner: &str, template: &Canonical, collisions: Optio
     let last = collisions.unwrap_or(-1);
     let counts = (last - COLLISIONS..=last).filter(|it| *it >= 0).map(Some);
     let mut counts = std::iter::once(None).chain(counts);
-    counts.any(|it| hash::name(owner, &hash.text(it)) == *name)
+    counts.any(|it| template_hash::name(owner, &hash.text(it)) == *name)
 }
 
 #[cfg(test)]
@@ -238,7 +239,7 @@ mod tests {
 
     fn name(image: &str, collisions: Option<i64>) -> Text {
         let template = Canonical::of(&json!({"spec": {"image": image}}).to_string());
-        hash::name("web", &Hash::of(&template).text(collisions))
+        template_hash::name("web", &Hash::of(&template).text(collisions))
     }
 
     #[test]
@@ -283,7 +284,7 @@ mod tests {
         assert_eq!(changed(1, &json!({})), Some(name("one", None)));
         assert_eq!(changed(2, &json!({})), None);
         assert_eq!(
-            changed(2, &json!({revision::CHANGED: "true"})),
+            changed(2, &json!({annotations::CHANGED: "true"})),
             Some(name("one", None))
         );
     }
@@ -323,7 +324,7 @@ mod tests {
         it.scale(2, &bounds);
         let lock = json!({"uid": "a", "resourceVersion": "5"});
         let mut metadata = lock.clone();
-        metadata["annotations"] = json!({revision::DESIRED: "2", revision::MAX: "3"});
+        metadata["annotations"] = json!({annotations::DESIRED: "2", annotations::MAX: "3"});
         assert_eq!(it.patch(), Some(json!({"metadata": metadata})));
         it.annotations.clear();
         it.replicas = 0;

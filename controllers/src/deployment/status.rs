@@ -5,52 +5,20 @@
 
 use coxswain_manager::conditions::Status as Holds;
 use coxswain_manager::object::Text;
-use coxswain_manager::object::decode::null_is_default;
 use jiff::Timestamp;
-use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::bounds::Bounds;
-use super::condition::{self, Condition};
-use super::object::Deployment;
 use super::progress::{PROGRESSING, REPLICA_FAILURE};
-use super::revision::REVISION;
 use super::sets::{Set, Sets};
-use crate::pace::digest;
+use crate::support::annotations::REVISION;
+use crate::support::deployment::Deployment;
+pub use crate::support::deployment::Status;
+use crate::support::deployment::condition::{self, Condition};
+use crate::support::write_backoff::digest;
 
 /// Says whether enough pods serve.
 pub const AVAILABLE: &str = "Available";
-
-/// What is read and written of a status.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct Status {
-    /// The generation that this was found at.
-    #[serde(deserialize_with = "null_is_default")]
-    pub observed_generation: i64,
-    /// Pods of all templates.
-    #[serde(deserialize_with = "null_is_default")]
-    pub replicas: i64,
-    /// Pods of the present template.
-    #[serde(deserialize_with = "null_is_default")]
-    pub updated_replicas: i64,
-    /// Pods that are ready.
-    #[serde(deserialize_with = "null_is_default")]
-    pub ready_replicas: i64,
-    /// Pods that have been ready for long enough.
-    #[serde(deserialize_with = "null_is_default")]
-    pub available_replicas: i64,
-    /// Pods that are missing from what the `ReplicaSets` shall have.
-    #[serde(deserialize_with = "null_is_default")]
-    pub unavailable_replicas: i64,
-    /// Pods that are on their way out; none if that is not known of all.
-    pub terminating_replicas: Option<i64>,
-    /// How often the name for a template was taken.
-    pub collision_count: Option<i64>,
-    /// All conditions, those of others too.
-    #[serde(deserialize_with = "null_is_default")]
-    pub conditions: Vec<Condition>,
-}
 
 impl Status {
     /// What is counted, with the conditions as they are.

@@ -7,12 +7,13 @@ use coxswain_manager::object::Uid;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
+use super::ReplicaSet;
 use super::bounds::Bounds;
-use super::object::Deployment;
 use super::plan::{Plan, Snapshot, plan};
 use super::progress::{self, News};
 use super::sets::Set;
-use super::{ReplicaSet, revision};
+use crate::support::annotations::REVISION;
+use crate::support::deployment::Deployment;
 
 /// All there is.
 #[derive(Clone, Debug)]
@@ -251,7 +252,7 @@ impl World {
     /// The revision of the set of an image.
     pub fn revision_of(&self, image: &str) -> String {
         let set = &self.sets[&self.name_of(image)];
-        set["metadata"]["annotations"][revision::REVISION]
+        set["metadata"]["annotations"][REVISION]
             .as_str()
             .unwrap_or_default()
             .to_owned()

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use coxswain_manager::cache::{Caches, Write, Written};
+use coxswain_manager::cache::{Caches, Written};
 use coxswain_manager::client::{Client, ClientError, Delete, Patch};
 use coxswain_manager::controller::ReconcileError;
 use coxswain_manager::env::Env;
@@ -19,6 +19,8 @@ use tokio_util::sync::CancellationToken;
 use super::status::{Failure, Managed, Status, with};
 use super::template::Body;
 use super::{Kind, Owner, PODS, Pod, naming};
+use crate::support::errors::{self, is_namespace_terminating};
+use crate::support::memory::write_of;
 
 /// How many requests of one sync are under way at once: each may take a connection.
 const AT_ONCE: usize = 32;
@@ -323,7 +325,7 @@ impl Hands<'_> {
                     if !error.is_unknown_outcome() {
                         self.expectations.delete_failed(self.key, &pod.uid);
                     }
-                    let message = said(&error);
+                    let message = errors::message(&error);
                     self.warn("FailedDelete", &format!("Error deleting: {message}"), &error);
                     let failure = Failure {
                         reason: "FailedDelete",
@@ -420,34 +422,12 @@ impl Hands<'_> {
     }
 
     fn wrote(&self, resource: &Resource, object: &Meta, seen: bool) {
-        let write = Write {
-            object: object.key(),
-            uid: object.uid.clone(),
-            version: object.resource_version.clone(),
-            at: self.env.clock.now(),
-            seen,
-        };
+        let write = write_of(object, self.env.clock.now(), seen);
         self.written.record(self.key, resource, write, self.caches);
     }
 
     /// What the server said, without the name that was tried: the next one is another, and nothing else has changed.
     fn message(&self, name: &Text, error: &ClientError) -> String {
-        said(error).replace(&**name, &naming::generate_name(&self.owner.metadata.name))
+        errors::message(error).replace(&**name, &naming::generate_name(&self.owner.metadata.name))
     }
-}
-
-/// What the server said, or what became of the request.
-fn said(error: &ClientError) -> String {
-    match error {
-        ClientError::Status { status, .. } => status.message.clone(),
-        other => other.to_string(),
-    }
-}
-
-fn is_namespace_terminating(error: &ClientError) -> bool {
-    let ClientError::Status { status, .. } = error else {
-        return false;
-    };
-    let mut causes = status.details.causes.iter();
-    causes.any(|it| it.reason == "NamespaceTerminating")
 }

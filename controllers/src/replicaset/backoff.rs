@@ -14,7 +14,7 @@ use coxswain_manager::object::{Text, Uid};
 use jiff::Timestamp;
 use tokio::time::Instant;
 
-use super::{Pod, Run};
+use crate::support::pod::{Pod, Run};
 
 /// The number of tokens of a new owner, and the most that are kept.
 pub const BURST: u32 = 10;
@@ -293,7 +293,7 @@ mod tests {
         assert_eq!(it.owed, 2);
         // One that has served is free to go, and so is one that is old.
         let mut served = pods(0..1);
-        Arc::make_mut(&mut served[0]).ready = crate::replicaset::Ready::Since(None);
+        Arc::make_mut(&mut served[0]).ready = crate::support::pod::Ready::Since(None);
         it.see(
             &[],
             &[served, pods(1..2)].concat(),

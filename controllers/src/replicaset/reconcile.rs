@@ -27,8 +27,8 @@ use super::backoff::Backoff;
 use super::plan::{self, Claims};
 use super::status::{self, Failure, Managed, PACE, Status};
 use super::{Kind, Metrics, Owner, PODS, Pod};
-use crate::memory::{BEHIND, Memory};
-use crate::pace::Pace;
+use crate::support::memory::{BEHIND, Memory};
+use crate::support::write_backoff::WriteBackoff;
 
 /// How long a sync waits while the kind is not served, if no event comes before.
 const UNSERVED: Duration = Duration::from_secs(10);
@@ -53,7 +53,7 @@ struct Known {
     /// Since when the status is another one than was written.
     unwritten: Option<Instant>,
     /// The writes of a status that another client overwrites.
-    statuses: Pace<u64>,
+    statuses: WriteBackoff<u64>,
     /// The namespace is terminating, and no create is sent before this time.
     no_creates_before: Option<Instant>,
 }
@@ -170,7 +170,7 @@ impl Engine {
         let start = || Known {
             backoff: Backoff::starting_at(now),
             unwritten: None,
-            statuses: Pace::default(),
+            statuses: WriteBackoff::default(),
             no_creates_before: None,
         };
         if self.memory.know(key, uid, start) {

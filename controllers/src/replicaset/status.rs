@@ -7,48 +7,19 @@
 use std::time::Duration;
 
 use coxswain_manager::conditions::{self, Condition};
-use coxswain_manager::object::decode::null_is_default;
 use coxswain_manager::object::{Pairs, Text};
 use jiff::{SignedDuration, Timestamp};
-use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::plan::Claims;
 use super::{Kind, Owner};
-use crate::pace::digest;
+pub use crate::support::owner::Status;
+use crate::support::write_backoff::digest;
 
 /// For how long counters that are on the move are not written.
 pub const PACE: Duration = Duration::from_millis(100);
 /// The condition that says that pods cannot be made or deleted.
 pub const REPLICA_FAILURE: &str = "ReplicaFailure";
-
-/// What is read and written of a status.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct Status {
-    /// Active pods.
-    #[serde(deserialize_with = "null_is_default")]
-    pub replicas: i64,
-    /// Those that have all labels of the template.
-    #[serde(deserialize_with = "null_is_default")]
-    pub fully_labeled_replicas: i64,
-    /// Those that serve.
-    #[serde(deserialize_with = "null_is_default")]
-    pub ready_replicas: i64,
-    /// Those that have served for long enough.
-    #[serde(deserialize_with = "null_is_default")]
-    pub available_replicas: i64,
-    /// Pods that are on their way out; none if the kind, or the server, does not count them.
-    pub terminating_replicas: Option<i64>,
-    /// The selector as a text; none if the kind, or the server, has no place for it.
-    pub selector: Option<Text>,
-    /// The generation that this was found at.
-    #[serde(deserialize_with = "null_is_default")]
-    pub observed_generation: i64,
-    /// All conditions, those of others too.
-    #[serde(deserialize_with = "null_is_default")]
-    pub conditions: Vec<Condition>,
-}
 
 /// Why pods could not be made or deleted.
 #[derive(Clone, Debug, PartialEq, Eq)]

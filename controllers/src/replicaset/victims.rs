@@ -13,7 +13,7 @@ use std::sync::Arc;
 use coxswain_manager::object::{Text, Uid};
 use jiff::Timestamp;
 
-use super::pod::{Phase, Pod, Ready};
+use crate::support::pod::{Phase, Pod, Ready};
 
 /// How many active pods of the same application are on each node.
 pub type Crowds = BTreeMap<Text, usize>;

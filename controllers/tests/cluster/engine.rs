@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use coxswain_controllers::registry::{self, Descriptor, EnabledBy, Settings};
-use coxswain_controllers::{crd, hollow_kubelet};
+use coxswain_controllers::{api, hollow_kubelet};
 use coxswain_manager::cache::Scope;
 use coxswain_manager::client::Transport;
 use coxswain_manager::env::{Env, TaskSet};
@@ -55,9 +55,9 @@ pub fn metric(name: &str, labels: &[(&str, &str)]) -> Option<f64> {
 
 /// Installs the custom kinds, and waits until they are served.
 async fn define(c: &Cluster) {
-    for definition in crd::all() {
+    for definition in api::crds() {
         let plural = definition["spec"]["names"]["plural"].as_str().expect("a plural");
-        let path = format!("/apis/{}/{}/{plural}", crd::GROUP, crd::VERSION);
+        let path = format!("/apis/{}/{}/{plural}", api::GROUP, api::VERSION);
         c.api().post(fixtures::CRDS, definition.clone()).await.expect(201);
         let served = time::eventually(Duration::from_mins(1), async || {
             (c.api().get(&path).await.status == 200).then_some(())

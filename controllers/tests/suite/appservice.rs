@@ -16,6 +16,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
+use coxswain_controllers::api::app_service;
 use coxswain_controllers::appservice;
 use coxswain_controllers::deployment;
 use coxswain_controllers::garbage_collector::discovery::Discovery;
@@ -33,7 +34,7 @@ use tokio_util::sync::CancellationToken;
 use crate::door::Answer;
 use crate::ground::{DEFINITIONS, DEPLOYMENTS, EVENTS, Ground, PODS, SERVICES, SETS, condition};
 
-const APPS: Resource = appservice::APP_SERVICES;
+const APPS: Resource = app_service::APP_SERVICES;
 const FINALIZER: &str = appservice::policy::FINALIZER;
 
 /// The longest backoff of the work queue: after it an `AppService` whose requests failed was tried again, without any event.
@@ -51,7 +52,7 @@ async fn bed() -> Bed {
 /// The same without the controller under test.
 async fn apart() -> Bed {
     let bed = bare();
-    bed.define(&appservice::definition()).await;
+    bed.define(&app_service::crd()).await;
     bed.workloads();
     bed
 }
@@ -59,7 +60,7 @@ async fn apart() -> Bed {
 /// The controller alone, with the children of an `AppService`: all requests are its own, and nothing else changes them.
 async fn alone(spec: &Value) -> Bed {
     let bed = bare();
-    bed.define(&appservice::definition()).await;
+    bed.define(&app_service::crd()).await;
     bed.apps();
     bed.create(&APPS, &shop(spec)).await;
     bed.sleep(Duration::from_secs(5)).await;

@@ -16,6 +16,7 @@ mod survival;
 use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
+use coxswain_controllers::api::app_replica_set;
 use coxswain_controllers::hollow_kubelet;
 use coxswain_controllers::replicaset::{
     self, APP_REPLICA_SET, Engine, Kind, Metrics, REPLICA_SET, REPLICATION_CONTROLLER,
@@ -50,7 +51,7 @@ async fn bed(kind: Kind) -> Bed {
 async fn bare(kind: Kind) -> Bed {
     let ground = Ground::new();
     if kind.resource == APP_REPLICA_SET.resource {
-        let definition = replicaset::app_replica_set::definition();
+        let definition = app_replica_set::crd();
         ground.create(&DEFINITIONS, &definition).await;
     }
     Bed {

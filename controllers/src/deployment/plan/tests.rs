@@ -2,8 +2,8 @@ use super::*;
 
 use serde_json::{Value, json};
 
-use crate::deployment::revision::{DESIRED, HISTORY, MAX, REVISION, ROLLBACK};
 use crate::deployment::world::World;
+use crate::support::annotations::{DESIRED, HISTORY, MAX, REVISION, ROLLBACK};
 
 fn image(image: &str) -> Value {
     json!({"template": {"spec": {"image": image}}})

@@ -1,5 +1,7 @@
 use super::*;
 
+use crate::support::annotations::DESIRED;
+
 use std::sync::Arc;
 
 use serde_json::json;
@@ -17,7 +19,7 @@ fn bounds(replicas: i64, surge: i64, unavailable: i64) -> Bounds {
 fn set(name: &str, size: i64, available: i64, (desired, max): (i64, i64)) -> Set {
     let json = json!({
         "metadata": {"name": name, "uid": name, "creationTimestamp": format!("2026-01-0{}T00:00:00Z", name.len()),
-                     "annotations": {revision::DESIRED: desired.to_string(), MAX: max.to_string()}},
+                     "annotations": {DESIRED: desired.to_string(), MAX: max.to_string()}},
         "spec": {"replicas": size}, "status": {"replicas": size, "availableReplicas": available},
     });
     Set::of(Arc::new(serde_json::from_value(json).expect("a set")))
@@ -132,7 +134,7 @@ fn one_that_was_scaled_by_hand_learns_of_it() {
     assert!(is_due(&sets, &wanted));
     sync(&mut sets, &wanted, 6);
     let new = sets.new.expect("it is there");
-    assert_eq!(new.annotations.get(revision::DESIRED).map(|it| &**it), Some("6"));
+    assert_eq!(new.annotations.get(DESIRED).map(|it| &**it), Some("6"));
 }
 
 #[test]
@@ -161,7 +163,7 @@ fn without_a_rolling_update_there_are_no_shares() {
 #[test]
 fn numbers_that_are_none_count_for_nothing() {
     let odd = |text: &str| {
-        let json = json!({"metadata": {"name": "a", "uid": "a", "annotations": {revision::DESIRED: text, MAX: text}},
+        let json = json!({"metadata": {"name": "a", "uid": "a", "annotations": {DESIRED: text, MAX: text}},
                           "spec": {"replicas": 5}, "status": {"replicas": 5, "availableReplicas": 5}});
         Set::of(Arc::new(serde_json::from_value(json).expect("a set")))
     };

@@ -10,11 +10,11 @@ use coxswain_manager::object::Text;
 
 use super::Engine;
 use crate::replicaset::act::{Hands, Outcome};
-use crate::replicaset::naming;
 use crate::replicaset::plan::{self, Claims, Plan};
 use crate::replicaset::status::Failure;
 use crate::replicaset::template::Body;
 use crate::replicaset::victims::Crowds;
+use crate::support::naming;
 
 /// The time until another create is sent in a namespace that is terminating. Events do not shorten it: the namespace
 /// controller deletes every pod there, and each deletion is an event.

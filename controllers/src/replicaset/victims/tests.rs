@@ -25,9 +25,7 @@ fn pod(uid: &str) -> Pod {
 }
 
 fn cost(mut pod: Pod, cost: &str) -> Pod {
-    pod.metadata.annotations = [(crate::replicaset::pod::DELETION_COST, cost)]
-        .into_iter()
-        .collect();
+    pod.metadata.annotations = [(crate::support::pod::DELETION_COST, cost)].into_iter().collect();
     pod
 }
 

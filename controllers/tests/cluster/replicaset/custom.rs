@@ -1,6 +1,6 @@
 //! The kind that is ours: what a server sees to for the others, its definition says, or the engine.
 
-use coxswain_controllers::crd;
+use coxswain_controllers::api;
 use coxswain_tests::fixtures::{self, MERGE, with};
 use coxswain_tests::{Need, Test};
 use serde_json::{Value, json};
@@ -27,7 +27,7 @@ pub fn tests() -> Vec<Test> {
 
 /// Sent again, as an upgrade would: what is new in it is told, and nothing is.
 async fn its_definition_is_taken_without_a_warning(s: Stage) {
-    for definition in crd::all() {
+    for definition in api::crds() {
         let path = format!("{}/{}", fixtures::CRDS, text(&definition["metadata"]["name"]));
         let now = s.c.api().get(&path).await.expect(200);
         let version = json!({"metadata": {"resourceVersion": now["metadata"]["resourceVersion"]}});

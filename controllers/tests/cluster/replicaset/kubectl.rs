@@ -1,6 +1,6 @@
 //! What people type, for the kind that is ours.
 
-use coxswain_controllers::crd::{self, yaml};
+use coxswain_controllers::api::{self, crd::yaml};
 use coxswain_tests::kubectl::Kubectl;
 use coxswain_tests::{Need, Test};
 
@@ -65,7 +65,7 @@ async fn scale_and_delete_with_all_pods(s: Stage) {
 
 /// In another group, so that it is new to the server; and not for good, so that nobody is disturbed.
 async fn what_is_printed_can_be_applied(s: Stage) {
-    let printed = yaml::documents(&crd::all()).replace(crd::GROUP, "example.com");
+    let printed = yaml::documents(&api::crds()).replace(api::GROUP, "example.com");
     // Where rules are not known, kubectl is told by the server that they are a mistake.
     let validate = if s.c.version() >= RULES {
         "--validate=true"
@@ -74,7 +74,7 @@ async fn what_is_printed_can_be_applied(s: Stage) {
     };
     let arguments = ["apply", "--dry-run=server", validate, "-f", "-"];
     let said = kubectl(&s).run_with(&arguments, &printed).ok();
-    assert_eq!(said.lines().count(), crd::all().len(), "{said}");
+    assert_eq!(said.lines().count(), api::crds().len(), "{said}");
     assert!(
         said.lines()
             .all(|line| line.ends_with(" created (server dry run)")),

@@ -188,7 +188,7 @@ async fn what_others_write_on_its_deployment_does_not_shake_it() {
 #[tokio::test(start_paused = true)]
 async fn each_sync_writes_what_differs_and_the_status_once() {
     let bed = bare();
-    bed.define(&appservice::definition()).await;
+    bed.define(&app_service::crd()).await;
     bed.apps();
     let sent = async || {
         bed.sleep(Duration::from_secs(5)).await;

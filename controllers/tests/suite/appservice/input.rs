@@ -7,7 +7,7 @@ use super::*;
 /// A server that takes anything: without the schema.
 async fn lenient() -> Bed {
     let bed = bare();
-    let mut definition = appservice::definition();
+    let mut definition = app_service::crd();
     definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"] =
         json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
     // A server looks at the size of what can be scaled, whatever the schema says.
@@ -139,7 +139,7 @@ async fn one_that_is_deleted_while_it_rolls_out_is_let_go() {
 #[tokio::test(start_paused = true)]
 async fn what_stops_its_deployment_stops_it() {
     let bed = bare();
-    bed.define(&appservice::definition()).await;
+    bed.define(&app_service::crd()).await;
     bed.apps();
     bed.create(&APPS, &shop(&json!({}))).await;
     bed.until(async |bed| bed.exists(&DEPLOYMENTS, "web").await).await;

@@ -16,7 +16,7 @@ async fn a_kind_that_comes_late_is_waited_for() {
     bed.apps();
     bed.sleep(Duration::from_mins(10)).await;
     assert_eq!(bed.door.order(), Vec::<String>::new());
-    bed.define(&appservice::definition()).await;
+    bed.define(&app_service::crd()).await;
     bed.create(&APPS, &shop(&json!({}))).await;
     bed.sleep(Duration::from_secs(1)).await;
     assert_eq!(bed.door.count("POST deployments"), 1, "at once");
@@ -45,7 +45,7 @@ async fn a_kind_that_goes_takes_nothing_with_it_that_is_not_its_own_and_may_come
     );
     assert!(!bed.exists(&DEPLOYMENTS, "web").await);
     assert!(bed.exists(&DEPLOYMENTS, "kept").await);
-    bed.define(&appservice::definition()).await;
+    bed.define(&app_service::crd()).await;
     bed.create(&APPS, &app("again", "again", &json!({}))).await;
     bed.ready("again").await;
 }
@@ -87,7 +87,7 @@ async fn for_what_is_left_of_a_kind_that_went_unseen_nothing_is_made_again_and_a
     // A child that was made once is kept while its owner's kind is not served: its absence cannot be proven.
     assert!(bed.names(&DEPLOYMENTS).await.len() <= 1);
     bed.door.silence(None);
-    bed.define(&appservice::definition()).await;
+    bed.define(&app_service::crd()).await;
     bed.serve(&shop(&json!({}))).await;
 }
 
@@ -191,7 +191,7 @@ async fn a_manager_says_who_waits_and_the_others_work() {
     bed.create(&DEPLOYMENTS, &foreign("theirs")).await;
     bed.until(async |bed| bed.get(&DEPLOYMENTS, "theirs").await["status"]["availableReplicas"] == 1)
         .await;
-    bed.define(&appservice::definition()).await;
+    bed.define(&app_service::crd()).await;
     bed.serve(&shop(&json!({}))).await;
     assert_eq!(manned.waits("appservice-controller"), None);
     bed.undefine().await;
@@ -202,7 +202,7 @@ async fn a_manager_says_who_waits_and_the_others_work() {
     bed.until(async |bed| bed.get(&DEPLOYMENTS, "theirs").await["status"]["availableReplicas"] == 2)
         .await;
     assert_eq!(manned.waits("deployment-controller"), None);
-    bed.define(&appservice::definition()).await;
+    bed.define(&app_service::crd()).await;
     bed.serve(&app("again", "again", &json!({}))).await;
     assert_eq!(manned.waits("appservice-controller"), None);
 }

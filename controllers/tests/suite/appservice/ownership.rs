@@ -2,7 +2,7 @@
 
 use super::*;
 
-use coxswain_controllers::appservice::AppService;
+use coxswain_controllers::api::app_service::AppService;
 use coxswain_controllers::appservice::children::{self, APPLIED};
 use coxswain_controllers::appservice::fields::FIELD_MANAGER;
 use coxswain_manager::client::Transport;

@@ -113,6 +113,6 @@ async fn images_are_references() {
 
 #[test]
 fn the_definition_is_small_enough_for_kubectl_apply() {
-    let definition = appservice::definition().to_string();
+    let definition = app_service::crd().to_string();
     assert!(definition.len() < 200_000, "{}", definition.len());
 }

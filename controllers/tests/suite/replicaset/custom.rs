@@ -9,7 +9,7 @@ const SETS: &str = "appreplicasets";
 /// A server that knows no rules: it takes what breaks them.
 async fn without_rules() -> Bed {
     let bed = bare(REPLICA_SET).await;
-    let mut definition = replicaset::app_replica_set::definition();
+    let mut definition = app_replica_set::crd();
     forget_rules(&mut definition);
     let bed = Bed {
         kind: APP_REPLICA_SET,
@@ -133,7 +133,7 @@ async fn it_waits_for_its_definition_and_then_works() {
     bed.cluster(Duration::ZERO);
     bed.engine();
     bed.sleep(Duration::from_mins(10)).await;
-    let definition = replicaset::app_replica_set::definition().to_string();
+    let definition = app_replica_set::crd().to_string();
     let defined: Result<MetaObject, _> = bed.admin.create(&DEFINITIONS, "", definition.into()).await;
     defined.expect("defined");
     bed.create_owner(&bed.owner("web", 3)).await;
@@ -170,7 +170,7 @@ async fn when_its_definition_goes_it_rests_until_there_is_another_one() {
         bed.door.counts()
     );
 
-    let again = replicaset::app_replica_set::definition().to_string();
+    let again = app_replica_set::crd().to_string();
     let defined: Result<MetaObject, _> = bed.admin.create(&DEFINITIONS, "", again.into()).await;
     defined.expect("defined");
     bed.create_owner(&bed.owner("web", 2)).await;

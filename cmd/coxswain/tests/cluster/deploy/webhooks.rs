@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
-use coxswain_controllers::appservice::APP_SERVICES;
+use coxswain_controllers::api::app_service::APP_SERVICES;
 use coxswain_manager::webhook::{mutating_path, validating_path};
 use coxswain_tests::fixtures::{self, JSON_PATCH, MERGE};
 use coxswain_tests::{Cluster, cluster, program};

@@ -4,10 +4,16 @@
 //! quantities count by their value. The label that tells the `ReplicaSets` of a Deployment apart is not looked at. An empty
 //! object is *not* the same as none where it could say something: `emptyDir: {}`, or a selector that selects all.
 
+use coxswain_manager::object::Pairs;
+use coxswain_manager::object::decode::null_is_default;
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use super::POD_TEMPLATE_HASH;
 use super::quantity::billionths;
+
+/// The label that tells the `ReplicaSets` of a Deployment, and their pods, apart.
+pub const POD_TEMPLATE_HASH: &str = "pod-template-hash";
 
 /// Where an empty object says nothing: maps, and structures that are always there.
 const PLAIN: &[&str] = &[
@@ -28,9 +34,43 @@ const AMOUNTS: &[&str] = &["limits", "requests", "overhead"];
 /// Quantities.
 const AMOUNT: &[&str] = &["sizeLimit", "divisor"];
 
+/// The template of its pods, as it was written.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Template {
+    /// The JSON text; empty if there is none.
+    pub text: Box<str>,
+    /// The labels in it.
+    pub labels: Pairs,
+}
+
 /// A template in a form in which equal ones have equal texts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Canonical(String);
+
+impl<'de> Deserialize<'de> for Template {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Default, Deserialize)]
+        #[serde(default)]
+        struct Labelled {
+            #[serde(deserialize_with = "null_is_default")]
+            metadata: Labels,
+        }
+        #[derive(Default, Deserialize)]
+        #[serde(default)]
+        struct Labels {
+            #[serde(deserialize_with = "null_is_default")]
+            labels: Pairs,
+        }
+        let Some(raw) = Option::<Box<RawValue>>::deserialize(deserializer)? else {
+            return Ok(Self::default());
+        };
+        let labelled: Labelled = serde_json::from_str(raw.get()).map_err(serde::de::Error::custom)?;
+        Ok(Self {
+            text: Box::<str>::from(raw),
+            labels: labelled.metadata.labels,
+        })
+    }
+}
 
 impl Canonical {
     /// The form of a template. One that is no JSON is as empty as one that is not there.

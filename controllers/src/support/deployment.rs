@@ -1,13 +1,16 @@
 //! What is read of a Deployment.
 
+pub mod condition;
+
 use coxswain_manager::object::decode::null_is_default;
 use coxswain_manager::object::{Interner, Meta, Object, Pairs, Text};
 use coxswain_manager::selector::{LabelSelector, Selector, SelectorError};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use super::status::Status;
-use crate::replicaset::{Template, intern_keys, take_annotations};
+use self::condition::Condition;
+use super::annotations::{intern_keys, take_annotations};
+use super::pod_template::Template;
 
 /// What the API takes for no limit.
 const UNLIMITED: i64 = i32::MAX as i64;
@@ -81,6 +84,37 @@ pub enum Amount {
     Count(i64),
     /// `25%`.
     Share(Text),
+}
+
+/// What is read and written of a status.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Status {
+    /// The generation that this was found at.
+    #[serde(deserialize_with = "null_is_default")]
+    pub observed_generation: i64,
+    /// Pods of all templates.
+    #[serde(deserialize_with = "null_is_default")]
+    pub replicas: i64,
+    /// Pods of the present template.
+    #[serde(deserialize_with = "null_is_default")]
+    pub updated_replicas: i64,
+    /// Pods that are ready.
+    #[serde(deserialize_with = "null_is_default")]
+    pub ready_replicas: i64,
+    /// Pods that have been ready for long enough.
+    #[serde(deserialize_with = "null_is_default")]
+    pub available_replicas: i64,
+    /// Pods that are missing from what the `ReplicaSets` shall have.
+    #[serde(deserialize_with = "null_is_default")]
+    pub unavailable_replicas: i64,
+    /// Pods that are on their way out; none if that is not known of all.
+    pub terminating_replicas: Option<i64>,
+    /// How often the name for a template was taken.
+    pub collision_count: Option<i64>,
+    /// All conditions, those of others too.
+    #[serde(deserialize_with = "null_is_default")]
+    pub conditions: Vec<Condition>,
 }
 
 /// The selector, or why there is none; and as it was written.

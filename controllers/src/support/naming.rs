@@ -4,7 +4,7 @@ use coxswain_manager::env::Rng;
 use coxswain_manager::object::Text;
 
 /// What the API server makes suffixes of: no vowels, so no words, and nothing that looks like something else.
-const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
+pub const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
 /// How long a suffix is.
 const SUFFIX: usize = 5;
 /// The longest name that can also be a hostname.

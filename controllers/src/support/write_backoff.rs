@@ -20,7 +20,7 @@ const DELAY_MAX: Duration = Duration::from_mins(1);
 
 /// The writes of the same content, which `K` identifies.
 #[derive(Clone, Debug)]
-pub struct Pace<K> {
+pub struct WriteBackoff<K> {
     last: Option<(K, Instant)>,
     written: u32,
     told: bool,
@@ -37,7 +37,7 @@ pub struct Delay {
     pub is_new: bool,
 }
 
-impl<K> Default for Pace<K> {
+impl<K> Default for WriteBackoff<K> {
     fn default() -> Self {
         Self {
             last: None,
@@ -47,7 +47,7 @@ impl<K> Default for Pace<K> {
     }
 }
 
-impl<K: Copy + PartialEq> Pace<K> {
+impl<K: Copy + PartialEq> WriteBackoff<K> {
     /// Returns the time that another write of this content has to wait, up to an hour.
     #[must_use]
     pub fn wait(&self, content: K, now: Instant) -> Duration {
@@ -107,30 +107,30 @@ mod tests {
     fn only_the_same_content_again_and_again_has_to_wait() {
         let mut now = Clock::starting_at(Timestamp::UNIX_EPOCH).now();
         let (one, two) = (1, 2);
-        let mut pace = Pace::default();
+        let mut backoff = WriteBackoff::default();
         for _ in 0..20 {
-            assert_eq!(pace.delay(one, now), None);
-            pace.wrote(one, now);
-            assert_eq!(pace.delay(two, now), None);
-            pace.wrote(two, now);
+            assert_eq!(backoff.delay(one, now), None);
+            backoff.wrote(one, now);
+            assert_eq!(backoff.delay(two, now), None);
+            backoff.wrote(two, now);
         }
         let mut waits = Vec::new();
         for _ in 0..100 {
-            pace.wrote(one, now);
-            let delay = pace.delay(one, now);
+            backoff.wrote(one, now);
+            let delay = backoff.delay(one, now);
             if let Some(delay) = delay {
-                let again = pace.delay(one, now).expect("it waits");
+                let again = backoff.delay(one, now).expect("it waits");
                 assert!(delay.is_new && !again.is_new, "told once");
             }
             let wait = delay.map_or(Duration::ZERO, |it| it.left);
             waits.push(wait.as_secs());
             now += wait;
-            assert_eq!(pace.delay(one, now), None, "no longer than that");
+            assert_eq!(backoff.delay(one, now), None, "no longer than that");
         }
         assert_eq!(waits[..6], [0, 0, 10, 20, 40, 60]);
         assert!(waits[6..].iter().all(|it| *it == 60), "{waits:?}");
         now += 2 * WAIT_MAX;
-        pace.wrote(one, now);
-        assert_eq!(pace.delay(one, now), None, "it starts over");
+        backoff.wrote(one, now);
+        assert_eq!(backoff.delay(one, now), None, "it starts over");
     }
 }

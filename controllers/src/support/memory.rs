@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use coxswain_manager::cache::{Caches, Readiness, Written};
+use coxswain_manager::cache::{Caches, Readiness, Write, Written};
 use coxswain_manager::client::Term;
-use coxswain_manager::object::{Key, Resource, Uid};
+use coxswain_manager::object::{Key, Meta, Resource, Uid};
 use tokio::time::Instant;
 
 /// How long a sync that the caches are not ready for waits, if no event comes before.
@@ -99,11 +99,22 @@ impl<T> Memory<T> {
     }
 }
 
+/// Describes a write at `at` after which an object has this metadata. `seen` says whether the cache showed the object before.
+pub(crate) fn write_of(object: &Meta, at: Instant, seen: bool) -> Write {
+    Write {
+        object: object.key(),
+        uid: object.uid.clone(),
+        version: object.resource_version.clone(),
+        at,
+        seen,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    use coxswain_manager::cache::{ViewState, Views, Write};
+    use coxswain_manager::cache::{ViewState, Views};
     use coxswain_manager::client::Fence;
     use coxswain_manager::env::Clock;
     use coxswain_manager::object::Version;

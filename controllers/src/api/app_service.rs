@@ -1,15 +1,25 @@
 //! What is read of an `AppService`, and of a Service.
 
+mod crd;
+pub mod image;
+pub mod schema;
+pub mod validation;
+
+pub use crd::crd;
+
 use std::fmt;
 
+use coxswain_manager::conditions::Condition;
 use coxswain_manager::object::decode::null_is_default;
-use coxswain_manager::object::{Interner, Meta, Object, Pairs, Text};
+use coxswain_manager::object::{Interner, Meta, Object, Resource, Text};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use super::standing::{ADOPT_BY, MADE_AS};
-use super::status::Status;
-use crate::deployment::template::Canonical;
+use super::{GROUP, VERSION};
+use crate::support::pod_template::Canonical;
+
+/// The resource.
+pub const APP_SERVICES: Resource = Resource::namespaced(GROUP, VERSION, "appservices", "AppService");
 
 /// An `AppService`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -80,27 +90,25 @@ pub enum Policy {
     Orphan,
 }
 
-/// A Service.
+/// What is read and written of a status. Numbers that nobody has written are none.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(default)]
-pub struct Service {
-    /// Its metadata.
-    pub metadata: Meta,
-    /// What it is, as far as it is written here.
+#[serde(rename_all = "camelCase", default)]
+pub struct Status {
+    /// The generation that this was found at.
+    pub observed_generation: Option<i64>,
+    /// Pods of all templates.
+    pub replicas: Option<i64>,
+    /// Pods of the present template.
+    pub updated_replicas: Option<i64>,
+    /// Pods that are ready.
+    pub ready_replicas: Option<i64>,
+    /// Pods that have been ready for long enough.
+    pub available_replicas: Option<i64>,
+    /// Which pods they are, as a text.
+    pub selector: Option<Text>,
+    /// All conditions, those of others too.
     #[serde(deserialize_with = "null_is_default")]
-    pub spec: ServiceSpec,
-}
-
-/// What a Service is, as far as it is written here.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(default)]
-pub struct ServiceSpec {
-    /// Which pods it leads to.
-    #[serde(deserialize_with = "null_is_default")]
-    pub selector: Pairs,
-    /// Its ports, in JSON; none if nothing is said.
-    #[serde(deserialize_with = "raw")]
-    pub ports: Option<Box<str>>,
+    pub conditions: Vec<Condition>,
 }
 
 impl Spec {
@@ -214,25 +222,8 @@ impl Object for AppService {
     }
 }
 
-impl Object for Service {
-    const ANNOTATIONS: &'static [&'static str] = &[MADE_AS, ADOPT_BY];
-
-    fn meta(&self) -> &Meta {
-        &self.metadata
-    }
-
-    fn meta_mut(&mut self) -> &mut Meta {
-        &mut self.metadata
-    }
-
-    fn bytes(&self) -> usize {
-        let ports = self.spec.ports.as_ref().map_or(0, |it| it.len());
-        size_of_val(self) + self.metadata.heap_bytes() + ports
-    }
-}
-
 /// JSON as it was written; none for `null`.
-fn raw<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Box<str>>, D::Error> {
+pub(crate) fn raw<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Box<str>>, D::Error> {
     let raw = Option::<Box<RawValue>>::deserialize(deserializer)?;
     Ok(raw.map(Box::<str>::from).filter(|it| &**it != "null"))
 }

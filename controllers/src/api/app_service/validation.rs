@@ -9,8 +9,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::image;
-use super::object::{AppService, Protocol};
+use super::{AppService, Protocol, image};
 
 /// The longest name, and the longest value of a label.
 const LONGEST: usize = 63;

@@ -157,24 +157,3 @@ fn what_is_missing_is_filled_in_and_nothing_else() {
         filled(&odd);
     }
 }
-
-#[test]
-fn what_is_filled_in_changes_nothing_of_what_is_made() {
-    let spec = json!({"deploymentName": "web", "ports": [{"port": 80}, {"port": 81}]});
-    let mut object = object("a", &spec);
-    for operation in default(&object.clone()) {
-        let path = operation["path"].as_str().expect("a path");
-        let (parent, field) = path.rsplit_once('/').expect("a field");
-        object.pointer_mut(parent).expect("its parent")[field] = operation["value"].clone();
-    }
-    let filled: AppService = serde_json::from_value(object).expect("an AppService");
-    let plain = app("a", &spec);
-    assert_eq!(
-        crate::appservice::children::deployment(&plain),
-        crate::appservice::children::deployment(&filled)
-    );
-    assert_eq!(
-        crate::appservice::children::service(&plain),
-        crate::appservice::children::service(&filled)
-    );
-}

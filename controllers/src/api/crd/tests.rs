@@ -1,5 +1,7 @@
 use super::*;
 
+use crate::api::{GROUP, crds};
+
 use std::collections::BTreeSet;
 
 /// Every schema in a definition, with its path.
@@ -22,7 +24,7 @@ fn schema(definition: &Value) -> &Value {
 #[test]
 fn every_definition_says_what_a_server_needs() {
     let mut names = BTreeSet::new();
-    for definition in all() {
+    for definition in crds() {
         let name = definition["metadata"]["name"]
             .as_str()
             .expect("a name")
@@ -41,13 +43,13 @@ fn every_definition_says_what_a_server_needs() {
         assert_eq!(spec["versions"][0]["subresources"]["status"], json!({}));
         assert!(names.insert(name), "in order, each once");
     }
-    assert!(all().is_sorted_by_key(|it| it["metadata"]["name"].to_string()));
+    assert!(crds().is_sorted_by_key(|it| it["metadata"]["name"].to_string()));
 }
 
 /// `kubectl apply` keeps a copy of the whole object in an annotation, and annotations have 256 KiB.
 #[test]
 fn every_definition_is_small_enough_to_be_applied() {
-    for definition in all() {
+    for definition in crds() {
         let bytes = definition.to_string().len();
         assert!(
             bytes < 200_000,
@@ -62,7 +64,7 @@ fn every_schema_is_one_that_a_server_takes_without_a_warning() {
     // https://swagger.io/specification: those that servers know, of which types can have some.
     let formats = ["int32", "int64", "double", "date-time", "byte"];
     let mut seen = 0;
-    for definition in all() {
+    for definition in crds() {
         each(schema(&definition), "", &mut |path, schema| {
             seen += 1;
             let keys: BTreeSet<&str> = schema
@@ -105,7 +107,7 @@ fn every_schema_is_one_that_a_server_takes_without_a_warning() {
 
 #[test]
 fn our_own_fields_are_described_and_those_of_kubernetes_are_not() {
-    for definition in all() {
+    for definition in crds() {
         // Those of a ReplicaSet are a type of its own, all others are the common one.
         let conditions = definition["spec"]["names"]["kind"] != "AppReplicaSet";
         each(schema(&definition), "", &mut |path, schema| {
@@ -123,7 +125,7 @@ fn our_own_fields_are_described_and_those_of_kubernetes_are_not() {
 
 #[test]
 fn the_template_of_pods_keeps_its_labels_and_its_lists_their_keys() {
-    let definition = replicaset::app_replica_set::definition();
+    let definition = crate::api::app_replica_set::crd();
     let template = &schema(&definition)["properties"]["spec"]["properties"]["template"];
     let of = |path: &str| {
         let mut at = template;
@@ -164,5 +166,5 @@ fn the_template_of_pods_keeps_its_labels_and_its_lists_their_keys() {
 
 #[test]
 fn it_is_the_same_each_time() {
-    assert_eq!(yaml::documents(&all()), yaml::documents(&all()));
+    assert_eq!(yaml::documents(&crds()), yaml::documents(&crds()));
 }

@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use super::APP_SERVICES;
-use super::api::{AppServiceSpec, AppServiceStatus};
-use crate::crd::{Column, Custom, Rule};
+use super::schema::{AppServiceSpec, AppServiceStatus};
+use crate::api::crd::{Column, Custom, Rule};
 
 const COLUMNS: &[Column] = &[
     Column {
@@ -73,7 +73,7 @@ const RULES: &[Rule] = &[
 
 /// The definition.
 #[must_use]
-pub fn definition() -> Value {
+pub fn crd() -> Value {
     let custom = Custom {
         resource: APP_SERVICES,
         short_names: &["aps"],

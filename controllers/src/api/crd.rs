@@ -25,15 +25,7 @@ use coxswain_manager::object::Resource;
 use schemars::JsonSchema;
 use serde_json::{Map, Value, json};
 
-use crate::appservice;
-use crate::replicaset;
-
-/// The group of our kinds.
-pub const GROUP: &str = "appcontroller.k8s.io";
-/// The version of our kinds.
-pub const VERSION: &str = "v1alpha1";
-/// All kinds of ours are listed by `kubectl get` with this word.
-pub const CATEGORY: &str = "coxswain";
+use super::CATEGORY;
 
 /// The group is a protected one: its definitions have to say that nobody has approved them.
 const APPROVAL: (&str, &str) = ("api-approved.kubernetes.io", "unapproved, experimental-only");
@@ -77,15 +69,6 @@ pub struct Rule {
     pub rule: &'static str,
     /// What is said if it is not.
     pub message: &'static str,
-}
-
-/// The definitions of all kinds of ours, ordered by name.
-#[must_use]
-pub fn all() -> Vec<Value> {
-    vec![
-        replicaset::app_replica_set::definition(),
-        appservice::definition(),
-    ]
 }
 
 impl Custom {

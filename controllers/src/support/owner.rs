@@ -1,12 +1,13 @@
 //! What is read of an owner, whatever its kind.
 
+use coxswain_manager::conditions::Condition;
 use coxswain_manager::object::decode::null_is_default;
-use coxswain_manager::object::{Interner, Meta, Object, Pairs, Uid};
+use coxswain_manager::object::{Interner, Meta, Object, Pairs, Text, Uid};
 use coxswain_manager::selector::{LabelSelector, Selector, SelectorError};
 use serde::{Deserialize, Deserializer};
-use serde_json::value::RawValue;
 
-use super::status::Status;
+use super::annotations::{intern_keys, take_annotations};
+use super::pod_template::Template;
 
 /// An owner of replicas.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -20,9 +21,6 @@ pub struct Owner {
     /// Its status, as far as it is written here.
     pub status: Status,
 }
-
-/// What `kubectl apply` keeps of what it was given: a copy of the whole object.
-pub(crate) const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
@@ -48,13 +46,32 @@ struct Spec {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Chosen(Result<Selector, SelectorError>);
 
-/// The template of its pods, as it was written.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Template {
-    /// The JSON text; empty if there is none.
-    pub text: Box<str>,
-    /// The labels in it.
-    pub labels: Pairs,
+/// What is read and written of a status.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Status {
+    /// Active pods.
+    #[serde(deserialize_with = "null_is_default")]
+    pub replicas: i64,
+    /// Those that have all labels of the template.
+    #[serde(deserialize_with = "null_is_default")]
+    pub fully_labeled_replicas: i64,
+    /// Those that serve.
+    #[serde(deserialize_with = "null_is_default")]
+    pub ready_replicas: i64,
+    /// Those that have served for long enough.
+    #[serde(deserialize_with = "null_is_default")]
+    pub available_replicas: i64,
+    /// Pods that are on their way out; none if the kind, or the server, does not count them.
+    pub terminating_replicas: Option<i64>,
+    /// The selector as a text; none if the kind, or the server, has no place for it.
+    pub selector: Option<Text>,
+    /// The generation that this was found at.
+    #[serde(deserialize_with = "null_is_default")]
+    pub observed_generation: i64,
+    /// All conditions, those of others too.
+    #[serde(deserialize_with = "null_is_default")]
+    pub conditions: Vec<Condition>,
 }
 
 impl Owner {
@@ -131,22 +148,6 @@ impl From<Wire> for Owner {
     }
 }
 
-/// Moves the annotations out of the metadata, which would lose them on its way into a cache.
-pub(crate) fn take_annotations(metadata: &mut Meta) -> Pairs {
-    let all = std::mem::take(&mut metadata.annotations);
-    let kept = all.iter().filter(|(key, _)| **key != *LAST_APPLIED);
-    kept.cloned().collect()
-}
-
-/// Shares the keys, which many objects have in common.
-pub(crate) fn intern_keys(pairs: &mut Pairs, interner: &mut Interner) {
-    let shared = pairs.iter().cloned().map(|(mut key, value)| {
-        interner.intern(&mut key);
-        (key, value)
-    });
-    *pairs = shared.collect();
-}
-
 impl Default for Chosen {
     fn default() -> Self {
         Self(Err(SelectorError::Empty))
@@ -171,34 +172,11 @@ impl<'de> Deserialize<'de> for Chosen {
     }
 }
 
-impl<'de> Deserialize<'de> for Template {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        #[derive(Default, Deserialize)]
-        #[serde(default)]
-        struct Labelled {
-            #[serde(deserialize_with = "null_is_default")]
-            metadata: Labels,
-        }
-        #[derive(Default, Deserialize)]
-        #[serde(default)]
-        struct Labels {
-            #[serde(deserialize_with = "null_is_default")]
-            labels: Pairs,
-        }
-        let Some(raw) = Option::<Box<RawValue>>::deserialize(deserializer)? else {
-            return Ok(Self::default());
-        };
-        let labelled: Labelled = serde_json::from_str(raw.get()).map_err(serde::de::Error::custom)?;
-        Ok(Self {
-            text: Box::<str>::from(raw),
-            labels: labelled.metadata.labels,
-        })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    use crate::support::annotations::LAST_APPLIED;
 
     fn owner(json: &str) -> Owner {
         serde_json::from_str(json).expect("an owner")

@@ -5,9 +5,18 @@
 
 use std::collections::BTreeMap;
 
+use coxswain_manager::object::Resource;
 use k8s_openapi::api::core::v1::PodTemplateSpec;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use schemars::JsonSchema;
+use serde_json::Value;
+
+use super::crd::{Column, Custom};
+use super::{GROUP, VERSION};
+
+/// The resource.
+pub const APP_REPLICA_SETS: Resource =
+    Resource::namespaced(GROUP, VERSION, "appreplicasets", "AppReplicaSet");
 
 /// How many pods there are to be, and what they are made from.
 #[derive(Debug, JsonSchema)]
@@ -151,4 +160,64 @@ pub struct Condition {
 
 fn one() -> i32 {
     1
+}
+
+/// The columns of a `ReplicaSet`. It shows all containers and images, but a definition can show one value only.
+const COLUMNS: &[Column] = &[
+    Column {
+        name: "Desired",
+        kind: "integer",
+        path: ".spec.replicas",
+        about: "How many pods are asked for.",
+        wide: false,
+    },
+    Column {
+        name: "Current",
+        kind: "integer",
+        path: ".status.replicas",
+        about: "How many pods there are.",
+        wide: false,
+    },
+    Column {
+        name: "Ready",
+        kind: "integer",
+        path: ".status.readyReplicas",
+        about: "How many of them are ready.",
+        wide: false,
+    },
+    Column {
+        name: "Age",
+        kind: "date",
+        path: ".metadata.creationTimestamp",
+        about: "How long it has been there.",
+        wide: false,
+    },
+    Column {
+        name: "Image",
+        kind: "string",
+        path: ".spec.template.spec.containers[0].image",
+        about: "The image of the first container.",
+        wide: true,
+    },
+    Column {
+        name: "Selector",
+        kind: "string",
+        path: ".status.selector",
+        about: "Which pods are meant.",
+        wide: true,
+    },
+];
+
+/// Returns the CRD.
+#[must_use]
+pub fn crd() -> Value {
+    let custom = Custom {
+        resource: APP_REPLICA_SETS,
+        short_names: &["ars"],
+        about: "AppReplicaSet keeps a number of pods alive, as a ReplicaSet does, by a controller of Coxswain.",
+        scales: true,
+        columns: COLUMNS,
+        rules: &[],
+    };
+    custom.definition::<Spec, Status>()
 }

@@ -5,10 +5,9 @@
 
 use coxswain_manager::object::Text;
 
-use super::template::Canonical;
+use super::naming::ALPHABET;
+use super::pod_template::Canonical;
 
-/// No vowels, so no words, and nothing that looks like something else.
-const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
 /// The longest name there is.
 const LONGEST: usize = 253;
 
