@@ -31,8 +31,8 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::door::Answer;
-use crate::ground::{DEFINITIONS, DEPLOYMENTS, EVENTS, Ground, PODS, SERVICES, SETS, condition};
+use crate::fault_injector::Fault;
+use crate::fixture::{ApiFixture, DEFINITIONS, DEPLOYMENTS, EVENTS, PODS, SERVICES, SETS, condition};
 
 const APPS: Resource = app_service::APP_SERVICES;
 const FINALIZER: &str = appservice::policy::FINALIZER;
@@ -40,63 +40,63 @@ const FINALIZER: &str = appservice::policy::FINALIZER;
 /// The longest backoff of the work queue: after it an `AppService` whose requests failed was tried again, without any event.
 const BACKOFF_MAX: Duration = Duration::from_secs(1000);
 
-struct Bed(Ground);
+struct Fixture(ApiFixture);
 
 /// An API with the kind, a cluster, and all controllers.
-async fn bed() -> Bed {
-    let bed = apart().await;
-    bed.apps();
-    bed
+async fn fixture() -> Fixture {
+    let f = apart().await;
+    f.apps();
+    f
 }
 
 /// The same without the controller under test.
-async fn apart() -> Bed {
-    let bed = bare();
-    bed.define(&app_service::crd()).await;
-    bed.workloads();
-    bed
+async fn apart() -> Fixture {
+    let f = bare();
+    f.define(&app_service::crd()).await;
+    f.workloads();
+    f
 }
 
 /// The controller alone, with the children of an `AppService`: all requests are its own, and nothing else changes them.
-async fn alone(spec: &Value) -> Bed {
-    let bed = bare();
-    bed.define(&app_service::crd()).await;
-    bed.apps();
-    bed.create(&APPS, &shop(spec)).await;
-    bed.sleep(Duration::from_secs(5)).await;
-    bed.door.reset();
-    bed
+async fn alone(spec: &Value) -> Fixture {
+    let f = bare();
+    f.define(&app_service::crd()).await;
+    f.apps();
+    f.create(&APPS, &shop(spec)).await;
+    f.sleep(Duration::from_secs(5)).await;
+    f.api.reset();
+    f
 }
 
 /// An API.
-fn bare() -> Bed {
-    Bed(Ground::new())
+fn bare() -> Fixture {
+    Fixture(ApiFixture::new())
 }
 
-impl Deref for Bed {
-    type Target = Ground;
+impl Deref for Fixture {
+    type Target = ApiFixture;
 
-    fn deref(&self) -> &Ground {
+    fn deref(&self) -> &ApiFixture {
         &self.0
     }
 }
 
-impl Bed {
+impl Fixture {
     /// Has a kind served.
     async fn define(&self, definition: &Value) {
         self.create(&DEFINITIONS, definition).await;
-        let served = async |bed: &Self| {
+        let served = async |f: &Self| {
             let query = ListQuery::default();
-            bed.admin.list(&APPS, "default", &query, View::Full).await.is_ok()
+            f.admin.list(&APPS, "default", &query, View::Full).await.is_ok()
         };
         self.until(served).await;
     }
 
     /// All that makes pods of Deployments.
     fn workloads(&self) {
-        self.cluster(Duration::from_secs(1));
-        self.replicas();
-        let (plain, registry) = (self.plain(), &Registry::new());
+        self.run_hollow_kubelet(Duration::from_secs(1));
+        self.run_replicaset_controller();
+        let (plain, registry) = (self.direct_transport(), &Registry::new());
         let caches = self.caches(&plain, "deployment-reader", registry);
         let recorder = self.recorder(&plain, "deployments", registry);
         let client = plain.client("deployments", None);
@@ -106,7 +106,7 @@ impl Bed {
 
     /// Has what nobody owns any more collected.
     async fn collect(&self) {
-        let (plain, registry) = (self.plain(), &Registry::new());
+        let (plain, registry) = (self.direct_transport(), &Registry::new());
         let caches = self.caches(&plain, "gc-reader", registry);
         let recorder = self.recorder(&plain, "gc", registry);
         let resources = [APPS, DEPLOYMENTS, SERVICES, SETS, PODS];
@@ -148,7 +148,7 @@ impl Bed {
         let (way, registry) = (&self.transport, &Registry::new());
         let caches = self.caches(way, "reader", registry);
         let recorder = self.recorder(way, "appservice-controller", registry);
-        let client = way.client("engine", None);
+        let client = way.client("controller", None);
         let controller = appservice::build(env, &caches, client, registry, recorder, 5);
         controller.expect("a controller")
     }
@@ -175,7 +175,7 @@ impl Bed {
 
     async fn delete(&self, resource: &Resource, name: &str, propagation: Propagation) {
         let object = self.get(resource, name).await;
-        self.delete_by(resource, &object, |it| it.propagating(propagation))
+        self.delete_with(resource, &object, |it| it.propagating(propagation))
             .await;
     }
 
@@ -188,8 +188,8 @@ impl Bed {
 
     /// Waits until all that an `AppService` asks for is there, and it says so. Answers it.
     async fn ready(&self, name: &str) -> Value {
-        self.until(async |bed| {
-            let it = bed.get(&APPS, name).await;
+        self.until(async |f| {
+            let it = f.get(&APPS, name).await;
             it["status"]["observedGeneration"] == it["metadata"]["generation"]
                 && condition(&it, "Ready").0 == "True"
         })
@@ -208,18 +208,18 @@ impl Bed {
 
     /// Waits until something stops an `AppService`. Answers what.
     async fn stalled(&self, name: &str) -> String {
-        self.until(async |bed| condition(&bed.get(&APPS, name).await, "Stalled").0 == "True")
+        self.until(async |f| condition(&f.get(&APPS, name).await, "Stalled").0 == "True")
             .await;
         condition(&self.get(&APPS, name).await, "Stalled").1
     }
 
     /// Waits for something to come true.
     async fn until(&self, holds: impl AsyncFn(&Self) -> bool) {
-        if self.comes_true(async || holds(self).await).await {
+        if self.eventually(async || holds(self).await).await {
             return;
         }
         let (apps, deployments) = (self.list(&APPS).await, self.list(&DEPLOYMENTS).await);
-        let counts = self.door.counts();
+        let counts = self.api.counts();
         panic!("it never comes true: {counts:#?} {apps:#?} {deployments:#?}");
     }
 
@@ -259,7 +259,7 @@ fn shop(more: &Value) -> Value {
 
 fn app(name: &str, deployment: &str, more: &Value) -> Value {
     let mut spec = json!({"deploymentName": deployment, "replicas": 2, "image": "nginx"});
-    crate::door::merge(&mut spec, more);
+    crate::fixture::merge(&mut spec, more);
     json!({"apiVersion": "appcontroller.k8s.io/v1alpha1", "kind": "AppService", "metadata": {"name": name}, "spec": spec})
 }
 

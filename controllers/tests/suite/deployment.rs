@@ -21,55 +21,55 @@ use prometheus::Registry;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use crate::door::{Answer, Watched};
-use crate::ground::{DEPLOYMENTS, EVENTS, Ground, PODS, SETS, condition};
+use crate::fault_injector::{Fault, FaultInjector};
+use crate::fixture::{ApiFixture, DEPLOYMENTS, EVENTS, PODS, SETS, condition};
 
 const REVISION: &str = "deployment.kubernetes.io/revision";
 
-struct Bed(Ground);
+struct Fixture(ApiFixture);
 
 /// An API with a cluster, the replica engine and the Deployment controller.
-fn bed() -> Bed {
-    let bed = apart();
-    bed.deployments();
-    bed
+fn fixture() -> Fixture {
+    let f = apart();
+    f.deployments();
+    f
 }
 
 /// An API with a cluster and the replica engine, which have a door of their own: what is done to the other one, nobody but
 /// the Deployment controller notices.
-fn apart() -> Bed {
-    let bed = bare();
-    bed.cluster(Duration::from_secs(1));
-    bed.replicas();
-    bed
+fn apart() -> Fixture {
+    let f = bare();
+    f.run_hollow_kubelet(Duration::from_secs(1));
+    f.run_replicaset_controller();
+    f
 }
 
 /// An API.
-fn bare() -> Bed {
-    Bed(Ground::new())
+fn bare() -> Fixture {
+    Fixture(ApiFixture::new())
 }
 
-impl Deref for Bed {
-    type Target = Ground;
+impl Deref for Fixture {
+    type Target = ApiFixture;
 
-    fn deref(&self) -> &Ground {
+    fn deref(&self) -> &ApiFixture {
         &self.0
     }
 }
 
-impl DerefMut for Bed {
-    fn deref_mut(&mut self) -> &mut Ground {
+impl DerefMut for Fixture {
+    fn deref_mut(&mut self) -> &mut ApiFixture {
         &mut self.0
     }
 }
 
-impl Bed {
+impl Fixture {
     /// Begins a term of the controller, which lasts until the answer is cancelled.
     fn deployments(&self) -> CancellationToken {
         let (way, registry) = (&self.transport, &Registry::new());
         let caches = self.caches(way, "reader", registry);
         let recorder = self.recorder(way, "deployment-controller", registry);
-        let client = way.client("engine", None);
+        let client = way.client("controller", None);
         let controller = deployment::build(&self.env, &caches, client, registry, recorder, 5);
         self.run(controller.expect("a controller"))
     }
@@ -118,8 +118,8 @@ impl Bed {
 
     /// Waits until a rollout is at its end, and answers the Deployment.
     async fn complete(&self, name: &str) -> Value {
-        self.until(async |bed| {
-            let it = bed.get(name).await;
+        self.until(async |f| {
+            let it = f.get(name).await;
             let count = |field: &str| it["status"][field].as_i64().unwrap_or(0);
             let all = it["spec"]["replicas"].as_i64().unwrap_or(0);
             it["status"]["observedGeneration"] == it["metadata"]["generation"]
@@ -139,11 +139,11 @@ impl Bed {
 
     /// Waits for something to come true.
     async fn until(&self, holds: impl AsyncFn(&Self) -> bool) {
-        if self.comes_true(async || holds(self).await).await {
+        if self.eventually(async || holds(self).await).await {
             return;
         }
         let (deployments, sets) = (self.list(&DEPLOYMENTS).await, self.list(&SETS).await);
-        let counts = self.door.counts();
+        let counts = self.api.counts();
         panic!("it never comes true: {counts:#?} {deployments:#?} {sets:#?}");
     }
 

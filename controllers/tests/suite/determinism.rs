@@ -1,29 +1,29 @@
 //! One thread, one seed, one run: done twice, every request is the same, at the same time, with the same answer.
 
 use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use coxswain_controllers::hollow_kubelet;
 use coxswain_controllers::registry::{self, EnabledBy, Settings};
 use coxswain_manager::cache::Scope;
-use coxswain_manager::client::{Delete, Limit, Transport};
+use coxswain_manager::client::{Delete, Limit};
 use coxswain_manager::election::{self, Elector};
 use coxswain_manager::env::{Clock, Env, TaskSet};
 use coxswain_manager::events::Recorder;
 use coxswain_manager::manager::{Manager, Options};
 use coxswain_manager::object::{Key, MetaObject, Resource};
 use coxswain_manager::serve::Checks;
-use coxswain_sandbox::{Door, ResponseBody, Sandbox};
-use futures_util::future::BoxFuture;
-use http::{Request, Response};
+use coxswain_sandbox::{Door, Sandbox};
+use http::Request;
 use http_body_util::BodyExt as _;
 use jiff::Timestamp;
 use kube::client::Body;
 use prometheus::Registry;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
-use tower_service::Service;
+use tower_service::Service as _;
+
+use crate::intercept::{self, Intercept, Reply};
 
 const PODS: Resource = Resource::namespaced("", "v1", "pods", "Pod");
 
@@ -35,34 +35,23 @@ struct Logged {
     log: Arc<Mutex<Vec<String>>>,
 }
 
-impl Service<Request<Body>> for Logged {
-    type Response = Response<ResponseBody>;
-    type Error = Box<dyn std::error::Error + Send + Sync>;
-    type Future = BoxFuture<'static, Result<Self::Response, Self::Error>>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let mut this = self.clone();
-        Box::pin(async move {
-            let (parts, body) = request.into_parts();
-            let body = body.collect().await?.to_bytes();
-            let line = format!(
-                "{} {} {} {} {}",
-                this.clock.wall(),
-                parts.headers["user-agent"].to_str()?,
-                parts.method,
-                parts.uri,
-                String::from_utf8_lossy(&body),
-            );
-            let request = Request::from_parts(parts, Body::from(body.to_vec()));
-            let response = this.door.call(request).await?;
-            let line = format!("{line} -> {}", response.status());
-            this.log.lock().expect("no panic").push(line);
-            Ok(response)
-        })
+impl Intercept for Logged {
+    async fn handle(mut self, request: Request<Body>) -> Reply {
+        let (parts, body) = request.into_parts();
+        let body = body.collect().await?.to_bytes();
+        let line = format!(
+            "{} {} {} {} {}",
+            self.clock.wall(),
+            parts.headers["user-agent"].to_str()?,
+            parts.method,
+            parts.uri,
+            String::from_utf8_lossy(&body),
+        );
+        let request = Request::from_parts(parts, Body::from(body.to_vec()));
+        let response = self.door.call(request).await?;
+        let line = format!("{line} -> {}", response.status());
+        self.log.lock().expect("no panic").push(line);
+        Ok(response)
     }
 }
 
@@ -82,7 +71,7 @@ async fn run(seed: u64) -> Vec<String> {
         log: Arc::clone(&log),
     };
     let registry = Registry::new();
-    let transport = Transport::over(door, "sandbox", "test", &env.clock, &registry).expect("fresh metrics");
+    let transport = intercept::transport(door, &env.clock, &registry);
     let options = Options {
         name: "coxswain",
         limit: Some(Limit { qps: 20.0, burst: 30 }),

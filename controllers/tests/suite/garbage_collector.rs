@@ -4,7 +4,6 @@ mod bounds;
 mod cold_start;
 mod conflicts;
 mod costs;
-mod door;
 mod duplicates;
 mod faults;
 mod isolation;
@@ -39,7 +38,8 @@ use serde_json::{Value, json};
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
-use self::door::{Answer, Asked, Watched};
+use crate::fault_injector::{Fault, FaultInjector, Recorded};
+use crate::intercept;
 
 const MAPS: Resource = Resource::namespaced("", "v1", "configmaps", "ConfigMap");
 const SECRETS: Resource = Resource::namespaced("", "v1", "secrets", "Secret");
@@ -57,12 +57,12 @@ const CRDS: Resource = Resource::cluster(
 const WIDGETS: Resource = Resource::namespaced("test.dev", "v1", "widgets", "Widget");
 const HOUR: Duration = Duration::from_hours(1);
 
-struct Bed {
+struct Fixture {
     env: Env,
     transport: Transport,
     admin: Client,
     sandbox: Sandbox,
-    door: Watched,
+    api: FaultInjector,
     registry: Registry,
     kinds: watch::Sender<Option<Arc<Kinds>>>,
     /// What could not be discovered.
@@ -91,21 +91,19 @@ fn sandbox() -> (Timestamp, Sandbox) {
 }
 
 /// An API, and a collector that is not running yet.
-fn bare() -> Bed {
+fn bare() -> Fixture {
     let (start, sandbox) = sandbox();
     let tasks = TaskSet::new();
     let env = Env::starting_at(start, 7, &tasks);
-    let door = Watched::new(sandbox.door(), &env.clock);
-    let over = |registry: &Registry| {
-        Transport::over(door.clone(), "sandbox", "test", &env.clock, registry).expect("a way to the sandbox")
-    };
+    let api = FaultInjector::new(sandbox.door(), &env.clock);
+    let transport = || intercept::transport(api.clone(), &env.clock, &Registry::new());
     let kinds = kinds_of(&[MAPS, SECRETS, PODS, NODES, ROLES, SETS]);
-    Bed {
-        admin: over(&Registry::new()).unfenced("admin", None),
-        transport: over(&Registry::new()),
+    Fixture {
+        admin: transport().unfenced("admin", None),
+        transport: transport(),
         env: env.clone(),
         sandbox,
-        door: door.clone(),
+        api: api.clone(),
         registry: Registry::new(),
         kinds: watch::Sender::new(Some(kinds)),
         refresh: Arc::default(),
@@ -114,13 +112,13 @@ fn bare() -> Bed {
 }
 
 /// An API with a collector that runs, and knows all there is.
-async fn bed() -> Bed {
-    let bed = bare();
-    bed.collect().await;
-    bed
+async fn fixture() -> Fixture {
+    let f = bare();
+    f.collect().await;
+    f
 }
 
-impl Bed {
+impl Fixture {
     async fn collect(&self) {
         self.run(self.build(Options::default(), Scope::default()));
         // Until all caches are filled and the graph knows.
@@ -172,9 +170,9 @@ impl Bed {
         });
         let created: Result<Value, _> = self.admin.create(&CRDS, "", crd.to_string().into()).await;
         created.expect("created");
-        self.until(async |bed| {
+        self.until(async |f| {
             let query = ListQuery::default();
-            bed.admin
+            f.admin
                 .list(&WIDGETS, "default", &query, View::Full)
                 .await
                 .is_ok()
@@ -253,7 +251,7 @@ impl Bed {
             }
             self.sleep(Duration::from_millis(100)).await;
         }
-        panic!("it never comes true: {:#?}", self.door.counts());
+        panic!("it never comes true: {:#?}", self.api.counts());
     }
 
     /// The value of a series, by the text of its line without the value.

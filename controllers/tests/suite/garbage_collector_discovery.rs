@@ -3,14 +3,14 @@
 mod aggregated;
 mod crds;
 mod failures;
+mod fault_injector;
 mod registrations;
-mod way;
 
 use std::time::Duration;
 
 use coxswain_controllers::garbage_collector::discovery::Discovery;
 use coxswain_manager::cache::{Caches, Scope};
-use coxswain_manager::client::{Client, Delete, Patch, Transport};
+use coxswain_manager::client::{Client, Delete, Patch};
 use coxswain_manager::env::{Env, TaskSet};
 use coxswain_manager::object::{Key, MetaObject, Resource};
 use coxswain_sandbox::{Options, Sandbox};
@@ -19,7 +19,8 @@ use prometheus::Registry;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use self::way::Way;
+use self::fault_injector::FaultInjector;
+use crate::intercept;
 
 const CRDS: Resource = Resource::cluster(
     "apiextensions.k8s.io",
@@ -30,9 +31,9 @@ const CRDS: Resource = Resource::cluster(
 const NAMESPACES: Resource = Resource::cluster("", "v1", "namespaces", "Namespace");
 const SECOND: Duration = Duration::from_secs(1);
 
-struct Bed {
+struct Fixture {
     env: Env,
-    way: Way,
+    api: FaultInjector,
     admin: Client,
     caches: Caches,
     discovery: Discovery,
@@ -41,12 +42,12 @@ struct Bed {
 }
 
 /// Discovery that has not begun to work; `before` prepares the way.
-async fn bed(before: impl FnOnce(&Way)) -> Bed {
-    bed_with(&[], before).await
+async fn fixture(before: impl FnOnce(&FaultInjector)) -> Fixture {
+    fixture_with(&[], before).await
 }
 
 /// The same of a server that has these CRDs.
-async fn bed_with(crds: &[&str], before: impl FnOnce(&Way)) -> Bed {
+async fn fixture_with(crds: &[&str], before: impl FnOnce(&FaultInjector)) -> Fixture {
     let tasks = TaskSet::new();
     let env = Env::starting_at(Timestamp::UNIX_EPOCH, 1, &tasks);
     let registry = Registry::new();
@@ -54,9 +55,9 @@ async fn bed_with(crds: &[&str], before: impl FnOnce(&Way)) -> Bed {
         env: coxswain_sandbox::Env::starting_at(Timestamp::UNIX_EPOCH, 1),
         ..Options::default()
     });
-    let way = Way::new(sandbox.door());
-    before(&way);
-    let transport = Transport::over(way.clone(), "sandbox", "test", &env.clock, &registry).expect("a way");
+    let api = FaultInjector::new(sandbox.door());
+    before(&api);
+    let transport = intercept::transport(api.clone(), &env.clock, &registry);
     let admin = transport.unfenced("admin", None);
     for name in crds {
         let body = crd(name, &["v1"]).to_string().into();
@@ -66,10 +67,10 @@ async fn bed_with(crds: &[&str], before: impl FnOnce(&Way)) -> Bed {
     let caches = Caches::new(&env, reader, Scope::default(), &registry).expect("caches");
     let client = transport.client("discovery", None);
     let discovery = Discovery::start(&env, &caches, client, &registry).expect("fresh series");
-    Bed {
+    Fixture {
         admin,
         env,
-        way,
+        api,
         caches,
         discovery,
         registry,
@@ -78,14 +79,14 @@ async fn bed_with(crds: &[&str], before: impl FnOnce(&Way)) -> Bed {
 }
 
 /// One that knows all kinds.
-async fn known() -> Bed {
-    let bed = bed(|_| {}).await;
-    bed.within(SECOND, "known", || bed.discovery.kinds().borrow().is_some())
+async fn known() -> Fixture {
+    let f = fixture(|_| {}).await;
+    f.within(SECOND, "known", || f.discovery.kinds().borrow().is_some())
         .await;
-    bed
+    f
 }
 
-impl Bed {
+impl Fixture {
     fn now(&self) -> Instant {
         self.env.clock.now()
     }
@@ -202,8 +203,8 @@ async fn settle() {
 
 #[tokio::test(start_paused = true)]
 async fn what_the_server_serves_is_known_at_once() {
-    let bed = known().await;
-    let collected = bed.collected();
+    let f = known().await;
+    let collected = f.collected();
     for kind in [
         "v1 pods",
         "apps/v1 replicasets",
@@ -211,15 +212,15 @@ async fn what_the_server_serves_is_known_at_once() {
         "v1 namespaces",
         "v1 secrets",
     ] {
-        assert!(bed.collects(kind), "{kind} of {collected:?}");
+        assert!(f.collects(kind), "{kind} of {collected:?}");
     }
     assert!(
         !collected.iter().any(|it| it.ends_with(" events")),
         "{collected:?}"
     );
-    assert!(bed.resolves("v1", "Event") && bed.resolves("apps/v1", "Deployment"));
-    assert!(!bed.resolves("apps/v2", "Deployment"));
-    let (documents, _) = bed.way.asked();
+    assert!(f.resolves("v1", "Event") && f.resolves("apps/v1", "Deployment"));
+    assert!(!f.resolves("apps/v2", "Deployment"));
+    let (documents, _) = f.api.asked();
     let roots = documents
         .iter()
         .filter(|it| *it == "/api" || *it == "/apis")
@@ -229,26 +230,26 @@ async fn what_the_server_serves_is_known_at_once() {
     once.sort();
     once.dedup();
     assert_eq!(once.len(), documents.len(), "each document once");
-    assert!(bed.way.most_at_once() <= 4, "{}", bed.way.most_at_once());
-    assert_eq!((bed.sync_errors(), bed.discovery.problems()), (0, vec![]));
+    assert!(f.api.most_at_once() <= 4, "{}", f.api.most_at_once());
+    assert_eq!((f.sync_errors(), f.discovery.problems()), (0, vec![]));
 }
 
 #[tokio::test(start_paused = true)]
 async fn idle_hour_costs_one_read_each_half_minute_and_publishes_nothing() {
-    let bed = bed(|way| way.aggregate(&[])).await;
-    bed.within(SECOND, "known", || bed.collects("v1 pods")).await;
+    let f = fixture(|api| api.aggregate(&[])).await;
+    f.within(SECOND, "known", || f.collects("v1 pods")).await;
     // The caches of CRDs and of APIServices are filled.
-    bed.sleep(SECOND).await;
-    bed.way.asked();
-    let mut kinds = bed.discovery.kinds();
+    f.sleep(SECOND).await;
+    f.api.asked();
+    let mut kinds = f.discovery.kinds();
     kinds.mark_unchanged();
     for minute in 0..60 {
         // Something happens on every server, or bookmarks would not come.
         let patch = json!({"metadata": {"labels": {"minute": minute.to_string()}}});
-        bed.patch(&NAMESPACES, "default", &patch).await;
-        bed.sleep(60 * SECOND).await;
+        f.patch(&NAMESPACES, "default", &patch).await;
+        f.sleep(60 * SECOND).await;
     }
-    let (documents, others) = bed.way.asked();
+    let (documents, others) = f.api.asked();
     assert!(
         (2 * 120..=2 * 150).contains(&documents.len()),
         "{}",
@@ -259,5 +260,5 @@ async fn idle_hour_costs_one_read_each_half_minute_and_publishes_nothing() {
         "one watch, reopened every five to ten minutes: {others:?}"
     );
     assert!(!kinds.has_changed().expect("it lives"));
-    assert_eq!(bed.sync_errors(), 0);
+    assert_eq!(f.sync_errors(), 0);
 }

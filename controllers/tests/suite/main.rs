@@ -1,14 +1,15 @@
-//! The controllers from outside, against an API in the same process.
+//! Tests of the controllers against an in-process API.
 
 mod appservice;
 mod deployment;
 mod determinism;
-mod door;
+mod fault_injector;
+mod fixture;
 mod garbage_collector;
 mod garbage_collector_discovery;
-mod ground;
 mod hollow_kubelet;
+mod intercept;
 mod managers;
+mod randomized;
 mod replicaset;
-mod weather;
 mod yielding;

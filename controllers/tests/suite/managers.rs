@@ -9,25 +9,21 @@ mod split_brain;
 mod suspended;
 
 use std::ops::Deref;
-use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll};
 use std::time::Duration;
 
-use bytes::Bytes;
 use coxswain_controllers::registry::{self, Descriptor, EnabledBy, Settings};
 use coxswain_controllers::{deployment, garbage_collector, replicaset};
 use coxswain_manager::cache::Scope;
-use coxswain_manager::client::{Fence, Transport};
+use coxswain_manager::client::Fence;
 use coxswain_manager::election::{self, Elector};
 use coxswain_manager::env::{Clock, Env, Fault, TaskSet};
 use coxswain_manager::manager::{Manager, ManagerError, Options};
 use coxswain_manager::object::Resource;
 use coxswain_manager::serve::Checks;
-use coxswain_sandbox::{Door, ResponseBody};
-use futures_util::future::BoxFuture;
-use http::{Method, Request, Response};
+use coxswain_sandbox::Door;
+use http::{Method, Request};
 use http_body_util::BodyExt as _;
 use kube::client::Body;
 use prometheus::Registry;
@@ -36,16 +32,17 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use tower_service::Service;
+use tower_service::Service as _;
 
-use crate::ground::{DEPLOYMENTS, Ground, PODS, SETS};
+use crate::fixture::{ApiFixture, DEPLOYMENTS, PODS, SETS};
+use crate::intercept::{self, Intercept, Reply, StallingBody};
 
 const MAPS: Resource = Resource::namespaced("", "v1", "configmaps", "ConfigMap");
 const SECOND: Duration = Duration::from_secs(1);
 
 /// An API with nodes, and the record of the writes of all processes.
 struct Cluster {
-    ground: Ground,
+    ground: ApiFixture,
     shared: Shared,
 }
 
@@ -94,74 +91,42 @@ struct Link {
     shared: Shared,
 }
 
-/// The body of a watch, which stays silent once its link is cut.
-struct Stream {
-    body: ResponseBody,
-    cut: Arc<AtomicBool>,
-}
-
-impl http_body::Body for Stream {
-    type Data = Bytes;
-    type Error = <ResponseBody as http_body::Body>::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<http_body::Frame<Bytes>, Self::Error>>> {
-        if self.cut.load(Ordering::Relaxed) {
-            return Poll::Pending;
-        }
-        Pin::new(&mut self.body).poll_frame(context)
-    }
-}
-
-impl Service<Request<Body>> for Link {
-    type Response = Response<ResponseBody>;
-    type Error = Box<dyn std::error::Error + Send + Sync>;
-    type Future = BoxFuture<'static, Result<Self::Response, Self::Error>>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let mut this = self.clone();
+impl Intercept for Link {
+    async fn handle(mut self, request: Request<Body>) -> Reply {
         let path = request.uri().path();
         let counts =
             request.method() != Method::GET && !path.contains("/leases") && !path.contains("/events");
         let mut write = counts.then(|| Write {
-            by: this.by,
-            at: this.clock.now(),
+            by: self.by,
+            at: self.clock.now(),
             what: format!("{} {path}", request.method()),
             code: 0,
-            leaders: this.shared.leaders(),
+            leaders: self.shared.leaders(),
         });
         let agent = request.headers()["user-agent"].to_str().unwrap_or_default();
         let collects = request.method() == Method::DELETE && agent.ends_with("/generic-garbage-collector");
         let collected = collects.then(|| path.to_owned());
-        Box::pin(async move {
-            if this.cut.load(Ordering::Relaxed) {
-                if let Some(write) = write {
-                    this.shared.record(write);
-                }
-                return std::future::pending().await;
+        if self.cut.load(Ordering::Relaxed) {
+            if let Some(write) = write {
+                self.shared.record(write);
             }
-            if let Some(path) = collected
-                && this.has_owner(&path).await
-            {
-                let mut owned = this.shared.owned.lock().unwrap_or_else(PoisonError::into_inner);
-                owned.push(path);
-            }
-            let response = this.door.call(request).await?;
-            if let Some(mut write) = write.take() {
-                write.code = response.status().as_u16();
-                this.shared.record(write);
-            }
-            let mut held = this.held.subscribe();
-            drop(held.wait_for(|held| !held).await?);
-            let cut = this.cut;
-            Ok(response.map(|body| Stream { body, cut }.boxed_unsync()))
-        })
+            return std::future::pending().await;
+        }
+        if let Some(path) = collected
+            && self.has_owner(&path).await
+        {
+            let mut owned = self.shared.owned.lock().unwrap_or_else(PoisonError::into_inner);
+            owned.push(path);
+        }
+        let response = self.door.call(request).await?;
+        if let Some(mut write) = write.take() {
+            write.code = response.status().as_u16();
+            self.shared.record(write);
+        }
+        let mut held = self.held.subscribe();
+        drop(held.wait_for(|held| !held).await?);
+        let stalled = move || self.cut.load(Ordering::Relaxed);
+        Ok(response.map(|body| StallingBody { body, stalled }.boxed_unsync()))
     }
 }
 
@@ -216,17 +181,17 @@ impl Shared {
 }
 
 impl Deref for Cluster {
-    type Target = Ground;
+    type Target = ApiFixture;
 
-    fn deref(&self) -> &Ground {
+    fn deref(&self) -> &ApiFixture {
         &self.ground
     }
 }
 
 impl Cluster {
     fn new() -> Self {
-        let ground = Ground::new();
-        ground.cluster(SECOND);
+        let ground = ApiFixture::new();
+        ground.run_hollow_kubelet(SECOND);
         Self {
             ground,
             shared: Shared::default(),
@@ -247,8 +212,7 @@ impl Cluster {
             shared: self.shared.clone(),
         };
         let registry = Registry::new();
-        let transport = Transport::over(link.clone(), "sandbox", "test", &env.clock, &registry);
-        let transport = transport.expect("a transport");
+        let transport = intercept::transport(link.clone(), &env.clock, &registry);
         let options = Options {
             name: "coxswain",
             limit: None,
@@ -337,7 +301,7 @@ impl Cluster {
     }
 
     async fn until(&self, what: &str, holds: impl AsyncFn() -> bool) {
-        if self.comes_true(holds).await {
+        if self.eventually(holds).await {
             return;
         }
         let writes = self.writes();

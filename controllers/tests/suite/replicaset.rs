@@ -22,7 +22,7 @@ use coxswain_controllers::replicaset::{
     self, APP_REPLICA_SET, Engine, Kind, Metrics, REPLICA_SET, REPLICATION_CONTROLLER,
 };
 use coxswain_manager::cache::{Caches, Scope};
-use coxswain_manager::client::{Delete, Fence, Patch, Transport};
+use coxswain_manager::client::{Delete, Fence, Patch};
 use coxswain_manager::controller::{Controller, Runnable};
 use coxswain_manager::env::{Env, TaskSet};
 use coxswain_manager::object::Key;
@@ -30,52 +30,52 @@ use prometheus::Registry;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use crate::door::{Answer, Watched};
-use crate::ground::{DEFINITIONS, EVENTS, Ground, PODS};
+use crate::fault_injector::{Fault, FaultInjector};
+use crate::fixture::{ApiFixture, DEFINITIONS, EVENTS, PODS};
 
-struct Bed {
-    ground: Ground,
+struct Fixture {
+    ground: ApiFixture,
     kind: Kind,
     registry: Registry,
 }
 
 /// An API with a cluster and the engine for one kind.
-async fn bed(kind: Kind) -> Bed {
-    let bed = bare(kind).await;
-    bed.cluster(Duration::from_secs(1));
-    bed.engine();
-    bed
+async fn fixture(kind: Kind) -> Fixture {
+    let f = bare(kind).await;
+    f.run_hollow_kubelet(Duration::from_secs(1));
+    f.engine();
+    f
 }
 
 /// An API.
-async fn bare(kind: Kind) -> Bed {
-    let ground = Ground::new();
+async fn bare(kind: Kind) -> Fixture {
+    let ground = ApiFixture::new();
     if kind.resource == APP_REPLICA_SET.resource {
         let definition = app_replica_set::crd();
         ground.create(&DEFINITIONS, &definition).await;
     }
-    Bed {
+    Fixture {
         ground,
         kind,
         registry: Registry::new(),
     }
 }
 
-impl Deref for Bed {
-    type Target = Ground;
+impl Deref for Fixture {
+    type Target = ApiFixture;
 
-    fn deref(&self) -> &Ground {
+    fn deref(&self) -> &ApiFixture {
         &self.ground
     }
 }
 
-impl DerefMut for Bed {
-    fn deref_mut(&mut self) -> &mut Ground {
+impl DerefMut for Fixture {
+    fn deref_mut(&mut self) -> &mut ApiFixture {
         &mut self.ground
     }
 }
 
-impl Bed {
+impl Fixture {
     fn engine(&self) {
         self.engine_in(Scope::default());
     }
@@ -94,7 +94,7 @@ impl Bed {
         let caches = Caches::new(env, reader, scope, registry).expect("caches");
         let recorder = self.recorder(&self.transport, self.kind.source, registry);
         let metrics = Metrics::register(registry).expect("fresh series");
-        let client = self.transport.client("engine", None);
+        let client = self.transport.client("controller", None);
         let engine = replicaset::build(env, &caches, client, registry, recorder, metrics, &self.kind, 5);
         (engine.expect("a controller"), caches)
     }
@@ -146,8 +146,8 @@ impl Bed {
 
     /// Waits until so many pods serve, and the status says so.
     async fn ready(&self, name: &str, replicas: i64) {
-        self.until(async |bed| {
-            let owner = bed.get(name).await;
+        self.until(async |f| {
+            let owner = f.get(name).await;
             let count = |field: &str| owner["status"][field].as_i64().unwrap_or(0);
             owner["status"]["observedGeneration"] == owner["metadata"]["generation"]
                 && [
@@ -165,7 +165,7 @@ impl Bed {
 
     /// From now on nobody is told of what becomes of pods.
     fn hold_pods(&self) {
-        self.door.lag().hold_at("pods", self.sandbox.revision());
+        self.api.lag().hold_at("pods", self.sandbox.revision());
     }
 
     /// The value of a series, by the text of its line without the value.
@@ -178,8 +178,8 @@ impl Bed {
 
     /// Waits for something to come true.
     async fn until(&self, holds: impl AsyncFn(&Self) -> bool) {
-        let holds = self.comes_true(async || holds(self).await).await;
-        assert!(holds, "it never comes true: {:#?}", self.door.counts());
+        let holds = self.eventually(async || holds(self).await).await;
+        assert!(holds, "it never comes true: {:#?}", self.api.counts());
     }
 
     /// The reasons of events, each as often as it was given.

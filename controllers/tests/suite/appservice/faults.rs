@@ -6,40 +6,34 @@
 use super::*;
 
 /// All that can be asked for, one after the other.
-async fn life(bed: &Bed) {
-    bed.serve(&shop(&json!({"ports": [{"port": 80}]}))).await;
-    bed.want("shop", &json!({"replicas": 3, "image": "nginx:2"}))
-        .await;
-    bed.ready("shop").await;
-    bed.want(
+async fn life(f: &Fixture) {
+    f.serve(&shop(&json!({"ports": [{"port": 80}]}))).await;
+    f.want("shop", &json!({"replicas": 3, "image": "nginx:2"})).await;
+    f.ready("shop").await;
+    f.want(
         "shop",
         &json!({"deletionPolicy": "Orphan", "deploymentName": "next"}),
     )
     .await;
-    bed.ready("shop").await;
-    bed.until(async |bed| bed.names(&DEPLOYMENTS).await == ["next"])
+    f.ready("shop").await;
+    f.until(async |f| f.names(&DEPLOYMENTS).await == ["next"]).await;
+    f.want("shop", &json!({"deletionPolicy": "Delete", "ports": null}))
         .await;
-    bed.want("shop", &json!({"deletionPolicy": "Delete", "ports": null}))
+    f.ready("shop").await;
+    f.until(async |f| f.get(&APPS, "shop").await["metadata"].get("finalizers").is_none())
         .await;
-    bed.ready("shop").await;
-    bed.until(async |bed| {
-        bed.get(&APPS, "shop").await["metadata"]
-            .get("finalizers")
-            .is_none()
-    })
-    .await;
-    let next = bed.get(&DEPLOYMENTS, "next").await;
+    let next = f.get(&DEPLOYMENTS, "next").await;
     assert_eq!(
         (owners(&next), &next["spec"]["replicas"], image(&next)),
         (1, &json!(3), "nginx:2")
     );
-    assert!(!bed.exists(&SERVICES, "shop").await);
-    bed.want("shop", &json!({"deletionPolicy": "Orphan"})).await;
-    bed.ready("shop").await;
-    bed.delete(&APPS, "shop", Propagation::Background).await;
-    bed.until(async |bed| !bed.exists(&APPS, "shop").await).await;
-    assert_eq!(bed.names(&DEPLOYMENTS).await, ["next"]);
-    assert_eq!(owners(&bed.get(&DEPLOYMENTS, "next").await), 0);
+    assert!(!f.exists(&SERVICES, "shop").await);
+    f.want("shop", &json!({"deletionPolicy": "Orphan"})).await;
+    f.ready("shop").await;
+    f.delete(&APPS, "shop", Propagation::Background).await;
+    f.until(async |f| !f.exists(&APPS, "shop").await).await;
+    assert_eq!(f.names(&DEPLOYMENTS).await, ["next"]);
+    assert_eq!(owners(&f.get(&DEPLOYMENTS, "next").await), 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -47,17 +41,17 @@ async fn each_request_may_fail_once_in_any_way() {
     let conflict = json!({"reason": "Conflict", "message": "the object has been modified"});
     let broken = json!({"reason": "InternalError", "message": "etcd"});
     let requests = {
-        let bed = bed().await;
-        bed.collect().await;
-        life(&bed).await;
-        bed.door.order().len()
+        let f = fixture().await;
+        f.collect().await;
+        life(&f).await;
+        f.api.operations().len()
     };
     assert!((15..60).contains(&requests), "{requests}");
     let answers = [
-        Answer::Lost,
-        Answer::Refused(409, conflict),
-        Answer::Broken,
-        Answer::Refused(500, broken),
+        Fault::ResponseLost,
+        Fault::Status(409, conflict),
+        Fault::RequestLost,
+        Fault::Status(500, broken),
     ];
     // Each in one way, by turns; in all ways if that is asked for.
     let all = std::env::var_os("FAULTS_ALL").is_some();
@@ -66,19 +60,19 @@ async fn each_request_may_fail_once_in_any_way() {
             if !all && at != nth % answers.len() {
                 continue;
             }
-            let bed = bed().await;
-            bed.collect().await;
-            let door = bed.door.clone();
+            let f = fixture().await;
+            f.collect().await;
+            let api = f.api.clone();
             let failing = answer.clone();
-            bed.door.judge(move |_, _, _| {
-                if door.order().len() == nth + 1 {
+            f.api.inject(move |_, _, _| {
+                if api.operations().len() == nth + 1 {
                     failing.clone()
                 } else {
-                    Answer::Done
+                    Fault::None
                 }
             });
-            life(&bed).await;
-            let sent = bed.door.order().len();
+            life(&f).await;
+            let sent = f.api.operations().len();
             assert!(sent <= requests + 25, "{nth} {answer:?}: {sent}");
         }
     }
@@ -86,72 +80,72 @@ async fn each_request_may_fail_once_in_any_way() {
 
 #[tokio::test(start_paused = true)]
 async fn a_create_whose_answer_is_lost_makes_one() {
-    for answer in [Answer::Lost, Answer::Broken, Answer::Hung] {
-        let bed = bed().await;
+    for answer in [Fault::ResponseLost, Fault::RequestLost, Fault::ResponseHangs] {
+        let f = fixture().await;
         let failing = answer.clone();
-        bed.door.judge(move |method, _, before| {
+        f.api.inject(move |method, _, before| {
             if *method == http::Method::POST && before < 3 {
                 failing.clone()
             } else {
-                Answer::Done
+                Fault::None
             }
         });
-        bed.create(&APPS, &shop(&json!({"ports": [{"port": 80}]}))).await;
-        bed.sleep(Duration::from_mins(3)).await;
-        bed.ready("shop").await;
-        assert_eq!(bed.names(&DEPLOYMENTS).await, ["web"]);
-        assert_eq!(bed.told_of("ErrResourceExists").await, 0, "{answer:?}");
+        f.create(&APPS, &shop(&json!({"ports": [{"port": 80}]}))).await;
+        f.sleep(Duration::from_mins(3)).await;
+        f.ready("shop").await;
+        assert_eq!(f.names(&DEPLOYMENTS).await, ["web"]);
+        assert_eq!(f.told_of("ErrResourceExists").await, 0, "{answer:?}");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_cache_that_lags_makes_nothing_happen_twice() {
     for held in ["deployments.apps", "services", "appservices.appcontroller.k8s.io"] {
-        let bed = bed().await;
-        bed.serve(&shop(&json!({"ports": [{"port": 80}]}))).await;
-        bed.want("shop", &json!({"replicas": 3})).await;
-        bed.until(async |bed| bed.get(&DEPLOYMENTS, "web").await["spec"]["replicas"] == 3)
+        let f = fixture().await;
+        f.serve(&shop(&json!({"ports": [{"port": 80}]}))).await;
+        f.want("shop", &json!({"replicas": 3})).await;
+        f.until(async |f| f.get(&DEPLOYMENTS, "web").await["spec"]["replicas"] == 3)
             .await;
-        bed.door.lag().hold_at(held, bed.sandbox.revision());
-        bed.door.reset();
-        bed.sleep(Duration::from_secs(20)).await;
-        let sent = bed.door.order();
+        f.api.lag().hold_at(held, f.sandbox.revision());
+        f.api.reset();
+        f.sleep(Duration::from_secs(20)).await;
+        let sent = f.api.operations();
         assert!(sent.len() <= 5, "{held} {sent:?}");
         assert!(!sent.iter().any(|it| it.starts_with("POST")), "{held} {sent:?}");
-        bed.door.lag().release();
-        bed.ready("shop").await;
+        f.api.lag().release();
+        f.ready("shop").await;
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn another_leader_goes_on_where_the_first_has_ended() {
-    let bed = apart().await;
-    bed.collect().await;
-    let first = bed.apps();
-    bed.create(&APPS, &shop(&json!({"ports": [{"port": 80}]}))).await;
-    bed.until(async |bed| bed.exists(&DEPLOYMENTS, "web").await).await;
+    let f = apart().await;
+    f.collect().await;
+    let first = f.apps();
+    f.create(&APPS, &shop(&json!({"ports": [{"port": 80}]}))).await;
+    f.until(async |f| f.exists(&DEPLOYMENTS, "web").await).await;
     first.cancel();
-    bed.want("shop", &json!({"replicas": 3})).await;
-    bed.sleep(Duration::from_mins(1)).await;
-    bed.apps();
-    let it = bed.ready("shop").await;
+    f.want("shop", &json!({"replicas": 3})).await;
+    f.sleep(Duration::from_mins(1)).await;
+    f.apps();
+    let it = f.ready("shop").await;
     assert_eq!(it["status"]["availableReplicas"], 3);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_status_is_written_when_something_has_failed_too() {
-    let bed = bed().await;
-    bed.serve(&shop(&json!({}))).await;
-    bed.door.judge(|method, path, _| {
+    let f = fixture().await;
+    f.serve(&shop(&json!({}))).await;
+    f.api.inject(|method, path, _| {
         if *method == http::Method::PATCH && path.ends_with("/deployments/web") {
-            Answer::Refused(403, json!({"reason": "Forbidden", "message": "not you"}))
+            Fault::Status(403, json!({"reason": "Forbidden", "message": "not you"}))
         } else {
-            Answer::Done
+            Fault::None
         }
     });
-    bed.want("shop", &json!({"replicas": 3})).await;
-    assert_eq!(bed.stalled("shop").await, "FailedUpdate");
-    let it = bed.get(&APPS, "shop").await;
+    f.want("shop", &json!({"replicas": 3})).await;
+    assert_eq!(f.stalled("shop").await, "FailedUpdate");
+    let it = f.get(&APPS, "shop").await;
     assert_eq!(
         (
             &it["status"]["observedGeneration"],
@@ -159,13 +153,13 @@ async fn a_status_is_written_when_something_has_failed_too() {
         ),
         (&json!(2), &json!(2))
     );
-    bed.sleep(Duration::from_mins(20)).await;
-    let patches = bed.door.count("PATCH deployments");
+    f.sleep(Duration::from_mins(20)).await;
+    let patches = f.api.count("PATCH deployments");
     assert!((5..30).contains(&patches), "{patches}");
-    assert_eq!(bed.told_of("FailedUpdate").await, 1);
+    assert_eq!(f.told_of("FailedUpdate").await, 1);
     // No event follows: the next attempt comes from the backoff.
-    bed.door.judge(|_, _, _| Answer::Done);
-    bed.sleep(BACKOFF_MAX).await;
-    let it = bed.ready("shop").await;
+    f.api.inject(|_, _, _| Fault::None);
+    f.sleep(BACKOFF_MAX).await;
+    let it = f.ready("shop").await;
     assert_eq!(it["status"]["availableReplicas"], 3);
 }

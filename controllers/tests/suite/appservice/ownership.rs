@@ -14,10 +14,10 @@ const ADOPT_BY: &str = "appcontroller.k8s.io/adopt-by";
 const RESOLVED: Duration = Duration::from_secs(10);
 
 /// Scales a Deployment as an autoscaler does.
-async fn scale(bed: &Bed, replicas: i64) {
+async fn scale(f: &Fixture, replicas: i64) {
     let key = Key::new("default", "web");
     let patch = Patch::merge(&json!({"spec": {"replicas": replicas}})).of("scale");
-    let _: Value = bed.admin.patch(&DEPLOYMENTS, &key, patch).await.expect("scaled");
+    let _: Value = f.admin.patch(&DEPLOYMENTS, &key, patch).await.expect("scaled");
 }
 
 /// Returns the fields that the controller owns in a Deployment.
@@ -50,10 +50,10 @@ fn without(field: &str) -> Value {
 
 #[tokio::test(start_paused = true)]
 async fn field_of_another_manager_is_reported_and_not_forced() {
-    let bed = alone(&json!({})).await;
-    scale(&bed, 5).await;
-    assert_eq!(bed.stalled("shop").await, "FieldManagerConflict");
-    let it = bed.get(&APPS, "shop").await;
+    let f = alone(&json!({})).await;
+    scale(&f, 5).await;
+    assert_eq!(f.stalled("shop").await, "FieldManagerConflict");
+    let it = f.get(&APPS, "shop").await;
     let said = message(&it);
     assert!(said.starts_with("Cannot update Deployment web: "), "{said}");
     assert!(
@@ -66,95 +66,95 @@ async fn field_of_another_manager_is_reported_and_not_forced() {
         let status = json!({"status": {"replicas": nth}});
         let key = Key::new("default", "web");
         let patch = Patch::merge(&status).of("status");
-        let _: Value = bed.admin.patch(&DEPLOYMENTS, &key, patch).await.expect("patched");
-        bed.sleep(Duration::from_secs(10)).await;
+        let _: Value = f.admin.patch(&DEPLOYMENTS, &key, patch).await.expect("patched");
+        f.sleep(Duration::from_secs(10)).await;
     }
-    let tries = bed.door.count("PATCH deployments");
+    let tries = f.api.count("PATCH deployments");
     assert!((10..=12).contains(&tries), "{tries}");
-    assert_eq!(bed.told_of("FieldManagerConflict").await, 1);
-    assert_eq!(bed.get(&DEPLOYMENTS, "web").await["spec"]["replicas"], 5);
+    assert_eq!(f.told_of("FieldManagerConflict").await, 1);
+    assert_eq!(f.get(&DEPLOYMENTS, "web").await["spec"]["replicas"], 5);
 }
 
 #[tokio::test(start_paused = true)]
 async fn conflict_ends_when_the_appservice_asks_for_the_same() {
-    let bed = bed().await;
-    bed.serve(&shop(&json!({}))).await;
-    scale(&bed, 5).await;
-    assert_eq!(bed.stalled("shop").await, "FieldManagerConflict");
-    bed.want("shop", &json!({"replicas": 5})).await;
-    let it = bed.ready_within("shop", RESOLVED).await;
+    let f = fixture().await;
+    f.serve(&shop(&json!({}))).await;
+    scale(&f, 5).await;
+    assert_eq!(f.stalled("shop").await, "FieldManagerConflict");
+    f.want("shop", &json!({"replicas": 5})).await;
+    let it = f.ready_within("shop", RESOLVED).await;
     assert_eq!(it["status"]["availableReplicas"], 5);
 }
 
 #[tokio::test(start_paused = true)]
 async fn policy_is_followed_during_a_conflict() {
-    let bed = bed().await;
-    bed.serve(&shop(&json!({}))).await;
-    scale(&bed, 5).await;
-    assert_eq!(bed.stalled("shop").await, "FieldManagerConflict");
+    let f = fixture().await;
+    f.serve(&shop(&json!({}))).await;
+    scale(&f, 5).await;
+    assert_eq!(f.stalled("shop").await, "FieldManagerConflict");
     for (policy, references) in [("Orphan", 0), ("Delete", 1)] {
-        bed.want("shop", &json!({"deletionPolicy": policy})).await;
-        bed.until(async |bed| owners(&bed.get(&DEPLOYMENTS, "web").await) == references)
+        f.want("shop", &json!({"deletionPolicy": policy})).await;
+        f.until(async |f| owners(&f.get(&DEPLOYMENTS, "web").await) == references)
             .await;
-        assert_eq!(bed.stalled("shop").await, "FieldManagerConflict");
+        assert_eq!(f.stalled("shop").await, "FieldManagerConflict");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn conflict_ends_when_the_other_manager_gives_in() {
-    let bed = bed().await;
-    bed.serve(&shop(&json!({}))).await;
-    scale(&bed, 5).await;
-    assert_eq!(bed.stalled("shop").await, "FieldManagerConflict");
-    scale(&bed, 2).await;
-    bed.ready_within("shop", RESOLVED).await;
+    let f = fixture().await;
+    f.serve(&shop(&json!({}))).await;
+    scale(&f, 5).await;
+    assert_eq!(f.stalled("shop").await, "FieldManagerConflict");
+    scale(&f, 2).await;
+    f.ready_within("shop", RESOLVED).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn unset_replicas_are_left_to_an_autoscaler_of_the_deployment() {
-    let bed = bed().await;
-    let it = bed.serve(&without("replicas")).await;
+    let f = fixture().await;
+    let it = f.serve(&without("replicas")).await;
     assert!(it["spec"].get("replicas").is_none());
     assert_eq!(
         it["status"]["availableReplicas"], 1,
         "the default of a Deployment"
     );
-    scale(&bed, 4).await;
-    bed.until(async |bed| bed.get(&APPS, "shop").await["status"]["availableReplicas"] == 4)
+    scale(&f, 4).await;
+    f.until(async |f| f.get(&APPS, "shop").await["status"]["availableReplicas"] == 4)
         .await;
-    bed.want("shop", &json!({"image": "nginx:2"})).await;
-    bed.ready("shop").await;
-    let web = bed.get(&DEPLOYMENTS, "web").await;
+    f.want("shop", &json!({"image": "nginx:2"})).await;
+    f.ready("shop").await;
+    let web = f.get(&DEPLOYMENTS, "web").await;
     assert_eq!((&web["spec"]["replicas"], image(&web)), (&json!(4), "nginx:2"));
     assert!(owned(&web)["f:spec"].get("f:replicas").is_none());
-    assert_eq!(bed.get(&APPS, "shop").await["status"]["replicas"], 4);
+    assert_eq!(f.get(&APPS, "shop").await["status"]["replicas"], 4);
 }
 
 #[tokio::test(start_paused = true)]
 async fn replicas_that_are_no_longer_set_keep_their_value() {
-    let bed = bed().await;
-    bed.serve(&shop(&json!({"replicas": 3}))).await;
-    bed.door.reset();
-    bed.want("shop", &json!({"replicas": null})).await;
-    bed.ready("shop").await;
-    bed.sleep(Duration::from_mins(1)).await;
-    let web = bed.get(&DEPLOYMENTS, "web").await;
+    let f = fixture().await;
+    f.serve(&shop(&json!({"replicas": 3}))).await;
+    f.api.reset();
+    f.want("shop", &json!({"replicas": null})).await;
+    f.ready("shop").await;
+    f.sleep(Duration::from_mins(1)).await;
+    let web = f.get(&DEPLOYMENTS, "web").await;
     assert_eq!(web["spec"]["replicas"], 3);
     assert!(owned(&web)["f:spec"].get("f:replicas").is_none());
-    scale(&bed, 5).await;
-    bed.sleep(Duration::from_mins(10)).await;
-    let it = bed.ready("shop").await;
+    scale(&f, 5).await;
+    f.sleep(Duration::from_mins(10)).await;
+    let it = f.ready("shop").await;
     assert_eq!(it["status"]["availableReplicas"], 5);
 }
 
 #[tokio::test(start_paused = true)]
 async fn write_to_the_scale_of_an_appservice_sets_replicas() {
-    let bed = bed().await;
-    bed.serve(&without("replicas")).await;
+    let f = fixture().await;
+    f.serve(&without("replicas")).await;
     let key = Key::new("default", "shop");
     let patch = Patch::merge(&json!({"spec": {"replicas": 4}})).of("scale");
-    let _: Value = bed.admin.patch(&APPS, &key, patch).await.expect("scaled");
-    let it = bed.ready("shop").await;
+    let _: Value = f.admin.patch(&APPS, &key, patch).await.expect("scaled");
+    let it = f.ready("shop").await;
     assert_eq!(
         (&it["spec"]["replicas"], &it["status"]["replicas"]),
         (&json!(4), &json!(4))
@@ -163,98 +163,98 @@ async fn write_to_the_scale_of_an_appservice_sets_replicas() {
 
 #[tokio::test(start_paused = true)]
 async fn missing_image_without_a_deployment_is_reported() {
-    let bed = bed().await;
-    bed.create(&APPS, &without("image")).await;
-    assert_eq!(bed.stalled("shop").await, "InvalidSpec");
+    let f = fixture().await;
+    f.create(&APPS, &without("image")).await;
+    assert_eq!(f.stalled("shop").await, "InvalidSpec");
     assert_eq!(
-        message(&bed.get(&APPS, "shop").await),
+        message(&f.get(&APPS, "shop").await),
         "spec.image: an image is required, because there is no Deployment \"web\" to take it from"
     );
-    bed.sleep(Duration::from_mins(10)).await;
-    assert!(bed.names(&DEPLOYMENTS).await.is_empty());
-    assert_eq!(bed.door.order(), ["PATCH appservices/status"]);
-    bed.want("shop", &json!({"image": "nginx"})).await;
-    bed.ready("shop").await;
+    f.sleep(Duration::from_mins(10)).await;
+    assert!(f.names(&DEPLOYMENTS).await.is_empty());
+    assert_eq!(f.api.operations(), ["PATCH appservices/status"]);
+    f.want("shop", &json!({"image": "nginx"})).await;
+    f.ready("shop").await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn image_that_is_no_longer_set_keeps_its_value() {
-    let bed = bed().await;
-    bed.serve(&shop(&json!({}))).await;
-    bed.want("shop", &json!({"image": "nginx:2"})).await;
-    bed.ready("shop").await;
-    let pods = bed.names(&PODS).await;
-    bed.want(
+    let f = fixture().await;
+    f.serve(&shop(&json!({}))).await;
+    f.want("shop", &json!({"image": "nginx:2"})).await;
+    f.ready("shop").await;
+    let pods = f.names(&PODS).await;
+    f.want(
         "shop",
         &json!({"image": null, "env": [{"name": "A", "value": "b"}]}),
     )
     .await;
-    bed.ready("shop").await;
-    assert_eq!(image(&bed.get(&DEPLOYMENTS, "web").await), "nginx:2");
-    assert_ne!(bed.names(&PODS).await, pods, "the environment is another one");
-    let mut web = bed.get(&DEPLOYMENTS, "web").await;
+    f.ready("shop").await;
+    assert_eq!(image(&f.get(&DEPLOYMENTS, "web").await), "nginx:2");
+    assert_ne!(f.names(&PODS).await, pods, "the environment is another one");
+    let mut web = f.get(&DEPLOYMENTS, "web").await;
     web["spec"]["template"]["spec"]["containers"][0]["image"] = json!("theirs");
-    bed.patch(
+    f.patch(
         &DEPLOYMENTS,
         "web",
         &json!({"spec": {"template": {"spec": {"containers": web["spec"]["template"]["spec"]["containers"]}}}}),
     )
     .await;
-    bed.sleep(Duration::from_mins(5)).await;
-    bed.ready("shop").await;
-    assert_eq!(image(&bed.get(&DEPLOYMENTS, "web").await), "theirs");
+    f.sleep(Duration::from_mins(5)).await;
+    f.ready("shop").await;
+    assert_eq!(image(&f.get(&DEPLOYMENTS, "web").await), "theirs");
 }
 
 /// Deletes an `AppService` that leaves its children, and creates another of the name.
-async fn orphaned(bed: &Bed) -> Value {
+async fn orphaned(f: &Fixture) -> Value {
     let body = shop(&json!({"ports": [{"port": 80}], "deletionPolicy": "Orphan"}));
-    bed.serve(&body).await;
-    let web = bed.get(&DEPLOYMENTS, "web").await;
-    bed.delete(&APPS, "shop", Propagation::Background).await;
-    bed.until(async |bed| !bed.exists(&APPS, "shop").await).await;
-    bed.create(&APPS, &shop(&json!({"ports": [{"port": 80}]}))).await;
-    assert_eq!(bed.stalled("shop").await, "ErrResourceExists");
+    f.serve(&body).await;
+    let web = f.get(&DEPLOYMENTS, "web").await;
+    f.delete(&APPS, "shop", Propagation::Background).await;
+    f.until(async |f| !f.exists(&APPS, "shop").await).await;
+    f.create(&APPS, &shop(&json!({"ports": [{"port": 80}]}))).await;
+    assert_eq!(f.stalled("shop").await, "ErrResourceExists");
     web
 }
 
 #[tokio::test(start_paused = true)]
 async fn orphaned_children_are_adopted_by_annotation() {
-    let bed = bed().await;
-    let before = orphaned(&bed).await;
-    let pods = bed.names(&PODS).await;
-    assert!(message(&bed.get(&APPS, "shop").await).contains("appcontroller.k8s.io/adopt-by=shop"));
+    let f = fixture().await;
+    let before = orphaned(&f).await;
+    let pods = f.names(&PODS).await;
+    assert!(message(&f.get(&APPS, "shop").await).contains("appcontroller.k8s.io/adopt-by=shop"));
     for (resource, name) in [(DEPLOYMENTS, "web"), (SERVICES, "shop")] {
         let adopt = json!({"metadata": {"annotations": {ADOPT_BY: "shop"}}});
-        bed.patch(&resource, name, &adopt).await;
+        f.patch(&resource, name, &adopt).await;
     }
-    let it = bed.ready("shop").await;
+    let it = f.ready("shop").await;
     for (resource, name) in [(DEPLOYMENTS, "web"), (SERVICES, "shop")] {
-        let child = bed.get(&resource, name).await;
+        let child = f.get(&resource, name).await;
         assert_eq!(
             child["metadata"]["ownerReferences"][0]["uid"],
             it["metadata"]["uid"]
         );
     }
-    let after = bed.get(&DEPLOYMENTS, "web").await;
+    let after = f.get(&DEPLOYMENTS, "web").await;
     assert_eq!(after["metadata"]["uid"], before["metadata"]["uid"]);
-    assert_eq!(bed.names(&PODS).await, pods, "no pod is replaced");
+    assert_eq!(f.names(&PODS).await, pods, "no pod is replaced");
 }
 
 #[tokio::test(start_paused = true)]
 async fn children_are_not_adopted_under_another_name() {
-    let bed = bed().await;
-    let before = orphaned(&bed).await;
+    let f = fixture().await;
+    let before = orphaned(&f).await;
     let adopt = json!({"metadata": {"annotations": {ADOPT_BY: "other"}}});
-    bed.patch(&DEPLOYMENTS, "web", &adopt).await;
-    bed.sleep(Duration::from_hours(1)).await;
-    assert_eq!(bed.stalled("shop").await, "ErrResourceExists");
-    let after = bed.get(&DEPLOYMENTS, "web").await;
+    f.patch(&DEPLOYMENTS, "web", &adopt).await;
+    f.sleep(Duration::from_hours(1)).await;
+    assert_eq!(f.stalled("shop").await, "ErrResourceExists");
+    let after = f.get(&DEPLOYMENTS, "web").await;
     assert_eq!((&after["spec"], owners(&after)), (&before["spec"], 0));
 }
 
 #[tokio::test(start_paused = true)]
 async fn adopted_deployment_of_a_user_keeps_the_users_fields() {
-    let bed = bed().await;
+    let f = fixture().await;
     // As the controller would select its pods; the image is the user's.
     let labels = json!({"app.kubernetes.io/instance": "shop", "app.kubernetes.io/managed-by": "coxswain",
                         "app.kubernetes.io/name": "web"});
@@ -263,13 +263,13 @@ async fn adopted_deployment_of_a_user_keeps_the_users_fields() {
     theirs["spec"]["selector"]["matchLabels"] = labels.clone();
     theirs["spec"]["template"]["metadata"]["labels"] = labels;
     theirs["spec"]["template"]["spec"]["containers"][0]["name"] = json!("app");
-    bed.create(&DEPLOYMENTS, &theirs).await;
-    bed.create(&APPS, &without("image")).await;
+    f.create(&DEPLOYMENTS, &theirs).await;
+    f.create(&APPS, &without("image")).await;
     // Its number is the user's as well.
-    assert_eq!(bed.stalled("shop").await, "FieldManagerConflict");
-    bed.want("shop", &json!({"replicas": null})).await;
-    bed.ready("shop").await;
-    let web = bed.get(&DEPLOYMENTS, "web").await;
+    assert_eq!(f.stalled("shop").await, "FieldManagerConflict");
+    f.want("shop", &json!({"replicas": null})).await;
+    f.ready("shop").await;
+    let web = f.get(&DEPLOYMENTS, "web").await;
     assert_eq!(
         (image(&web), &web["spec"]["replicas"], owners(&web)),
         ("theirs", &json!(1), 1)
@@ -278,9 +278,9 @@ async fn adopted_deployment_of_a_user_keeps_the_users_fields() {
 
 /// Creates a child as builds before server-side apply did: by a POST and a merge patch, with the field manager that the API
 /// server derives from the user agent.
-async fn create_as_earlier_build(bed: &Bed, resource: &Resource, mut child: Value) {
-    let clock = &bed.env.clock;
-    let transport = Transport::over(bed.sandbox.door(), "sandbox", "coxswain", clock, &Registry::new());
+async fn create_as_earlier_build(f: &Fixture, resource: &Resource, mut child: Value) {
+    let clock = &f.env.clock;
+    let transport = Transport::over(f.sandbox.door(), "sandbox", "coxswain", clock, &Registry::new());
     let client = transport
         .expect("a transport")
         .unfenced("appservice-controller", None);
@@ -300,25 +300,22 @@ async fn create_as_earlier_build(bed: &Bed, resource: &Resource, mut child: Valu
 /// Builds before server-side apply wrote children as another field manager, whose fields are those of this one.
 #[tokio::test(start_paused = true)]
 async fn child_of_an_earlier_build_follows_its_appservice() {
-    let bed = apart().await;
+    let f = apart().await;
     let body = shop(&json!({"ports": [{"port": 80}], "env": [{"name": "A", "value": "b"}]}));
-    let app = bed.create(&APPS, &body).await;
+    let app = f.create(&APPS, &body).await;
     let app: AppService = serde_json::from_value(app).expect("an AppService");
-    create_as_earlier_build(&bed, &DEPLOYMENTS, children::deployment(&app)).await;
-    create_as_earlier_build(&bed, &SERVICES, children::service(&app).expect("ports")).await;
-    bed.apps();
-    bed.ready("shop").await;
-    let pods = bed.names(&PODS).await;
-    bed.sleep(Duration::from_mins(5)).await;
-    assert_eq!(bed.names(&PODS).await, pods, "no pod is replaced");
+    create_as_earlier_build(&f, &DEPLOYMENTS, children::deployment(&app)).await;
+    create_as_earlier_build(&f, &SERVICES, children::service(&app).expect("ports")).await;
+    f.apps();
+    f.ready("shop").await;
+    let pods = f.names(&PODS).await;
+    f.sleep(Duration::from_mins(5)).await;
+    assert_eq!(f.names(&PODS).await, pods, "no pod is replaced");
     let change = json!({"replicas": 3, "image": "nginx:2", "env": null, "ports": [{"port": 81}]});
-    bed.want("shop", &change).await;
-    let it = bed.ready("shop").await;
+    f.want("shop", &change).await;
+    let it = f.ready("shop").await;
     assert_eq!(it["status"]["availableReplicas"], 3);
-    let (web, service) = (
-        bed.get(&DEPLOYMENTS, "web").await,
-        bed.get(&SERVICES, "shop").await,
-    );
+    let (web, service) = (f.get(&DEPLOYMENTS, "web").await, f.get(&SERVICES, "shop").await);
     assert_eq!((&web["spec"]["replicas"], image(&web)), (&json!(3), "nginx:2"));
     let container = &web["spec"]["template"]["spec"]["containers"][0];
     assert!(container.get("env").is_none(), "{container:#}");
@@ -328,5 +325,5 @@ async fn child_of_an_earlier_build_follows_its_appservice() {
     assert!(annotations.get("appcontroller.k8s.io/written").is_none());
     assert_eq!(annotations["deployment.kubernetes.io/revision"], "2");
     owned(&web);
-    assert_eq!(bed.told_of("FieldManagerConflict").await, 0);
+    assert_eq!(f.told_of("FieldManagerConflict").await, 0);
 }

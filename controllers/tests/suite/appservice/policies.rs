@@ -8,28 +8,28 @@ const WAYS: [Propagation; 3] = [
     Propagation::Orphan,
 ];
 
-async fn served(policy: &str) -> Bed {
-    let bed = bed().await;
-    bed.collect().await;
-    bed.serve(&shop(&json!({"ports": [{"port": 80}], "deletionPolicy": policy})))
+async fn served(policy: &str) -> Fixture {
+    let f = fixture().await;
+    f.collect().await;
+    f.serve(&shop(&json!({"ports": [{"port": 80}], "deletionPolicy": policy})))
         .await;
-    bed
+    f
 }
 
-async fn gone(bed: &Bed) {
-    bed.until(async |bed| !bed.exists(&APPS, "shop").await).await;
+async fn gone(f: &Fixture) {
+    f.until(async |f| !f.exists(&APPS, "shop").await).await;
 }
 
 /// The children are there, refer to nobody, and their pods are untouched.
-async fn kept(bed: &Bed) {
-    bed.sleep(Duration::from_mins(5)).await;
+async fn kept(f: &Fixture) {
+    f.sleep(Duration::from_mins(5)).await;
     for (resource, name) in [(DEPLOYMENTS, "web"), (SERVICES, "shop")] {
-        let it = bed.get(&resource, name).await;
+        let it = f.get(&resource, name).await;
         assert_eq!(owners(&it), 0, "{it}");
         assert!(it["metadata"].get("deletionTimestamp").is_none());
         assert_eq!(it["metadata"]["labels"]["app.kubernetes.io/instance"], "shop");
     }
-    let pods = bed.list(&PODS).await;
+    let pods = f.list(&PODS).await;
     let ours = pods
         .iter()
         .filter(|it| it["metadata"]["labels"]["app.kubernetes.io/instance"] == "shop");
@@ -39,24 +39,20 @@ async fn kept(bed: &Bed) {
 #[tokio::test(start_paused = true)]
 async fn with_delete_they_go_unless_they_are_orphaned() {
     for way in WAYS {
-        let bed = served("Delete").await;
-        assert_eq!(owners(&bed.get(&DEPLOYMENTS, "web").await), 1);
-        assert!(
-            bed.get(&APPS, "shop").await["metadata"]
-                .get("finalizers")
-                .is_none()
-        );
-        bed.door.reset();
-        bed.delete(&APPS, "shop", way).await;
-        gone(&bed).await;
+        let f = served("Delete").await;
+        assert_eq!(owners(&f.get(&DEPLOYMENTS, "web").await), 1);
+        assert!(f.get(&APPS, "shop").await["metadata"].get("finalizers").is_none());
+        f.api.reset();
+        f.delete(&APPS, "shop", way).await;
+        gone(&f).await;
         if way == Propagation::Orphan {
-            kept(&bed).await;
+            kept(&f).await;
         } else {
-            bed.until(async |bed| bed.list(&PODS).await.is_empty()).await;
-            assert!(bed.names(&DEPLOYMENTS).await.is_empty() && !bed.exists(&SERVICES, "shop").await);
+            f.until(async |f| f.list(&PODS).await.is_empty()).await;
+            assert!(f.names(&DEPLOYMENTS).await.is_empty() && !f.exists(&SERVICES, "shop").await);
         }
         assert_eq!(
-            bed.door.order(),
+            f.api.operations(),
             Vec::<String>::new(),
             "that is the collector's work"
         );
@@ -66,20 +62,20 @@ async fn with_delete_they_go_unless_they_are_orphaned() {
 #[tokio::test(start_paused = true)]
 async fn with_orphan_they_stay_in_whichever_way_it_goes() {
     for way in WAYS {
-        let bed = served("Orphan").await;
-        let it = bed.get(&APPS, "shop").await;
+        let f = served("Orphan").await;
+        let it = f.get(&APPS, "shop").await;
         assert_eq!(it["metadata"]["finalizers"], json!([FINALIZER]));
-        assert_eq!(bed.door.order()[0], "PATCH appservices", "before anything else");
-        assert_eq!(owners(&bed.get(&DEPLOYMENTS, "web").await), 0);
-        bed.door.reset();
-        bed.delete(&APPS, "shop", way).await;
-        gone(&bed).await;
-        kept(&bed).await;
+        assert_eq!(f.api.operations()[0], "PATCH appservices", "before anything else");
+        assert_eq!(owners(&f.get(&DEPLOYMENTS, "web").await), 0);
+        f.api.reset();
+        f.delete(&APPS, "shop", way).await;
+        gone(&f).await;
+        kept(&f).await;
         // Who takes off another finalizer at the same time makes it try again.
         let most = if way == Propagation::Background { 1 } else { 2 };
-        assert!((1..=most).contains(&bed.door.count("PATCH appservices")));
+        assert!((1..=most).contains(&f.api.count("PATCH appservices")));
         assert_eq!(
-            bed.door.count("PATCH deployments") + bed.door.count("PATCH services"),
+            f.api.count("PATCH deployments") + f.api.count("PATCH services"),
             0
         );
     }
@@ -87,27 +83,27 @@ async fn with_orphan_they_stay_in_whichever_way_it_goes() {
 
 #[tokio::test(start_paused = true)]
 async fn the_policy_can_be_changed_there_and_back() {
-    let bed = served("Delete").await;
+    let f = served("Delete").await;
     for (nth, (policy, references)) in [("Orphan", 0), ("Delete", 1), ("Orphan", 0)]
         .into_iter()
         .enumerate()
     {
-        bed.door.reset();
-        bed.want("shop", &json!({"deletionPolicy": policy})).await;
+        f.api.reset();
+        f.want("shop", &json!({"deletionPolicy": policy})).await;
         let held = references == 0;
-        bed.until(async |bed| {
-            let it = bed.get(&APPS, "shop").await;
+        f.until(async |f| {
+            let it = f.get(&APPS, "shop").await;
             let finalizers = it["metadata"]["finalizers"].as_array().map_or(0, Vec::len);
-            let web = owners(&bed.get(&DEPLOYMENTS, "web").await);
-            let service = owners(&bed.get(&SERVICES, "shop").await);
+            let web = owners(&f.get(&DEPLOYMENTS, "web").await);
+            let service = owners(&f.get(&SERVICES, "shop").await);
             // Never a reference without the finalizer on the way to Orphan, never neither on the way back.
             assert!(!held || finalizers == 1 || web + service == 2, "{it}");
             assert!(held || finalizers == 1 || web + service == 2, "{it}");
             (web, service, finalizers == 1) == (references, references, held)
         })
         .await;
-        bed.ready("shop").await;
-        let mut writes = bed.door.order();
+        f.ready("shop").await;
+        let mut writes = f.api.operations();
         writes.retain(|it| it != "PATCH appservices/status");
         let mut expected = Vec::new();
         for child in ["deployments", "services"] {
@@ -124,219 +120,211 @@ async fn the_policy_can_be_changed_there_and_back() {
         }
         assert_eq!(writes, expected);
     }
-    bed.delete(&APPS, "shop", Propagation::Foreground).await;
-    gone(&bed).await;
-    kept(&bed).await;
+    f.delete(&APPS, "shop", Propagation::Foreground).await;
+    gone(&f).await;
+    kept(&f).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn one_that_is_deleted_right_after_the_change_keeps_them() {
     for way in [Propagation::Background, Propagation::Orphan] {
-        let bed = served("Delete").await;
+        let f = served("Delete").await;
         // The finalizer is on it, and nothing else was done yet.
-        bed.door.judge(|method, path, _| {
+        f.api.inject(|method, path, _| {
             if *method == http::Method::PATCH && !path.contains("/appservices/") {
-                Answer::Refused(500, json!({"reason": "InternalError"}))
+                Fault::Status(500, json!({"reason": "InternalError"}))
             } else {
-                Answer::Done
+                Fault::None
             }
         });
-        bed.want("shop", &json!({"deletionPolicy": "Orphan"})).await;
-        bed.until(async |bed| bed.get(&APPS, "shop").await["metadata"]["finalizers"] == json!([FINALIZER]))
+        f.want("shop", &json!({"deletionPolicy": "Orphan"})).await;
+        f.until(async |f| f.get(&APPS, "shop").await["metadata"]["finalizers"] == json!([FINALIZER]))
             .await;
-        bed.delete(&APPS, "shop", way).await;
-        bed.sleep(Duration::from_mins(2)).await;
+        f.delete(&APPS, "shop", way).await;
+        f.sleep(Duration::from_mins(2)).await;
         // Who orphans them does the same, and then there is nothing left to wait for.
         assert!(
-            way == Propagation::Orphan || bed.exists(&APPS, "shop").await,
+            way == Propagation::Orphan || f.exists(&APPS, "shop").await,
             "it waits"
         );
-        bed.door.judge(|_, _, _| Answer::Done);
-        bed.until(async |bed| {
-            bed.sleep(Duration::from_mins(1)).await;
-            !bed.exists(&APPS, "shop").await
+        f.api.inject(|_, _, _| Fault::None);
+        f.until(async |f| {
+            f.sleep(Duration::from_mins(1)).await;
+            !f.exists(&APPS, "shop").await
         })
         .await;
-        kept(&bed).await;
+        kept(&f).await;
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn one_that_is_deleted_right_after_the_change_back_takes_them_along() {
     for way in [Propagation::Background, Propagation::Foreground] {
-        let bed = served("Orphan").await;
-        bed.door
-            .judge(|_, _, _| Answer::Refused(500, json!({"reason": "InternalError"})));
-        bed.want("shop", &json!({"deletionPolicy": "Delete"})).await;
-        bed.sleep(Duration::from_secs(5)).await;
-        bed.delete(&APPS, "shop", way).await;
-        bed.door.judge(|_, _, _| Answer::Done);
-        gone(&bed).await;
-        bed.until(async |bed| bed.list(&PODS).await.is_empty()).await;
-        assert!(bed.names(&DEPLOYMENTS).await.is_empty());
+        let f = served("Orphan").await;
+        f.api
+            .inject(|_, _, _| Fault::Status(500, json!({"reason": "InternalError"})));
+        f.want("shop", &json!({"deletionPolicy": "Delete"})).await;
+        f.sleep(Duration::from_secs(5)).await;
+        f.delete(&APPS, "shop", way).await;
+        f.api.inject(|_, _, _| Fault::None);
+        gone(&f).await;
+        f.until(async |f| f.list(&PODS).await.is_empty()).await;
+        assert!(f.names(&DEPLOYMENTS).await.is_empty());
     }
     // Unless that is asked for, even if the collector has done its part long before.
-    let bed = bed().await;
-    bed.serve(&shop(
+    let f = fixture().await;
+    f.serve(&shop(
         &json!({"ports": [{"port": 80}], "deletionPolicy": "Orphan"}),
     ))
     .await;
-    bed.door
-        .judge(|_, _, _| Answer::Refused(500, json!({"reason": "InternalError"})));
-    bed.want("shop", &json!({"deletionPolicy": "Delete"})).await;
-    bed.sleep(Duration::from_secs(5)).await;
-    bed.delete(&APPS, "shop", Propagation::Orphan).await;
-    bed.sleep(Duration::from_secs(5)).await;
-    bed.collect().await;
-    bed.until(async |bed| bed.get(&APPS, "shop").await["metadata"]["finalizers"] == json!([FINALIZER]))
+    f.api
+        .inject(|_, _, _| Fault::Status(500, json!({"reason": "InternalError"})));
+    f.want("shop", &json!({"deletionPolicy": "Delete"})).await;
+    f.sleep(Duration::from_secs(5)).await;
+    f.delete(&APPS, "shop", Propagation::Orphan).await;
+    f.sleep(Duration::from_secs(5)).await;
+    f.collect().await;
+    f.until(async |f| f.get(&APPS, "shop").await["metadata"]["finalizers"] == json!([FINALIZER]))
         .await;
-    bed.door.judge(|_, _, _| Answer::Done);
-    gone(&bed).await;
-    kept(&bed).await;
+    f.api.inject(|_, _, _| Fault::None);
+    gone(&f).await;
+    kept(&f).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn former_deployments_follow_the_policy_too() {
-    let bed = served("Delete").await;
-    bed.create(&DEPLOYMENTS, &foreign("taken")).await;
-    bed.want("shop", &json!({"deploymentName": "taken"})).await;
-    bed.stalled("shop").await;
-    bed.want("shop", &json!({"deletionPolicy": "Orphan"})).await;
-    bed.until(async |bed| owners(&bed.get(&DEPLOYMENTS, "web").await) == 0)
+    let f = served("Delete").await;
+    f.create(&DEPLOYMENTS, &foreign("taken")).await;
+    f.want("shop", &json!({"deploymentName": "taken"})).await;
+    f.stalled("shop").await;
+    f.want("shop", &json!({"deletionPolicy": "Orphan"})).await;
+    f.until(async |f| owners(&f.get(&DEPLOYMENTS, "web").await) == 0)
         .await;
-    bed.want("shop", &json!({"deletionPolicy": "Delete"})).await;
-    bed.until(async |bed| owners(&bed.get(&DEPLOYMENTS, "web").await) == 1)
+    f.want("shop", &json!({"deletionPolicy": "Delete"})).await;
+    f.until(async |f| owners(&f.get(&DEPLOYMENTS, "web").await) == 1)
         .await;
-    bed.want("shop", &json!({"deletionPolicy": "Orphan"})).await;
-    bed.until(async |bed| owners(&bed.get(&DEPLOYMENTS, "web").await) == 0)
+    f.want("shop", &json!({"deletionPolicy": "Orphan"})).await;
+    f.until(async |f| owners(&f.get(&DEPLOYMENTS, "web").await) == 0)
         .await;
-    bed.delete(&APPS, "shop", Propagation::Background).await;
-    gone(&bed).await;
-    kept(&bed).await;
+    f.delete(&APPS, "shop", Propagation::Background).await;
+    gone(&f).await;
+    kept(&f).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn finalizers_and_owners_of_others_stay() {
-    let bed = served("Delete").await;
+    let f = served("Delete").await;
     let theirs = json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "theirs", "uid": "u"});
-    let mut references = bed.get(&DEPLOYMENTS, "web").await["metadata"]["ownerReferences"].clone();
+    let mut references = f.get(&DEPLOYMENTS, "web").await["metadata"]["ownerReferences"].clone();
     references
         .as_array_mut()
         .expect("a list")
         .insert(0, theirs.clone());
-    bed.patch(
+    f.patch(
         &APPS,
         "shop",
         &json!({"metadata": {"finalizers": ["example.com/theirs"]}}),
     )
     .await;
-    bed.patch(
+    f.patch(
         &DEPLOYMENTS,
         "web",
         &json!({"metadata": {"ownerReferences": references}}),
     )
     .await;
-    bed.want("shop", &json!({"deletionPolicy": "Orphan"})).await;
-    bed.until(async |bed| {
-        bed.get(&DEPLOYMENTS, "web").await["metadata"]["ownerReferences"] == json!([theirs])
-    })
-    .await;
+    f.want("shop", &json!({"deletionPolicy": "Orphan"})).await;
+    f.until(async |f| f.get(&DEPLOYMENTS, "web").await["metadata"]["ownerReferences"] == json!([theirs]))
+        .await;
     let finalizers = json!(["example.com/theirs", FINALIZER]);
-    assert_eq!(bed.get(&APPS, "shop").await["metadata"]["finalizers"], finalizers);
-    bed.want("shop", &json!({"deletionPolicy": "Delete"})).await;
-    bed.until(async |bed| {
-        bed.get(&APPS, "shop").await["metadata"]["finalizers"] == json!(["example.com/theirs"])
-    })
-    .await;
+    assert_eq!(f.get(&APPS, "shop").await["metadata"]["finalizers"], finalizers);
+    f.want("shop", &json!({"deletionPolicy": "Delete"})).await;
+    f.until(async |f| f.get(&APPS, "shop").await["metadata"]["finalizers"] == json!(["example.com/theirs"]))
+        .await;
     assert_eq!(
-        bed.get(&DEPLOYMENTS, "web").await["metadata"]["ownerReferences"],
+        f.get(&DEPLOYMENTS, "web").await["metadata"]["ownerReferences"],
         references
     );
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_reference_to_one_that_has_changed_meanwhile_is_not_made() {
-    let bed = served("Orphan").await;
+    let f = served("Orphan").await;
     // What it wants is seen late, and by then it has changed its mind and is gone.
-    bed.want("shop", &json!({"deletionPolicy": "Delete"})).await;
-    bed.sleep(Duration::from_millis(1)).await;
-    bed.door
+    f.want("shop", &json!({"deletionPolicy": "Delete"})).await;
+    f.sleep(Duration::from_millis(1)).await;
+    f.api
         .lag()
-        .hold_at("appservices.appcontroller.k8s.io", bed.sandbox.revision());
-    bed.until(async |bed| owners(&bed.get(&DEPLOYMENTS, "web").await) == 1)
+        .hold_at("appservices.appcontroller.k8s.io", f.sandbox.revision());
+    f.until(async |f| owners(&f.get(&DEPLOYMENTS, "web").await) == 1)
         .await;
-    bed.door.lag().release();
-    bed.ready("shop").await;
-    bed.want("shop", &json!({"deletionPolicy": "Orphan"})).await;
-    bed.until(async |bed| owners(&bed.get(&DEPLOYMENTS, "web").await) == 0)
+    f.api.lag().release();
+    f.ready("shop").await;
+    f.want("shop", &json!({"deletionPolicy": "Orphan"})).await;
+    f.until(async |f| owners(&f.get(&DEPLOYMENTS, "web").await) == 0)
         .await;
-    bed.ready("shop").await;
-    bed.door.judge(|method, path, _| {
+    f.ready("shop").await;
+    f.api.inject(|method, path, _| {
         if *method == http::Method::GET && path.ends_with("/appservices/shop") {
             let details = json!({"name": "shop"});
-            Answer::Refused(404, json!({"reason": "NotFound", "details": details}))
+            Fault::Status(404, json!({"reason": "NotFound", "details": details}))
         } else {
-            Answer::Done
+            Fault::None
         }
     });
-    bed.want("shop", &json!({"deletionPolicy": "Delete"})).await;
-    bed.sleep(Duration::from_mins(5)).await;
-    assert_eq!(owners(&bed.get(&DEPLOYMENTS, "web").await), 0);
+    f.want("shop", &json!({"deletionPolicy": "Delete"})).await;
+    f.sleep(Duration::from_mins(5)).await;
+    assert_eq!(owners(&f.get(&DEPLOYMENTS, "web").await), 0);
     assert_eq!(
-        bed.get(&APPS, "shop").await["metadata"]["finalizers"],
+        f.get(&APPS, "shop").await["metadata"]["finalizers"],
         json!([FINALIZER])
     );
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_child_that_the_cache_does_not_show_is_let_go_too() {
-    let bed = apart().await;
-    bed.collect().await;
-    let first = bed.apps();
-    bed.serve(&shop(&json!({"ports": [{"port": 80}]}))).await;
+    let f = apart().await;
+    f.collect().await;
+    let first = f.apps();
+    f.serve(&shop(&json!({"ports": [{"port": 80}]}))).await;
     first.cancel();
-    bed.sleep(Duration::from_secs(1)).await;
+    f.sleep(Duration::from_secs(1)).await;
     // As its leader would have left it.
     let held = json!({"metadata": {"finalizers": [FINALIZER]}, "spec": {"deletionPolicy": "Orphan"}});
-    bed.patch(&APPS, "shop", &held).await;
-    bed.delete(&APPS, "shop", Propagation::Background).await;
+    f.patch(&APPS, "shop", &held).await;
+    f.delete(&APPS, "shop", Propagation::Background).await;
     // From a cache that is behind: when it did not refer to anybody.
-    bed.door.show("deployments", |it| {
+    f.api.transform_reads("deployments", |it| {
         let metadata = it["metadata"].as_object_mut().expect("metadata");
         metadata.remove("ownerReferences");
         metadata.remove("labels");
     });
-    bed.apps();
-    gone(&bed).await;
-    kept(&bed).await;
+    f.apps();
+    gone(&f).await;
+    kept(&f).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_finalizer_stays_until_all_of_them_refer_to_it() {
-    let bed = served("Orphan").await;
-    bed.door.judge(|method, path, _| {
+    let f = served("Orphan").await;
+    f.api.inject(|method, path, _| {
         if *method == http::Method::PATCH && path.contains("/services/") {
-            Answer::Refused(403, json!({"reason": "Forbidden", "message": "not you"}))
+            Fault::Status(403, json!({"reason": "Forbidden", "message": "not you"}))
         } else {
-            Answer::Done
+            Fault::None
         }
     });
-    bed.want("shop", &json!({"deletionPolicy": "Delete"})).await;
-    bed.until(async |bed| owners(&bed.get(&DEPLOYMENTS, "web").await) == 1)
+    f.want("shop", &json!({"deletionPolicy": "Delete"})).await;
+    f.until(async |f| owners(&f.get(&DEPLOYMENTS, "web").await) == 1)
         .await;
-    bed.sleep(Duration::from_mins(10)).await;
+    f.sleep(Duration::from_mins(10)).await;
     assert_eq!(
-        bed.get(&APPS, "shop").await["metadata"]["finalizers"],
+        f.get(&APPS, "shop").await["metadata"]["finalizers"],
         json!([FINALIZER])
     );
     // No event follows: the next attempt comes from the backoff.
-    bed.door.judge(|_, _, _| Answer::Done);
-    bed.sleep(BACKOFF_MAX).await;
-    bed.until(async |bed| {
-        bed.get(&APPS, "shop").await["metadata"]
-            .get("finalizers")
-            .is_none()
-    })
-    .await;
-    assert_eq!(owners(&bed.get(&SERVICES, "shop").await), 1);
+    f.api.inject(|_, _, _| Fault::None);
+    f.sleep(BACKOFF_MAX).await;
+    f.until(async |f| f.get(&APPS, "shop").await["metadata"].get("finalizers").is_none())
+        .await;
+    assert_eq!(owners(&f.get(&SERVICES, "shop").await), 1);
 }

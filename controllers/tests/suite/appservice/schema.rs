@@ -4,17 +4,17 @@ use super::*;
 
 #[tokio::test(start_paused = true)]
 async fn the_smallest_manifest_is_filled_in() {
-    let bed = apart().await;
+    let f = apart().await;
     let body = json!({"apiVersion": "appcontroller.k8s.io/v1alpha1", "kind": "AppService", "metadata": {"name": "shop"},
                       "spec": {"deploymentName": "web", "ports": [{"port": 80}]}});
-    let made = bed.create(&APPS, &body).await;
+    let made = f.create(&APPS, &body).await;
     let expected = json!({"deploymentName": "web", "deletionPolicy": "Delete",
                           "ports": [{"port": 80, "protocol": "TCP"}]});
     assert_eq!(made["spec"], expected);
     let all = json!({"env": [{"name": "A", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k", "optional": true}}}],
                      "resources": {"limits": {"cpu": 1, "memory": "1Gi"}, "requests": {"cpu": "100m"}, "claims": [{"name": "c"}]},
                      "ports": [{"port": 80, "name": "web", "targetPort": 8080, "protocol": "TCP"}, {"port": 80, "protocol": "UDP"}]});
-    let made = bed.create(&APPS, &app("full", "full", &all)).await;
+    let made = f.create(&APPS, &app("full", "full", &all)).await;
     for field in ["env", "resources", "ports"] {
         assert_eq!(made["spec"][field], all[field], "nothing is lost");
     }
@@ -22,7 +22,7 @@ async fn the_smallest_manifest_is_filled_in() {
 
 #[tokio::test(start_paused = true)]
 async fn what_makes_no_sense_is_refused() {
-    let bed = apart().await;
+    let f = apart().await;
     let ports = |ports: Value| json!({"ports": ports});
     for spec in [
         json!({"deploymentName": null}),
@@ -53,27 +53,27 @@ async fn what_makes_no_sense_is_refused() {
                 .expect("a spec")
                 .remove("deploymentName");
         }
-        let refused = bed.try_create(&APPS, &body).await;
+        let refused = f.try_create(&APPS, &body).await;
         assert_eq!(refused.err().and_then(|it| it.code()), Some(422), "{spec}");
     }
     let body = shop(&json!({}));
     for name in ["a".repeat(64), "a.b".to_owned(), "1a".to_owned()] {
         let mut with_ports = shop(&ports(json!([{"port": 80}])));
         with_ports["metadata"]["name"] = json!(name);
-        let refused = bed.try_create(&APPS, &with_ports).await;
+        let refused = f.try_create(&APPS, &with_ports).await;
         assert_eq!(refused.err().and_then(|it| it.code()), Some(422), "{name}");
     }
     let mut dotted = body;
     dotted["metadata"]["name"] = json!("a.b");
     assert!(
-        bed.try_create(&APPS, &dotted).await.is_ok(),
+        f.try_create(&APPS, &dotted).await.is_ok(),
         "without ports there is no Service"
     );
 }
 
 #[tokio::test(start_paused = true)]
 async fn images_are_references() {
-    let bed = apart().await;
+    let f = apart().await;
     for (at, good) in [
         "nginx",
         "nginx:1.27",
@@ -88,7 +88,7 @@ async fn images_are_references() {
     .enumerate()
     {
         let body = app(&format!("a{at}"), "web", &json!({"image": good}));
-        assert!(bed.try_create(&APPS, &body).await.is_ok(), "{good}");
+        assert!(f.try_create(&APPS, &body).await.is_ok(), "{good}");
     }
     for bad in [
         "",
@@ -106,7 +106,7 @@ async fn images_are_references() {
         "a\n",
         "a___b",
     ] {
-        let refused = bed.try_create(&APPS, &shop(&json!({"image": bad}))).await;
+        let refused = f.try_create(&APPS, &shop(&json!({"image": bad}))).await;
         assert_eq!(refused.err().and_then(|it| it.code()), Some(422), "{bad:?}");
     }
 }

@@ -20,11 +20,11 @@ fn controller(object: &Value) -> Option<&str> {
 
 #[tokio::test(start_paused = true)]
 async fn a_set_that_is_nobodys_is_taken_as_it_is() {
-    let bed = bed();
-    bed.create(&SETS, &loose("loose", "one")).await;
-    bed.sleep(Duration::from_secs(5)).await;
-    let deployment = bed.deploy(&web(3, "one")).await;
-    let sets = bed.sets().await;
+    let f = fixture();
+    f.create(&SETS, &loose("loose", "one")).await;
+    f.sleep(Duration::from_secs(5)).await;
+    let deployment = f.deploy(&web(3, "one")).await;
+    let sets = f.sets().await;
     assert_eq!(sets.len(), 1, "it is the one for this template");
     assert_eq!(controller(&sets[0]), deployment["metadata"]["uid"].as_str());
     assert_eq!(
@@ -38,98 +38,94 @@ async fn a_set_that_is_nobodys_is_taken_as_it_is() {
             .get("pod-template-hash")
             .is_none()
     );
-    assert_eq!(
-        bed.door.count("GET deployments"),
-        1,
-        "the owner was looked at first"
-    );
-    assert_eq!(bed.images().await, ["one"; 3]);
-    assert_eq!(revision(&bed.get("web").await), "1");
+    assert_eq!(f.api.count("GET deployments"), 1, "the owner was looked at first");
+    assert_eq!(f.images().await, ["one"; 3]);
+    assert_eq!(revision(&f.get("web").await), "1");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_set_that_is_not_meant_any_more_is_let_go_and_its_name_is_not_ours() {
-    let bed = bed();
-    bed.deploy(&web(2, "one")).await;
-    let first = bed.sets().await[0]["metadata"]["name"]
+    let f = fixture();
+    f.deploy(&web(2, "one")).await;
+    let first = f.sets().await[0]["metadata"]["name"]
         .as_str()
         .expect("a name")
         .to_owned();
-    bed.patch(&SETS, &first, &json!({"metadata": {"labels": {"app": "other"}}}))
+    f.patch(&SETS, &first, &json!({"metadata": {"labels": {"app": "other"}}}))
         .await;
-    bed.until(async |bed| bed.sets().await.len() == 2).await;
-    let deployment = bed.complete("web").await;
+    f.until(async |f| f.sets().await.len() == 2).await;
+    let deployment = f.complete("web").await;
     assert_eq!(deployment["status"]["collisionCount"], 1);
-    let released = bed.read(&SETS, &first).await.expect("it is there");
+    let released = f.read(&SETS, &first).await.expect("it is there");
     assert_eq!((controller(&released), size(&released)), (None, 2));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_deployment_that_goes_takes_and_makes_nothing() {
-    let bed = bed();
+    let f = fixture();
     let mut deployment = web(2, "one");
     deployment["metadata"]["finalizers"] = json!(["example.com/theirs"]);
-    let deployment = bed.deploy(&deployment).await;
-    bed.delete(&DEPLOYMENTS, &deployment).await;
-    bed.sleep(Duration::from_secs(5)).await;
-    bed.door.reset();
-    bed.create(&SETS, &loose("loose", "one")).await;
-    bed.want("web", &image("two")).await;
-    bed.sleep(Duration::from_mins(1)).await;
-    let counts = bed.door.counts();
+    let deployment = f.deploy(&deployment).await;
+    f.delete(&DEPLOYMENTS, &deployment).await;
+    f.sleep(Duration::from_secs(5)).await;
+    f.api.reset();
+    f.create(&SETS, &loose("loose", "one")).await;
+    f.want("web", &image("two")).await;
+    f.sleep(Duration::from_mins(1)).await;
+    let counts = f.api.counts();
     assert!(
         counts.keys().all(|it| it == "PATCH deployments/status"),
         "{counts:?}"
     );
-    assert_eq!(bed.sets().await.len(), 2);
+    assert_eq!(f.sets().await.len(), 2);
 }
 
 #[tokio::test(start_paused = true)]
 async fn one_that_was_replaced_in_between_adopts_nothing() {
-    let bed = bed();
-    bed.deploy(&web(1, "one")).await;
-    bed.door.lag().hold_at("deployments.apps", bed.sandbox.revision());
-    let old = bed.get("web").await;
-    bed.delete(&DEPLOYMENTS, &old).await;
-    bed.create(&DEPLOYMENTS, &web(1, "one")).await;
-    bed.create(&SETS, &loose("loose", "two")).await;
-    bed.sleep(Duration::from_secs(20)).await;
-    let set = bed.read(&SETS, "loose").await.expect("it is there");
+    let f = fixture();
+    f.deploy(&web(1, "one")).await;
+    f.api.lag().hold_at("deployments.apps", f.sandbox.revision());
+    let old = f.get("web").await;
+    f.delete(&DEPLOYMENTS, &old).await;
+    f.create(&DEPLOYMENTS, &web(1, "one")).await;
+    f.create(&SETS, &loose("loose", "two")).await;
+    f.sleep(Duration::from_secs(20)).await;
+    let set = f.read(&SETS, "loose").await.expect("it is there");
     assert_eq!(controller(&set), None);
     assert!(
-        (2..=20).contains(&bed.door.count("GET deployments")),
+        (2..=20).contains(&f.api.count("GET deployments")),
         "{:?}",
-        bed.door.counts()
+        f.api.counts()
     );
-    assert_eq!(bed.door.count("PATCH replicasets"), 0);
+    assert_eq!(f.api.count("PATCH replicasets"), 0);
 }
 
 #[tokio::test(start_paused = true)]
 async fn two_deployments_with_one_selector_keep_to_their_own() {
-    let bed = bed();
-    bed.deploy(&web(2, "one")).await;
+    let f = fixture();
+    f.deploy(&web(2, "one")).await;
     let mut twin = web(3, "one");
     twin["metadata"]["name"] = json!("twin");
-    bed.deploy(&twin).await;
-    bed.want("web", &image("two")).await;
-    bed.complete("web").await;
-    bed.complete("twin").await;
-    assert_eq!(bed.images().await, ["one", "one", "one", "two", "two"]);
-    bed.door.reset();
-    bed.sleep(Duration::from_mins(10)).await;
-    assert_eq!(bed.door.counts(), [].into());
+    f.deploy(&twin).await;
+    f.want("web", &image("two")).await;
+    f.complete("web").await;
+    f.complete("twin").await;
+    assert_eq!(f.images().await, ["one", "one", "one", "two", "two"]);
+    f.api.reset();
+    f.sleep(Duration::from_mins(10)).await;
+    assert_eq!(f.api.counts(), [].into());
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_new_deployment_under_an_old_name_has_sets_of_its_own() {
-    let bed = bed();
-    let old = bed.deploy(&web(2, "one")).await;
-    bed.delete(&DEPLOYMENTS, &old).await;
+    let f = fixture();
+    let old = f.deploy(&web(2, "one")).await;
+    f.delete(&DEPLOYMENTS, &old).await;
     let mut new = web(3, "one");
     new["spec"]["selector"]["matchLabels"]["more"] = json!("labels");
     new["spec"]["template"]["metadata"]["labels"]["more"] = json!("labels");
-    let new = bed.deploy(&new).await;
-    let sets = bed.sets().await;
+    let new = f.deploy(&new).await;
+    let sets = f.sets().await;
     // Those of the old one are the garbage collector's.
     let of = |it: &Value| {
         sets.iter()
@@ -139,10 +135,10 @@ async fn a_new_deployment_under_an_old_name_has_sets_of_its_own() {
     assert_eq!((of(&old), of(&new)), (1, 1));
 
     // The same once more, with the same template: the name is taken.
-    bed.delete(&DEPLOYMENTS, &new).await;
+    f.delete(&DEPLOYMENTS, &new).await;
     let mut again = web(1, "one");
     again["spec"]["template"]["metadata"]["labels"]["more"] = json!("labels");
-    let again = bed.deploy(&again).await;
+    let again = f.deploy(&again).await;
     assert_eq!(again["status"]["collisionCount"], 1);
-    assert_eq!(bed.sets().await.len(), 3);
+    assert_eq!(f.sets().await.len(), 3);
 }

@@ -6,27 +6,27 @@ use super::*;
 
 #[tokio::test(start_paused = true)]
 async fn writes_applied_twice_do_not_change_a_rollout() {
-    for answer in [Answer::Twice, Answer::Repeated] {
-        let bed = bed();
+    for answer in [Fault::Duplicated, Fault::Replayed] {
+        let f = fixture();
         let twice = answer.clone();
-        bed.door.judge(move |method, _, _| match *method {
-            Method::GET => Answer::Done,
+        f.api.inject(move |method, _, _| match *method {
+            Method::GET => Fault::None,
             _ => twice.clone(),
         });
-        bed.deploy(&web(4, "one")).await;
-        bed.want("web", &image("two")).await;
-        bed.complete("web").await;
-        assert_eq!(bed.images().await, ["two"; 4], "{answer:?}");
-        bed.want("web", &json!({"replicas": 2})).await;
-        bed.want("web", &image("one")).await;
-        let done = bed.complete("web").await;
-        assert_eq!(bed.images().await, ["one"; 2], "{answer:?}");
-        let sets = bed.sets().await;
+        f.deploy(&web(4, "one")).await;
+        f.want("web", &image("two")).await;
+        f.complete("web").await;
+        assert_eq!(f.images().await, ["two"; 4], "{answer:?}");
+        f.want("web", &json!({"replicas": 2})).await;
+        f.want("web", &image("one")).await;
+        let done = f.complete("web").await;
+        assert_eq!(f.images().await, ["one"; 2], "{answer:?}");
+        let sets = f.sets().await;
         assert_eq!((sets.len(), revision(&done)), (2, "3"), "{answer:?}");
         assert_eq!(sets.iter().map(size).collect::<Vec<_>>(), [0, 2], "{answer:?}");
-        bed.sleep(Duration::from_mins(1)).await;
-        bed.door.reset();
-        bed.sleep(Duration::from_mins(10)).await;
-        assert_eq!(bed.door.counts(), [].into(), "at rest: {answer:?}");
+        f.sleep(Duration::from_mins(1)).await;
+        f.api.reset();
+        f.sleep(Duration::from_mins(10)).await;
+        assert_eq!(f.api.counts(), [].into(), "at rest: {answer:?}");
     }
 }

@@ -3,131 +3,131 @@
 use http::Method;
 
 use super::*;
-use crate::door::merge;
+use crate::fixture::merge;
 
 #[tokio::test(start_paused = true)]
 async fn a_set_that_is_refused_is_said_once_and_tried_ever_more_slowly() {
     for (code, reason) in [(403, "Forbidden"), (422, "Invalid"), (500, "InternalError")] {
-        let bed = bed();
-        bed.door.judge(move |method, path, _| {
+        let f = fixture();
+        f.api.inject(move |method, path, _| {
             if *method == Method::POST && path.ends_with("/replicasets") {
-                Answer::Refused(code, json!({"reason": reason, "message": "exceeded quota"}))
+                Fault::Status(code, json!({"reason": reason, "message": "exceeded quota"}))
             } else {
-                Answer::Done
+                Fault::None
             }
         });
-        bed.create(&DEPLOYMENTS, &web(3, "one")).await;
-        bed.sleep(Duration::from_mins(10)).await;
-        let deployment = bed.get("web").await;
+        f.create(&DEPLOYMENTS, &web(3, "one")).await;
+        f.sleep(Duration::from_mins(10)).await;
+        let deployment = f.get("web").await;
         assert_eq!(
             condition(&deployment, "Progressing"),
             ("False".to_owned(), "ReplicaSetCreateError".to_owned())
         );
         assert_eq!(deployment["status"]["observedGeneration"], 1);
-        let posts = bed.door.count("POST replicasets");
+        let posts = f.api.count("POST replicasets");
         assert!((5..30).contains(&posts), "{posts}");
-        assert_eq!(bed.door.count("PATCH deployments/status"), 1);
-        assert!(bed.reasons().await.iter().all(|it| it == "ReplicaSetCreateError"));
+        assert_eq!(f.api.count("PATCH deployments/status"), 1);
+        assert!(f.reasons().await.iter().all(|it| it == "ReplicaSetCreateError"));
         // No event follows: the next attempt comes from the backoff, which is 1000 s at most.
-        bed.door.judge(|_, _, _| Answer::Done);
-        bed.sleep(Duration::from_secs(1000)).await;
-        bed.complete("web").await;
-        bed.until(async |bed| condition(&bed.get("web").await, "Progressing").1 == "NewReplicaSetAvailable")
+        f.api.inject(|_, _, _| Fault::None);
+        f.sleep(Duration::from_secs(1000)).await;
+        f.complete("web").await;
+        f.until(async |f| condition(&f.get("web").await, "Progressing").1 == "NewReplicaSetAvailable")
             .await;
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_old_set_is_kept_while_the_new_one_cannot_be_made() {
-    let bed = bed();
-    bed.deploy(&web(4, "one")).await;
-    bed.door.judge(|method, path, _| {
+    let f = fixture();
+    f.deploy(&web(4, "one")).await;
+    f.api.inject(|method, path, _| {
         if *method == Method::POST && path.ends_with("/replicasets") {
-            Answer::Refused(403, json!({"reason": "Forbidden", "message": "exceeded quota"}))
+            Fault::Status(403, json!({"reason": "Forbidden", "message": "exceeded quota"}))
         } else {
-            Answer::Done
+            Fault::None
         }
     });
-    bed.want("web", &image("two")).await;
-    bed.sleep(Duration::from_mins(10)).await;
-    assert_eq!(bed.images().await, ["one"; 4]);
+    f.want("web", &image("two")).await;
+    f.sleep(Duration::from_mins(10)).await;
+    assert_eq!(f.images().await, ["one"; 4]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn terminating_namespace_gets_one_create_in_minutes_and_no_event() {
-    let bed = bed();
-    bed.deploy(&web(3, "one")).await;
-    let before = bed.reasons().await;
-    bed.door.judge(|method, path, _| {
+    let f = fixture();
+    f.deploy(&web(3, "one")).await;
+    let before = f.reasons().await;
+    f.api.inject(|method, path, _| {
         let causes =
             json!([{"reason": "NamespaceTerminating", "message": "it goes", "field": "metadata.namespace"}]);
         if *method == Method::POST && path.ends_with("/replicasets") {
-            Answer::Refused(
+            Fault::Status(
                 403,
                 json!({"reason": "Forbidden", "message": "it goes", "details": {"causes": causes}}),
             )
         } else {
-            Answer::Done
+            Fault::None
         }
     });
-    bed.door.reset();
-    bed.delete(&SETS, &bed.sets().await[0]).await;
+    f.api.reset();
+    f.delete(&SETS, &f.sets().await[0]).await;
     for i in 0..30 {
         let note = json!({"metadata": {"annotations": {"wake": i.to_string()}}});
-        bed.patch(&DEPLOYMENTS, "web", &note).await;
-        bed.sleep(Duration::from_secs(1)).await;
+        f.patch(&DEPLOYMENTS, "web", &note).await;
+        f.sleep(Duration::from_secs(1)).await;
     }
-    assert_eq!(bed.door.count("POST replicasets"), 1);
-    let deployment = bed.get("web").await;
+    assert_eq!(f.api.count("POST replicasets"), 1);
+    let deployment = f.get("web").await;
     assert_eq!(
         deployment["status"]["observedGeneration"], deployment["metadata"]["generation"],
         "its status is written"
     );
-    bed.sleep(Duration::from_mins(10)).await;
-    let posts = bed.door.count("POST replicasets");
+    f.sleep(Duration::from_mins(10)).await;
+    let posts = f.api.count("POST replicasets");
     assert!((2..=4).contains(&posts), "{posts} in ten minutes");
-    assert_eq!(bed.reasons().await, before);
+    assert_eq!(f.reasons().await, before);
 }
 
 /// `ReplicaSets` of one template that are deleted again and again: the wait is a minute at most, and it is told.
 #[tokio::test(start_paused = true)]
 async fn replica_set_that_does_not_last_is_created_within_a_minute_and_told() {
-    let bed = bed();
-    bed.deploy(&web(2, "one")).await;
+    let f = fixture();
+    f.deploy(&web(2, "one")).await;
     let backoff = ("False".to_owned(), "ReplicaSetCreateBackOff".to_owned());
     let mut waits = Vec::new();
     for _ in 0..12 {
-        bed.delete(&SETS, &bed.sets().await[0]).await;
-        let start = bed.env.clock.now();
-        bed.sleep(Duration::from_secs(1)).await;
-        if bed.sets().await.is_empty() {
-            let deployment = bed.get("web").await;
+        f.delete(&SETS, &f.sets().await[0]).await;
+        let start = f.env.clock.now();
+        f.sleep(Duration::from_secs(1)).await;
+        if f.sets().await.is_empty() {
+            let deployment = f.get("web").await;
             assert_eq!(condition(&deployment, "Progressing"), backoff, "{waits:?}");
-            let told = bed.reasons().await;
+            let told = f.reasons().await;
             assert!(told.contains(&backoff.1), "{told:?}");
         }
-        bed.until(async |bed| !bed.sets().await.is_empty()).await;
-        waits.push((bed.env.clock.now() - start).as_secs());
+        f.until(async |f| !f.sets().await.is_empty()).await;
+        waits.push((f.env.clock.now() - start).as_secs());
     }
     assert!(waits.iter().all(|it| *it <= 61), "{waits:?}");
     assert!(waits[..2].iter().all(|it| *it <= 1), "{waits:?}");
     assert!(waits[6..].iter().all(|it| *it >= 50), "it is limited: {waits:?}");
-    let told = bed.events().await;
+    let told = f.events().await;
     let told = told.iter().filter(|(reason, _)| *reason == backoff.1).count();
     assert!((1..=12).contains(&told), "{told} events");
-    let deployment = bed.complete("web").await;
-    bed.until(async |bed| condition(&bed.get("web").await, "Progressing").1 == "NewReplicaSetAvailable")
+    let deployment = f.complete("web").await;
+    f.until(async |f| condition(&f.get("web").await, "Progressing").1 == "NewReplicaSetAvailable")
         .await;
     assert_eq!(deployment["spec"]["replicas"], 2);
 }
 
 #[tokio::test(start_paused = true)]
 async fn pods_that_are_refused_in_the_middle_are_said_of_the_deployment() {
-    let bed = bare();
-    bed.deployments();
-    bed.create(&DEPLOYMENTS, &web(4, "one")).await;
-    bed.until(async |bed| bed.sets().await.len() == 1).await;
-    let first = bed.sets().await[0]["metadata"]["name"]
+    let f = bare();
+    f.deployments();
+    f.create(&DEPLOYMENTS, &web(4, "one")).await;
+    f.until(async |f| f.sets().await.len() == 1).await;
+    let first = f.sets().await[0]["metadata"]["name"]
         .as_str()
         .expect("a name")
         .to_owned();
@@ -137,8 +137,8 @@ async fn pods_that_are_refused_in_the_middle_are_said_of_the_deployment() {
     let key = Key::new("default", first);
     let patch = json!({"status": {"replicas": 0, "conditions": failing}});
     let patch = Patch::merge(&patch).of("status");
-    let _: Value = bed.admin.patch(&SETS, &key, patch).await.expect("patched");
-    bed.until(async |bed| condition(&bed.get("web").await, "ReplicaFailure").1 == "FailedCreate")
+    let _: Value = f.admin.patch(&SETS, &key, patch).await.expect("patched");
+    f.until(async |f| condition(&f.get("web").await, "ReplicaFailure").1 == "FailedCreate")
         .await;
 }
 
@@ -158,62 +158,62 @@ async fn what_makes_no_sense_is_said_once_and_nothing_is_done() {
             "InvalidSelector",
         ),
     ] {
-        let bed = bare();
-        bed.cluster(Duration::from_secs(1));
-        bed.replicas();
-        bed.door
-            .show("deployments", move |object| merge(&mut object["spec"], &spec));
-        bed.deployments();
-        bed.create(&DEPLOYMENTS, &web(3, "one")).await;
-        bed.sleep(Duration::from_mins(10)).await;
-        let deployment = bed.get("web").await;
+        let f = bare();
+        f.run_hollow_kubelet(Duration::from_secs(1));
+        f.run_replicaset_controller();
+        f.api
+            .transform_reads("deployments", move |object| merge(&mut object["spec"], &spec));
+        f.deployments();
+        f.create(&DEPLOYMENTS, &web(3, "one")).await;
+        f.sleep(Duration::from_mins(10)).await;
+        let deployment = f.get("web").await;
         assert_eq!(
             condition(&deployment, "Progressing"),
             ("False".to_owned(), reason.to_owned())
         );
         assert_eq!(
-            bed.door.counts(),
+            f.api.counts(),
             [("PATCH deployments/status".to_owned(), 1)].into(),
             "{reason}"
         );
-        assert_eq!(bed.reasons().await, [reason]);
+        assert_eq!(f.reasons().await, [reason]);
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn more_than_all_may_be_missing_or_too_many() {
-    let bed = bed();
+    let f = fixture();
     let mut deployment = web(4, "one");
     deployment["spec"]["strategy"]["rollingUpdate"] = json!({"maxSurge": "300%", "maxUnavailable": "100%"});
-    bed.deploy(&deployment).await;
-    bed.want("web", &image("two")).await;
-    bed.complete("web").await;
-    assert_eq!(bed.images().await, ["two"; 4]);
+    f.deploy(&deployment).await;
+    f.want("web", &image("two")).await;
+    f.complete("web").await;
+    assert_eq!(f.images().await, ["two"; 4]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn without_pods_a_rollout_is_done_at_once() {
-    let bed = bed();
-    bed.deploy(&web(0, "one")).await;
-    bed.want("web", &image("two")).await;
-    let deployment = bed.complete("web").await;
+    let f = fixture();
+    f.deploy(&web(0, "one")).await;
+    f.want("web", &image("two")).await;
+    let deployment = f.complete("web").await;
     assert_eq!(condition(&deployment, "Progressing").1, "NewReplicaSetAvailable");
-    assert_eq!((bed.sets().await.len(), revision(&deployment)), (2, "2"));
-    bed.door.reset();
-    bed.sleep(Duration::from_mins(10)).await;
-    assert_eq!(bed.door.counts(), [].into());
-    bed.want("web", &json!({"replicas": 2})).await;
-    bed.complete("web").await;
-    assert_eq!(bed.images().await, ["two"; 2]);
+    assert_eq!((f.sets().await.len(), revision(&deployment)), (2, "2"));
+    f.api.reset();
+    f.sleep(Duration::from_mins(10)).await;
+    assert_eq!(f.api.counts(), [].into());
+    f.want("web", &json!({"replicas": 2})).await;
+    f.complete("web").await;
+    assert_eq!(f.images().await, ["two"; 2]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn sets_that_are_changed_by_hand_are_brought_back() {
-    let bed = bed();
-    bed.deploy(&web(4, "one")).await;
-    bed.want("web", &image("two:404")).await;
-    bed.sleep(Duration::from_secs(20)).await;
-    let names: Vec<String> = bed
+    let f = fixture();
+    f.deploy(&web(4, "one")).await;
+    f.want("web", &image("two:404")).await;
+    f.sleep(Duration::from_secs(20)).await;
+    let names: Vec<String> = f
         .sets()
         .await
         .iter()
@@ -221,42 +221,42 @@ async fn sets_that_are_changed_by_hand_are_brought_back() {
         .collect();
     assert_eq!(names.len(), 2);
     for (name, size) in [(&names[0], 9), (&names[1], 9), (&names[0], 0)] {
-        bed.patch(&SETS, name, &json!({"spec": {"replicas": size}})).await;
-        bed.sleep(Duration::from_secs(20)).await;
-        let counts: usize = bed.door.counts().values().sum();
-        assert!(counts < 60, "{:?}", bed.door.counts());
+        f.patch(&SETS, name, &json!({"spec": {"replicas": size}})).await;
+        f.sleep(Duration::from_secs(20)).await;
+        let counts: usize = f.api.counts().values().sum();
+        assert!(counts < 60, "{:?}", f.api.counts());
     }
-    bed.want("web", &image("three")).await;
-    bed.complete("web").await;
-    assert_eq!(bed.images().await, ["three"; 4]);
+    f.want("web", &image("three")).await;
+    f.complete("web").await;
+    assert_eq!(f.images().await, ["three"; 4]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_set_that_is_deleted_by_hand_is_made_again() {
-    let bed = bed();
-    bed.deploy(&web(3, "one")).await;
-    bed.want("web", &image("two")).await;
-    bed.until(async |bed| bed.sets().await.len() == 2).await;
-    let new = bed.sets().await[1].clone();
-    bed.delete(&SETS, &new).await;
-    bed.until(async |bed| {
-        let sets = bed.sets().await;
+    let f = fixture();
+    f.deploy(&web(3, "one")).await;
+    f.want("web", &image("two")).await;
+    f.until(async |f| f.sets().await.len() == 2).await;
+    let new = f.sets().await[1].clone();
+    f.delete(&SETS, &new).await;
+    f.until(async |f| {
+        let sets = f.sets().await;
         sets.len() == 2 && sets[1]["metadata"]["uid"] != new["metadata"]["uid"]
     })
     .await;
-    bed.until(async |bed| bed.sets().await.iter().map(size).eq([0, 3]))
+    f.until(async |f| f.sets().await.iter().map(size).eq([0, 3]))
         .await;
-    assert_eq!(bed.sets().await[1]["metadata"]["name"], new["metadata"]["name"]);
+    assert_eq!(f.sets().await[1]["metadata"]["name"], new["metadata"]["name"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn pods_that_never_come_to_serve_leave_the_old_ones_alone() {
-    let bed = bed();
-    bed.deploy(&web(4, "one")).await;
-    bed.want("web", &image("two:404")).await;
-    bed.sleep(Duration::from_mins(30)).await;
-    let sets = bed.sets().await;
+    let f = fixture();
+    f.deploy(&web(4, "one")).await;
+    f.want("web", &image("two:404")).await;
+    f.sleep(Duration::from_mins(30)).await;
+    let sets = f.sets().await;
     assert_eq!(sets.iter().map(size).collect::<Vec<_>>(), [3, 2]);
-    let counts: usize = bed.door.counts().values().sum();
-    assert!(counts <= 15, "{:?}", bed.door.counts());
+    let counts: usize = f.api.counts().values().sum();
+    assert!(counts <= 15, "{:?}", f.api.counts());
 }

@@ -26,41 +26,41 @@ fn depth(registry: &Registry) -> f64 {
 
 /// Returns the writes that rolling so many Deployments at once takes, and the largest depth of the work queue.
 async fn roll(count: usize) -> (BTreeMap<String, usize>, f64) {
-    let bed = apart();
+    let f = apart();
     let registry = Registry::new();
-    let caches = bed.caches(&bed.transport, "reader", &registry);
-    let recorder = bed.recorder(&bed.transport, "deployment-controller", &registry);
-    let client = bed.transport.client("engine", None);
-    let controller = deployment::build(&bed.env, &caches, client, &registry, recorder, 5);
-    bed.run(controller.expect("a controller"));
+    let caches = f.caches(&f.transport, "reader", &registry);
+    let recorder = f.recorder(&f.transport, "deployment-controller", &registry);
+    let client = f.transport.client("controller", None);
+    let controller = deployment::build(&f.env, &caches, client, &registry, recorder, 5);
+    f.run(controller.expect("a controller"));
     for index in 0..count {
-        bed.create(&DEPLOYMENTS, &numbered(index, "one")).await;
+        f.create(&DEPLOYMENTS, &numbered(index, "one")).await;
     }
-    let complete = async |bed: &Bed| {
-        let all = bed.list(&DEPLOYMENTS).await;
+    let complete = async |f: &Fixture| {
+        let all = f.list(&DEPLOYMENTS).await;
         all.iter().all(|it| {
             let counted = ["replicas", "updatedReplicas", "availableReplicas"];
             it["status"]["observedGeneration"] == it["metadata"]["generation"]
                 && counted.iter().all(|field| it["status"][field] == 2)
         })
     };
-    bed.until(complete).await;
-    bed.sleep(Duration::from_secs(10)).await;
-    bed.door.reset();
+    f.until(complete).await;
+    f.sleep(Duration::from_secs(10)).await;
+    f.api.reset();
     for index in 0..count {
-        bed.want(&format!("web-{index}"), &image("two")).await;
+        f.want(&format!("web-{index}"), &image("two")).await;
     }
     let mut deepest: f64 = 0.0;
-    while !complete(&bed).await {
+    while !complete(&f).await {
         deepest = deepest.max(depth(&registry));
-        bed.sleep(Duration::from_millis(50)).await;
+        f.sleep(Duration::from_millis(50)).await;
     }
-    bed.sleep(Duration::from_mins(1)).await;
-    let mut writes = bed.door.counts();
+    f.sleep(Duration::from_mins(1)).await;
+    let mut writes = f.api.counts();
     writes.retain(|what, _| !what.starts_with("GET"));
-    bed.door.reset();
-    bed.sleep(Duration::from_mins(10)).await;
-    assert_eq!(bed.door.counts(), [].into(), "at rest");
+    f.api.reset();
+    f.sleep(Duration::from_mins(10)).await;
+    assert_eq!(f.api.counts(), [].into(), "at rest");
     (writes, deepest)
 }
 

@@ -4,9 +4,9 @@ use super::*;
 
 #[tokio::test(start_paused = true)]
 async fn a_deployment_comes_up_with_all_that_others_rely_on() {
-    let bed = bed();
-    let deployment = bed.deploy(&web(3, "one")).await;
-    let sets = bed.sets().await;
+    let f = fixture();
+    let deployment = f.deploy(&web(3, "one")).await;
+    let sets = f.sets().await;
     assert_eq!(sets.len(), 1);
     let hash = sets[0]["metadata"]["labels"]["pod-template-hash"]
         .as_str()
@@ -34,26 +34,26 @@ async fn a_deployment_comes_up_with_all_that_others_rely_on() {
     );
     let name = sets[0]["metadata"]["name"].as_str().expect("a name");
     let message = format!("Scaled up replica set {name} from 0 to 3");
-    assert_eq!(bed.events().await, [("ScalingReplicaSet".to_owned(), message)]);
+    assert_eq!(f.events().await, [("ScalingReplicaSet".to_owned(), message)]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_rollout_of_ten_pods_costs_so_much_and_then_nothing() {
-    let bed = bed();
-    bed.deploy(&web(10, "one")).await;
+    let f = fixture();
+    f.deploy(&web(10, "one")).await;
     assert_eq!(
-        bed.door.counts(),
+        f.api.counts(),
         [
             ("PATCH deployments/status".to_owned(), 3),
             ("POST replicasets".to_owned(), 1)
         ]
         .into()
     );
-    bed.door.reset();
-    bed.want("web", &image("two")).await;
+    f.api.reset();
+    f.want("web", &image("two")).await;
     let watch = async {
         loop {
-            let sets = bed.sets().await;
+            let sets = f.sets().await;
             let total: i64 = sets.iter().map(size).sum();
             let available = |it: &Value| {
                 it["status"]["availableReplicas"]
@@ -63,39 +63,39 @@ async fn a_rollout_of_ten_pods_costs_so_much_and_then_nothing() {
             };
             let serving: i64 = sets.iter().map(available).sum();
             assert!(total <= 13 && serving >= 8, "{total} {serving}");
-            bed.sleep(Duration::from_millis(10)).await;
+            f.sleep(Duration::from_millis(10)).await;
         }
     };
     tokio::select! {
         biased;
-        _ = bed.complete("web") => {}
+        _ = f.complete("web") => {}
         () = watch => {}
     }
-    assert_eq!(bed.images().await, ["two"; 10]);
-    let counts = bed.door.counts();
+    assert_eq!(f.images().await, ["two"; 10]);
+    let counts = f.api.counts();
     assert_eq!(counts["POST replicasets"], 1);
     let (scales, statuses) = (counts["PATCH replicasets"], counts["PATCH deployments/status"]);
     assert_eq!(counts.len(), 3, "{counts:?}");
     assert_eq!((scales, statuses), (5, 9), "{counts:?}");
 
-    bed.door.reset();
-    bed.sleep(Duration::from_mins(10)).await;
-    assert_eq!(bed.door.counts(), [].into(), "at rest");
+    f.api.reset();
+    f.sleep(Duration::from_mins(10)).await;
+    assert_eq!(f.api.counts(), [].into(), "at rest");
 }
 
 #[tokio::test(start_paused = true)]
 async fn old_pods_are_gone_before_new_ones_come() {
-    let bed = bed();
-    recreate(&bed).await;
-    bed.door.reset();
-    bed.sleep(Duration::from_mins(10)).await;
-    assert_eq!(bed.door.counts(), [].into(), "at rest");
+    let f = fixture();
+    recreate(&f).await;
+    f.api.reset();
+    f.sleep(Duration::from_mins(10)).await;
+    assert_eq!(f.api.counts(), [].into(), "at rest");
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_last_pod_to_go_is_noticed_where_sets_do_not_count_them() {
-    let bed = bed();
-    bed.door.show("replicasets", |set| {
+    let f = fixture();
+    f.api.transform_reads("replicasets", |set| {
         if let Some(status) = set["status"].as_object_mut() {
             status.remove("terminatingReplicas");
         }
@@ -103,55 +103,52 @@ async fn the_last_pod_to_go_is_noticed_where_sets_do_not_count_them() {
     let mut deployment = web(2, "one");
     deployment["spec"]["strategy"] = json!({"type": "Recreate"});
     deployment["spec"]["template"]["metadata"]["finalizers"] = json!(["example.com/theirs"]);
-    bed.deploy(&deployment).await;
-    bed.want("web", &image("two")).await;
-    bed.sleep(Duration::from_secs(30)).await;
-    assert_eq!(bed.sets().await.len(), 1, "they are still on their way out");
-    for pod in bed.list(&PODS).await {
+    f.deploy(&deployment).await;
+    f.want("web", &image("two")).await;
+    f.sleep(Duration::from_secs(30)).await;
+    assert_eq!(f.sets().await.len(), 1, "they are still on their way out");
+    for pod in f.list(&PODS).await {
         let name = pod["metadata"]["name"].as_str().expect("a name");
-        bed.patch(&PODS, name, &json!({"metadata": {"finalizers": null}}))
+        f.patch(&PODS, name, &json!({"metadata": {"finalizers": null}}))
             .await;
     }
-    bed.until(async |bed| bed.images().await == ["two"; 2]).await;
+    f.until(async |f| f.images().await == ["two"; 2]).await;
 }
 
-async fn recreate(bed: &Bed) {
+async fn recreate(f: &Fixture) {
     let mut deployment = web(4, "one");
     deployment["spec"]["strategy"] = json!({"type": "Recreate"});
-    bed.deploy(&deployment).await;
-    bed.want("web", &image("two")).await;
+    f.deploy(&deployment).await;
+    f.want("web", &image("two")).await;
     let watch = async {
         loop {
-            let pods = bed.list(&PODS).await;
+            let pods = f.list(&PODS).await;
             let of = |image: &str| {
                 pods.iter()
                     .any(|it| it["spec"]["containers"][0]["image"] == image)
             };
             assert!(!(of("one") && of("two")));
-            bed.sleep(Duration::from_millis(10)).await;
+            f.sleep(Duration::from_millis(10)).await;
         }
     };
     tokio::select! {
         biased;
-        _ = bed.complete("web") => {}
+        _ = f.complete("web") => {}
         () = watch => {}
     }
-    assert_eq!(bed.images().await, ["two"; 4]);
+    assert_eq!(f.images().await, ["two"; 4]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn scaling_makes_no_set_and_is_told_to_all_that_have_pods() {
-    let bed = bed();
-    bed.deploy(&web(2, "one")).await;
+    let f = fixture();
+    f.deploy(&web(2, "one")).await;
     for replicas in [5, 1, 0, 3] {
-        bed.want("web", &json!({"replicas": replicas})).await;
-        bed.complete("web").await;
-        assert_eq!(
-            bed.images().await.len(),
-            usize::try_from(replicas).expect("small")
-        );
+        f.want("web", &json!({"replicas": replicas})).await;
+        f.complete("web").await;
+        assert_eq!(f.images().await.len(), usize::try_from(replicas).expect("small"));
     }
-    let sets = bed.sets().await;
+    let sets = f.sets().await;
     assert_eq!(sets.len(), 1);
     assert_eq!(
         sets[0]["metadata"]["annotations"]["deployment.kubernetes.io/desired-replicas"],
@@ -162,51 +159,51 @@ async fn scaling_makes_no_set_and_is_told_to_all_that_have_pods() {
 
 #[tokio::test(start_paused = true)]
 async fn a_rollout_that_is_stuck_is_scaled_in_proportion() {
-    let bed = bed();
+    let f = fixture();
     let mut deployment = web(10, "one");
     deployment["spec"]["strategy"] =
         json!({"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 3, "maxUnavailable": 2}});
-    bed.deploy(&deployment).await;
-    bed.want("web", &image("two:404")).await;
-    bed.until(async |bed| bed.sets().await.iter().map(size).eq([8, 5]))
+    f.deploy(&deployment).await;
+    f.want("web", &image("two:404")).await;
+    f.until(async |f| f.sets().await.iter().map(size).eq([8, 5]))
         .await;
-    bed.sleep(Duration::from_secs(30)).await;
-    bed.want("web", &json!({"replicas": 30})).await;
-    bed.until(async |bed| bed.sets().await.iter().map(size).eq([20, 13]))
+    f.sleep(Duration::from_secs(30)).await;
+    f.want("web", &json!({"replicas": 30})).await;
+    f.until(async |f| f.sets().await.iter().map(size).eq([20, 13]))
         .await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_rollout_that_stands_still_is_late_and_can_be_undone() {
-    let bed = bed();
+    let f = fixture();
     let mut deployment = web(4, "one");
     deployment["spec"]["progressDeadlineSeconds"] = json!(60);
-    bed.deploy(&deployment).await;
-    let first = bed.get("web").await["spec"]["template"].clone();
-    bed.want("web", &image("two:404")).await;
-    bed.sleep(Duration::from_secs(50)).await;
+    f.deploy(&deployment).await;
+    let first = f.get("web").await["spec"]["template"].clone();
+    f.want("web", &image("two:404")).await;
+    f.sleep(Duration::from_secs(50)).await;
     assert_ne!(
-        condition(&bed.get("web").await, "Progressing").1,
+        condition(&f.get("web").await, "Progressing").1,
         "ProgressDeadlineExceeded"
     );
-    bed.sleep(Duration::from_secs(20)).await;
-    let late = bed.get("web").await;
+    f.sleep(Duration::from_secs(20)).await;
+    let late = f.get("web").await;
     assert_eq!(
         condition(&late, "Progressing"),
         ("False".to_owned(), "ProgressDeadlineExceeded".to_owned())
     );
     assert_eq!(condition(&late, "Available").0, "True", "the old pods serve");
-    bed.door.reset();
-    bed.sleep(Duration::from_mins(10)).await;
-    assert_eq!(bed.door.counts(), [].into(), "it is said once");
+    f.api.reset();
+    f.sleep(Duration::from_mins(10)).await;
+    assert_eq!(f.api.counts(), [].into(), "it is said once");
 
     // As `kubectl rollout undo` does it.
-    bed.want("web", &json!({"template": first})).await;
-    let undone = bed.complete("web").await;
-    bed.until(async |bed| condition(&bed.get("web").await, "Progressing").1 == "NewReplicaSetAvailable")
+    f.want("web", &json!({"template": first})).await;
+    let undone = f.complete("web").await;
+    f.until(async |f| condition(&f.get("web").await, "Progressing").1 == "NewReplicaSetAvailable")
         .await;
-    assert_eq!(bed.images().await, ["one"; 4]);
-    let sets = bed.sets().await;
+    assert_eq!(f.images().await, ["one"; 4]);
+    let sets = f.sets().await;
     assert_eq!((sets.len(), revision(&undone)), (2, "3"));
     assert_eq!(
         sets[1]["metadata"]["annotations"]["deployment.kubernetes.io/revision-history"],
@@ -216,10 +213,10 @@ async fn a_rollout_that_stands_still_is_late_and_can_be_undone() {
 
 #[tokio::test(start_paused = true)]
 async fn a_request_of_old_is_granted_or_refused_once() {
-    let bed = bed();
-    bed.deploy(&web(2, "one")).await;
-    bed.want("web", &image("two")).await;
-    bed.complete("web").await;
+    let f = fixture();
+    f.deploy(&web(2, "one")).await;
+    f.want("web", &image("two")).await;
+    f.complete("web").await;
     let request = |to: &str| json!({"metadata": {"annotations": {"deprecated.deployment.rollback.to": to}}});
     for (to, reason, expected) in [
         ("0", "DeploymentRollback", "one"),
@@ -227,29 +224,29 @@ async fn a_request_of_old_is_granted_or_refused_once() {
         ("3", "DeploymentRollbackTemplateUnchanged", "one"),
         ("2", "DeploymentRollback", "two"),
     ] {
-        bed.patch(&DEPLOYMENTS, "web", &request(to)).await;
-        bed.until(async |bed| {
-            bed.get("web").await["metadata"]["annotations"]
+        f.patch(&DEPLOYMENTS, "web", &request(to)).await;
+        f.until(async |f| {
+            f.get("web").await["metadata"]["annotations"]
                 .get("deprecated.deployment.rollback.to")
                 .is_none()
         })
         .await;
-        bed.sleep(Duration::from_secs(1)).await;
-        bed.complete("web").await;
-        assert_eq!(bed.images().await, [expected; 2], "{to}");
-        assert!(bed.reasons().await.iter().any(|it| it == reason), "{to}");
+        f.sleep(Duration::from_secs(1)).await;
+        f.complete("web").await;
+        assert_eq!(f.images().await, [expected; 2], "{to}");
+        assert!(f.reasons().await.iter().any(|it| it == reason), "{to}");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_is_paused_waits_and_is_scaled() {
-    let bed = bed();
-    bed.deploy(&web(3, "one")).await;
-    bed.want("web", &json!({"paused": true})).await;
-    bed.want("web", &image("two")).await;
-    bed.want("web", &json!({"replicas": 5})).await;
-    bed.sleep(Duration::from_mins(1)).await;
-    let paused = bed.get("web").await;
+    let f = fixture();
+    f.deploy(&web(3, "one")).await;
+    f.want("web", &json!({"paused": true})).await;
+    f.want("web", &image("two")).await;
+    f.want("web", &json!({"replicas": 5})).await;
+    f.sleep(Duration::from_mins(1)).await;
+    let paused = f.get("web").await;
     assert_eq!(
         condition(&paused, "Progressing"),
         ("Unknown".to_owned(), "DeploymentPaused".to_owned())
@@ -258,31 +255,31 @@ async fn what_is_paused_waits_and_is_scaled() {
         paused["status"]["observedGeneration"],
         paused["metadata"]["generation"]
     );
-    assert_eq!(bed.images().await, ["one"; 5]);
-    bed.door.reset();
-    bed.sleep(Duration::from_mins(30)).await;
-    assert_eq!(bed.door.counts(), [].into(), "at rest");
-    bed.want("web", &json!({"paused": false})).await;
-    bed.complete("web").await;
-    assert_eq!(bed.images().await, ["two"; 5]);
+    assert_eq!(f.images().await, ["one"; 5]);
+    f.api.reset();
+    f.sleep(Duration::from_mins(30)).await;
+    assert_eq!(f.api.counts(), [].into(), "at rest");
+    f.want("web", &json!({"paused": false})).await;
+    f.complete("web").await;
+    assert_eq!(f.images().await, ["two"; 5]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn only_so_much_history_is_kept() {
-    let bed = bed();
+    let f = fixture();
     let mut deployment = web(2, "one");
     deployment["spec"]["revisionHistoryLimit"] = json!(1);
-    bed.deploy(&deployment).await;
+    f.deploy(&deployment).await;
     for next in ["two", "three", "four"] {
-        bed.want("web", &image(next)).await;
-        bed.complete("web").await;
+        f.want("web", &image(next)).await;
+        f.complete("web").await;
     }
-    bed.until(async |bed| bed.sets().await.len() == 2).await;
+    f.until(async |f| f.sets().await.len() == 2).await;
     assert_eq!(
-        bed.sets().await.iter().map(revision).collect::<Vec<_>>(),
+        f.sets().await.iter().map(revision).collect::<Vec<_>>(),
         ["3", "4"]
     );
-    let deletes = bed.door.bodies("DELETE replicasets");
+    let deletes = f.api.bodies("DELETE replicasets");
     assert_eq!(deletes.len(), 2);
     for delete in deletes {
         assert!(
@@ -294,33 +291,33 @@ async fn only_so_much_history_is_kept() {
 
 #[tokio::test(start_paused = true)]
 async fn what_the_deployment_says_of_itself_reaches_its_set() {
-    let bed = bed();
-    bed.deploy(&web(2, "one")).await;
-    bed.patch(
+    let f = fixture();
+    f.deploy(&web(2, "one")).await;
+    f.patch(
         &DEPLOYMENTS,
         "web",
         &json!({"metadata": {"annotations": {"note": "x"}}, "spec": {"minReadySeconds": 3}}),
     )
     .await;
-    bed.until(async |bed| {
-        let sets = bed.sets().await;
+    f.until(async |f| {
+        let sets = f.sets().await;
         sets[0]["metadata"]["annotations"]["note"] == "x" && sets[0]["spec"]["minReadySeconds"] == 3
     })
     .await;
-    bed.complete("web").await;
-    assert_eq!(bed.sets().await.len(), 1, "that is no rollout");
+    f.complete("web").await;
+    assert_eq!(f.sets().await.len(), 1, "that is no rollout");
 }
 
 /// The deadline is told to the second, on every try.
 #[tokio::test(start_paused = true)]
 async fn progress_deadline_is_told_on_time() {
     for deadline in [2, 10, 60, 600] {
-        let bed = bed();
+        let f = fixture();
         let mut deployment = web(2, "one:404");
         deployment["spec"]["progressDeadlineSeconds"] = json!(deadline);
-        bed.create(&DEPLOYMENTS, &deployment).await;
-        bed.sleep(Duration::from_millis(1900)).await;
-        let progressing = bed.get("web").await["status"]["conditions"].clone();
+        f.create(&DEPLOYMENTS, &deployment).await;
+        f.sleep(Duration::from_millis(1900)).await;
+        let progressing = f.get("web").await["status"]["conditions"].clone();
         let progressing = progressing
             .as_array()
             .expect("conditions")
@@ -331,8 +328,8 @@ async fn progress_deadline_is_told_on_time() {
             .expect("a time");
         let since: jiff::Timestamp = since.parse().expect("a time");
         loop {
-            let passed = bed.env.clock.wall().duration_since(since).as_millis();
-            let reason = condition(&bed.get("web").await, "Progressing").1;
+            let passed = f.env.clock.wall().duration_since(since).as_millis();
+            let reason = condition(&f.get("web").await, "Progressing").1;
             let due = i128::from(deadline) * 1000;
             if passed < due {
                 assert_ne!(reason, "ProgressDeadlineExceeded", "after {passed} ms of {due}");
@@ -340,7 +337,7 @@ async fn progress_deadline_is_told_on_time() {
                 assert_eq!(reason, "ProgressDeadlineExceeded", "after {passed} ms of {due}");
                 break;
             }
-            bed.sleep(Duration::from_millis(250)).await;
+            f.sleep(Duration::from_millis(250)).await;
         }
     }
 }
@@ -348,17 +345,17 @@ async fn progress_deadline_is_told_on_time() {
 /// All new pods are created at once: one create, two scales, and a status for each state that lasts.
 #[tokio::test(start_paused = true)]
 async fn rollout_of_ten_pods_at_once_costs_so_much() {
-    let bed = bed();
+    let f = fixture();
     let mut deployment = web(10, "one");
     deployment["spec"]["strategy"] =
         json!({"type": "RollingUpdate", "rollingUpdate": {"maxSurge": "100%", "maxUnavailable": 0}});
-    bed.deploy(&deployment).await;
+    f.deploy(&deployment).await;
     for image_now in ["two", "three", "four", "five"] {
-        bed.door.reset();
-        bed.want("web", &image(image_now)).await;
-        bed.complete("web").await;
-        bed.sleep(Duration::from_mins(1)).await;
-        let counts = bed.door.counts();
+        f.api.reset();
+        f.want("web", &image(image_now)).await;
+        f.complete("web").await;
+        f.sleep(Duration::from_mins(1)).await;
+        let counts = f.api.counts();
         assert_eq!(counts["POST replicasets"], 1, "{counts:?}");
         assert!(counts["PATCH replicasets"] <= 2, "{counts:?}");
         assert!(counts["PATCH deployments/status"] <= 7, "{counts:?}");

@@ -12,7 +12,7 @@ use coxswain_manager::events::Recorder;
 use http::Method;
 
 use super::*;
-use crate::weather;
+use crate::{intercept, randomized};
 use audit::{Audit, Audited, image_of};
 
 /// Number of seeds by default.
@@ -28,7 +28,7 @@ const SYNC: Duration = Duration::from_mins(1);
 
 /// One storm.
 struct Storm {
-    bed: Bed,
+    fixture: Fixture,
     way: Transport,
     audit: Audit,
     chance: Rng,
@@ -37,21 +37,21 @@ struct Storm {
 
 impl Storm {
     fn new(seed: u64) -> Self {
-        let mut bed = apart();
-        let clock = bed.env.clock.clone();
+        let mut f = apart();
+        let clock = f.env.clock.clone();
         let audit = Audit {
             clock: clock.clone(),
             book: Arc::default(),
         };
         let way = Audited {
-            way: bed.door.clone(),
-            plain: bed.sandbox.door(),
+            way: f.api.clone(),
+            plain: f.sandbox.door(),
             audit: audit.clone(),
         };
-        bed.env.rng = Rng::from_seed(seed);
+        f.env.rng = Rng::from_seed(seed);
         Self {
-            way: Transport::over(way, "sandbox", "test", &clock, &Registry::new()).expect("a way"),
-            bed,
+            way: intercept::transport(way, &clock, &Registry::new()),
+            fixture: f,
             audit,
             chance: Rng::from_seed(seed),
             controller: None,
@@ -60,16 +60,16 @@ impl Storm {
 
     /// A new process.
     fn start(&mut self) {
-        let (env, tasks) = weather::process(&self.bed);
+        let (env, tasks) = randomized::new_process(&self.fixture);
         let registry = Registry::new();
         let reader = self.way.client("reader", None);
         let caches = Caches::new(&env, reader, Scope::default(), &registry).expect("caches");
         let events = self.way.unfenced("events", None);
         let recorder = Recorder::start(&env, events, "deployment-controller", "test", &registry);
-        let client = self.way.client("engine", None);
+        let client = self.way.client("controller", None);
         let recorder = recorder.expect("a recorder");
         let controller = deployment::build(&env, &caches, client, &registry, recorder, 5);
-        weather::begin(&env, caches, controller.expect("a controller"));
+        randomized::run_controller(&env, caches, controller.expect("a controller"));
         self.controller = Some(tasks);
     }
 
@@ -80,11 +80,11 @@ impl Storm {
     /// So many in a hundred of the controller's requests go wrong, in some way.
     fn faults(&self, percent: u64) {
         let chance = self.chance.clone();
-        self.bed.door.judge(move |method, path, _| {
+        self.fixture.api.inject(move |method, path, _| {
             if !path.contains("/apps/") || chance.below(100) >= percent {
-                return Answer::Done;
+                return Fault::None;
             }
-            weather::trouble(&chance, method)
+            randomized::random_fault(&chance, method)
         });
     }
 
@@ -114,7 +114,7 @@ impl Storm {
         let key = Key::new("default", "web");
         // Some of what is wanted at random cannot be had.
         if let Ok(deployment) = self
-            .bed
+            .fixture
             .admin
             .patch::<Value>(&DEPLOYMENTS, &key, Patch::merge(wish))
             .await
@@ -125,66 +125,66 @@ impl Storm {
 
     async fn step(&mut self) {
         let (quiet, edited) = self.audit.with(|it| (it.quiet, it.edited));
-        let (bed, lag) = (&self.bed, self.bed.door.lag());
+        let (f, lag) = (&self.fixture, self.fixture.api.lag());
         match self.chance.below(16) {
             0..=4 => self.want(&self.wish()).await,
-            5 | 6 => lag.hold_at("replicasets.apps", bed.sandbox.revision()),
+            5 | 6 => lag.hold_at("replicasets.apps", f.sandbox.revision()),
             7 => {
                 // A bit further, unless it is not held.
-                let newest = bed.sandbox.revision();
+                let newest = f.sandbox.revision();
                 let shown = lag.visible("replicasets.apps", newest);
                 lag.hold_at("replicasets.apps", shown + self.chance.below(newest - shown + 1));
             }
             8 => {
                 self.audit.held(true);
-                lag.hold_at("deployments.apps", bed.sandbox.revision());
+                lag.hold_at("deployments.apps", f.sandbox.revision());
             }
-            9 => lag.hold_at("pods", bed.sandbox.revision()),
+            9 => lag.hold_at("pods", f.sandbox.revision()),
             10 => {
                 lag.release();
                 self.audit.held(false);
             }
-            11 => bed.sandbox.compact(bed.sandbox.revision()),
+            11 => f.sandbox.compact(f.sandbox.revision()),
             12 if !quiet => self.meddle(edited).await,
             13 if !quiet => {
-                let pods = bed.list(&PODS).await;
+                let pods = f.list(&PODS).await;
                 for pod in pods.iter().filter(|_| self.chance.below(3) == 0) {
-                    bed.delete(&PODS, pod).await;
+                    f.delete(&PODS, pod).await;
                 }
             }
             14 if !quiet => {
-                if let Some(pod) = bed.list(&PODS).await.first() {
+                if let Some(pod) = f.list(&PODS).await.first() {
                     let key = Key::new("default", pod["metadata"]["name"].as_str().expect("a name"));
                     let failed = json!({"status": {"phase": "Failed"}});
                     let failed = Patch::merge(&failed).of("status");
-                    let _: Value = bed.admin.patch(&PODS, &key, failed).await.expect("patched");
+                    let _: Value = f.admin.patch(&PODS, &key, failed).await.expect("patched");
                 }
             }
             _ if self.chance.below(2) == 0 => self.start(),
             _ => {}
         }
-        self.bed.sleep(weather::pause(&self.chance)).await;
+        self.fixture.sleep(randomized::random_pause(&self.chance)).await;
     }
 
     /// Does something to a set, by hand.
     async fn meddle(&self, edited: bool) {
-        let bed = &self.bed;
-        let mut sets = bed.list(&SETS).await;
+        let f = &self.fixture;
+        let mut sets = f.list(&SETS).await;
         if sets.is_empty() {
             return;
         }
         let set = sets.remove(usize::try_from(self.chance.below(sets.len() as u64)).expect("small"));
         let name = set["metadata"]["name"].as_str().expect("a name");
         match self.chance.below(4) {
-            0 => bed.delete(&SETS, &set).await,
-            1 if edited => drop(bed.patch(&SETS, name, &json!({"spec": image("by-hand")})).await),
+            0 => f.delete(&SETS, &set).await,
+            1 if edited => drop(f.patch(&SETS, name, &json!({"spec": image("by-hand")})).await),
             2 => {
                 let note =
                     json!({"metadata": {"annotations": {"deployment.kubernetes.io/desired-replicas": null}}});
-                drop(bed.patch(&SETS, name, &note).await);
+                drop(f.patch(&SETS, name, &note).await);
             }
             _ => drop(
-                bed.patch(&SETS, name, &json!({"spec": {"replicas": self.below(9)}}))
+                f.patch(&SETS, name, &json!({"spec": {"replicas": self.below(9)}}))
                     .await,
             ),
         }
@@ -192,28 +192,28 @@ impl Storm {
 
     /// When the storm is over, it comes to what is asked for, and then nothing is written any more.
     async fn settle(&mut self) -> Result<(), String> {
-        self.bed.door.judge(|_, _, _| Answer::Done);
-        self.bed.door.lag().release();
+        self.fixture.api.inject(|_, _, _| Fault::None);
+        self.fixture.api.lag().release();
         self.audit.held(false);
         self.want(&json!({"spec": {"paused": false}})).await;
         let mut waited = 0;
         while let Err(not_yet) = self.at_rest().await {
             waited += 1;
             if waited > 300 {
-                let counts = self.bed.door.counts();
+                let counts = self.fixture.api.counts();
                 return Err(format!("not at rest after five minutes: {not_yet}, {counts:?}"));
             }
-            self.bed.sleep(Duration::from_secs(1)).await;
+            self.fixture.sleep(Duration::from_secs(1)).await;
         }
         // What was not answered in the storm is given up, and looked at once more.
-        self.bed.sleep(SYNC).await;
+        self.fixture.sleep(SYNC).await;
         self.at_rest().await?;
-        weather::is_over(&self.bed).await
+        randomized::check_idle(&self.fixture).await
     }
 
     /// The images of the pods of these sets: those of others are the garbage collector's, which is not here.
     async fn images(&self, sets: &[Value]) -> Vec<String> {
-        let mut pods = self.bed.list(&PODS).await;
+        let mut pods = self.fixture.list(&PODS).await;
         pods.retain(|pod| {
             let owner = &pod["metadata"]["ownerReferences"][0]["uid"];
             pod["status"]["phase"] != "Failed" && sets.iter().any(|it| it["metadata"]["uid"] == *owner)
@@ -223,7 +223,7 @@ impl Storm {
     }
 
     async fn at_rest(&self) -> Result<(), String> {
-        let (it, sets) = (self.bed.get("web").await, self.bed.sets().await);
+        let (it, sets) = (self.fixture.get("web").await, self.fixture.sets().await);
         let all = it["spec"]["replicas"].as_i64().unwrap_or(0);
         let count = |field: &str| it["status"][field].as_i64().unwrap_or(0);
         let counted = [
@@ -268,7 +268,7 @@ async fn storm(seed: u64) -> Result<usize, String> {
     let (quiet, edited) = (seed.is_multiple_of(2), seed % 4 == 1);
     storm.audit.with(|it| (it.quiet, it.edited) = (quiet, edited));
     let web = web(1 + storm.below(8), "image-0");
-    let web = storm.bed.create(&DEPLOYMENTS, &web).await;
+    let web = storm.fixture.create(&DEPLOYMENTS, &web).await;
     storm.audit.wants(&web);
     storm.faults(storm.chance.below(60));
     storm.start();
@@ -291,28 +291,28 @@ async fn storm(seed: u64) -> Result<usize, String> {
 /// The first create is on its way when another template is wanted, and arrives with the create for that.
 #[tokio::test(start_paused = true)]
 async fn a_create_that_may_still_arrive_counts() {
-    for answer in [Answer::Late, Answer::Lost] {
+    for answer in [Fault::DelayedUntilPost, Fault::ResponseLost] {
         let mut storm = Storm::new(0);
         storm.audit.with(|it| it.quiet = true);
-        let web = storm.bed.create(&DEPLOYMENTS, &web(4, "image-0")).await;
+        let web = storm.fixture.create(&DEPLOYMENTS, &web(4, "image-0")).await;
         storm.audit.wants(&web);
         storm.start();
-        storm.bed.complete("web").await;
-        storm.bed.door.reset();
-        let lag = storm.bed.door.lag();
-        lag.hold_at("replicasets.apps", storm.bed.sandbox.revision());
-        storm.bed.door.judge(move |method, path, before| {
+        storm.fixture.complete("web").await;
+        storm.fixture.api.reset();
+        let lag = storm.fixture.api.lag();
+        lag.hold_at("replicasets.apps", storm.fixture.sandbox.revision());
+        storm.fixture.api.inject(move |method, path, before| {
             if *method == Method::POST && path.ends_with("/replicasets") && before == 0 {
                 answer.clone()
             } else {
-                Answer::Done
+                Fault::None
             }
         });
         storm.want(&json!({"spec": image("image-1")})).await;
-        storm.bed.sleep(Duration::from_millis(1)).await;
-        assert_eq!(storm.bed.door.count("POST replicasets"), 1);
+        storm.fixture.sleep(Duration::from_millis(1)).await;
+        assert_eq!(storm.fixture.api.count("POST replicasets"), 1);
         storm.want(&json!({"spec": image("image-2")})).await;
-        storm.bed.sleep(Duration::from_secs(1)).await;
+        storm.fixture.sleep(Duration::from_secs(1)).await;
         storm.settle().await.expect("it comes to rest");
         assert_eq!(storm.audit.with(|it| it.wrong.clone()), [""; 0]);
     }
@@ -320,7 +320,7 @@ async fn a_create_that_may_still_arrive_counts() {
 
 #[test]
 fn whatever_happens_no_step_leaves_the_bounds_and_every_rollout_ends() {
-    let (seeds, commits) = weather::seeds(SEEDS, storm);
+    let (seeds, commits) = randomized::run_seeds(SEEDS, storm);
     println!("{seeds} seeds, {commits} commits looked at");
     let full = seeds >= usize::try_from(SEEDS).expect("few");
     assert!(!full || commits >= seeds * MEAN_COMMITS, "that is too few");

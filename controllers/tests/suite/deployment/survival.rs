@@ -4,16 +4,16 @@ use super::*;
 
 #[tokio::test(start_paused = true)]
 async fn a_deployment_and_its_sets_keep_all_that_is_not_ours() {
-    let bed = bed();
+    let f = fixture();
     let mut deployment = web(3, "one");
     let foreign = json!({"labels": {"their": "label"}, "annotations": {"their": "annotation"}, "finalizers": ["example.com/theirs"]});
     for (key, value) in foreign.as_object().expect("an object") {
         deployment["metadata"][key] = value.clone();
     }
-    bed.deploy(&deployment).await;
+    f.deploy(&deployment).await;
     let theirs = json!({"type": "Theirs", "status": "True", "reason": "R", "message": "m",
                         "lastUpdateTime": "2026-01-01T00:00:00Z", "lastTransitionTime": "2026-01-01T00:00:00Z"});
-    let mut conditions = bed.get("web").await["status"]["conditions"].clone();
+    let mut conditions = f.get("web").await["status"]["conditions"].clone();
     conditions
         .as_array_mut()
         .expect("conditions")
@@ -21,17 +21,17 @@ async fn a_deployment_and_its_sets_keep_all_that_is_not_ours() {
     let patch = json!({"status": {"conditions": conditions}});
     let key = Key::new("default", "web");
     let patch = Patch::merge(&patch).of("status");
-    let _: Value = bed.admin.patch(&DEPLOYMENTS, &key, patch).await.expect("patched");
-    let first = bed.sets().await[0]["metadata"]["name"]
+    let _: Value = f.admin.patch(&DEPLOYMENTS, &key, patch).await.expect("patched");
+    let first = f.sets().await[0]["metadata"]["name"]
         .as_str()
         .expect("a name")
         .to_owned();
     let set = json!({"metadata": {"labels": {"their": "label"}, "annotations": {"set": "theirs"}, "finalizers": ["example.com/theirs"]}});
-    bed.patch(&SETS, &first, &set).await;
+    f.patch(&SETS, &first, &set).await;
 
-    bed.want("web", &image("two")).await;
-    bed.want("web", &json!({"replicas": 6})).await;
-    let after = bed.complete("web").await;
+    f.want("web", &image("two")).await;
+    f.want("web", &json!({"replicas": 6})).await;
+    let after = f.complete("web").await;
     assert_eq!(after["metadata"]["labels"], foreign["labels"]);
     assert_eq!(after["metadata"]["finalizers"], foreign["finalizers"]);
     assert_eq!(after["metadata"]["annotations"]["their"], "annotation");
@@ -41,7 +41,7 @@ async fn a_deployment_and_its_sets_keep_all_that_is_not_ours() {
             .expect("conditions")
             .contains(&theirs)
     );
-    let old = bed.read(&SETS, &first).await.expect("it is there");
+    let old = f.read(&SETS, &first).await.expect("it is there");
     assert_eq!(size(&old), 0);
     assert_eq!(old["metadata"]["labels"]["their"], "label");
     assert_eq!(old["metadata"]["annotations"]["set"], "theirs");
@@ -49,9 +49,9 @@ async fn a_deployment_and_its_sets_keep_all_that_is_not_ours() {
 
     // One that is rolled back to, as a whole.
     let request = json!({"metadata": {"annotations": {"deprecated.deployment.rollback.to": "1"}}});
-    bed.patch(&DEPLOYMENTS, "web", &request).await;
-    bed.until(async |bed| bed.images().await == ["one"; 6]).await;
-    let back = bed.complete("web").await;
+    f.patch(&DEPLOYMENTS, "web", &request).await;
+    f.until(async |f| f.images().await == ["one"; 6]).await;
+    let back = f.complete("web").await;
     assert_eq!(back["metadata"]["labels"], foreign["labels"]);
     assert_eq!(back["metadata"]["finalizers"], foreign["finalizers"]);
     let template = &back["spec"]["template"]["metadata"]["labels"];
@@ -61,7 +61,7 @@ async fn a_deployment_and_its_sets_keep_all_that_is_not_ours() {
         "PATCH deployments",
         "PATCH deployments/status",
     ] {
-        for body in bed.door.bodies(what) {
+        for body in f.api.bodies(what) {
             let metadata = &body["metadata"];
             assert!(
                 metadata["uid"].is_string() && metadata["resourceVersion"].is_string(),

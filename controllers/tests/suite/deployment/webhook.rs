@@ -4,13 +4,13 @@ use http::Method;
 
 use super::*;
 
-fn change_sets(bed: &Bed, change: fn(&mut Value)) {
-    bed.door.judge(move |method, path, _| {
+fn change_sets(f: &Fixture, change: fn(&mut Value)) {
+    f.api.inject(move |method, path, _| {
         let written = [Method::POST, Method::PATCH].contains(method);
         if written && path.contains("/replicasets") {
-            Answer::Changed(change)
+            Fault::Mutated(change)
         } else {
-            Answer::Done
+            Fault::None
         }
     });
 }
@@ -48,29 +48,29 @@ fn mark(body: &mut Value) {
 #[tokio::test(start_paused = true)]
 async fn a_template_that_is_changed_on_its_way_is_not_made_again() {
     for change in [inject, mark] {
-        let bed = bed();
-        change_sets(&bed, change);
-        bed.deploy(&web(3, "one")).await;
-        bed.sleep(Duration::from_mins(10)).await;
-        assert_eq!(bed.sets().await.len(), 1);
-        assert_eq!(bed.door.count("POST replicasets"), 1);
-        let counts = bed.door.counts();
+        let f = fixture();
+        change_sets(&f, change);
+        f.deploy(&web(3, "one")).await;
+        f.sleep(Duration::from_mins(10)).await;
+        assert_eq!(f.sets().await.len(), 1);
+        assert_eq!(f.api.count("POST replicasets"), 1);
+        let counts = f.api.counts();
         assert!(counts.values().sum::<usize>() <= 6, "{counts:?}");
-        assert!(bed.get("web").await["status"].get("collisionCount").is_none());
+        assert!(f.get("web").await["status"].get("collisionCount").is_none());
 
-        bed.want("web", &image("two")).await;
-        bed.complete("web").await;
-        bed.want("web", &json!({"replicas": 5})).await;
-        bed.complete("web").await;
-        bed.sleep(Duration::from_mins(10)).await;
-        assert_eq!(bed.sets().await.len(), 2);
-        assert_eq!(bed.images().await, ["two"; 5]);
+        f.want("web", &image("two")).await;
+        f.complete("web").await;
+        f.want("web", &json!({"replicas": 5})).await;
+        f.complete("web").await;
+        f.sleep(Duration::from_mins(10)).await;
+        assert_eq!(f.sets().await.len(), 2);
+        assert_eq!(f.images().await, ["two"; 5]);
 
         // The next leader knows it too.
-        bed.door.reset();
-        bed.deployments();
-        bed.sleep(Duration::from_mins(10)).await;
-        assert_eq!(bed.door.counts(), [].into());
+        f.api.reset();
+        f.deployments();
+        f.sleep(Duration::from_mins(10)).await;
+        assert_eq!(f.api.counts(), [].into());
     }
 }
 
@@ -78,64 +78,64 @@ async fn a_template_that_is_changed_on_its_way_is_not_made_again() {
 #[tokio::test(start_paused = true)]
 async fn a_template_that_somebody_changes_later_is_another_one_and_made_once() {
     for webhook in [false, true] {
-        let bed = bed();
+        let f = fixture();
         if webhook {
             // From the second write on: it was installed later.
             let first = std::sync::atomic::AtomicBool::new(true);
-            bed.door.judge(move |method, path, _| {
+            f.api.inject(move |method, path, _| {
                 let first = first.fetch_and(*method != Method::POST, std::sync::atomic::Ordering::Relaxed);
                 let written = [Method::POST, Method::PATCH].contains(method) && path.contains("/replicasets");
                 if written && !first {
-                    Answer::Changed(mark)
+                    Fault::Mutated(mark)
                 } else {
-                    Answer::Done
+                    Fault::None
                 }
             });
         }
-        bed.deploy(&web(3, "one")).await;
-        let made = bed.sets().await[0]["metadata"]["name"].clone();
+        f.deploy(&web(3, "one")).await;
+        let made = f.sets().await[0]["metadata"]["name"].clone();
         let made = made.as_str().expect("a name");
-        bed.patch(&SETS, made, &json!({"spec": image("nine")})).await;
-        bed.until(async |bed| bed.get("web").await["status"]["collisionCount"] == 1)
+        f.patch(&SETS, made, &json!({"spec": image("nine")})).await;
+        f.until(async |f| f.get("web").await["status"]["collisionCount"] == 1)
             .await;
-        bed.complete("web").await;
-        bed.want("web", &json!({"replicas": 4})).await;
-        bed.complete("web").await;
-        bed.sleep(Duration::from_mins(10)).await;
-        assert_eq!(bed.images().await, ["one"; 4]);
-        let sizes: Vec<i64> = bed.sets().await.iter().map(size).collect();
+        f.complete("web").await;
+        f.want("web", &json!({"replicas": 4})).await;
+        f.complete("web").await;
+        f.sleep(Duration::from_mins(10)).await;
+        assert_eq!(f.images().await, ["one"; 4]);
+        let sizes: Vec<i64> = f.sets().await.iter().map(size).collect();
         assert_eq!(sizes, [0, 4]);
-        bed.door.reset();
-        bed.sleep(Duration::from_mins(10)).await;
-        assert_eq!(bed.door.counts(), [].into());
+        f.api.reset();
+        f.sleep(Duration::from_mins(10)).await;
+        assert_eq!(f.api.counts(), [].into());
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn sets_that_are_made_strangers_to_us_are_not_made_in_a_hurry() {
-    let bed = bed();
-    change_sets(&bed, |body| {
+    let f = fixture();
+    change_sets(&f, |body| {
         if let Some(labels) = body.pointer_mut("/metadata/labels") {
             *labels = json!({"other": "labels"});
         }
     });
-    bed.create(&DEPLOYMENTS, &web(1, "one")).await;
-    bed.sleep(Duration::from_hours(1)).await;
-    let sets = bed.sets().await.len();
+    f.create(&DEPLOYMENTS, &web(1, "one")).await;
+    f.sleep(Duration::from_hours(1)).await;
+    let sets = f.sets().await.len();
     assert!(sets <= 4 + 60, "{sets} in an hour");
     assert_eq!(
-        condition(&bed.get("web").await, "Progressing"),
+        condition(&f.get("web").await, "Progressing"),
         ("False".to_owned(), "ReplicaSetCreateBackOff".to_owned())
     );
     // Two creates, the read of the name that is taken, its count, a release, and what is told before and after.
-    let counts = bed.door.counts();
+    let counts = f.api.counts();
     assert!(counts.values().sum::<usize>() <= 64 * 7, "{counts:?}");
 }
 
 /// A new version of the API gives every template fields with defaults, as the objects are read. That of a container depends
 /// on the container, as the pull policy depends on the image.
-fn upgrade(bed: &Bed) {
-    bed.door.show("ts", |object| {
+fn upgrade(f: &Fixture) {
+    f.api.transform_reads("ts", |object| {
         if let Some(spec) = object.pointer_mut("/spec/template/spec") {
             spec["newDefault"] = json!({"mode": "Auto"});
             for container in spec["containers"].as_array_mut().into_iter().flatten() {
@@ -146,8 +146,8 @@ fn upgrade(bed: &Bed) {
 }
 
 /// The images of the container of the template, wherever a sidecar is put, of active pods.
-async fn main_images(bed: &Bed) -> Vec<String> {
-    let mut pods = bed.list(&PODS).await;
+async fn main_images(f: &Fixture) -> Vec<String> {
+    let mut pods = f.list(&PODS).await;
     pods.retain(|it| it["metadata"].get("deletionTimestamp").is_none());
     let containers = pods.iter().filter_map(|it| it["spec"]["containers"].as_array());
     let mains = containers.flatten().filter(|it| it["name"] == "main");
@@ -161,39 +161,39 @@ async fn main_images(bed: &Bed) -> Vec<String> {
 async fn replica_set_changed_by_a_webhook_survives_an_api_upgrade() {
     for (which, change) in [inject, inject_first, mark].into_iter().enumerate() {
         for edited in [false, true] {
-            let bed = apart();
-            change_sets(&bed, change);
-            let stop = bed.deployments();
-            bed.deploy(&web(3, "one")).await;
-            let mut first = bed.get("web").await["spec"]["template"].clone();
+            let f = apart();
+            change_sets(&f, change);
+            let stop = f.deployments();
+            f.deploy(&web(3, "one")).await;
+            let mut first = f.get("web").await["spec"]["template"].clone();
             if edited {
-                bed.want("web", &image("two")).await;
-                bed.complete("web").await;
+                f.want("web", &image("two")).await;
+                f.complete("web").await;
             }
-            bed.sleep(Duration::from_mins(1)).await;
+            f.sleep(Duration::from_mins(1)).await;
             stop.cancel();
-            bed.sleep(Duration::from_secs(1)).await;
-            let sets = bed.sets().await.len();
-            upgrade(&bed);
-            bed.deployments();
-            bed.sleep(Duration::from_mins(1)).await;
-            bed.want("web", &json!({"replicas": 5})).await;
-            bed.complete("web").await;
-            bed.sleep(Duration::from_mins(1)).await;
-            assert_eq!(bed.sets().await.len(), sets, "change {which}, edited: {edited}");
-            assert_eq!(bed.images().await.len(), 5);
+            f.sleep(Duration::from_secs(1)).await;
+            let sets = f.sets().await.len();
+            upgrade(&f);
+            f.deployments();
+            f.sleep(Duration::from_mins(1)).await;
+            f.want("web", &json!({"replicas": 5})).await;
+            f.complete("web").await;
+            f.sleep(Duration::from_mins(1)).await;
+            assert_eq!(f.sets().await.len(), sets, "change {which}, edited: {edited}");
+            assert_eq!(f.images().await.len(), 5);
             if edited {
                 // Back to a template that has a set already.
                 first["metadata"]["creationTimestamp"] = Value::Null;
-                bed.want("web", &json!({"template": first})).await;
-                bed.complete("web").await;
-                assert_eq!(main_images(&bed).await, ["one"; 5]);
-                assert_eq!(bed.sets().await.len(), sets);
+                f.want("web", &json!({"template": first})).await;
+                f.complete("web").await;
+                assert_eq!(main_images(&f).await, ["one"; 5]);
+                assert_eq!(f.sets().await.len(), sets);
             }
-            bed.want("web", &image("three")).await;
-            bed.complete("web").await;
-            assert_eq!(main_images(&bed).await, ["three"; 5]);
-            assert_eq!(bed.sets().await.len(), sets + 1);
+            f.want("web", &image("three")).await;
+            f.complete("web").await;
+            assert_eq!(main_images(&f).await, ["three"; 5]);
+            assert_eq!(f.sets().await.len(), sets + 1);
         }
     }
 }

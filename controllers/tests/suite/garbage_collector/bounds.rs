@@ -3,32 +3,32 @@
 use super::*;
 
 /// What was asked in ten minutes, and how much is left, with so many dependents of this owner.
-async fn ask(resource: &Resource, reference: &Value, count: usize, setup: impl Fn(&Bed)) -> usize {
-    let bed = bare();
-    setup(&bed);
+async fn ask(resource: &Resource, reference: &Value, count: usize, setup: impl Fn(&Fixture)) -> usize {
+    let f = bare();
+    setup(&f);
     for i in 0..count {
-        bed.create(
+        f.create(
             resource,
             &format!("dependent-{i}"),
             std::slice::from_ref(reference),
         )
         .await;
     }
-    bed.collect().await;
-    bed.sleep(Duration::from_mins(10)).await;
-    assert_eq!(bed.left(resource).await, count);
-    assert_eq!(bed.door.writes(), 0);
-    bed.door.asked().len()
+    f.collect().await;
+    f.sleep(Duration::from_mins(10)).await;
+    assert_eq!(f.left(resource).await, count);
+    assert_eq!(f.api.writes(), 0);
+    f.api.recorded().len()
 }
 
 const MANY: usize = 1000;
 
 #[tokio::test(start_paused = true)]
 async fn of_a_kind_that_is_forbidden() {
-    let forbid = |bed: &Bed| {
-        bed.door.judge(|it| match it.what.as_str() {
-            "GET secrets" | "LIST secrets" => Answer::Refused(403, json!({"reason": "Forbidden"})),
-            _ => Answer::Done,
+    let forbid = |f: &Fixture| {
+        f.api.inject_all(|it| match it.operation.as_str() {
+            "GET secrets" | "LIST secrets" => Fault::Status(403, json!({"reason": "Forbidden"})),
+            _ => Fault::None,
         });
     };
     let owner = dangling(&SECRETS, "owner");
@@ -46,48 +46,48 @@ async fn of_a_version_that_is_not_served() {
 #[tokio::test(start_paused = true)]
 async fn who_exists_and_is_of_a_kind_that_is_not_watched() {
     for count in [1, MANY] {
-        let bed = bare();
+        let f = bare();
         let served = [MAPS, SECRETS].map(Kind::new);
         let kinds = Kinds::new(served, &BTreeSet::from([MAPS]));
-        bed.kinds.send_replace(Some(Arc::new(kinds)));
-        let owner = bed.create(&SECRETS, "owner", &[]).await;
-        bed.dependents(&MAPS, &owner, count).await;
-        bed.collect().await;
-        bed.sleep(Duration::from_mins(10)).await;
-        assert_eq!(bed.left(&MAPS).await, count);
-        let asked = bed.door.asked().len();
+        f.kinds.send_replace(Some(Arc::new(kinds)));
+        let owner = f.create(&SECRETS, "owner", &[]).await;
+        f.dependents(&MAPS, &owner, count).await;
+        f.collect().await;
+        f.sleep(Duration::from_mins(10)).await;
+        assert_eq!(f.left(&MAPS).await, count);
+        let asked = f.api.recorded().len();
         assert!((1..=25).contains(&asked), "{asked} for {count}");
         // When it goes, they go.
-        bed.delete(&SECRETS, &owner, Propagation::Background).await;
-        bed.sleep(Duration::from_mins(5)).await;
-        assert_eq!(bed.left(&MAPS).await, 0);
+        f.delete(&SECRETS, &owner, Propagation::Background).await;
+        f.sleep(Duration::from_mins(5)).await;
+        assert_eq!(f.left(&MAPS).await, 0);
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn many_that_nobody_can_resolve_do_not_keep_others_from_being_tried_again() {
-    let bed = bed().await;
+    let f = fixture().await;
     // Another reference of theirs is looked at over and over.
     let lost = json!({"apiVersion": "gone.dev/v1", "kind": "Thing", "name": "x", "uid": "1"});
-    let owner = bed.create(&SECRETS, "owner", &[]).await;
+    let owner = f.create(&SECRETS, "owner", &[]).await;
     for i in 0..500 {
-        bed.create(
+        f.create(
             &MAPS,
             &format!("dependent-{i}"),
             &[lost.clone(), reference(&owner)],
         )
         .await;
     }
-    bed.settle().await;
-    bed.delete(&SECRETS, &owner, Propagation::Background).await;
-    bed.sleep(Duration::from_secs(10)).await;
-    bed.door.judge(|it| match it.what.as_str() {
-        "DELETE pods" if it.before < 3 => Answer::Refused(403, json!({"reason": "Forbidden"})),
-        _ => Answer::Done,
+    f.settle().await;
+    f.delete(&SECRETS, &owner, Propagation::Background).await;
+    f.sleep(Duration::from_secs(10)).await;
+    f.api.inject_all(|it| match it.operation.as_str() {
+        "DELETE pods" if it.before < 3 => Fault::Status(403, json!({"reason": "Forbidden"})),
+        _ => Fault::None,
     });
-    bed.create(&PODS, "dependent-0", &[dangling(&SECRETS, "never")])
+    f.create(&PODS, "dependent-0", &[dangling(&SECRETS, "never")])
         .await;
-    bed.sleep(Duration::from_secs(5)).await;
-    assert_eq!(bed.left(&PODS).await, 0);
-    assert_eq!(bed.left(&MAPS).await, 500);
+    f.sleep(Duration::from_secs(5)).await;
+    assert_eq!(f.left(&PODS).await, 0);
+    assert_eq!(f.left(&MAPS).await, 500);
 }

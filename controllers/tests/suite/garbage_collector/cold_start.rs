@@ -5,7 +5,7 @@ use super::*;
 const MINUTE: Duration = Duration::from_mins(1);
 const BOTH: [Propagation; 2] = [Propagation::Orphan, Propagation::Foreground];
 
-impl Bed {
+impl Fixture {
     /// Runs a collector that reads discovery itself.
     fn discover(&self) -> Arc<GarbageCollector> {
         let (env, registry) = (&self.env, &self.registry);
@@ -33,13 +33,13 @@ impl Bed {
     }
 
     async fn is_untouched(&self) -> bool {
-        self.door.writes() == 0 && self.get(&SECRETS, "owner").await.is_some()
+        self.api.writes() == 0 && self.get(&SECRETS, "owner").await.is_some()
     }
 
     /// Waits until the family and the garbage are collected: orphans stay without their reference.
     async fn converges(&self, policy: Propagation) {
-        self.until(async |bed| {
-            bed.get(&SECRETS, "owner").await.is_none() && bed.get(&MAPS, "garbage").await.is_none()
+        self.until(async |f| {
+            f.get(&SECRETS, "owner").await.is_none() && f.get(&MAPS, "garbage").await.is_none()
         })
         .await;
         self.sleep(5 * MINUTE).await;
@@ -56,15 +56,10 @@ impl Bed {
     }
 
     /// Requests are answered by `fault` for a time from now.
-    fn break_for(&self, time: Duration, fault: impl Fn(&door::Asked) -> Answer + Send + Sync + 'static) {
+    fn break_for(&self, time: Duration, fault: impl Fn(&Recorded) -> Fault + Send + Sync + 'static) {
         let (clock, end) = (self.env.clock.clone(), self.env.clock.now() + time);
-        self.door.judge(move |it| {
-            if clock.now() < end {
-                fault(it)
-            } else {
-                Answer::Done
-            }
-        });
+        self.api
+            .inject_all(move |it| if clock.now() < end { fault(it) } else { Fault::None });
     }
 }
 
@@ -72,37 +67,37 @@ impl Bed {
 async fn nothing_is_evaluated_before_both_discovery_roots_were_read() {
     let aggregated = r#"{"kind":"APIGroupDiscoveryList","items":[{"metadata":{"name":"ap"#;
     let faults = [
-        Answer::Refused(503, json!({"reason": "ServiceUnavailable"})),
-        Answer::Hangs,
-        Answer::Broken,
-        Answer::Plain(200, "garbage"),
-        Answer::Plain(200, aggregated),
-        Answer::Plain(200, r#"{"kind":"APIGroupList","groups":[]}"#),
-        Answer::Plain(404, "404 page not found"),
+        Fault::Status(503, json!({"reason": "ServiceUnavailable"})),
+        Fault::RequestHangs,
+        Fault::RequestLost,
+        Fault::Text(200, "garbage"),
+        Fault::Text(200, aggregated),
+        Fault::Text(200, r#"{"kind":"APIGroupList","groups":[]}"#),
+        Fault::Text(404, "404 page not found"),
     ];
     for policy in BOTH {
         for root in ["/apis", "/api"] {
             for fault in &faults {
-                let bed = bare();
-                bed.family(policy).await;
+                let f = bare();
+                f.family(policy).await;
                 let answer = fault.clone();
-                bed.break_for(MINUTE, move |it| {
-                    if it.what == format!("DISCOVER {root}") {
+                f.break_for(MINUTE, move |it| {
+                    if it.operation == format!("DISCOVER {root}") {
                         answer.clone()
                     } else {
-                        Answer::Done
+                        Fault::None
                     }
                 });
-                let collector = bed.discover();
-                bed.sleep(Duration::from_secs(59)).await;
+                let collector = f.discover();
+                f.sleep(Duration::from_secs(59)).await;
                 assert!(
-                    bed.is_untouched().await,
+                    f.is_untouched().await,
                     "{policy:?} {fault:?} {:?}",
-                    bed.door.counts()
+                    f.api.counts()
                 );
                 assert_eq!(collector.unsynced().len(), 1);
                 assert!(collector.remark().is_some_and(|it| it.contains(root)), "named");
-                bed.converges(policy).await;
+                f.converges(policy).await;
                 assert_eq!(collector.remark(), None);
             }
         }
@@ -113,16 +108,16 @@ async fn nothing_is_evaluated_before_both_discovery_roots_were_read() {
 async fn a_root_that_fails_once_delays_the_start_and_loses_nothing() {
     for policy in BOTH {
         for root in ["/apis", "/api"] {
-            let bed = bare();
-            bed.family(policy).await;
-            bed.door.judge(move |it| match it.before {
-                0 if it.what == format!("DISCOVER {root}") => {
-                    Answer::Refused(415, json!({"reason": "UnsupportedMediaType"}))
+            let f = bare();
+            f.family(policy).await;
+            f.api.inject_all(move |it| match it.before {
+                0 if it.operation == format!("DISCOVER {root}") => {
+                    Fault::Status(415, json!({"reason": "UnsupportedMediaType"}))
                 }
-                _ => Answer::Done,
+                _ => Fault::None,
             });
-            bed.discover();
-            bed.converges(policy).await;
+            f.discover();
+            f.converges(policy).await;
         }
     }
 }
@@ -131,32 +126,32 @@ async fn a_root_that_fails_once_delays_the_start_and_loses_nothing() {
 #[tokio::test(start_paused = true)]
 async fn group_version_that_is_not_described_counts_as_unsynced() {
     let faults = [
-        Answer::Refused(503, json!({"reason": "ServiceUnavailable"})),
-        Answer::Hangs,
-        Answer::Plain(
+        Fault::Status(503, json!({"reason": "ServiceUnavailable"})),
+        Fault::RequestHangs,
+        Fault::Text(
             200,
             r#"{"kind":"APIResourceList","groupVersion":"apps/v1","resour"#,
         ),
     ];
     for policy in BOTH {
         for fault in &faults {
-            let bed = bare();
-            bed.door.plain();
-            bed.family(policy).await;
+            let f = bare();
+            f.api.disable_aggregated_discovery();
+            f.family(policy).await;
             let answer = fault.clone();
-            bed.break_for(Duration::from_secs(20), move |it| match it.what.as_str() {
+            f.break_for(Duration::from_secs(20), move |it| match it.operation.as_str() {
                 "DISCOVER /apis/apps/v1" => answer.clone(),
-                _ => Answer::Done,
+                _ => Fault::None,
             });
-            let collector = bed.discover();
-            bed.sleep(Duration::from_secs(19)).await;
-            assert!(bed.get(&SECRETS, "owner").await.is_some(), "{policy:?} {fault:?}");
-            assert_eq!(bed.door.count("PATCH secrets"), 0);
+            let collector = f.discover();
+            f.sleep(Duration::from_secs(19)).await;
+            assert!(f.get(&SECRETS, "owner").await.is_some(), "{policy:?} {fault:?}");
+            assert_eq!(f.api.count("PATCH secrets"), 0);
             let remark = collector.remark().unwrap_or_default();
             assert!(remark.contains("apps/v1"), "{remark}");
             let unsynced = "coxswain_garbage_collector_unsynced{resource=\"*.apps\"}";
-            assert_eq!(bed.metric(unsynced), Some(1.0));
-            bed.converges(policy).await;
+            assert_eq!(f.metric(unsynced), Some(1.0));
+            f.converges(policy).await;
         }
     }
 }
@@ -164,25 +159,24 @@ async fn group_version_that_is_not_described_counts_as_unsynced() {
 #[tokio::test(start_paused = true)]
 async fn group_version_that_is_never_described_delays_finalizers_for_a_bounded_time() {
     for policy in BOTH {
-        let bed = bare();
-        bed.door.plain();
-        bed.family(policy).await;
-        bed.door.judge(|it| match it.what.as_str() {
-            "DISCOVER /apis/apps/v1" => Answer::Refused(503, json!({"reason": "ServiceUnavailable"})),
-            _ => Answer::Done,
+        let f = bare();
+        f.api.disable_aggregated_discovery();
+        f.family(policy).await;
+        f.api.inject_all(|it| match it.operation.as_str() {
+            "DISCOVER /apis/apps/v1" => Fault::Status(503, json!({"reason": "ServiceUnavailable"})),
+            _ => Fault::None,
         });
-        bed.discover();
-        bed.sleep(Duration::from_secs(28)).await;
-        assert!(bed.get(&SECRETS, "owner").await.is_some(), "{policy:?}");
-        bed.until(async |bed| bed.get(&SECRETS, "owner").await.is_none())
-            .await;
+        f.discover();
+        f.sleep(Duration::from_secs(28)).await;
+        assert!(f.get(&SECRETS, "owner").await.is_some(), "{policy:?}");
+        f.until(async |f| f.get(&SECRETS, "owner").await.is_none()).await;
         if policy == Propagation::Orphan {
             let unlisted = "coxswain_garbage_collector_unlisted_total{resource=\"*.apps\"}";
-            assert_eq!(bed.metric(unlisted), Some(1.0), "named");
+            assert_eq!(f.metric(unlisted), Some(1.0), "named");
             // It is described at last: its late dependents are orphaned, too.
-            bed.door.judge(|_| Answer::Done);
-            bed.sleep(HOUR).await;
-            let left = bed.get(&SETS, "dependent-0").await.expect("it is orphaned");
+            f.api.inject_all(|_| Fault::None);
+            f.sleep(HOUR).await;
+            let left = f.get(&SETS, "dependent-0").await.expect("it is orphaned");
             assert_eq!(left["metadata"].get("ownerReferences"), None);
         }
     }
@@ -192,60 +186,55 @@ async fn group_version_that_is_never_described_delays_finalizers_for_a_bounded_t
 #[tokio::test(start_paused = true)]
 async fn list_that_is_malformed_removes_no_finalizer_and_deletes_nothing_with_an_owner() {
     let faults = [
-        Answer::Plain(
+        Fault::Text(
             200,
             r#"{"kind":"PartialObjectMetadataList","metadata":{"resourceVersion":"5"},"items":[{"#,
         ),
-        Answer::Plain(200, "{}"),
-        Answer::Refused(
+        Fault::Text(200, "{}"),
+        Fault::Status(
             500,
             json!({"reason": "InternalError", "message": "conversion failed"}),
         ),
-        Answer::Hangs,
+        Fault::RequestHangs,
     ];
     for policy in BOTH {
         for fault in &faults {
-            let bed = bare();
-            bed.family(policy).await;
-            let alive = bed.create(&SECRETS, "alive", &[]).await;
-            bed.create(&SETS, "dependent-1", &[reference(&alive)]).await;
+            let f = bare();
+            f.family(policy).await;
+            let alive = f.create(&SECRETS, "alive", &[]).await;
+            f.create(&SETS, "dependent-1", &[reference(&alive)]).await;
             let answer = fault.clone();
-            bed.break_for(Duration::from_secs(20), move |it| match it.what.as_str() {
+            f.break_for(Duration::from_secs(20), move |it| match it.operation.as_str() {
                 "LIST replicasets" => answer.clone(),
-                _ => Answer::Done,
+                _ => Fault::None,
             });
-            bed.discover();
-            bed.sleep(Duration::from_secs(19)).await;
-            assert_eq!(bed.door.count("PATCH secrets"), 0, "{policy:?} {fault:?}");
-            bed.converges(policy).await;
-            assert!(bed.get(&SETS, "dependent-1").await.is_some());
+            f.discover();
+            f.sleep(Duration::from_secs(19)).await;
+            assert_eq!(f.api.count("PATCH secrets"), 0, "{policy:?} {fault:?}");
+            f.converges(policy).await;
+            assert!(f.get(&SETS, "dependent-1").await.is_some());
         }
-        let bed = bare();
-        bed.define_widgets().await;
-        let owner = bed.create(&SECRETS, "owner", &[]).await;
-        bed.create(&WIDGETS, "dependent-0", &[blocking(&owner)]).await;
-        bed.delete(&SECRETS, &owner, policy).await;
-        bed.door.judge(|it| match it.what.as_str() {
-            "LIST widgets" => Answer::Refused(500, json!({"reason": "InternalError"})),
-            _ => Answer::Done,
+        let f = bare();
+        f.define_widgets().await;
+        let owner = f.create(&SECRETS, "owner", &[]).await;
+        f.create(&WIDGETS, "dependent-0", &[blocking(&owner)]).await;
+        f.delete(&SECRETS, &owner, policy).await;
+        f.api.inject_all(|it| match it.operation.as_str() {
+            "LIST widgets" => Fault::Status(500, json!({"reason": "InternalError"})),
+            _ => Fault::None,
         });
-        let collector = bed.discover();
-        bed.sleep(Duration::from_secs(28)).await;
-        assert!(bed.get(&SECRETS, "owner").await.is_some(), "{policy:?}");
-        bed.until(async |bed| bed.get(&SECRETS, "owner").await.is_none())
-            .await;
+        let collector = f.discover();
+        f.sleep(Duration::from_secs(28)).await;
+        assert!(f.get(&SECRETS, "owner").await.is_some(), "{policy:?}");
+        f.until(async |f| f.get(&SECRETS, "owner").await.is_none()).await;
         let remark = collector.remark().unwrap_or_default();
         assert!(remark.contains("widgets.test.dev"), "{remark}");
-        assert_eq!(
-            bed.metric(SYNC_ERRORS),
-            Some(1.0),
-            "the kind did not sync in time"
-        );
-        let lists = bed
-            .door
-            .all()
+        assert_eq!(f.metric(SYNC_ERRORS), Some(1.0), "the kind did not sync in time");
+        let lists = f
+            .api
+            .all_recorded()
             .iter()
-            .filter(|it| it.what == "LIST widgets")
+            .filter(|it| it.operation == "LIST widgets")
             .count();
         assert!(lists < 60, "{lists}");
     }

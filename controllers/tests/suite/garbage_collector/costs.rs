@@ -15,83 +15,82 @@ fn counts(expected: &[(&str, usize)]) -> BTreeMap<String, usize> {
 
 #[tokio::test(start_paused = true)]
 async fn background_is_one_delete_for_each() {
-    let bed = bed().await;
-    bed.define_widgets().await;
+    let f = fixture().await;
+    f.define_widgets().await;
     for resource in [MAPS, PODS, WIDGETS] {
-        let owner = bed.create(&SECRETS, "owner", &[]).await;
-        bed.dependents(&resource, &owner, MANY).await;
-        bed.door.reset();
-        bed.delete(&SECRETS, &owner, Propagation::Background).await;
-        bed.until(async |bed| bed.left(&resource).await == 0).await;
-        bed.sleep(HOUR).await;
+        let owner = f.create(&SECRETS, "owner", &[]).await;
+        f.dependents(&resource, &owner, MANY).await;
+        f.api.reset();
+        f.delete(&SECRETS, &owner, Propagation::Background).await;
+        f.until(async |f| f.left(&resource).await == 0).await;
+        f.sleep(HOUR).await;
         let deletes = format!("DELETE {}", resource.plural);
-        assert_eq!(bed.door.counts(), counts(&[(&deletes, MANY)]));
-        for asked in bed.door.of(&deletes) {
+        assert_eq!(f.api.counts(), counts(&[(&deletes, MANY)]));
+        for asked in f.api.recorded_of(&deletes) {
             let conditions = &asked.body["preconditions"];
             assert!(conditions["uid"].is_string() && conditions["resourceVersion"].is_string());
             assert_eq!(asked.body["propagationPolicy"], "Background");
             assert!(asked.accept.contains("PartialObjectMetadata"));
         }
         let done = "coxswain_garbage_collector_objects_total{action=\"delete\",dry_run=\"false\"}";
-        assert!(bed.metric(done).is_some_and(|it| it >= 100.0));
+        assert!(f.metric(done).is_some_and(|it| it >= 100.0));
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_tree_goes_level_by_level() {
-    let bed = bed().await;
-    let root = bed.create(&SECRETS, "root", &[]).await;
+    let f = fixture().await;
+    let root = f.create(&SECRETS, "root", &[]).await;
     for i in 0..5 {
-        let middle = bed
+        let middle = f
             .create(&SECRETS, &format!("middle-{i}"), &[reference(&root)])
             .await;
         for j in 0..5 {
-            bed.create(&MAPS, &format!("dependent-{i}-{j}"), &[reference(&middle)])
+            f.create(&MAPS, &format!("dependent-{i}-{j}"), &[reference(&middle)])
                 .await;
         }
     }
-    bed.settle().await;
-    bed.delete(&SECRETS, &root, Propagation::Background).await;
-    bed.until(async |bed| bed.left(&MAPS).await == 0).await;
-    bed.sleep(HOUR).await;
+    f.settle().await;
+    f.delete(&SECRETS, &root, Propagation::Background).await;
+    f.until(async |f| f.left(&MAPS).await == 0).await;
+    f.sleep(HOUR).await;
     assert_eq!(
-        bed.door.counts(),
+        f.api.counts(),
         counts(&[("DELETE secrets", 5), ("DELETE configmaps", 25)])
     );
 }
 
 #[tokio::test(start_paused = true)]
 async fn foreground_is_one_delete_for_each_and_one_patch_and_one_get_a_second() {
-    let bed = bed().await;
-    bed.define_widgets().await;
+    let f = fixture().await;
+    f.define_widgets().await;
     for resource in [MAPS, WIDGETS] {
-        let owner = bed.create(&SECRETS, "owner", &[]).await;
+        let owner = f.create(&SECRETS, "owner", &[]).await;
         for i in 0..MANY {
             let reference = if i % 2 == 0 {
                 blocking(&owner)
             } else {
                 reference(&owner)
             };
-            bed.create(&resource, &format!("dependent-{i}"), &[reference])
-                .await;
+            f.create(&resource, &format!("dependent-{i}"), &[reference]).await;
         }
-        bed.settle().await;
-        bed.door.reset();
-        let start = bed.env.clock.now();
-        bed.delete(&SECRETS, &owner, Propagation::Foreground).await;
-        bed.until(async |bed| bed.get(&SECRETS, "owner").await.is_none() && bed.left(&resource).await == 0)
+        f.settle().await;
+        f.api.reset();
+        let start = f.env.clock.now();
+        f.delete(&SECRETS, &owner, Propagation::Foreground).await;
+        f.until(async |f| f.get(&SECRETS, "owner").await.is_none() && f.left(&resource).await == 0)
             .await;
-        let took = bed.env.clock.now() - start;
-        bed.sleep(HOUR).await;
-        let gets = bed.door.count("GET secrets");
+        let took = f.env.clock.now() - start;
+        f.sleep(HOUR).await;
+        let gets = f.api.count("GET secrets");
         assert!(
             (1..=1 + usize::try_from(took.as_secs()).expect("short")).contains(&gets),
             "{gets} in {took:?}"
         );
         let deletes = format!("DELETE {}", resource.plural);
         let expected = [(&*deletes, MANY), ("PATCH secrets", 1), ("GET secrets", gets)];
-        assert_eq!(bed.door.counts(), counts(&expected));
-        let patch = &bed.door.of("PATCH secrets")[0];
+        assert_eq!(f.api.counts(), counts(&expected));
+        let patch = &f.api.recorded_of("PATCH secrets")[0];
         assert_eq!(patch.body["metadata"]["finalizers"], Value::Null);
         assert_eq!(patch.body["metadata"]["uid"], owner["metadata"]["uid"]);
         assert!(patch.body["metadata"]["resourceVersion"].is_string());
@@ -100,41 +99,40 @@ async fn foreground_is_one_delete_for_each_and_one_patch_and_one_get_a_second() 
 
 #[tokio::test(start_paused = true)]
 async fn an_owner_that_all_ask_for_at_once_is_asked_for_once() {
-    let bed = bed().await;
-    let owner = bed.create(&SECRETS, "owner", &[]).await;
-    bed.dependents(&MAPS, &owner, MANY).await;
-    bed.door.judge(|it| match it.what.as_str() {
-        "GET secrets" => Answer::Slow(Duration::from_millis(500)),
+    let f = fixture().await;
+    let owner = f.create(&SECRETS, "owner", &[]).await;
+    f.dependents(&MAPS, &owner, MANY).await;
+    f.api.inject_all(|it| match it.operation.as_str() {
+        "GET secrets" => Fault::SlowResponse(Duration::from_millis(500)),
         // It takes all of them a while to ask.
-        "DELETE configmaps" => Answer::Slow(Duration::from_millis(10)),
-        _ => Answer::Done,
+        "DELETE configmaps" => Fault::SlowResponse(Duration::from_millis(10)),
+        _ => Fault::None,
     });
-    bed.delete(&SECRETS, &owner, Propagation::Foreground).await;
-    bed.until(async |bed| bed.left(&MAPS).await == 0).await;
-    assert_eq!(bed.door.count("GET secrets"), 1);
+    f.delete(&SECRETS, &owner, Propagation::Foreground).await;
+    f.until(async |f| f.left(&MAPS).await == 0).await;
+    assert_eq!(f.api.count("GET secrets"), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_verdict_that_waits_is_never_older_than_a_second_however_slow_the_limit_makes_it() {
-    let bed = bare();
+    let f = bare();
     let limit = coxswain_manager::client::Limit { qps: 10.0, burst: 1 };
-    let client = bed.transport.client("generic-garbage-collector", Some(limit));
-    bed.run(bed.build_with(client, Options::default(), Scope::default()));
-    bed.sleep(Duration::from_secs(2)).await;
-    let owner = bed.create(&SECRETS, "owner", &[]).await;
+    let client = f.transport.client("generic-garbage-collector", Some(limit));
+    f.run(f.build_with(client, Options::default(), Scope::default()));
+    f.sleep(Duration::from_secs(2)).await;
+    let owner = f.create(&SECRETS, "owner", &[]).await;
     for i in 0..MANY {
-        bed.create(&MAPS, &format!("dependent-{i}"), &[blocking(&owner)])
+        f.create(&MAPS, &format!("dependent-{i}"), &[blocking(&owner)])
             .await;
     }
-    bed.settle().await;
-    bed.door.reset();
-    bed.delete(&SECRETS, &owner, Propagation::Foreground).await;
-    bed.until(async |bed| bed.get(&SECRETS, "owner").await.is_none())
-        .await;
-    let asked = bed.door.asked();
+    f.settle().await;
+    f.api.reset();
+    f.delete(&SECRETS, &owner, Propagation::Foreground).await;
+    f.until(async |f| f.get(&SECRETS, "owner").await.is_none()).await;
+    let asked = f.api.recorded();
     let mut looked = None;
     for it in &asked {
-        match it.what.as_str() {
+        match it.operation.as_str() {
             "GET secrets" => {
                 if let Some(last) = looked {
                     assert!(it.at - last > Duration::from_millis(900), "one a second at most");
@@ -148,25 +146,24 @@ async fn a_verdict_that_waits_is_never_older_than_a_second_however_slow_the_limi
             _ => {}
         }
     }
-    assert_eq!(bed.door.count("DELETE configmaps"), MANY);
-    assert_eq!(bed.door.count("PATCH secrets"), 1);
+    assert_eq!(f.api.count("DELETE configmaps"), MANY);
+    assert_eq!(f.api.count("PATCH secrets"), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn orphan_is_one_patch_for_each_and_one_for_the_owner_and_a_list_of_each_kind() {
-    let bed = bed().await;
-    bed.define_widgets().await;
+    let f = fixture().await;
+    f.define_widgets().await;
     for (resource, content_type) in [
         (MAPS, "application/strategic-merge-patch+json"),
         (WIDGETS, "application/merge-patch+json"),
     ] {
-        let owner = bed.create(&SECRETS, "owner", &[]).await;
-        bed.dependents(&resource, &owner, MANY).await;
-        bed.door.reset();
-        bed.delete(&SECRETS, &owner, Propagation::Orphan).await;
-        bed.until(async |bed| bed.get(&SECRETS, "owner").await.is_none())
-            .await;
-        bed.sleep(HOUR).await;
+        let owner = f.create(&SECRETS, "owner", &[]).await;
+        f.dependents(&resource, &owner, MANY).await;
+        f.api.reset();
+        f.delete(&SECRETS, &owner, Propagation::Orphan).await;
+        f.until(async |f| f.get(&SECRETS, "owner").await.is_none()).await;
+        f.sleep(HOUR).await;
         let patches = format!("PATCH {}", resource.plural);
         let expected = [
             (&*patches, MANY),
@@ -177,17 +174,22 @@ async fn orphan_is_one_patch_for_each_and_one_for_the_owner_and_a_list_of_each_k
             ("LIST replicasets", 1),
             ("LIST widgets", 1),
         ];
-        assert_eq!(bed.door.counts(), counts(&expected));
-        assert_eq!(bed.left(&resource).await, MANY);
-        for object in bed.list(&resource).await {
+        assert_eq!(f.api.counts(), counts(&expected));
+        assert_eq!(f.left(&resource).await, MANY);
+        for object in f.list(&resource).await {
             assert_eq!(object["metadata"].get("ownerReferences"), None);
-            bed.delete(&resource, &object, Propagation::Background).await;
+            f.delete(&resource, &object, Propagation::Background).await;
         }
-        for patch in bed.door.of(&patches) {
+        for patch in f.api.recorded_of(&patches) {
             assert_eq!(patch.content_type, content_type);
             assert!(patch.body["metadata"]["uid"].is_string());
         }
-        for list in bed.door.asked().iter().filter(|it| it.what.starts_with("LIST")) {
+        for list in f
+            .api
+            .recorded()
+            .iter()
+            .filter(|it| it.operation.starts_with("LIST"))
+        {
             assert!(!list.query.contains("resourceVersion"), "{}", list.query);
             assert!(list.path.contains("/namespaces/default/"), "{}", list.path);
         }
@@ -196,53 +198,53 @@ async fn orphan_is_one_patch_for_each_and_one_for_the_owner_and_a_list_of_each_k
 
 #[tokio::test(start_paused = true)]
 async fn an_owner_that_never_was_is_asked_for_once() {
-    let bed = bed().await;
+    let f = fixture().await;
     let never = dangling(&SECRETS, "never");
-    bed.door.judge(|it| match it.what.as_str() {
-        "GET secrets" => Answer::Slow(Duration::from_secs(3)),
-        _ => Answer::Done,
+    f.api.inject_all(|it| match it.operation.as_str() {
+        "GET secrets" => Fault::SlowResponse(Duration::from_secs(3)),
+        _ => Fault::None,
     });
     for i in 0..MANY {
-        bed.create(&MAPS, &format!("dependent-{i}"), std::slice::from_ref(&never))
+        f.create(&MAPS, &format!("dependent-{i}"), std::slice::from_ref(&never))
             .await;
     }
-    bed.until(async |bed| bed.left(&MAPS).await == 0).await;
-    bed.sleep(HOUR).await;
+    f.until(async |f| f.left(&MAPS).await == 0).await;
+    f.sleep(HOUR).await;
     assert_eq!(
-        bed.door.counts(),
+        f.api.counts(),
         counts(&[("GET secrets", 1), ("DELETE configmaps", MANY)])
     );
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_lingers_is_deleted_once() {
-    let bed = bed().await;
-    let owner = bed.create(&SECRETS, "owner", &[]).await;
-    bed.dependents(&MAPS, &owner, 3).await;
-    bed.dependents(&PODS, &owner, 3).await;
+    let f = fixture().await;
+    let owner = f.create(&SECRETS, "owner", &[]).await;
+    f.dependents(&MAPS, &owner, 3).await;
+    f.dependents(&PODS, &owner, 3).await;
     for i in 0..3 {
         let finalizer = json!({"metadata": {"finalizers": ["test.dev/hold"]}});
-        bed.patch(&MAPS, &format!("dependent-{i}"), &finalizer).await;
+        f.patch(&MAPS, &format!("dependent-{i}"), &finalizer).await;
     }
-    bed.settle().await;
-    bed.delete(&SECRETS, &owner, Propagation::Background).await;
-    bed.sleep(HOUR).await;
+    f.settle().await;
+    f.delete(&SECRETS, &owner, Propagation::Background).await;
+    f.sleep(HOUR).await;
     assert_eq!(
-        bed.door.counts(),
+        f.api.counts(),
         counts(&[("DELETE configmaps", 3), ("DELETE pods", 3)])
     );
-    assert_eq!(bed.left(&MAPS).await, 3);
+    assert_eq!(f.left(&MAPS).await, 3);
 }
 
 #[tokio::test(start_paused = true)]
 async fn where_nothing_happens_nothing_is_asked() {
-    let bed = bare();
-    let owner = bed.create(&SECRETS, "owner", &[]).await;
-    let role = bed.create(&ROLES, "role", &[]).await;
-    bed.dependents(&MAPS, &owner, MANY).await;
-    bed.create(&MAPS, "of-role", &[reference(&role), blocking(&owner)])
+    let f = bare();
+    let owner = f.create(&SECRETS, "owner", &[]).await;
+    let role = f.create(&ROLES, "role", &[]).await;
+    f.dependents(&MAPS, &owner, MANY).await;
+    f.create(&MAPS, "of-role", &[reference(&role), blocking(&owner)])
         .await;
-    bed.collect().await;
-    bed.sleep(HOUR).await;
-    assert_eq!(bed.door.counts(), counts(&[]));
+    f.collect().await;
+    f.sleep(HOUR).await;
+    assert_eq!(f.api.counts(), counts(&[]));
 }

@@ -12,20 +12,20 @@ const LIMIT: Limit = Limit { qps: 40.0, burst: 30 };
 const SECOND: Duration = Duration::from_secs(1);
 
 /// A running collector with the default rate limiter, and a namespace `other` beside `default`.
-async fn limited() -> Bed {
-    let bed = bare();
-    let client = bed.transport.client("generic-garbage-collector", Some(LIMIT));
-    bed.run(bed.build_with(client, Options::default(), Scope::default()));
-    bed.create(&NAMESPACES, "other", &[]).await;
-    bed.sleep(Duration::from_secs(2)).await;
-    bed
+async fn limited() -> Fixture {
+    let f = bare();
+    let client = f.transport.client("generic-garbage-collector", Some(LIMIT));
+    f.run(f.build_with(client, Options::default(), Scope::default()));
+    f.create(&NAMESPACES, "other", &[]).await;
+    f.sleep(Duration::from_secs(2)).await;
+    f
 }
 
 /// An owner in namespace `other` with one config map.
-async fn pair(bed: &Bed, n: usize) -> Value {
+async fn pair(f: &Fixture, n: usize) -> Value {
     let create = async |resource: &Resource, name: String, owners: &[Value]| -> Value {
         let body = object(resource, &name, owners).to_string();
-        let created = bed.admin.create(resource, "other", body.into()).await;
+        let created = f.admin.create(resource, "other", body.into()).await;
         created.expect("created")
     };
     let owner = create(&SECRETS, format!("owner-{n}"), &[]).await;
@@ -34,111 +34,111 @@ async fn pair(bed: &Bed, n: usize) -> Value {
 }
 
 /// Deletes the owner in namespace `other` and returns how long its config map is left.
-async fn collect_pair(bed: &Bed, n: usize, owner: &Value) -> Duration {
+async fn collect_pair(f: &Fixture, n: usize, owner: &Value) -> Duration {
     let uid = Uid::from(owner["metadata"]["uid"].as_str().expect("a uid"));
     let key = Key::new("other", format!("owner-{n}"));
-    let start = bed.env.clock.now();
-    let deleted = bed.admin.delete(&SECRETS, &key, &Delete::of(uid)).await;
+    let start = f.env.clock.now();
+    let deleted = f.admin.delete(&SECRETS, &key, &Delete::of(uid)).await;
     deleted.expect("deleted");
     let map = Key::new("other", format!("healthy-{n}"));
-    while bed.admin.get::<Value>(&MAPS, &map).await.is_ok() {
-        bed.sleep(Duration::from_millis(10)).await;
-        assert!(bed.env.clock.now() - start < HOUR, "{:#?}", bed.door.counts());
+    while f.admin.get::<Value>(&MAPS, &map).await.is_ok() {
+        f.sleep(Duration::from_millis(10)).await;
+        assert!(f.env.clock.now() - start < HOUR, "{:#?}", f.api.counts());
     }
-    bed.env.clock.now() - start
+    f.env.clock.now() - start
 }
 
-fn is_delete_in_default(asked: &Asked) -> bool {
-    asked.what == "DELETE configmaps" && asked.path.contains("/namespaces/default/")
+fn is_delete_in_default(asked: &Recorded) -> bool {
+    asked.operation == "DELETE configmaps" && asked.path.contains("/namespaces/default/")
 }
 
 /// Ten owners in the other namespace, deleted at different times while `default` is in trouble.
-async fn assert_other_namespace_is_on_time(bed: &Bed, begin: impl AsyncFnOnce()) {
+async fn assert_other_namespace_is_on_time(f: &Fixture, begin: impl AsyncFnOnce()) {
     let mut owners = Vec::new();
     for n in 0..10 {
-        owners.push(pair(bed, n).await);
+        owners.push(pair(f, n).await);
     }
-    bed.settle().await;
+    f.settle().await;
     begin().await;
     for (n, owner) in owners.iter().enumerate() {
-        let took = collect_pair(bed, n, owner).await;
+        let took = collect_pair(f, n, owner).await;
         assert!(took <= SECOND, "{n}: {took:?}");
-        bed.sleep(Duration::from_millis(700 * n as u64)).await;
+        f.sleep(Duration::from_millis(700 * n as u64)).await;
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn deletes_that_always_fail_do_not_delay_other_namespaces() {
     for code in [500, 502, 504, 403, 429] {
-        let bed = limited().await;
-        let owner = bed.create(&SECRETS, "owner", &[]).await;
-        bed.dependents(&MAPS, &owner, 50).await;
-        bed.door.judge(move |it| {
+        let f = limited().await;
+        let owner = f.create(&SECRETS, "owner", &[]).await;
+        f.dependents(&MAPS, &owner, 50).await;
+        f.api.inject_all(move |it| {
             if is_delete_in_default(it) {
-                Answer::Refused(code, json!({"reason": "InternalError"}))
+                Fault::Status(code, json!({"reason": "InternalError"}))
             } else {
-                Answer::Done
+                Fault::None
             }
         });
-        assert_other_namespace_is_on_time(&bed, async || {
-            bed.delete(&SECRETS, &owner, Propagation::Background).await;
+        assert_other_namespace_is_on_time(&f, async || {
+            f.delete(&SECRETS, &owner, Propagation::Background).await;
         })
         .await;
         // Each of them backs off by itself.
-        bed.sleep(Duration::from_mins(5)).await;
-        let sent = bed.door.of("DELETE configmaps").len();
-        bed.sleep(Duration::from_mins(10)).await;
-        let sent = bed.door.of("DELETE configmaps").len() - sent;
+        f.sleep(Duration::from_mins(5)).await;
+        let sent = f.api.recorded_of("DELETE configmaps").len();
+        f.sleep(Duration::from_mins(10)).await;
+        let sent = f.api.recorded_of("DELETE configmaps").len() - sent;
         assert!((400..=500).contains(&sent), "{sent} in ten minutes, {code}");
-        bed.door.judge(|_| Answer::Done);
-        bed.sleep(Duration::from_mins(1)).await;
-        assert_eq!(bed.left(&MAPS).await, 0, "{code}");
+        f.api.inject_all(|_| Fault::None);
+        f.sleep(Duration::from_mins(1)).await;
+        assert_eq!(f.left(&MAPS).await, 0, "{code}");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn deletes_that_hang_do_not_delay_other_namespaces() {
     for answer in [
-        Answer::Hangs,
-        Answer::LateRefusal(Duration::from_secs(10), 500),
-        Answer::LateRefusal(Duration::from_secs(29), 504),
+        Fault::RequestHangs,
+        Fault::SlowStatus(Duration::from_secs(10), 500),
+        Fault::SlowStatus(Duration::from_secs(29), 504),
     ] {
-        let bed = limited().await;
-        let owner = bed.create(&SECRETS, "owner", &[]).await;
-        bed.dependents(&MAPS, &owner, 200).await;
+        let f = limited().await;
+        let owner = f.create(&SECRETS, "owner", &[]).await;
+        f.dependents(&MAPS, &owner, 200).await;
         let hangs = answer.clone();
-        bed.door.judge(move |it| {
+        f.api.inject_all(move |it| {
             if is_delete_in_default(it) {
                 hangs.clone()
             } else {
-                Answer::Done
+                Fault::None
             }
         });
-        assert_other_namespace_is_on_time(&bed, async || {
-            bed.delete(&SECRETS, &owner, Propagation::Background).await;
-            bed.sleep(Duration::from_millis(100)).await;
+        assert_other_namespace_is_on_time(&f, async || {
+            f.delete(&SECRETS, &owner, Propagation::Background).await;
+            f.sleep(Duration::from_millis(100)).await;
         })
         .await;
         // One of each worker, before the circuit breaker opens; then probes after 1, 3 and 7 seconds.
-        let sent = bed.door.of("DELETE configmaps");
+        let sent = f.api.recorded_of("DELETE configmaps");
         let start = sent.iter().find(|it| is_delete_in_default(it)).expect("sent").at;
-        let is_early = |it: &&Asked| is_delete_in_default(it) && it.at - start < 9 * SECOND;
+        let is_early = |it: &&Recorded| is_delete_in_default(it) && it.at - start < 9 * SECOND;
         let early = sent.iter().filter(is_early).count();
         assert!((20..=23).contains(&early), "{early} {answer:?}");
-        bed.sleep(Duration::from_mins(10)).await;
-        let sent = bed.door.of("DELETE configmaps").len();
+        f.sleep(Duration::from_mins(10)).await;
+        let sent = f.api.recorded_of("DELETE configmaps").len();
         // The backoff of each: 5 ms, doubled up to a minute.
         assert!(sent <= 200 * 23, "{sent} {answer:?}");
-        bed.door.judge(|_| Answer::Done);
-        bed.sleep(Duration::from_mins(2)).await;
-        assert_eq!(bed.left(&MAPS).await, 0, "{answer:?}");
+        f.api.inject_all(|_| Fault::None);
+        f.sleep(Duration::from_mins(2)).await;
+        assert_eq!(f.left(&MAPS).await, 0, "{answer:?}");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_object_with_13000_owners_does_not_delay_other_namespaces() {
     const OWNERS: usize = 13_000;
-    let bed = limited().await;
+    let f = limited().await;
     let owners: Vec<Value> = (0..OWNERS)
         .map(|n| {
             // References to cluster-scoped owners are accounted to the namespace of the dependent, too.
@@ -148,64 +148,61 @@ async fn an_object_with_13000_owners_does_not_delay_other_namespaces() {
             owner
         })
         .collect();
-    assert_other_namespace_is_on_time(&bed, async || {
-        bed.create(&MAPS, "dependent-0", &owners).await;
-        bed.settle().await;
+    assert_other_namespace_is_on_time(&f, async || {
+        f.create(&MAPS, "dependent-0", &owners).await;
+        f.settle().await;
     })
     .await;
-    assert_eq!(bed.left(&MAPS).await, 1);
-    bed.sleep(Duration::from_mins(10)).await;
-    assert_eq!(bed.left(&MAPS).await, 0);
+    assert_eq!(f.left(&MAPS).await, 1);
+    f.sleep(Duration::from_mins(10)).await;
+    assert_eq!(f.left(&MAPS).await, 0);
     // Each owner is read once.
-    assert_eq!(
-        bed.door.count("GET secrets") + bed.door.count("GET nodes"),
-        OWNERS
-    );
-    assert_eq!(bed.door.count("DELETE configmaps"), 11);
+    assert_eq!(f.api.count("GET secrets") + f.api.count("GET nodes"), OWNERS);
+    assert_eq!(f.api.count("DELETE configmaps"), 11);
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_object_with_many_living_owners_of_an_unwatched_kind_is_evaluated() {
-    let bed = bare();
+    let f = bare();
     let served = [MAPS, SECRETS].map(Kind::new);
     let kinds = Kinds::new(served, &BTreeSet::from([MAPS]));
-    bed.kinds.send_replace(Some(Arc::new(kinds)));
-    let client = bed.transport.client("generic-garbage-collector", Some(LIMIT));
-    bed.run(bed.build_with(client, Options::default(), Scope::default()));
+    f.kinds.send_replace(Some(Arc::new(kinds)));
+    let client = f.transport.client("generic-garbage-collector", Some(LIMIT));
+    f.run(f.build_with(client, Options::default(), Scope::default()));
     let mut owners = Vec::new();
     for n in 0..100 {
-        let owner = bed.create(&SECRETS, &format!("owner-{n}"), &[]).await;
+        let owner = f.create(&SECRETS, &format!("owner-{n}"), &[]).await;
         owners.push(reference(&owner));
     }
     owners.push(dangling(&SECRETS, "never"));
-    bed.create(&MAPS, "dependent-0", &owners).await;
-    bed.sleep(Duration::from_mins(1)).await;
-    let map = bed.get(&MAPS, "dependent-0").await.expect("it has living owners");
+    f.create(&MAPS, "dependent-0", &owners).await;
+    f.sleep(Duration::from_mins(1)).await;
+    let map = f.get(&MAPS, "dependent-0").await.expect("it has living owners");
     assert_eq!(
         map["metadata"]["ownerReferences"].as_array().map(Vec::len),
         Some(100)
     );
-    assert_eq!(bed.door.writes(), 1);
+    assert_eq!(f.api.writes(), 1);
 }
 
 /// A pass takes one token, so the number of reads in it is bounded.
 #[tokio::test(start_paused = true)]
 async fn an_object_with_many_owners_in_foreground_deletion_is_read_in_parts() {
-    let bed = limited().await;
+    let f = limited().await;
     let mut owners = Vec::new();
     for n in 0..100 {
-        owners.push(bed.create(&SECRETS, &format!("owner-{n}"), &[]).await);
+        owners.push(f.create(&SECRETS, &format!("owner-{n}"), &[]).await);
     }
     let references: Vec<Value> = owners.iter().map(blocking).collect();
-    bed.create(&MAPS, "dependent-0", &references).await;
-    bed.settle().await;
+    f.create(&MAPS, "dependent-0", &references).await;
+    f.settle().await;
     for owner in &owners {
-        bed.delete(&SECRETS, owner, Propagation::Foreground).await;
+        f.delete(&SECRETS, owner, Propagation::Foreground).await;
     }
-    bed.sleep(Duration::from_mins(1)).await;
-    assert_eq!((bed.left(&MAPS).await, bed.list(&SECRETS).await.len()), (0, 0));
+    f.sleep(Duration::from_mins(1)).await;
+    assert_eq!((f.left(&MAPS).await, f.list(&SECRETS).await.len()), (0, 0));
     let mut reads = BTreeMap::new();
-    for read in bed.door.of("GET secrets") {
+    for read in f.api.recorded_of("GET secrets") {
         *reads.entry(read.at).or_insert(0) += 1;
     }
     assert_eq!(reads.values().max(), Some(&16), "{reads:?}");

@@ -5,36 +5,36 @@ use super::*;
 const HELD: Duration = Duration::from_secs(30);
 
 /// Pods answer 500, as those whose conversion fails; cluster roles are forbidden.
-async fn broken() -> (Bed, Arc<GarbageCollector>) {
-    let bed = bare();
-    bed.door.judge(|it| match it.what.as_str() {
-        "LIST pods" => Answer::Refused(
+async fn broken() -> (Fixture, Arc<GarbageCollector>) {
+    let f = bare();
+    f.api.inject_all(|it| match it.operation.as_str() {
+        "LIST pods" => Fault::Status(
             500,
             json!({"reason": "InternalError", "message": "conversion failed"}),
         ),
-        "LIST clusterroles" => Answer::Refused(403, json!({"reason": "Forbidden", "message": "not yours"})),
-        _ => Answer::Done,
+        "LIST clusterroles" => Fault::Status(403, json!({"reason": "Forbidden", "message": "not yours"})),
+        _ => Fault::None,
     });
-    let collector = Arc::new(bed.build(Options::default(), Scope::default()));
-    bed.run(Arc::clone(&collector));
-    bed.sleep(Duration::from_secs(2)).await;
-    (bed, collector)
+    let collector = Arc::new(f.build(Options::default(), Scope::default()));
+    f.run(Arc::clone(&collector));
+    f.sleep(Duration::from_secs(2)).await;
+    (f, collector)
 }
 
 #[tokio::test(start_paused = true)]
 async fn they_delay_nothing_that_does_not_need_them() {
-    let (bed, _) = broken().await;
-    let owner = bed.create(&SECRETS, "owner", &[]).await;
-    bed.dependents(&MAPS, &owner, 20).await;
-    let start = bed.env.clock.now();
-    bed.delete(&SECRETS, &owner, Propagation::Background).await;
-    bed.until(async |bed| bed.left(&MAPS).await == 0).await;
-    assert!(bed.env.clock.now() - start <= Duration::from_secs(1));
+    let (f, _) = broken().await;
+    let owner = f.create(&SECRETS, "owner", &[]).await;
+    f.dependents(&MAPS, &owner, 20).await;
+    let start = f.env.clock.now();
+    f.delete(&SECRETS, &owner, Propagation::Background).await;
+    f.until(async |f| f.left(&MAPS).await == 0).await;
+    assert!(f.env.clock.now() - start <= Duration::from_secs(1));
 }
 
 #[tokio::test(start_paused = true)]
 async fn they_are_named_where_operators_look() {
-    let (bed, collector) = broken().await;
+    let (f, collector) = broken().await;
     let remark = collector.remark().unwrap_or_default();
     let remarks: Vec<_> = remark.split("; ").collect();
     let [pods, roles] = remarks[..] else {
@@ -50,18 +50,18 @@ async fn they_are_named_where_operators_look() {
         "{roles}"
     );
     collector.health().expect("it works");
-    bed.sleep(HELD).await;
+    f.sleep(HELD).await;
     for resource in ["pods", "clusterroles.rbac.authorization.k8s.io"] {
         let series = format!("coxswain_garbage_collector_unsynced{{resource=\"{resource}\"}}");
-        assert_eq!(bed.metric(&series), Some(1.0), "{resource}");
+        assert_eq!(f.metric(&series), Some(1.0), "{resource}");
     }
     collector.health().expect("it works");
     // And no more when they can be read.
-    bed.door.judge(|_| Answer::Done);
-    bed.sleep(Duration::from_mins(5)).await;
+    f.api.inject_all(|_| Fault::None);
+    f.sleep(Duration::from_mins(5)).await;
     assert_eq!(collector.remark(), None);
     let series = "coxswain_garbage_collector_unsynced{resource=\"pods\"}";
-    assert_eq!(bed.metric(series), None);
+    assert_eq!(f.metric(series), None);
 }
 
 #[tokio::test(start_paused = true)]
@@ -72,25 +72,25 @@ async fn finalizers_wait_for_them_half_a_minute() {
         // Its dependents can be anywhere.
         (Propagation::Orphan, NODES),
     ] {
-        let (bed, _) = broken().await;
+        let (f, _) = broken().await;
         let kind = if owned == NODES { NODES } else { SECRETS };
-        let owner = bed.create(&kind, "owner", &[]).await;
+        let owner = f.create(&kind, "owner", &[]).await;
         for i in 0..20 {
-            bed.create(&MAPS, &format!("dependent-{i}"), &[blocking(&owner)])
+            f.create(&MAPS, &format!("dependent-{i}"), &[blocking(&owner)])
                 .await;
         }
-        bed.settle().await;
-        bed.delete(&kind, &owner, policy).await;
-        bed.sleep(Duration::from_secs(20)).await;
-        assert!(bed.get(&kind, "owner").await.is_some(), "{policy:?} {kind}");
+        f.settle().await;
+        f.delete(&kind, &owner, policy).await;
+        f.sleep(Duration::from_secs(20)).await;
+        assert!(f.get(&kind, "owner").await.is_some(), "{policy:?} {kind}");
         // The first wait is over when they have had their time, the second is for a list of them.
-        bed.sleep(Duration::from_secs(50)).await;
-        assert!(bed.get(&kind, "owner").await.is_none(), "{policy:?} {kind}");
+        f.sleep(Duration::from_secs(50)).await;
+        assert!(f.get(&kind, "owner").await.is_none(), "{policy:?} {kind}");
         let left = if policy == Propagation::Orphan { 20 } else { 0 };
-        assert_eq!(bed.left(&MAPS).await, left, "{policy:?} {kind}");
+        assert_eq!(f.left(&MAPS).await, left, "{policy:?} {kind}");
         let series = "coxswain_garbage_collector_unlisted_total{resource=\"pods\"}";
         let unlisted = (policy == Propagation::Orphan).then_some(1.0);
-        assert_eq!(bed.metric(series), unlisted, "{policy:?} {kind}");
+        assert_eq!(f.metric(series), unlisted, "{policy:?} {kind}");
     }
 }
 
@@ -107,26 +107,26 @@ async fn whoever_defines_ever_new_ones_holds_up_nothing() {
         Resource::namespaced("new.test.dev", "v1", "sixths", "Sixth"),
     ];
     for policy in [Propagation::Foreground, Propagation::Orphan] {
-        let bed = bed().await;
-        let owner = bed.create(&SECRETS, "owner", &[]).await;
+        let f = fixture().await;
+        let owner = f.create(&SECRETS, "owner", &[]).await;
         for i in 0..3 {
-            bed.create(&MAPS, &format!("dependent-{i}"), &[blocking(&owner)])
+            f.create(&MAPS, &format!("dependent-{i}"), &[blocking(&owner)])
                 .await;
         }
-        bed.settle().await;
+        f.settle().await;
         let mut all = vec![MAPS, SECRETS, PODS, NODES, ROLES, SETS];
         for (n, new) in NEW.into_iter().enumerate() {
             all.push(new);
-            bed.kinds.send_replace(Some(kinds_of(&all)));
-            bed.sleep(Duration::from_secs(1)).await;
+            f.kinds.send_replace(Some(kinds_of(&all)));
+            f.sleep(Duration::from_secs(1)).await;
             if n == 0 {
-                bed.delete(&SECRETS, &owner, policy).await;
+                f.delete(&SECRETS, &owner, policy).await;
             }
-            bed.sleep(Duration::from_secs(9)).await;
+            f.sleep(Duration::from_secs(9)).await;
         }
         // Its time is over, and that of the first; lists of all were tried for so long, too.
-        assert!(bed.get(&SECRETS, "owner").await.is_none(), "{policy:?}");
+        assert!(f.get(&SECRETS, "owner").await.is_none(), "{policy:?}");
         let left = if policy == Propagation::Orphan { 3 } else { 0 };
-        assert_eq!(bed.left(&MAPS).await, left, "{policy:?}");
+        assert_eq!(f.left(&MAPS).await, left, "{policy:?}");
     }
 }

@@ -1,27 +1,24 @@
 //! Objects of almost the largest size that etcd takes (1.5 MiB): the collector reads their metadata only.
 
 use super::*;
-use crate::ground::cached_bytes;
+use crate::fixture::cached_bytes;
 
 #[tokio::test(start_paused = true)]
 async fn objects_of_1500_kb_are_collected_and_not_kept_in_the_cache() {
-    let bed = bed().await;
-    bed.define_widgets().await;
-    let owner = bed.create(&SECRETS, "owner", &[]).await;
+    let f = fixture().await;
+    f.define_widgets().await;
+    let owner = f.create(&SECRETS, "owner", &[]).await;
     let data = "x".repeat(1_500_000);
     for i in 0..5 {
         let mut body = object(&WIDGETS, &format!("dependent-{i}"), &[reference(&owner)]);
         body["spec"] = json!({"large": data});
-        let created: Result<Value, _> = bed
-            .admin
-            .create(&WIDGETS, "default", body.to_string().into())
-            .await;
+        let created: Result<Value, _> = f.admin.create(&WIDGETS, "default", body.to_string().into()).await;
         created.expect("created");
     }
-    bed.settle().await;
-    let bytes = cached_bytes(&bed.registry, "widgets");
+    f.settle().await;
+    let bytes = cached_bytes(&f.registry, "widgets");
     assert!(bytes > 0.0 && bytes < 100_000.0, "{bytes}");
-    bed.delete(&SECRETS, &owner, Propagation::Background).await;
-    bed.until(async |bed| bed.left(&WIDGETS).await == 0).await;
-    assert_eq!(bed.door.count("DELETE widgets"), 5);
+    f.delete(&SECRETS, &owner, Propagation::Background).await;
+    f.until(async |f| f.left(&WIDGETS).await == 0).await;
+    assert_eq!(f.api.count("DELETE widgets"), 5);
 }

@@ -4,25 +4,24 @@ use super::*;
 
 #[tokio::test(start_paused = true)]
 async fn dependents_that_no_cache_has_shown_are_let_go() {
-    let bed = bed().await;
-    bed.define_widgets().await;
+    let f = fixture().await;
+    f.define_widgets().await;
     for resource in [MAPS, WIDGETS] {
-        let owner = bed.create(&SECRETS, "owner", &[]).await;
-        bed.settle().await;
+        let owner = f.create(&SECRETS, "owner", &[]).await;
+        f.settle().await;
         let plural = if resource == MAPS {
             "configmaps"
         } else {
             "widgets.test.dev"
         };
-        bed.door.lag().hold_at(plural, bed.sandbox.revision());
-        bed.dependents(&resource, &owner, 600).await;
-        bed.delete(&SECRETS, &owner, Propagation::Orphan).await;
-        bed.until(async |bed| bed.get(&SECRETS, "owner").await.is_none())
-            .await;
-        bed.door.lag().release();
-        bed.sleep(HOUR).await;
-        assert_eq!(bed.left(&resource).await, 600);
-        for object in bed.list(&resource).await {
+        f.api.lag().hold_at(plural, f.sandbox.revision());
+        f.dependents(&resource, &owner, 600).await;
+        f.delete(&SECRETS, &owner, Propagation::Orphan).await;
+        f.until(async |f| f.get(&SECRETS, "owner").await.is_none()).await;
+        f.api.lag().release();
+        f.sleep(HOUR).await;
+        assert_eq!(f.left(&resource).await, 600);
+        for object in f.list(&resource).await {
             assert_eq!(object["metadata"].get("ownerReferences"), None);
         }
     }
@@ -30,15 +29,14 @@ async fn dependents_that_no_cache_has_shown_are_let_go() {
 
 #[tokio::test(start_paused = true)]
 async fn a_cluster_scoped_owner_waits_until_the_graph_knows_all() {
-    let bed = bed().await;
-    let owner = bed.create(&ROLES, "owner", &[]).await;
-    bed.settle().await;
-    bed.door.lag().hold_at("configmaps", bed.sandbox.revision());
-    bed.dependents(&MAPS, &owner, 20).await;
-    bed.door.reset();
-    bed.delete(&ROLES, &owner, Propagation::Orphan).await;
-    bed.until(async |bed| bed.get(&ROLES, "owner").await.is_none())
-        .await;
+    let f = fixture().await;
+    let owner = f.create(&ROLES, "owner", &[]).await;
+    f.settle().await;
+    f.api.lag().hold_at("configmaps", f.sandbox.revision());
+    f.dependents(&MAPS, &owner, 20).await;
+    f.api.reset();
+    f.delete(&ROLES, &owner, Propagation::Orphan).await;
+    f.until(async |f| f.get(&ROLES, "owner").await.is_none()).await;
     for kind in [
         "configmaps",
         "secrets",
@@ -47,179 +45,174 @@ async fn a_cluster_scoped_owner_waits_until_the_graph_knows_all() {
         "clusterroles",
         "replicasets",
     ] {
-        let lists = bed.door.of(&format!("LIST {kind}"));
+        let lists = f.api.recorded_of(&format!("LIST {kind}"));
         assert_eq!(lists.len(), 1, "{kind}");
         assert!(lists[0].query.contains("limit=1") && !lists[0].path.contains("/namespaces/"));
     }
-    assert_eq!(bed.door.count("PATCH configmaps"), 20);
-    bed.door.lag().release();
-    bed.sleep(HOUR).await;
-    assert_eq!(bed.left(&MAPS).await, 20);
-    assert_eq!(bed.door.writes(), 21);
+    assert_eq!(f.api.count("PATCH configmaps"), 20);
+    f.api.lag().release();
+    f.sleep(HOUR).await;
+    assert_eq!(f.left(&MAPS).await, 20);
+    assert_eq!(f.api.writes(), 21);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_kind_that_cannot_be_listed_holds_it_up_for_a_while_and_loses_nothing() {
-    let bed = bed().await;
-    let owner = bed.create(&SECRETS, "owner", &[]).await;
-    bed.settle().await;
-    bed.door.lag().hold_at("configmaps", bed.sandbox.revision());
-    bed.dependents(&MAPS, &owner, 5).await;
-    bed.door.judge(|it| match it.what.as_str() {
-        "LIST configmaps" if it.ours => Answer::Refused(500, json!({"reason": "InternalError"})),
-        _ => Answer::Done,
+    let f = fixture().await;
+    let owner = f.create(&SECRETS, "owner", &[]).await;
+    f.settle().await;
+    f.api.lag().hold_at("configmaps", f.sandbox.revision());
+    f.dependents(&MAPS, &owner, 5).await;
+    f.api.inject_all(|it| match it.operation.as_str() {
+        "LIST configmaps" if it.by_controller => Fault::Status(500, json!({"reason": "InternalError"})),
+        _ => Fault::None,
     });
-    bed.delete(&SECRETS, &owner, Propagation::Orphan).await;
-    bed.sleep(Duration::from_secs(29)).await;
-    assert!(bed.get(&SECRETS, "owner").await.is_some());
-    bed.sleep(Duration::from_secs(5)).await;
-    assert!(bed.get(&SECRETS, "owner").await.is_none());
-    assert!(bed.door.count("LIST configmaps") <= 5);
+    f.delete(&SECRETS, &owner, Propagation::Orphan).await;
+    f.sleep(Duration::from_secs(29)).await;
+    assert!(f.get(&SECRETS, "owner").await.is_some());
+    f.sleep(Duration::from_secs(5)).await;
+    assert!(f.get(&SECRETS, "owner").await.is_none());
+    assert!(f.api.count("LIST configmaps") <= 5);
     let series = "coxswain_garbage_collector_unlisted_total{resource=\"configmaps\"}";
-    assert_eq!(bed.metric(series), Some(1.0));
+    assert_eq!(f.metric(series), Some(1.0));
     // Now they are seen, late, and their owner is gone.
-    bed.door.lag().release();
-    bed.sleep(HOUR).await;
-    assert_eq!(bed.left(&MAPS).await, 5);
-    for object in bed.list(&MAPS).await {
+    f.api.lag().release();
+    f.sleep(HOUR).await;
+    assert_eq!(f.left(&MAPS).await, 5);
+    for object in f.list(&MAPS).await {
         assert_eq!(object["metadata"].get("ownerReferences"), None);
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn who_comes_while_the_owner_lets_go_is_let_go_too() {
-    let bed = bed().await;
-    let owner = bed.create(&SECRETS, "owner", &[]).await;
-    bed.dependents(&MAPS, &owner, 5).await;
-    bed.door.judge(|it| match it.what.as_str() {
-        "PATCH configmaps" if it.ours => Answer::Slow(Duration::from_secs(2)),
-        _ => Answer::Done,
+    let f = fixture().await;
+    let owner = f.create(&SECRETS, "owner", &[]).await;
+    f.dependents(&MAPS, &owner, 5).await;
+    f.api.inject_all(|it| match it.operation.as_str() {
+        "PATCH configmaps" if it.by_controller => Fault::SlowResponse(Duration::from_secs(2)),
+        _ => Fault::None,
     });
-    bed.delete(&SECRETS, &owner, Propagation::Orphan).await;
-    bed.sleep(Duration::from_secs(1)).await;
-    bed.create(&MAPS, "dependent-late", &[reference(&owner)]).await;
-    bed.until(async |bed| bed.get(&SECRETS, "owner").await.is_none())
-        .await;
-    bed.sleep(HOUR).await;
-    assert_eq!(bed.left(&MAPS).await, 6);
-    assert_eq!(bed.door.count("PATCH configmaps"), 6);
-    assert_eq!(bed.door.count("PATCH secrets"), 1);
+    f.delete(&SECRETS, &owner, Propagation::Orphan).await;
+    f.sleep(Duration::from_secs(1)).await;
+    f.create(&MAPS, "dependent-late", &[reference(&owner)]).await;
+    f.until(async |f| f.get(&SECRETS, "owner").await.is_none()).await;
+    f.sleep(HOUR).await;
+    assert_eq!(f.left(&MAPS).await, 6);
+    assert_eq!(f.api.count("PATCH configmaps"), 6);
+    assert_eq!(f.api.count("PATCH secrets"), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn owner_that_is_deleted_during_a_list_waits_for_the_next_one() {
-    let bed = bed().await;
-    let first = bed.create(&SECRETS, "first", &[]).await;
-    let second = bed.create(&SECRETS, "second", &[]).await;
-    bed.settle().await;
-    bed.door.lag().hold_at("configmaps", bed.sandbox.revision());
-    bed.door.judge(|it| match it.what.as_str() {
-        "LIST configmaps" if it.ours => Answer::Slow(Duration::from_secs(2)),
-        _ => Answer::Done,
+    let f = fixture().await;
+    let first = f.create(&SECRETS, "first", &[]).await;
+    let second = f.create(&SECRETS, "second", &[]).await;
+    f.settle().await;
+    f.api.lag().hold_at("configmaps", f.sandbox.revision());
+    f.api.inject_all(|it| match it.operation.as_str() {
+        "LIST configmaps" if it.by_controller => Fault::SlowResponse(Duration::from_secs(2)),
+        _ => Fault::None,
     });
-    bed.delete(&SECRETS, &first, Propagation::Orphan).await;
-    bed.until(async |bed| bed.door.count("LIST configmaps") == 1)
-        .await;
-    bed.dependents(&MAPS, &second, 3).await;
-    bed.delete(&SECRETS, &second, Propagation::Orphan).await;
-    bed.until(async |bed| bed.list(&SECRETS).await.is_empty()).await;
-    assert_eq!(bed.door.count("LIST configmaps"), 2);
-    bed.door.lag().release();
-    bed.sleep(HOUR).await;
-    assert_eq!(bed.left(&MAPS).await, 3);
+    f.delete(&SECRETS, &first, Propagation::Orphan).await;
+    f.until(async |f| f.api.count("LIST configmaps") == 1).await;
+    f.dependents(&MAPS, &second, 3).await;
+    f.delete(&SECRETS, &second, Propagation::Orphan).await;
+    f.until(async |f| f.list(&SECRETS).await.is_empty()).await;
+    assert_eq!(f.api.count("LIST configmaps"), 2);
+    f.api.lag().release();
+    f.sleep(HOUR).await;
+    assert_eq!(f.left(&MAPS).await, 3);
 }
 
 #[tokio::test(start_paused = true)]
 async fn who_comes_while_the_last_token_is_waited_for_is_let_go_too() {
-    let bed = bare();
+    let f = bare();
     let limit = coxswain_manager::client::Limit { qps: 1.0, burst: 1 };
-    let client = bed.transport.client("generic-garbage-collector", Some(limit));
-    bed.run(bed.build_with(client, Options::default(), Scope::default()));
-    let owner = bed.create(&SECRETS, "owner", &[]).await;
+    let client = f.transport.client("generic-garbage-collector", Some(limit));
+    f.run(f.build_with(client, Options::default(), Scope::default()));
+    let owner = f.create(&SECRETS, "owner", &[]).await;
     // The deletion of these takes the tokens of the next seconds. Live lists have tokens of their own.
-    let other = bed.create(&SECRETS, "other", &[]).await;
+    let other = f.create(&SECRETS, "other", &[]).await;
     for n in 0..6 {
-        bed.create(&MAPS, &format!("other-{n}"), &[reference(&other)])
-            .await;
+        f.create(&MAPS, &format!("other-{n}"), &[reference(&other)]).await;
     }
-    bed.sleep(Duration::from_secs(5)).await;
-    bed.delete(&SECRETS, &other, Propagation::Background).await;
-    bed.delete(&SECRETS, &owner, Propagation::Orphan).await;
-    let lists = |bed: &Bed| {
-        let asked = bed.door.asked();
-        asked.iter().filter(|it| it.what.starts_with("LIST")).count()
+    f.sleep(Duration::from_secs(5)).await;
+    f.delete(&SECRETS, &other, Propagation::Background).await;
+    f.delete(&SECRETS, &owner, Propagation::Orphan).await;
+    let lists = |f: &Fixture| {
+        let asked = f.api.recorded();
+        asked.iter().filter(|it| it.operation.starts_with("LIST")).count()
     };
-    bed.until(async |bed| lists(bed) == 4).await;
-    bed.sleep(Duration::from_millis(300)).await;
+    f.until(async |f| lists(f) == 4).await;
+    f.sleep(Duration::from_millis(300)).await;
     assert_eq!(
-        bed.door.count("PATCH secrets"),
+        f.api.count("PATCH secrets"),
         0,
         "all lists are read, and the owner is still there"
     );
-    bed.create(&MAPS, "dependent-0", &[reference(&owner)]).await;
-    bed.until(async |bed| bed.get(&SECRETS, "owner").await.is_none())
-        .await;
-    bed.sleep(HOUR).await;
-    assert_eq!(bed.left(&MAPS).await, 1);
+    f.create(&MAPS, "dependent-0", &[reference(&owner)]).await;
+    f.until(async |f| f.get(&SECRETS, "owner").await.is_none()).await;
+    f.sleep(HOUR).await;
+    assert_eq!(f.left(&MAPS).await, 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn one_that_changes_all_the_time_and_that_no_cache_has_shown_is_not_given_up() {
-    let bed = bed().await;
-    bed.define_widgets().await;
-    let owner = bed.create(&SECRETS, "owner", &[]).await;
-    bed.settle().await;
-    bed.door.lag().hold_at("widgets.test.dev", bed.sandbox.revision());
-    bed.dependents(&WIDGETS, &owner, 1).await;
+    let f = fixture().await;
+    f.define_widgets().await;
+    let owner = f.create(&SECRETS, "owner", &[]).await;
+    f.settle().await;
+    f.api.lag().hold_at("widgets.test.dev", f.sandbox.revision());
+    f.dependents(&WIDGETS, &owner, 1).await;
     // Whoever reads it has read what is over when they write.
-    bed.door.judge(|it| match it.what.as_str() {
-        "GET widgets" | "LIST widgets" if it.ours => Answer::Slow(Duration::from_millis(50)),
-        _ => Answer::Done,
+    f.api.inject_all(|it| match it.operation.as_str() {
+        "GET widgets" | "LIST widgets" if it.by_controller => Fault::SlowResponse(Duration::from_millis(50)),
+        _ => Fault::None,
     });
-    bed.delete(&SECRETS, &owner, Propagation::Orphan).await;
+    f.delete(&SECRETS, &owner, Propagation::Orphan).await;
     let mut changes = 0;
-    while bed.door.count("PATCH widgets") < 8 && bed.get(&SECRETS, "owner").await.is_some() {
+    while f.api.count("PATCH widgets") < 8 && f.get(&SECRETS, "owner").await.is_some() {
         changes += 1;
         let label = json!({"metadata": {"labels": {"a": changes.to_string()}}});
-        bed.patch(&WIDGETS, "dependent-0", &label).await;
-        bed.sleep(Duration::from_millis(10)).await;
+        f.patch(&WIDGETS, "dependent-0", &label).await;
+        f.sleep(Duration::from_millis(10)).await;
     }
-    bed.until(async |bed| bed.get(&SECRETS, "owner").await.is_none())
-        .await;
-    bed.door.lag().release();
-    bed.sleep(HOUR).await;
-    assert_eq!(bed.left(&WIDGETS).await, 1);
+    f.until(async |f| f.get(&SECRETS, "owner").await.is_none()).await;
+    f.api.lag().release();
+    f.sleep(HOUR).await;
+    assert_eq!(f.left(&WIDGETS).await, 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn late_dependents_are_orphaned_in_later_terms_too() {
-    let bed = bare();
-    let owner = bed.create(&SECRETS, "owner", &[]).await;
-    bed.dependents(&PODS, &owner, 5).await;
-    bed.door.judge(|it| match it.what.as_str() {
-        "LIST pods" => Answer::Refused(500, json!({"reason": "InternalError"})),
-        _ => Answer::Done,
+    let f = bare();
+    let owner = f.create(&SECRETS, "owner", &[]).await;
+    f.dependents(&PODS, &owner, 5).await;
+    f.api.inject_all(|it| match it.operation.as_str() {
+        "LIST pods" => Fault::Status(500, json!({"reason": "InternalError"})),
+        _ => Fault::None,
     });
-    let collector = bed.build(Options::default(), Scope::default());
-    let fence = Fence::new(bed.env.clock.clone());
+    let collector = f.build(Options::default(), Scope::default());
+    let fence = Fence::new(f.env.clock.clone());
     let run = async |time: Duration| {
         let (term, stop) = (fence.open_for_ever(), CancellationToken::new());
         let run = collector.run(&fence, term, stop.clone());
         let end = async {
-            bed.sleep(time).await;
+            f.sleep(time).await;
             stop.cancel();
         };
         let (ended, ()) = tokio::join!(run, end);
         ended.expect("in order");
         fence.close();
     };
-    bed.delete(&SECRETS, &owner, Propagation::Orphan).await;
+    f.delete(&SECRETS, &owner, Propagation::Orphan).await;
     run(Duration::from_mins(3)).await;
-    assert!(bed.get(&SECRETS, "owner").await.is_none());
-    bed.door.judge(|_| Answer::Done);
+    assert!(f.get(&SECRETS, "owner").await.is_none());
+    f.api.inject_all(|_| Fault::None);
     run(HOUR).await;
-    assert_eq!(bed.left(&PODS).await, 5);
-    for object in bed.list(&PODS).await {
+    assert_eq!(f.left(&PODS).await, 5);
+    for object in f.list(&PODS).await {
         assert_eq!(object["metadata"].get("ownerReferences"), None);
     }
 }

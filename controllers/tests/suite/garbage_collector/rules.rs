@@ -6,78 +6,78 @@ use super::*;
 
 #[tokio::test(start_paused = true)]
 async fn a_dry_run_writes_nothing_and_ends() {
-    let bed = bare();
+    let f = bare();
     let options = Options {
         dry_run: true,
         ..Options::default()
     };
-    bed.run(bed.build(options, Scope::default()));
-    bed.sleep(Duration::from_secs(2)).await;
-    let owner = bed.create(&SECRETS, "owner", &[]).await;
-    bed.dependents(&MAPS, &owner, 10).await;
-    bed.create(&MAPS, "lost", &[dangling(&SECRETS, "never")]).await;
-    bed.create(&NODES, "node", &[]).await;
-    bed.delete(&SECRETS, &owner, Propagation::Background).await;
+    f.run(f.build(options, Scope::default()));
+    f.sleep(Duration::from_secs(2)).await;
+    let owner = f.create(&SECRETS, "owner", &[]).await;
+    f.dependents(&MAPS, &owner, 10).await;
+    f.create(&MAPS, "lost", &[dangling(&SECRETS, "never")]).await;
+    f.create(&NODES, "node", &[]).await;
+    f.delete(&SECRETS, &owner, Propagation::Background).await;
     for policy in [Propagation::Foreground, Propagation::Orphan] {
-        let owner = bed
+        let owner = f
             .create(&SECRETS, &format!("{policy:?}").to_lowercase(), &[])
             .await;
-        bed.create(&PODS, &format!("{policy:?}").to_lowercase(), &[blocking(&owner)])
+        f.create(&PODS, &format!("{policy:?}").to_lowercase(), &[blocking(&owner)])
             .await;
-        bed.settle().await;
-        bed.delete(&SECRETS, &owner, policy).await;
+        f.settle().await;
+        f.delete(&SECRETS, &owner, policy).await;
     }
-    bed.sleep(HOUR).await;
-    assert_eq!(bed.door.writes(), 0);
-    assert_eq!(bed.left(&MAPS).await, 10);
-    assert!(bed.door.asked().len() <= 5, "{:?}", bed.door.counts());
+    f.sleep(HOUR).await;
+    assert_eq!(f.api.writes(), 0);
+    assert_eq!(f.left(&MAPS).await, 10);
+    assert!(f.api.recorded().len() <= 5, "{:?}", f.api.counts());
     let would = |action: &str| {
         let name = "coxswain_garbage_collector_objects_total";
-        bed.metric(&format!("{name}{{action=\"{action}\",dry_run=\"true\"}}"))
+        f.metric(&format!("{name}{{action=\"{action}\",dry_run=\"true\"}}"))
     };
     assert_eq!(would("delete"), Some(12.0));
     assert_eq!(would("remove_owners"), Some(1.0));
     assert_eq!(would("remove_finalizer"), Some(1.0));
-    assert!(bed.list(&EVENTS).await.is_empty());
+    assert!(f.list(&EVENTS).await.is_empty());
 }
 
 #[tokio::test(start_paused = true)]
 async fn references_that_nobody_can_resolve_delete_nothing_and_cost_nothing() {
-    let bed = bed().await;
+    let f = fixture().await;
     let unknown = json!({"apiVersion": "gone.dev/v1", "kind": "Thing", "name": "x", "uid": "1"});
     let unserved = json!({"apiVersion": "apps/v1beta1", "kind": "ReplicaSet", "name": "x", "uid": "2"});
     for (i, reference) in [unknown, unserved].iter().enumerate() {
-        bed.create(&MAPS, &format!("dependent-{i}"), std::slice::from_ref(reference))
+        f.create(&MAPS, &format!("dependent-{i}"), std::slice::from_ref(reference))
             .await;
     }
     // A cluster-scoped object of one in a namespace: nobody can say in which.
-    bed.create(&ROLES, "role", &[dangling(&SECRETS, "x")]).await;
-    bed.sleep(Duration::from_mins(10)).await;
-    assert_eq!(bed.door.counts().len(), 0, "{:?}", bed.door.counts());
-    assert_eq!(bed.left(&MAPS).await, 2);
-    assert!(bed.get(&ROLES, "role").await.is_some());
+    f.create(&ROLES, "role", &[dangling(&SECRETS, "x")]).await;
+    f.sleep(Duration::from_mins(10)).await;
+    assert_eq!(f.api.counts().len(), 0, "{:?}", f.api.counts());
+    assert_eq!(f.left(&MAPS).await, 2);
+    assert!(f.get(&ROLES, "role").await.is_some());
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_owner_in_another_namespace_is_told_and_harms_only_who_refers_to_it() {
-    let bed = bed().await;
-    let owner = bed.create(&SECRETS, "owner", &[]).await;
-    bed.create(&MAPS, "dependent-good", &[reference(&owner)]).await;
+    let f = fixture().await;
+    let owner = f.create(&SECRETS, "owner", &[]).await;
+    f.create(&MAPS, "dependent-good", &[reference(&owner)]).await;
     let namespaces = Resource::cluster("", "v1", "namespaces", "Namespace");
-    bed.create(&namespaces, "elsewhere", &[]).await;
+    f.create(&namespaces, "elsewhere", &[]).await;
     let body = object(&MAPS, "bad", &[reference(&owner)]);
     let body = body.to_string().into();
-    let bad: Result<Value, _> = bed.admin.create(&MAPS, "elsewhere", body).await;
+    let bad: Result<Value, _> = f.admin.create(&MAPS, "elsewhere", body).await;
     bad.expect("created");
-    bed.until(async |bed| {
+    f.until(async |f| {
         let key = Key::new("elsewhere", "bad");
-        bed.admin.get::<Value>(&MAPS, &key).await.is_err()
+        f.admin.get::<Value>(&MAPS, &key).await.is_err()
     })
     .await;
-    bed.sleep(Duration::from_secs(5)).await;
-    assert!(bed.get(&MAPS, "dependent-good").await.is_some());
+    f.sleep(Duration::from_secs(5)).await;
+    assert!(f.get(&MAPS, "dependent-good").await.is_some());
     let query = ListQuery::default();
-    let events = bed.admin.list(&EVENTS, "elsewhere", &query, View::Full).await;
+    let events = f.admin.list(&EVENTS, "elsewhere", &query, View::Full).await;
     let events: Value = serde_json::from_slice(&events.expect("a list")).expect("JSON");
     let event = &events["items"][0];
     assert_eq!(event["reason"], "OwnerRefInvalidNamespace");
@@ -91,14 +91,14 @@ async fn an_owner_in_another_namespace_is_told_and_harms_only_who_refers_to_it()
 #[tokio::test(start_paused = true)]
 async fn a_circle_of_those_who_wait_for_each_other_is_opened() {
     for policy in [Propagation::Foreground, Propagation::Background] {
-        let bed = bed().await;
-        let a = bed.create(&SECRETS, "a", &[]).await;
-        let b = bed.create(&MAPS, "b", &[blocking(&a)]).await;
+        let f = fixture().await;
+        let a = f.create(&SECRETS, "a", &[]).await;
+        let b = f.create(&MAPS, "b", &[blocking(&a)]).await;
         let back = json!({"metadata": {"ownerReferences": [blocking(&b)]}});
-        let a = bed.patch(&SECRETS, "a", &back).await;
-        bed.settle().await;
-        bed.delete(&SECRETS, &a, policy).await;
-        bed.until(async |bed| bed.get(&SECRETS, "a").await.is_none() && bed.get(&MAPS, "b").await.is_none())
+        let a = f.patch(&SECRETS, "a", &back).await;
+        f.settle().await;
+        f.delete(&SECRETS, &a, policy).await;
+        f.until(async |f| f.get(&SECRETS, "a").await.is_none() && f.get(&MAPS, "b").await.is_none())
             .await;
     }
 }
@@ -115,36 +115,36 @@ async fn on_a_part_of_the_cluster_it_refuses_to_run() {
             ..Scope::default()
         },
     ] {
-        let bed = bare();
-        let collector = bed.build(Options::default(), scope);
+        let f = bare();
+        let collector = f.build(Options::default(), scope);
         let health = collector.health();
         assert!(
             matches!(&health, Err(Unhealthy::Refused { reason }) if reason.contains("--namespaces")),
             "{health:?}"
         );
-        bed.run(collector);
-        bed.create(&MAPS, "dependent-0", &[dangling(&SECRETS, "never")])
+        f.run(collector);
+        f.create(&MAPS, "dependent-0", &[dangling(&SECRETS, "never")])
             .await;
-        bed.sleep(HOUR).await;
-        assert_eq!((bed.left(&MAPS).await, bed.door.asked().len()), (1, 0));
+        f.sleep(HOUR).await;
+        assert_eq!((f.left(&MAPS).await, f.api.recorded().len()), (1, 0));
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn each_term_begins_anew_and_leaves_nothing_behind() {
-    let bed = bare();
-    let collector = bed.build(Options::default(), Scope::default());
-    let fence = Fence::new(bed.env.clock.clone());
+    let f = bare();
+    let collector = f.build(Options::default(), Scope::default());
+    let fence = Fence::new(f.env.clock.clone());
     for round in 0..3 {
-        let owner = bed.create(&SECRETS, "owner", &[]).await;
-        bed.dependents(&MAPS, &owner, 5).await;
+        let owner = f.create(&SECRETS, "owner", &[]).await;
+        f.dependents(&MAPS, &owner, 5).await;
         let (term, stop) = (fence.open_for_ever(), CancellationToken::new());
         let mut run = std::pin::pin!(collector.run(&fence, term, stop.clone()));
-        let clock = bed.env.clock.clone();
+        let clock = f.env.clock.clone();
         assert!(clock.timeout(Duration::from_secs(5), &mut run).await.is_none());
-        bed.delete(&SECRETS, &owner, Propagation::Background).await;
+        f.delete(&SECRETS, &owner, Propagation::Background).await;
         assert!(clock.timeout(Duration::from_secs(5), &mut run).await.is_none());
-        assert_eq!(bed.left(&MAPS).await, 0, "{round}");
+        assert_eq!(f.left(&MAPS).await, 0, "{round}");
         if round == 1 {
             fence.close();
         } else {
@@ -154,76 +154,75 @@ async fn each_term_begins_anew_and_leaves_nothing_behind() {
         ended.expect("at once").expect("in order");
         assert!(collector.running().is_empty());
         // Between terms nobody acts.
-        let count = bed.door.asked().len();
-        bed.create(&MAPS, "lost", &[dangling(&SECRETS, "never")]).await;
-        bed.sleep(Duration::from_mins(1)).await;
-        assert_eq!(bed.door.asked().len(), count);
-        let lost = bed.get(&MAPS, "lost").await.expect("it is there");
-        bed.delete(&MAPS, &lost, Propagation::Background).await;
+        let count = f.api.recorded().len();
+        f.create(&MAPS, "lost", &[dangling(&SECRETS, "never")]).await;
+        f.sleep(Duration::from_mins(1)).await;
+        assert_eq!(f.api.recorded().len(), count);
+        let lost = f.get(&MAPS, "lost").await.expect("it is there");
+        f.delete(&MAPS, &lost, Propagation::Background).await;
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_kind_that_is_no_longer_collected_takes_nothing_with_it() {
-    let bed = bed().await;
-    bed.define_widgets().await;
-    let owner = bed.create(&WIDGETS, "owner", &[]).await;
-    bed.dependents(&MAPS, &owner, 5).await;
-    bed.kinds.send_replace(Some(kinds_of(&[MAPS, SECRETS])));
-    bed.sleep(HOUR).await;
-    assert_eq!((bed.left(&MAPS).await, bed.door.writes()), (5, 0));
-    bed.kinds.send_replace(Some(kinds_of(&[MAPS, SECRETS, WIDGETS])));
-    bed.sleep(Duration::from_secs(5)).await;
-    bed.delete(&WIDGETS, &owner, Propagation::Background).await;
-    bed.until(async |bed| bed.left(&MAPS).await == 0).await;
+    let f = fixture().await;
+    f.define_widgets().await;
+    let owner = f.create(&WIDGETS, "owner", &[]).await;
+    f.dependents(&MAPS, &owner, 5).await;
+    f.kinds.send_replace(Some(kinds_of(&[MAPS, SECRETS])));
+    f.sleep(HOUR).await;
+    assert_eq!((f.left(&MAPS).await, f.api.writes()), (5, 0));
+    f.kinds.send_replace(Some(kinds_of(&[MAPS, SECRETS, WIDGETS])));
+    f.sleep(Duration::from_secs(5)).await;
+    f.delete(&WIDGETS, &owner, Propagation::Background).await;
+    f.until(async |f| f.left(&MAPS).await == 0).await;
 }
 
 /// Objects that are deleted while their kind is not watched leave no nodes behind: neither owners nor blocking dependents.
 #[tokio::test(start_paused = true)]
 async fn kind_that_returns_has_no_ghost_nodes() {
-    let bed = bed().await;
-    bed.define_widgets().await;
-    let owner = bed.create(&SECRETS, "owner", &[]).await;
-    let blocker = bed.create(&WIDGETS, "blocker", &[blocking(&owner)]).await;
-    bed.dependents(&MAPS, &blocker, 5).await;
-    bed.kinds.send_replace(Some(kinds_of(&[MAPS, SECRETS])));
-    bed.sleep(Duration::from_secs(10)).await;
-    bed.delete(&WIDGETS, &blocker, Propagation::Background).await;
-    bed.sleep(Duration::from_secs(1)).await;
-    bed.kinds.send_replace(Some(kinds_of(&[MAPS, SECRETS, WIDGETS])));
-    bed.until(async |bed| bed.left(&MAPS).await == 0).await;
-    bed.delete(&SECRETS, &owner, Propagation::Foreground).await;
-    bed.until(async |bed| bed.get(&SECRETS, "owner").await.is_none())
-        .await;
+    let f = fixture().await;
+    f.define_widgets().await;
+    let owner = f.create(&SECRETS, "owner", &[]).await;
+    let blocker = f.create(&WIDGETS, "blocker", &[blocking(&owner)]).await;
+    f.dependents(&MAPS, &blocker, 5).await;
+    f.kinds.send_replace(Some(kinds_of(&[MAPS, SECRETS])));
+    f.sleep(Duration::from_secs(10)).await;
+    f.delete(&WIDGETS, &blocker, Propagation::Background).await;
+    f.sleep(Duration::from_secs(1)).await;
+    f.kinds.send_replace(Some(kinds_of(&[MAPS, SECRETS, WIDGETS])));
+    f.until(async |f| f.left(&MAPS).await == 0).await;
+    f.delete(&SECRETS, &owner, Propagation::Foreground).await;
+    f.until(async |f| f.get(&SECRETS, "owner").await.is_none()).await;
 }
 
 /// A monitor that is replaced while its kind stays would leave nodes without a cache.
 #[tokio::test(start_paused = true)]
 async fn kinds_that_are_published_again_keep_their_monitors() {
-    let bed = bed().await;
-    let reads = |bed: &Bed| bed.door.all().iter().filter(|it| !it.ours).count();
-    let before = reads(&bed);
+    let f = fixture().await;
+    let reads = |f: &Fixture| f.api.all_recorded().iter().filter(|it| !it.by_controller).count();
+    let before = reads(&f);
     for round in 0..3 {
-        let owner = bed.create(&SECRETS, "owner", &[]).await;
-        bed.dependents(&MAPS, &owner, 5).await;
+        let owner = f.create(&SECRETS, "owner", &[]).await;
+        f.dependents(&MAPS, &owner, 5).await;
         let all = [MAPS, SECRETS, PODS, NODES, ROLES, SETS];
-        bed.kinds.send_replace(Some(kinds_of(&all)));
-        bed.delete(&SECRETS, &owner, Propagation::Background).await;
-        bed.sleep(Duration::from_secs(2)).await;
-        assert_eq!(bed.left(&MAPS).await, 0, "{round}");
+        f.kinds.send_replace(Some(kinds_of(&all)));
+        f.delete(&SECRETS, &owner, Propagation::Background).await;
+        f.sleep(Duration::from_secs(2)).await;
+        assert_eq!(f.left(&MAPS).await, 0, "{round}");
     }
-    assert_eq!(reads(&bed), before);
+    assert_eq!(reads(&f), before);
 }
 
 #[tokio::test(start_paused = true)]
 async fn kind_that_is_not_served_triggers_discovery_once() {
-    let bed = bed().await;
+    let f = fixture().await;
     let all = [MAPS, SECRETS, WIDGETS];
-    let notified = std::pin::pin!(bed.refresh.notified());
-    bed.kinds.send_replace(Some(kinds_of(&all)));
-    let clock = &bed.env.clock;
+    let notified = std::pin::pin!(f.refresh.notified());
+    f.kinds.send_replace(Some(kinds_of(&all)));
+    let clock = &f.env.clock;
     let limit = Duration::from_secs(1);
     assert!(clock.timeout(limit, notified).await.is_some(), "404");
-    let again = clock.timeout(HOUR, bed.refresh.notified()).await;
+    let again = clock.timeout(HOUR, f.refresh.notified()).await;
     assert!(again.is_none(), "once");
 }

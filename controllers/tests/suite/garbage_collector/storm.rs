@@ -12,7 +12,7 @@ use tokio::sync::Notify;
 use self::audit::{Audit, Looked, has_finalizer, is_deleting, uid, unsettled};
 use self::way::{KINDS, Way, Weather};
 use super::*;
-use crate::weather;
+use crate::randomized;
 
 const GADGETS: Resource = Resource::cluster("more.dev", "v1", "gadgets", "Gadget");
 const NAMESPACES: Resource = Resource::cluster("", "v1", "namespaces", "Namespace");
@@ -88,8 +88,7 @@ impl Storm {
             ..self.env.clone()
         };
         let registry = Registry::new();
-        let over = Transport::over(self.way.clone(), "sandbox", "test", &env.clock, &Registry::new());
-        let transport = over.expect("a way");
+        let transport = intercept::transport(self.way.clone(), &env.clock, &Registry::new());
         let reader = transport.client("reader", None);
         let caches = Caches::new(&env, reader, Scope::default(), &registry).expect("caches");
         let discovery = transport.client("discovery", None);
@@ -427,7 +426,7 @@ async fn storm(seed: u64) -> Result<Looked, String> {
 
 #[test]
 fn whatever_happens_nothing_goes_that_is_owned_and_in_the_end_all_goes_that_is_not() {
-    let (seeds, looked) = weather::seeds(SEEDS, storm);
+    let (seeds, looked) = randomized::run_seeds(SEEDS, storm);
     let Looked { deletes, patches } = looked;
     println!("{seeds} seeds, {deletes} deletes and {patches} patches looked at");
     // The average of one seed says nothing.

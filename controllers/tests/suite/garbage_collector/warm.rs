@@ -4,11 +4,13 @@ use std::future::{pending, ready};
 
 use super::*;
 
-impl Bed {
+impl Fixture {
     /// How many lists and watches fill the caches.
     fn reads(&self, what: &str) -> usize {
-        let all = self.door.all();
-        let reads = all.iter().filter(|it| !it.ours && it.what.starts_with(what));
+        let all = self.api.all_recorded();
+        let reads = all
+            .iter()
+            .filter(|it| !it.by_controller && it.operation.starts_with(what));
         reads.count()
     }
 
@@ -25,109 +27,103 @@ impl Bed {
 
 #[tokio::test(start_paused = true)]
 async fn who_takes_over_reads_nothing_and_begins_at_once() {
-    let bed = bare();
-    let owner = bed.create(&SECRETS, "owner", &[]).await;
-    bed.dependents(&MAPS, &owner, 20).await;
-    let collector = bed.build(Options::default(), Scope::default());
+    let f = bare();
+    let owner = f.create(&SECRETS, "owner", &[]).await;
+    f.dependents(&MAPS, &owner, 20).await;
+    let collector = f.build(Options::default(), Scope::default());
     collector.warm(ready(()));
-    bed.sleep(Duration::from_secs(2)).await;
-    assert_eq!((bed.reads("LIST"), bed.reads("WATCH")), (6, 6));
+    f.sleep(Duration::from_secs(2)).await;
+    assert_eq!((f.reads("LIST"), f.reads("WATCH")), (6, 6));
     // Its leader dies, and nobody collects for a while.
-    bed.delete(&SECRETS, &owner, Propagation::Background).await;
-    bed.sleep(Duration::from_mins(1)).await;
-    assert_eq!(bed.door.asked().len(), 0);
-    bed.door.judge(|it| match it.what.as_str() {
-        "LIST configmaps" => Answer::Hangs,
-        _ => Answer::Done,
+    f.delete(&SECRETS, &owner, Propagation::Background).await;
+    f.sleep(Duration::from_mins(1)).await;
+    assert_eq!(f.api.recorded().len(), 0);
+    f.api.inject_all(|it| match it.operation.as_str() {
+        "LIST configmaps" => Fault::RequestHangs,
+        _ => Fault::None,
     });
-    let lists = bed.reads("LIST");
-    let start = bed.env.clock.now();
-    bed.run(collector);
-    bed.until(async |bed| bed.left(&MAPS).await == 0).await;
-    assert!(bed.env.clock.now() - start <= Duration::from_millis(500));
-    assert_eq!(bed.reads("LIST"), lists);
+    let lists = f.reads("LIST");
+    let start = f.env.clock.now();
+    f.run(collector);
+    f.until(async |f| f.left(&MAPS).await == 0).await;
+    assert!(f.env.clock.now() - start <= Duration::from_millis(500));
+    assert_eq!(f.reads("LIST"), lists);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_kind_that_comes_is_read_and_one_that_goes_is_not() {
-    let bed = bare();
-    bed.kinds.send_replace(Some(kinds_of(&[MAPS])));
-    let collector = bed.build(Options::default(), Scope::default());
+    let f = bare();
+    f.kinds.send_replace(Some(kinds_of(&[MAPS])));
+    let collector = f.build(Options::default(), Scope::default());
     collector.warm(ready(()));
-    bed.sleep(Duration::from_secs(2)).await;
-    assert_eq!(bed.reads("LIST"), 1);
-    bed.kinds.send_replace(Some(kinds_of(&[MAPS, SECRETS])));
-    bed.sleep(Duration::from_secs(2)).await;
-    assert_eq!(bed.reads("LIST secrets"), 1);
-    assert!(bed.caches("secrets"));
-    bed.kinds.send_replace(Some(kinds_of(&[MAPS])));
-    bed.sleep(Duration::from_secs(2)).await;
-    assert!(bed.caches("configmaps") && !bed.caches("secrets"));
+    f.sleep(Duration::from_secs(2)).await;
+    assert_eq!(f.reads("LIST"), 1);
+    f.kinds.send_replace(Some(kinds_of(&[MAPS, SECRETS])));
+    f.sleep(Duration::from_secs(2)).await;
+    assert_eq!(f.reads("LIST secrets"), 1);
+    assert!(f.caches("secrets"));
+    f.kinds.send_replace(Some(kinds_of(&[MAPS])));
+    f.sleep(Duration::from_secs(2)).await;
+    assert!(f.caches("configmaps") && !f.caches("secrets"));
 }
 
 #[tokio::test(start_paused = true)]
 async fn who_may_not_run_reads_nothing() {
-    let bed = bare();
-    let collector = bed.build(Options::default(), Scope::default());
+    let f = bare();
+    let collector = f.build(Options::default(), Scope::default());
     collector.warm(pending());
-    bed.sleep(Duration::from_mins(10)).await;
-    assert_eq!(bed.reads(""), 0);
+    f.sleep(Duration::from_mins(10)).await;
+    assert_eq!(f.reads(""), 0);
 }
 
 /// A watch that died silently before the takeover does not show a blocking dependent.
 #[tokio::test(start_paused = true)]
 async fn foreground_finalizer_waits_until_inherited_caches_are_current() {
-    let bed = bare();
-    let owner = bed.create(&SECRETS, "owner", &[]).await;
-    let collector = bed.build(Options::default(), Scope::default());
+    let f = bare();
+    let owner = f.create(&SECRETS, "owner", &[]).await;
+    let collector = f.build(Options::default(), Scope::default());
     collector.warm(ready(()));
-    bed.sleep(Duration::from_secs(2)).await;
-    bed.door.lag().hold_at("configmaps", bed.sandbox.revision());
-    bed.create(&MAPS, "dependent-0", &[blocking(&owner)]).await;
-    bed.delete(&SECRETS, &owner, Propagation::Foreground).await;
-    bed.run(collector);
+    f.sleep(Duration::from_secs(2)).await;
+    f.api.lag().hold_at("configmaps", f.sandbox.revision());
+    f.create(&MAPS, "dependent-0", &[blocking(&owner)]).await;
+    f.delete(&SECRETS, &owner, Propagation::Foreground).await;
+    f.run(collector);
     for _ in 0..100 {
-        bed.sleep(Duration::from_millis(100)).await;
-        let (owner, left) = (bed.get(&SECRETS, "owner").await, bed.left(&MAPS).await);
+        f.sleep(Duration::from_millis(100)).await;
+        let (owner, left) = (f.get(&SECRETS, "owner").await, f.left(&MAPS).await);
         assert!(
             owner.is_some() || left == 0,
             "the owner outlives its blocking dependent"
         );
     }
-    bed.door.lag().release();
-    bed.until(async |bed| bed.get(&SECRETS, "owner").await.is_none())
-        .await;
-    assert_eq!(bed.left(&MAPS).await, 0);
+    f.api.lag().release();
+    f.until(async |f| f.get(&SECRETS, "owner").await.is_none()).await;
+    assert_eq!(f.left(&MAPS).await, 0);
     // Proven once, for all deletions of the term.
-    let owner = bed.create(&SECRETS, "second", &[]).await;
-    bed.settle().await;
-    bed.door.reset();
-    bed.delete(&SECRETS, &owner, Propagation::Foreground).await;
-    bed.until(async |bed| bed.get(&SECRETS, "second").await.is_none())
-        .await;
-    assert_eq!(bed.door.counts().len(), 1, "{:?}", bed.door.counts());
+    let owner = f.create(&SECRETS, "second", &[]).await;
+    f.settle().await;
+    f.api.reset();
+    f.delete(&SECRETS, &owner, Propagation::Foreground).await;
+    f.until(async |f| f.get(&SECRETS, "second").await.is_none()).await;
+    assert_eq!(f.api.counts().len(), 1, "{:?}", f.api.counts());
 }
 
 #[tokio::test(start_paused = true)]
 async fn inherited_cache_that_cannot_be_proven_delays_finalizers_for_a_bounded_time() {
-    let bed = bare();
-    let owner = bed.create(&SECRETS, "owner", &[]).await;
-    let collector = bed.build(Options::default(), Scope::default());
+    let f = bare();
+    let owner = f.create(&SECRETS, "owner", &[]).await;
+    let collector = f.build(Options::default(), Scope::default());
     collector.warm(ready(()));
-    bed.sleep(Duration::from_secs(2)).await;
-    bed.door.judge(|it| match it.what.as_str() {
-        "LIST pods" => Answer::Refused(500, json!({"reason": "InternalError"})),
-        _ => Answer::Done,
+    f.sleep(Duration::from_secs(2)).await;
+    f.api.inject_all(|it| match it.operation.as_str() {
+        "LIST pods" => Fault::Status(500, json!({"reason": "InternalError"})),
+        _ => Fault::None,
     });
-    bed.delete(&SECRETS, &owner, Propagation::Foreground).await;
-    bed.run(collector);
-    bed.sleep(Duration::from_secs(29)).await;
-    assert!(bed.get(&SECRETS, "owner").await.is_some());
-    bed.sleep(Duration::from_secs(4)).await;
-    assert!(bed.get(&SECRETS, "owner").await.is_none());
-    assert!(
-        bed.door.count("LIST pods") <= 17,
-        "{}",
-        bed.door.count("LIST pods")
-    );
+    f.delete(&SECRETS, &owner, Propagation::Foreground).await;
+    f.run(collector);
+    f.sleep(Duration::from_secs(29)).await;
+    assert!(f.get(&SECRETS, "owner").await.is_some());
+    f.sleep(Duration::from_secs(4)).await;
+    assert!(f.get(&SECRETS, "owner").await.is_none());
+    assert!(f.api.count("LIST pods") <= 17, "{}", f.api.count("LIST pods"));
 }

@@ -3,21 +3,21 @@
 use coxswain_manager::object::Resource;
 use serde_json::{Value, json};
 
-use super::{Bed, SECOND, bed_with};
+use super::{Fixture, SECOND, fixture_with};
 
 const SERVICES: Resource = Resource::cluster("apiregistration.k8s.io", "v1", "apiservices", "Kind11");
 
 /// One that follows them.
-async fn following() -> Bed {
-    let bed = bed_with(&["apiservices.apiregistration.k8s.io"], |_| {}).await;
-    bed.within(SECOND, "known", || {
-        bed.collects("apiregistration.k8s.io/v1 apiservices")
+async fn following() -> Fixture {
+    let f = fixture_with(&["apiservices.apiregistration.k8s.io"], |_| {}).await;
+    f.within(SECOND, "known", || {
+        f.collects("apiregistration.k8s.io/v1 apiservices")
     })
     .await;
-    bed.sleep(SECOND).await;
-    let (_, others) = bed.way.asked();
+    f.sleep(SECOND).await;
+    let (_, others) = f.api.asked();
     assert!(others.iter().any(|it| it.ends_with("/apiservices")), "{others:?}");
-    bed
+    f
 }
 
 fn service(group: &str, remote: bool, available: bool) -> Value {
@@ -35,51 +35,51 @@ fn service(group: &str, remote: bool, available: bool) -> Value {
     })
 }
 
-async fn register(bed: &Bed, service: &Value) {
-    let created: Result<Value, _> = bed.admin.create(&SERVICES, "", service.to_string().into()).await;
+async fn register(f: &Fixture, service: &Value) {
+    let created: Result<Value, _> = f.admin.create(&SERVICES, "", service.to_string().into()).await;
     created.expect("created");
 }
 
 /// How often the documents were read.
-fn readings(bed: &Bed) -> usize {
-    bed.way.asked().0.iter().filter(|it| *it == "/apis").count()
+fn readings(f: &Fixture) -> usize {
+    f.api.asked().0.iter().filter(|it| *it == "/apis").count()
 }
 
 #[tokio::test(start_paused = true)]
 async fn change_of_an_api_service_is_followed_by_a_read() {
-    let bed = following().await;
-    register(&bed, &service("batch", true, false)).await;
-    bed.sleep(2 * SECOND).await;
-    assert_eq!(readings(&bed), 1);
+    let f = following().await;
+    register(&f, &service("batch", true, false)).await;
+    f.sleep(2 * SECOND).await;
+    assert_eq!(readings(&f), 1);
     let status = json!({"status": service("batch", true, true)["status"]});
-    bed.patch(&SERVICES, "v1.batch", &status).await;
-    bed.sleep(2 * SECOND).await;
-    assert_eq!(readings(&bed), 1);
-    assert_eq!(bed.sync_errors(), 0);
+    f.patch(&SERVICES, "v1.batch", &status).await;
+    f.sleep(2 * SECOND).await;
+    assert_eq!(readings(&f), 1);
+    assert_eq!(f.sync_errors(), 0);
 }
 
 #[tokio::test(start_paused = true)]
 async fn many_changes_share_reads() {
-    let bed = following().await;
-    register(&bed, &service("batch", true, false)).await;
+    let f = following().await;
+    register(&f, &service("batch", true, false)).await;
     for round in 0..100 {
         let available = service("batch", true, round % 2 == 0);
-        bed.patch(&SERVICES, "v1.batch", &json!({"status": available["status"]}))
+        f.patch(&SERVICES, "v1.batch", &json!({"status": available["status"]}))
             .await;
-        bed.sleep(SECOND / 10).await;
+        f.sleep(SECOND / 10).await;
     }
-    let readings = readings(&bed);
+    let readings = readings(&f);
     assert!((18..=22).contains(&readings), "{readings} in ten seconds");
 }
 
 #[tokio::test(start_paused = true)]
 async fn api_service_that_is_not_listed_is_looked_for_again_soon() {
-    let bed = following().await;
-    register(&bed, &service("late.io", true, true)).await;
-    bed.sleep(10 * SECOND).await;
-    let readings = readings(&bed);
+    let f = following().await;
+    register(&f, &service("late.io", true, true)).await;
+    f.sleep(10 * SECOND).await;
+    let readings = readings(&f);
     assert!((4..=7).contains(&readings), "{readings}");
-    bed.define("things.late.io", &["v1"]).await;
-    bed.within(SECOND, "listed", || bed.collects("late.io/v1 things"))
+    f.define("things.late.io", &["v1"]).await;
+    f.within(SECOND, "listed", || f.collects("late.io/v1 things"))
         .await;
 }

@@ -25,7 +25,7 @@ async fn two_leaders_at_once_converge_and_delete_nothing_that_is_owned() {
         .await;
     let doomed = cluster.read(&DEPLOYMENTS, "c").await.expect("it exists");
     let foreground = |it: Delete| it.propagating(Propagation::Foreground);
-    cluster.delete_by(&DEPLOYMENTS, &doomed, foreground).await;
+    cluster.delete_with(&DEPLOYMENTS, &doomed, foreground).await;
     let owner = cluster.read(&DEPLOYMENTS, "a").await.expect("it exists");
     let reference =
         |uid: &Value| json!([{"apiVersion": "apps/v1", "kind": "Deployment", "name": "a", "uid": uid}]);
@@ -76,7 +76,7 @@ async fn leaders_that_see_different_replica_sets_do_not_race_for_the_status() {
     other.link.door.lag().hold_at("replicasets.apps", past);
     let doomed = cluster.read(&DEPLOYMENTS, "a").await.expect("it exists");
     let foreground = |it: Delete| it.propagating(Propagation::Foreground);
-    cluster.delete_by(&DEPLOYMENTS, &doomed, foreground).await;
+    cluster.delete_with(&DEPLOYMENTS, &doomed, foreground).await;
     let replicas = json!({"spec": {"replicas": 2}});
     cluster.patch(&DEPLOYMENTS, "b", &replicas).await;
     let before = cluster.writes().len();

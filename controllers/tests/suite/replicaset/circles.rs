@@ -9,7 +9,7 @@ use super::*;
 /// What is wrong, and what may become of it.
 struct Case {
     what: &'static str,
-    cause: for<'a> fn(&'a Bed) -> BoxFuture<'a, ()>,
+    cause: for<'a> fn(&'a Fixture) -> BoxFuture<'a, ()>,
     /// The most requests of the engine, among them those for the healthy owner: two pods and two status writes.
     requests: usize,
     /// What the condition and the one warning say.
@@ -24,41 +24,42 @@ const TRIES: usize = 17 + 1;
 const REFUSED: usize = TRIES + 1;
 const HEALTHY: usize = 4;
 
-async fn bad(bed: &Bed, replicas: i64) -> Value {
-    bed.create_owner(&bed.owner("bad", replicas)).await
+async fn bad(f: &Fixture, replicas: i64) -> Value {
+    f.create_owner(&f.owner("bad", replicas)).await
 }
 
 /// The engine sees another owner than the server has: one that lets more through than it should.
-async fn shown(bed: &Bed, written: &str, shown: &str) {
-    bed.door.garble(written, shown);
-    bad(bed, 7).await;
+async fn shown(f: &Fixture, written: &str, shown: &str) {
+    f.api.replace_in_reads(written, shown);
+    bad(f, 7).await;
 }
 
-async fn refused(bed: &Bed, code: u16, reason: &str, message: &str) {
+async fn refused(f: &Fixture, code: u16, reason: &str, message: &str) {
     let status = json!({"reason": reason, "message": message});
-    bed.door.refuse(r#""generateName":"bad-""#, code, &status);
-    bad(bed, 50).await;
+    f.api.reject(r#""generateName":"bad-""#, code, &status);
+    bad(f, 50).await;
 }
 
 /// A pod that has two controllers, of which the first is ours or is not.
-async fn two_controllers(bed: &Bed, ours_first: bool) {
-    let owner = bad(bed, 3).await;
+async fn two_controllers(f: &Fixture, ours_first: bool) {
+    let owner = bad(f, 3).await;
     let ours = json!({"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "bad",
                       "uid": owner["metadata"]["uid"], "controller": ours_first});
     let other = json!({"apiVersion": "batch/v1", "kind": "Job", "name": "other",
                        "uid": "00000000-0000-4000-8000-000000000009", "controller": !ours_first});
     let owners = if ours_first { [ours, other] } else { [other, ours] };
-    bed.door.garble(r#""controller":false"#, r#""controller":true"#);
-    loose(bed, &json!(owners)).await;
+    f.api
+        .replace_in_reads(r#""controller":false"#, r#""controller":true"#);
+    loose(f, &json!(owners)).await;
 }
 
-async fn loose(bed: &Bed, owners: &Value) {
+async fn loose(f: &Fixture, owners: &Value) {
     let pod = json!({
         "apiVersion": "v1", "kind": "Pod",
         "metadata": {"name": "loose", "labels": {"app": "bad"}, "ownerReferences": owners},
         "spec": {"containers": [{"name": "main", "image": "nginx"}]},
     });
-    bed.create(&PODS, &pod).await;
+    f.create(&PODS, &pod).await;
 }
 
 fn cases() -> Vec<Case> {
@@ -75,22 +76,16 @@ fn cases() -> Vec<Case> {
             HEALTHY + 1,
             Some("InvalidSelector"),
             3,
-            |bed| {
-                Box::pin(shown(
-                    bed,
-                    r#""matchLabels":{"app":"bad"}"#,
-                    r#""matchLabels":{}"#,
-                ))
-            },
+            |f| Box::pin(shown(f, r#""matchLabels":{"app":"bad"}"#, r#""matchLabels":{}"#)),
         ),
         case(
             "a selector that makes no sense",
             HEALTHY + 1,
             Some("InvalidSelector"),
             3,
-            |bed| {
+            |f| {
                 let odd = r#""matchExpressions":[{"key":"a","operator":"Near"}]"#;
-                Box::pin(shown(bed, r#""matchLabels":{"app":"bad"}"#, odd))
+                Box::pin(shown(f, r#""matchLabels":{"app":"bad"}"#, odd))
             },
         ),
         case(
@@ -98,9 +93,9 @@ fn cases() -> Vec<Case> {
             HEALTHY + 1,
             Some("InvalidSelector"),
             3,
-            |bed| {
+            |f| {
                 Box::pin(shown(
-                    bed,
+                    f,
                     r#""matchLabels":{"app":"bad"}"#,
                     r#""matchLabels":{"app":"other"}"#,
                 ))
@@ -111,16 +106,16 @@ fn cases() -> Vec<Case> {
             HEALTHY + 1,
             Some("InvalidReplicas"),
             3,
-            |bed| Box::pin(shown(bed, r#""replicas":7"#, r#""replicas":-7"#)),
+            |f| Box::pin(shown(f, r#""replicas":7"#, r#""replicas":-7"#)),
         ),
         case(
             "a template that is refused",
             HEALTHY + REFUSED,
             Some("FailedCreate"),
             3,
-            |bed| {
+            |f| {
                 let message = r#"Pod "NAME" is invalid: spec.containers: Required value"#;
-                Box::pin(refused(bed, 422, "Invalid", message))
+                Box::pin(refused(f, 422, "Invalid", message))
             },
         ),
         case(
@@ -128,10 +123,10 @@ fn cases() -> Vec<Case> {
             HEALTHY + REFUSED,
             Some("FailedCreate"),
             3,
-            |bed| {
+            |f| {
                 let message =
                     r#"pods "NAME" is forbidden: exceeded quota: few, requested: pods=1, used: pods=0"#;
-                Box::pin(refused(bed, 403, "Forbidden", message))
+                Box::pin(refused(f, 403, "Forbidden", message))
             },
         ),
         case(
@@ -139,9 +134,9 @@ fn cases() -> Vec<Case> {
             HEALTHY + REFUSED,
             Some("FailedCreate"),
             3,
-            |bed| {
+            |f| {
                 let message = "admission webhook \"no.example.com\" denied the request: NAME";
-                Box::pin(refused(bed, 400, "BadRequest", message))
+                Box::pin(refused(f, 400, "BadRequest", message))
             },
         ),
         // Whether it was made is not known: it is looked for before the next try.
@@ -150,9 +145,9 @@ fn cases() -> Vec<Case> {
             HEALTHY + TRIES + REFUSED,
             Some("FailedCreate"),
             3,
-            |bed| {
+            |f| {
                 let message = "Internal error occurred: failed calling webhook for NAME";
-                Box::pin(refused(bed, 500, "InternalError", message))
+                Box::pin(refused(f, 500, "InternalError", message))
             },
         ),
         case(
@@ -160,12 +155,12 @@ fn cases() -> Vec<Case> {
             HEALTHY + 2 * (3 + 2),
             None,
             9,
-            |bed| {
+            |f| {
                 Box::pin(async {
-                    bad(bed, 3).await;
-                    let mut twin = bed.owner("bad", 3);
+                    bad(f, 3).await;
+                    let mut twin = f.owner("bad", 3);
                     twin["metadata"]["name"] = json!("twin");
-                    bed.create_owner(&twin).await;
+                    f.create_owner(&twin).await;
                 })
             },
         ),
@@ -174,14 +169,14 @@ fn cases() -> Vec<Case> {
             HEALTHY + 3 + 4,
             None,
             6,
-            |bed| Box::pin(two_controllers(bed, true)),
+            |f| Box::pin(two_controllers(f, true)),
         ),
         case(
             "a pod with two controllers, ours second",
             HEALTHY + 3 + 2,
             None,
             7,
-            |bed| Box::pin(two_controllers(bed, false)),
+            |f| Box::pin(two_controllers(f, false)),
         ),
         // Each try looks at the owner and at the pod. The status of the others is written once.
         case(
@@ -189,20 +184,20 @@ fn cases() -> Vec<Case> {
             HEALTHY + 2 * TRIES + 1,
             None,
             4,
-            |bed| {
-                bed.door.judge(|method, path, _| {
+            |f| {
+                f.api.inject(|method, path, _| {
                     let adopted = *method == Method::PATCH && path.ends_with("/pods/loose");
                     let status =
                         json!({"reason": "Invalid", "message": "only one reference can have controller set"});
                     if adopted {
-                        Answer::Refused(422, status)
+                        Fault::Status(422, status)
                     } else {
-                        Answer::Done
+                        Fault::None
                     }
                 });
                 Box::pin(async {
-                    loose(bed, &json!([])).await;
-                    bad(bed, 3).await;
+                    loose(f, &json!([])).await;
+                    bad(f, 3).await;
                 })
             },
         ),
@@ -212,38 +207,38 @@ fn cases() -> Vec<Case> {
             HEALTHY + 20 * (3 + 2),
             None,
             3 + 20 * 3,
-            |bed| {
+            |f| {
                 Box::pin(async {
                     for i in 0..20 {
-                        let owner = bad(bed, 3).await;
-                        bed.sleep(Duration::from_secs(1)).await;
+                        let owner = bad(f, 3).await;
+                        f.sleep(Duration::from_secs(1)).await;
                         if i < 19 {
-                            bed.delete(&bed.kind.resource, &owner).await;
+                            f.delete(&f.kind.resource, &owner).await;
                         }
                     }
                 })
             },
         ),
-        case("no pods at all", HEALTHY + 1, None, 3, |bed| {
-            Box::pin(async { drop(bad(bed, 0).await) })
+        case("no pods at all", HEALTHY + 1, None, 3, |f| {
+            Box::pin(async { drop(bad(f, 0).await) })
         }),
-        case("five thousand", HEALTHY + 5000 + 10, None, 5003, |bed| {
-            Box::pin(async { drop(bad(bed, 5000).await) })
+        case("five thousand", HEALTHY + 5000 + 10, None, 5003, |f| {
+            Box::pin(async { drop(bad(f, 5000).await) })
         }),
     ]
 }
 
 /// Scales the healthy owner, and answers how long it took.
-async fn healthy(bed: &Bed, replicas: usize) -> Duration {
-    let start = bed.env.clock.now();
-    bed.scale("fine", i64::try_from(replicas).expect("few")).await;
-    bed.until(async |bed| {
-        let pods = bed.pods().await;
+async fn healthy(f: &Fixture, replicas: usize) -> Duration {
+    let start = f.env.clock.now();
+    f.scale("fine", i64::try_from(replicas).expect("few")).await;
+    f.until(async |f| {
+        let pods = f.pods().await;
         let fine = pods.iter().filter(|it| it["metadata"]["generateName"] == "fine-");
         fine.count() == replicas
     })
     .await;
-    bed.env.clock.now() - start
+    f.env.clock.now() - start
 }
 
 #[tokio::test(start_paused = true)]
@@ -257,42 +252,42 @@ async fn nothing_that_is_asked_for_makes_anybody_run_in_circles() {
     } in cases()
     {
         // Without a cluster: no pod ever serves, and nobody but the engine changes any.
-        let bed = bare(REPLICA_SET).await;
-        bed.door.slow(Duration::from_millis(100));
-        bed.engine();
-        bed.create_owner(&bed.owner("fine", 1)).await;
-        bed.sleep(Duration::from_mins(1)).await;
-        bed.door.reset();
+        let f = bare(REPLICA_SET).await;
+        f.api.slow_rejections(Duration::from_millis(100));
+        f.engine();
+        f.create_owner(&f.owner("fine", 1)).await;
+        f.sleep(Duration::from_mins(1)).await;
+        f.api.reset();
         let adds = || {
-            bed.metric(r#"workqueue_adds_total{name="replicaset"}"#)
+            f.metric(r#"workqueue_adds_total{name="replicaset"}"#)
                 .expect("a series")
         };
         let before = adds();
-        cause(&bed).await;
+        cause(&f).await;
         let second = Duration::from_secs(1);
-        let took = healthy(&bed, 2).await;
+        let took = healthy(&f, 2).await;
         assert!(took <= second, "{what}: {took:?}");
-        bed.sleep(Duration::from_mins(10)).await;
-        let took = healthy(&bed, 3).await;
+        f.sleep(Duration::from_mins(10)).await;
+        let took = healthy(&f, 3).await;
         assert!(took <= second, "{what}: {took:?}");
-        bed.sleep(10 * second).await;
+        f.sleep(10 * second).await;
 
-        let counts = bed.door.counts();
+        let counts = f.api.counts();
         let total: usize = counts.values().sum();
         assert!(total <= requests, "{what}: {total} requests: {counts:#?}");
         // Looks that lead to nothing: one for each answer that a cache shows, and some for what others have done.
         let most = u32::try_from(2 * requests + 60).expect("few");
         let looks = adds() - before;
         assert!(looks <= f64::from(most), "{what}: {looks} looks");
-        assert_eq!(bed.pods().await.len(), pods, "{what}");
-        let owner = bed.get("bad").await;
+        assert_eq!(f.pods().await.len(), pods, "{what}");
+        let owner = f.get("bad").await;
         let conditions = owner["status"]["conditions"]
             .as_array()
             .cloned()
             .unwrap_or_default();
         let said: Vec<_> = conditions.iter().map(|it| it["reason"].as_str()).collect();
         assert_eq!(said, Vec::from_iter(reason.map(Some)), "{what}");
-        let mut events = bed.list(&EVENTS).await;
+        let mut events = f.list(&EVENTS).await;
         let per_owner = if what.contains("again and again") { 20 } else { 3 };
         assert!(events.len() <= 10 * per_owner, "{what}: {} events", events.len());
         events.retain(|it| it["type"] == "Warning");
@@ -306,26 +301,26 @@ async fn nothing_that_is_asked_for_makes_anybody_run_in_circles() {
 
 #[tokio::test(start_paused = true)]
 async fn a_refusal_in_other_words_each_time_is_no_news() {
-    let bed = bare(REPLICA_SET).await;
-    bed.door.slow(Duration::from_millis(100));
-    bed.engine();
-    bed.door.judge(|method, path, before| {
+    let f = bare(REPLICA_SET).await;
+    f.api.slow_rejections(Duration::from_millis(100));
+    f.engine();
+    f.api.inject(|method, path, before| {
         if *method == Method::POST && path.ends_with("/pods") {
             let message = format!("denied, see request {before}");
-            Answer::Refused(403, json!({"reason": "Forbidden", "message": message}))
+            Fault::Status(403, json!({"reason": "Forbidden", "message": message}))
         } else {
-            Answer::Done
+            Fault::None
         }
     });
-    bad(&bed, 3).await;
-    bed.sleep(Duration::from_mins(10)).await;
-    let counts = bed.door.counts();
+    bad(&f, 3).await;
+    f.sleep(Duration::from_mins(10)).await;
+    let counts = f.api.counts();
     assert!(counts.values().sum::<usize>() <= REFUSED, "{counts:#?}");
-    assert_eq!(bed.reasons().await, vec!["FailedCreate"; 10]);
-    let message = async |bed: &Bed| bed.get("bad").await["status"]["conditions"][0]["message"].clone();
-    assert_eq!(message(&bed).await, "denied, see request 0");
+    assert_eq!(f.reasons().await, vec!["FailedCreate"; 10]);
+    let message = async |f: &Fixture| f.get("bad").await["status"]["conditions"][0]["message"].clone();
+    assert_eq!(message(&f).await, "denied, see request 0");
     // What is asked for now is something else, and so is the answer.
-    bed.scale("bad", 5).await;
-    bed.sleep(Duration::from_secs(1)).await;
-    assert_ne!(message(&bed).await, "denied, see request 0");
+    f.scale("bad", 5).await;
+    f.sleep(Duration::from_secs(1)).await;
+    assert_ne!(message(&f).await, "denied, see request 0");
 }

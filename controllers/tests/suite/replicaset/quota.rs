@@ -7,7 +7,7 @@ use super::*;
 /// The time after which the backoff of an owner that keeps failing is minutes long.
 const LONG: Duration = Duration::from_mins(10);
 
-impl Bed {
+impl Fixture {
     async fn set_ready(&self, pod: &Value, ready: bool) {
         let since = coxswain_manager::time::rfc3339(self.env.clock.wall());
         let status = if ready { "True" } else { "False" };
@@ -20,14 +20,14 @@ impl Bed {
 
     /// An owner that wants five pods and has three: each further create is refused.
     async fn at_quota(&self, min_ready_seconds: i64) -> Vec<Value> {
-        self.door.judge(|method, path, before| {
+        self.api.inject(|method, path, before| {
             if *method == Method::POST && path.ends_with("/pods") && before >= 3 {
-                Answer::Refused(
+                Fault::Status(
                     403,
                     json!({"reason": "Forbidden", "message": "exceeded quota: few"}),
                 )
             } else {
-                Answer::Done
+                Fault::None
             }
         });
         let mut owner = self.owner("web", 5);
@@ -51,19 +51,19 @@ impl Bed {
 #[tokio::test(start_paused = true)]
 async fn owner_at_quota_shows_readiness_within_a_second() {
     for kind in kinds() {
-        let bed = bare(kind).await;
-        bed.engine();
-        let pods = bed.at_quota(0).await;
-        let before = bed.door.count("POST pods");
+        let f = bare(kind).await;
+        f.engine();
+        let pods = f.at_quota(0).await;
+        let before = f.api.count("POST pods");
         for (pod, ready) in pods.iter().zip(1..) {
-            bed.set_ready(pod, true).await;
-            assert_eq!(bed.counted().await, (ready, ready));
+            f.set_ready(pod, true).await;
+            assert_eq!(f.counted().await, (ready, ready));
         }
-        bed.set_ready(&pods[0], false).await;
-        assert_eq!(bed.counted().await, (2, 2));
-        let posts = bed.door.count("POST pods") - before;
+        f.set_ready(&pods[0], false).await;
+        assert_eq!(f.counted().await, (2, 2));
+        let posts = f.api.count("POST pods") - before;
         assert!(posts <= 2 * 4, "{posts} creates for four events");
-        let owner = bed.get("web").await;
+        let owner = f.get("web").await;
         assert_eq!(owner["status"]["conditions"][0]["reason"], "FailedCreate");
     }
 }
@@ -71,88 +71,88 @@ async fn owner_at_quota_shows_readiness_within_a_second() {
 #[tokio::test(start_paused = true)]
 async fn owner_at_quota_shows_availability_on_time() {
     for kind in kinds() {
-        let bed = bare(kind).await;
-        bed.engine();
-        let pods = bed.at_quota(30).await;
+        let f = bare(kind).await;
+        f.engine();
+        let pods = f.at_quota(30).await;
         for pod in &pods[..2] {
-            bed.set_ready(pod, true).await;
-            bed.sleep(Duration::from_secs(10)).await;
+            f.set_ready(pod, true).await;
+            f.sleep(Duration::from_secs(10)).await;
         }
-        assert_eq!(bed.counted().await, (2, 0));
+        assert_eq!(f.counted().await, (2, 0));
         // The first is due 30 s after it became Ready, the second 10 s later.
-        bed.sleep(Duration::from_secs(8)).await;
-        assert_eq!(bed.counted().await, (2, 1));
-        bed.sleep(Duration::from_secs(9)).await;
-        assert_eq!(bed.counted().await, (2, 2));
+        f.sleep(Duration::from_secs(8)).await;
+        assert_eq!(f.counted().await, (2, 1));
+        f.sleep(Duration::from_secs(9)).await;
+        assert_eq!(f.counted().await, (2, 2));
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn status_is_written_while_adoption_fails() {
     for kind in kinds() {
-        let bed = bare(kind).await;
-        bed.engine();
-        bed.create_owner(&bed.owner("web", 2)).await;
-        bed.until(async |bed| bed.pods().await.len() == 2).await;
-        let pods = bed.pods().await;
-        bed.door.judge(|method, path, _| {
+        let f = bare(kind).await;
+        f.engine();
+        f.create_owner(&f.owner("web", 2)).await;
+        f.until(async |f| f.pods().await.len() == 2).await;
+        let pods = f.pods().await;
+        f.api.inject(|method, path, _| {
             if *method == Method::PATCH && path.ends_with("/pods/loose") {
-                Answer::Refused(
+                Fault::Status(
                     403,
                     json!({"reason": "Forbidden", "message": "denied by a webhook"}),
                 )
             } else {
-                Answer::Done
+                Fault::None
             }
         });
         let loose = json!({
             "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "loose", "labels": {"app": "web"}},
             "spec": {"containers": [{"name": "main", "image": "nginx"}]},
         });
-        bed.create(&PODS, &loose).await;
-        bed.sleep(LONG).await;
-        assert_eq!(bed.door.count("DELETE pods"), 0);
+        f.create(&PODS, &loose).await;
+        f.sleep(LONG).await;
+        assert_eq!(f.api.count("DELETE pods"), 0);
         for (pod, ready) in pods.iter().zip(1..) {
-            bed.set_ready(pod, true).await;
-            assert_eq!(bed.counted().await, (ready, ready));
+            f.set_ready(pod, true).await;
+            assert_eq!(f.counted().await, (ready, ready));
         }
         assert_eq!(
-            bed.get("web").await["status"]["replicas"],
+            f.get("web").await["status"]["replicas"],
             2,
             "the loose pod is not owned"
         );
-        assert_eq!(bed.door.count("DELETE pods"), 0);
+        assert_eq!(f.api.count("DELETE pods"), 0);
     }
 }
 
 /// Tokens of the replacement backoff come back while creates fail: the retries stay on the backoff of the queue.
 #[tokio::test(start_paused = true)]
 async fn failing_creates_do_not_retry_with_every_token() {
-    let bed = bare(REPLICA_SET).await;
-    bed.cluster(Duration::ZERO);
-    bed.engine();
-    let mut owner = bed.owner("web", 40);
+    let f = bare(REPLICA_SET).await;
+    f.run_hollow_kubelet(Duration::ZERO);
+    f.engine();
+    let mut owner = f.owner("web", 40);
     owner["spec"]["template"]["metadata"]["annotations"] = json!({hollow_kubelet::FAIL: "true"});
-    bed.create_owner(&owner).await;
-    bed.sleep(Duration::from_mins(1)).await;
-    bed.door.judge(|method, path, _| {
+    f.create_owner(&owner).await;
+    f.sleep(Duration::from_mins(1)).await;
+    f.api.inject(|method, path, _| {
         if *method == Method::POST && path.ends_with("/pods") {
-            Answer::Refused(403, json!({"reason": "Forbidden", "message": "exceeded quota"}))
+            Fault::Status(403, json!({"reason": "Forbidden", "message": "exceeded quota"}))
         } else {
-            Answer::Done
+            Fault::None
         }
     });
-    bed.door.reset();
-    bed.sleep(LONG).await;
-    let posts = bed.door.count("POST pods");
+    f.api.reset();
+    f.sleep(LONG).await;
+    let posts = f.api.count("POST pods");
     assert!((10..45).contains(&posts), "{posts}");
-    bed.door.judge(|_, _, _| Answer::Done);
-    bed.door.reset();
+    f.api.inject(|_, _, _| Fault::None);
+    f.api.reset();
     for _ in 0..100 {
-        if bed.door.count("POST pods") > 10 {
+        if f.api.count("POST pods") > 10 {
             return;
         }
-        bed.sleep(Duration::from_secs(10)).await;
+        f.sleep(Duration::from_secs(10)).await;
     }
     panic!("it does not recover by itself");
 }

@@ -12,7 +12,7 @@ fn allowed(time: Duration) -> usize {
     10 + usize::try_from(time.as_millis() / 1200).expect("few")
 }
 
-impl Bed {
+impl Fixture {
     /// The wall clock of a node that is ahead of the controller by `ahead`.
     fn node_time(&self, ahead: SignedDuration) -> String {
         rfc3339(self.env.clock.wall() + ahead)
@@ -30,14 +30,14 @@ impl Bed {
         self.create_owner(&self.owner("web", count)).await;
         self.ready("web", count).await;
         self.sleep(Duration::from_mins(1)).await;
-        self.door.reset();
+        self.api.reset();
         self.pods().await
     }
 
     /// So many pods come back without any wait for a token: all creations are sent at one instant.
     async fn refilled_at_once(&self, count: usize, variant: &str) {
         self.sleep(Duration::from_millis(100)).await;
-        let times = self.door.times("POST pods");
+        let times = self.api.times("POST pods");
         assert_eq!(times.len(), count, "{variant}");
         assert_eq!(times.first(), times.last(), "{variant}");
     }
@@ -45,8 +45,8 @@ impl Bed {
 
 /// Statuses of a pod that ended after it ran: of a kubelet that shuts down its node, of a writer that changes the phase
 /// alone, and of a kubelet that rejects the pod when it starts again, without the conditions of the pod.
-fn ended(bed: &Bed, variant: &str, ahead: SignedDuration) -> Value {
-    let now = bed.node_time(ahead);
+fn ended(f: &Fixture, variant: &str, ahead: SignedDuration) -> Value {
+    let now = f.node_time(ahead);
     match variant {
         "node shutdown" => json!({
             "phase": "Failed", "reason": "Terminated",
@@ -73,55 +73,55 @@ async fn pods_failed_after_running_are_replaced_in_one_burst() {
         ("completed", 100),
     ];
     for (variant, count) in variants {
-        let bed = bed(REPLICA_SET).await;
-        for pod in bed.running(count).await {
-            let status = ended(&bed, variant, SignedDuration::ZERO);
-            bed.set_pod_status(&pod, &status).await;
+        let f = fixture(REPLICA_SET).await;
+        for pod in f.running(count).await {
+            let status = ended(&f, variant, SignedDuration::ZERO);
+            f.set_pod_status(&pod, &status).await;
         }
         let count = usize::try_from(count).expect("few");
-        bed.refilled_at_once(count, variant).await;
-        bed.sleep(Duration::from_mins(1)).await;
-        assert_eq!(bed.door.count("POST pods"), count, "{variant}");
+        f.refilled_at_once(count, variant).await;
+        f.sleep(Duration::from_mins(1)).await;
+        assert_eq!(f.api.count("POST pods"), count, "{variant}");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn pods_failed_while_the_controller_was_down_are_replaced_in_one_burst() {
     for variant in ["node shutdown", "no condition of the end"] {
-        let bed = bare(REPLICA_SET).await;
-        bed.cluster(Duration::from_secs(1));
-        let stop = bed.run(bed.build(Scope::default()));
-        let pods = bed.running(100).await;
+        let f = bare(REPLICA_SET).await;
+        f.run_hollow_kubelet(Duration::from_secs(1));
+        let stop = f.run(f.build(Scope::default()));
+        let pods = f.running(100).await;
         stop.cancel();
-        bed.sleep(Duration::from_secs(1)).await;
+        f.sleep(Duration::from_secs(1)).await;
         for pod in pods {
-            let status = ended(&bed, variant, SignedDuration::ZERO);
-            bed.set_pod_status(&pod, &status).await;
+            let status = ended(&f, variant, SignedDuration::ZERO);
+            f.set_pod_status(&pod, &status).await;
         }
-        let bed = Bed {
+        let f = Fixture {
             registry: Registry::new(),
-            ..bed
+            ..f
         };
-        bed.engine();
-        bed.refilled_at_once(100, variant).await;
+        f.engine();
+        f.refilled_at_once(100, variant).await;
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn terminating_pods_that_ran_are_replaced_in_one_burst() {
     for failed in [false, true] {
-        let bed = bed(REPLICA_SET).await;
-        for pod in bed.running(100).await {
+        let f = fixture(REPLICA_SET).await;
+        for pod in f.running(100).await {
             let name = pod["metadata"]["name"].as_str().expect("a name");
             let held = json!({"metadata": {"finalizers": ["example.com/hold"]}});
-            bed.patch(&PODS, name, &held).await;
-            bed.delete(&PODS, &pod).await;
+            f.patch(&PODS, name, &held).await;
+            f.delete(&PODS, &pod).await;
             if failed {
                 // As the pod garbage collector does for a node that is gone.
-                bed.set_pod_status(&pod, &json!({"phase": "Failed"})).await;
+                f.set_pod_status(&pod, &json!({"phase": "Failed"})).await;
             }
         }
-        bed.refilled_at_once(100, if failed { "failed" } else { "running" })
+        f.refilled_at_once(100, if failed { "failed" } else { "running" })
             .await;
     }
 }
@@ -129,18 +129,18 @@ async fn terminating_pods_that_ran_are_replaced_in_one_burst() {
 /// The status of a pod that ended at this time.
 type EndedAt = dyn Fn(&str) -> Value;
 
-/// Plays a kubelet that ends each pod of `bed` as soon as it is there, for 80 s. Its clock is `ahead`. Returns the
+/// Plays a kubelet that ends each pod of `f` as soon as it is there, for 80 s. Its clock is `ahead`. Returns the
 /// times of replacements.
-async fn end_at_once(bed: &Bed, ahead: SignedDuration, status: impl Fn(&str) -> Value) -> Vec<Instant> {
-    bed.create_owner(&bed.owner("web", 70)).await;
+async fn end_at_once(f: &Fixture, ahead: SignedDuration, status: impl Fn(&str) -> Value) -> Vec<Instant> {
+    f.create_owner(&f.owner("web", 70)).await;
     for _ in 0..160 {
-        bed.sleep(Duration::from_millis(500)).await;
-        for pod in bed.pods().await {
-            let status = status(&bed.node_time(ahead));
-            bed.set_pod_status(&pod, &status).await;
+        f.sleep(Duration::from_millis(500)).await;
+        for pod in f.pods().await {
+            let status = status(&f.node_time(ahead));
+            f.set_pod_status(&pod, &status).await;
         }
     }
-    bed.door.times("POST pods").split_off(70)
+    f.api.times("POST pods").split_off(70)
 }
 
 #[tokio::test(start_paused = true)]
@@ -168,9 +168,9 @@ async fn pods_that_never_ran_are_replaced_sixty_times_a_minute_at_most() {
         // The others have no times that a wrong clock could change.
         let skewed = if ahead.is_zero() { 5 } else { 2 };
         for (variant, status) in statuses.into_iter().take(skewed) {
-            let bed = bare(REPLICA_SET).await;
-            bed.engine();
-            let times = end_at_once(&bed, ahead, status).await;
+            let f = bare(REPLICA_SET).await;
+            f.engine();
+            let times = end_at_once(&f, ahead, status).await;
             assert!(times.len() > 60, "{variant}: it goes on: {}", times.len());
             let most = most_in_a_minute(&times);
             assert!(most <= 60, "{variant}, {ahead}: {most}");
@@ -182,18 +182,18 @@ async fn pods_that_never_ran_are_replaced_sixty_times_a_minute_at_most() {
 #[tokio::test(start_paused = true)]
 async fn pods_that_end_within_ten_seconds_are_replaced_sixty_times_a_minute_at_most() {
     for variant in ["node shutdown", "no condition of the end"] {
-        let bed = bed(REPLICA_SET).await;
-        bed.create_owner(&bed.owner("web", 100)).await;
+        let f = fixture(REPLICA_SET).await;
+        f.create_owner(&f.owner("web", 100)).await;
         for _ in 0..24 {
-            bed.sleep(Duration::from_secs(5)).await;
-            for pod in bed.pods().await {
+            f.sleep(Duration::from_secs(5)).await;
+            for pod in f.pods().await {
                 if pod["status"]["phase"] == "Running" {
-                    let status = ended(&bed, variant, SignedDuration::ZERO);
-                    bed.set_pod_status(&pod, &status).await;
+                    let status = ended(&f, variant, SignedDuration::ZERO);
+                    f.set_pod_status(&pod, &status).await;
                 }
             }
         }
-        let times = bed.door.times("POST pods").split_off(100);
+        let times = f.api.times("POST pods").split_off(100);
         assert!(times.len() > 60, "{variant}: it goes on: {}", times.len());
         let most = most_in_a_minute(&times);
         assert!(most <= 60, "{variant}: {most}");
@@ -202,14 +202,14 @@ async fn pods_that_end_within_ten_seconds_are_replaced_sixty_times_a_minute_at_m
 
 #[tokio::test(start_paused = true)]
 async fn pods_that_fail_at_once_are_replaced_sixty_times_a_minute_at_most() {
-    let bed = bare(REPLICA_SET).await;
-    bed.cluster(Duration::ZERO);
-    bed.engine();
-    let mut owner = bed.owner("bad", 20);
+    let f = bare(REPLICA_SET).await;
+    f.run_hollow_kubelet(Duration::ZERO);
+    f.engine();
+    let mut owner = f.owner("bad", 20);
     owner["spec"]["template"]["metadata"]["annotations"] = json!({hollow_kubelet::FAIL: "true"});
-    bed.create_owner(&owner).await;
-    bed.sleep(Duration::from_mins(10)).await;
-    let times = bed.door.times("POST pods");
+    f.create_owner(&owner).await;
+    f.sleep(Duration::from_mins(10)).await;
+    let times = f.api.times("POST pods");
     assert!(times.len() > 200, "it goes on: {}", times.len());
     // The first ones replace nothing.
     assert!(most_in_a_minute(&times[20..]) <= 60);
@@ -227,20 +227,20 @@ fn most_in_a_minute(times: &[Instant]) -> usize {
 
 #[tokio::test(start_paused = true)]
 async fn a_new_process_starts_with_one_burst_of_replacements() {
-    let mut bed = bare(REPLICA_SET).await;
-    bed.cluster(Duration::ZERO);
-    let mut owner = bed.owner("bad", 20);
+    let mut f = bare(REPLICA_SET).await;
+    f.run_hollow_kubelet(Duration::ZERO);
+    let mut owner = f.owner("bad", 20);
     owner["spec"]["template"]["metadata"]["annotations"] = json!({hollow_kubelet::FAIL: "true"});
-    bed.create_owner(&owner).await;
+    f.create_owner(&owner).await;
     for process in 0..4 {
         let tasks = TaskSet::new();
         let env = Env {
             tasks: tasks.handle(),
-            ..bed.env.clone()
+            ..f.env.clone()
         };
-        bed.registry = Registry::new();
-        bed.door.reset();
-        let (engine, _caches) = bed.build_in(&env, Scope::default());
+        f.registry = Registry::new();
+        f.api.reset();
+        let (engine, _caches) = f.build_in(&env, Scope::default());
         let fence = Fence::new(env.clock.clone());
         let term = fence.open_for_ever();
         drop(
@@ -248,13 +248,13 @@ async fn a_new_process_starts_with_one_burst_of_replacements() {
                 .spawn(async move { engine.run(&fence, term, CancellationToken::new()).await }),
         );
         let life = Duration::from_secs(20);
-        bed.sleep(life).await;
+        f.sleep(life).await;
         drop(tasks);
         // The first process creates the first 20.
-        let replaced = bed.door.count("POST pods") - if process == 0 { 20 } else { 0 };
+        let replaced = f.api.count("POST pods") - if process == 0 { 20 } else { 0 };
         if process > 0 {
             // Pods of the process before have failed: all tokens are there at the start.
-            let times = bed.door.times("POST pods");
+            let times = f.api.times("POST pods");
             assert_eq!(times[0], times[9], "{process}");
         }
         assert!((10..=allowed(life)).contains(&replaced), "{process}: {replaced}");
@@ -265,21 +265,21 @@ async fn a_new_process_starts_with_one_burst_of_replacements() {
 async fn pods_that_are_taken_away_before_they_serve_are_replaced_sixty_times_a_minute_at_most() {
     for lost in [false, true] {
         // Without a cluster they never serve.
-        let bed = bare(REPLICA_SET).await;
-        bed.engine();
-        bed.door.judge(move |method, path, before| {
+        let f = bare(REPLICA_SET).await;
+        f.engine();
+        f.api.inject(move |method, path, before| {
             let answer = lost && *method == Method::POST && path.ends_with("/pods") && before >= 10;
-            if answer { Answer::Lost } else { Answer::Done }
+            if answer { Fault::ResponseLost } else { Fault::None }
         });
-        bed.create_owner(&bed.owner("web", 10)).await;
+        f.create_owner(&f.owner("web", 10)).await;
         // Somebody does not want them where they are: a taint, a quota that is enforced late, a policy.
         for _ in 0..75 {
-            bed.sleep(Duration::from_secs(1)).await;
-            for pod in bed.pods().await {
-                bed.delete(&PODS, &pod).await;
+            f.sleep(Duration::from_secs(1)).await;
+            for pod in f.pods().await {
+                f.delete(&PODS, &pod).await;
             }
         }
-        let times = bed.door.times("POST pods");
+        let times = f.api.times("POST pods");
         assert!(times.len() > 60, "it goes on: {}", times.len());
         let most = most_in_a_minute(&times[10..]);
         assert!(most <= 60, "lost: {lost}, {most}");

@@ -5,26 +5,26 @@ use super::*;
 #[tokio::test(start_paused = true)]
 async fn pods_come_up_for_one_post_each_and_two_status_writes() {
     for kind in kinds() {
-        let bed = bed(kind).await;
-        bed.create_owner(&bed.owner("web", 60)).await;
-        bed.ready("web", 60).await;
-        bed.sleep(Duration::from_mins(2)).await;
-        let status = format!("PATCH {}/status", bed.kind.resource.plural);
-        let mut counts = bed.door.counts();
+        let f = fixture(kind).await;
+        f.create_owner(&f.owner("web", 60)).await;
+        f.ready("web", 60).await;
+        f.sleep(Duration::from_mins(2)).await;
+        let status = format!("PATCH {}/status", f.kind.resource.plural);
+        let mut counts = f.api.counts();
         assert_eq!(counts.remove("POST pods"), Some(60));
         assert!(
             counts.remove(&status).is_some_and(|it| it <= 2),
             "{:?}",
-            bed.door.counts()
+            f.api.counts()
         );
         assert!(counts.is_empty(), "nothing else is asked for: {counts:?}");
-        for pod in bed.pods().await {
+        for pod in f.pods().await {
             let owners = &pod["metadata"]["ownerReferences"];
-            assert_eq!(owners[0]["kind"], json!(bed.kind.resource.kind));
+            assert_eq!(owners[0]["kind"], json!(f.kind.resource.kind));
             assert_eq!(owners.as_array().map(Vec::len), Some(1));
             assert_eq!(pod["metadata"]["generateName"], "web-");
         }
-        let created = bed.reasons().await;
+        let created = f.reasons().await;
         assert_eq!(
             created,
             vec!["SuccessfulCreate"; 10],
@@ -32,82 +32,82 @@ async fn pods_come_up_for_one_post_each_and_two_status_writes() {
         );
         let limited = format!(
             r#"coxswain_events_dropped_total{{component="{}",reason="limited"}}"#,
-            bed.kind.source
+            f.kind.source
         );
-        assert_eq!(bed.metric(&limited), Some(60.0 - 25.0), "25 writes");
+        assert_eq!(f.metric(&limited), Some(60.0 - 25.0), "25 writes");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn scaling_down_costs_one_delete_per_pod() {
     for kind in kinds() {
-        let bed = bed(kind).await;
-        bed.create_owner(&bed.owner("web", 40)).await;
-        bed.ready("web", 40).await;
-        bed.door.reset();
-        bed.scale("web", 15).await;
-        bed.ready("web", 15).await;
-        bed.sleep(Duration::from_mins(2)).await;
-        let status = format!("PATCH {}/status", bed.kind.resource.plural);
-        let mut counts = bed.door.counts();
+        let f = fixture(kind).await;
+        f.create_owner(&f.owner("web", 40)).await;
+        f.ready("web", 40).await;
+        f.api.reset();
+        f.scale("web", 15).await;
+        f.ready("web", 15).await;
+        f.sleep(Duration::from_mins(2)).await;
+        let status = format!("PATCH {}/status", f.kind.resource.plural);
+        let mut counts = f.api.counts();
         assert_eq!(counts.remove("DELETE pods"), Some(25));
         assert!(
             counts.remove(&status).is_some_and(|it| it <= 2),
             "{:?}",
-            bed.door.counts()
+            f.api.counts()
         );
         assert!(counts.is_empty(), "nothing else is asked for: {counts:?}");
-        for body in bed.door.bodies("DELETE pods") {
+        for body in f.api.bodies("DELETE pods") {
             let only = &body["preconditions"];
             assert!(
                 only["uid"].is_string() && only["resourceVersion"].is_string(),
                 "{body}"
             );
         }
-        bed.scale("web", 0).await;
-        bed.ready("web", 0).await;
-        bed.until(async |bed| bed.list(&PODS).await.is_empty()).await;
+        f.scale("web", 0).await;
+        f.ready("web", 0).await;
+        f.until(async |f| f.list(&PODS).await.is_empty()).await;
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn deleted_pods_come_back_at_once() {
     for kind in kinds() {
-        let bed = bed(kind).await;
-        bed.create_owner(&bed.owner("web", 20)).await;
-        bed.ready("web", 20).await;
-        for pod in bed.pods().await {
-            bed.delete(&PODS, &pod).await;
+        let f = fixture(kind).await;
+        f.create_owner(&f.owner("web", 20)).await;
+        f.ready("web", 20).await;
+        for pod in f.pods().await {
+            f.delete(&PODS, &pod).await;
         }
-        bed.until(async |bed| bed.pods().await.len() == 20).await;
-        bed.ready("web", 20).await;
-        assert_eq!(bed.door.count("POST pods"), 40);
+        f.until(async |f| f.pods().await.len() == 20).await;
+        f.ready("web", 20).await;
+        assert_eq!(f.api.count("POST pods"), 40);
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn five_thousand_are_made_in_bursts() {
-    let bed = bare(REPLICA_SET).await;
-    bed.engine();
-    bed.create_owner(&bed.owner("big", 5000)).await;
-    bed.until(async |bed| bed.get("big").await["status"]["replicas"] == 5000)
+    let f = bare(REPLICA_SET).await;
+    f.engine();
+    f.create_owner(&f.owner("big", 5000)).await;
+    f.until(async |f| f.get("big").await["status"]["replicas"] == 5000)
         .await;
-    assert_eq!(bed.door.count("POST pods"), 5000);
-    assert_eq!(bed.pods().await.len(), 5000);
+    assert_eq!(f.api.count("POST pods"), 5000);
+    assert_eq!(f.pods().await.len(), 5000);
 }
 
 #[tokio::test(start_paused = true)]
 async fn two_owners_with_one_selector_each_have_their_own() {
-    let bed = bed(REPLICA_SET).await;
-    let mut twin = bed.owner("web", 3);
-    bed.create_owner(&twin).await;
+    let f = fixture(REPLICA_SET).await;
+    let mut twin = f.owner("web", 3);
+    f.create_owner(&twin).await;
     twin["metadata"]["name"] = json!("twin");
-    bed.create_owner(&twin).await;
-    bed.ready("web", 3).await;
-    bed.ready("twin", 3).await;
-    bed.sleep(Duration::from_mins(1)).await;
-    assert_eq!(bed.pods().await.len(), 6);
-    assert_eq!(bed.door.count("DELETE pods"), 0);
+    f.create_owner(&twin).await;
+    f.ready("web", 3).await;
+    f.ready("twin", 3).await;
+    f.sleep(Duration::from_mins(1)).await;
+    assert_eq!(f.pods().await.len(), 6);
+    assert_eq!(f.api.count("DELETE pods"), 0);
 }
 
 /// Time alone makes a pod available: to the second, on every try.
@@ -115,15 +115,15 @@ async fn two_owners_with_one_selector_each_have_their_own() {
 async fn pod_becomes_available_on_time() {
     for kind in kinds() {
         for (seconds, delay) in [(1, 0), (10, 1), (30, 7), (600, 0)] {
-            let bed = bare(kind.clone()).await;
-            bed.cluster(Duration::from_secs(delay));
-            bed.engine();
-            let mut owner = bed.owner("web", 3);
+            let f = bare(kind.clone()).await;
+            f.run_hollow_kubelet(Duration::from_secs(delay));
+            f.engine();
+            let mut owner = f.owner("web", 3);
             owner["spec"]["minReadySeconds"] = json!(seconds);
-            bed.create_owner(&owner).await;
-            let count = async |field: &str| bed.get("web").await["status"][field].as_i64().unwrap_or(0);
-            bed.until(async |_| count("readyReplicas").await == 3).await;
-            let ready = &bed.pods().await[0]["status"]["conditions"];
+            f.create_owner(&owner).await;
+            let count = async |field: &str| f.get("web").await["status"][field].as_i64().unwrap_or(0);
+            f.until(async |_| count("readyReplicas").await == 3).await;
+            let ready = &f.pods().await[0]["status"]["conditions"];
             let ready = ready
                 .as_array()
                 .expect("conditions")
@@ -134,7 +134,7 @@ async fn pod_becomes_available_on_time() {
                 .expect("a time");
             let since: jiff::Timestamp = since.parse().expect("a time");
             loop {
-                let passed = bed.env.clock.wall().duration_since(since).as_millis();
+                let passed = f.env.clock.wall().duration_since(since).as_millis();
                 let available = count("availableReplicas").await;
                 let due = i128::from(seconds) * 1000;
                 if passed < due {
@@ -143,7 +143,7 @@ async fn pod_becomes_available_on_time() {
                     assert_eq!(available, 3, "after {passed} ms of {due}");
                     break;
                 }
-                bed.sleep(Duration::from_millis(250)).await;
+                f.sleep(Duration::from_millis(250)).await;
             }
         }
     }

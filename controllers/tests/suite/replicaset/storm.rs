@@ -2,18 +2,17 @@
 //! What must never happen is looked for after every request of the engine; when the storm is over, all must come to rest.
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll};
 
 use coxswain_manager::env::{Clock, Rng};
-use coxswain_sandbox::{Door, ResponseBody};
-use futures_util::future::BoxFuture;
-use http::{Method, Request, Response};
+use coxswain_sandbox::Door;
+use http::{Method, Request};
 use http_body_util::BodyExt as _;
 use kube::client::Body;
-use tower_service::Service;
+use tower_service::Service as _;
 
 use super::*;
-use crate::weather::{self, Asked};
+use crate::intercept::{self, Intercept, Reply};
+use crate::randomized::{self, DesiredStates};
 
 /// Number of seeds by default.
 const SEEDS: u64 = 30;
@@ -29,7 +28,7 @@ const SYNC: Duration = Duration::from_secs(40);
 /// The engine's way to the API, with somebody who looks at what each request has done.
 #[derive(Clone)]
 struct Audited {
-    way: Watched,
+    way: FaultInjector,
     plain: Door,
     audit: Audit,
 }
@@ -44,7 +43,7 @@ struct Audit {
 #[derive(Default)]
 struct Book {
     owner: String,
-    replicas: Asked<i64>,
+    replicas: DesiredStates<i64>,
     /// Nobody but the engine takes pods away.
     quiet: bool,
     wrong: Vec<String>,
@@ -63,7 +62,7 @@ impl Audit {
 
     fn held(&self, held: bool) {
         let now = self.clock.now();
-        self.with(|it| it.replicas.hold(now, held));
+        self.with(|it| it.replicas.set_lagging(now, held));
     }
 
     /// The least and the most that a request which arrives now may have been made for.
@@ -127,31 +126,20 @@ impl Audited {
     }
 }
 
-impl Service<Request<Body>> for Audited {
-    type Response = Response<ResponseBody>;
-    type Error = Box<dyn std::error::Error + Send + Sync>;
-    type Future = BoxFuture<'static, Result<Self::Response, Self::Error>>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let mut this = self.clone();
-        Box::pin(async move {
-            let (method, path) = (request.method().clone(), request.uri().path().to_owned());
-            if !path.contains("/pods") || ![Method::POST, Method::DELETE].contains(&method) {
-                return this.way.call(request).await;
-            }
-            let before = this.pods().await;
-            let name = path.rsplit('/').next().unwrap_or_default();
-            let answer = weather::at_once(this.way.call(request)).await;
-            this.look(&method, name, &before).await;
-            match answer {
-                Some(answer) => answer,
-                None => std::future::pending().await,
-            }
-        })
+impl Intercept for Audited {
+    async fn handle(mut self, request: Request<Body>) -> Reply {
+        let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+        if !path.contains("/pods") || ![Method::POST, Method::DELETE].contains(&method) {
+            return self.way.clone().handle(request).await;
+        }
+        let before = self.pods().await;
+        let name = path.rsplit('/').next().unwrap_or_default();
+        let answer = randomized::unless_hanging(self.way.clone().handle(request)).await;
+        self.look(&method, name, &before).await;
+        match answer {
+            Some(answer) => answer,
+            None => std::future::pending().await,
+        }
     }
 }
 
@@ -162,7 +150,7 @@ fn is_active(pod: &Value) -> bool {
 
 /// One storm.
 struct Storm {
-    bed: Bed,
+    fixture: Fixture,
     audit: Audit,
     chance: Rng,
     engine: Option<TaskSet>,
@@ -170,22 +158,22 @@ struct Storm {
 
 impl Storm {
     async fn new(seed: u64) -> Self {
-        let mut bed = bare(REPLICA_SET).await;
-        let clock = bed.env.clock.clone();
+        let mut f = bare(REPLICA_SET).await;
+        let clock = f.env.clock.clone();
         let audit = Audit {
             clock: clock.clone(),
             book: Arc::default(),
         };
-        bed.cluster(Duration::from_secs(1));
+        f.run_hollow_kubelet(Duration::from_secs(1));
         let way = Audited {
-            way: bed.door.clone(),
-            plain: bed.sandbox.door(),
+            way: f.api.clone(),
+            plain: f.sandbox.door(),
             audit: audit.clone(),
         };
-        bed.transport = Transport::over(way, "sandbox", "test", &clock, &Registry::new()).expect("a way");
-        bed.env.rng = Rng::from_seed(seed);
+        f.transport = intercept::transport(way, &clock, &Registry::new());
+        f.env.rng = Rng::from_seed(seed);
         Self {
-            bed,
+            fixture: f,
             audit,
             chance: Rng::from_seed(seed),
             engine: None,
@@ -194,10 +182,10 @@ impl Storm {
 
     /// A new process.
     fn start(&mut self) {
-        let (env, tasks) = weather::process(&self.bed);
-        self.bed.registry = Registry::new();
-        let (engine, caches) = self.bed.build_in(&env, Scope::default());
-        weather::begin(&env, caches, engine);
+        let (env, tasks) = randomized::new_process(&self.fixture);
+        self.fixture.registry = Registry::new();
+        let (engine, caches) = self.fixture.build_in(&env, Scope::default());
+        randomized::run_controller(&env, caches, engine);
         self.engine = Some(tasks);
     }
 
@@ -208,81 +196,81 @@ impl Storm {
     /// So many in a hundred of the engine's writes go wrong, in some way.
     fn faults(&self, percent: u64) {
         let chance = self.chance.clone();
-        self.bed.door.judge(move |method, path, _| {
+        self.fixture.api.inject(move |method, path, _| {
             let concerned = path.contains("/pods") || path.ends_with("/status");
             if !concerned || chance.below(100) >= percent {
-                return Answer::Done;
+                return Fault::None;
             }
-            weather::trouble(&chance, method)
+            randomized::random_fault(&chance, method)
         });
     }
 
     async fn step(&mut self, scales: bool, quiet: bool) {
-        let (bed, chance) = (&self.bed, &self.chance);
-        let lag = bed.door.lag();
+        let (f, chance) = (&self.fixture, &self.chance);
+        let lag = f.api.lag();
         match chance.below(12) {
             0 | 1 if scales => {
                 let replicas = i64::try_from(chance.below(7)).expect("small");
                 self.audit.scaled(replicas);
-                bed.scale("web", replicas).await;
+                f.scale("web", replicas).await;
             }
             2 | 3 if !quiet => {
-                let pods = bed.pods().await;
+                let pods = f.pods().await;
                 for pod in pods.iter().filter(|_| self.chance(3)) {
-                    bed.delete(&PODS, pod).await;
+                    f.delete(&PODS, pod).await;
                 }
             }
             4 if !quiet => {
-                let pods = bed.pods().await;
+                let pods = f.pods().await;
                 if let Some(pod) = pods.first() {
                     let failed = json!({"status": {"phase": "Failed"}});
                     let key = Key::new("default", pod["metadata"]["name"].as_str().expect("a name"));
                     let failed = Patch::merge(&failed).of("status");
-                    let _: Value = bed.admin.patch(&PODS, &key, failed).await.expect("patched");
+                    let _: Value = f.admin.patch(&PODS, &key, failed).await.expect("patched");
                 }
             }
-            5 | 6 => lag.hold_at("pods", bed.sandbox.revision()),
+            5 | 6 => lag.hold_at("pods", f.sandbox.revision()),
             7 => {
                 // A bit further, unless it is not held.
-                let newest = bed.sandbox.revision();
+                let newest = f.sandbox.revision();
                 let shown = lag.visible("pods", newest);
                 lag.hold_at("pods", shown + chance.below(newest - shown + 1));
             }
             8 if scales => {
                 self.audit.held(true);
-                lag.hold_at("replicasets.apps", bed.sandbox.revision());
+                lag.hold_at("replicasets.apps", f.sandbox.revision());
             }
             9 => {
                 lag.release();
                 self.audit.held(false);
             }
-            10 => bed.sandbox.compact(bed.sandbox.revision()),
+            10 => f.sandbox.compact(f.sandbox.revision()),
             // Not everybody likes its pods all the time.
             11 => {
-                let pods = bed.pods().await;
+                let pods = f.pods().await;
                 if let Some(pod) = pods.last() {
                     let cost = json!({"metadata": {"annotations": {
                         "controller.kubernetes.io/pod-deletion-cost": chance.below(9).to_string()}}});
-                    bed.patch(&PODS, pod["metadata"]["name"].as_str().expect("a name"), &cost)
+                    f.patch(&PODS, pod["metadata"]["name"].as_str().expect("a name"), &cost)
                         .await;
                 }
             }
             _ if !quiet && self.chance(3) => self.start(),
             _ => {}
         }
-        self.bed.sleep(weather::pause(&self.chance)).await;
+        self.fixture.sleep(randomized::random_pause(&self.chance)).await;
     }
 
     /// When the storm is over, it comes to what is asked for, and then nothing is written any more.
     async fn settle(&mut self) -> Result<(), String> {
-        self.bed.door.judge(|_, _, _| Answer::Done);
-        self.bed.door.lag().release();
+        self.fixture.api.inject(|_, _, _| Fault::None);
+        self.fixture.api.lag().release();
         self.audit.held(false);
-        let replicas = self.bed.get("web").await["spec"]["replicas"]
+        let replicas = self.fixture.get("web").await["spec"]["replicas"]
             .as_i64()
             .expect("a number");
-        let at_rest = async |bed: &Bed| {
-            let owner = bed.get("web").await;
+        let at_rest = async |f: &Fixture| {
+            let owner = f.get("web").await;
             let count = |field: &str| owner["status"][field].as_i64().unwrap_or(0);
             let conditions = owner["status"]["conditions"].as_array();
             owner["status"]["observedGeneration"] == owner["metadata"]["generation"]
@@ -291,25 +279,25 @@ impl Storm {
                     .all(|it| count(it) == replicas)
                 && count("terminatingReplicas") == 0
                 && conditions.is_none_or(Vec::is_empty)
-                && bed.pods().await.len() == usize::try_from(replicas).expect("few")
+                && f.pods().await.len() == usize::try_from(replicas).expect("few")
         };
         let mut waited = 0;
-        while !at_rest(&self.bed).await {
+        while !at_rest(&self.fixture).await {
             waited += 1;
             if waited > 180 {
-                let owner = self.bed.get("web").await;
+                let owner = self.fixture.get("web").await;
                 return Err(format!(
                     "not at rest after three minutes: {} pods, {:?}, {}",
-                    self.bed.pods().await.len(),
-                    self.bed.door.counts(),
+                    self.fixture.pods().await.len(),
+                    self.fixture.api.counts(),
                     owner["status"]
                 ));
             }
-            self.bed.sleep(Duration::from_secs(1)).await;
+            self.fixture.sleep(Duration::from_secs(1)).await;
         }
         // What was not answered in the storm is given up, and looked at once more.
-        self.bed.sleep(SYNC).await;
-        weather::is_over(&self.bed).await
+        self.fixture.sleep(SYNC).await;
+        randomized::check_idle(&self.fixture).await
     }
 }
 
@@ -318,7 +306,10 @@ async fn storm(seed: u64) -> Result<usize, String> {
     let mut storm = Storm::new(seed).await;
     let (scales, quiet) = (!seed.is_multiple_of(3), seed.is_multiple_of(4));
     let replicas = 1 + i64::try_from(storm.chance.below(6)).expect("small");
-    let owner = storm.bed.create_owner(&storm.bed.owner("web", replicas)).await;
+    let owner = storm
+        .fixture
+        .create_owner(&storm.fixture.owner("web", replicas))
+        .await;
     let uid = owner["metadata"]["uid"].as_str().expect("a uid").to_owned();
     storm.audit.with(|it| (it.owner, it.quiet) = (uid, quiet));
     storm.audit.scaled(replicas);
@@ -332,7 +323,7 @@ async fn storm(seed: u64) -> Result<usize, String> {
     wrong.extend(settled.err());
     // Each pod that is there at rest was created by a commit. A seed guarantees no more: an owner that is scaled to 0 before
     // its first pod, or that stays at 1 while nothing takes its pod away, needs none or one. Of 250 seeds two have one.
-    let least = storm.bed.pods().await.len();
+    let least = storm.fixture.pods().await.len();
     if commits < least {
         wrong.push(format!("{commits} commits created {least} pods"));
     }
@@ -345,7 +336,7 @@ async fn storm(seed: u64) -> Result<usize, String> {
 
 #[test]
 fn whatever_happens_there_are_never_too_many_and_in_the_end_there_are_enough() {
-    let (seeds, commits) = weather::seeds(SEEDS, storm);
+    let (seeds, commits) = randomized::run_seeds(SEEDS, storm);
     println!("{seeds} seeds, {commits} commits looked at");
     let full = seeds >= usize::try_from(SEEDS).expect("few");
     assert!(!full || commits >= seeds * MEAN_COMMITS, "that is too few");

@@ -2,24 +2,23 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll};
 
 use coxswain_manager::env::Clock;
-use coxswain_sandbox::{Door, ResponseBody};
-use futures_util::future::BoxFuture;
-use http::{Method, Request, Response};
+use coxswain_sandbox::Door;
+use http::{Method, Request};
 use http_body_util::BodyExt as _;
 use kube::client::Body;
 use serde_json::Value;
-use tower_service::Service;
+use tower_service::Service as _;
 
-use super::{SYNC, Watched, size};
-use crate::weather::{self, Asked};
+use super::{FaultInjector, SYNC, size};
+use crate::intercept::{Intercept, Reply};
+use crate::randomized::{self, DesiredStates};
 
 /// The controller's way to the API, with somebody who looks at what each write has done.
 #[derive(Clone)]
 pub struct Audited {
-    pub way: Watched,
+    pub way: FaultInjector,
     pub plain: Door,
     pub audit: Audit,
 }
@@ -41,7 +40,7 @@ struct Reach {
 
 #[derive(Default)]
 pub struct Book {
-    wants: Asked<Reach>,
+    wants: DesiredStates<Reach>,
     /// Nobody but the controller touches sets, and pods only come to serve.
     pub quiet: bool,
     /// Templates of sets are changed by hand.
@@ -86,7 +85,7 @@ impl Audit {
 
     pub fn held(&self, held: bool) {
         let now = self.clock.now();
-        self.with(|it| it.wants.hold(now, held));
+        self.with(|it| it.wants.set_lagging(now, held));
     }
 
     /// How far a write that arrives now may have been made to go.
@@ -199,30 +198,19 @@ impl Audited {
     }
 }
 
-impl Service<Request<Body>> for Audited {
-    type Response = Response<ResponseBody>;
-    type Error = Box<dyn std::error::Error + Send + Sync>;
-    type Future = BoxFuture<'static, Result<Self::Response, Self::Error>>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let mut this = self.clone();
-        Box::pin(async move {
-            let (method, path) = (request.method().clone(), request.uri().path().to_owned());
-            if method == Method::GET || !path.contains("/apps/") {
-                return this.way.call(request).await;
-            }
-            let before = this.world().await;
-            let answer = weather::at_once(this.way.call(request)).await;
-            let after = this.world().await;
-            this.audit.look(&format!("{method} {path}"), &before, &after);
-            match answer {
-                Some(answer) => answer,
-                None => std::future::pending().await,
-            }
-        })
+impl Intercept for Audited {
+    async fn handle(mut self, request: Request<Body>) -> Reply {
+        let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+        if method == Method::GET || !path.contains("/apps/") {
+            return self.way.clone().handle(request).await;
+        }
+        let before = self.world().await;
+        let answer = randomized::unless_hanging(self.way.clone().handle(request)).await;
+        let after = self.world().await;
+        self.audit.look(&format!("{method} {path}"), &before, &after);
+        match answer {
+            Some(answer) => answer,
+            None => std::future::pending().await,
+        }
     }
 }

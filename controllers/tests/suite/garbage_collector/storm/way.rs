@@ -1,30 +1,26 @@
 //! The collector's way to the API: it breaks what it is asked for, and has every write looked at.
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll};
 use std::time::Duration;
 
-use bytes::Bytes;
 use coxswain_manager::env::{Clock, Rng, Tasks};
 use coxswain_manager::object::Resource;
-use coxswain_sandbox::{Door, ResponseBody};
+use coxswain_sandbox::Door;
 use futures_util::StreamExt as _;
-use futures_util::future::BoxFuture;
 use http::{Method, Request, Response};
 use http_body_util::{BodyExt as _, BodyStream, Full, StreamBody};
 use kube::client::Body;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use tower_service::Service;
+use tower_service::Service as _;
 
 use super::super::{MAPS, ROLES, WIDGETS, reference};
 use super::GADGETS;
 use super::audit::{Audit, is_deleting};
+use crate::intercept::{BoxError, Intercept, Reply, respond, respond_status};
 
 pub const KINDS: [Resource; 4] = [MAPS, WIDGETS, GADGETS, ROLES];
-
-type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 #[derive(Clone)]
 pub struct Way {
@@ -158,12 +154,7 @@ impl Way {
     }
 
     /// Does it, and has it looked at.
-    async fn commit(
-        &self,
-        request: Request<Body>,
-        what: &str,
-        sent: Instant,
-    ) -> Result<Response<ResponseBody>, BoxError> {
+    async fn commit(&self, request: Request<Body>, what: &str, sent: Instant) -> Reply {
         let mut door = self.door.clone();
         if request.method() == Method::GET {
             return Ok(door.call(request).await?);
@@ -181,12 +172,7 @@ impl Way {
     }
 
     /// Does it, and answers after this time.
-    async fn answer(
-        &self,
-        request: Request<Body>,
-        what: &str,
-        latency: Duration,
-    ) -> Result<Response<ResponseBody>, BoxError> {
+    async fn answer(&self, request: Request<Body>, what: &str, latency: Duration) -> Reply {
         let answer = self.commit(request, what, self.clock.now()).await?;
         let (head, body) = answer.into_parts();
         let body = body.collect().await?.to_bytes();
@@ -219,7 +205,7 @@ impl Way {
         Ok(())
     }
 
-    async fn watch(&self, request: Request<Body>) -> Result<Response<ResponseBody>, BoxError> {
+    async fn watch(&self, request: Request<Body>) -> Reply {
         let cut = self.cuts.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let response = self.door.clone().call(request).await?;
         Ok(response.map(|body| {
@@ -228,7 +214,7 @@ impl Way {
         }))
     }
 
-    async fn discover(&self, request: Request<Body>) -> Result<Response<ResponseBody>, BoxError> {
+    async fn discover(&self, request: Request<Body>) -> Reply {
         let dark = self.with(|it| it.dark);
         if dark.is_some_and(|group| request.uri().path().contains(group)) {
             return refused(503, "ServiceUnavailable");
@@ -237,80 +223,64 @@ impl Way {
     }
 }
 
-fn refused(code: u16, reason: &str) -> Result<Response<ResponseBody>, BoxError> {
-    let mut status = json!({"kind": "Status", "apiVersion": "v1", "code": code, "reason": reason});
+fn refused(code: u16, reason: &str) -> Reply {
+    let mut status = json!({"reason": reason});
     if code == 429 {
         status["details"] = json!({"retryAfterSeconds": 1});
     }
-    plain(code, status.to_string())
+    respond_status(code, &status)
 }
 
-fn plain(code: u16, text: String) -> Result<Response<ResponseBody>, BoxError> {
-    let body = Full::new(Bytes::from(text)).boxed_unsync();
-    Ok(Response::builder().status(code).body(body)?)
-}
-
-impl Service<Request<Body>> for Way {
-    type Response = Response<ResponseBody>;
-    type Error = BoxError;
-    type Future = BoxFuture<'static, Result<Self::Response, Self::Error>>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let this = self.clone();
-        Box::pin(async move {
-            let agent = request.headers()["user-agent"].to_str()?.to_owned();
-            let ours = agent.ends_with("/generic-garbage-collector");
-            if !ours && !agent.ends_with("/reader") {
-                return this.discover(request).await;
+impl Intercept for Way {
+    async fn handle(self, request: Request<Body>) -> Reply {
+        let agent = request.headers()["user-agent"].to_str()?.to_owned();
+        let ours = agent.ends_with("/generic-garbage-collector");
+        if !ours && !agent.ends_with("/reader") {
+            return self.discover(request).await;
+        }
+        let path = request.uri().path().to_owned();
+        let mut kinds = KINDS.into_iter();
+        let kind = kinds.find(|it| path.split('/').any(|part| part == it.plural));
+        let kind = kind.as_ref();
+        let watches = request.uri().query().is_some_and(|it| it.contains("watch="));
+        let verb = match *request.method() {
+            Method::GET if kind.is_some_and(|it| path.ends_with(&*it.plural)) => "LIST",
+            ref method => method.as_str(),
+        };
+        let what = format!("{verb} {path}");
+        let sent = self.clock.now();
+        if ours {
+            self.with(|it| it.asked.push(format!("{sent:?} {what}")));
+        }
+        match self.fate(ours, &what, request.method(), kind) {
+            Fate::Done if watches => self.watch(request).await,
+            Fate::Done => self.answer(request, &what, Duration::ZERO).await,
+            Fate::Broken => Err("the connection broke".into()),
+            Fate::Lost => {
+                if !watches {
+                    drop(self.commit(request, &what, sent).await);
+                }
+                Err("the answer was lost".into())
             }
-            let path = request.uri().path().to_owned();
-            let mut kinds = KINDS.into_iter();
-            let kind = kinds.find(|it| path.split('/').any(|part| part == it.plural));
-            let kind = kind.as_ref();
-            let watches = request.uri().query().is_some_and(|it| it.contains("watch="));
-            let verb = match *request.method() {
-                Method::GET if kind.is_some_and(|it| path.ends_with(&*it.plural)) => "LIST",
-                ref method => method.as_str(),
-            };
-            let what = format!("{verb} {path}");
-            let sent = this.clock.now();
-            if ours {
-                this.with(|it| it.asked.push(format!("{sent:?} {what}")));
+            Fate::Hangs => {
+                drop(self.commit(request, &what, sent).await);
+                std::future::pending().await
             }
-            match this.fate(ours, &what, request.method(), kind) {
-                Fate::Done if watches => this.watch(request).await,
-                Fate::Done => this.answer(request, &what, Duration::ZERO).await,
-                Fate::Broken => Err("the connection broke".into()),
-                Fate::Lost => {
-                    if !watches {
-                        drop(this.commit(request, &what, sent).await);
-                    }
-                    Err("the answer was lost".into())
-                }
-                Fate::Hangs => {
-                    drop(this.commit(request, &what, sent).await);
-                    std::future::pending().await
-                }
-                Fate::Slow(time) if watches => {
-                    this.clock.sleep(time).await;
-                    this.watch(request).await
-                }
-                Fate::Slow(time) => this.answer(request, &what, time).await,
-                Fate::Late(time) => {
-                    let later = this.clone();
-                    drop(this.tasks.spawn(async move {
-                        later.clock.sleep(time).await;
-                        drop(later.commit(request, &format!("{what}, late"), sent).await);
-                    }));
-                    Err("the connection broke".into())
-                }
-                Fate::Refused(code, reason) => refused(code, reason),
-                Fate::Plain(code) => plain(code, format!("{code} page not found\n")),
+            Fate::Slow(time) if watches => {
+                self.clock.sleep(time).await;
+                self.watch(request).await
             }
-        })
+            Fate::Slow(time) => self.answer(request, &what, time).await,
+            Fate::Late(time) => {
+                let later = self.clone();
+                drop(self.tasks.spawn(async move {
+                    later.clock.sleep(time).await;
+                    drop(later.commit(request, &format!("{what}, late"), sent).await);
+                }));
+                Err("the connection broke".into())
+            }
+            Fate::Refused(code, reason) => refused(code, reason),
+            Fate::Plain(code) => respond(code, format!("{code} page not found\n")),
+        }
     }
 }

@@ -3,31 +3,31 @@
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use coxswain_sandbox::{Door, ResponseBody};
-use futures_util::future::BoxFuture;
+use coxswain_sandbox::Door;
 use http::header::ACCEPT;
 use http::{HeaderValue, Request, Response};
 use http_body_util::{BodyExt as _, Full};
 use kube::client::Body;
 use serde_json::{Value, json};
-use tower_service::Service;
+use tower_service::Service as _;
+
+use crate::intercept::{Intercept, Reply, respond};
 
 /// What becomes of a request.
 #[derive(Clone, Debug)]
-pub enum Act {
+pub enum Fault {
     /// It is answered with this code and body.
-    Answer(u16, String),
+    Response(u16, String),
     /// It is never answered.
     Hang,
 }
 
-type Rule = dyn Fn(&str) -> Option<Act> + Send + Sync;
+type Rule = dyn Fn(&str) -> Option<Fault> + Send + Sync;
 
 #[derive(Clone)]
-pub struct Way {
+pub struct FaultInjector {
     door: Door,
     state: Arc<Mutex<State>>,
 }
@@ -43,9 +43,9 @@ struct State {
 }
 
 /// A document is being read.
-struct Reading(Way);
+struct Reading(FaultInjector);
 
-impl Way {
+impl FaultInjector {
     pub fn new(door: Door) -> Self {
         Self {
             door,
@@ -54,7 +54,7 @@ impl Way {
     }
 
     /// From now on `rule` says what becomes of a path.
-    pub fn rule(&self, rule: impl Fn(&str) -> Option<Act> + Send + Sync + 'static) {
+    pub fn rule(&self, rule: impl Fn(&str) -> Option<Fault> + Send + Sync + 'static) {
         self.with(|it| it.rule = Some(Arc::new(rule)));
     }
 
@@ -103,10 +103,7 @@ impl Way {
     }
 
     /// The answer of a root in the aggregated form, with what is stale.
-    async fn aggregated(
-        &mut self,
-        request: Request<Body>,
-    ) -> Result<Response<ResponseBody>, Box<dyn std::error::Error + Send + Sync>> {
+    async fn aggregated(&mut self, request: Request<Body>) -> Reply {
         let (parts, body) = self.door.call(request).await?.into_parts();
         let mut list: Value = serde_json::from_slice(&body.collect().await?.to_bytes())?;
         for group in list["items"].as_array_mut().into_iter().flatten() {
@@ -135,46 +132,34 @@ impl Drop for Reading {
     }
 }
 
-impl Service<Request<Body>> for Way {
-    type Response = Response<ResponseBody>;
-    type Error = Box<dyn std::error::Error + Send + Sync>;
-    type Future = BoxFuture<'static, Result<Self::Response, Self::Error>>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, mut request: Request<Body>) -> Self::Future {
-        let mut this = self.clone();
-        Box::pin(async move {
-            let path = request.uri().path().to_owned();
-            let agent = request.headers()["user-agent"].to_str()?;
-            if agent.ends_with("/admin") {
-                return Ok(this.door.call(request).await?);
+impl Intercept for FaultInjector {
+    async fn handle(mut self, mut request: Request<Body>) -> Reply {
+        let path = request.uri().path().to_owned();
+        let agent = request.headers()["user-agent"].to_str()?;
+        if agent.ends_with("/admin") {
+            return Ok(self.door.call(request).await?);
+        }
+        let _reading = is_document(&path).then(|| self.read());
+        let (rule, aggregated) = self.with(|it| {
+            it.asked.push(path.clone());
+            (it.rule.clone(), it.aggregated)
+        });
+        match rule.and_then(|rule| rule(&path)) {
+            Some(Fault::Response(code, body)) => {
+                return respond(code, body);
             }
-            let _reading = is_document(&path).then(|| this.read());
-            let (rule, aggregated) = this.with(|it| {
-                it.asked.push(path.clone());
-                (it.rule.clone(), it.aggregated)
-            });
-            match rule.and_then(|rule| rule(&path)) {
-                Some(Act::Answer(code, body)) => {
-                    let body = Full::new(Bytes::from(body)).boxed_unsync();
-                    return Ok(Response::builder().status(code).body(body)?);
-                }
-                Some(Act::Hang) => std::future::pending().await,
-                None => {}
-            }
-            if !is_root(&path) {
-                return Ok(this.door.call(request).await?);
-            }
-            if aggregated {
-                return this.aggregated(request).await;
-            }
-            let plain = HeaderValue::from_static("application/json");
-            request.headers_mut().insert(ACCEPT, plain);
-            Ok(this.door.call(request).await?)
-        })
+            Some(Fault::Hang) => std::future::pending().await,
+            None => {}
+        }
+        if !is_root(&path) {
+            return Ok(self.door.call(request).await?);
+        }
+        if aggregated {
+            return self.aggregated(request).await;
+        }
+        let plain = HeaderValue::from_static("application/json");
+        request.headers_mut().insert(ACCEPT, plain);
+        Ok(self.door.call(request).await?)
     }
 }
 

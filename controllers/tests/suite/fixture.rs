@@ -1,5 +1,5 @@
-//! What controllers are tested on: an API in the same process with a door to it that is watched, a clock that does not pass
-//! by itself, and hands to do something from outside. Each room builds its bed on it.
+//! The fixture that the controllers' fixtures share: a sandbox, a fault injector in front of it, a paused clock and a client
+//! that bypasses the fault injector.
 
 use std::time::Duration;
 
@@ -18,7 +18,8 @@ use prometheus::proto::MetricFamily;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use crate::door::Watched;
+use crate::fault_injector::FaultInjector;
+use crate::intercept;
 
 pub const PODS: Resource = Resource::namespaced("", "v1", "pods", "Pod");
 pub const SETS: Resource = Resource::namespaced("apps", "v1", "replicasets", "ReplicaSet");
@@ -32,18 +33,18 @@ pub const DEFINITIONS: Resource = Resource::cluster(
     "CustomResourceDefinition",
 );
 
-pub struct Ground {
+pub struct ApiFixture {
     pub env: Env,
-    /// The way of what is under test, through the door that is watched.
+    /// Passes through the fault injector.
     pub transport: Transport,
-    /// What people do, is not held up.
+    /// Bypasses the fault injector.
     pub admin: Client,
     pub sandbox: Sandbox,
-    pub door: Watched,
+    pub api: FaultInjector,
     _tasks: TaskSet,
 }
 
-impl Ground {
+impl ApiFixture {
     pub fn new() -> Self {
         let start = Timestamp::from_second(1_800_000_000).expect("a time");
         let sandbox = Sandbox::new(SandboxOptions {
@@ -52,27 +53,26 @@ impl Ground {
         });
         let tasks = TaskSet::new();
         let env = Env::starting_at(start, 7, &tasks);
-        let door = Watched::new(sandbox.door(), &env.clock);
-        let transport = Transport::over(door.clone(), "sandbox", "test", &env.clock, &Registry::new());
+        let api = FaultInjector::new(sandbox.door(), &env.clock);
         Self {
-            admin: plain(&sandbox, &env).unfenced("admin", None),
-            transport: transport.expect("a way to the sandbox"),
+            admin: direct_transport(&sandbox, &env).unfenced("admin", None),
+            transport: intercept::transport(api.clone(), &env.clock, &Registry::new()),
             env,
             sandbox,
-            door,
+            api,
             _tasks: tasks,
         }
     }
 
-    /// A way past the door that is watched.
-    pub fn plain(&self) -> Transport {
-        plain(&self.sandbox, &self.env)
+    /// Returns a transport that bypasses the fault injector.
+    pub fn direct_transport(&self) -> Transport {
+        direct_transport(&self.sandbox, &self.env)
     }
 
-    /// Nodes on which pods come to serve after this time.
-    pub fn cluster(&self, delay: Duration) {
-        let (plain, registry) = (self.plain(), &Registry::new());
-        let caches = self.caches(&plain, "hollow-reader", registry);
+    /// Runs nodes on which pods become ready after `delay`.
+    pub fn run_hollow_kubelet(&self, delay: Duration) {
+        let (transport, registry) = (self.direct_transport(), &Registry::new());
+        let caches = self.caches(&transport, "hollow-reader", registry);
         let how = controller::Options {
             workers: 4,
             ..controller::Options::default()
@@ -82,34 +82,33 @@ impl Ground {
             delay,
             sandbox: true,
         };
-        let client = plain.client("hollow-kubelet", None);
+        let client = transport.client("hollow-kubelet", None);
         let hollow = hollow_kubelet::build(&self.env, &caches, client, registry, options, how);
         self.run(hollow.expect("a controller"));
     }
 
-    /// What makes pods of replica sets.
-    pub fn replicas(&self) {
-        let (plain, registry) = (self.plain(), &Registry::new());
-        let caches = self.caches(&plain, "replica-reader", registry);
-        let recorder = self.recorder(&plain, "replicas", registry);
+    pub fn run_replicaset_controller(&self) {
+        let (transport, registry) = (self.direct_transport(), &Registry::new());
+        let caches = self.caches(&transport, "replica-reader", registry);
+        let recorder = self.recorder(&transport, "replicas", registry);
         let metrics = Metrics::register(registry).expect("fresh series");
-        let client = plain.client("replicas", None);
+        let client = transport.client("replicas", None);
         let (env, kind) = (&self.env, &REPLICA_SET);
-        let engine = replicaset::build(env, &caches, client, registry, recorder, metrics, kind, 5);
-        self.run(engine.expect("a controller"));
+        let controller = replicaset::build(env, &caches, client, registry, recorder, metrics, kind, 5);
+        self.run(controller.expect("a controller"));
     }
 
-    pub fn caches(&self, way: &Transport, name: &'static str, registry: &Registry) -> Caches {
-        let reader = way.client(name, None);
+    pub fn caches(&self, transport: &Transport, name: &'static str, registry: &Registry) -> Caches {
+        let reader = transport.client(name, None);
         Caches::new(&self.env, reader, Scope::default(), registry).expect("caches")
     }
 
-    pub fn recorder(&self, way: &Transport, source: &str, registry: &Registry) -> Recorder {
-        let events = way.unfenced("events", None);
+    pub fn recorder(&self, transport: &Transport, source: &str, registry: &Registry) -> Recorder {
+        let events = transport.unfenced("events", None);
         Recorder::start(&self.env, events, source, "test", registry).expect("a recorder")
     }
 
-    /// Runs a controller in a term that lasts until the answer is cancelled.
+    /// Runs a controller until the returned token is cancelled.
     pub fn run(&self, controller: impl Runnable + 'static) -> CancellationToken {
         let fence = Fence::new(self.env.clock.clone());
         let term = fence.open_for_ever();
@@ -140,12 +139,12 @@ impl Ground {
         patched.expect("patched")
     }
 
-    /// Deletes the object that is shown, and no other.
+    /// Deletes an object with its uid as precondition.
     pub async fn delete(&self, resource: &Resource, object: &Value) {
-        self.delete_by(resource, object, |it| it).await;
+        self.delete_with(resource, object, |it| it).await;
     }
 
-    pub async fn delete_by(&self, resource: &Resource, object: &Value, how: impl FnOnce(Delete) -> Delete) {
+    pub async fn delete_with(&self, resource: &Resource, object: &Value, how: impl FnOnce(Delete) -> Delete) {
         let uid = Uid::from(object["metadata"]["uid"].as_str().expect("a uid"));
         let key = Key::new("default", object["metadata"]["name"].as_str().expect("a name"));
         let deleted = self.admin.delete(resource, &key, &how(Delete::of(uid))).await;
@@ -159,8 +158,8 @@ impl Ground {
         list["items"].as_array().cloned().unwrap_or_default()
     }
 
-    /// Waits for something to come true within two minutes; whether it did.
-    pub async fn comes_true(&self, holds: impl AsyncFn() -> bool) -> bool {
+    /// Returns whether a condition holds within two minutes.
+    pub async fn eventually(&self, holds: impl AsyncFn() -> bool) -> bool {
         for _ in 0..1200 {
             if holds().await {
                 return true;
@@ -175,7 +174,7 @@ impl Ground {
     }
 }
 
-/// Status and reason of a condition.
+/// Returns the status and reason of a condition.
 pub fn condition(object: &Value, type_: &str) -> (String, String) {
     let conditions = object["status"]["conditions"].as_array();
     let found = conditions.into_iter().flatten().find(|it| it["type"] == type_);
@@ -192,7 +191,18 @@ pub fn cached_bytes(registry: &Registry, plural: &str) -> f64 {
     of_resource.map(|it| it.get_gauge().get_value()).sum()
 }
 
-fn plain(sandbox: &Sandbox, env: &Env) -> Transport {
-    let way = Transport::over(sandbox.door(), "sandbox", "test", &env.clock, &Registry::new());
-    way.expect("a way to the sandbox")
+fn direct_transport(sandbox: &Sandbox, env: &Env) -> Transport {
+    let transport = Transport::over(sandbox.door(), "sandbox", "test", &env.clock, &Registry::new());
+    transport.expect("unregistered metrics")
+}
+
+/// Applies a merge patch.
+pub fn merge(into: &mut Value, patch: &Value) {
+    let Value::Object(patch) = patch else {
+        *into = patch.clone();
+        return;
+    };
+    for (key, value) in patch {
+        merge(&mut into[key], value);
+    }
 }
