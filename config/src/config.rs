@@ -1,7 +1,6 @@
-//! What the manager is told to do: plain values in groups, checked, with defaults filled in.
+//! The validated configuration: plain values in groups, with defaults applied.
 //!
-//! A value of these types is valid: [`crate::parse`] makes them, and nothing after it has to check again. They know nothing
-//! of the command line, and each part of the manager is given its group only.
+//! [`crate::parse`] creates it; later code does not validate again. Each part of the manager is given only its group.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -9,147 +8,132 @@ use std::time::Duration;
 
 use crate::selector::Selector;
 
-/// The whole configuration of a manager.
+/// The configuration of a manager.
+#[expect(missing_docs, reason = "plain data")]
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
-    /// What concerns all controllers.
     pub generic: Generic,
-    /// How the API server is reached.
     pub client_connection: ClientConnection,
-    /// Who of several replicas works.
     pub leader_election: LeaderElection,
-    /// The port with health and metrics.
     pub serving: Serving,
-    /// The port with admission webhooks; none if there are none.
+    /// None if webhooks are not served.
     pub webhook: Option<Webhook>,
-    /// What is logged, and how.
     pub logging: Logging,
-    /// The embedded API server; none if the manager works on a cluster.
+    /// None if the manager runs on a cluster.
     pub sandbox: Option<Sandbox>,
-    /// The controller that deletes what nobody owns; none if it is switched off.
+    /// None if the garbage collector is disabled.
     pub garbage_collector: Option<GarbageCollector>,
-    /// The controller that plays the nodes.
     pub hollow_kubelet: HollowKubelet,
-    /// The controller that keeps applications.
     pub app_services: AppServices,
-    /// The controller that rolls out templates.
     pub deployments: Deployments,
-    /// The controllers that keep pods.
     pub replicas: Replicas,
 }
 
-/// What concerns all controllers.
+/// Settings of all controllers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Generic {
-    /// Which controllers run.
+    /// The enabled controllers.
     pub controllers: Selector,
-    /// An absent Lease means that kube-controller-manager does not run. True for the sandbox by default.
+    /// Whether an absent Lease means that kube-controller-manager does not run. Defaults to true with the sandbox.
     pub assume_no_kube_controller_manager: bool,
-    /// Each controller starts after a random time between this and twice this.
+    /// Each controller starts after a random delay of one to two intervals.
     pub controller_start_interval: Duration,
-    /// How long to wait for the controllers at the end; none is for ever.
+    /// Time to wait for controllers to stop at shutdown; none waits without limit.
     pub controller_shutdown_timeout: Option<Duration>,
-    /// The namespaces that are watched, each once; empty is all of them.
+    /// Watched namespaces without duplicates; empty selects all.
     pub namespaces: Vec<String>,
-    /// Only objects that match are cached; none is all.
+    /// Selects the cached objects; none selects all.
     pub label_selector: Option<String>,
 }
 
-/// How the API server is reached.
+/// Connection to the API server.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClientConnection {
-    /// None, with no `master` either: the service account of the pod.
+    /// If neither this nor `master` is set, the service account of the pod is used.
     pub kubeconfig: Option<PathBuf>,
-    /// The address of the API server; overrides that of the kubeconfig.
+    /// URL of the API server; overrides the one in the kubeconfig.
     pub master: Option<String>,
-    /// None is no limit.
+    /// None disables the limit.
     pub rate: Option<Rate>,
 }
 
-/// A limit on the requests of one client.
+/// Rate limit of one client.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rate {
-    /// Requests per second in the long run; finite and above zero.
+    /// Sustained requests per second; finite and greater than 0.
     pub qps: f64,
-    /// Requests that may be sent at once; at least one.
+    /// At least 1.
     pub burst: u32,
 }
 
-/// Who of several replicas works. The times are checked only if `leader_elect` is set.
+/// Leader election. Durations are validated only if `leader_elect` is set.
+#[expect(missing_docs, reason = "plain data")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeaderElection {
-    /// Whether to elect at all.
     pub leader_elect: bool,
-    /// How long others respect a lease that is not renewed. Its whole seconds are longer than `renew_deadline`.
+    /// Time after which other candidates consider the lease expired. In whole seconds longer than `renew_deadline`.
     pub lease_duration: Duration,
-    /// How long the leader tries to renew before it gives up; longer than 1.2 times `retry_period`.
+    /// Time that the leader keeps trying to renew; longer than 1.2 times `retry_period`.
     pub renew_deadline: Duration,
-    /// The time between two tries.
+    /// Time between attempts.
     pub retry_period: Duration,
-    /// The name of the Lease.
     pub resource_name: String,
-    /// The namespace of the Lease.
     pub resource_namespace: String,
 }
 
-/// The port with health and metrics.
+/// Health and metrics endpoints.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Serving {
-    /// Where to listen; none is nowhere.
+    /// None disables the endpoints.
     pub listen: Option<SocketAddr>,
-    /// None is a certificate made at start.
+    /// None generates a self-signed certificate at start.
     pub certificate: Option<CertificateFiles>,
-    /// Paths that are answered without asking who it is. A `*` at the end stands for any rest.
+    /// Paths that are served without authorization. A trailing `*` matches any suffix.
     pub always_allow_paths: Vec<String>,
 }
 
-/// A certificate and its key, in PEM files.
+/// PEM files of a certificate and its key.
+#[expect(missing_docs, reason = "plain data")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CertificateFiles {
-    /// The certificate, followed by those of its issuers.
+    /// Includes the certificates of the issuers.
     pub certificate: PathBuf,
-    /// The private key.
     pub private_key: PathBuf,
 }
 
-/// The port with admission webhooks.
+/// Admission webhooks.
+#[expect(missing_docs, reason = "plain data")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Webhook {
-    /// Where to listen.
     pub listen: SocketAddr,
-    /// What to serve with.
     pub certificate: WebhookCertificate,
-    /// The certificate authorities of its clients; none if clients need no certificate.
+    /// Certificate authorities of the clients; none does not require client certificates.
     pub client_ca: Option<PathBuf>,
 }
 
-/// What webhooks are served with.
+/// The source of the serving certificate of the webhooks.
+#[expect(missing_docs, reason = "plain data")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WebhookCertificate {
-    /// A certificate that is made for this Service, and renewed.
-    Service {
-        /// The Service's namespace.
-        namespace: String,
-        /// The Service's name.
-        name: String,
-    },
-    /// What is in this folder.
+    /// Issued for this Service and renewed.
+    Service { namespace: String, name: String },
+    /// `tls.crt` and `tls.key` in this directory.
     Folder(PathBuf),
 }
 
-/// What is logged, and how.
+/// Logging.
+#[expect(missing_docs, reason = "plain data")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Logging {
-    /// The shape of a line.
     pub format: LogFormat,
-    /// The higher, the more is logged.
+    /// As klog's `-v`: higher values log more.
     pub verbosity: u8,
 }
 
-/// The shape of a log line.
+/// Log format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogFormat {
-    /// The lines of Kubernetes components.
+    /// klog's text format.
     Text,
     /// One JSON object per line.
     Json,
@@ -158,59 +142,57 @@ pub enum LogFormat {
 /// The embedded API server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sandbox {
-    /// Where it listens: always a loopback address, port 0 for any free one.
+    /// A loopback address; port 0 selects a free port.
     pub listen: SocketAddr,
-    /// Where to write a kubeconfig for it; none is a temporary file.
+    /// Path of the kubeconfig to write; none writes a temporary file.
     pub kubeconfig: Option<PathBuf>,
 }
 
-/// The controller that deletes what nobody owns.
+/// Garbage collector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GarbageCollector {
-    /// How many objects are looked at at once; at least one.
+    /// Number of workers; at least 1.
     pub concurrent_syncs: u32,
-    /// Nothing is written.
+    /// Logs deletions instead of sending them.
     pub dry_run: bool,
 }
 
-/// The controller that plays the nodes.
+/// hollow-kubelet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HollowKubelet {
-    /// How long a pod takes from being bound to being ready.
+    /// Time from the binding of a pod until it is ready.
     pub ready_delay: Duration,
-    /// How many nodes there are; at least one.
+    /// Number of nodes; at least 1.
     pub nodes: u32,
-    /// How many pods are worked on at once; at least one.
+    /// Number of workers; at least 1.
     pub concurrent_syncs: u32,
 }
 
-/// The controller that keeps applications.
+/// `AppService` controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AppServices {
-    /// How many `AppServices` are worked on at once; at least one.
+    /// Number of workers; at least 1.
     pub concurrent_syncs: u32,
 }
 
-/// The controller that rolls out templates.
+/// Deployment controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Deployments {
-    /// How many `Deployments` are worked on at once; at least one.
+    /// Number of workers; at least 1.
     pub concurrent_syncs: u32,
 }
 
-/// The controllers that keep pods.
+/// Numbers of workers, at least 1, of the controllers that create pods.
+#[expect(missing_docs, reason = "plain data")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Replicas {
-    /// How many `AppReplicaSets` are worked on at once; at least one.
     pub concurrent_appreplicaset_syncs: u32,
-    /// How many `ReplicaSets` are worked on at once; at least one.
     pub concurrent_replicaset_syncs: u32,
-    /// How many `ReplicationControllers` are worked on at once; at least one.
     pub concurrent_rc_syncs: u32,
 }
 
 impl Serving {
-    /// Where to listen, if at all: port 0 switches the server off.
+    /// Returns none for port 0, which disables the server.
     pub(crate) fn listen(address: IpAddr, port: u16) -> Option<SocketAddr> {
         (port != 0).then_some(SocketAddr::new(address, port))
     }

@@ -1,14 +1,13 @@
-//! Durations as Go writes them: `1h2m3.5s`, `300ms`, `0`, `-1s`.
+//! Durations in Go's syntax: `1h2m3.5s`, `300ms`, `0`, `-1s`.
 //!
-//! Flags are typed by people who know them from Kubernetes, so what Go's `time.ParseDuration` takes is taken here, what it
-//! refuses is refused with its words, and what is printed reads as `Duration.String` prints it. A duration may be negative:
-//! whether that makes sense is the validation's business.
+//! Parsing accepts the syntax of `time.ParseDuration` and fails with its messages; formatting follows `Duration.String`, as
+//! users know both from Kubernetes. Durations may be negative; `validate` decides whether that is allowed.
 
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// The units, the largest first, in nanoseconds. The micro sign exists twice in Unicode.
+/// Units in nanoseconds. Unicode has two micro signs.
 const UNITS: [(&str, u64); 8] = [
     ("h", 3_600_000_000_000),
     ("m", 60_000_000_000),
@@ -24,7 +23,6 @@ const UNITS: [(&str, u64); 8] = [
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct GoDuration(i64);
 
-/// Why a text is no duration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum DurationError {
     #[error("time: invalid duration {}", quote(.0))]
@@ -36,7 +34,7 @@ pub(crate) enum DurationError {
 }
 
 impl GoDuration {
-    /// The same span as the standard library has it; none if it is negative.
+    /// Returns none if the duration is negative.
     pub(crate) fn to_std(self) -> Option<Duration> {
         u64::try_from(self.0).ok().map(Duration::from_nanos)
     }
@@ -127,13 +125,12 @@ impl fmt::Display for GoDuration {
     }
 }
 
-/// The leading digits of `text`, and what follows them.
+/// Splits `text` after its leading digits.
 fn digits(text: &str) -> (&str, &str) {
     text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()))
 }
 
-/// `0.<fraction>` of a unit. Computed in floating point as Go does, so that a third of an hour written with many digits is
-/// twenty minutes; digits beyond what 63 bits hold are dropped.
+/// Returns `0.<fraction>` of a unit, computed in floating point like Go. Digits beyond 63 bits are dropped.
 #[expect(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
@@ -155,7 +152,7 @@ fn part_of(fraction: &str, unit: u64) -> u64 {
     (value as f64 * (unit as f64 / scale)) as u64
 }
 
-/// `nanos` in a unit, with as many decimals as it takes.
+/// Writes `nanos` in a unit, without trailing zeros.
 fn decimal(f: &mut fmt::Formatter<'_>, nanos: u64, unit: u64, name: &str) -> fmt::Result {
     let (whole, fraction) = (nanos / unit, nanos % unit);
     if fraction == 0 {
@@ -166,7 +163,7 @@ fn decimal(f: &mut fmt::Formatter<'_>, nanos: u64, unit: u64, name: &str) -> fmt
     write!(f, "{whole}.{}{name}", fraction.trim_end_matches('0'))
 }
 
-/// A text in quotes, all but plain ASCII escaped byte by byte, as Go's time package quotes it.
+/// Quotes a text like Go's time package: bytes that are not printable ASCII are escaped.
 fn quote(text: &str) -> String {
     let escaped: String = text
         .bytes()
@@ -192,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn what_go_takes_is_taken() {
+    fn valid_go_durations_are_parsed() {
         for (text, nanos) in [
             ("0", 0),
             ("+0", 0),
@@ -226,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn what_go_refuses_is_refused_in_its_words() {
+    fn invalid_durations_fail_with_go_messages() {
         for (text, message) in [
             ("", r#"time: invalid duration """#),
             ("3", r#"time: missing unit in duration "3""#),
@@ -262,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_printed_as_go_prints_it() {
+    fn durations_are_formatted_like_go() {
         for (nanos, text) in [
             (0, "0s"),
             (1, "1ns"),
@@ -284,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn a_negative_duration_is_none_of_the_standard_library() {
+    fn negative_duration_has_no_std_duration() {
         assert_eq!(GoDuration(-1).to_std(), None);
         assert_eq!(GoDuration(0).to_std(), Some(Duration::ZERO));
         assert_eq!(GoDuration(SECOND).to_std(), Some(Duration::from_secs(1)));
@@ -292,13 +289,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_printed_reads_back(nanos: i64, shift in 0_u32..64) {
+        fn formatted_duration_parses_back(nanos: i64, shift in 0_u32..64) {
             let duration = GoDuration(nanos >> shift);
             prop_assert_eq!(duration.to_string().parse(), Ok(duration));
         }
 
         #[test]
-        fn no_text_makes_the_parser_panic(text in "[-+]?([0-9.]{0,22}(h|m|s|ms|us|\u{b5}s|ns|x|)){0,4}|.*") {
+        fn parser_never_panics(text in "[-+]?([0-9.]{0,22}(h|m|s|ms|us|\u{b5}s|ns|x|)){0,4}|.*") {
             if let Ok(duration) = text.parse::<GoDuration>() {
                 prop_assert_eq!(duration.to_string().parse(), Ok(duration));
             }

@@ -1,24 +1,23 @@
-//! The flags for a reader: `--help`, and the reference page. Both say the same, since both are made from the definitions.
+//! `--help` and the reference page, both generated from the definitions of the flags.
 
 use std::fmt::Write as _;
 
 use clap::Arg;
 
 use crate::flags::{command, help_of, is_switch, value_name};
-use crate::selector::Known;
+use crate::selector::KnownController;
 use crate::subcommand;
 
-/// Columns of the help.
+/// Width of the help in columns.
 const WIDTH: usize = 100;
-/// Columns before the text of a flag.
+/// Indentation of a flag's help.
 const INDENT: usize = 12;
 
-/// How values are written, for both.
-const SYNTAX: &str = "A LIST has commas between its items, and may be given in several flags. A DURATION is like \
-    `1h2m3.5s` or `300ms`. A flag that is on or off takes its value after `=`, as in `--leader-elect=false`.";
+const SYNTAX: &str = "A LIST is comma-separated; the flag may be repeated. A DURATION is like `1h2m3.5s` or `300ms`. The \
+    value of a boolean flag follows `=`, as in `--leader-elect=false`.";
 
-/// What `--help` prints.
-pub(crate) fn help(known: &[Known]) -> String {
+/// Returns the output of `--help`.
+pub(crate) fn help(known: &[KnownController]) -> String {
     let mut out = String::from(
         "A controller manager for Kubernetes: several controllers on shared caches in one process.\n\n\
          Usage:\n  coxswain [flags]\n            Run the manager.\n",
@@ -50,13 +49,13 @@ pub(crate) fn help(known: &[Known]) -> String {
     out
 }
 
-/// The reference page of the flags, in Markdown.
+/// Returns the reference page of the flags in Markdown.
 #[must_use]
-pub fn markdown(known: &[Known]) -> String {
+pub fn markdown(known: &[KnownController]) -> String {
     let mut out = format!(
         "# Flags of coxswain\n\n\
-         Generated from the definitions of the flags: do not edit. Names and defaults are those of \
-         kube-controller-manager where it has the flag.\n\n{SYNTAX}\n",
+         Generated from `config/src/flags.rs`; do not edit. Names and defaults follow kube-controller-manager where \
+         it has the flag.\n\n{SYNTAX}\n",
     );
     for (heading, flags) in sections(known) {
         let _ = write!(
@@ -76,29 +75,29 @@ pub fn markdown(known: &[Known]) -> String {
     out
 }
 
-/// A flag as it is shown.
-struct Shown {
+/// The help of one flag.
+struct FlagHelp {
     synopsis: String,
     default: Option<String>,
     text: String,
 }
 
-/// The flags under their headings, both in the order of definition.
-fn sections(known: &[Known]) -> Vec<(String, Vec<Shown>)> {
-    let mut sections: Vec<(String, Vec<Shown>)> = Vec::new();
+/// Groups the flags by heading, in the order of definition.
+fn sections(known: &[KnownController]) -> Vec<(String, Vec<FlagHelp>)> {
+    let mut sections: Vec<(String, Vec<FlagHelp>)> = Vec::new();
     for arg in command(known).get_arguments().filter(|arg| !arg.is_hide_set()) {
         let heading = arg.get_help_heading().unwrap_or("Flags");
         if sections.last().is_none_or(|(last, _)| last != heading) {
             sections.push((heading.to_owned(), Vec::new()));
         }
         if let Some((_, flags)) = sections.last_mut() {
-            flags.push(shown(arg));
+            flags.push(flag_help(arg));
         }
     }
     sections
 }
 
-fn shown(arg: &Arg) -> Shown {
+fn flag_help(arg: &Arg) -> FlagHelp {
     let short = arg
         .get_short()
         .map(|short| format!("-{short}, "))
@@ -116,14 +115,14 @@ fn shown(arg: &Arg) -> Shown {
         .collect();
     let default = default.join(",");
     let silent = arg.is_hide_default_value_set() || default.is_empty();
-    Shown {
+    FlagHelp {
         synopsis: format!("{short}--{long}{kind}"),
         default: (!silent).then_some(default),
         text: format!("{}.", help_of(arg)),
     }
 }
 
-/// Breaks a text into lines of at most so many columns, at its spaces.
+/// Wraps a text at spaces into lines of at most `width` columns.
 fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {

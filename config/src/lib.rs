@@ -1,10 +1,10 @@
-//! Flags of the controller manager: their names, defaults, help and validation.
+//! Flags of the controller manager: names, defaults, help and validation.
 //!
 //! [`parse`] turns the arguments of the process into a [`Config`], a text to print, or an [`Error`] of one sentence. It
-//! follows the conventions of Kubernetes components: the last of two values counts, lists grow, a flag that is on or off
-//! takes its value after `=`, underscores in a flag's name are dashes.
+//! follows the conventions of Kubernetes components: the last value of a repeated flag wins, lists are appended, the value of
+//! a boolean flag follows `=`, and underscores in flag names equal dashes.
 //!
-//! Nothing here prints, exits or reads the environment, and nothing here knows a controller: the names come from the caller.
+//! The crate does not print, exit or read the environment. The names of the controllers come from the caller.
 
 mod config;
 mod duration;
@@ -27,4 +27,4 @@ pub use config::{
 pub use error::{Error, Invalid};
 pub use help::markdown;
 pub use parse::{Parsed, parse};
-pub use selector::{Enablement, Known, Selector};
+pub use selector::{Enablement, KnownController, Selector};

@@ -1,4 +1,4 @@
-//! From the arguments of the process to flags, with errors in our own words.
+//! Parses the arguments of the process and rewrites the parser's errors.
 
 use std::error::Error as _;
 use std::ffi::OsString;
@@ -11,24 +11,24 @@ use crate::config::Config;
 use crate::error::Error;
 use crate::flags::{Flags, Switch, command, value_name};
 use crate::help::help;
-use crate::selector::Known;
+use crate::selector::KnownController;
 use crate::{subcommand, validate};
 
-/// What a command line asks for.
+/// The action that a command line requests.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Parsed {
-    /// To run the manager.
+    /// Run the manager.
     Run(Box<Config>),
-    /// To print this text on standard output, and no more: the help, or the version.
+    /// Print a text, the help or the version, to standard output.
     Print(String),
-    /// To print the definitions of the custom kinds, and no more.
+    /// Print the `CustomResourceDefinitions`.
     Crds,
-    /// To show what the controllers do.
+    /// Run the tour.
     Tour,
 }
 
-/// Reads the arguments of the process, without its name. `known` are the controllers that `--controllers` may name.
-pub fn parse(args: impl IntoIterator<Item = OsString>, known: &[Known]) -> Result<Parsed, Error> {
+/// Parses the arguments of the process, without its name. `known` are the controllers that `--controllers` accepts.
+pub fn parse(args: impl IntoIterator<Item = OsString>, known: &[KnownController]) -> Result<Parsed, Error> {
     let args: Vec<OsString> = args.into_iter().collect();
     if let Some(parsed) = subcommand::parse(&args) {
         return parsed;
@@ -39,8 +39,8 @@ pub fn parse(args: impl IntoIterator<Item = OsString>, known: &[Known]) -> Resul
         .clone()
         .no_binary_name(true)
         .try_get_matches_from(args)
-        .map_err(|error| in_our_words(&error, &command))?;
-    let flags = Flags::from_arg_matches(&matches).map_err(|error| in_our_words(&error, &command))?;
+        .map_err(|error| convert(&error, &command))?;
+    let flags = Flags::from_arg_matches(&matches).map_err(|error| convert(&error, &command))?;
     if flags.global.help.0 {
         return Ok(Parsed::Print(help(known)));
     }
@@ -60,7 +60,7 @@ pub fn parse(args: impl IntoIterator<Item = OsString>, known: &[Known]) -> Resul
     Ok(Parsed::Run(Box::new(config)))
 }
 
-/// `--leader_elect=x` as `--leader-elect=x`. What is no flag with dashes either stays as it was typed.
+/// Replaces underscores in the name of a known flag: `--leader_elect=x` becomes `--leader-elect=x`.
 fn with_dashes(arg: OsString, command: &clap::Command) -> OsString {
     let Some(rest) = arg.to_str().and_then(|text| text.strip_prefix("--")) else {
         return arg;
@@ -73,14 +73,14 @@ fn with_dashes(arg: OsString, command: &clap::Command) -> OsString {
     arg
 }
 
-/// The parser's complaint as one sentence.
-fn in_our_words(error: &clap::Error, command: &clap::Command) -> Error {
+/// Converts the parser's error to one sentence.
+fn convert(error: &clap::Error, command: &clap::Command) -> Error {
     let text = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => text.clone(),
         Some(ContextValue::Strings(texts)) => texts.join(", "),
         _ => String::new(),
     };
-    // The parser names a flag with the kind of its value: `--kubeconfig <FILE>`.
+    // The parser appends the value name: `--kubeconfig <FILE>`.
     let argument = text(ContextKind::InvalidArg);
     let flag = argument
         .split([' ', '[', '='])
@@ -107,7 +107,7 @@ fn in_our_words(error: &clap::Error, command: &clap::Command) -> Error {
         }
         ErrorKind::InvalidUtf8 => Error::Usage("an argument is not valid UTF-8".to_owned()),
         kind => {
-            let what = kind.as_str().unwrap_or("the command line was not understood");
+            let what = kind.as_str().unwrap_or("invalid command line");
             Error::Usage(format!("{what} ({argument:?})"))
         }
     }

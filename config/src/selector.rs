@@ -1,15 +1,15 @@
-//! The `--controllers` flag: which controllers run.
+//! The `--controllers` flag.
 //!
-//! A list of names, each with or without a leading `-`, and `*` for all that are on by default. For one controller the
-//! first item that names it decides, whatever follows; if none does, `*` decides. So `-a,a` switches `a` off, `a,-a` on,
-//! `a` alone runs nothing else, and an empty list runs nothing. An alias stands for the name that it is an alias of.
+//! A list of names, each with an optional leading `-`, and `*` for all controllers that are enabled by default. The first
+//! item that names a controller decides; without one, `*` decides. So `-a,a` disables `a`, `a,-a` enables it, `a` alone
+//! enables nothing else, and an empty list enables nothing. An alias is equivalent to its name.
 
 use crate::error::Invalid;
 
-/// A controller that this binary has.
+/// A controller that `--controllers` accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Known {
-    /// The name, as health checks, metrics and logs show it.
+pub struct KnownController {
+    /// The name in health checks, metrics and logs.
     pub name: &'static str,
     /// Short or former names that `--controllers` accepts too.
     pub aliases: &'static [&'static str],
@@ -17,15 +17,15 @@ pub struct Known {
     pub enabled_by_default: bool,
 }
 
-/// Which controllers are asked for.
+/// The parsed value of `--controllers`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Selector(Choice);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Choice {
-    /// Also what `*` leaves out.
+    /// All controllers, including those that are off by default.
     Everything,
-    /// In the order in which they were given, aliases replaced.
+    /// In the given order, with aliases resolved.
     Items(Vec<Item>),
 }
 
@@ -36,27 +36,27 @@ enum Item {
     Off(&'static str),
 }
 
-/// Whether a controller is asked for, and how: what was only swept in by `*` yields to another manager that already does
-/// the same work; what was named does not.
+/// Whether a controller is enabled, and by which item. A controller enabled by `*` may yield to kube-controller-manager; one
+/// enabled by name does not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Enablement {
-    /// Not asked for.
+    /// Disabled.
     No,
-    /// Asked for with all others.
+    /// Enabled by `*`.
     ByStar,
-    /// Asked for by its name.
+    /// Enabled by its name or an alias.
     ByName,
 }
 
 impl Selector {
-    /// Every controller, also those that are off by default.
+    /// Selects every controller, including those that are off by default.
     #[must_use]
     pub fn everything() -> Self {
         Self(Choice::Everything)
     }
 
-    /// Reads the items of the list; the error has one entry for each that names no controller.
-    pub fn parse<S: AsRef<str>>(items: &[S], known: &[Known]) -> Result<Self, Vec<Invalid>> {
+    /// Parses the items of the list. The error has one entry per unknown name.
+    pub fn parse<S: AsRef<str>>(items: &[S], known: &[KnownController]) -> Result<Self, Vec<Invalid>> {
         let (mut chosen, mut unknown) = (Vec::new(), Vec::new());
         for item in items.iter().map(AsRef::as_ref) {
             let (off, name) = match item.strip_prefix('-') {
@@ -80,7 +80,7 @@ impl Selector {
         }
     }
 
-    /// Whether the controller of this name (not an alias) is asked for.
+    /// Returns whether the controller of this name, not an alias, is enabled.
     #[must_use]
     pub fn enabled(&self, name: &str, enabled_by_default: bool) -> Enablement {
         let items = match &self.0 {
@@ -106,32 +106,31 @@ mod tests {
     use super::Enablement::{ByName, ByStar, No};
     use super::*;
 
-    const KNOWN: [Known; 3] = [
-        Known {
+    const KNOWN: [KnownController; 3] = [
+        KnownController {
             name: "replicaset-controller",
             aliases: &["replicaset"],
             enabled_by_default: true,
         },
-        Known {
+        KnownController {
             name: "job-controller",
             aliases: &["job"],
             enabled_by_default: true,
         },
-        Known {
+        KnownController {
             name: "hollow-kubelet",
             aliases: &[],
             enabled_by_default: false,
         },
     ];
 
-    /// What each of the known controllers gets.
     fn chosen(items: &[&str]) -> [Enablement; 3] {
         let selector = Selector::parse(items, &KNOWN).expect("known names");
         KNOWN.map(|known| selector.enabled(known.name, known.enabled_by_default))
     }
 
     #[test]
-    fn the_first_item_that_names_a_controller_decides() {
+    fn first_item_that_names_a_controller_decides() {
         assert_eq!(chosen(&["*"]), [ByStar, ByStar, No]);
         assert_eq!(chosen(&["job-controller"]), [No, ByName, No]);
         assert_eq!(chosen(&["*", "job-controller"]), [ByStar, ByName, No]);
@@ -148,18 +147,18 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_list_enables_nothing() {
+    fn empty_list_enables_nothing() {
         assert_eq!(chosen(&[]), [No, No, No]);
     }
 
     #[test]
-    fn an_alias_stands_for_its_name() {
+    fn alias_is_equivalent_to_its_name() {
         assert_eq!(chosen(&["*", "-replicaset", "job"]), [No, ByName, No]);
         assert_eq!(chosen(&["-job", "job-controller"]), [No, No, No]);
     }
 
     #[test]
-    fn everything_has_also_what_is_off_by_default() {
+    fn everything_includes_controllers_off_by_default() {
         let all = Selector::everything();
         assert_eq!(
             KNOWN.map(|known| all.enabled(known.name, known.enabled_by_default)),
@@ -168,18 +167,19 @@ mod tests {
     }
 
     #[test]
-    fn every_unknown_name_is_told_without_its_dash() {
+    fn every_unknown_name_is_reported_without_its_dash() {
         let errors = Selector::parse(&["*", "-foo", "job", "", "-*", "--job", "Job"], &KNOWN)
             .expect_err("unknown names");
-        let told: Vec<_> = errors.iter().map(ToString::to_string).collect();
+        let messages: Vec<_> = errors.iter().map(ToString::to_string).collect();
         let expected = ["foo", "", "*", "-job", "Job"];
         let quoted = expected.map(|name| format!("\"{name}\" is not in the list of known controllers"));
         assert!(
-            told.iter()
+            messages
+                .iter()
                 .zip(&quoted)
-                .all(|(told, quoted)| told.starts_with(quoted)),
-            "{told:?}"
+                .all(|(message, quoted)| message.starts_with(quoted)),
+            "{messages:?}"
         );
-        assert_eq!(told.len(), quoted.len());
+        assert_eq!(messages.len(), quoted.len());
     }
 }

@@ -1,4 +1,4 @@
-//! What the program does besides running the manager: one word, before anything else.
+//! Subcommands. A subcommand is the first argument and takes no flags but `--help`.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt::Write as _;
@@ -6,46 +6,45 @@ use std::fmt::Write as _;
 use crate::error::Error;
 use crate::parse::Parsed;
 
-/// One of them. It takes no flags but `--help`.
 struct Subcommand {
     name: &'static str,
-    /// In the list of all.
+    /// One line for the list of subcommands.
     about: &'static str,
-    /// What its own `--help` says.
+    /// The output of its own `--help`.
     help: &'static str,
-    does: fn() -> Parsed,
+    parsed: fn() -> Parsed,
 }
 
 const ALL: &[Subcommand] = &[
     Subcommand {
         name: "crds",
-        about: "Print the definitions of the custom kinds, for `kubectl apply -f -`",
+        about: "Print the CustomResourceDefinitions, for `kubectl apply -f -`",
         help: "Prints the CustomResourceDefinitions of AppService and AppReplicaSet as YAML.\n\
                \n\
                Usage:\n  coxswain crds | kubectl apply -f -\n\
                \n\
-               The manager does not install them, except in the sandbox: a controller whose kind is not defined\n\
-               waits until it is. Applying them again, after an upgrade of coxswain, brings them up to date.\n\
+               The manager installs them only in the sandbox. On a cluster, a controller whose CRD is missing waits\n\
+               until it is created. Apply them again after each upgrade of coxswain.\n\
                \n\
-               Servers before 1.25 know no rules in CEL, and drop them: there, apply with --validate=false.\n",
-        does: || Parsed::Crds,
+               API servers before 1.25 do not support CEL rules and drop them: apply with --validate=false there.\n",
+        parsed: || Parsed::Crds,
     },
     Subcommand {
         name: "tour",
-        about: "Show what the controllers do, in a minute, on an API server in this process",
-        help: "Takes an application through its life, on an API server in this process: created, scaled, rolled out,\n\
-               rolled out badly and undone, deleted in three ways, and kept while one of two managers dies. Each step\n\
-               says what is expected and what was seen.\n\
+        about: "Demonstrate the controllers, in a minute, on an API server in this process",
+        help: "Runs the lifecycle of an application on an API server in this process: create, scale, roll out, roll out\n\
+               a broken image and undo it, delete with each propagation policy, and fail over between two managers.\n\
+               Each step prints the expected and the observed result.\n\
                \n\
                Usage:\n  coxswain tour\n\
                \n\
-               It needs no cluster, touches none, and ends by itself: with exit code 0, or 1 at the first step that is\n\
-               not seen. To look around yourself, start `coxswain --sandbox`.\n",
-        does: || Parsed::Tour,
+               The tour does not use a cluster. It exits with 0, or with 1 at the first step whose expected result is\n\
+               not observed. To explore on your own, run `coxswain --sandbox`.\n",
+        parsed: || Parsed::Tour,
     },
 ];
 
-/// What is asked for, if the first argument is a subcommand.
+/// Returns none if the first argument is not a subcommand.
 pub(crate) fn parse(args: &[OsString]) -> Option<Result<Parsed, Error>> {
     let (first, rest) = args.split_first()?;
     let it = ALL.iter().find(|it| first == it.name)?;
@@ -54,7 +53,7 @@ pub(crate) fn parse(args: &[OsString]) -> Option<Result<Parsed, Error>> {
         return Some(Ok(Parsed::Print(it.help.to_owned())));
     }
     Some(match rest.first() {
-        None => Ok((it.does)()),
+        None => Ok((it.parsed)()),
         Some(argument) => Err(Error::Subcommand {
             name: it.name,
             argument: argument.to_string_lossy().into_owned(),
@@ -62,7 +61,7 @@ pub(crate) fn parse(args: &[OsString]) -> Option<Result<Parsed, Error>> {
     })
 }
 
-/// The lines of the help that list them.
+/// Returns the list of subcommands for the help.
 pub(crate) fn list() -> String {
     let mut out = String::new();
     for it in ALL {

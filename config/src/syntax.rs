@@ -1,12 +1,11 @@
-//! The syntax of names and label selectors in Kubernetes, so that a typing error is told at start and not by the API server
-//! at every request.
+//! Syntax of Kubernetes names and label selectors, so that a typo is reported at start and not by every request.
 
-/// Whether this is the name of a namespace: a DNS label.
+/// Whether a text is a valid namespace name: a DNS label.
 pub(crate) fn is_label(text: &str) -> bool {
     text.len() <= 63 && is_dns(text)
 }
 
-/// Whether this is the name of an object: parts like DNS labels with dots between them.
+/// Whether a text is a valid object name: a DNS subdomain.
 pub(crate) fn is_subdomain(text: &str) -> bool {
     text.len() <= 253 && text.split('.').all(is_dns)
 }
@@ -16,7 +15,7 @@ fn is_dns(text: &str) -> bool {
     text.starts_with(edge) && text.ends_with(edge) && text.chars().all(|c| edge(c) || c == '-')
 }
 
-/// Whether this is a label selector, as `kubectl -l` takes it; the empty one selects all.
+/// Whether a text is a label selector that `kubectl -l` accepts. The empty selector selects all.
 pub(crate) fn is_selector(text: &str) -> bool {
     text.trim().is_empty() || requirements(text).into_iter().all(is_requirement)
 }
@@ -59,7 +58,7 @@ fn is_requirement(text: &str) -> bool {
         }
 }
 
-/// A label's key: a name, after an optional domain and a slash.
+/// A label key: a name with an optional prefix, as in `example.com/name`.
 fn is_key(text: &str) -> bool {
     match text.split_once('/') {
         Some((domain, name)) => is_subdomain(domain) && !name.is_empty() && is_value(name),
@@ -67,7 +66,7 @@ fn is_key(text: &str) -> bool {
     }
 }
 
-/// A label's value: at most 63 characters, or none.
+/// A label value: at most 63 characters, possibly empty.
 fn is_value(text: &str) -> bool {
     let edge = |c: char| c.is_ascii_alphanumeric();
     text.is_empty()
@@ -82,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names() {
+    fn names_are_validated() {
         let long = "a".repeat(63);
         for name in ["a", "kube-system", "0", &long] {
             assert!(is_label(name), "{name}");
@@ -100,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn selectors() {
+    fn selectors_are_validated() {
         for selector in [
             "",
             " ",

@@ -2,24 +2,24 @@
 
 use std::ffi::OsString;
 
-use crate::{Config, Enablement, Error, Known, Parsed, parse};
+use crate::{Config, Enablement, Error, KnownController, Parsed, parse};
 
 mod pages;
 mod syntax;
 mod values;
 
-const KNOWN: [Known; 3] = [
+const KNOWN: [KnownController; 3] = [
     on("appservice-controller", &["appservice"]),
     on("replicaset-controller", &["replicaset"]),
-    Known {
+    KnownController {
         name: "hollow-kubelet",
         aliases: &[],
         enabled_by_default: false,
     },
 ];
 
-const fn on(name: &'static str, aliases: &'static [&'static str]) -> Known {
-    Known {
+const fn on(name: &'static str, aliases: &'static [&'static str]) -> KnownController {
+    KnownController {
         name,
         aliases,
         enabled_by_default: true,

@@ -1,6 +1,6 @@
-//! From flags to a configuration: what was typed is checked, alone and together, and brought into groups.
+//! Validates flags and converts them to a [`Config`].
 //!
-//! All that is wrong is told at once. The flags are taken apart exhaustively, so that one that nobody uses does not compile.
+//! All errors are reported at once. Flags are destructured exhaustively, so that an unused flag does not compile.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
@@ -17,18 +17,18 @@ use crate::flags::{
     GlobalFlags, HollowKubeletFlags, LoggingFlags, ReplicaFlags, SandboxFlags, ServingFlags, Switch,
     WebhookFlags,
 };
-use crate::selector::{Known, Selector};
+use crate::selector::{KnownController, Selector};
 use crate::syntax;
 
-/// The time that an unconditioned write may take, which no other leader may overlap. The same as `UNCONDITIONED` of
+/// Longest duration of a write without a resourceVersion, which must not overlap with the next term. The same bound is in
 /// coxswain-manager.
-const LAST_WRITE: Duration = Duration::from_secs(3);
+const UNCONDITIONAL_WRITE_MAX: Duration = Duration::from_secs(3);
 
-/// Checks the flags. `given` tells whether a flag, by the name of its field, was on the command line.
+/// Validates the flags. `given` returns whether a flag, by the name of its field, was on the command line.
 pub(crate) fn config(
     flags: Flags,
     given: impl Fn(&str) -> bool,
-    known: &[Known],
+    known: &[KnownController],
 ) -> Result<Config, Vec<Invalid>> {
     let Flags {
         generic,
@@ -46,53 +46,53 @@ pub(crate) fn config(
         global: GlobalFlags { help: _, version: _ },
         positional: _,
     } = flags;
-    let mut check = Check(Vec::new());
+    let mut validator = Validator(Vec::new());
     let is_sandbox = sandbox.sandbox.0;
     let rate_given = given("kube_api_qps") || given("kube_api_burst");
     if is_sandbox
         && (present(client.kubeconfig.as_ref()) || client.master.as_ref().is_some_and(|m| !m.is_empty()))
     {
-        check.fail(Invalid::Together(
-            "--sandbox brings its own API server: leave out either --sandbox, or --kubeconfig and --master",
+        validator.fail(Invalid::Combination(
+            "--sandbox cannot be combined with --kubeconfig or --master: it has its own API server",
         ));
     }
     let mut serving = serving;
     if is_sandbox && !given("bind_address") {
-        // It is for trying out on one machine.
+        // The sandbox is for one machine.
         serving.bind_address = Ipv4Addr::LOCALHOST.into();
     }
     let bind_address = serving.bind_address;
     let config = Config {
-        generic: check.generic(generic, is_sandbox, &given, known),
-        client_connection: check.client(client, !is_sandbox || rate_given),
-        leader_election: check.election(election),
-        serving: check.serving(serving),
-        webhook: check.webhook(webhook, bind_address, given("webhook_service")),
-        logging: check.logging(&logging),
-        garbage_collector: check.garbage_collector(&garbage_collector),
-        hollow_kubelet: check.hollow_kubelet(&hollow_kubelet),
-        app_services: check.app_services(&app_services),
-        deployments: check.deployments(&deployments),
-        replicas: check.replicas(&replicas),
-        sandbox: check.sandbox(sandbox, given("sandbox_listen")),
+        generic: validator.generic(generic, is_sandbox, &given, known),
+        client_connection: validator.client(client, !is_sandbox || rate_given),
+        leader_election: validator.election(election),
+        serving: validator.serving(serving),
+        webhook: validator.webhook(webhook, bind_address, given("webhook_service")),
+        logging: validator.logging(&logging),
+        garbage_collector: validator.garbage_collector(&garbage_collector),
+        hollow_kubelet: validator.hollow_kubelet(&hollow_kubelet),
+        app_services: validator.app_services(&app_services),
+        deployments: validator.deployments(&deployments),
+        replicas: validator.replicas(&replicas),
+        sandbox: validator.sandbox(sandbox, given("sandbox_listen")),
     };
-    if check.0.is_empty() {
+    if validator.0.is_empty() {
         Ok(config)
     } else {
-        Err(check.0)
+        Err(validator.0)
     }
 }
 
-/// What was found to be wrong so far. A check that fails gives a value to go on with, which nobody will see.
-struct Check(Vec<Invalid>);
+/// Collects errors. A failed check returns a placeholder, which is discarded with the configuration.
+struct Validator(Vec<Invalid>);
 
-impl Check {
+impl Validator {
     fn generic(
         &mut self,
         flags: GenericFlags,
         is_sandbox: bool,
         given: impl Fn(&str) -> bool,
-        known: &[Known],
+        known: &[KnownController],
     ) -> Generic {
         let GenericFlags {
             controllers,
@@ -116,26 +116,26 @@ impl Check {
             self.require(
                 valid,
                 "namespaces",
-                "a list of names of namespaces",
+                "a list of namespace names",
                 format_args!("{namespace:?}"),
             );
             if !watched.iter().any(|known| known == namespace) {
                 watched.push(namespace.to_owned());
             }
         }
-        // An unset variable in a script must not widen what the manager works on.
+        // An unset variable in a script must not widen the scope to all namespaces.
         let named = !given("namespaces") || !watched.is_empty();
         self.require(
             named,
             "namespaces",
-            "a list of names, or left out for all namespaces",
+            "a list of namespace names, or omitted for all namespaces",
             "empty",
         );
         let valid = syntax::is_selector(&label_selector);
         self.require(
             valid,
             "label-selector",
-            "like `app=web,tier!=test`",
+            "a label selector like `app=web,tier!=test`",
             format_args!("{label_selector:?}"),
         );
         let timeout = self.not_negative("controller-shutdown-timeout", controller_shutdown_timeout);
@@ -195,7 +195,7 @@ impl Check {
         let std = |duration: GoDuration| duration.to_std().unwrap_or_default();
         let [lease_duration, renew_deadline, retry_period] = [lease, renew, retry].map(std);
         if leader_elect {
-            // A Lease counts whole seconds, so others wait for no longer than that.
+            // A Lease stores whole seconds.
             let seconds = Duration::from_secs(lease_duration.as_secs());
             self.require(
                 !seconds.is_zero(),
@@ -217,10 +217,10 @@ impl Check {
             );
             let longer = format!(
                 "more than {}s longer, in whole seconds, than --leader-elect-renew-deadline ({renew})",
-                LAST_WRITE.as_secs()
+                UNCONDITIONAL_WRITE_MAX.as_secs()
             );
             self.require(
-                seconds > renew_deadline.saturating_add(LAST_WRITE),
+                seconds > renew_deadline.saturating_add(UNCONDITIONAL_WRITE_MAX),
                 "leader-elect-lease-duration",
                 longer,
                 lease,
@@ -267,12 +267,7 @@ impl Check {
             authorization_always_allow_paths,
         } = flags;
         let port = u16::try_from(secure_port);
-        self.require(
-            port.is_ok(),
-            "secure-port",
-            "from 0 to 65535, 0 to serve nothing",
-            secure_port,
-        );
+        self.require(port.is_ok(), "secure-port", "from 0 to 65535", secure_port);
         let certificate = tls_cert_file.filter(|path| present(Some(path)));
         let certificate = match (
             certificate,
@@ -284,8 +279,8 @@ impl Check {
             }),
             (None, None) => None,
             _ => {
-                self.fail(Invalid::Together(
-                    "--tls-cert-file and --tls-private-key-file must be given together, or neither",
+                self.fail(Invalid::Combination(
+                    "--tls-cert-file and --tls-private-key-file must be given together",
                 ));
                 None
             }
@@ -297,7 +292,7 @@ impl Check {
         for path in &always_allow_paths {
             let valid =
                 path.starts_with('/') && !path.trim_end_matches('*').contains('*') && !path.ends_with("**");
-            let allowed = "a list of paths that start with `/`, with a `*` only at their end";
+            let allowed = "a list of paths that start with `/` and contain `*` only at the end";
             self.require(
                 valid,
                 "authorization-always-allow-paths",
@@ -322,24 +317,18 @@ impl Check {
         let cert_dir = cert_dir.filter(|path| present(Some(path)));
         let client_ca = client_ca.filter(|path| present(Some(path)));
         let number = u16::try_from(port);
-        self.require(
-            number.is_ok(),
-            "webhook-port",
-            "from 0 to 65535, 0 to serve none",
-            port,
-        );
+        self.require(number.is_ok(), "webhook-port", "from 0 to 65535", port);
         let Some(listen) = Serving::listen(bind_address, number.unwrap_or_default()) else {
             if service_given || cert_dir.is_some() || client_ca.is_some() {
-                self.fail(Invalid::Together(
-                    "--webhook-service, --webhook-cert-dir and --webhook-client-ca-file do nothing without --webhook-port: \
-                     add it, or leave them out",
+                self.fail(Invalid::Combination(
+                    "--webhook-service, --webhook-cert-dir and --webhook-client-ca-file require --webhook-port",
                 ));
             }
             return None;
         };
         if service_given && cert_dir.is_some() {
-            self.fail(Invalid::Together(
-                "--webhook-service is for a certificate that is made, --webhook-cert-dir brings one: leave out one of them",
+            self.fail(Invalid::Combination(
+                "--webhook-service cannot be combined with --webhook-cert-dir, which replaces the certificate issued for the Service",
             ));
         }
         let (namespace, name) = service.split_once('/').unwrap_or_default();
@@ -439,14 +428,14 @@ impl Check {
         } = flags;
         let kubeconfig = sandbox_kubeconfig.filter(|path| present(Some(path)));
         if sandbox {
-            // Whoever reaches it can do anything in it.
+            // Every client that can connect has full access.
             let allowed = "a loopback address, as in `127.0.0.1:0`";
             self.require(listen.ip().is_loopback(), "sandbox-listen", allowed, listen);
             return Some(Sandbox { listen, kubeconfig });
         }
         if listen_given || kubeconfig.is_some() {
-            self.fail(Invalid::Together(
-                "--sandbox-listen and --sandbox-kubeconfig do nothing without --sandbox: add it, or leave them out",
+            self.fail(Invalid::Combination(
+                "--sandbox-listen and --sandbox-kubeconfig require --sandbox",
             ));
         }
         None
@@ -481,12 +470,12 @@ impl Check {
     }
 }
 
-/// Whether a path was given: an empty one is as good as none.
+/// Whether a path was given and is not empty.
 fn present(path: Option<&PathBuf>) -> bool {
     path.is_some_and(|path| !path.as_os_str().is_empty())
 }
 
-/// The items of a list that may be given in several pieces; an empty piece has none.
+/// Splits the values of a repeatable list flag into items.
 fn list(pieces: &[String]) -> Vec<&str> {
     pieces
         .iter()

@@ -135,7 +135,7 @@ pub struct Descriptor {
     construct: fn(&mut Context<'_>) -> Result<(), ControllerError>,
 }
 
-/// Settings of all controllers. The defaults are those of the flags.
+/// Settings of all controllers. Numbers of workers default to those of the flags.
 #[derive(Clone, Debug)]
 #[expect(missing_docs, reason = "plain data")]
 pub struct Settings {

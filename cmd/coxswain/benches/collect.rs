@@ -1,8 +1,8 @@
-//! Prints what it costs to collect the dependents of one owner: `cargo bench -p coxswain --bench collect`.
+//! Measures garbage collection of the dependents of one owner: `cargo bench -p coxswain --bench collect`.
 //!
-//! For each policy and size: how long it took, the requests that the manager sent by verb, and the most memory that it had
-//! in use, all of them measured in a process of its own on a cluster (the sandbox, or the one that `KUBEBUILDER_ASSETS`
-//! names). Compare sizes and versions on one machine, not machines: the time per object is what should not grow.
+//! Prints, for each policy and size, the duration, the manager's requests by verb, and its peak memory, each measured in a
+//! process of its own on a cluster (the sandbox, or the one of `KUBEBUILDER_ASSETS`). Compare sizes and versions on one machine:
+//! the time per object should not grow.
 //! Sizes and policies are arguments: `cargo bench -p coxswain --bench collect -- 1000 3000 Foreground`.
 
 use std::collections::BTreeMap;
@@ -15,16 +15,16 @@ use serde_json::{Value, json};
 
 const SIZES: [usize; 2] = [10_000, 100_000];
 const POLICIES: [&str; 3] = ["Background", "Foreground", "Orphan"];
-/// Requests of this benchmark at a time.
+/// Concurrent requests of the benchmark.
 const AT_ONCE: usize = 16;
-/// What the manager may have in use at most, with 100,000 dependents.
+/// Bound on the manager's peak memory with 100,000 dependents.
 const MEMORY_MIB: f64 = 256.0;
-/// How much more an object may cost among ten times as many.
+/// Bound on the growth of the time per object from one size to ten times that size.
 const GROWTH: f64 = 1.5;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    // `cargo test --benches` only wants to know that it builds and runs.
+    // `cargo test --benches` only checks that the benchmark builds and runs.
     let real = arguments.iter().any(|it| it == "--bench");
     let mut sizes: Vec<usize> = arguments.iter().filter_map(|it| it.parse().ok()).collect();
     if sizes.is_empty() {
@@ -56,7 +56,10 @@ fn main() -> ExitCode {
                     && size >= 10 * smaller
                     && cost.each() > GROWTH * each
                 {
-                    println!("  an object costs {:.1} times as much", cost.each() / each);
+                    println!(
+                        "  time per object: {:.1} times the previous size's",
+                        cost.each() / each
+                    );
                     within = false;
                 }
                 last = Some((size, cost.each()));
@@ -71,7 +74,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// What one run took.
+/// The result of one run.
 struct Cost {
     objects: usize,
     took: Duration,
@@ -79,7 +82,7 @@ struct Cost {
 }
 
 impl Cost {
-    /// Seconds for each object.
+    /// Seconds per object.
     #[expect(clippy::cast_precision_loss, reason = "to be looked at")]
     fn each(&self) -> f64 {
         self.took.as_secs_f64() / self.objects as f64
@@ -114,13 +117,13 @@ async fn run(c: &Cluster, policy: &str, size: usize) -> Cost {
         ],
     )
     .await;
-    knows(&program, size).await;
+    synced(&program, size).await;
     let before = requests(&program).await;
     let start = time::now();
     let options = json!({"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": policy});
     let answer = c.api().delete(&format!("{maps}/owner"), options).await;
     assert_eq!(answer.status, 200, "{answer:?}");
-    let took = over(c, &maps, policy, size, start).await;
+    let took = finished(c, &maps, policy, size, start).await;
     let sent = requests(&program).await;
     let per_object: Vec<String> = sent
         .iter()
@@ -150,8 +153,8 @@ async fn create(c: &Cluster, path: &str, object: Value) -> Value {
     answer.json()
 }
 
-/// Waits until it has read all objects.
-async fn knows(program: &Program, size: usize) {
+/// Waits until the caches contain all objects.
+async fn synced(program: &Program, size: usize) {
     let read = async || {
         let page = program.endpoints().get("/metrics").await.text();
         let line = page
@@ -168,15 +171,15 @@ async fn knows(program: &Program, size: usize) {
     assert!(known.await.is_some(), "it does not know all:\n{}", program.log());
 }
 
-/// Waits until nothing is left to do, and answers how long that took.
-async fn over(c: &Cluster, maps: &str, policy: &str, size: usize, start: Instant) -> Duration {
-    // A page of a list says how many remain, so it costs as much as there are: asked as often for each object, it takes
-    // the same share of the time whatever the size.
+/// Waits until all work is done and returns the duration.
+async fn finished(c: &Cluster, maps: &str, policy: &str, size: usize, start: Instant) -> Duration {
+    // A list page costs time proportional to the size: polling once per so many objects takes the same share of the time at any
+    // size.
     let pause = Duration::from_micros(size as u64);
     let done = time::within(Duration::from_mins(20), async {
         loop {
             let gone = c.api().get(&format!("{maps}/owner")).await.status == 404;
-            // With this policy the dependents go after their owner; `kube-root-ca.crt` is not theirs.
+            // Dependents are removed after their owner; `kube-root-ca.crt` is not a dependent.
             let left = || async {
                 let list = c.api().get(&format!("{maps}?limit=2")).await.json();
                 let items = list["items"].as_array().cloned().unwrap_or_default();
@@ -190,10 +193,10 @@ async fn over(c: &Cluster, maps: &str, policy: &str, size: usize, start: Instant
             time::pause(pause).await;
         }
     });
-    done.await.expect("it ends")
+    done.await.expect("finished")
 }
 
-/// What it has sent so far, by verb.
+/// The number of requests so far, by verb.
 async fn requests(program: &Program) -> BTreeMap<String, f64> {
     let page = program.endpoints().get("/metrics").await.text();
     let mut sent = BTreeMap::new();
@@ -213,7 +216,6 @@ async fn requests(program: &Program) -> BTreeMap<String, f64> {
     sent
 }
 
-/// The most memory that it had in use.
 fn peak_mib(program: &Program) -> f64 {
     let status = std::fs::read_to_string(format!("/proc/{}/status", program.id().unwrap_or_default()));
     let status = status.unwrap_or_default();
@@ -222,7 +224,7 @@ fn peak_mib(program: &Program) -> f64 {
     kib.unwrap_or(f64::NAN) / 1024.0
 }
 
-/// Orphans stay; what comes next should not find them.
+/// Removes orphans, so that the next run does not find them.
 async fn clean(c: &Cluster, maps: &str, program: Program) {
     drop(program);
     let answer = c.api().delete(maps, json!({})).await;

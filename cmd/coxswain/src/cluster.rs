@@ -1,4 +1,4 @@
-//! The way to the cluster: from `--kubeconfig` and `--master`, or from what a pod is given.
+//! Client configuration from `--kubeconfig` and `--master`, or from the environment of a pod.
 
 use std::path::{Path, PathBuf};
 
@@ -9,50 +9,28 @@ use secrecy::ExposeSecret;
 
 use crate::no_proxy;
 
-/// Stands for no proxy in a kubeconfig.
+/// Placeholder for "no proxy", see [`from_file`].
 const NO_PROXY_URL: &str = "http://no-proxy.invalid/";
 
-/// Why it is not known where the cluster is.
 #[derive(Debug, thiserror::Error)]
 pub enum ClusterError {
-    /// The file cannot be used.
     #[error("cannot use the kubeconfig {path}: {reason}; check --kubeconfig")]
-    Kubeconfig {
-        /// Which file.
-        path: PathBuf,
-        /// Why.
-        reason: String,
-    },
-    /// The address is none.
-    #[error(
-        "--master {address:?} is not the address of an API server, such as https://10.0.0.1:6443: {reason}"
-    )]
-    Master {
-        /// What was given.
-        address: String,
-        /// Why.
-        reason: String,
-    },
-    /// The environment asks for a proxy, and there is no support for one.
+    Kubeconfig { path: PathBuf, reason: String },
+    #[error("--master {address:?} is not a valid API server URL, such as https://10.0.0.1:6443: {reason}")]
+    Master { address: String, reason: String },
     #[error(
         "proxies are not supported, and HTTPS_PROXY is set: unset it, or add the API server {server} to NO_PROXY"
     )]
     Proxy {
-        /// Host and port of the server.
+        /// Host and port.
         server: String,
     },
-    /// No flag says where it is, and this is no pod.
-    #[error(
-        "no cluster to work on: {reason}; outside of a pod say where it is with --kubeconfig, or try --sandbox"
-    )]
-    NotInCluster {
-        /// What a pod would have.
-        reason: String,
-    },
+    #[error("no cluster is configured: {reason}; use --kubeconfig outside of a pod, or try --sandbox")]
+    NotInCluster { reason: String },
 }
 
 impl ClusterError {
-    /// For what is found out only when the connection is made.
+    /// An error in the configuration that the flags refer to.
     pub(crate) fn unusable(connection: &ClientConnection, reason: String) -> Self {
         match connection {
             ClientConnection {
@@ -74,7 +52,7 @@ impl ClusterError {
     }
 }
 
-/// Where the cluster is, and what to show there.
+/// Returns the address of the API server and the credentials.
 pub(crate) async fn config(connection: &ClientConnection) -> Result<kube::Config, ClusterError> {
     let ClientConnection {
         kubeconfig,
@@ -90,12 +68,12 @@ pub(crate) async fn config(connection: &ClientConnection) -> Result<kube::Config
         config.cluster_url = http_uri(master)?;
     }
     if config.accept_invalid_certs {
-        tracing::warn!(server = %config.cluster_url, "API server is not verified, the kubeconfig has insecure-skip-tls-verify");
+        tracing::warn!(server = %config.cluster_url, "Certificate of the API server is not verified, the kubeconfig sets insecure-skip-tls-verify");
     }
     if kubeconfig.is_some() && config.proxy_url.is_none() {
         refuse_proxy(&config)?;
     }
-    match fault(&config) {
+    match problem(&config) {
         Some(reason) => Err(ClusterError::unusable(connection, reason)),
         None => Ok(config),
     }
@@ -104,7 +82,8 @@ pub(crate) async fn config(connection: &ClientConnection) -> Result<kube::Config
 fn not_in_cluster(error: InClusterError) -> ClusterError {
     let reason = match error {
         InClusterError::ReadEnvironmentVariable(_) => {
-            "this is no pod, where KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are set".to_owned()
+            "not running in a pod (KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set)"
+                .to_owned()
         }
         other => other.to_string(),
     };
@@ -117,7 +96,7 @@ async fn from_file(path: &Path) -> Result<kube::Config, ClusterError> {
         reason: reason(&error),
     };
     let mut kubeconfig = Kubeconfig::read_from(path).map_err(failed)?;
-    // kube would take the proxy of the environment for one of the file, and ignores NO_PROXY.
+    // Without a proxy-url, kube would use HTTPS_PROXY and ignore NO_PROXY.
     for cluster in kubeconfig
         .clusters
         .iter_mut()
@@ -133,7 +112,7 @@ async fn from_file(path: &Path) -> Result<kube::Config, ClusterError> {
     Ok(config)
 }
 
-/// Fails if the environment names a proxy for the API server.
+/// Fails if the environment sets a proxy for the API server.
 fn refuse_proxy(config: &kube::Config) -> Result<(), ClusterError> {
     let variable = |names: [&str; 2]| {
         let values = names.into_iter().filter_map(|name| std::env::var(name).ok());
@@ -153,59 +132,57 @@ fn refuse_proxy(config: &kube::Config) -> Result<(), ClusterError> {
     })
 }
 
-/// What is wrong, by the names that the file has for things. Never the error of the YAML parser: it can quote the file,
-/// which has keys in it.
+/// Describes an error by field names of the kubeconfig. The YAML parser's error is left out: it can quote the file, which
+/// contains credentials.
 fn reason(error: &KubeconfigError) -> String {
     use KubeconfigError as E;
     match error {
         E::ReadConfig(source, _) => source.to_string(),
-        E::Parse(_) => "it is not a kubeconfig in YAML".to_owned(),
+        E::Parse(_) => "it is not a valid kubeconfig".to_owned(),
         E::CurrentContextNotSet => "it has no current-context".to_owned(),
-        E::LoadContext(name) => format!("its current-context {name:?} is not among its contexts"),
+        E::LoadContext(name) => format!("current-context {name:?} is not in contexts"),
         E::LoadClusterOfContext(name) => {
-            format!("the cluster {name:?} of its current-context is not among its clusters")
+            format!("cluster {name:?} of the current-context is not in clusters")
         }
-        E::MissingClusterUrl => "its cluster has no server".to_owned(),
-        E::ParseClusterUrl(source) => format!("the server of its cluster is not a URL: {source}"),
-        E::ParseProxyUrl(source) => format!("the proxy-url of its cluster is not a URL: {source}"),
+        E::MissingClusterUrl => "the cluster has no server".to_owned(),
+        E::ParseClusterUrl(source) => format!("server is not a valid URL: {source}"),
+        E::ParseProxyUrl(source) => format!("proxy-url is not a valid URL: {source}"),
         E::LoadCertificateAuthority(source) => load("certificate-authority", source),
         E::LoadClientCertificate(source) => load("client-certificate", source),
         E::LoadClientKey(source) => load("client-key", source),
-        E::ParseCertificates(_) => "its certificate-authority is not in PEM form".to_owned(),
+        E::ParseCertificates(_) => "certificate-authority is not PEM-encoded".to_owned(),
         other => other.to_string(),
     }
 }
 
 fn load(field: &str, error: &LoadDataError) -> String {
     match error {
-        LoadDataError::DecodeBase64(_) => format!("its {field}-data is not base64"),
+        LoadDataError::DecodeBase64(_) => format!("{field}-data is not valid base64"),
         LoadDataError::ReadFile(source, path) => {
-            format!("cannot read its {field} {}: {source}", path.display())
+            format!("cannot read {field} {}: {source}", path.display())
         }
         LoadDataError::NoBase64DataOrFile => format!("it has no {field}"),
     }
 }
 
-/// What the client would stumble over, or panic at, when it is used.
-fn fault(config: &kube::Config) -> Option<String> {
+/// Returns an error of the configuration that would fail, or panic, only when the client is used.
+fn problem(config: &kube::Config) -> Option<String> {
     let url = &config.cluster_url;
     if !matches!(url.scheme_str(), Some("https" | "http")) || url.host().is_none() {
-        return Some(format!(
-            "the server {url} is not a URL that starts with https:// or http://"
-        ));
+        return Some(format!("server {url} does not start with https:// or http://"));
     }
     if config.proxy_url.is_some() {
-        // Not its value: there may be a password in it.
-        return Some("proxies are not supported, remove its proxy-url".to_owned());
+        // The value can contain a password.
+        return Some("proxies are not supported, remove proxy-url".to_owned());
     }
     if config.root_cert.as_ref().is_some_and(Vec::is_empty) {
-        return Some("its certificate-authority holds no certificate in PEM form".to_owned());
+        return Some("certificate-authority contains no PEM-encoded certificate".to_owned());
     }
     let token = config.auth_info.token.as_ref().map(ExposeSecret::expose_secret);
     if token.is_some_and(|token| !token.bytes().all(|byte| byte.is_ascii_graphic())) {
-        return Some("its token has characters that no token has".to_owned());
+        return Some("token contains invalid characters".to_owned());
     }
-    // To ask would run it, and it is run when the connection is made.
+    // Checking would run the plugin; it runs when the client connects.
     if config.auth_info.exec.is_some() {
         return None;
     }
@@ -213,11 +190,11 @@ fn fault(config: &kube::Config) -> Option<String> {
         Ok(_) => None,
         Err(kube::Error::InferKubeconfig(error)) => Some(reason(&error)),
         Err(kube::Error::RustlsTls(RustlsTlsError::AddRootCertificate(source))) => {
-            Some(format!("its certificate-authority cannot be used: {source}"))
+            Some(format!("certificate-authority is invalid: {source}"))
         }
-        Err(kube::Error::RustlsTls(error)) => Some(format!(
-            "its client-certificate and client-key cannot be used: {error}"
-        )),
+        Err(kube::Error::RustlsTls(error)) => {
+            Some(format!("client-certificate and client-key are invalid: {error}"))
+        }
         Err(error) => Some(error.to_string()),
     }
 }

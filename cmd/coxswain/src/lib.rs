@@ -1,46 +1,46 @@
-//! The `coxswain` binary, as a library: from flags to a manager with its controllers, and back to an exit code.
+//! The `coxswain` binary as a library: parses flags, runs a manager with its controllers, and returns an exit code.
 //!
-//! What is wrong with the command line, the kubeconfig or the port is said in one sentence before anything is started.
-//! From then on the log speaks.
+//! An invalid command line, kubeconfig or port is reported in one sentence on standard error before anything is started.
+//! Later errors go to the log.
 
 mod cluster;
+#[cfg_attr(not(feature = "sandbox"), path = "no_demo.rs")]
+mod demo;
+mod instance;
 pub mod log;
-mod member;
 mod no_proxy;
 mod process;
-#[cfg_attr(not(feature = "sandbox"), path = "no_sandbox.rs")]
-mod sandbox;
-#[cfg(feature = "sandbox")]
-mod show;
 mod signals;
-#[cfg(feature = "sandbox")]
-mod tour;
-mod ways;
 
 use std::ffi::OsString;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
-use coxswain_config::{Known, Parsed};
+use coxswain_config::{KnownController, Parsed};
 use coxswain_controllers::api::{self, crd::yaml};
 use coxswain_controllers::registry::{CONTROLLERS, Descriptor};
 
-/// Runs the program with its arguments, the name of the program left out.
+/// Runs the program. `arguments` do not include the program's name.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let config = match coxswain_config::parse(arguments, &known()) {
         Ok(Parsed::Run(config)) => config,
         Ok(Parsed::Print(text)) => return print(&text),
         Ok(Parsed::Crds) => return print(&yaml::documents(&api::crds())),
-        Ok(Parsed::Tour) => return tour(),
-        Err(error) => return refuse(&error),
+        Ok(Parsed::Tour) => {
+            return match run(demo::tour(&known())) {
+                Ok(()) => ExitCode::SUCCESS,
+                Err(error) => report(&error),
+            };
+        }
+        Err(error) => return report(&error),
     };
     let log = match log::init(config.logging) {
         Ok(log) => log,
-        Err(error) => return refuse(&error),
+        Err(error) => return report(&error),
     };
     match run(process::run(*config, &log)) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) if error.is_before_start() => refuse(&error),
+        Err(error) if error.is_before_start() => report(&error),
         Err(error) => {
             tracing::error!(%error, "Command failed");
             ExitCode::FAILURE
@@ -48,10 +48,10 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     }
 }
 
-/// The controllers, as the flags know them.
+/// Returns the controllers that `--controllers` accepts.
 #[must_use]
-pub fn known() -> Vec<Known> {
-    let known = |it: &Descriptor| Known {
+pub fn known() -> Vec<KnownController> {
+    let known = |it: &Descriptor| KnownController {
         name: it.name,
         aliases: it.aliases,
         enabled_by_default: it.enabled_by_default,
@@ -62,40 +62,26 @@ pub fn known() -> Vec<Known> {
 fn print(text: &str) -> ExitCode {
     let mut out = io::stdout();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        // Nobody reads it: then nobody misses it.
+        // The reader has closed the pipe, as `head` does.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
-        Err(error) => refuse(&Unprinted(error)),
+        Err(error) => report(&PrintError(error)),
         Ok(()) => ExitCode::SUCCESS,
     }
 }
 
-/// What was to be printed is not all there.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot print: {0}")]
-struct Unprinted(#[source] io::Error);
+#[error("cannot write to standard output: {0}")]
+struct PrintError(#[source] io::Error);
 
 fn run<T, E: From<io::Error>>(future: impl Future<Output = Result<T, E>>) -> Result<T, E> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let ended = runtime.block_on(future);
-    // What still runs has been told to stop, or is not waited for.
+    let result = runtime.block_on(future);
+    // Remaining tasks are either stopping or do not matter any more.
     runtime.shutdown_background();
-    ended
+    result
 }
 
-#[cfg(feature = "sandbox")]
-fn tour() -> ExitCode {
-    match run(tour::run(&known())) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => refuse(&error),
-    }
-}
-
-#[cfg(not(feature = "sandbox"))]
-fn tour() -> ExitCode {
-    refuse(&sandbox::SandboxError::NotBuilt)
-}
-
-fn refuse(error: &dyn std::error::Error) -> ExitCode {
+fn report(error: &dyn std::error::Error) -> ExitCode {
     let _ = writeln!(io::stderr(), "Error: {error}");
     ExitCode::FAILURE
 }

@@ -1,9 +1,8 @@
-//! Log lines in the two shapes of Kubernetes components, on standard error.
+//! Log output on standard error, as klog's text or JSON.
 //!
-//! An event becomes one line: its message, its own fields, then those of the spans around it, the innermost first; of two
-//! fields of one name the nearer one counts. Whatever a value holds, it cannot begin a line of its own. What is shown at
-//! which verbosity, and what never, is in `filter`. Only `main` calls [`init`]; all else is told to a [`LogLayer`] by the
-//! subscriber, and time, process id and output are given to it.
+//! An event becomes one line: its message, its fields, then the fields of the enclosing spans, innermost first. The innermost
+//! of two fields of one name wins. Values are quoted, so that they cannot forge a line. `filter` decides which events are
+//! logged.
 
 mod fields;
 mod filter;
@@ -28,12 +27,12 @@ use fields::Fields;
 use line::Line;
 pub use output::Output;
 
-/// Why logging could not be set up.
+/// Logging was initialized twice.
 #[derive(Debug, thiserror::Error)]
-#[error("logging was set up before: call it once, at the start of the process")]
+#[error("logging is already initialized")]
 pub struct InitError(#[from] tracing::subscriber::SetGlobalDefaultError);
 
-/// From here on, what this process logs goes to standard error. To be called once, by `main`.
+/// Sends the logs of this process to standard error. Only `main` calls it, once.
 pub fn init(logging: Logging) -> Result<Output, InitError> {
     let output = Output::default();
     let layer = LogLayer::new(logging, std::process::id(), Timestamp::now, output.clone());
@@ -41,7 +40,7 @@ pub fn init(logging: Logging) -> Result<Output, InitError> {
     Ok(output)
 }
 
-/// Writes each event that is to be shown as one line, in one write.
+/// A layer that writes each enabled event as one line, in one write.
 pub struct LogLayer<T, W> {
     format: LogFormat,
     verbosity: u8,
@@ -51,7 +50,7 @@ pub struct LogLayer<T, W> {
 }
 
 impl<T, W> LogLayer<T, W> {
-    /// A layer that takes the time from `wall`, and a writer for each line from `out`.
+    /// Creates a layer with the clock `wall` and the writer `out`.
     pub fn new(logging: Logging, pid: u32, wall: T, out: W) -> Self {
         let Logging { format, verbosity } = logging;
         Self {
@@ -71,8 +70,8 @@ where
     W: for<'writer> MakeWriter<'writer> + 'static,
 {
     fn register_callsite(&self, metadata: &'static Metadata<'static>) -> Interest {
-        // Verbosity never changes, so that what is not shown costs a comparison of one byte.
-        if filter::shown(metadata, self.verbosity) {
+        // Verbosity never changes: a disabled event costs one comparison.
+        if filter::is_enabled(metadata, self.verbosity) {
             Interest::always()
         } else {
             Interest::never()
@@ -80,7 +79,7 @@ where
     }
 
     fn enabled(&self, metadata: &Metadata<'_>, _: Context<'_, S>) -> bool {
-        filter::shown(metadata, self.verbosity)
+        filter::is_enabled(metadata, self.verbosity)
     }
 
     fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
@@ -119,7 +118,7 @@ where
             LogFormat::Text => line.text(),
             LogFormat::Json => line.json(),
         };
-        // There is nobody to tell that standard error is gone.
+        // A failure to write to standard error cannot be reported.
         let _ = self
             .out
             .make_writer_for(event.metadata())

@@ -1,4 +1,4 @@
-//! The `coxswain` program: a controller manager for Kubernetes.
+//! `coxswain`, a controller manager for Kubernetes.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! Whether requests to the API server bypass the proxy of the environment, by the rules that client-go follows.
+//! `NO_PROXY`, by the rules of client-go.
 //!
 //! `NO_PROXY` is a list of hosts, separated by commas: a domain (which covers its subdomains), a domain with a leading dot
 //! (only its subdomains), an IP address, a CIDR block, each with an optional port, or `*`. Loopback never uses a proxy.
@@ -46,7 +46,7 @@ fn matches(entry: &str, host: &str, ip: Option<IpAddr>, port: u16) -> bool {
     }
 }
 
-/// Whether an address is in a CIDR block; none if that is not a block of its family.
+/// Returns whether a CIDR block contains `ip`, or none if the block is invalid or of the other address family.
 fn is_in(ip: IpAddr, network: &str, length: &str) -> Option<bool> {
     let (network, length): (IpAddr, u32) = (network.parse().ok()?, length.parse().ok()?);
     let (ip, network, bits) = match (ip, network) {
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn host_is_matched_as_client_go_does() {
+    fn hosts_match_as_in_client_go() {
         for (no_proxy, host) in [
             ("", "localhost"),
             ("", "127.0.0.1"),

@@ -1,4 +1,5 @@
-//! The life of the process: endpoints first, then the manager; the manager ends first, then the webhooks, then the endpoints.
+//! Start and stop of the process. Endpoints start before the manager; the manager stops first, then webhooks, then
+//! endpoints.
 
 use std::future::pending;
 use std::io;
@@ -20,22 +21,19 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::cluster::{self, ClusterError};
+use crate::demo::{Embedded, SandboxError};
+use crate::instance::{ManagerInstance, Transports};
 use crate::log::Output;
-use crate::member::Member;
-use crate::sandbox::{Embedded, SandboxError};
 use crate::signals::Signals;
-use crate::ways::Ways;
 
-/// What the API server, and the metrics, know this program as.
+/// Name of the program in user agents, metrics and events.
 pub(crate) const NAME: &str = "coxswain";
-/// The version, as users write it.
 const VERSION: &str = concat!("v", env!("CARGO_PKG_VERSION"));
 
-/// How long webhooks are served after the manager has ended on a signal: API servers keep sending reviews here until they see
-/// that this pod has left the Service.
-const WEBHOOK_LINGER: Duration = Duration::from_secs(5);
+/// Webhooks are served this long after the manager has stopped on a signal: API servers keep sending reviews until they
+/// observe that this pod has left the Service.
+const WEBHOOK_DRAIN: Duration = Duration::from_secs(5);
 
-/// Why the process ended badly.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ProcessError {
     #[error("cannot start: {0}")]
@@ -64,26 +62,26 @@ pub(crate) enum ProcessError {
     Metrics(#[from] prometheus::Error),
     #[error(transparent)]
     Manager(#[from] ManagerError),
-    #[error("the endpoints died: {0}")]
-    EndpointsDied(String),
-    #[error("the webhooks died: {0}")]
-    WebhooksDied(String),
-    #[error("ended at once by a second signal")]
+    #[error("the health and metrics endpoints failed: {0}")]
+    EndpointsFailed(String),
+    #[error("the webhook server failed: {0}")]
+    WebhooksFailed(String),
+    #[error("stopped immediately by a second signal")]
     SecondSignal,
 }
 
 impl ProcessError {
-    /// Whether nothing was started: then it is shown as an error of the command line is.
+    /// Whether nothing was started yet: the error is then printed like one of the command line.
     pub(crate) fn is_before_start(&self) -> bool {
         !matches!(
             self,
-            Self::Manager(_) | Self::EndpointsDied(_) | Self::WebhooksDied(_) | Self::SecondSignal
+            Self::Manager(_) | Self::EndpointsFailed(_) | Self::WebhooksFailed(_) | Self::SecondSignal
         )
     }
 }
 
 pub(crate) async fn run(config: Config, log: &Output) -> Result<(), ProcessError> {
-    let mut signals = Signals::take()?;
+    let mut signals = Signals::install()?;
     let stop = CancellationToken::new();
     let tasks = TaskSet::new();
     let env = Env::system(&tasks);
@@ -103,26 +101,26 @@ pub(crate) async fn run(config: Config, log: &Output) -> Result<(), ProcessError
         None => None,
     };
 
-    let found = async {
+    let connected = async {
         let Some(sandbox) = config.sandbox.clone() else {
-            let ways = over_network(&config.client_connection, &env, &registry).await?;
-            return Ok::<_, ProcessError>((None, ways));
+            let transports = connect(&config.client_connection, &env, &registry).await?;
+            return Ok::<_, ProcessError>((None, transports));
         };
         let embedded = Embedded::start(sandbox, &env, &registry).await?;
-        let ways = embedded.ways();
-        Ok((Some(embedded), ways))
+        let transports = embedded.transports();
+        Ok((Some(embedded), transports))
     };
-    let (embedded, ways) = tokio::select! {
+    let (embedded, transports) = tokio::select! {
         biased;
-        // Nothing has been started that would have to end in order.
+        // Nothing has been started that needs an orderly shutdown.
         () = signals.first() => return Ok(()),
-        found = found => found?,
+        connected = connected => connected?,
     };
 
-    let mut member = Member::build(&config, &env, &registry, &checks, ways)?;
-    let hosted = member.controllers().to_vec();
-    let hooks = member.hooks();
-    let endpoints = match member.graph() {
+    let mut instance = ManagerInstance::build(&config, &env, &registry, &checks, transports)?;
+    let controllers = instance.controllers().to_vec();
+    let hooks = instance.take_hooks();
+    let endpoints = match instance.take_graph() {
         Some(page) => endpoints.mount(GraphPage::PATH, move |request| {
             std::future::ready(page.answer(&request))
         }),
@@ -130,69 +128,69 @@ pub(crate) async fn run(config: Config, log: &Output) -> Result<(), ProcessError
     };
 
     if let Some(webhooks) = &webhooks {
-        webhooks.certificates().host(member.manager());
+        webhooks.certificates().host(instance.manager());
     }
 
     tracing::info!(
         version = VERSION,
-        identity = member.identity(),
-        controllers = hosted.join(","),
+        identity = instance.identity(),
+        controllers = controllers.join(","),
         endpoints = address.map(|a| a.to_string()),
         webhooks = webhooks.as_ref().map(|it| it.address().to_string()),
         "Starting"
     );
-    let endpoints_end = CancellationToken::new();
+    let stop_endpoints = CancellationToken::new();
     let mut serving = server.map(|server| {
-        let (until, env) = (endpoints_end.clone(), env.clone());
+        let (until, env) = (stop_endpoints.clone(), env.clone());
         let serving = async move { server.serve(env.clone(), endpoints, until.cancelled()).await };
         tasks.handle().spawn(serving)
     });
-    let manager_end = CancellationToken::new();
+    let manager_stopped = CancellationToken::new();
     let mut reviewing = webhooks.map(|webhooks| {
-        let (clock, stop, manager_end) = (env.clock.clone(), stop.clone(), manager_end.clone());
+        let (clock, stop, manager_stopped) = (env.clock.clone(), stop.clone(), manager_stopped.clone());
         let until = async move {
-            manager_end.cancelled().await;
+            manager_stopped.cancelled().await;
             if stop.is_cancelled() {
                 tracing::info!(
-                    seconds = WEBHOOK_LINGER.as_secs(),
-                    "Serving webhooks until the Service has dropped this pod"
+                    seconds = WEBHOOK_DRAIN.as_secs(),
+                    "Serving webhooks until the pod has left the Service"
                 );
-                clock.sleep(WEBHOOK_LINGER).await;
+                clock.sleep(WEBHOOK_DRAIN).await;
             }
         };
         tasks.handle().spawn(webhooks.serve(env.clone(), hooks, until))
     });
-    let life = async {
-        let shown = async {
+    let lifecycle = async {
+        let demo = async {
             if let Some(embedded) = &embedded {
-                embedded.greet(address, &hosted);
-                embedded.show(&hosted, &env.clock, log).await;
+                embedded.print_summary(address, &controllers);
+                embedded.run_sample(&controllers, &env.clock, log).await;
             }
             pending::<()>().await;
         };
         let ended = tokio::select! {
             biased;
-            died = ended_early(&mut serving) => return Err(ProcessError::EndpointsDied(died)),
-            died = ended_early(&mut reviewing) => return Err(ProcessError::WebhooksDied(died)),
-            ended = member.run(stop.clone()) => ended,
-            () = shown => return Ok(()),
+            error = failure(&mut serving) => return Err(ProcessError::EndpointsFailed(error)),
+            error = failure(&mut reviewing) => return Err(ProcessError::WebhooksFailed(error)),
+            ended = instance.run(stop.clone()) => ended,
+            () = demo => return Ok(()),
         };
-        for (end, serving) in [(manager_end, reviewing), (endpoints_end, serving)] {
-            end.cancel();
+        for (stop, serving) in [(manager_stopped, reviewing), (stop_endpoints, serving)] {
+            stop.cancel();
             if let Some(serving) = serving {
                 // A panic at the end changes nothing.
                 let _ = serving.await;
             }
         }
         if let Some(embedded) = embedded {
-            embedded.end().await;
+            embedded.stop().await;
         }
         Ok(ended?)
     };
     tokio::select! {
         biased;
         () = signals.second(stop.clone()) => return Err(ProcessError::SecondSignal),
-        ended = life => ended?,
+        ended = lifecycle => ended?,
     }
     tracing::info!("Stopped");
     Ok(())
@@ -237,11 +235,11 @@ async fn bind_webhooks(
     Ok(webhook::Server::bind(listen, certificates, registry).await?)
 }
 
-async fn over_network(
+async fn connect(
     connection: &coxswain_config::ClientConnection,
     env: &Env,
     registry: &Registry,
-) -> Result<Ways, ProcessError> {
+) -> Result<Transports, ProcessError> {
     let config = cluster::config(connection).await?;
     let agent = format!(
         "{NAME}/{VERSION} ({}/{})",
@@ -252,12 +250,12 @@ async fn over_network(
     let connect = move || {
         let controllers = Transport::connect(&config, &agent, &clock, &registry)?;
         let election = controllers.reconnect(&config)?;
-        Ok(Ways {
+        Ok(Transports {
             controllers,
             election,
         })
     };
-    // Not on this thread: an exec plugin of the user is run and waited for, and signals count meanwhile.
+    // Connecting may run an exec credential plugin and block: signals must be handled meanwhile.
     let connected = tokio::task::spawn_blocking(connect)
         .await
         .map_err(io::Error::other)?;
@@ -267,12 +265,12 @@ async fn over_network(
     })
 }
 
-/// Resolves, with what it said, if the endpoints end before they were told to.
-async fn ended_early(serving: &mut Option<JoinHandle<()>>) -> String {
+/// Resolves with the error if a server ends before it was stopped.
+async fn failure(serving: &mut Option<JoinHandle<()>>) -> String {
     match serving {
         None => std::future::pending().await,
         Some(serving) => match serving.await {
-            Ok(()) => "ended by themselves".to_owned(),
+            Ok(()) => "ended unexpectedly".to_owned(),
             Err(error) => error.to_string(),
         },
     }

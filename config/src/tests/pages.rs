@@ -1,10 +1,10 @@
-//! What a reader is shown of the flags agrees with their definitions.
+//! Help and error messages agree with the definitions of the flags.
 
 use super::{KNOWN, print};
 use crate::flags::command;
 
 #[test]
-fn the_help_has_every_flag_with_its_default_in_100_columns() {
+fn help_lists_every_flag_with_its_default_in_100_columns() {
     let help = print(&["--help"]);
     for line in help.lines() {
         assert!(line.chars().count() <= 100, "{line}");
@@ -39,7 +39,7 @@ fn the_help_has_every_flag_with_its_default_in_100_columns() {
 }
 
 #[test]
-fn every_flag_that_an_error_names_exists() {
+fn every_flag_in_an_error_message_exists() {
     let command = command(&KNOWN);
     let quoted = include_str!("../validate.rs").split('"').skip(1).step_by(2);
     let mut found = 0;
@@ -59,6 +59,6 @@ fn every_flag_that_an_error_names_exists() {
 }
 
 #[test]
-fn the_definitions_are_sound() {
+fn flag_definitions_are_consistent() {
     command(&KNOWN).debug_assert();
 }

@@ -1,4 +1,4 @@
-//! How a command line is read, and what is said of one that cannot be.
+//! Syntax of the command line, and errors of the parser.
 
 use std::ffi::OsString;
 
@@ -8,7 +8,7 @@ use super::{KNOWN, chosen, error, parse_all, print, run};
 use crate::{Enablement, Parsed, parse};
 
 #[test]
-fn a_switch_takes_its_value_after_an_equals_sign_only() {
+fn boolean_flag_takes_its_value_only_after_an_equals_sign() {
     let elects = |args: &[&str]| run(args).leader_election.leader_elect;
     assert!(elects(&["--leader-elect"]));
     assert!(elects(&["--leader-elect=true"]));
@@ -18,7 +18,7 @@ fn a_switch_takes_its_value_after_an_equals_sign_only() {
     assert!(elects(&["--leader-elect=false", "--leader-elect"]));
     assert_eq!(
         error(&["--leader-elect", "false"]),
-        "unexpected argument \"false\": a flag that is on or off takes its value after `=`, as in --leader-elect=false"
+        "unexpected argument \"false\": the value of a boolean flag follows `=`, as in --leader-elect=false"
     );
     assert_eq!(
         error(&["--leader-elect=no"]),
@@ -28,14 +28,14 @@ fn a_switch_takes_its_value_after_an_equals_sign_only() {
 }
 
 #[test]
-fn verbosity_can_be_spelt_in_five_ways() {
+fn verbosity_accepts_five_spellings() {
     for args in [&["-v=2"][..], &["-v", "2"], &["-v2"], &["--v=2"], &["--v", "2"]] {
         assert_eq!(run(args).logging.verbosity, 2, "{args:?}");
     }
 }
 
 #[test]
-fn the_last_of_two_values_counts() {
+fn last_value_of_a_repeated_flag_wins() {
     let config = run(&[
         "--secure-port=1",
         "--kubeconfig=/a",
@@ -51,7 +51,7 @@ fn the_last_of_two_values_counts() {
 }
 
 #[test]
-fn lists_grow_and_the_first_piece_replaces_the_default() {
+fn list_flags_append_and_replace_the_default() {
     use Enablement::{ByName, ByStar, No};
     assert_eq!(
         chosen(&["--controllers=replicaset", "--controllers=hollow-kubelet"]),
@@ -85,7 +85,7 @@ fn lists_grow_and_the_first_piece_replaces_the_default() {
 }
 
 #[test]
-fn underscores_in_a_flag_are_dashes_but_not_in_a_value() {
+fn underscores_equal_dashes_in_flag_names_only() {
     let config = run(&[
         "--leader_elect=false",
         "--leader-elect_resource_name",
@@ -101,7 +101,7 @@ fn underscores_in_a_flag_are_dashes_but_not_in_a_value() {
 }
 
 #[test]
-fn what_cannot_be_read_is_told_in_one_sentence() {
+fn parse_errors_are_one_sentence() {
     for (args, message) in [
         (
             &["--leader-elekt"][..],
@@ -118,19 +118,19 @@ fn what_cannot_be_read_is_told_in_one_sentence() {
         ),
         (
             &["run"],
-            "unexpected argument \"run\": coxswain takes flags, or a subcommand as its first argument, see `coxswain --help`",
+            "unexpected argument \"run\": expected flags, or a subcommand as the first argument; see `coxswain --help`",
         ),
         (
             &["a\nb"],
-            "unexpected argument \"a\\nb\": coxswain takes flags, or a subcommand as its first argument, see `coxswain --help`",
+            "unexpected argument \"a\\nb\": expected flags, or a subcommand as the first argument; see `coxswain --help`",
         ),
         (
             &["-v2", "crds"],
-            "unexpected argument \"crds\": coxswain takes flags, or a subcommand as its first argument, see `coxswain --help`",
+            "unexpected argument \"crds\": expected flags, or a subcommand as the first argument; see `coxswain --help`",
         ),
         (
             &["crds", "--sandbox"],
-            "unexpected argument \"--sandbox\": `coxswain crds` takes none, see `coxswain crds --help`",
+            "unexpected argument \"--sandbox\": `coxswain crds` takes no arguments; see `coxswain crds --help`",
         ),
         (
             &["--kubeconfig"],
@@ -147,9 +147,9 @@ fn what_cannot_be_read_is_told_in_one_sentence() {
         ),
         (
             &["--kube-api-burst=1.5"],
-            "invalid value \"1.5\" for --kube-api-burst: it must be a whole number",
+            "invalid value \"1.5\" for --kube-api-burst: it must be an integer",
         ),
-        (&["-vx"], "invalid value \"x\" for --v: it must be a whole number"),
+        (&["-vx"], "invalid value \"x\" for --v: it must be an integer"),
         (
             &["--bind-address=localhost"],
             "invalid value \"localhost\" for --bind-address: it must be an IP address",
@@ -177,7 +177,7 @@ fn what_cannot_be_read_is_told_in_one_sentence() {
 
 #[test]
 #[cfg(unix)]
-fn an_argument_need_not_be_utf8_where_it_is_a_path() {
+fn path_need_not_be_utf8() {
     use std::os::unix::ffi::OsStringExt as _;
     let of = |text: &[u8]| parse([OsString::from_vec(text.to_vec())], &KNOWN);
     let Ok(Parsed::Run(config)) = of(b"--kubeconfig=/\xff") else {
@@ -200,7 +200,7 @@ fn an_argument_need_not_be_utf8_where_it_is_a_path() {
 }
 
 #[test]
-fn help_and_version_are_texts() {
+fn help_and_version_are_printed() {
     assert_eq!(
         print(&["--version"]),
         format!("Coxswain v{}\n", env!("CARGO_PKG_VERSION"))
@@ -213,7 +213,7 @@ fn help_and_version_are_texts() {
 }
 
 #[test]
-fn a_subcommand_comes_first_and_has_a_help_of_its_own() {
+fn subcommand_is_the_first_argument_and_has_its_own_help() {
     assert_eq!(parse_all(&["crds"]), Ok(Parsed::Crds));
     let help = print(&["crds", "--help"]);
     assert_eq!(print(&["crds", "-h"]), help);
@@ -224,7 +224,7 @@ fn a_subcommand_comes_first_and_has_a_help_of_its_own() {
 
 proptest! {
     #[test]
-    fn no_command_line_makes_it_panic_or_print_two_lines(args in proptest::collection::vec(
+    fn no_command_line_panics_or_yields_a_multi_line_error(args in proptest::collection::vec(
         "(--?[a-z-]{0,12}|--(controllers|v|namespaces|leader-elect|kube-api-qps|sandbox)|-v|-h)?(=|)(.{0,8}|-?[0-9.]{0,4}|[*a,-]{0,4})",
         0..4,
     )) {

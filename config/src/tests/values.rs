@@ -1,4 +1,4 @@
-//! What the values of the flags come to, and which are refused.
+//! Values of the flags, and validation errors.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ use crate::{
 fn defaults_are_those_of_kube_controller_manager() {
     let expected = Config {
         generic: Generic {
-            controllers: Selector::parse(&["*"], &KNOWN).expect("a star is known"),
+            controllers: Selector::parse(&["*"], &KNOWN).expect("valid"),
             assume_no_kube_controller_manager: false,
             controller_start_interval: Duration::ZERO,
             controller_shutdown_timeout: Some(Duration::from_secs(10)),
@@ -64,7 +64,7 @@ fn defaults_are_those_of_kube_controller_manager() {
         },
     };
     assert_eq!(run(&[]), expected);
-    // An empty text is no value, as if the flag had not been given.
+    // An empty value equals a missing flag.
     let empty = [
         "--kubeconfig=",
         "--master=",
@@ -78,7 +78,7 @@ fn defaults_are_those_of_kube_controller_manager() {
 }
 
 #[test]
-fn every_flag_arrives() {
+fn every_flag_is_parsed() {
     let args = "--controllers=replicaset --assume-no-kube-controller-manager --controller-start-interval=1s --controller-shutdown-timeout=1h2m3.5s \
         --namespaces=a,b --label-selector=app=web,x!=y --kubeconfig=/k --master=https://m --kube-api-qps=0.5 \
         --kube-api-burst=7 --leader-elect=false --leader-elect-lease-duration=16s --leader-elect-renew-deadline=11s \
@@ -154,7 +154,7 @@ fn every_flag_arrives() {
 }
 
 #[test]
-fn zero_switches_off() {
+fn zero_disables() {
     assert_eq!(run(&["--enable-garbage-collector=false"]).garbage_collector, None);
     assert_eq!(run(&["--secure-port=0"]).serving.listen, None);
     assert_eq!(
@@ -166,7 +166,7 @@ fn zero_switches_off() {
 }
 
 #[test]
-fn values_that_make_no_sense_are_told_with_what_would() {
+fn invalid_values_are_reported_with_the_valid_ones() {
     for (args, message) in [
         (
             &["--kube-api-qps=0"][..],
@@ -214,7 +214,7 @@ fn values_that_make_no_sense_are_told_with_what_would() {
         ),
         (
             &["--secure-port=65536"],
-            "--secure-port must be from 0 to 65535, 0 to serve nothing, not 65536",
+            "--secure-port must be from 0 to 65535, not 65536",
         ),
         (&["-v=-1"], "--v must be from 0 to 255, not -1"),
         (
@@ -235,42 +235,42 @@ fn values_that_make_no_sense_are_told_with_what_would() {
         ),
         (
             &["--namespaces=A"],
-            "--namespaces must be a list of names of namespaces, not \"A\"",
+            "--namespaces must be a list of namespace names, not \"A\"",
         ),
         (
             &["--namespaces=a,"],
-            "--namespaces must be a list of names of namespaces, not \"\"",
+            "--namespaces must be a list of namespace names, not \"\"",
         ),
         (
             &["--namespaces="],
-            "--namespaces must be a list of names, or left out for all namespaces, not empty",
+            "--namespaces must be a list of namespace names, or omitted for all namespaces, not empty",
         ),
         (
             &["--label-selector=a=b=c"],
-            "--label-selector must be like `app=web,tier!=test`, not \"a=b=c\"",
+            "--label-selector must be a label selector like `app=web,tier!=test`, not \"a=b=c\"",
         ),
         (
             &["--tls-cert-file=/c"],
-            "--tls-cert-file and --tls-private-key-file must be given together, or neither",
+            "--tls-cert-file and --tls-private-key-file must be given together",
         ),
         (
             &["--tls-private-key-file=/c", "--tls-cert-file="],
-            "--tls-cert-file and --tls-private-key-file must be given together, or neither",
+            "--tls-cert-file and --tls-private-key-file must be given together",
         ),
         (
             &["--authorization-always-allow-paths=/a*b"],
-            "--authorization-always-allow-paths must be a list of paths that start with `/`, with a `*` only at their \
+            "--authorization-always-allow-paths must be a list of paths that start with `/` and contain `*` only at the \
              end, not \"/a*b\"",
         ),
         (
             &["--controllers=*,foo"],
-            "\"foo\" is not in the list of known controllers, which `coxswain --help` shows",
+            "\"foo\" is not in the list of known controllers; see `coxswain --help`",
         ),
         (
             &["--controllers=-foo,bar", "--secure-port=-1"],
-            "[\"foo\" is not in the list of known controllers, which `coxswain --help` shows, \
-             \"bar\" is not in the list of known controllers, which `coxswain --help` shows, \
-             --secure-port must be from 0 to 65535, 0 to serve nothing, not -1]",
+            "[\"foo\" is not in the list of known controllers; see `coxswain --help`, \
+             \"bar\" is not in the list of known controllers; see `coxswain --help`, \
+             --secure-port must be from 0 to 65535, not -1]",
         ),
     ] {
         assert_eq!(error(args), message, "{args:?}");
@@ -281,7 +281,7 @@ fn values_that_make_no_sense_are_told_with_what_would() {
 }
 
 #[test]
-fn sandbox_serves_its_endpoints_on_loopback_unless_told_otherwise() {
+fn sandbox_serves_its_endpoints_on_loopback_by_default() {
     let listen = |args: &[&str]| run(args).serving.listen.expect("a port").to_string();
     assert_eq!(listen(&["--sandbox"]), "127.0.0.1:10257");
     assert_eq!(listen(&["--sandbox", "--bind-address=0.0.0.0"]), "0.0.0.0:10257");
@@ -289,7 +289,7 @@ fn sandbox_serves_its_endpoints_on_loopback_unless_told_otherwise() {
 }
 
 #[test]
-fn webhooks_are_off_unless_they_have_a_port() {
+fn webhooks_are_disabled_without_a_port() {
     assert_eq!(run(&["--webhook-port=0"]).webhook, None);
     let certificate = |args: &[&str]| run(args).webhook.expect("a port").certificate;
     assert_eq!(
@@ -303,8 +303,7 @@ fn webhooks_are_off_unless_they_have_a_port() {
         certificate(&["--webhook-port=9443", "--webhook-cert-dir=/d"]),
         WebhookCertificate::Folder("/d".into())
     );
-    let useless = "--webhook-service, --webhook-cert-dir and --webhook-client-ca-file do nothing without --webhook-port: \
-                   add it, or leave them out";
+    let useless = "--webhook-service, --webhook-cert-dir and --webhook-client-ca-file require --webhook-port";
     assert_eq!(error(&["--webhook-service=a/b"]), useless);
     assert_eq!(error(&["--webhook-cert-dir=/d"]), useless);
     assert_eq!(error(&["--webhook-client-ca-file=/f"]), useless);
@@ -314,7 +313,7 @@ fn webhooks_are_off_unless_they_have_a_port() {
             "--webhook-service=a/b",
             "--webhook-cert-dir=/d"
         ]),
-        "--webhook-service is for a certificate that is made, --webhook-cert-dir brings one: leave out one of them"
+        "--webhook-service cannot be combined with --webhook-cert-dir, which replaces the certificate issued for the Service"
     );
     for service in ["", "a", "/a", "a/", "a/b/c", "A/b", "a/b.c"] {
         assert_eq!(
@@ -327,12 +326,12 @@ fn webhooks_are_off_unless_they_have_a_port() {
     }
     assert_eq!(
         error(&["--webhook-port=65536"]),
-        "--webhook-port must be from 0 to 65535, 0 to serve none, not 65536"
+        "--webhook-port must be from 0 to 65535, not 65536"
     );
 }
 
 #[test]
-fn the_times_of_the_election_fit_together() {
+fn election_durations_are_consistent() {
     let times = |lease: &str, renew: &str, retry: &str| {
         parse_all(&[
             "--leader-elect-lease-duration",
@@ -360,11 +359,11 @@ fn the_times_of_the_election_fit_together() {
         Err("--leader-elect-renew-deadline must be longer than 1.2 times --leader-elect-retry-period (2s), not 2.4s"
             .to_owned())
     );
-    // An unconditioned write that is sent at the renew deadline may take three seconds.
+    // A write without a resourceVersion that is sent at the renew deadline may take three seconds.
     assert!(times("11s", "10s", "2s").is_err());
     assert!(times("13s", "10s", "2s").is_err());
     assert!(times("14s", "10s", "2s").is_ok());
-    // A Lease counts whole seconds.
+    // A Lease stores whole seconds.
     assert!(times("13.9s", "10.5s", "2s").is_err());
     for (lease, renew, retry, flag) in [
         (
@@ -405,10 +404,10 @@ fn the_times_of_the_election_fit_together() {
 }
 
 #[test]
-fn the_lock_is_a_lease_with_a_name() {
+fn lock_is_a_lease_with_a_valid_name() {
     assert_eq!(
         error(&["--leader-elect-resource-lock=endpoints"]),
-        "resourceLock value must be \"leases\": leave out --leader-elect-resource-lock"
+        "--leader-elect-resource-lock must be \"leases\""
     );
     assert_eq!(
         error(&["--leader-elect-resource-name=../x"]),
@@ -421,7 +420,7 @@ fn the_lock_is_a_lease_with_a_name() {
 }
 
 #[test]
-fn without_an_election_its_flags_are_not_checked() {
+fn election_flags_are_not_validated_without_election() {
     let args = [
         "--leader-elect=false",
         "--leader-elect-resource-lock=x",
@@ -431,7 +430,7 @@ fn without_an_election_its_flags_are_not_checked() {
 }
 
 #[test]
-fn the_sandbox_runs_everything_without_a_limit_unless_told_otherwise() {
+fn sandbox_enables_everything_without_a_rate_limit_by_default() {
     use Enablement::{ByStar, No};
     let config = run(&["--sandbox"]);
     let listen = SocketAddr::from(([127, 0, 0, 1], 0));
@@ -474,13 +473,12 @@ fn the_sandbox_runs_everything_without_a_limit_unless_told_otherwise() {
 }
 
 #[test]
-fn the_sandbox_stands_alone() {
-    let own = "--sandbox brings its own API server: leave out either --sandbox, or --kubeconfig and --master";
+fn sandbox_cannot_be_combined_with_cluster_flags() {
+    let own = "--sandbox cannot be combined with --kubeconfig or --master: it has its own API server";
     assert_eq!(error(&["--sandbox", "--kubeconfig=/k"]), own);
     assert_eq!(error(&["--sandbox", "--master=https://m"]), own);
     assert!(run(&["--sandbox=false", "--kubeconfig=/k"]).sandbox.is_none());
-    let alone =
-        "--sandbox-listen and --sandbox-kubeconfig do nothing without --sandbox: add it, or leave them out";
+    let alone = "--sandbox-listen and --sandbox-kubeconfig require --sandbox";
     assert_eq!(error(&["--sandbox-listen=127.0.0.1:0"]), alone);
     assert_eq!(error(&["--sandbox-kubeconfig=/k", "--sandbox=false"]), alone);
     assert_eq!(

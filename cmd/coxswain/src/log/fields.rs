@@ -1,28 +1,27 @@
-//! The fields of an event or a span, kept in the order in which they were recorded.
+//! The fields of an event or a span, in the order in which they were recorded.
 
 use std::error::Error;
 use std::fmt::Debug;
 
 use tracing::field::{Field, Visit};
 
-/// A message, and fields with different names.
+/// The message, and fields with unique names.
 #[derive(Default)]
 pub(super) struct Fields {
     pub(super) message: String,
     pub(super) fields: Vec<(&'static str, Value)>,
 }
 
-/// A value, as far as the two formats tell values apart.
 #[derive(Clone)]
 pub(super) enum Value {
-    /// Quoted.
+    /// Written in quotes.
     Text(String),
-    /// A number or a truth value: as it is.
+    /// A number or a boolean, written without quotes.
     Bare(String),
 }
 
 impl Fields {
-    /// Takes over those fields of an outer span whose names are not here yet.
+    /// Adds the fields of an enclosing span whose names are not set yet.
     pub(super) fn add_missing(&mut self, outer: &Self) {
         for (name, value) in &outer.fields {
             if !self.fields.iter().any(|(known, _)| known == name) {
@@ -31,7 +30,7 @@ impl Fields {
         }
     }
 
-    /// The last value that was recorded under a name counts.
+    /// Replaces an earlier value of the same name.
     fn set(&mut self, field: &Field, value: Value) {
         let name = field.name();
         let name = name.strip_prefix("r#").unwrap_or(name);
@@ -47,7 +46,7 @@ impl Fields {
 
 impl Visit for Fields {
     fn record_f64(&mut self, field: &Field, value: f64) {
-        // JSON has no word for these.
+        // JSON has no NaN and no infinity.
         let text = value.to_string();
         self.set(
             field,

@@ -1,16 +1,16 @@
-//! What is shown. Our own events by verbosity; those of libraries only from warnings up, at any verbosity, since below that
-//! they may print headers and bodies; those of the Kubernetes client never, since it prints the body of an answer that it
-//! cannot decode as a warning, and that may be a Secret.
+//! Filters events. Our own events are enabled by verbosity. Libraries may log warnings and errors only, because their debug
+//! events can contain headers and bodies. The Kubernetes client may log nothing: its warnings quote response bodies that it
+//! cannot decode, which can be Secrets.
 
 use tracing::{Level, Metadata};
 
-/// From this verbosity on, what changes are made.
+/// Lowest verbosity of debug events: changes that controllers make.
 const DEBUG: u8 = 2;
-/// From this verbosity on, every step.
+/// Lowest verbosity of trace events: every step.
 const TRACE: u8 = 4;
 
-/// Whether an event or a span takes part at this verbosity.
-pub(super) fn shown(metadata: &Metadata<'_>, verbosity: u8) -> bool {
+/// Whether an event or a span is enabled.
+pub(super) fn is_enabled(metadata: &Metadata<'_>, verbosity: u8) -> bool {
     let (target, level) = (metadata.target(), *metadata.level());
     if of_crate(target, "kube_client") {
         return false;
@@ -18,11 +18,11 @@ pub(super) fn shown(metadata: &Metadata<'_>, verbosity: u8) -> bool {
     if !target.starts_with("coxswain") {
         return level <= Level::WARN;
     }
-    // A span says which object an event is about: that must not depend on the verbosity.
+    // Spans carry the object of an event: they are enabled at every verbosity.
     metadata.is_span() || verbosity_of(level) <= verbosity
 }
 
-/// The verbosity from which on events of a level are shown.
+/// The lowest verbosity at which events of a level are enabled.
 pub(super) fn verbosity_of(level: Level) -> u8 {
     match level {
         Level::ERROR | Level::WARN | Level::INFO => 0,

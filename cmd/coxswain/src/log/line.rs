@@ -1,4 +1,4 @@
-//! One event as one line, in either format. Times are in UTC.
+//! Formats one event as one line. Times are in UTC.
 
 use std::fmt::Write as _;
 
@@ -10,10 +10,9 @@ use super::fields::{Fields, Value};
 use super::filter::verbosity_of;
 use super::quote::{Style, quote};
 
-/// The keys that every line of JSON has, and that a field of the same name must not have.
+/// Keys of the JSON format. A field of the same name gets a trailing underscore.
 const RESERVED: [&str; 5] = ["ts", "caller", "msg", "v", "level"];
 
-/// All that a line tells.
 pub(super) struct Line<'a> {
     pub(super) level: Level,
     pub(super) wall: Timestamp,
@@ -24,7 +23,7 @@ pub(super) struct Line<'a> {
 }
 
 impl Line<'_> {
-    /// `I0528 19:15:22.737538   47512 file.rs:123] "Message" key="value"`, as klog writes it.
+    /// `I0528 19:15:22.737538   47512 file.rs:123] "Message" key="value"`, as klog.
     pub(super) fn text(&self) -> String {
         let severity = match self.level {
             Level::ERROR => 'E',
@@ -56,8 +55,8 @@ impl Line<'_> {
         out
     }
 
-    /// `{"ts":1653765322737.538,"caller":"file.rs:123","msg":"Message","v":0,"key":"value"}`, as Kubernetes components write
-    /// it. That format has no severity; warnings and errors get a `level` here, so that they can be found.
+    /// `{"ts":1653765322737.538,"caller":"file.rs:123","msg":"Message","v":0,"key":"value"}`, as
+    /// klog. That format has no severity; `level` is added to warnings and errors, so that they can be found.
     pub(super) fn json(&self) -> String {
         let micros = self.wall.as_microsecond();
         let mut out = String::with_capacity(160);
@@ -90,7 +89,7 @@ impl Line<'_> {
         out
     }
 
-    /// The name of the file, without the way to it, and the line.
+    /// The file name without its directory, and the line.
     fn caller(&self) -> String {
         let file = self.file.unwrap_or("???");
         let name = file.rsplit(['/', '\\']).next().unwrap_or(file);

@@ -1,23 +1,23 @@
-//! Standard error, which waits while something is drawn on the same terminal.
+//! Standard error, which can be held back while a tree is drawn on the same terminal.
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tracing_subscriber::fmt::MakeWriter;
 
-/// The most that is kept back: what comes then is written at once, whatever it does to the drawing.
-const KEPT: usize = 1 << 20;
+/// Bounds the held output in bytes. Further lines are written at once.
+const HELD_MAX: usize = 1 << 20;
 
-/// Where lines go. All clones are the same.
+/// The destination of log lines. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub struct Output(Arc<Mutex<Option<Vec<u8>>>>);
 
-/// While this lives, lines are kept back; then they are written, in their order.
+/// Holds lines back until it is dropped; then they are written in order.
 #[derive(Debug)]
 pub struct Held(Output);
 
 impl Output {
-    /// Keeps lines back.
+    /// Holds lines back until the guard is dropped.
     #[must_use]
     pub fn hold(&self) -> Held {
         self.lock().get_or_insert_default();
@@ -31,21 +31,21 @@ impl Output {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        let kept = self.0.lock().take();
-        // There is nobody to tell that standard error is gone.
-        let _ = io::stderr().write_all(&kept.unwrap_or_default());
+        let held = self.0.lock().take();
+        // A failure to write to standard error cannot be reported.
+        let _ = io::stderr().write_all(&held.unwrap_or_default());
     }
 }
 
 impl Write for &Output {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        let mut kept = self.lock();
-        match kept.as_mut() {
-            Some(kept) if kept.len() + line.len() <= KEPT => {
-                kept.extend_from_slice(line);
+        let mut held = self.lock();
+        match held.as_mut() {
+            Some(held) if held.len() + line.len() <= HELD_MAX => {
+                held.extend_from_slice(line);
                 Ok(line.len())
             }
-            // Under the lock, so that nothing overtakes what was kept.
+            // Under the lock, so that held lines stay in front.
             _ => io::stderr().write(line),
         }
     }
@@ -68,11 +68,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_kept_back_up_to_a_bound_and_given_back() {
+    fn held_lines_are_bounded_and_written_on_drop() {
         let output = Output::default();
         let held = output.hold();
         (&output).write_all(b"one\n").expect("written");
-        (&output).write_all(&vec![b'\n'; KEPT]).expect("written at once");
+        (&output)
+            .write_all(&vec![b'\n'; HELD_MAX])
+            .expect("written at once");
         (&output).write_all(b"two\n").expect("written");
         assert_eq!(output.lock().as_deref(), Some(b"one\ntwo\n".as_slice()));
         drop(held);

@@ -1,9 +1,9 @@
-//! Texts in quotes. Values come from whoever may create an object, so nothing that ends a line, moves the cursor or turns the
-//! direction of writing gets through as it is.
+//! Quoted strings. Values can come from any user who may create an object: line breaks, terminal escapes and changes of
+//! writing direction are escaped.
 
 use std::fmt::Write as _;
 
-/// Whose rules a quoted text follows. They differ only in what is not printable.
+/// Escapes of characters that are not printable.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Style {
     /// `strconv.Quote`: `\a`, `\x1b`, `\u200b`, `\U000e0001`.
@@ -31,7 +31,7 @@ pub(super) fn quote(out: &mut String, text: &str, style: Style) {
     out.push('"');
 }
 
-/// The standard library has the table of Unicode that this takes.
+/// Uses the standard library's Unicode table.
 fn is_printable(c: char) -> bool {
     c == '\'' || c.escape_debug().len() == 1
 }

@@ -1,5 +1,3 @@
-//! What is written for an event, as a reader of standard error sees it.
-
 use std::io;
 use std::sync::{Arc, Mutex};
 
@@ -7,7 +5,6 @@ use tracing::{Span, debug, error, info, info_span, trace, trace_span, warn};
 
 use super::*;
 
-/// An output that can be read.
 #[derive(Clone, Default)]
 struct Output(Arc<Mutex<Vec<Vec<u8>>>>);
 
@@ -25,7 +22,7 @@ impl io::Write for Output {
     }
 }
 
-/// Runs `events` with logging, and gives what was written, one item per write.
+/// Runs `events` and returns the log, one item per write.
 fn logged(format: LogFormat, verbosity: u8, events: impl FnOnce()) -> Vec<String> {
     let output = Output::default();
     let out = output.clone();
@@ -59,7 +56,7 @@ fn json(events: impl FnOnce()) -> Vec<serde_json::Value> {
 }
 
 #[test]
-fn a_line_is_as_klog_writes_it() {
+fn text_line_has_the_klog_format() {
     let at = line!() + 2;
     let lines = logged(LogFormat::Text, 0, || {
         info!(controller = "gc", replicas = 3, ok = true, "Synced");
@@ -78,7 +75,7 @@ fn a_line_is_as_klog_writes_it() {
 }
 
 #[test]
-fn a_line_of_json_is_as_kubernetes_components_write_it() {
+fn json_line_has_the_klog_format() {
     let at = line!() + 2;
     let lines = logged(LogFormat::Json, 2, || {
         info!(key = "a/b", count = 3_u64, ok = false, "Synced");
@@ -105,7 +102,7 @@ fn a_line_of_json_is_as_kubernetes_components_write_it() {
 }
 
 #[test]
-fn fields_of_spans_follow_the_nearest_first_and_none_twice() {
+fn span_fields_follow_innermost_first_without_duplicates() {
     let events = || {
         let _outer = info_span!("manager", controller = "gc", key = "outer", pod = "p").entered();
         let _inner = info_span!("sync", key = "inner", cause = tracing::field::Empty).entered();
@@ -125,7 +122,7 @@ fn fields_of_spans_follow_the_nearest_first_and_none_twice() {
 }
 
 #[test]
-fn no_value_can_forge_a_line() {
+fn value_cannot_forge_a_line() {
     let evil = "a\nE0528 19:15:22.737538   47512 x.rs:1] \"b\"\r\u{1b}[31m\u{85}\u{2028}\u{202e}\u{7}\u{b}\u{0}\u{7f}\\'\u{e0001}";
     let events = || {
         let _span = info_span!("sync", key = evil).entered();
@@ -151,13 +148,13 @@ fn no_value_can_forge_a_line() {
 }
 
 #[test]
-fn what_people_write_stays_readable() {
+fn printable_unicode_is_not_escaped() {
     let line = text(0, || info!(name = "Zo\u{eb} \u{4f60}\u{597d} it's", "Synced")).remove(0);
     assert_eq!(line, "\"Synced\" name=\"Zo\u{eb} \u{4f60}\u{597d} it's\"");
 }
 
 #[test]
-fn json_stays_json_whatever_a_field_is() {
+fn every_field_value_is_valid_json() {
     let values = json(|| {
         info!(
             nan = f64::NAN,
@@ -182,7 +179,7 @@ fn json_stays_json_whatever_a_field_is() {
 }
 
 #[test]
-fn verbosity_opens_our_own_levels() {
+fn verbosity_enables_our_own_levels() {
     let shown = |verbosity| {
         text(verbosity, || {
             error!("E");
@@ -202,7 +199,7 @@ fn verbosity_opens_our_own_levels() {
 }
 
 #[test]
-fn libraries_are_heard_from_warnings_up_and_the_client_never() {
+fn libraries_log_warnings_and_kube_client_nothing() {
     let lines = text(255, || {
         error!(target: "hyper::proto", "hyper E");
         warn!(target: "rustls", "rustls W");
@@ -221,7 +218,7 @@ fn libraries_are_heard_from_warnings_up_and_the_client_never() {
 }
 
 #[test]
-fn an_event_knows_its_object_at_any_verbosity() {
+fn span_fields_are_logged_at_every_verbosity() {
     let lines = text(0, || {
         let _foreign = info_span!(target: "kube_client", "HTTP", url = "u").entered();
         let _span = trace_span!("sync", key = "a/b").entered();
@@ -232,7 +229,7 @@ fn an_event_knows_its_object_at_any_verbosity() {
 }
 
 #[test]
-fn a_time_is_padded() {
+fn timestamp_is_padded() {
     let fields = Fields::default();
     let line = Line {
         level: tracing::Level::INFO,

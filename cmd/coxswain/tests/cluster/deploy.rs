@@ -1,16 +1,16 @@
-//! What is in `deploy/` works: it is applied as it stands, and then the program runs with the arguments and under the roles
-//! that it says, and is refused nothing.
+//! The manifests in `deploy/`: they are applied unchanged, the program runs with their arguments and under their roles, and no
+//! request is forbidden.
 //!
-//! Each test has a cluster of its own: what is deployed is there once in a cluster, and works on all of it. They take turns,
-//! so that a small machine has to bear only one of these at a time.
+//! Each test has a cluster of its own, because the manifests are cluster-wide. The tests run one after another to limit the load
+//! on the machine.
 
-mod chores;
-mod crew;
-mod kinds;
+mod crds;
+mod instances;
 mod kubectl;
 mod manifests;
 mod monitoring;
 mod webhooks;
+mod workloads;
 
 use coxswain_controllers::garbage_collector::NAME as GARBAGE_COLLECTOR;
 use coxswain_controllers::registry::{CONTROLLERS, Descriptor};
@@ -20,56 +20,55 @@ use http::Method;
 use serde_json::{Value, json};
 use tokio::sync::RwLockWriteGuard;
 
-use self::crew::{Crew, NAMESPACE};
-use self::kinds::a_kind_may_come_late_and_go_and_come_back;
-use self::kubectl::{kubectl_applies_it_without_a_word, kubectl_applies_what_the_guide_says};
-use self::webhooks::webhooks_are_asked_through_their_service;
+use self::crds::crd_may_be_created_late_and_recreated;
+use self::instances::{Instances, NAMESPACE};
+use self::kubectl::{kubectl_applies_base_without_warnings, kubectl_applies_overlays_of_the_readme};
+use self::webhooks::webhooks_are_called_through_their_service;
 use crate::QUIET;
 
-/// What servers have only from a version on.
+/// API groups and the Kubernetes version that added them.
 const SINCE: [(&str, (u32, u32)); 1] = [("policy/v1", (1, 21))];
 /// The test clusters have no kube-controller-manager.
 const NO_KCM: &str = "--assume-no-kube-controller-manager";
 const ROLES: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
 const BINDINGS: &str = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings";
 
-/// What is registered of this surface.
 pub fn tests() -> Vec<Test> {
     vec![
-        test!(as_it_is_deployed_nothing_is_forbidden),
-        test!(each_controller_needs_its_own_role_only),
-        test!(webhooks_and_election_need_their_own_roles_only),
-        test!(a_kind_may_come_late_and_go_and_come_back),
-        test!(webhooks_are_asked_through_their_service),
-        test!(kubectl_applies_it_without_a_word)
+        test!(deployment_is_not_forbidden_any_request),
+        test!(each_controller_needs_only_its_own_role),
+        test!(webhooks_and_election_need_only_their_own_roles),
+        test!(crd_may_be_created_late_and_recreated),
+        test!(webhooks_are_called_through_their_service),
+        test!(kubectl_applies_base_without_warnings)
             .needs(Need::Kubectl)
             .since(1, 27),
-        test!(kubectl_applies_what_the_guide_says)
+        test!(kubectl_applies_overlays_of_the_readme)
             .needs(Need::Kubectl)
             .since(1, 27),
     ]
 }
 
-/// The controllers that run as it is deployed.
-fn hosted() -> impl Iterator<Item = &'static Descriptor> {
+/// Controllers that run in the deployment.
+fn deployed_controllers() -> impl Iterator<Item = &'static Descriptor> {
     CONTROLLERS.iter().filter(|it| it.enabled_by_default)
 }
 
-async fn cluster_of_its_own() -> (RwLockWriteGuard<'static, ()>, Running) {
-    let turn = QUIET.write().await;
-    (turn, cluster::start().await.expect("a cluster"))
+async fn own_cluster() -> (RwLockWriteGuard<'static, ()>, Running) {
+    let exclusive = QUIET.write().await;
+    (exclusive, cluster::start().await.expect("a cluster"))
 }
 
-/// What is to run, as the Deployment says.
+/// Service account, container and arguments of the Deployment.
 struct Deployed {
     account: String,
     container: Value,
     arguments: Vec<String>,
 }
 
-/// Sends all of `deploy/base`.
+/// Creates all objects of `deploy/base`.
 async fn deploy(c: &Cluster) -> Deployed {
-    let mut deployment = send(c, "base").await.expect("there is a Deployment");
+    let mut deployment = create_all(c, "base").await.expect("a Deployment");
     let mut pod = deployment["spec"]["template"]["spec"].take();
     let container = pod["containers"][0].take();
     Deployed {
@@ -79,13 +78,13 @@ async fn deploy(c: &Cluster) -> Deployed {
     }
 }
 
-/// Sends all of a folder below `deploy/`, and answers its Deployment.
-async fn send(c: &Cluster, folder: &str) -> Option<Value> {
+/// Creates all objects of a folder below `deploy/` and returns its Deployment.
+async fn create_all(c: &Cluster, folder: &str) -> Option<Value> {
     let mut deployment = None;
     for it in manifests::read(folder) {
         let since = SINCE.iter().find(|(group, _)| *group == it.api_version);
         if since.is_some_and(|(_, least)| c.version() < *least) {
-            println!("{} {} is left out: the server is too old", it.kind, it.name);
+            println!("{} {} skipped: the server is too old", it.kind, it.name);
             continue;
         }
         let yaml = [("content-type", "application/yaml")];
@@ -94,7 +93,7 @@ async fn send(c: &Cluster, folder: &str) -> Option<Value> {
             .request(Method::POST, &it.collection(), &yaml, it.text.as_str())
             .await;
         let stored = reply.expect(201);
-        reply.check(reply.header("warning").is_none(), "it is warned of");
+        reply.check(reply.header("warning").is_none(), "a warning");
         if it.kind == "Deployment" {
             deployment = Some(stored);
         }
@@ -102,8 +101,8 @@ async fn send(c: &Cluster, folder: &str) -> Option<Value> {
     deployment
 }
 
-async fn as_it_is_deployed_nothing_is_forbidden(_: Cluster) {
-    let (_turn, running) = cluster_of_its_own().await;
+async fn deployment_is_not_forbidden_any_request(_: Cluster) {
+    let (_exclusive, running) = own_cluster().await;
     let c = &running.cluster;
     let Deployed {
         account,
@@ -112,18 +111,19 @@ async fn as_it_is_deployed_nothing_is_forbidden(_: Cluster) {
     } = deploy(c).await;
     arguments.push(NO_KCM.to_owned());
     monitoring::deploy(c).await;
-    let mut crew = Crew::new();
-    crew.start(c, &account, &arguments).await;
-    let program = crew.start(c, &account, &arguments).await;
+    let mut instances = Instances::new();
+    instances.start(c, &account, &arguments).await;
+    let program = instances.start(c, &account, &arguments).await;
     for probe in ["livenessProbe", "readinessProbe"] {
         let path = container[probe]["httpGet"]["path"].as_str().expect("a path");
-        answers(program, path).await;
+        probe_succeeds(program, path).await;
     }
-    crew.until("one leads", async || crew.leader().await.is_some())
+    instances
+        .until("a leader", async || instances.leader().await.is_some())
         .await;
-    Box::pin(chores::all(c, &crew)).await;
-    let leader = crew.leader().await.expect("one leads");
-    for it in hosted() {
+    Box::pin(workloads::run_all(c, &instances)).await;
+    let leader = instances.leader().await.expect("a leader");
+    for it in deployed_controllers() {
         let check = leader.endpoints().get(&format!("/healthz/{}", it.name)).await;
         assert_eq!(check.status, 200, "{check}");
         let series = format!(
@@ -132,23 +132,23 @@ async fn as_it_is_deployed_nothing_is_forbidden(_: Cluster) {
         );
         assert_eq!(leader.metric(&series).await, Some(1.0), "{series}");
     }
-    assert_eq!(crew.forbidden().await, "");
-    crew.end().await;
+    assert_eq!(instances.forbidden().await, "");
+    instances.stop().await;
     if c.has_kcm() {
-        people_may_use_the_kinds(c).await;
+        default_roles_cover_custom_resources(c).await;
     }
 }
 
 /// Waits until a probe succeeds.
-async fn answers(program: &Program, path: &str) {
-    let fine = time::eventually(time::ANSWER, async || {
+async fn probe_succeeds(program: &Program, path: &str) {
+    let ok = time::eventually(time::ANSWER, async || {
         (program.endpoints().get(path).await.status == 200).then_some(())
     });
-    assert!(fine.await.is_some(), "{path}:\n{}", program.log());
+    assert!(ok.await.is_some(), "{path}:\n{}", program.log());
 }
 
-/// The roles that every cluster has cover the custom kinds.
-async fn people_may_use_the_kinds(c: &Cluster) {
+/// The default roles cover the custom resources.
+async fn default_roles_cover_custom_resources(c: &Cluster) {
     for role in ["admin", "edit", "view"] {
         let path = format!("{ROLES}/{role}");
         let covered = time::eventually(time::ANSWER, async || {
@@ -159,13 +159,13 @@ async fn people_may_use_the_kinds(c: &Cluster) {
     }
 }
 
-/// As if each controller were a process with a service account: what another role allows does not count.
-async fn each_controller_needs_its_own_role_only(_: Cluster) {
-    let (_turn, running) = cluster_of_its_own().await;
+/// Runs each controller in a process of its own, with a service account that has only its role.
+async fn each_controller_needs_only_its_own_role(_: Cluster) {
+    let (_exclusive, running) = own_cluster().await;
     let c = &running.cluster;
     deploy(c).await;
-    let mut crew = Crew::new();
-    for Descriptor { name, .. } in hosted() {
+    let mut instances = Instances::new();
+    for Descriptor { name, .. } in deployed_controllers() {
         let account = fixtures::named("v1", "ServiceAccount", name);
         c.api()
             .post(&fixtures::core(NAMESPACE, "serviceaccounts"), account)
@@ -178,46 +178,47 @@ async fn each_controller_needs_its_own_role_only(_: Cluster) {
         });
         c.api().post(BINDINGS, binding).await.expect(201);
         let arguments = [format!("--controllers={name}"), "--leader-elect=false".to_owned()];
-        crew.start(c, name, &arguments).await;
+        instances.start(c, name, &arguments).await;
     }
-    Box::pin(chores::all(c, &crew)).await;
-    assert_eq!(crew.forbidden().await, "");
-    crew.end().await;
+    Box::pin(workloads::run_all(c, &instances)).await;
+    assert_eq!(instances.forbidden().await, "");
+    instances.stop().await;
 }
 
-/// Without the garbage collector, whose role would allow nearly all of that.
-async fn webhooks_and_election_need_their_own_roles_only(_: Cluster) {
-    let (_turn, running) = cluster_of_its_own().await;
+/// Without the garbage collector, whose role includes most other permissions.
+async fn webhooks_and_election_need_only_their_own_roles(_: Cluster) {
+    let (_exclusive, running) = own_cluster().await;
     let c = &running.cluster;
     let Deployed {
         account,
         mut arguments,
         ..
     } = deploy(c).await;
-    send(c, "components/webhook").await;
+    create_all(c, "components/webhook").await;
     unbind(c, GARBAGE_COLLECTOR).await;
     arguments[0] = format!("--controllers=*,-{GARBAGE_COLLECTOR}");
     arguments.push(NO_KCM.to_owned());
     let mut arguments = webhooks::with_webhooks(arguments, program::free_address().port());
-    let mut crew = Crew::new();
-    let program = crew.start(c, &account, &arguments).await;
-    // Not ready before there is a certificate.
-    answers(program, "/readyz").await;
+    let mut instances = Instances::new();
+    let program = instances.start(c, &account, &arguments).await;
+    // Not ready before the certificate is issued.
+    probe_succeeds(program, "/readyz").await;
     for (path, hook) in webhooks::configurations() {
         let client = async || c.api().get(&path).await.expect(200)["webhooks"][0]["clientConfig"].take();
         assert_eq!(client().await["service"]["path"], hook);
-        crew.until("a bundle", async || client().await["caBundle"].is_string())
+        instances
+            .until("a bundle", async || client().await["caBundle"].is_string())
             .await;
     }
-    assert_eq!(crew.forbidden().await, "");
-    crew.end().await;
+    assert_eq!(instances.forbidden().await, "");
+    instances.stop().await;
 
-    // And without any controller: what is left is the election, and what is said of it.
-    for it in hosted().filter(|it| it.name != GARBAGE_COLLECTOR) {
+    // Without any controller, only the election and its events remain.
+    for it in deployed_controllers().filter(|it| it.name != GARBAGE_COLLECTOR) {
         unbind(c, it.name).await;
     }
     "--controllers=-hollow-kubelet".clone_into(&mut arguments[0]);
-    let said = async || {
+    let election_events = async || {
         let events = c
             .api()
             .get(&fixtures::core(NAMESPACE, "events"))
@@ -229,16 +230,17 @@ async fn webhooks_and_election_need_their_own_roles_only(_: Cluster) {
             .filter(|it| it["reason"] == "LeaderElection")
             .count()
     };
-    let before = said().await;
-    let mut crew = Crew::new();
-    crew.start(c, &account, &arguments).await;
-    crew.until("it is said who leads", async || said().await > before)
+    let before = election_events().await;
+    let mut instances = Instances::new();
+    instances.start(c, &account, &arguments).await;
+    instances
+        .until("an election event", async || election_events().await > before)
         .await;
-    assert_eq!(crew.forbidden().await, "");
-    crew.end().await;
+    assert_eq!(instances.forbidden().await, "");
+    instances.stop().await;
 }
 
-/// Takes its role away from a controller.
+/// Deletes the role binding of a controller.
 async fn unbind(c: &Cluster, controller: &str) {
     let binding = format!("{BINDINGS}/coxswain:{controller}");
     c.api().delete(&binding, ()).await.expect(200);

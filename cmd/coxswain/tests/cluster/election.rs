@@ -1,4 +1,4 @@
-//! What happens to the lead, whichever controllers there are.
+//! Leader election between processes.
 
 use std::time::Duration;
 
@@ -17,19 +17,18 @@ const SHORT: [&str; 3] = [
     "--leader-elect-renew-deadline=5s",
     "--leader-elect-retry-period=1s",
 ];
-/// For who is to hold it however busy the machine is.
+/// Long enough for a busy machine to keep renewing.
 const LONG: [&str; 2] = [
     "--leader-elect-lease-duration=20s",
     "--leader-elect-renew-deadline=15s",
 ];
-/// Number of leaders that are killed, all at the same time.
+/// Number of leaders killed at the same time.
 const PAIRS: usize = 3;
 
-/// What is registered of this surface.
 pub fn tests() -> Vec<Test> {
     vec![
-        test!(killed_leader_is_followed_when_its_lease_has_expired),
-        test!(a_lease_that_somebody_deletes_ends_nobody),
+        test!(standby_takes_over_when_lease_of_killed_leader_expires),
+        test!(deleted_lease_is_recreated_and_stops_no_process),
     ]
 }
 
@@ -40,14 +39,14 @@ fn time_of(spec: &Value, field: &str) -> Timestamp {
     text.parse().unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
-/// How soon the standby follows is asserted on the paused clock, in `manager/tests/suite/election`.
-async fn killed_leader_is_followed_when_its_lease_has_expired(c: Cluster) {
+/// The delay is asserted with a paused clock in `manager/tests/suite/election`.
+async fn standby_takes_over_when_lease_of_killed_leader_expires(c: Cluster) {
     let _quiet = QUIET.read().await;
     let times = join_all((0..PAIRS).map(|_| kill_leader(&c))).await;
     time::print_distribution("SIGKILL until the standby leads", &times);
 }
 
-/// Kills a leader, and returns the time until the standby led. It must not lead before the lease has expired.
+/// Kills a leader and returns the time until the standby leads, which must not be before the lease has expired.
 async fn kill_leader(c: &Cluster) -> Duration {
     let ns = c.namespace().await;
     let Pair {
@@ -65,16 +64,16 @@ async fn kill_leader(c: &Cluster) -> Duration {
     assert_ne!(next["holderIdentity"], last["holderIdentity"]);
     let transitions = |spec: &Value| spec["leaseTransitions"].as_i64();
     assert_eq!(transitions(&next), transitions(&last).map(|count| count + 1));
-    // Both were written on the same machine.
-    let free = time_of(&next, "acquireTime").duration_since(time_of(&last, "renewTime"));
+    // Both timestamps are of one machine.
+    let elapsed = time_of(&next, "acquireTime").duration_since(time_of(&last, "renewTime"));
     assert!(
-        free >= LEASE.try_into().expect("short"),
-        "taken {free:#} after it was renewed"
+        elapsed >= LEASE.try_into().expect("short"),
+        "acquired {elapsed:#} after the last renewal"
     );
     took
 }
 
-async fn a_lease_that_somebody_deletes_ends_nobody(c: Cluster) {
+async fn deleted_lease_is_recreated_and_stops_no_process(c: Cluster) {
     let _quiet = QUIET.read().await;
     let ns = c.namespace().await;
     let Pair {
@@ -89,16 +88,16 @@ async fn a_lease_that_somebody_deletes_ends_nobody(c: Cluster) {
     let before = uid().await;
     one_at_a_time(&leader, &standby, &lease, async {
         c.api().delete(&lease.path(), ()).await.expect(200);
-        let made_again = time::eventually(time::ANSWER, async || {
+        let recreated = time::eventually(time::ANSWER, async || {
             uid().await.filter(|now| Some(now) != before.as_ref()).map(drop)
         });
-        assert!(made_again.await.is_some(), "nobody makes a new one");
+        assert!(recreated.await.is_some(), "the Lease is not recreated");
         let one_leads = time::eventually(Duration::from_mins(1), async || {
             (leader.leads(&ns).await || standby.leads(&ns).await).then_some(())
         });
         assert!(
             one_leads.await.is_some(),
-            "nobody leads:\n{}\n{}",
+            "no leader:\n{}\n{}",
             leader.log(),
             standby.log()
         );

@@ -1,4 +1,4 @@
-//! What happens to the work: that of hollow-kubelet, which plays the nodes of the whole cluster. So one at a time.
+//! Handover of hollow-kubelet between processes. It simulates the nodes of the whole cluster: one test at a time.
 
 use std::time::Duration;
 
@@ -14,25 +14,23 @@ const FLAGS: [&str; 1] = ["--controllers=hollow-kubelet"];
 const NODES: &str = "/api/v1/nodes";
 /// Number of handovers.
 const ROUNDS: usize = 3;
-/// Held by the test whose processes play the nodes.
-static STAGE: Mutex<()> = Mutex::const_new(());
+/// Held by the test whose processes simulate the nodes.
+static NODES_LOCK: Mutex<()> = Mutex::const_new(());
 
-/// What is registered of this surface.
 pub fn tests() -> Vec<Test> {
     vec![
         test!(leader_hands_over_on_sigterm),
-        test!(next_to_a_foreign_node_it_does_not_start),
+        test!(hollow_kubelet_does_not_start_beside_a_foreign_node),
     ]
 }
 
-/// Creates a pod, and returns its path.
+/// Creates a pod and returns its path.
 async fn create(c: &Cluster, ns: &str, name: &str) -> String {
     let pods = fixtures::core(ns, "pods");
     c.api().post(&pods, fixtures::pod(name)).await.expect(201);
     format!("{pods}/{name}")
 }
 
-/// Waits until a pod is Ready.
 async fn becomes_ready(c: &Cluster, path: &str) {
     let ready = time::within(time::ANSWER, async {
         while !is_ready(&c.api().get(path).await.expect(200)) {
@@ -47,13 +45,13 @@ fn is_ready(pod: &Value) -> bool {
     conditions.any(|it| it["type"] == "Ready" && it["status"] == "True")
 }
 
-/// How many of the controller a process says to run.
+/// The metric of running controllers.
 async fn running(program: &Program) -> Option<f64> {
     let series = "running_managed_controllers{manager=\"coxswain\",name=\"hollow-kubelet\"}";
     program.metric(series).await
 }
 
-/// Whether a process has written a status.
+/// Whether a process has sent a PATCH.
 async fn patches(program: &Program) -> bool {
     let metrics = program.endpoints().get("/metrics").await.text();
     let mut requests = metrics
@@ -62,10 +60,10 @@ async fn patches(program: &Program) -> bool {
     requests.any(|line| line.contains("method=\"PATCH\""))
 }
 
-/// How soon the successor writes is asserted on the paused clock, in `controllers/tests/suite/two_managers.rs`.
+/// The delay is asserted with a paused clock in `controllers/tests/suite/managers`.
 async fn leader_hands_over_on_sigterm(c: Cluster) {
     let _quiet = QUIET.read().await;
-    let _stage = STAGE.lock().await;
+    let _nodes = NODES_LOCK.lock().await;
     let (mut led, mut wrote) = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
         let times = Box::pin(hand_over(&c)).await;
@@ -76,7 +74,7 @@ async fn leader_hands_over_on_sigterm(c: Cluster) {
     time::print_distribution("SIGTERM until the standby's first pod is ready", &wrote);
 }
 
-/// Stops a leader, and returns the times until the standby led and until its first pod was ready.
+/// Stops a leader and returns the times until the standby leads and until its first pod is ready.
 async fn hand_over(c: &Cluster) -> (Duration, Duration) {
     let ns = c.namespace().await;
     let Pair {
@@ -98,19 +96,19 @@ async fn hand_over(c: &Cluster) -> (Duration, Duration) {
     assert!(!patches(&standby).await, "a standby writes");
 
     let handover = one_at_a_time(&leader, &standby, &lease, async {
-        let told = leader.signal(Signal::TERM);
-        // From here on it takes no more work, so that this pod is its successor's.
+        let signalled = leader.signal(Signal::TERM);
+        // From here on the leader starts no reconciles: the successor gets this pod.
         while !leader.log().contains("\"Stopping\"") {
             time::pause(Duration::from_millis(1)).await;
         }
         let second = create(c, &ns, "second").await;
         let led = async {
             leads(&standby, &lease).await;
-            told.elapsed()
+            signalled.elapsed()
         };
         let wrote = async {
             becomes_ready(c, &second).await;
-            told.elapsed()
+            signalled.elapsed()
         };
         futures_util::future::join(led, wrote).await
     });
@@ -131,9 +129,9 @@ async fn hand_over(c: &Cluster) -> (Duration, Duration) {
     (led, wrote)
 }
 
-async fn next_to_a_foreign_node_it_does_not_start(c: Cluster) {
+async fn hollow_kubelet_does_not_start_beside_a_foreign_node(c: Cluster) {
     let _quiet = QUIET.read().await;
-    let _stage = STAGE.lock().await;
+    let _nodes = NODES_LOCK.lock().await;
     let ns = c.namespace().await;
     c.api()
         .post(NODES, fixtures::named("v1", "Node", "foreign"))
@@ -141,13 +139,13 @@ async fn next_to_a_foreign_node_it_does_not_start(c: Cluster) {
         .expect(201);
     let path = create(&c, &ns, "unbound").await;
     let program = pair::start(&c, &ns, &FLAGS).await;
-    let refused = time::eventually(time::ANSWER, async || {
+    let unhealthy = time::eventually(time::ANSWER, async || {
         let reply = program.endpoints().get("/healthz/hollow-kubelet").await;
         (reply.status == 500).then(|| reply.text())
     });
-    let reason = refused
+    let reason = unhealthy
         .await
-        .unwrap_or_else(|| panic!("it is content:\n{}", program.log()));
+        .unwrap_or_else(|| panic!("healthy:\n{}", program.log()));
     for words in [
         "node foreign",
         "--controllers",
@@ -155,7 +153,7 @@ async fn next_to_a_foreign_node_it_does_not_start(c: Cluster) {
     ] {
         assert!(reason.contains(words), "{reason}");
     }
-    // Whoever may ask for all, but not for one, is not told of the cluster.
+    // The summary of all checks does not contain the reason.
     let all = program.endpoints().get("/healthz?verbose").await;
     assert!(
         all.text().contains("[-]hollow-kubelet failed: reason withheld\n"),

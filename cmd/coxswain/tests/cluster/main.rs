@@ -1,5 +1,5 @@
-//! Several processes on one API server, in real time: the sandbox by default, a real kube-apiserver when
-//! `KUBEBUILDER_ASSETS` names the directory of its binaries.
+//! Several processes on one API server, in real time: the sandbox by default, a real kube-apiserver if `KUBEBUILDER_ASSETS` is
+//! set to the directory of its binaries.
 
 mod deploy;
 mod election;
@@ -8,11 +8,9 @@ mod pair;
 
 use tokio::sync::RwLock;
 
-/// Some tests measure how long something takes, and share this; others are a burden to the machine, and have it for
-/// themselves.
+/// Tests that measure durations hold it shared; tests that load the machine hold it exclusively.
 static QUIET: RwLock<()> = RwLock::const_new(());
 
-/// The program.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_coxswain");
 
 fn main() -> std::process::ExitCode {

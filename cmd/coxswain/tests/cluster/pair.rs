@@ -1,4 +1,4 @@
-//! Two processes that differ in nothing but their port.
+//! Two equal processes: a leader and a standby.
 
 use std::time::Duration;
 
@@ -7,24 +7,22 @@ use serde_json::Value;
 
 use crate::PROGRAM;
 
-/// How often two processes are compared, and a handover is looked for.
-const LOOK: Duration = Duration::from_millis(5);
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// One that leads, and one that waits.
 pub struct Pair {
     pub leader: Program,
     pub standby: Program,
     pub lease: Lease,
 }
 
-/// The Lease that they compete for: in the namespace of the test, and by its name.
+/// The Lease of both processes. Its name is that of the test's namespace.
 pub struct Lease {
     cluster: Cluster,
     pub name: String,
 }
 
 impl Pair {
-    /// Starts both, and waits until the first one leads and the second one is ready to.
+    /// Starts both, and waits until the first leads and the second is a ready standby.
     pub async fn start(c: &Cluster, ns: &str, flags: &[&str]) -> Self {
         let lease = Lease {
             cluster: c.clone(),
@@ -33,11 +31,11 @@ impl Pair {
         let leader = start(c, ns, flags).await;
         leads(&leader, &lease).await;
         let standby = start(c, ns, flags).await;
-        let waits = time::eventually(time::ANSWER, async || {
+        let is_standby = time::eventually(time::ANSWER, async || {
             let ready = standby.endpoints().get("/readyz").await.status == 200;
             (ready && standby.log().contains("\"The lease has another holder\"")).then_some(())
         });
-        assert!(waits.await.is_some(), "it is no standby:\n{}", standby.log());
+        assert!(is_standby.await.is_some(), "not a standby:\n{}", standby.log());
         Self {
             leader,
             standby,
@@ -46,7 +44,7 @@ impl Pair {
     }
 }
 
-/// Starts one on this cluster, with its Lease in this namespace.
+/// Starts a process on this cluster, with its Lease in this namespace.
 pub async fn start(c: &Cluster, ns: &str, flags: &[&str]) -> Program {
     let own = [
         format!("--kubeconfig={}", c.kubeconfig().display()),
@@ -61,26 +59,26 @@ pub async fn start(c: &Cluster, ns: &str, flags: &[&str]) -> Program {
     Program::start(PROGRAM, &all).await
 }
 
-/// Waits until it leads.
+/// Waits until the process leads.
 pub async fn leads(program: &Program, lease: &Lease) {
     let leads = time::within(time::ANSWER, async {
         while !program.leads(&lease.name).await {
-            time::pause(LOOK).await;
+            time::pause(POLL_INTERVAL).await;
         }
     });
-    assert!(leads.await.is_some(), "it does not lead:\n{}", program.log());
+    assert!(leads.await.is_some(), "not the leader:\n{}", program.log());
 }
 
-/// Runs `test` while never both say that they lead.
+/// Runs `test`, and fails if both processes report to be the leader.
 pub async fn one_at_a_time<T>(a: &Program, b: &Program, lease: &Lease, test: impl Future<Output = T>) -> T {
     let both = async {
         loop {
-            // The first is asked again: it may have stopped before the second was asked.
+            // The first is read again: it may have stepped down before the second was read.
             let name = &lease.name;
             if a.leads(name).await && b.leads(name).await && a.leads(name).await {
                 return;
             }
-            time::pause(LOOK).await;
+            time::pause(POLL_INTERVAL).await;
         }
     };
     tokio::select! {
@@ -95,7 +93,6 @@ impl Lease {
         format!("{}/{}", fixtures::leases(&self.name), self.name)
     }
 
-    /// Its spec.
     pub async fn spec(&self) -> Value {
         self.cluster.api().get(&self.path()).await.expect(200)["spec"].clone()
     }

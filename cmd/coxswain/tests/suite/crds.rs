@@ -1,4 +1,4 @@
-//! `coxswain crds`: the custom kinds, for a cluster and in the sandbox.
+//! `coxswain crds`, and the CRDs in the sandbox.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::PROGRAM;
 use crate::sandbox::{api, start};
 
-/// The documents, each under the name of its file, and the list of them that `kustomize` reads.
+/// File names and contents of `deploy/crds`, including its `kustomization.yaml`.
 fn files(printed: &str) -> Vec<(String, String)> {
     let documents = printed.split("---\n").filter(|it| !it.is_empty());
     let file = |document: &str| {
@@ -26,7 +26,7 @@ fn files(printed: &str) -> Vec<(String, String)> {
 }
 
 #[tokio::test]
-async fn the_definitions_that_are_printed_are_those_that_are_deployed() {
+async fn printed_crds_equal_deployed_crds() {
     let ended = program::run(PROGRAM, &["crds"]).await;
     assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
     let files = files(&ended.stdout);
@@ -51,7 +51,7 @@ async fn the_definitions_that_are_printed_are_those_that_are_deployed() {
 }
 
 #[tokio::test]
-async fn its_help_says_what_to_do_with_them() {
+async fn crds_help_shows_the_kubectl_command() {
     let ended = program::run(PROGRAM, &["crds", "--help"]).await;
     assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
     assert!(
@@ -62,7 +62,7 @@ async fn its_help_says_what_to_do_with_them() {
 }
 
 #[tokio::test]
-async fn an_app_replica_set_comes_alive_in_the_sandbox() {
+async fn appreplicaset_becomes_ready_in_the_sandbox() {
     let program = start(&[]).await;
     let api = api(&program).await;
     let sets = "/apis/appcontroller.k8s.io/v1alpha1/namespaces/default/appreplicasets";

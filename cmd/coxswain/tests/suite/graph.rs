@@ -1,4 +1,4 @@
-//! The page of the garbage collector.
+//! The graph page of the garbage collector.
 
 use coxswain_tests::{Api, Program, time};
 use serde_json::json;
@@ -8,14 +8,14 @@ use crate::sandbox;
 const GRAPH: &str = "/debug/controllers/garbage-collector-controller/graph";
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
-/// Creates a `ConfigMap`, and answers its uid.
+/// Creates a `ConfigMap` and returns its uid.
 async fn create(api: &Api, name: &str, owners: serde_json::Value) -> String {
     let map = json!({"metadata": {"name": name, "ownerReferences": owners}});
     let created = api.post(MAPS, map).await.expect(201);
     created["metadata"]["uid"].as_str().expect("a uid").to_owned()
 }
 
-/// Waits until a page has all of these, and answers it.
+/// Waits until a page contains all of `wanted` and returns it.
 async fn shows(program: &Program, page: &str, wanted: &[&str]) -> String {
     let shown = time::eventually(time::ANSWER, async || {
         let reply = program.endpoints().get(page).await;
@@ -28,7 +28,7 @@ async fn shows(program: &Program, page: &str, wanted: &[&str]) -> String {
 }
 
 #[tokio::test]
-async fn shows_who_owns_whom_and_picks_what_hangs_together() {
+async fn graph_page_shows_owners_and_filters_by_uid() {
     let program = sandbox::start(&[]).await;
     let api = sandbox::api(&program).await;
     let mut pairs = Vec::new();

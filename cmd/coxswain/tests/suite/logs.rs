@@ -1,4 +1,4 @@
-//! What is logged, and what must not be.
+//! Log formats, and secrets that must not be logged.
 
 use std::fs;
 use std::process::Stdio;
@@ -12,7 +12,7 @@ use tokio::process::Command;
 use crate::PROGRAM;
 use crate::sandbox;
 
-/// Whether a line begins as klog's do: `I0528 19:15:22.737538   47512 file.rs:123] `.
+/// Whether a line starts with klog's header: `I0528 19:15:22.737538   47512 file.rs:123] `.
 fn has_header(line: &str) -> bool {
     let shape: String = line
         .chars()
@@ -31,9 +31,9 @@ fn has_header(line: &str) -> bool {
 }
 
 #[tokio::test]
-async fn text_lines_are_those_of_klog() {
+async fn text_lines_have_the_klog_header() {
     let program = sandbox::start(&["-v=4"]).await;
-    sandbox::works(&program).await;
+    sandbox::leads(&program).await;
     program.signal(Signal::TERM);
     let ended = program.ends_within(time::ANSWER).await;
     assert!(ended.stderr.lines().count() > 3, "{}", ended.stderr);
@@ -43,9 +43,9 @@ async fn text_lines_are_those_of_klog() {
 }
 
 #[tokio::test]
-async fn json_lines_parse() {
+async fn json_lines_are_valid() {
     let program = sandbox::start(&["--logging-format=json", "-v=4"]).await;
-    sandbox::works(&program).await;
+    sandbox::leads(&program).await;
     program.signal(Signal::TERM);
     let ended = program.ends_within(time::ANSWER).await;
     assert!(ended.stderr.lines().count() > 3, "{}", ended.stderr);
@@ -62,14 +62,14 @@ async fn json_lines_parse() {
 #[tokio::test]
 async fn no_token_is_logged_at_any_verbosity() {
     let embedded = sandbox::start(&["-v=10"]).await;
-    sandbox::works(&embedded).await;
-    let kubeconfig = sandbox::greeting_says(&embedded.stdout(), "Kubeconfig:");
+    sandbox::leads(&embedded).await;
+    let kubeconfig = sandbox::summary_value(&embedded.stdout(), "Kubeconfig:");
     let text = fs::read_to_string(&kubeconfig).expect("it is there");
     let token = text.lines().find_map(|line| line.trim().strip_prefix("token: "));
     let token = token.expect("a token").trim_matches('"').to_owned();
     let api = sandbox::api(&embedded).await;
 
-    // A second one works on the same API server, over the network.
+    // A second process uses the same API server, over the network.
     let argument = format!("--kubeconfig={kubeconfig}");
     let flags = [argument.as_str(), "--leader-elect-resource-name=second", "-v=10"];
     let over_network = Program::start(PROGRAM, &flags).await;
@@ -90,9 +90,9 @@ async fn no_token_is_logged_at_any_verbosity() {
     }
 }
 
-/// Its output goes nowhere, as in `coxswain --sandbox 2>&1 | head -1`.
+/// As in `coxswain --sandbox 2>&1 | head -1`.
 #[tokio::test]
-async fn closed_output_is_no_reason_to_end() {
+async fn closed_output_does_not_stop_the_process() {
     let dir = tempfile::tempdir().expect("a directory");
     let kubeconfig = dir.path().join("kubeconfig");
     let mut child = Command::new(PROGRAM)
@@ -104,9 +104,9 @@ async fn closed_output_is_no_reason_to_end() {
         .spawn()
         .expect("it starts");
     drop((child.stdout.take(), child.stderr.take()));
-    // It greets before it asks for the lease, and it logs before and after.
+    // The lease is created after the summary is printed and after the first log lines.
     let lease = format!("{}/coxswain", fixtures::leases("kube-system"));
-    // The file is there before anybody answers.
+    // The file exists before the server answers.
     let works = time::eventually(Duration::from_mins(2), async || {
         let client = endpoint::client(&kubeconfig).await.ok()?;
         let request = http::Request::get(&lease).body(Vec::new()).ok()?;

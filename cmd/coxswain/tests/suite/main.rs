@@ -1,15 +1,14 @@
-//! The process itself: what it prints and refuses, how it runs, and how it ends.
+//! Tests of the process: output, rejected configurations, operation and shutdown.
 
 mod crds;
-mod ends;
 mod graph;
 mod logs;
 mod no_server;
 mod pages;
 mod proxy;
-mod refusals;
+mod rejections;
 mod sandbox;
+mod shutdown;
 mod tour;
 
-/// The program.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_coxswain");

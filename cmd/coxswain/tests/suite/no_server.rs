@@ -1,4 +1,4 @@
-//! There is no API server when it starts: it says so, keeps trying without hurry, and ends when it is told to.
+//! Startup without an API server: not ready, retries with backoff, stops on a signal.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ async fn start(port: u16) -> (Program, tempfile::TempDir) {
 }
 
 #[tokio::test]
-async fn it_lives_but_is_not_ready() {
+async fn process_without_server_is_live_but_not_ready() {
     let (mut program, _dir) = start(program::free_address().port()).await;
     let reason = time::eventually(time::ANSWER, async || {
         let caches = program.endpoints().get("/readyz/caches").await;
@@ -51,7 +51,7 @@ async fn it_lives_but_is_not_ready() {
 }
 
 #[tokio::test]
-async fn kubeconfig_that_skips_verification_is_logged() {
+async fn insecure_kubeconfig_is_logged() {
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("kubeconfig");
     let address = program::free_address();
@@ -74,13 +74,13 @@ async fn kubeconfig_that_skips_verification_is_logged() {
     );
 }
 
-/// Each connection is closed as soon as it is made. Those who try: two caches and the election.
+/// Connections are closed at once. Two caches and the election connect.
 #[tokio::test]
-async fn it_keeps_trying_without_hurry() {
+async fn connections_are_retried_with_backoff() {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
     let port = listener.local_addr().expect("an address").port();
-    let tried = Arc::new(AtomicU64::new(0));
-    let (count, tasks) = (tried.clone(), TaskSet::new());
+    let attempts = Arc::new(AtomicU64::new(0));
+    let (count, tasks) = (attempts.clone(), TaskSet::new());
     tasks.handle().spawn(async move {
         while listener.accept().await.is_ok() {
             count.fetch_add(1, Ordering::Relaxed);
@@ -89,19 +89,19 @@ async fn it_keeps_trying_without_hurry() {
     let (program, _dir) = start(port).await;
     let begun = time::now();
     time::pause(Duration::from_secs(5)).await;
-    let so_far = tried.load(Ordering::Relaxed);
+    let so_far = attempts.load(Ordering::Relaxed);
     println!("{so_far} connections in {:?}", begun.elapsed());
     let most = 40 * begun.elapsed().as_secs().div_ceil(5);
     assert!(so_far < most, "{so_far} in {:?}", begun.elapsed());
     let all = time::eventually(time::ANSWER, async || {
-        (tried.load(Ordering::Relaxed) >= 3).then_some(())
+        (attempts.load(Ordering::Relaxed) >= 3).then_some(())
     });
-    assert!(all.await.is_some(), "not all have tried");
-    let so_far = tried.load(Ordering::Relaxed);
+    assert!(all.await.is_some(), "fewer than three connections");
+    let so_far = attempts.load(Ordering::Relaxed);
     let more = time::eventually(time::ANSWER, async || {
-        (tried.load(Ordering::Relaxed) > so_far).then_some(())
+        (attempts.load(Ordering::Relaxed) > so_far).then_some(())
     });
-    assert!(more.await.is_some(), "it has given up");
+    assert!(more.await.is_some(), "no more connections");
     program.signal(Signal::TERM);
     let ended = program.ends_within(Duration::from_mins(1)).await;
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);

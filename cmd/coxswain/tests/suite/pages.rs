@@ -1,4 +1,4 @@
-//! What a reader is shown before anything runs.
+//! Help, version and the generated reference of the flags.
 
 use std::fs::File;
 use std::path::Path;
@@ -23,20 +23,20 @@ async fn help_and_version_go_to_stdout() {
 }
 
 #[test]
-fn what_cannot_be_printed_is_not_a_success() {
-    let full = File::options()
-        .write(true)
-        .open("/dev/full")
-        .expect("a disk that is full");
+fn failed_output_is_an_error() {
+    let full = File::options().write(true).open("/dev/full").expect("/dev/full");
     let ended = Command::new(PROGRAM)
         .arg("crds")
         .stdout(full)
         .output()
         .expect("it runs");
-    let said = String::from_utf8_lossy(&ended.stderr);
-    assert_eq!(ended.status.code(), Some(1), "{said}");
-    assert!(said.starts_with("Error: cannot print: No space left"), "{said}");
-    // Nobody reads it: nobody misses it.
+    let stderr = String::from_utf8_lossy(&ended.stderr);
+    assert_eq!(ended.status.code(), Some(1), "{stderr}");
+    assert!(
+        stderr.starts_with("Error: cannot write to standard output: No space left"),
+        "{stderr}"
+    );
+    // A closed pipe is not an error.
     let (reader, writer) = std::io::pipe().expect("a pipe");
     drop(reader);
     let ended = Command::new(PROGRAM)
@@ -51,7 +51,7 @@ fn what_cannot_be_printed_is_not_a_success() {
 }
 
 #[test]
-fn the_reference_page_is_current() {
+fn flag_reference_is_up_to_date() {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../config/FLAGS.md");
     let current = coxswain_config::markdown(&coxswain::known());
     if std::env::var_os("UPDATE").is_some() {
@@ -60,6 +60,6 @@ fn the_reference_page_is_current() {
     let committed = std::fs::read_to_string(&page).unwrap_or_default();
     assert!(
         committed == current,
-        "config/FLAGS.md is out of date: run `UPDATE=1 cargo test -p coxswain --test suite reference_page` and commit it"
+        "config/FLAGS.md is out of date: run `UPDATE=1 cargo test -p coxswain --test suite flag_reference` and commit it"
     );
 }

@@ -1,5 +1,5 @@
-//! A way to a server that can be cut in one direction: requests do not arrive any more, events still do. That the server
-//! hangs up on who asks for nothing does not arrive either, so that who waits for an answer goes on waiting.
+//! A TCP proxy that can be cut in one direction: requests do not arrive any more, watch events still do. Closed connections
+//! of the server are not forwarded either, so that pending requests keep waiting.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -10,7 +10,7 @@ use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 
-/// A proxy. It ends when this is dropped.
+/// Stops when it is dropped.
 pub struct Proxy {
     pub address: SocketAddr,
     cut: CancellationToken,
@@ -18,7 +18,7 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// Begins to forward connections to `server`.
+    /// Starts forwarding connections to `server`.
     pub async fn start(server: SocketAddr) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
         let address = listener.local_addr().expect("an address");
@@ -36,7 +36,7 @@ impl Proxy {
         }
     }
 
-    /// From now on, no request arrives.
+    /// Stops forwarding requests.
     pub fn cut(&self) {
         self.cut.cancel();
     }
@@ -65,7 +65,7 @@ async fn forward(client: TcpStream, server: SocketAddr, tasks: &Tasks, cut: &Can
     });
 }
 
-/// Copies until the end, or, once it is cut, keeps silent for ever.
+/// Copies until the end of the stream. Never returns once it is cut.
 async fn copy(mut from: OwnedReadHalf, to: &mut OwnedWriteHalf, cut: &CancellationToken) -> io::Result<()> {
     let mut buffer = vec![0; 16 * 1024];
     loop {

@@ -1,4 +1,4 @@
-//! `coxswain --sandbox`: the quick start.
+//! `coxswain --sandbox`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,8 +9,7 @@ use serde_json::{Value, json};
 
 use crate::PROGRAM;
 
-/// The series of a work queue, as they begin on a page of metrics.
-const OF_A_QUEUE: [&str; 7] = [
+const QUEUE_METRICS: [&str; 7] = [
     "workqueue_adds_total",
     "workqueue_depth",
     "workqueue_longest_running_processor_seconds",
@@ -20,41 +19,42 @@ const OF_A_QUEUE: [&str; 7] = [
     "workqueue_work_duration_seconds_count",
 ];
 
-/// Starts it, and waits for the greeting.
+/// Starts the sandbox and waits until it has printed its summary.
 pub async fn start(arguments: &[&str]) -> Program {
     let arguments = [&["--sandbox"], arguments].concat();
     let program = Program::start(PROGRAM, &arguments).await;
-    let greeted = time::eventually(time::ANSWER, async || {
+    let printed = time::eventually(time::ANSWER, async || {
         program.stdout().contains("kubectl delete").then_some(())
     });
-    assert!(greeted.await.is_some(), "no greeting: {}", program.stdout());
+    assert!(printed.await.is_some(), "no summary: {}", program.stdout());
     program
 }
 
-/// Waits until it leads and its controller runs.
-pub async fn works(program: &Program) {
-    let works = time::eventually(time::ANSWER, async || {
+/// Waits until the process is the leader and its controllers run.
+pub async fn leads(program: &Program) {
+    let leads = time::eventually(time::ANSWER, async || {
         let runs = "running_managed_controllers{manager=\"coxswain\",name=\"hollow-kubelet\"}";
         (program.leads("coxswain").await && program.metric(runs).await == Some(1.0)).then_some(())
     });
-    assert!(works.await.is_some(), "it does not work:\n{}", program.log());
+    assert!(leads.await.is_some(), "not the leader:\n{}", program.log());
 }
 
-/// What stands behind a word of the greeting.
-pub fn greeting_says(greeting: &str, word: &str) -> String {
-    let said = greeting.lines().find_map(|line| line.strip_prefix(word));
-    said.unwrap_or_else(|| panic!("no {word:?} in the greeting: {greeting}"))
+/// Returns the value of a line of the summary.
+pub fn summary_value(summary: &str, label: &str) -> String {
+    let value = summary.lines().find_map(|line| line.strip_prefix(label));
+    value
+        .unwrap_or_else(|| panic!("no {label:?} in the summary: {summary}"))
         .trim()
         .to_owned()
 }
 
-/// The API server, as its kubeconfig says.
+/// A client of the sandbox's API server.
 pub async fn api(program: &Program) -> Api {
-    let kubeconfig = PathBuf::from(greeting_says(&program.stdout(), "Kubeconfig:"));
+    let kubeconfig = PathBuf::from(summary_value(&program.stdout(), "Kubeconfig:"));
     Api::new(endpoint::client(&kubeconfig).await.expect("a client"))
 }
 
-/// Waits until a pod is as wanted.
+/// Waits until a pod matches `wanted`.
 pub async fn becomes(api: &Api, pod: &str, wanted: impl Fn(&Value) -> bool) {
     let path = format!("/api/v1/namespaces/default/pods/{pod}");
     let became = time::eventually(time::ANSWER, async || {
@@ -64,7 +64,6 @@ pub async fn becomes(api: &Api, pod: &str, wanted: impl Fn(&Value) -> bool) {
     assert!(became.await.is_some(), "{}", api.get(&path).await);
 }
 
-/// Whether a pod runs, and is ready.
 pub fn is_ready(pod: &Value) -> bool {
     let conditions = pod["status"]["conditions"].as_array().into_iter().flatten();
     let mut ready = conditions.filter(|it| it["type"] == "Ready");
@@ -77,18 +76,18 @@ fn pod(name: &str, image: &str) -> Value {
 }
 
 #[tokio::test]
-async fn greets_with_all_that_is_needed() {
+async fn summary_shows_addresses_controllers_and_commands() {
     let program = start(&[]).await;
-    let greeting = program.stdout();
-    assert!(greeting_says(&greeting, "API server:").starts_with("https://127.0.0.1:"));
+    let summary = program.stdout();
+    assert!(summary_value(&summary, "API server:").starts_with("https://127.0.0.1:"));
     assert_eq!(
-        greeting_says(&greeting, "Controllers:"),
+        summary_value(&summary, "Controllers:"),
         "appreplicaset-controller, appservice-controller, deployment-controller, garbage-collector-controller, hollow-kubelet, replicaset-controller, replicationcontroller-controller"
     );
-    let kubeconfig = greeting_says(&greeting, "Kubeconfig:");
+    let kubeconfig = summary_value(&summary, "Kubeconfig:");
     assert_eq!(program.temporary_files(), [PathBuf::from(&kubeconfig)]);
     let base = format!("https://{}", program.address());
-    let endpoints = greeting_says(&greeting, "Endpoints:");
+    let endpoints = summary_value(&summary, "Endpoints:");
     assert_eq!(
         endpoints,
         format!("{base}/healthz?verbose  {base}/metrics  (curl -k)")
@@ -97,12 +96,12 @@ async fn greets_with_all_that_is_needed() {
         format!("export KUBECONFIG={kubeconfig}\n"),
         "kubectl scale appservice/hello --replicas=".to_owned(),
     ] {
-        assert!(greeting.contains(&tried), "{greeting}");
+        assert!(summary.contains(&tried), "{summary}");
     }
 }
 
 #[tokio::test]
-async fn pods_come_alive_and_go() {
+async fn pods_become_ready_and_are_deleted() {
     let program = start(&[]).await;
     let api = api(&program).await;
     let pods = fixtures::core("default", "pods");
@@ -123,7 +122,7 @@ async fn pods_come_alive_and_go() {
 }
 
 #[tokio::test]
-async fn replicas_come_alive_are_scaled_and_come_back() {
+async fn replicas_become_ready_scale_and_are_replaced() {
     let program = start(&[]).await;
     let api = api(&program).await;
     let pods = fixtures::core("default", "pods");
@@ -180,16 +179,16 @@ async fn replicas_come_alive_are_scaled_and_come_back() {
 }
 
 #[tokio::test]
-async fn its_endpoints_show_the_controller_and_its_queue() {
+async fn endpoints_report_the_controller_and_its_queue() {
     let program = start(&[]).await;
-    works(&program).await;
+    leads(&program).await;
     let health = program.endpoints().get("/healthz?verbose").await;
     assert_eq!(health.status, 200, "{health}");
     for check in ["ping", "caches", "leaderElection", "hollow-kubelet"] {
         assert!(health.text().contains(&format!("[+]{check} ok\n")), "{health}");
     }
     let metrics = program.endpoints().get("/metrics").await.text();
-    for series in OF_A_QUEUE {
+    for series in QUEUE_METRICS {
         let of_ours = |line: &str| line.starts_with(series) && line.contains("name=\"hollow-kubelet\"");
         assert!(metrics.lines().any(of_ours), "no {series} in {metrics}");
     }
@@ -197,7 +196,7 @@ async fn its_endpoints_show_the_controller_and_its_queue() {
 }
 
 #[tokio::test]
-async fn an_open_watch_does_not_hold_up_the_end() {
+async fn open_watch_does_not_block_shutdown() {
     let program = start(&[]).await;
     let api = api(&program).await;
     let _watch = api.watch("/api/v1/pods?watch=1").await;
@@ -207,7 +206,7 @@ async fn an_open_watch_does_not_hold_up_the_end() {
 }
 
 #[tokio::test]
-async fn a_deployment_comes_alive_and_is_rolled_out() {
+async fn deployment_becomes_ready_and_is_rolled_out() {
     let program = start(&[]).await;
     let api = api(&program).await;
     let deployments = fixtures::apps("default", "deployments");

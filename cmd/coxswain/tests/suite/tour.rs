@@ -7,7 +7,7 @@ use coxswain_tests::time;
 use crate::PROGRAM;
 
 #[tokio::test]
-async fn shows_it_all_and_ends_by_itself() {
+async fn tour_completes_all_steps() {
     let tour = tokio::process::Command::new(PROGRAM)
         .arg("tour")
         .stdin(Stdio::null())
@@ -22,8 +22,8 @@ async fn shows_it_all_and_ends_by_itself() {
         String::from_utf8_lossy(&ended.stderr)
     );
     let steps = text.lines().filter(|it| it.starts_with("    expected: ")).count();
-    let seen = text.lines().filter(|it| it.starts_with("    seen:     ")).count();
-    assert_eq!((steps, seen), (14, 14), "{text}");
+    let observed = text.lines().filter(|it| it.starts_with("    observed: ")).count();
+    assert_eq!((steps, observed), (14, 14), "{text}");
     for word in [
         "foreground",
         "background",

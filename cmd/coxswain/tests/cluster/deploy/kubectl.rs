@@ -1,4 +1,4 @@
-//! `kubectl apply -k`, with what is in `deploy/` and as `deploy/README.md` says.
+//! `kubectl apply -k` of `deploy/` and of the overlays in `deploy/README.md`.
 
 use std::fs;
 use std::path::{Component, Path};
@@ -8,12 +8,12 @@ use coxswain_tests::cluster::Running;
 use coxswain_tests::kubectl::Kubectl;
 use serde_json::Value;
 
-use super::{cluster_of_its_own, manifests, monitoring};
+use super::{manifests, monitoring, own_cluster};
 
-/// The least that reads folders of resources.
-const LEAST: u32 = 21;
+/// Oldest minor version of kubectl that supports `components`.
+const MIN_MINOR: u32 = 21;
 
-/// None if this machine's is too old.
+/// Returns none if the installed kubectl is too old.
 fn kubectl(running: &Running) -> Option<Kubectl> {
     let kubectl = Kubectl::new(&running.cluster, "");
     let version: Value =
@@ -21,15 +21,15 @@ fn kubectl(running: &Running) -> Option<Kubectl> {
     let minor = version["clientVersion"]["minor"]
         .as_str()
         .expect("a minor version");
-    if minor.trim_end_matches('+').parse::<u32>().expect("a number") < LEAST {
-        println!("kubectl is too old for folders of resources: 1.{minor}");
+    if minor.trim_end_matches('+').parse::<u32>().expect("a number") < MIN_MINOR {
+        println!("kubectl 1.{minor} is too old");
         return None;
     }
     Some(kubectl)
 }
 
-pub async fn kubectl_applies_it_without_a_word(_: Cluster) {
-    let (_turn, running) = cluster_of_its_own().await;
+pub async fn kubectl_applies_base_without_warnings(_: Cluster) {
+    let (_exclusive, running) = own_cluster().await;
     let Some(kubectl) = kubectl(&running) else {
         return;
     };
@@ -43,32 +43,32 @@ pub async fn kubectl_applies_it_without_a_word(_: Cluster) {
         "{created}"
     );
     assert!(created.lines().all(|it| it.ends_with(" created")), "{created}");
-    // To kubectl a budget is new each time: its selector is replaced as a whole.
+    // kubectl reports a PodDisruptionBudget as configured each time, because its selector is replaced as a whole.
     let again = apply();
     let same = |it: &str| it.ends_with(" unchanged") || it.starts_with("poddisruptionbudget.policy/");
     assert!(again.lines().all(same), "{again}");
 }
 
-/// The overlay, and each of the patches in it.
-pub async fn kubectl_applies_what_the_guide_says(_: Cluster) {
-    let (_turn, running) = cluster_of_its_own().await;
+/// The overlay, and each of its patches.
+pub async fn kubectl_applies_overlays_of_the_readme(_: Cluster) {
+    let (_exclusive, running) = own_cluster().await;
     let Some(kubectl) = kubectl(&running) else {
         return;
     };
-    monitoring::define(&running.cluster).await;
-    let guide = fs::read_to_string(manifests::root().join("README.md")).expect("a guide");
-    let mut blocks = guide.split("```yaml\n").skip(1);
+    monitoring::create_crd(&running.cluster).await;
+    let readme = fs::read_to_string(manifests::root().join("README.md")).expect("README.md");
+    let mut blocks = readme.split("```yaml\n").skip(1);
     let mut block = || {
         blocks
             .next()
             .and_then(|it| it.split("```").next())
             .expect("a block")
     };
-    let (overlay, hand_over, without_collector) = (block(), block(), block());
-    // The guide has one component in it: both at once is what can go wrong.
+    let (overlay, take_over, without_collector) = (block(), block(), block());
+    // The README has one component; the test adds the other.
     let overlay = overlay.replace("components:\n", "components:\n- ../components/webhook\n");
     let folder = tempfile::tempdir().expect("a folder");
-    let up = way_to(&manifests::root(), folder.path());
+    let up = relative_path(&manifests::root(), folder.path());
     let write = |patches: &str| {
         let text = format!("{overlay}{patches}").replace("- ../", &format!("- {up}/"));
         fs::write(folder.path().join("kustomization.yaml"), text).expect("a file");
@@ -78,13 +78,13 @@ pub async fn kubectl_applies_what_the_guide_says(_: Cluster) {
         write(patches);
         kubectl.run_with(&["kustomize", path], "").ok()
     };
-    let handed_over = build(hand_over);
+    let replaced = build(take_over);
     assert!(
-        handed_over.contains("- --controllers=*,replicaset-controller\n"),
-        "{handed_over}"
+        replaced.contains("- --controllers=*,replicaset-controller\n"),
+        "{replaced}"
     );
     let collector = "coxswain:garbage-collector-controller";
-    assert!(handed_over.contains(collector));
+    assert!(replaced.contains(collector));
     let left = build(without_collector);
     assert!(
         left.contains("- --controllers=*,-garbage-collector-controller\n"),
@@ -109,8 +109,8 @@ pub async fn kubectl_applies_what_the_guide_says(_: Cluster) {
     }
 }
 
-/// The way to a folder from another one: an overlay names what it builds on so only.
-fn way_to(folder: &Path, from: &Path) -> String {
+/// Returns the relative path that an overlay in `from` needs.
+fn relative_path(folder: &Path, from: &Path) -> String {
     let (folder, from) = [folder, from]
         .map(|it| it.canonicalize().expect("a folder"))
         .into();

@@ -1,17 +1,16 @@
-//! What is in `deploy/`, read as `kustomize` reads it, as far as it is used there: lists of files and folders, and arguments
-//! that a patch adds. Whatever else a `kustomization.yaml` can say is refused, as it would be missing here.
+//! Reads `deploy/` like `kustomize`, for the features used there: lists of files and folders, and arguments added by a patch.
+//! Other fields of a `kustomization.yaml` are rejected.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// An object, as it is written.
 pub struct Manifest {
     pub api_version: String,
     pub kind: String,
-    /// Empty if it has none.
+    /// Empty if cluster-scoped.
     pub namespace: String,
     pub name: String,
-    /// All of it, in YAML.
+    /// The YAML document.
     pub text: String,
 }
 
@@ -41,12 +40,12 @@ impl Manifest {
         }
         assert!(
             !it.api_version.is_empty() && !it.kind.is_empty() && !it.name.is_empty(),
-            "no object: {text}"
+            "not an object: {text}"
         );
         Self { text, ..it }
     }
 
-    /// Where it is created.
+    /// The path to POST to.
     pub fn collection(&self) -> String {
         let Self {
             api_version,
@@ -73,7 +72,7 @@ pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy")
 }
 
-/// What a folder or a file below `deploy/` holds.
+/// Returns the objects of a folder or a file below `deploy/`.
 pub fn read(path: &str) -> Vec<Manifest> {
     resource(&root().join(path))
 }
@@ -101,13 +100,13 @@ fn folder(path: &Path) -> Vec<Manifest> {
         match (section.as_str(), item) {
             ("resources" | "components", Some(item)) => all.extend(resource(&path.join(item))),
             ("apiVersion" | "kind" | "resources" | "components", None) | ("patches", _) => {}
-            _ => panic!("{}: {line:?} is not understood here", path.display()),
+            _ => panic!("{}: {line:?} is not supported", path.display()),
         }
     }
     all
 }
 
-/// The arguments that a patch below `deploy/` adds.
+/// Returns the arguments that a patch below `deploy/` adds.
 pub fn arguments(path: &str) -> Vec<String> {
     let text = text(&root().join(path));
     let values = text.lines().filter_map(|line| line.strip_prefix("  value: --"));

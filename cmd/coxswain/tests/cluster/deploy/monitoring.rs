@@ -1,14 +1,14 @@
-//! A `ServiceMonitor` is another project's kind: here it is defined as far as it is used.
+//! A minimal CRD of `ServiceMonitor`, for the component that uses it.
 
 use coxswain_tests::{Cluster, fixtures, time};
 use serde_json::{Value, json};
 
-use super::{NAMESPACE, send};
+use super::{NAMESPACE, create_all};
 
 const GROUP: &str = "monitoring.coreos.com";
 
-/// Has the server serve the kind.
-pub async fn define(c: &Cluster) {
+/// Creates the CRD and waits until the resource is served.
+pub async fn create_crd(c: &Cluster) {
     let text = json!({"type": "string"});
     let object = |required: &[&str], properties: Value| json!({"type": "object", "required": required, "properties": properties});
     let endpoint = object(
@@ -44,10 +44,10 @@ pub async fn define(c: &Cluster) {
     assert!(served.await.is_some(), "{}", c.api().get(&monitors()).await);
 }
 
-/// Sends the component, and sees that it leads to the port of the Service.
+/// Creates the component and asserts that it selects the port of the Service.
 pub async fn deploy(c: &Cluster) {
-    define(c).await;
-    send(c, "components/servicemonitor").await;
+    create_crd(c).await;
+    create_all(c, "components/servicemonitor").await;
     let monitor = c.api().get(&format!("{}/coxswain", monitors())).await.expect(200);
     let service = fixtures::core(NAMESPACE, "services") + "/coxswain";
     let service = c.api().get(&service).await.expect(200);

@@ -1,4 +1,4 @@
-//! The API server asks the program about `AppServices`, through the Service that `deploy/` has for that.
+//! The API server calls the webhooks of `AppServices` through the Service in `deploy/`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,15 +10,15 @@ use coxswain_tests::fixtures::{self, JSON_PATCH, MERGE};
 use coxswain_tests::{Cluster, cluster, program};
 use serde_json::{Value, json};
 
-use super::crew::{Crew, NAMESPACE};
-use super::{Deployed, deploy, manifests, send};
+use super::instances::{Instances, NAMESPACE};
+use super::{Deployed, create_all, deploy, manifests};
 use crate::QUIET;
 
-/// The Service, its Secret, and the configurations.
+/// Name of the Service, its Secret and the webhook configurations.
 const NAME: &str = "coxswain-webhook";
 const ADMISSION: &str = "/apis/admissionregistration.k8s.io/v1";
 
-/// The arguments of a Deployment with this component, but for the port.
+/// Adds the arguments of the webhook component, with another port.
 pub fn with_webhooks(mut arguments: Vec<String>, port: u16) -> Vec<String> {
     let added = manifests::arguments("components/webhook/deployment.yaml").into_iter();
     arguments.extend(added.map(|it| {
@@ -31,7 +31,7 @@ pub fn with_webhooks(mut arguments: Vec<String>, port: u16) -> Vec<String> {
     arguments
 }
 
-/// The configurations, and the path that each should lead to.
+/// Paths of the webhook configurations, and the URL path of each webhook.
 pub fn configurations() -> [(String, String); 2] {
     [
         ("mutating", mutating_path(&APP_SERVICES)),
@@ -40,9 +40,9 @@ pub fn configurations() -> [(String, String); 2] {
     .map(|(kind, hook)| (format!("{ADMISSION}/{kind}webhookconfigurations/{NAME}"), hook))
 }
 
-/// First with the certificate that the leader makes, then with one of the user's own.
-pub async fn webhooks_are_asked_through_their_service(_: Cluster) {
-    let _turn = QUIET.write().await;
+/// First with the certificate that the leader issues, then with one from files.
+pub async fn webhooks_are_called_through_their_service(_: Cluster) {
+    let _exclusive = QUIET.write().await;
     let address = program::free_address();
     let services = BTreeMap::from([(format!("{NAMESPACE}/{NAME}:443"), address)]);
     let running = cluster::start_knowing(services).await.expect("a cluster");
@@ -50,18 +50,18 @@ pub async fn webhooks_are_asked_through_their_service(_: Cluster) {
     let Deployed {
         account, arguments, ..
     } = deploy(c).await;
-    send(c, "components/webhook").await;
+    create_all(c, "components/webhook").await;
     if !c.is_sandbox() {
         redirect(c, address.port()).await;
     }
     let arguments = with_webhooks(arguments, address.port());
-    let mut crew = Crew::new();
-    crew.start(c, &account, &arguments).await;
-    are_asked(c, &crew).await;
-    assert_eq!(crew.forbidden().await, "");
-    crew.end().await;
+    let mut instances = Instances::new();
+    instances.start(c, &account, &arguments).await;
+    are_called(c, &instances).await;
+    assert_eq!(instances.forbidden().await, "");
+    instances.stop().await;
 
-    // A user has it in files, and has told the configurations how to verify it.
+    // The same certificate from files; the configurations already contain its CA.
     let secret = format!("{}/{NAME}", fixtures::core(NAMESPACE, "secrets"));
     let data = c.api().get(&secret).await.expect(200)["data"].take();
     let folder = tempfile::tempdir().expect("a folder");
@@ -73,15 +73,15 @@ pub async fn webhooks_are_asked_through_their_service(_: Cluster) {
     let mut arguments = arguments;
     arguments.retain(|it| !it.starts_with("--webhook-service="));
     arguments.push(format!("--webhook-cert-dir={}", folder.path().display()));
-    let mut crew = Crew::new();
-    crew.start(c, &account, &arguments).await;
-    are_asked(c, &crew).await;
-    assert_eq!(c.api().get(&secret).await.status, 404, "nobody makes another");
-    crew.end().await;
+    let mut instances = Instances::new();
+    instances.start(c, &account, &arguments).await;
+    are_called(c, &instances).await;
+    assert_eq!(c.api().get(&secret).await.status, 404, "no Secret is created");
+    instances.stop().await;
 }
 
-/// A real server dials the address of a Service, behind which nothing runs here. It is sent to this machine, as a Service can
-/// say, but for the port.
+/// A real API server connects to the address of the Service, which has no endpoints here. An `ExternalName` redirects it to this
+/// machine, except for the port.
 async fn redirect(c: &Cluster, port: u16) {
     let service = format!("{}/{NAME}", fixtures::core(NAMESPACE, "services"));
     let here =
@@ -97,9 +97,8 @@ async fn redirect(c: &Cluster, port: u16) {
     }
 }
 
-/// Waits until what only webhooks fill in is filled in, and what only they refuse is refused: nobody waits for them, and a
-/// server takes a while to hear of them.
-async fn are_asked(c: &Cluster, crew: &Crew) {
+/// Waits until a webhook sets a default and denies an object: API servers take a while to load webhook configurations.
+async fn are_called(c: &Cluster, instances: &Instances) {
     let ns = c.namespace().await;
     let path = APP_SERVICES.collection(&ns);
     let create = async |name: &str, deployment: &str| {
@@ -110,19 +109,20 @@ async fn are_asked(c: &Cluster, crew: &Crew) {
         c.api().post(&path, app).await
     };
     let (mut at, mut first, mut second) = (0, Value::Null, None);
-    crew.until("webhooks are asked", async || {
-        at += 1;
-        let reply = create(&format!("first-{at}"), &format!("web-{at}")).await;
-        if reply.status != 201 {
-            return false;
-        }
-        first = reply.json();
-        let reply = create(&format!("second-{at}"), &format!("web-{at}")).await;
-        second = (reply.status == 422).then_some(reply);
-        first["spec"]["ports"][0]["targetPort"] == 80 && second.is_some()
-    })
-    .await;
-    let text = second.expect("it is refused").text();
+    instances
+        .until("webhooks are called", async || {
+            at += 1;
+            let reply = create(&format!("first-{at}"), &format!("web-{at}")).await;
+            if reply.status != 201 {
+                return false;
+            }
+            first = reply.json();
+            let reply = create(&format!("second-{at}"), &format!("web-{at}")).await;
+            second = (reply.status == 422).then_some(reply);
+            first["spec"]["ports"][0]["targetPort"] == 80 && second.is_some()
+        })
+        .await;
+    let text = second.expect("denied").text();
     assert!(
         text.contains("spec.deploymentName") && text.contains("denied the request"),
         "{text}"
@@ -130,10 +130,10 @@ async fn are_asked(c: &Cluster, crew: &Crew) {
     let mut bare =
         json!({"apiVersion": APP_SERVICES.api_version(), "kind": "AppService", "metadata": {"name": "bare"}});
     bare["spec"] = json!({"deploymentName": "bare"});
-    let refused = c.api().post(&path, bare).await;
-    refused.check(refused.status == 422, "an image is required");
-    assert!(refused.text().contains("spec.image"), "{refused}");
-    // What is its own it may go on claiming.
+    let denied = c.api().post(&path, bare).await;
+    denied.check(denied.status == 422, "an image is required");
+    assert!(denied.text().contains("spec.image"), "{denied}");
+    // An update of the object that claims the Deployment is allowed.
     let first = format!("{path}/first-{at}");
     let three = json!({"spec": {"replicas": 3}});
     c.api().patch(&first, MERGE, three).await.expect(200);

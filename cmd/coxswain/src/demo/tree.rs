@@ -1,37 +1,35 @@
-//! The tree below an object, one line for each that hangs on it.
+//! The ownership tree below an object.
 
-use super::world::{Object, World};
+use super::snapshot::{Object, Snapshot};
 
-/// A line of a tree.
+/// One object of the tree.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Line<'a> {
-    /// The branches before it.
-    pub(crate) branch: String,
-    /// What it is about.
-    pub(crate) object: &'a Object,
+pub(super) struct Line<'a> {
+    /// Box-drawing characters in front of the object.
+    pub(super) branch: String,
+    pub(super) object: &'a Object,
 }
 
-/// How far to the right the states stand, unless a name is longer.
-const NAMES: usize = 44;
+/// Width of the first column; longer names exceed it.
+const NAME_WIDTH: usize = 44;
 
 impl Line<'_> {
-    /// The line, as it is shown.
-    pub(crate) fn text(&self) -> String {
+    pub(super) fn text(&self) -> String {
         let Object { kind, .. } = self.object;
         let name = format!("{}{kind} {}", self.branch, self.object.name());
-        format!("{name:<NAMES$}  {}", self.object.state())
+        format!("{name:<NAME_WIDTH$}  {}", self.object.summary())
     }
 }
 
-/// The tree below `root`. Replica sets that neither have pods nor shall have any are history, and left out.
-pub(crate) fn below<'a>(world: &'a World, root: &'a Object) -> Vec<Line<'a>> {
+/// Returns `root` and its dependents. `ReplicaSets` that are scaled to zero, the revision history, are left out.
+pub(super) fn dependents<'a>(snapshot: &'a Snapshot, root: &'a Object) -> Vec<Line<'a>> {
     let mut lines = Vec::new();
-    grow(world, root, "", "", &mut lines);
+    add(snapshot, root, "", "", &mut lines);
     lines
 }
 
-fn grow<'a>(world: &'a World, object: &'a Object, branch: &str, trunk: &str, lines: &mut Vec<Line<'a>>) {
-    // A circle of owners is no tree: each object is shown once.
+fn add<'a>(snapshot: &'a Snapshot, object: &'a Object, branch: &str, trunk: &str, lines: &mut Vec<Line<'a>>) {
+    // Owner references can form a cycle.
     if lines.iter().any(|it| it.object.uid() == object.uid()) {
         return;
     }
@@ -39,10 +37,10 @@ fn grow<'a>(world: &'a World, object: &'a Object, branch: &str, trunk: &str, lin
         branch: branch.to_owned(),
         object,
     });
-    let children: Vec<&Object> = world
+    let children: Vec<&Object> = snapshot
         .0
         .iter()
-        .filter(|it| it.owners().any(|owner| owner == object.uid()) && !is_history(it))
+        .filter(|it| it.owner_uids().any(|owner| owner == object.uid()) && !is_history(it))
         .collect();
     for (at, child) in children.iter().enumerate() {
         let (fork, bar) = if at + 1 == children.len() {
@@ -50,8 +48,8 @@ fn grow<'a>(world: &'a World, object: &'a Object, branch: &str, trunk: &str, lin
         } else {
             ("├─ ", "│  ")
         };
-        grow(
-            world,
+        add(
+            snapshot,
             child,
             &format!("{trunk}{fork}"),
             &format!("{trunk}{bar}"),
@@ -78,9 +76,9 @@ mod tests {
     }
 
     #[test]
-    fn each_object_hangs_on_its_owner_and_history_is_left_out() {
+    fn dependents_are_below_their_owner_without_revision_history() {
         let ready = json!({"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]});
-        let world = World(vec![
+        let snapshot = Snapshot(vec![
             object("AppService", "hello", "", json!({"spec": {"replicas": 2}})),
             object(
                 "Service",
@@ -110,7 +108,10 @@ mod tests {
             object("Pod", "b", "new", json!({"status": {"phase": "Pending"}})),
             object("Pod", "foreign", "", json!({})),
         ]);
-        let lines: Vec<String> = below(&world, &world.0[0]).iter().map(Line::text).collect();
+        let lines: Vec<String> = dependents(&snapshot, &snapshot.0[0])
+            .iter()
+            .map(Line::text)
+            .collect();
         let squeezed: Vec<String> = lines
             .iter()
             .map(|it| it.split_whitespace().collect::<Vec<_>>().join(" "))
@@ -133,11 +134,11 @@ mod tests {
     }
 
     #[test]
-    fn a_circle_ends() {
-        let world = World(vec![
+    fn ownership_cycle_ends() {
+        let snapshot = Snapshot(vec![
             object("Pod", "a", "b", json!({})),
             object("Pod", "b", "a", json!({})),
         ]);
-        assert_eq!(below(&world, &world.0[0]).len(), 2);
+        assert_eq!(dependents(&snapshot, &snapshot.0[0]).len(), 2);
     }
 }

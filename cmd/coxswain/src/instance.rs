@@ -1,4 +1,4 @@
-//! One manager with its controllers, its events and its election: a process runs one of them, the tour two.
+//! A manager with its controllers, event recorder and election. A process runs one instance, the tour two.
 
 use std::time::Duration;
 
@@ -18,29 +18,35 @@ use prometheus::Registry;
 use tokio_util::sync::CancellationToken;
 
 use crate::process::{NAME, ProcessError};
-use crate::ways::Ways;
 
-/// How long the last events may take at the end.
-const LAST_EVENTS: Duration = Duration::from_secs(1);
+/// Bounds sending the remaining events after the manager has stopped.
+const EVENT_FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// A manager that has not been started.
-pub(crate) struct Member {
+/// Transports to one API server. The election has a connection of its own: slow requests of controllers must not delay a
+/// renewal.
+pub(crate) struct Transports {
+    pub(crate) controllers: Transport,
+    pub(crate) election: Transport,
+}
+
+/// A manager that has not been started yet.
+pub(crate) struct ManagerInstance {
     manager: Manager,
     elector: Option<Elector>,
     recorder: Recorder,
     identity: String,
     hosted: Hosted,
-    /// Its own tasks, which end with it: its caches must not complain that the sandbox goes.
-    work: TaskSet,
+    /// End with the instance, so that its caches do not log errors when the sandbox stops after it.
+    tasks: TaskSet,
 }
 
-impl Member {
+impl ManagerInstance {
     pub(crate) fn build(
         config: &Config,
         env: &Env,
         registry: &Registry,
         checks: &Checks,
-        ways: Ways,
+        transports: Transports,
     ) -> Result<Self, ProcessError> {
         let Config {
             generic,
@@ -70,21 +76,21 @@ impl Member {
             start_interval: generic.controller_start_interval,
             shutdown_timeout: generic.controller_shutdown_timeout,
         };
-        let work = TaskSet::new();
+        let tasks = TaskSet::new();
         let env_of_manager = Env {
-            tasks: work.handle(),
+            tasks: tasks.handle(),
             ..env.clone()
         };
-        let mut manager = Manager::new(&env_of_manager, registry, checks, ways.controllers, options)?;
+        let mut manager = Manager::new(&env_of_manager, registry, checks, transports.controllers, options)?;
         let identity = election::identity(&hostname(), &env.rng);
         let recorder = Recorder::start(
             &env_of_manager,
-            ways.election.unfenced("events", None),
+            transports.election.unfenced("events", None),
             NAME,
             &identity,
             registry,
         )?;
-        let elector = elector(&manager, leader_election, &ways.election, &identity)?;
+        let elector = elector(&manager, leader_election, &transports.election, &identity)?;
         let elector = elector.map(|elector| elector.with_recorder(recorder.clone()));
         let workers = |count: u32| usize::try_from(count).unwrap_or(usize::MAX);
         let settings = Settings {
@@ -118,40 +124,38 @@ impl Member {
             recorder,
             identity,
             hosted,
-            work,
+            tasks,
         })
     }
 
-    /// The names of its controllers.
     pub(crate) fn controllers(&self) -> &[&'static str] {
         &self.hosted.names
     }
 
-    /// For what shall run beside the controllers.
     pub(crate) fn manager(&mut self) -> &mut Manager {
         &mut self.manager
     }
 
-    /// Takes the webhooks of its controllers.
-    pub(crate) fn hooks(&mut self) -> Hooks {
+    /// Moves the admission webhooks of the controllers out.
+    pub(crate) fn take_hooks(&mut self) -> Hooks {
         std::mem::take(&mut self.hosted.hooks)
     }
 
-    /// Takes what its garbage collector shows of itself.
-    pub(crate) fn graph(&mut self) -> Option<GraphPage> {
+    /// Moves the debug page of the garbage collector out.
+    pub(crate) fn take_graph(&mut self) -> Option<GraphPage> {
         self.hosted.graph.take()
     }
 
-    /// Who it is in the election.
+    /// The identity in the election.
     pub(crate) fn identity(&self) -> &str {
         &self.identity
     }
 
-    /// Works until `stop`, and ends in order.
+    /// Runs until `stop` and then shuts down in order.
     pub(crate) async fn run(self, stop: CancellationToken) -> Result<(), ManagerError> {
         let ended = self.manager.run(self.elector, stop).await;
-        self.recorder.flush(LAST_EVENTS).await;
-        drop(self.work);
+        self.recorder.flush(EVENT_FLUSH_TIMEOUT).await;
+        drop(self.tasks);
         ended
     }
 }
@@ -159,7 +163,7 @@ impl Member {
 fn elector(
     manager: &Manager,
     flags: &LeaderElection,
-    way: &Transport,
+    transport: &Transport,
     identity: &str,
 ) -> Result<Option<Elector>, ProcessError> {
     let LeaderElection {
@@ -181,7 +185,7 @@ fn elector(
         renew_deadline: *renew_deadline,
         retry_period: *retry_period,
     };
-    let client = way.unfenced("leader-election", None);
+    let client = transport.unfenced("leader-election", None);
     let elector = Elector::new(
         manager.env(),
         client,

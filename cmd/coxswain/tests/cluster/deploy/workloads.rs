@@ -1,29 +1,29 @@
-//! Work for the controllers, such that each of them has to do whatever it can: what a role allows is asked for here.
+//! Workloads that make each controller send every kind of request that its role allows.
 
 use coxswain_tests::fixtures::{self, MERGE, apps, core, with};
 use coxswain_tests::{Api, Cluster};
 use http::Method;
 use serde_json::{Value, json};
 
-use super::crew::Crew;
+use super::instances::Instances;
 use super::manifests;
 
 const CUSTOM: &str = "appcontroller.k8s.io/v1alpha1";
-/// So many that the last events about them are counted on one.
+/// Enough pods for their events to be aggregated.
 const MANY: usize = 12;
 
-/// One chore, in a namespace of its own.
-struct Chore<'a> {
+/// One workload, in a namespace of its own.
+struct Workload<'a> {
     api: &'a Api,
-    crew: &'a Crew,
+    instances: &'a Instances,
     ns: String,
 }
 
-/// All of it; all is done when this returns.
-pub async fn all(c: &Cluster, crew: &Crew) {
-    let chore = async || Chore {
+/// Runs all workloads to completion.
+pub async fn run_all(c: &Cluster, instances: &Instances) {
+    let workload = async || Workload {
         api: c.api(),
-        crew,
+        instances,
         ns: c.namespace().await,
     };
     let (set, controller, custom) = (
@@ -35,27 +35,27 @@ pub async fn all(c: &Cluster, crew: &Crew) {
         ),
     );
     tokio::join!(
-        async { chore().await.apps().await },
-        async { chore().await.rollouts().await },
-        async { chore().await.history().await },
-        async { chore().await.replicas("Background", set).await },
-        async { chore().await.replicas("Foreground", controller).await },
-        async { chore().await.replicas("Orphan", custom).await },
-        async { chore().await.garbage().await },
+        async { workload().await.apps().await },
+        async { workload().await.rollouts().await },
+        async { workload().await.history().await },
+        async { workload().await.replicas("Background", set).await },
+        async { workload().await.replicas("Foreground", controller).await },
+        async { workload().await.replicas("Orphan", custom).await },
+        async { workload().await.garbage().await },
     );
 }
 
-/// Whether it names this owner, and no other.
+/// Whether `owner` is the only owner.
 fn is_of(object: &Value, owner: &Value) -> bool {
     let owners = object["metadata"]["ownerReferences"].as_array();
     owners.is_some_and(|it| it.len() == 1 && it[0]["uid"] == owner["metadata"]["uid"])
 }
 
-fn is_free(object: &Value) -> bool {
+fn has_no_owner(object: &Value) -> bool {
     object["metadata"]["ownerReferences"].is_null()
 }
 
-impl Chore<'_> {
+impl Workload<'_> {
     async fn items(&self, collection: &str) -> Vec<Value> {
         let list = self.api.get(collection).await.expect(200);
         list["items"].as_array().cloned().unwrap_or_default()
@@ -69,12 +69,10 @@ impl Chore<'_> {
         self.items(&apps(&self.ns, "replicasets")).await
     }
 
-    /// A kind that was just defined is not served at once.
+    /// Waits until a new custom resource is served.
     async fn served(&self, collection: &str) {
-        self.crew
-            .until("it is served", async || {
-                self.api.get(collection).await.status == 200
-            })
+        self.instances
+            .until("served", async || self.api.get(collection).await.status == 200)
             .await;
     }
 
@@ -91,10 +89,10 @@ impl Chore<'_> {
         self.api.delete(path, options).await.expect(200);
     }
 
-    /// Waits until events about objects of this kind were written, and one of them a second time.
+    /// Waits for events about objects of this kind, one of them aggregated.
     async fn events(&self, kind: &str) {
         let events = core(&self.ns, "events");
-        self.crew
+        self.instances
             .until(&format!("events of {kind}"), async || {
                 let all = self.items(&events).await;
                 let about = |it: &&Value| it["involvedObject"]["kind"] == kind;
@@ -103,7 +101,7 @@ impl Chore<'_> {
             .await;
     }
 
-    /// The sample of an `AppService`: with a Service and without, under both policies, under another name.
+    /// The sample `AppService`: with and without a Service, with both deletion policies, with another Deployment name.
     async fn apps(&self) {
         let all = fixtures::group(CUSTOM, &self.ns, "appservices");
         self.served(&all).await;
@@ -117,11 +115,11 @@ impl Chore<'_> {
                 .api
                 .request(Method::POST, &all, &yaml, sample.text.as_str())
                 .await;
-            reply.check(reply.header("warning").is_none(), "it is warned of");
+            reply.check(reply.header("warning").is_none(), "a warning");
             reply.expect(201)
         };
         let app = make().await;
-        self.crew
+        self.instances
             .until("an application", async || {
                 is_of(&self.api.get(&deployment("web")).await.json(), &app)
                     && self.api.get(&web).await.expect(200)["status"]["updatedReplicas"] == 2
@@ -129,7 +127,7 @@ impl Chore<'_> {
             .await;
         for ports in [json!([{"port": 80}]), json!([{"port": 81}]), json!(null)] {
             self.merge(&web, json!({"spec": {"ports": ports}})).await;
-            self.crew
+            self.instances
                 .until("its Service", async || {
                     let found = self.api.get(&service).await.json();
                     found["spec"]["ports"][0]["port"] == ports[0]["port"]
@@ -139,7 +137,7 @@ impl Chore<'_> {
         self.merge(&web, json!({"spec": {"replicas": 0}})).await;
         self.merge(&web, json!({"spec": {"deploymentName": "other"}}))
             .await;
-        self.crew
+        self.instances
             .until("another name", async || {
                 self.is_gone(&deployment("web")).await && !self.is_gone(&deployment("other")).await
             })
@@ -147,20 +145,20 @@ impl Chore<'_> {
         for policy in ["Orphan", "Delete", "Orphan"] {
             self.merge(&web, json!({"spec": {"deletionPolicy": policy}}))
                 .await;
-            self.crew
+            self.instances
                 .until("its policy", async || {
                     let app = self.api.get(&web).await.expect(200);
                     let other = self.api.get(&deployment("other")).await.expect(200);
                     let orphan = policy == "Orphan";
-                    is_free(&other) == orphan && app["metadata"]["finalizers"].is_null() != orphan
+                    has_no_owner(&other) == orphan && app["metadata"]["finalizers"].is_null() != orphan
                 })
                 .await;
         }
         self.delete(&web, "Background").await;
-        self.crew
-            .until("it goes", async || self.is_gone(&web).await)
+        self.instances
+            .until("removal", async || self.is_gone(&web).await)
             .await;
-        // The name of its Deployment is taken now, by one that is nobody's.
+        // A Deployment without an owner has the name now.
         self.api
             .post(&apps(&self.ns, "deployments"), fixtures::deployment("web"))
             .await
@@ -168,12 +166,12 @@ impl Chore<'_> {
         make().await;
         self.events("AppService").await;
         self.delete(&web, "Foreground").await;
-        self.crew
-            .until("it goes, too", async || self.is_gone(&web).await)
+        self.instances
+            .until("second removal", async || self.is_gone(&web).await)
             .await;
     }
 
-    /// A Deployment: made, scaled, left behind, taken up again.
+    /// A Deployment: created, scaled, orphaned and adopted.
     async fn rollouts(&self) {
         let all = apps(&self.ns, "deployments");
         let web = format!("{all}/web");
@@ -181,12 +179,12 @@ impl Chore<'_> {
         let is =
             async |field: &str, value: i64| self.api.get(&web).await.expect(200)["status"][field] == value;
         make().await;
-        self.crew
+        self.instances
             .until("a status", async || is("updatedReplicas", 1).await)
             .await;
         for size in [2, 1, 2, 1] {
             self.merge(&web, json!({"spec": {"replicas": size}})).await;
-            self.crew
+            self.instances
                 .until("its size", async || self.pods().await.len() == size)
                 .await;
         }
@@ -194,15 +192,15 @@ impl Chore<'_> {
 
         let orphan = async || {
             self.delete(&web, "Orphan").await;
-            self.crew
+            self.instances
                 .until("orphaned", async || {
-                    self.is_gone(&web).await && self.sets().await.iter().all(is_free)
+                    self.is_gone(&web).await && self.sets().await.iter().all(has_no_owner)
                 })
                 .await;
         };
         orphan().await;
         let second = make().await;
-        self.crew
+        self.instances
             .until("adopted", async || {
                 self.sets().await.iter().all(|it| is_of(it, &second))
             })
@@ -216,8 +214,8 @@ impl Chore<'_> {
         self.merge(&set, json!({"metadata": {"labels": {"app": "other"}}}))
             .await;
         make().await;
-        // The name that follows from the template is taken.
-        self.crew
+        // The name derived from the template is taken.
+        self.instances
             .until("a collision", async || {
                 is("collisionCount", 1).await && self.sets().await.len() == 2
             })
@@ -225,18 +223,18 @@ impl Chore<'_> {
         let back = "deprecated.deployment.rollback.to";
         self.merge(&web, json!({"metadata": {"annotations": {back: "99"}}}))
             .await;
-        self.crew
+        self.instances
             .until("an answer to a rollback", async || {
                 self.api.get(&web).await.expect(200)["metadata"]["annotations"][back].is_null()
             })
             .await;
         self.delete(&web, "Background").await;
-        self.crew
+        self.instances
             .until("collected", async || self.sets().await.len() == 1)
             .await;
     }
 
-    /// A Deployment that keeps no history.
+    /// A Deployment without revision history.
     async fn history(&self) {
         let all = apps(&self.ns, "deployments");
         let none = json!({"spec": {"replicas": 0, "revisionHistoryLimit": 0}});
@@ -248,19 +246,21 @@ impl Chore<'_> {
             let sets = self.sets().await;
             sets.len() == 1 && sets[0]["spec"]["template"]["spec"]["containers"][0]["image"] == image
         };
-        self.crew.until("a first one", async || only("i").await).await;
+        self.instances
+            .until("the first ReplicaSet", async || only("i").await)
+            .await;
         let next = json!([{"name": "c", "image": "next"}]);
         self.merge(
             &format!("{all}/idle"),
             json!({"spec": {"template": {"spec": {"containers": next}}}}),
         )
         .await;
-        self.crew
-            .until("the old one goes", async || only("next").await)
+        self.instances
+            .until("removal of the old ReplicaSet", async || only("next").await)
             .await;
     }
 
-    /// An owner of pods: it adopts, makes, deletes and lets go, and is deleted itself.
+    /// An owner of pods: it adopts, creates, deletes and releases pods, and is deleted.
     async fn replicas(&self, policy: &str, body: Value) {
         let kind = body["kind"].as_str().expect("a kind").to_owned();
         let version = body["apiVersion"].as_str().expect("a version");
@@ -277,7 +277,7 @@ impl Chore<'_> {
             .post(&core(&self.ns, "pods"), fixtures::pod("lone"))
             .await
             .expect(201);
-        self.pods_are_seen(&all, &body).await;
+        self.pods_are_cached(&all, &body).await;
         let owner = self
             .api
             .post(&all, with(body, json!({"spec": {"replicas": MANY}})))
@@ -287,12 +287,12 @@ impl Chore<'_> {
             let pods = self.pods().await.into_iter();
             pods.filter(|it| is_of(it, &owner)).count()
         };
-        self.crew
+        self.instances
             .until(&format!("pods of {kind}"), async || {
                 count().await == MANY && is_of(&self.api.get(&lone).await.expect(200), &owner)
             })
             .await;
-        self.crew
+        self.instances
             .until(&format!("a status of {kind}"), async || {
                 self.api.get(&web).await.expect(200)["status"]["replicas"] == MANY
             })
@@ -300,28 +300,28 @@ impl Chore<'_> {
         self.events(&kind).await;
         self.merge(&lone, json!({"metadata": {"labels": {"app": "other"}}}))
             .await;
-        self.crew
-            .until(&format!("{kind} lets go"), async || {
-                count().await == MANY && is_free(&self.api.get(&lone).await.expect(200))
+        self.instances
+            .until(&format!("{kind} releases a pod"), async || {
+                count().await == MANY && has_no_owner(&self.api.get(&lone).await.expect(200))
             })
             .await;
         self.merge(&web, json!({"spec": {"replicas": 2}})).await;
-        self.crew
-            .until(&format!("{kind} is smaller"), async || count().await == 2)
+        self.instances
+            .until(&format!("{kind} is scaled down"), async || count().await == 2)
             .await;
         self.delete(&web, policy).await;
-        self.crew
+        self.instances
             .until(&format!("{kind} is deleted: {policy}"), async || {
                 let pods = self.pods().await;
                 let left = if policy == "Orphan" { 3 } else { 1 };
-                self.is_gone(&web).await && pods.len() == left && pods.iter().all(is_free)
+                self.is_gone(&web).await && pods.len() == left && pods.iter().all(has_no_owner)
             })
             .await;
     }
 
-    /// Waits until the controller's cache shows all pods so far: an owner that wants none has deleted a later one. Pods and
-    /// owners have separate watches, and an owner that is seen first creates pods in place of those it would adopt.
-    async fn pods_are_seen(&self, owners: &str, body: &Value) {
+    /// Waits until the controller's cache contains all pods so far: an owner with 0 replicas has deleted a later pod. Pods and
+    /// owners have separate watches, and an owner that arrives first would create pods instead of adopting.
+    async fn pods_are_cached(&self, owners: &str, body: &Value) {
         let labels = json!({"app": "seen"});
         let mut change = json!({
             "metadata": {"name": "seen"}, "spec": {"replicas": 0, "template": {"metadata": {"labels": labels}}},
@@ -336,15 +336,15 @@ impl Chore<'_> {
         let pods = core(&self.ns, "pods");
         let pod = with(fixtures::pod("seen"), json!({"metadata": {"labels": labels}}));
         self.api.post(&pods, pod).await.expect(201);
-        self.crew
-            .until("a pod that is not wanted is deleted", async || {
+        self.instances
+            .until("deletion of a surplus pod", async || {
                 self.is_gone(&format!("{pods}/seen")).await
             })
             .await;
         self.delete(&format!("{owners}/seen"), "Background").await;
     }
 
-    /// Objects that refer to nobody, or to whom they cannot.
+    /// Objects with absent owners, and with an owner in another namespace.
     async fn garbage(&self) {
         let all = core(&self.ns, "configmaps");
         let refer = |name: &str, owners: Value| {
@@ -366,7 +366,7 @@ impl Chore<'_> {
         make(refer("wrong", to(&far))).await;
         self.delete(&format!("{all}/top"), "Foreground").await;
         let events = core(&self.ns, "events");
-        self.crew
+        self.instances
             .until("garbage is collected", async || {
                 let maps = self.items(&all).await;
                 let ours = ["top", "leaf", "stray"];
@@ -375,7 +375,7 @@ impl Chore<'_> {
                     .any(|it| ours.iter().any(|name| it["metadata"]["name"] == *name))
             })
             .await;
-        self.crew
+        self.instances
             .until("a warning of a reference", async || {
                 let events = self.items(&events).await;
                 events.iter().any(|it| it["reason"] == "OwnerRefInvalidNamespace")

@@ -1,45 +1,48 @@
-//! `coxswain --sandbox`: an API server in the same process. The manager reaches it without a socket; the socket is for
-//! `kubectl`, and listens on loopback only.
+//! `coxswain --sandbox`: an API server in the same process. The manager reaches it without a socket; `kubectl` connects to
+//! a loopback port.
 
 use std::io::{self, Write as _};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use coxswain_config::Sandbox as Flags;
+use coxswain_controllers::api::app_service::APP_SERVICES;
 use coxswain_controllers::{api, appservice, deployment, hollow_kubelet, replicaset};
 use coxswain_manager::client::{ClientError, ConnectError, Transport};
 use coxswain_manager::env::{Clock, Env};
 use coxswain_manager::object::{MetaObject, Resource};
 use coxswain_sandbox::{KubeconfigError, KubeconfigFile, Options, Sandbox, ServeError, Server};
 use prometheus::Registry;
+use serde_json::json;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use super::{progress, snapshot};
+use crate::instance::Transports;
 use crate::log::Output;
-use crate::show;
-use crate::ways::Ways;
 
-/// Why there is no sandbox.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SandboxError {
-    #[error("cannot listen for kubectl on {address}: {reason}; choose another address with --sandbox-listen")]
+    #[error("cannot listen on {address}: {reason}; choose another address with --sandbox-listen")]
     Listen { address: SocketAddr, reason: String },
-    #[error("{0}; --sandbox-kubeconfig says where it is written")]
+    #[error("{0}; choose another file with --sandbox-kubeconfig")]
     Kubeconfig(#[from] KubeconfigError),
     #[error(transparent)]
     Connect(#[from] ConnectError),
-    #[error("the sandbox does not take the definitions of the custom kinds: {0}")]
-    Definitions(#[from] ClientError),
+    #[error("cannot create the CustomResourceDefinitions in the sandbox: {0}")]
+    Crds(#[from] ClientError),
 }
 
-const DEFINITIONS: Resource = Resource::cluster(
+const CRDS: Resource = Resource::cluster(
     "apiextensions.k8s.io",
     "v1",
     "customresourcedefinitions",
     "CustomResourceDefinition",
 );
 
-/// The controllers without which the sample does not come alive.
-const SAMPLED: [&str; 4] = [
+/// Name of the sample `AppService`.
+const SAMPLE: &str = "hello";
+/// The sample needs these controllers to become ready.
+const SAMPLE_CONTROLLERS: [&str; 4] = [
     appservice::NAME,
     deployment::NAME,
     hollow_kubelet::NAME,
@@ -48,7 +51,7 @@ const SAMPLED: [&str; 4] = [
 
 /// A running sandbox.
 pub(crate) struct Embedded {
-    ways: (Transport, Transport),
+    transport: Transport,
     url: String,
     kubeconfig: KubeconfigFile,
     stop: CancellationToken,
@@ -69,14 +72,14 @@ impl Embedded {
         let kubeconfig = KubeconfigFile::write(kubeconfig, &server.credentials().kubeconfig(&url))?;
         let sandbox = Sandbox::new(Options::default());
         let transport = Transport::over(sandbox.door(), "sandbox", "coxswain", &env.clock, registry)?;
-        define(&transport).await?;
+        create_crds(&transport).await?;
         let stop = CancellationToken::new();
         let (door, until) = (sandbox.door(), stop.clone());
         let serving = env
             .tasks
             .spawn(async move { server.serve(door, until.cancelled()).await });
         Ok(Self {
-            ways: (transport.clone(), transport),
+            transport,
             url,
             kubeconfig,
             stop,
@@ -84,16 +87,16 @@ impl Embedded {
         })
     }
 
-    /// Two ways to the same door: there are no connections that one could hold up for the other.
-    pub(crate) fn ways(&self) -> Ways {
-        Ways {
-            controllers: self.ways.0.clone(),
-            election: self.ways.1.clone(),
+    /// The election needs no connection of its own: requests do not queue on a socket.
+    pub(crate) fn transports(&self) -> Transports {
+        Transports {
+            controllers: self.transport.clone(),
+            election: self.transport.clone(),
         }
     }
 
-    /// Tells the user what there is.
-    pub(crate) fn greet(&self, endpoints: Option<SocketAddr>, controllers: &[&str]) {
+    /// Prints the addresses and files that a user needs.
+    pub(crate) fn print_summary(&self, endpoints: Option<SocketAddr>, controllers: &[&str]) {
         let file = self.kubeconfig.path().display();
         let (url, controllers) = (&self.url, controllers.join(", "));
         let endpoints = endpoints.map_or_else(
@@ -103,11 +106,10 @@ impl Embedded {
                 format!("{base}/healthz?verbose  {base}/metrics  (curl -k)")
             },
         );
-        // Nobody reads it (a closed pipe): it serves all the same.
+        // A closed pipe does not stop the sandbox.
         let _ = write!(
             io::stdout(),
-            "A Kubernetes API for trying out, with nothing behind it but this process. Ctrl-C ends it, and everything in \
-             it is gone.\n\
+            "Kubernetes API sandbox, in memory of this process. Press Ctrl-C to stop it and discard all objects.\n\
              \n\
              API server:   {url}\n\
              Controllers:  {controllers}\n\
@@ -117,11 +119,10 @@ impl Embedded {
         );
     }
 
-    /// Applies the sample if there is who makes something of it, shows it until it is there, and tells the user what there is
-    /// to try.
-    pub(crate) async fn show(&self, controllers: &[&str], clock: &Clock, log: &Output) {
+    /// Creates the sample if its controllers run, prints its progress until it is ready, and suggests commands to try.
+    pub(crate) async fn run_sample(&self, controllers: &[&str], clock: &Clock, log: &Output) {
         let file = self.kubeconfig.path().display();
-        if !SAMPLED.iter().all(|it| controllers.contains(it)) {
+        if !SAMPLE_CONTROLLERS.iter().all(|it| controllers.contains(it)) {
             let _ = write!(
                 io::stdout(),
                 "Try:\n  \
@@ -132,46 +133,51 @@ impl Embedded {
             );
             return;
         }
-        let client = self.ways.0.unfenced("sandbox", None);
-        let body = show::sample().to_string().into();
-        let sample: Result<MetaObject, _> = client.create(&show::APP_SERVICES, show::NAMESPACE, body).await;
+        let client = self.transport.unfenced("sandbox", None);
+        let body = json!({
+            "apiVersion": "appcontroller.k8s.io/v1alpha1",
+            "kind": "AppService",
+            "metadata": {"name": SAMPLE},
+            "spec": {"deploymentName": SAMPLE, "replicas": 2, "image": "nginx", "ports": [{"port": 80}]},
+        });
+        let sample: Result<MetaObject, _> = client
+            .create(&APP_SERVICES, snapshot::NAMESPACE, body.to_string().into())
+            .await;
         match sample {
-            Ok(_) => show::follow(&client, show::NAMESPACE, show::NAME, clock, log).await,
-            Err(error) => tracing::warn!(%error, "The sample application was not taken"),
+            Ok(_) => progress::follow(&client, SAMPLE, clock, log).await,
+            Err(error) => tracing::warn!(%error, "Failed to create the sample AppService"),
         }
-        let name = show::NAME;
         let _ = write!(
             io::stdout(),
             "\n\
              Try:\n  \
              export KUBECONFIG={file}\n  \
              kubectl get appservices,deployments,replicasets,pods\n  \
-             kubectl scale appservice/{name} --replicas=5\n  \
-             kubectl patch appservice/{name} --type=merge -p '{{\"spec\":{{\"image\":\"nginx:404\"}}}}'   # an image that is not there\n  \
+             kubectl scale appservice/{SAMPLE} --replicas=5\n  \
+             kubectl patch appservice/{SAMPLE} --type=merge -p '{{\"spec\":{{\"image\":\"nginx:404\"}}}}'   # an image that does not exist\n  \
              kubectl explain appservice.spec\n  \
-             kubectl delete appservice/{name} --cascade=foreground\n"
+             kubectl delete appservice/{SAMPLE} --cascade=foreground\n"
         );
     }
 
-    /// Ends it: the last of all.
-    pub(crate) async fn end(self) {
+    pub(crate) async fn stop(self) {
         self.stop.cancel();
-        // It has nothing to say any more.
+        // A panic at the end changes nothing.
         let _ = self.serving.await;
     }
 }
 
-/// Installs the custom kinds, before anybody looks for them.
-pub(crate) async fn define(transport: &Transport) -> Result<(), ClientError> {
+/// Creates the `CustomResourceDefinitions` of our kinds.
+pub(super) async fn create_crds(transport: &Transport) -> Result<(), ClientError> {
     let client = transport.unfenced("sandbox", None);
     for definition in api::crds() {
         let body = definition.to_string().into();
-        client.create::<MetaObject>(&DEFINITIONS, "", body).await?;
+        client.create::<MetaObject>(&CRDS, "", body).await?;
     }
     Ok(())
 }
 
-/// The sandbox speaks of its own flag, which has another name here.
+/// The sandbox's own message names its own flag, which this program calls differently.
 fn reason(error: ServeError) -> String {
     match error {
         ServeError::Bind { source, .. } => source.to_string(),
@@ -179,7 +185,7 @@ fn reason(error: ServeError) -> String {
     }
 }
 
-/// An address that this machine reaches, where it listens on all.
+/// Replaces an unspecified address by the loopback address.
 fn reachable(address: SocketAddr) -> SocketAddr {
     let ip = match address.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),

@@ -1,4 +1,4 @@
-//! The processes that work on a cluster, each under the name of a service account.
+//! Processes on one cluster, each with the credentials of a service account.
 
 use std::fs;
 use std::path::PathBuf;
@@ -11,34 +11,32 @@ use tempfile::TempDir;
 
 use crate::PROGRAM;
 
-/// How long they may take for what each of them does in a second: all of them work at once.
-const PATIENCE: Duration = Duration::from_mins(2);
+/// Each step takes about a second; all processes run at the same time.
+const STEP_TIMEOUT: Duration = Duration::from_mins(2);
 
-/// Where the service accounts are.
+/// Namespace of the service accounts.
 pub const NAMESPACE: &str = "coxswain-system";
 
-/// All of them.
-pub struct Crew {
+pub struct Instances {
     programs: Vec<Program>,
-    /// Their kubeconfigs.
-    files: TempDir,
+    kubeconfigs: TempDir,
 }
 
-impl Crew {
+impl Instances {
     pub fn new() -> Self {
         Self {
             programs: Vec::new(),
-            files: tempfile::tempdir().expect("a directory"),
+            kubeconfigs: tempfile::tempdir().expect("a directory"),
         }
     }
 
-    /// Starts one, as this service account.
+    /// Starts a process with the credentials of a service account.
     pub async fn start(&mut self, c: &Cluster, account: &str, arguments: &[String]) -> &Program {
         let kubeconfig = self.kubeconfig(c, account).await;
         let own = format!("--kubeconfig={}", kubeconfig.display());
         let all: Vec<&str> = [&own].into_iter().chain(arguments).map(String::as_str).collect();
         self.programs.push(Program::start(PROGRAM, &all).await);
-        self.programs.last().expect("it was just put there")
+        self.programs.last().expect("just pushed")
     }
 
     async fn kubeconfig(&self, c: &Cluster, account: &str) -> PathBuf {
@@ -48,12 +46,11 @@ impl Crew {
         let text = fs::read(c.kubeconfig()).expect("the kubeconfig of the administrator");
         let mut kubeconfig: Value = serde_json::from_slice(&text).expect("it is written as JSON");
         kubeconfig["users"][0]["user"] = json!({"token": token});
-        let file = self.files.path().join(account);
+        let file = self.kubeconfigs.path().join(account);
         fs::write(&file, kubeconfig.to_string()).expect("a file");
         file
     }
 
-    /// The one that leads.
     pub async fn leader(&self) -> Option<&Program> {
         for program in &self.programs {
             if program.leads("coxswain").await {
@@ -63,7 +60,7 @@ impl Crew {
         None
     }
 
-    /// The requests of all that were refused for want of a permission, and what their logs say of it. Empty if there is none.
+    /// Returns the metrics and log lines of requests that were forbidden. Empty if there were none.
     pub async fn forbidden(&self) -> String {
         let mut all = String::new();
         for program in &self.programs {
@@ -72,16 +69,16 @@ impl Crew {
             let counted: Vec<&str> = metrics.lines().filter(counts).collect();
             if !counted.is_empty() {
                 let log = program.log();
-                let said = log.lines().filter(|it| it.contains("forbidden"));
-                all.extend(counted.into_iter().chain(said).flat_map(|it| [it, "\n"]));
+                let logged = log.lines().filter(|it| it.contains("forbidden"));
+                all.extend(counted.into_iter().chain(logged).flat_map(|it| [it, "\n"]));
             }
         }
         all
     }
 
-    /// Waits until this holds. What was forbidden ends the wait: nothing will come of it.
+    /// Waits until `holds` returns true. Fails early if a request was forbidden.
     pub async fn until(&self, what: &str, mut holds: impl AsyncFnMut() -> bool) {
-        let done = time::eventually(PATIENCE, async || {
+        let done = time::eventually(STEP_TIMEOUT, async || {
             if holds().await {
                 return Some(String::new());
             }
@@ -90,12 +87,12 @@ impl Crew {
         match done.await {
             Some(forbidden) if forbidden.is_empty() => {}
             Some(forbidden) => panic!("{what}: forbidden:\n{forbidden}"),
-            None => panic!("{what}: it does not come:\n{}", self.logs()),
+            None => panic!("{what}: timed out:\n{}", self.logs()),
         }
     }
 
-    /// Ends all in order.
-    pub async fn end(self) {
+    /// Stops all processes gracefully.
+    pub async fn stop(self) {
         for program in &self.programs {
             program.signal(Signal::TERM);
         }

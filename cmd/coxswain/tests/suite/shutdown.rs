@@ -1,4 +1,4 @@
-//! Signals: the first one ends it in order, the second one at once.
+//! Signals: the first starts a graceful shutdown, the second stops the process immediately.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,16 +13,16 @@ use crate::PROGRAM;
 use crate::proxy::Proxy;
 use crate::sandbox;
 
-/// How long an end may take on a busy machine. What must not hold it up would do so for longer.
-const SOON: Duration = Duration::from_mins(1);
+/// Bounds a shutdown on a busy machine; a shutdown that is blocked takes longer.
+const SHUTDOWN_MAX: Duration = Duration::from_mins(1);
 
 #[tokio::test]
-async fn either_signal_ends_it_in_order() {
+async fn first_signal_shuts_down_gracefully() {
     for (signal, name) in [(Signal::TERM, "SIGTERM"), (Signal::INT, "SIGINT")] {
         let program = sandbox::start(&[]).await;
-        sandbox::works(&program).await;
+        sandbox::leads(&program).await;
         program.signal(signal);
-        let ended = program.ends_within(SOON).await;
+        let ended = program.ends_within(SHUTDOWN_MAX).await;
         assert_eq!(ended.code, Some(0), "{}", ended.stderr);
         assert!(
             ended.stderr.contains(&format!("\"Stopping\" signal=\"{name}\"")),
@@ -39,23 +39,23 @@ async fn either_signal_ends_it_in_order() {
 }
 
 #[tokio::test]
-async fn a_signal_right_after_the_start_ends_it_too() {
+async fn signal_during_startup_stops_the_process() {
     let program = Program::start(PROGRAM, &["--sandbox"]).await;
     program.signal(Signal::TERM);
-    let ended = program.ends_within(SOON).await;
+    let ended = program.ends_within(SHUTDOWN_MAX).await;
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
     assert!(ended.left.is_empty(), "left {:?}", ended.left);
 }
 
-/// The API server sends reviews until it sees that the pod has left the Service.
+/// API servers send reviews until they observe that the pod has left the Service.
 #[tokio::test]
-async fn webhooks_are_served_for_a_while_after_the_manager_has_ended() {
+async fn webhooks_are_served_after_the_manager_has_stopped() {
     let webhooks = program::free_address();
     let program = sandbox::start(&[&format!("--webhook-port={}", webhooks.port())]).await;
-    sandbox::works(&program).await;
+    sandbox::leads(&program).await;
     program.signal(Signal::TERM);
     program
-        .logs("\"Serving webhooks until the Service has dropped this pod\"")
+        .logs("\"Serving webhooks until the pod has left the Service\"")
         .await;
     assert!(program.log().contains("\"Stopped leading\""), "{}", program.log());
     TcpStream::connect(webhooks).await.expect("the port is open");
@@ -68,7 +68,7 @@ async fn webhooks_are_served_for_a_while_after_the_manager_has_ended() {
     );
 }
 
-/// A program whose write does not arrive, so that it cannot finish what it is at.
+/// A program with a write in flight that never completes.
 struct Stuck {
     program: Program,
     _proxy: Proxy,
@@ -92,7 +92,7 @@ impl Stuck {
         let own = [
             kubeconfig.as_str(),
             "--controllers=hollow-kubelet",
-            // Its lease cannot be renewed any more, either, and that must not be what ends it.
+            // Renewals do not arrive either; a lost lease must not be the reason for the shutdown.
             "--leader-elect-lease-duration=20m",
             "--leader-elect-renew-deadline=15m",
         ];
@@ -104,17 +104,17 @@ impl Stuck {
         sandbox::becomes(&api, "first", sandbox::is_ready).await;
         let first = api.get(&format!("{pods}/first")).await.expect(200);
         proxy.cut();
-        // On a node already: what is left to write is its status, and an answer to that is waited for longer than these tests
-        // take. To put it on a node takes three seconds at most.
+        // The pod is bound already: the write in flight is its status, whose timeout exceeds these tests. A binding times out
+        // after three seconds.
         let second = json!({"spec": {"nodeName": first["spec"]["nodeName"]}});
         let second = fixtures::with(fixtures::pod("second"), second);
         api.post(&pods, second).await.expect(201);
-        // So long that it is at nothing else any more.
-        let at_it = time::eventually(time::ANSWER, async || {
-            let so_far = "workqueue_longest_running_processor_seconds{name=\"hollow-kubelet\"}";
-            (program.metric(so_far).await > Some(1.0)).then_some(())
+        // After a second only that write is in flight.
+        let in_flight = time::eventually(time::ANSWER, async || {
+            let series = "workqueue_longest_running_processor_seconds{name=\"hollow-kubelet\"}";
+            (program.metric(series).await > Some(1.0)).then_some(())
         });
-        assert!(at_it.await.is_some(), "{}", program.log());
+        assert!(in_flight.await.is_some(), "{}", program.log());
         Self {
             program,
             _proxy: proxy,
@@ -124,17 +124,17 @@ impl Stuck {
 }
 
 #[tokio::test]
-async fn a_second_signal_ends_it_at_once() {
-    // It says after a third of it whom it waits for.
+async fn second_signal_stops_immediately() {
+    // The wait is logged after a third of the timeout.
     let stuck = Stuck::start(&["--controller-shutdown-timeout=15s"]).await;
     stuck.program.signal(Signal::TERM);
     let waits = "\"Waiting for controllers to stop\" controllers=\"hollow-kubelet (default/second)\"";
     stuck.program.logs(waits).await;
     stuck.program.signal(Signal::INT);
-    let ended = stuck.program.ends_within(SOON).await;
+    let ended = stuck.program.ends_within(SHUTDOWN_MAX).await;
     assert_eq!(ended.code, Some(1), "{}", ended.stderr);
     for line in [
-        "\"Stopping at once, the lease is left to expire\" signal=\"SIGINT\"",
+        "\"Stopping immediately, the lease is left to expire\" signal=\"SIGINT\"",
         "second signal",
     ] {
         assert!(ended.stderr.contains(line), "{}", ended.stderr);
@@ -142,27 +142,27 @@ async fn a_second_signal_ends_it_at_once() {
 }
 
 #[tokio::test]
-async fn controllers_that_do_not_stop_in_time_are_named() {
+async fn controller_shutdown_timeout_names_running_controllers() {
     let stuck = Stuck::start(&["--controller-shutdown-timeout=500ms"]).await;
     stuck.program.signal(Signal::TERM);
-    let ended = stuck.program.ends_within(SOON).await;
+    let ended = stuck.program.ends_within(SHUTDOWN_MAX).await;
     assert_eq!(ended.code, Some(1), "{}", ended.stderr);
     let line = "controller shutdown timeout reached, still running: hollow-kubelet (default/second)";
     assert!(ended.stderr.contains(line), "{}", ended.stderr);
 }
 
-/// A client that has connected and sends nothing delays an orderly end, which exits with 0 and logs "Stopped". The second
-/// signal follows at once, so that it does not come too late; it is another one, as two of the same may arrive as one.
+/// An idle connection delays a graceful shutdown, which exits with 0 and logs "Stopped". The second signal is a different
+/// one, because two equal signals may be delivered as one.
 #[tokio::test]
 async fn second_signal_does_not_wait_for_clients() {
     let program = sandbox::start(&[]).await;
-    sandbox::works(&program).await;
-    let url = sandbox::greeting_says(&program.stdout(), "API server:");
+    sandbox::leads(&program).await;
+    let url = sandbox::summary_value(&program.stdout(), "API server:");
     let address = url.strip_prefix("https://").expect("a URL");
     let _silent = TcpStream::connect(address).await.expect("a connection");
     program.signal(Signal::TERM);
     program.signal(Signal::INT);
-    let ended = program.ends_within(SOON).await;
+    let ended = program.ends_within(SHUTDOWN_MAX).await;
     assert_eq!(ended.code, Some(1), "{}", ended.stderr);
     assert!(ended.stderr.contains("second signal"), "{}", ended.stderr);
     assert!(!ended.stderr.contains("\"Stopped\""), "{}", ended.stderr);

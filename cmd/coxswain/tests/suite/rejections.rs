@@ -1,4 +1,4 @@
-//! What is wrong with the command line, and with what it names, is told in one sentence before anything is started.
+//! Invalid flags, and invalid files that they name, are reported in one sentence before anything is started.
 
 use std::fs;
 use std::net::TcpListener;
@@ -10,11 +10,11 @@ use tempfile::TempDir;
 
 use crate::PROGRAM;
 
-/// What must not be quoted from any file.
+/// Must not appear in any message.
 const SECRET: &str = "s3cr3t-t0ken";
 
-/// Runs it, sees that it did nothing but complain, and returns the sentence.
-async fn refused(arguments: &[&str]) -> String {
+/// Runs the program, asserts that it only prints an error, and returns the error.
+async fn rejection(arguments: &[&str]) -> String {
     let ended = program::run(PROGRAM, arguments).await;
     let sentence = ended.stderr.strip_prefix("Error: ");
     let sentence = sentence.and_then(|rest| rest.strip_suffix('\n'));
@@ -33,9 +33,9 @@ async fn refused(arguments: &[&str]) -> String {
     sentence.to_owned()
 }
 
-/// What it is refused with names all of these: the thing, and the remedy.
-async fn is_refused(arguments: &[&str], words: &[&str]) {
-    let sentence = refused(arguments).await;
+/// Asserts that the error contains all `words`.
+async fn is_rejected(arguments: &[&str], words: &[&str]) {
+    let sentence = rejection(arguments).await;
     for word in words {
         assert!(
             sentence.contains(word),
@@ -44,7 +44,6 @@ async fn is_refused(arguments: &[&str], words: &[&str]) {
     }
 }
 
-/// A directory with files.
 struct Files(TempDir);
 
 impl Files {
@@ -56,7 +55,6 @@ impl Files {
         self.0.path().join(name)
     }
 
-    /// Writes one, and returns where.
     fn write(&self, name: &str, text: &str) -> PathBuf {
         fs::write(self.path(name), text).expect("a file");
         self.path(name)
@@ -68,7 +66,7 @@ fn flag(name: &str, path: &Path) -> String {
 }
 
 #[tokio::test]
-async fn of_flags() {
+async fn invalid_flags_are_rejected() {
     let lease = [
         "--leader-elect-lease-duration=10s",
         "--leader-elect-renew-deadline=10s",
@@ -114,7 +112,7 @@ async fn of_flags() {
         ),
         (
             &["--sandbox", "--kubeconfig=x"],
-            &["--sandbox", "--kubeconfig", "leave out either"],
+            &["--sandbox", "--kubeconfig", "cannot be combined"],
         ),
         (
             &["--kubeconfig"],
@@ -122,30 +120,30 @@ async fn of_flags() {
         ),
     ];
     for (arguments, words) in cases {
-        is_refused(arguments, words).await;
+        is_rejected(arguments, words).await;
     }
 }
 
 #[tokio::test]
-async fn of_no_cluster() {
-    is_refused(
+async fn missing_cluster_is_rejected() {
+    is_rejected(
         &["--secure-port=0"],
         &[
-            "no cluster to work on",
-            "this is no pod",
+            "no cluster is configured",
+            "not running in a pod",
             "--kubeconfig",
             "--sandbox",
         ],
     )
     .await;
-    is_refused(
+    is_rejected(
         &["--secure-port=0", "--master=https://a b"],
         &["--master", "\"https://a b\""],
     )
     .await;
 }
 
-/// What is in a kubeconfig that can be used but for what is changed in its cluster, or its user.
+/// A valid kubeconfig, except for the changes in `cluster` and `user`.
 fn kubeconfig(cluster: Value, user: &Value) -> String {
     let cluster = fixtures::with(json!({"server": "https://127.0.0.1:1"}), cluster);
     let config = json!({
@@ -157,14 +155,14 @@ fn kubeconfig(cluster: Value, user: &Value) -> String {
     config.to_string()
 }
 
-/// A user who asks `sh -c script` for a token.
+/// A user with the exec plugin `sh -c script`.
 fn exec(script: &str) -> Value {
     let version = "client.authentication.k8s.io/v1";
     json!({"exec": {"apiVersion": version, "command": "sh", "args": ["-c", script], "interactiveMode": "Never"}})
 }
 
 #[tokio::test]
-async fn of_a_file_that_is_no_kubeconfig() {
+async fn invalid_kubeconfig_file_is_rejected() {
     let files = Files::new();
     let of = |cluster: Value| kubeconfig(cluster, &json!({"token": SECRET}));
     let good = of(json!({}));
@@ -172,14 +170,14 @@ async fn of_a_file_that_is_no_kubeconfig() {
         (
             "yaml",
             format!("users: [{{token: {SECRET}\n").into_bytes(),
-            "not a kubeconfig in YAML",
+            "not a valid kubeconfig",
         ),
         (
             "list",
             format!("- {SECRET}\n").into_bytes(),
-            "not a kubeconfig in YAML",
+            "not a valid kubeconfig",
         ),
-        ("binary", b"\xff\xfe\x00\x01".to_vec(), "not a kubeconfig in YAML"),
+        ("binary", b"\xff\xfe\x00\x01".to_vec(), "not a valid kubeconfig"),
         ("empty", Vec::new(), "no current-context"),
         (
             "context",
@@ -190,7 +188,7 @@ async fn of_a_file_that_is_no_kubeconfig() {
             "cluster",
             good.replace("\"cluster\":\"it\"", "\"cluster\":\"ti\"")
                 .into_bytes(),
-            "the cluster \"ti\"",
+            "cluster \"ti\"",
         ),
         (
             "space",
@@ -203,19 +201,19 @@ async fn of_a_file_that_is_no_kubeconfig() {
         fs::write(files.path(name), text).expect("a file");
         let path = files.path(name);
         let words = [path.to_str().expect("text"), word, "check --kubeconfig"];
-        is_refused(&["--secure-port=0", &flag("kubeconfig", &path)], &words).await;
+        is_rejected(&["--secure-port=0", &flag("kubeconfig", &path)], &words).await;
     }
     for (path, word) in [
         (files.path("missing"), "No such file"),
         (files.path(""), "directory"),
     ] {
         let words = [path.to_str().expect("text"), word, "check --kubeconfig"];
-        is_refused(&["--secure-port=0", &flag("kubeconfig", &path)], &words).await;
+        is_rejected(&["--secure-port=0", &flag("kubeconfig", &path)], &words).await;
     }
 }
 
 #[tokio::test]
-async fn of_what_a_kubeconfig_says() {
+async fn invalid_kubeconfig_field_is_rejected() {
     let files = Files::new();
     let certs = certs::generate().expect("certificates");
     let garbage = files.write("garbage", SECRET);
@@ -243,17 +241,17 @@ async fn of_what_a_kubeconfig_says() {
         (
             json!({"certificate-authority-data": "!!"}),
             user.clone(),
-            "certificate-authority-data is not base64",
+            "certificate-authority-data is not valid base64",
         ),
         (
             json!({"certificate-authority": garbage}),
             user.clone(),
-            "certificate-authority holds no certificate",
+            "certificate-authority contains no PEM-encoded certificate",
         ),
         (
             json!({"certificate-authority": broken}),
             user,
-            "certificate-authority cannot be used",
+            "certificate-authority is invalid",
         ),
         (none.clone(), json!({"token": format!("{SECRET}\n")}), "token"),
         (none.clone(), json!({"tokenFile": "/nowhere"}), "/nowhere"),
@@ -275,15 +273,15 @@ async fn of_what_a_kubeconfig_says() {
     for (cluster, user, word) in cases {
         let path = files.write("kubeconfig", &kubeconfig(cluster, &user));
         let words = [path.to_str().expect("text"), word, "check --kubeconfig"];
-        is_refused(&["--secure-port=0", &flag("kubeconfig", &path)], &words).await;
+        is_rejected(&["--secure-port=0", &flag("kubeconfig", &path)], &words).await;
     }
 }
 
 #[tokio::test]
-async fn proxy_of_the_environment_is_refused_unless_no_proxy_names_the_server() {
+async fn environment_proxy_is_rejected_unless_no_proxy_matches() {
     let files = Files::new();
     let cluster = json!({"server": "https://api.example.com:6443"});
-    // The token is refused after the proxy is checked.
+    // The token is checked after the proxy.
     let user = json!({"token": format!("{SECRET}\n")});
     let path = files.write("kubeconfig", &kubeconfig(cluster, &user));
     let kubeconfig = flag("kubeconfig", &path);
@@ -299,18 +297,18 @@ async fn proxy_of_the_environment_is_refused_unless_no_proxy_names_the_server() 
             assert!(!ended.stderr.contains(SECRET), "{}", ended.stderr);
             ended.stderr
         };
-        let refused = run("NO_PROXY=10.0.0.0/8,other.example.com").await;
+        let rejected = run("NO_PROXY=10.0.0.0/8,other.example.com").await;
         for word in ["HTTPS_PROXY", "api.example.com:6443", "NO_PROXY"] {
-            assert!(refused.contains(word), "{refused}");
+            assert!(rejected.contains(word), "{rejected}");
         }
-        assert!(!refused.contains("--kubeconfig"), "{refused}");
+        assert!(!rejected.contains("--kubeconfig"), "{rejected}");
         let bypassed = run("NO_PROXY=.example.com").await;
-        assert!(bypassed.contains("its token"), "{bypassed}");
+        assert!(bypassed.contains("token contains"), "{bypassed}");
     }
 }
 
 #[tokio::test]
-async fn of_a_certificate() {
+async fn invalid_serving_certificate_is_rejected() {
     let files = Files::new();
     let (one, other) = (
         certs::generate().expect("certificates"),
@@ -331,9 +329,9 @@ async fn of_a_certificate() {
         ),
     ];
     for (certificate, key, words) in cases {
-        is_refused(&["--sandbox", &port, certificate, key], words).await;
+        is_rejected(&["--sandbox", &port, certificate, key], words).await;
     }
-    is_refused(
+    is_rejected(
         &["--sandbox", &port, &certificate],
         &["--tls-private-key-file must be given together"],
     )
@@ -341,20 +339,20 @@ async fn of_a_certificate() {
 }
 
 #[tokio::test]
-async fn of_a_port_in_use() {
+async fn port_in_use_is_rejected() {
     let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = taken.local_addr().expect("an address").to_string();
     let port = format!("--secure-port={}", taken.local_addr().expect("an address").port());
     let words: [&str; 3] = [&address, "in use", "--secure-port"];
-    is_refused(&["--sandbox", "--bind-address=127.0.0.1", &port], &words).await;
+    is_rejected(&["--sandbox", "--bind-address=127.0.0.1", &port], &words).await;
 
     let listen = format!("--sandbox-listen={address}");
     let words: [&str; 3] = [&address, "in use", "--sandbox-listen"];
-    is_refused(&["--sandbox", "--secure-port=0", &listen], &words).await;
+    is_rejected(&["--sandbox", "--secure-port=0", &listen], &words).await;
 }
 
 #[tokio::test]
-async fn of_a_file_of_somebody_else() {
+async fn foreign_kubeconfig_is_not_overwritten() {
     let files = Files::new();
     let foreign = files.write("foreign", &kubeconfig(json!({}), &json!({"token": SECRET})));
     let before = fs::read_to_string(&foreign).expect("it is there");
@@ -364,12 +362,12 @@ async fn of_a_file_of_somebody_else() {
         "not a kubeconfig of a sandbox",
         "choose another",
     ];
-    is_refused(&["--sandbox", "--secure-port=0", &argument], &words).await;
+    is_rejected(&["--sandbox", "--secure-port=0", &argument], &words).await;
     assert_eq!(fs::read_to_string(&foreign).expect("it is there"), before);
 
     let nowhere = files.path("no/such/directory");
     let argument = flag("sandbox-kubeconfig", &nowhere);
-    is_refused(
+    is_rejected(
         &["--sandbox", "--secure-port=0", &argument],
         &[nowhere.to_str().expect("text"), "--sandbox-kubeconfig"],
     )

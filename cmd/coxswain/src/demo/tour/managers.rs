@@ -1,0 +1,143 @@
+//! Two managers on one API server, all in this process. Each has tasks, caches and metrics of its own, so that one can be
+//! killed without notice, like a process.
+
+use std::ffi::OsString;
+
+use coxswain_config::{Config, KnownController, Parsed};
+use coxswain_manager::client::{Client, Transport};
+use coxswain_manager::env::{Env, TaskSet};
+use coxswain_manager::object::{Key, Resource};
+use coxswain_manager::serve::Checks;
+use coxswain_sandbox::{Options, Sandbox};
+use prometheus::Registry;
+use serde_json::Value;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use super::TourError;
+use super::runner::{POLL_INTERVAL, STEP_TIMEOUT};
+use crate::demo::sandbox::create_crds;
+use crate::instance::{ManagerInstance, Transports};
+
+/// `coxswain --sandbox` with a shorter lease, so that a failover takes seconds.
+const FLAGS: [&str; 5] = [
+    "--sandbox",
+    "--secure-port=0",
+    "--leader-elect-lease-duration=6s",
+    "--leader-elect-renew-deadline=2500ms",
+    "--leader-elect-retry-period=500ms",
+];
+const LEASES: Resource = Resource::namespaced("coordination.k8s.io", "v1", "leases", "Lease");
+
+/// The running managers and their API server.
+pub(super) struct Managers {
+    env: Env,
+    sandbox: Sandbox,
+    config: Box<Config>,
+    client: Client,
+    running: Vec<RunningManager>,
+}
+
+struct RunningManager {
+    identity: String,
+    stop: CancellationToken,
+    ended: JoinHandle<()>,
+    /// Dropping them kills the manager.
+    _tasks: TaskSet,
+}
+
+impl Managers {
+    /// Starts the API server with our CRDs, and two managers.
+    pub(super) async fn start(env: &Env, known: &[KnownController]) -> Result<Self, TourError> {
+        let flags = FLAGS.iter().map(OsString::from);
+        let Parsed::Run(config) = coxswain_config::parse(flags, known)? else {
+            return Err(TourError::NoLeader);
+        };
+        let sandbox = Sandbox::new(Options::default());
+        let transport = transport(&sandbox, env, &Registry::new())?;
+        create_crds(&transport).await?;
+        let mut managers = Self {
+            env: env.clone(),
+            sandbox,
+            config,
+            client: transport.unfenced("tour", None),
+            running: Vec::new(),
+        };
+        managers.start_one()?;
+        managers.start_one()?;
+        Ok(managers)
+    }
+
+    pub(super) fn client(&self) -> Client {
+        self.client.clone()
+    }
+
+    pub(super) fn start_one(&mut self) -> Result<(), TourError> {
+        let tasks = TaskSet::new();
+        let env = Env {
+            tasks: tasks.handle(),
+            ..self.env.clone()
+        };
+        let registry = Registry::new();
+        let transport = transport(&self.sandbox, &env, &registry)?;
+        let transports = Transports {
+            controllers: transport.clone(),
+            election: transport,
+        };
+        let instance = ManagerInstance::build(&self.config, &env, &registry, &Checks::new(), transports)?;
+        let (identity, stop) = (instance.identity().to_owned(), CancellationToken::new());
+        let until = stop.clone();
+        // A failed manager shows in the steps that follow.
+        let ended = env.tasks.spawn(async move { drop(instance.run(until).await) });
+        self.running.push(RunningManager {
+            identity,
+            stop,
+            ended,
+            _tasks: tasks,
+        });
+        Ok(())
+    }
+
+    /// Returns the holder of the Lease, empty if it has none.
+    pub(super) async fn lease_holder(client: &Client) -> Result<String, TourError> {
+        let lease: Value = client.get(&LEASES, &Key::new("kube-system", "coxswain")).await?;
+        let holder = lease["spec"]["holderIdentity"].as_str();
+        Ok(holder.unwrap_or_default().to_owned())
+    }
+
+    /// Waits for a leader among the running managers: after a pause of the machine there may be none for a moment.
+    pub(super) async fn leader(&self) -> Result<String, TourError> {
+        let clock = &self.env.clock;
+        let end = clock.after(STEP_TIMEOUT);
+        loop {
+            let leader = Self::lease_holder(&self.client).await?;
+            if self.running.iter().any(|it| it.identity == leader) {
+                return Ok(leader);
+            }
+            if clock.now() >= end {
+                return Err(TourError::NoLeader);
+            }
+            clock.sleep(POLL_INTERVAL).await;
+        }
+    }
+
+    /// Drops a manager without releasing its Lease.
+    pub(super) fn kill(&mut self, identity: &str) {
+        self.running.retain(|it| it.identity != identity);
+    }
+
+    /// Stops a manager gracefully.
+    pub(super) async fn stop(&mut self, identity: &str) {
+        if let Some(at) = self.running.iter().position(|it| it.identity == identity) {
+            let manager = self.running.remove(at);
+            manager.stop.cancel();
+            // The next step checks that the other manager leads.
+            let _ = manager.ended.await;
+        }
+    }
+}
+
+fn transport(sandbox: &Sandbox, env: &Env, registry: &Registry) -> Result<Transport, TourError> {
+    let transport = Transport::over(sandbox.door(), "sandbox", "coxswain", &env.clock, registry);
+    Ok(transport.map_err(crate::process::ProcessError::from)?)
+}
