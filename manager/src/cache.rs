@@ -13,7 +13,6 @@
 //! `definition`) → `wire` (decode) → `shared` (the lock) → `store` (diff, `index`) → [`Delta`] → [`Subscription`].
 //! [`Caches`] makes caches, [`Written`] is for reading one's own writes, and `barrier` for a new leader to catch up.
 
-mod backoff;
 mod barrier;
 mod caches;
 mod definition;

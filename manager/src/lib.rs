@@ -87,6 +87,7 @@
 //! Nothing here is global: two managers in one process share neither a clock, nor a generator, nor a metric, and dropping
 //! the [`TaskSet`](env::TaskSet) of one ends everything that it runs.
 
+pub mod backoff;
 pub mod cache;
 pub mod client;
 pub mod conditions;

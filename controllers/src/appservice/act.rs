@@ -241,23 +241,15 @@ impl Hands<'_> {
 
     /// The children of a kind that carry the uid of the `AppService`, as they are now.
     pub(super) async fn marked(&self, resource: &Resource) -> Result<Vec<Meta>, ClientError> {
-        let mut query = ListQuery {
+        let query = ListQuery {
             label_selector: format!("{UID}={}", self.app.metadata.uid),
             limit: 500,
             ..ListQuery::default()
         };
-        let mut all = Vec::new();
-        loop {
-            let page = self
-                .client
-                .list_metadata(resource, &self.key.namespace, &query)
-                .await?;
-            all.extend(page.items);
-            query.continue_token = page.continue_token;
-            if query.continue_token.is_none() {
-                return Ok(all);
-            }
-        }
+        let all = self
+            .client
+            .list_all_metadata(resource, &self.key.namespace, query, |_| true);
+        all.await
     }
 
     /// An event about the `AppService`.

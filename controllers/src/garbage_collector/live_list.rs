@@ -31,8 +31,6 @@ pub(super) const NAMESPACES: usize = 4;
 const RESOURCES: usize = 8;
 /// The number of objects on a page.
 const PAGE: u32 = 500;
-/// The number of times that a list starts again because its continue token has expired.
-const RESTARTS_MAX: usize = 3;
 /// How long the first orphaning waits for a resource that cannot be listed, and how often that is tried afterwards.
 const UNLISTABLE_WAIT: Duration = PATIENCE;
 /// How long a watch takes that shows whether a cache is up to date: the server sends a bookmark two seconds before its end.
@@ -269,29 +267,14 @@ async fn list(floor: &Floor, kind: &Kind, namespace: &str, owners: &Owners) -> L
         let mut references = meta.owner_references.iter();
         references.any(|it| owners.contains_key(&it.uid))
     };
-    let (mut items, mut restarts) = (Vec::new(), 0);
-    let mut query = ListQuery {
+    let query = ListQuery {
         limit: PAGE,
         ..ListQuery::default()
     };
-    loop {
-        let page = floor.lister.list_metadata(&kind.resource, namespace, &query);
-        let page = match page.await {
-            Err(error) if error.is_gone() && query.continue_token.is_some() && restarts < RESTARTS_MAX => {
-                restarts += 1;
-                items.clear();
-                query.continue_token = None;
-                continue;
-            }
-            page => page.map_err(|error| error.to_string())?,
-        };
-        items.extend(page.items.into_iter().filter(refers));
-        match page.continue_token {
-            None => return Ok(items),
-            token if token == query.continue_token => return Err("its list does not end".to_owned()),
-            token => query.continue_token = token,
-        }
-    }
+    let listed = floor
+        .lister
+        .list_all_metadata(&kind.resource, namespace, query, refers);
+    listed.await.map_err(|error| error.to_string())
 }
 
 /// Waits until the graph knows all that there is now of a kind. At most as many caches are listed again at the same time as

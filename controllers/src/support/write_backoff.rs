@@ -7,6 +7,7 @@
 use std::hash::{DefaultHasher, Hash, Hasher as _};
 use std::time::Duration;
 
+use coxswain_manager::backoff::Backoff;
 use tokio::time::Instant;
 
 /// The number of writes that need not wait.
@@ -82,7 +83,7 @@ impl<K: Copy + PartialEq> WriteBackoff<K> {
         };
         let interval = match self.written.checked_sub(FREE) {
             None => Duration::ZERO,
-            Some(doubled) => WAIT_FIRST.saturating_mul(1 << doubled.min(20)).min(max),
+            Some(failures) => Backoff::exponential(WAIT_FIRST, max).after(failures),
         };
         interval.saturating_sub(now - at)
     }

@@ -7,12 +7,11 @@
 use std::convert::Infallible;
 use std::time::Duration;
 
-use coxswain_manager::client::{Client, ClientError, Lines, ListQuery, View as Form, WatchQuery};
+use coxswain_manager::backoff::Backoff;
+use coxswain_manager::client::{Client, ClientError, ObjectEvent, ObjectWatch, View as Form, WatchEnd};
 use coxswain_manager::env::Env;
-use coxswain_manager::object::{Key, Resource, Version};
+use coxswain_manager::object::{Key, Resource};
 use futures_util::future::BoxFuture;
-use serde::Deserialize;
-use serde_json::Value;
 use tokio::time::Instant;
 
 use super::State;
@@ -25,20 +24,17 @@ const LEASES: Resource = Resource::namespaced("coordination.k8s.io", "v1", "leas
 const PATIENCE: Duration = Duration::from_secs(5);
 /// How long a watch may be silent. Bookmarks come every minute or so.
 const SILENCE: Duration = Duration::from_secs(90);
-/// After how long the server is asked to end a watch.
-const SHORTEST: Duration = Duration::from_mins(5);
-const LONGEST: Duration = Duration::from_mins(10);
 /// A watch that ended sooner has not worked.
 const QUICK: Duration = Duration::from_secs(5);
-/// How long to wait after something went wrong, the first time and at most.
-const FIRST_WAIT: Duration = Duration::from_secs(1);
-const LAST_WAIT: Duration = Duration::from_secs(30);
+/// The delays after failures: from half a second to [`RETRY_MAX`].
+const BACKOFF: Backoff =
+    Backoff::exponential(Duration::from_millis(500), Duration::from_secs(15)).jitter(1.0);
+const RETRY_MAX: Duration = Duration::from_secs(30);
 
 /// Who looks, and whom it tells.
 pub(super) struct Observer {
     env: Env,
-    client: Client,
-    lease: Key,
+    lease: ObjectWatch,
     view: View,
     /// Whether an absent Lease means that its holder does not run.
     assume_absent: bool,
@@ -56,31 +52,18 @@ enum Ended {
     Due,
 }
 
-#[derive(Deserialize)]
-struct Page {
-    metadata: PageMeta,
-    items: Vec<Value>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct PageMeta {
-    resource_version: Version,
-}
-
-#[derive(Deserialize)]
-struct Event {
-    #[serde(rename = "type")]
-    kind: String,
-    object: Value,
-}
-
 impl Observer {
     pub(super) fn new(env: &Env, client: Client, lease: Key, assume_absent: bool, board: Writer) -> Self {
         Self {
             env: env.clone(),
-            client,
-            lease,
+            lease: ObjectWatch {
+                env: env.clone(),
+                client,
+                resource: LEASES,
+                key: lease,
+                view: Form::Full,
+                idle_timeout: SILENCE,
+            },
             view: View::new(env.clock.now()),
             assume_absent,
             board,
@@ -91,31 +74,28 @@ impl Observer {
     /// Looks for ever.
     pub(super) async fn run(mut self) -> Infallible {
         let clock = self.env.clock.clone();
-        let mut wait = None;
+        let mut backoff = BACKOFF;
         loop {
             let ended = self.once().await;
             let opened = self.opened.take();
             let lasted = opened.is_some_and(|at| clock.now().saturating_duration_since(at) >= QUICK);
             if lasted {
-                wait = None;
+                backoff.reset();
             }
             let (why, asked) = match ended {
                 Ok(Ended::Due) => continue,
                 Ok(Ended::Over) if lasted => continue,
                 Ok(Ended::Over) => ("its watch ends at once".to_owned(), None),
                 Err(error) => {
-                    if wait.is_none() {
-                        tracing::warn!(%error, lease = %self.lease, "Cannot watch the lease");
+                    if backoff.is_healthy(clock.now()) {
+                        tracing::warn!(%error, lease = %self.lease.key, "Cannot watch the lease");
                     }
                     (reason(&error), error.retry_after())
                 }
             };
             self.view.lost(clock.now(), why);
             self.tell();
-            let longest = wait.map_or(FIRST_WAIT, |last: Duration| LAST_WAIT.min(2 * last));
-            wait = Some(longest);
-            let pause = self.env.rng.between(longest / 2, longest);
-            let pause = pause.max(asked.unwrap_or_default().min(LAST_WAIT));
+            let pause = backoff.next_at_least(asked, RETRY_MAX, clock.now(), &self.env.rng);
             let sleep = clock.sleep(pause);
             self.meanwhile(sleep).await;
         }
@@ -125,76 +105,33 @@ impl Observer {
     async fn once(&mut self) -> Result<Ended, ClientError> {
         let clock = self.env.clock.clone();
         let sent = clock.now();
-        let (lease, version) = self.read().await?;
-        self.view.read(sent, clock.now(), lease);
+        let watch = self.lease.clone();
+        let state = self.in_time(Box::pin(async move { watch.list().await })).await?;
+        self.view
+            .read(sent, clock.now(), state.object.as_ref().map(Lease::new));
         self.tell();
-        let mut lines = self.watch(version).await?;
+        let watch = self.lease.clone();
+        let open = async move { watch.open(&state.version).await };
+        let mut events = self.in_time(Box::pin(open)).await?;
         self.opened = Some(clock.now());
         self.view.watched();
         self.tell();
         loop {
             let due = self.view.due().unwrap_or(clock.after(Duration::MAX));
-            let line = tokio::select! {
+            let event = tokio::select! {
                 biased;
-                line = clock.timeout(SILENCE, lines.next()) => line,
+                event = events.next() => event,
                 () = clock.sleep_until(due) => return Ok(Ended::Due),
             };
-            let Some(Some(line)) = line.transpose()? else {
-                return Ok(Ended::Over);
+            let lease = match event {
+                Ok(ObjectEvent::Updated(lease)) => Some(Lease::new(&lease)),
+                Ok(ObjectEvent::Deleted(_)) => None,
+                Err(WatchEnd::Request(error)) => return Err(error),
+                Err(_) => return Ok(Ended::Over),
             };
-            let Ok(event) = serde_json::from_slice::<Event>(&line) else {
-                return Ok(Ended::Over);
-            };
-            match event.kind.as_str() {
-                "BOOKMARK" => continue,
-                "ADDED" | "MODIFIED" | "DELETED" if !self.is_it(&event.object) => continue,
-                "ADDED" | "MODIFIED" => self.view.see(clock.now(), Some(Lease::new(&event.object))),
-                "DELETED" => self.view.see(clock.now(), None),
-                _ => return Ok(Ended::Over),
-            }
+            self.view.see(clock.now(), lease);
             self.tell();
         }
-    }
-
-    async fn read(&mut self) -> Result<(Option<Lease>, Version), ClientError> {
-        let (client, namespace) = (self.client.clone(), self.lease.namespace.clone());
-        let query = ListQuery {
-            field_selector: self.selector(),
-            ..ListQuery::default()
-        };
-        let list = async move { client.list(&LEASES, &namespace, &query, Form::Full).await };
-        let page = self.in_time(Box::pin(list)).await?;
-        let page: Page = serde_json::from_slice(&page).map_err(|error| ClientError::Decode {
-            what: self.what(),
-            reason: format!("{:?} at column {}", error.classify(), error.column()),
-        })?;
-        let found = page.items.iter().find(|object| self.is_it(object));
-        Ok((found.map(Lease::new), page.metadata.resource_version))
-    }
-
-    async fn watch(&mut self, version: Version) -> Result<Lines, ClientError> {
-        let (client, namespace) = (self.client.clone(), self.lease.namespace.clone());
-        let query = WatchQuery {
-            field_selector: self.selector(),
-            resource_version: version,
-            timeout_seconds: self.env.rng.between(SHORTEST, LONGEST).as_secs(),
-            ..WatchQuery::default()
-        };
-        let open = async move { client.watch(&LEASES, &namespace, &query, Form::Full).await };
-        self.in_time(Box::pin(open)).await
-    }
-
-    fn selector(&self) -> String {
-        format!("metadata.name={}", self.lease.name)
-    }
-
-    /// Whether the selector was understood.
-    fn is_it(&self, object: &Value) -> bool {
-        object["metadata"]["name"].as_str() == Some(&self.lease.name)
-    }
-
-    fn what(&self) -> String {
-        format!("lease {}", self.lease)
     }
 
     async fn in_time<T>(
@@ -207,7 +144,7 @@ impl Observer {
             .await;
         answer.unwrap_or_else(|| {
             Err(ClientError::Timeout {
-                what: self.what(),
+                what: format!("lease {}", self.lease.key),
                 deadline: PATIENCE,
             })
         })

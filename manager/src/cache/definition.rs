@@ -6,10 +6,9 @@
 use std::future::pending;
 use std::time::Duration;
 
-use super::item::Item;
-use super::wire::{self, Event};
-use crate::client::{Client, View, present};
-use crate::object::{Key, MetaObject, Resource, Version};
+use crate::client::{Client, ObjectEvent, ObjectWatch, View, WatchEnd};
+use crate::env::Env;
+use crate::object::{Key, Resource, Version};
 
 /// Where they are.
 const DEFINITIONS: Resource = Resource::cluster(
@@ -39,45 +38,37 @@ impl Definition {
 
     /// Resolves when it is in another state than the last time; never if that does not happen within `time`, or cannot be
     /// told.
-    pub(super) async fn changed(&mut self, client: &Client, time: Duration) {
-        match self.follow(client, time).await {
+    pub(super) async fn changed(&mut self, env: &Env, client: &Client, time: Duration) {
+        match self.follow(env, client, time).await {
             Ok(changed) => self.seen = changed,
             Err(reason) => {
-                tracing::debug!(definition = self.name, reason, "Watch ended");
+                tracing::debug!(definition = self.name, %reason, "Watch ended");
                 pending::<()>().await;
             }
         }
     }
 
-    /// The version of another state than the last one, or why the watch for one ended.
-    async fn follow(&self, client: &Client, time: Duration) -> Result<Version, String> {
-        let key = Key::new("", self.name.as_str());
-        let present = present(client, &DEFINITIONS, &key, View::Metadata).await;
-        let present = present.map_err(|error| error.to_string())?;
-        if let Some(version) = present.object_version()
-            && version != self.seen
-        {
+    /// Returns the next resourceVersion of the definition, or why the watch ended.
+    async fn follow(&self, env: &Env, client: &Client, time: Duration) -> Result<Version, WatchEnd> {
+        let watch = ObjectWatch {
+            env: env.clone(),
+            client: client.clone(),
+            resource: DEFINITIONS,
+            key: Key::new("", self.name.as_str()),
+            view: View::Metadata,
+            idle_timeout: Duration::MAX,
+        };
+        let is_new = |version: &Version| *version != self.seen;
+        let state = watch.read().await?;
+        if let Some(version) = state.object_version().filter(is_new) {
             return Ok(version);
         }
-        let query = present.watch(&key, time.as_secs() + 1);
-        let lines = client.watch(&DEFINITIONS, "", &query, View::Metadata).await;
-        let mut lines = lines.map_err(|error| error.to_string())?;
+        let timeout = time.saturating_add(Duration::from_secs(1));
+        let mut events = watch.open_for(&state.version, timeout).await?;
         loop {
-            let line = lines.next().await.map_err(|error| error.to_string())?;
-            let line = line.ok_or("the server closed the watch")?;
-            match wire::event::<MetaObject>(&line).map_err(|error| error.to_string())? {
-                Event::Put(Item::Known(it))
-                    if it.metadata.name == *self.name && it.metadata.resource_version != self.seen =>
-                {
-                    return Ok(it.metadata.resource_version);
-                }
-                Event::Error(status) => {
-                    return Err(format!(
-                        "an error event with code {}: {}",
-                        status.code, status.message
-                    ));
-                }
-                _ => {}
+            let event = events.next().await?;
+            if matches!(event, ObjectEvent::Updated(_)) && is_new(&event.version()) {
+                return Ok(event.version());
             }
         }
     }

@@ -2,11 +2,19 @@
 
 use std::time::Duration;
 
-use super::backoff::{FIRST, FIRST_UNKNOWN};
 use super::status::Status;
 use super::wire::WireError;
+use crate::backoff::Backoff;
 use crate::client::{self, ClientError};
 use crate::object::Version;
+
+/// The first delay of a retry.
+const RETRY_DELAY_MIN: Duration = Duration::from_millis(800);
+/// The first delay if the server does not serve the resource: its definition may have been created a moment ago.
+const UNSERVED_RETRY_DELAY_MIN: Duration = Duration::from_millis(100);
+const RETRY_DELAY_MAX: Duration = Duration::from_secs(30);
+/// After this long without a retry, the backoff starts over.
+const HEALTHY: Duration = Duration::from_mins(2);
 
 /// Why a list or a watch failed.
 #[derive(Debug, thiserror::Error)]
@@ -15,11 +23,9 @@ pub(super) enum Problem {
     Request(#[from] ClientError),
     /// The server has ended a watch, and said why.
     #[error("the watch was ended with code {}: {}", .0.code, .0.message)]
-    Event(client::Status),
+    Event(Box<client::Status>),
     #[error("cannot read the answer: {0}")]
     Wire(#[from] WireError),
-    #[error("the list does not end: a page is followed by itself")]
-    Endless,
     #[error("the watch was closed at once")]
     Quick,
     #[error("the watch was closed soon after it was opened")]
@@ -118,22 +124,20 @@ impl Problem {
         }
     }
 
-    /// Whether the API server no longer has the version that was asked for.
-    pub(super) fn is_expired(&self) -> bool {
-        self.code() == Some(410)
-    }
-
     /// Whether the server does not know the kind.
     pub(super) fn is_unknown(&self) -> bool {
         self.code() == Some(404)
     }
 
-    /// How long to wait the first time.
-    pub(super) fn first_wait(&self) -> Duration {
-        match self.code() {
-            Some(404) => FIRST_UNKNOWN,
-            _ => FIRST,
-        }
+    /// Returns the backoff of a series of failures that starts with this one.
+    pub(super) fn backoff(&self) -> Backoff {
+        let first = match self.code() {
+            Some(404) => UNSERVED_RETRY_DELAY_MIN,
+            _ => RETRY_DELAY_MIN,
+        };
+        Backoff::exponential(first, RETRY_DELAY_MAX)
+            .jitter(1.0)
+            .reset_after(HEALTHY)
     }
 
     /// How long the server asked to wait.
@@ -168,7 +172,7 @@ mod tests {
             code,
             retry_after: None,
         };
-        [Problem::Event(status), refused.into()]
+        [Problem::Event(Box::new(status)), refused.into()]
     }
 
     fn unanswered() -> [Problem; 2] {

@@ -17,18 +17,17 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::backoff::Backoff;
 use super::definition::Definition;
+use super::item::Item;
 use super::problem::{Problem, Reason, Then};
 use super::shared::{AnyCache as _, Shared, Unreadable};
 use super::status::Status;
-use super::wire::{self, Event, Page};
+use super::wire::{self, Event};
+use crate::backoff::Backoff;
 use crate::client::{Client, ListQuery, View, WatchQuery};
 use crate::env::{Env, later};
 use crate::object::{Object, Version};
 
-/// How often a list is begun again at once because it expired between two pages.
-const EXPIRED: u32 = 3;
 /// The server ends a watch after a time from here to twice as long, so that those of many clients do not end together.
 const WATCH: Duration = Duration::from_mins(5);
 /// A watch on which nothing came for this long, although bookmarks come every minute, may be dead.
@@ -40,6 +39,8 @@ const LASTING: Duration = Duration::from_secs(30);
 /// After how many lists in a row that are older than what was seen these are believed.
 const INSISTS: u32 = 3;
 
+/// The longest Retry-After of a server that is honoured.
+const RETRY_AFTER_MAX: Duration = Duration::from_mins(5);
 /// A wait for a kind that is not served ends early if its definition changes, unless it is this short anyway.
 const SHORT: Duration = Duration::from_millis(250);
 
@@ -52,7 +53,8 @@ pub(super) struct Reflector<T: Object> {
     shared: Arc<Shared<T>>,
     /// The number of the feed.
     feed: usize,
-    backoff: Backoff,
+    /// None before the first failure.
+    backoff: Option<Backoff>,
     /// Where to see that the kind may be served from now on. Who reads metadata only asks for kinds that are served.
     definition: Option<Definition>,
     /// How many lists in a row were older than what was seen.
@@ -85,7 +87,7 @@ impl<T: Object> Reflector<T> {
             label_selector: label_selector.to_owned(),
             shared: Arc::clone(shared),
             feed,
-            backoff: Backoff::default(),
+            backoff: None,
             definition: Definition::of(&shared.resource).filter(|_| view == View::Full),
             older: 0,
             heard: None,
@@ -112,13 +114,7 @@ impl<T: Object> Reflector<T> {
     /// Reads a list into the store.
     async fn list(&mut self) -> Result<(), Problem> {
         let begun = self.shared.begin_list(self.feed);
-        let mut expired = 0;
-        let Page { version, items, .. } = loop {
-            match self.pages().await {
-                Err(problem) if problem.is_expired() && expired < EXPIRED => expired += 1,
-                listed => break listed?,
-            }
-        };
+        let (version, items) = self.pages().await?;
         let reached = self.shared.reached(self.feed);
         let mut restored = false;
         if is_older(&version, &reached) {
@@ -146,33 +142,31 @@ impl<T: Object> Reflector<T> {
         Ok(())
     }
 
-    /// All pages of one list.
-    async fn pages(&self) -> Result<Page<T>, Problem> {
-        let mut all: Page<T> = wire::page(&self.page(T::PAGE, None).await?)?;
-        while let Some(token) = all.continue_token.take() {
-            let more: Page<T> = wire::page(&self.page(T::PAGE, Some(token.clone())).await?)?;
-            if more.continue_token.as_ref() == Some(&token) {
-                return Err(Problem::Endless);
-            }
-            // The version stays that of the first page: what changed since is told by the watch.
-            all.continue_token = more.continue_token;
-            all.items.extend(more.items);
-        }
-        Ok(all)
-    }
-
-    async fn page(&self, limit: u32, continue_token: Option<String>) -> Result<bytes::Bytes, Problem> {
-        let query = ListQuery {
-            label_selector: self.label_selector.clone(),
-            limit,
-            continue_token,
-            ..ListQuery::default()
+    /// Reads all pages of one list.
+    async fn pages(&self) -> Result<(Version, Vec<Item<T>>), Problem> {
+        type Listed<T> = (Option<Version>, Vec<Item<T>>);
+        let add = |(version, items): &mut Listed<T>, body: &[u8]| {
+            let page = wire::page(body)?;
+            // The version is that of the first page: the watch shows later changes.
+            version.get_or_insert(page.version);
+            items.extend(page.items);
+            Ok::<_, Problem>(page.continue_token)
         };
         let namespace = self.shared.namespace(self.feed);
-        Ok(self
+        let query = self.query(T::PAGE);
+        let pages = self
             .client
-            .list(&self.shared.resource, namespace, &query, self.view)
-            .await?)
+            .list_pages(&self.shared.resource, namespace, query, self.view, add);
+        let (version, items) = pages.await?;
+        Ok((version.unwrap_or_default(), items))
+    }
+
+    fn query(&self, limit: u32) -> ListQuery {
+        ListQuery {
+            label_selector: self.label_selector.clone(),
+            limit,
+            ..ListQuery::default()
+        }
     }
 
     /// Watches until a list is needed.
@@ -245,7 +239,7 @@ impl<T: Object> Reflector<T> {
             };
             quiet = false;
             let applied = match wire::event(&line)? {
-                Event::Error(status) => return Err(Problem::Event(status)),
+                Event::Error(status) => return Err(Problem::Event(Box::new(status))),
                 Event::Put(item) => self.shared.put(self.feed, item),
                 Event::Deleted(item) => self.shared.remove(self.feed, item),
                 Event::Bookmark(version) => self.shared.bookmark(self.feed, version),
@@ -257,7 +251,12 @@ impl<T: Object> Reflector<T> {
 
     /// Makes sure that the API is not behind what was seen.
     async fn look(&self, reached: &Version) -> Result<(), Problem> {
-        let shown = wire::list_version(&self.page(1, None).await?)?;
+        let namespace = self.shared.namespace(self.feed);
+        let query = self.query(1);
+        let page = self
+            .client
+            .list(&self.shared.resource, namespace, &query, self.view);
+        let shown = wire::list_version(&page.await?)?;
         if is_older(&shown, reached) {
             return Err(Problem::Older {
                 shown,
@@ -269,9 +268,8 @@ impl<T: Object> Reflector<T> {
 
     /// Says what is wrong, and waits before the next try.
     async fn rest(&mut self, problem: &Problem) {
+        let wait = self.delay(problem);
         let clock = &self.env.clock;
-        let (first, asked) = (problem.first_wait(), problem.retry_after());
-        let wait = self.backoff.next(first, asked, clock.now(), &self.env.rng);
         self.log(problem, wait);
         self.shared.set_status(self.feed, problem.status());
         if problem.is_unknown() {
@@ -284,12 +282,22 @@ impl<T: Object> Reflector<T> {
         tokio::select! {
             biased;
             () = clock.sleep(wait) => return,
-            () = definition.changed(&self.client, wait) => {}
+            () = definition.changed(&self.env, &self.client, wait) => {}
         }
         // It may take a moment, from the word to the deed.
-        self.backoff = Backoff::default();
-        let soon = self.backoff.next(first, asked, clock.now(), &self.env.rng);
-        clock.sleep(soon).await;
+        self.backoff = None;
+        let soon = self.delay(problem);
+        self.env.clock.sleep(soon).await;
+    }
+
+    fn delay(&mut self, problem: &Problem) -> Duration {
+        let Env { clock, rng, .. } = &self.env;
+        let now = clock.now();
+        let backoff = match &mut self.backoff {
+            Some(backoff) if !backoff.is_healthy(now) => backoff,
+            other => other.insert(problem.backoff()),
+        };
+        backoff.next_at_least(problem.retry_after(), RETRY_AFTER_MAX, now, rng)
     }
 
     /// Loud when it begins, quiet while it goes on.

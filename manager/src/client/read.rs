@@ -9,6 +9,9 @@ use super::answer::decode;
 use super::{Call, Client, ClientError, Lines, READ, timeout_parameter};
 use crate::object::{Key, Meta, MetaObject, Resource, Version};
 
+/// The number of times that a list starts over because its continue token has expired.
+const RESTARTS_MAX: u32 = 3;
+
 /// In which form objects are asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum View {
@@ -85,6 +88,38 @@ impl View {
     }
 }
 
+impl MetaPage {
+    fn decode(body: &[u8], resource: &Resource, namespace: &str) -> Result<Self, ClientError> {
+        #[derive(Deserialize)]
+        struct Page {
+            metadata: ListMeta,
+            #[serde(deserialize_with = "Option::deserialize")]
+            items: Option<Vec<MetaObject>>,
+        }
+        #[derive(Deserialize)]
+        struct ListMeta {
+            #[serde(rename = "resourceVersion")]
+            version: Version,
+            #[serde(rename = "continue", default)]
+            token: Option<String>,
+        }
+        let what = format!("GET {}", resource.collection(namespace));
+        // Text that is not UTF-8 is read as Go reads it.
+        let raw: Page = decode(String::from_utf8_lossy(body).as_bytes(), &what)?;
+        let items: Vec<_> = raw.items.into_iter().flatten().map(|it| it.metadata).collect();
+        let nameless = items.iter().any(|it| it.name.is_empty() || it.uid.is_empty());
+        if nameless || raw.metadata.version.is_none() {
+            let reason = "an object without a name or a uid, or a list without a version".to_owned();
+            return Err(ClientError::Decode { what, reason });
+        }
+        Ok(Self {
+            version: raw.metadata.version,
+            continue_token: raw.metadata.token.filter(|token| !token.is_empty()),
+            items,
+        })
+    }
+}
+
 impl Client {
     /// Reads one object as it is now.
     pub async fn get<T: DeserializeOwned>(&self, resource: &Resource, key: &Key) -> Result<T, ClientError> {
@@ -150,42 +185,69 @@ impl Client {
         Ok(self.read(call, &what).await?.into_body())
     }
 
-    /// Reads a page of a list of metadata. An empty namespace means all. One object that cannot be decoded makes it an
-    /// error: nobody would know what is missing.
+    /// Reads all pages of a list of `query.limit` objects each. `add` decodes a page into the result, and returns its
+    /// continue token. If the token expires (410 Gone), the list starts over with an empty result, a few times at most.
+    pub async fn list_pages<A: Default, E: From<ClientError>>(
+        &self,
+        resource: &Resource,
+        namespace: &str,
+        mut query: ListQuery,
+        view: View,
+        mut add: impl FnMut(&mut A, &[u8]) -> Result<Option<String>, E>,
+    ) -> Result<A, E> {
+        let (mut all, mut restarts) = (A::default(), 0);
+        loop {
+            let page = match self.list(resource, namespace, &query, view).await {
+                Err(error)
+                    if error.is_gone() && query.continue_token.is_some() && restarts < RESTARTS_MAX =>
+                {
+                    restarts += 1;
+                    all = A::default();
+                    query.continue_token = None;
+                    continue;
+                }
+                page => page?,
+            };
+            let token = add(&mut all, &page)?;
+            if token.is_none() {
+                return Ok(all);
+            }
+            if token == query.continue_token {
+                let what = format!("GET {}", resource.collection(namespace));
+                let reason = "the continue token of a page is the token of the next page".to_owned();
+                return Err(ClientError::Decode { what, reason }.into());
+            }
+            query.continue_token = token;
+        }
+    }
+
+    /// Reads the metadata of all objects of a list that `keep` selects, page by page as [`Client::list_pages`].
+    pub async fn list_all_metadata(
+        &self,
+        resource: &Resource,
+        namespace: &str,
+        query: ListQuery,
+        keep: impl Fn(&Meta) -> bool,
+    ) -> Result<Vec<Meta>, ClientError> {
+        let add = |all: &mut Vec<Meta>, body: &[u8]| {
+            let page = MetaPage::decode(body, resource, namespace)?;
+            all.extend(page.items.into_iter().filter(&keep));
+            Ok(page.continue_token)
+        };
+        self.list_pages(resource, namespace, query, View::Metadata, add)
+            .await
+    }
+
+    /// Reads a page of a list of metadata. An empty namespace means all. One object that cannot be decoded fails the list,
+    /// which would be incomplete without it.
     pub async fn list_metadata(
         &self,
         resource: &Resource,
         namespace: &str,
         query: &ListQuery,
     ) -> Result<MetaPage, ClientError> {
-        #[derive(Deserialize)]
-        struct Page {
-            metadata: ListMeta,
-            #[serde(deserialize_with = "Option::deserialize")]
-            items: Option<Vec<MetaObject>>,
-        }
-        #[derive(Deserialize)]
-        struct ListMeta {
-            #[serde(rename = "resourceVersion")]
-            version: Version,
-            #[serde(rename = "continue", default)]
-            token: Option<String>,
-        }
         let body = self.list(resource, namespace, query, View::Metadata).await?;
-        let what = format!("GET {}", resource.collection(namespace));
-        // Text that is not UTF-8 is read as Go reads it.
-        let raw: Page = decode(String::from_utf8_lossy(&body).as_bytes(), &what)?;
-        let items: Vec<_> = raw.items.into_iter().flatten().map(|it| it.metadata).collect();
-        let nameless = items.iter().any(|it| it.name.is_empty() || it.uid.is_empty());
-        if nameless || raw.metadata.version.is_none() {
-            let reason = "an object without a name or a uid, or a list without a version".to_owned();
-            return Err(ClientError::Decode { what, reason });
-        }
-        Ok(MetaPage {
-            version: raw.metadata.version,
-            continue_token: raw.metadata.token.filter(|token| !token.is_empty()),
-            items,
-        })
+        MetaPage::decode(&body, resource, namespace)
     }
 
     /// Opens a watch, with bookmarks. An empty namespace means all.

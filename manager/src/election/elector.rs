@@ -22,7 +22,9 @@ use super::health::Health;
 use super::metrics::Metrics;
 use super::record::Record;
 use super::{Config, ElectionError, Leadership, Release, ReleaseError};
-use crate::client::{Client, ClientError, Fence, Sighting, Term, WatchOne};
+use crate::client::{
+    Client, ClientError, Fence, ObjectEvent, ObjectWatch, Term, View as ObjectView, WatchReport,
+};
 use crate::env::{Env, Mark, later};
 use crate::events::{EventType, ObjectRef, Recorder};
 use crate::object::{Key, Resource, Version};
@@ -144,13 +146,14 @@ impl Elector {
         finish: impl Future<Output = Option<Release>>,
     ) -> Result<(), ReleaseError> {
         let (send, sightings) = mpsc::channel(SIGHTINGS);
-        let watch = WatchOne {
+        let watch = ObjectWatch {
             env: self.env.clone(),
             client: self.client.clone(),
             resource: self.resource.clone(),
             key: self.key.clone(),
-            // A Lease that somebody holds changes all the time.
-            patience: self.config.lease_duration,
+            view: ObjectView::Full,
+            // A held Lease changes with every renewal.
+            idle_timeout: self.config.lease_duration,
         };
         let release = tokio::select! {
             biased;
@@ -167,7 +170,7 @@ impl Elector {
     async fn elect(
         &mut self,
         stop: &CancellationToken,
-        mut sightings: mpsc::Receiver<Sighting>,
+        mut sightings: mpsc::Receiver<WatchReport>,
     ) -> Infallible {
         let clock = self.env.clock.clone();
         let mut trying: Option<Trying> = None;
@@ -301,12 +304,12 @@ impl Elector {
     }
 
     /// Takes note of what came over the watch; true if it is news about the Lease.
-    fn sighted(&mut self, sighting: Sighting) -> bool {
+    fn sighted(&mut self, sighting: WatchReport) -> bool {
         let now = self.env.clock.now();
         let newest = self.view.newest();
         let is_old = |version: &Version| newest.partial_cmp(version) == Some(Ordering::Greater);
         match sighting {
-            Sighting::Opened(present) => {
+            WatchReport::Opened(present) => {
                 self.watching = true;
                 let record = present.object.map(Record::new);
                 let version = record.as_ref().map_or(present.version, Record::version);
@@ -323,7 +326,7 @@ impl Elector {
                     None => self.view.observe_deletion(now, version),
                 }
             }
-            Sighting::Lost(_) => {
+            WatchReport::Ended(_) => {
                 self.watching = false;
                 if self.seat.is_none() {
                     self.next = self.next.min(self.retry());
@@ -331,7 +334,7 @@ impl Elector {
                 }
                 return false;
             }
-            Sighting::There(lease) => {
+            WatchReport::Event(ObjectEvent::Updated(lease)) => {
                 let record = Record::new(lease);
                 // Our own writes come back here, and those of a server that is behind.
                 if newest.has_reached(&record.version()) {
@@ -339,8 +342,8 @@ impl Elector {
                 }
                 self.view.observe(now, Some(record));
             }
-            Sighting::Gone(version) if is_old(&version) => return false,
-            Sighting::Gone(version) => self.view.observe_deletion(now, version),
+            WatchReport::Event(ObjectEvent::Deleted(version)) if is_old(&version) => return false,
+            WatchReport::Event(ObjectEvent::Deleted(version)) => self.view.observe_deletion(now, version),
         }
         if self.seat.is_none() {
             self.next = now;

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use crate::backoff::Backoff;
 use crate::env::later;
 
 /// Decides how long an item waits before it is tried again.
@@ -36,8 +37,7 @@ pub fn default_limiter<K: Clone + Ord + Debug + Send + 'static>() -> MaxOf<K> {
 /// `base`, twice `base`, four times `base` ... up to `max`, per item.
 #[derive(Debug)]
 pub struct Exponential<K> {
-    base: Duration,
-    max: Duration,
+    backoff: Backoff,
     failures: BTreeMap<K, u32>,
 }
 
@@ -89,8 +89,7 @@ impl<K> Exponential<K> {
     #[must_use]
     pub fn new(base: Duration, max: Duration) -> Self {
         Self {
-            base,
-            max,
+            backoff: Backoff::exponential(base, max),
             failures: BTreeMap::new(),
         }
     }
@@ -99,12 +98,7 @@ impl<K> Exponential<K> {
 impl<K: Clone + Ord + Debug + Send> RateLimiter<K> for Exponential<K> {
     fn when(&mut self, item: &K, _now: Instant) -> Duration {
         let failures = count(&mut self.failures, item);
-        // No more doublings than any duration has room for: a base of 0 never gets there.
-        (0..failures.min(128))
-            .try_fold(self.base, |wait, _| {
-                wait.checked_mul(2).filter(|wait| *wait < self.max)
-            })
-            .map_or(self.max, |wait| wait.min(self.max))
+        self.backoff.after(failures)
     }
 
     fn forget(&mut self, item: &K) {

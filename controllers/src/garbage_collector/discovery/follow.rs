@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use coxswain_manager::backoff::Backoff;
 use coxswain_manager::cache::Caches;
 use coxswain_manager::client::Client;
 use coxswain_manager::env::{Env, later};
@@ -21,8 +22,8 @@ use super::trigger::Triggers;
 const INTERVAL: Duration = Duration::from_secs(30);
 /// The minimum time from the start of a round to the start of the next one.
 const MIN_SPACING: Duration = Duration::from_millis(500);
-/// The first delay after an incomplete round. It doubles up to [`INTERVAL`].
-const RETRY_MIN: Duration = Duration::from_millis(250);
+/// The delays after incomplete rounds: from 250 ms at most to [`INTERVAL`] at most.
+const RETRY: Backoff = Backoff::exponential(Duration::from_millis(200), Duration::from_secs(24)).jitter(0.25);
 /// The time for which a resource that is defined but not listed keeps its last description.
 const LOST_MAX: Duration = Duration::from_mins(1);
 /// The time after which an unfinished round publishes the answers that have arrived.
@@ -45,7 +46,7 @@ pub(super) struct Follower {
     again: bool,
     begun: Option<Instant>,
     next: Instant,
-    retry: Duration,
+    retry: Backoff,
     /// The parts that failed in the last round.
     failed: BTreeSet<String>,
     /// Since when the documents have not listed a resource that is still defined.
@@ -74,7 +75,7 @@ impl Follower {
             again: false,
             begun: None,
             next: env.clock.now(),
-            retry: RETRY_MIN,
+            retry: RETRY,
             failed: BTreeSet::new(),
             lost: None,
         }
@@ -125,7 +126,7 @@ impl Follower {
 
     /// Begins a round as soon as the spacing allows. A part that hangs does not delay it.
     fn hurry(&mut self) {
-        self.retry = RETRY_MIN;
+        self.retry.reset();
         self.again = true;
         if self.late || self.round.is_none() {
             self.finish();
@@ -174,13 +175,14 @@ impl Follower {
         }
         self.failed = failed.keys().cloned().collect();
         let complete = failed.is_empty() && !self.triggers.lags(&self.documents);
-        let wait = if complete { INTERVAL } else { self.retry };
-        self.retry = if complete {
-            RETRY_MIN
+        let Env { clock, rng, .. } = &self.env;
+        let delay = if complete {
+            self.retry.reset();
+            rng.between(INTERVAL * 4 / 5, INTERVAL)
         } else {
-            INTERVAL.min(2 * wait)
+            self.retry.next(clock.now(), rng)
         };
-        self.next = self.env.clock.after(self.env.rng.between(wait * 4 / 5, wait));
+        self.next = clock.after(delay);
         failed.extend(round.answers().skipped.clone());
         self.board.complain(failed, self.env.clock.wall());
         if self.again {

@@ -13,11 +13,11 @@ use tokio::sync::mpsc;
 use super::held::{Held, Slot, Stored};
 use super::served::Served;
 use super::{SECRETS, ServiceName};
-use crate::client::{Client, Present, Sighting, WatchEnd, WatchOne};
+use crate::client::{Client, ObjectEvent, ObjectState, ObjectWatch, View, WatchEnd, WatchReport};
 use crate::env::Env;
 
 /// Longer than any watch: a Secret may be silent.
-pub(super) const PATIENCE: Duration = Duration::from_mins(11);
+pub(super) const IDLE_TIMEOUT: Duration = Duration::from_mins(11);
 
 /// Follows the Secret of a Service.
 pub(crate) struct Follower {
@@ -31,12 +31,13 @@ impl Follower {
     /// For ever.
     pub(crate) async fn run(self) -> Infallible {
         let (send, mut sightings) = mpsc::channel(4);
-        let watch = WatchOne {
+        let watch = ObjectWatch {
             env: self.env.clone(),
             client: self.client.clone(),
             resource: SECRETS,
             key: self.service.secret(),
-            patience: PATIENCE,
+            view: View::Full,
+            idle_timeout: IDLE_TIMEOUT,
         };
         let follow = async {
             loop {
@@ -53,19 +54,21 @@ impl Follower {
         }
     }
 
-    fn sighted(&self, sighting: Sighting) {
+    fn sighted(&self, sighting: WatchReport) {
         match sighting {
-            Sighting::There(secret)
-            | Sighting::Opened(Present {
+            WatchReport::Event(ObjectEvent::Updated(secret))
+            | WatchReport::Opened(ObjectState {
                 object: Some(secret), ..
             }) => self.there(secret),
-            Sighting::Opened(Present { object: None, .. }) => {
+            WatchReport::Opened(ObjectState { object: None, .. }) => {
                 let problem = format!("the leader has not written the Secret {} yet", self.service);
                 self.served.note(&problem);
             }
-            Sighting::Gone(_) => self.lack(&format!("the Secret {} was deleted", self.service)),
-            Sighting::Lost(WatchEnd::Closed | WatchEnd::Silent(_)) => {}
-            Sighting::Lost(end) => self.served.note(&end.to_string()),
+            WatchReport::Event(ObjectEvent::Deleted(_)) => {
+                self.lack(&format!("the Secret {} was deleted", self.service));
+            }
+            WatchReport::Ended(WatchEnd::Closed | WatchEnd::Idle(_)) => {}
+            WatchReport::Ended(end) => self.served.note(&end.to_string()),
         }
     }
 

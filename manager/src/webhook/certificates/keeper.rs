@@ -13,13 +13,16 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::follow::PATIENCE;
+use super::follow::IDLE_TIMEOUT;
 use super::held::{Held, Stored, created};
 use super::inject::{CONFIGURATIONS, Configuration, as_patch};
 use super::pair::{self, IssueError, bundle};
 use super::plan::{Step, decide, kept};
 use super::{SECRETS, ServiceName, inject};
-use crate::client::{Client, ClientError, Fence, Patch, Present, Sighting, Term, WatchOne};
+use crate::backoff::Backoff;
+use crate::client::{
+    Client, ClientError, Fence, ObjectEvent, ObjectState, ObjectWatch, Patch, Term, View, WatchReport,
+};
 use crate::controller::{Fatal, Runnable, Unhealthy};
 use crate::env::Env;
 use crate::object::{Key, MetaObject, Resource, Version};
@@ -29,9 +32,9 @@ const NAME: &str = "webhook-certificates";
 /// How often it is looked whether something is to be done: certificates grow old, and a deletion may be missed.
 const SHORTEST_LOOK: Duration = Duration::from_mins(5);
 const LONGEST_LOOK: Duration = Duration::from_mins(10);
-/// How long to wait after a failure, doubled each time.
-const FIRST_WAIT: Duration = Duration::from_secs(1);
-const LAST_WAIT: Duration = Duration::from_mins(1);
+/// The delays after failures: from half a second to a minute.
+const BACKOFF: Backoff =
+    Backoff::exponential(Duration::from_millis(500), Duration::from_secs(30)).jitter(1.0);
 /// A renewal takes four; more in a row means that somebody undoes them.
 const MAX_STEPS: usize = 8;
 
@@ -90,12 +93,13 @@ impl Keeper {
             } else {
                 self.service.configuration()
             };
-            let watch = WatchOne {
+            let watch = ObjectWatch {
                 env: self.env.clone(),
                 client: client.clone(),
                 resource,
                 key,
-                patience: PATIENCE,
+                view: View::Full,
+                idle_timeout: IDLE_TIMEOUT,
             };
             watch.run(send.clone())
         });
@@ -110,15 +114,15 @@ impl Keeper {
     async fn work(
         &self,
         client: &Client,
-        sightings: &mut mpsc::Receiver<Sighting>,
+        sightings: &mut mpsc::Receiver<WatchReport>,
         halt: &CancellationToken,
     ) {
         let Env { clock, rng, .. } = &self.env;
-        let mut wait = FIRST_WAIT;
+        let mut backoff = BACKOFF;
         while !halt.is_cancelled() {
             let pause = match self.sync(client, halt).await {
                 Ok(seen) => {
-                    wait = FIRST_WAIT;
+                    backoff.reset();
                     let look = rng.between(SHORTEST_LOOK, LONGEST_LOOK);
                     let news = clock.timeout(look, news(sightings, seen));
                     async { news.await.unwrap_or_default() }.boxed()
@@ -126,11 +130,7 @@ impl Keeper {
                 Err(error) => {
                     tracing::warn!(service = %self.service, %error, "Could not keep the certificate for webhooks");
                     self.set_remark(Some(error.to_string()));
-                    let pause = error
-                        .retry_after()
-                        .unwrap_or_default()
-                        .max(rng.between(wait / 2, wait));
-                    wait = (2 * wait).min(LAST_WAIT);
+                    let pause = backoff.next_at_least(error.retry_after(), Duration::MAX, clock.now(), rng);
                     clock.sleep(pause).boxed()
                 }
             };
@@ -281,12 +281,12 @@ async fn get<T: serde::de::DeserializeOwned>(
 }
 
 /// Resolves when something is not as it was seen.
-async fn news(sightings: &mut mpsc::Receiver<Sighting>, seen: Seen) {
+async fn news(sightings: &mut mpsc::Receiver<WatchReport>, seen: Seen) {
     loop {
         match sightings.recv().await {
             Some(
-                Sighting::There(object)
-                | Sighting::Opened(Present {
+                WatchReport::Event(ObjectEvent::Updated(object))
+                | WatchReport::Opened(ObjectState {
                     object: Some(object), ..
                 }),
             ) => {
@@ -298,8 +298,8 @@ async fn news(sightings: &mut mpsc::Receiver<Sighting>, seen: Seen) {
                     return;
                 }
             }
-            Some(Sighting::Gone(_)) => return,
-            Some(Sighting::Opened(_) | Sighting::Lost(_)) => {}
+            Some(WatchReport::Event(ObjectEvent::Deleted(_))) => return,
+            Some(WatchReport::Opened(_) | WatchReport::Ended(_)) => {}
             None => std::future::pending().await,
         }
     }
