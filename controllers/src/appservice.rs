@@ -13,7 +13,7 @@
 //!
 //! **Sent twice, done once.** Every child has a name that follows from the spec, and every other write names the version
 //! that it was decided on. So a write whose answer was lost is simply decided again; and the next sync is put back until
-//! the caches show what the last one has written ([`Written`](coxswain_manager::cache::Written)).
+//! the caches show what the last one has written ([`PendingWrites`](coxswain_manager::cache::PendingWrites)).
 //!
 //! The walk: [`AppService`] and its children from caches → [`plan::plan`], which is [`children`], [`drift`], [`former`] and
 //! [`policy`] → `act` → [`status`]. All writes are in `act`.

@@ -10,7 +10,7 @@
 //! - nothing of an object is written but the fields named here, and nothing that has not changed.
 //!
 //! **One step at a time.** A plan is decided from one view of the caches; the next sync of the Deployment is put back until
-//! the caches show what the last one has written ([`Written`](coxswain_manager::cache::Written)), or may have ([`doubt`]).
+//! the caches show what the last one has written ([`PendingWrites`](coxswain_manager::cache::PendingWrites)), or may have ([`doubt`]).
 //! So no step is decided twice, and within one step only such writes are put together of which each is within the bounds without the others.
 //!
 //! The walk: `Deployment` and `ReplicaSet`s from caches → [`plan::claims`] → [`plan::plan`], which is [`rolling`],

@@ -313,7 +313,7 @@ fn collector(context: &mut Context<'_>) -> Result<(), ControllerError> {
     let (manager, recorder) = (&*context.manager, context.recorder(garbage_collector::NAME)?);
     let (env, caches, registry) = (manager.env(), manager.caches(), manager.registry());
     // On a part of the cluster the collector refuses to run: discovery would be wasted.
-    let discovery = if caches.are_whole() {
+    let discovery = if caches.include_all() {
         let discovery = Discovery::start(env, caches, manager.client(COLLECTOR_CLIENT), registry);
         discovery.map_err(|source| ControllerError::Metrics {
             name: garbage_collector::NAME.to_owned(),

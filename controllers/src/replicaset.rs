@@ -8,7 +8,7 @@
 //! - a status that has not changed is not written, and nothing of an object is written but the fields named here.
 //!
 //! **What was done and is not seen yet.** The sync of an owner is put back until the caches show what the last one wrote
-//! ([`Written`](coxswain_manager::cache::Written)). So a create that was answered is either shown or over when a sync reads
+//! ([`PendingWrites`](coxswain_manager::cache::PendingWrites)). So a create that was answered is either shown or over when a sync reads
 //! the cache, unless the pod is out of its scope. What is left is settled at the start of the sync, from the cache itself
 //! rather than from a second stream of deltas: a create when its name is there, a delete when its uid, which the cache had
 //! shown before, is gone or going. That is sound because a cache changes before it tells anybody: the event that would

@@ -1,38 +1,38 @@
-//! The client of one controller.
+//! The API client: rate limiter, deadlines, request metrics and leader fence.
 //!
-//! A [`Transport`] is the connection to the API server, shared; a [`Client`] is what one controller sees of it, with a
-//! token bucket and a user agent of its own. The walk of a request: bucket → deadline → kube's client → [`Fence`] →
-//! socket. The bucket is taken before kube's client is entered, which would otherwise make every other request wait
-//! behind this one; the fence is looked at last, and on until there is an answer: a write that was not sent when it shuts
-//! is not sent any more. Reads and waits for a token end with the term too, and already when it is drained.
+//! All controllers share a [`Transport`], the connection to the API server. Each has its own [`Client`], with a rate
+//! limiter and a user agent. The path of a request: rate limiter → deadline → kube's client → [`Fence`] → socket. The rate
+//! limiter runs before the request enters kube's client, where it would block all other requests. The fence is checked
+//! last, and again until the response arrives: a write that was not sent when the fence closes is never sent. Reads and
+//! waits for the rate limiter end with the term, too, and when the term is drained.
 //!
-//! A request is sent once. Trying again is the queue's business, with [`ClientError::retry_after`]. Nothing of a body and
-//! no credential is logged or put into an error, at any verbosity.
+//! A request is sent once; the work queue retries, with [`ClientError::retry_after`]. Bodies and credentials are never
+//! logged nor part of an error, at any verbosity.
 //!
-//! Writes are patches of the fields that the writer owns; deletes carry the uid. A write that is conditioned on a
-//! version, or that creates under a chosen name, may take [`CONDITIONED`]; one that is not must be done, or given up,
-//! within [`UNCONDITIONED`]: it has to have arrived before another process can take over.
+//! Writes are patches of the fields that the writer owns; deletes carry the uid. A conditional write, with a
+//! resourceVersion or creating a chosen name, has the deadline [`CONDITIONAL_WRITE_TIMEOUT`]. Any other write has to reach
+//! the API server before another process can become the leader: [`UNCONDITIONAL_WRITE_TIMEOUT`].
 
-mod answer;
 mod error;
 mod fence;
-mod ledger;
-mod lines;
 mod metrics;
 mod object_watch;
+mod rate_limiter;
 mod read;
-mod tokens;
+mod response;
 mod transport;
+mod watch_stream;
 mod write;
+mod write_tracker;
 
 pub use error::{Cause, ClientError, Details, Status};
 pub use fence::{Fence, Term};
-pub use ledger::Ledger;
-pub use lines::Lines;
 pub use object_watch::{ObjectEvent, ObjectEvents, ObjectState, ObjectWatch, WatchEnd, WatchReport};
-pub use read::{ListQuery, MetaPage, Raw, View, WatchQuery};
+pub use read::{ListQuery, MetaPage, RawResponse, View, WatchQuery};
 pub use transport::{ConnectError, Transport};
+pub use watch_stream::WatchStream;
 pub use write::{Delete, Patch, Propagation};
+pub use write_tracker::WriteTracker;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -41,52 +41,51 @@ use bytes::Bytes;
 use http::{HeaderValue, Method, Request, header};
 use kube::client::Body;
 
-use self::tokens::Tokens;
-use self::transport::{Late, Ticket};
+use self::rate_limiter::RateLimiter;
+use self::transport::{FenceClosedInFlight, FencedTerm};
 use crate::object::{Resource, Version};
 
-/// How long a write that another write would defeat may take.
-pub const CONDITIONED: Duration = Duration::from_secs(30);
-/// How long any other write may take: less than a lease outlasts the fence.
-pub const UNCONDITIONED: Duration = Duration::from_secs(3);
-/// How long a read may take, a page of a list included.
-const READ: Duration = Duration::from_secs(30);
+/// The deadline of a write that fails if the object was changed meanwhile.
+pub const CONDITIONAL_WRITE_TIMEOUT: Duration = Duration::from_secs(30);
+/// The deadline of any other write: less than the time between the closing of the fence and the expiry of the lease.
+pub const UNCONDITIONAL_WRITE_TIMEOUT: Duration = Duration::from_secs(3);
+/// The deadline of a read, or of one page of a list.
+const READ_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How many requests a client may send.
+/// The rate limit of a client.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Limit {
-    /// Per second, in the long run.
+pub struct RateLimit {
+    /// Requests per second on average.
     pub qps: f64,
-    /// At once.
+    /// Requests at once.
     pub burst: u32,
 }
 
-/// What one controller sees of the API. Clones share its bucket.
+/// A client of one controller. Clones share its rate limiter.
 #[derive(Clone, Debug)]
 pub struct Client {
     transport: Transport,
     user_agent: HeaderValue,
-    bucket: Option<Arc<Tokens>>,
-    permit: Permit,
+    limiter: Option<Arc<RateLimiter>>,
+    access: WriteAccess,
 }
 
-/// When a client may write, and how long its reads may take.
+/// Decides when a client may write, and when its reads are cancelled.
 #[derive(Clone, Debug)]
-enum Permit {
-    /// Never: [`Client::in_term`] was not called.
-    Never,
-    /// While the term is on.
+enum WriteAccess {
+    /// Never writes: [`Client::in_term`] was not called.
+    ReadOnly,
+    /// Writes while the term is open.
     InTerm(Fence, Term),
-    /// Never, and it does not read either: its term was over or draining while it waited for its token.
+    /// Neither writes nor reads: its term ended while it waited for the rate limiter.
     Ended,
-    /// At any time: the election itself, and events about it.
-    Always,
+    /// Always writes: the election and its events.
+    Unfenced,
 }
 
-/// One request.
 struct Call {
     method: Method,
-    /// The verb of the metrics: `LIST` and `WATCH` are both `GET`.
+    /// The verb in metrics: `LIST` and `WATCH` are both `GET`.
     verb: &'static str,
     path: String,
     query: Vec<(&'static str, String)>,
@@ -96,188 +95,193 @@ struct Call {
     deadline: Duration,
 }
 
-/// The one field of an answer to a write that everybody needs.
+/// The field of the response to a write that [`WriteTracker`] needs.
 #[derive(Default, serde::Deserialize)]
 #[serde(default)]
-struct Stored {
-    metadata: StoredMeta,
+struct WrittenObject {
+    metadata: WrittenMeta,
 }
 
 #[derive(Default, serde::Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct StoredMeta {
+struct WrittenMeta {
     resource_version: Version,
 }
 
 impl Client {
-    fn new(transport: Transport, user_agent: HeaderValue, limit: Option<Limit>, permit: Permit) -> Self {
+    fn new(
+        transport: Transport,
+        user_agent: HeaderValue,
+        limit: Option<RateLimit>,
+        access: WriteAccess,
+    ) -> Self {
         Self {
             transport,
             user_agent,
-            bucket: limit.map(|limit| Arc::new(Tokens::new(limit))),
-            permit,
+            limiter: limit.map(|limit| Arc::new(RateLimiter::new(limit))),
+            access,
         }
     }
 
-    /// The same client for what is done in `term`: it writes while the term is on.
+    /// Returns the same client with write access while `term` is open.
     #[must_use]
     pub fn in_term(&self, fence: &Fence, term: Term) -> Self {
         Self {
-            permit: Permit::InTerm(fence.clone(), term),
+            access: WriteAccess::InTerm(fence.clone(), term),
             ..self.clone()
         }
     }
 
-    /// The same client with a rate limiter of its own, of the same rate: requests of the two do not wait for each other.
+    /// Returns the same client with a separate rate limiter of the same rate.
     #[must_use]
     pub fn with_own_limiter(&self) -> Self {
-        let own = |bucket: &Arc<Tokens>| Arc::new(bucket.full());
+        let own = |limiter: &Arc<RateLimiter>| Arc::new(limiter.full());
         Self {
-            bucket: self.bucket.as_ref().map(own),
+            limiter: self.limiter.as_ref().map(own),
             ..self.clone()
         }
     }
 
-    /// The same client with the token for one request paid already. Who waits for the token first and decides after it does
-    /// not decide on what was true before the wait.
-    pub async fn paid(&self, verb: &'static str) -> Self {
-        let permit = if self.take_token(verb).await {
-            self.permit.clone()
+    /// Waits for the rate limiter, and returns the same client for one request that no longer waits. A caller that decides
+    /// after the wait does not act on outdated state.
+    pub async fn with_token(&self, verb: &'static str) -> Self {
+        let access = if self.take_token(verb).await {
+            self.access.clone()
         } else {
-            Permit::Ended
+            WriteAccess::Ended
         };
         Self {
-            bucket: None,
-            permit,
+            limiter: None,
+            access,
             ..self.clone()
         }
     }
 
-    /// Sends a read.
-    async fn read(&self, call: Call, what: &str) -> Result<http::Response<Bytes>, ClientError> {
-        self.token(call.verb, what).await?;
-        // On the heap: what waits for a request would be as large as the request otherwise.
-        Box::pin(self.in_time(what, self.exchange(call, what))).await
+    async fn read(&self, call: Call, request_line: &str) -> Result<http::Response<Bytes>, ClientError> {
+        self.token(call.verb, request_line).await?;
+        // Boxed to keep the futures of callers small.
+        Box::pin(self.in_time(request_line, self.exchange(call, request_line))).await
     }
 
-    /// Sends a write. What it has come to is kept in the ledger, if it belongs to a term.
+    /// Sends a write, and records its outcome if it is fenced.
     async fn write<T: serde::de::DeserializeOwned>(
         &self,
         resource: &Resource,
         call: Call,
     ) -> Result<T, ClientError> {
-        let what = call.what();
-        self.token(call.verb, &what).await?;
-        // Not before it has its token: what is cut off in that line was never sent.
-        let entry = match &self.permit {
-            Permit::InTerm(..) => Some(self.transport.ledger.begin(resource, call.deadline)),
-            Permit::Never | Permit::Always | Permit::Ended => None,
+        let request_line = call.request_line();
+        self.token(call.verb, &request_line).await?;
+        // After the wait for the rate limiter: a write that is cancelled there was never sent.
+        let entry = match &self.access {
+            WriteAccess::InTerm(..) => Some(self.transport.writes.begin(resource, call.deadline)),
+            WriteAccess::ReadOnly | WriteAccess::Unfenced | WriteAccess::Ended => None,
         };
-        let answer = Box::pin(self.exchange(call, &what)).await;
+        let answer = Box::pin(self.exchange(call, &request_line)).await;
         let answer = answer.map(http::Response::into_body);
         match (&answer, entry) {
             (Ok(body), Some(entry)) => {
-                // An answer without a version (a Status) is as good an outcome as one that has it.
-                let stored: Stored = serde_json::from_slice(body).unwrap_or_default();
-                entry.done(stored.metadata.resource_version);
+                // A Status has no resourceVersion, but its outcome is known.
+                let stored: WrittenObject = serde_json::from_slice(body).unwrap_or_default();
+                entry.executed(stored.metadata.resource_version);
             }
-            (Err(error), Some(entry)) if !error.is_unknown_outcome() => entry.refused(),
-            // The server has ended its work on it, and does not say whether it was done.
-            (Err(error), Some(entry)) if error.is_internal() => entry.done(Version::none()),
+            (Err(error), Some(entry)) if !error.is_unknown_outcome() => entry.not_executed(),
+            // The server has stopped working on it, but does not report whether it was executed.
+            (Err(error), Some(entry)) if error.is_internal() => entry.executed(Version::none()),
             _ => {}
         }
-        answer::decode(&answer?, &what)
+        response::decode(&answer?, &request_line)
     }
 
-    /// Sends a request and reads the answer, all within its deadline.
-    async fn exchange(&self, call: Call, what: &str) -> Result<http::Response<Bytes>, ClientError> {
+    /// Sends a request and reads the response within the deadline.
+    async fn exchange(&self, call: Call, request_line: &str) -> Result<http::Response<Bytes>, ClientError> {
         let (deadline, verb) = (call.deadline, call.verb);
         let answered = self.transport.clock.timeout(deadline, async {
-            let (head, body) = self.send(call, what).await?.into_parts();
-            let body = self.body(what, answer::collect(body, what)).await??;
+            let (head, body) = self.send(call, request_line).await?.into_parts();
+            let body = self
+                .body(request_line, response::collect(body, request_line))
+                .await??;
             self.transport.metrics.received(verb, body.len());
             Ok(http::Response::from_parts(head, body))
         });
         let late = || ClientError::Timeout {
-            what: what.to_owned(),
+            request_line: request_line.to_owned(),
             deadline,
         };
         answered.await.unwrap_or_else(|| Err(late()))
     }
 
-    /// Sends a request, and reads the answer as it comes. The first of a watch is not limited, as in client-go: a manager
-    /// that comes back after an outage opens all its watches at once.
-    async fn stream(&self, call: Call) -> Result<Lines, ClientError> {
-        let what = call.what();
+    /// Opens a watch. It is not rate limited, as in client-go: after an outage a manager reopens all watches at once.
+    async fn stream(&self, call: Call) -> Result<WatchStream, ClientError> {
+        let request_line = call.request_line();
         let deadline = call.deadline;
         let clock = &self.transport.clock;
         let opened = async {
-            let opened = clock.timeout(deadline, self.send(call, &what)).await;
+            let opened = clock.timeout(deadline, self.send(call, &request_line)).await;
             opened.unwrap_or_else(|| {
                 Err(ClientError::Timeout {
-                    what: what.clone(),
+                    request_line: request_line.clone(),
                     deadline,
                 })
             })
         };
-        let body = Box::pin(self.in_time(&what, opened)).await?.into_body();
-        Ok(Lines::new(body, what))
+        let body = Box::pin(self.in_time(&request_line, opened)).await?.into_body();
+        Ok(WatchStream::new(body, request_line))
     }
 
-    /// Runs a read until the term is over or draining.
+    /// Cancels a read when the term is over or draining.
     async fn in_time<T>(
         &self,
-        what: &str,
+        request_line: &str,
         read: impl Future<Output = Result<T, ClientError>>,
     ) -> Result<T, ClientError> {
-        let Permit::InTerm(fence, term) = &self.permit else {
+        let WriteAccess::InTerm(fence, term) = &self.access else {
             return read.await;
         };
         tokio::select! {
             biased;
-            () = fence.ending(*term) => Err(ClientError::Fenced { what: what.to_owned() }),
+            () = fence.ending(*term) => Err(ClientError::Fenced { request_line: request_line.to_owned() }),
             answer = read => answer,
         }
     }
 
-    /// Reads the body of an answer until the term is over: the transport looks at the fence until the head is there.
-    async fn body<T>(&self, what: &str, body: impl Future<Output = T>) -> Result<T, ClientError> {
-        let Permit::InTerm(fence, term) = &self.permit else {
+    /// Reads a body until the term is over. The transport checks the fence until the head arrives.
+    async fn body<T>(&self, request_line: &str, body: impl Future<Output = T>) -> Result<T, ClientError> {
+        let WriteAccess::InTerm(fence, term) = &self.access else {
             return Ok(body.await);
         };
         tokio::select! {
             biased;
             body = body => Ok(body),
             () = fence.closed(*term) => Err(ClientError::Connection {
-                what: what.to_owned(),
+                request_line: request_line.to_owned(),
                 connected: true,
-                reason: Late.to_string(),
+                reason: FenceClosedInFlight.to_string(),
             }),
         }
     }
 
-    async fn token(&self, verb: &'static str, what: &str) -> Result<(), ClientError> {
+    async fn token(&self, verb: &'static str, request_line: &str) -> Result<(), ClientError> {
         if self.take_token(verb).await {
             return Ok(());
         }
         Err(ClientError::Fenced {
-            what: what.to_owned(),
+            request_line: request_line.to_owned(),
         })
     }
 
-    /// Waits for a token; false if the term was over or draining before there was one.
+    /// Waits for a token of the rate limiter. Returns false if the term ended first.
     async fn take_token(&self, verb: &'static str) -> bool {
-        let Some(bucket) = &self.bucket else { return true };
+        let Some(limiter) = &self.limiter else { return true };
         let clock = &self.transport.clock;
         let start = clock.now();
-        let taken = match &self.permit {
-            Permit::InTerm(fence, term) => tokio::select! {
+        let taken = match &self.access {
+            WriteAccess::InTerm(fence, term) => tokio::select! {
                 biased;
-                () = bucket.take(clock) => true,
+                () = limiter.take(clock) => true,
                 () = fence.ending(*term) => false,
             },
-            Permit::Never | Permit::Always | Permit::Ended => {
-                bucket.take(clock).await;
+            WriteAccess::ReadOnly | WriteAccess::Unfenced | WriteAccess::Ended => {
+                limiter.take(clock).await;
                 true
             }
         };
@@ -285,22 +289,22 @@ impl Client {
         taken
     }
 
-    /// Sends a request; an answer that is not a success is an error.
-    async fn send(&self, call: Call, what: &str) -> Result<http::Response<Body>, ClientError> {
+    /// Sends a request. A response that is not a success is an error.
+    async fn send(&self, call: Call, request_line: &str) -> Result<http::Response<Body>, ClientError> {
         let clock = self.transport.clock.clone();
         let start = clock.now();
         let (method, verb) = (call.method.clone(), call.verb);
-        let request = self.request(call, what)?;
+        let request = self.request(call, request_line)?;
         let answer = self.transport.kube.send(request).await;
         let took = clock.now() - start;
         let metrics = &self.transport.metrics;
         let response = match answer {
             Ok(response) => response,
             Err(error) => {
-                let error = answer::failed(&error, what);
+                let error = response::failed(&error, request_line);
                 if !matches!(error, ClientError::Fenced { .. }) {
                     metrics.answered(&method, verb, "<error>", took);
-                    log(what, &error, took);
+                    log(request_line, &error, took);
                 }
                 return Err(error);
             }
@@ -309,21 +313,23 @@ impl Client {
         metrics.answered(&method, verb, code.as_str(), took);
         if code.is_success() {
             tracing::trace!(
-                request = what,
+                request = request_line,
                 code = code.as_u16(),
-                took_ms = took.as_millis(),
-                "Answered"
+                tookMs = took.as_millis(),
+                "Received response"
             );
             return Ok(response);
         }
-        let error = self.body(what, answer::refused(response, what)).await?;
-        log(what, &error, took);
+        let error = self
+            .body(request_line, response::refused(response, request_line))
+            .await?;
+        log(request_line, &error, took);
         Err(error)
     }
 
-    fn request(&self, call: Call, what: &str) -> Result<Request<Body>, ClientError> {
+    fn request(&self, call: Call, request_line: &str) -> Result<Request<Body>, ClientError> {
         let invalid = |reason: String| ClientError::Invalid {
-            what: what.to_owned(),
+            request_line: request_line.to_owned(),
             reason,
         };
         let is_write = call.method != Method::GET;
@@ -350,35 +356,43 @@ impl Client {
             }
         };
         let mut request = request.body(body).map_err(|error| invalid(error.to_string()))?;
-        let what = || what.to_owned();
-        match &self.permit {
-            Permit::Ended => return Err(ClientError::Fenced { what: what() }),
-            Permit::Never if is_write => return Err(ClientError::ReadOnly { what: what() }),
-            Permit::InTerm(fence, term) if is_write => {
-                request.extensions_mut().insert(Ticket(fence.clone(), *term));
+        let request_line = || request_line.to_owned();
+        match &self.access {
+            WriteAccess::Ended => {
+                return Err(ClientError::Fenced {
+                    request_line: request_line(),
+                });
             }
-            Permit::Never | Permit::InTerm(..) | Permit::Always => {}
+            WriteAccess::ReadOnly if is_write => {
+                return Err(ClientError::ReadOnly {
+                    request_line: request_line(),
+                });
+            }
+            WriteAccess::InTerm(fence, term) if is_write => {
+                request.extensions_mut().insert(FencedTerm(fence.clone(), *term));
+            }
+            WriteAccess::ReadOnly | WriteAccess::InTerm(..) | WriteAccess::Unfenced => {}
         }
         Ok(request)
     }
 }
 
 impl Call {
-    fn what(&self) -> String {
+    fn request_line(&self) -> String {
         format!("{} {}", self.method, self.path)
     }
 }
 
-/// Deadlines in whole seconds, as the server takes them.
+/// Returns the `timeout` parameter in whole seconds, the precision of the API server.
 fn timeout_parameter(deadline: Duration) -> (&'static str, String) {
     ("timeout", format!("{}s", deadline.as_secs()))
 }
 
-fn log(what: &str, error: &ClientError, took: Duration) {
+fn log(request_line: &str, error: &ClientError, took: Duration) {
     tracing::trace!(
-        request = what,
+        request = request_line,
         code = error.code(),
-        took_ms = took.as_millis(),
-        "Not answered with success"
+        tookMs = took.as_millis(),
+        "Request failed"
     );
 }

@@ -29,7 +29,7 @@ pub use record::{RELEASED_BY_ANNOTATION, WRITTEN_VERSIONS_ANNOTATION};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::client::{ClientError, Term, UNCONDITIONED};
+use crate::client::{ClientError, Term, UNCONDITIONAL_WRITE_TIMEOUT};
 use crate::env::Rng;
 
 /// How a candidate takes part.
@@ -43,7 +43,7 @@ pub struct Config {
     /// The name of the Lease. Never that of another component: of two components on one Lease only one runs.
     pub name: String,
     /// For how long others leave a record alone that does not change. It is written in whole seconds, and has to exceed
-    /// `renew_deadline` by more than [`UNCONDITIONED`]: a write that is sent last may take that long.
+    /// `renew_deadline` by more than [`UNCONDITIONAL_WRITE_TIMEOUT`]: a write that is sent last may take that long.
     pub lease_duration: Duration,
     /// For how long a leader acts on its last successful renewal.
     pub renew_deadline: Duration,
@@ -83,7 +83,7 @@ impl Config {
         // What others go by is the number in the record.
         let written = Duration::from_secs(lease_duration.as_secs());
         let in_order = !retry_period.is_zero()
-            && written > renew_deadline.saturating_add(UNCONDITIONED)
+            && written > renew_deadline.saturating_add(UNCONDITIONAL_WRITE_TIMEOUT)
             && *renew_deadline > retry_period.saturating_mul(6) / 5;
         if !in_order {
             return Err(ElectionError::Times {
@@ -109,7 +109,7 @@ pub enum ElectionError {
     #[error(
         "the lease duration ({lease:?}, counted in whole seconds) must be more than {last_write:?} longer than the \
          renew deadline ({renew:?}), that longer than 1.2 times the retry period ({retry:?}), and that longer than nothing",
-        last_write = UNCONDITIONED
+        last_write = UNCONDITIONAL_WRITE_TIMEOUT
     )]
     Times {
         /// The lease duration.

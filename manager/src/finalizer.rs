@@ -13,7 +13,7 @@ use crate::object::{Meta, MetaObject, Resource};
 /// the object is being deleted.
 #[must_use]
 pub fn add_patch(meta: &Meta, finalizer: &str) -> Option<Value> {
-    if meta.is_deleting() || meta.has_finalizer(finalizer) {
+    if meta.is_terminating() || meta.has_finalizer(finalizer) {
         return None;
     }
     let all: Vec<&str> = others(meta, finalizer).chain([finalizer]).collect();
@@ -69,7 +69,7 @@ fn others<'a>(meta: &'a Meta, finalizer: &str) -> impl Iterator<Item = &'a str> 
 }
 
 fn patch(meta: &Meta, finalizers: &[&str]) -> Value {
-    let mut metadata = meta.lock();
+    let mut metadata = meta.preconditions();
     metadata["finalizers"] = json!(finalizers);
     json!({"metadata": metadata})
 }

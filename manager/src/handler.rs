@@ -1,6 +1,6 @@
-//! From a change to the keys of the objects to reconcile, and nothing else.
+//! Event handlers: map a delta to the keys of the objects to reconcile.
 //!
-//! What an update has left counts as much as what it has come to: an object that changes its owner concerns both.
+//! A handler maps both states of an update: if an object changes its owner, both owners are reconciled.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,31 +8,31 @@ use std::sync::Arc;
 use crate::cache::Delta;
 use crate::object::{Key, Meta, Object, Resource};
 
-/// Computes keys. Clones are the same one.
+/// A pure function from objects to keys. Clones share it.
 pub struct Handler<T>(Arc<Keys<T>>);
 
 type Keys<T> = dyn Fn(&T) -> Vec<Key> + Send + Sync;
 
 impl<T: Object> Handler<T> {
-    /// The key of the object itself.
+    /// Maps an object to its own key.
     #[must_use]
     pub fn for_object() -> Self {
         Self::map(|object: &T| vec![object.meta().key()])
     }
 
-    /// The key of the owner that manages the object, if it is an `owner`. Any version of its group will do: it says how
-    /// the owner was read, not which one it is.
+    /// Maps an object to the key of its controller, if that is an `owner`, in any version of its group: the version of an
+    /// ownerReference is not part of the identity of the owner.
     #[must_use]
     pub fn for_owner(owner: Resource) -> Self {
         Self::map(move |object: &T| owner_key(object.meta(), &owner).into_iter().collect())
     }
 
-    /// What `keys` says of a state of the object. It is asked about both states of an update.
+    /// Maps an object by `keys`, which is called for both states of an update.
     pub fn map(keys: impl Fn(&T) -> Vec<Key> + Send + Sync + 'static) -> Self {
         Self(Arc::new(keys))
     }
 
-    /// The keys that a change concerns, each once.
+    /// Returns the keys to reconcile, without duplicates.
     #[must_use]
     pub fn keys(&self, delta: &Delta<T>) -> Vec<Key> {
         let mut keys = (self.0)(delta.latest());
@@ -59,12 +59,12 @@ fn owner_key(meta: &Meta, owner: &Resource) -> Option<Key> {
     if !owner.namespaced {
         return Some(Key::cluster(reference.name.clone()));
     }
-    // An owner is in the namespace of what it owns; what is in none cannot be owned from one.
+    // A namespaced owner is in the namespace of its dependents; a cluster-scoped object cannot have one.
     let namespaced = !meta.namespace.is_empty();
     namespaced.then(|| Key::new(meta.namespace.clone(), reference.name.clone()))
 }
 
-// Not derived: it can be cloned whatever it is asked about.
+// Not derived: that would require `T: Clone`.
 impl<T> Clone for Handler<T> {
     fn clone(&self) -> Self {
         Self(Arc::clone(&self.0))
@@ -89,7 +89,7 @@ mod tests {
         Resource::namespaced("apps", "v1", "replicasets", "ReplicaSet")
     }
 
-    /// An object `namespace`/a with these references to owners.
+    /// Returns the object `namespace`/a with these ownerReferences.
     fn owned(namespace: &str, owners: &serde_json::Value) -> Arc<MetaObject> {
         let json = json!({"metadata": {"namespace": namespace, "name": "a", "ownerReferences": owners}});
         Arc::new(serde_json::from_value(json).expect("an object"))
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_is_its_own_key_once() {
+    fn for_object_returns_the_key_once() {
         let handler = Handler::for_object();
         let object = owned("ns", &json!([]));
         let updated = Delta::Updated {
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn the_owner_is_the_controller_of_that_group_and_kind() {
+    fn for_owner_matches_controller_by_group_and_kind() {
         let handler = Handler::for_owner(sets());
         for (api_version, kind, keys) in [
             ("apps/v1", "ReplicaSet", vec![Key::new("ns", "x")]),
@@ -133,12 +133,12 @@ mod tests {
             let object = owned("ns", &owner(api_version, kind, "x"));
             assert_eq!(handler.keys(&added(object)), keys, "{api_version} {kind}");
         }
-        let nobody = owned("ns", &json!([]));
-        assert!(handler.keys(&added(nobody)).is_empty());
+        let unowned = owned("ns", &json!([]));
+        assert!(handler.keys(&added(unowned)).is_empty());
     }
 
     #[test]
-    fn the_core_group_has_no_name() {
+    fn for_owner_matches_the_core_group() {
         let handler = Handler::for_owner(Resource::namespaced(
             "",
             "v1",
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn the_namespace_follows_from_the_scope_of_the_owner() {
+    fn for_owner_uses_the_scope_of_the_owner() {
         let node = Handler::for_owner(Resource::cluster("", "v1", "nodes", "Node"));
         let object = owned("ns", &owner("v1", "Node", "x"));
         assert_eq!(node.keys(&added(object)), [Key::cluster("x")]);
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn both_the_old_and_the_new_owner_learn_of_an_update() {
+    fn update_maps_to_the_old_and_the_new_owner() {
         let handler = Handler::for_owner(sets());
         let state = |name| owned("ns", &owner("apps/v1", "ReplicaSet", name));
         let keys = |old, new| handler.keys(&Delta::Updated { old, new });
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_map_is_asked_about_both_states() {
+    fn map_is_called_for_both_states() {
         let handler = Handler::map(|object: &MetaObject| {
             let owners = object.metadata.owner_references.iter();
             owners.map(|owner| Key::cluster(owner.name.clone())).collect()

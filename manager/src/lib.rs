@@ -1,14 +1,33 @@
-//! What a Kubernetes controller needs around it, and no controller.
+//! A runtime for Kubernetes controllers: shared caches, work queues, leader election, health and metrics endpoints.
 //!
-//! One room per noun, on the way of an event: [`cache`], one list and watch per resource, shared; [`source`], [`predicate`]
-//! and [`handler`], from a change to the keys that it concerns; [`queue`], the work queue; [`controller`], the workers; and
-//! back through the [`client`], behind its bucket and its fence. Around it: [`manager`], which starts and stops all this;
-//! [`election`], which opens and shuts the fence; [`serve`], health and metrics over HTTPS; [`webhook`], which answers the API
-//! server's questions; [`env`](mod@env), the injected clock, generator and tasks; [`object`], what is known of any object. Beside them the small tools that every controller
-//! uses: [`conditions`], [`events`], [`expectations`], [`finalizer`], [`owner`] and [`selector`]; and [`time`], as the API writes
-//! it.
+//! The path of an event, one module per step:
 //!
-//! A controller that greets every `ConfigMap`, once:
+//! | module | contents |
+//! |---|---|
+//! | [`cache`] | one list and watch per resource, shared by all controllers: store, indexes, deltas |
+//! | [`source`], [`predicate`], [`handler`] | filter deltas, and map them to the keys to reconcile |
+//! | [`queue`] | the work queue: deduplicating, delaying, rate limiting, fair between namespaces |
+//! | [`controller`] | sources, queue and workers around a [`Reconciler`](controller::Reconciler) |
+//! | [`client`] | API requests with rate limiter, deadlines, metrics and leader fence |
+//!
+//! Around it:
+//!
+//! | module | contents |
+//! |---|---|
+//! | [`manager`] | starts caches, election and controllers in order, and stops them in reverse order |
+//! | [`election`] | leader election by a Lease, which opens and closes the fence of the client |
+//! | [`serve`] | health, metrics and debug endpoints over HTTPS |
+//! | [`webhook`] | admission webhooks and their certificates |
+//! | [`env`](mod@env) | the injected clock, random numbers and tasks |
+//! | [`object`] | keys, uids, resourceVersions, metadata, resources |
+//! | [`backoff`], [`conditions`], [`events`], [`expectations`], [`finalizer`], [`owner`], [`selector`], [`time`] | small tools for controllers |
+//!
+//! There is no global state: two managers in one process share neither clock, random numbers nor metrics. Dropping the
+//! [`TaskSet`](env::TaskSet) of a manager ends all its tasks.
+//!
+//! # Example
+//!
+//! A controller that labels every `ConfigMap`:
 //!
 //! ```
 //! use coxswain_manager::cache::Cache;
@@ -22,40 +41,40 @@
 //!
 //! const MAPS: Resource = Resource::namespaced("", "v1", "configmaps", "ConfigMap");
 //!
-//! struct Greeter {
+//! struct Labeler {
 //!     maps: Cache<MetaObject>,
 //! }
 //!
-//! impl Reconciler for Greeter {
+//! impl Reconciler for Labeler {
 //!     async fn reconcile(&self, context: Context, key: Key) -> Result<Action, ReconcileError> {
 //!         let Some(map) = self.maps.get(&key).present() else {
-//!             return Ok(Action::Done); // gone
+//!             return Ok(Action::Done); // deleted
 //!         };
 //!         let meta = &map.metadata;
-//!         if meta.is_deleting() || meta.labels.get("greeted").is_some() {
+//!         if meta.is_terminating() || meta.labels.get("seen").is_some() {
 //!             return Ok(Action::Done);
 //!         }
-//!         // Only the field that it owns, and only if nobody has changed the object in between.
+//!         // Patches only the label, and fails with 409 Conflict if the object was changed meanwhile.
 //!         let patch = json!({"metadata": {
 //!             "uid": meta.uid,
 //!             "resourceVersion": meta.resource_version,
-//!             "labels": {"greeted": "hello"},
+//!             "labels": {"seen": "true"},
 //!         }});
-//!         tracing::info!("Greeting"); // in a span with the controller, the key and the cause
+//!         tracing::info!("Labeling ConfigMap"); // in a span with the controller, the key and the cause
 //!         let _: MetaObject = context.client.patch(&MAPS, &key, Patch::merge(&patch)).await?;
 //!         Ok(Action::Done)
 //!     }
 //! }
 //!
-//! fn add_greeter(manager: &mut Manager) -> Result<(), Box<dyn std::error::Error>> {
+//! fn add_labeler(manager: &mut Manager) -> Result<(), Box<dyn std::error::Error>> {
 //!     let maps = manager.caches().of(&MAPS);
-//!     let greeter = Builder::new("greeter", Options::default(), Greeter { maps: maps.clone() })
+//!     let labeler = Builder::new("labeler", Options::default(), Labeler { maps: maps.clone() })
 //!         .watch(Source::new(maps, Handler::for_object()))
-//!         .build(manager.env(), manager.client("greeter"), manager.registry())?;
-//!     manager.add(greeter);
+//!         .build(manager.env(), manager.client("labeler"), manager.registry())?;
+//!     manager.add(labeler);
 //!     Ok(())
 //! }
-//! # // Run for real, on an API server in the same process.
+//! # // Runs on an API server in the same process.
 //! # use coxswain_manager::{cache::Scope, client::Transport, env::{Env, TaskSet}, manager, serve::Checks};
 //! # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
 //! # runtime.block_on(async {
@@ -63,29 +82,26 @@
 //! # let env = Env::system(&tasks);
 //! # let registry = prometheus::Registry::new();
 //! # let sandbox = coxswain_sandbox::Sandbox::new(coxswain_sandbox::Options::default());
-//! # let transport = Transport::over(sandbox.door(), "sandbox", "example", &env.clock, &registry)?;
+//! # let transport = Transport::from_service(sandbox.door(), "sandbox", "example", &env.clock, &registry)?;
 //! # let admin = transport.unfenced("admin", None);
 //! # let options = manager::Options {
 //! #     name: "example", limit: None, scope: Scope::default(),
 //! #     start_interval: Default::default(), shutdown_timeout: None,
 //! # };
 //! # let mut manager = Manager::new(&env, &registry, &Checks::new(), transport, options)?;
-//! # add_greeter(&mut manager)?;
+//! # add_labeler(&mut manager)?;
 //! # let mut seen = manager.caches().of::<MetaObject>(&MAPS).subscribe();
 //! # let stop = tokio_util::sync::CancellationToken::new();
 //! # let running = env.tasks.spawn(manager.run(None, stop.clone()));
 //! # let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}});
 //! # let _: MetaObject = admin.create(&MAPS, "default", map.to_string().into()).await?;
-//! # while seen.next().await.is_none_or(|delta| delta.latest().metadata.labels.get("greeted").is_none()) {}
+//! # while seen.next().await.is_none_or(|delta| delta.latest().metadata.labels.get("seen").is_none()) {}
 //! # stop.cancel();
 //! # running.await??;
 //! # Ok::<_, Box<dyn std::error::Error>>(())
 //! # })?;
 //! # Ok::<_, Box<dyn std::error::Error>>(())
 //! ```
-//!
-//! Nothing here is global: two managers in one process share neither a clock, nor a generator, nor a metric, and dropping
-//! the [`TaskSet`](env::TaskSet) of one ends everything that it runs.
 
 pub mod backoff;
 pub mod cache;

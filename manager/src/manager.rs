@@ -20,7 +20,7 @@ use prometheus::Registry;
 
 use self::metrics::States;
 use crate::cache::{CacheError, Caches, Scope};
-use crate::client::{Client, Fence, Limit, Transport};
+use crate::client::{Client, Fence, RateLimit, Transport};
 use crate::controller::Runnable;
 use crate::env::Env;
 use crate::events::{Recorder, RecorderError};
@@ -32,7 +32,7 @@ pub struct Options {
     /// Its name in metrics.
     pub name: &'static str,
     /// The requests that each controller may send; none is no limit.
-    pub limit: Option<Limit>,
+    pub limit: Option<RateLimit>,
     /// The part of the cluster that is looked at.
     pub scope: Scope,
     /// Each controller starts after a random time between this and twice this.
@@ -147,7 +147,7 @@ impl Manager {
     /// [`Manager::client`] for a controller that may send `factor` times as many requests per second.
     #[must_use]
     pub fn client_with_qps_factor(&self, name: &str, factor: f64) -> Client {
-        let limit = self.options.limit.map(|limit| Limit {
+        let limit = self.options.limit.map(|limit| RateLimit {
             qps: limit.qps * factor,
             ..limit
         });

@@ -1,7 +1,7 @@
-//! What is known of any object of the API: its key, its uid, its version, its metadata, and the resource that it is of.
+//! API objects: key, uid, resourceVersion, metadata, resource.
 //!
-//! Controllers read *projections*: small types that decode straight from the wire and hold what is read, nothing else. A
-//! projection is an [`Object`]; it is never sent back as a whole, or the fields that it does not know would be wiped.
+//! Controllers read *projections*: small types that decode from the wire and hold only the fields that a controller reads.
+//! A projection implements [`Object`]. It is never written as a whole object, which would wipe the fields that it omits.
 
 pub mod decode;
 mod intern;
@@ -14,7 +14,7 @@ mod version;
 
 pub use intern::Interner;
 pub use key::Key;
-pub use meta::{Meta, OwnerRef, Pairs};
+pub use meta::{Meta, OwnerRef, StringMap};
 pub use resource::Resource;
 pub use text::Text;
 pub use uid::Uid;
@@ -25,38 +25,37 @@ use std::fmt::Debug;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-/// What a cache keeps of an object. `PartialEq` says whether a handler could tell two states apart: [`Meta`]'s does not
-/// look at the version.
+/// A projection of an object, as a cache stores it. `PartialEq` decides whether an update changed anything that a handler
+/// can read: that of [`Meta`] ignores the resourceVersion.
 pub trait Object: DeserializeOwned + PartialEq + Debug + Send + Sync + 'static {
-    /// The annotations that are kept; all others are dropped before the object enters a cache.
+    /// The annotations to keep; a cache drops all others.
     const ANNOTATIONS: &'static [&'static str] = &[];
-    /// How many objects are asked for at once, on the wire in full; fewer where each is large.
+    /// The number of objects per page of a list. Choose fewer for large objects: they are whole on the wire.
     const PAGE: u32 = 500;
-
-    /// Whether caches have an index of the objects that nobody manages: for whoever adopts them.
+    /// Whether caches index the objects without a controller reference, for controllers that adopt.
     const INDEX_UNMANAGED: bool = false;
 
-    /// Its metadata.
+    #[expect(missing_docs, reason = "plain accessor")]
     fn meta(&self) -> &Meta;
 
-    /// Its metadata, to be packed before it is shared.
+    /// Returns the metadata, which a cache compacts before it stores the object.
     fn meta_mut(&mut self) -> &mut Meta;
 
-    /// Shares strings that many objects have in common. A projection with such strings of its own adds them here.
+    /// Interns strings that many objects have in common. A projection with more such strings overrides this.
     fn intern(&mut self, interner: &mut Interner) {
         self.meta_mut().intern(interner);
     }
 
-    /// About how much memory it takes, for the metric.
+    /// Returns the approximate memory size, for the metric.
     fn bytes(&self) -> usize {
         size_of_val(self) + self.meta().heap_bytes()
     }
 }
 
-/// The projection of whoever needs metadata only: any kind, fetched as `PartialObjectMetadata`.
+/// The metadata-only projection of any kind, fetched as `PartialObjectMetadata`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[expect(missing_docs, reason = "plain data")]
 pub struct MetaObject {
-    /// The metadata.
     pub metadata: Meta,
 }
 

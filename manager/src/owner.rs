@@ -31,12 +31,12 @@ pub fn claim(owner: &Meta, object: &Meta, matches: bool) -> Claim {
         return match controller.uid == owner.uid {
             true if matches => Claim::Owned,
             // An owner that is being deleted takes and releases nothing: what becomes of its objects is decided elsewhere.
-            true if !owner.is_deleting() => Claim::Release,
+            true if !owner.is_terminating() => Claim::Release,
             _ => Claim::Ignore,
         };
     }
     let together = owner.namespace.is_empty() || owner.namespace == object.namespace;
-    if matches && together && !owner.is_deleting() && !object.is_deleting() {
+    if matches && together && !owner.is_terminating() && !object.is_terminating() {
         Claim::Adopt
     } else {
         Claim::Ignore
@@ -82,7 +82,7 @@ pub fn release_patch(owner: &Meta, object: &Meta) -> Option<Value> {
 }
 
 fn patch(object: &Meta, references: &[Value]) -> Value {
-    let mut metadata = object.lock();
+    let mut metadata = object.preconditions();
     metadata["ownerReferences"] = json!(references);
     json!({"metadata": metadata})
 }

@@ -1,8 +1,8 @@
-//! What a panic that was caught has said.
+//! Messages of caught panics.
 
 use std::any::Any;
 
-/// The message, if it is text.
+/// Returns the message of a panic, if it is text.
 pub(crate) fn message(panic: &(dyn Any + Send)) -> &str {
     panic
         .downcast_ref::<&str>()

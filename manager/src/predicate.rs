@@ -1,4 +1,4 @@
-//! Which changes are worth a look: the first thing that a delta of a cache meets on its way to a queue.
+//! Predicates: filters of cache deltas before the handler.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,19 +6,19 @@ use std::sync::Arc;
 use crate::cache::Delta;
 use crate::object::Object;
 
-/// A pure question about a change. Clones are the same one.
+/// A filter of deltas, a pure function. Clones share it.
 pub struct Predicate<T>(Arc<Passes<T>>);
 
 type Passes<T> = dyn Fn(&Delta<T>) -> bool + Send + Sync;
 
 impl<T: Object> Predicate<T> {
-    /// Changes of which `passes` says yes.
+    /// Passes deltas for which `passes` returns true.
     pub fn new(passes: impl Fn(&Delta<T>) -> bool + Send + Sync + 'static) -> Self {
         Self(Arc::new(passes))
     }
 
-    /// All but updates in which nothing has changed that a handler could read: what came twice, and what changed only in
-    /// fields that the projection does not keep. Versions do not count: a store that was restored gives them again.
+    /// Drops updates without a change that a handler can read: repeated events, and changes of fields that the projection
+    /// omits. It compares objects, not resourceVersions: a restored store assigns them again.
     #[must_use]
     pub fn changed() -> Self {
         Self::new(|delta| match delta {
@@ -27,8 +27,8 @@ impl<T: Object> Predicate<T> {
         })
     }
 
-    /// All but updates that did not change what is wanted: for a controller that writes the status of its objects, and is
-    /// not woken by that. Labels, annotations and finalizers do not count; kinds without a generation never pass.
+    /// Drops updates that do not change the generation, so that a controller is not triggered by its own status updates.
+    /// Changes of labels, annotations and finalizers are dropped too, and so are all updates of kinds without a generation.
     #[must_use]
     pub fn generation_changed() -> Self {
         Self::new(|delta| match delta {
@@ -37,14 +37,14 @@ impl<T: Object> Predicate<T> {
         })
     }
 
-    /// Whether the change is worth a look.
+    /// Returns true if the delta passes.
     #[must_use]
     pub fn passes(&self, delta: &Delta<T>) -> bool {
         (self.0)(delta)
     }
 }
 
-// Not derived: it can be cloned whatever it asks about.
+// Not derived: that would require `T: Clone`.
 impl<T> Clone for Predicate<T> {
     fn clone(&self) -> Self {
         Self(Arc::clone(&self.0))
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn an_update_without_a_visible_change_does_not_pass() {
+    fn changed_drops_updates_without_a_visible_change() {
         let changed = Predicate::changed();
         let base = r#"{"name":"a","resourceVersion":"1"}"#;
         for (new, passes) in [
@@ -98,7 +98,7 @@ mod tests {
             (r#"{"name":"a","resourceVersion":"2"}"#, false),
             (r#"{"name":"a","resourceVersion":"2","unknown":1}"#, false),
             (r#"{"name":"a","resourceVersion":"2","labels":{"a":"b"}}"#, true),
-            // A store that was restored from a backup gives its versions again, to other states.
+            // A store that was restored from a backup assigns its versions again, to other states.
             (r#"{"name":"a","resourceVersion":"1","labels":{"a":"b"}}"#, true),
         ] {
             assert_eq!(changed.passes(&updated(base, new)), passes, "{new}");
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_new_generation_passes() {
+    fn generation_changed_drops_updates_of_the_same_generation() {
         let generation = Predicate::generation_changed();
         let base = r#"{"name":"a","resourceVersion":"1","generation":1}"#;
         for (new, passes) in [

@@ -9,7 +9,7 @@ use std::fmt;
 use serde::Deserialize;
 
 use crate::object::decode::null_is_default;
-use crate::object::{Pairs, Text};
+use crate::object::{StringMap, Text};
 
 /// A selector as it is written.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -17,7 +17,7 @@ use crate::object::{Pairs, Text};
 pub struct LabelSelector {
     /// Labels with these values.
     #[serde(deserialize_with = "null_is_default")]
-    pub match_labels: Pairs,
+    pub match_labels: StringMap,
     /// And all of these.
     #[serde(deserialize_with = "null_is_default")]
     pub match_expressions: Box<[LabelSelectorRequirement]>,
@@ -89,7 +89,7 @@ pub enum SelectorError {
 
 impl Selector {
     /// Labels with exactly these values.
-    pub fn from_labels(labels: &Pairs) -> Result<Self, SelectorError> {
+    pub fn from_labels(labels: &StringMap) -> Result<Self, SelectorError> {
         Self::new(&LabelSelector {
             match_labels: labels.clone(),
             ..LabelSelector::default()
@@ -116,7 +116,7 @@ impl Selector {
 
     /// Whether an object with these labels is meant.
     #[must_use]
-    pub fn matches(&self, labels: &Pairs) -> bool {
+    pub fn matches(&self, labels: &StringMap) -> bool {
         self.0.iter().all(|Requirement { key, operator }| {
             let present = labels.get(key);
             match operator {
@@ -184,7 +184,7 @@ mod tests {
         Selector::new(&serde_json::from_value(json.clone()).expect("a selector"))
     }
 
-    fn labels(text: &str) -> Pairs {
+    fn labels(text: &str) -> StringMap {
         let pairs = text.split(',').filter(|it| !it.is_empty());
         pairs.filter_map(|it| it.split_once('=')).collect()
     }
@@ -258,7 +258,7 @@ mod tests {
             assert_eq!(read(&selector), Err(error), "{selector}");
         }
         assert_eq!(
-            Selector::from_labels(&Pairs::default()),
+            Selector::from_labels(&StringMap::default()),
             Err(SelectorError::Empty)
         );
     }

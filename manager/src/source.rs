@@ -1,5 +1,4 @@
-//! What a controller watches: changes of a cache, the predicate that they have to pass, the handler that makes keys of
-//! them.
+//! Event sources of a controller: the deltas of a cache, filtered by a predicate, mapped to keys by a handler.
 
 use std::sync::Arc;
 
@@ -12,105 +11,104 @@ use crate::object::{Key, MetaObject, Object};
 use crate::predicate::Predicate;
 use crate::queue::Priority;
 
-/// What a source needs of a cache.
-pub trait Origin<T>: Send + Sync + 'static {
-    /// What it holds, as causes and errors name it.
+/// A cache as the origin of events.
+pub trait EventSource<T>: Send + Sync + 'static {
+    /// Returns the name in causes and errors.
     fn name(&self) -> String;
 
-    /// The present state as initial deltas, then every change.
+    /// Subscribes to the current state, as initial deltas, and to all later changes.
     fn subscribe(&self) -> Subscription<T>;
 
-    /// Whether the present state is known.
+    /// Returns true if the first list is complete.
     fn is_synced(&self) -> bool;
 
-    /// Resolves when the present state is known.
+    /// Waits until the first list is complete.
     fn synced(&self) -> BoxFuture<'_, ()>;
 
-    /// Whether its kind is not served, or not to us: what it shows may all be gone.
-    fn is_waiting(&self) -> bool {
+    /// Returns true if the API server does not serve the resource, or not to this client.
+    fn is_unavailable(&self) -> bool {
         false
     }
 }
 
-/// One of the things that wake a controller.
+/// An event source of a controller.
 #[derive(Debug)]
 pub struct Source<T, O> {
     name: Arc<str>,
-    origin: O,
+    cache: O,
     predicate: Predicate<T>,
     handler: Handler<T>,
 }
 
-/// A source, whatever it is a source of.
-pub(crate) trait Watched: Send + Sync {
+/// A source of any object type.
+pub(crate) trait AnySource: Send + Sync {
     fn name(&self) -> &str;
     fn is_synced(&self) -> bool;
-    fn is_waiting(&self) -> bool;
+    fn is_unavailable(&self) -> bool;
     fn synced(&self) -> BoxFuture<'_, ()>;
-    /// Subscribes now, and puts keys into `inbox` until the cache is gone.
-    fn feed(&self, inbox: Arc<Inbox>) -> BoxFuture<'static, ()>;
+    /// Subscribes now. The future adds keys to `inbox` until the cache is dropped.
+    fn run(&self, inbox: Arc<Inbox>) -> BoxFuture<'static, ()>;
 }
 
-/// Keys that wake a controller at the start of each term, whether or not there are such objects.
-pub(crate) struct Beginning(pub(crate) Vec<Key>);
+/// Keys to reconcile at the start of each term, whether or not the objects exist.
+pub(crate) struct InitialKeys(pub(crate) Vec<Key>);
 
-impl<T: Object, O: Origin<T>> Source<T, O> {
-    /// From changes of `origin` to the keys that `handler` computes. Updates in which nothing has changed that could be read
-    /// are left out.
-    pub fn new(origin: O, handler: Handler<T>) -> Self {
+impl<T: Object, O: EventSource<T>> Source<T, O> {
+    /// Returns a source of the keys that `handler` computes for the deltas of `cache` that pass [`Predicate::changed`].
+    pub fn new(cache: O, handler: Handler<T>) -> Self {
         Self {
-            name: origin.name().into(),
-            origin,
+            name: cache.name().into(),
+            cache,
             predicate: Predicate::changed(),
             handler,
         }
     }
 
-    /// Only changes that pass `predicate`, instead of [`Predicate::changed`].
+    /// Replaces [`Predicate::changed`] by another predicate.
     #[must_use]
     pub fn only(self, predicate: Predicate<T>) -> Self {
         Self { predicate, ..self }
     }
 }
 
-impl<T: Object, O: Origin<T>> Watched for Source<T, O> {
+impl<T: Object, O: EventSource<T>> AnySource for Source<T, O> {
     fn name(&self) -> &str {
         &self.name
     }
 
     fn is_synced(&self) -> bool {
-        self.origin.is_synced()
+        self.cache.is_synced()
     }
 
-    fn is_waiting(&self) -> bool {
-        self.origin.is_waiting()
+    fn is_unavailable(&self) -> bool {
+        self.cache.is_unavailable()
     }
 
     fn synced(&self) -> BoxFuture<'_, ()> {
-        self.origin.synced()
+        self.cache.synced()
     }
 
-    fn feed(&self, inbox: Arc<Inbox>) -> BoxFuture<'static, ()> {
-        let mut subscription = self.origin.subscribe();
+    fn run(&self, inbox: Arc<Inbox>) -> BoxFuture<'static, ()> {
+        let mut subscription = self.cache.subscribe();
         let name = Arc::clone(&self.name);
         let (predicate, handler) = (self.predicate.clone(), self.handler.clone());
         Box::pin(async move {
             while let Some(delta) = subscription.next().await {
                 if predicate.passes(&delta) {
-                    let (change, priority) = weigh(&delta);
+                    let (change, priority) = classify(&delta);
                     for key in handler.keys(&delta) {
                         let source = Arc::clone(&name);
                         inbox.add(key, priority, Cause::Event { source, change });
                     }
                 }
-                // A cache of 100,000 objects is one long run of deltas that are ready.
+                // All deltas of a large cache may be ready at once: yield to other tasks.
                 tokio::task::consume_budget().await;
             }
         })
     }
 }
 
-impl Watched for Beginning {
+impl AnySource for InitialKeys {
     fn name(&self) -> &'static str {
         "start"
     }
@@ -119,7 +117,7 @@ impl Watched for Beginning {
         true
     }
 
-    fn is_waiting(&self) -> bool {
+    fn is_unavailable(&self) -> bool {
         false
     }
 
@@ -127,7 +125,7 @@ impl Watched for Beginning {
         Box::pin(std::future::ready(()))
     }
 
-    fn feed(&self, inbox: Arc<Inbox>) -> BoxFuture<'static, ()> {
+    fn run(&self, inbox: Arc<Inbox>) -> BoxFuture<'static, ()> {
         for key in &self.0 {
             let cause = Cause::Event {
                 source: self.name().into(),
@@ -139,8 +137,8 @@ impl Watched for Beginning {
     }
 }
 
-/// What merely exists gives way to what has changed.
-fn weigh<T>(delta: &Delta<T>) -> (Change, Priority) {
+/// Initial deltas have a lower priority than changes.
+fn classify<T>(delta: &Delta<T>) -> (Change, Priority) {
     match delta {
         Delta::Added { initial: true, .. } => (Change::Initial, Priority::Low),
         Delta::Added { initial: false, .. } => (Change::Added, Priority::Normal),
@@ -149,7 +147,7 @@ fn weigh<T>(delta: &Delta<T>) -> (Change, Priority) {
     }
 }
 
-impl<T: Object> Origin<T> for Cache<T> {
+impl<T: Object> EventSource<T> for Cache<T> {
     fn name(&self) -> String {
         self.resource().to_string()
     }
@@ -166,12 +164,12 @@ impl<T: Object> Origin<T> for Cache<T> {
         Box::pin(self.synced())
     }
 
-    fn is_waiting(&self) -> bool {
-        self.status().is_waiting()
+    fn is_unavailable(&self) -> bool {
+        self.status().is_unavailable()
     }
 }
 
-impl Origin<MetaObject> for MetaCache {
+impl EventSource<MetaObject> for MetaCache {
     fn name(&self) -> String {
         self.resource().to_string()
     }
@@ -188,7 +186,7 @@ impl Origin<MetaObject> for MetaCache {
         Box::pin(self.synced())
     }
 
-    fn is_waiting(&self) -> bool {
-        self.status().is_waiting()
+    fn is_unavailable(&self) -> bool {
+        self.status().is_unavailable()
     }
 }

@@ -1,3 +1,3 @@
-//! The mutex, by an alias: `tests/shuttle` compiles the same sources with shuttle's.
+//! The mutex of the work queue. `tests/shuttle` compiles the queue with the mutex of shuttle instead.
 
 pub(crate) use std::sync::Mutex;

@@ -7,7 +7,7 @@ use coxswain_controllers::garbage_collector::{self, GraphPage};
 use coxswain_controllers::hollow_kubelet;
 use coxswain_controllers::registry::{self, Descriptor, EnabledBy, Hosted, Settings};
 use coxswain_manager::cache::Scope;
-use coxswain_manager::client::{Limit, Transport};
+use coxswain_manager::client::{RateLimit, Transport};
 use coxswain_manager::election::{self, Elector};
 use coxswain_manager::env::{Env, TaskSet};
 use coxswain_manager::events::Recorder;
@@ -62,7 +62,7 @@ impl ManagerInstance {
             hollow_kubelet,
             replicas,
         } = config;
-        let limit = client_connection.rate.map(|rate| Limit {
+        let limit = client_connection.rate.map(|rate| RateLimit {
             qps: rate.qps,
             burst: rate.burst,
         });

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use coxswain_manager::cache::{Caches, Written};
+use coxswain_manager::cache::{Caches, PendingWrites};
 use coxswain_manager::client::{Client, ClientError, ListQuery, Patch};
 use coxswain_manager::controller::ReconcileError;
 use coxswain_manager::env::Env;
@@ -29,7 +29,7 @@ pub(super) struct Hands<'a> {
     pub(super) client: &'a Client,
     pub(super) env: &'a Env,
     pub(super) caches: &'a Caches,
-    pub(super) written: &'a Written,
+    pub(super) written: &'a PendingWrites,
     pub(super) recorder: &'a Recorder,
 }
 
@@ -132,7 +132,7 @@ impl Hands<'_> {
             Err(error) => return Err(error.into()),
         };
         let typed = T::deserialize(&live).map_err(|error| ClientError::Decode {
-            what: format!("GET {} {key}", resource.plural),
+            request_line: format!("GET {} {key}", resource.plural),
             reason: format!("{:?}", error.classify()),
         })?;
         let mut meta = typed.meta().clone();
@@ -143,7 +143,7 @@ impl Hands<'_> {
             });
         }
         if let Some(entries) = fields::prepared(&live, desired) {
-            let mut patch = json!({"metadata": meta.lock()});
+            let mut patch = json!({"metadata": meta.preconditions()});
             patch["metadata"]["managedFields"] = entries;
             let patched: MetaObject = self.client.patch(resource, &key, Patch::merge(&patch)).await?;
             meta = patched.metadata;
@@ -229,7 +229,7 @@ impl Hands<'_> {
         let live = live.map_err(|error| self.own(error))?;
         let (seen, live_meta) = (&self.app.metadata, &live.metadata);
         let same = live_meta.uid == seen.uid
-            && live_meta.is_deleting() == seen.is_deleting()
+            && live_meta.is_terminating() == seen.is_terminating()
             && live.spec.asks_the_same(&self.app.spec);
         let key = self.key.clone();
         if same {

@@ -1,7 +1,7 @@
 //! The desired state of the children of an `AppService`: a Deployment, and a Service if it has ports. These fields are
 //! applied, and no others.
 
-use coxswain_manager::object::{Pairs, Text};
+use coxswain_manager::object::{StringMap, Text};
 use coxswain_manager::owner::controller_ref;
 use serde_json::{Map, Value, json};
 
@@ -59,7 +59,7 @@ pub fn selector_text(app: &AppService) -> String {
 
 /// The name of the `AppService` that the labels of a child name.
 #[must_use]
-pub fn instance(labels: &Pairs) -> Option<&Text> {
+pub fn instance(labels: &StringMap) -> Option<&Text> {
     labels.get(UID)?;
     labels.get(INSTANCE)
 }

@@ -4,7 +4,7 @@
 //! another field manager changed. An apply is due when the desired state is another one than the last applied
 //! ([`APPLIED`]), or when a desired field is missing or has another value. Fields beside the desired ones are never read.
 
-use coxswain_manager::object::{Meta, Object, Pairs};
+use coxswain_manager::object::{Meta, Object, StringMap};
 use coxswain_manager::owner::{adopt_patch, release_patch};
 use serde_json::{Map, Value, json};
 
@@ -21,13 +21,13 @@ const QUANTITIES: [&str; 2] = ["limits", "requests"];
 /// A child, with the fields that are compared.
 pub trait Child: Object {
     /// The annotations.
-    fn annotations(&self) -> &Pairs;
+    fn annotations(&self) -> &StringMap;
     /// The spec, as far as an `AppService` can desire it.
     fn spec(&self) -> Value;
 }
 
 impl Child for Deployment {
-    fn annotations(&self) -> &Pairs {
+    fn annotations(&self) -> &StringMap {
         &self.annotations
     }
 
@@ -41,7 +41,7 @@ impl Child for Deployment {
 }
 
 impl Child for Service {
-    fn annotations(&self) -> &Pairs {
+    fn annotations(&self) -> &StringMap {
         &self.metadata.annotations
     }
 
@@ -118,7 +118,7 @@ fn amount(value: &Value) -> Value {
     billionths(&text).map_or_else(|| value.clone(), |amount| json!(amount.to_string()))
 }
 
-fn object(pairs: &Pairs) -> Value {
+fn object(pairs: &StringMap) -> Value {
     let pairs = pairs
         .into_iter()
         .map(|(key, value)| (key.to_string(), json!(value)));

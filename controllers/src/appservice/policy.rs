@@ -47,7 +47,7 @@ pub fn is_held_in_vain(app: &AppService) -> bool {
 /// Whether the dependents of an `AppService` are to be orphaned, as far as can be seen: who does it takes that off again.
 #[must_use]
 pub fn is_orphaned(app: &AppService) -> bool {
-    app.metadata.is_deleting() && app.metadata.has_finalizer(API_ORPHAN)
+    app.metadata.is_terminating() && app.metadata.has_finalizer(API_ORPHAN)
 }
 
 /// What is to be done for an `AppService` that is being deleted, with these children; each may be named twice. Its

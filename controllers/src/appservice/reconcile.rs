@@ -179,10 +179,10 @@ impl Reconciler for Keeper {
                 return Ok(Action::Done);
             }
             // It is there, and nobody can tell what it wants.
-            Lookup::Unknown => return Ok(Action::Done),
+            Lookup::Undecodable => return Ok(Action::Done),
         };
         // What the cache shows may all be gone with its kind: nothing is made for it.
-        if self.apps.is_unknown() {
+        if self.apps.is_unserved() {
             return Ok(Action::Postpone(UNSERVED));
         }
         self.know(&key, &app);
@@ -199,7 +199,7 @@ impl Reconciler for Keeper {
             written: &self.memory.written,
             recorder: &self.recorder,
         };
-        let synced = if app.metadata.is_deleting() {
+        let synced = if app.metadata.is_terminating() {
             self.farewell(&hands).await
         } else {
             self.sync(&hands).await
@@ -261,7 +261,7 @@ impl Keeper {
         let named = Key::new(namespace.clone(), app.spec.deployment_name.clone());
         let named = self.deployments.get(&named);
         let service = self.services.get(&app.metadata.key());
-        if matches!(named, Lookup::Unknown) || matches!(service, Lookup::Unknown) {
+        if matches!(named, Lookup::Undecodable) || matches!(service, Lookup::Undecodable) {
             return None;
         }
         let mut deployments = self.deployments.by_owner(&app.metadata.uid);

@@ -1,7 +1,7 @@
 //! The fields of a Service that the controller reads.
 
 use coxswain_manager::object::decode::null_is_default;
-use coxswain_manager::object::{Meta, Object, Pairs};
+use coxswain_manager::object::{Meta, Object, StringMap};
 use serde::Deserialize;
 
 use super::standing::{ADOPT_BY, MADE_AS};
@@ -24,7 +24,7 @@ pub struct Service {
 pub struct ServiceSpec {
     /// Which pods it leads to.
     #[serde(deserialize_with = "null_is_default")]
-    pub selector: Pairs,
+    pub selector: StringMap,
     /// Its ports, in JSON; none if nothing is said.
     #[serde(deserialize_with = "raw")]
     pub ports: Option<Box<str>>,

@@ -8,7 +8,7 @@
 //! orphaned children of an `AppService` that was deleted and created again. The annotation is on the object, not on the
 //! `AppService`: adoption needs the permission to change the object.
 
-use coxswain_manager::object::{Meta, Pairs, Uid};
+use coxswain_manager::object::{Meta, StringMap, Uid};
 
 use super::APP_SERVICES;
 
@@ -35,8 +35,8 @@ pub enum Standing {
 
 /// What `object`, with these annotations, is to `app`.
 #[must_use]
-pub fn standing(app: &Meta, object: &Meta, annotations: &Pairs) -> Standing {
-    if object.is_deleting() {
+pub fn standing(app: &Meta, object: &Meta, annotations: &StringMap) -> Standing {
+    if object.is_terminating() {
         return Standing::Leaving;
     }
     match object.controller() {
@@ -59,7 +59,7 @@ pub fn standing(app: &Meta, object: &Meta, annotations: &Pairs) -> Standing {
 
 /// Whether it says of itself that it was made for `app`, under the name that it has.
 #[must_use]
-pub fn is_marked(app: &Meta, object: &Meta, annotations: &Pairs) -> bool {
+pub fn is_marked(app: &Meta, object: &Meta, annotations: &StringMap) -> bool {
     let uid = object.labels.get(UID);
     uid.is_some_and(|it| !it.is_empty() && Uid::from(&**it) == app.uid)
         && annotations.get(MADE_AS) == Some(&object.name)
@@ -78,7 +78,7 @@ mod tests {
         serde_json::from_value(meta).expect("metadata")
     }
 
-    fn pairs(map: &Value) -> Pairs {
+    fn pairs(map: &Value) -> StringMap {
         serde_json::from_value(map.clone()).expect("annotations")
     }
 

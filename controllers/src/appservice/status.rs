@@ -183,7 +183,7 @@ impl Status {
         if self.conditions != present.conditions {
             changes.insert("conditions".to_owned(), json!(self.conditions));
         }
-        (!changes.is_empty()).then(|| json!({"metadata": meta.lock(), "status": changes}))
+        (!changes.is_empty()).then(|| json!({"metadata": meta.preconditions(), "status": changes}))
     }
 }
 

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use coxswain_manager::cache::{Caches, Written};
+use coxswain_manager::cache::{Caches, PendingWrites};
 use coxswain_manager::client::{Client, ClientError, Patch};
 use coxswain_manager::controller::ReconcileError;
 use coxswain_manager::env::Env;
@@ -30,7 +30,7 @@ pub(super) struct Hands<'a> {
     pub(super) client: &'a Client,
     pub(super) env: &'a Env,
     pub(super) caches: &'a Caches,
-    pub(super) written: &'a Written,
+    pub(super) written: &'a PendingWrites,
     pub(super) recorder: &'a Recorder,
 }
 
@@ -92,7 +92,7 @@ impl Hands<'_> {
             return Ok(false);
         }
         let live: MetaObject = self.client.get(&DEPLOYMENTS, self.key).await?;
-        if live.metadata.uid != self.deployment.metadata.uid || live.metadata.is_deleting() {
+        if live.metadata.uid != self.deployment.metadata.uid || live.metadata.is_terminating() {
             let key = self.key.clone();
             return Err(Failure::OwnerChanged { key });
         }
@@ -206,7 +206,7 @@ impl Hands<'_> {
     pub(super) async fn count_collision(&self) -> Result<(), ClientError> {
         let Deployment { metadata, status, .. } = self.deployment;
         let count = status.collision_count.unwrap_or(0) + 1;
-        self.write_status(&json!({"metadata": metadata.lock(), "status": {"collisionCount": count}}))
+        self.write_status(&json!({"metadata": metadata.preconditions(), "status": {"collisionCount": count}}))
             .await
     }
 

@@ -13,7 +13,7 @@ pub fn excess(sets: &Sets, limit: Option<usize>) -> Vec<Arc<ReplicaSet>> {
     let Some(limit) = limit else {
         return Vec::new();
     };
-    let staying = |it: &&Set| !it.object.metadata.is_deleting();
+    let staying = |it: &&Set| !it.object.metadata.is_terminating();
     let mut old: Vec<&Set> = sets.old.iter().filter(staying).collect();
     let excess = old.len().saturating_sub(limit);
     old.sort_by_cached_key(|it| (revision::of(&it.object.annotations).unwrap_or(0), it.age()));

@@ -97,7 +97,7 @@ pub fn plan(snapshot: &Snapshot<'_>) -> Plan {
         sets: Sets::of(deployment, &template, sets),
         ..Plan::default()
     };
-    if deployment.metadata.is_deleting() {
+    if deployment.metadata.is_terminating() {
         return plan;
     }
     keep_up(&mut plan.sets, deployment);

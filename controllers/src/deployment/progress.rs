@@ -64,7 +64,7 @@ pub fn wanted(
     now: Timestamp,
 ) -> Status {
     let mut status = Status::counted(deployment, sets);
-    if deployment.metadata.is_deleting() {
+    if deployment.metadata.is_terminating() {
         status.judge(bounds, now);
         return status;
     }

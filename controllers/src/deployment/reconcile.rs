@@ -173,7 +173,7 @@ impl Reconciler for Roller {
                 return Ok(Action::Done);
             }
             // It is there, and nobody can tell what it wants.
-            Lookup::Unknown => return Ok(Action::Done),
+            Lookup::Undecodable => return Ok(Action::Done),
         };
         self.memory.know(&key, &deployment.metadata.uid, Known::default);
         if self.is_behind(&key, &context.env) {

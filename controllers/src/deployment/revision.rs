@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use coxswain_manager::object::{Pairs, Text};
+use coxswain_manager::object::{StringMap, Text};
 
 use super::bounds::Bounds;
 use crate::support::annotations::{CHANGED, DESIRED, HISTORY, LAST_APPLIED, MAX, REVISION, ROLLBACK};
@@ -38,7 +38,7 @@ pub fn is_copied(annotation: &str) -> bool {
 
 /// The revision in these annotations: 0 if there is none; none if it is no number.
 #[must_use]
-pub fn of(annotations: &Pairs) -> Option<i64> {
+pub fn of(annotations: &StringMap) -> Option<i64> {
     match annotations.get(REVISION).map(|it| &**it) {
         None | Some("") => Some(0),
         Some(text) => text.parse().ok(),
@@ -47,13 +47,13 @@ pub fn of(annotations: &Pairs) -> Option<i64> {
 
 /// A number in these annotations.
 #[must_use]
-pub fn number(annotations: &Pairs, annotation: &str) -> Option<i64> {
+pub fn number(annotations: &StringMap, annotation: &str) -> Option<i64> {
     annotations.get(annotation)?.parse().ok()
 }
 
 /// The number of the next rollout.
 #[must_use]
-pub fn next<'a>(old: impl IntoIterator<Item = &'a Pairs>) -> i64 {
+pub fn next<'a>(old: impl IntoIterator<Item = &'a StringMap>) -> i64 {
     let highest = old.into_iter().filter_map(of).max().unwrap_or(0).max(0);
     highest.saturating_add(1)
 }
@@ -61,7 +61,7 @@ pub fn next<'a>(old: impl IntoIterator<Item = &'a Pairs>) -> i64 {
 /// What to write into the `ReplicaSet` of the present template, which has these annotations. Nothing if its revision is
 /// something that is not understood.
 #[must_use]
-pub fn changes(deployment: &Deployment, present: &Pairs, next: i64) -> BTreeMap<Text, Text> {
+pub fn changes(deployment: &Deployment, present: &StringMap, next: i64) -> BTreeMap<Text, Text> {
     let Some(revision) = of(present) else {
         return BTreeMap::new();
     };
@@ -116,7 +116,7 @@ fn history(present: Option<&Text>, before: &str) -> Option<Text> {
 mod tests {
     use super::*;
 
-    fn pairs(pairs: &[(&str, &str)]) -> Pairs {
+    fn pairs(pairs: &[(&str, &str)]) -> StringMap {
         pairs.iter().copied().collect()
     }
 
@@ -126,14 +126,14 @@ mod tests {
         deployment
     }
 
-    fn as_pairs(changes: BTreeMap<Text, Text>) -> Pairs {
+    fn as_pairs(changes: BTreeMap<Text, Text>) -> StringMap {
         changes.into_iter().collect()
     }
 
     #[test]
     fn the_next_revision_is_higher_than_all() {
         let old = |texts: &[&str]| {
-            let all: Vec<Pairs> = texts.iter().map(|it| pairs(&[(REVISION, *it)])).collect();
+            let all: Vec<StringMap> = texts.iter().map(|it| pairs(&[(REVISION, *it)])).collect();
             next(&all)
         };
         assert_eq!(old(&[]), 1);
@@ -141,7 +141,7 @@ mod tests {
         assert_eq!(old(&["-5"]), 1);
         assert_eq!(old(&["3546343826724305832"]), 3_546_343_826_724_305_833);
         assert_eq!(old(&["9223372036854775807"]), i64::MAX);
-        assert_eq!(next([&Pairs::default()]), 1);
+        assert_eq!(next([&StringMap::default()]), 1);
     }
 
     #[test]

@@ -101,7 +101,7 @@ fn refuse(deployment: &Deployment, reason: &'static str, message: String) -> Rol
 
 /// The patch that takes the request away, and nothing else.
 fn cleared(deployment: &Deployment) -> Value {
-    let mut metadata = deployment.metadata.lock();
+    let mut metadata = deployment.metadata.preconditions();
     metadata["annotations"] = json!({ROLLBACK: null});
     json!({"metadata": metadata})
 }

@@ -123,7 +123,7 @@ impl Set {
         if spec.is_empty() && annotations.is_empty() {
             return None;
         }
-        let mut patch = json!({"metadata": present.metadata.lock()});
+        let mut patch = json!({"metadata": present.metadata.preconditions()});
         if !annotations.is_empty() {
             patch["metadata"]["annotations"] = json!(annotations);
         }

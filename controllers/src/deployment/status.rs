@@ -135,7 +135,7 @@ impl Status {
         if counted {
             changes.insert("terminatingReplicas".to_owned(), json!(self.terminating_replicas));
         }
-        let mut metadata = deployment.metadata.lock();
+        let mut metadata = deployment.metadata.preconditions();
         if let Some(revision) = revision {
             metadata["annotations"] = json!({REVISION: revision});
         }

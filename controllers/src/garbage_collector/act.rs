@@ -39,10 +39,10 @@ pub(super) async fn send(
             let delete = Delete::of(act.uid.clone())
                 .at(act.version.clone())
                 .propagating(*policy)
-                .answered_as(View::Metadata);
+                .returning(View::Metadata);
             let answer = client.delete(&act.kind.resource, &act.key, &delete);
             floor.answer(&scope, slot, answer).await.map(|meta| match meta {
-                Some(meta) if meta.uid == act.uid && meta.is_deleting() => {
+                Some(meta) if meta.uid == act.uid && meta.is_terminating() => {
                     floor.step(|graph| graph.refresh(&act.kind, &meta));
                 }
                 _ => floor.steps(|graph, _| graph.deleted(&act.uid, &act.version)),
@@ -89,7 +89,7 @@ pub(super) async fn send(
 /// so that nobody tries again at once.
 pub(super) async fn read_again(floor: &Floor, act: &Act, slot: &Slot) -> Result<Option<Meta>, ClientError> {
     let resource = &act.kind.resource;
-    let client = floor.client.paid("GET").await;
+    let client = floor.client.with_token("GET").await;
     let read = client.get_as::<MetaObject>(resource, &act.key, View::Metadata);
     let scope = (resource.clone(), act.key.namespace.clone());
     match floor.answer(&scope, slot, read).await {
@@ -140,7 +140,7 @@ async fn patch(floor: &Floor, act: &Act, deed: &Deed, client: &Client) -> Result
         }
         Deed::Delete(_) => {
             return Err(ClientError::Invalid {
-                what: format!("PATCH {}", act.kind.resource.path(&act.key)),
+                request_line: format!("PATCH {}", act.kind.resource.path(&act.key)),
                 reason: "a delete is no patch".to_owned(),
             });
         }
@@ -149,7 +149,7 @@ async fn patch(floor: &Floor, act: &Act, deed: &Deed, client: &Client) -> Result
 }
 
 async fn write(client: &Client, act: &Act, patch: Patch) -> Result<Meta, ClientError> {
-    let patch = patch.answered_as(View::Metadata);
+    let patch = patch.returning(View::Metadata);
     let object: MetaObject = client.patch(&act.kind.resource, &act.key, patch).await?;
     Ok(object.metadata)
 }
@@ -181,7 +181,7 @@ fn uses_strategic_merge(floor: &Floor, act: &Act) -> bool {
 
 fn unchanged(act: &Act) -> ClientError {
     ClientError::Decode {
-        what: format!("GET {}", act.kind.resource.path(&act.key)),
+        request_line: format!("GET {}", act.kind.resource.path(&act.key)),
         reason: "it shows the state that a write was refused for".to_owned(),
     }
 }

@@ -92,7 +92,7 @@ mod tests {
 
     fn refused(code: u16) -> Result<(), ClientError> {
         Err(ClientError::Unexplained {
-            what: String::new(),
+            request_line: String::new(),
             code,
             retry_after: None,
         })

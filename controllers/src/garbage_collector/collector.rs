@@ -110,7 +110,7 @@ impl GarbageCollector {
                 () = fence.closed(term) => {}
             }
         });
-        if !self.caches.are_whole() {
+        if !self.caches.include_all() {
             tracing::warn!(reason = REFUSES, "The garbage collector does not run");
             over.await;
             return Ok(());
@@ -245,7 +245,7 @@ impl Runnable for GarbageCollector {
 
     fn unsynced(&self) -> Vec<String> {
         let known = self.discovery.kinds().borrow().is_some();
-        if known || !self.caches.are_whole() {
+        if known || !self.caches.include_all() {
             Vec::new()
         } else {
             vec!["the kinds that the API serves".to_owned()]
@@ -263,7 +263,7 @@ impl Runnable for GarbageCollector {
     }
 
     fn health(&self) -> Result<(), Unhealthy> {
-        if !self.caches.are_whole() {
+        if !self.caches.include_all() {
             let reason = REFUSES.to_owned();
             return Err(Unhealthy::Refused { reason });
         }
@@ -288,7 +288,7 @@ impl Runnable for GarbageCollector {
         if let Some(floor) = self.floor.get() {
             let mut laggards = floor.monitors.laggards();
             let now = floor.now();
-            laggards.retain(|it| it.status != Status::Filling || now.duration_since(it.since) >= PATIENCE);
+            laggards.retain(|it| it.status != Status::Syncing || now.duration_since(it.since) >= PATIENCE);
             remarks.extend(floor.lists.unlistable());
             remarks.extend(laggards.iter().map(|it| format!("{} {}", it.resource, it.status)));
         }

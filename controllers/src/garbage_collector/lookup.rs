@@ -109,7 +109,7 @@ fn found(floor: &Floor, question: &Question, meta: &Meta, sent: Instant) -> Resu
     if meta.uid.is_empty() || meta.name != identity.name || meta.namespace != identity.namespace {
         floor.metrics.looked_up("error");
         return Err(ClientError::Decode {
-            what: format!("GET {}", kind.resource.path(&meta.key())),
+            request_line: format!("GET {}", kind.resource.path(&meta.key())),
             reason: "it shows another object than the one that was asked for".to_owned(),
         });
     }
@@ -119,7 +119,7 @@ fn found(floor: &Floor, question: &Question, meta: &Meta, sent: Instant) -> Resu
         floor.step(|graph| graph.absent(identity, proof));
         return Ok(());
     }
-    let live = if meta.is_deleting() && meta.has_finalizer(FOREGROUND) && !meta.has_finalizer(ORPHAN) {
+    let live = if meta.is_terminating() && meta.has_finalizer(FOREGROUND) && !meta.has_finalizer(ORPHAN) {
         floor.metrics.looked_up("waiting");
         Live::Waiting
     } else {

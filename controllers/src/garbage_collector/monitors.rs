@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use coxswain_manager::cache::{Caches, Delta, MetaCache, Status, Subscription, Views as _};
+use coxswain_manager::cache::{CachePositions as _, Caches, Delta, MetaCache, Status, Subscription};
 use coxswain_manager::env::later;
 use coxswain_manager::object::{MetaObject, Resource};
 use futures_util::future::join_all;
@@ -219,7 +219,7 @@ impl Monitors {
                 continue;
             }
             let cache = self.caches.metadata(resource);
-            if !cache.is_whole() {
+            if !cache.includes_all() {
                 continue;
             }
             tracing::debug!(%resource, "A kind is collected");
@@ -237,7 +237,7 @@ impl Monitors {
                 }),
                 begun: AtomicU64::new(0),
                 done: watch::Sender::new(0),
-                feeder: feeders.spawn(feed(Arc::clone(floor), cache.moved(), resource.clone())),
+                feeder: feeders.spawn(feed(Arc::clone(floor), cache.changes(), resource.clone())),
                 cache,
             };
             monitors.insert(resource.clone(), Arc::new(monitor));
@@ -251,7 +251,7 @@ impl Monitors {
         // Before it is asked for what is new: what was there when it was filled is then among it, or was told before.
         let synced = monitor.cache.is_synced();
         let mut told = lock(&monitor.told);
-        let unserved = monitor.cache.status().is_waiting();
+        let unserved = monitor.cache.status().is_unavailable();
         if unserved && !told.unserved {
             self.refresh.notify_one();
         }
@@ -296,7 +296,7 @@ impl Monitors {
     }
 
     fn epoch(&self, resource: &Resource) -> u64 {
-        self.caches.view(resource).map_or(0, |view| view.epoch)
+        self.caches.position(resource).map_or(0, |view| view.epoch)
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<Resource, Arc<Monitor>>> {

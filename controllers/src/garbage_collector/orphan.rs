@@ -101,7 +101,7 @@ async fn patch(floor: &Floor, owner: &Uid, act: Act, busy: &Busy<'_>) -> Result<
     if let Some(wait) = floor.breaker.hold(&[scope(&act)], floor.now()) {
         return Ok(Some(Next::After(wait)));
     }
-    let client = floor.client.paid("PATCH").await;
+    let client = floor.client.with_token("PATCH").await;
     busy.touch();
     // A second DELETE of the owner can have another propagation policy.
     if floor.halt.is_cancelled() || floor.look(|graph| graph.finish_orphaning(owner)).is_none() {
@@ -125,7 +125,7 @@ async fn remove_finalizer(
     busy: &Busy<'_>,
     slot: &Slot,
 ) -> Result<Next, Arc<ClientError>> {
-    let client = floor.client.paid("PATCH").await;
+    let client = floor.client.with_token("PATCH").await;
     busy.touch();
     let (dependents, finish) = floor.look(|graph| (graph.releases(owner), graph.finish_orphaning(owner)));
     let Some(finish) = finish else {

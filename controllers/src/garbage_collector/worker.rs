@@ -130,7 +130,7 @@ pub(super) async fn process(floor: Arc<Floor>, item: WorkItem, slot: Slot) -> Re
     if let Some(wait) = floor.breaker.hold(&scopes, floor.now()) {
         return Ok(Next::After(wait));
     }
-    let client = floor.client.paid(verb).await;
+    let client = floor.client.with_token(verb).await;
     if floor.halt.is_cancelled() {
         return Ok(Next::Done);
     }

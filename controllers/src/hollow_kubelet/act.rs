@@ -46,7 +46,10 @@ async fn bind(client: &Client, pod: &Pod, key: &Key, node: &Text) -> Result<(), 
         "target": {"apiVersion": "v1", "kind": "Node", "name": node},
     });
     let body = binding.to_string().into();
-    client.create_below(&PODS, key, "binding", body).await.map(drop)
+    client
+        .create_subresource(&PODS, key, "binding", body)
+        .await
+        .map(drop)
 }
 
 /// Does a step about a node, and answers what it has become.

@@ -58,7 +58,7 @@ impl Node {
 
     /// Whether pods may be bound to it.
     pub(super) fn takes_pods(&self) -> bool {
-        !self.spec.unschedulable && !self.metadata.is_deleting()
+        !self.spec.unschedulable && !self.metadata.is_terminating()
     }
 
     /// Its address; empty if it has none.
@@ -143,7 +143,7 @@ pub(super) fn ready(node: &Node, index: u32, now: Timestamp) -> Value {
         .collect();
     let resources = json!({"cpu": "64", "memory": "256Gi", "ephemeral-storage": "1Ti", "pods": "10000"});
     json!({
-        "metadata": node.metadata.lock(),
+        "metadata": node.metadata.preconditions(),
         "status": {
             "capacity": resources,
             "allocatable": resources,

@@ -53,7 +53,7 @@ pub fn pod(
     let Some(host_ip) = fleet.ip(pod.node()) else {
         return PodStep::Nothing;
     };
-    if pod.metadata.is_deleting() {
+    if pod.metadata.is_terminating() {
         // Without a grace period nobody waits for a kubelet any more: finalizers hold it.
         return match pod.metadata.deletion_grace_period_seconds {
             Some(0) => PodStep::Nothing,
@@ -81,12 +81,12 @@ pub fn pod(
     if is_as(&pod.status, &wanted) {
         PodStep::Nothing
     } else {
-        PodStep::Status(json!({"metadata": pod.metadata.lock(), "status": wanted}))
+        PodStep::Status(json!({"metadata": pod.metadata.preconditions(), "status": wanted}))
     }
 }
 
 fn unbound(pod: &Pod, fleet: &Fleet, options: &Options) -> PodStep {
-    if pod.metadata.is_deleting() || pod.has_finished() || !pod.spec.scheduling_gates.is_empty() {
+    if pod.metadata.is_terminating() || pod.has_finished() || !pod.spec.scheduling_gates.is_empty() {
         return PodStep::Nothing;
     }
     if !options.sandbox && fleet.may_start().is_err() {
@@ -142,7 +142,7 @@ pub fn node(
     match present {
         None if !options.sandbox && fleet.may_start().is_err() => NodeStep::Nothing,
         None => NodeStep::Create(node::new(name)),
-        Some(node) if node.is_hollow() && !node.metadata.is_deleting() && !node.is_well() => {
+        Some(node) if node.is_hollow() && !node.metadata.is_terminating() && !node.is_well() => {
             NodeStep::Status(node::ready(node, index, now))
         }
         Some(_) => NodeStep::Nothing,

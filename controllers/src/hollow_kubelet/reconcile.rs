@@ -97,7 +97,7 @@ impl HollowKubelet {
             Lookup::Present(node) => Some(node),
             Lookup::Absent => None,
             // It is there, and nobody can tell what it is.
-            Lookup::Unknown => return Ok(()),
+            Lookup::Undecodable => return Ok(()),
         };
         let step = plan::node(&key.name, present.as_deref(), fleet, &self.options, now);
         match act::node(client, key, step).await {

@@ -36,7 +36,7 @@ pub async fn may_start(client: &Client, options: &Options) -> Result<(), StartEr
     let list = client.list(&NODES, "", &query, View::Full).await;
     let page: Page = serde_json::from_slice(&list.map_err(StartError::Look)?).map_err(|error| {
         StartError::Look(ClientError::Decode {
-            what: "GET /api/v1/nodes".to_owned(),
+            request_line: "GET /api/v1/nodes".to_owned(),
             // Not its text, which may quote what was read.
             reason: format!("{:?} at column {}", error.classify(), error.column()),
         })

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use coxswain_manager::cache::{Caches, Written};
+use coxswain_manager::cache::{Caches, PendingWrites};
 use coxswain_manager::client::{Client, ClientError, Delete, Patch};
 use coxswain_manager::controller::ReconcileError;
 use coxswain_manager::env::Env;
@@ -36,7 +36,7 @@ pub(super) struct Hands<'a> {
     pub(super) env: &'a Env,
     pub(super) caches: &'a Caches,
     pub(super) expectations: &'a Expectations,
-    pub(super) written: &'a Written,
+    pub(super) written: &'a PendingWrites,
     pub(super) recorder: &'a Recorder,
     pub(super) stop: &'a CancellationToken,
 }
@@ -111,7 +111,7 @@ impl Hands<'_> {
         let reads: Vec<_> = reads.buffered(AT_ONCE).collect().await;
         for (pod, read) in reads {
             let uid = &pod.metadata.uid;
-            let live = read?.filter(|it| it.metadata.uid == *uid && !it.metadata.is_deleting());
+            let live = read?.filter(|it| it.metadata.uid == *uid && !it.metadata.is_terminating());
             if let Some(live) = live {
                 self.expectations.delete_failed(self.key, uid);
                 self.wrote(&PODS, &live.metadata, true);
@@ -130,7 +130,7 @@ impl Hands<'_> {
             return Ok(());
         }
         let live: Owner = self.client.get(&self.kind.resource, self.key).await?;
-        if live.metadata.uid != self.owner.metadata.uid || live.metadata.is_deleting() {
+        if live.metadata.uid != self.owner.metadata.uid || live.metadata.is_terminating() {
             let key = self.key.clone();
             return Err(ReconcileError::retryable(OwnerChanged { key }));
         }
@@ -268,9 +268,9 @@ impl Hands<'_> {
             return Create::Failed(name, error);
         }
         self.not_sent(&name, earlier);
-        let what = format!("creating a pod of {}", self.key);
+        let request_line = format!("creating a pod of {}", self.key);
         let reason = format!("{NAMES} names were taken, the last one is {name}");
-        Create::Failed(name, ClientError::Invalid { what, reason })
+        Create::Failed(name, ClientError::Invalid { request_line, reason })
     }
 
     /// The name is somebody else's.
@@ -382,7 +382,7 @@ impl Hands<'_> {
         let Some(changes) = wanted.changes(&on.status) else {
             return Ok(());
         };
-        let patch = json!({"metadata": on.metadata.lock(), "status": changes});
+        let patch = json!({"metadata": on.metadata.preconditions(), "status": changes});
         let patch = Patch::merge(&patch).of("status");
         let patched: MetaObject = self.client.patch(&self.kind.resource, self.key, patch).await?;
         self.wrote(&self.kind.resource, &patched.metadata, true);

@@ -51,11 +51,11 @@ pub fn claims<'a>(
         let claim = owner::claim(&owner.metadata, &pod.metadata, matches);
         match claim {
             Claim::Owned if pod.has_finished() => {
-                if !pod.metadata.is_deleting() {
+                if !pod.metadata.is_terminating() {
                     claims.ended.push(Arc::clone(pod));
                 }
             }
-            Claim::Owned if pod.metadata.is_deleting() => claims.terminating += 1,
+            Claim::Owned if pod.metadata.is_terminating() => claims.terminating += 1,
             Claim::Owned => claims.active.push(Arc::clone(pod)),
             Claim::Adopt if pod.is_active() => {
                 claims.adopt.push(Arc::clone(pod));

@@ -138,10 +138,10 @@ impl Reconciler for Engine {
                 return Ok(Action::Done);
             }
             // It is there, and nobody can tell what it wants.
-            Lookup::Unknown => return Ok(Action::Done),
+            Lookup::Undecodable => return Ok(Action::Done),
         };
         // What the cache shows may all be gone with its kind: nothing is made for it.
-        if self.owners.is_unknown() {
+        if self.owners.is_unserved() {
             return Ok(Action::Postpone(UNSERVED));
         }
         self.know(&key, &owner.metadata.uid, context.env.clock.now());
@@ -252,7 +252,7 @@ impl Engine {
         let claims = plan::claims(owner, selector, &self.candidates(owner));
         hands.release(&claims.release).await?;
         hands.adopt(&claims.adopt).await?;
-        let attempt = if satisfied && !owner.metadata.is_deleting() {
+        let attempt = if satisfied && !owner.metadata.is_terminating() {
             self.manage(hands, &claims, unused).await?
         } else {
             Attempt::default()

@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use coxswain_manager::conditions::{self, Condition};
-use coxswain_manager::object::{Pairs, Text};
+use coxswain_manager::object::{StringMap, Text};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value, json};
 
@@ -47,7 +47,7 @@ pub fn wanted(kind: &Kind, owner: &Owner, claims: &Claims, managed: Managed<'_>,
     let count = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
     let pods = &claims.active;
     let labels = &owner.template().labels;
-    let labelled = |all: &Pairs| labels.iter().all(|(key, value)| all.get(key) == Some(value));
+    let labelled = |all: &StringMap| labels.iter().all(|(key, value)| all.get(key) == Some(value));
     let available = pods
         .iter()
         .filter(|it| it.available_in(owner.min_ready_seconds(), now) == Some(SignedDuration::ZERO));

@@ -1,6 +1,6 @@
 //! Annotations of Deployments and `ReplicaSets`, and how caches keep annotations.
 
-use coxswain_manager::object::{Interner, Meta, Pairs};
+use coxswain_manager::object::{Interner, Meta, StringMap};
 
 /// What `kubectl apply` keeps of what it was given: a copy of the whole object.
 pub const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
@@ -18,14 +18,14 @@ pub const ROLLBACK: &str = "deprecated.deployment.rollback.to";
 pub const CHANGED: &str = "coxswain.dev/template-changed";
 
 /// Moves the annotations out of the metadata, which would lose them on its way into a cache.
-pub(crate) fn take_annotations(metadata: &mut Meta) -> Pairs {
+pub(crate) fn take_annotations(metadata: &mut Meta) -> StringMap {
     let all = std::mem::take(&mut metadata.annotations);
     let kept = all.iter().filter(|(key, _)| **key != *LAST_APPLIED);
     kept.cloned().collect()
 }
 
 /// Shares the keys, which many objects have in common.
-pub(crate) fn intern_keys(pairs: &mut Pairs, interner: &mut Interner) {
+pub(crate) fn intern_keys(pairs: &mut StringMap, interner: &mut Interner) {
     let shared = pairs.iter().cloned().map(|(mut key, value)| {
         interner.intern(&mut key);
         (key, value)

@@ -3,7 +3,7 @@
 pub mod condition;
 
 use coxswain_manager::object::decode::null_is_default;
-use coxswain_manager::object::{Interner, Meta, Object, Pairs, Text};
+use coxswain_manager::object::{Interner, Meta, Object, StringMap, Text};
 use coxswain_manager::selector::{LabelSelector, Selector, SelectorError};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
@@ -22,7 +22,7 @@ pub struct Deployment {
     /// Its metadata, without the annotations.
     pub metadata: Meta,
     /// The annotations, but for what `kubectl apply` keeps for itself.
-    pub annotations: Pairs,
+    pub annotations: StringMap,
     spec: Spec,
     /// Its status.
     pub status: Status,

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use coxswain_manager::cache::{Caches, Readiness, Write, Written};
+use coxswain_manager::cache::{Caches, PendingWrites, Readiness, Write};
 use coxswain_manager::client::Term;
 use coxswain_manager::object::{Key, Meta, Resource, Uid};
 use tokio::time::Instant;
@@ -19,7 +19,7 @@ pub(crate) const BEHIND: Duration = Duration::from_millis(500);
 #[derive(Debug)]
 pub(crate) struct Memory<T> {
     /// What was written and may not be seen yet.
-    pub(crate) written: Written,
+    pub(crate) written: PendingWrites,
     objects: Mutex<Objects<T>>,
 }
 
@@ -32,7 +32,7 @@ struct Objects<T> {
 impl<T> Default for Memory<T> {
     fn default() -> Self {
         Self {
-            written: Written::default(),
+            written: PendingWrites::default(),
             objects: Mutex::new(Objects {
                 term: None,
                 known: BTreeMap::new(),
@@ -114,7 +114,7 @@ pub(crate) fn write_of(object: &Meta, at: Instant, seen: bool) -> Write {
 mod tests {
     use super::*;
 
-    use coxswain_manager::cache::{ViewState, Views};
+    use coxswain_manager::cache::{CachePosition, CachePositions};
     use coxswain_manager::client::Fence;
     use coxswain_manager::env::Clock;
     use coxswain_manager::object::Version;
@@ -125,16 +125,16 @@ mod tests {
     /// A cache that shows nothing of what was written.
     struct Blind;
 
-    impl Views for Blind {
-        fn view(&self, _: &Resource) -> Option<ViewState> {
-            Some(ViewState {
+    impl CachePositions for Blind {
+        fn position(&self, _: &Resource) -> Option<CachePosition> {
+            Some(CachePosition {
                 version: Version::none(),
                 epoch: 0,
-                list_begun_at: None,
+                list_started_at: None,
             })
         }
 
-        fn holds(&self, _: &Resource, _: &Key) -> Option<(Uid, Version)> {
+        fn identity(&self, _: &Resource, _: &Key) -> Option<(Uid, Version)> {
             None
         }
     }
@@ -157,7 +157,7 @@ mod tests {
                 clock,
                 fence,
             };
-            bed.memory.enter(bed.fence.open_for_ever(), || {});
+            bed.memory.enter(bed.fence.open_forever(), || {});
             assert!(!bed.know("a"));
             bed.memory.with(&bed.key, |it| *it += 7);
             let write = Write {
@@ -190,7 +190,7 @@ mod tests {
         let (term, mut times) = (bed.fence.term().expect("a term"), 0);
         bed.memory.enter(term, || times += 1);
         assert_eq!((bed.remembered(), times), ((Some(7), true), 0), "the same term");
-        let next = bed.fence.open_for_ever();
+        let next = bed.fence.open_forever();
         bed.memory.enter(next, || times += 1);
         bed.memory.enter(next, || times += 1);
         assert_eq!((bed.remembered(), times), ((None, false), 1), "the next one");

@@ -2,7 +2,7 @@
 
 use coxswain_manager::conditions::Condition;
 use coxswain_manager::object::decode::null_is_default;
-use coxswain_manager::object::{Interner, Meta, Object, Pairs, Text, Uid};
+use coxswain_manager::object::{Interner, Meta, Object, StringMap, Text, Uid};
 use coxswain_manager::selector::{LabelSelector, Selector, SelectorError};
 use serde::{Deserialize, Deserializer};
 
@@ -16,7 +16,7 @@ pub struct Owner {
     /// Its metadata, without the annotations.
     pub metadata: Meta,
     /// The annotations, for whoever manages it: all but what `kubectl apply` keeps for itself.
-    pub annotations: Pairs,
+    pub annotations: StringMap,
     spec: Spec,
     /// Its status, as far as it is written here.
     pub status: Status,
@@ -161,7 +161,7 @@ impl<'de> Deserialize<'de> for Chosen {
         #[derive(Deserialize)]
         #[serde(untagged)]
         enum Form {
-            Labels(Pairs),
+            Labels(StringMap),
             Selector(LabelSelector),
         }
         Ok(Self(match Option::<Form>::deserialize(deserializer)? {
@@ -182,7 +182,7 @@ mod tests {
         serde_json::from_str(json).expect("an owner")
     }
 
-    fn labels(pairs: &[(&'static str, &'static str)]) -> Pairs {
+    fn labels(pairs: &[(&'static str, &'static str)]) -> StringMap {
         pairs.iter().copied().collect()
     }
 
@@ -218,7 +218,7 @@ mod tests {
             r#"{{"metadata":{{"annotations":{{"a":"b","{LAST_APPLIED}":"{{}}"}}}}}}"#
         ));
         assert_eq!(owner.annotations, labels(&[("a", "b")]));
-        assert_eq!(owner.metadata.annotations, Pairs::default());
+        assert_eq!(owner.metadata.annotations, StringMap::default());
     }
 
     #[test]

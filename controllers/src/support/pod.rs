@@ -136,7 +136,7 @@ impl Pod {
     /// Whether it counts: it has not ended, and is not on its way out.
     #[must_use]
     pub fn is_active(&self) -> bool {
-        !self.has_finished() && !self.metadata.is_deleting()
+        !self.has_finished() && !self.metadata.is_terminating()
     }
 
     /// Whether it has ended, for good.

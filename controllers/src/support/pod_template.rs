@@ -4,7 +4,7 @@
 //! quantities count by their value. The label that tells the `ReplicaSets` of a Deployment apart is not looked at. An empty
 //! object is *not* the same as none where it could say something: `emptyDir: {}`, or a selector that selects all.
 
-use coxswain_manager::object::Pairs;
+use coxswain_manager::object::StringMap;
 use coxswain_manager::object::decode::null_is_default;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
@@ -40,7 +40,7 @@ pub struct Template {
     /// The JSON text; empty if there is none.
     pub text: Box<str>,
     /// The labels in it.
-    pub labels: Pairs,
+    pub labels: StringMap,
 }
 
 /// A template in a form in which equal ones have equal texts.
@@ -59,7 +59,7 @@ impl<'de> Deserialize<'de> for Template {
         #[serde(default)]
         struct Labels {
             #[serde(deserialize_with = "null_is_default")]
-            labels: Pairs,
+            labels: StringMap,
         }
         let Some(raw) = Option::<Box<RawValue>>::deserialize(deserializer)? else {
             return Ok(Self::default());

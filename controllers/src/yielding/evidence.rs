@@ -118,11 +118,11 @@ impl Searcher {
         let list = self.client.list(resource, "", &query, View::Metadata);
         let body = self.env.clock.timeout(LIST_TIMEOUT, list).await;
         let body = body.ok_or_else(|| ClientError::Timeout {
-            what: what(),
+            request_line: what(),
             deadline: LIST_TIMEOUT,
         })??;
         let page: Page = serde_json::from_slice(&body).map_err(|error| ClientError::Decode {
-            what: what(),
+            request_line: what(),
             reason: format!("{:?} at column {}", error.classify(), error.column()),
         })?;
         let oldest = self.env.clock.wall() - MAX_AGE;

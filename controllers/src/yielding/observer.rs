@@ -144,7 +144,7 @@ impl Observer {
             .await;
         answer.unwrap_or_else(|| {
             Err(ClientError::Timeout {
-                what: format!("lease {}", self.lease.key),
+                request_line: format!("lease {}", self.lease.key),
                 deadline: PATIENCE,
             })
         })

@@ -71,7 +71,8 @@ fn start(c: &Cluster, plain: bool) -> Bed {
         plain,
         asked: Arc::default(),
     };
-    let transport = Transport::over(way.clone(), "server", "test", &env.clock, &registry).expect("a way");
+    let transport =
+        Transport::from_service(way.clone(), "server", "test", &env.clock, &registry).expect("a way");
     let reader = transport.client("reader", None);
     let caches = Caches::new(&env, reader, Scope::default(), &registry).expect("caches");
     let client = transport.client("discovery", None);

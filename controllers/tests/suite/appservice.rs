@@ -137,7 +137,7 @@ impl Fixture {
         let controller = self.controller(&env);
         let fence = Fence::new(env.clock.clone());
         let run = async move {
-            let term = fence.open_for_ever();
+            let term = fence.open_forever();
             controller.run(&fence, term, CancellationToken::new()).await
         };
         drop(env.tasks.spawn(run));

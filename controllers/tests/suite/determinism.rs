@@ -6,7 +6,7 @@ use std::time::Duration;
 use coxswain_controllers::hollow_kubelet;
 use coxswain_controllers::registry::{self, EnabledBy, Settings};
 use coxswain_manager::cache::Scope;
-use coxswain_manager::client::{Delete, Limit};
+use coxswain_manager::client::{Delete, RateLimit};
 use coxswain_manager::election::{self, Elector};
 use coxswain_manager::env::{Clock, Env, TaskSet};
 use coxswain_manager::events::Recorder;
@@ -74,7 +74,7 @@ async fn run(seed: u64) -> Vec<String> {
     let transport = intercept::transport(door, &env.clock, &registry);
     let options = Options {
         name: "coxswain",
-        limit: Some(Limit { qps: 20.0, burst: 30 }),
+        limit: Some(RateLimit { qps: 20.0, burst: 30 }),
         scope: Scope::default(),
         start_interval: Duration::from_secs(1),
         shutdown_timeout: Some(Duration::from_secs(10)),

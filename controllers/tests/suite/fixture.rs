@@ -111,7 +111,7 @@ impl ApiFixture {
     /// Runs a controller until the returned token is cancelled.
     pub fn run(&self, controller: impl Runnable + 'static) -> CancellationToken {
         let fence = Fence::new(self.env.clock.clone());
-        let term = fence.open_for_ever();
+        let term = fence.open_forever();
         let stop = CancellationToken::new();
         let stopped = stop.clone();
         let run = async move { controller.run(&fence, term, stopped).await };
@@ -192,7 +192,7 @@ pub fn cached_bytes(registry: &Registry, plural: &str) -> f64 {
 }
 
 fn direct_transport(sandbox: &Sandbox, env: &Env) -> Transport {
-    let transport = Transport::over(sandbox.door(), "sandbox", "test", &env.clock, &Registry::new());
+    let transport = Transport::from_service(sandbox.door(), "sandbox", "test", &env.clock, &Registry::new());
     transport.expect("unregistered metrics")
 }
 

@@ -147,7 +147,7 @@ impl Fixture {
     fn run(&self, collector: impl Into<Arc<GarbageCollector>>) {
         let collector = collector.into();
         let fence = Fence::new(self.env.clock.clone());
-        let term = fence.open_for_ever();
+        let term = fence.open_forever();
         let run = async move {
             let ended = collector.run(&fence, term, CancellationToken::new()).await;
             panic!("the collector ended: {ended:?}");

@@ -40,7 +40,7 @@ fn bed(options: Options) -> Bed {
     });
     let tasks = TaskSet::new();
     let env = Env::starting_at(start, 7, &tasks);
-    let transport = Transport::over(sandbox.door(), "sandbox", "test", &env.clock, &Registry::new())
+    let transport = Transport::from_service(sandbox.door(), "sandbox", "test", &env.clock, &Registry::new())
         .expect("a way to the sandbox");
     Bed {
         client: transport.unfenced("test", None),
@@ -137,7 +137,7 @@ impl Bed {
         let hosted =
             build(&self.env, &caches, client, &registry, self.options.clone(), how).expect("a controller");
         let fence = Fence::new(self.env.clock.clone());
-        let term = fence.open_for_ever();
+        let term = fence.open_forever();
         let run = async move { hosted.run(&fence, term, CancellationToken::new()).await };
         drop(self.env.tasks.spawn(run));
     }

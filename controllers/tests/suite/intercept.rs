@@ -24,7 +24,7 @@ pub trait Intercept: Clone + Send + 'static {
 
 /// Returns a transport whose requests pass through an interceptor.
 pub fn transport(interceptor: impl Intercept, clock: &Clock, registry: &Registry) -> Transport {
-    let transport = Transport::over(Intercepted(interceptor), "sandbox", "test", clock, registry);
+    let transport = Transport::from_service(Intercepted(interceptor), "sandbox", "test", clock, registry);
     transport.expect("unregistered metrics")
 }
 

@@ -90,7 +90,7 @@ pub fn run_controller(env: &Env, caches: Caches, controller: impl Runnable + 'st
     let fence = Fence::new(env.clock.clone());
     let run = async move {
         let _ = caches.catch_up(&BTreeMap::new()).await;
-        let term = fence.open_for_ever();
+        let term = fence.open_forever();
         controller.run(&fence, term, CancellationToken::new()).await
     };
     drop(env.tasks.spawn(run));

@@ -151,7 +151,8 @@ fn bed() -> Bed {
         searched: Arc::default(),
         search_fault: Arc::new(Mutex::new(Fault::None)),
     };
-    let transport = Transport::over(way.clone(), "api.test", "test", &env.clock, &registry).expect("a way");
+    let transport =
+        Transport::from_service(way.clone(), "api.test", "test", &env.clock, &registry).expect("a way");
     let options = Options {
         name: "coxswain",
         limit: None,
@@ -160,7 +161,7 @@ fn bed() -> Bed {
         shutdown_timeout: Some(10 * SECOND),
     };
     let manager = Manager::new(&env, &registry, &checks, transport, options).expect("a manager");
-    let admin = Transport::over(sandbox.door(), "api.test", "test", &env.clock, &Registry::new());
+    let admin = Transport::from_service(sandbox.door(), "api.test", "test", &env.clock, &Registry::new());
     Bed {
         admin: admin.expect("a way").unfenced("admin", None),
         env,

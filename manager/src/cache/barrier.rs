@@ -1,4 +1,4 @@
-//! The barrier that a new leader passes before it acts: its caches may be behind the last writes of the one before it.
+//! The barrier of a new leader: it waits until its caches include the last writes of the previous leader.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,97 +6,98 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 
-use super::shared::AnyCache;
+use super::shared_store::AnyCache;
 use super::status::Status;
 use super::{Caches, MetaCache, until, until_some, wire};
 use crate::client::{ListQuery, View};
 use crate::env::Clock;
 use crate::object::{Resource, Version};
 
-/// What an idle kind may take to show a version that others have moved on; then it is listed.
-const PATIENCE: Duration = Duration::from_millis(250);
+/// The time that the watch of an idle resource has to reach a version before a relist.
+const WATCH_TIMEOUT: Duration = Duration::from_millis(250);
 
 impl MetaCache {
-    /// Resolves when it shows everything up to `version`: by itself, or, if that takes longer than `patience`, from a list that
-    /// is read for it. Cancel safe.
-    pub async fn reach(&self, version: &Version, patience: Duration, clock: &Clock) {
+    /// Waits until the cache has reached `version`. Requests a relist if the watch takes longer than `timeout`. Cancel safe.
+    pub async fn reach(&self, version: &Version, timeout: Duration, clock: &Clock) {
         let cache = &self.0;
-        let feeds = (0..cache.namespaces().len()).map(|feed| async move {
-            // A list that is begun from now on shows all.
-            let lists = cache.begun(feed);
-            let reached = || cache.has_caught_up(feed, version, lists);
-            if clock.timeout(patience, until(&**cache, reached)).await.is_none() {
-                cache.relist_feed(feed);
+        let partitions = (0..cache.namespaces().len()).map(|partition| async move {
+            // A list that starts later includes everything.
+            let lists = cache.lists_started(partition);
+            let reached = || cache.has_caught_up(partition, version, lists);
+            if clock.timeout(timeout, until(&**cache, reached)).await.is_none() {
+                cache.relist_partition(partition);
                 until(&**cache, reached).await;
             }
         });
-        join_all(feeds).await;
+        join_all(partitions).await;
     }
 }
 
 impl Caches {
-    /// Resolves when all caches that were asked for by their projection so far show everything that was written before the
-    /// call. The others, of metadata only, are left out: there may be a thousand, and their readers write nothing that does
-    /// not depend on what was read.
+    /// Waits until the caches of [`Caches::of`] include all writes before the call. Metadata-only caches are left out: there
+    /// may be a thousand, and each write of their controllers is conditional on the object that was read.
     ///
-    /// `known` has the last written version by resource, as [`Resource`] is displayed (`replicasets.apps`), if the former
-    /// leader has left it; for other resources the API server is asked. The kinds that are not served, or not to us, are
-    /// returned: they are not waited for. Cancel safe.
+    /// `known` is the last written version by resource, in the format of [`Resource`] (`replicasets.apps`), as the previous
+    /// leader left it. For other resources the API server is asked. Returns the resources that are not served or forbidden,
+    /// which it does not wait for. Cancel safe.
     pub async fn catch_up(&self, known: &BTreeMap<String, Version>) -> Vec<(Resource, Status)> {
-        let needed: Vec<_> = self.kept().into_iter().filter(|(_, needed)| *needed).collect();
-        let caught_up = needed.iter().map(|(cache, _)| async move {
+        let required: Vec<_> = { self.entries().into_iter() }
+            .filter(|(_, required)| *required)
+            .collect();
+        let caught_up = required.iter().map(|(cache, _)| async move {
             let version = known.get(&cache.resource().to_string());
-            let feeds = 0..cache.namespaces().len();
-            let feeds = feeds.map(|feed| self.catch_up_feed(cache, feed, version.cloned()));
-            let statuses = join_all(feeds).await;
+            let partitions = 0..cache.namespaces().len();
+            let partitions =
+                partitions.map(|partition| self.catch_up_partition(cache, partition, version.cloned()));
+            let statuses = join_all(partitions).await;
             let waiting = statuses.into_iter().flatten().next()?;
             Some((cache.resource().clone(), waiting))
         });
         join_all(caught_up).await.into_iter().flatten().collect()
     }
 
-    /// The status of a feed that is not waited for.
-    async fn catch_up_feed(
+    /// Returns the status if the partition is unavailable, none once it has caught up.
+    async fn catch_up_partition(
         &self,
         cache: &Arc<dyn AnyCache>,
-        feed: usize,
+        partition: usize,
         version: Option<Version>,
     ) -> Option<Status> {
-        // A list that is begun from now on shows all.
-        let lists = cache.begun(feed);
+        // A list that starts later includes everything.
+        let lists = cache.lists_started(partition);
         let target = match version {
             Some(version) => version,
-            None => self.present_version(cache, feed).await.unwrap_or_default(),
+            None => self.current_version(cache, partition).await.unwrap_or_default(),
         };
-        // Looked at once: a status may change at any time, and with it what was waited for.
-        let verdict = || {
-            if cache.has_caught_up(feed, &target, lists) {
+        // Both in one evaluation: the status may change at any time.
+        let done = || {
+            if cache.has_caught_up(partition, &target, lists) {
                 return Some(None);
             }
-            let status = cache.status(feed);
-            status.is_waiting().then_some(Some(status))
+            let status = cache.status(partition);
+            status.is_unavailable().then_some(Some(status))
         };
-        let patience = if target.is_none() {
+        let timeout = if target.is_none() {
             Duration::ZERO
         } else {
-            PATIENCE
+            WATCH_TIMEOUT
         };
         let clock = &self.env().clock;
-        if let Some(verdict) = clock.timeout(patience, until_some(&**cache, verdict)).await {
-            return verdict;
+        if let Some(status) = clock.timeout(timeout, until_some(&**cache, done)).await {
+            return status;
         }
-        cache.relist_feed(feed);
-        until_some(&**cache, verdict).await
+        cache.relist_partition(partition);
+        until_some(&**cache, done).await
     }
 
-    /// The version of the present state; none if it is not to be had.
-    async fn present_version(&self, cache: &Arc<dyn AnyCache>, feed: usize) -> Option<Version> {
+    /// Returns the current resourceVersion on the API server, if it can be read.
+    async fn current_version(&self, cache: &Arc<dyn AnyCache>, partition: usize) -> Option<Version> {
         let query = ListQuery {
             label_selector: self.scope().label_selector.clone(),
             limit: 1,
             ..ListQuery::default()
         };
-        let namespace = &cache.namespaces()[feed];
+        let namespace = &cache.namespaces()[partition];
         let listed = self
             .client()
             .list(cache.resource(), namespace, &query, View::Metadata)

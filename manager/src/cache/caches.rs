@@ -1,4 +1,4 @@
-//! All caches of a manager: each is made when it is first asked for, and shared from then on.
+//! The caches of a manager. Each is created by the first request for it, and shared by all later ones.
 
 use std::any::TypeId;
 use std::collections::BTreeMap;
@@ -11,26 +11,26 @@ use prometheus::Registry;
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
-use super::metrics::{Scrape, Series};
+use super::metrics::{CacheCollector, CacheMetrics};
+use super::pending_writes::{CachePosition, CachePositions};
 use super::reflector::Reflector;
 use super::scope::Scope;
-use super::shared::{AnyCache, Numbers, Shared};
+use super::shared_store::{AnyCache, CacheStats, SharedStore};
 use super::status::Status;
-use super::written::{ViewState, Views};
 use super::{Cache, MetaCache, until};
 use crate::client::{Client, View};
 use crate::env::Env;
 use crate::object::{Key, MetaObject, Object, Resource, Text, Uid, Version};
 
-/// Why there are no caches.
+/// The error of creating caches.
 #[derive(Debug, thiserror::Error)]
 pub enum CacheError {
-    /// The series are not to be had: most likely there are caches in that registry already, a mistake in the program.
+    /// The metrics are registered already, which is a programming error.
     #[error("cannot register the metrics of the caches: {0}")]
     Metrics(#[from] prometheus::Error),
 }
 
-/// The caches. Clones are handles of the same ones.
+/// The caches of a manager. Clones share them.
 #[derive(Clone)]
 pub struct Caches(Arc<Inner>);
 
@@ -38,50 +38,47 @@ struct Inner {
     env: Env,
     client: Client,
     scope: Scope,
-    series: Series,
+    series: CacheMetrics,
     registry: Registry,
-    caches: Arc<Known>,
-    /// The resource whose reflector has died.
+    caches: Arc<CacheMap>,
+    /// The resource whose reflector panicked.
     failed: watch::Sender<Option<Resource>>,
 }
 
-/// The caches that were asked for, by resource and projection.
-type Known = Mutex<ByResource>;
-type ByResource = BTreeMap<Resource, BTreeMap<TypeId, Kept>>;
+/// The caches by resource and projection.
+type CacheMap = Mutex<ByResource>;
+type ByResource = BTreeMap<Resource, BTreeMap<TypeId, Entry>>;
 
-/// One of them.
-struct Kept {
+struct Entry {
     cache: Arc<dyn AnyCache>,
-    /// Somebody cannot do without it: it was asked for by its projection, not as whatever has the metadata.
-    needed: bool,
-    /// What fills it.
+    /// It was requested by [`Caches::of`], not only by [`Caches::metadata`].
+    required: bool,
     reflectors: Vec<AbortHandle>,
 }
 
-/// How one cache is doing.
+/// The status of one cache.
 #[derive(Debug)]
-pub(crate) struct Overview {
+pub(crate) struct CacheSummary {
     pub(crate) resource: Resource,
     pub(crate) status: Status,
-    /// It has been filled.
     pub(crate) synced: bool,
-    /// Somebody cannot do without it.
-    pub(crate) needed: bool,
+    /// A controller depends on it, beyond its metadata.
+    pub(crate) required: bool,
 }
 
 impl Caches {
-    /// None yet. They read through `client`, what is in `scope`, and are measured in `registry`.
+    /// Returns an empty set of caches that list and watch the objects in `scope` by `client`.
     pub fn new(env: &Env, client: Client, scope: Scope, registry: &Registry) -> Result<Self, CacheError> {
-        let series = Series::new()?;
-        let caches: Arc<Known> = Arc::default();
+        let series = CacheMetrics::new()?;
+        let caches: Arc<CacheMap> = Arc::default();
         let scraped = Arc::clone(&caches);
-        let numbers = move || {
-            let numbers = |cache: Arc<dyn AnyCache>| (cache.resource().clone(), cache.numbers());
-            all(&scraped).into_iter().map(numbers).collect()
+        let stats = move || {
+            let stats = |cache: Arc<dyn AnyCache>| (cache.resource().clone(), cache.stats());
+            all(&scraped).into_iter().map(stats).collect()
         };
-        registry.register(Box::new(Scrape {
+        registry.register(Box::new(CacheCollector {
             series: series.clone(),
-            numbers,
+            stats,
         }))?;
         Ok(Self(Arc::new(Inner {
             env: env.clone(),
@@ -94,7 +91,7 @@ impl Caches {
         })))
     }
 
-    /// The cache of a resource in a projection. It begins to fill when it is first asked for.
+    /// Returns the cache of a resource in a projection. The first call starts its list and watch.
     ///
     /// # Panics
     /// Outside a tokio runtime.
@@ -103,7 +100,7 @@ impl Caches {
         self.of_labels(resource, &[])
     }
 
-    /// [`Caches::of`] with an index for each of these labels. Those that the cache does not have yet are added.
+    /// [`Caches::of`] with an index for each of these labels, in addition to those of earlier calls.
     ///
     /// # Panics
     /// Outside a tokio runtime.
@@ -112,9 +109,9 @@ impl Caches {
         Cache(self.cache(resource, labels, true))
     }
 
-    /// The metadata of a resource: from a cache that there is, whatever its projection, or from one of metadata only. Who
-    /// needs more asks first, or there are two. One that nobody has asked for otherwise is waited for by nobody but its
-    /// readers: the manager leads, and is ready, without it.
+    /// Returns the metadata of a resource, from an existing cache in any projection or from a metadata-only cache. Call
+    /// [`Caches::of`] first where both are needed, or there will be two caches. The manager becomes ready and leads without
+    /// waiting for metadata-only caches.
     ///
     /// # Panics
     /// Outside a tokio runtime.
@@ -124,18 +121,17 @@ impl Caches {
         MetaCache(known.unwrap_or_else(|| self.cache::<MetaObject>(resource, &[], false)))
     }
 
-    /// Lets go of what only [`Caches::metadata`] has asked for, because the resource is no longer served: nothing is read
-    /// any more, and the memory is free when the last handle is dropped. Handles see no more changes. Whoever asks again gets
-    /// a new cache. One that somebody asked for by its projection stays.
+    /// Stops the metadata-only cache of a resource that is no longer served. Its handles receive no more changes, and its
+    /// memory is freed with the last handle. A later request creates a new cache. Caches of [`Caches::of`] are not affected.
     pub fn forget_metadata(&self, resource: &Resource) {
-        // Not while the series are shown, or they would come back.
-        let _shown = self.0.series.showing();
+        // A concurrent scrape would recreate the metrics.
+        let _scraping = self.0.series.scraping();
         let mut caches = lock(&self.0.caches);
         let Some(projections) = caches.get_mut(resource) else {
             return;
         };
         let id = TypeId::of::<MetaObject>();
-        if projections.get(&id).is_none_or(|kept| kept.needed) {
+        if projections.get(&id).is_none_or(|kept| kept.required) {
             return;
         }
         let forgotten = projections.remove(&id);
@@ -148,14 +144,14 @@ impl Caches {
         }
     }
 
-    /// Resolves when all that were asked for so far are filled.
+    /// Waits until all caches that exist now are synced.
     pub async fn synced(&self) {
         for cache in all(&self.0.caches) {
             until(&*cache, || cache.is_synced()).await;
         }
     }
 
-    /// How each is doing, ordered by resource.
+    /// Returns the status of each cache, ordered by resource.
     #[must_use]
     pub fn statuses(&self) -> Vec<(Resource, Status)> {
         let caches = all(&self.0.caches).into_iter();
@@ -164,28 +160,28 @@ impl Caches {
             .collect()
     }
 
-    /// Whether every cache of a resource has been filled. It may be old.
+    /// Returns true if all caches of a resource are synced. They may be stale.
     #[must_use]
     pub fn is_synced(&self, resource: &Resource) -> bool {
         self.caches_of(resource).iter().all(|cache| cache.is_synced())
     }
 
-    /// Whether all objects there are, of any resource, are within the scope.
+    /// Returns true if the scope includes all objects of all resources.
     #[must_use]
-    pub fn are_whole(&self) -> bool {
+    pub fn include_all(&self) -> bool {
         let any = Resource::namespaced("", "v1", "pods", "Pod");
-        self.0.scope.is_whole(&any)
+        self.0.scope.includes_all(&any)
     }
 
-    /// Reads the list of a resource again, to be sure. Without effect if it is not cached.
+    /// Requests a relist of a resource, if it is cached.
     pub fn relist(&self, resource: &Resource) {
         for cache in self.caches_of(resource) {
             cache.relist();
         }
     }
 
-    /// Resolves when a cache has stopped following its resource because of a mistake in the program: what it shows will
-    /// only grow older, so the process should end.
+    /// Waits until a reflector panics, and returns its resource. The process should exit: the cache will only become more
+    /// stale.
     pub async fn failed(&self) -> Resource {
         let mut failed = self.0.failed.subscribe();
         let resource = failed
@@ -195,19 +191,19 @@ impl Caches {
             .and_then(|it| it.clone());
         match resource {
             Some(resource) => resource,
-            // The sender lives in `self`.
+            // `self` owns the sender.
             None => std::future::pending().await,
         }
     }
 
-    /// How each is doing, ordered by resource, and who cares.
-    pub(crate) fn overview(&self) -> Vec<Overview> {
-        let kept = self.kept().into_iter();
-        kept.map(|(cache, needed)| Overview {
+    /// Returns a summary of each cache, ordered by resource.
+    pub(crate) fn summaries(&self) -> Vec<CacheSummary> {
+        let kept = self.entries().into_iter();
+        kept.map(|(cache, required)| CacheSummary {
             resource: cache.resource().clone(),
             status: cache.status_of_all(),
             synced: cache.is_synced(),
-            needed,
+            required,
         })
         .collect()
     }
@@ -230,34 +226,39 @@ impl Caches {
         projections.map(|kept| Arc::clone(&kept.cache)).collect()
     }
 
-    /// All of them, with whether somebody cannot do without it.
-    pub(super) fn kept(&self) -> Vec<(Arc<dyn AnyCache>, bool)> {
+    /// Returns all caches, each with whether it is required.
+    pub(super) fn entries(&self) -> Vec<(Arc<dyn AnyCache>, bool)> {
         let caches = lock(&self.0.caches);
         let kept = caches.values().flat_map(BTreeMap::values);
-        kept.map(|kept| (Arc::clone(&kept.cache), kept.needed)).collect()
+        kept.map(|kept| (Arc::clone(&kept.cache), kept.required))
+            .collect()
     }
 
-    fn cache<T: Object>(&self, resource: &Resource, labels: &[&str], needed: bool) -> Arc<Shared<T>> {
+    fn cache<T: Object>(&self, resource: &Resource, labels: &[&str], required: bool) -> Arc<SharedStore<T>> {
         let mut caches = lock(&self.0.caches);
         let id = TypeId::of::<T>();
         if let Some(known) = caches.get_mut(resource).and_then(|it| it.get_mut(&id))
-            && let Ok(shared) = Arc::clone(&known.cache).any().downcast::<Shared<T>>()
+            && let Ok(shared) = Arc::clone(&known.cache).any().downcast::<SharedStore<T>>()
         {
-            known.needed |= needed;
+            known.required |= required;
             shared.index(labels);
             return shared;
         }
         let (shared, reflectors) = self.start::<T>(resource, labels);
-        let kept = Kept {
+        let entry = Entry {
             cache: Arc::clone(&shared) as _,
-            needed,
+            required,
             reflectors,
         };
-        caches.entry(resource.clone()).or_default().insert(id, kept);
+        caches.entry(resource.clone()).or_default().insert(id, entry);
         shared
     }
 
-    fn start<T: Object>(&self, resource: &Resource, labels: &[&str]) -> (Arc<Shared<T>>, Vec<AbortHandle>) {
+    fn start<T: Object>(
+        &self,
+        resource: &Resource,
+        labels: &[&str],
+    ) -> (Arc<SharedStore<T>>, Vec<AbortHandle>) {
         let Inner {
             env,
             client,
@@ -266,26 +267,26 @@ impl Caches {
             failed,
             ..
         } = &*self.0;
-        let namespaces = scope.feeds(resource);
-        let feeds = namespaces.len();
-        let shared = Arc::new(Shared::new(
+        let namespaces = scope.partitions(resource);
+        let partitions = namespaces.len();
+        let shared = Arc::new(SharedStore::new(
             resource,
             namespaces,
-            scope.is_whole(resource),
+            scope.includes_all(resource),
             labels.iter().map(|label| Text::from(*label)),
             &env.clock,
-            series.meter(resource),
+            series.counters(resource),
         ));
         let view = if TypeId::of::<T>() == TypeId::of::<MetaObject>() {
             View::Metadata
         } else {
             View::Full
         };
-        let reflectors = (0..feeds).map(|feed| {
-            let reflector = Reflector::new(env, client, view, &scope.label_selector, &shared, feed);
+        let reflectors = (0..partitions).map(|partition| {
+            let reflector = Reflector::new(env, client, view, &scope.label_selector, &shared, partition);
             let (failed, resource) = (failed.clone(), resource.clone());
             let reflector = env.tasks.spawn(async move {
-                // A panic is reported by the hook of the process, and by whoever waits for this.
+                // The panic hook logs the panic.
                 if AssertUnwindSafe(reflector.run()).catch_unwind().await.is_err() {
                     failed.send_replace(Some(resource));
                 }
@@ -297,21 +298,21 @@ impl Caches {
     }
 }
 
-/// Of several caches of one resource, the one that is furthest behind counts.
-impl Views for Caches {
-    fn view(&self, resource: &Resource) -> Option<ViewState> {
-        let views = self.caches_of(resource).into_iter().map(|cache| cache.view());
-        views.reduce(|a, b| ViewState {
+/// Reports the oldest of several caches of one resource.
+impl CachePositions for Caches {
+    fn position(&self, resource: &Resource) -> Option<CachePosition> {
+        let positions = self.caches_of(resource).into_iter().map(|cache| cache.position());
+        positions.reduce(|a, b| CachePosition {
             version: least(a.version, b.version),
             epoch: a.epoch + b.epoch,
-            list_begun_at: a.list_begun_at.min(b.list_begun_at),
+            list_started_at: a.list_started_at.min(b.list_started_at),
         })
     }
 
-    fn holds(&self, resource: &Resource, object: &Key) -> Option<(Uid, Version)> {
+    fn identity(&self, resource: &Resource, object: &Key) -> Option<(Uid, Version)> {
         let caches = self.caches_of(resource).into_iter();
-        let held: Option<Vec<_>> = caches.map(|cache| cache.holds(object)).collect();
-        // If they do not hold the same object, one of them is about to change.
+        let held: Option<Vec<_>> = caches.map(|cache| cache.identity(object)).collect();
+        // If the uids differ, one of the caches is stale.
         held?.into_iter().map(Some).reduce(|a, b| match (a?, b?) {
             (a, b) if a.0 == b.0 => Some((a.0, least(a.1, b.1))),
             _ => None,
@@ -321,11 +322,11 @@ impl Views for Caches {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        let scrape = Scrape {
+        let scrape = CacheCollector {
             series: self.series.clone(),
-            numbers: Vec::<(Resource, Numbers)>::new,
+            stats: Vec::<(Resource, CacheStats)>::new,
         };
-        // The only error is that it is not registered, which is what is wanted.
+        // Fails only if it is not registered.
         let _ = self.registry.unregister(Box::new(scrape));
     }
 }
@@ -346,13 +347,13 @@ fn least(a: Version, b: Version) -> Version {
     }
 }
 
-fn all(caches: &Known) -> Vec<Arc<dyn AnyCache>> {
+fn all(caches: &CacheMap) -> Vec<Arc<dyn AnyCache>> {
     let caches = lock(caches);
     let kept = caches.values().flat_map(BTreeMap::values);
     kept.map(|kept| Arc::clone(&kept.cache)).collect()
 }
 
-fn lock(caches: &Known) -> std::sync::MutexGuard<'_, ByResource> {
+fn lock(caches: &CacheMap) -> std::sync::MutexGuard<'_, ByResource> {
     caches.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -367,11 +368,11 @@ mod tests {
     use crate::env::TaskSet;
 
     #[tokio::test(start_paused = true)]
-    async fn labels_of_later_callers_are_indexed_too() {
+    async fn labels_of_later_calls_are_indexed() {
         let (tasks, registry) = (TaskSet::new(), Registry::new());
         let env = Env::starting_at(Timestamp::UNIX_EPOCH, 1, &tasks);
-        let door = Sandbox::new(Options::default()).door();
-        let transport = Transport::over(door, "sandbox", "test", &env.clock, &registry);
+        let service = Sandbox::new(Options::default()).door();
+        let transport = Transport::from_service(service, "sandbox", "test", &env.clock, &registry);
         let client = transport.expect("a transport").client("test", None);
         let caches = Caches::new(&env, client, Scope::default(), &registry).expect("caches");
         let pods = Resource::namespaced("", "v1", "pods", "Pod");

@@ -1,35 +1,25 @@
-//! What changed in a cache.
+//! Changes of a cache.
 
 use std::sync::Arc;
 
 use crate::object::{Key, Object};
 
-/// A change, as a subscriber sees it: `old` is the last state that this subscriber was told, not the one stored before.
+/// A change, relative to the last state that the subscriber received: the store may have had other states in between.
+#[expect(missing_docs, reason = "plain data")]
 #[derive(Debug)]
 pub enum Delta<T> {
-    /// An object is there that was not.
-    Added {
-        /// Its state.
-        new: Arc<T>,
-        /// It was there when the cache was filled, or when the subscriber came: not news, work of low priority.
-        initial: bool,
-    },
-    /// An object has changed; it is the same one, by its uid. Its projection may be equal: then only its version is new.
-    Updated {
-        /// Its state before.
-        old: Arc<T>,
-        /// Its state.
-        new: Arc<T>,
-    },
-    /// An object is gone. A subscriber may never have been told that it was there.
-    Deleted {
-        /// Its last known state, which may be older than the deletion.
-        last: Arc<T>,
-    },
+    /// An object was added. `initial` if it is part of the first list, or existed when the subscription started: such
+    /// changes have a low priority.
+    Added { new: Arc<T>, initial: bool },
+    /// An object of the same uid changed. If the projections are equal, only its resourceVersion changed.
+    Updated { old: Arc<T>, new: Arc<T> },
+    /// An object was deleted. `last` is its last known state, which may be older than the deletion. The subscriber may not
+    /// have received an add of it.
+    Deleted { last: Arc<T> },
 }
 
 impl<T> Delta<T> {
-    /// The newest state there is of the object.
+    /// Returns the latest known state.
     #[must_use]
     pub fn latest(&self) -> &Arc<T> {
         match self {
@@ -40,7 +30,7 @@ impl<T> Delta<T> {
 }
 
 impl<T: Object> Delta<T> {
-    /// Where the object is, or was.
+    #[expect(missing_docs, reason = "plain accessor")]
     #[must_use]
     pub fn key(&self) -> Key {
         self.latest().meta().key()

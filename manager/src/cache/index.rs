@@ -1,25 +1,25 @@
-//! Which objects have an owner, or the value of a label, in common; and which nobody manages.
+//! The indexes of a store: by controller, by label, and of objects without a controller.
 //!
-//! The indexes are changed in the same step as the store. An index by another label can be added later. There is none by namespace: the
-//! keys of a store are ordered by it.
+//! They change in the same step as the store. A label index can be added later. The store is ordered by namespace, so
+//! there is no index by namespace.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::object::{Key, Meta, Text, Uid};
 
-/// The keys of the objects of one store, by what they have in common. No set is empty.
+/// The indexes of one store. No set of keys is empty.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Indexes {
-    /// By the uid of the owner that manages the object.
+    /// By the uid of the controller.
     owned: BTreeMap<Uid, BTreeSet<Key>>,
-    /// By label and value, for those labels that are indexed.
+    /// By label and value, for the indexed labels.
     labelled: BTreeMap<Text, BTreeMap<Text, BTreeSet<Key>>>,
-    /// Those that nobody manages, if they are indexed.
+    /// Objects without a controller; none if they are not indexed.
     unmanaged: Option<BTreeSet<Key>>,
 }
 
 impl Indexes {
-    /// Indexes by owner, and by each of `labels`, and of what nobody manages if that is asked for.
+    /// Returns empty indexes by controller, by each of `labels` and, if `unmanaged`, of objects without a controller.
     pub(super) fn new(labels: impl IntoIterator<Item = Text>, unmanaged: bool) -> Self {
         Self {
             owned: BTreeMap::new(),
@@ -28,12 +28,11 @@ impl Indexes {
         }
     }
 
-    /// Whether a label is indexed.
     pub(super) fn has(&self, label: &str) -> bool {
         self.labelled.contains_key(label)
     }
 
-    /// Adds an index by a label, of these objects. Without effect if the label is indexed.
+    /// Adds a label index of these objects, unless the label is indexed.
     pub(super) fn add<'a>(&mut self, label: Text, objects: impl Iterator<Item = (&'a Key, &'a Meta)>) {
         if self.has(&label) {
             return;
@@ -47,7 +46,7 @@ impl Indexes {
         self.labelled.insert(label, values);
     }
 
-    /// What was `old` under a key is now `new`.
+    /// Updates the indexes when the object under a key changes.
     pub(super) fn change(&mut self, key: &Key, old: Option<&Meta>, new: Option<&Meta>) {
         if owner(old) != owner(new) {
             shift(&mut self.owned, key, owner(old), owner(new));
@@ -68,18 +67,18 @@ impl Indexes {
         }
     }
 
-    /// The keys of what is managed by the owner with this uid, in order.
+    /// Returns the keys of the objects whose controller has this uid, in order.
     pub(super) fn owned(&self, owner: &Uid) -> impl Iterator<Item = &Key> {
         self.owned.get(owner).into_iter().flatten()
     }
 
-    /// The keys of what has this value of a label, in order; none if that label is not indexed.
+    /// Returns the keys of the objects with this label value, in order; none if the label is not indexed.
     pub(super) fn labelled(&self, label: &str, value: &str) -> Option<impl Iterator<Item = &Key>> {
         let values = self.labelled.get(label)?;
         Some(values.get(value).into_iter().flatten())
     }
 
-    /// The keys of what nobody manages in a namespace, in order; none if that is not indexed.
+    /// Returns the keys of the objects of a namespace without a controller, in order; none if they are not indexed.
     pub(super) fn unmanaged(&self, namespace: &str) -> Option<impl Iterator<Item = &Key>> {
         let keys = self.unmanaged.as_ref()?.range(Key::new(namespace, "")..);
         Some(keys.take_while(move |key| key.namespace == namespace))

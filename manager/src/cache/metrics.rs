@@ -1,7 +1,6 @@
-//! What caches show to the operator, under the labels of kube-controller-manager's `informer_*` series.
+//! Cache metrics, with the labels of kube-controller-manager's `informer_*` metrics.
 //!
-//! All but the counters is computed when it is scraped. Several caches of one resource, in different projections, are
-//! shown as one.
+//! Gauges are computed by a scrape. Several caches of one resource, in different projections, are reported as one.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,17 +9,17 @@ use prometheus::core::{Collector, Desc};
 use prometheus::proto::MetricFamily;
 use prometheus::{GaugeVec, IntCounter, IntCounterVec, IntGaugeVec, Opts};
 
-use super::problem::Reason;
-use super::shared::Numbers;
+use super::reflector::RelistReason;
+use super::shared_store::CacheStats;
 use crate::object::Resource;
 
 const LABELS: [&str; 4] = ["name", "group", "version", "resource"];
 /// The value of the label `name`.
 const NAME: &str = "coxswain";
 
-/// The series of all caches.
+/// The metrics of all caches.
 #[derive(Clone, Debug)]
-pub(super) struct Series {
+pub(super) struct CacheMetrics {
     queued: IntGaugeVec,
     version: IntGaugeVec,
     objects: IntGaugeVec,
@@ -28,33 +27,33 @@ pub(super) struct Series {
     undecodable: IntGaugeVec,
     age: GaugeVec,
     relists: IntCounterVec,
-    silent: IntCounterVec,
-    refused: IntCounterVec,
-    restored: IntCounterVec,
-    /// Held while they are shown, and while those of a cache are taken away.
-    showing: Arc<Mutex<()>>,
+    idle_watches: IntCounterVec,
+    older_lists: IntCounterVec,
+    restores: IntCounterVec,
+    /// Held during a scrape, and while the metrics of a cache are removed.
+    scraping: Arc<Mutex<()>>,
 }
 
-/// What one cache counts.
+/// The counters of one cache.
 #[derive(Debug)]
-pub(super) struct Meter {
-    relists: [(Reason, IntCounter); Reason::ALL.len()],
-    /// Watches that were given up because nothing came.
-    pub(super) silent: IntCounter,
-    /// Lists that were older than what was seen.
-    pub(super) refused: IntCounter,
-    /// Times that the cache started over because the API's store was restored.
-    pub(super) restored: IntCounter,
+pub(super) struct Counters {
+    relists: [(RelistReason, IntCounter); RelistReason::ALL.len()],
+    /// Watches that were closed because they were idle.
+    pub(super) idle_watches: IntCounter,
+    /// Lists that were older than the cache.
+    pub(super) older_lists: IntCounter,
+    /// Resets of the cache because the store of the API server was restored.
+    pub(super) restores: IntCounter,
 }
 
-/// What the registry asks.
-pub(super) struct Scrape<F> {
-    pub(super) series: Series,
-    /// All caches.
-    pub(super) numbers: F,
+/// The collector that the registry scrapes.
+pub(super) struct CacheCollector<F> {
+    pub(super) series: CacheMetrics,
+    /// Returns the statistics of all caches.
+    pub(super) stats: F,
 }
 
-impl Series {
+impl CacheMetrics {
     pub(super) fn new() -> prometheus::Result<Self> {
         let gauge = |name: &str, help: &str| IntGaugeVec::new(Opts::new(name, help), &LABELS);
         let counter = |name: &str, help: &str| IntCounterVec::new(Opts::new(name, help), &LABELS);
@@ -62,76 +61,76 @@ impl Series {
         Ok(Self {
             queued: gauge(
                 "informer_queued_items",
-                "[ALPHA] Number of objects with changes that the slowest subscriber of the cache has not taken.",
+                "[ALPHA] Number of objects with changes that the slowest subscriber of the cache has not received.",
             )?,
             version: gauge(
                 "informer_store_resource_version",
-                "[ALPHA] The resource version that the cache has reached: its last 15 digits.",
+                "[ALPHA] Last 15 digits of the resource version that the cache has reached.",
             )?,
             objects: gauge("coxswain_cache_objects", "Number of objects in the cache.")?,
             bytes: gauge(
                 "coxswain_cache_bytes",
-                "About how much memory the objects in the cache take.",
+                "Approximate memory size of the objects in the cache.",
             )?,
             undecodable: gauge(
                 "coxswain_cache_undecodable_objects",
-                "Number of objects that are there but could not be decoded.",
+                "Number of objects that could not be decoded.",
             )?,
             age: GaugeVec::new(
                 Opts::new(
                     "coxswain_cache_age_seconds",
-                    "Time since the cache was last known to show the present state: by an event, a bookmark or a list.",
+                    "Time since the last event, bookmark or list of the cache.",
                 ),
                 &LABELS,
             )?,
             relists: IntCounterVec::new(
                 Opts::new(
                     "coxswain_cache_relists_total",
-                    "Number of lists that were read after the first one, or tried, by reason.",
+                    "Number of attempted lists after the first one, by reason.",
                 ),
                 &[name, group, version, resource, "reason"],
             )?,
-            silent: counter(
+            idle_watches: counter(
                 "coxswain_cache_watches_silent_total",
-                "Number of watches that were reopened because nothing came, not even a bookmark.",
+                "Number of watches that were reopened because they received neither an event nor a bookmark.",
             )?,
-            refused: counter(
+            older_lists: counter(
                 "coxswain_cache_older_lists_total",
-                "Number of lists that were older than what had been seen, and were refused.",
+                "Number of lists that were rejected because they were older than the cache.",
             )?,
-            restored: counter(
+            restores: counter(
                 "coxswain_cache_restarts_total",
-                "Number of times that the cache started over because the API server's store was restored.",
+                "Number of times that the cache was rebuilt because the store of the API server was restored from a backup.",
             )?,
-            showing: Arc::default(),
+            scraping: Arc::default(),
         })
     }
 
-    /// The counters of one cache, there at 0 before anything happens.
-    pub(super) fn meter(&self, resource: &Resource) -> Meter {
+    /// Returns the counters of one cache, initialized to 0.
+    pub(super) fn counters(&self, resource: &Resource) -> Counters {
         let labels = labels(resource);
         let [name, group, version, plural] = labels;
-        Meter {
-            relists: Reason::ALL.map(|reason| {
+        Counters {
+            relists: RelistReason::ALL.map(|reason| {
                 let labels = [name, group, version, plural, reason.label()];
                 (reason, self.relists.with_label_values(&labels))
             }),
-            silent: self.silent.with_label_values(&labels),
-            refused: self.refused.with_label_values(&labels),
-            restored: self.restored.with_label_values(&labels),
+            idle_watches: self.idle_watches.with_label_values(&labels),
+            older_lists: self.older_lists.with_label_values(&labels),
+            restores: self.restores.with_label_values(&labels),
         }
     }
 
-    /// While this is held, nothing is shown.
-    pub(super) fn showing(&self) -> MutexGuard<'_, ()> {
-        self.showing.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Blocks scrapes.
+    pub(super) fn scraping(&self) -> MutexGuard<'_, ()> {
+        self.scraping.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes the series of a resource away.
+    /// Removes the metrics of a resource.
     pub(super) fn forget(&self, resource: &Resource) {
         let labels = labels(resource);
         let [name, group, version, plural] = labels;
-        // The only error is that there is none, which is what is wanted.
+        // Fails only if there is none.
         for gauge in [
             &self.queued,
             &self.version,
@@ -142,27 +141,27 @@ impl Series {
             let _ = gauge.remove_label_values(&labels);
         }
         let _ = self.age.remove_label_values(&labels);
-        for counter in [&self.silent, &self.refused, &self.restored] {
+        for counter in [&self.idle_watches, &self.older_lists, &self.restores] {
             let _ = counter.remove_label_values(&labels);
         }
-        for reason in Reason::ALL {
+        for reason in RelistReason::ALL {
             let labels = [name, group, version, plural, reason.label()];
             let _ = self.relists.remove_label_values(&labels);
         }
     }
 
-    fn show(&self, resource: &Resource, numbers: &Numbers) {
+    fn set(&self, resource: &Resource, stats: &CacheStats) {
         let labels = labels(resource);
         let set = |gauge: &IntGaugeVec, value: usize| {
             let value = i64::try_from(value).unwrap_or(i64::MAX);
             gauge.with_label_values(&labels).set(value);
         };
-        set(&self.queued, numbers.queued);
-        set(&self.objects, numbers.objects);
-        set(&self.bytes, numbers.bytes);
-        set(&self.undecodable, numbers.undecodable);
-        self.version.with_label_values(&labels).set(numbers.version);
-        self.age.with_label_values(&labels).set(numbers.age.as_secs_f64());
+        set(&self.queued, stats.queued);
+        set(&self.objects, stats.objects);
+        set(&self.bytes, stats.bytes);
+        set(&self.undecodable, stats.undecodable);
+        self.version.with_label_values(&labels).set(stats.version);
+        self.age.with_label_values(&labels).set(stats.age.as_secs_f64());
     }
 
     fn all(&self) -> [&dyn Collector; 10] {
@@ -174,44 +173,43 @@ impl Series {
             &self.undecodable,
             &self.age,
             &self.relists,
-            &self.silent,
-            &self.refused,
-            &self.restored,
+            &self.idle_watches,
+            &self.older_lists,
+            &self.restores,
         ]
     }
 }
 
-impl Meter {
-    /// A list is read again.
-    pub(super) fn relisted(&self, reason: Reason) {
+impl Counters {
+    pub(super) fn relisted(&self, reason: RelistReason) {
         for (_, counter) in self.relists.iter().filter(|(it, _)| *it == reason) {
             counter.inc();
         }
     }
 }
 
-impl<F: Fn() -> Vec<(Resource, Numbers)> + Send + Sync> Collector for Scrape<F> {
+impl<F: Fn() -> Vec<(Resource, CacheStats)> + Send + Sync> Collector for CacheCollector<F> {
     fn desc(&self) -> Vec<&Desc> {
         self.series.all().into_iter().flat_map(Collector::desc).collect()
     }
 
     fn collect(&self) -> Vec<MetricFamily> {
-        let _showing = self.series.showing();
-        let mut resources: BTreeMap<Resource, Numbers> = BTreeMap::new();
-        for (resource, numbers) in (self.numbers)() {
-            let all = resources.entry(resource).or_insert(Numbers {
-                version: numbers.version,
-                ..Numbers::default()
+        let _scraping = self.series.scraping();
+        let mut resources: BTreeMap<Resource, CacheStats> = BTreeMap::new();
+        for (resource, stats) in (self.stats)() {
+            let all = resources.entry(resource).or_insert(CacheStats {
+                version: stats.version,
+                ..CacheStats::default()
             });
-            all.objects += numbers.objects;
-            all.bytes += numbers.bytes;
-            all.undecodable += numbers.undecodable;
-            all.age = all.age.max(numbers.age);
-            all.queued = all.queued.max(numbers.queued);
-            all.version = all.version.min(numbers.version);
+            all.objects += stats.objects;
+            all.bytes += stats.bytes;
+            all.undecodable += stats.undecodable;
+            all.age = all.age.max(stats.age);
+            all.queued = all.queued.max(stats.queued);
+            all.version = all.version.min(stats.version);
         }
-        for (resource, numbers) in &resources {
-            self.series.show(resource, numbers);
+        for (resource, stats) in &resources {
+            self.series.set(resource, stats);
         }
         self.series
             .all()

@@ -1,13 +1,16 @@
-//! From the API server to the store: one feed.
+//! The reflector lists and watches one partition of a cache, and writes it to the store.
 //!
-//! It lists, page by page, always the present state confirmed by a majority of the store and never a cached one; then it
-//! watches from the version of the list. A watch that ends is opened again where it ended; a list is read again only if
-//! changes may have been missed. What went wrong and what is done about it is in `problem`.
+//! Each list is a quorum read, page by page; the watch starts at the version of the list. When a watch ends, it is reopened
+//! at the version that was reached. The reflector relists only if changes may have been missed: see [`error`].
 //!
-//! A view never goes back: a list older than what was seen is refused. If the API insists ([`INSISTS`] lists in a row),
-//! its store was restored from a backup, and the cache starts over. A watch would not show that, it would only stay
-//! silent: so one that did not end in order is opened again only after a look at the present version. A restore that
-//! raised the revision shows in no version: so a list that is not older replaces the store, whatever its objects' versions.
+//! A cache never goes back in time: a list that is older than the cache is rejected. If [`OLDER_LISTS_MAX`] lists in a row
+//! are older, the store of the API server was restored from a backup, and the cache is rebuilt. A watch does not reveal a
+//! restore, it only stays idle; so the reflector compares the versions before it reopens a watch that failed. A restore
+//! that raised the revision is not visible in any version; so a list that is not older replaces the content of the store,
+//! regardless of the versions of its objects.
+
+mod crd;
+mod error;
 
 use std::cmp::Ordering;
 use std::convert::Infallible;
@@ -17,58 +20,57 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::definition::Definition;
-use super::item::Item;
-use super::problem::{Problem, Reason, Then};
-use super::shared::{AnyCache as _, Shared, Unreadable};
+use self::crd::CrdWatch;
+pub(super) use self::error::RelistReason;
+use self::error::{Recovery, ReflectorError};
+use super::shared_store::{AnyCache as _, SharedStore, Unidentified};
 use super::status::Status;
-use super::wire::{self, Event};
+use super::wire::{self, Event, Item};
 use crate::backoff::Backoff;
 use crate::client::{Client, ListQuery, View, WatchQuery};
 use crate::env::{Env, later};
 use crate::object::{Object, Version};
 
-/// The server ends a watch after a time from here to twice as long, so that those of many clients do not end together.
-const WATCH: Duration = Duration::from_mins(5);
-/// A watch on which nothing came for this long, although bookmarks come every minute, may be dead.
-const SILENCE: Duration = Duration::from_secs(150);
-/// A watch that ends this soon did not work; one without an event may have missed some.
-const QUICK: Duration = Duration::from_secs(1);
-/// A list that was good for this long may be read again at once.
-const LASTING: Duration = Duration::from_secs(30);
-/// After how many lists in a row that are older than what was seen these are believed.
-const INSISTS: u32 = 3;
+/// The minimum timeout of a watch. The maximum is twice as long, so that the watches of many clients do not end together.
+const WATCH_TIMEOUT_MIN: Duration = Duration::from_mins(5);
+/// A watch without an event or bookmark for this long is closed. The server sends a bookmark every minute.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(150);
+/// A watch that the server closes sooner has failed.
+const WATCH_MIN: Duration = Duration::from_secs(1);
+/// After watches have worked for this long, a relist need not back off.
+const HEALTHY: Duration = Duration::from_secs(30);
+/// The number of older lists in a row after which the store counts as restored.
+const OLDER_LISTS_MAX: u32 = 3;
 
 /// The longest Retry-After of a server that is honoured.
 const RETRY_AFTER_MAX: Duration = Duration::from_mins(5);
-/// A wait for a kind that is not served ends early if its definition changes, unless it is this short anyway.
-const SHORT: Duration = Duration::from_millis(250);
+/// The backoff of a resource that is not served ends early if its definition changes, unless it is this short.
+const CRD_WATCH_MIN: Duration = Duration::from_millis(250);
 
-/// What it takes to follow one feed.
+/// Lists and watches one partition of a cache.
 pub(super) struct Reflector<T: Object> {
     env: Env,
     client: Client,
     view: View,
     label_selector: String,
-    shared: Arc<Shared<T>>,
-    /// The number of the feed.
-    feed: usize,
+    shared: Arc<SharedStore<T>>,
+    partition: usize,
     /// None before the first failure.
     backoff: Option<Backoff>,
-    /// Where to see that the kind may be served from now on. Who reads metadata only asks for kinds that are served.
-    definition: Option<Definition>,
-    /// How many lists in a row were older than what was seen.
-    older: u32,
-    /// When something first came on a watch after the last list.
-    heard: Option<Instant>,
+    /// Watched while the resource is not served. None for metadata: its readers request only resources that are served.
+    crd: Option<CrdWatch>,
+    /// The number of lists in a row that were older than the cache.
+    older_lists: u32,
+    /// The time of the first event after the last list.
+    first_event: Option<Instant>,
 }
 
-/// Why a watch is over that did not fail.
+/// The end of a watch that did not fail.
 enum End {
-    /// The server has ended it, as it does from time to time.
+    /// The server closed it, as it does after the timeout.
     Closed,
-    /// A list is wanted.
-    Asked,
+    /// A relist was requested.
+    RelistRequested,
 }
 
 impl<T: Object> Reflector<T> {
@@ -77,8 +79,8 @@ impl<T: Object> Reflector<T> {
         client: &Client,
         view: View,
         label_selector: &str,
-        shared: &Arc<Shared<T>>,
-        feed: usize,
+        shared: &Arc<SharedStore<T>>,
+        partition: usize,
     ) -> Self {
         Self {
             env: env.clone(),
@@ -86,73 +88,73 @@ impl<T: Object> Reflector<T> {
             view,
             label_selector: label_selector.to_owned(),
             shared: Arc::clone(shared),
-            feed,
+            partition,
             backoff: None,
-            definition: Definition::of(&shared.resource).filter(|_| view == View::Full),
-            older: 0,
-            heard: None,
+            crd: CrdWatch::of(&shared.resource).filter(|_| view == View::Full),
+            older_lists: 0,
+            first_event: None,
         }
     }
 
-    /// Follows the feed for ever.
     pub(super) async fn run(mut self) -> Infallible {
-        let mut asked = self.shared.asked(self.feed);
+        let mut relist_requests = self.shared.relist_requests(self.partition);
         loop {
-            // Whoever asks from now on wants a later list than this one.
-            asked.mark_unchanged();
+            // Later requests are not satisfied by this list.
+            relist_requests.mark_unchanged();
             let reason = match self.list().await {
-                Ok(()) => self.follow(&mut asked).await,
-                Err(problem) => {
-                    self.rest(&problem).await;
-                    problem.reason()
+                Ok(()) => self.follow(&mut relist_requests).await,
+                Err(error) => {
+                    self.back_off(&error).await;
+                    error.reason()
                 }
             };
-            self.shared.meter.relisted(reason);
+            self.shared.counters.relisted(reason);
         }
     }
 
-    /// Reads a list into the store.
-    async fn list(&mut self) -> Result<(), Problem> {
-        let begun = self.shared.begin_list(self.feed);
+    /// Lists, and replaces the content of the store.
+    async fn list(&mut self) -> Result<(), ReflectorError> {
+        let start = self.shared.begin_list(self.partition);
         let (version, items) = self.pages().await?;
-        let reached = self.shared.reached(self.feed);
+        let reached = self.shared.reached(self.partition);
         let mut restored = false;
         if is_older(&version, &reached) {
-            self.older += 1;
-            self.shared.meter.refused.inc();
-            restored = self.older >= INSISTS;
+            self.older_lists += 1;
+            self.shared.counters.older_lists.inc();
+            restored = self.older_lists >= OLDER_LISTS_MAX;
             if !restored {
-                return Err(Problem::Older {
+                return Err(ReflectorError::Older {
                     shown: version,
                     reached,
                 });
             }
             tracing::error!(
                 resource = %self.shared.resource,
-                namespace = self.shared.namespace(self.feed),
+                namespace = self.shared.namespace(self.partition),
                 %version,
                 %reached,
-                "The API server's store was restored: the cache starts over"
+                "Store of the API server was restored, rebuilding cache"
             );
-            self.shared.meter.restored.inc();
+            self.shared.counters.restores.inc();
         }
-        self.older = 0;
-        self.heard = None;
-        self.shared.replace(self.feed, items, version, begun, restored);
+        self.older_lists = 0;
+        self.first_event = None;
+        self.shared
+            .replace(self.partition, items, version, start, restored);
         Ok(())
     }
 
     /// Reads all pages of one list.
-    async fn pages(&self) -> Result<(Version, Vec<Item<T>>), Problem> {
+    async fn pages(&self) -> Result<(Version, Vec<Item<T>>), ReflectorError> {
         type Listed<T> = (Option<Version>, Vec<Item<T>>);
         let add = |(version, items): &mut Listed<T>, body: &[u8]| {
             let page = wire::page(body)?;
             // The version is that of the first page: the watch shows later changes.
             version.get_or_insert(page.version);
             items.extend(page.items);
-            Ok::<_, Problem>(page.continue_token)
+            Ok::<_, ReflectorError>(page.continue_token)
         };
-        let namespace = self.shared.namespace(self.feed);
+        let namespace = self.shared.namespace(self.partition);
         let query = self.query(T::PAGE);
         let pages = self
             .client
@@ -169,96 +171,104 @@ impl<T: Object> Reflector<T> {
         }
     }
 
-    /// Watches until a list is needed.
-    async fn follow(&mut self, asked: &mut watch::Receiver<()>) -> Reason {
+    /// Watches until a relist is due.
+    async fn follow(&mut self, relist_requests: &mut watch::Receiver<()>) -> RelistReason {
         let mut in_order = true;
         loop {
-            let problem = match self.watch(asked, in_order).await {
+            let error = match self.watch(relist_requests, in_order).await {
                 Ok(End::Closed) => {
                     in_order = true;
                     continue;
                 }
-                Ok(End::Asked) => return Reason::Asked,
-                Err(problem) => problem,
+                Ok(End::RelistRequested) => return RelistReason::Requested,
+                Err(error) => error,
             };
-            if matches!(problem, Problem::Silent | Problem::Stalled) {
-                self.shared.meter.silent.inc();
+            if matches!(error, ReflectorError::Idle | ReflectorError::Stalled) {
+                self.shared.counters.idle_watches.inc();
             }
             let now = self.env.clock.now();
-            let lasted = self.heard.is_some_and(|heard| now >= later(heard, LASTING));
-            let (then, wait) = problem.remedy(lasted);
-            if wait {
-                self.rest(&problem).await;
+            let lasted = self.first_event.is_some_and(|at| now >= later(at, HEALTHY));
+            let (recovery, backs_off) = error.recovery(lasted);
+            if backs_off {
+                self.back_off(&error).await;
             } else {
-                self.log(&problem, Duration::ZERO);
+                self.log(&error, Duration::ZERO);
             }
-            match then {
-                Then::Relist(reason) => return reason,
-                Then::Reopen => in_order = false,
+            match recovery {
+                Recovery::Relist(reason) => return reason,
+                Recovery::Reopen => in_order = false,
             }
         }
     }
 
-    /// One watch, from where the store is.
-    async fn watch(&mut self, asked: &mut watch::Receiver<()>, in_order: bool) -> Result<End, Problem> {
-        let reached = self.shared.reached(self.feed);
+    /// Watches once, from the version that the store has reached.
+    async fn watch(
+        &mut self,
+        relist_requests: &mut watch::Receiver<()>,
+        in_order: bool,
+    ) -> Result<End, ReflectorError> {
+        let reached = self.shared.reached(self.partition);
         if !in_order {
-            self.look(&reached).await?;
+            self.check_version(&reached).await?;
         }
         let query = WatchQuery {
             label_selector: self.label_selector.clone(),
             field_selector: String::new(),
             resource_version: reached,
-            timeout_seconds: self.env.rng.between(WATCH, 2 * WATCH).as_secs(),
+            timeout_seconds: self
+                .env
+                .rng
+                .between(WATCH_TIMEOUT_MIN, 2 * WATCH_TIMEOUT_MIN)
+                .as_secs(),
         };
-        let namespace = self.shared.namespace(self.feed);
+        let namespace = self.shared.namespace(self.partition);
         let opened = self.env.clock.now();
         let mut lines = self
             .client
             .watch(&self.shared.resource, namespace, &query, self.view)
             .await?;
-        self.shared.set_status(self.feed, Status::Synced);
+        self.shared.set_status(self.partition, Status::Synced);
         let mut quiet = true;
         loop {
             let line = tokio::select! {
                 biased;
-                _ = asked.changed() => return Ok(End::Asked),
-                line = self.env.clock.timeout(SILENCE, lines.next()) => line,
+                _ = relist_requests.changed() => return Ok(End::RelistRequested),
+                line = self.env.clock.timeout(IDLE_TIMEOUT, lines.next()) => line,
             };
-            let silent = if quiet && !in_order {
-                Problem::Stalled
+            let idle = if quiet && !in_order {
+                ReflectorError::Stalled
             } else {
-                Problem::Silent
+                ReflectorError::Idle
             };
-            let Some(line) = line.ok_or(silent)?? else {
-                return match self.env.clock.now() - opened < QUICK {
-                    true if quiet => Err(Problem::Quick),
-                    true => Err(Problem::Brief),
+            let Some(line) = line.ok_or(idle)?? else {
+                return match self.env.clock.now() - opened < WATCH_MIN {
+                    true if quiet => Err(ReflectorError::ClosedAtOnce),
+                    true => Err(ReflectorError::ClosedEarly),
                     false => Ok(End::Closed),
                 };
             };
             quiet = false;
             let applied = match wire::event(&line)? {
-                Event::Error(status) => return Err(Problem::Event(Box::new(status))),
-                Event::Put(item) => self.shared.put(self.feed, item),
-                Event::Deleted(item) => self.shared.remove(self.feed, item),
-                Event::Bookmark(version) => self.shared.bookmark(self.feed, version),
+                Event::Error(status) => return Err(ReflectorError::Event(Box::new(status))),
+                Event::Put(item) => self.shared.put(self.partition, item),
+                Event::Deleted(item) => self.shared.remove(self.partition, item),
+                Event::Bookmark(version) => self.shared.bookmark(self.partition, version),
             };
-            applied.map_err(|Unreadable| Problem::Unreadable)?;
-            self.heard.get_or_insert_with(|| self.env.clock.now());
+            applied.map_err(|Unidentified| ReflectorError::Unidentified)?;
+            self.first_event.get_or_insert_with(|| self.env.clock.now());
         }
     }
 
-    /// Makes sure that the API is not behind what was seen.
-    async fn look(&self, reached: &Version) -> Result<(), Problem> {
-        let namespace = self.shared.namespace(self.feed);
+    /// Fails if the API server is behind the cache.
+    async fn check_version(&self, reached: &Version) -> Result<(), ReflectorError> {
+        let namespace = self.shared.namespace(self.partition);
         let query = self.query(1);
         let page = self
             .client
             .list(&self.shared.resource, namespace, &query, self.view);
         let shown = wire::list_version(&page.await?)?;
         if is_older(&shown, reached) {
-            return Err(Problem::Older {
+            return Err(ReflectorError::Older {
                 shown,
                 reached: reached.clone(),
             });
@@ -266,49 +276,52 @@ impl<T: Object> Reflector<T> {
         Ok(())
     }
 
-    /// Says what is wrong, and waits before the next try.
-    async fn rest(&mut self, problem: &Problem) {
-        let wait = self.delay(problem);
+    /// Logs the failure, and waits before the next attempt.
+    async fn back_off(&mut self, error: &ReflectorError) {
+        let delay = self.delay(error);
         let clock = &self.env.clock;
-        self.log(problem, wait);
-        self.shared.set_status(self.feed, problem.status());
-        if problem.is_unknown() {
-            self.shared.set_unknown(self.feed);
+        self.log(error, delay);
+        self.shared.set_status(self.partition, error.status());
+        if error.is_unserved() {
+            self.shared.set_unserved(self.partition);
         }
-        let long = problem.is_unknown() && wait > SHORT;
-        let Some(definition) = self.definition.as_mut().filter(|_| long) else {
-            return clock.sleep(wait).await;
+        let long = error.is_unserved() && delay > CRD_WATCH_MIN;
+        let Some(crd) = self.crd.as_mut().filter(|_| long) else {
+            return clock.sleep(delay).await;
         };
         tokio::select! {
             biased;
-            () = clock.sleep(wait) => return,
-            () = definition.changed(&self.env, &self.client, wait) => {}
+            () = clock.sleep(delay) => return,
+            () = crd.changed(&self.env, &self.client, delay) => {}
         }
-        // It may take a moment, from the word to the deed.
+        // The server may take a moment to serve the resource.
         self.backoff = None;
-        let soon = self.delay(problem);
+        let soon = self.delay(error);
         self.env.clock.sleep(soon).await;
     }
 
-    fn delay(&mut self, problem: &Problem) -> Duration {
+    fn delay(&mut self, error: &ReflectorError) -> Duration {
         let Env { clock, rng, .. } = &self.env;
         let now = clock.now();
         let backoff = match &mut self.backoff {
             Some(backoff) if !backoff.is_healthy(now) => backoff,
-            other => other.insert(problem.backoff()),
+            other => other.insert(error.backoff()),
         };
-        backoff.next_at_least(problem.retry_after(), RETRY_AFTER_MAX, now, rng)
+        backoff.next_at_least(error.retry_after(), RETRY_AFTER_MAX, now, rng)
     }
 
-    /// Loud when it begins, quiet while it goes on.
-    fn log(&self, problem: &Problem, wait: Duration) {
+    /// Logs the first failure of a series as a warning.
+    fn log(&self, error: &ReflectorError, delay: Duration) {
         let resource = &self.shared.resource;
-        let namespace = self.shared.namespace(self.feed);
-        let is_new = matches!(self.shared.status(self.feed), Status::Filling | Status::Synced);
-        if is_new && !wait.is_zero() {
-            tracing::warn!(%resource, namespace, error = %problem, wait_ms = wait.as_millis(), "A cache does not follow the API server");
+        let namespace = self.shared.namespace(self.partition);
+        let is_new = matches!(
+            self.shared.status(self.partition),
+            Status::Syncing | Status::Synced
+        );
+        if is_new && !delay.is_zero() {
+            tracing::warn!(%resource, namespace, %error, delayMs = delay.as_millis(), "Watch failed, cache is stale");
         } else {
-            tracing::debug!(%resource, namespace, error = %problem, wait_ms = wait.as_millis(), "A cache tries again");
+            tracing::debug!(%resource, namespace, %error, delayMs = delay.as_millis(), "Retrying list and watch");
         }
     }
 }

@@ -1,32 +1,32 @@
-//! Which part of the cluster is cached.
+//! The part of the cluster that a manager caches.
 
 use crate::object::Resource;
 
-/// What all caches of a manager are limited to.
+/// The scope of all caches of a manager. Defaults to all objects.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scope {
-    /// The namespaces; none means all. What is not in a namespace is cached in any case.
+    /// Empty means all namespaces. Cluster-scoped objects are always included.
     pub namespaces: Vec<String>,
-    /// The labels that objects must have, as the API takes them; empty means no limit.
+    /// A label selector in the syntax of the API. Empty means all objects.
     pub label_selector: String,
 }
 
 impl Scope {
-    /// The namespaces that a resource is listed and watched in, each once; an empty one is the whole cluster.
-    pub(super) fn feeds(&self, resource: &Resource) -> Vec<String> {
-        let mut feeds = self.namespaces.clone();
-        feeds.sort();
-        feeds.dedup();
-        // An empty name among them asks for all.
-        if !resource.namespaced || feeds.first().is_none_or(String::is_empty) {
+    /// Returns the namespaces to list and watch; an empty one is the whole cluster.
+    pub(super) fn partitions(&self, resource: &Resource) -> Vec<String> {
+        let mut partitions = self.namespaces.clone();
+        partitions.sort();
+        partitions.dedup();
+        // An empty name means all namespaces.
+        if !resource.namespaced || partitions.first().is_none_or(String::is_empty) {
             return vec![String::new()];
         }
-        feeds
+        partitions
     }
 
-    /// Whether all objects of a resource are within it.
-    pub(super) fn is_whole(&self, resource: &Resource) -> bool {
-        self.label_selector.is_empty() && self.feeds(resource) == [""]
+    /// Returns true if the scope includes all objects of a resource.
+    pub(super) fn includes_all(&self, resource: &Resource) -> bool {
+        self.label_selector.is_empty() && self.partitions(resource) == [""]
     }
 }
 
@@ -45,18 +45,18 @@ mod tests {
     }
 
     #[test]
-    fn namespaces_make_a_feed_each_for_what_is_in_one() {
+    fn namespaced_resource_has_one_partition_per_namespace() {
         let two = scope(&["b", "a", "b"], "");
-        assert_eq!(two.feeds(&PODS), ["a", "b"]);
-        assert_eq!(two.feeds(&NODES), [""]);
-        assert!(!two.is_whole(&PODS) && two.is_whole(&NODES));
-        assert_eq!(scope(&[], "").feeds(&PODS), [""]);
-        assert_eq!(scope(&["a", ""], "").feeds(&PODS), [""]);
+        assert_eq!(two.partitions(&PODS), ["a", "b"]);
+        assert_eq!(two.partitions(&NODES), [""]);
+        assert!(!two.includes_all(&PODS) && two.includes_all(&NODES));
+        assert_eq!(scope(&[], "").partitions(&PODS), [""]);
+        assert_eq!(scope(&["a", ""], "").partitions(&PODS), [""]);
     }
 
     #[test]
-    fn labels_leave_something_out() {
-        assert!(scope(&[], "").is_whole(&PODS));
-        assert!(!scope(&[], "a=b").is_whole(&NODES));
+    fn label_selector_excludes_objects() {
+        assert!(scope(&[], "").includes_all(&PODS));
+        assert!(!scope(&[], "a=b").includes_all(&NODES));
     }
 }

@@ -1,34 +1,29 @@
-//! What a cache says of itself.
+//! The status of a cache.
 
 use std::fmt;
 
-/// How a cache, or one of its feeds, is doing. Whatever it says, what was read stays readable.
+/// The status of the list and watch of a cache, or of one of its partitions. Cached objects stay readable in any status.
+#[expect(missing_docs, reason = "plain data")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Status {
-    /// The first list has not been read.
-    Filling,
-    /// It follows the API server.
+    /// The first list is not complete.
+    Syncing,
+    /// The watch is open.
     Synced,
-    /// Something went wrong, and is tried again; what is read may be old.
-    Retrying {
-        /// What went wrong.
-        reason: String,
-    },
-    /// The kind is not served, or not to us: it waits until that changes.
-    Waiting {
-        /// What the server says.
-        reason: String,
-    },
+    /// The list or watch failed and is retried. The cache may be stale.
+    Retrying { reason: String },
+    /// The resource is not served or forbidden, and is retried.
+    Unavailable { reason: String },
 }
 
 impl Status {
-    /// Whether the kind is not served, or not to us.
+    /// Returns true if the resource is not served or forbidden.
     #[must_use]
-    pub fn is_waiting(&self) -> bool {
-        matches!(self, Self::Waiting { .. })
+    pub fn is_unavailable(&self) -> bool {
+        matches!(self, Self::Unavailable { .. })
     }
 
-    /// The one that says more about what is missing.
+    /// Returns the more severe status.
     pub(super) fn worse(self, other: Self) -> Self {
         if other.rank() > self.rank() { other } else { self }
     }
@@ -36,9 +31,9 @@ impl Status {
     fn rank(&self) -> u8 {
         match self {
             Self::Synced => 0,
-            Self::Filling => 1,
+            Self::Syncing => 1,
             Self::Retrying { .. } => 2,
-            Self::Waiting { .. } => 3,
+            Self::Unavailable { .. } => 3,
         }
     }
 }
@@ -46,10 +41,10 @@ impl Status {
 impl fmt::Display for Status {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Filling => f.write_str("filling"),
+            Self::Syncing => f.write_str("syncing"),
             Self::Synced => f.write_str("synced"),
             Self::Retrying { reason } => write!(f, "retrying: {reason}"),
-            Self::Waiting { reason } => write!(f, "waiting: {reason}"),
+            Self::Unavailable { reason } => write!(f, "unavailable: {reason}"),
         }
     }
 }

@@ -1,12 +1,12 @@
-//! What a cache knows, and what each thing that it learns changes.
+//! The objects of a cache, and the deltas that each list and event makes.
 //!
-//! A plain value: no lock, no clock, no I/O. Its methods return the changes to publish; whoever applies them in order
-//! holds what [`Store::iter`] shows.
+//! A plain value: no lock, no clock, no I/O. Its methods return the deltas to publish; applied in order, they result in the
+//! content of [`Store::iter`].
 //!
-//! Neither an event nor a list of an older version than the store has seen changes it; [`Store::reset`] is the exception.
-//! A list that is not older replaces the content, whatever the versions of its objects: lists are consistent reads, so an
-//! object of an older version than the cached one means that the storage was restored and its revision raised. Absence is
-//! only ever concluded from a deletion that was seen, or from a list that could be read as a whole and has a version.
+//! An event or list that is older than the store is rejected, except by [`Store::reset`]. A list that is not older replaces
+//! the content, whatever the versions of its objects: lists are consistent reads, so an object with an older version than
+//! the cached one means that the storage was restored and its revision raised. Only a delete event, or a complete list with
+//! a resourceVersion, deletes an object.
 
 mod entry;
 #[cfg(test)]
@@ -17,61 +17,77 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
 use std::sync::Arc;
 
-use entry::{Entry, Readable, State, Unknown};
+use entry::{Entry, Readable, State, Undecodable};
 
 use super::Delta;
 use super::index::Indexes;
-use super::item::{Identity, Item, Lookup};
+use super::wire::{Identity, Item};
 use crate::object::{Interner, Key, Object, Text, Uid, Version};
 
-/// One of the lists and watches that fill a store: of a namespace, or of the whole cluster. They have no key in common.
+/// The part of a store that one reflector writes: a namespace, or the whole cluster. Partitions have no key in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Feed(pub(super) usize);
+pub(super) struct Partition(pub(super) usize);
 
-/// Something older than what is known was offered, and changed nothing.
+/// A list or event that is older than the store was rejected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "version {offered} is older than {reached}, which was seen before; if it stays so, the API's storage was restored"
-)]
-pub(super) struct Backwards {
-    /// What is known already.
+#[error("resourceVersion {offered} is older than {reached} of the cache")]
+pub(super) struct Stale {
     pub(super) reached: Version,
-    /// What was offered.
     pub(super) offered: Version,
 }
 
-/// An event that changed nothing.
+/// The reason why an event was rejected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Refused {
-    /// It is old.
+pub(super) enum Rejected {
     #[error(transparent)]
-    Backwards(#[from] Backwards),
-    /// Nobody can tell which object it is about: only a list can make the store right again.
-    #[error("an event is about an object without a readable identity; list again")]
-    Unreadable,
+    Stale(#[from] Stale),
+    /// The object of the event is not known, so a relist is required.
+    #[error("watch event has no readable name or uid")]
+    Unidentified,
 }
 
-/// The objects of one resource that the feeds have shown.
+/// The result of a lookup in a cache.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Lookup<T> {
+    /// The object is not in the cache: it does not exist, or is not cached yet.
+    Absent,
+    /// The object exists but could not be decoded.
+    Undecodable,
+    #[expect(missing_docs, reason = "plain data")]
+    Present(Arc<T>),
+}
+
+impl<T> Lookup<T> {
+    /// Returns the object, if it is in the cache and could be decoded.
+    #[must_use]
+    pub fn present(self) -> Option<Arc<T>> {
+        match self {
+            Self::Present(object) => Some(object),
+            Self::Absent | Self::Undecodable => None,
+        }
+    }
+}
+
+/// The cached objects of one resource.
 #[derive(Debug)]
 pub(super) struct Store<T> {
     entries: BTreeMap<Key, Entry<T>>,
-    feeds: Vec<Reached>,
+    partitions: Vec<PartitionState>,
     indexes: Indexes,
     interner: Interner,
-    /// The sum over all states that are kept.
     bytes: usize,
-    /// How many entries have a state.
-    known: usize,
-    /// How many entries have a newer state than is known.
-    unknown: usize,
+    /// The number of entries with a decoded state.
+    decoded: usize,
+    /// The number of entries whose latest state could not be decoded.
+    undecodable: usize,
     epoch: u64,
 }
 
-/// How far a feed has come.
+/// The state of a partition.
 #[derive(Debug, Default)]
-struct Reached {
+struct PartitionState {
     version: Version,
-    filled: bool,
+    synced: bool,
 }
 
 /// Whether an older state of an object is accepted.
@@ -81,95 +97,94 @@ enum Order {
     Any,
 }
 
-/// What became of one key: first one object is gone, then there is news of the present one.
+/// The change of one key: another object was deleted, then the current one changed.
 struct Change<T> {
-    gone: Option<Arc<T>>,
-    news: Option<Delta<T>>,
+    deleted: Option<Arc<T>>,
+    changed: Option<Delta<T>>,
 }
 
 impl<T: Object> Store<T> {
-    /// An empty store, with as many feeds, and indexes by these labels.
-    pub(super) fn new(feeds: usize, labels: impl IntoIterator<Item = Text>) -> Self {
+    /// Returns an empty store with this number of partitions, and indexes by these labels.
+    pub(super) fn new(partitions: usize, labels: impl IntoIterator<Item = Text>) -> Self {
         Self {
             entries: BTreeMap::new(),
-            feeds: (0..feeds).map(|_| Reached::default()).collect(),
+            partitions: (0..partitions).map(|_| PartitionState::default()).collect(),
             indexes: Indexes::new(labels, T::INDEX_UNMANAGED),
             interner: Interner::default(),
             bytes: 0,
-            known: 0,
-            unknown: 0,
+            decoded: 0,
+            undecodable: 0,
             epoch: 0,
         }
     }
 
-    /// Whether there is an index by this label.
     pub(super) fn has_index(&self, label: &str) -> bool {
         self.indexes.has(label)
     }
 
-    /// Adds an index by this label of what is in the store, and of what comes.
+    /// Adds an index by this label.
     pub(super) fn index(&mut self, label: Text) {
         let entries = self.entries.iter();
         let objects = entries.filter_map(|(key, entry)| Some((key, entry.state.last()?.meta())));
         self.indexes.add(label, objects);
     }
 
-    /// The content of a feed is exactly this list. Deletions come first, then the rest in the order of the list.
+    /// Replaces the content of a partition by a list. Deletes come first, then the changes in the order of the list.
     ///
-    /// If something in the list was unreadable, it may be anything that is missing: then nothing is deleted. The same holds
-    /// for a list without a version, which may be older than the store.
+    /// A list with an unidentified item deletes nothing: that item may be any of the missing objects. Nor does a list without
+    /// a resourceVersion, which may be older than the store.
     pub(super) fn replace(
         &mut self,
-        feed: Feed,
+        partition: Partition,
         items: impl IntoIterator<Item = Item<T>>,
         version: Version,
-    ) -> Result<Vec<Delta<T>>, Backwards> {
-        forward(&self.feeds[feed.0].version, &version)?;
-        Ok(self.fill(feed, items, version, Order::Forward))
+    ) -> Result<Vec<Delta<T>>, Stale> {
+        reject_older(&self.partitions[partition.0].version, &version)?;
+        Ok(self.fill(partition, items, version, Order::Forward))
     }
 
-    /// Like [`Store::replace`], after the API's storage was restored from a backup: versions of before mean nothing.
+    /// [`Store::replace`] after the storage was restored from a backup: earlier versions are not comparable.
     pub(super) fn reset(
         &mut self,
-        feed: Feed,
+        partition: Partition,
         items: impl IntoIterator<Item = Item<T>>,
         version: Version,
     ) -> Vec<Delta<T>> {
         self.epoch += 1;
-        self.feeds[feed.0].version = Version::none();
-        self.fill(feed, items, version, Order::Any)
+        self.partitions[partition.0].version = Version::none();
+        self.fill(partition, items, version, Order::Any)
     }
 
-    /// An object was added or modified.
-    pub(super) fn put(&mut self, feed: Feed, item: Item<T>) -> Result<Vec<Delta<T>>, Refused> {
-        let item = self.admit(item).ok_or(Refused::Unreadable)?;
+    /// Applies an ADDED or MODIFIED event.
+    pub(super) fn put(&mut self, partition: Partition, item: Item<T>) -> Result<Vec<Delta<T>>, Rejected> {
+        let item = self.admit(item).ok_or(Rejected::Unidentified)?;
         let identity = item.identity();
-        forward(&self.feeds[feed.0].version, &identity.version)?;
+        reject_older(&self.partitions[partition.0].version, &identity.version)?;
         if let Some(entry) = self.entries.get(&identity.key) {
-            forward(entry.state.version(), &identity.version)?;
+            reject_older(entry.state.version(), &identity.version)?;
         }
-        self.feeds[feed.0].advance(identity.version);
-        let change = self.apply(feed, item, Order::Forward, false);
+        self.partitions[partition.0].advance(identity.version);
+        let change = self.apply(partition, item, Order::Forward, false);
         Ok(change.into_iter().collect())
     }
 
-    /// An object was deleted: the item is its final state, and has the version of the deletion.
-    pub(super) fn remove(&mut self, feed: Feed, item: Item<T>) -> Result<Vec<Delta<T>>, Refused> {
-        let item = self.admit(item).ok_or(Refused::Unreadable)?;
+    /// Applies a DELETED event: the item is the last state, with the resourceVersion of the deletion.
+    pub(super) fn remove(&mut self, partition: Partition, item: Item<T>) -> Result<Vec<Delta<T>>, Rejected> {
+        let item = self.admit(item).ok_or(Rejected::Unidentified)?;
         let identity = item.identity();
-        forward(&self.feeds[feed.0].version, &identity.version)?;
+        reject_older(&self.partitions[partition.0].version, &identity.version)?;
         if let Some(entry) = self.entries.get(&identity.key) {
-            forward(entry.state.version(), &identity.version)?;
+            reject_older(entry.state.version(), &identity.version)?;
         }
-        self.feeds[feed.0].advance(identity.version);
+        self.partitions[partition.0].advance(identity.version);
         let old = self
             .swap(&identity.key, None)
             .and_then(|entry| entry.state.into_last());
         let last = match item {
-            Readable::Known(object) => Some(object),
-            Readable::Unknown(_) => None,
+            Readable::Decoded(object) => Some(object),
+            Readable::Undecodable(_) => None,
         };
-        // Whatever had the name before is gone too.
+        // An earlier object of that name is deleted, too.
         let old = old.filter(|old| last.as_ref().is_none_or(|last| last.meta().uid != old.meta().uid));
         Ok([old, last]
             .into_iter()
@@ -178,66 +193,65 @@ impl<T: Object> Store<T> {
             .collect())
     }
 
-    /// Everything up to a version was shown.
-    pub(super) fn bookmark(&mut self, feed: Feed, version: Version) -> Result<(), Backwards> {
-        let feed = &mut self.feeds[feed.0];
-        forward(&feed.version, &version)?;
-        feed.advance(version);
+    /// Applies a BOOKMARK event.
+    pub(super) fn bookmark(&mut self, partition: Partition, version: Version) -> Result<(), Stale> {
+        let partition = &mut self.partitions[partition.0];
+        reject_older(&partition.version, &version)?;
+        partition.advance(version);
         Ok(())
     }
 
-    /// How far a feed has come: where its watch goes on.
-    pub(super) fn reached(&self, feed: Feed) -> &Version {
-        &self.feeds[feed.0].version
+    /// Returns the version that a partition has reached, where its watch continues.
+    pub(super) fn reached(&self, partition: Partition) -> &Version {
+        &self.partitions[partition.0].version
     }
 
-    /// The version that all feeds have reached; none before all were filled, or if their versions do not compare.
+    /// Returns the version that all partitions have reached; none before all are synced, or if they are not comparable.
     pub(super) fn version(&self) -> Version {
-        let mut feeds = self.feeds.iter();
-        let Some(first) = feeds.next().filter(|_| self.filled()) else {
+        let mut partitions = self.partitions.iter();
+        let Some(first) = partitions.next().filter(|_| self.is_synced()) else {
             return Version::none();
         };
-        let least = feeds.try_fold(&first.version, |least, feed| {
-            match feed.version.partial_cmp(least) {
-                Some(Ordering::Less) => Some(&feed.version),
+        let least = partitions.try_fold(&first.version, |least, partition| {
+            match partition.version.partial_cmp(least) {
+                Some(Ordering::Less) => Some(&partition.version),
                 Some(_) => Some(least),
-                None => (feed.version == *least).then_some(least),
+                None => (partition.version == *least).then_some(least),
             }
         });
         least.cloned().unwrap_or_default()
     }
 
-    /// Whether every feed was listed once.
-    pub(super) fn filled(&self) -> bool {
-        self.feeds.iter().all(|feed| feed.filled)
+    /// Returns true once every partition was listed.
+    pub(super) fn is_synced(&self) -> bool {
+        self.partitions.iter().all(|partition| partition.synced)
     }
 
-    /// How often versions began anew: what was remembered of an earlier epoch means nothing.
+    /// Returns the number of resets: versions of different epochs are not comparable.
     pub(super) fn epoch(&self) -> u64 {
         self.epoch
     }
 
-    /// What is under a key.
     pub(super) fn get(&self, key: &Key) -> Lookup<T> {
         match self.entries.get(key).map(|entry| &entry.state) {
             None => Lookup::Absent,
-            Some(State::Unknown(_)) => Lookup::Unknown,
-            Some(State::Known(object)) => Lookup::Present(object.clone()),
+            Some(State::Undecodable(_)) => Lookup::Undecodable,
+            Some(State::Decoded(object)) => Lookup::Present(object.clone()),
         }
     }
 
-    /// Which object is under a key, and its newest version, whether or not its state is known.
+    /// Returns the uid and the latest version of the object under a key, decoded or not.
     pub(super) fn identity(&self, key: &Key) -> Option<(&Uid, &Version)> {
         let state = &self.entries.get(key)?.state;
         Some((state.uid(), state.version()))
     }
 
-    /// All objects, ordered by key. What became unknown is shown in its last known state.
+    /// Iterates over all objects in the order of their keys. An undecodable object has its last decoded state.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Arc<T>> {
         self.entries.values().filter_map(|entry| entry.state.last())
     }
 
-    /// The objects of a namespace, like [`Store::iter`].
+    /// Returns the objects of a namespace, as [`Store::iter`].
     pub(super) fn in_namespace(&self, namespace: &str) -> Vec<Arc<T>> {
         let entries = self.entries.range(Key::new(namespace, "")..);
         entries
@@ -246,12 +260,12 @@ impl<T: Object> Store<T> {
             .collect()
     }
 
-    /// The objects that are managed by the owner with this uid, like [`Store::iter`].
+    /// Returns the objects whose controller has this uid, as [`Store::iter`].
     pub(super) fn owned(&self, owner: &Uid) -> Vec<Arc<T>> {
         self.resolve(self.indexes.owned(owner))
     }
 
-    /// The objects that have this value of a label, like [`Store::iter`]. Slow if the label has no index.
+    /// Returns the objects with this label value, as [`Store::iter`]. Slow without an index.
     pub(super) fn labelled(&self, label: &str, value: &str) -> Vec<Arc<T>> {
         if let Some(keys) = self.indexes.labelled(label, value) {
             return self.resolve(keys);
@@ -260,7 +274,7 @@ impl<T: Object> Store<T> {
         self.iter().filter(matches).cloned().collect()
     }
 
-    /// The objects of a namespace that nobody manages, like [`Store::iter`]. Slow if there is no index of them.
+    /// Returns the objects of a namespace without a controller, as [`Store::iter`]. Slow without an index.
     pub(super) fn unmanaged(&self, namespace: &str) -> Vec<Arc<T>> {
         if let Some(keys) = self.indexes.unmanaged(namespace) {
             return self.resolve(keys);
@@ -270,27 +284,25 @@ impl<T: Object> Store<T> {
         all
     }
 
-    /// How many objects [`Store::iter`] shows.
+    /// Returns the number of objects of [`Store::iter`].
     pub(super) fn len(&self) -> usize {
-        self.known
+        self.decoded
     }
 
-    /// About how much memory the objects take.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// The keys whose newest state could not be decoded.
-    pub(super) fn unknown(&self) -> impl Iterator<Item = &Key> {
-        let unknown = |entry: &Entry<T>| matches!(entry.state, State::Unknown(_));
-        let unknown = self.entries.iter().filter(move |(_, entry)| unknown(entry));
-        // Most often there are none, and nobody has to look.
-        unknown.take(self.unknown).map(|(key, _)| key)
+    /// Returns the keys of the objects whose latest state could not be decoded.
+    pub(super) fn undecodable(&self) -> impl Iterator<Item = &Key> {
+        let undecodable = |entry: &Entry<T>| matches!(entry.state, State::Undecodable(_));
+        let undecodable = self.entries.iter().filter(move |(_, entry)| undecodable(entry));
+        // Usually there are none: avoid the iteration.
+        undecodable.take(self.undecodable).map(|(key, _)| key)
     }
 
-    /// How many of them there are.
-    pub(super) fn unknown_len(&self) -> usize {
-        self.unknown
+    pub(super) fn undecodable_len(&self) -> usize {
+        self.undecodable
     }
 
     fn resolve<'a>(&self, keys: impl Iterator<Item = &'a Key>) -> Vec<Arc<T>> {
@@ -300,17 +312,17 @@ impl<T: Object> Store<T> {
 
     fn fill(
         &mut self,
-        feed: Feed,
+        partition: Partition,
         items: impl IntoIterator<Item = Item<T>>,
         version: Version,
         order: Order,
     ) -> Vec<Delta<T>> {
-        let initial = !mem::replace(&mut self.feeds[feed.0].filled, true);
-        let (mut gone, mut news) = (Vec::new(), Vec::new());
+        let initial = !mem::replace(&mut self.partitions[partition.0].synced, true);
+        let (mut deleted, mut changed) = (Vec::new(), Vec::new());
         let mut listed = BTreeSet::new();
         let mut complete = !version.is_none();
         if !version.is_none() {
-            self.feeds[feed.0].version = version;
+            self.partitions[partition.0].version = version;
         }
         for item in items {
             let Some(item) = self.admit(item) else {
@@ -318,17 +330,18 @@ impl<T: Object> Store<T> {
                 continue;
             };
             let again = !listed.insert(item.identity().key);
-            // Another uid under a name proves that the former object is gone, whatever else could be read.
-            let change = self.apply(feed, item, order, initial);
+            // Another uid under the same name proves that the earlier object is deleted, even if the list is incomplete.
+            let change = self.apply(partition, item, order, initial);
             if again {
-                // The pages of one list may disagree: then the former object is one that was just added.
-                news.extend(change);
+                // Pages may contradict each other: then the earlier object was just added.
+                changed.extend(change);
             } else {
-                gone.extend(change.gone);
-                news.extend(change.news);
+                deleted.extend(change.deleted);
+                changed.extend(change.changed);
             }
         }
-        let vanished = |(key, entry): &(&Key, &Entry<T>)| entry.feed == feed && !listed.contains(*key);
+        let vanished =
+            |(key, entry): &(&Key, &Entry<T>)| entry.partition == partition && !listed.contains(*key);
         let vanished: Vec<Key> = self
             .entries
             .iter()
@@ -337,59 +350,59 @@ impl<T: Object> Store<T> {
             .collect();
         for key in vanished {
             if complete {
-                gone.extend(self.swap(&key, None).and_then(|entry| entry.state.into_last()));
+                deleted.extend(self.swap(&key, None).and_then(|entry| entry.state.into_last()));
             } else if order == Order::Any {
                 self.forget_version(&key);
             }
         }
-        gone.into_iter()
+        deleted
+            .into_iter()
             .map(|last| Delta::Deleted { last })
-            .chain(news)
+            .chain(changed)
             .collect()
     }
 
-    /// Packs what was decoded; none if it cannot be told which object it is.
+    /// Compacts an object; returns none if it is not identified.
     fn admit(&mut self, item: Item<T>) -> Option<Readable<T>> {
         match item {
-            Item::Known(mut object) => {
+            Item::Decoded(mut object) => {
                 if object.meta().name.is_empty() || object.meta().uid.is_empty() {
                     return None;
                 }
                 object.meta_mut().keep_annotations(T::ANNOTATIONS);
                 object.intern(&mut self.interner);
-                // The name lives in the key: one copy of it is enough.
+                // Shares the name with the key.
                 if let Some((key, _)) = self.entries.get_key_value(&object.meta().key()) {
                     object.meta_mut().name = key.name.clone();
                 }
-                Some(Readable::Known(Arc::new(object)))
+                Some(Readable::Decoded(Arc::new(object)))
             }
-            Item::Unknown(identity) if identity.key.name.is_empty() || identity.uid.is_empty() => None,
-            Item::Unknown(identity) => Some(Readable::Unknown(identity)),
-            Item::Unreadable => None,
+            Item::Undecodable(identity) if identity.key.name.is_empty() || identity.uid.is_empty() => None,
+            Item::Undecodable(identity) => Some(Readable::Undecodable(identity)),
+            Item::Unidentified => None,
         }
     }
 
-    /// An object is in this state.
-    fn apply(&mut self, feed: Feed, item: Readable<T>, order: Order, initial: bool) -> Change<T> {
+    fn apply(&mut self, partition: Partition, item: Readable<T>, order: Order, initial: bool) -> Change<T> {
         let Identity { key, uid, version } = item.identity();
         let old = self.entries.get(&key).map(|entry| &entry.state);
         let same = old.filter(|old| old.uid() == &uid);
         if order == Order::Forward
             && let Some(old) = same
         {
-            let decoded = matches!((old, &item), (State::Unknown(_), Readable::Known(_)));
+            let decoded = matches!((old, &item), (State::Undecodable(_), Readable::Decoded(_)));
             if *old.version() == version && !version.is_none() && !decoded {
                 return Change {
-                    gone: None,
-                    news: None,
+                    deleted: None,
+                    changed: None,
                 };
             }
         }
         let last = same.and_then(State::last).cloned();
-        let gone = old.filter(|_| same.is_none()).and_then(State::last).cloned();
-        let (state, news) = match item {
-            Readable::Known(new) => {
-                let news = match last {
+        let deleted = old.filter(|_| same.is_none()).and_then(State::last).cloned();
+        let (state, changed) = match item {
+            Readable::Decoded(new) => {
+                let changed = match last {
                     Some(old) => Delta::Updated {
                         old,
                         new: new.clone(),
@@ -399,47 +412,51 @@ impl<T: Object> Store<T> {
                         initial,
                     },
                 };
-                (State::Known(new), Some(news))
+                (State::Decoded(new), Some(changed))
             }
-            Readable::Unknown(_) => (State::Unknown(Box::new(Unknown { uid, version, last })), None),
+            Readable::Undecodable(_) => (
+                State::Undecodable(Box::new(Undecodable { uid, version, last })),
+                None,
+            ),
         };
-        self.swap(&key, Some(Entry { feed, state }));
-        Change { gone, news }
+        self.swap(&key, Some(Entry { partition, state }));
+        Change { deleted, changed }
     }
 
-    /// What is known of an object is from before the storage was restored: whatever comes is newer.
+    /// Clears the version of an object from before a restore: any other state is newer.
     fn forget_version(&mut self, key: &Key) {
-        let Some(Entry { feed, state }) = self.entries.get(key) else {
+        let Some(Entry { partition, state }) = self.entries.get(key) else {
             return;
         };
-        let unknown = Unknown {
+        let undecodable = Undecodable {
             uid: state.uid().clone(),
             version: Version::none(),
             last: state.last().cloned(),
         };
-        let (feed, state) = (*feed, State::Unknown(Box::new(unknown)));
-        self.swap(key, Some(Entry { feed, state }));
+        let (partition, state) = (*partition, State::Undecodable(Box::new(undecodable)));
+        self.swap(key, Some(Entry { partition, state }));
     }
 
-    /// The one place where entries change, and with them all that is counted and indexed.
+    /// Replaces an entry, and updates counts and indexes. No other function changes entries.
     fn swap(&mut self, key: &Key, new: Option<Entry<T>>) -> Option<Entry<T>> {
-        let unknown =
-            |entry: Option<&Entry<T>>| entry.is_some_and(|entry| matches!(entry.state, State::Unknown(_)));
+        let undecodable = |entry: Option<&Entry<T>>| {
+            entry.is_some_and(|entry| matches!(entry.state, State::Undecodable(_)))
+        };
         let next = new.as_ref().and_then(|entry| entry.state.last()).cloned();
-        self.unknown += usize::from(unknown(new.as_ref()));
+        self.undecodable += usize::from(undecodable(new.as_ref()));
         let old = match new {
             Some(new) => self.entries.insert(key.clone(), new),
             None => self.entries.remove(key),
         };
-        self.unknown -= usize::from(unknown(old.as_ref()));
+        self.undecodable -= usize::from(undecodable(old.as_ref()));
         let last = old.as_ref().and_then(|entry| entry.state.last());
         if let Some(next) = &next {
             self.bytes += next.bytes();
-            self.known += 1;
+            self.decoded += 1;
         }
         if let Some(last) = last {
             self.bytes -= last.bytes();
-            self.known -= 1;
+            self.decoded -= 1;
         }
         self.indexes
             .change(key, last.map(|it| it.meta()), next.as_ref().map(|it| it.meta()));
@@ -447,8 +464,8 @@ impl<T: Object> Store<T> {
     }
 }
 
-impl Reached {
-    /// By an event. Once versions compare, one that does not is no progress.
+impl PartitionState {
+    /// Moves to the version of an event. A version that is not comparable does not replace one that is.
     fn advance(&mut self, version: Version) {
         let compares = |version: &Version| version.partial_cmp(version).is_some();
         if compares(&version) || !compares(&self.version) && !version.is_none() {
@@ -462,14 +479,14 @@ impl<T> IntoIterator for Change<T> {
     type IntoIter = std::iter::Flatten<std::array::IntoIter<Option<Delta<T>>, 2>>;
 
     fn into_iter(self) -> Self::IntoIter {
-        let gone = self.gone.map(|last| Delta::Deleted { last });
-        [gone, self.news].into_iter().flatten()
+        let deleted = self.deleted.map(|last| Delta::Deleted { last });
+        [deleted, self.changed].into_iter().flatten()
     }
 }
 
-fn forward(reached: &Version, offered: &Version) -> Result<(), Backwards> {
+fn reject_older(reached: &Version, offered: &Version) -> Result<(), Stale> {
     if reached > offered {
-        return Err(Backwards {
+        return Err(Stale {
             reached: reached.clone(),
             offered: offered.clone(),
         });

@@ -1,9 +1,9 @@
-//! The way of changes to one subscriber.
+//! The queue of changes to one subscriber.
 //!
-//! A slow subscriber blocks nobody: what it has not taken waits here, and of several changes of one key only the first
-//! state and the last are kept, and one for each other owner or set of labels in between: whoever has read that state from
-//! the cache must learn that it is over. So the backlog is bounded by the number of keys, unless these change hands all the
-//! time, and a subscriber that catches up sees what has changed since it last looked.
+//! A slow subscriber does not block the cache: its changes wait here, and several changes of one key are merged into one
+//! from the first to the last state. A state in between with other owners or labels is kept: a controller may have read it
+//! from the cache, and has to be triggered when it changes. So the backlog is bounded by the number of keys, unless owners
+//! and labels change all the time.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,15 +13,15 @@ use tokio::sync::Notify;
 use super::Delta;
 use crate::object::{Key, Object};
 
-/// The end that changes come out of. Dropping it ends the subscription.
+/// The receiving end. Dropping it ends the subscription.
 #[derive(Debug)]
 pub struct Subscription<T> {
     shared: Arc<Shared<T>>,
-    /// The rest of a change that makes several, such as one object gone, another in its place.
+    /// The remaining deltas of a merged change, for example a delete and an add under one name.
     next: VecDeque<Delta<T>>,
 }
 
-/// The end that changes are put into. Dropping it ends the subscription, once it is empty.
+/// The sending end. After it is dropped, the subscription ends when it is empty.
 #[derive(Debug)]
 pub(crate) struct Publisher<T>(Arc<Shared<T>>);
 
@@ -33,38 +33,38 @@ struct Shared<T> {
 
 #[derive(Debug)]
 struct Backlog<T> {
-    /// The keys in `pending`, in the order of their first change that was not taken.
+    /// The keys of `pending`, in the order of their first change.
     order: VecDeque<Key>,
     pending: BTreeMap<Key, Pending<T>>,
-    /// One of the ends is gone.
+    /// One of the ends was dropped.
     closed: bool,
 }
 
-/// All that has happened to one key since the subscriber looked.
+/// The merged changes of one key that the subscriber has not received.
 #[derive(Debug)]
 struct Pending<T> {
     before: Before<T>,
-    /// States in between that concerned others than those at both ends.
+    /// States in between with other owners or labels than those at both ends.
     between: Vec<Arc<T>>,
     now: Now<T>,
-    /// All of it is the present state of a cache that was filled.
+    /// All changes are initial adds.
     initial: bool,
 }
 
 #[derive(Debug)]
 enum Before<T> {
-    /// The subscriber was told of nothing that is still there.
-    Nothing,
-    /// The last state that the subscriber was told.
-    Told(Arc<T>),
-    /// The first thing that happened was a deletion, of what the subscriber may or may not have been told.
-    Gone(Arc<T>),
+    /// The subscriber received no state, or a delete.
+    Absent,
+    /// The last state that the subscriber received.
+    Received(Arc<T>),
+    /// The first change is a delete of an object that the subscriber may not have received.
+    Deleted(Arc<T>),
 }
 
 #[derive(Debug)]
 enum Now<T> {
-    There(Arc<T>),
-    Gone(Arc<T>),
+    Present(Arc<T>),
+    Deleted(Arc<T>),
 }
 
 pub(crate) fn channel<T: Object>() -> (Publisher<T>, Subscription<T>) {
@@ -82,7 +82,7 @@ pub(crate) fn channel<T: Object>() -> (Publisher<T>, Subscription<T>) {
 }
 
 impl<T: Object> Publisher<T> {
-    /// Puts a change into the backlog; false if nobody will take it.
+    /// Adds a change to the backlog. Returns false if the subscription has ended.
     pub(crate) fn publish(&self, delta: Delta<T>) -> bool {
         let key = delta.key();
         let open = self.0.backlog(|backlog| {
@@ -103,7 +103,7 @@ impl<T: Object> Publisher<T> {
         open
     }
 
-    /// How many keys have changes that were not taken.
+    /// Returns the number of keys with pending changes.
     pub(super) fn len(&self) -> usize {
         self.0.backlog(|backlog| backlog.order.len())
     }
@@ -117,9 +117,7 @@ impl<T> Drop for Publisher<T> {
 }
 
 impl<T: Object> Subscription<T> {
-    /// The next change; none once the cache is gone and all was taken.
-    ///
-    /// Cancel safe: no change is lost with the future.
+    /// Waits for the next change. Returns none once the cache is dropped and all changes were received. Cancel safe.
     pub async fn next(&mut self) -> Option<Delta<T>> {
         loop {
             if let Some(delta) = self.try_next() {
@@ -132,7 +130,7 @@ impl<T: Object> Subscription<T> {
         }
     }
 
-    /// The next change, if there is one now.
+    /// Returns the next change, if there is one.
     pub fn try_next(&mut self) -> Option<Delta<T>> {
         if let Some(delta) = self.next.pop_front() {
             return Some(delta);
@@ -145,13 +143,13 @@ impl<T: Object> Subscription<T> {
         self.next.pop_front()
     }
 
-    /// How many keys have changes that were not taken.
+    /// Returns the number of keys with pending changes.
     #[must_use]
     pub fn len(&self) -> usize {
         self.shared.backlog(|backlog| backlog.order.len()) + usize::from(!self.next.is_empty())
     }
 
-    /// Whether everything was taken.
+    /// Returns true if no changes are pending.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -178,21 +176,21 @@ impl<T> From<Delta<T>> for Pending<T> {
     fn from(delta: Delta<T>) -> Self {
         match delta {
             Delta::Added { new, initial } => Self {
-                before: Before::Nothing,
+                before: Before::Absent,
                 between: Vec::new(),
-                now: Now::There(new),
+                now: Now::Present(new),
                 initial,
             },
             Delta::Updated { old, new } => Self {
-                before: Before::Told(old),
+                before: Before::Received(old),
                 between: Vec::new(),
-                now: Now::There(new),
+                now: Now::Present(new),
                 initial: false,
             },
             Delta::Deleted { last } => Self {
-                before: Before::Gone(last.clone()),
+                before: Before::Deleted(last.clone()),
                 between: Vec::new(),
-                now: Now::Gone(last),
+                now: Now::Deleted(last),
                 initial: false,
             },
         }
@@ -202,28 +200,28 @@ impl<T> From<Delta<T>> for Pending<T> {
 impl<T: Object> Pending<T> {
     fn add(&mut self, delta: Delta<T>) {
         self.initial &= matches!(delta, Delta::Added { initial: true, .. });
-        self.pass(delta.latest());
+        self.keep_current(delta.latest());
         self.now = match delta {
             Delta::Added { new, .. } | Delta::Updated { new, .. } => {
-                // The one that was deleted in between is another one: the subscriber has to be told.
-                if let (Before::Nothing, [], Now::Gone(last)) = (&self.before, &*self.between, &self.now) {
-                    self.before = Before::Gone(last.clone());
+                // Another object was deleted in between: the subscriber has to receive the delete.
+                if let (Before::Absent, [], Now::Deleted(last)) = (&self.before, &*self.between, &self.now) {
+                    self.before = Before::Deleted(last.clone());
                 }
-                Now::There(new)
+                Now::Present(new)
             }
-            Delta::Deleted { last } => Now::Gone(last),
+            Delta::Deleted { last } => Now::Deleted(last),
         };
     }
 
-    /// Keeps the present state, if it concerns others than `next` and than those that will be told anyway.
-    fn pass(&mut self, next: &Arc<T>) {
-        let (Now::There(now) | Now::Gone(now)) = &self.now;
+    /// Keeps the current state, unless `next` or another state to send has the same owners and labels.
+    fn keep_current(&mut self, next: &Arc<T>) {
+        let (Now::Present(now) | Now::Deleted(now)) = &self.now;
         let first = match &self.before {
-            Before::Nothing => None,
-            Before::Told(old) | Before::Gone(old) => Some(old),
+            Before::Absent => None,
+            Before::Received(old) | Before::Deleted(old) => Some(old),
         };
-        let told = first.into_iter().chain(&self.between).chain([next]);
-        if !told.into_iter().any(|it| concerns_the_same(it, now)) {
+        let sent = first.into_iter().chain(&self.between).chain([next]);
+        if !sent.into_iter().any(|it| has_same_owners_and_labels(it, now)) {
             self.between.push(now.clone());
         }
     }
@@ -232,23 +230,27 @@ impl<T: Object> Pending<T> {
         let mut deltas = VecDeque::new();
         let mut before = self.before;
         for state in self.between {
-            deltas.extend(step(before, Now::There(state.clone()), false));
-            before = Before::Told(state);
+            deltas.extend(deltas_between(before, Now::Present(state.clone()), false));
+            before = Before::Received(state);
         }
-        deltas.extend(step(before, self.now, self.initial));
+        deltas.extend(deltas_between(before, self.now, self.initial));
         deltas
     }
 }
 
-/// One change, or two if one would hide something: that the object is another one than before, or that it was not
-/// deleted in the state that the subscriber knows, which may have belonged to somebody else.
-fn step<T: Object>(before: Before<T>, now: Now<T>, initial: bool) -> impl Iterator<Item = Delta<T>> {
+/// Returns one delta, or two if the object was replaced by another one, or if it was deleted in another state than the
+/// subscriber received, which may have had other owners.
+fn deltas_between<T: Object>(
+    before: Before<T>,
+    now: Now<T>,
+    initial: bool,
+) -> impl Iterator<Item = Delta<T>> {
     let same = |a: &Arc<T>, b: &Arc<T>| a.meta().uid == b.meta().uid;
     let (first, second) = match (before, now) {
-        (Before::Nothing, Now::There(new)) => (Delta::Added { new, initial }, None),
-        (Before::Nothing, Now::Gone(last)) => (Delta::Deleted { last }, None),
-        (Before::Told(old), Now::There(new)) if same(&old, &new) => (Delta::Updated { old, new }, None),
-        (Before::Told(old), Now::Gone(last)) if same(&old, &last) => {
+        (Before::Absent, Now::Present(new)) => (Delta::Added { new, initial }, None),
+        (Before::Absent, Now::Deleted(last)) => (Delta::Deleted { last }, None),
+        (Before::Received(old), Now::Present(new)) if same(&old, &new) => (Delta::Updated { old, new }, None),
+        (Before::Received(old), Now::Deleted(last)) if same(&old, &last) => {
             if old == last {
                 (Delta::Deleted { last }, None)
             } else {
@@ -256,21 +258,22 @@ fn step<T: Object>(before: Before<T>, now: Now<T>, initial: bool) -> impl Iterat
                 (Delta::Updated { old, new }, Some(Delta::Deleted { last }))
             }
         }
-        (Before::Gone(old), Now::Gone(last)) if same(&old, &last) && concerns_the_same(&old, &last) => {
+        (Before::Deleted(old), Now::Deleted(last))
+            if same(&old, &last) && has_same_owners_and_labels(&old, &last) =>
+        {
             (Delta::Deleted { last }, None)
         }
-        (Before::Told(old) | Before::Gone(old), Now::There(new)) => {
+        (Before::Received(old) | Before::Deleted(old), Now::Present(new)) => {
             (Delta::Deleted { last: old }, Some(Delta::Added { new, initial }))
         }
-        (Before::Told(old) | Before::Gone(old), Now::Gone(last)) => {
+        (Before::Received(old) | Before::Deleted(old), Now::Deleted(last)) => {
             (Delta::Deleted { last: old }, Some(Delta::Deleted { last }))
         }
     };
     [Some(first), second].into_iter().flatten()
 }
 
-/// Whether two states belong to the same owners, and are selected by the same ones.
-fn concerns_the_same<T: Object>(a: &Arc<T>, b: &Arc<T>) -> bool {
+fn has_same_owners_and_labels<T: Object>(a: &Arc<T>, b: &Arc<T>) -> bool {
     let (a, b) = (a.meta(), b.meta());
     a.owner_references == b.owner_references && a.labels == b.labels
 }

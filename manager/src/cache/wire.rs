@@ -1,19 +1,37 @@
-//! The codec: what comes over the wire, as items and events.
+//! The codec of lists and watch events.
 //!
-//! Objects are decoded one by one, straight into the projection, so that one that cannot be decoded does not spoil its
-//! page: it is present but unknown, by the identity that can still be read. What was on the wire is never quoted, it may
-//! be a secret: an error has the position only. Text that is not UTF-8 is read as Go reads it, with replacement characters.
+//! Objects are decoded one by one, directly into the projection: one that cannot be decoded does not fail its page, and
+//! keeps the identity that can still be read. Errors never quote the body, which may be a Secret, only the position. As in
+//! Go, invalid UTF-8 becomes replacement characters.
 
 use std::borrow::Cow;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::item::{Identity, Item};
 use crate::client::Status;
 use crate::object::{Key, Object, Uid, Version};
 
-/// What came is not what it should be.
+/// An object as far as it could be decoded.
+#[derive(Debug)]
+pub(super) enum Item<T> {
+    /// Without a name or a uid it counts as [`Item::Unidentified`].
+    Decoded(T),
+    /// It could not be decoded, but its identity is known.
+    Undecodable(Identity),
+    /// Not even its identity could be decoded.
+    Unidentified,
+}
+
+/// The identity of an object, and its resourceVersion.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Identity {
+    pub(super) key: Key,
+    pub(super) uid: Uid,
+    pub(super) version: Version,
+}
+
+/// The error of decoding a list or an event.
 #[derive(Debug, thiserror::Error)]
 #[error("{problem} at line {line} column {column}")]
 pub(super) struct WireError {
@@ -25,28 +43,25 @@ pub(super) struct WireError {
 /// A page of a list.
 #[derive(Debug)]
 pub(super) struct Page<T> {
-    /// The version of the whole list; none from servers that do not tell.
+    /// The resourceVersion of the list; none if the server does not send it.
     pub(super) version: Version,
-    /// Where the next page begins, if this is not the last.
     pub(super) continue_token: Option<String>,
     pub(super) items: Vec<Item<T>>,
 }
 
-/// A line of a watch.
+/// A watch event.
 #[derive(Debug)]
 pub(super) enum Event<T> {
-    /// An object is there, in this state.
+    /// An object was added or modified.
     Put(Item<T>),
-    /// An object is gone; its version is that of its end.
+    /// An object was deleted. Its resourceVersion is that of the deletion.
     Deleted(Item<T>),
-    /// Nothing has changed up to this version.
     Bookmark(Version),
-    /// The watch is over.
     Error(Status),
 }
 
-/// Decodes a page of a list. An answer that has neither a version nor the kind of a list is not one: it must not be taken for
-/// an empty list.
+/// Decodes a page of a list. Rejects a body with neither a resourceVersion nor the kind of a list, which must not be
+/// mistaken for an empty list.
 pub(super) fn page<T: Object>(body: &[u8]) -> Result<Page<T>, WireError> {
     #[derive(Deserialize)]
     struct Raw<'a> {
@@ -67,9 +82,7 @@ pub(super) fn page<T: Object>(body: &[u8]) -> Result<Page<T>, WireError> {
     let text = String::from_utf8_lossy(body);
     let raw: Raw<'_> = serde_json::from_str(&text)?;
     if raw.metadata.version.is_none() && !raw.kind.ends_with("List") {
-        return Err(WireError::of(
-            "an answer without the version and the kind of a list",
-        ));
+        return Err(WireError::of("the list has neither a resourceVersion nor a kind"));
     }
     Ok(Page {
         version: raw.metadata.version,
@@ -78,16 +91,16 @@ pub(super) fn page<T: Object>(body: &[u8]) -> Result<Page<T>, WireError> {
     })
 }
 
-/// The version of a list alone.
+/// Decodes only the resourceVersion of a list.
 pub(super) fn list_version(body: &[u8]) -> Result<Version, WireError> {
     let version = version_of(&String::from_utf8_lossy(body))?;
     if version.is_none() {
-        return Err(WireError::of("a list without a version"));
+        return Err(WireError::of("the list has no resourceVersion"));
     }
     Ok(version)
 }
 
-/// Decodes a line of a watch.
+/// Decodes a watch event.
 pub(super) fn event<T: Object>(line: &[u8]) -> Result<Event<T>, WireError> {
     #[derive(Deserialize)]
     struct Raw<'a> {
@@ -103,23 +116,23 @@ pub(super) fn event<T: Object>(line: &[u8]) -> Result<Event<T>, WireError> {
         "ADDED" | "MODIFIED" => Ok(Event::Put(item(raw.object))),
         "DELETED" => Ok(Event::Deleted(item(raw.object))),
         "BOOKMARK" => Ok(Event::Bookmark(version_of(raw.object.get())?)),
-        // Of an error that is not a status nothing is known but that it is one.
+        // An error without a Status is still an error.
         "ERROR" => Ok(Event::Error(
             serde_json::from_str(raw.object.get()).unwrap_or_default(),
         )),
-        _ => Err(WireError::of("an event of an unknown type")),
+        _ => Err(WireError::of("unknown event type")),
     }
 }
 
 fn item<T: Object>(raw: &RawValue) -> Item<T> {
     match serde_json::from_str::<T>(raw.get()) {
-        Ok(object) if object.meta().name.is_empty() || object.meta().uid.is_empty() => Item::Unreadable,
-        Ok(object) => Item::Known(object),
-        Err(_) => identity(raw).unwrap_or(Item::Unreadable),
+        Ok(object) if object.meta().name.is_empty() || object.meta().uid.is_empty() => Item::Unidentified,
+        Ok(object) => Item::Decoded(object),
+        Err(_) => identity(raw).unwrap_or(Item::Unidentified),
     }
 }
 
-/// What can be read of an object that cannot be decoded, if it is enough to know which one it is.
+/// Decodes only the identity of an object.
 fn identity<T>(raw: &RawValue) -> Option<Item<T>> {
     #[derive(Deserialize)]
     struct Whole<'a> {
@@ -147,7 +160,7 @@ fn identity<T>(raw: &RawValue) -> Option<Item<T>> {
     let (name, uid) = (text(metadata.name)?, text(metadata.uid)?);
     let version = metadata.resource_version.and_then(text).unwrap_or_default();
     (!name.is_empty() && !uid.is_empty()).then(|| {
-        Item::Unknown(Identity {
+        Item::Undecodable(Identity {
             key: Key::new(&*namespace, &*name),
             uid: Uid::from(&*uid),
             version: Version::from(&*version),
@@ -183,11 +196,11 @@ impl WireError {
 impl From<serde_json::Error> for WireError {
     fn from(error: serde_json::Error) -> Self {
         Self {
-            // Not its own text, which can quote what it found.
+            // The message of serde_json may quote the body.
             problem: match error.classify() {
-                serde_json::error::Category::Data => "not what was expected",
-                serde_json::error::Category::Eof => "an early end",
-                _ => "not JSON",
+                serde_json::error::Category::Data => "unexpected data",
+                serde_json::error::Category::Eof => "unexpected end of data",
+                _ => "invalid JSON",
             },
             line: error.line(),
             column: error.column(),
@@ -210,14 +223,14 @@ mod tests {
 
     fn name(item: &Item<MetaObject>) -> String {
         match item {
-            Item::Known(object) => object.metadata.name.to_string(),
-            Item::Unknown(it) => format!("unknown {}", it.key),
-            Item::Unreadable => "unreadable".to_owned(),
+            Item::Decoded(object) => object.metadata.name.to_string(),
+            Item::Undecodable(it) => format!("undecodable {}", it.key),
+            Item::Unidentified => "unidentified".to_owned(),
         }
     }
 
     #[test]
-    fn one_bad_item_does_not_spoil_its_page() {
+    fn invalid_item_does_not_fail_its_page() {
         let all = items(
             r#"{"metadata":{"name":"a","uid":"1"}},
                {"metadata":{"name":"b","namespace":"n","uid":"2","resourceVersion":"5","labels":7}},
@@ -228,16 +241,16 @@ mod tests {
                {"metadata":{"name":"e","uid":"5"}}"#,
         );
         let names: Vec<_> = all.iter().map(name).collect();
-        let mut expected = vec!["a", "unknown n/b"];
-        expected.resize(10, "unreadable");
+        let mut expected = vec!["a", "undecodable n/b"];
+        expected.resize(10, "unidentified");
         expected.push("e");
         assert_eq!(names, expected);
-        assert!(matches!(&all[1], Item::Unknown(it)
+        assert!(matches!(&all[1], Item::Undecodable(it)
             if it.uid == Uid::from("2") && it.version == Version::from("5")));
     }
 
     #[test]
-    fn what_is_not_a_list_is_not_an_empty_list() {
+    fn body_that_is_not_a_list_is_rejected() {
         for body in [
             "",
             "{}",
@@ -260,19 +273,19 @@ mod tests {
     }
 
     #[test]
-    fn events_are_told_apart() {
+    fn events_are_decoded_by_type() {
         let of = |kind: &str, object: &str| {
             event::<MetaObject>(format!(r#"{{"type":"{kind}","object":{object}}}"#).as_bytes())
         };
         let object = r#"{"metadata":{"name":"a","uid":"1","resourceVersion":"3"}}"#;
         for kind in ["ADDED", "MODIFIED"] {
-            assert!(matches!(of(kind, object), Ok(Event::Put(Item::Known(_)))));
+            assert!(matches!(of(kind, object), Ok(Event::Put(Item::Decoded(_)))));
         }
         assert!(matches!(
             of("DELETED", object),
-            Ok(Event::Deleted(Item::Known(_)))
+            Ok(Event::Deleted(Item::Decoded(_)))
         ));
-        assert!(matches!(of("ADDED", "1"), Ok(Event::Put(Item::Unreadable))));
+        assert!(matches!(of("ADDED", "1"), Ok(Event::Put(Item::Unidentified))));
         assert!(matches!(of("BOOKMARK", object), Ok(Event::Bookmark(v)) if v == Version::from("3")));
         assert!(matches!(of("ERROR", r#"{"code":410}"#), Ok(Event::Error(s)) if s.code == 410));
         assert!(matches!(of("ERROR", "7"), Ok(Event::Error(s)) if s == Status::default()));
@@ -280,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_have_no_text_of_the_body() {
+    fn errors_do_not_quote_the_body() {
         let bad = format!(r#"{{"metadata":{{"resourceVersion":"1"}},"items":"{SECRET}"}}"#);
         let error = page::<MetaObject>(bad.as_bytes()).expect_err("not a list");
         assert!(!format!("{error} {error:?}").contains(SECRET), "{error:?}");
@@ -288,33 +301,33 @@ mod tests {
     }
 
     #[test]
-    fn text_that_is_not_utf_8_is_read_with_replacements() {
+    fn invalid_utf_8_becomes_replacement_characters() {
         let mut body = br#"{"metadata":{"resourceVersion":"1"},"items":[{"metadata":{"name":"a","uid":"1","labels":{"x":""#.to_vec();
         body.extend([0xff]);
         body.extend(br#""}}}]}"#);
         let page = page::<MetaObject>(&body).expect("a page");
-        assert!(matches!(&page.items[0], Item::Known(o)
+        assert!(matches!(&page.items[0], Item::Decoded(o)
             if o.metadata.labels.get("x").is_some_and(|x| *x == "\u{fffd}")));
     }
 
     #[test]
-    fn a_bomb_is_an_object_like_any_other() {
-        // Deeper than any stack, where nobody looks.
+    fn deeply_nested_object_is_decoded() {
+        // Deeper than any stack, in a field that the projection omits.
         let deep = format!("{}{}", "[".repeat(1_000_000), "]".repeat(1_000_000));
         let nested = items(&format!(
             r#"{{"spec":{deep},"metadata":{{"name":"a","uid":"1"}}}}"#
         ));
         assert_eq!(name(&nested[0]), "a");
-        // And where somebody does.
+        // In a field that the projection reads.
         let labels = items(&format!(
             r#"{{"metadata":{{"name":"a","uid":"1","labels":{deep}}}}}"#
         ));
-        assert_eq!(name(&labels[0]), "unknown a");
+        assert_eq!(name(&labels[0]), "undecodable a");
         let owner = r#"{"apiVersion":"v1","kind":"Node","name":"n","uid":"u"}"#;
         let owners = vec![owner; 100_000].join(",");
         let bomb = items(&format!(
             r#"{{"metadata":{{"name":"a","uid":"1","ownerReferences":[{owners}]}}}}"#
         ));
-        assert!(matches!(&bomb[0], Item::Known(it) if it.metadata.owner_references.len() == 100_000));
+        assert!(matches!(&bomb[0], Item::Decoded(it) if it.metadata.owner_references.len() == 100_000));
     }
 }

@@ -1,4 +1,4 @@
-//! What can go wrong with a request, as its sender must tell it apart.
+//! Errors of API requests.
 
 use std::time::Duration;
 
@@ -6,135 +6,107 @@ use serde::Deserialize;
 
 use crate::object::decode::null_is_default;
 
-/// Why a request did not do what it should.
-///
-/// No message here has a body of an object or a credential in it: only what the server says of itself.
+/// The error of an API request. `request_line` is its method and path. No message contains the body of an object or a
+/// credential.
+#[expect(missing_docs, reason = "plain data")]
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    /// The API server refused, and said why in a `Status`.
-    #[error("{what}: {}", .status.message)]
+    /// The API server returned an error with a `Status`.
+    #[error("{request_line}: {}", .status.message)]
     Status {
-        /// Method and path.
-        what: String,
-        /// What it said.
+        request_line: String,
         status: Box<Status>,
-        /// How long it asked to wait before another try.
+        /// The delay that the server requested before a retry.
         retry_after: Option<Duration>,
     },
-    /// An answer that is no `Status`: from a proxy, or from a server that does not know the path.
-    #[error("{what}: the server answered {code} without saying why")]
+    /// An error response without a `Status`: from a proxy, or from a server that does not serve the path.
+    #[error("{request_line}: the server returned {code} without a Status")]
     Unexplained {
-        /// Method and path.
-        what: String,
-        /// The HTTP code.
+        request_line: String,
         code: u16,
-        /// How long it asked to wait before another try.
+        /// The delay that the server requested before a retry.
         retry_after: Option<Duration>,
     },
-    /// No answer within the deadline. A write may have been done.
-    #[error("{what}: no answer within {} s", .deadline.as_secs_f64())]
+    /// There was no response within the deadline. The outcome of a write is unknown.
+    #[error("{request_line}: no response within {} s", .deadline.as_secs_f64())]
     Timeout {
-        /// Method and path.
-        what: String,
-        /// How long it was waited.
+        request_line: String,
         deadline: Duration,
     },
     /// The connection failed.
-    #[error("{what}: {reason}")]
+    #[error("{request_line}: {reason}")]
     Connection {
-        /// Method and path.
-        what: String,
-        /// Whether there was a connection at all: if so, a write may have been done.
+        request_line: String,
+        /// Whether the request may have been sent: if so, the outcome of a write is unknown.
         connected: bool,
-        /// What the transport says.
         reason: String,
     },
-    /// The answer could not be read. A write has been done.
-    #[error("{what}: cannot read the answer: {reason}")]
+    /// The response could not be decoded. A write has been executed.
+    #[error("{request_line}: cannot decode the response: {reason}")]
     Decode {
-        /// Method and path.
-        what: String,
-        /// Where it went wrong; never the text itself, it may be a secret.
+        request_line: String,
+        /// The kind and position of the error. It never quotes the body, which may be a Secret.
         reason: String,
     },
-    /// The answer is larger than anything that is read. A write has been done.
-    #[error("{what}: the answer is larger than {limit} bytes")]
+    /// The response exceeds the size limit. A write has been executed.
+    #[error("{request_line}: the response is larger than {limit} bytes")]
     TooLarge {
-        /// Method and path.
-        what: String,
-        /// The limit.
+        request_line: String,
+        /// In bytes.
         limit: usize,
     },
-    /// The term in which it was made is over or draining. A write was not sent; a read was not sent or was given up.
-    #[error("{what}: cancelled, this process is stopping or may no longer be the leader")]
-    Fenced {
-        /// Method and path.
-        what: String,
-    },
-    /// A write of a client that has no term, a mistake in the program: nothing was sent.
+    /// The term of the request is over or draining. A write was not sent; a read was not sent or was cancelled.
+    #[error("{request_line}: cancelled, this process is stopping or may no longer be the leader")]
+    Fenced { request_line: String },
+    /// A write by a client without a term, which is a programming error. It was not sent.
     #[error(
-        "{what}: not sent, this client has no leader term and only reads; use the client of the reconcile context"
+        "{request_line}: not sent, this client has no leader term and only reads; use the client of the reconcile context"
     )]
-    ReadOnly {
-        /// Method and path.
-        what: String,
-    },
-    /// The request could not be made: nothing was sent.
-    #[error("{what}: cannot make the request: {reason}")]
-    Invalid {
-        /// Method and path.
-        what: String,
-        /// Why.
-        reason: String,
-    },
+    ReadOnly { request_line: String },
+    /// The request is malformed. It was not sent.
+    #[error("{request_line}: invalid request: {reason}")]
+    Invalid { request_line: String, reason: String },
 }
 
-/// The part of a `Status` that decisions are made on.
+/// The fields of a `Status` that callers evaluate.
+#[expect(missing_docs, reason = "as in the API")]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct Status {
-    /// `Status`, or it is not one.
+    /// `Status`, unless the body is another object.
     pub kind: String,
-    /// The HTTP code.
     pub code: u16,
-    /// The reason in one word.
     pub reason: String,
-    /// The reason in a sentence.
     pub message: String,
-    /// What it is about.
     #[serde(deserialize_with = "null_is_default")]
     pub details: Details,
 }
 
-/// What a `Status` is about.
+/// The details of a `Status`.
+#[expect(missing_docs, reason = "as in the API")]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Details {
-    /// The name of the object.
     pub name: String,
-    /// The uid of the object, in answers to a delete.
+    /// The uid of the object, in the response to a delete.
     pub uid: String,
-    /// How long the server asks to wait.
     pub retry_after_seconds: u32,
-    /// Causes, one by one.
     #[serde(deserialize_with = "null_is_default")]
     pub causes: Vec<Cause>,
 }
 
-/// One cause.
+/// A cause in the details of a `Status`.
+#[expect(missing_docs, reason = "as in the API")]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct Cause {
-    /// The cause in one word.
     pub reason: String,
-    /// The cause in a sentence.
     pub message: String,
-    /// The field.
     pub field: String,
 }
 
 impl ClientError {
-    /// The HTTP code, if the server answered.
+    /// Returns the HTTP status code, if there was a response.
     #[must_use]
     pub fn code(&self) -> Option<u16> {
         match self {
@@ -144,7 +116,7 @@ impl ClientError {
         }
     }
 
-    /// The reason that the server gave.
+    /// Returns the reason of the `Status`, if there was one.
     #[must_use]
     pub fn reason(&self) -> Option<&str> {
         match self {
@@ -153,33 +125,33 @@ impl ClientError {
         }
     }
 
-    /// Whether the object `name` is not there. Only a `Status` that names it says so: a plain 404 comes from a server that
-    /// does not know the resource (yet), and says nothing about its objects.
+    /// Returns true if the object `name` does not exist, which only a `Status` that names it proves. A 404 without a name
+    /// comes from a server that does not serve the resource (yet).
     #[must_use]
     pub fn is_not_found(&self, name: &str) -> bool {
         matches!(self, Self::Status { status, .. }
             if status.code == 404 && status.reason == "NotFound" && status.details.name == name)
     }
 
-    /// Whether the object was changed by somebody else in between.
+    /// Returns true if the write failed because of a concurrent change.
     #[must_use]
     pub fn is_conflict(&self) -> bool {
         self.reason() == Some("Conflict")
     }
 
-    /// Whether the name is taken.
+    /// Returns true if an object of that name exists.
     #[must_use]
     pub fn is_already_exists(&self) -> bool {
         self.reason() == Some("AlreadyExists")
     }
 
-    /// Whether the version that was asked for is no longer kept.
+    /// Returns true if the resourceVersion or continue token has expired (410 Gone).
     #[must_use]
     pub fn is_gone(&self) -> bool {
         self.code() == Some(410)
     }
 
-    /// How long the server asked to wait.
+    /// Returns the delay that the server requested before a retry.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
@@ -188,19 +160,19 @@ impl ClientError {
         }
     }
 
-    /// Whether the API server ended the request with an internal error, such as an admission webhook that fails. Not its
-    /// storage: that may still write.
+    /// Returns true for an internal error before the storage, such as a failed call of an admission webhook. An error of
+    /// the storage leaves the outcome of a write unknown.
     pub(super) fn is_internal(&self) -> bool {
         self.code() == Some(500) && self.reason() == Some("InternalError")
     }
 
-    /// Whether a write may have been done all the same: its outcome has to be found out, not guessed.
+    /// Returns true if a failed write may have been executed. The caller has to read the object to resolve the outcome.
     #[must_use]
     pub fn is_unknown_outcome(&self) -> bool {
         match self {
             Self::Fenced { .. } | Self::ReadOnly { .. } | Self::Invalid { .. } => false,
             Self::Connection { connected, .. } => *connected,
-            // A server that gives up, or a proxy that lost it, does not say whether the write was done.
+            // A server or proxy that fails does not report whether the write was executed.
             Self::Status { .. } | Self::Unexplained { .. } => self.code().is_some_and(|code| code >= 500),
             Self::Timeout { .. } | Self::Decode { .. } | Self::TooLarge { .. } => true,
         }
@@ -213,21 +185,21 @@ mod tests {
 
     fn status(json: &str) -> ClientError {
         ClientError::Status {
-            what: "GET /x".to_owned(),
+            request_line: "GET /x".to_owned(),
             status: Box::new(serde_json::from_str(json).expect("a status")),
             retry_after: None,
         }
     }
 
     #[test]
-    fn only_a_status_that_names_the_object_says_that_it_is_not_there() {
+    fn not_found_requires_a_status_that_names_the_object() {
         let named = status(r#"{"kind":"Status","code":404,"reason":"NotFound","details":{"name":"a"}}"#);
         assert!(named.is_not_found("a"));
         assert!(!named.is_not_found("b"));
         let unnamed = status(r#"{"kind":"Status","code":404,"reason":"NotFound","details":null}"#);
         assert!(!unnamed.is_not_found("a") && !unnamed.is_not_found("b"));
         let plain = ClientError::Unexplained {
-            what: String::new(),
+            request_line: String::new(),
             code: 404,
             retry_after: None,
         };
@@ -235,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn an_outcome_is_known_only_if_the_server_refused() {
+    fn server_error_leaves_the_outcome_unknown() {
         assert!(!status(r#"{"code":409,"reason":"Conflict"}"#).is_unknown_outcome());
         assert!(status(r#"{"code":504,"reason":"Timeout"}"#).is_unknown_outcome());
     }

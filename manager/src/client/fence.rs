@@ -1,12 +1,12 @@
 //! The fence: no write is sent by a process that may have lost its lease.
 //!
-//! The election opens it for a [`Term`] and pushes its deadline on with every renewal; when the deadline passes, or the
-//! election closes it, it is shut for that term and for ever: after a step-down and a re-election the term is another one,
-//! and what was started in the old one cannot write any more. The deadline counts from when the renewal was *sent*, on
-//! all clocks there are ([`Clock::elapsed`]).
+//! The election opens the fence for a [`Term`] and extends its deadline with every renewal. When the deadline passes, or
+//! the election closes the fence, the term is over: after a re-election there is a new term, and tasks of the old one can
+//! no longer write. The deadline counts from the time at which the renewal was *sent*, by the monotonic and the wall clock
+//! ([`Clock::elapsed`]).
 //!
-//! Before the manager releases the lease it drains the term ([`Fence::drain`]): requests that were sent are answered, and
-//! no request waits any longer for a token or for an answer that changes nothing.
+//! Before the manager releases the lease, it drains the term ([`Fence::drain`]): writes in flight complete, while reads
+//! and waits for the rate limiter end.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -15,11 +15,11 @@ use tokio::sync::watch;
 
 use crate::env::{Clock, Mark};
 
-/// A time of leadership. Two are never the same in one process.
+/// A term of leadership, unique within the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Term(u64);
 
-/// Whether this process may write. Clones are handles of the same one.
+/// Decides whether this process may write. Clones share their state.
 #[derive(Clone, Debug)]
 pub struct Fence(Arc<Inner>);
 
@@ -27,13 +27,13 @@ pub struct Fence(Arc<Inner>);
 struct Inner {
     clock: Clock,
     state: Mutex<State>,
-    /// The term that is on, for those who wait. A deadline that passes does not show here by itself: see [`Fence::closed`].
+    /// The open term, to wait for changes. It does not change when a deadline passes: see [`Fence::closed`].
     term: watch::Sender<Option<Term>>,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    /// How many terms there have been.
+    /// The number of terms so far.
     terms: u64,
     open: Option<Open>,
 }
@@ -41,14 +41,13 @@ struct State {
 #[derive(Clone, Copy, Debug)]
 struct Open {
     term: Term,
-    /// None for a process that does not elect: it always leads.
+    /// None without leader election.
     until: Option<(Mark, Duration)>,
-    /// The process is stopping.
     draining: bool,
 }
 
 impl Fence {
-    /// A shut fence.
+    /// Returns a closed fence.
     #[must_use]
     pub fn new(clock: Clock) -> Self {
         Self(Arc::new(Inner {
@@ -58,13 +57,13 @@ impl Fence {
         }))
     }
 
-    /// Opens it for a new term that has no end but [`Fence::close`]: for a process that runs without election.
+    /// Opens the fence for a new term without a deadline, for a process without leader election.
     #[must_use]
-    pub fn open_for_ever(&self) -> Term {
+    pub fn open_forever(&self) -> Term {
         self.open_until(None)
     }
 
-    /// Opens it for a new term that lasts `length` from `sent`, when the write that won the lease was sent.
+    /// Opens the fence for a new term of `length` from `sent`, the time at which the write that acquired the lease was sent.
     #[must_use]
     pub fn open(&self, sent: Mark, length: Duration) -> Term {
         self.open_until(Some((sent, length)))
@@ -85,8 +84,8 @@ impl Fence {
         term
     }
 
-    /// The lease was renewed by a write sent at `sent`: the term lasts `length` from then. False if it is over already,
-    /// by its deadline too: whoever was late once does not come back in the same term.
+    /// Extends the term to `length` from `sent`, the time at which the renewal was sent. Returns false if the term is over:
+    /// a term whose deadline has passed cannot be extended.
     #[must_use]
     pub fn extend(&self, term: Term, sent: Mark, length: Duration) -> bool {
         self.allows(term)
@@ -99,42 +98,42 @@ impl Fence {
             })
     }
 
-    /// Ends the reads and the token waits of `term`. Its writes are allowed until the term is over.
+    /// Ends the reads of `term` and its waits for the rate limiter. Writes are allowed until the term is over.
     pub fn drain(&self, term: Term) {
         self.state(|state| {
             if let Some(open) = state.open.as_mut().filter(|open| open.term == term) {
                 open.draining = true;
             }
         });
-        // Wakes all that wait, the term is the same.
+        // Wakes all waiting tasks; the term stays the same.
         self.0.term.send_modify(|_| {});
     }
 
-    /// Shuts it.
+    /// Closes the fence.
     pub fn close(&self) {
         self.state(|state| state.open = None);
         self.0.term.send_replace(None);
     }
 
-    /// The term that is on now, if there is one: captured at the start of whatever will write.
+    /// Returns the open term, if any. Capture it before the work that will write.
     #[must_use]
     pub fn term(&self) -> Option<Term> {
         let open = self.state(|state| state.open)?;
         self.within(&open).then_some(open.term)
     }
 
-    /// Whether a write that was started in `term` may be sent now.
+    /// Returns true if a write of `term` may be sent now.
     #[must_use]
     pub fn allows(&self, term: Term) -> bool {
         self.term() == Some(term)
     }
 
-    /// Resolves when `term` is over: at once if it is already.
+    /// Waits until `term` is over.
     pub async fn closed(&self, term: Term) {
         self.ended(term, |_| false).await;
     }
 
-    /// Resolves when `term` is draining or over: at once if it is already.
+    /// Waits until `term` is draining or over.
     pub(super) async fn ending(&self, term: Term) {
         self.ended(term, |open| open.draining).await;
     }
@@ -193,7 +192,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_term_ends_by_its_deadline_counted_from_the_send() {
+    async fn term_ends_at_its_deadline_from_the_send() {
         let (fence, clock) = fence();
         let sent = clock.mark();
         clock.sleep(TEN / 2).await;
@@ -211,12 +210,15 @@ mod tests {
             Some(())
         );
         assert!(!fence.allows(term) && fence.term().is_none());
-        assert!(!fence.extend(term, clock.mark(), TEN), "too late is too late");
+        assert!(
+            !fence.extend(term, clock.mark(), TEN),
+            "a term that is over cannot be extended"
+        );
         assert!(!fence.allows(term));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_renewal_moves_the_deadline_for_those_who_wait_too() {
+    async fn renewal_extends_the_deadline_for_waiting_tasks() {
         let (fence, clock) = fence();
         let term = fence.open(clock.mark(), TEN);
         let mut closed = std::pin::pin!(fence.closed(term));
@@ -250,7 +252,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_old_term_never_comes_back() {
+    async fn old_term_is_never_allowed_again() {
         let (fence, clock) = fence();
         let old = fence.open(clock.mark(), TEN);
         fence.close();
@@ -263,7 +265,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_suspended_machine_wakes_up_behind_a_shut_fence() {
+    async fn fence_is_closed_after_a_suspended_machine_resumes() {
         let (fence, clock) = fence();
         let other = Clock::starting_at(Timestamp::UNIX_EPOCH);
         let term = fence.open(clock.mark(), TEN);
@@ -274,7 +276,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_wall_clock_set_back_does_not_lengthen_a_term() {
+    async fn wall_clock_set_back_does_not_extend_a_term() {
         let (fence, clock) = fence();
         let term = fence.open(clock.mark(), TEN);
         clock.inject(Fault::Skew(SignedDuration::from_hours(-1)));
@@ -283,9 +285,9 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn without_election_a_term_lasts() {
+    async fn term_without_election_has_no_deadline() {
         let (fence, clock) = fence();
-        let term = fence.open_for_ever();
+        let term = fence.open_forever();
         clock.sleep(1000 * TEN).await;
         assert!(fence.allows(term));
     }

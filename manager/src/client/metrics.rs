@@ -1,11 +1,11 @@
-//! The `rest_client_*` series, with the names, labels and buckets of client-go: dashboards exist.
+//! The `rest_client_*` metrics, with the names, labels and buckets of client-go.
 
 use std::time::Duration;
 
 use http::Method;
 use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, Opts, Registry};
 
-/// The series of one transport.
+/// The metrics of one transport.
 #[derive(Debug)]
 pub(super) struct Metrics {
     host: String,
@@ -73,24 +73,21 @@ impl Metrics {
         })
     }
 
-    /// A request was answered with `code`, or with none.
+    /// Counts a request by its status code, or `<error>` without a response.
     pub(super) fn answered(&self, method: &Method, verb: &str, code: &str, took: Duration) {
         let labels = [code, method.as_str(), &self.host];
         self.requests.with_label_values(&labels).inc();
         observe(&self.duration, verb, &self.host, took.as_secs_f64());
     }
 
-    /// A request waited for the bucket.
     pub(super) fn limited(&self, verb: &str, waited: Duration) {
         observe(&self.limiter, verb, &self.host, waited.as_secs_f64());
     }
 
-    /// A body was sent.
     pub(super) fn sent(&self, verb: &str, bytes: usize) {
         observe(&self.request_size, verb, &self.host, size(bytes));
     }
 
-    /// A body was received.
     pub(super) fn received(&self, verb: &str, bytes: usize) {
         observe(&self.response_size, verb, &self.host, size(bytes));
     }
@@ -102,7 +99,7 @@ fn observe(series: &HistogramVec, verb: &str, host: &str, value: f64) {
 
 #[expect(
     clippy::cast_precision_loss,
-    reason = "a size in a histogram need not be exact"
+    reason = "an exact size is not required in a histogram"
 )]
 fn size(bytes: usize) -> f64 {
     bytes as f64

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-use super::{Client, ClientError, Lines, ListQuery, Status, View, WatchQuery, answer};
+use super::{Client, ClientError, ListQuery, Status, View, WatchQuery, WatchStream, response};
 use crate::backoff::Backoff;
 use crate::env::{Clock, Env};
 use crate::object::{Key, Resource, Version};
@@ -92,7 +92,7 @@ pub enum WatchEnd {
 #[derive(Debug)]
 pub struct ObjectEvents {
     clock: Clock,
-    lines: Lines,
+    lines: WatchStream,
     key: Key,
     idle_timeout: Duration,
 }
@@ -118,11 +118,11 @@ impl ObjectWatch {
         };
         let page = self.client.list(resource, &key.namespace, &query, self.view);
         let page = page.await?;
-        let what = format!("GET {}", resource.collection(&key.namespace));
-        let page: Page = answer::decode(&page, &what)?;
+        let request_line = format!("GET {}", resource.collection(&key.namespace));
+        let page: Page = response::decode(&page, &request_line)?;
         if page.metadata.version.is_none() {
             let reason = "a list without a resourceVersion".to_owned();
-            return Err(ClientError::Decode { what, reason });
+            return Err(ClientError::Decode { request_line, reason });
         }
         let items = page.items.unwrap_or_default().into_iter();
         let mut object = { items }.find(|item| is_named(item, key));

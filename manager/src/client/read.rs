@@ -1,75 +1,75 @@
-//! Reads: one object, a page of a list, a watch.
+//! Reads: get, list, watch.
 
 use bytes::Bytes;
 use http::{Method, header};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use super::answer::decode;
-use super::{Call, Client, ClientError, Lines, READ, timeout_parameter};
+use super::response::decode;
+use super::{Call, Client, ClientError, READ_TIMEOUT, WatchStream, timeout_parameter};
 use crate::object::{Key, Meta, MetaObject, Resource, Version};
 
 /// The number of times that a list starts over because its continue token has expired.
 const RESTARTS_MAX: u32 = 3;
 
-/// In which form objects are asked for.
+/// The representation of objects in a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum View {
-    /// As they are.
+    /// Whole objects.
     Full,
-    /// Metadata only.
+    /// `PartialObjectMetadata`.
     Metadata,
 }
 
-/// A page of a list: always of the present state, confirmed by a majority of the store, or the continuation of one.
+/// The parameters of a list. It is always a quorum read of the current state, or the next page of one.
 #[derive(Clone, Debug, Default)]
 pub struct ListQuery {
-    /// Only objects with these labels; all if empty.
+    /// Empty for all objects.
     pub label_selector: String,
-    /// Only objects with these fields; all if empty.
+    /// Empty for all objects.
     pub field_selector: String,
-    /// How many objects at most; 0 for all.
+    /// The maximum number of objects on a page; 0 for no limit.
     pub limit: u32,
-    /// Where the page before ended.
+    /// The continue token of the previous page.
     pub continue_token: Option<String>,
 }
 
 /// A page of a list of metadata.
 #[derive(Debug)]
 pub struct MetaPage {
-    /// The version of the whole list.
+    /// The resourceVersion of the list.
     pub version: Version,
-    /// Where the next page begins, if this is not the last.
+    /// The continue token of the next page; none on the last page.
     pub continue_token: Option<String>,
-    /// The objects.
+    #[expect(missing_docs, reason = "plain data")]
     pub items: Vec<Meta>,
 }
 
-/// A watch.
+/// The parameters of a watch.
 #[derive(Clone, Debug, Default)]
 pub struct WatchQuery {
-    /// Only objects with these labels; all if empty.
+    /// Empty for all objects.
     pub label_selector: String,
-    /// Only objects with these fields; all if empty.
+    /// Empty for all objects.
     pub field_selector: String,
-    /// Changes after this version. With none, the present state comes first.
+    /// The resourceVersion to start after. If none, the watch starts with the current state.
     pub resource_version: Version,
-    /// After how long the server ends it.
+    /// The server closes the watch after this time.
     pub timeout_seconds: u64,
 }
 
-/// What is at a path, as it came.
+/// A response that is not an API object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Raw {
-    /// The content type of the answer, as the server wrote it; empty if it did not say.
+pub struct RawResponse {
+    /// Empty if the server did not send one.
     pub content_type: String,
-    /// The answer.
+    #[expect(missing_docs, reason = "plain data")]
     pub body: Bytes,
 }
 
-/// A server that has no metadata-only form answers with whole objects, of which the metadata is read.
+/// Servers without `PartialObjectMetadata` return whole objects, of which the metadata is decoded.
 impl View {
-    pub(super) fn one(self) -> &'static str {
+    pub(super) fn object_media_type(self) -> &'static str {
         match self {
             Self::Full => "application/json",
             Self::Metadata => {
@@ -78,7 +78,7 @@ impl View {
         }
     }
 
-    fn many(self) -> &'static str {
+    fn list_media_type(self) -> &'static str {
         match self {
             Self::Full => "application/json",
             Self::Metadata => {
@@ -103,14 +103,14 @@ impl MetaPage {
             #[serde(rename = "continue", default)]
             token: Option<String>,
         }
-        let what = format!("GET {}", resource.collection(namespace));
-        // Text that is not UTF-8 is read as Go reads it.
-        let raw: Page = decode(String::from_utf8_lossy(body).as_bytes(), &what)?;
+        let request_line = format!("GET {}", resource.collection(namespace));
+        // As in Go, invalid UTF-8 becomes replacement characters.
+        let raw: Page = decode(String::from_utf8_lossy(body).as_bytes(), &request_line)?;
         let items: Vec<_> = raw.items.into_iter().flatten().map(|it| it.metadata).collect();
         let nameless = items.iter().any(|it| it.name.is_empty() || it.uid.is_empty());
         if nameless || raw.metadata.version.is_none() {
-            let reason = "an object without a name or a uid, or a list without a version".to_owned();
-            return Err(ClientError::Decode { what, reason });
+            let reason = "the list has no resourceVersion, or an object without name or uid".to_owned();
+            return Err(ClientError::Decode { request_line, reason });
         }
         Ok(Self {
             version: raw.metadata.version,
@@ -121,12 +121,12 @@ impl MetaPage {
 }
 
 impl Client {
-    /// Reads one object as it is now.
+    /// Reads one object from the API server.
     pub async fn get<T: DeserializeOwned>(&self, resource: &Resource, key: &Key) -> Result<T, ClientError> {
         self.get_as(resource, key, View::Full).await
     }
 
-    /// Reads one object as it is now, in the form of `view`.
+    /// [`Client::get`] in the representation `view`.
     pub async fn get_as<T: DeserializeOwned>(
         &self,
         resource: &Resource,
@@ -134,30 +134,30 @@ impl Client {
         view: View,
     ) -> Result<T, ClientError> {
         let call = Call {
-            accept: view.one(),
+            accept: view.object_media_type(),
             ..read("GET", resource.path(key))
         };
-        let what = call.what();
-        decode(self.read(call, &what).await?.body(), &what)
+        let request_line = call.request_line();
+        decode(self.read(call, &request_line).await?.body(), &request_line)
     }
 
-    /// Reads what is at a path, for what is no object: the documents of discovery. `accept` says in which forms.
-    pub async fn get_raw(&self, path: &str, accept: &'static str) -> Result<Raw, ClientError> {
+    /// Reads a path that is not an object, such as a discovery document. `accept` is the Accept header.
+    pub async fn get_raw(&self, path: &str, accept: &'static str) -> Result<RawResponse, ClientError> {
         let call = Call {
             accept,
             ..read("GET", path.to_owned())
         };
-        let what = call.what();
-        let (head, body) = self.read(call, &what).await?.into_parts();
+        let request_line = call.request_line();
+        let (head, body) = self.read(call, &request_line).await?.into_parts();
         let content_type = head.headers.get(header::CONTENT_TYPE);
         let content_type = content_type.and_then(|it| it.to_str().ok());
-        Ok(Raw {
+        Ok(RawResponse {
             content_type: content_type.unwrap_or_default().to_owned(),
             body,
         })
     }
 
-    /// Reads a page of a list, in JSON as it came. An empty namespace means all.
+    /// Reads one page of a list as raw JSON. An empty namespace means all namespaces.
     pub async fn list(
         &self,
         resource: &Resource,
@@ -166,7 +166,7 @@ impl Client {
         view: View,
     ) -> Result<Bytes, ClientError> {
         let mut call = Call {
-            accept: view.many(),
+            accept: view.list_media_type(),
             ..read("LIST", resource.collection(namespace))
         };
         if !query.label_selector.is_empty() {
@@ -181,8 +181,8 @@ impl Client {
         if let Some(token) = &query.continue_token {
             call.query.push(("continue", token.clone()));
         }
-        let what = call.what();
-        Ok(self.read(call, &what).await?.into_body())
+        let request_line = call.request_line();
+        Ok(self.read(call, &request_line).await?.into_body())
     }
 
     /// Reads all pages of a list of `query.limit` objects each. `add` decodes a page into the result, and returns its
@@ -213,9 +213,10 @@ impl Client {
                 return Ok(all);
             }
             if token == query.continue_token {
-                let what = format!("GET {}", resource.collection(namespace));
-                let reason = "the continue token of a page is the token of the next page".to_owned();
-                return Err(ClientError::Decode { what, reason }.into());
+                let request_line = format!("GET {}", resource.collection(namespace));
+                let reason =
+                    "the list does not end: the server returned the same continue token again".to_owned();
+                return Err(ClientError::Decode { request_line, reason }.into());
             }
             query.continue_token = token;
         }
@@ -238,8 +239,8 @@ impl Client {
             .await
     }
 
-    /// Reads a page of a list of metadata. An empty namespace means all. One object that cannot be decoded fails the list,
-    /// which would be incomplete without it.
+    /// Reads one page of a metadata list. An empty namespace means all namespaces. One object that cannot be decoded fails
+    /// the list, which would be incomplete without it.
     pub async fn list_metadata(
         &self,
         resource: &Resource,
@@ -250,19 +251,19 @@ impl Client {
         MetaPage::decode(&body, resource, namespace)
     }
 
-    /// Opens a watch, with bookmarks. An empty namespace means all.
+    /// Opens a watch with bookmarks. An empty namespace means all namespaces.
     pub async fn watch(
         &self,
         resource: &Resource,
         namespace: &str,
         query: &WatchQuery,
         view: View,
-    ) -> Result<Lines, ClientError> {
+    ) -> Result<WatchStream, ClientError> {
         let mut call = Call {
-            accept: view.one(),
+            accept: view.object_media_type(),
             ..read("WATCH", resource.collection(namespace))
         };
-        // It is ended by its own time, not by that of a request.
+        // A watch ends by timeoutSeconds instead of the request timeout.
         call.query = vec![
             ("watch", "true".to_owned()),
             ("allowWatchBookmarks", "true".to_owned()),
@@ -287,9 +288,9 @@ fn read(verb: &'static str, path: String) -> Call {
         method: Method::GET,
         verb,
         path,
-        query: vec![timeout_parameter(READ)],
-        accept: View::Full.one(),
+        query: vec![timeout_parameter(READ_TIMEOUT)],
+        accept: View::Full.object_media_type(),
         body: None,
-        deadline: READ,
+        deadline: READ_TIMEOUT,
     }
 }

@@ -1,4 +1,4 @@
-//! The connection to the API server, with the fence at its end.
+//! The connection to the API server. The fence is checked at its end, next to the socket.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -15,65 +15,62 @@ use prometheus::Registry;
 use tower_layer::Layer as _;
 use tower_service::Service;
 
-use super::answer::chain;
 use super::metrics::Metrics;
-use super::{Client, Fence, Ledger, Limit, Permit, Term};
+use super::response::error_chain;
+use super::{Client, Fence, RateLimit, Term, WriteAccess, WriteTracker};
 use crate::env::Clock;
 
-/// How long a connection may take to be made.
-const CONNECT: Duration = Duration::from_secs(10);
-/// How often an idle connection is probed: one that nobody answers on is found dead, and its watch reopened.
+/// The timeout of a TCP connect.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// The interval of TCP keepalive probes, which detect dead connections of idle watches.
 const KEEPALIVE: Duration = Duration::from_secs(15);
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// A way to an API server, for any number of clients.
+/// A connection to an API server, shared by any number of clients.
 #[derive(Clone)]
 pub struct Transport {
     pub(super) kube: kube::Client,
     pub(super) clock: Clock,
     pub(super) metrics: Arc<Metrics>,
-    pub(super) ledger: Ledger,
-    /// What all user agents begin with.
+    pub(super) writes: WriteTracker,
+    /// The prefix of all user agents.
     agent: Arc<str>,
 }
 
-/// Why there is no way to the API server.
+/// The error of building a transport.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
-    /// The kubeconfig, or what the cluster provides in its place, cannot be used.
+    /// The kubeconfig or in-cluster configuration is invalid.
     #[error("cannot connect to {server}: {reason}")]
-    Config {
-        /// The server's address.
-        server: String,
-        /// Why.
-        reason: String,
-    },
-    /// The series are there already: a mistake in the program.
+    #[expect(missing_docs, reason = "plain data")]
+    Config { server: String, reason: String },
+    /// The metrics are registered already, which is a programming error.
     #[error("cannot register the metrics of the API client: {0}")]
     Metrics(#[from] prometheus::Error),
 }
 
-/// The fence that a request has to pass, and the term in which it was made.
+/// The fence that a write has to pass, and its term.
 #[derive(Clone)]
-pub(super) struct Ticket(pub(super) Fence, pub(super) Term);
+pub(super) struct FencedTerm(pub(super) Fence, pub(super) Term);
 
-/// The fence was shut.
+/// The fence was closed before the request was sent.
 #[derive(Debug, thiserror::Error)]
-#[error("the fence is shut")]
-pub(super) struct Shut;
+#[error("the fence is closed")]
+pub(super) struct FenceClosed;
 
-/// The fence was shut while the request was under way.
+/// The fence was closed while the request was in flight.
 #[derive(Debug, thiserror::Error)]
-#[error("given up without an answer, this process may no longer be the leader")]
-pub(super) struct Late;
+#[error("cancelled without a response, this process may no longer be the leader")]
+pub(super) struct FenceClosedInFlight;
 
 impl Transport {
-    /// A way through `service`: an API server in the same process, or a stand-in for one. `host` is its name in metrics.
+    /// Returns a transport over `service`, an API server in the same process or a test double. `host` is its name in
+    /// metrics.
     ///
     /// # Panics
     /// Outside a tokio runtime.
-    pub fn over<S, B>(
+    pub fn from_service<S, B>(
         service: S,
         host: &str,
         agent: &str,
@@ -92,12 +89,12 @@ impl Transport {
             kube: kube::Client::new(Fenced(service), "default"),
             clock: clock.clone(),
             metrics: Arc::new(metrics),
-            ledger: Ledger::new(clock.clone()),
+            writes: WriteTracker::new(clock.clone()),
             agent: agent.into(),
         })
     }
 
-    /// A way over the network. Nothing is sent yet.
+    /// Returns a transport over the network. It connects with the first request.
     ///
     /// # Panics
     /// Outside a tokio runtime.
@@ -112,12 +109,12 @@ impl Transport {
             kube: socket(config)?,
             clock: clock.clone(),
             metrics: Arc::new(metrics),
-            ledger: Ledger::new(clock.clone()),
+            writes: WriteTracker::new(clock.clone()),
             agent: agent.into(),
         })
     }
 
-    /// The same way on connections of its own: what waits on the others does not delay it.
+    /// Returns the same transport with connections of its own: requests on the others do not delay it.
     ///
     /// # Panics
     /// Outside a tokio runtime.
@@ -128,23 +125,23 @@ impl Transport {
         })
     }
 
-    /// The client of one controller. It only reads until it is told in which term it works: see [`Client::in_term`].
+    /// Returns a client for one controller. It is read-only until [`Client::in_term`].
     #[must_use]
-    pub fn client(&self, name: &str, limit: Option<Limit>) -> Client {
-        Client::new(self.clone(), self.user_agent(name), limit, Permit::Never)
+    pub fn client(&self, name: &str, limit: Option<RateLimit>) -> Client {
+        Client::new(self.clone(), self.user_agent(name), limit, WriteAccess::ReadOnly)
     }
 
-    /// A client that writes whether or not this process leads: for the election itself, and for tests. Everything else
-    /// belongs behind the fence.
+    /// Returns a client that writes whether or not this process is the leader, for the election and for tests. All other
+    /// clients must be fenced.
     #[must_use]
-    pub fn unfenced(&self, name: &str, limit: Option<Limit>) -> Client {
-        Client::new(self.clone(), self.user_agent(name), limit, Permit::Always)
+    pub fn unfenced(&self, name: &str, limit: Option<RateLimit>) -> Client {
+        Client::new(self.clone(), self.user_agent(name), limit, WriteAccess::Unfenced)
     }
 
-    /// What was written through all clients that work in a term.
+    /// Returns the tracker of all fenced writes.
     #[must_use]
-    pub fn ledger(&self) -> &Ledger {
-        &self.ledger
+    pub fn write_tracker(&self) -> &WriteTracker {
+        &self.writes
     }
 
     fn user_agent(&self, name: &str) -> HeaderValue {
@@ -161,30 +158,30 @@ impl std::fmt::Debug for Transport {
     }
 }
 
-/// Host and port, without a password that may be in front of them.
+/// Returns host and port without user information, which may contain a password.
 fn host(config: &kube::Config) -> String {
     let authority = config.cluster_url.authority().map_or("", |it| it.as_str());
     let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
     host.to_owned()
 }
 
-/// kube's client without its retries, its tracing (which prints what it should not) and its read timeout (which ends idle
-/// watches): deadlines are the caller's.
+/// Builds kube's client without its retries, its tracing, which logs credentials, and its read timeout, which ends idle
+/// watches. Callers set deadlines.
 fn socket(config: &kube::Config) -> Result<kube::Client, ConnectError> {
     let refused = |reason: String| ConnectError::Config {
         server: host(config),
         reason,
     };
-    let failed = |error: kube::Error| refused(chain(&error));
+    let failed = |error: kube::Error| refused(error_chain(&error));
     if config.proxy_url.is_some() {
-        // Not its value: there may be a password in it.
+        // The URL may contain a password.
         let reason = "proxies are not supported, remove the proxy URL from the configuration";
         return Err(refused(reason.to_owned()));
     }
     let mut tcp = HttpConnector::new();
     tcp.enforce_http(false);
     tcp.set_nodelay(true);
-    tcp.set_connect_timeout(Some(CONNECT));
+    tcp.set_connect_timeout(Some(CONNECT_TIMEOUT));
     tcp.set_keepalive(Some(KEEPALIVE));
     tcp.set_keepalive_interval(Some(KEEPALIVE));
     tcp.set_keepalive_retries(Some(3));
@@ -193,7 +190,7 @@ fn socket(config: &kube::Config) -> Result<kube::Client, ConnectError> {
         .map_err(failed)?;
     let http = hyper_util::client::legacy::Client::builder(TokioExecutor::new())
         .pool_timer(TokioTimer::new())
-        // A request is sent once. On a connection that the server has just closed, hyper would send it again.
+        // A request is sent once. hyper would retry it on a connection that the server has just closed.
         .retry_canceled_requests(false)
         .build::<_, Body>(tls);
     let fenced = config.extra_headers_layer().map_err(failed)?.layer(Fenced(http));
@@ -205,7 +202,7 @@ fn socket(config: &kube::Config) -> Result<kube::Client, ConnectError> {
     })
 }
 
-/// The last thing before the socket.
+/// Checks the fence directly before the socket.
 #[derive(Clone)]
 struct Fenced<S>(S);
 
@@ -222,24 +219,24 @@ where
     }
 
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
-        let ticket = request.extensions_mut().remove::<Ticket>();
-        if let Some(Ticket(fence, term)) = &ticket
+        let fenced = request.extensions_mut().remove::<FencedTerm>();
+        if let Some(FencedTerm(fence, term)) = &fenced
             && !fence.allows(*term)
         {
-            return Box::pin(ready(Err(Shut.into())));
+            return Box::pin(ready(Err(FenceClosed.into())));
         }
         let answer = self.0.call(request);
         let answer = async move { answer.await.map_err(Into::into) };
-        match ticket {
-            Some(Ticket(fence, term)) => Box::pin(guard(fence, term, answer)),
+        match fenced {
+            Some(FencedTerm(fence, term)) => Box::pin(guard(fence, term, answer)),
             None => Box::pin(answer),
         }
     }
 }
 
-/// The answer to a request that is only to be sent while the term is on. The look at the fence is not the last thing that
-/// happens before the send: there may be a connection to be made, or streams to be waited for, or the machine may fall
-/// asleep over it. So the fence is looked at each time that the request could move on, and given up when it shuts.
+/// Polls a request only while the term is open. One check before the send is not sufficient: the request may wait for a
+/// connection or a stream, or the machine may be suspended. So the fence is checked before each poll, and the request is
+/// cancelled when it closes.
 async fn guard<T>(
     fence: Fence,
     term: Term,
@@ -248,7 +245,7 @@ async fn guard<T>(
     let (mut answer, mut closed) = (pin!(answer), pin!(fence.closed(term)));
     poll_fn(|context| {
         if !fence.allows(term) || closed.as_mut().poll(context).is_ready() {
-            return Poll::Ready(Err(Late.into()));
+            return Poll::Ready(Err(FenceClosedInFlight.into()));
         }
         answer.as_mut().poll(context)
     })

@@ -1,4 +1,4 @@
-//! Writes: create, patch, delete, and the one replace there is.
+//! Writes: create, patch, delete, and replace for Leases.
 
 use bytes::Bytes;
 use http::Method;
@@ -6,22 +6,25 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{CONDITIONED, Call, Client, ClientError, UNCONDITIONED, View, timeout_parameter};
+use super::{
+    CONDITIONAL_WRITE_TIMEOUT, Call, Client, ClientError, UNCONDITIONAL_WRITE_TIMEOUT, View,
+    timeout_parameter,
+};
 use crate::object::{Key, Meta, Resource, Uid, Version};
 
-/// A change of some fields of an object. What it does not name stays as it is.
+/// A patch of an object.
 #[derive(Clone, Debug)]
 pub struct Patch {
     content_type: &'static str,
     body: Bytes,
     subresource: &'static str,
-    /// The field manager; empty for that of the user agent.
+    /// The field manager; empty for the default of the user agent.
     manager: &'static str,
-    conditioned: bool,
+    conditional: bool,
     view: View,
 }
 
-/// A delete of the object with this uid, and of no other.
+/// A delete with the uid as a precondition.
 #[derive(Clone, Debug)]
 pub struct Delete {
     uid: Uid,
@@ -31,18 +34,16 @@ pub struct Delete {
     view: View,
 }
 
-/// What becomes of the dependents of a deleted object.
+/// The propagationPolicy of a delete.
+#[expect(missing_docs, reason = "as in the API")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum Propagation {
-    /// They go after it.
     Background,
-    /// They go before it.
     Foreground,
-    /// They stay.
     Orphan,
 }
 
-/// The answer to a delete: the object, or a `Status`.
+/// The response to a delete: the object, or a `Status`.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Deleted {
@@ -51,20 +52,20 @@ struct Deleted {
 }
 
 impl Patch {
-    /// A merge patch. It is conditioned if it names the resourceVersion.
+    /// Returns a merge patch, conditional if it contains the resourceVersion.
     #[must_use]
     pub fn merge(patch: &Value) -> Self {
         Self::new("application/merge-patch+json", patch)
     }
 
-    /// A strategic merge patch, for the kinds that are built in. It is conditioned if it names the resourceVersion.
+    /// Returns a strategic merge patch, for built-in kinds, conditional if it contains the resourceVersion.
     #[must_use]
     pub fn strategic(patch: &Value) -> Self {
         Self::new("application/strategic-merge-patch+json", patch)
     }
 
-    /// A server-side apply by this field manager, without force. It is conditioned if it names the resourceVersion. Without
-    /// one it creates the object if there is none.
+    /// Returns a server-side apply by this field manager, without force, conditional if it contains the resourceVersion.
+    /// Without one, it creates the object if it does not exist.
     #[must_use]
     pub fn apply(body: &Value, manager: &'static str) -> Self {
         Self {
@@ -79,18 +80,18 @@ impl Patch {
             body: patch.to_string().into(),
             subresource: "",
             manager: "",
-            conditioned: patch.pointer("/metadata/resourceVersion").is_some(),
+            conditional: patch.pointer("/metadata/resourceVersion").is_some(),
             view: View::Full,
         }
     }
 
-    /// The same patch, answered in the form of `view`.
+    /// Requests the response in the representation `view`.
     #[must_use]
-    pub fn answered_as(self, view: View) -> Self {
+    pub fn returning(self, view: View) -> Self {
         Self { view, ..self }
     }
 
-    /// The same patch of a subresource, such as `status`.
+    /// Patches a subresource, such as `status`.
     #[must_use]
     pub fn of(self, subresource: &'static str) -> Self {
         Self { subresource, ..self }
@@ -98,7 +99,7 @@ impl Patch {
 }
 
 impl Delete {
-    /// A delete that nothing else is asked of.
+    /// Returns a delete with the default options.
     #[must_use]
     pub fn of(uid: Uid) -> Self {
         Self {
@@ -110,7 +111,7 @@ impl Delete {
         }
     }
 
-    /// Only if the object is still at this version.
+    /// Adds the resourceVersion to the preconditions.
     #[must_use]
     pub fn at(self, version: Version) -> Self {
         Self {
@@ -119,7 +120,7 @@ impl Delete {
         }
     }
 
-    /// With this policy, instead of the one that the object asks for.
+    /// Sets the propagationPolicy. Defaults to that of the object.
     #[must_use]
     pub fn propagating(self, propagation: Propagation) -> Self {
         Self {
@@ -128,7 +129,7 @@ impl Delete {
         }
     }
 
-    /// With this grace period, instead of the one that the object asks for.
+    /// Sets the grace period. Defaults to that of the object.
     #[must_use]
     pub fn grace(self, seconds: i64) -> Self {
         Self {
@@ -137,9 +138,9 @@ impl Delete {
         }
     }
 
-    /// Answered in the form of `view`.
+    /// Requests the response in the representation `view`.
     #[must_use]
-    pub fn answered_as(self, view: View) -> Self {
+    pub fn returning(self, view: View) -> Self {
         Self { view, ..self }
     }
 
@@ -160,8 +161,8 @@ impl Delete {
 }
 
 impl Client {
-    /// Creates an object. Under a name in `body` it is conditioned: sent twice, it is created once. With a generateName
-    /// alone it is not.
+    /// Creates an object. The create is conditional if `body` has a name: a second one fails with `AlreadyExists`. With only
+    /// a generateName it is not.
     pub async fn create<T: DeserializeOwned>(
         &self,
         resource: &Resource,
@@ -171,7 +172,7 @@ impl Client {
         self.create_as(resource, namespace, body, "").await
     }
 
-    /// Creates an object as [`Client::create`] does, by this field manager.
+    /// [`Client::create`] by this field manager.
     pub async fn create_as<T: DeserializeOwned>(
         &self,
         resource: &Resource,
@@ -179,16 +180,16 @@ impl Client {
         body: Bytes,
         manager: &'static str,
     ) -> Result<T, ClientError> {
-        let conditioned = has_name(&body);
+        let conditional = has_name(&body);
         let call = Call {
             body: Some(("application/json", body)),
-            ..write(Method::POST, "POST", resource.collection(namespace), conditioned)
+            ..write(Method::POST, "POST", resource.collection(namespace), conditional)
         };
         self.write(resource, call.by(manager)).await
     }
 
-    /// Creates something below an object, such as a `binding`. It counts as unconditioned.
-    pub async fn create_below(
+    /// Creates a subresource, such as `binding`. It is not conditional.
+    pub async fn create_subresource(
         &self,
         resource: &Resource,
         key: &Key,
@@ -203,7 +204,7 @@ impl Client {
         self.write(resource, call).await
     }
 
-    /// Changes an object, and answers its new state.
+    /// Patches an object, and returns its new state.
     pub async fn patch<T: DeserializeOwned>(
         &self,
         resource: &Resource,
@@ -217,31 +218,31 @@ impl Client {
         }
         let call = Call {
             body: Some((patch.content_type, patch.body)),
-            accept: patch.view.one(),
-            ..write(Method::PATCH, "PATCH", target, patch.conditioned)
+            accept: patch.view.object_media_type(),
+            ..write(Method::PATCH, "PATCH", target, patch.conditional)
         };
         self.write(resource, call.by(patch.manager)).await
     }
 
-    /// Deletes an object. The answer is its metadata if it is only marked for deletion, none if it is gone.
+    /// Deletes an object. Returns its metadata if it is terminating, none if it is deleted.
     pub async fn delete(
         &self,
         resource: &Resource,
         key: &Key,
         delete: &Delete,
     ) -> Result<Option<Meta>, ClientError> {
-        let conditioned = delete.resource_version.is_some();
+        let conditional = delete.resource_version.is_some();
         let call = Call {
             body: Some(("application/json", delete.body().to_string().into())),
-            accept: delete.view.one(),
-            ..write(Method::DELETE, "DELETE", resource.path(key), conditioned)
+            accept: delete.view.object_media_type(),
+            ..write(Method::DELETE, "DELETE", resource.path(key), conditional)
         };
         let Deleted { kind, metadata } = self.write(resource, call).await?;
         Ok((kind != "Status").then_some(metadata))
     }
 
-    /// Replaces an object as a whole by `body`, which names its resourceVersion. Only for a Lease, which is read and written
-    /// whole: for anything else it would wipe the fields that `body` does not have.
+    /// Replaces an object by `body`, which contains its resourceVersion. Only for Leases, which are read and written as a
+    /// whole: for other kinds it would wipe the fields that `body` omits.
     pub async fn replace<T: DeserializeOwned>(
         &self,
         resource: &Resource,
@@ -256,7 +257,7 @@ impl Client {
     }
 }
 
-/// Whether the server cannot choose the name of this object.
+/// Returns true if the body has a name, so that the server does not generate one.
 fn has_name(body: &[u8]) -> bool {
     #[derive(Default, Deserialize)]
     #[serde(default)]
@@ -273,7 +274,7 @@ fn has_name(body: &[u8]) -> bool {
 }
 
 impl Call {
-    /// The same write by this field manager; by that of the user agent if empty.
+    /// Sets the field manager, unless it is empty.
     fn by(mut self, manager: &'static str) -> Self {
         if !manager.is_empty() {
             self.query.push(("fieldManager", manager.to_owned()));
@@ -282,8 +283,12 @@ impl Call {
     }
 }
 
-fn write(method: Method, verb: &'static str, path: String, conditioned: bool) -> Call {
-    let deadline = if conditioned { CONDITIONED } else { UNCONDITIONED };
+fn write(method: Method, verb: &'static str, path: String, conditional: bool) -> Call {
+    let deadline = if conditional {
+        CONDITIONAL_WRITE_TIMEOUT
+    } else {
+        UNCONDITIONAL_WRITE_TIMEOUT
+    };
     Call {
         method,
         verb,

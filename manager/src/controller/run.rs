@@ -19,7 +19,7 @@ use crate::env::Env;
 use crate::object::{Key, Object};
 use crate::panics;
 use crate::queue::Queue;
-use crate::source::{Beginning, Origin, Source, Watched};
+use crate::source::{AnySource, EventSource, InitialKeys, Source};
 
 /// A controller that is being put together.
 #[must_use]
@@ -27,7 +27,7 @@ pub struct Builder<R> {
     name: String,
     options: Options,
     reconciler: R,
-    sources: Vec<Box<dyn Watched>>,
+    sources: Vec<Box<dyn AnySource>>,
 }
 
 /// A controller. It does nothing but to show its series until it is [run](Runnable::run).
@@ -35,7 +35,7 @@ pub struct Controller<R> {
     name: Arc<str>,
     options: Options,
     reconciler: Arc<R>,
-    sources: Vec<Box<dyn Watched>>,
+    sources: Vec<Box<dyn AnySource>>,
     env: Env,
     client: Client,
     metrics: Arc<Metrics>,
@@ -60,14 +60,15 @@ impl<R: Reconciler> Builder<R> {
     }
 
     /// One more thing that wakes it.
-    pub fn watch<T: Object>(mut self, source: Source<T, impl Origin<T>>) -> Self {
+    pub fn watch<T: Object>(mut self, source: Source<T, impl EventSource<T>>) -> Self {
         self.sources.push(Box::new(source));
         self
     }
 
     /// Wakes it for these keys at the start of each term: for objects that it has to create, of which no event tells.
     pub fn at_start(mut self, keys: impl IntoIterator<Item = Key>) -> Self {
-        self.sources.push(Box::new(Beginning(keys.into_iter().collect())));
+        self.sources
+            .push(Box::new(InitialKeys(keys.into_iter().collect())));
         self
     }
 
@@ -187,7 +188,7 @@ impl<R: Reconciler> Controller<R> {
     fn start(&self, floor: &Arc<Floor<R>>, halt: &CancellationToken) -> JoinSet<Result<(), Fatal>> {
         let mut tasks = JoinSet::new();
         for source in &self.sources {
-            let events = source.feed(Arc::clone(&floor.inbox));
+            let events = source.run(Arc::clone(&floor.inbox));
             tasks.spawn(watch(
                 self.name.to_string(),
                 source.name().to_owned(),
@@ -215,7 +216,7 @@ impl<R: Reconciler> Controller<R> {
     }
 }
 
-/// Lets a source feed until `halt`. It has no other end that is good.
+/// Runs a source until `halt`. It has no other end that is good.
 async fn watch(
     controller: String,
     origin: String,
@@ -244,7 +245,7 @@ impl<R: Reconciler> Runnable for Controller<R> {
 
     fn unsynced(&self) -> Vec<String> {
         let sources = self.sources.iter();
-        let unsynced = sources.filter(|source| !source.is_synced() || source.is_waiting());
+        let unsynced = sources.filter(|source| !source.is_synced() || source.is_unavailable());
         unsynced.map(|source| source.name().to_owned()).collect()
     }
 

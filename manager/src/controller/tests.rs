@@ -32,7 +32,7 @@ use crate::client::Transport;
 use crate::env::TaskSet;
 use crate::handler::Handler;
 use crate::object::MetaObject;
-use crate::source::{Origin, Source};
+use crate::source::{EventSource, Source};
 
 /// All that a controller needs.
 struct Bed {
@@ -76,7 +76,7 @@ impl Bed {
         let env = Env::starting_at(Timestamp::UNIX_EPOCH, 0, &tasks);
         let registry = Registry::new();
         let api = Api::default();
-        let transport = Transport::over(api.clone(), "stub", "test", &env.clock, &Registry::new());
+        let transport = Transport::from_service(api.clone(), "stub", "test", &env.clock, &Registry::new());
         Self {
             fence: Fence::new(env.clock.clone()),
             transport: transport.expect("a transport"),
@@ -121,7 +121,7 @@ impl Bed {
             self.fence.clone(),
             Arc::clone(controller),
         );
-        let term = fence.open_for_ever();
+        let term = fence.open_forever();
         let stopped = stop.clone();
         let end = self
             .env
@@ -212,7 +212,7 @@ impl State {
     }
 }
 
-impl Origin<MetaObject> for Pods {
+impl EventSource<MetaObject> for Pods {
     fn name(&self) -> String {
         "pods".to_owned()
     }

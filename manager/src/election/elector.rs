@@ -394,7 +394,7 @@ impl Elector {
             self.claiming.get_or_insert(sent);
         }
         let limit = self.limit();
-        let what = format!("lease {}", self.key);
+        let request_line = format!("lease {}", self.key);
         Some(Trying {
             asked,
             sent,
@@ -402,7 +402,7 @@ impl Elector {
             answer: Box::pin(async move {
                 let answer = clock.timeout(limit, answer).await;
                 answer.unwrap_or(Err(ClientError::Timeout {
-                    what,
+                    request_line,
                     deadline: limit,
                 }))
             }),

@@ -13,10 +13,10 @@ use crate::serve::{Checks, Health, Probes, Registration};
 pub(super) fn of_caches(checks: &Checks, caches: &Caches) -> Registration {
     let caches = caches.clone();
     checks.add("caches", Probes::READYZ | Probes::HEALTHZ, move || {
-        let caches = caches.overview();
+        let caches = caches.summaries();
         let empty = caches
             .iter()
-            .filter(|it| it.needed && !it.synced && !it.status.is_waiting());
+            .filter(|it| it.required && !it.synced && !it.status.is_unavailable());
         let empty: Vec<_> = empty
             .map(|it| format!("{}: {}", it.resource, it.status))
             .collect();

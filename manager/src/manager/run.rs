@@ -46,7 +46,7 @@ impl Manager {
             () = self.warm() => {}
         }
         let Some(elector) = election else {
-            let term = self.fence.open_for_ever();
+            let term = self.fence.open_forever();
             let led = self.lead(term, &Takeover::Unclean, &stop).await;
             self.fence.close();
             return led.map(|_| ());
@@ -58,8 +58,8 @@ impl Manager {
     /// is broken in one kind keeps nobody from the rest.
     async fn warm(&self) {
         let filling = || {
-            let caches = self.caches.overview().into_iter();
-            caches.filter(|it| it.needed && it.status == Status::Filling)
+            let caches = self.caches.summaries().into_iter();
+            caches.filter(|it| it.required && it.status == Status::Syncing)
         };
         let filled = async {
             while filling().next().is_some() {
@@ -123,7 +123,7 @@ impl Manager {
                     tracing::warn!("What the last leader wrote is not known, the lease is left to expire");
                     return Ok(None);
                 };
-                if !self.transport.ledger().is_settled() {
+                if !self.transport.write_tracker().is_settled() {
                     tracing::warn!("The outcome of a write is not known, the lease is left to expire");
                     return Ok(None);
                 }

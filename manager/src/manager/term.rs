@@ -7,7 +7,7 @@ use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
 use super::{Manager, ManagerError};
-use crate::cache::Views as _;
+use crate::cache::CachePositions as _;
 use crate::client::Term;
 use crate::controller::{Fatal, Runnable};
 use crate::election::Takeover;
@@ -68,7 +68,7 @@ impl Manager {
             return Err(error);
         }
         self.drain(controllers).await?;
-        let ledger = self.transport.ledger();
+        let ledger = self.transport.write_tracker();
         raise(&mut seen, ledger.written());
         // A version that does not cover every write is worse than none: without one the successor asks the API server.
         let unversioned = ledger.unversioned();
@@ -157,7 +157,7 @@ impl Manager {
     /// Leaves out what no controller here has asked for by its projection: a successor that needs it asks the API server.
     /// They would be too many for an annotation where a thousand kinds are read for their metadata.
     fn retain_needed(&self, versions: &mut BTreeMap<String, Version>) {
-        let needed = self.caches.overview().into_iter().filter(|it| it.needed);
+        let needed = self.caches.summaries().into_iter().filter(|it| it.required);
         let needed: BTreeSet<String> = needed.map(|it| it.resource.to_string()).collect();
         versions.retain(|resource, _| needed.contains(resource));
     }
@@ -166,7 +166,7 @@ impl Manager {
     fn seen(&self) -> BTreeMap<String, Version> {
         let resources = self.caches.statuses().into_iter().map(|(resource, _)| resource);
         resources
-            .filter_map(|resource| Some((resource.to_string(), self.caches.view(&resource)?.version)))
+            .filter_map(|resource| Some((resource.to_string(), self.caches.position(&resource)?.version)))
             .filter(|(_, version)| !version.is_none())
             .collect()
     }

@@ -1,4 +1,4 @@
-//! Where an object is found among those of its resource.
+//! The key of an object within its resource.
 
 use std::fmt;
 
@@ -6,16 +6,15 @@ use super::Text;
 use crate::queue::Item;
 
 /// Namespace and name. The namespace of a cluster-scoped object is empty.
+#[expect(missing_docs, reason = "plain data")]
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key {
-    /// The namespace, or nothing.
     pub namespace: Text,
-    /// The name.
     pub name: Text,
 }
 
 impl Key {
-    /// The key of a namespaced object.
+    /// Returns the key of a namespaced object.
     pub fn new(namespace: impl Into<Text>, name: impl Into<Text>) -> Self {
         Self {
             namespace: namespace.into(),
@@ -23,7 +22,7 @@ impl Key {
         }
     }
 
-    /// The key of a cluster-scoped object.
+    /// Returns the key of a cluster-scoped object.
     pub fn cluster(name: impl Into<Text>) -> Self {
         Self::new("", name)
     }

@@ -1,4 +1,4 @@
-//! The metadata that any controller may read.
+//! Object metadata.
 
 use std::fmt;
 
@@ -10,73 +10,60 @@ use serde_json::{Value, json};
 use super::decode::{null_is_default, time};
 use super::{Interner, Key, Text, Uid, Version};
 
-/// Metadata of an object, without what nobody reads (`managedFields` never enters memory).
+/// The metadata of an object, without fields that no controller reads: `managedFields` never enters memory.
 ///
-/// Two are equal if a handler could not tell them apart: the resourceVersion does not count, or a change of a field that
-/// is not kept would look like one.
+/// Equality ignores the resourceVersion: an update of fields that a projection omits must not look like a change.
+#[expect(missing_docs, reason = "as in the API")]
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Meta {
-    /// The namespace; empty for cluster-scoped objects.
+    /// Empty for cluster-scoped objects.
     #[serde(deserialize_with = "null_is_default")]
     pub namespace: Text,
-    /// The name.
     pub name: Text,
-    /// The identity.
     pub uid: Uid,
-    /// The version of this state: what a write that depends on it is conditioned on.
     pub resource_version: Version,
-    /// Counts changes of what is wanted; 0 for kinds that have none.
+    /// Incremented by the API server at each change of the desired state; 0 for kinds without a generation.
     #[serde(deserialize_with = "null_is_default")]
     pub generation: i64,
-    /// When it was created.
     #[serde(deserialize_with = "time")]
     pub creation_timestamp: Option<Timestamp>,
-    /// It is being deleted, since or, with a grace period, by then.
+    /// The time at which the object is deleted, including its grace period. Set while it is terminating.
     #[serde(deserialize_with = "time")]
     pub deletion_timestamp: Option<Timestamp>,
-    /// The grace period that it is being deleted with.
     pub deletion_grace_period_seconds: Option<i64>,
-    /// All labels.
     #[serde(deserialize_with = "null_is_default")]
-    pub labels: Pairs,
-    /// Those annotations that the projection asks for.
+    pub labels: StringMap,
+    /// The annotations that the projection keeps.
     #[serde(deserialize_with = "null_is_default")]
-    pub annotations: Pairs,
-    /// All owners.
+    pub annotations: StringMap,
     #[serde(deserialize_with = "null_is_default")]
     pub owner_references: Box<[OwnerRef]>,
-    /// All finalizers, in order.
     #[serde(deserialize_with = "null_is_default")]
     pub finalizers: Box<[Text]>,
 }
 
-/// A reference to an owner.
+/// An ownerReference.
+#[expect(missing_docs, reason = "as in the API")]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct OwnerRef {
-    /// Group and version, or the version alone for the core group.
     pub api_version: Text,
-    /// The kind.
     pub kind: Text,
-    /// The name.
     pub name: Text,
-    /// The identity.
     pub uid: Uid,
-    /// The one that manages the object.
     #[serde(deserialize_with = "null_is_default")]
     pub controller: bool,
-    /// A foreground deletion of the owner waits for the object.
     #[serde(deserialize_with = "null_is_default")]
     pub block_owner_deletion: bool,
 }
 
 /// Labels or annotations, ordered by key.
 #[derive(Clone, Default, PartialEq, Eq)]
-pub struct Pairs(Box<[(Text, Text)]>);
+pub struct StringMap(Box<[(Text, Text)]>);
 
 impl Meta {
-    /// Where the object is found.
+    #[expect(missing_docs, reason = "plain accessor")]
     #[must_use]
     pub fn key(&self) -> Key {
         Key {
@@ -85,27 +72,27 @@ impl Meta {
         }
     }
 
-    /// The owner that manages the object, if there is one.
+    /// Returns the controller reference.
     #[must_use]
     pub fn controller(&self) -> Option<&OwnerRef> {
         self.owner_references.iter().find(|owner| owner.controller)
     }
 
-    /// Whether it is being deleted.
+    /// Returns true if the object has a deletionTimestamp.
     #[must_use]
-    pub fn is_deleting(&self) -> bool {
+    pub fn is_terminating(&self) -> bool {
         self.deletion_timestamp.is_some()
     }
 
-    /// Whether it carries this finalizer.
+    #[expect(missing_docs, reason = "plain accessor")]
     #[must_use]
     pub fn has_finalizer(&self, finalizer: &str) -> bool {
         self.finalizers.iter().any(|it| it == finalizer)
     }
 
-    /// What a patch names under `metadata`, so that it changes this state of this object and no other.
+    /// Returns the `metadata` of a patch that fails with 409 Conflict unless the object has this uid and resourceVersion.
     #[must_use]
-    pub fn lock(&self) -> Value {
+    pub fn preconditions(&self) -> Value {
         json!({"uid": self.uid, "resourceVersion": self.resource_version})
     }
 
@@ -120,11 +107,11 @@ impl Meta {
                 .annotations
                 .iter()
                 .filter(|(key, _)| kept.contains(&key.as_ref()));
-            self.annotations = Pairs(pairs.cloned().collect());
+            self.annotations = StringMap(pairs.cloned().collect());
         }
     }
 
-    /// Shares what many objects have in common. Names and annotation values are mostly their own.
+    /// Interns all strings but names and annotation values, which few objects have in common.
     pub fn intern(&mut self, interner: &mut Interner) {
         interner.intern(&mut self.namespace);
         for (key, value) in &mut self.labels.0 {
@@ -144,10 +131,10 @@ impl Meta {
         }
     }
 
-    /// About how much memory it takes beside itself. Shared strings count nowhere: they are few.
+    /// Returns the approximate heap size, without interned strings.
     #[must_use]
     pub fn heap_bytes(&self) -> usize {
-        // An `Arc<str>` has two counts in front of the text.
+        // An `Arc<str>` stores two reference counts with the text.
         let name = self.name.len() + 2 * size_of::<usize>();
         let annotations: usize = self.annotations.iter().map(|(_, value)| value.len()).sum();
         let owners: usize = self.owner_references.iter().map(|o| o.uid.heap_bytes()).sum();
@@ -193,21 +180,21 @@ impl PartialEq for Meta {
 
 impl Eq for Meta {}
 
-impl Pairs {
-    /// The value of a key.
+impl StringMap {
+    #[expect(missing_docs, reason = "as of a map")]
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&Text> {
         let at = self.0.binary_search_by(|(it, _)| (**it).cmp(key)).ok()?;
         Some(&self.0[at].1)
     }
 
-    /// All of them, ordered by key.
+    /// Iterates in the order of the keys.
     pub fn iter(&self) -> std::slice::Iter<'_, (Text, Text)> {
         self.0.iter()
     }
 }
 
-impl<'a> IntoIterator for &'a Pairs {
+impl<'a> IntoIterator for &'a StringMap {
     type Item = &'a (Text, Text);
     type IntoIter = std::slice::Iter<'a, (Text, Text)>;
 
@@ -216,8 +203,8 @@ impl<'a> IntoIterator for &'a Pairs {
     }
 }
 
-impl<K: Into<Text>, V: Into<Text>> FromIterator<(K, V)> for Pairs {
-    /// Of several values for one key the last one counts.
+impl<K: Into<Text>, V: Into<Text>> FromIterator<(K, V)> for StringMap {
+    /// The last value of a key wins.
     fn from_iter<I: IntoIterator<Item = (K, V)>>(pairs: I) -> Self {
         let mut pairs: Vec<(Text, Text)> = pairs.into_iter().map(|(k, v)| (k.into(), v.into())).collect();
         pairs.sort_by(|a, b| a.0.cmp(&b.0));
@@ -228,23 +215,23 @@ impl<K: Into<Text>, V: Into<Text>> FromIterator<(K, V)> for Pairs {
     }
 }
 
-impl fmt::Debug for Pairs {
+impl fmt::Debug for StringMap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_map().entries(self.0.iter().map(|(k, v)| (k, v))).finish()
     }
 }
 
-impl<'de> Deserialize<'de> for Pairs {
+impl<'de> Deserialize<'de> for StringMap {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct PairsVisitor;
-        impl<'de> Visitor<'de> for PairsVisitor {
-            type Value = Pairs;
+        struct MapVisitor;
+        impl<'de> Visitor<'de> for MapVisitor {
+            type Value = StringMap;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a map of strings")
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Pairs, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<StringMap, A::Error> {
                 let mut pairs: Vec<(Text, Text)> = Vec::new();
                 while let Some(pair) = map.next_entry()? {
                     pairs.push(pair);
@@ -252,7 +239,7 @@ impl<'de> Deserialize<'de> for Pairs {
                 Ok(pairs.into_iter().collect())
             }
         }
-        deserializer.deserialize_map(PairsVisitor)
+        deserializer.deserialize_map(MapVisitor)
     }
 }
 
@@ -265,14 +252,14 @@ mod tests {
     }
 
     #[test]
-    fn nulls_and_unknown_fields_are_nothing() {
+    fn nulls_and_unknown_fields_are_ignored() {
         let json = r#"{"name":"a","labels":null,"annotations":null,"ownerReferences":null,"finalizers":null,
             "namespace":null,"generation":null,"creationTimestamp":null,"managedFields":[{"x":1}]}"#;
         assert_eq!(meta(json), meta(r#"{"name":"a"}"#));
     }
 
     #[test]
-    fn the_version_makes_no_difference_and_anything_else_does() {
+    fn equality_ignores_only_the_resource_version() {
         let a = meta(r#"{"name":"a","resourceVersion":"1"}"#);
         assert_eq!(a, meta(r#"{"name":"a","resourceVersion":"2"}"#));
         for other in [
@@ -288,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn pairs_are_found_by_key() {
+    fn labels_and_annotations_are_found_by_key() {
         let meta =
             meta(r#"{"name":"a","labels":{"z":"1","a":"2","m":"3"},"annotations":{"keep":"x","drop":"y"}}"#);
         assert_eq!(meta.labels.get("m").map(|v| &**v), Some("3"));
@@ -296,12 +283,12 @@ mod tests {
         let mut kept = meta.clone();
         kept.keep_annotations(&["keep", "other"]);
         assert_eq!(kept.annotations, [("keep", "x")].into_iter().collect());
-        let twice: Pairs = [("a", "1"), ("a", "2")].into_iter().collect();
+        let twice: StringMap = [("a", "1"), ("a", "2")].into_iter().collect();
         assert_eq!(twice.get("a").map(|v| &**v), Some("2"));
     }
 
     #[test]
-    fn the_controller_is_the_owner_that_says_so() {
+    fn controller_is_the_owner_with_the_controller_flag() {
         let meta = meta(
             r#"{"name":"a","ownerReferences":[{"uid":"1","kind":"A"},{"uid":"2","kind":"B","controller":true}]}"#,
         );
@@ -309,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_that_is_none_is_an_error() {
+    fn invalid_timestamp_is_rejected() {
         assert!(serde_json::from_str::<Meta>(r#"{"creationTimestamp":"yesterday"}"#).is_err());
     }
 }

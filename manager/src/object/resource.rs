@@ -1,4 +1,4 @@
-//! A resource of the API: where its objects are served.
+//! API resources and the paths of their objects.
 
 use std::any::TypeId;
 use std::borrow::Cow;
@@ -9,32 +9,31 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use super::Key;
 use crate::queue::Item;
 
-/// What a path segment may hold as it is.
+/// The characters of a path segment that need percent-encoding.
 const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')
     .remove(b'_')
     .remove(b'~');
 
-/// A resource, by the names that requests and references use.
+/// A resource: group, version, plural name and kind.
+#[expect(missing_docs, reason = "as in discovery")]
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Resource {
-    /// The group; empty for the core group.
+    /// Empty for the core group.
     pub group: Cow<'static, str>,
-    /// The version.
     pub version: Cow<'static, str>,
-    /// The name in paths, such as `pods`.
+    /// For example `pods`.
     pub plural: Cow<'static, str>,
-    /// The kind, such as `Pod`.
+    /// For example `Pod`.
     pub kind: Cow<'static, str>,
-    /// Whether its objects are in namespaces.
     pub namespaced: bool,
 }
 
 impl Item for Resource {}
 
 impl Resource {
-    /// A namespaced resource of the API.
+    /// Returns a namespaced resource.
     #[must_use]
     pub const fn namespaced(
         group: &'static str,
@@ -51,7 +50,7 @@ impl Resource {
         }
     }
 
-    /// A cluster-scoped resource of the API.
+    /// Returns a cluster-scoped resource.
     #[must_use]
     pub const fn cluster(
         group: &'static str,
@@ -64,7 +63,7 @@ impl Resource {
         resource
     }
 
-    /// The resource of a type of `k8s-openapi`, or of one that was derived.
+    /// Returns the resource of a type of `k8s-openapi` or of a `#[derive(CustomResource)]`.
     #[must_use]
     pub fn of<K: kube::Resource<DynamicType = (), Scope: 'static>>() -> Self {
         Self {
@@ -76,7 +75,7 @@ impl Resource {
         }
     }
 
-    /// `group/version`, or the version alone for the core group.
+    /// Returns `group/version`, or the version alone for the core group.
     #[must_use]
     pub fn api_version(&self) -> String {
         if self.group.is_empty() {
@@ -86,7 +85,7 @@ impl Resource {
         }
     }
 
-    /// The path of all its objects, or of those in one namespace.
+    /// Returns the path of the collection in a namespace, or in all namespaces if that is empty.
     #[must_use]
     pub fn collection(&self, namespace: &str) -> String {
         let root = if self.group.is_empty() { "api" } else { "apis" };
@@ -103,7 +102,7 @@ impl Resource {
         path
     }
 
-    /// The path of one object.
+    /// Returns the path of one object.
     #[must_use]
     pub fn path(&self, key: &Key) -> String {
         let mut path = self.collection(&key.namespace);
@@ -132,7 +131,7 @@ mod tests {
     use k8s_openapi::api::core::v1::{Node, Pod};
 
     #[test]
-    fn types_say_where_they_are_served() {
+    fn resource_of_a_type_has_its_paths() {
         assert_eq!(
             Resource::of::<Pod>(),
             Resource::namespaced("", "v1", "pods", "Pod")
@@ -152,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_cannot_leave_its_place_in_a_path() {
+    fn names_are_percent_encoded_in_paths() {
         let pods = Resource::of::<Pod>();
         assert_eq!(
             pods.path(&Key::new("../x", "a/b?c=d#é")),

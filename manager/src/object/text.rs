@@ -1,4 +1,4 @@
-//! A string that is cheap to clone, and can be shared by many objects.
+//! An immutable string with cheap clones.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -7,18 +7,18 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// An immutable, shared string.
+/// An immutable, reference-counted string.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Text(Arc<str>);
 
 impl Text {
-    /// Whether both are the same string in memory.
+    /// Returns true if both are the same allocation.
     #[must_use]
     pub fn shares(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// Whether anybody else has it.
+    /// Returns true if there is another clone.
     pub(super) fn is_shared(&self) -> bool {
         Arc::strong_count(&self.0) > 1
     }

@@ -1,4 +1,4 @@
-//! The identity of an object, for all time.
+//! Object uids.
 
 use std::fmt;
 
@@ -6,8 +6,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::queue::Item;
 
-/// A uid, exactly: two are equal only if their texts are. Packed if it is a canonical lower-case UUID, which the API
-/// server's are; kept as it is otherwise.
+/// The uid of an object. Two are equal only if their texts are. Canonical lower-case UUIDs, as the API server assigns
+/// them, take 16 bytes; any other text is stored as it is.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Uid(Form);
 
@@ -19,17 +19,16 @@ enum Form {
     Verbatim(Box<str>),
 }
 
-/// Where the dashes of a UUID are.
+/// The positions of the dashes in a UUID.
 const DASHES: [usize; 4] = [8, 13, 18, 23];
 
 impl Uid {
-    /// Whether it is the empty text: no uid at all.
+    /// Returns true if the text is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         matches!(&self.0, Form::Verbatim(text) if text.is_empty())
     }
 
-    /// What it takes beside itself.
     pub(super) fn heap_bytes(&self) -> usize {
         match &self.0 {
             Form::Uuid(_) => 0,
@@ -113,7 +112,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn only_the_canonical_form_is_packed() {
+    fn only_canonical_uuids_are_packed() {
         let canonical = "0f3c9a52-77aa-4e1b-9d3e-0123456789ab";
         assert!(matches!(Uid::from(canonical).0, Form::Uuid(_)));
         for other in [
@@ -131,7 +130,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_text_comes_back_and_decides_equality(
+        fn text_round_trips_and_decides_equality(
             a in "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|[-0-9a-fA-F]{36}|.{0,40}",
             b in "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|.{0,4}",
         ) {

@@ -1,12 +1,12 @@
-//! resourceVersions: what order they have.
+//! resourceVersions and their order.
 
 use std::cmp::Ordering;
 use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A resourceVersion. Only versions of one resource compare, and of those only positive decimal numbers; any other text,
-/// the empty one among them, is neither before nor after anything.
+/// A resourceVersion. Only versions of one resource are comparable, and only if they are positive decimal numbers. Any
+/// other text, including the empty one, is unordered.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Version(Form);
 
@@ -14,30 +14,30 @@ pub struct Version(Form);
 enum Form {
     /// A positive number without leading zeros.
     Number(u64),
-    /// Anything else; a number that is too large among them.
+    /// Any other text, including numbers that do not fit.
     Text(Box<str>),
 }
 
 impl Version {
-    /// No version: what an object that was never stored has.
+    /// Returns the empty version, that of an object that was never stored.
     #[must_use]
     pub fn none() -> Self {
         Self(Form::Text("".into()))
     }
 
-    /// Whether there is none.
+    /// Returns true if the text is empty.
     #[must_use]
     pub fn is_none(&self) -> bool {
         matches!(&self.0, Form::Text(text) if text.is_empty())
     }
 
-    /// Whether everything up to `other` is in a view that has reached this version. False if they do not compare.
+    /// Returns true if a cache at this version includes all changes up to `other`; false if they are not comparable.
     #[must_use]
     pub fn has_reached(&self, other: &Self) -> bool {
         self.partial_cmp(other).is_some_and(Ordering::is_ge)
     }
 
-    /// The last 15 digits as a number, which is what a gauge can hold exactly; 0 if it is not a number.
+    /// Returns the last 15 digits, which a gauge can represent exactly; 0 if the version is not a number.
     #[must_use]
     pub fn gauge(&self) -> i64 {
         match &self.0 {
@@ -79,7 +79,7 @@ impl PartialOrd for Version {
         let number = |version: &Self| matches!(version.0, Form::Number(_));
         match (self.digits(), other.digits()) {
             (Some(a), Some(b)) => Some(a.len().cmp(&b.len()).then_with(|| a.cmp(b))),
-            // What is kept as text did not fit into a number.
+            // A number is stored as text only if it does not fit into 64 bits.
             (Some(_), None) if number(other) => Some(Ordering::Greater),
             (None, Some(_)) if number(self) => Some(Ordering::Less),
             _ => None,
@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_of_any_length_compare_and_nothing_else_does() {
+    fn only_numbers_of_any_length_are_comparable() {
         let order = [
             "1",
             "9",
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gauge_holds_the_last_fifteen_digits() {
+    fn gauge_is_the_last_fifteen_digits() {
         assert_eq!(Version::from("1234567890123456789").gauge(), 567_890_123_456_789);
         assert_eq!(Version::none().gauge(), 0);
     }

@@ -1,10 +1,10 @@
-//! The caches: what they show of the server, what they tell, and what they ask for it.
+//! Caches on a real server.
 
 mod catch_up;
-mod follow;
 mod kinds;
 mod lists;
 mod scope;
+mod watch;
 
 use std::collections::BTreeMap;
 
@@ -16,11 +16,10 @@ use serde_json::{Value, json};
 
 use crate::process::{Process, soon};
 
-/// What is registered of this surface.
 pub fn tests() -> Vec<Test> {
     [
         catch_up::tests(),
-        follow::tests(),
+        watch::tests(),
         kinds::tests(),
         lists::tests(),
         scope::tests(),
@@ -48,15 +47,15 @@ impl Object for Map {
     }
 }
 
-/// Caches in a process of their own, of one namespace of their own.
-struct Bed {
+/// Caches with their own process and namespace.
+struct Fixture {
     c: Cluster,
     ns: String,
     process: Process,
     caches: Caches,
 }
 
-impl Bed {
+impl Fixture {
     async fn new(c: &Cluster) -> Self {
         let ns = c.namespace().await;
         let scope = Scope {
@@ -66,7 +65,7 @@ impl Bed {
         Self::with(c, &ns, scope).await
     }
 
-    /// Caches of a scope; `ns` is where the methods below put objects.
+    /// Returns caches of a scope. The methods below create objects in `ns`.
     async fn with(c: &Cluster, ns: &str, scope: Scope) -> Self {
         let process = Process::start(c).await;
         let client = process.transport.client("caches", None);
@@ -83,7 +82,7 @@ impl Bed {
         Key::new(self.ns.as_str(), name)
     }
 
-    /// Creates a `ConfigMap`, as somebody else.
+    /// Creates a `ConfigMap` by another client.
     async fn create(&self, name: &str) -> Value {
         let path = fixtures::core(&self.ns, "configmaps");
         self.c
@@ -93,7 +92,6 @@ impl Bed {
             .expect(201)
     }
 
-    /// Changes its data.
     async fn update(&self, name: &str, value: &str) -> Value {
         self.merge(name, json!({"data": {"k": value}})).await
     }
@@ -109,15 +107,14 @@ impl Bed {
     }
 }
 
-/// The next change.
-async fn told<T: Object>(subscription: &mut Subscription<T>) -> Delta<T> {
-    let next = soon("a subscriber is told", subscription.next()).await;
-    next.expect("the cache lives")
+async fn next_delta<T: Object>(subscription: &mut Subscription<T>) -> Delta<T> {
+    let next = soon("a subscriber receives a delta", subscription.next()).await;
+    next.expect("the cache exists")
 }
 
-/// The next change, as `Added a`.
+/// Returns the next delta as text, such as `Added a`.
 async fn line<T: Object>(subscription: &mut Subscription<T>) -> String {
-    show(&told(subscription).await)
+    show(&next_delta(subscription).await)
 }
 
 fn show<T: Object>(delta: &Delta<T>) -> String {

@@ -1,4 +1,4 @@
-//! The fence, on a server: what it holds back never arrives.
+//! The leader fence on a real server.
 
 use std::collections::BTreeMap;
 
@@ -11,15 +11,14 @@ use serde_json::{Value, json};
 
 use crate::candidate::{self, Candidate};
 
-/// What is registered of this surface.
 pub fn tests() -> Vec<Test> {
     vec![
-        test!(a_write_in_an_old_term_is_not_sent),
-        test!(a_term_that_was_released_does_not_write),
+        test!(write_of_an_old_term_is_not_sent),
+        test!(write_after_release_is_not_sent),
     ]
 }
 
-async fn a_write_in_an_old_term_is_not_sent(c: Cluster) {
+async fn write_of_an_old_term_is_not_sent(c: Cluster) {
     let ns = c.namespace().await;
     let path = fixtures::core(&ns, "configmaps");
     c.api().post(&path, fixtures::config_map("a")).await.expect(201);
@@ -34,7 +33,7 @@ async fn a_write_in_an_old_term_is_not_sent(c: Cluster) {
         let client = client.in_term(&fence, term);
         client.patch::<Value>(&maps, &key, change).await
     };
-    write(old, "first").await.expect("it leads");
+    write(old, "first").await.expect("it is the leader");
 
     let intruder = json!({"spec": {"holderIdentity": "intruder"}});
     c.api()
@@ -44,8 +43,8 @@ async fn a_write_in_an_old_term_is_not_sent(c: Cluster) {
     a.stands_down().await;
     let before = c.api().get(&format!("{path}/a")).await.expect(200);
     let sent = a.process.requests("PATCH");
-    let refused = write(old, "old").await.expect_err("the term is over");
-    assert!(matches!(refused, ClientError::Fenced { .. }), "{refused}");
+    let rejected = write(old, "old").await.expect_err("the term is over");
+    assert!(matches!(rejected, ClientError::Fenced { .. }), "{rejected}");
     let deleted = client
         .in_term(&fence, old)
         .delete(
@@ -62,13 +61,13 @@ async fn a_write_in_an_old_term_is_not_sent(c: Cluster) {
     );
 
     let (new, _) = a.leads().await;
-    let refused = write(old, "old").await.expect_err("the term is over");
-    assert!(matches!(refused, ClientError::Fenced { .. }), "{refused}");
-    let written = write(new, "new").await.expect("it leads again");
+    let rejected = write(old, "old").await.expect_err("the term is over");
+    assert!(matches!(rejected, ClientError::Fenced { .. }), "{rejected}");
+    let written = write(new, "new").await.expect("it is the leader again");
     assert_eq!(written["data"]["k"], "new");
 }
 
-async fn a_term_that_was_released_does_not_write(c: Cluster) {
+async fn write_after_release_is_not_sent(c: Cluster) {
     let ns = c.namespace().await;
     let path = fixtures::core(&ns, "configmaps");
     let mut a = Candidate::steady(&c, &ns).await;
@@ -77,10 +76,13 @@ async fn a_term_that_was_released_does_not_write(c: Cluster) {
     let process = a.release(term, BTreeMap::new()).await;
     let client = process.transport.client("worker", None).in_term(&fence, term);
     let body = fixtures::config_map("late").to_string();
-    let refused = client
+    let rejected = client
         .create::<Value>(&Resource::of::<ConfigMap>(), &ns, body.into())
         .await;
-    assert!(matches!(refused, Err(ClientError::Fenced { .. })), "{refused:?}");
+    assert!(
+        matches!(rejected, Err(ClientError::Fenced { .. })),
+        "{rejected:?}"
+    );
     c.api()
         .get(&format!("{path}/late"))
         .await

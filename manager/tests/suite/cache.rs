@@ -1,14 +1,14 @@
-//! The caches against the sandbox, behind a server that goes wrong when told, under the paused clock.
+//! Caches of a sandbox behind a fault injector, with a paused clock.
 
 mod barrier;
 mod faults;
-mod filling;
-mod forgetting;
-mod loops;
-mod property;
+mod forget_metadata;
+mod hot_loops;
+mod randomized;
 mod restored;
 mod server;
 mod sharing;
+mod sync;
 mod undecodable;
 mod unserved;
 mod unversioned;
@@ -33,18 +33,18 @@ use self::server::{Server, Verb};
 
 const MAPS: Resource = Resource::namespaced("", "v1", "configmaps", "ConfigMap");
 
-/// What the tests read of a `ConfigMap`. One with the key `poison` cannot be decoded.
+/// A projection of `ConfigMap`. One with the key `invalid` cannot be decoded.
 #[derive(Debug, PartialEq, Deserialize)]
 struct Map {
     metadata: Meta,
-    #[serde(default, deserialize_with = "no_poison")]
+    #[serde(default, deserialize_with = "reject_invalid")]
     data: BTreeMap<String, String>,
 }
 
-fn no_poison<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<String, String>, D::Error> {
+fn reject_invalid<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<String, String>, D::Error> {
     let data = Option::<BTreeMap<String, String>>::deserialize(deserializer)?.unwrap_or_default();
-    if data.contains_key("poison") {
-        return Err(serde::de::Error::custom("poison"));
+    if data.contains_key("invalid") {
+        return Err(serde::de::Error::custom("invalid"));
     }
     Ok(data)
 }
@@ -59,8 +59,8 @@ impl Object for Map {
     }
 }
 
-/// A sandbox, a server in front of it, and caches that read through that.
-struct Bed {
+/// A sandbox, a fault injector, and caches that read through it.
+struct Fixture {
     env: Env,
     sandbox: Sandbox,
     server: Server,
@@ -69,19 +69,20 @@ struct Bed {
     _tasks: TaskSet,
 }
 
-fn bed() -> Bed {
-    bed_of(Scope::default(), 0)
+fn fixture() -> Fixture {
+    fixture_with(Scope::default(), 0)
 }
 
-fn bed_of(scope: Scope, seed: u64) -> Bed {
+fn fixture_with(scope: Scope, seed: u64) -> Fixture {
     let tasks = TaskSet::new();
     let env = Env::starting_at(Timestamp::UNIX_EPOCH, seed, &tasks);
     let registry = Registry::new();
     let sandbox = sandbox(seed);
     let server = Server::new(sandbox.door());
-    let transport = Transport::over(server.clone(), "sandbox", "test", &env.clock, &registry).expect("a way");
+    let transport = Transport::from_service(server.clone(), "sandbox", "test", &env.clock, &registry)
+        .expect("a transport");
     let caches = Caches::new(&env, transport.client("cache", None), scope, &registry).expect("caches");
-    Bed {
+    Fixture {
         env,
         sandbox,
         server,
@@ -98,7 +99,7 @@ fn sandbox(seed: u64) -> Sandbox {
     })
 }
 
-impl Bed {
+impl Fixture {
     fn maps(&self) -> Cache<Map> {
         self.caches.of(&MAPS)
     }
@@ -106,7 +107,6 @@ impl Bed {
     async fn synced(&self) -> Cache<Map> {
         let cache = self.maps();
         self.within(60, "synced", || cache.is_synced()).await;
-        // A watch is open too.
         self.within(60, "watched", || self.server.count(Verb::Watch) > 0)
             .await;
         settle().await;
@@ -118,8 +118,8 @@ impl Bed {
         settle().await;
     }
 
-    /// Waits until a condition holds, for so many seconds at most.
-    async fn within(&self, seconds: u64, what: &str, condition: impl Fn() -> bool) {
+    /// Waits until a condition holds; panics after this number of seconds.
+    async fn within(&self, seconds: u64, expected: &str, condition: impl Fn() -> bool) {
         for _ in 0..seconds * 20 {
             settle().await;
             if condition() {
@@ -127,10 +127,10 @@ impl Bed {
             }
             self.env.clock.sleep(Duration::from_millis(50)).await;
         }
-        panic!("not within {seconds} s: {what}");
+        panic!("not within {seconds} s: {expected}");
     }
 
-    /// Waits until the cache shows what the API has.
+    /// Waits until the cache equals the API server.
     async fn equal(&self, cache: &Cache<Map>, seconds: u64) {
         let expected = listed(&self.sandbox, "").await;
         self.within(seconds, "the cache equals the API", || {
@@ -139,7 +139,7 @@ impl Bed {
         .await;
     }
 
-    /// The sum over all series of a metric, or of those with a reason; in whole numbers.
+    /// Returns the sum of a metric over all labels, or over those with this reason.
     #[expect(clippy::cast_possible_truncation, reason = "counts and seconds of a test")]
     fn metric(&self, name: &str, reason: Option<&str>) -> i64 {
         let families = self.registry.gather();
@@ -160,7 +160,7 @@ impl Bed {
     }
 }
 
-/// Lets all tasks run until they wait.
+/// Yields until all tasks wait.
 async fn settle() {
     for _ in 0..50 {
         tokio::task::yield_now().await;
@@ -171,7 +171,7 @@ fn api(sandbox: &Sandbox, namespace: &str) -> Api<ConfigMap> {
     Api::namespaced(kube::Client::new(sandbox.door(), "default"), namespace)
 }
 
-/// Creates a map, in `default`, or in the namespace that stands before a slash.
+/// Creates a `ConfigMap` in `default`, or in the namespace before the slash.
 async fn create(sandbox: &Sandbox, name: &str, value: &str) -> ConfigMap {
     let (namespace, name) = name.split_once('/').unwrap_or(("default", name));
     let mut map = ConfigMap::default();
@@ -202,7 +202,6 @@ async fn delete(sandbox: &Sandbox, name: &str) {
         .expect("deleted");
 }
 
-/// Makes namespaces.
 async fn namespaces(sandbox: &Sandbox, names: &[&str]) {
     let api: Api<k8s_openapi::api::core::v1::Namespace> =
         Api::all(kube::Client::new(sandbox.door(), "default"));
@@ -215,7 +214,7 @@ async fn namespaces(sandbox: &Sandbox, names: &[&str]) {
     }
 }
 
-/// All that the API has, as text: name, uid, version, value.
+/// Lists the API server, each object as text: key, uid, version, value.
 async fn listed(sandbox: &Sandbox, selector: &str) -> Vec<String> {
     let api: Api<ConfigMap> = Api::all(kube::Client::new(sandbox.door(), "default"));
     let params = kube::api::ListParams::default().labels(selector);
@@ -237,7 +236,7 @@ async fn listed(sandbox: &Sandbox, selector: &str) -> Vec<String> {
     all
 }
 
-/// The same of what a cache shows.
+/// Formats cached objects as [`listed`].
 fn shown(maps: &[Arc<Map>]) -> Vec<String> {
     let text = |map: &Arc<Map>| {
         let meta = &map.metadata;
@@ -253,7 +252,7 @@ fn key(name: &str) -> Key {
     Key::new("default", name)
 }
 
-/// All changes that wait, in short: `+a=1` (`*a=1` if initial), `~a=1>2`, `-a=2`.
+/// Returns the pending changes: `+a=1` (`*a=1` if initial), `~a=1>2`, `-a=2`.
 fn changes(subscription: &mut Subscription<Map>) -> Vec<String> {
     std::iter::from_fn(|| subscription.try_next())
         .map(|delta| brief(&delta))

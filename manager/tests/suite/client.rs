@@ -1,52 +1,53 @@
-//! The client: bucket, fence, deadlines, errors, and what it never says.
+//! The client: rate limiter, fence, deadlines, errors, redaction.
 
+mod connection;
 mod errors;
 mod fence;
-mod late;
-mod limit;
+mod fence_in_flight;
 mod metadata;
+mod rate_limit;
 mod raw;
-mod secrets;
-mod socket;
-mod spy;
+mod recorder;
+mod redaction;
 
-use coxswain_manager::client::{Limit, Transport};
+use coxswain_manager::client::{RateLimit, Transport};
 use coxswain_manager::env::{Env, TaskSet};
 use coxswain_manager::object::Resource;
 use jiff::Timestamp;
 use prometheus::Registry;
 
-use self::spy::Spy;
+use self::recorder::RecordingServer;
 
 const MAPS: Resource = Resource::namespaced("", "v1", "configmaps", "ConfigMap");
 
-/// A client's world: an API in the same process, seen through a spy.
-struct World {
+/// A transport to a recording server.
+struct Fixture {
     env: Env,
     registry: Registry,
-    spy: Spy,
+    server: RecordingServer,
     transport: Transport,
     _tasks: TaskSet,
 }
 
-impl World {
+impl Fixture {
     fn new() -> Self {
         let tasks = TaskSet::new();
         let env = Env::starting_at(Timestamp::UNIX_EPOCH, 1, &tasks);
         let registry = Registry::new();
-        let spy = Spy::default();
-        let transport = Transport::over(spy.clone(), "api.test", "coxswain/test", &env.clock, &registry)
-            .expect("fresh metrics");
+        let server = RecordingServer::default();
+        let transport =
+            Transport::from_service(server.clone(), "api.test", "coxswain/test", &env.clock, &registry)
+                .expect("fresh metrics");
         Self {
             env,
             registry,
-            spy,
+            server,
             transport,
             _tasks: tasks,
         }
     }
 
-    /// The value of a series, by the text of its line without the value.
+    /// Returns the value of a metric by its name and labels in the text format.
     fn metric(&self, series: &str) -> Option<f64> {
         let text = prometheus::TextEncoder::new()
             .encode_to_string(&self.registry.gather())
@@ -56,5 +57,5 @@ impl World {
     }
 }
 
-/// The default limit of a controller.
-const LIMIT: Limit = Limit { qps: 20.0, burst: 30 };
+/// The default rate limit of a controller.
+const LIMIT: RateLimit = RateLimit { qps: 20.0, burst: 30 };

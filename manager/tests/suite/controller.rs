@@ -75,7 +75,8 @@ fn bed() -> Bed {
         env: coxswain_sandbox::Env::starting_at(Timestamp::UNIX_EPOCH, 0),
         ..coxswain_sandbox::Options::default()
     });
-    let way = Transport::over(sandbox.door(), "sandbox", "test", &env.clock, &registry).expect("a way");
+    let way =
+        Transport::from_service(sandbox.door(), "sandbox", "test", &env.clock, &registry).expect("a way");
     let caches = Caches::new(&env, way.client("cache", None), Scope::default(), &registry).expect("caches");
     let maps: Cache<MetaObject> = caches.of(&MAPS);
     let runs = Arc::new(AtomicUsize::new(0));
@@ -106,7 +107,7 @@ fn bed() -> Bed {
 impl Bed {
     fn run(&self) -> JoinHandle<Result<(), Fatal>> {
         let (fence, controller) = (self.fence.clone(), self.controller.clone());
-        let term = fence.open_for_ever();
+        let term = fence.open_forever();
         let run = async move { controller.run(&fence, term, CancellationToken::new()).await };
         self.env.tasks.spawn(run)
     }

@@ -109,8 +109,9 @@ impl World {
             env: SandboxEnv::starting_at(Timestamp::UNIX_EPOCH, 0),
             ..Options::default()
         });
-        let transport = Transport::over(sandbox.door(), "sandbox", "test", &env.clock, &Registry::new())
-            .expect("a transport");
+        let transport =
+            Transport::from_service(sandbox.door(), "sandbox", "test", &env.clock, &Registry::new())
+                .expect("a transport");
         let client = transport.unfenced("test", None);
         let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "work"}});
         let _: Value = client
@@ -161,8 +162,8 @@ impl World {
         let net = Net::new(self.sandbox.door(), self.clock.clone(), seed, on_write);
         prepare(&net);
         let registry = Registry::new();
-        let transport =
-            Transport::over(net.clone(), "sandbox", "test", &env.clock, &registry).expect("a transport");
+        let transport = Transport::from_service(net.clone(), "sandbox", "test", &env.clock, &registry)
+            .expect("a transport");
         let elector = Elector::new(
             &env,
             transport.unfenced("leader-election", None),

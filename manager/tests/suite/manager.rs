@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use coxswain_manager::cache::Scope;
-use coxswain_manager::client::{Limit, Transport};
+use coxswain_manager::client::{RateLimit, Transport};
 use coxswain_manager::election::{self, Elector};
 use coxswain_manager::env::{Env, TaskSet};
 use coxswain_manager::events::Recorder;
@@ -78,7 +78,7 @@ impl Process {
     }
 
     /// A process whose controllers share one rate limit each.
-    fn limited<S, B>(service: S, identity: &'static str, limit: Option<Limit>) -> Self
+    fn limited<S, B>(service: S, identity: &'static str, limit: Option<RateLimit>) -> Self
     where
         S: tower_service::Service<http::Request<kube::client::Body>, Response = http::Response<B>>
             + Send
@@ -92,8 +92,8 @@ impl Process {
         let env = Env::starting_at(Timestamp::UNIX_EPOCH, identity.len() as u64, &tasks);
         let registry = Registry::new();
         let checks = Checks::new();
-        let transport =
-            Transport::over(service, "api.test", "test", &env.clock, &registry).expect("fresh metrics");
+        let transport = Transport::from_service(service, "api.test", "test", &env.clock, &registry)
+            .expect("fresh metrics");
         let options = Options {
             name: "coxswain",
             limit,

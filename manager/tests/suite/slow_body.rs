@@ -1,5 +1,4 @@
-//! Responses whose body arrives at one byte per second: requests end at their deadline, their number is bounded, and caches
-//! still show what the API has.
+//! Response bodies at one byte per second: requests end at their deadline, their number is bounded, and caches converge.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -117,7 +116,7 @@ fn fixture() -> Fixture {
         selected: Arc::default(),
         requests: Arc::default(),
     };
-    let transport = Transport::over(slow.clone(), "sandbox", "test", &env.clock, &Registry::new());
+    let transport = Transport::from_service(slow.clone(), "sandbox", "test", &env.clock, &Registry::new());
     let transport = transport.expect("a transport");
     Fixture {
         client: transport.unfenced("test", None),
@@ -153,7 +152,7 @@ async fn slow_body_fails_a_request_at_its_deadline() {
     assert!(matches!(read, Err(ClientError::Timeout { .. })), "{read:?}");
     assert_eq!(f.env.clock.now() - begun, 30 * SECOND);
 
-    // The API server has done it: the outcome is unknown, not a failure.
+    // The API server has executed it: the outcome is unknown, not a failure.
     let created = f.create("b").await.expect_err("too slow");
     assert!(created.is_unknown_outcome(), "{created:?}");
     assert_eq!(f.env.clock.now() - begun, 60 * SECOND);
@@ -162,7 +161,7 @@ async fn slow_body_fails_a_request_at_its_deadline() {
     assert!(patched.expect_err("too slow").is_unknown_outcome());
     assert_eq!(f.env.clock.now() - begun, 63 * SECOND);
 
-    // An error whose explanation does not arrive.
+    // An error whose Status does not arrive.
     let missing: Result<Value, _> = f.client.get(&MAPS, &Key::new("default", "missing")).await;
     let missing = missing.expect_err("not found");
     assert!(
@@ -182,7 +181,7 @@ async fn slow_lists_are_retried_with_backoff_and_the_cache_syncs_after_recovery(
     let maps: Cache<MetaObject> = caches.of(&MAPS);
     f.env.clock.sleep(600 * SECOND).await;
     assert!(!maps.is_synced());
-    // Each takes its deadline of 30 s. The waits between them grow from 0.8 s to 30 s, and up to as much again is added.
+    // Each list takes its deadline of 30 s. The backoff grows from 0.8 s to 30 s, plus as much jitter.
     let lists = f.slow.requests() - before;
     assert!((10..=13).contains(&lists), "{lists} requests in ten minutes");
     f.slow.select(None);
@@ -192,7 +191,7 @@ async fn slow_lists_are_retried_with_backoff_and_the_cache_syncs_after_recovery(
     assert_eq!(maps.len(), 1);
 }
 
-/// Each watch delivers bytes, and no event within the time after which it counts as dead.
+/// Each watch receives bytes, but no event within the idle timeout.
 #[tokio::test(start_paused = true)]
 async fn slow_watches_do_not_keep_the_cache_stale() {
     let f = fixture();

@@ -70,8 +70,8 @@ fn bed() -> Bed {
         faults: Faults::clone(&faults),
         writes: Arc::clone(&writes),
     };
-    let transport =
-        Transport::over(service, "sandbox", "test", &env.clock, &registry).expect("a way to the sandbox");
+    let transport = Transport::from_service(service, "sandbox", "test", &env.clock, &registry)
+        .expect("a way to the sandbox");
     Bed {
         client: transport.unfenced("test", None),
         env,

@@ -98,7 +98,7 @@ fn bare() -> Cluster {
     });
     let tasks = TaskSet::new();
     let env = Env::starting_at(start(), 9, &tasks);
-    let transport = Transport::over(sandbox.door(), "sandbox", "test", &env.clock, &Registry::new());
+    let transport = Transport::from_service(sandbox.door(), "sandbox", "test", &env.clock, &Registry::new());
     Cluster {
         client: transport.expect("a way").unfenced("test", None),
         sandbox,
@@ -208,7 +208,8 @@ impl Cluster {
         let (registry, checks) = (Registry::new(), Checks::new());
         let faults = Faults::default();
         let door = Door::new(self.sandbox.door(), faults.clone());
-        let transport = Transport::over(door, "sandbox", "test", &env.clock, &registry).expect("a way");
+        let transport =
+            Transport::from_service(door, "sandbox", "test", &env.clock, &registry).expect("a way");
         let options = Options {
             name: "coxswain",
             limit: None,

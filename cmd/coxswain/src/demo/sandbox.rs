@@ -71,7 +71,7 @@ impl Embedded {
         let url = server.url();
         let kubeconfig = KubeconfigFile::write(kubeconfig, &server.credentials().kubeconfig(&url))?;
         let sandbox = Sandbox::new(Options::default());
-        let transport = Transport::over(sandbox.door(), "sandbox", "coxswain", &env.clock, registry)?;
+        let transport = Transport::from_service(sandbox.door(), "sandbox", "coxswain", &env.clock, registry)?;
         create_crds(&transport).await?;
         let stop = CancellationToken::new();
         let (door, until) = (sandbox.door(), stop.clone());

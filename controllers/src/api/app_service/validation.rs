@@ -84,7 +84,7 @@ pub fn validate(
             message: format!("it cannot be read: {error}"),
         }]
     })?;
-    if app.metadata.is_deleting() {
+    if app.metadata.is_terminating() {
         return Ok(());
     }
     let old = old.and_then(|it| read(it).ok());
@@ -99,7 +99,7 @@ pub fn validate(
         it.metadata.name != app.metadata.name
             && it.metadata.namespace == app.metadata.namespace
             && it.spec.deployment_name == *name
-            && !it.metadata.is_deleting()
+            && !it.metadata.is_terminating()
     };
     let kept = old.as_ref().is_some_and(|old| old.spec.deployment_name == *name);
     if !kept && !name.is_empty() && others.iter().any(claims) {

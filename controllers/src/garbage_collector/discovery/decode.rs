@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use coxswain_manager::client::Raw;
+use coxswain_manager::client::RawResponse;
 use serde_json::Value;
 
 use super::documents::{Group, Root, Served, Version, group_version};
@@ -46,7 +46,7 @@ pub(super) enum Unusable {
 }
 
 /// Reads the answer of a root.
-pub(super) fn root(root: Root, raw: &Raw) -> Result<Listed, Unusable> {
+pub(super) fn root(root: Root, raw: &RawResponse) -> Result<Listed, Unusable> {
     let body: Value = serde_json::from_slice(&raw.body).map_err(|_| Unusable::NoJson)?;
     let mut listed = if is_aggregated(&raw.content_type) {
         aggregated(root, &body)?
@@ -73,7 +73,7 @@ pub(super) fn root(root: Root, raw: &Raw) -> Result<Listed, Unusable> {
 }
 
 /// Reads the document of one version.
-pub(super) fn version(group: &str, version: &str, raw: &Raw) -> Result<Vec<Served>, Unusable> {
+pub(super) fn version(group: &str, version: &str, raw: &RawResponse) -> Result<Vec<Served>, Unusable> {
     let body: Value = serde_json::from_slice(&raw.body).map_err(|_| Unusable::NoJson)?;
     if body["kind"] != "APIResourceList" {
         return Err(Unusable::Other("APIResourceList"));

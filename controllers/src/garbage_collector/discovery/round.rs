@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
-use coxswain_manager::client::{Client, Raw};
+use coxswain_manager::client::{Client, RawResponse};
 use coxswain_manager::env::{Clock, Env};
 use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
@@ -23,7 +23,7 @@ pub(super) struct Round {
     client: Client,
     clock: Clock,
     begun: Instant,
-    running: FuturesUnordered<BoxFuture<'static, (Part, Result<Raw, String>)>>,
+    running: FuturesUnordered<BoxFuture<'static, (Part, Result<RawResponse, String>)>>,
     waiting: VecDeque<Part>,
     /// The names of the parts that were sent and not answered.
     open: BTreeSet<String>,
@@ -115,7 +115,7 @@ impl Round {
         }
     }
 
-    fn take(&mut self, part: &Part, answer: Result<Raw, String>) -> Result<(), String> {
+    fn take(&mut self, part: &Part, answer: Result<RawResponse, String>) -> Result<(), String> {
         let raw = answer?;
         match part {
             Part::Root(root) => {

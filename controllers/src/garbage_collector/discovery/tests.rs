@@ -4,7 +4,7 @@ mod decode;
 mod kinds;
 mod random;
 
-use coxswain_manager::client::Raw;
+use coxswain_manager::client::RawResponse;
 use serde_json::{Value, json};
 
 use super::decode as reading;
@@ -12,14 +12,14 @@ use super::documents::{Documents, Root};
 
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
-fn raw(content_type: &str, body: &Value) -> Raw {
-    Raw {
+fn raw(content_type: &str, body: &Value) -> RawResponse {
+    RawResponse {
         content_type: content_type.to_owned(),
         body: body.to_string().into(),
     }
 }
 
-fn plain(body: &Value) -> Raw {
+fn plain(body: &Value) -> RawResponse {
     raw("application/json", body)
 }
 

@@ -32,7 +32,7 @@ impl Node {
             version: meta.resource_version.clone(),
             owners: meta.owner_references.clone(),
             finalizers: meta.finalizers.clone(),
-            deleting: meta.is_deleting(),
+            deleting: meta.is_terminating(),
             deleted_at: None,
             outdated: false,
         }

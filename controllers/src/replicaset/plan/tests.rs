@@ -51,7 +51,7 @@ fn every_pod_is_what_it_is_to_the_owner() {
                 for deleting in [false, true] {
                     let ended = ["Failed", "Succeeded"].contains(&phase);
                     for owner in &owners {
-                        let gone = owner.metadata.is_deleting();
+                        let gone = owner.metadata.is_terminating();
                         let expected = match (controller, app) {
                             ("own", "web") if ended && deleting => Is::Nothing,
                             ("own", "web") if ended => Is::Ended,

@@ -35,7 +35,7 @@ impl Engine {
         let gone = |uid: &Uid| {
             let here = here.get_or_insert_with(|| {
                 let all = pods.by_owner(&owner.metadata.uid).into_iter();
-                let staying = all.filter(|it| !it.metadata.is_deleting());
+                let staying = all.filter(|it| !it.metadata.is_terminating());
                 staying.map(|it| it.metadata.uid.clone()).collect()
             });
             !here.contains(uid)

@@ -95,7 +95,7 @@ impl Engine {
             match Body::of(&self.kind, owner) {
                 Ok(body) => hands.create(names, &earlier, &body).await,
                 Err(error) => {
-                    let what = format!("creating pods of {key}");
+                    let request_line = format!("creating pods of {key}");
                     let message = error.to_string();
                     hands.event(
                         EventType::Warning,
@@ -107,7 +107,7 @@ impl Engine {
                         message: message.clone(),
                     };
                     let error = ClientError::Invalid {
-                        what,
+                        request_line,
                         reason: message,
                     };
                     Outcome {

@@ -116,7 +116,7 @@ async fn an_owner_that_all_ask_for_at_once_is_asked_for_once() {
 #[tokio::test(start_paused = true)]
 async fn a_verdict_that_waits_is_never_older_than_a_second_however_slow_the_limit_makes_it() {
     let f = bare();
-    let limit = coxswain_manager::client::Limit { qps: 10.0, burst: 1 };
+    let limit = coxswain_manager::client::RateLimit { qps: 10.0, burst: 1 };
     let client = f.transport.client("generic-garbage-collector", Some(limit));
     f.run(f.build_with(client, Options::default(), Scope::default()));
     f.sleep(Duration::from_secs(2)).await;

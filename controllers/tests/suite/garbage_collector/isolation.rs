@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use coxswain_manager::client::Limit;
+use coxswain_manager::client::RateLimit;
 
 use super::*;
 
 const NAMESPACES: Resource = Resource::cluster("", "v1", "namespaces", "Namespace");
 /// The default limits of the collector.
-const LIMIT: Limit = Limit { qps: 40.0, burst: 30 };
+const LIMIT: RateLimit = RateLimit { qps: 40.0, burst: 30 };
 const SECOND: Duration = Duration::from_secs(1);
 
 /// A running collector with the default rate limiter, and a namespace `other` beside `default`.

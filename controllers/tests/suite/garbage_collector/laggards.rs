@@ -44,7 +44,7 @@ async fn they_are_named_where_operators_look() {
         pods.starts_with("pods retrying: ") && pods.ends_with("conversion failed"),
         "{pods}"
     );
-    let named = "clusterroles.rbac.authorization.k8s.io waiting: ";
+    let named = "clusterroles.rbac.authorization.k8s.io unavailable: ";
     assert!(
         roles.starts_with(named) && roles.ends_with("not yours"),
         "{roles}"

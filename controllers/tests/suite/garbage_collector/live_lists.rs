@@ -1,6 +1,6 @@
 //! Live lists for orphaning: bounded, shared, and not in the way of anything else.
 
-use coxswain_manager::client::Limit;
+use coxswain_manager::client::RateLimit;
 
 use super::*;
 
@@ -41,7 +41,7 @@ impl Fixture {
 async fn orphaning_in_many_namespaces_lists_each_once_and_does_not_delay_deletes() {
     const COUNT: usize = 400;
     let f = bare();
-    let limit = Limit { qps: 10.0, burst: 10 };
+    let limit = RateLimit { qps: 10.0, burst: 10 };
     let client = f.transport.client("generic-garbage-collector", Some(limit));
     f.run(f.build_with(client, Options::default(), Scope::default()));
     let mut owners = Vec::new();

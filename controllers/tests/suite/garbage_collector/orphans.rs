@@ -128,7 +128,7 @@ async fn owner_that_is_deleted_during_a_list_waits_for_the_next_one() {
 #[tokio::test(start_paused = true)]
 async fn who_comes_while_the_last_token_is_waited_for_is_let_go_too() {
     let f = bare();
-    let limit = coxswain_manager::client::Limit { qps: 1.0, burst: 1 };
+    let limit = coxswain_manager::client::RateLimit { qps: 1.0, burst: 1 };
     let client = f.transport.client("generic-garbage-collector", Some(limit));
     f.run(f.build_with(client, Options::default(), Scope::default()));
     let owner = f.create(&SECRETS, "owner", &[]).await;
@@ -196,7 +196,7 @@ async fn late_dependents_are_orphaned_in_later_terms_too() {
     let collector = f.build(Options::default(), Scope::default());
     let fence = Fence::new(f.env.clock.clone());
     let run = async |time: Duration| {
-        let (term, stop) = (fence.open_for_ever(), CancellationToken::new());
+        let (term, stop) = (fence.open_forever(), CancellationToken::new());
         let run = collector.run(&fence, term, stop.clone());
         let end = async {
             f.sleep(time).await;

@@ -138,7 +138,7 @@ async fn each_term_begins_anew_and_leaves_nothing_behind() {
     for round in 0..3 {
         let owner = f.create(&SECRETS, "owner", &[]).await;
         f.dependents(&MAPS, &owner, 5).await;
-        let (term, stop) = (fence.open_for_ever(), CancellationToken::new());
+        let (term, stop) = (fence.open_forever(), CancellationToken::new());
         let mut run = std::pin::pin!(collector.run(&fence, term, stop.clone()));
         let clock = f.env.clock.clone();
         assert!(clock.timeout(Duration::from_secs(5), &mut run).await.is_none());

@@ -9,7 +9,7 @@ use coxswain_controllers::garbage_collector::discovery::Discovery;
 use coxswain_manager::env::Rng;
 use tokio::sync::Notify;
 
-use self::audit::{Audit, Looked, has_finalizer, is_deleting, uid, unsettled};
+use self::audit::{Audit, Looked, has_finalizer, is_terminating, uid, unsettled};
 use self::way::{KINDS, Way, Weather};
 use super::*;
 use crate::randomized;
@@ -48,7 +48,7 @@ impl Storm {
         let chance = Rng::from_seed(seed);
         let audit = Audit::new(&env.clock);
         let (door, plain) = (sandbox.door(), sandbox.door());
-        let admin = Transport::over(plain.clone(), "sandbox", "test", &env.clock, &Registry::new());
+        let admin = Transport::from_service(plain.clone(), "sandbox", "test", &env.clock, &Registry::new());
         let admin = admin.expect("a way").unfenced("admin", None);
         let way = Way::new(
             door,
@@ -106,7 +106,7 @@ impl Storm {
         let ends = Arc::clone(&over);
         let run = async move {
             loop {
-                let (term, stop) = (fence.open_for_ever(), CancellationToken::new());
+                let (term, stop) = (fence.open_forever(), CancellationToken::new());
                 let run = collector.run(&fence, term, stop.clone());
                 let end = async {
                     ends.notified().await;
@@ -207,7 +207,7 @@ impl Storm {
         let _ = self.admin.delete(&resource, &key, &delete).await;
         let world = self.way.world().await;
         let left = world.iter().find(|it| uid(it) == uid(object));
-        if let Some(owner) = left.filter(|it| is_deleting(it) && has_finalizer(it, "orphan")) {
+        if let Some(owner) = left.filter(|it| is_terminating(it) && has_finalizer(it, "orphan")) {
             self.audit.let_go(owner, &world);
         }
     }
@@ -248,7 +248,7 @@ impl Storm {
                 let label = json!({"metadata": {"labels": {"a": self.chance.number().to_string()}}});
                 self.patch(&object, &label).await;
             }
-            (11, Some(object)) if !is_deleting(&object) => {
+            (11, Some(object)) if !is_terminating(&object) => {
                 self.patch(&object, &json!({"metadata": {"finalizers": [HELD]}}))
                     .await;
             }

@@ -95,9 +95,9 @@ fn refusing(options: Options, refuses: Refuses) -> (Bed, Refusing) {
         log: Arc::default(),
     };
     let around = |registry: &Registry| {
-        Transport::over(sandbox.door(), "sandbox", "test", &env.clock, registry).expect("a way")
+        Transport::from_service(sandbox.door(), "sandbox", "test", &env.clock, registry).expect("a way")
     };
-    let transport = Transport::over(door.clone(), "sandbox", "test", &env.clock, &Registry::new());
+    let transport = Transport::from_service(door.clone(), "sandbox", "test", &env.clock, &Registry::new());
     let bed = Bed {
         client: around(&Registry::new()).unfenced("test", None),
         transport: transport.expect("a way"),

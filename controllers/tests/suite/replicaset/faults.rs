@@ -110,7 +110,7 @@ async fn what_one_term_expected_is_nothing_to_the_next() {
     let engine = f.build(Scope::default());
     f.create_owner(&f.owner("web", 1)).await;
     let fence = Fence::new(f.env.clock.clone());
-    let (first, stop) = (fence.open_for_ever(), CancellationToken::new());
+    let (first, stop) = (fence.open_forever(), CancellationToken::new());
     let ended = f
         .env
         .clock
@@ -119,7 +119,7 @@ async fn what_one_term_expected_is_nothing_to_the_next() {
     assert!(f.api.count("POST pods") > 0);
     f.api.inject(|_, _, _| Fault::None);
     f.api.reset();
-    let (second, stop) = (fence.open_for_ever(), CancellationToken::new());
+    let (second, stop) = (fence.open_forever(), CancellationToken::new());
     let ended = f
         .env
         .clock

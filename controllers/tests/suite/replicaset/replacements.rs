@@ -242,7 +242,7 @@ async fn a_new_process_starts_with_one_burst_of_replacements() {
         f.api.reset();
         let (engine, _caches) = f.build_in(&env, Scope::default());
         let fence = Fence::new(env.clock.clone());
-        let term = fence.open_for_ever();
+        let term = fence.open_forever();
         drop(
             env.tasks
                 .spawn(async move { engine.run(&fence, term, CancellationToken::new()).await }),

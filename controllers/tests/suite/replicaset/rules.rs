@@ -229,7 +229,7 @@ async fn told_to_stop_it_leaves_the_rest_of_a_long_sync() {
         let f = bare(REPLICA_SET).await;
         let engine = f.build(Scope::default());
         let fence = Fence::new(f.env.clock.clone());
-        let term = fence.open_for_ever();
+        let term = fence.open_forever();
         f.create_owner(&f.owner("web", from)).await;
         let run = async |stop: CancellationToken| {
             let ended = engine.run(&fence, term, stop);

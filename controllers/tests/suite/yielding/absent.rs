@@ -16,7 +16,7 @@ const HINT: &str = "; to run it, name it in --controllers, or set --assume-no-ku
 /// Creates a `ReplicaSet` with the field manager that the API server derives from this user agent.
 async fn create_replica_set(bed: &Bed, agent: &str) {
     let clock = &bed.env.clock;
-    let transport = Transport::over(bed.sandbox.door(), "api.test", agent, clock, &Registry::new());
+    let transport = Transport::from_service(bed.sandbox.door(), "api.test", agent, clock, &Registry::new());
     let client = transport.expect("a transport").unfenced("replicasets", None);
     let template = json!({"metadata": {"labels": {"app": "web"}},
                           "spec": {"containers": [{"name": "web", "image": "nginx"}]}});
@@ -161,7 +161,7 @@ async fn search_is_repeated_in_each_term_and_shared_by_all_controllers() {
         Yields::new(Shared(probe), yielding.clone())
     });
     for round in 1..4 {
-        let term = fence.open_for_ever();
+        let term = fence.open_forever();
         let stop = CancellationToken::new();
         // A second apart: the second one finds the search of this term done.
         let (clock, fence, stop) = (&bed.env.clock, &fence, &stop);

@@ -1,47 +1,47 @@
-//! What a store keeps under a key.
+//! The entries of a store.
 
 use std::sync::Arc;
 
-use super::Feed;
-use crate::cache::item::Identity;
+use super::Partition;
+use crate::cache::wire::Identity;
 use crate::object::{Object, Uid, Version};
 
 #[derive(Debug)]
 pub(super) struct Entry<T> {
-    pub(super) feed: Feed,
+    pub(super) partition: Partition,
     pub(super) state: State<T>,
 }
 
 #[derive(Debug)]
 pub(super) enum State<T> {
-    Known(Arc<T>),
-    /// Boxed, because there is hardly ever one.
-    Unknown(Box<Unknown<T>>),
+    Decoded(Arc<T>),
+    /// Boxed because it is rare.
+    Undecodable(Box<Undecodable<T>>),
 }
 
 #[derive(Debug)]
-pub(super) struct Unknown<T> {
+pub(super) struct Undecodable<T> {
     pub(super) uid: Uid,
     pub(super) version: Version,
-    /// The last state of the same object that could be decoded: what subscribers were told.
+    /// The last decoded state of the same object, which subscribers received.
     pub(super) last: Option<Arc<T>>,
 }
 
-/// An item whose identity is known.
+/// An item with a known identity.
 pub(super) enum Readable<T> {
-    Known(Arc<T>),
-    Unknown(Identity),
+    Decoded(Arc<T>),
+    Undecodable(Identity),
 }
 
 impl<T: Object> Readable<T> {
     pub(super) fn identity(&self) -> Identity {
         match self {
-            Self::Known(object) => Identity {
+            Self::Decoded(object) => Identity {
                 key: object.meta().key(),
                 uid: object.meta().uid.clone(),
                 version: object.meta().resource_version.clone(),
             },
-            Self::Unknown(identity) => identity.clone(),
+            Self::Undecodable(identity) => identity.clone(),
         }
     }
 }
@@ -49,29 +49,29 @@ impl<T: Object> Readable<T> {
 impl<T: Object> State<T> {
     pub(super) fn uid(&self) -> &Uid {
         match self {
-            Self::Known(object) => &object.meta().uid,
-            Self::Unknown(unknown) => &unknown.uid,
+            Self::Decoded(object) => &object.meta().uid,
+            Self::Undecodable(it) => &it.uid,
         }
     }
 
     pub(super) fn version(&self) -> &Version {
         match self {
-            Self::Known(object) => &object.meta().resource_version,
-            Self::Unknown(unknown) => &unknown.version,
+            Self::Decoded(object) => &object.meta().resource_version,
+            Self::Undecodable(it) => &it.version,
         }
     }
 
     pub(super) fn last(&self) -> Option<&Arc<T>> {
         match self {
-            Self::Known(object) => Some(object),
-            Self::Unknown(unknown) => unknown.last.as_ref(),
+            Self::Decoded(object) => Some(object),
+            Self::Undecodable(it) => it.last.as_ref(),
         }
     }
 
     pub(super) fn into_last(self) -> Option<Arc<T>> {
         match self {
-            Self::Known(object) => Some(object),
-            Self::Unknown(unknown) => unknown.last,
+            Self::Decoded(object) => Some(object),
+            Self::Undecodable(it) => it.last,
         }
     }
 }

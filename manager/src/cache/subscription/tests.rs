@@ -3,14 +3,14 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::*;
-use crate::cache::item::Item;
-use crate::cache::store::{Feed, Store};
-use crate::cache::told::{Told, kinds, object};
+use crate::cache::store::{Partition, Store};
+use crate::cache::tests::{Replica, brief, object};
+use crate::cache::wire::Item;
 use crate::object::{MetaObject, Version};
 
-const FEED: Feed = Feed(0);
+const PARTITION: Partition = Partition(0);
 
-/// A store that publishes what it is told.
+/// A store that publishes its deltas.
 struct Source {
     store: Store<MetaObject>,
     publisher: Publisher<MetaObject>,
@@ -21,7 +21,7 @@ fn source() -> (Source, Subscription<MetaObject>) {
     let (publisher, subscription) = channel();
     let mut store = Store::new(1, []);
     store
-        .replace(FEED, [], Version::from("1"))
+        .replace(PARTITION, [], Version::from("1"))
         .expect("the first list");
     let version = 1;
     (
@@ -37,74 +37,74 @@ fn source() -> (Source, Subscription<MetaObject>) {
 impl Source {
     fn item(&mut self, name: &str, uid: &str, owner: &str) -> Item<MetaObject> {
         self.version += 1;
-        Item::Known(object("a", name, uid, self.version, owner, "x"))
+        Item::Decoded(object("a", name, uid, self.version, owner, "x"))
     }
 
     fn put(&mut self, name: &str, uid: &str, owner: &str) -> bool {
         let item = self.item(name, uid, owner);
-        let deltas = self.store.put(FEED, item).expect("a newer event");
+        let deltas = self.store.put(PARTITION, item).expect("a newer event");
         deltas.into_iter().all(|delta| self.publisher.publish(delta))
     }
 
     fn remove(&mut self, name: &str, uid: &str, owner: &str) -> bool {
         let item = self.item(name, uid, owner);
-        let deltas = self.store.remove(FEED, item).expect("a newer event");
+        let deltas = self.store.remove(PARTITION, item).expect("a newer event");
         deltas.into_iter().all(|delta| self.publisher.publish(delta))
     }
 }
 
-fn taken(subscription: &mut Subscription<MetaObject>) -> Vec<String> {
+fn received(subscription: &mut Subscription<MetaObject>) -> Vec<String> {
     let deltas: Vec<_> = std::iter::from_fn(|| subscription.try_next()).collect();
-    kinds(&deltas)
+    brief(&deltas)
 }
 
 #[test]
-fn of_many_changes_the_first_state_and_the_last_are_told() {
+fn changes_of_one_key_are_merged() {
     let (mut source, mut subscription) = source();
     source.put("p", "1", "o");
-    assert_eq!(taken(&mut subscription), ["added p 1@2"]);
+    assert_eq!(received(&mut subscription), ["added p 1@2"]);
     for _ in 0..100 {
         source.put("p", "1", "o");
     }
     source.put("q", "2", "o");
     source.put("q", "2", "o");
     assert_eq!(subscription.len(), 2);
-    assert_eq!(taken(&mut subscription), ["updated p 1@102", "added q 2@104"]);
+    assert_eq!(received(&mut subscription), ["updated p 1@102", "added q 2@104"]);
     assert!(subscription.is_empty());
 }
 
 #[test]
-fn an_object_in_the_place_of_another_is_told_as_both() {
+fn replaced_object_is_a_delete_and_an_add() {
     let (mut source, mut subscription) = source();
     source.put("p", "1", "o");
-    taken(&mut subscription);
+    received(&mut subscription);
     source.put("p", "1", "o");
     source.put("p", "2", "o");
     source.put("p", "3", "o");
-    assert_eq!(taken(&mut subscription), ["deleted p 1@2", "added p 3@5"]);
+    assert_eq!(received(&mut subscription), ["deleted p 1@2", "added p 3@5"]);
 }
 
 #[test]
-fn what_left_and_came_back_is_no_update_of_what_was_never_told() {
+fn readded_object_that_was_not_received_is_a_delete_and_an_add() {
     let (mut source, mut subscription) = source();
     source.put("p", "1", "o");
     source.remove("p", "1", "o");
     assert_eq!(subscription.len(), 1);
     source.put("p", "1", "o");
-    assert_eq!(taken(&mut subscription), ["deleted p 1@3", "added p 1@4"]);
+    assert_eq!(received(&mut subscription), ["deleted p 1@3", "added p 1@4"]);
 }
 
 #[test]
-fn a_deletion_does_not_hide_whom_the_object_belonged_to() {
+fn delete_after_a_change_of_owner_reports_both_owners() {
     let (mut source, mut subscription) = source();
-    source.put("p", "1", "mine");
-    taken(&mut subscription);
-    source.put("p", "1", "yours");
-    source.remove("p", "1", "yours");
-    assert_eq!(taken(&mut subscription), ["updated p 1@4", "deleted p 1@4"]);
+    source.put("p", "1", "a");
+    received(&mut subscription);
+    source.put("p", "1", "b");
+    source.remove("p", "1", "b");
+    assert_eq!(received(&mut subscription), ["updated p 1@4", "deleted p 1@4"]);
 }
 
-/// The owners that are named by what is taken, in order.
+/// Returns the owners in the pending deltas, in order.
 fn owners(subscription: &mut Subscription<MetaObject>) -> Vec<String> {
     let deltas = std::iter::from_fn(|| subscription.try_next());
     let mut owners: Vec<String> = Vec::new();
@@ -120,8 +120,8 @@ fn owners(subscription: &mut Subscription<MetaObject>) -> Vec<String> {
 }
 
 #[test]
-fn whoever_the_object_belonged_to_in_between_is_told() {
-    // They may have seen it in the cache, and have to learn that it is gone from them.
+fn every_owner_in_between_is_reported() {
+    // A controller may have read that state from the cache.
     let (mut source, mut subscription) = source();
     source.put("p", "1", "a");
     assert_eq!(owners(&mut subscription), ["a"]);
@@ -149,7 +149,7 @@ fn whoever_the_object_belonged_to_in_between_is_told() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_subscriber_that_waits_is_woken() {
+async fn waiting_subscriber_is_woken() {
     let (mut source, mut subscription) = source();
     let clock = crate::env::Clock::system();
     let publish = async {
@@ -162,7 +162,7 @@ async fn a_subscriber_that_waits_is_woken() {
         let start = clock.now();
         let first = subscription.next().await.expect("a change");
         assert_eq!(clock.now() - start, Duration::from_secs(1));
-        (kinds(&[first]), subscription.next().await.is_none())
+        (brief(&[first]), subscription.next().await.is_none())
     };
     let ((), (first, ended)) = tokio::join!(publish, take);
     assert_eq!(first, ["added p 1@2"]);
@@ -170,7 +170,7 @@ async fn a_subscriber_that_waits_is_woken() {
 }
 
 #[tokio::test]
-async fn what_was_published_is_taken_before_the_end() {
+async fn published_changes_are_received_before_the_end() {
     let (mut source, mut subscription) = source();
     source.put("p", "1", "o");
     source.put("q", "2", "o");
@@ -181,7 +181,7 @@ async fn what_was_published_is_taken_before_the_end() {
 }
 
 #[test]
-fn nobody_publishes_to_a_subscriber_that_is_gone() {
+fn publish_to_a_dropped_subscription_returns_false() {
     let (mut source, subscription) = source();
     assert!(source.put("p", "1", "o"));
     drop(subscription);
@@ -198,7 +198,7 @@ enum Op {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1000))]
     #[test]
-    fn what_was_taken_adds_up_to_the_store(history in prop::collection::vec(prop_oneof![
+    fn received_deltas_result_in_the_store(history in prop::collection::vec(prop_oneof![
         4 => (0..3_usize, 0..2_usize, 0..3_usize).prop_map(|(name, uid, owner)| Op::Put(name, uid, owner)),
         3 => (0..3_usize, 0..2_usize).prop_map(|(name, uid)| Op::Remove(name, uid)),
         2 => (0..4_usize).prop_map(Op::Take),
@@ -206,14 +206,14 @@ proptest! {
         const NAMES: [&str; 3] = ["p", "q", "r"];
         const UIDS: [&str; 2] = ["1", "2"];
         let (mut source, mut subscription) = source();
-        let mut told = Told::default();
+        let mut replica = Replica::default();
         for op in history {
             match op {
                 Op::Put(name, uid, owner) => prop_assert!(source.put(NAMES[name], UIDS[uid], NAMES[owner])),
-                Op::Remove(name, uid) => prop_assert!(source.remove(NAMES[name], UIDS[uid], "gone")),
+                Op::Remove(name, uid) => prop_assert!(source.remove(NAMES[name], UIDS[uid], "deleted")),
                 Op::Take(count) => {
                     for delta in std::iter::from_fn(|| subscription.try_next()).take(count) {
-                        told.apply(&delta);
+                        replica.apply(&delta);
                     }
                 }
             }
@@ -221,8 +221,8 @@ proptest! {
             prop_assert!(subscription.len() - half <= NAMES.len());
         }
         while let Some(delta) = subscription.try_next() {
-            told.apply(&delta);
+            replica.apply(&delta);
         }
-        prop_assert!(told.holds(source.store.iter()));
+        prop_assert!(replica.equals(source.store.iter()));
     }
 }

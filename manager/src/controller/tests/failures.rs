@@ -109,7 +109,7 @@ async fn requested_wake_up_survives_an_error() {
 async fn requested_wake_up_waits_as_long_as_the_server_asked() {
     let busy = || {
         let error = ClientError::Unexplained {
-            what: "PATCH /x".to_owned(),
+            request_line: "PATCH /x".to_owned(),
             code: 429,
             retry_after: Some(secs(7)),
         };
@@ -183,9 +183,9 @@ impl Error for Wrapped {
 #[test]
 fn a_failed_request_is_recognized_however_it_is_wrapped() {
     let what = || "PATCH /x".to_owned();
-    let fenced = || ClientError::Fenced { what: what() };
+    let fenced = || ClientError::Fenced { request_line: what() };
     let busy = || ClientError::Unexplained {
-        what: what(),
+        request_line: what(),
         code: 429,
         retry_after: Some(secs(7)),
     };
@@ -200,7 +200,7 @@ fn a_failed_request_is_recognized_however_it_is_wrapped() {
     assert!(!ReconcileError::from(busy()).is_terminal());
     assert_eq!(
         ReconcileError::from(busy()).to_string(),
-        "PATCH /x: the server answered 429 without saying why"
+        "PATCH /x: the server returned 429 without a Status"
     );
 }
 
@@ -309,7 +309,7 @@ async fn nobody_is_believed_who_asks_for_a_wait_of_years() {
     let answer = || {
         let asked = Duration::from_secs(u32::MAX.into());
         Err(ReconcileError::from(ClientError::Unexplained {
-            what: "PATCH /x".to_owned(),
+            request_line: "PATCH /x".to_owned(),
             code: 429,
             retry_after: Some(asked),
         }))

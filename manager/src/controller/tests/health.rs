@@ -15,7 +15,7 @@ fn floor(bed: &Bed) -> Floor<()> {
         reconciler: Arc::new(()),
         client: bed.transport.client("test", None),
         env: bed.env.clone(),
-        term: bed.fence.open_for_ever(),
+        term: bed.fence.open_forever(),
         workers: 1,
         timeout: secs(60),
         metrics: Arc::new(Metrics::register("test-controller", 1, &bed.registry).expect("metrics")),

@@ -77,7 +77,7 @@ async fn the_end_of_a_term_ends_the_work_and_shuts_its_client() {
     bed.sleep(ms(50)).await;
     bed.fence.close();
     // The next term is on already when the old reconcile comes to its write.
-    let next = bed.fence.open_for_ever();
+    let next = bed.fence.open_forever();
     assert_ne!(next, running.term);
     running.end.await.expect("not aborted").expect("not fatal");
     assert_eq!(journal.times(), [100]);

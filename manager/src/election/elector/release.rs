@@ -38,7 +38,7 @@ impl Elector {
         });
         given_back.await.ok_or_else(|| {
             ReleaseError(ClientError::Timeout {
-                what: format!("lease {}", self.key),
+                request_line: format!("lease {}", self.key),
                 deadline: limit,
             })
         })
@@ -46,7 +46,7 @@ impl Elector {
 
     fn late(&self) -> ClientError {
         ClientError::Timeout {
-            what: format!("lease {}", self.key),
+            request_line: format!("lease {}", self.key),
             deadline: self.limit(),
         }
     }

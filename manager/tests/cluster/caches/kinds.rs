@@ -1,4 +1,4 @@
-//! Any kind: built in or defined by somebody, in full or by its metadata, there or not there yet.
+//! Built-in and custom resources, and resources that are not served yet.
 
 use std::borrow::Cow;
 
@@ -7,19 +7,18 @@ use coxswain_manager::object::{MetaObject, Resource};
 use coxswain_tests::{Cluster, Test, fixtures, test};
 use serde_json::{Value, json};
 
-use super::{Bed, line, told};
+use super::{Fixture, line, next_delta};
 use crate::process::{soon, until};
 
-/// What is registered of this surface.
 pub fn tests() -> Vec<Test> {
     vec![
-        test!(the_metadata_of_a_built_in_kind_is_followed),
-        test!(the_metadata_of_a_defined_kind_is_followed),
-        test!(a_kind_that_is_not_served_waits_and_fills_when_it_is),
+        test!(metadata_of_a_built_in_resource_is_cached),
+        test!(metadata_of_a_custom_resource_is_cached),
+        test!(unserved_resource_syncs_when_it_is_served),
     ]
 }
 
-/// The resource of [`fixtures::definition`].
+/// Returns the resource of [`fixtures::definition`].
 fn defined(singular: &str) -> Resource {
     let (first, rest) = singular.split_at(1);
     Resource {
@@ -29,25 +28,25 @@ fn defined(singular: &str) -> Resource {
     }
 }
 
-async fn the_metadata_of_a_built_in_kind_is_followed(c: Cluster) {
-    let bed = Bed::new(&c).await;
+async fn metadata_of_a_built_in_resource_is_cached(c: Cluster) {
+    let f = Fixture::new(&c).await;
     let sets = Resource::namespaced("apps", "v1", "replicasets", "ReplicaSet");
-    follow_metadata(&bed, &sets, &fixtures::replica_set("a")).await;
+    follow_metadata(&f, &sets, &fixtures::replica_set("a")).await;
 }
 
-async fn the_metadata_of_a_defined_kind_is_followed(c: Cluster) {
+async fn metadata_of_a_custom_resource_is_cached(c: Cluster) {
     fixtures::define(&c, "cachedthing", &json!({})).await;
-    let bed = Bed::new(&c).await;
+    let f = Fixture::new(&c).await;
     let thing = fixtures::named("example.com/v1", "Cachedthing", "a");
     let thing = fixtures::with(thing, json!({"spec": {"size": 3}}));
-    follow_metadata(&bed, &defined("cachedthing"), &thing).await;
+    follow_metadata(&f, &defined("cachedthing"), &thing).await;
     fixtures::undefine(&c, "cachedthing").await;
 }
 
-async fn follow_metadata(bed: &Bed, resource: &Resource, object: &Value) {
-    let collection = resource.collection(&bed.ns);
-    let path = resource.path(&bed.key("a"));
-    let api = bed.c.api();
+async fn follow_metadata(f: &Fixture, resource: &Resource, object: &Value) {
+    let collection = resource.collection(&f.ns);
+    let path = resource.path(&f.key("a"));
+    let api = f.c.api();
     let owner = json!({"metadata": {
         "labels": {"x": "1"}, "finalizers": ["example.com/hold"],
         "ownerReferences": [
@@ -55,11 +54,11 @@ async fn follow_metadata(bed: &Bed, resource: &Resource, object: &Value) {
         ],
     }});
     let object = fixtures::with(object.clone(), owner);
-    let cache = bed.caches.metadata(resource);
-    soon("the cache is filled", cache.synced()).await;
+    let cache = f.caches.metadata(resource);
+    soon("the cache syncs", cache.synced()).await;
     let mut changes = cache.subscribe();
     api.post(&collection, &object).await.expect(201);
-    let added = told(&mut changes).await;
+    let added = next_delta(&mut changes).await;
     assert!(matches!(&added, Delta::Added { initial: false, .. }), "{added:?}");
     let metadata = &added.latest().metadata;
     assert_eq!(metadata.labels.get("x").map(|x| &**x), Some("1"));
@@ -69,49 +68,43 @@ async fn follow_metadata(bed: &Bed, resource: &Resource, object: &Value) {
 
     let change = json!({"metadata": {"labels": {"x": "2"}}});
     api.patch(&path, fixtures::MERGE, change).await.expect(200);
-    let Delta::Updated { old, new } = told(&mut changes).await else {
-        panic!("no update");
+    let Delta::Updated { old, new } = next_delta(&mut changes).await else {
+        panic!("not an update");
     };
     assert_eq!(old.metadata.labels.get("x").map(|x| &**x), Some("1"));
     assert_eq!(new.metadata.labels.get("x").map(|x| &**x), Some("2"));
 
     api.delete(&path, ()).await.expect(200);
-    let marked = told(&mut changes).await;
-    assert!(marked.latest().metadata.is_deleting(), "{marked:?}");
+    let marked = next_delta(&mut changes).await;
+    assert!(marked.latest().metadata.is_terminating(), "{marked:?}");
     let release = json!({"metadata": {"finalizers": null}});
     api.patch(&path, fixtures::MERGE, release).await.expect(200);
     assert_eq!(line(&mut changes).await, "Deleted a");
-    assert_eq!(cache.get(&bed.key("a")), Lookup::Absent);
+    assert_eq!(cache.get(&f.key("a")), Lookup::Absent);
 }
 
-async fn a_kind_that_is_not_served_waits_and_fills_when_it_is(c: Cluster) {
-    let bed = Bed::new(&c).await;
+async fn unserved_resource_syncs_when_it_is_served(c: Cluster) {
+    let f = Fixture::new(&c).await;
     let resource = defined("latething");
-    let cache: Cache<MetaObject> = bed.caches.of(&resource);
+    let cache: Cache<MetaObject> = f.caches.of(&resource);
     let mut changes = cache.subscribe();
-    until("the cache says that it waits", || cache.status().is_waiting()).await;
+    until("the cache is unavailable", || cache.status().is_unavailable()).await;
     assert!(!cache.is_synced());
-    let Status::Waiting { reason } = cache.status() else {
+    let Status::Unavailable { reason } = cache.status() else {
         panic!("it waits");
     };
     assert!(reason.contains("latethings"), "{reason}");
-    // A kind that is not there is no obstacle to a new leader.
-    let unserved = soon("nobody waits for it", bed.caches.catch_up(&[].into())).await;
+    // A resource that is not served does not block a new leader.
+    let unserved = soon("catch-up does not wait for it", f.caches.catch_up(&[].into())).await;
     assert_eq!(unserved.len(), 1, "{unserved:?}");
     assert_eq!(unserved[0].0, resource);
 
     fixtures::define(&c, "latething", &json!({})).await;
     let thing = fixtures::named("example.com/v1", "Latething", "a");
-    c.api()
-        .post(&resource.collection(&bed.ns), thing)
-        .await
-        .expect(201);
-    let first = told(&mut changes).await;
-    assert_eq!(first.key(), bed.key("a"));
-    until("the cache says that it follows", || {
-        cache.status() == Status::Synced
-    })
-    .await;
+    c.api().post(&resource.collection(&f.ns), thing).await.expect(201);
+    let first = next_delta(&mut changes).await;
+    assert_eq!(first.key(), f.key("a"));
+    until("the cache is synced", || cache.status() == Status::Synced).await;
     assert!(cache.is_synced());
     fixtures::undefine(&c, "latething").await;
 }

@@ -1,62 +1,61 @@
-//! Caches of a part of the cluster.
+//! Caches with a scope.
 
 use coxswain_manager::cache::{Cache, Lookup, Scope};
 use coxswain_tests::{Cluster, Test, fixtures, test};
 use serde_json::json;
 
-use super::{Bed, MAPS, Map, line, told, version};
+use super::{Fixture, MAPS, Map, line, next_delta, version};
 use crate::process::soon;
 
-/// What is registered of this surface.
 pub fn tests() -> Vec<Test> {
     vec![
-        test!(an_object_that_loses_its_label_leaves),
-        test!(only_the_given_namespaces_are_read),
+        test!(object_that_loses_its_label_is_deleted),
+        test!(only_namespaces_in_the_scope_are_read),
     ]
 }
 
-async fn an_object_that_loses_its_label_leaves(c: Cluster) {
+async fn object_that_loses_its_label_is_deleted(c: Cluster) {
     let ns = c.namespace().await;
     let scope = Scope {
         namespaces: Vec::new(),
         label_selector: format!("example.com/scope={ns}"),
     };
-    let bed = Bed::with(&c, &ns, scope).await;
-    let maps: Cache<Map> = bed.caches.of(&MAPS);
-    assert!(!maps.is_whole());
+    let f = Fixture::with(&c, &ns, scope).await;
+    let maps: Cache<Map> = f.caches.of(&MAPS);
+    assert!(!maps.includes_all());
     let mut changes = maps.subscribe();
-    soon("the cache is filled", maps.synced()).await;
-    bed.create("a").await;
-    bed.create("b").await;
+    soon("the cache syncs", maps.synced()).await;
+    f.create("a").await;
+    f.create("b").await;
     let label = |value: &str| json!({"metadata": {"labels": {"example.com/scope": value}}});
-    bed.merge("b", label(&ns)).await;
-    assert_eq!(line(&mut changes).await, "Added b", "it came in");
-    bed.update("a", "out of sight").await;
-    bed.update("b", "seen").await;
+    f.merge("b", label(&ns)).await;
+    assert_eq!(line(&mut changes).await, "Added b", "entered the scope");
+    f.update("a", "out of sight").await;
+    f.update("b", "seen").await;
     assert_eq!(line(&mut changes).await, "Updated b");
 
-    let left = bed.merge("b", label("other")).await;
-    let gone = told(&mut changes).await;
+    let left = f.merge("b", label("other")).await;
+    let gone = next_delta(&mut changes).await;
     assert_eq!(super::show(&gone), "Deleted b");
     assert_eq!(
         gone.latest().data["k"],
         "seen",
         "the last state that was in the scope"
     );
-    assert_eq!(maps.get(&bed.key("b")), Lookup::Absent);
+    assert_eq!(maps.get(&f.key("b")), Lookup::Absent);
     assert!(maps.version().has_reached(&version(&left)));
 
-    bed.merge("b", label(&ns)).await;
-    assert_eq!(line(&mut changes).await, "Added b", "it came back");
+    f.merge("b", label(&ns)).await;
+    assert_eq!(line(&mut changes).await, "Added b", "entered the scope again");
 }
 
-async fn only_the_given_namespaces_are_read(c: Cluster) {
+async fn only_namespaces_in_the_scope_are_read(c: Cluster) {
     let spaces = [c.namespace().await, c.namespace().await, c.namespace().await];
     let scope = Scope {
         namespaces: spaces[..2].to_vec(),
         ..Scope::default()
     };
-    let bed = Bed::with(&c, &spaces[0], scope).await;
+    let f = Fixture::with(&c, &spaces[0], scope).await;
     let create = async |ns: &str, name: &str| {
         let path = fixtures::core(ns, "configmaps");
         c.api().post(&path, fixtures::config_map(name)).await.expect(201)
@@ -64,16 +63,16 @@ async fn only_the_given_namespaces_are_read(c: Cluster) {
     for ns in &spaces {
         create(ns, "early").await;
     }
-    let maps: Cache<Map> = bed.caches.of(&MAPS);
+    let maps: Cache<Map> = f.caches.of(&MAPS);
     let mut changes = maps.subscribe();
-    soon("the cache is filled", maps.synced()).await;
-    assert_eq!(bed.process.requests("LIST"), 2, "one each");
+    soon("the cache syncs", maps.synced()).await;
+    assert_eq!(f.process.requests("LIST"), 2, "one each");
     for ns in spaces.iter().rev() {
         create(ns, "late").await;
     }
     let mut lines = Vec::new();
     for _ in 0..4 {
-        let delta = told(&mut changes).await;
+        let delta = next_delta(&mut changes).await;
         lines.push(format!("{} in {}", super::show(&delta), delta.key().namespace));
     }
     lines.sort();

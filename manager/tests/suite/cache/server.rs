@@ -1,4 +1,4 @@
-//! An API server that goes wrong when told: the sandbox behind a service that answers, hangs, cuts and silences.
+//! A fault injector: a service in front of the sandbox.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
@@ -15,25 +15,25 @@ use kube::client::Body;
 use tokio::sync::{broadcast, watch};
 use tower_service::Service;
 
-/// What a client sees of the API. Clones are the same server.
+/// A sandbox behind injected faults. Clones share it.
 #[derive(Clone)]
 pub struct Server(Arc<Inner>);
 
 struct Inner {
     door: Mutex<Door>,
-    /// The first one that has something to say about a request decides.
+    /// The first fault that matches a request applies.
     rules: Mutex<Vec<Rule>>,
-    log: Mutex<Vec<Ask>>,
-    /// What has become of the streams that were opened before.
-    streams: watch::Sender<(u64, Fate)>,
+    log: Mutex<Vec<RecordedRequest>>,
+    /// The fault of the streams that were open at that generation.
+    streams: watch::Sender<(u64, StreamFault)>,
     lines: broadcast::Sender<String>,
 }
 
-type Rule = Box<dyn FnMut(&Ask) -> Option<Act> + Send>;
+type Rule = Box<dyn FnMut(&RecordedRequest) -> Option<Fault> + Send>;
 
-/// A request.
+/// A recorded request.
 #[derive(Clone, Debug)]
-pub struct Ask {
+pub struct RecordedRequest {
     pub verb: Verb,
     pub path: String,
     query: Vec<(String, String)>,
@@ -47,51 +47,51 @@ pub enum Verb {
     Other,
 }
 
-/// What is done instead of answering.
-pub enum Act {
-    /// Answers with this code and body; with Retry-After if it is not 0.
+/// The fault of a request.
+pub enum Fault {
+    /// Returns this code and body, and Retry-After if it is not 0.
     Answer(u16, String, u64),
-    /// Never answers.
+    /// Never responds.
     Hang,
     /// The connection fails.
     Refuse,
-    /// Answers with what is made of the true answer.
+    /// Rewrites the response.
     Rewrite(fn(&str) -> String),
-    /// Answers as it should, after something else has happened.
+    /// Responds without a fault, after this future.
     First(BoxFuture<'static, ()>),
 }
 
-/// What becomes of a stream.
+/// The fault of a watch stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
-    /// It ends as it should.
+pub enum StreamFault {
+    /// The stream ends in order.
     End,
-    /// The connection is lost.
+    /// The connection breaks.
     Drop,
-    /// Nothing comes any more, and no end.
+    /// The stream stays open without data.
     Silence,
 }
 
-impl Ask {
+impl RecordedRequest {
     pub fn param(&self, name: &str) -> Option<&str> {
         let pair = self.query.iter().find(|(key, _)| key == name)?;
         Some(&pair.1)
     }
 
-    /// Whether a server that has no metadata-only form can answer it.
+    /// Returns true if a server without `PartialObjectMetadata` can respond.
     pub fn accepts_json(&self) -> bool {
         let media_types = self.accept.split(',');
         let parameters_aside = |it: &str| it.trim().trim_end_matches(";q=0.9") == "application/json";
         media_types.into_iter().any(parameters_aside)
     }
 
-    /// Whether it only asks how far the store is.
+    /// Returns true if the request only reads the current version.
     pub fn is_probe(&self) -> bool {
         self.verb == Verb::List && self.param("limit") == Some("1")
     }
 }
 
-/// A `Status` with this code and reason.
+/// Returns a `Status` with this code and reason.
 pub fn status(code: u16, reason: &str) -> String {
     format!(
         r#"{{"kind":"Status","apiVersion":"v1","metadata":{{}},"status":"Failure","code":{code},"reason":"{reason}","message":"for the test"}}"#
@@ -104,24 +104,24 @@ impl Server {
             door: Mutex::new(door),
             rules: Mutex::default(),
             log: Mutex::default(),
-            streams: watch::Sender::new((0, Fate::End)),
+            streams: watch::Sender::new((0, StreamFault::End)),
             lines: broadcast::Sender::new(64),
         }))
     }
 
-    /// Does to requests what `rule` says, until [`Server::heal`].
-    pub fn rule(&self, rule: impl FnMut(&Ask) -> Option<Act> + Send + 'static) {
+    /// Applies `rule` to requests until [`Server::heal`].
+    pub fn inject_fault(&self, rule: impl FnMut(&RecordedRequest) -> Option<Fault> + Send + 'static) {
         lock(&self.0.rules).push(Box::new(rule));
     }
 
-    /// Does this to the next `times` requests of a verb.
-    pub fn next(&self, verb: Verb, mut times: usize, act: impl Fn() -> Act + Send + 'static) {
-        self.rule(move |ask| {
-            if ask.verb != verb || times == 0 {
+    /// Injects a fault into the next `times` requests of a verb.
+    pub fn next(&self, verb: Verb, mut times: usize, fault: impl Fn() -> Fault + Send + 'static) {
+        self.inject_fault(move |recorded| {
+            if recorded.verb != verb || times == 0 {
                 return None;
             }
             times -= 1;
-            Some(act())
+            Some(fault())
         });
     }
 
@@ -129,40 +129,40 @@ impl Server {
         lock(&self.0.rules).clear();
     }
 
-    /// All streams that are open meet this fate.
-    pub fn streams(&self, fate: Fate) {
+    /// Injects a fault into all open streams.
+    pub fn streams(&self, fault: StreamFault) {
         self.0.streams.send_modify(|(generation, it)| {
             *generation += 1;
-            *it = fate;
+            *it = fault;
         });
     }
 
-    /// A line appears in all streams that are open.
+    /// Sends a line on all open streams.
     pub fn inject(&self, line: &str) {
-        // Nobody may be listening.
+        // There may be no stream.
         let _ = self.0.lines.send(format!("{line}\n"));
     }
 
-    /// From now on, another server answers.
+    /// Replaces the server behind the faults.
     pub fn switch(&self, door: Door) {
         *lock(&self.0.door) = door;
     }
 
-    /// The requests so far.
-    pub fn log(&self) -> Vec<Ask> {
+    pub fn log(&self) -> Vec<RecordedRequest> {
         lock(&self.0.log).clone()
     }
 
-    /// The forms that were asked for.
+    /// Returns the Accept headers.
     pub fn accepts(&self) -> Vec<String> {
-        self.log().into_iter().map(|ask| ask.accept).collect()
+        self.log().into_iter().map(|recorded| recorded.accept).collect()
     }
 
-    /// How many requests there were of a verb, not counting those that only ask how far the store is.
+    /// Returns the number of requests of a verb, without probes of the version.
     pub fn count(&self, verb: Verb) -> usize {
-        let asks = self.log();
-        asks.iter()
-            .filter(|ask| ask.verb == verb && !ask.is_probe())
+        let requests = self.log();
+        requests
+            .iter()
+            .filter(|recorded| recorded.verb == verb && !recorded.is_probe())
             .count()
     }
 
@@ -170,27 +170,27 @@ impl Server {
         self,
         request: Request<Body>,
     ) -> Result<Response<UnsyncBoxBody<Bytes, BoxError>>, BoxError> {
-        let ask = ask(&request);
-        lock(&self.0.log).push(ask.clone());
-        let act = lock(&self.0.rules).iter_mut().find_map(|rule| rule(&ask));
+        let recorded = record(&request);
+        lock(&self.0.log).push(recorded.clone());
+        let fault = lock(&self.0.rules).iter_mut().find_map(|rule| rule(&recorded));
         let mut rewrite: fn(&str) -> String = str::to_owned;
-        match act {
+        match fault {
             None => {}
-            Some(Act::Hang) => std::future::pending().await,
-            Some(Act::First(first)) => first.await,
-            Some(Act::Refuse) => return Err("connection refused".into()),
-            Some(Act::Answer(code, body, retry_after)) => {
+            Some(Fault::Hang) => std::future::pending().await,
+            Some(Fault::First(first)) => first.await,
+            Some(Fault::Refuse) => return Err("connection refused".into()),
+            Some(Fault::Answer(code, body, retry_after)) => {
                 let mut response = Response::builder().status(StatusCode::from_u16(code)?);
                 if retry_after > 0 {
                     response = response.header("retry-after", retry_after);
                 }
                 return Ok(response.body(whole(body))?);
             }
-            Some(Act::Rewrite(it)) => rewrite = it,
+            Some(Fault::Rewrite(it)) => rewrite = it,
         }
         let mut door = lock(&self.0.door).clone();
         let (parts, body) = door.call(request).await?.into_parts();
-        if ask.verb == Verb::Watch && parts.status.is_success() {
+        if recorded.verb == Verb::Watch && parts.status.is_success() {
             return Ok(Response::from_parts(parts, self.stream(body)));
         }
         let text = String::from_utf8(body.collect().await?.to_bytes().to_vec())?;
@@ -208,15 +208,15 @@ impl Server {
                     return None;
                 }
                 loop {
-                    let (generation, fate) = *streams.borrow_and_update();
-                    match fate {
+                    let (generation, fault) = *streams.borrow_and_update();
+                    match fault {
                         _ if generation == born => {}
-                        Fate::End => return None,
-                        Fate::Drop => {
+                        StreamFault::End => return None,
+                        StreamFault::Drop => {
                             let error: BoxError = "connection reset".into();
                             return Some((Err(error), (body, streams, lines, true)));
                         }
-                        Fate::Silence => {
+                        StreamFault::Silence => {
                             streams.changed().await.ok()?;
                             continue;
                         }
@@ -249,7 +249,7 @@ impl Service<Request<Body>> for Server {
     }
 }
 
-fn ask(request: &Request<Body>) -> Ask {
+fn record(request: &Request<Body>) -> RecordedRequest {
     let query = request.uri().query().unwrap_or_default();
     let query: Vec<(String, String)> = form_urlencoded::parse(query.as_bytes()).into_owned().collect();
     let is_get = request.method() == http::Method::GET;
@@ -262,7 +262,7 @@ fn ask(request: &Request<Body>) -> Ask {
         .headers()
         .get("accept")
         .and_then(|value| value.to_str().ok());
-    Ask {
+    RecordedRequest {
         verb,
         path: request.uri().path().to_owned(),
         query,

@@ -1,68 +1,63 @@
-//! Objects that cannot be decoded: present but unknown, counted, named, never taken for deleted.
+//! Objects that cannot be decoded are reported, and never treated as deleted.
 
 use coxswain_manager::cache::Lookup;
 
-use super::server::{Act, Fate, Verb};
+use super::server::{Fault, StreamFault, Verb};
 use super::*;
 
-fn poison() -> serde_json::Value {
-    serde_json::json!({"data": {"poison": "x"}})
+fn invalid() -> serde_json::Value {
+    serde_json::json!({"data": {"invalid": "x"}})
 }
 
-fn antidote() -> serde_json::Value {
-    serde_json::json!({"data": {"poison": null}})
+fn valid() -> serde_json::Value {
+    serde_json::json!({"data": {"invalid": null}})
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_in_a_list_does_not_spoil_the_others() {
-    let bed = bed();
+async fn undecodable_object_does_not_fail_the_list() {
+    let f = fixture();
     for name in ["a", "b", "c"] {
-        create(&bed.sandbox, name, "1").await;
+        create(&f.sandbox, name, "1").await;
     }
-    patch(&bed.sandbox, "b", poison()).await;
-    let cache = bed.synced().await;
-    assert_eq!(cache.get(&key("b")), Lookup::Unknown);
+    patch(&f.sandbox, "b", invalid()).await;
+    let cache = f.synced().await;
+    assert_eq!(cache.get(&key("b")), Lookup::Undecodable);
     assert_eq!(
         (value(&cache, "a").is_some(), value(&cache, "c").is_some()),
         (true, true)
     );
     assert_eq!(cache.undecodable(), [key("b")]);
-    assert_eq!(bed.metric("coxswain_cache_undecodable_objects", None), 1);
-    patch(&bed.sandbox, "b", antidote()).await;
-    bed.within(1, "known", || value(&cache, "b").is_some()).await;
-    assert_eq!(bed.metric("coxswain_cache_undecodable_objects", None), 0);
+    assert_eq!(f.metric("coxswain_cache_undecodable_objects", None), 1);
+    patch(&f.sandbox, "b", valid()).await;
+    f.within(1, "decoded", || value(&cache, "b").is_some()).await;
+    assert_eq!(f.metric("coxswain_cache_undecodable_objects", None), 0);
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_on_a_watch_is_unknown_from_then_on_until_it_is_gone() {
-    let bed = bed();
-    create(&bed.sandbox, "a", "1").await;
-    let cache = bed.synced().await;
+async fn undecodable_event_makes_the_object_undecodable_until_it_is_deleted() {
+    let f = fixture();
+    create(&f.sandbox, "a", "1").await;
+    let cache = f.synced().await;
     let mut subscription = cache.subscribe();
     assert_eq!(changes(&mut subscription), ["*a=1"]);
-    patch(&bed.sandbox, "a", poison()).await;
-    bed.within(1, "unknown", || cache.get(&key("a")) == Lookup::Unknown)
+    patch(&f.sandbox, "a", invalid()).await;
+    f.within(1, "undecodable", || cache.get(&key("a")) == Lookup::Undecodable)
         .await;
-    assert_eq!(
-        changes(&mut subscription),
-        Vec::<String>::new(),
-        "nothing can be told"
-    );
-    // A list does not take it for deleted either.
+    assert_eq!(changes(&mut subscription), Vec::<String>::new(), "no delta");
+    // A list does not delete it either.
     cache.relist();
-    bed.within(1, "listed", || bed.server.count(Verb::List) == 2)
-        .await;
-    assert_eq!(cache.get(&key("a")), Lookup::Unknown);
+    f.within(1, "listed", || f.server.count(Verb::List) == 2).await;
+    assert_eq!(cache.get(&key("a")), Lookup::Undecodable);
     assert_eq!(changes(&mut subscription), Vec::<String>::new());
-    assert_eq!(bed.server.count(Verb::Watch), 1 + 1, "the watch itself went on");
-    delete(&bed.sandbox, "a").await;
-    bed.within(1, "gone", || cache.get(&key("a")) == Lookup::Absent)
+    assert_eq!(f.server.count(Verb::Watch), 1 + 1, "the watch stays open");
+    delete(&f.sandbox, "a").await;
+    f.within(1, "deleted", || cache.get(&key("a")) == Lookup::Absent)
         .await;
     assert_eq!(changes(&mut subscription), ["-a=1"]);
 }
 
-/// Makes the uid of `b` unreadable.
-fn blur(list: &str) -> String {
+/// Invalidates the uid of `b`.
+fn invalidate_uid(list: &str) -> String {
     let mut list: serde_json::Value = serde_json::from_str(list).expect("JSON");
     for item in list["items"].as_array_mut().into_iter().flatten() {
         if item["metadata"]["name"] == "b" {
@@ -73,48 +68,47 @@ fn blur(list: &str) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_with_one_that_cannot_be_told_deletes_nothing() {
-    let bed = bed();
+async fn list_with_an_unidentified_item_deletes_nothing() {
+    let f = fixture();
     for name in ["a", "b", "c"] {
-        create(&bed.sandbox, name, "1").await;
+        create(&f.sandbox, name, "1").await;
     }
-    let cache = bed.synced().await;
-    bed.sleep(2).await;
-    // A gap in which something is deleted, then a list that cannot be read as a whole.
-    bed.server
-        .rule(|ask| (ask.verb == Verb::Watch).then_some(Act::Hang));
-    bed.server.streams(Fate::End);
+    let cache = f.synced().await;
+    f.sleep(2).await;
+    // A delete while no watch is open, then a list with an unidentified item.
+    f.server
+        .inject_fault(|request| (request.verb == Verb::Watch).then_some(Fault::Hang));
+    f.server.streams(StreamFault::End);
     settle().await;
-    delete(&bed.sandbox, "a").await;
-    set(&bed.sandbox, "c", "2").await;
-    bed.server.heal();
-    bed.server
-        .rule(|ask| (ask.verb == Verb::List).then_some(Act::Rewrite(blur)));
-    bed.sandbox.compact(bed.sandbox.revision());
-    bed.within(60, "listed", || value(&cache, "c").as_deref() == Some("2"))
+    delete(&f.sandbox, "a").await;
+    set(&f.sandbox, "c", "2").await;
+    f.server.heal();
+    f.server
+        .inject_fault(|request| (request.verb == Verb::List).then_some(Fault::Rewrite(invalidate_uid)));
+    f.sandbox.compact(f.sandbox.revision());
+    f.within(60, "listed", || value(&cache, "c").as_deref() == Some("2"))
         .await;
     assert_eq!(
         value(&cache, "a").as_deref(),
         Some("1"),
-        "it may be the one that cannot be told"
+        "it may be the unidentified item"
     );
-    assert_eq!(bed.metric("coxswain_cache_undecodable_objects", None), 1);
-    bed.server.heal();
+    assert_eq!(f.metric("coxswain_cache_undecodable_objects", None), 1);
+    f.server.heal();
     cache.relist();
-    bed.equal(&cache, 5).await;
-    assert_eq!(bed.metric("coxswain_cache_undecodable_objects", None), 0);
+    f.equal(&cache, 5).await;
+    assert_eq!(f.metric("coxswain_cache_undecodable_objects", None), 0);
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_event_that_cannot_be_told_costs_a_list() {
-    let bed = bed();
-    let cache = bed.synced().await;
-    create(&bed.sandbox, "a", "1").await;
-    bed.within(1, "seen", || cache.len() == 1).await;
-    bed.server
+async fn unidentified_event_causes_a_relist() {
+    let f = fixture();
+    let cache = f.synced().await;
+    create(&f.sandbox, "a", "1").await;
+    f.within(1, "seen", || cache.len() == 1).await;
+    f.server
         .inject(r#"{"type":"MODIFIED","object":{"metadata":{"name":7}}}"#);
-    bed.within(5, "listed", || bed.server.count(Verb::List) == 2)
-        .await;
-    bed.equal(&cache, 5).await;
-    assert_eq!(bed.relists("error"), 1);
+    f.within(5, "listed", || f.server.count(Verb::List) == 2).await;
+    f.equal(&cache, 5).await;
+    assert_eq!(f.relists("error"), 1);
 }

@@ -1,4 +1,4 @@
-//! Metadata only: pages of it, and answers to writes in its form; and tokens that are paid before.
+//! Metadata-only lists and responses, and tokens taken in advance.
 
 use std::time::Duration;
 
@@ -6,15 +6,16 @@ use coxswain_manager::client::{ClientError, Delete, ListQuery, Patch, View, Watc
 use coxswain_manager::object::{Key, MetaObject, Uid, Version};
 use serde_json::{Value, json};
 
-use super::spy::Answer;
-use super::{LIMIT, MAPS, World};
+use super::recorder::CannedResponse;
+use super::{Fixture, LIMIT, MAPS};
 
 #[tokio::test(start_paused = true)]
-async fn a_page_of_metadata_is_read_whole_or_not_at_all() {
-    let world = World::new();
-    let client = world.transport.client("a", None);
+async fn invalid_item_fails_a_metadata_list() {
+    let f = Fixture::new();
+    let client = f.transport.client("a", None);
     let page = async |body: &str| {
-        world.spy.answer(Answer::With(200, vec![], body.to_owned()));
+        f.server
+            .answer(CannedResponse::Respond(200, vec![], body.to_owned()));
         client.list_metadata(&MAPS, "n", &ListQuery::default()).await
     };
     let good = r#"{"metadata":{"resourceVersion":"7","continue":"x"},
@@ -23,7 +24,11 @@ async fn a_page_of_metadata_is_read_whole_or_not_at_all() {
     assert_eq!(listed.version, Version::from("7"));
     assert_eq!(listed.continue_token.as_deref(), Some("x"));
     assert_eq!(listed.items.len(), 1);
-    assert!(world.spy.asked()[0].accept.contains("PartialObjectMetadataList"));
+    assert!(
+        f.server.requests()[0]
+            .accept
+            .contains("PartialObjectMetadataList")
+    );
     let last = page(r#"{"metadata":{"resourceVersion":"7","continue":""},"items":null}"#);
     let last = last.await.expect("a page");
     assert!(last.continue_token.is_none() && last.items.is_empty());
@@ -43,65 +48,65 @@ async fn a_page_of_metadata_is_read_whole_or_not_at_all() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_write_can_be_answered_with_metadata_only() {
-    let world = World::new();
-    let client = world.transport.unfenced("a", None);
+async fn write_can_return_metadata_only() {
+    let f = Fixture::new();
+    let client = f.transport.unfenced("a", None);
     let key = Key::new("n", "a");
     let delete = Delete::of(Uid::from("1")).at(Version::from("2"));
     let patch = Patch::merge(&json!({}));
     for view in [View::Full, View::Metadata] {
-        let delete = delete.clone().answered_as(view);
+        let delete = delete.clone().returning(view);
         client.delete(&MAPS, &key, &delete).await.expect("deleted");
-        let patch = patch.clone().answered_as(view);
+        let patch = patch.clone().returning(view);
         let _: Value = client.patch(&MAPS, &key, patch).await.expect("patched");
     }
-    let accepts: Vec<String> = world.spy.asked().iter().map(|it| it.accept.clone()).collect();
+    let accepts: Vec<String> = f.server.requests().iter().map(|it| it.accept.clone()).collect();
     assert!(
         accepts[..2].iter().all(|it| it == "application/json"),
         "{accepts:?}"
     );
-    // A server that knows no such form may answer as it can.
+    // A server without that form may return whole objects.
     let partial = |it: &String| it.contains("as=PartialObjectMetadata;") && it.contains(",application/json");
     assert!(accepts[2..].iter().all(partial), "{accepts:?}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn every_metadata_request_accepts_whole_objects_too() {
-    let world = World::new();
-    let client = world.transport.client("a", None);
+    let f = Fixture::new();
+    let client = f.transport.client("a", None);
     let key = Key::new("n", "a");
     let _: Value = client
         .get_as(&MAPS, &key, View::Metadata)
         .await
-        .expect("an answer");
+        .expect("a response");
     client
         .list(&MAPS, "n", &ListQuery::default(), View::Metadata)
         .await
-        .expect("an answer");
+        .expect("a response");
     client
         .watch(&MAPS, "n", &WatchQuery::default(), View::Metadata)
         .await
-        .expect("an answer");
-    for asked in world.spy.asked() {
+        .expect("a response");
+    for request in f.server.requests() {
         assert!(
-            asked
+            request
                 .accept
                 .starts_with("application/json;as=PartialObjectMetadata")
         );
-        assert!(asked.accept.contains(",application/json"), "{}", asked.accept);
+        assert!(request.accept.contains(",application/json"), "{}", request.accept);
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_token_that_is_paid_before_is_not_paid_again() {
-    let world = World::new();
-    let client = world.transport.client("a", Some(LIMIT));
-    let (key, clock) = (Key::new("n", "a"), world.env.clock.clone());
+async fn token_taken_in_advance_is_not_taken_again() {
+    let f = Fixture::new();
+    let client = f.transport.client("a", Some(LIMIT));
+    let (key, clock) = (Key::new("n", "a"), f.env.clock.clone());
     let start = clock.now();
     for _ in 0..35 {
-        let paid = client.paid("GET").await;
+        let with_token = client.with_token("GET").await;
         let before = clock.now();
-        let _ = paid.get::<MetaObject>(&MAPS, &key).await;
+        let _ = with_token.get::<MetaObject>(&MAPS, &key).await;
         assert_eq!(clock.now(), before, "no wait after the decision");
     }
     let took = clock.now() - start;

@@ -1,53 +1,54 @@
-//! What is no object is read as it comes.
+//! Raw responses.
 
 use std::time::Duration;
 
 use coxswain_manager::client::ClientError;
 
-use super::spy::Answer;
-use super::{LIMIT, World};
+use super::recorder::CannedResponse;
+use super::{Fixture, LIMIT};
 
 #[tokio::test(start_paused = true)]
-async fn a_path_is_read_in_one_of_the_forms_that_were_asked_for() {
-    let world = World::new();
-    let client = world.transport.client("a", Some(LIMIT));
+async fn raw_read_returns_body_and_content_type() {
+    let f = Fixture::new();
+    let client = f.transport.client("a", Some(LIMIT));
     let headers = vec![("content-type", "application/json;as=X")];
-    world.spy.answer(Answer::With(200, headers, "[1]".to_owned()));
+    f.server
+        .answer(CannedResponse::Respond(200, headers, "[1]".to_owned()));
     let raw = client.get_raw("/apis", "application/json;as=X,application/json");
-    let raw = raw.await.expect("an answer");
+    let raw = raw.await.expect("a response");
     assert_eq!(
         (&*raw.content_type, &raw.body[..]),
         ("application/json;as=X", &b"[1]"[..])
     );
-    let asked = world.spy.asked();
+    let requests = f.server.requests();
     assert_eq!(
-        (asked[0].method.as_str(), asked[0].uri.as_str()),
+        (requests[0].method.as_str(), requests[0].uri.as_str()),
         ("GET", "/apis?timeout=30s")
     );
-    assert_eq!(asked[0].accept, "application/json;as=X,application/json");
+    assert_eq!(requests[0].accept, "application/json;as=X,application/json");
 
-    world.spy.answer(Answer::With(200, vec![], "not JSON".to_owned()));
+    f.server
+        .answer(CannedResponse::Respond(200, vec![], "not JSON".to_owned()));
     let raw = client
         .get_raw("/api", "application/json")
         .await
-        .expect("an answer");
+        .expect("a response");
     assert_eq!((&*raw.content_type, &raw.body[..]), ("", &b"not JSON"[..]));
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_not_read_says_why_and_is_given_up_in_time() {
-    let world = World::new();
-    let client = world.transport.client("a", None);
-    world
-        .spy
-        .answer(Answer::With(503, vec![], "overloaded".to_owned()));
+async fn failed_raw_read_reports_the_error_within_its_deadline() {
+    let f = Fixture::new();
+    let client = f.transport.client("a", None);
+    f.server
+        .answer(CannedResponse::Respond(503, vec![], "overloaded".to_owned()));
     let error = client.get_raw("/apis/a/v1", "application/json").await;
     assert_eq!(error.expect_err("refused").code(), Some(503));
     let error = client.get_raw("/apis/a b", "application/json").await;
     assert!(matches!(error, Err(ClientError::Invalid { .. })), "{error:?}");
-    world.spy.answer(Answer::Hang);
-    let start = world.env.clock.now();
+    f.server.answer(CannedResponse::Hang);
+    let start = f.env.clock.now();
     let error = client.get_raw("/apis", "application/json").await;
     assert!(matches!(error, Err(ClientError::Timeout { .. })), "{error:?}");
-    assert_eq!(world.env.clock.now() - start, Duration::from_secs(30));
+    assert_eq!(f.env.clock.now() - start, Duration::from_secs(30));
 }

@@ -116,12 +116,12 @@ async fn a_controller_that_waits_for_its_kind_is_ready_and_says_so() {
     probe.started(1).await;
     let ready = check(&running, Probes::READYZ, "caches");
     assert!(
-        matches!(&ready, Some(Health::Note(why)) if why.contains("widgets.test.dev waiting")),
+        matches!(&ready, Some(Health::Note(why)) if why.contains("widgets.test.dev unavailable")),
         "{ready:?}"
     );
     let named = check(&running, Probes::HEALTHZ, "probe");
     assert!(
-        matches!(&named, Some(Health::Note(why)) if why.starts_with("waits for widgets.test.dev (waiting")),
+        matches!(&named, Some(Health::Note(why)) if why.starts_with("waits for widgets.test.dev (unavailable")),
         "{named:?}"
     );
     assert_eq!(

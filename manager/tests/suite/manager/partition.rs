@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use coxswain_manager::cache::Cache;
-use coxswain_manager::client::{Limit, Patch};
+use coxswain_manager::client::{Patch, RateLimit};
 use coxswain_manager::controller::{self, Action, Builder, Context, ReconcileError, Reconciler};
 use coxswain_manager::env::Clock;
 use coxswain_manager::handler::Handler;
@@ -129,7 +129,7 @@ async fn stop_with_a_full_rate_limiter_releases_the_lease_within_a_second() {
     for sends in [Sends::Get, Sends::Patch] {
         let sandbox = sandbox();
         create_maps(&sandbox, (0..10).map(|i| format!("map-{i}"))).await;
-        let limit = Some(Limit { qps: 0.1, burst: 1 });
+        let limit = Some(RateLimit { qps: 0.1, burst: 1 });
         let mut process = Process::limited(sandbox.door(), "a", limit);
         let (_, mut reconciles) = add_requester(&mut process, sends);
         let clock = process.env.clock.clone();

@@ -289,7 +289,7 @@ async fn what_fails_for_hours_is_one_event() {
 async fn events_of_a_term_that_is_over_are_not_sent() {
     let bed = bed();
     let fence = Fence::new(bed.env.clock.clone());
-    let term = fence.open_for_ever();
+    let term = fence.open_forever();
     let client = bed.transport.client("test", None).in_term(&fence, term);
     let recorder = Recorder::start(&bed.env, client, "c", "i", &bed.registry).expect("the metric is new");
     recorder.event(&pod("default", "in"), EventType::Normal, "Created", "");

@@ -76,7 +76,7 @@ async fn what_changes_is_served_and_what_is_spoilt_is_not() {
     let (registry, checks) = (Registry::new(), Checks::new());
     let tasks = TaskSet::new();
     let env = Env::starting_at(start(), 1, &tasks);
-    let transport = Transport::over(cluster.sandbox.door(), "sandbox", "test", &env.clock, &registry);
+    let transport = Transport::from_service(cluster.sandbox.door(), "sandbox", "test", &env.clock, &registry);
     let options = Options {
         name: "coxswain",
         limit: None,

@@ -138,6 +138,6 @@ impl Managers {
 }
 
 fn transport(sandbox: &Sandbox, env: &Env, registry: &Registry) -> Result<Transport, TourError> {
-    let transport = Transport::over(sandbox.door(), "sandbox", "coxswain", &env.clock, registry);
+    let transport = Transport::from_service(sandbox.door(), "sandbox", "coxswain", &env.clock, registry);
     Ok(transport.map_err(crate::process::ProcessError::from)?)
 }

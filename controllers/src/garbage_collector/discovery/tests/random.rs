@@ -1,6 +1,6 @@
 //! Documents that are bent at random: whatever comes, it is read or refused, and what is read can be used.
 
-use coxswain_manager::client::Raw;
+use coxswain_manager::client::RawResponse;
 use coxswain_manager::env::Rng;
 use coxswain_tests::seeds;
 use serde_json::{Value, json};
@@ -75,7 +75,7 @@ fn bend(value: &mut Value, rng: &Rng) {
     }
 }
 
-fn read(raw: &Raw) {
+fn read(raw: &RawResponse) {
     let mut documents = Documents::default();
     for root in Root::ALL {
         if let Ok(listed) = reading::root(root, raw) {
@@ -117,14 +117,14 @@ fn nothing_that_comes_makes_it_panic() {
                 }
                 _ => {}
             }
-            read(&Raw {
+            read(&RawResponse {
                 content_type: content_type.to_owned(),
                 body: bytes.into(),
             });
         }
     }
     let deep = "[".repeat(100_000);
-    read(&Raw {
+    read(&RawResponse {
         content_type: AGGREGATED.to_owned(),
         body: deep.into(),
     });

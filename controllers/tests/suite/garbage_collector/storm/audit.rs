@@ -116,7 +116,7 @@ impl Audit {
     pub fn let_go(&self, owner: &Value, world: &[Value]) {
         let refers =
             |it: &&Value| refs(it).any(|to| self::owner(it, to, std::slice::from_ref(owner)).is_some());
-        let dependents = world.iter().filter(refers).filter(|it| !is_deleting(it));
+        let dependents = world.iter().filter(refers).filter(|it| !is_terminating(it));
         let dependents = dependents.map(uid).collect();
         self.with(|it| it.orphans.insert(uid(owner), dependents));
     }
@@ -125,7 +125,7 @@ impl Audit {
     pub fn read(&self, object: &Value, latency: Duration) {
         let now = self.clock.now();
         let is_foreground = has_finalizer(object, "foregroundDeletion") && !has_finalizer(object, "orphan");
-        if is_deleting(object) && is_foreground {
+        if is_terminating(object) && is_foreground {
             let answer = (now, now + latency + FRESH);
             self.with(|it| it.waiting.entry(uid(object)).or_default().push(answer));
         }
@@ -226,7 +226,7 @@ impl Audit {
 
     /// Notes whether an owner lets its dependents go.
     fn see(&self, owner: &Value) {
-        if is_deleting(owner) && has_finalizer(owner, "orphan") {
+        if is_terminating(owner) && has_finalizer(owner, "orphan") {
             self.with(|it| it.letting.insert(uid(owner)));
         }
     }
@@ -254,7 +254,7 @@ pub fn unsettled(world: &[Value]) -> Vec<String> {
     // Of whom nobody can say whether it is owned stays, and so does who waits for it.
     let mut stays: Vec<&Value> = world.iter().filter(|it| !is_clear(it)).collect();
     loop {
-        let waits = |it: &&Value| is_deleting(it) && stays.iter().any(|other| blocks(other, it));
+        let waits = |it: &&Value| is_terminating(it) && stays.iter().any(|other| blocks(other, it));
         let is_new = |it: &&Value| !stays.iter().any(|other| uid(other) == uid(it));
         let more: Vec<&Value> = world.iter().filter(waits).filter(is_new).collect();
         if more.is_empty() {
@@ -268,7 +268,7 @@ pub fn unsettled(world: &[Value]) -> Vec<String> {
         .filter(|it| !stays.iter().any(|other| uid(other) == uid(it)))
     {
         let name = format!("{} {}", object["kind"], object["metadata"]);
-        if is_deleting(object) {
+        if is_terminating(object) {
             wrong.push(format!("not gone: {name}"));
             continue;
         }
@@ -301,7 +301,7 @@ pub fn uid(object: &Value) -> String {
     object["metadata"]["uid"].as_str().unwrap_or_default().to_owned()
 }
 
-pub fn is_deleting(object: &Value) -> bool {
+pub fn is_terminating(object: &Value) -> bool {
     object["metadata"].get("deletionTimestamp").is_some()
 }
 

@@ -17,7 +17,7 @@ use tower_service::Service as _;
 
 use super::super::{MAPS, ROLES, WIDGETS, reference};
 use super::GADGETS;
-use super::audit::{Audit, is_deleting};
+use super::audit::{Audit, is_terminating};
 use crate::intercept::{BoxError, Intercept, Reply, respond, respond_status};
 
 pub const KINDS: [Resource; 4] = [MAPS, WIDGETS, GADGETS, ROLES];
@@ -191,7 +191,7 @@ impl Way {
         let world = self.world().await;
         let owner = world
             .iter()
-            .find(|it| it["metadata"].get("namespace").is_none() && !is_deleting(it));
+            .find(|it| it["metadata"].get("namespace").is_none() && !is_terminating(it));
         let Some(owner) =
             owner.filter(|it| !path.ends_with(it["metadata"]["name"].as_str().unwrap_or_default()))
         else {

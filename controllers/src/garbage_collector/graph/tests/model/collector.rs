@@ -290,7 +290,7 @@ impl Collector {
                 new.owner_references = references.clone();
             }
             Deed::RemoveFinalizer { finalizer, rest } => {
-                assert!(meta.has_finalizer(finalizer) && meta.is_deleting());
+                assert!(meta.has_finalizer(finalizer) && meta.is_terminating());
                 new.finalizers = rest.clone();
             }
         }
@@ -302,7 +302,7 @@ impl Collector {
 
     /// Nothing with an owner that lives and does not wait is deleted; nor with one that nobody can ask for.
     fn assert_deletable(&self, meta: &Meta, act: &Act) {
-        assert!(!meta.is_deleting() && !is_unjudgeable(meta), "{act:?}");
+        assert!(!meta.is_terminating() && !is_unjudgeable(meta), "{act:?}");
         assert!(
             !self.world.spared.contains(&meta.uid),
             "was to be let go: {act:?}"

@@ -74,7 +74,7 @@ impl Collector {
         for (at, meta) in &world.objects {
             let node = self.graph.nodes.get(&meta.uid).expect("all has been told");
             assert_eq!(node.version, meta.resource_version, "{at:?}");
-            if meta.owner_references.is_empty() || meta.is_deleting() || is_unjudgeable(meta) {
+            if meta.owner_references.is_empty() || meta.is_terminating() || is_unjudgeable(meta) {
                 continue;
             }
             let lives = |it: &OwnerRef| world.owner(it, &meta.namespace).is_some_and(|it| !is_waiting(it));
@@ -97,8 +97,8 @@ impl Collector {
                 .values()
                 .filter(|it| !stuck.contains(&it.uid))
                 .filter(|meta| {
-                    is_unjudgeable(meta) && !meta.is_deleting()
-                        || meta.has_finalizer(FOREIGN) && meta.is_deleting()
+                    is_unjudgeable(meta) && !meta.is_terminating()
+                        || meta.has_finalizer(FOREIGN) && meta.is_terminating()
                         || is_waiting(meta) && self.blockers(meta).any(|it| stuck.contains(&it.uid))
                 })
                 .map(|it| &it.uid)
@@ -114,7 +114,7 @@ impl Collector {
                 "waits for nothing: {meta:?}"
             );
             assert!(
-                !(meta.is_deleting() && meta.has_finalizer(ORPHAN)),
+                !(meta.is_terminating() && meta.has_finalizer(ORPHAN)),
                 "not let go: {meta:?}"
             );
         }

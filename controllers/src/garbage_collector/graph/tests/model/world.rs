@@ -40,7 +40,7 @@ pub struct World {
 }
 
 pub fn is_waiting(meta: &Meta) -> bool {
-    meta.is_deleting() && meta.has_finalizer(FOREGROUND) && !meta.has_finalizer(ORPHAN)
+    meta.is_terminating() && meta.has_finalizer(FOREGROUND) && !meta.has_finalizer(ORPHAN)
 }
 
 /// The kind that a reference names, if it is ever served.
@@ -137,7 +137,7 @@ impl World {
         if self.objects.get(&at).is_some_and(is_waiting) && !is_waiting(&meta) {
             self.swapped.insert(meta.uid.clone(), self.now);
         }
-        if meta.is_deleting() && meta.finalizers.is_empty() {
+        if meta.is_terminating() && meta.finalizers.is_empty() {
             self.objects.remove(&at);
             self.tell(resource, News::Gone(meta.clone()));
         } else {
@@ -159,7 +159,7 @@ impl World {
         }
         new.finalizers = finalizers.into();
         new.deletion_timestamp = Some(Timestamp::UNIX_EPOCH);
-        if meta.is_deleting() && new.finalizers == meta.finalizers {
+        if meta.is_terminating() && new.finalizers == meta.finalizers {
             return Some(new);
         }
         let new = self.put(resource, new);
@@ -197,7 +197,7 @@ impl World {
                     Propagation::Orphan,
                 ];
                 let policy = *self.pick(&policies).expect("three");
-                if policy == Propagation::Orphan && !meta.is_deleting() {
+                if policy == Propagation::Orphan && !meta.is_terminating() {
                     self.spare(&meta, true);
                 } else if policy != Propagation::Orphan {
                     self.spare(&meta, false);

@@ -1,4 +1,4 @@
-//! The way over the network: TLS, credentials, and errors that say what to do.
+//! Network connections: TLS, credentials and errors.
 
 use std::sync::{Arc, Mutex};
 
@@ -24,7 +24,7 @@ fn connect(config: &kube::Config) -> Transport {
 }
 
 #[tokio::test]
-async fn a_kubeconfig_leads_to_the_server_and_a_wrong_one_says_why_not() {
+async fn connection_uses_the_kubeconfig_and_reports_errors() {
     let server = Server::bind("127.0.0.1:0".parse().expect("an address"))
         .await
         .expect("a free port");
@@ -33,8 +33,8 @@ async fn a_kubeconfig_leads_to_the_server_and_a_wrong_one_says_why_not() {
     let strange = config(&other.kubeconfig(&server.url())).await;
     let mut stranger = right.clone();
     stranger.auth_info.token = Some("wrong".to_owned().into());
-    let mut nobody = right.clone();
-    nobody.cluster_url = "https://127.0.0.1:1".parse().expect("a URL");
+    let mut unreachable_server = right.clone();
+    unreachable_server.cluster_url = "https://127.0.0.1:1".parse().expect("a URL");
 
     let (stop, stopped) = oneshot::channel::<()>();
     let door = Sandbox::new(Options::default()).door();
@@ -51,7 +51,7 @@ async fn a_kubeconfig_leads_to_the_server_and_a_wrong_one_says_why_not() {
             .client("a", None)
             .get::<Value>(&NAMESPACES, &key)
             .await;
-        let error = error.expect_err("a certificate of somebody else");
+        let error = error.expect_err("an untrusted certificate");
         assert!(error.to_string().contains("certificate"), "{error}");
         assert!(!error.is_unknown_outcome(), "there was no connection");
 
@@ -61,11 +61,11 @@ async fn a_kubeconfig_leads_to_the_server_and_a_wrong_one_says_why_not() {
             .await;
         assert_eq!(error.expect_err("a wrong token").code(), Some(401));
 
-        let error = connect(&nobody)
+        let error = connect(&unreachable_server)
             .client("a", None)
             .get::<Value>(&NAMESPACES, &key)
             .await;
-        let error = error.expect_err("nobody there");
+        let error = error.expect_err("connection refused");
         assert!(
             matches!(error, ClientError::Connection { connected: false, .. }),
             "{error:?}"
@@ -76,9 +76,13 @@ async fn a_kubeconfig_leads_to_the_server_and_a_wrong_one_says_why_not() {
     tokio::join!(serving, asking);
 }
 
-/// An HTTP/1.1 server without TLS that answers `answered` requests of each connection, and closes it when one more has
-/// come. Says what it was asked, request line by request line.
-async fn fickle(listener: tokio::net::TcpListener, answered: usize, asked: Arc<Mutex<Vec<String>>>) {
+/// An HTTP/1.1 server that responds to `answered` requests of each connection, and closes it after one more. Records the
+/// request lines.
+async fn closing_server(
+    listener: tokio::net::TcpListener,
+    answered: usize,
+    requests: Arc<Mutex<Vec<String>>>,
+) {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     loop {
         let (mut socket, _) = listener.accept().await.expect("a connection");
@@ -92,7 +96,7 @@ async fn fickle(listener: tokio::net::TcpListener, answered: usize, asked: Arc<M
             }
             let head = String::from_utf8(head).expect("text");
             let Some(line) = head.lines().next() else { break };
-            asked.lock().expect("no panic").push(line.to_owned());
+            requests.lock().expect("no panic").push(line.to_owned());
             let length = head
                 .lines()
                 .find_map(|line| line.strip_prefix("content-length: "));
@@ -108,12 +112,12 @@ async fn fickle(listener: tokio::net::TcpListener, answered: usize, asked: Arc<M
 }
 
 #[tokio::test]
-async fn a_write_on_a_connection_that_the_server_closes_is_sent_once() {
+async fn write_on_a_closed_connection_is_sent_once() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0")
         .await
         .expect("a port");
     let server = format!("http://{}", listener.local_addr().expect("an address"));
-    let asked: Arc<Mutex<Vec<String>>> = Arc::default();
+    let requests: Arc<Mutex<Vec<String>>> = Arc::default();
     let config = kube::Config::new(server.parse().expect("a URL"));
     let client = connect(&config).unfenced("a", None);
     let asking = async {
@@ -122,19 +126,19 @@ async fn a_write_on_a_connection_that_the_server_closes_is_sent_once() {
             .await
             .expect("the first");
         let error = client.create::<Value>(&NAMESPACES, "", "{}".into()).await;
-        let error = error.expect_err("closed without an answer");
+        let error = error.expect_err("closed without a response");
         assert!(error.is_unknown_outcome(), "{error:?}");
         let _: Value = client
             .get(&NAMESPACES, &Key::cluster("b"))
             .await
-            .expect("on a connection of its own");
+            .expect("on a new connection");
     };
     tokio::select! {
         biased;
         () = asking => {}
-        () = fickle(listener, 1, asked.clone()) => unreachable!("it goes on"),
+        () = closing_server(listener, 1, requests.clone()) => unreachable!("the server never stops"),
     }
-    let asked = asked.lock().expect("no panic").clone();
-    let posts = asked.iter().filter(|line| line.starts_with("POST")).count();
-    assert_eq!((asked.len(), posts), (3, 1), "{asked:#?}");
+    let requests = requests.lock().expect("no panic").clone();
+    let posts = requests.iter().filter(|line| line.starts_with("POST")).count();
+    assert_eq!((requests.len(), posts), (3, 1), "{requests:#?}");
 }

@@ -1,4 +1,4 @@
-//! A subscriber that believes what it is told, and complains when that makes no sense.
+//! Helpers of the unit tests of store and subscription.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,45 +6,46 @@ use std::sync::Arc;
 use super::Delta;
 use crate::object::{Key, Meta, MetaObject, Object, OwnerRef, Version};
 
+/// Applies the deltas of a subscription, and asserts that they are consistent.
 #[derive(Debug, Default)]
-pub(super) struct Told(pub(super) BTreeMap<Key, Arc<MetaObject>>);
+pub(super) struct Replica(pub(super) BTreeMap<Key, Arc<MetaObject>>);
 
-impl Told {
+impl Replica {
     pub(super) fn apply(&mut self, delta: &Delta<MetaObject>) {
         let key = delta.key();
         match delta {
             Delta::Added { new, .. } => {
                 let old = self.0.insert(key, new.clone());
-                assert!(old.is_none(), "{new:?} was added, but {old:?} was there");
+                assert!(old.is_none(), "{new:?} was added, but {old:?} exists");
             }
             Delta::Updated { old, new } => {
-                let told = self.0.insert(key, new.clone()).expect("what is updated was told");
+                let known = self.0.insert(key, new.clone()).expect("an update follows an add");
                 assert!(
-                    Arc::ptr_eq(old, &told),
-                    "{old:?} was updated, but {told:?} was told"
+                    Arc::ptr_eq(old, &known),
+                    "{old:?} was updated, but {known:?} was received"
                 );
-                assert_eq!(old.metadata.uid, new.metadata.uid, "another object is no update");
+                assert_eq!(old.metadata.uid, new.metadata.uid, "an update keeps the uid");
             }
             Delta::Deleted { last } => {
-                if let Some(told) = self.0.remove(&key) {
-                    assert_eq!(told.metadata.uid, last.metadata.uid, "another one was there");
+                if let Some(known) = self.0.remove(&key) {
+                    assert_eq!(known.metadata.uid, last.metadata.uid, "a delete keeps the uid");
                 }
             }
         }
     }
 
-    /// Whether it was told what is there, and nothing else.
-    pub(super) fn holds<'a>(&self, objects: impl Iterator<Item = &'a Arc<MetaObject>>) -> bool {
+    /// Returns true if the replica equals these objects.
+    pub(super) fn equals<'a>(&self, objects: impl Iterator<Item = &'a Arc<MetaObject>>) -> bool {
         let objects: BTreeMap<Key, &Arc<MetaObject>> = objects.map(|it| (it.meta().key(), it)).collect();
         self.0.len() == objects.len()
             && self
                 .0
                 .iter()
-                .all(|(key, told)| objects.get(key).is_some_and(|it| Arc::ptr_eq(it, told)))
+                .all(|(key, known)| objects.get(key).is_some_and(|it| Arc::ptr_eq(it, known)))
     }
 }
 
-/// An object of namespace `namespace`, with uid `uid`, an owner and a label.
+/// Returns an object with a controller and a label.
 pub(super) fn object(
     namespace: &str,
     name: &str,
@@ -71,8 +72,8 @@ pub(super) fn object(
     MetaObject { metadata }
 }
 
-/// Short for the kinds of changes and their keys, in order.
-pub(super) fn kinds(deltas: &[Delta<MetaObject>]) -> Vec<String> {
+/// Formats deltas.
+pub(super) fn brief(deltas: &[Delta<MetaObject>]) -> Vec<String> {
     let kind = |delta: &Delta<MetaObject>| match delta {
         Delta::Added { initial: true, .. } => "initial",
         Delta::Added { .. } => "added",

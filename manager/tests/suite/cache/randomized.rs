@@ -1,28 +1,28 @@
-//! Whatever is written and whatever goes wrong: in the end the cache shows what the API has, and so does everything that
-//! subscribers were told; and on the way nothing ever went back.
+//! Random writes and faults: the cache and its subscribers converge to the state of the API server, and the cache never
+//! goes back in time.
 
 use proptest::prelude::*;
 
-use super::filling::replay;
-use super::server::{Act, Fate, Verb, status};
+use super::server::{Fault, StreamFault, Verb, status};
+use super::sync::replay;
 use super::*;
 
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Create(u8),
     Set(u8),
-    Poison(u8),
+    Invalidate(u8),
     Delete(u8),
-    /// Deleted and made again under the same name.
+    /// Deletes and creates an object of the same name.
     Recreate(u8),
-    Streams(Fate),
-    /// The next requests of a verb are answered with this code.
+    Streams(StreamFault),
+    /// Returns this code to the next requests of a verb.
     Answer(Verb, u16, usize),
     Hang(Verb),
     Compact,
-    /// Watches show the past from now on, or the present again.
+    /// Starts or ends a lag of the watches.
     Lag(bool),
-    /// An event comes that came before.
+    /// Repeats an event.
     Repeat(u8),
     Relist,
     Subscribe,
@@ -32,15 +32,19 @@ enum Step {
 
 fn step() -> impl Strategy<Value = Step> {
     let verb = prop_oneof![Just(Verb::List), Just(Verb::Watch)];
-    let fate = prop_oneof![Just(Fate::End), Just(Fate::Drop), Just(Fate::Silence)];
+    let fault = prop_oneof![
+        Just(StreamFault::End),
+        Just(StreamFault::Drop),
+        Just(StreamFault::Silence)
+    ];
     let code = prop_oneof![Just(410), Just(429), Just(500), Just(403), Just(404), Just(200)];
     prop_oneof![
         4 => (0..6u8).prop_map(Step::Create),
         6 => (0..6u8).prop_map(Step::Set),
-        1 => (0..6u8).prop_map(Step::Poison),
+        1 => (0..6u8).prop_map(Step::Invalidate),
         3 => (0..6u8).prop_map(Step::Delete),
         2 => (0..6u8).prop_map(Step::Recreate),
-        2 => fate.prop_map(Step::Streams),
+        2 => fault.prop_map(Step::Streams),
         2 => (verb.clone(), code, 1..4usize).prop_map(|(verb, code, times)| Step::Answer(verb, code, times)),
         1 => verb.prop_map(Step::Hang),
         1 => Just(Step::Compact),
@@ -53,7 +57,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-struct Told {
+struct Subscriber {
     view: BTreeMap<Key, Arc<Map>>,
     subscription: Subscription<Map>,
 }
@@ -63,15 +67,15 @@ fn version_of(map: &ConfigMap) -> Version {
 }
 
 async fn run(seed: u64, steps: Vec<Step>) {
-    let bed = bed_of(Scope::default(), seed);
-    let cache = bed.maps();
-    let door = bed.sandbox.door();
-    bed.server.switch(door.clone());
-    let subscribe = || Told {
+    let f = fixture_with(Scope::default(), seed);
+    let cache = f.maps();
+    let door = f.sandbox.door();
+    f.server.switch(door.clone());
+    let subscribe = || Subscriber {
         view: BTreeMap::new(),
         subscription: cache.subscribe(),
     };
-    let mut told = vec![subscribe()];
+    let mut subscribers = vec![subscribe()];
     let mut last: BTreeMap<u8, ConfigMap> = BTreeMap::new();
     let mut reached = Version::none();
     let mut objects: BTreeMap<Key, Arc<Map>> = BTreeMap::new();
@@ -79,23 +83,23 @@ async fn run(seed: u64, steps: Vec<Step>) {
         let name = |i: u8| format!("m{i}");
         match step {
             Step::Create(i) if !last.contains_key(&i) => {
-                last.insert(i, create(&bed.sandbox, &name(i), "1").await);
+                last.insert(i, create(&f.sandbox, &name(i), "1").await);
             }
             Step::Set(i) if last.contains_key(&i) => {
-                set(&bed.sandbox, &name(i), &n.to_string()).await;
+                set(&f.sandbox, &name(i), &n.to_string()).await;
             }
-            Step::Poison(i) if last.contains_key(&i) => {
+            Step::Invalidate(i) if last.contains_key(&i) => {
                 patch(
-                    &bed.sandbox,
+                    &f.sandbox,
                     &name(i),
-                    serde_json::json!({"data": {"poison": "x"}}),
+                    serde_json::json!({"data": {"invalid": "x"}}),
                 )
                 .await;
             }
-            Step::Delete(i) if last.remove(&i).is_some() => delete(&bed.sandbox, &name(i)).await,
+            Step::Delete(i) if last.remove(&i).is_some() => delete(&f.sandbox, &name(i)).await,
             Step::Recreate(i) if last.contains_key(&i) => {
-                delete(&bed.sandbox, &name(i)).await;
-                last.insert(i, create(&bed.sandbox, &name(i), "again").await);
+                delete(&f.sandbox, &name(i)).await;
+                last.insert(i, create(&f.sandbox, &name(i), "again").await);
             }
             Step::Repeat(i)
                 if last
@@ -103,28 +107,28 @@ async fn run(seed: u64, steps: Vec<Step>) {
                     .is_some_and(|map| reached.has_reached(&version_of(map))) =>
             {
                 let old = serde_json::to_string(&last[&i]).expect("JSON");
-                bed.server
+                f.server
                     .inject(&format!(r#"{{"type":"MODIFIED","object":{old}}}"#));
             }
-            Step::Streams(fate) => bed.server.streams(fate),
-            Step::Answer(verb, code, times) => bed.server.next(verb, times, move || {
+            Step::Streams(fault) => f.server.streams(fault),
+            Step::Answer(verb, code, times) => f.server.next(verb, times, move || {
                 let body = if code == 200 {
                     String::new()
                 } else {
                     status(code, "Reason")
                 };
-                Act::Answer(code, body, 0)
+                Fault::Answer(code, body, 0)
             }),
-            Step::Hang(verb) => bed.server.next(verb, 1, || Act::Hang),
-            Step::Compact => bed.sandbox.compact(bed.sandbox.revision()),
-            Step::Lag(true) => door.lag().hold_all_at(bed.sandbox.revision()),
+            Step::Hang(verb) => f.server.next(verb, 1, || Fault::Hang),
+            Step::Compact => f.sandbox.compact(f.sandbox.revision()),
+            Step::Lag(true) => door.lag().hold_all_at(f.sandbox.revision()),
             Step::Lag(false) => door.lag().release(),
             Step::Relist => cache.relist(),
-            Step::Subscribe => told.push(subscribe()),
-            Step::Take => told
+            Step::Subscribe => subscribers.push(subscribe()),
+            Step::Take => subscribers
                 .iter_mut()
                 .for_each(|it| replay(&mut it.view, &mut it.subscription)),
-            Step::Wait(seconds) => bed.sleep(u64::from(seconds) * 5).await,
+            Step::Wait(seconds) => f.sleep(u64::from(seconds) * 5).await,
             _ => {}
         }
         settle().await;
@@ -147,18 +151,18 @@ async fn run(seed: u64, steps: Vec<Step>) {
         }
         objects = now;
     }
-    bed.server.heal();
+    f.server.heal();
     door.lag().release();
     for i in last.keys() {
         patch(
-            &bed.sandbox,
+            &f.sandbox,
             &format!("m{i}"),
-            serde_json::json!({"data": {"poison": null}}),
+            serde_json::json!({"data": {"invalid": null}}),
         )
         .await;
     }
-    bed.equal(&cache, 300).await;
-    for it in &mut told {
+    f.equal(&cache, 300).await;
+    for it in &mut subscribers {
         replay(&mut it.view, &mut it.subscription);
         let view: Vec<Arc<Map>> = it.view.values().cloned().collect();
         assert_eq!(shown(&view), shown(&cache.all()));
@@ -169,7 +173,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
 
     #[test]
-    fn the_cache_comes_to_show_what_the_api_has(
+    fn cache_converges_to_the_api_server(
         seed in any::<u64>(),
         steps in proptest::collection::vec(step(), 1..60),
     ) {

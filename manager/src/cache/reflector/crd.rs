@@ -1,7 +1,7 @@
-//! The definition of a custom kind that is not served: whatever happens to it may be that it is served from now on.
+//! The watch of a `CustomResourceDefinition` whose resource is not served: a change may mean that it is served now.
 //!
-//! It is watched only while a reflector has a long wait before it, and only by its name: that is all one has to be
-//! allowed. Who is not allowed that, or waits for a kind that is none of a definition, waits in full.
+//! The definition is watched only during a long backoff, and only by its name, which limits the required permissions.
+//! Without them, and for other resources, the reflector waits for its whole backoff.
 
 use std::future::pending;
 use std::time::Duration;
@@ -10,34 +10,32 @@ use crate::client::{Client, ObjectEvent, ObjectWatch, View, WatchEnd};
 use crate::env::Env;
 use crate::object::{Key, Resource, Version};
 
-/// Where they are.
-const DEFINITIONS: Resource = Resource::cluster(
+const CRDS: Resource = Resource::cluster(
     "apiextensions.k8s.io",
     "v1",
     "customresourcedefinitions",
     "CustomResourceDefinition",
 );
 
-/// The definition of one kind.
+/// The definition of one resource.
 #[derive(Debug)]
-pub(super) struct Definition {
+pub(super) struct CrdWatch {
     name: String,
-    /// The state that was last told of: it is told of once.
+    /// The last reported version: each is reported once.
     seen: Version,
 }
 
-impl Definition {
-    /// That of a resource; none if there can be none.
+impl CrdWatch {
+    /// Returns the definition of a resource; none if it cannot be a custom resource.
     pub(super) fn of(resource: &Resource) -> Option<Self> {
-        // The group of a custom kind is a domain.
+        // The group of a custom resource is a domain.
         resource.group.contains('.').then(|| Self {
             name: format!("{}.{}", resource.plural, resource.group),
             seen: Version::none(),
         })
     }
 
-    /// Resolves when it is in another state than the last time; never if that does not happen within `time`, or cannot be
-    /// told.
+    /// Waits for a change since the last call. Never returns if there is none within `time`, or if the watch fails.
     pub(super) async fn changed(&mut self, env: &Env, client: &Client, time: Duration) {
         match self.follow(env, client, time).await {
             Ok(changed) => self.seen = changed,
@@ -53,7 +51,7 @@ impl Definition {
         let watch = ObjectWatch {
             env: env.clone(),
             client: client.clone(),
-            resource: DEFINITIONS,
+            resource: CRDS,
             key: Key::new("", self.name.as_str()),
             view: View::Metadata,
             idle_timeout: Duration::MAX,

@@ -1,4 +1,4 @@
-//! A connection that takes its time: the fence may shut between the look at it and the send.
+//! Slow connections: the fence may close between its check and the send.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -22,17 +22,17 @@ use super::MAPS;
 const TEN: Duration = Duration::from_secs(10);
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A server that takes a while to be reached.
+/// A server with a slow connect.
 #[derive(Clone)]
-struct Far {
-    /// True time.
+struct SlowServer {
+    /// Not affected by faults of the clock under test.
     clock: Clock,
     connects: Duration,
     answers: Duration,
     sent: Arc<AtomicUsize>,
 }
 
-impl tower_service::Service<Request<Body>> for Far {
+impl tower_service::Service<Request<Body>> for SlowServer {
     type Response = Response<Full<Bytes>>;
     type Error = std::io::Error;
     type Future = BoxFuture<'static, Result<Self::Response, Self::Error>>;
@@ -52,32 +52,32 @@ impl tower_service::Service<Request<Body>> for Far {
     }
 }
 
-struct World {
+struct Fixture {
     clock: Clock,
     truth: Clock,
-    far: Far,
+    far: SlowServer,
     transport: Transport,
     client: Client,
 }
 
-/// A process in a term of ten seconds.
-fn world(connects: Duration, answers: Duration) -> World {
+/// Returns a client in a term of ten seconds.
+fn fixture(connects: Duration, answers: Duration) -> Fixture {
     let (clock, truth) = (
         Clock::starting_at(Timestamp::UNIX_EPOCH),
         Clock::starting_at(Timestamp::UNIX_EPOCH),
     );
-    let far = Far {
+    let far = SlowServer {
         clock: truth.clone(),
         connects,
         answers,
         sent: Arc::default(),
     };
-    let transport =
-        Transport::over(far.clone(), "api.test", "test", &clock, &Registry::new()).expect("fresh metrics");
+    let transport = Transport::from_service(far.clone(), "api.test", "test", &clock, &Registry::new())
+        .expect("fresh metrics");
     let fence = Fence::new(clock.clone());
     let term = fence.open(clock.mark(), TEN);
     let client = transport.client("a", None).in_term(&fence, term);
-    World {
+    Fixture {
         clock,
         truth,
         far,
@@ -92,35 +92,38 @@ async fn write(client: &Client) -> Result<Value, ClientError> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_sent_on_a_connection_that_is_there_too_late() {
-    let world = world(2 * SECOND, SECOND);
-    world.clock.sleep(9 * SECOND).await;
-    let error = write(&world.client).await.expect_err("shut while it connected");
+async fn connection_established_after_the_term_sends_nothing() {
+    let f = fixture(2 * SECOND, SECOND);
+    f.clock.sleep(9 * SECOND).await;
+    let error = write(&f.client).await.expect_err("closed during the connect");
     assert!(error.is_unknown_outcome(), "{error}");
-    world.truth.sleep(TEN).await;
-    assert_eq!(world.far.sent.load(Ordering::Relaxed), 0);
+    f.truth.sleep(TEN).await;
+    assert_eq!(f.far.sent.load(Ordering::Relaxed), 0);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_machine_that_wakes_up_sends_nothing_that_it_was_about_to() {
-    let world = world(60 * SECOND, SECOND);
-    let mut writing = std::pin::pin!(write(&world.client));
-    assert!(world.truth.timeout(SECOND, &mut writing).await.is_none());
-    // Asleep until the connection is there.
-    world.clock.inject(Fault::Freeze);
-    world.truth.sleep(60 * SECOND).await;
-    world.clock.inject(Fault::Thaw);
-    let error = writing.await.expect_err("long over");
+async fn resumed_machine_does_not_send_pending_writes() {
+    let f = fixture(60 * SECOND, SECOND);
+    let mut writing = std::pin::pin!(write(&f.client));
+    assert!(f.truth.timeout(SECOND, &mut writing).await.is_none());
+    // Suspended until the connection is established.
+    f.clock.inject(Fault::Freeze);
+    f.truth.sleep(60 * SECOND).await;
+    f.clock.inject(Fault::Thaw);
+    let error = writing.await.expect_err("the term is over");
     assert!(error.is_unknown_outcome(), "{error}");
-    assert_eq!(world.far.sent.load(Ordering::Relaxed), 0);
+    assert_eq!(f.far.sent.load(Ordering::Relaxed), 0);
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_may_have_been_sent_before_counts_as_under_way() {
-    let world = world(SECOND, 2 * SECOND);
-    world.clock.sleep(8 * SECOND).await;
-    let error = write(&world.client).await.expect_err("shut before the answer");
-    assert_eq!(world.far.sent.load(Ordering::Relaxed), 1);
+async fn write_sent_before_the_fence_closed_has_an_unknown_outcome() {
+    let f = fixture(SECOND, 2 * SECOND);
+    f.clock.sleep(8 * SECOND).await;
+    let error = write(&f.client).await.expect_err("closed before the response");
+    assert_eq!(f.far.sent.load(Ordering::Relaxed), 1);
     assert!(error.is_unknown_outcome(), "{error}");
-    assert!(!world.transport.ledger().is_settled(), "it may still arrive");
+    assert!(
+        !f.transport.write_tracker().is_settled(),
+        "it may still be executed"
+    );
 }

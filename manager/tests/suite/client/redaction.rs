@@ -1,4 +1,4 @@
-//! What is never said, at any verbosity.
+//! Bodies and credentials are never logged or part of an error.
 
 use coxswain_manager::client::{Patch, Transport};
 use coxswain_manager::env::Clock;
@@ -9,28 +9,31 @@ use prometheus::Registry;
 use serde_json::{Value, json};
 use tracing::level_filters::LevelFilter;
 
-use super::World;
-use super::spy::Answer;
+use super::Fixture;
+use super::recorder::CannedResponse;
 
 #[tokio::test(start_paused = true)]
-async fn bodies_are_not_logged_even_at_the_highest_verbosity() {
+async fn bodies_are_not_logged_at_the_highest_verbosity() {
     let log = Log::keep(LevelFilter::TRACE);
-    let world = World::new();
-    let client = world.transport.unfenced("a", None);
+    let f = Fixture::new();
+    let client = f.transport.unfenced("a", None);
     let secrets = Resource::namespaced("", "v1", "secrets", "Secret");
     let key = Key::new("n", "a");
     let body = r#"{"data":{"password":"aHVudGVyMg=="}}"#;
     let _: Value = client
         .create(&secrets, "n", body.into())
         .await
-        .expect("an answer");
+        .expect("a response");
     let patch = Patch::merge(&json!({"data": {"password": "aHVudGVyMg=="}}));
-    let _: Value = client.patch(&secrets, &key, patch).await.expect("an answer");
-    world.spy.answer(Answer::With(200, vec![], body.to_owned()));
-    let _: Value = client.get(&secrets, &key).await.expect("an answer");
-    world.spy.answer(Answer::With(200, vec![], body[..30].to_owned()));
+    let _: Value = client.patch(&secrets, &key, patch).await.expect("a response");
+    f.server
+        .answer(CannedResponse::Respond(200, vec![], body.to_owned()));
+    let _: Value = client.get(&secrets, &key).await.expect("a response");
+    f.server
+        .answer(CannedResponse::Respond(200, vec![], body[..30].to_owned()));
     client.get::<Value>(&secrets, &key).await.expect_err("cut off");
-    world.spy.answer(Answer::With(500, vec![], body.to_owned()));
+    f.server
+        .answer(CannedResponse::Respond(500, vec![], body.to_owned()));
     client
         .get::<Value>(&secrets, &key)
         .await
@@ -44,12 +47,12 @@ async fn bodies_are_not_logged_even_at_the_highest_verbosity() {
     assert!(!log.contains("aHVudGVyMg"), "{log}");
 }
 
-/// A plugin that says this and ends with that code.
-fn plugin(says: &str, code: u8) -> AuthInfo {
+/// Returns a credential plugin with this output and exit code.
+fn plugin(output: &str, code: u8) -> AuthInfo {
     let exec = json!({
         "apiVersion": "client.authentication.k8s.io/v1",
         "command": "sh",
-        "args": ["-c", format!("echo '{says}'; exit {code}")],
+        "args": ["-c", format!("echo '{output}'; exit {code}")],
         "interactiveMode": "Never",
     });
     serde_json::from_value(json!({"exec": exec})).expect("an exec plugin")
@@ -62,7 +65,7 @@ fn config(server: &str, auth: AuthInfo) -> kube::Config {
 }
 
 #[tokio::test]
-async fn credentials_are_not_in_what_is_wrong_with_them() {
+async fn errors_do_not_contain_credentials() {
     let at = "https://127.0.0.1:1";
     let mut proxied = config(at, AuthInfo::default());
     proxied.proxy_url = Some("http://me:hunter2@proxy.test:3128".parse().expect("a URL"));
@@ -77,21 +80,21 @@ async fn credentials_are_not_in_what_is_wrong_with_them() {
         config(at, plugin(&credential(r#""hunter2""#), 0)),
     ] {
         let connected = Transport::connect(&config, "test", &Clock::system(), &Registry::new());
-        let error = connected.expect_err("it cannot be used").to_string();
+        let error = connected.expect_err("an invalid configuration").to_string();
         assert!(!error.contains("hunter2"), "{error}");
         assert!(error.contains("127.0.0.1:1"), "{error}");
     }
 }
 
 #[tokio::test]
-async fn a_password_in_an_address_is_shown_nowhere() {
+async fn password_in_the_server_url_is_redacted() {
     let config = config("https://me:hunter2@127.0.0.1:1", AuthInfo::default());
     let registry = Registry::new();
     let transport = Transport::connect(&config, "test", &Clock::system(), &registry).expect("a transport");
     let client = transport.client("a", None);
     let secrets = Resource::namespaced("", "v1", "secrets", "Secret");
     let error = client.get::<Value>(&secrets, &Key::new("n", "a")).await;
-    let error = error.expect_err("nobody there").to_string();
+    let error = error.expect_err("connection refused").to_string();
     assert!(!error.contains("hunter2"), "{error}");
     let metrics = prometheus::TextEncoder::new()
         .encode_to_string(&registry.gather())

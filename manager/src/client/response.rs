@@ -1,4 +1,4 @@
-//! What the server answered, or what came in place of an answer. Nothing of a body gets into an error.
+//! Decodes responses and failures of requests. No error quotes a body.
 
 use std::time::Duration;
 
@@ -7,36 +7,36 @@ use http::header;
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use kube::client::{AuthError, Body};
 
-use super::transport::Shut;
+use super::transport::FenceClosed;
 use super::{ClientError, Status};
 
-/// The largest answer that is read, one page of a list: 500 objects of the largest size that etcd takes.
-const MAX_ANSWER: usize = 768 * 1024 * 1024;
+/// The maximum size of a response body in bytes: a page of 500 objects of the maximum size in etcd.
+const BODY_MAX: usize = 768 * 1024 * 1024;
 
-pub(super) async fn collect(body: Body, what: &str) -> Result<Bytes, ClientError> {
-    match Limited::new(body, MAX_ANSWER).collect().await {
+pub(super) async fn collect(body: Body, request_line: &str) -> Result<Bytes, ClientError> {
+    match Limited::new(body, BODY_MAX).collect().await {
         Ok(body) => Ok(body.to_bytes()),
         Err(error) if error.is::<LengthLimitError>() => Err(ClientError::TooLarge {
-            what: what.to_owned(),
-            limit: MAX_ANSWER,
+            request_line: request_line.to_owned(),
+            limit: BODY_MAX,
         }),
         Err(error) => Err(ClientError::Connection {
-            what: what.to_owned(),
+            request_line: request_line.to_owned(),
             connected: true,
-            reason: chain(&*error),
+            reason: error_chain(&*error),
         }),
     }
 }
 
-/// What the server said in an answer that is not a success.
-pub(super) async fn refused(response: http::Response<Body>, what: &str) -> ClientError {
+/// Returns the error of a response that is not a success.
+pub(super) async fn refused(response: http::Response<Body>, request_line: &str) -> ClientError {
     let code = response.status();
     let header = response.headers().get(header::RETRY_AFTER);
     let seconds: Option<u32> = header.and_then(|value| value.to_str().ok()?.trim().parse().ok());
-    let what = what.to_owned();
-    let body = match collect(response.into_body(), &what).await {
+    let request_line = request_line.to_owned();
+    let body = match collect(response.into_body(), &request_line).await {
         Ok(body) => body,
-        // The code is what matters.
+        // The status code is sufficient.
         Err(_) => Bytes::new(),
     };
     let status = serde_json::from_slice::<Status>(&body)
@@ -49,46 +49,46 @@ pub(super) async fn refused(response: http::Response<Body>, what: &str) -> Clien
     let retry_after = asked.map(|seconds| Duration::from_secs(seconds.into()));
     match status {
         Some(mut status) => {
-            // The code of the answer is the one that proxies and metrics see.
+            // The HTTP status code wins, as in proxies and metrics.
             status.code = code.as_u16();
             ClientError::Status {
-                what,
+                request_line,
                 status: Box::new(status),
                 retry_after,
             }
         }
         None => ClientError::Unexplained {
-            what,
+            request_line,
             code: code.as_u16(),
             retry_after,
         },
     }
 }
 
-pub(super) fn failed(error: &kube::Error, what: &str) -> ClientError {
-    let what = what.to_owned();
+pub(super) fn failed(error: &kube::Error, request_line: &str) -> ClientError {
+    let request_line = request_line.to_owned();
     if let kube::Error::Service(source) = error {
-        if source.is::<Shut>() {
-            return ClientError::Fenced { what };
+        if source.is::<FenceClosed>() {
+            return ClientError::Fenced { request_line };
         }
         let transport = source.downcast_ref::<hyper_util::client::legacy::Error>();
         return ClientError::Connection {
-            what,
+            request_line,
             connected: !transport.is_some_and(hyper_util::client::legacy::Error::is_connect),
-            reason: chain(&**source),
+            reason: error_chain(&**source),
         };
     }
     ClientError::Connection {
-        what,
+        request_line,
         connected: true,
-        reason: chain(error),
+        reason: error_chain(error),
     }
 }
 
-/// An error with its causes, in one line.
-pub(super) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
+/// Formats an error with its causes in one line.
+pub(super) fn error_chain(error: &(dyn std::error::Error + 'static)) -> String {
     let mut causes = std::iter::successors(Some(error), |error| error.source());
-    if let Some(plugin) = causes.find_map(|error| of_plugin(error.downcast_ref()?)) {
+    if let Some(plugin) = causes.find_map(|error| exec_plugin_error(error.downcast_ref()?)) {
         return plugin;
     }
     let mut text = error.to_string();
@@ -104,23 +104,26 @@ pub(super) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
     text
 }
 
-/// What is said of the user's exec plugin that failed: not what it printed, which may be a token.
-pub(super) fn of_plugin(error: &AuthError) -> Option<String> {
+/// Describes the failure of a credential plugin without its output, which may contain a token.
+pub(super) fn exec_plugin_error(error: &AuthError) -> Option<String> {
     match error {
         AuthError::AuthExecRun { out, .. } => {
-            Some(format!("the exec plugin of the user ended with {}", out.status))
+            Some(format!("the exec credential plugin failed: {}", out.status))
         }
         AuthError::AuthExecParse(_) | AuthError::ParseTokenKey(_) => {
-            Some("the exec plugin of the user has printed something else than a credential".to_owned())
+            Some("the exec credential plugin did not print a valid credential".to_owned())
         }
         _ => None,
     }
 }
 
-pub(super) fn decode<T: serde::de::DeserializeOwned>(body: &[u8], what: &str) -> Result<T, ClientError> {
+pub(super) fn decode<T: serde::de::DeserializeOwned>(
+    body: &[u8],
+    request_line: &str,
+) -> Result<T, ClientError> {
     serde_json::from_slice(body).map_err(|error| ClientError::Decode {
-        what: what.to_owned(),
-        // Its own text can quote what it found, and that may be a secret.
+        request_line: request_line.to_owned(),
+        // The message of serde_json may quote the body, which may be a Secret.
         reason: format!(
             "{:?} at line {} column {}",
             error.classify(),

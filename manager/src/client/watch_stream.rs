@@ -1,40 +1,38 @@
-//! A watch: one JSON text a line, as they come.
+//! The response stream of a watch: one JSON text per line.
 
 use bytes::{Buf as _, Bytes, BytesMut};
 use http_body_util::BodyExt as _;
 use kube::client::Body;
 
 use super::ClientError;
-use super::answer::chain;
+use super::response::error_chain;
 
-/// The longest line that is read: the largest object that etcd takes is far smaller, in any encoding.
-const MAX_LINE: usize = 32 * 1024 * 1024;
+/// The maximum length of a line in bytes. The largest object in etcd is far smaller, in any encoding.
+const LINE_MAX: usize = 32 * 1024 * 1024;
 
-/// The lines of an answer that does not end.
+/// The stream of an open watch.
 #[derive(Debug)]
-pub struct Lines {
+pub struct WatchStream {
     body: Body,
-    what: String,
-    /// What has come and was not handed out.
+    request_line: String,
+    /// Received bytes that were not returned yet.
     buffer: BytesMut,
-    /// How much of the buffer is known to hold no end of a line.
+    /// The length of the prefix of the buffer without a newline.
     searched: usize,
 }
 
-impl Lines {
-    pub(super) fn new(body: Body, what: String) -> Self {
+impl WatchStream {
+    pub(super) fn new(body: Body, request_line: String) -> Self {
         Self {
             body,
-            what,
+            request_line,
             buffer: BytesMut::new(),
             searched: 0,
         }
     }
 
-    /// The next line that is not empty; none when the server has ended the answer. What comes before the end without an
-    /// end of line is cut off, and is not handed out.
-    ///
-    /// Cancel safe: nothing is lost with the future.
+    /// Waits for the next line that is not blank. Returns none at the end of the stream, and drops a last line without a
+    /// newline, which is truncated. Cancel safe.
     pub async fn next(&mut self) -> Result<Option<Bytes>, ClientError> {
         loop {
             if let Some(at) = self.buffer[self.searched..]
@@ -50,10 +48,10 @@ impl Lines {
                 return Ok(Some(line));
             }
             self.searched = self.buffer.len();
-            if self.buffer.len() > MAX_LINE {
+            if self.buffer.len() > LINE_MAX {
                 return Err(ClientError::TooLarge {
-                    what: self.what.clone(),
-                    limit: MAX_LINE,
+                    request_line: self.request_line.clone(),
+                    limit: LINE_MAX,
                 });
             }
             match self.body.frame().await {
@@ -65,9 +63,9 @@ impl Lines {
                 }
                 Some(Err(error)) => {
                     return Err(ClientError::Connection {
-                        what: self.what.clone(),
+                        request_line: self.request_line.clone(),
                         connected: true,
-                        reason: chain(&error),
+                        reason: error_chain(&error),
                     });
                 }
             }
@@ -80,9 +78,9 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn lines_come_whole_and_what_is_cut_off_does_not() {
+    async fn truncated_last_line_is_dropped() {
         let body = Body::from(b"{\"a\":1}\n\n \n{\"b\":2}\r\n{\"cut".to_vec());
-        let mut lines = Lines::new(body, "GET /x".to_owned());
+        let mut lines = WatchStream::new(body, "GET /x".to_owned());
         assert_eq!(
             lines.next().await.expect("a line").as_deref(),
             Some(&b"{\"a\":1}"[..])

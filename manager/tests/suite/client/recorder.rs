@@ -1,4 +1,4 @@
-//! A stand-in for an API server: it notes what it is asked, and answers as it was told to.
+//! A test double of an API server that records requests.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -12,21 +12,20 @@ use http_body_util::{BodyExt as _, Full, StreamBody};
 use kube::client::Body;
 use tower_service::Service;
 
-/// How a request is answered.
-pub enum Answer {
-    /// With this code, headers and body.
-    With(u16, Vec<(&'static str, &'static str)>, String),
-    /// Never.
+/// The response to a request.
+pub enum CannedResponse {
+    /// Status code, headers and body.
+    Respond(u16, Vec<(&'static str, &'static str)>, String),
+    /// Never responds.
     Hang,
-    /// By a broken connection.
+    /// Breaks the connection.
     Break,
-    /// With 200 and a body that never ends.
+    /// Returns 200 and a body that never ends.
     Stall,
 }
 
-/// What was asked.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Asked {
+pub struct RecordedRequest {
     pub method: String,
     pub uri: String,
     pub agent: String,
@@ -34,21 +33,20 @@ pub struct Asked {
     pub body: String,
 }
 
-/// Answers `{}` with 200, unless told otherwise.
+/// Returns 200 and `{}` unless a response is queued.
 #[derive(Clone, Default)]
-pub struct Spy {
-    asked: Arc<Mutex<Vec<Asked>>>,
-    answers: Arc<Mutex<VecDeque<Answer>>>,
+pub struct RecordingServer {
+    requests: Arc<Mutex<Vec<RecordedRequest>>>,
+    answers: Arc<Mutex<VecDeque<CannedResponse>>>,
 }
 
-impl Spy {
-    /// All requests so far.
-    pub fn asked(&self) -> Vec<Asked> {
-        self.asked.lock().expect("no panic").clone()
+impl RecordingServer {
+    pub fn requests(&self) -> Vec<RecordedRequest> {
+        self.requests.lock().expect("no panic").clone()
     }
 
-    /// The answer to the next request that has none yet.
-    pub fn answer(&self, answer: Answer) {
+    /// Queues the response to the next request.
+    pub fn answer(&self, answer: CannedResponse) {
         self.answers.lock().expect("no panic").push_back(answer);
     }
 
@@ -56,11 +54,11 @@ impl Spy {
         let body = format!(
             r#"{{"kind":"Status","apiVersion":"v1","status":"Failure","message":"said the server","reason":"{reason}","code":{code}{more}}}"#
         );
-        self.answer(Answer::With(code, vec![], body));
+        self.answer(CannedResponse::Respond(code, vec![], body));
     }
 }
 
-impl Service<Request<Body>> for Spy {
+impl Service<Request<Body>> for RecordingServer {
     type Response = Response<UnsyncBoxBody<Bytes, std::io::Error>>;
     type Error = std::io::Error;
     type Future = BoxFuture<'static, Result<Self::Response, Self::Error>>;
@@ -70,7 +68,7 @@ impl Service<Request<Body>> for Spy {
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let spy = self.clone();
+        let server = self.clone();
         Box::pin(async move {
             let (parts, body) = request.into_parts();
             let body = body.collect().await.map_err(std::io::Error::other)?.to_bytes();
@@ -78,22 +76,22 @@ impl Service<Request<Body>> for Spy {
                 let value = parts.headers.get(name).map(|v| v.to_str().expect("text"));
                 value.unwrap_or_default().to_owned()
             };
-            spy.asked.lock().expect("no panic").push(Asked {
+            server.requests.lock().expect("no panic").push(RecordedRequest {
                 method: parts.method.to_string(),
                 uri: parts.uri.to_string(),
                 agent: header("user-agent"),
                 accept: header("accept"),
                 body: String::from_utf8(body.to_vec()).expect("text"),
             });
-            let answer = spy.answers.lock().expect("no panic").pop_front();
-            match answer.unwrap_or_else(|| Answer::With(200, vec![], "{}".to_owned())) {
-                Answer::Hang => std::future::pending().await,
-                Answer::Break => Err(std::io::ErrorKind::ConnectionReset.into()),
-                Answer::Stall => {
+            let answer = server.answers.lock().expect("no panic").pop_front();
+            match answer.unwrap_or_else(|| CannedResponse::Respond(200, vec![], "{}".to_owned())) {
+                CannedResponse::Hang => std::future::pending().await,
+                CannedResponse::Break => Err(std::io::ErrorKind::ConnectionReset.into()),
+                CannedResponse::Stall => {
                     let body = StreamBody::new(futures_util::stream::pending());
                     Ok(Response::new(body.boxed_unsync()))
                 }
-                Answer::With(code, headers, body) => {
+                CannedResponse::Respond(code, headers, body) => {
                     let mut response = Response::builder().status(code);
                     for (name, value) in headers {
                         response = response.header(name, value);

@@ -1,8 +1,7 @@
-//! The token bucket of a client, for requests that wait for their token.
+//! The rate limiter of a client: a token bucket whose waits can be cancelled.
 //!
-//! Each wait reserves the moment at which its token comes in. A wait that is dropped before that moment gives it back, and the
-//! next one that comes takes it over: requests that were cancelled do not delay those after them, and the rate is never
-//! exceeded.
+//! Each wait reserves the time at which its token becomes available. A cancelled wait returns its reservation to the next
+//! request: cancelled requests do not delay later ones, and the rate is never exceeded.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
@@ -10,31 +9,30 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::Limit;
+use super::RateLimit;
 use crate::env::{Clock, later};
 use crate::queue::Bucket;
 
-/// A token bucket that is waited for.
 #[derive(Debug)]
-pub(super) struct Tokens(Mutex<State>);
+pub(super) struct RateLimiter(Mutex<State>);
 
 #[derive(Debug)]
 struct State {
     bucket: Bucket,
-    /// Moments that were reserved and given back.
+    /// Reservations that were returned.
     free: BTreeSet<Instant>,
 }
 
-/// A reserved moment. It is given back when this is dropped, unless it was used.
+/// A reserved token. Dropping it returns the token, unless it was used.
 struct Reservation<'a> {
-    tokens: &'a Tokens,
+    limiter: &'a RateLimiter,
     due: Instant,
     used: bool,
 }
 
-impl Tokens {
-    pub(super) fn new(Limit { qps, burst }: Limit) -> Self {
-        // A rate that is not one (0, negative, not a number) would be a wait for ever; validation refuses it before.
+impl RateLimiter {
+    pub(super) fn new(RateLimit { qps, burst }: RateLimit) -> Self {
+        // Validation rejects a rate that is zero, negative or not a number.
         let interval = Duration::try_from_secs_f64(1.0 / qps).unwrap_or(Duration::from_secs(1));
         Self(Mutex::new(State {
             bucket: Bucket::new(interval, burst),
@@ -42,7 +40,7 @@ impl Tokens {
         }))
     }
 
-    /// Returns another bucket of the same rate and burst, full.
+    /// Returns a limiter of the same rate and burst with all its tokens.
     pub(super) fn full(&self) -> Self {
         Self(Mutex::new(State {
             bucket: self.state(|state| state.bucket.full()),
@@ -50,7 +48,7 @@ impl Tokens {
         }))
     }
 
-    /// Waits for a token, and takes it.
+    /// Waits for a token and takes it.
     pub(super) async fn take(&self, clock: &Clock) {
         let now = clock.now();
         let mut reservation = self.reserve(now);
@@ -62,13 +60,13 @@ impl Tokens {
 
     fn reserve(&self, now: Instant) -> Reservation<'_> {
         let due = self.state(|state| {
-            // Those that have passed are lost, as tokens that come into a full bucket are.
+            // Reservations in the past are lost, like the tokens of a full bucket.
             state.free = state.free.split_off(&now);
             let free = state.free.pop_first();
             free.unwrap_or_else(|| later(now, state.bucket.reserve(now)))
         });
         Reservation {
-            tokens: self,
+            limiter: self,
             due,
             used: false,
         }
@@ -82,7 +80,7 @@ impl Tokens {
 impl Drop for Reservation<'_> {
     fn drop(&mut self) {
         if !self.used {
-            self.tokens.state(|state| state.free.insert(self.due));
+            self.limiter.state(|state| state.free.insert(self.due));
         }
     }
 }
@@ -102,12 +100,12 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn waits_end_in_the_order_in_which_they_began() {
+    async fn waits_end_in_order() {
         let clock = clock();
-        let tokens = Tokens::new(Limit { qps: 10.0, burst: 2 });
+        let limiter = RateLimiter::new(RateLimit { qps: 10.0, burst: 2 });
         let start = clock.now();
         let take = async || {
-            tokens.take(&clock).await;
+            limiter.take(&clock).await;
             clock.now() - start
         };
         let (a, b, c, d) = tokio::join!(take(), take(), take(), take());
@@ -115,12 +113,12 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn dropped_waits_leave_their_tokens_to_those_that_come_later() {
+    async fn cancelled_waits_return_their_tokens() {
         let clock = clock();
-        let tokens = Tokens::new(Limit { qps: 10.0, burst: 1 });
+        let limiter = RateLimiter::new(RateLimit { qps: 10.0, burst: 1 });
         let start = clock.now();
         let take = async || {
-            tokens.take(&clock).await;
+            limiter.take(&clock).await;
             clock.now() - start
         };
         take().await;
@@ -128,7 +126,7 @@ mod tests {
             let three = async { tokio::join!(take(), take(), take()) };
             assert!(clock.timeout(ms(50), three).await.is_none());
         };
-        // One that waits behind them keeps its moment.
+        // A wait behind the cancelled ones keeps its reservation.
         let behind = async {
             clock.sleep(ms(10)).await;
             take().await
@@ -143,20 +141,20 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn token_that_passed_unused_is_lost() {
+    async fn returned_token_in_the_past_is_lost() {
         let clock = clock();
-        let tokens = Tokens::new(Limit { qps: 10.0, burst: 1 });
+        let limiter = RateLimiter::new(RateLimit { qps: 10.0, burst: 1 });
         let start = clock.now();
-        tokens.take(&clock).await;
-        assert!(clock.timeout(ms(50), tokens.take(&clock)).await.is_none());
+        limiter.take(&clock).await;
+        assert!(clock.timeout(ms(50), limiter.take(&clock)).await.is_none());
         clock.sleep(ms(100)).await;
         let (a, b) = tokio::join!(
             async {
-                tokens.take(&clock).await;
+                limiter.take(&clock).await;
                 clock.now() - start
             },
             async {
-                tokens.take(&clock).await;
+                limiter.take(&clock).await;
                 clock.now() - start
             }
         );
