@@ -1,43 +1,43 @@
-//! `AppServices`: an application of one container, kept running by a Deployment, and found by a Service if it has ports.
+//! The `AppService` controller. An `AppService` is an application of one container: the controller keeps a Deployment for it,
+//! and a Service if it has ports.
 //!
-//! What it promises:
-//! - a Deployment or a Service that is not the `AppService`'s own ([`standing`]) is never touched, whatever its name: that
-//!   is said by an event and a condition, and looked at again when it goes;
-//! - its own ones are created by POST and changed by server-side apply ([`fields`]), in one apply for all fields and only if
-//!   one differs ([`drift`]). Fields of other managers stay; a field that another manager has changed is not forced back, but
-//!   reported in a condition that names the manager;
-//! - an object whose annotation names the `AppService` is adopted ([`standing`]);
-//! - another `deploymentName` makes another Deployment, and the one before goes when that one is available ([`former`]);
-//! - with `deletionPolicy: Orphan` its children refer to nobody, and outlive it however it is deleted ([`policy`]);
-//! - a status that has not changed is not written, and nothing that has come to be as it is wanted is written again.
+//! - Objects of the same name that do not belong to the `AppService` ([`ownership`]) are never changed. The conflict is
+//!   reported by an event and a condition, and resolved when the object is deleted or annotated for adoption.
+//! - Children are created by POST and changed by server-side apply ([`managed_fields`]), in one apply for all fields and only
+//!   if one differs ([`drift`]). Fields of other managers are kept. A field that another manager has changed is not forced,
+//!   but reported in a condition.
+//! - A new `deploymentName` creates a new Deployment. The previous one is deleted when the new one is available ([`plan`]).
+//! - With `deletionPolicy: Orphan` the children have no ownerReference and outlive the `AppService` ([`deletion_policy`]).
+//! - An unchanged status is not written, and children in the desired state are not written.
 //!
-//! **Sent twice, done once.** Every child has a name that follows from the spec, and every other write names the version
-//! that it was decided on. So a write whose answer was lost is simply decided again; and the next sync is put back until
-//! the caches show what the last one has written ([`PendingWrites`](coxswain_manager::cache::PendingWrites)).
+//! **Idempotence.** The names of children follow from the spec, and every other write carries the resourceVersion that it was
+//! planned on. So a write with an unknown outcome is planned again by the next sync, which waits until the caches show all
+//! earlier writes ([`PendingWrites`](coxswain_manager::cache::PendingWrites)).
 //!
-//! The walk: [`AppService`] and its children from caches → [`plan::plan`], which is [`children`], [`drift`], [`former`] and
-//! [`policy`] → `act` → [`status`]. All writes are in `act`.
+//! A sync observes the caches, then runs [`plan::plan`] (pure), [`act::act`] (through [`requests`], which has all writes), and
+//! writes the [`status`].
 
 mod act;
-pub mod children;
-pub mod drift;
-pub mod fields;
-pub mod former;
-pub mod plan;
-pub mod policy;
+mod child;
+mod controller;
+mod deletion_policy;
+pub mod desired;
+mod drift;
+mod history;
+mod managed_fields;
+mod ownership;
+mod plan;
 mod reconcile;
-mod service;
-pub mod standing;
-pub mod status;
+mod requests;
+mod status;
 mod webhook;
-mod work;
 
-pub use reconcile::{Keeper, build};
-pub use service::Service;
+pub use child::Service;
+pub use controller::build;
+pub use deletion_policy::FINALIZER;
+pub use managed_fields::FIELD_MANAGER;
+pub use reconcile::AppServiceReconciler;
 pub use webhook::hooks;
-
-use crate::api::app_service::{APP_SERVICES, AppService};
-use crate::support::{DEPLOYMENTS, SERVICES};
 
 /// The controller's name. Stable, see [`crate::registry`].
 pub const NAME: &str = "appservice-controller";

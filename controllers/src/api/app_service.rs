@@ -1,9 +1,9 @@
-//! What is read of an `AppService`, and of a Service.
+//! The `AppService` as the controller reads it, its CRD, defaults and validation.
 
 mod crd;
-pub mod image;
+mod image;
 pub mod schema;
-pub mod validation;
+pub(crate) mod validation;
 
 pub use crd::crd;
 
@@ -18,51 +18,47 @@ use serde_json::value::RawValue;
 use super::{GROUP, VERSION};
 use crate::support::pod_template::Canonical;
 
-/// The resource.
+/// The `AppService` resource.
 pub const APP_SERVICES: Resource = Resource::namespaced(GROUP, VERSION, "appservices", "AppService");
 
 /// An `AppService`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
+#[expect(missing_docs, reason = "plain data")]
 pub struct AppService {
-    /// Its metadata.
     pub metadata: Meta,
-    /// What it asks for.
     #[serde(deserialize_with = "null_is_default")]
     pub spec: Spec,
-    /// Its status, as far as it is written here.
     #[serde(deserialize_with = "null_is_default")]
     pub status: Status,
 }
 
-/// What an `AppService` asks for, as it was written. What is missing is filled in where it is read: the controller does not
-/// depend on anybody's defaults.
+/// The spec as stored. Accessors apply the defaults, so the controller does not depend on those of the schema or webhook.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
+#[expect(missing_docs, reason = "plain data")]
 pub struct Spec {
-    /// The name of the Deployment.
     #[serde(deserialize_with = "null_is_default")]
     pub deployment_name: Text,
     replicas: Option<i64>,
     image: Option<Text>,
-    /// What it listens on.
     #[serde(deserialize_with = "null_is_default")]
     pub ports: Vec<Port>,
-    /// The environment, in JSON; none if nothing is said.
-    #[serde(deserialize_with = "raw")]
+    /// A JSON list of environment variables.
+    #[serde(deserialize_with = "raw_json")]
     pub env: Option<Box<str>>,
-    /// The resources, in JSON; none if nothing is said.
-    #[serde(deserialize_with = "raw")]
+    /// JSON resource requirements.
+    #[serde(deserialize_with = "raw_json")]
     pub resources: Option<Box<str>>,
     deletion_policy: Option<Text>,
 }
 
-/// One port.
+/// A port of the Service.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
+#[expect(missing_docs, reason = "plain data")]
 pub struct Port {
     name: Option<Text>,
-    /// Where the Service listens.
     #[serde(deserialize_with = "null_is_default")]
     pub port: i64,
     #[serde(rename = "targetPort")]
@@ -70,80 +66,73 @@ pub struct Port {
     protocol: Option<Text>,
 }
 
-/// What is spoken on a port.
+/// The protocol of a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[expect(missing_docs, reason = "plain data")]
 pub enum Protocol {
-    /// TCP.
     Tcp,
-    /// UDP.
     Udp,
-    /// SCTP.
     Sctp,
 }
 
-/// What becomes of the children when the `AppService` goes.
+/// The fate of the children when the `AppService` is deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Policy {
-    /// They go as well, by whatever way it is deleted.
+pub enum DeletionPolicy {
+    /// The garbage collector deletes them, as the propagation policy of the deletion says.
     Delete,
-    /// They stay, however it is deleted.
+    /// They are kept, whatever the propagation policy.
     Orphan,
 }
 
-/// What is read and written of a status. Numbers that nobody has written are none.
+/// The status fields that the controller reads and writes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
+#[expect(missing_docs, reason = "plain data")]
 pub struct Status {
-    /// The generation that this was found at.
     pub observed_generation: Option<i64>,
-    /// Pods of all templates.
     pub replicas: Option<i64>,
-    /// Pods of the present template.
     pub updated_replicas: Option<i64>,
-    /// Pods that are ready.
     pub ready_replicas: Option<i64>,
-    /// Pods that have been ready for long enough.
     pub available_replicas: Option<i64>,
-    /// Which pods they are, as a text.
     pub selector: Option<Text>,
-    /// All conditions, those of others too.
+    /// All conditions, including those of other controllers.
     #[serde(deserialize_with = "null_is_default")]
     pub conditions: Vec<Condition>,
 }
 
 impl Spec {
-    /// The desired number of pods; none if that is the Deployment's own.
+    /// Returns the desired number of pods. If unset, the Deployment keeps its own number.
     #[must_use]
     pub fn replicas(&self) -> Option<i64> {
         self.replicas
     }
 
-    /// The image of the container; none if that is the Deployment's own.
+    /// Returns the image of the container. If unset, the Deployment keeps its own image.
     #[must_use]
     pub fn image(&self) -> Option<&str> {
         self.image.as_deref()
     }
 
-    /// What becomes of the children. A policy that nobody knows keeps them: that can be mended later.
+    /// Returns the deletion policy. Defaults to `Delete`. An unknown value counts as `Orphan`, which loses nothing.
     #[must_use]
-    pub fn policy(&self) -> Policy {
+    pub fn deletion_policy(&self) -> DeletionPolicy {
         match self.deletion_policy.as_deref() {
-            None | Some("Delete") => Policy::Delete,
-            Some(_) => Policy::Orphan,
+            None | Some("Delete") => DeletionPolicy::Delete,
+            Some(_) => DeletionPolicy::Orphan,
         }
     }
 
-    /// The policy as it was written, if nobody knows it.
+    /// Returns the deletion policy if its value is unknown.
     #[must_use]
-    pub fn odd_policy(&self) -> Option<&str> {
-        let written = self.deletion_policy.as_deref()?;
-        (!["Delete", "Orphan"].contains(&written)).then_some(written)
+    pub fn unknown_deletion_policy(&self) -> Option<&str> {
+        let stored = self.deletion_policy.as_deref()?;
+        (!["Delete", "Orphan"].contains(&stored)).then_some(stored)
     }
 
-    /// Whether another one asks for the same, in whichever words.
+    /// Returns whether two specs have the same meaning, regardless of JSON formatting.
     #[must_use]
-    pub fn asks_the_same(&self, other: &Self) -> bool {
-        let plain = |spec: &Self| {
+    pub fn is_equivalent(&self, other: &Self) -> bool {
+        let normalize = |spec: &Self| {
             let form = |text: &Option<Box<str>>| text.as_deref().map(Canonical::of);
             let (env, resources) = (form(&spec.env), form(&spec.resources));
             let rest = Self {
@@ -153,10 +142,11 @@ impl Spec {
             };
             (rest, env, resources)
         };
-        plain(self) == plain(other)
+        normalize(self) == normalize(other)
     }
 
-    /// The name of a port: a Service needs one for each as soon as there are two.
+    /// Returns the name of a port. Defaults to one such as `tcp-80` if there are several ports: a Service with several ports
+    /// requires names.
     #[must_use]
     pub fn port_name(&self, port: &Port) -> Option<Text> {
         let given = port.name.clone().filter(|it| !it.is_empty());
@@ -168,13 +158,13 @@ impl Spec {
 }
 
 impl Port {
-    /// Where the container listens.
+    /// Returns the port of the container. Defaults to `port`.
     #[must_use]
-    pub fn target(&self) -> i64 {
+    pub fn target_port(&self) -> i64 {
         self.target.unwrap_or(self.port)
     }
 
-    /// What is spoken there; the text if nobody knows it.
+    /// Returns the protocol. Defaults to TCP. Fails with an unknown value.
     pub fn protocol(&self) -> Result<Protocol, &str> {
         match self.protocol.as_deref() {
             None | Some("TCP") => Ok(Protocol::Tcp),
@@ -216,14 +206,14 @@ impl Object for AppService {
     }
 
     fn bytes(&self) -> usize {
-        let written = [&self.spec.env, &self.spec.resources];
-        let written: usize = written.into_iter().flatten().map(|it| it.len()).sum();
-        size_of_val(self) + self.metadata.heap_bytes() + size_of_val(&*self.spec.ports) + written
+        let raw = [&self.spec.env, &self.spec.resources];
+        let raw: usize = raw.into_iter().flatten().map(|it| it.len()).sum();
+        size_of_val(self) + self.metadata.heap_bytes() + size_of_val(&*self.spec.ports) + raw
     }
 }
 
-/// JSON as it was written; none for `null`.
-pub(crate) fn raw<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Box<str>>, D::Error> {
+/// Deserializes JSON as unparsed text, `null` as `None`.
+pub(crate) fn raw_json<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Box<str>>, D::Error> {
     let raw = Option::<Box<RawValue>>::deserialize(deserializer)?;
     Ok(raw.map(Box::<str>::from).filter(|it| &**it != "null"))
 }
@@ -239,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_filled_in() {
+    fn unset_fields_have_defaults() {
         for json in [
             r#"{"deploymentName":"web"}"#,
             r#"{"deploymentName":"web","replicas":null,"image":null,"ports":null,"env":null,"resources":null,
@@ -250,61 +240,64 @@ mod tests {
                 (&*it.deployment_name, it.replicas(), it.image()),
                 ("web", None, None)
             );
-            assert_eq!((it.policy(), it.odd_policy()), (Policy::Delete, None));
+            assert_eq!(
+                (it.deletion_policy(), it.unknown_deletion_policy()),
+                (DeletionPolicy::Delete, None)
+            );
             assert_eq!((it.ports.len(), it.env, it.resources), (0, None, None));
         }
         assert_eq!(spec("null"), Spec::default());
     }
 
     #[test]
-    fn what_is_said_is_kept_as_it_was_written() {
+    fn set_fields_are_kept() {
         let it = spec(
             r#"{"replicas":0,"image":"a:1","env":[{"name":"A", "value":"b"}],"deletionPolicy":"Orphan"}"#,
         );
         assert_eq!(
-            (it.replicas(), it.image(), it.policy()),
-            (Some(0), Some("a:1"), Policy::Orphan)
+            (it.replicas(), it.image(), it.deletion_policy()),
+            (Some(0), Some("a:1"), DeletionPolicy::Orphan)
         );
         assert_eq!(it.env.as_deref(), Some(r#"[{"name":"A", "value":"b"}]"#));
-        let odd = spec(r#"{"deletionPolicy":"Perhaps"}"#);
+        let unknown = spec(r#"{"deletionPolicy":"Perhaps"}"#);
         assert_eq!(
-            (odd.policy(), odd.odd_policy()),
-            (Policy::Orphan, Some("Perhaps"))
+            (unknown.deletion_policy(), unknown.unknown_deletion_policy()),
+            (DeletionPolicy::Orphan, Some("Perhaps"))
         );
     }
 
     #[test]
-    fn the_same_may_be_written_in_other_words() {
+    fn specs_are_compared_regardless_of_formatting() {
         let one = spec(
             r#"{"deploymentName":"a","env":[{"name":"A","value":"b"}],"resources":{"limits":{"cpu":"1"}}}"#,
         );
         let other = spec(
             r#"{"env": [ {"value": "b", "name": "A"} ],"resources":{ "limits":{"cpu":"1"}},"deploymentName":"a"}"#,
         );
-        assert!(one != other && one.asks_the_same(&other));
+        assert!(one != other && one.is_equivalent(&other));
         for changed in [
             r#"{"deploymentName":"b","env":[{"name":"A","value":"b"}],"resources":{"limits":{"cpu":"1"}}}"#,
             r#"{"deploymentName":"a","env":[{"name":"A","value":"c"}],"resources":{"limits":{"cpu":"1"}}}"#,
             r#"{"deploymentName":"a","env":[{"name":"A","value":"b"}]}"#,
         ] {
-            assert!(!one.asks_the_same(&spec(changed)), "{changed}");
+            assert!(!one.is_equivalent(&spec(changed)), "{changed}");
         }
     }
 
     #[test]
-    fn ports_have_names_as_soon_as_there_are_two() {
+    fn several_ports_have_names() {
         let name = |spec: &Spec, at: usize| spec.port_name(&spec.ports[at]).map(|it| it.to_string());
         let one = spec(r#"{"ports":[{"port":80}]}"#);
         assert_eq!(name(&one, 0), None);
         assert_eq!(
-            (one.ports[0].target(), one.ports[0].protocol()),
+            (one.ports[0].target_port(), one.ports[0].protocol()),
             (80, Ok(Protocol::Tcp))
         );
         let two =
             spec(r#"{"ports":[{"port":53,"targetPort":5353,"protocol":"UDP"},{"port":80,"name":"web"}]}"#);
         assert_eq!(name(&two, 0).as_deref(), Some("udp-53"));
         assert_eq!(name(&two, 1).as_deref(), Some("web"));
-        assert_eq!(two.ports[0].target(), 5353);
+        assert_eq!(two.ports[0].target_port(), 5353);
         assert_eq!(
             spec(r#"{"ports":[{"protocol":"tcp"}]}"#).ports[0].protocol(),
             Err("tcp")

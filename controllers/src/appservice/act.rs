@@ -1,271 +1,377 @@
-//! The requests of a sync. Every write of the controller is here: a child is created, applied, deleted, its ownerReference
-//! patched; the finalizer of an `AppService` goes on and off, its status is patched. And the live reads that go before them.
+//! Execution of a [`Plan`]. Its [`Outcome`] feeds the status.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use coxswain_manager::cache::{Caches, PendingWrites};
-use coxswain_manager::client::{Client, ClientError, ListQuery, Patch};
-use coxswain_manager::controller::ReconcileError;
-use coxswain_manager::env::Env;
-use coxswain_manager::events::{EventType, ObjectRef, Recorder};
-use coxswain_manager::finalizer;
-use coxswain_manager::object::{Key, Meta, MetaObject, Object, Resource};
-use serde_json::{Value, json};
+use coxswain_manager::client::{ClientError, Patch};
+use coxswain_manager::object::{Meta, Resource};
+use serde_json::Value;
 
-use super::drift::Child;
-use super::fields::{self, FIELD_MANAGER};
-use super::policy::FINALIZER;
-use super::standing::{Standing, UID};
-use super::{APP_SERVICES, plan};
-use crate::api::app_service::AppService;
-use crate::support::errors::is_field_conflict;
-use crate::support::memory::write_of;
-use crate::support::requests;
+use super::child::Child;
+use super::deletion_policy::{self, FINALIZER};
+use super::history::{FieldConflict, WriteTarget};
+use super::ownership::{ADOPT_BY_ANNOTATION, Ownership};
+use super::plan::{ChildAction, Plan, ownership_of};
+use super::requests::{Created, Failure, Requests, display_name};
+use super::status::{Observed, Stall};
+use crate::api::app_service::DeletionPolicy;
+use crate::support::DEPLOYMENTS;
+use crate::support::errors::{is_field_conflict, is_namespace_terminating, message};
 
-/// Everything that a sync of one `AppService` acts with.
-pub(super) struct Hands<'a> {
-    pub(super) app: &'a AppService,
-    pub(super) key: &'a Key,
-    pub(super) client: &'a Client,
-    pub(super) env: &'a Env,
-    pub(super) caches: &'a Caches,
-    pub(super) written: &'a PendingWrites,
-    pub(super) recorder: &'a Recorder,
+/// Delay before an apply that conflicts with other field managers is sent again, if its child does not change.
+const CONFLICT_RETRY: Duration = Duration::from_mins(1);
+
+/// The result of executing a plan.
+pub(super) struct Outcome {
+    /// The metadata of the `AppService` after all writes.
+    pub(super) meta: Meta,
+    pub(super) observed: Observed,
+    /// The first error that is retried with backoff.
+    pub(super) error: Option<Failure>,
+    /// The name of a child is taken, so the sync is retried with backoff.
+    pub(super) name_taken: bool,
+    /// The delay of an action that was postponed.
+    pub(super) retry_after: Option<Duration>,
 }
 
-/// What became of a create.
-pub(super) enum Made<T> {
-    Created(Arc<T>),
-    /// It was there: the answer to an earlier try was lost, or it is another one's.
-    Found(Arc<T>),
-}
-
-/// Why a sync has ended early.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum Failure {
-    /// A request has failed.
-    #[error(transparent)]
-    Client(#[from] ClientError),
-    /// It is not to be acted for in that state.
-    #[error("{key} was changed since it was read: nothing is made to refer to it, and nothing deleted")]
-    Changed {
-        /// The `AppService`.
-        key: Key,
-    },
-    /// There is nobody to act for.
-    #[error("{key} is gone, or its kind is not served any more, whatever the cache shows")]
-    Gone {
-        /// The `AppService`.
-        key: Key,
-    },
-    /// Nothing may be made; to try again is of no use.
-    #[error("the namespace of {key} is on its way out: nothing is made in it")]
-    NamespaceGoes {
-        /// The `AppService`.
-        key: Key,
-    },
-}
-
-impl Failure {
-    /// Somebody has changed an object since it was read: that is seen soon, and looked at again.
-    pub(super) fn is_conflict(&self) -> bool {
-        match self {
-            Self::Client(error) => error.is_conflict() && !is_field_conflict(error),
-            Self::Changed { .. } => true,
-            Self::Gone { .. } | Self::NamespaceGoes { .. } => false,
-        }
+impl Outcome {
+    /// Has the sync retried after `delay` at the latest.
+    pub(super) fn retry_within(&mut self, delay: Duration) {
+        self.retry_after = Some(self.retry_after.map_or(delay, |it| it.min(delay)));
     }
 }
 
-impl From<Failure> for ReconcileError {
-    fn from(failure: Failure) -> Self {
-        match failure {
-            Failure::NamespaceGoes { .. } => Self::terminal(failure),
-            Failure::Client(error) => error.into(),
-            Failure::Changed { .. } | Failure::Gone { .. } => Self::retryable(failure),
-        }
-    }
+/// Executes `plan` as far as possible. Fails if the status must not be written.
+pub(super) async fn act(requests: &Requests<'_>, plan: &Plan) -> Result<Outcome, Failure> {
+    let mut executor = Executor {
+        requests,
+        outcome: Outcome {
+            meta: requests.app.metadata.clone(),
+            observed: Observed::default(),
+            error: None,
+            name_taken: false,
+            retry_after: None,
+        },
+        verified: false,
+    };
+    executor.execute(plan).await?;
+    Ok(executor.outcome)
 }
 
-impl Hands<'_> {
-    /// Makes a child. If the name is taken, answers who has it.
-    pub(super) async fn create<T: Object>(
-        &self,
-        resource: &Resource,
-        body: &Value,
-    ) -> Result<Made<T>, ClientError> {
-        let namespace = &self.key.namespace;
-        let body_text = body.to_string().into();
-        let created = self
-            .client
-            .create_as::<T>(resource, namespace, body_text, FIELD_MANAGER);
-        match created.await {
-            Ok(made) => {
-                self.wrote(resource, made.meta(), false);
-                self.tell("SuccessfulCreate", "Created", resource, made.meta());
-                Ok(Made::Created(Arc::new(made)))
+struct Executor<'a> {
+    requests: &'a Requests<'a>,
+    outcome: Outcome,
+    /// A live read in this sync has shown that the spec is unchanged.
+    verified: bool,
+}
+
+impl Executor<'_> {
+    async fn execute(&mut self, plan: &Plan) -> Result<(), Failure> {
+        if let Some(error) = plan.errors.first() {
+            let message = format!("The spec is invalid: {}: {}.", error.field, error.message);
+            self.stall("InvalidSpec", message);
+        }
+        if let Some(patch) = &plan.add_finalizer
+            && !self.add_finalizer(patch).await?
+        {
+            self.outcome.observed.deployment = plan.deployment.owned().cloned();
+            return Ok(());
+        }
+        self.outcome.observed.deployment = self.act_on_child(&plan.deployment).await?;
+        self.act_on_child(&plan.service).await?;
+        for action in &plan.previous {
+            match action {
+                ChildAction::Delete(old) => self.delete(&DEPLOYMENTS, &old.metadata).await?,
+                ChildAction::PatchOwner(old, patch) => {
+                    self.patch_owner(&DEPLOYMENTS, &old.metadata, patch).await?;
+                }
+                _ => {}
             }
-            Err(error) if error.is_already_exists() => {
-                let name = body["metadata"]["name"].as_str().unwrap_or_default();
-                let key = Key::new(namespace.clone(), name);
-                let found: T = self.client.get(resource, &key).await?;
-                // The caches do not show it, or nobody would have tried.
-                self.wrote(resource, found.meta(), false);
-                Ok(Made::Found(Arc::new(found)))
+        }
+        if plan.remove_finalizer && self.outcome.error.is_none() && self.outcome.retry_after.is_none() {
+            self.remove_finalizer().await?;
+        }
+        Ok(())
+    }
+
+    /// Adds the finalizer. Returns whether it is present.
+    async fn add_finalizer(&mut self, patch: &Value) -> Result<bool, Failure> {
+        let present = Value::Bool(true);
+        if self.must_wait(WriteTarget::Finalizer, &present, &finalizer_name()) {
+            return Ok(false);
+        }
+        match self.requests.patch_app(Patch::merge(patch)).await {
+            Ok(meta) => {
+                self.record_write(WriteTarget::Finalizer, &present);
+                self.outcome.meta = meta;
+                // The patch carried the resourceVersion that was read.
+                self.verified = true;
+                Ok(true)
             }
-            Err(error) => Err(error),
+            Err(Failure::Client(error)) => {
+                self.handle_error("FailedUpdate", &format!("add {}", finalizer_name()), error)?;
+                Ok(false)
+            }
+            Err(failure) => Err(failure),
         }
     }
 
-    /// Applies the desired state of a child; returns the child after it, none if it is gone. Fails with
-    /// [`Failure::Changed`] if the live object is not the `AppService`'s any more.
-    pub(super) async fn apply<T: Child>(
-        &self,
-        resource: &Resource,
-        child: &Meta,
+    async fn remove_finalizer(&mut self) -> Result<(), Failure> {
+        let absent = Value::Bool(false);
+        if self.must_wait(WriteTarget::Finalizer, &absent, &finalizer_name()) {
+            return Ok(());
+        }
+        if let Some(meta) = self.requests.remove_finalizer(&self.outcome.meta).await? {
+            self.record_write(WriteTarget::Finalizer, &absent);
+            self.outcome.meta = meta;
+        }
+        Ok(())
+    }
+
+    /// Executes the action for a child. Returns the child after it, if it exists and belongs to the `AppService`.
+    async fn act_on_child<T: Child>(&mut self, action: &ChildAction<T>) -> Result<Option<Arc<T>>, Failure> {
+        match action {
+            ChildAction::None => Ok(None),
+            ChildAction::Keep(present) => Ok(Some(Arc::clone(present))),
+            ChildAction::Create(body) => self.create(body).await,
+            ChildAction::Apply(present, desired) => self.apply(present, desired).await,
+            ChildAction::PatchOwner(present, patch) => {
+                self.patch_owner_limited::<T>(present.meta(), patch).await?;
+                Ok(Some(Arc::clone(present)))
+            }
+            ChildAction::Delete(present) => self.delete(&T::RESOURCE, present.meta()).await.map(|()| None),
+            ChildAction::AwaitDeletion(present) | ChildAction::NameTaken(present) => {
+                Ok(self.resolve_existing(Arc::clone(present)))
+            }
+        }
+    }
+
+    async fn create<T: Child>(&mut self, body: &Value) -> Result<Option<Arc<T>>, Failure> {
+        let name = display_name(
+            &T::RESOURCE,
+            body["metadata"]["name"].as_str().unwrap_or_default(),
+        );
+        if self.must_wait(T::TARGET, body, &name) {
+            return Ok(None);
+        }
+        if self.requests.app.spec.deletion_policy() == DeletionPolicy::Orphan {
+            // Without an ownerReference the garbage collector would not delete a child of an absent AppService.
+            self.verify_app().await?;
+        }
+        match self.requests.create::<T>(body).await {
+            Ok(Created::New(child)) => {
+                self.record_write(T::TARGET, body);
+                self.outcome.observed.deployment_changed |= T::TARGET == WriteTarget::Deployment;
+                Ok(Some(child))
+            }
+            Ok(Created::Existing(child)) => Ok(self.resolve_existing(child)),
+            Err(error) => {
+                self.handle_error("FailedCreate", &format!("create {name}"), error)?;
+                Ok(None)
+            }
+        }
+    }
+
+    /// Applies the desired state of a child. Fields of other field managers are not forced: such a conflict becomes a
+    /// condition, and the same apply is not sent again for [`CONFLICT_RETRY`], unless the child changes.
+    async fn apply<T: Child>(
+        &mut self,
+        present: &Arc<T>,
         desired: &Value,
     ) -> Result<Option<Arc<T>>, Failure> {
-        let key = child.key();
-        let live: Value = match self.client.get(resource, &key).await {
-            Ok(live) => live,
-            Err(error) if error.is_not_found(&child.name) => return Ok(None),
-            Err(error) => return Err(error.into()),
-        };
-        let typed = T::deserialize(&live).map_err(|error| ClientError::Decode {
-            request_line: format!("GET {} {key}", resource.plural),
-            reason: format!("{:?}", error.classify()),
-        })?;
-        let mut meta = typed.meta().clone();
-        let standing = plan::standing_of(self.app, &typed);
-        if meta.uid != child.uid || !matches!(standing, Standing::Ours | Standing::Adoptable) {
-            return Err(Failure::Changed {
-                key: self.key.clone(),
-            });
+        let (requests, meta) = (self.requests, present.meta());
+        let name = display_name(&T::RESOURCE, &meta.name);
+        let now = requests.env.clock.now();
+        if let Some(conflict) = requests.history(|it| it.conflict(T::TARGET, desired, meta, now)) {
+            self.report_conflict::<T>(meta, conflict).await?;
+            return Ok(Some(Arc::clone(present)));
         }
-        if let Some(entries) = fields::prepared(&live, desired) {
-            let mut patch = json!({"metadata": meta.preconditions()});
-            patch["metadata"]["managedFields"] = entries;
-            let patched: MetaObject = self.client.patch(resource, &key, Patch::merge(&patch)).await?;
-            meta = patched.metadata;
+        if self.must_wait(T::TARGET, desired, &name) {
+            return Ok(Some(Arc::clone(present)));
         }
-        let mut body = desired.clone();
-        body["metadata"]["uid"] = json!(meta.uid);
-        body["metadata"]["resourceVersion"] = json!(meta.resource_version);
-        let patch = Patch::apply(&body, FIELD_MANAGER);
-        let applied: T = self.client.patch(resource, &key, patch).await?;
-        let after = applied.meta();
-        self.wrote(resource, after, true);
-        if after.resource_version != meta.resource_version {
-            self.tell("SuccessfulUpdate", "Updated", resource, child);
+        let adds_owner = desired["metadata"].get("ownerReferences").is_some()
+            && !deletion_policy::has_controller_reference(requests.app, meta);
+        if adds_owner {
+            self.verify_app().await?;
         }
-        Ok(Some(Arc::new(applied)))
+        match requests.apply::<T>(meta, desired).await {
+            Ok(applied) => {
+                self.record_write(T::TARGET, desired);
+                let generation = applied.as_ref().map(|it| it.meta().generation);
+                self.outcome.observed.deployment_changed |=
+                    T::TARGET == WriteTarget::Deployment && generation != Some(meta.generation);
+                Ok(applied)
+            }
+            Err(Failure::Client(error)) if is_field_conflict(&error) => {
+                let text = format!(
+                    "{name} has fields that other field managers own. Unset them in the AppService, or set them to their \
+                     current values. {}",
+                    message(&error)
+                );
+                let retry_at = requests.env.clock.after(CONFLICT_RETRY);
+                let conflict = FieldConflict::new(desired, meta, retry_at, text);
+                requests.history(|it| it.record_conflict(T::TARGET, conflict.clone()));
+                self.report_conflict::<T>(meta, conflict).await?;
+                Ok(Some(Arc::clone(present)))
+            }
+            Err(Failure::Client(error)) => {
+                self.handle_error("FailedUpdate", &format!("apply {name}"), error)?;
+                Ok(Some(Arc::clone(present)))
+            }
+            Err(failure) => Err(failure),
+        }
     }
 
-    /// Changes the references of a child.
-    pub(super) async fn refer(
-        &self,
-        resource: &Resource,
+    async fn delete(&mut self, resource: &Resource, child: &Meta) -> Result<(), Failure> {
+        self.verify_app().await?;
+        if let Err(error) = self.requests.delete(resource, child).await {
+            let action = format!("delete {}", display_name(resource, &child.name));
+            self.handle_error("FailedDelete", &action, error)?;
+        }
+        Ok(())
+    }
+
+    async fn patch_owner(&mut self, resource: &Resource, child: &Meta, patch: &Value) -> Result<(), Failure> {
+        if self.requests.app.spec.deletion_policy() == DeletionPolicy::Delete {
+            // The garbage collector deletes a child whose owner is absent.
+            self.verify_app().await?;
+        }
+        if let Err(error) = self.requests.patch_owner(resource, child, patch).await {
+            let action = format!("update {}", display_name(resource, &child.name));
+            self.handle_error("FailedUpdate", &action, error)?;
+        }
+        Ok(())
+    }
+
+    /// Patches the ownerReferences of a child, unless the same patch was sent too often.
+    async fn patch_owner_limited<T: Child>(&mut self, child: &Meta, patch: &Value) -> Result<(), Failure> {
+        let references = &patch["metadata"]["ownerReferences"];
+        let name = display_name(&T::RESOURCE, &child.name);
+        if !self.must_wait(T::OWNER_TARGET, references, &name) {
+            self.patch_owner(&T::RESOURCE, child, patch).await?;
+            self.record_write(T::OWNER_TARGET, references);
+        }
+        Ok(())
+    }
+
+    /// Reports a field conflict. The ownerReferences follow the deletion policy regardless.
+    async fn report_conflict<T: Child>(
+        &mut self,
         child: &Meta,
-        patch: &Value,
-    ) -> Result<(), ClientError> {
-        let patch = Patch::merge(patch);
-        let patched = requests::patch_existing(self.client, resource, &child.key(), patch).await?;
-        if let Some(patched) = patched {
-            self.wrote(resource, &patched, true);
+        conflict: FieldConflict,
+    ) -> Result<(), Failure> {
+        self.outcome
+            .retry_within(conflict.retry_at - self.requests.env.clock.now());
+        self.stall("FieldManagerConflict", conflict.message);
+        match deletion_policy::owner_patch(self.requests.app, child) {
+            Some(patch) => self.patch_owner_limited::<T>(child, &patch).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Returns the object that has the name of a child, if it belongs to the `AppService`. Otherwise reports it.
+    fn resolve_existing<T: Child>(&mut self, existing: Arc<T>) -> Option<Arc<T>> {
+        let name = display_name(&T::RESOURCE, &existing.meta().name);
+        match ownership_of(self.requests.app, &*existing) {
+            // The next sync corrects drift.
+            Ownership::Owned | Ownership::Adoptable => return Some(existing),
+            Ownership::Terminating => {
+                let message = format!("Waiting for the previous {name} to be deleted.");
+                self.outcome.observed.pending = Some(("WaitingForDeletion", message));
+            }
+            Ownership::Foreign => {
+                self.outcome.name_taken = true;
+                let message = format!(
+                    "{name} already exists and does not belong to this AppService. Delete it, use another name, or annotate \
+                     it with {ADOPT_BY_ANNOTATION}={} to have it adopted.",
+                    self.outcome.meta.name,
+                );
+                self.stall("ErrResourceExists", message);
+            }
+        }
+        None
+    }
+
+    /// Verifies once per sync that the spec is unchanged, before a write that cannot be undone.
+    async fn verify_app(&mut self) -> Result<(), Failure> {
+        if !self.verified {
+            self.requests.verify_app().await?;
+            self.verified = true;
         }
         Ok(())
     }
 
-    /// Deletes a child, in the state in which it was chosen.
-    pub(super) async fn delete(&self, resource: &Resource, child: &Meta) -> Result<(), ClientError> {
-        if let Some(deleted) = requests::delete_unchanged(self.client, resource, child).await? {
-            self.wrote(resource, &deleted, true);
-            self.tell("SuccessfulDelete", "Deleted", resource, child);
+    /// Returns whether `content` was written so often that another client must be undoing it, and reports that.
+    fn must_wait(&mut self, target: WriteTarget, content: &Value, name: &str) -> bool {
+        let now = self.requests.env.clock.now();
+        let delay = self.requests.history(|it| it.write_delay(target, content, now));
+        if delay.is_zero() {
+            return false;
         }
-        Ok(())
+        self.outcome.retry_within(delay);
+        let message = format!("Another client repeatedly changes or deletes {name}.");
+        self.stall("Contested", message);
+        true
     }
 
-    /// Puts the finalizer on, and answers the new metadata.
-    pub(super) async fn hold(&self, patch: &Value) -> Result<Meta, Failure> {
-        self.write(Patch::merge(patch)).await
+    fn record_write(&self, target: WriteTarget, content: &Value) {
+        let now = self.requests.env.clock.now();
+        self.requests.history(|it| it.record_write(target, content, now));
     }
 
-    /// Takes the finalizer off, and answers the new metadata; none if it was not on, or nothing is left.
-    pub(super) async fn let_go(&self, meta: &Meta) -> Result<Option<Meta>, Failure> {
-        let after = finalizer::remove(self.client, &APP_SERVICES, meta, FINALIZER).await;
-        let after = after.map_err(|error| self.own(error))?;
-        if let Some(after) = &after {
-            self.wrote(&APP_SERVICES, after, true);
+    fn stall(&mut self, reason: &'static str, message: String) {
+        self.outcome.observed.stalls.push(Stall {
+            reason,
+            message,
+            emit_event: true,
+        });
+    }
+
+    /// Reports an error that the user has to fix, and keeps any error for a retry. Fails if the error ends the sync.
+    fn handle_error(
+        &mut self,
+        reason: &'static str,
+        action: &str,
+        error: ClientError,
+    ) -> Result<(), Failure> {
+        if error.is_conflict() || matches!(error, ClientError::Fenced { .. }) {
+            return Err(error.into());
         }
-        Ok(after)
-    }
-
-    /// Patches the status.
-    pub(super) async fn write_status(&self, patch: &Value) -> Result<(), Failure> {
-        self.write(Patch::merge(patch).of("status")).await.map(drop)
-    }
-
-    /// Patches the `AppService`, and answers the new metadata.
-    async fn write(&self, patch: Patch) -> Result<Meta, Failure> {
-        let patched: Result<MetaObject, _> = self.client.patch(&APP_SERVICES, self.key, patch).await;
-        let patched = patched.map_err(|error| self.own(error))?;
-        self.wrote(&APP_SERVICES, &patched.metadata, true);
-        Ok(patched.metadata)
-    }
-
-    /// What it means that a request for the `AppService` itself has failed.
-    fn own(&self, error: ClientError) -> Failure {
-        if error.code() == Some(404) {
-            let key = self.key.clone();
-            return Failure::Gone { key };
+        if is_namespace_terminating(&error) {
+            let key = self.outcome.meta.key();
+            let message = format!(
+                "Failed to {action}: namespace \"{}\" is being terminated.",
+                key.namespace
+            );
+            self.outcome.observed.stalls.push(Stall {
+                reason: "NamespaceTerminating",
+                message,
+                emit_event: false,
+            });
+            self.outcome.error = Some(Failure::NamespaceTerminating { key });
+            return Ok(());
         }
-        error.into()
-    }
-
-    /// Makes sure that the `AppService` still asks for what it asked for: what refers to one that is gone is collected, and
-    /// what was deleted in vain is lost.
-    pub(super) async fn verify(&self) -> Result<(), Failure> {
-        let live = self.client.get::<AppService>(&APP_SERVICES, self.key).await;
-        let live = live.map_err(|error| self.own(error))?;
-        let (seen, live_meta) = (&self.app.metadata, &live.metadata);
-        let same = live_meta.uid == seen.uid
-            && live_meta.is_terminating() == seen.is_terminating()
-            && live.spec.asks_the_same(&self.app.spec);
-        let key = self.key.clone();
-        if same {
-            Ok(())
+        let is_client_error = |code| (400..500).contains(&code) && code != 408 && code != 429;
+        if error.code().is_some_and(is_client_error) {
+            self.stall(reason, format!("Failed to {action}: {}", message(&error)));
         } else {
-            Err(Failure::Changed { key })
+            self.outcome.observed.unknown = true;
+        }
+        self.outcome.error.get_or_insert(error.into());
+        Ok(())
+    }
+}
+
+impl<T> ChildAction<T> {
+    /// Returns the present child, if it belongs to the `AppService` and stays.
+    fn owned(&self) -> Option<&Arc<T>> {
+        match self {
+            Self::Keep(present) | Self::Apply(present, _) | Self::PatchOwner(present, _) => Some(present),
+            _ => None,
         }
     }
+}
 
-    /// The children of a kind that carry the uid of the `AppService`, as they are now.
-    pub(super) async fn marked(&self, resource: &Resource) -> Result<Vec<Meta>, ClientError> {
-        let query = ListQuery {
-            label_selector: format!("{UID}={}", self.app.metadata.uid),
-            limit: 500,
-            ..ListQuery::default()
-        };
-        let all = self
-            .client
-            .list_all_metadata(resource, &self.key.namespace, query, |_| true);
-        all.await
-    }
-
-    /// An event about the `AppService`.
-    pub(super) fn event(&self, type_: EventType, reason: &str, message: &str) {
-        let about = ObjectRef::of(&APP_SERVICES, &self.app.metadata);
-        self.recorder.event(&about, type_, reason, message);
-    }
-
-    fn tell(&self, reason: &str, done: &str, resource: &Resource, child: &Meta) {
-        let message = format!("{done} {} {}", resource.kind, child.name);
-        self.event(EventType::Normal, reason, &message);
-    }
-
-    /// The caches have to show this before the next sync.
-    fn wrote(&self, resource: &Resource, object: &Meta, seen: bool) {
-        let write = write_of(object, self.env.clock.now(), seen);
-        self.written.record(self.key, resource, write, self.caches);
-    }
+fn finalizer_name() -> String {
+    format!("finalizer \"{FINALIZER}\"")
 }

@@ -1,70 +1,64 @@
-//! What to do for an `AppService`, decided from what was observed. Pure.
+//! The plan of a sync: the actions that bring the children of an `AppService` to the desired state. Pure.
 
 use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::drift::Child;
-use super::service::Service;
-use super::standing::{Standing, standing};
-use super::{children, drift, former, policy};
+use super::child::{Child, Service};
+
+use super::ownership::{Ownership, ownership, was_created_for};
+use super::{deletion_policy, desired, drift};
 use crate::api::app_service::AppService;
-use crate::api::app_service::validation::{self, Problem};
+use crate::api::app_service::validation::{self, FieldError};
 use crate::support::deployment::Deployment;
 
-/// What a sync has observed.
+/// The observed state.
 #[derive(Clone, Copy, Debug)]
-pub struct Snapshot<'a> {
-    /// The `AppService`.
-    pub app: &'a AppService,
-    /// All Deployments that may be its own, and the one that has the name.
-    pub deployments: &'a [Arc<Deployment>],
-    /// The Service of its name.
-    pub service: Option<&'a Arc<Service>>,
+pub(super) struct Snapshot<'a> {
+    pub(super) app: &'a AppService,
+    /// The Deployments that may belong to the `AppService`, and the one named by `deploymentName`.
+    pub(super) deployments: &'a [Arc<Deployment>],
+    /// The Service with the name of the `AppService`.
+    pub(super) service: Option<&'a Arc<Service>>,
 }
 
-/// What is to be done, in this order; then the status is written.
+/// The actions of a sync, in the order in which they are executed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Plan {
-    /// Why nothing is done but to follow the policy.
-    pub problems: Vec<Problem>,
-    /// The patch that puts the finalizer on.
-    pub hold: Option<Value>,
-    /// What becomes of the Deployment.
-    pub deployment: Step<Deployment>,
-    /// What becomes of the Service.
-    pub service: Step<Service>,
-    /// The former Deployments, and the patches that make their references what the policy asks for.
-    pub former: Vec<(Arc<Deployment>, Option<Value>)>,
-    /// Whether the finalizer goes when all this is done.
-    pub let_go: bool,
+pub(super) struct Plan {
+    /// Errors in the spec. If there are any, only the deletion policy is followed.
+    pub(super) errors: Vec<FieldError>,
+    /// The patch that adds the finalizer. Nothing else is done without it.
+    pub(super) add_finalizer: Option<Value>,
+    pub(super) deployment: ChildAction<Deployment>,
+    pub(super) service: ChildAction<Service>,
+    /// The Deployments of previous values of `deploymentName`.
+    pub(super) previous: Vec<ChildAction<Deployment>>,
+    /// Whether to remove the finalizer if all other actions succeeded.
+    pub(super) remove_finalizer: bool,
 }
 
-/// What becomes of a child.
+/// The action for one child.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Step<T> {
-    /// Nothing: there is none, and there shall be none.
+pub(super) enum ChildAction<T> {
+    /// The child does not exist and is not desired.
     #[default]
     None,
-    /// Nothing: it is as it shall be.
+    /// The child is in the desired state.
     Keep(Arc<T>),
-    /// It is made.
     Create(Value),
-    /// The desired state is applied to it.
+    /// Apply the desired state.
     Apply(Arc<T>, Value),
-    /// Its ownerReference is made what the policy asks for.
-    Refer(Arc<T>, Value),
-    /// It is not wanted any more.
+    /// Patch the ownerReferences as the deletion policy requires.
+    PatchOwner(Arc<T>, Value),
     Delete(Arc<T>),
-    /// Its place is taken by one that is on its way out.
-    Wait(Arc<T>),
-    /// Its place is taken.
-    Taken(Arc<T>),
+    /// An object that is being deleted has the name.
+    AwaitDeletion(Arc<T>),
+    /// An object that does not belong to the `AppService` has the name.
+    NameTaken(Arc<T>),
 }
 
-/// What to do next. Not for one that is being deleted.
-#[must_use]
-pub fn plan(snapshot: &Snapshot<'_>) -> Plan {
+/// Plans the sync of an `AppService` that is not being deleted.
+pub(super) fn plan(snapshot: &Snapshot<'_>) -> Plan {
     let Snapshot {
         app,
         deployments,
@@ -73,55 +67,89 @@ pub fn plan(snapshot: &Snapshot<'_>) -> Plan {
     let present = deployments
         .iter()
         .find(|it| it.metadata.name == app.spec.deployment_name);
-    let mut problems = validation::problems(app);
-    problems.extend(validation::missing_image(app, present.is_some()));
-    let valid = problems.is_empty();
-    let deployment = step(app, present, valid.then(|| children::deployment(app)));
-    let wanted = children::service(app);
+    let mut errors = validation::validate_spec(app);
+    errors.extend(validation::validate_image(app, present.is_some()));
+    let valid = errors.is_empty();
+    let deployment = plan_child(app, present, valid.then(|| desired::deployment(app)));
+    let desired_service = desired::service(app);
     let service = match (service, valid) {
-        (Some(present), true) if wanted.is_none() => {
-            // None is wanted: one that is not its own is none of its business.
-            match standing_of(app, &**present) {
-                Standing::Ours => Step::Delete(Arc::clone(present)),
-                Standing::Adoptable | Standing::Leaving | Standing::Foreign => Step::None,
-            }
-        }
-        (present, _) => step(app, present, wanted.filter(|_| valid)),
+        (Some(present), true) if desired_service.is_none() => match ownership_of(app, &**present) {
+            Ownership::Owned => ChildAction::Delete(Arc::clone(present)),
+            Ownership::Adoptable | Ownership::Terminating | Ownership::Foreign => ChildAction::None,
+        },
+        (present, _) => plan_child(app, present, desired_service.filter(|_| valid)),
     };
-    let former =
-        former::all(app, deployments).map(|it| (Arc::clone(it), drift::reference(app, &it.metadata)));
+    let replaced = matches!(&deployment, ChildAction::Keep(it) if valid && is_available(app, it));
+    let previous = previous_deployments(app, deployments).map(|it| {
+        if replaced {
+            ChildAction::Delete(Arc::clone(it))
+        } else {
+            plan_owner(app, it)
+        }
+    });
     Plan {
-        hold: policy::hold(app),
+        previous: previous.collect(),
+        add_finalizer: deletion_policy::finalizer_patch(app),
         deployment,
         service,
-        former: former.collect(),
-        let_go: policy::is_held_in_vain(app),
-        problems,
+        remove_finalizer: deletion_policy::is_finalizer_obsolete(app),
+        errors,
     }
 }
 
-/// What becomes of a child that shall be `wanted`; if nothing is said of that, its reference follows the policy.
-fn step<T: Child>(app: &AppService, present: Option<&Arc<T>>, wanted: Option<Value>) -> Step<T> {
+/// Plans the action for a child. Without a desired state, only its ownerReferences follow the deletion policy.
+fn plan_child<T: Child>(
+    app: &AppService,
+    present: Option<&Arc<T>>,
+    desired: Option<Value>,
+) -> ChildAction<T> {
     let Some(present) = present else {
-        return wanted.map_or(Step::None, Step::Create);
+        return desired.map_or(ChildAction::None, ChildAction::Create);
     };
     let child = Arc::clone(present);
-    match (standing_of(app, &**present), wanted) {
-        (Standing::Leaving, _) => Step::Wait(child),
-        (Standing::Foreign, _) => Step::Taken(child),
-        (Standing::Adoptable, None) => Step::None,
-        (_, Some(wanted)) if drift::is_apply_due(&**present, &wanted) => Step::Apply(child, wanted),
-        _ => match drift::reference(app, present.meta()) {
-            Some(patch) => Step::Refer(child, patch),
-            None => Step::Keep(child),
-        },
+    match (ownership_of(app, &**present), desired) {
+        (Ownership::Terminating, _) => ChildAction::AwaitDeletion(child),
+        (Ownership::Foreign, _) => ChildAction::NameTaken(child),
+        (Ownership::Adoptable, None) => ChildAction::None,
+        (_, Some(desired)) if drift::needs_apply(&**present, &desired) => ChildAction::Apply(child, desired),
+        _ => plan_owner(app, present),
     }
 }
 
-/// What a child is to `app`.
-#[must_use]
-pub fn standing_of(app: &AppService, child: &impl Child) -> Standing {
-    standing(&app.metadata, child.meta(), child.annotations())
+fn plan_owner<T: Child>(app: &AppService, child: &Arc<T>) -> ChildAction<T> {
+    match deletion_policy::owner_patch(app, child.meta()) {
+        Some(patch) => ChildAction::PatchOwner(Arc::clone(child), patch),
+        None => ChildAction::Keep(Arc::clone(child)),
+    }
+}
+
+/// Returns the relation of `child` to `app`.
+pub(super) fn ownership_of(app: &AppService, child: &impl Child) -> Ownership {
+    ownership(&app.metadata, child.meta(), child.annotations())
+}
+
+/// Returns the Deployments of previous values of `deploymentName`. They are recognized by their metadata, so a crash between
+/// the creation of the new one and the deletion of the old one loses nothing. They must be owned and created for `app` under
+/// their name: a copy that another client made is never deleted. The deletion policy does not apply to their deletion.
+fn previous_deployments<'a>(
+    app: &'a AppService,
+    candidates: &'a [Arc<Deployment>],
+) -> impl Iterator<Item = &'a Arc<Deployment>> {
+    candidates.iter().filter(|it| {
+        it.metadata.name != app.spec.deployment_name
+            && ownership_of(app, &***it) == Ownership::Owned
+            && was_created_for(&app.metadata, &it.metadata, &it.annotations)
+    })
+}
+
+/// Returns whether all desired replicas of `deployment` are updated and available.
+fn is_available(app: &AppService, deployment: &Deployment) -> bool {
+    let (status, present) = (&deployment.status, deployment.replicas());
+    let desired = app.spec.replicas().unwrap_or(present);
+    status.observed_generation >= deployment.metadata.generation
+        && present == desired
+        && status.updated_replicas >= desired
+        && status.available_replicas >= desired
 }
 
 #[cfg(test)]

@@ -1,126 +1,120 @@
-//! The status of an `AppService`: what its Deployment counts, and three conditions.
+//! The status of an `AppService`: the replica counts of its Deployment, and three conditions.
 //!
 //! | type | true | false |
 //! |---|---|---|
-//! | `Ready` | all that is asked for is there and serves | not yet, or not any more: the reason says which |
-//! | `Progressing` | it is on its way there | it has arrived, or it is stopped |
-//! | `Stalled` | something stops it that will not pass by itself: the reason says what | nothing does |
+//! | `Ready` | all desired replicas are updated and available | the reason says why not |
+//! | `Progressing` | the controller is working towards the desired state | the desired state is reached, or stalled |
+//! | `Stalled` | an error needs the user's attention; the reason says which | no errors |
 //!
-//! It is computed from everything that one sync has observed and done, and written once at its end, whether or not that
-//! went well. What is not known because a request was not answered is left as it was.
+//! The status is computed from everything that one sync observed and did, and written once at its end, whether or not the
+//! sync succeeded. If a request has an unknown outcome, the conditions are left unchanged.
 
-use coxswain_manager::conditions::{self, Condition, Status as Holds};
+use std::sync::Arc;
+
+use coxswain_manager::conditions::{self, Condition, Status as Truth};
 use coxswain_manager::object::Meta;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use super::children;
-use crate::api::app_service::AppService;
-pub use crate::api::app_service::Status;
+use super::desired;
+use crate::api::app_service::{AppService, Status};
 use crate::support::deployment::Deployment;
 use crate::support::deployment::condition::find;
 
-/// Says whether all that is asked for is there and serves.
-pub const READY: &str = "Ready";
-/// Says whether it is on its way there.
-pub const PROGRESSING: &str = "Progressing";
-/// Says whether something stops it.
-pub const STALLED: &str = "Stalled";
+pub(super) const READY: &str = "Ready";
+pub(super) const PROGRESSING: &str = "Progressing";
+pub(super) const STALLED: &str = "Stalled";
 
-/// Something that stops an `AppService`.
+/// An error that keeps an `AppService` from the desired state until the user fixes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Obstacle {
-    /// In one word.
-    pub reason: &'static str,
-    /// For people.
-    pub message: String,
-    /// Whether an event tells it: not for what is its Deployment's to tell.
-    pub told: bool,
+pub(super) struct Stall {
+    pub(super) reason: &'static str,
+    pub(super) message: String,
+    /// Whether to record an event. Events about a Deployment are recorded by its own controller.
+    pub(super) emit_event: bool,
 }
 
-/// What a sync has come to.
+/// The observations of a sync.
 #[derive(Clone, Debug, Default)]
-pub struct Observed<'a> {
-    /// The Deployment, as it is after what was done.
-    pub deployment: Option<&'a Deployment>,
-    /// What stops it, the worst first.
-    pub obstacles: Vec<Obstacle>,
-    /// What is still to be seen, in one word and in a sentence: nothing stops it, and it has not arrived.
-    pub awaited: Option<(&'static str, String)>,
-    /// A request was not answered: the conditions stay as they are.
-    pub unclear: bool,
-    /// The Deployment was made or changed just now: what it says of itself is of before.
-    pub changed: bool,
+pub(super) struct Observed {
+    /// The Deployment after all actions.
+    pub(super) deployment: Option<Arc<Deployment>>,
+    /// The first one is reported.
+    pub(super) stalls: Vec<Stall>,
+    /// Reason and message of a state that delays the rollout without being an error.
+    pub(super) pending: Option<(&'static str, String)>,
+    /// A request has an unknown outcome.
+    pub(super) unknown: bool,
+    /// The sync created or changed the Deployment, so its status is of an earlier generation.
+    pub(super) deployment_changed: bool,
 }
 
 impl Status {
-    /// The status of `app` by what was observed.
-    #[must_use]
-    pub fn of(app: &AppService, observed: &Observed<'_>, now: Timestamp) -> Self {
+    /// Computes the status of `app` after a sync.
+    pub(super) fn of(app: &AppService, observed: &Observed, now: Timestamp) -> Self {
         let stored = &app.status;
-        let counted = observed.deployment.map(|it| &it.status);
-        let count = |of: fn(&crate::support::deployment::Status) -> i64| Some(counted.map_or(0, of));
+        let deployment = observed.deployment.as_ref().map(|it| &it.status);
+        let count = |of: fn(&crate::support::deployment::Status) -> i64| Some(deployment.map_or(0, of));
         let mut status = Self {
             observed_generation: Some(app.metadata.generation),
             replicas: count(|it| it.replicas),
             updated_replicas: count(|it| it.updated_replicas),
             ready_replicas: count(|it| it.ready_replicas),
             available_replicas: count(|it| it.available_replicas),
-            selector: Some(children::selector_text(app).into()),
+            selector: Some(desired::selector_text(app).into()),
             conditions: stored.conditions.clone(),
         };
-        if observed.unclear {
-            // Nothing is said of what nobody knows.
+        if observed.unknown {
             status.observed_generation = stored.observed_generation;
         } else {
-            status.judge(app, observed, now);
+            status.set_conditions(app, observed, now);
         }
         status
     }
 
-    fn judge(&mut self, app: &AppService, observed: &Observed<'_>, now: Timestamp) {
-        let tells = |it: &Deployment| is_current(it) || (!observed.changed && is_at_rest(app));
-        let obstacle = observed.obstacles.first().cloned().or_else(|| {
-            let deployment = observed.deployment.filter(|it| tells(it))?;
-            troubled(deployment)
-        });
-        let present = observed.deployment.map(Deployment::replicas);
-        let wanted = app.spec.replicas().or(present).unwrap_or(1);
-        let available = self.available_replicas.unwrap_or(0);
-        let arrived = observed.awaited.is_none()
-            && observed.deployment.is_some_and(|it| {
+    fn set_conditions(&mut self, app: &AppService, observed: &Observed, now: Timestamp) {
+        let deployment = observed.deployment.as_deref();
+        let is_reported =
+            |it: &Deployment| is_current(it) || (!observed.deployment_changed && is_settled(app));
+        let stall = observed.stalls.first().cloned();
+        let stall = stall.or_else(|| deployment_stall(deployment.filter(|it| is_reported(it))?));
+        let desired = app.spec.replicas().or(deployment.map(Deployment::replicas));
+        let desired = desired.unwrap_or(1);
+        let complete = observed.pending.is_none()
+            && deployment.is_some_and(|it| {
                 let status = &it.status;
                 let counts = [
                     status.replicas,
                     status.updated_replicas,
                     status.available_replicas,
                 ];
-                tells(it) && counts == [wanted; 3]
+                is_reported(it) && counts == [desired; 3]
             });
-        let (ready, progressing, stalled) = match (&obstacle, arrived) {
-            (Some(obstacle), _) => (
-                (Holds::False, obstacle.reason, obstacle.message.clone()),
-                (Holds::False, obstacle.reason, obstacle.message.clone()),
-                (Holds::True, obstacle.reason, obstacle.message.clone()),
+        let not_stalled = (Truth::False, "AsExpected", "No errors.".to_owned());
+        let (ready, progressing, stalled) = match (stall, complete) {
+            (Some(Stall { reason, message, .. }), _) => (
+                (Truth::False, reason, message.clone()),
+                (Truth::False, reason, message.clone()),
+                (Truth::True, reason, message),
             ),
             (None, true) => (
+                (Truth::True, "AllAvailable", self.rollout_message(app, desired)),
                 (
-                    Holds::True,
-                    "AllAvailable",
-                    format!("{available} of {wanted} replicas are available"),
+                    Truth::False,
+                    "Complete",
+                    "All replicas are up to date.".to_owned(),
                 ),
-                (Holds::False, "Complete", "All is as it is asked for".to_owned()),
-                going(),
+                not_stalled,
             ),
             (None, false) => {
-                let (reason, message) = observed.awaited.clone().unwrap_or_else(|| {
-                    let message = format!("{available} of {wanted} replicas are available");
-                    ("RollingOut", message)
-                });
+                let (reason, message) = observed
+                    .pending
+                    .clone()
+                    .unwrap_or_else(|| ("RollingOut", self.rollout_message(app, desired)));
                 (
-                    (Holds::False, reason, message.clone()),
-                    (Holds::True, reason, message),
-                    going(),
+                    (Truth::False, reason, message.clone()),
+                    (Truth::True, reason, message),
+                    not_stalled,
                 )
             }
         };
@@ -133,28 +127,35 @@ impl Status {
         }
     }
 
-    /// The obstacle that is worth an event: it was not there before, or it was another one.
-    #[must_use]
-    pub fn news<'a>(&self, app: &AppService, observed: &'a Observed<'_>) -> Option<&'a Obstacle> {
-        let obstacle = observed
-            .obstacles
-            .first()
-            .filter(|it| it.told && !observed.unclear)?;
-        let said = |status: &Self| {
+    fn rollout_message(&self, app: &AppService, desired: i64) -> String {
+        let name = &app.spec.deployment_name;
+        let (updated, available) = (self.updated_replicas, self.available_replicas);
+        format!(
+            "Deployment \"{name}\" has {} of {desired} updated and {} of {desired} available replicas.",
+            updated.unwrap_or(0),
+            available.unwrap_or(0)
+        )
+    }
+
+    /// Returns the stall that needs an event: the stored status does not report it.
+    pub(super) fn new_stall<'a>(&self, app: &AppService, observed: &'a Observed) -> Option<&'a Stall> {
+        let stall = observed.stalls.first();
+        let stall = stall.filter(|it| it.emit_event && !observed.unknown)?;
+        let reported = |status: &Self| {
             let stalled = conditions::find(&status.conditions, STALLED)?;
             Some((stalled.status, stalled.reason.clone(), stalled.message.clone()))
         };
-        (said(self) != said(&app.status)).then_some(obstacle)
+        (reported(self) != reported(&app.status)).then_some(stall)
     }
 
-    /// What is said here, apart from when: the same again is said only if somebody else has said something different.
-    #[must_use]
-    pub fn said(&self) -> Value {
+    /// Returns the fields that the controller writes, without transition times. Writing the same content again means that
+    /// another client overwrote it.
+    pub(super) fn content(&self) -> Value {
         let conditions = [READY, PROGRESSING, STALLED].map(|type_| {
             let condition = conditions::find(&self.conditions, type_);
             condition.map(|it| json!([it.status, it.observed_generation, it.reason, it.message]))
         });
-        json!([self.numbers(), self.selector, conditions,])
+        json!([self.numbers(), self.selector, conditions])
     }
 
     fn numbers(&self) -> [(&'static str, Option<i64>); 5] {
@@ -167,9 +168,8 @@ impl Status {
         ]
     }
 
-    /// The patch that makes this the status of `app`, whose metadata is now `meta`; none if nothing has changed.
-    #[must_use]
-    pub fn patch(&self, app: &AppService, meta: &Meta) -> Option<Value> {
+    /// Returns the merge patch to this status from that of `app`, if they differ. `meta` is the current metadata.
+    pub(super) fn patch(&self, app: &AppService, meta: &Meta) -> Option<Value> {
         let present = &app.status;
         let mut changes = Map::new();
         for ((field, new), (_, old)) in self.numbers().into_iter().zip(present.numbers()) {
@@ -187,40 +187,33 @@ impl Status {
     }
 }
 
-fn going() -> (Holds, &'static str, String) {
-    (Holds::False, "AsExpected", "Nothing stops it".to_owned())
-}
-
-/// Whether its status is about what it asks for now.
+/// Returns whether the Deployment controller has observed the current generation.
 fn is_current(deployment: &Deployment) -> bool {
     deployment.status.observed_generation >= deployment.metadata.generation
 }
 
-/// Whether it was said, of what `app` asks for now, that it has arrived, or is stopped. Then a Deployment whose own
-/// controller has not looked yet was changed by somebody else, in what is none of the `AppService`'s business: an
-/// annotation is enough. Whatever comes of that is seen when it has looked.
-fn is_at_rest(app: &AppService) -> bool {
+/// Returns whether the stored status reports this generation of `app` as complete or stalled. Then a Deployment of a new
+/// generation was changed by another client, in fields that the `AppService` does not set (an annotation is enough), and the
+/// reported state holds until the Deployment controller has observed it.
+fn is_settled(app: &AppService) -> bool {
     conditions::find(&app.status.conditions, PROGRESSING)
-        .is_some_and(|it| it.status == Holds::False && it.observed_generation == app.metadata.generation)
+        .is_some_and(|it| it.status == Truth::False && it.observed_generation == app.metadata.generation)
 }
 
-/// What a Deployment says of itself that will not pass.
-fn troubled(deployment: &Deployment) -> Option<Obstacle> {
+/// Returns the failure that the conditions of a Deployment report.
+fn deployment_stall(deployment: &Deployment) -> Option<Stall> {
     let conditions = &deployment.status.conditions;
-    let about = |message: &str| format!("Deployment {}: {message}", deployment.metadata.name);
-    if let Some(failure) = find(conditions, "ReplicaFailure").filter(|it| it.status == Holds::True) {
-        return Some(Obstacle {
-            reason: "ReplicaFailure",
-            message: about(&failure.message),
-            told: false,
-        });
+    let stall = |reason, message: &str| Stall {
+        reason,
+        message: format!("Deployment \"{}\": {message}", deployment.metadata.name),
+        emit_event: false,
+    };
+    if let Some(failure) = find(conditions, "ReplicaFailure").filter(|it| it.status == Truth::True) {
+        return Some(stall("ReplicaFailure", &failure.message));
     }
-    let late = find(conditions, "Progressing").filter(|it| it.status == Holds::False)?;
-    (late.reason == "ProgressDeadlineExceeded").then(|| Obstacle {
-        reason: "ProgressDeadlineExceeded",
-        message: about(&late.message),
-        told: false,
-    })
+    let late = find(conditions, "Progressing").filter(|it| it.status == Truth::False)?;
+    let exceeded = "ProgressDeadlineExceeded";
+    (late.reason == exceeded).then(|| stall(exceeded, &late.message))
 }
 
 #[cfg(test)]

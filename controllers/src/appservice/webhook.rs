@@ -1,7 +1,7 @@
-//! What the API server is told of an `AppService` before it stores it: [`admission`](super::admission), on the cache.
+//! The admission webhooks of `AppServices`.
 //!
-//! Every replica answers. A cache that is behind, or not filled yet, knows of fewer others: then two may claim one Deployment,
-//! and the controller leaves it to the first. So the webhooks may be missing, or their failure ignored.
+//! Every replica serves them. With a stale or unsynced cache, two `AppServices` may name one Deployment; then the controller
+//! leaves it to the first. So the webhooks are optional, and their failure may be ignored.
 
 use std::future::ready;
 use std::sync::Arc;
@@ -12,8 +12,9 @@ use coxswain_manager::object::Key;
 use coxswain_manager::webhook::{AdmissionRequest, Denial, Hooks, Operation};
 use serde_json::Value;
 
-use super::{APP_SERVICES, AppService, DEPLOYMENTS};
-use crate::api::app_service::validation::{self, Problem};
+use crate::api::app_service::validation::{self, FieldError};
+use crate::api::app_service::{APP_SERVICES, AppService};
+use crate::support::DEPLOYMENTS;
 use crate::support::deployment::Deployment;
 
 /// Adds the webhooks of `AppServices` to `hooks`.
@@ -25,52 +26,52 @@ pub fn hooks(hooks: Hooks, caches: &Caches) -> Hooks {
     let apps = caches.of::<AppService>(&APP_SERVICES);
     let deployments = caches.of::<Deployment>(&DEPLOYMENTS);
     hooks
-        .mutating(&APP_SERVICES, |request| ready(Ok(filled_in(&request))))
+        .mutating(&APP_SERVICES, |request| ready(Ok(mutate(&request))))
         .validating(&APP_SERVICES, move |request| {
             let others = apps.list_namespace(&request.namespace);
             let name = request.object["spec"]["deploymentName"].as_str();
             let key = Key::new(request.namespace.clone(), name.unwrap_or_default());
-            // Before the cache is synced nothing is known to be missing.
+            // An unsynced cache does not prove absence.
             let exists = !deployments.is_synced() || !matches!(deployments.get(&key), Lookup::Absent);
-            ready(judged(&request, &others, exists))
+            ready(validate(&request, &others, exists))
         })
 }
 
-fn filled_in(request: &AdmissionRequest) -> Vec<Value> {
-    if is_written(request) {
-        validation::default(&request.object)
+fn mutate(request: &AdmissionRequest) -> Vec<Value> {
+    if changes_spec(request) {
+        validation::default_patch(&request.object)
     } else {
         Vec::new()
     }
 }
 
-fn judged(
+fn validate(
     request: &AdmissionRequest,
     others: &[Arc<AppService>],
     exists: bool,
 ) -> Result<Vec<String>, Denial> {
-    if !is_written(request) {
+    if !changes_spec(request) {
         return Ok(Vec::new());
     }
     let old = (!request.old_object.is_null()).then_some(&request.old_object);
-    validation::validate(&request.object, old, others, exists).map_err(|problems| {
-        let causes = problems.into_iter().map(cause).collect();
+    validation::validate(&request.object, old, others, exists).map_err(|errors| {
+        let causes = errors.into_iter().map(cause).collect();
         Denial::invalid("AppService.appcontroller.k8s.io", &request.name, causes)
     })?;
     Ok(Vec::new())
 }
 
-/// Whether the spec is: status and scale are others' to check.
-fn is_written(request: &AdmissionRequest) -> bool {
+/// Returns whether a request can change the spec: a create or update that is not of a subresource.
+fn changes_spec(request: &AdmissionRequest) -> bool {
     matches!(request.operation, Operation::Create | Operation::Update) && request.sub_resource.is_empty()
 }
 
-fn cause(problem: Problem) -> Cause {
-    let Problem {
+fn cause(error: FieldError) -> Cause {
+    let FieldError {
         field,
         reason,
         message,
-    } = problem;
+    } = error;
     Cause {
         reason: reason.to_owned(),
         message,
@@ -107,8 +108,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_filled_in() {
-        let patch = filled_in(&request(Operation::Create, app("web", "web")));
+    fn unset_fields_are_defaulted() {
+        let patch = mutate(&request(Operation::Create, app("web", "web")));
         assert_eq!(
             patch,
             [json!({"op": "add", "path": "/spec/deletionPolicy", "value": "Delete"})]
@@ -116,62 +117,62 @@ mod tests {
     }
 
     #[test]
-    fn a_deployment_that_another_claims_is_refused_by_its_field() {
-        let refusal =
-            judged(&request(Operation::Create, app("web", "shop")), &others(), false).expect_err("refused");
-        assert_eq!((refusal.code, refusal.reason), (422, "Invalid"));
-        assert_eq!(refusal.causes.len(), 1);
-        assert_eq!(refusal.causes[0].field, "spec.deploymentName");
+    fn deployment_name_in_use_is_denied() {
+        let denial =
+            validate(&request(Operation::Create, app("web", "shop")), &others(), false).expect_err("denied");
+        assert_eq!((denial.code, denial.reason), (422, "Invalid"));
+        assert_eq!(denial.causes.len(), 1);
+        assert_eq!(denial.causes[0].field, "spec.deploymentName");
         let start = "AppService.appcontroller.k8s.io \"web\" is invalid: spec.deploymentName: ";
-        assert!(refusal.message.starts_with(start), "{}", refusal.message);
+        assert!(denial.message.starts_with(start), "{}", denial.message);
         assert_eq!(
-            judged(&request(Operation::Create, app("web", "web")), &others(), false),
+            validate(&request(Operation::Create, app("web", "web")), &others(), false),
             Ok(vec![])
         );
     }
 
-    /// Clients may be unverified, and ask about any namespace.
+    /// Clients may be unauthenticated, and send reviews for any namespace.
     #[test]
-    fn refusal_does_not_name_the_other_app_service() {
-        let refusal =
-            judged(&request(Operation::Create, app("web", "shop")), &others(), false).expect_err("refused");
-        let said = format!("{refusal:?}");
+    fn denial_does_not_name_the_other_appservice() {
+        let denial =
+            validate(&request(Operation::Create, app("web", "shop")), &others(), false).expect_err("denied");
+        let text = format!("{denial:?}");
         assert!(
-            said.contains("another AppService") && !said.contains("first"),
-            "{said}"
+            text.contains("another AppService") && !text.contains("first"),
+            "{text}"
         );
     }
 
     #[test]
-    fn missing_image_is_refused_unless_the_deployment_exists() {
+    fn missing_image_is_denied_unless_the_deployment_exists() {
         let mut body = app("web", "web");
         body["spec"].as_object_mut().expect("a spec").remove("image");
         let create = request(Operation::Create, body);
-        let refusal = judged(&create, &others(), false).expect_err("refused");
-        assert_eq!(refusal.causes[0].field, "spec.image");
+        let denial = validate(&create, &others(), false).expect_err("denied");
+        assert_eq!(denial.causes[0].field, "spec.image");
         assert_eq!(
-            refusal.message,
-            "AppService.appcontroller.k8s.io \"web\" is invalid: spec.image: an image is required, because there is no \
-             Deployment \"web\" to take it from"
+            denial.message,
+            "AppService.appcontroller.k8s.io \"web\" is invalid: spec.image: Required value: Deployment \"web\" does \
+             not exist yet"
         );
-        assert_eq!(judged(&create, &others(), true), Ok(vec![]));
+        assert_eq!(validate(&create, &others(), true), Ok(vec![]));
     }
 
     #[test]
-    fn what_was_so_before_stays() {
+    fn unchanged_deployment_name_is_allowed() {
         let mut update = request(Operation::Update, app("web", "shop"));
         update.old_object = app("web", "shop");
-        assert_eq!(judged(&update, &others(), false), Ok(vec![]));
+        assert_eq!(validate(&update, &others(), false), Ok(vec![]));
     }
 
     #[test]
-    fn deletes_and_subresources_are_not_looked_at() {
+    fn deletes_and_subresources_are_allowed() {
         let mut status = request(Operation::Update, app("web", "shop"));
         status.sub_resource = "status".to_owned();
         let delete = request(Operation::Delete, Value::Null);
         for request in [status, delete] {
-            assert_eq!(filled_in(&request), Vec::<Value>::new());
-            assert_eq!(judged(&request, &others(), false), Ok(vec![]));
+            assert_eq!(mutate(&request), Vec::<Value>::new());
+            assert_eq!(validate(&request, &others(), false), Ok(vec![]));
         }
     }
 }

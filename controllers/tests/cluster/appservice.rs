@@ -1,14 +1,13 @@
-//! `AppServices`: what becomes of them, as anybody sees it who has nothing but the API.
+//! `AppServices`, observed through the API only.
 //!
-//! Their pods become Ready by themselves, and what nobody owns any more is collected. Where KCM runs its own controllers
-//! instead of ours there is nobody to keep them.
+//! The cluster makes pods Ready and collects garbage. The tests need our controllers, not those of KCM.
 
-/// Registers an `async fn(Stage)`.
-macro_rules! staged {
+/// Registers a test, an `async fn(Fixture)`.
+macro_rules! fixture_test {
     ($function:ident) => {
         coxswain_tests::Test::new(module_path!(), stringify!($function), |cluster| {
             Box::pin(async move {
-                $function($crate::appservice::stage::Stage::set(cluster).await).await;
+                $function($crate::appservice::fixture::Fixture::new(cluster).await).await;
             })
         })
         .needs(coxswain_tests::Need::Ours)
@@ -16,29 +15,29 @@ macro_rules! staged {
 }
 
 mod children;
-mod claims;
-mod costs;
 mod deletion;
+mod failures;
+mod fixture;
 mod input;
 mod kubectl;
+mod name_conflicts;
 mod renaming;
 mod scale;
-mod stage;
-mod trouble;
+mod writes;
 
 use coxswain_tests::Test;
 
 pub fn tests() -> Vec<Test> {
     [
         children::tests(),
-        claims::tests(),
-        costs::tests(),
+        name_conflicts::tests(),
+        writes::tests(),
         deletion::tests(),
         input::tests(),
         kubectl::tests(),
         renaming::tests(),
         scale::tests(),
-        trouble::tests(),
+        failures::tests(),
     ]
     .concat()
 }

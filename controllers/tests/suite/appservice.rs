@@ -1,14 +1,14 @@
-//! The `AppService` controller at the API, with all that makes its Deployments come alive beside it.
+//! The `AppService` controller against the sandbox, with the controllers of Deployments and pods beside it.
 
-mod claims;
-mod costs;
+mod crd_lifecycle;
+mod deletion_policy;
 mod drift;
 mod faults;
 mod input;
-mod kinds;
+mod name_conflicts;
 mod ownership;
-mod policies;
 mod renaming;
+mod requests;
 mod schema;
 
 use std::collections::BTreeSet;
@@ -35,41 +35,41 @@ use crate::fault_injector::Fault;
 use crate::fixture::{ApiFixture, DEFINITIONS, DEPLOYMENTS, EVENTS, PODS, SERVICES, SETS, condition};
 
 const APPS: Resource = app_service::APP_SERVICES;
-const FINALIZER: &str = appservice::policy::FINALIZER;
+const FINALIZER: &str = appservice::FINALIZER;
 
-/// The longest backoff of the work queue: after it an `AppService` whose requests failed was tried again, without any event.
+/// The maximum backoff of the work queue. After it a failed sync has been retried without any event.
 const BACKOFF_MAX: Duration = Duration::from_secs(1000);
 
 struct Fixture(ApiFixture);
 
-/// An API with the kind, a cluster, and all controllers.
+/// Returns a sandbox with the CRD and all controllers.
 async fn fixture() -> Fixture {
-    let f = apart().await;
-    f.apps();
+    let f = without_controller().await;
+    f.start_controller();
     f
 }
 
-/// The same without the controller under test.
-async fn apart() -> Fixture {
-    let f = bare();
-    f.define(&app_service::crd()).await;
-    f.workloads();
+/// Returns a sandbox with the CRD and all controllers but the one under test.
+async fn without_controller() -> Fixture {
+    let f = sandbox_only();
+    f.create_crd(&app_service::crd()).await;
+    f.start_workload_controllers();
     f
 }
 
-/// The controller alone, with the children of an `AppService`: all requests are its own, and nothing else changes them.
-async fn alone(spec: &Value) -> Fixture {
-    let f = bare();
-    f.define(&app_service::crd()).await;
-    f.apps();
+/// Returns a sandbox with the controller under test only, and the children of one `AppService`.
+async fn controller_only(spec: &Value) -> Fixture {
+    let f = sandbox_only();
+    f.create_crd(&app_service::crd()).await;
+    f.start_controller();
     f.create(&APPS, &shop(spec)).await;
     f.sleep(Duration::from_secs(5)).await;
     f.api.reset();
     f
 }
 
-/// An API.
-fn bare() -> Fixture {
+/// Returns an empty sandbox.
+fn sandbox_only() -> Fixture {
     Fixture(ApiFixture::new())
 }
 
@@ -82,30 +82,29 @@ impl Deref for Fixture {
 }
 
 impl Fixture {
-    /// Has a kind served.
-    async fn define(&self, definition: &Value) {
+    /// Creates the CRD, and waits until it is served.
+    async fn create_crd(&self, definition: &Value) {
         self.create(&DEFINITIONS, definition).await;
         let served = async |f: &Self| {
             let query = ListQuery::default();
             f.admin.list(&APPS, "default", &query, View::Full).await.is_ok()
         };
-        self.until(served).await;
+        self.wait_until(served).await;
     }
 
-    /// All that makes pods of Deployments.
-    fn workloads(&self) {
+    /// Starts the Deployment, `ReplicaSet` and hollow-kubelet controllers.
+    fn start_workload_controllers(&self) {
         self.run_hollow_kubelet(Duration::from_secs(1));
         self.run_replicaset_controller();
         let (plain, registry) = (self.direct_transport(), &Registry::new());
         let caches = self.caches(&plain, "deployment-reader", registry);
         let recorder = self.recorder(&plain, "deployments", registry);
         let client = plain.client("deployments", None);
-        let roller = deployment::build(&self.env, &caches, client, registry, recorder, 5);
-        self.run(roller.expect("a controller"));
+        let controller = deployment::build(&self.env, &caches, client, registry, recorder, 5);
+        self.run(controller.expect("a controller"));
     }
 
-    /// Has what nobody owns any more collected.
-    async fn collect(&self) {
+    async fn start_garbage_collector(&self) {
         let (plain, registry) = (self.direct_transport(), &Registry::new());
         let caches = self.caches(&plain, "gc-reader", registry);
         let recorder = self.recorder(&plain, "gc", registry);
@@ -122,13 +121,13 @@ impl Fixture {
         self.sleep(Duration::from_secs(2)).await;
     }
 
-    /// Begins a term of the controller, which lasts until the answer is cancelled.
-    fn apps(&self) -> CancellationToken {
+    /// Starts a term of the controller, which lasts until the token is cancelled.
+    fn start_controller(&self) -> CancellationToken {
         self.run(self.controller(&self.env))
     }
 
-    /// Begins a term of the controller, which crashes when the answer is dropped: no task of it finishes anything.
-    fn apps_until_crash(&self) -> TaskSet {
+    /// Starts a term of the controller, which crashes when the task set is dropped.
+    fn start_controller_until_crash(&self) -> TaskSet {
         let tasks = TaskSet::new();
         let env = Env {
             tasks: tasks.handle(),
@@ -154,22 +153,21 @@ impl Fixture {
     }
 
     /// Creates an `AppService`, and waits until it is ready.
-    async fn serve(&self, body: &Value) -> Value {
+    async fn create_ready(&self, body: &Value) -> Value {
         self.create(&APPS, body).await;
-        self.ready(body["metadata"]["name"].as_str().expect("a name"))
+        self.wait_ready(body["metadata"]["name"].as_str().expect("a name"))
             .await
     }
 
     async fn get(&self, resource: &Resource, name: &str) -> Value {
-        self.read(resource, name).await.expect("it is there")
+        self.read(resource, name).await.expect("an object")
     }
 
     async fn exists(&self, resource: &Resource, name: &str) -> bool {
         self.read(resource, name).await.is_some()
     }
 
-    /// Changes what an `AppService` wants.
-    async fn want(&self, name: &str, spec: &Value) -> Value {
+    async fn patch_spec(&self, name: &str, spec: &Value) -> Value {
         self.patch(&APPS, name, &json!({"spec": spec})).await
     }
 
@@ -186,9 +184,9 @@ impl Fixture {
             .collect()
     }
 
-    /// Waits until all that an `AppService` asks for is there, and it says so. Answers it.
-    async fn ready(&self, name: &str) -> Value {
-        self.until(async |f| {
+    /// Waits until an `AppService` is ready, and returns it.
+    async fn wait_ready(&self, name: &str) -> Value {
+        self.wait_until(async |f| {
             let it = f.get(&APPS, name).await;
             it["status"]["observedGeneration"] == it["metadata"]["generation"]
                 && condition(&it, "Ready").0 == "True"
@@ -197,40 +195,39 @@ impl Fixture {
         self.get(&APPS, name).await
     }
 
-    /// Waits until an `AppService` is ready, for this time at most.
-    async fn ready_within(&self, name: &str, limit: Duration) -> Value {
+    /// Waits until an `AppService` is ready, and asserts that it took at most `limit`.
+    async fn wait_ready_within(&self, name: &str, limit: Duration) -> Value {
         let start = self.env.clock.now();
-        let it = self.ready(name).await;
+        let it = self.wait_ready(name).await;
         let waited = self.env.clock.now() - start;
         assert!(waited <= limit, "{waited:?}");
         it
     }
 
-    /// Waits until something stops an `AppService`. Answers what.
-    async fn stalled(&self, name: &str) -> String {
-        self.until(async |f| condition(&f.get(&APPS, name).await, "Stalled").0 == "True")
+    /// Waits until an `AppService` is stalled, and returns the reason.
+    async fn wait_stalled(&self, name: &str) -> String {
+        self.wait_until(async |f| condition(&f.get(&APPS, name).await, "Stalled").0 == "True")
             .await;
         condition(&self.get(&APPS, name).await, "Stalled").1
     }
 
-    /// Waits for something to come true.
-    async fn until(&self, holds: impl AsyncFn(&Self) -> bool) {
+    async fn wait_until(&self, holds: impl AsyncFn(&Self) -> bool) {
         if self.eventually(async || holds(self).await).await {
             return;
         }
         let (apps, deployments) = (self.list(&APPS).await, self.list(&DEPLOYMENTS).await);
         let counts = self.api.counts();
-        panic!("it never comes true: {counts:#?} {apps:#?} {deployments:#?}");
+        panic!("condition not met: {counts:#?} {apps:#?} {deployments:#?}");
     }
 
-    /// The reasons of the events about `AppServices`, and how often each was told.
-    async fn told(&self) -> Vec<(String, i64)> {
+    /// Returns reason and count of the events about `AppServices`.
+    async fn events(&self) -> Vec<(String, i64)> {
         self.sleep(Duration::from_secs(1)).await;
-        let events = self.list(&EVENTS).await;
-        let ours = events
+        let all = self.list(&EVENTS).await;
+        let ours = all
             .iter()
             .filter(|it| it["involvedObject"]["kind"] == "AppService");
-        let mut told: Vec<(String, i64)> = ours
+        let mut events: Vec<(String, i64)> = ours
             .map(|it| {
                 (
                     it["reason"].as_str().unwrap_or_default().to_owned(),
@@ -238,21 +235,22 @@ impl Fixture {
                 )
             })
             .collect();
-        told.sort();
-        told
+        events.sort();
+        events
     }
 
-    /// How often this was told.
-    async fn told_of(&self, reason: &str) -> i64 {
-        let told = self.told().await;
-        told.iter()
+    /// Returns the number of events with this reason.
+    async fn event_count(&self, reason: &str) -> i64 {
+        let events = self.events().await;
+        events
+            .iter()
             .filter(|(it, _)| it == reason)
             .map(|(_, count)| count)
             .sum()
     }
 }
 
-/// An `AppService` called shop, with a Deployment called web.
+/// Returns an `AppService` named shop with the Deployment web.
 fn shop(more: &Value) -> Value {
     app("shop", "web", more)
 }
@@ -263,7 +261,7 @@ fn app(name: &str, deployment: &str, more: &Value) -> Value {
     json!({"apiVersion": "appcontroller.k8s.io/v1alpha1", "kind": "AppService", "metadata": {"name": name}, "spec": spec})
 }
 
-/// A Deployment that is nobody's.
+/// Returns a Deployment of another client.
 fn foreign(name: &str) -> Value {
     let labels = json!({"app": "foreign"});
     json!({

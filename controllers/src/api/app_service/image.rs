@@ -1,16 +1,15 @@
-//! References to images: `[host[:port]/]path[:tag][@digest]`.
+//! Image references: `[host[:port]/]path[:tag][@digest]`.
 
-/// The longest name there is, without tag and digest.
-const LONGEST: usize = 255;
+/// The maximum length of a reference without tag and digest.
+const NAME_MAX: usize = 255;
 
-/// Whether a text is a reference to an image, as far as that can be told without asking a registry.
-#[must_use]
-pub fn is_reference(text: &str) -> bool {
+/// Returns whether `text` is a well-formed image reference.
+pub(super) fn is_reference(text: &str) -> bool {
     let (rest, digest) = match text.split_once('@') {
         Some((rest, digest)) => (rest, Some(digest)),
         None => (text, None),
     };
-    // A colon before the last slash is that of a port.
+    // A colon before the last slash precedes a port.
     let path = rest.rfind('/').map_or(0, |it| it + 1);
     let (name, tag) = match rest[path..].find(':') {
         Some(at) => (&rest[..path + at], Some(&rest[path + at + 1..])),
@@ -20,14 +19,14 @@ pub fn is_reference(text: &str) -> bool {
         Some((first, rest)) if is_host(first) => (Some(first), rest),
         _ => (None, name),
     };
-    name.len() <= LONGEST
+    name.len() <= NAME_MAX
         && host.is_none_or(is_address)
         && path.split('/').all(is_component)
         && tag.is_none_or(is_tag)
         && digest.is_none_or(is_digest)
 }
 
-/// Whether the first part of a name is a host: `a/b` has none.
+/// Returns whether the first component of a name is a host: `a/b` has none.
 fn is_host(first: &str) -> bool {
     first == "localhost" || first.contains(['.', ':']) || first.contains(|it: char| it.is_ascii_uppercase())
 }
@@ -59,7 +58,7 @@ fn is_address(text: &str) -> bool {
         && port.is_none_or(|it| !it.is_empty() && it.bytes().all(|it| it.is_ascii_digit()))
 }
 
-/// Letters and digits with single dots, up to two underscores or any number of dashes between them.
+/// Returns whether `text` is alphanumeric, with a dot, up to two underscores or any number of dashes as separators.
 fn is_component(text: &str) -> bool {
     let word = |it: u8| it.is_ascii_lowercase() || it.is_ascii_digit();
     let mut separators = text.split(|it: char| it.is_ascii() && word(it as u8));
@@ -87,10 +86,10 @@ fn is_digest(text: &str) -> bool {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
     use super::*;
 
-    pub const GOOD: &[&str] = &[
+    const GOOD: &[&str] = &[
         "nginx",
         "nginx:1.27",
         "library/nginx",
@@ -104,7 +103,7 @@ pub(super) mod tests {
         "Registry/app",
     ];
 
-    pub const BAD: &[&str] = &[
+    const BAD: &[&str] = &[
         "",
         " ",
         "nginx ",
@@ -131,7 +130,7 @@ pub(super) mod tests {
     ];
 
     #[test]
-    fn they_are_told_apart() {
+    fn valid_and_invalid_references() {
         for good in GOOD {
             assert!(is_reference(good), "{good:?}");
         }

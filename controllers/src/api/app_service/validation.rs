@@ -1,242 +1,246 @@
-//! What can be said of an `AppService` before it is stored: what is filled in, and what is refused. Pure.
+//! Defaulting and validation of an `AppService` before it is stored. Pure.
 //!
-//! The schema of the kind says most of it already. What it cannot say: defaults that depend on other fields, that two
-//! ports must not get the same name, and that no other `AppService` of the namespace claims the same Deployment. The
-//! controller asks [`problems`] too: it is safe without the schema and without webhooks.
+//! Most rules are in the schema of the CRD. These are the others: defaults that depend on other fields, unique port names,
+//! and that no two `AppServices` of a namespace name the same Deployment. The controller calls [`validate_spec`] too, so it
+//! is safe without the schema and without webhooks.
 
 use std::collections::BTreeSet;
+use std::fmt::Debug;
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::{AppService, Protocol, image};
 
-/// The longest name, and the longest value of a label.
-const LONGEST: usize = 63;
-/// The longest name of a port.
-const LONGEST_PORT: usize = 15;
+/// The maximum length of names and label values.
+const NAME_MAX: usize = 63;
+/// The maximum length of a port name.
+const PORT_NAME_MAX: usize = 15;
 
-/// A value that cannot be.
-const INVALID: &str = "FieldValueInvalid";
+const RFC_1123_LABEL: &str = "a lowercase RFC 1123 label must consist of at most 63 lower case alphanumeric characters or \
+                              '-', and must start and end with an alphanumeric character";
+const RFC_1035_LABEL: &str = "a Service is created for the ports, and its name must consist of lower case alphanumeric \
+                              characters or '-', start with a letter, and end with an alphanumeric character";
+const PORT_NAME: &str = "must consist of at most 15 lower case alphanumeric characters or '-', contain at least one letter, \
+                         and not contain '--' or start or end with '-'";
 
-/// Why an `AppService` is refused, as a cause in a `Status`.
+/// A validation error of one field, as a cause in a `Status`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
+pub(crate) struct FieldError {
     /// The path of the field, such as `spec.ports[1].port`.
-    pub field: String,
-    /// The cause in one word, such as `FieldValueInvalid`.
-    pub reason: &'static str,
-    /// The cause for people.
-    pub message: String,
+    pub(crate) field: String,
+    /// The cause, such as `FieldValueInvalid`.
+    pub(crate) reason: &'static str,
+    pub(crate) message: String,
 }
 
-/// What is filled into an `AppService` that is about to be stored: the operations of a JSON patch, none if nothing is
-/// missing. One that makes no sense is left to [`validate`].
-#[must_use]
-pub fn default(object: &Value) -> Vec<Value> {
+impl FieldError {
+    fn new(field: impl Into<String>, reason: &'static str, message: String) -> Self {
+        let field = field.into();
+        Self {
+            field,
+            reason,
+            message,
+        }
+    }
+
+    fn required(field: &str, detail: &str) -> Self {
+        Self::new(field, "FieldValueRequired", format!("Required value: {detail}"))
+    }
+
+    fn invalid(field: impl Into<String>, value: impl Debug, detail: &str) -> Self {
+        let message = format!("Invalid value: {value:?}: {detail}");
+        Self::new(field, "FieldValueInvalid", message)
+    }
+
+    fn duplicate(field: impl Into<String>, value: impl Debug) -> Self {
+        let message = format!("Duplicate value: {value:?}");
+        Self::new(field, "FieldValueDuplicate", message)
+    }
+
+    fn not_supported(field: impl Into<String>, value: &str, supported: &[&str]) -> Self {
+        let supported: Vec<String> = supported.iter().map(|it| format!("{it:?}")).collect();
+        let message = format!(
+            "Unsupported value: {value:?}: supported values: {}",
+            supported.join(", ")
+        );
+        Self::new(field, "FieldValueNotSupported", message)
+    }
+}
+
+/// Returns the operations of a JSON patch that sets the defaults of unset fields. Malformed fields are left to [`validate`].
+pub(crate) fn default_patch(object: &Value) -> Vec<Value> {
     let Some(spec) = object["spec"].as_object() else {
         return Vec::new();
     };
     let mut operations = Vec::new();
-    let missing =
-        |map: &serde_json::Map<String, Value>, field: &str| map.get(field).is_none_or(Value::is_null);
-    if missing(spec, "deletionPolicy") {
+    let is_unset = |map: &Map<String, Value>, field: &str| map.get(field).is_none_or(Value::is_null);
+    if is_unset(spec, "deletionPolicy") {
         operations.push(json!({"op": "add", "path": "/spec/deletionPolicy", "value": "Delete"}));
     }
-    // One that cannot be read is refused, or looked at again when it can be.
     let Ok(app) = serde_json::from_value::<AppService>(object.clone()) else {
         return operations;
     };
     let ports = spec.get("ports").and_then(Value::as_array);
-    for (at, port) in ports.into_iter().flatten().enumerate() {
-        let (Some(fields), Some(read)) = (port.as_object(), app.spec.ports.get(at)) else {
+    for (index, port) in ports.into_iter().flatten().enumerate() {
+        let (Some(fields), Some(decoded)) = (port.as_object(), app.spec.ports.get(index)) else {
             continue;
         };
         for (field, value) in [
-            ("name", app.spec.port_name(read).map(|it| json!(it))),
+            ("name", app.spec.port_name(decoded).map(|it| json!(it))),
             ("protocol", Some(json!("TCP"))),
-            ("targetPort", (read.port > 0).then(|| json!(read.port))),
+            ("targetPort", (decoded.port > 0).then(|| json!(decoded.port))),
         ] {
-            if let Some(value) = value.filter(|_| missing(fields, field)) {
-                operations
-                    .push(json!({"op": "add", "path": format!("/spec/ports/{at}/{field}"), "value": value}));
+            if let Some(value) = value.filter(|_| is_unset(fields, field)) {
+                operations.push(
+                    json!({"op": "add", "path": format!("/spec/ports/{index}/{field}"), "value": value}),
+                );
             }
         }
     }
     operations
 }
 
-/// Whether an `AppService` may be stored as `new`, where it was `old`, beside `others` of its namespace, where its Deployment
-/// `exists` or not. What does not
-/// change is not asked about others: whoever is there first is not stopped by who came later, and what is being deleted
-/// can always be let go.
-pub fn validate(
+/// Validates the create of `new`, or its update from `old`, next to the `others` of its namespace. A spec that does not
+/// change and an object that is being deleted are always valid, so finalizers can be removed.
+pub(crate) fn validate(
     new: &Value,
     old: Option<&Value>,
     others: &[Arc<AppService>],
-    exists: bool,
-) -> Result<(), Vec<Problem>> {
-    let read = |it: &Value| serde_json::from_value::<AppService>(it.clone());
-    let app = read(new).map_err(|error| {
-        vec![Problem {
-            field: "spec".to_owned(),
-            reason: "FieldValueInvalid",
-            message: format!("it cannot be read: {error}"),
-        }]
+    deployment_exists: bool,
+) -> Result<(), Vec<FieldError>> {
+    let decode = |it: &Value| serde_json::from_value::<AppService>(it.clone());
+    let app = decode(new).map_err(|error| {
+        let message = format!("Invalid value: {error}");
+        vec![FieldError::new("spec", "FieldValueInvalid", message)]
     })?;
     if app.metadata.is_terminating() {
         return Ok(());
     }
-    let old = old.and_then(|it| read(it).ok());
-    let unchanged = |old: &AppService| old.spec == app.spec;
-    if old.as_ref().is_some_and(unchanged) {
+    let old = old.and_then(|it| decode(it).ok());
+    if old.as_ref().is_some_and(|old| old.spec == app.spec) {
         return Ok(());
     }
-    let mut problems = problems(&app);
-    problems.extend(missing_image(&app, exists));
+    let mut errors = validate_spec(&app);
+    errors.extend(validate_image(&app, deployment_exists));
     let name = &app.spec.deployment_name;
-    let claims = |it: &Arc<AppService>| {
+    let claims_name = |it: &Arc<AppService>| {
         it.metadata.name != app.metadata.name
             && it.metadata.namespace == app.metadata.namespace
             && it.spec.deployment_name == *name
             && !it.metadata.is_terminating()
     };
-    let kept = old.as_ref().is_some_and(|old| old.spec.deployment_name == *name);
-    if !kept && !name.is_empty() && others.iter().any(claims) {
-        problems.push(Problem {
-            field: "spec.deploymentName".to_owned(),
-            reason: "FieldValueDuplicate",
-            // Without the name of that AppService: a review can be sent for any namespace.
-            message: format!("another AppService of this namespace has Deployment {name} already"),
-        });
+    let is_unchanged = old.as_ref().is_some_and(|old| old.spec.deployment_name == *name);
+    if !is_unchanged && !name.is_empty() && others.iter().any(claims_name) {
+        // The message does not name the other AppService: reviews can be sent for any namespace.
+        let message =
+            format!("Duplicate value: {name:?}: another AppService in this namespace uses this Deployment");
+        errors.push(FieldError::new(
+            "spec.deploymentName",
+            "FieldValueDuplicate",
+            message,
+        ));
     }
-    if problems.is_empty() {
-        Ok(())
-    } else {
-        Err(problems)
-    }
+    if errors.is_empty() { Ok(()) } else { Err(errors) }
 }
 
-/// An `AppService` without an image takes that of its Deployment: it has to exist.
-#[must_use]
-pub fn missing_image(app: &AppService, deployment_exists: bool) -> Option<Problem> {
-    (app.spec.image().is_none() && !deployment_exists).then(|| Problem {
-        field: "spec.image".to_owned(),
-        reason: "FieldValueRequired",
-        message: format!(
-            "an image is required, because there is no Deployment {:?} to take it from",
-            app.spec.deployment_name
-        ),
+/// Validates that an `AppService` without an image can keep that of its Deployment.
+pub(crate) fn validate_image(app: &AppService, deployment_exists: bool) -> Option<FieldError> {
+    (app.spec.image().is_none() && !deployment_exists).then(|| {
+        let detail = format!("Deployment {:?} does not exist yet", app.spec.deployment_name);
+        FieldError::required("spec.image", &detail)
     })
 }
 
-/// What makes no sense in `app`, whatever else there is.
-#[must_use]
-pub fn problems(app: &AppService) -> Vec<Problem> {
-    let mut problems = Vec::new();
-    let mut say = |field: String, reason: &'static str, message: String| {
-        problems.push(Problem {
-            field,
-            reason,
-            message,
-        });
-    };
+/// Validates the name and the spec of `app`, without regard to other objects.
+pub(crate) fn validate_spec(app: &AppService) -> Vec<FieldError> {
+    let mut errors = Vec::new();
     let (name, spec) = (&app.metadata.name, &app.spec);
-    if name.len() > LONGEST {
-        let message = format!("must be no longer than {LONGEST} characters: it is the value of a label");
-        say("metadata.name".to_owned(), INVALID, message);
-    } else if !spec.ports.is_empty() && !name.is_empty() && !is_service_name(name) {
-        let message = "must be the name of a Service, because there are ports: lower-case letters, digits and -, the \
-                       first a letter, the last not -";
-        say("metadata.name".to_owned(), INVALID, message.to_owned());
+    if name.len() > NAME_MAX {
+        let detail =
+            format!("must be no more than {NAME_MAX} characters, because it is used as a label value");
+        errors.push(FieldError::invalid("metadata.name", name, &detail));
+    } else if !spec.ports.is_empty() && !name.is_empty() && !is_rfc_1035_label(name) {
+        errors.push(FieldError::invalid("metadata.name", name, RFC_1035_LABEL));
     }
-    let field = "spec.deploymentName".to_owned();
     match &*spec.deployment_name {
-        "" => say(
-            field,
-            "FieldValueRequired",
-            "the name of the Deployment is needed".to_owned(),
-        ),
-        name if !is_label(name) => {
-            let message = format!(
-                "must be lower-case letters, digits and -, the first and the last not -, no longer than {LONGEST}"
-            );
-            say(field, INVALID, message);
+        "" => errors.push(FieldError::required(
+            "spec.deploymentName",
+            "name of the Deployment",
+        )),
+        name if !is_rfc_1123_label(name) => {
+            errors.push(FieldError::invalid("spec.deploymentName", name, RFC_1123_LABEL));
         }
         _ => {}
     }
-    if spec
-        .replicas()
-        .is_some_and(|it| i32::try_from(it).is_err() || it < 0)
+    if let Some(replicas) = spec.replicas()
+        && (i32::try_from(replicas).is_err() || replicas < 0)
     {
-        let message = format!("must be from 0 to {}", i32::MAX);
-        say("spec.replicas".to_owned(), INVALID, message);
+        let detail = format!("must be between 0 and {}, inclusive", i32::MAX);
+        errors.push(FieldError::invalid("spec.replicas", replicas, &detail));
     }
-    if spec.image().is_some_and(|it| !image::is_reference(it)) {
-        let message = "must be a reference to an image, such as registry.example.com/team/app:1.2";
-        say("spec.image".to_owned(), INVALID, message.to_owned());
+    if let Some(image) = spec.image().filter(|it| !image::is_reference(it)) {
+        let detail = "must be an image reference such as registry.example.com/team/app:1.2";
+        errors.push(FieldError::invalid("spec.image", image, detail));
     }
-    if let Some(policy) = spec.odd_policy() {
-        let message = format!("must be Delete or Orphan, not {policy:?}");
-        say(
-            "spec.deletionPolicy".to_owned(),
-            "FieldValueNotSupported",
-            message,
-        );
+    if let Some(policy) = spec.unknown_deletion_policy() {
+        let supported = ["Delete", "Orphan"];
+        errors.push(FieldError::not_supported(
+            "spec.deletionPolicy",
+            policy,
+            &supported,
+        ));
     }
+    errors.extend(validate_ports(app));
+    errors
+}
+
+fn validate_ports(app: &AppService) -> Vec<FieldError> {
+    let mut errors = Vec::new();
     let (mut names, mut numbers) = (BTreeSet::new(), BTreeSet::new());
-    for (at, port) in spec.ports.iter().enumerate() {
-        let field = |field: &str| format!("spec.ports[{at}].{field}");
-        for (which, number) in [("port", port.port), ("targetPort", port.target())] {
-            if !(1..=65535).contains(&number) && (which == "port" || number != port.port) {
-                say(field(which), INVALID, "must be from 1 to 65535".to_owned());
+    for (index, port) in app.spec.ports.iter().enumerate() {
+        let path = |field: &str| format!("spec.ports[{index}].{field}");
+        for (field, number) in [("port", port.port), ("targetPort", port.target_port())] {
+            if !(1..=65535).contains(&number) && (field == "port" || number != port.port) {
+                let detail = "must be between 1 and 65535, inclusive";
+                errors.push(FieldError::invalid(path(field), number, detail));
             }
         }
         if let Err(protocol) = port.protocol() {
-            let message = format!("must be TCP, UDP or SCTP, not {protocol:?}");
-            say(field("protocol"), "FieldValueNotSupported", message);
+            let supported = ["SCTP", "TCP", "UDP"];
+            errors.push(FieldError::not_supported(path("protocol"), protocol, &supported));
         }
-        if let Some(name) = spec.port_name(port) {
+        if let Some(name) = app.spec.port_name(port) {
             if !is_port_name(&name) {
-                let message = format!(
-                    "must be lower-case letters, digits and single -, with a letter, no longer than {LONGEST_PORT}"
-                );
-                say(field("name"), INVALID, message);
+                errors.push(FieldError::invalid(path("name"), name, PORT_NAME));
             } else if !names.insert(name.clone()) {
-                say(
-                    field("name"),
-                    "FieldValueDuplicate",
-                    format!("{name} is there already"),
-                );
+                errors.push(FieldError::duplicate(path("name"), name));
             }
         }
         let protocol = port.protocol().unwrap_or(Protocol::Tcp);
         if !numbers.insert((port.port, protocol)) {
-            let message = format!("{}/{protocol} is there already", port.port);
-            say(field("port"), "FieldValueDuplicate", message);
+            let value = format!("{}/{protocol}", port.port);
+            errors.push(FieldError::duplicate(path("port"), value));
         }
     }
-    problems
+    errors
 }
 
-/// Whether it is a label of DNS, as RFC 1123 has them.
-fn is_label(text: &str) -> bool {
-    let word = |it: u8| it.is_ascii_lowercase() || it.is_ascii_digit();
-    (1..=LONGEST).contains(&text.len())
-        && text.bytes().all(|it| word(it) || it == b'-')
+fn is_rfc_1123_label(text: &str) -> bool {
+    let is_alphanumeric = |it: u8| it.is_ascii_lowercase() || it.is_ascii_digit();
+    (1..=NAME_MAX).contains(&text.len())
+        && text.bytes().all(|it| is_alphanumeric(it) || it == b'-')
         && !text.starts_with('-')
         && !text.ends_with('-')
 }
 
-/// Whether it is a label of DNS, as RFC 1035 has them.
-fn is_service_name(text: &str) -> bool {
-    is_label(text) && text.starts_with(|it: char| it.is_ascii_lowercase())
+fn is_rfc_1035_label(text: &str) -> bool {
+    is_rfc_1123_label(text) && text.starts_with(|it: char| it.is_ascii_lowercase())
 }
 
-/// Whether it is a name for a port of a container.
 fn is_port_name(text: &str) -> bool {
-    is_label(text)
-        && text.len() <= LONGEST_PORT
+    is_rfc_1123_label(text)
+        && text.len() <= PORT_NAME_MAX
         && !text.contains("--")
         && text.contains(|it: char| it.is_ascii_lowercase())
 }

@@ -1,8 +1,10 @@
 use super::*;
 
-use crate::appservice::children;
+use crate::api::app_service::AppService;
+use crate::appservice::child::Service;
+use crate::appservice::desired;
+use crate::support::deployment::Deployment;
 
-/// An `AppService` called shop.
 fn app(spec: &Value) -> AppService {
     let metadata = json!({"name": "shop", "namespace": "ns", "uid": "u", "resourceVersion": "1"});
     let mut all = json!({"deploymentName": "web", "replicas": 2, "image": "nginx"});
@@ -10,9 +12,9 @@ fn app(spec: &Value) -> AppService {
     serde_json::from_value(json!({"metadata": metadata, "spec": all})).expect("an AppService")
 }
 
-/// Its Deployment, as the API has it.
+/// Returns the Deployment with fields that the API server defaults.
 fn stored(app: &AppService) -> Value {
-    let mut it = children::deployment(app);
+    let mut it = desired::deployment(app);
     merge(
         &mut it,
         &json!({"metadata": {"namespace": "ns", "uid": "d", "resourceVersion": "7"},
@@ -26,7 +28,7 @@ fn stored(app: &AppService) -> Value {
 }
 
 fn stored_service(app: &AppService) -> Value {
-    let mut it = children::service(app).expect("it has ports");
+    let mut it = desired::service(app).expect("it has ports");
     merge(
         &mut it,
         &json!({"metadata": {"namespace": "ns", "uid": "s", "resourceVersion": "8"},
@@ -54,12 +56,12 @@ fn merge(into: &mut Value, patch: &Value) {
 
 fn is_due(app: &AppService, present: &Value) -> bool {
     let present: Deployment = serde_json::from_value(present.clone()).expect("a Deployment");
-    is_apply_due(&present, &children::deployment(app))
+    needs_apply(&present, &desired::deployment(app))
 }
 
 fn is_service_due(app: &AppService, present: &Value) -> bool {
     let present: Service = serde_json::from_value(present.clone()).expect("a Service");
-    is_apply_due(&present, &children::service(app).expect("it has ports"))
+    needs_apply(&present, &desired::service(app).expect("it has ports"))
 }
 
 fn container(present: &mut Value) -> &mut Value {
@@ -67,7 +69,7 @@ fn container(present: &mut Value) -> &mut Value {
 }
 
 #[test]
-fn fields_that_the_api_defaults_are_not_drift() {
+fn defaulted_fields_are_not_drift() {
     let full = app(&json!({
         "env": [{"name": "A", "value": ""}, {"name": "B", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
                 {"name": "C", "valueFrom": {"resourceFieldRef": {"resource": "limits.cpu"}}}],
@@ -75,18 +77,18 @@ fn fields_that_the_api_defaults_are_not_drift() {
         "ports": [{"port": 80}],
     }));
     let mut it = stored(&full);
-    assert!(!is_due(&full, &it), "as it was sent");
+    assert!(!is_due(&full, &it), "as sent");
     container(&mut it)["env"] = json!([{"name": "A"},
         {"name": "B", "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.name"}}},
         {"name": "C", "valueFrom": {"resourceFieldRef": {"divisor": "0", "resource": "limits.cpu"}}}]);
     container(&mut it)["resources"] =
         json!({"limits": {"cpu": "1", "memory": "1Gi"}, "requests": {"cpu": "500m"}});
-    assert!(!is_due(&full, &it), "as it came back");
+    assert!(!is_due(&full, &it), "as defaulted");
     assert!(!is_service_due(&full, &stored_service(&full)));
 }
 
 #[test]
-fn fields_of_others_are_not_drift() {
+fn fields_of_other_managers_are_not_drift() {
     let app = app(&json!({"env": [{"name": "A", "value": "b"}], "ports": [{"port": 80}]}));
     let mut it = stored(&app);
     merge(
@@ -130,7 +132,7 @@ fn each_changed_or_removed_field_is_drift() {
         json!({"spec": {"replicas": 5}}),
         json!({"metadata": {"labels": {"app.kubernetes.io/managed-by": "me"}}}),
         json!({"metadata": {"labels": {"appcontroller.k8s.io/appservice-uid": null}}}),
-        json!({"metadata": {"labels": {APPLIED: "other"}}}),
+        json!({"metadata": {"labels": {APPLIED_HASH_LABEL: "other"}}}),
         json!({"metadata": {"annotations": null}}),
         template(&json!({"metadata": {"labels": {"app.kubernetes.io/name": null}}})),
         template(&json!({"spec": {"containers": null}})),
@@ -183,40 +185,4 @@ fn unset_replicas_and_image_are_not_compared() {
     it["spec"]["replicas"] = json!(7);
     container(&mut it)["image"] = json!("theirs");
     assert!(!is_due(&unset, &it));
-}
-
-#[test]
-fn references_follow_the_policy() {
-    let (delete, orphan) = (app(&json!({})), app(&json!({"deletionPolicy": "Orphan"})));
-    let meta = |references: &Value| -> Meta {
-        serde_json::from_value(
-            json!({"name": "web", "namespace": "ns", "uid": "d", "resourceVersion": "7",
-                                      "ownerReferences": references}),
-        )
-        .expect("metadata")
-    };
-    let patched = |app: &AppService, references: &Value| {
-        let patch = reference(app, &meta(references))?;
-        assert_eq!(
-            (&patch["metadata"]["uid"], &patch["metadata"]["resourceVersion"]),
-            (&json!("d"), &json!("7"))
-        );
-        Some(patch["metadata"]["ownerReferences"].clone())
-    };
-    let ours = children::deployment(&delete)["metadata"]["ownerReferences"][0].clone();
-    let theirs = json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "c", "uid": "c"});
-    assert_eq!(patched(&delete, &json!([theirs, ours])), None);
-    assert_eq!(patched(&orphan, &json!([theirs, ours])), Some(json!([theirs])));
-    assert_eq!(patched(&orphan, &json!([theirs])), None);
-    assert_eq!(patched(&delete, &json!([theirs])), Some(json!([theirs, ours])));
-    // One that is not quite right is changed in its place.
-    for (field, value) in [
-        ("blockOwnerDeletion", json!(null)),
-        ("apiVersion", json!("appcontroller.k8s.io/v1")),
-        ("name", json!("x")),
-    ] {
-        let mut odd = ours.clone();
-        merge(&mut odd, &json!({field: value}));
-        assert_eq!(patched(&delete, &json!([odd])), Some(json!([ours])), "{field}");
-    }
 }

@@ -2,7 +2,7 @@ use super::*;
 
 use serde_json::json;
 
-use crate::appservice::policy::FINALIZER;
+use crate::appservice::FINALIZER;
 
 fn app(spec: &Value, finalizers: &[&str]) -> AppService {
     let metadata = json!({"name": "shop", "namespace": "ns", "uid": "u", "resourceVersion": "1",
@@ -18,7 +18,7 @@ fn web(more: &Value) -> AppService {
 }
 
 fn deployment(app: &AppService, change: impl FnOnce(&mut Value)) -> Arc<Deployment> {
-    let mut it = children::deployment(app);
+    let mut it = desired::deployment(app);
     it["metadata"]["namespace"] = json!("ns");
     it["metadata"]["uid"] = json!(format!("uid-{}", app.spec.deployment_name));
     it["metadata"]["resourceVersion"] = json!("7");
@@ -27,7 +27,7 @@ fn deployment(app: &AppService, change: impl FnOnce(&mut Value)) -> Arc<Deployme
 }
 
 fn service(app: &AppService, change: impl FnOnce(&mut Value)) -> Arc<Service> {
-    let mut it = children::service(app).expect("it has ports");
+    let mut it = desired::service(app).expect("it has ports");
     it["metadata"]["namespace"] = json!("ns");
     it["metadata"]["uid"] = json!("s");
     change(&mut it);
@@ -43,26 +43,26 @@ fn planned(app: &AppService, deployments: &[Arc<Deployment>], service: Option<&A
 }
 
 #[test]
-fn what_is_missing_is_made_and_what_is_there_is_kept() {
+fn missing_children_are_created_and_present_ones_kept() {
     let app = web(&json!({"ports": [{"port": 80}]}));
     let plan = planned(&app, &[], None);
-    assert_eq!(plan.deployment, Step::Create(children::deployment(&app)));
+    assert_eq!(plan.deployment, ChildAction::Create(desired::deployment(&app)));
     assert_eq!(
         plan.service,
-        Step::Create(children::service(&app).expect("it has ports"))
+        ChildAction::Create(desired::service(&app).expect("it has ports"))
     );
     let (deployment, service) = (deployment(&app, |_| {}), service(&app, |_| {}));
     let plan = planned(&app, &[Arc::clone(&deployment)], Some(&service));
     let expected = Plan {
-        deployment: Step::Keep(deployment),
-        service: Step::Keep(service),
+        deployment: ChildAction::Keep(deployment),
+        service: ChildAction::Keep(service),
         ..Plan::default()
     };
-    assert_eq!(plan, expected, "there is nothing to do");
+    assert_eq!(plan, expected, "no action");
 }
 
 #[test]
-fn what_is_another_ones_is_not_touched() {
+fn foreign_children_are_not_changed() {
     let app = web(&json!({"ports": [{"port": 80}]}));
     let foreign = |it: &mut Value| it["metadata"]["ownerReferences"][0]["uid"] = json!("other");
     let theirs = |it: &mut Value| {
@@ -72,70 +72,81 @@ fn what_is_another_ones_is_not_touched() {
     };
     let (deployment, service) = (deployment(&app, theirs), service(&app, theirs));
     let plan = planned(&app, &[Arc::clone(&deployment)], Some(&service));
-    assert_eq!(plan.deployment, Step::Taken(deployment));
-    assert_eq!(plan.service, Step::Taken(service));
-    let before = super::tests::deployment(&app, foreign);
-    let plan = planned(&app, &[Arc::clone(&before)], None);
+    assert_eq!(plan.deployment, ChildAction::NameTaken(deployment));
+    assert_eq!(plan.service, ChildAction::NameTaken(service));
+    let stale = super::tests::deployment(&app, foreign);
+    let plan = planned(&app, &[Arc::clone(&stale)], None);
     assert_eq!(
         plan.deployment,
-        Step::Wait(before),
-        "it is that of an AppService of this name that is gone"
+        ChildAction::AwaitDeletion(stale),
+        "it belongs to a deleted AppService of this name"
     );
 }
 
 #[test]
-fn a_service_without_ports_goes_if_it_is_its_own() {
+fn service_without_ports_is_deleted_if_owned() {
     let (with, without) = (web(&json!({"ports": [{"port": 80}]})), web(&json!({})));
     let own = service(&with, |_| {});
-    assert_eq!(planned(&without, &[], Some(&own)).service, Step::Delete(own));
+    assert_eq!(
+        planned(&without, &[], Some(&own)).service,
+        ChildAction::Delete(own)
+    );
     let theirs = service(&with, |it| it["metadata"]["ownerReferences"] = json!([]));
-    // It says that it is ours, by its labels.
+    // Owned by its labels.
     assert!(matches!(
         planned(&without, &[], Some(&theirs)).service,
-        Step::Delete(_)
+        ChildAction::Delete(_)
     ));
     let theirs = service(&with, |it| {
         it["metadata"]["ownerReferences"] = json!([]);
         it["metadata"]["labels"] = json!({});
     });
-    assert_eq!(planned(&without, &[], Some(&theirs)).service, Step::None);
-    let going = service(&with, |it| {
+    assert_eq!(planned(&without, &[], Some(&theirs)).service, ChildAction::None);
+    let terminating = service(&with, |it| {
         it["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
     });
-    assert_eq!(planned(&without, &[], Some(&going)).service, Step::None);
+    assert_eq!(
+        planned(&without, &[], Some(&terminating)).service,
+        ChildAction::None
+    );
 }
 
 #[test]
-fn a_former_deployment_is_found_beside_the_present_one() {
+fn previous_deployment_is_kept_until_the_new_one_is_available() {
     let (old, new) = (
         web(&json!({"deploymentName": "old"})),
         web(&json!({"deploymentName": "new"})),
     );
-    let former = deployment(&old, |_| {});
-    let plan = planned(&new, &[Arc::clone(&former)], None);
-    assert!(matches!(plan.deployment, Step::Create(_)));
-    assert_eq!(plan.former, [(former, None)]);
+    let previous = deployment(&old, |_| {});
+    let plan = planned(&new, &[Arc::clone(&previous)], None);
+    assert!(matches!(plan.deployment, ChildAction::Create(_)));
+    assert_eq!(plan.previous, [ChildAction::Keep(Arc::clone(&previous))]);
+    let available = deployment(&new, |it| {
+        it["status"] = json!({"updatedReplicas": 2, "availableReplicas": 2});
+    });
+    let plan = planned(&new, &[available, Arc::clone(&previous)], None);
+    assert_eq!(plan.previous, [ChildAction::Delete(previous)]);
 }
 
 #[test]
-fn what_makes_no_sense_leaves_all_as_it_is_but_for_the_policy() {
-    let (fine, bad) = (
+fn invalid_spec_only_follows_the_deletion_policy() {
+    let (valid, invalid) = (
         web(&json!({})),
         json!({"deploymentName": "web", "image": "nginx", "replicas": -1}),
     );
-    let plan = planned(&app(&bad, &[]), &[], None);
+    let plan = planned(&app(&invalid, &[]), &[], None);
     assert_eq!(
-        (plan.deployment, plan.service, plan.problems.len()),
-        (Step::None, Step::None, 1)
+        (plan.deployment, plan.service, plan.errors.len()),
+        (ChildAction::None, ChildAction::None, 1)
     );
-    let present = deployment(&fine, |_| {});
-    let plan = planned(&app(&bad, &[]), &[Arc::clone(&present)], None);
-    assert_eq!(plan.deployment, Step::Keep(present.clone()));
-    let mut orphan = bad;
+    let present = deployment(&valid, |_| {});
+    let plan = planned(&app(&invalid, &[]), &[Arc::clone(&present)], None);
+    assert_eq!(plan.deployment, ChildAction::Keep(present.clone()));
+    let mut orphan = invalid;
     orphan["deletionPolicy"] = json!("Orphan");
     let plan = planned(&app(&orphan, &[]), &[present], None);
-    assert!(plan.hold.is_some());
-    let Step::Refer(_, patch) = plan.deployment else {
+    assert!(plan.add_finalizer.is_some());
+    let ChildAction::PatchOwner(_, patch) = plan.deployment else {
         panic!("{:?}", plan.deployment);
     };
     assert_eq!(
@@ -145,31 +156,34 @@ fn what_makes_no_sense_leaves_all_as_it_is_but_for_the_policy() {
 }
 
 #[test]
-fn the_finalizer_comes_and_goes_with_the_policy() {
+fn finalizer_follows_the_deletion_policy() {
     let orphan = json!({"deploymentName": "web", "image": "nginx", "deletionPolicy": "Orphan"});
     let plan = planned(&app(&orphan, &[]), &[], None);
-    assert!(plan.hold.is_some() && !plan.let_go);
-    let Step::Create(body) = plan.deployment else {
+    assert!(plan.add_finalizer.is_some() && !plan.remove_finalizer);
+    let ChildAction::Create(body) = plan.deployment else {
         panic!("{:?}", plan.deployment);
     };
     assert!(body["metadata"].get("ownerReferences").is_none());
     let plan = planned(&app(&orphan, &[FINALIZER]), &[], None);
-    assert!(plan.hold.is_none() && !plan.let_go);
+    assert!(plan.add_finalizer.is_none() && !plan.remove_finalizer);
     let delete = app(&json!({"deploymentName": "web", "image": "nginx"}), &[FINALIZER]);
     let plan = planned(&delete, &[], None);
-    assert!(plan.hold.is_none() && plan.let_go);
+    assert!(plan.add_finalizer.is_none() && plan.remove_finalizer);
 }
 
 #[test]
-fn missing_image_needs_a_deployment() {
+fn missing_image_requires_a_deployment() {
     let (unset, full) = (app(&json!({"deploymentName": "web"}), &[]), web(&json!({})));
     let plan = planned(&unset, &[], None);
-    assert_eq!((plan.deployment, plan.service), (Step::None, Step::None));
-    assert_eq!(plan.problems[0].field, "spec.image");
+    assert_eq!(
+        (plan.deployment, plan.service),
+        (ChildAction::None, ChildAction::None)
+    );
+    assert_eq!(plan.errors[0].field, "spec.image");
     let present = deployment(&full, |_| {});
     let plan = planned(&unset, &[present], None);
-    assert_eq!(plan.problems, []);
-    let Step::Apply(_, desired) = plan.deployment else {
+    assert_eq!(plan.errors, []);
+    let ChildAction::Apply(_, desired) = plan.deployment else {
         panic!("{:?}", plan.deployment);
     };
     assert_eq!(
@@ -190,9 +204,72 @@ fn adoptable_children_are_applied_and_never_deleted() {
     let plan = planned(&with, &[Arc::clone(&deployment)], Some(&service));
     assert_eq!(
         plan.deployment,
-        Step::Apply(Arc::clone(&deployment), children::deployment(&with))
+        ChildAction::Apply(Arc::clone(&deployment), desired::deployment(&with))
     );
-    assert!(matches!(plan.service, Step::Apply(_, _)));
+    assert!(matches!(plan.service, ChildAction::Apply(_, _)));
     let plan = planned(&without, &[deployment], Some(&service));
-    assert_eq!(plan.service, Step::None);
+    assert_eq!(plan.service, ChildAction::None);
+}
+
+fn named(name: &str, change: impl FnOnce(&mut Value)) -> Arc<Deployment> {
+    deployment(&web(&json!({"deploymentName": name})), change)
+}
+
+#[test]
+fn previous_deployment_is_owned_and_created_under_its_name() {
+    let app = web(&json!({"deploymentName": "new"}));
+    let found = |one: Arc<Deployment>| previous_deployments(&app, &[one]).count() == 1;
+    assert!(found(named("old", |_| {})));
+    assert!(!found(named("new", |_| {})), "the present Deployment");
+    assert!(
+        found(named("old", |it| it["metadata"]["ownerReferences"] = json!([]))),
+        "an orphan"
+    );
+    assert!(
+        !found(named("old", |it| it["metadata"]["name"] = json!("copy"))),
+        "a copy"
+    );
+    assert!(!found(
+        named("old", |it| it["metadata"]["annotations"] = json!({}))
+    ));
+    assert!(!found(named("old", |it| it["metadata"]["labels"] = json!({}))));
+    let uid = |it: &mut Value| it["metadata"]["ownerReferences"][0]["uid"] = json!("other");
+    assert!(!found(named("old", uid)), "owned by another AppService");
+    let terminating = |it: &mut Value| it["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+    assert!(!found(named("old", terminating)), "terminating");
+}
+
+#[test]
+fn deployment_is_available_when_all_desired_replicas_are() {
+    let status = |updated: i64, available: i64, observed: i64| {
+        named("new", |it| {
+            it["metadata"]["generation"] = json!(2);
+            it["status"] = json!({"observedGeneration": observed, "updatedReplicas": updated,
+                                  "availableReplicas": available});
+        })
+    };
+    let app = web(&json!({"deploymentName": "new"}));
+    assert!(is_available(&app, &status(2, 2, 2)));
+    assert!(!is_available(&app, &status(2, 1, 2)) && !is_available(&app, &status(1, 2, 2)));
+    assert!(
+        !is_available(&app, &status(2, 2, 1)),
+        "status is of an earlier generation"
+    );
+    let smaller = named("new", |it| {
+        it["spec"]["replicas"] = json!(1);
+        it["status"] = json!({"updatedReplicas": 2, "availableReplicas": 2});
+    });
+    assert!(!is_available(&app, &smaller), "not scaled yet");
+}
+
+#[test]
+fn unset_replicas_default_to_those_of_the_deployment() {
+    let unset = app(&json!({"deploymentName": "new"}), &[]);
+    let scaled = |available: i64| {
+        named("new", |it| {
+            it["spec"]["replicas"] = json!(5);
+            it["status"] = json!({"updatedReplicas": 5, "availableReplicas": available});
+        })
+    };
+    assert!(is_available(&unset, &scaled(5)) && !is_available(&unset, &scaled(4)));
 }

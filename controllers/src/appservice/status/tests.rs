@@ -21,24 +21,24 @@ fn now() -> Timestamp {
     Timestamp::from_second(1_800_000_000).expect("a time")
 }
 
-fn observed(deployment: &Deployment) -> Observed<'_> {
+fn observed(deployment: &Deployment) -> Observed {
     Observed {
-        deployment: Some(deployment),
+        deployment: Some(Arc::new(deployment.clone())),
         ..Observed::default()
     }
 }
 
-/// Status and reason of each condition.
-fn said(status: &Status) -> [(Holds, String); 3] {
+/// Returns status and reason of each condition.
+fn reported(status: &Status) -> [(Truth, String); 3] {
     [READY, PROGRESSING, STALLED].map(|type_| {
-        let it = conditions::find(&status.conditions, type_).expect("it is said");
+        let it = conditions::find(&status.conditions, type_).expect("a condition");
         assert_eq!(it.observed_generation, 3);
         (it.status, it.reason.to_string())
     })
 }
 
 #[test]
-fn it_is_ready_when_all_that_is_asked_for_serves() {
+fn appservice_is_ready_when_all_replicas_are_updated_and_available() {
     let app = app(&json!(null));
     for (counts, ready) in [
         ([2, 2, 2, 2], true),
@@ -51,19 +51,19 @@ fn it_is_ready_when_all_that_is_asked_for_serves() {
         let status = Status::of(&app, &observed(&deployment), now());
         let expected = if ready {
             [
-                (Holds::True, "AllAvailable"),
-                (Holds::False, "Complete"),
-                (Holds::False, "AsExpected"),
+                (Truth::True, "AllAvailable"),
+                (Truth::False, "Complete"),
+                (Truth::False, "AsExpected"),
             ]
         } else {
             [
-                (Holds::False, "RollingOut"),
-                (Holds::True, "RollingOut"),
-                (Holds::False, "AsExpected"),
+                (Truth::False, "RollingOut"),
+                (Truth::True, "RollingOut"),
+                (Truth::False, "AsExpected"),
             ]
         };
         assert_eq!(
-            said(&status),
+            reported(&status),
             expected.map(|(it, reason)| (it, reason.to_owned())),
             "{counts:?}"
         );
@@ -72,18 +72,18 @@ fn it_is_ready_when_all_that_is_asked_for_serves() {
     let mut behind = deployment([2, 2, 2, 2], &json!([]));
     behind.metadata.generation = 2;
     assert_eq!(
-        said(&Status::of(&app, &observed(&behind), now()))[0].0,
-        Holds::False,
-        "that is from before"
+        reported(&Status::of(&app, &observed(&behind), now()))[0].0,
+        Truth::False,
+        "status is of an earlier generation"
     );
 }
 
 #[test]
-fn all_is_written_the_first_time_and_nothing_after_that() {
+fn unchanged_status_is_not_patched() {
     let deployment = deployment([0, 0, 0, 0], &json!([]));
     let first = app(&json!(null));
     let status = Status::of(&first, &observed(&deployment), now());
-    let patch = status.patch(&first, &first.metadata).expect("all is new");
+    let patch = status.patch(&first, &first.metadata).expect("a patch");
     assert_eq!(patch["metadata"], json!({"uid": "u", "resourceVersion": "1"}));
     let written = &patch["status"];
     for field in [
@@ -110,41 +110,41 @@ fn all_is_written_the_first_time_and_nothing_after_that() {
 }
 
 #[test]
-fn what_others_say_stays() {
+fn conditions_of_other_controllers_are_kept() {
     let theirs = json!({"type": "Theirs", "status": "True", "reason": "R", "message": "m",
                         "lastTransitionTime": "2026-01-01T00:00:00Z"});
     let app = app(&json!({"conditions": [theirs]}));
     let status = Status::of(&app, &Observed::default(), now());
-    let patch = status.patch(&app, &app.metadata).expect("it is new");
+    let patch = status.patch(&app, &app.metadata).expect("a patch");
     assert_eq!(patch["status"]["conditions"][0], theirs);
 }
 
 #[test]
-fn what_stops_it_is_said_by_all_three_and_told_once() {
-    let obstacle = Obstacle {
+fn stall_is_in_all_conditions_and_one_event() {
+    let stall = Stall {
         reason: "ErrResourceExists",
-        message: "Deployment web exists".to_owned(),
-        told: true,
+        message: "Deployment \"web\" exists.".to_owned(),
+        emit_event: true,
     };
     let observed = Observed {
-        obstacles: vec![obstacle.clone()],
+        stalls: vec![stall.clone()],
         ..Observed::default()
     };
     let first = app(&json!(null));
     let status = Status::of(&first, &observed, now());
     let reason = "ErrResourceExists".to_owned();
-    let expected = [Holds::False, Holds::False, Holds::True].map(|it| (it, reason.clone()));
-    assert_eq!(said(&status), expected);
-    assert_eq!(status.news(&first, &observed), Some(&obstacle));
-    let patch = status.patch(&first, &first.metadata).expect("it is new");
+    let expected = [Truth::False, Truth::False, Truth::True].map(|it| (it, reason.clone()));
+    assert_eq!(reported(&status), expected);
+    assert_eq!(status.new_stall(&first, &observed), Some(&stall));
+    let patch = status.patch(&first, &first.metadata).expect("a patch");
     let second = app(&patch["status"]);
     let again = Status::of(&second, &observed, now());
-    assert_eq!(again.news(&second, &observed), None);
+    assert_eq!(again.new_stall(&second, &observed), None);
     assert_eq!(again.patch(&second, &second.metadata), None);
 }
 
 #[test]
-fn what_its_deployment_says_of_itself_is_passed_on() {
+fn failures_of_the_deployment_are_reported() {
     let condition = |type_: &str, status: &str, reason: &str| json!([{"type": type_, "status": status, "reason": reason, "message": "quota"}]);
     for (conditions, reason) in [
         (
@@ -163,20 +163,24 @@ fn what_its_deployment_says_of_itself_is_passed_on() {
         let app = app(&json!(null));
         let seen = observed(&deployment);
         let status = Status::of(&app, &seen, now());
-        let stalled = conditions::find(&status.conditions, STALLED).expect("it is said");
-        let expected = reason.map_or((Holds::False, "AsExpected"), |it| (Holds::True, it));
+        let stalled = conditions::find(&status.conditions, STALLED).expect("a condition");
+        let expected = reason.map_or((Truth::False, "AsExpected"), |it| (Truth::True, it));
         assert_eq!((stalled.status, &*stalled.reason), expected, "{conditions}");
-        assert_eq!(status.news(&app, &seen), None, "that is its Deployment's to tell");
+        assert_eq!(
+            status.new_stall(&app, &seen),
+            None,
+            "the Deployment controller records the event"
+        );
     }
 }
 
 #[test]
-fn what_is_not_known_is_left_as_it_was() {
+fn unknown_outcome_keeps_the_conditions() {
     let app = app(&json!({"observedGeneration": 2, "conditions": [
         {"type": "Ready", "status": "True", "reason": "AllAvailable", "message": "m", "lastTransitionTime": "2026-01-01T00:00:00Z"}]}));
     let deployment = deployment([1, 1, 1, 1], &json!([]));
     let seen = Observed {
-        unclear: true,
+        unknown: true,
         ..observed(&deployment)
     };
     let status = Status::of(&app, &seen, now());
@@ -184,26 +188,26 @@ fn what_is_not_known_is_left_as_it_was() {
         (status.observed_generation, &status.conditions),
         (Some(2), &app.status.conditions)
     );
-    assert_eq!(status.available_replicas, Some(1), "what was seen is said");
+    assert_eq!(status.available_replicas, Some(1), "counts are updated");
 }
 
 #[test]
-fn what_is_awaited_is_no_obstacle() {
+fn pending_deletion_is_not_a_stall() {
     let seen = Observed {
-        awaited: Some(("WaitingForDeletion", "m".to_owned())),
+        pending: Some(("WaitingForDeletion", "m".to_owned())),
         ..Observed::default()
     };
     let status = Status::of(&app(&json!(null)), &seen, now());
     let reason = "WaitingForDeletion".to_owned();
     assert_eq!(
-        said(&status)[..2],
-        [(Holds::False, reason.clone()), (Holds::True, reason)]
+        reported(&status)[..2],
+        [(Truth::False, reason.clone()), (Truth::True, reason)]
     );
-    assert_eq!(said(&status)[2].0, Holds::False);
+    assert_eq!(reported(&status)[2].0, Truth::False);
 }
 
 #[test]
-fn a_deployment_that_others_have_changed_tells_what_it_told() {
+fn deployment_changed_by_another_client_keeps_the_reported_state() {
     let failure =
         json!([{"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": "quota"}]);
     for (conditions, reason) in [(json!([]), "AllAvailable"), (failure, "ReplicaFailure")] {
@@ -211,21 +215,20 @@ fn a_deployment_that_others_have_changed_tells_what_it_told() {
         let mut app = app(&json!(null));
         app.status = Status::of(&app, &observed(&deployment), now());
         let before = app.status.clone();
-        // An annotation is enough.
         deployment.metadata.generation = 2;
         assert_eq!(
             Status::of(&app, &observed(&deployment), now()),
             before,
             "{reason}"
         );
-        // Not if it was this one who has changed it, or wants something else by now, or was on the way before.
+        // Not if the sync changed it, the AppService has a new generation, or was progressing before.
         let ready = |app: &AppService, changed: bool| {
             let seen = Observed {
-                changed,
+                deployment_changed: changed,
                 ..observed(&deployment)
             };
             let status = Status::of(app, &seen, now());
-            let ready = conditions::find(&status.conditions, READY).expect("it is said");
+            let ready = conditions::find(&status.conditions, READY).expect("a condition");
             ready.reason.to_string()
         };
         assert_eq!(ready(&app, false), reason);
@@ -233,21 +236,21 @@ fn a_deployment_that_others_have_changed_tells_what_it_told() {
         let mut other = app.clone();
         other.metadata.generation = 4;
         assert_eq!(ready(&other, false), "RollingOut");
-        let mut going = app.clone();
-        for condition in &mut going.status.conditions {
+        let mut progressing = app.clone();
+        for condition in &mut progressing.status.conditions {
             if condition.type_ == *PROGRESSING {
-                condition.status = Holds::True;
+                condition.status = Truth::True;
             }
         }
-        assert_eq!(ready(&going, false), "RollingOut");
+        assert_eq!(ready(&progressing, false), "RollingOut");
     }
 }
 
 #[test]
-fn unset_replicas_are_those_of_the_deployment() {
+fn unset_replicas_default_to_those_of_the_deployment() {
     let mut app = app(&json!(null));
     app.spec = serde_json::from_value(json!({"deploymentName": "web"})).expect("a spec");
     let deployment = deployment([2, 2, 2, 2], &json!([]));
     let status = Status::of(&app, &observed(&deployment), now());
-    assert_eq!(said(&status)[0], (Holds::True, "AllAvailable".to_owned()));
+    assert_eq!(reported(&status)[0], (Truth::True, "AllAvailable".to_owned()));
 }

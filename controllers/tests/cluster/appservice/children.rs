@@ -1,27 +1,26 @@
-//! The Deployment and the Service: made, kept as they are asked for, and no more than that.
+//! The Deployment and the Service follow the spec.
 
 use coxswain_tests::Test;
 use coxswain_tests::fixtures::{MERGE, with};
 use serde_json::json;
 
-use super::stage::{Stage, app};
+use super::fixture::{Fixture, app};
 
-/// What is registered of this surface.
 pub fn tests() -> Vec<Test> {
     vec![
-        staged!(the_smallest_manifest_works),
-        staged!(all_that_is_asked_for_is_there),
-        staged!(removed_fields_are_restored_and_fields_of_others_stay),
-        staged!(field_of_another_manager_is_reported_and_not_forced),
-        staged!(orphaned_children_are_adopted_by_annotation),
-        staged!(what_is_deleted_is_made_again),
+        fixture_test!(minimal_manifest_creates_a_deployment),
+        fixture_test!(all_spec_fields_are_applied),
+        fixture_test!(removed_fields_are_restored_and_fields_of_others_kept),
+        fixture_test!(field_of_another_manager_is_reported_and_not_forced),
+        fixture_test!(orphaned_children_are_adopted_by_annotation),
+        fixture_test!(deleted_children_are_recreated),
     ]
 }
 
-async fn the_smallest_manifest_works(s: Stage) {
+async fn minimal_manifest_creates_a_deployment(s: Fixture) {
     let body = json!({"apiVersion": "appcontroller.k8s.io/v1alpha1", "kind": "AppService", "metadata": {"name": "a"},
                       "spec": {"deploymentName": "web", "replicas": 2, "image": "nginx"}});
-    let it = s.serve(body).await;
+    let it = s.create_ready(body).await;
     assert_eq!(it["status"]["availableReplicas"], 2);
     let web = s.get("deployments", "web").await;
     let owner = &web["metadata"]["ownerReferences"][0];
@@ -36,13 +35,13 @@ async fn the_smallest_manifest_works(s: Stage) {
     assert!(!s.names("services").await.contains(&"a".to_owned()));
 }
 
-async fn all_that_is_asked_for_is_there(s: Stage) {
+async fn all_spec_fields_are_applied(s: Fixture) {
     let spec = json!({
         "ports": [{"port": 80, "targetPort": 8080}, {"port": 53, "protocol": "UDP", "name": "dns"}],
         "env": [{"name": "A", "value": "b"}, {"name": "B", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}],
         "resources": {"limits": {"cpu": "0.5", "memory": "1024Mi"}},
     });
-    s.serve(app("a", spec)).await;
+    s.create_ready(app("a", spec)).await;
     let service = s.get("services", "a").await;
     let port = |at: usize| {
         ["name", "port", "targetPort", "protocol"].map(|it| service["spec"]["ports"][at][it].clone())
@@ -65,33 +64,33 @@ async fn all_that_is_asked_for_is_there(s: Stage) {
         container["resources"]["limits"],
         json!({"cpu": "500m", "memory": "1Gi"})
     );
-    // Whatever the server has made of it, it is as it is asked for: nothing is written any more.
+    // Defaulted fields are not drift.
     let before = web["metadata"]["generation"].clone();
     s.change(
         "deployments",
         "a",
-        json!({"metadata": {"labels": {"look": "again"}}}),
+        json!({"metadata": {"labels": {"example.com/trigger": "sync"}}}),
     )
     .await;
-    s.want("a", json!({"replicas": 3})).await;
-    s.ready("a").await;
+    s.patch_spec("a", json!({"replicas": 3})).await;
+    s.wait_ready("a").await;
     let after = s.get("deployments", "a").await;
     assert_eq!(
         after["metadata"]["generation"],
         json!(before.as_i64().expect("a number") + 1)
     );
-    // What it asks for no more goes.
-    s.want("a", json!({"ports": null, "env": null, "resources": null}))
+    // Unset fields are pruned.
+    s.patch_spec("a", json!({"ports": null, "env": null, "resources": null}))
         .await;
-    s.ready("a").await;
-    s.gone("services", "a").await;
+    s.wait_ready("a").await;
+    s.wait_deleted("services", "a").await;
     let container = &s.get("deployments", "a").await["spec"]["template"]["spec"]["containers"][0];
     assert!(container.get("ports").is_none() && container.get("env").is_none());
     assert!(container["resources"].get("limits").is_none());
 }
 
-async fn removed_fields_are_restored_and_fields_of_others_stay(s: Stage) {
-    s.serve(app(
+async fn removed_fields_are_restored_and_fields_of_others_kept(s: Fixture) {
+    s.create_ready(app(
         "a",
         json!({"ports": [{"port": 80}], "env": [{"name": "A", "value": "b"}]}),
     ))
@@ -106,7 +105,7 @@ async fn removed_fields_are_restored_and_fields_of_others_stay(s: Stage) {
     });
     s.change("deployments", "a", change).await;
     let after = s
-        .until("the label is restored", async || {
+        .wait_until("the label is restored", async || {
             let it = s.get("deployments", "a").await;
             (it["metadata"]["labels"]["app.kubernetes.io/managed-by"] == "coxswain").then_some(it)
         })
@@ -135,52 +134,52 @@ async fn removed_fields_are_restored_and_fields_of_others_stay(s: Stage) {
     }
     s.change("services", "a", json!({"spec": {"type": "NodePort"}}))
         .await;
-    s.want("a", json!({"ports": [{"port": 80, "targetPort": 9}]}))
+    s.patch_spec("a", json!({"ports": [{"port": 80, "targetPort": 9}]}))
         .await;
-    s.until("the Service is changed", async || {
+    s.wait_until("the Service is changed", async || {
         let it = s.get("services", "a").await;
         let port = &it["spec"]["ports"][0];
         (port["targetPort"] == 9 && port["nodePort"].is_u64() && it["spec"]["type"] == "NodePort")
             .then_some(())
     })
     .await;
-    s.ready("a").await;
+    s.wait_ready("a").await;
 }
 
-async fn field_of_another_manager_is_reported_and_not_forced(s: Stage) {
-    s.serve(app("a", json!({}))).await;
+async fn field_of_another_manager_is_reported_and_not_forced(s: Fixture) {
+    s.create_ready(app("a", json!({}))).await;
     let path = format!("{}?fieldManager=autoscaler", s.path("deployments", "a"));
     let change = json!({"spec": {"replicas": 3}});
     s.c.api().patch(&path, MERGE, change).await.expect(200);
-    let stalled = s.stalled("a", "FieldManagerConflict").await;
+    let stalled = s.wait_stalled("a", "FieldManagerConflict").await;
     let conditions = stalled["status"]["conditions"].to_string();
     assert!(
         conditions.contains("autoscaler") && conditions.contains(".spec.replicas"),
         "{conditions}"
     );
     assert_eq!(s.get("deployments", "a").await["spec"]["replicas"], 3);
-    // The AppService takes it over by asking for the same.
-    s.want("a", json!({"replicas": 3})).await;
-    s.ready("a").await;
+    // The AppService shares the field with the same value.
+    s.patch_spec("a", json!({"replicas": 3})).await;
+    s.wait_ready("a").await;
 }
 
-async fn orphaned_children_are_adopted_by_annotation(s: Stage) {
+async fn orphaned_children_are_adopted_by_annotation(s: Fixture) {
     let body = app("a", json!({"ports": [{"port": 80}], "deletionPolicy": "Orphan"}));
-    s.serve(body.clone()).await;
+    s.create_ready(body.clone()).await;
     let before = s.get("deployments", "a").await;
     s.delete("appservices", "a", "Background").await;
-    s.gone("appservices", "a").await;
+    s.wait_deleted("appservices", "a").await;
     s.create(
         "appservices",
         with(body, json!({"spec": {"deletionPolicy": "Delete"}})),
     )
     .await;
-    s.stalled("a", "ErrResourceExists").await;
+    s.wait_stalled("a", "ErrResourceExists").await;
     let adopt = json!({"metadata": {"annotations": {"appcontroller.k8s.io/adopt-by": "a"}}});
     for kind in ["deployments", "services"] {
         s.change(kind, "a", adopt.clone()).await;
     }
-    let it = s.ready("a").await;
+    let it = s.wait_ready("a").await;
     for kind in ["deployments", "services"] {
         let child = s.get(kind, "a").await;
         assert_eq!(
@@ -196,19 +195,19 @@ async fn orphaned_children_are_adopted_by_annotation(s: Stage) {
     );
 }
 
-async fn what_is_deleted_is_made_again(s: Stage) {
-    s.serve(app("a", json!({"ports": [{"port": 80}]}))).await;
+async fn deleted_children_are_recreated(s: Fixture) {
+    s.create_ready(app("a", json!({"ports": [{"port": 80}]}))).await;
     let before = s.get("deployments", "a").await["metadata"]["uid"].clone();
     s.delete("deployments", "a", "Foreground").await;
     s.delete("services", "a", "Background").await;
-    s.until("there is another one", async || {
+    s.wait_until("the Deployment is recreated", async || {
         let it = s.read("deployments", "a").await;
         (it.status == 200 && it.json()["metadata"]["uid"] != before).then_some(())
     })
     .await;
-    s.until("there is a Service", async || {
+    s.wait_until("the Service exists", async || {
         (s.read("services", "a").await.status == 200).then_some(())
     })
     .await;
-    s.ready("a").await;
+    s.wait_ready("a").await;
 }

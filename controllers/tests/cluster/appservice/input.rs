@@ -1,22 +1,21 @@
-//! What a server refuses, and what it fills in.
+//! Defaulting and validation by the CRD.
 
 use coxswain_tests::Test;
 use serde_json::{Value, json};
 
-use super::stage::{Stage, app};
+use super::fixture::{Fixture, app};
 
-/// What is registered of this surface.
 pub fn tests() -> Vec<Test> {
     vec![
-        staged!(what_is_missing_is_filled_in),
-        staged!(what_makes_no_sense_is_refused),
-        // Rules are since then.
-        staged!(what_only_rules_can_say_is_refused).since(1, 25),
-        staged!(a_server_without_rules_has_it_said_by_the_controller),
+        fixture_test!(unset_fields_are_defaulted),
+        fixture_test!(invalid_specs_are_rejected),
+        // CEL rules are enabled by default since 1.25.
+        fixture_test!(violations_of_cel_rules_are_rejected).since(1, 25),
+        fixture_test!(controller_reports_violations_without_cel_rules),
     ]
 }
 
-async fn what_is_missing_is_filled_in(s: Stage) {
+async fn unset_fields_are_defaulted(s: Fixture) {
     let body = json!({"apiVersion": "appcontroller.k8s.io/v1alpha1", "kind": "AppService", "metadata": {"name": "a"},
                       "spec": {"deploymentName": "web", "ports": [{"port": 80}]}});
     let made = s.create("appservices", body).await;
@@ -25,11 +24,11 @@ async fn what_is_missing_is_filled_in(s: Stage) {
     assert_eq!(made["spec"], expected);
 }
 
-async fn refused(s: &Stage, body: &Value) -> bool {
+async fn is_rejected(s: &Fixture, body: &Value) -> bool {
     s.c.api().post(&s.all("appservices"), body.clone()).await.status == 422
 }
 
-async fn what_makes_no_sense_is_refused(s: Stage) {
+async fn invalid_specs_are_rejected(s: Fixture) {
     let ports = |ports: Value| json!({"ports": ports});
     for spec in [
         json!({"deploymentName": ""}),
@@ -45,9 +44,9 @@ async fn what_makes_no_sense_is_refused(s: Stage) {
         ports(json!([{"port": 80}, {"port": 80}])),
         json!({"env": [{"name": "A"}, {"name": "A"}]}),
     ] {
-        assert!(refused(&s, &app("a", spec.clone())).await, "{spec}");
+        assert!(is_rejected(&s, &app("a", spec.clone())).await, "{spec}");
     }
-    s.serve(app("a", json!({}))).await;
+    s.create_ready(app("a", json!({}))).await;
     let scale = format!("{}/scale", s.path("appservices", "a"));
     let negative = json!({"spec": {"replicas": -1}});
     let reply =
@@ -57,25 +56,25 @@ async fn what_makes_no_sense_is_refused(s: Stage) {
     assert_eq!(reply.status, 422);
 }
 
-async fn what_only_rules_can_say_is_refused(s: Stage) {
+async fn violations_of_cel_rules_are_rejected(s: Fixture) {
     let twice = json!({"ports": [{"port": 80, "name": "a"}, {"port": 81, "name": "a"}]});
-    assert!(refused(&s, &app("a", twice)).await);
+    assert!(is_rejected(&s, &app("a", twice)).await);
     let ports = json!({"deploymentName": "web", "ports": [{"port": 80}]});
-    assert!(refused(&s, &app("a.b", ports)).await);
-    assert!(refused(&s, &app(&"a".repeat(64), json!({"deploymentName": "web"}))).await);
+    assert!(is_rejected(&s, &app("a.b", ports)).await);
+    assert!(is_rejected(&s, &app(&"a".repeat(64), json!({"deploymentName": "web"}))).await);
 }
 
-/// Where there are rules, this one cannot be made.
-async fn a_server_without_rules_has_it_said_by_the_controller(s: Stage) {
+/// With CEL rules the create is rejected.
+async fn controller_reports_violations_without_cel_rules(s: Fixture) {
     let twice = app(
         "a",
         json!({"ports": [{"port": 80, "name": "a"}, {"port": 81, "name": "a"}]}),
     );
     let reply = s.c.api().post(&s.all("appservices"), twice).await;
     if reply.status == 201 {
-        s.stalled("a", "InvalidSpec").await;
+        s.wait_stalled("a", "InvalidSpec").await;
         assert!(s.names("deployments").await.is_empty());
-        s.want("a", json!({"ports": [{"port": 80}]})).await;
-        s.ready("a").await;
+        s.patch_spec("a", json!({"ports": [{"port": 80}]})).await;
+        s.wait_ready("a").await;
     }
 }

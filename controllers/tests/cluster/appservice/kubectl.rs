@@ -1,22 +1,21 @@
-//! What people type.
+//! `kubectl` commands on `AppServices`.
 
 use coxswain_tests::kubectl::Kubectl;
 use coxswain_tests::{Need, Test};
 use serde_json::json;
 
-use super::stage::{Stage, app};
+use super::fixture::{Fixture, app};
 
-/// What is registered of this surface.
 pub fn tests() -> Vec<Test> {
     let tests = vec![
-        staged!(apply_scale_wait_and_get),
-        staged!(it_has_a_short_name_and_a_category),
-        staged!(delete_waits_until_it_is_gone),
+        fixture_test!(kubectl_apply_scale_wait_and_get),
+        fixture_test!(crd_has_a_short_name_and_a_category),
+        fixture_test!(kubectl_delete_waits_for_the_deletion),
     ];
     tests.into_iter().map(|test| test.needs(Need::Kubectl)).collect()
 }
 
-fn kubectl(s: &Stage) -> Kubectl {
+fn kubectl(s: &Fixture) -> Kubectl {
     Kubectl::new(&s.c, &s.ns)
 }
 
@@ -30,7 +29,7 @@ spec:
   replicas: 2
 ";
 
-async fn apply_scale_wait_and_get(s: Stage) {
+async fn kubectl_apply_scale_wait_and_get(s: Fixture) {
     let kubectl = kubectl(&s);
     assert_eq!(
         kubectl.run_with(&["apply", "-f", "-"], MANIFEST).ok(),
@@ -48,11 +47,11 @@ async fn apply_scale_wait_and_get(s: Stage) {
         kubectl.run("scale appservice/a --replicas=3").ok(),
         "appservice.appcontroller.k8s.io/a scaled\n"
     );
-    s.until("there are three", async || {
+    s.wait_until("three replicas are available", async || {
         (s.get("appservices", "a").await["status"]["availableReplicas"] == 3).then_some(())
     })
     .await;
-    s.ready("a").await;
+    s.wait_ready("a").await;
     let table = kubectl.run("get appservices").ok();
     let rows: Vec<Vec<&str>> = table.lines().map(|it| it.split_whitespace().collect()).collect();
     assert_eq!(rows[0], ["NAME", "READY", "DESIRED", "AVAILABLE", "AGE"]);
@@ -64,8 +63,8 @@ async fn apply_scale_wait_and_get(s: Stage) {
     assert_eq!(pods.lines().count(), 3);
 }
 
-async fn it_has_a_short_name_and_a_category(s: Stage) {
-    s.serve(app("a", json!({}))).await;
+async fn crd_has_a_short_name_and_a_category(s: Fixture) {
+    s.create_ready(app("a", json!({}))).await;
     assert_eq!(
         kubectl(&s).run("get aps -o name").ok(),
         "appservice.appcontroller.k8s.io/a\n"
@@ -74,14 +73,15 @@ async fn it_has_a_short_name_and_a_category(s: Stage) {
     assert!(all.contains("appservice.appcontroller.k8s.io/a\n"), "{all}");
 }
 
-async fn delete_waits_until_it_is_gone(s: Stage) {
-    s.serve(app("a", json!({}))).await;
+async fn kubectl_delete_waits_for_the_deletion(s: Fixture) {
+    s.create_ready(app("a", json!({}))).await;
     let deleted = kubectl(&s)
         .run("delete aps a --cascade=foreground --timeout=2m")
         .ok();
     assert!(deleted.contains("\"a\" deleted"), "{deleted}");
     assert!(s.names("deployments").await.is_empty());
-    s.serve(app("b", json!({"deletionPolicy": "Orphan"}))).await;
+    s.create_ready(app("b", json!({"deletionPolicy": "Orphan"})))
+        .await;
     let deleted = kubectl(&s).run("delete aps b --timeout=2m").ok();
     assert!(deleted.contains("\"b\" deleted"), "{deleted}");
     assert_eq!(s.names("deployments").await, ["b"]);

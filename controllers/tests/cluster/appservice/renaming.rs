@@ -1,94 +1,90 @@
-//! Another Deployment for the same `AppService`.
+//! Changes of `deploymentName`.
 
 use coxswain_tests::{Test, fixtures};
 use serde_json::json;
 
-use super::stage::{Stage, app};
+use super::fixture::{Fixture, app};
 
-/// What is registered of this surface.
 pub fn tests() -> Vec<Test> {
     vec![
-        staged!(the_old_one_goes_when_the_new_one_is_available),
-        staged!(the_old_one_stays_while_the_new_one_is_not),
-        staged!(there_and_back),
-        staged!(to_one_that_is_not_its_own_and_back),
+        fixture_test!(previous_deployment_is_deleted_when_the_new_one_is_available),
+        fixture_test!(previous_deployment_stays_while_the_new_one_is_unavailable),
+        fixture_test!(renaming_back_keeps_the_original_deployment),
+        fixture_test!(renaming_to_a_foreign_deployment_and_back),
     ]
 }
 
-async fn the_old_one_goes_when_the_new_one_is_available(s: Stage) {
+async fn previous_deployment_is_deleted_when_the_new_one_is_available(s: Fixture) {
     for policy in ["Delete", "Orphan"] {
         let name = policy.to_lowercase();
         let (old, new) = (format!("{name}-1"), format!("{name}-2"));
-        s.serve(app(
+        s.create_ready(app(
             &name,
             json!({"deploymentName": old, "deletionPolicy": policy}),
         ))
         .await;
-        s.want(&name, json!({"deploymentName": new})).await;
-        s.gone("deployments", &old).await;
+        s.patch_spec(&name, json!({"deploymentName": new})).await;
+        s.wait_deleted("deployments", &old).await;
         assert_eq!(s.get("deployments", &new).await["status"]["availableReplicas"], 2);
-        s.ready(&name).await;
+        s.wait_ready(&name).await;
     }
 }
 
-async fn the_old_one_stays_while_the_new_one_is_not(s: Stage) {
-    s.serve(app("a", json!({}))).await;
+async fn previous_deployment_stays_while_the_new_one_is_unavailable(s: Fixture) {
+    s.create_ready(app("a", json!({}))).await;
     // Pods of this image never become ready.
-    s.want("a", json!({"deploymentName": "b", "image": "i:404"}))
+    s.patch_spec("a", json!({"deploymentName": "b", "image": "i:404"}))
         .await;
-    s.until("there is a new one", async || {
+    s.wait_until("the new Deployment exists", async || {
         let it = s.read("deployments", "b").await;
         (it.status == 200 && it.json()["status"]["updatedReplicas"] == 2).then_some(())
     })
     .await;
-    s.serve(app("other", json!({}))).await;
+    s.create_ready(app("other", json!({}))).await;
     assert_eq!(s.get("deployments", "a").await["status"]["availableReplicas"], 2);
-    s.want("a", json!({"image": "i:1"})).await;
-    s.gone("deployments", "a").await;
-    s.ready("a").await;
+    s.patch_spec("a", json!({"image": "i:1"})).await;
+    s.wait_deleted("deployments", "a").await;
+    s.wait_ready("a").await;
 }
 
-async fn there_and_back(s: Stage) {
-    s.serve(app("a", json!({}))).await;
+async fn renaming_back_keeps_the_original_deployment(s: Fixture) {
+    s.create_ready(app("a", json!({}))).await;
     let first = s.get("deployments", "a").await["metadata"]["uid"].clone();
-    // Nothing of these becomes ready: what serves is the first one, all the time.
+    // Pods of this image never become ready, so the first Deployment is kept.
     for name in ["b", "c"] {
-        s.want("a", json!({"deploymentName": name, "image": "i:404"}))
+        s.patch_spec("a", json!({"deploymentName": name, "image": "i:404"}))
             .await;
-        s.until("there is another one", async || {
+        s.wait_until("the next Deployment exists", async || {
             (s.read("deployments", name).await.status == 200).then_some(())
         })
         .await;
     }
-    s.want("a", json!({"deploymentName": "a", "image": "i:1"})).await;
+    s.patch_spec("a", json!({"deploymentName": "a", "image": "i:1"}))
+        .await;
     for name in ["b", "c"] {
-        s.gone("deployments", name).await;
+        s.wait_deleted("deployments", name).await;
     }
-    let now = s.ready("a").await;
+    let now = s.wait_ready("a").await;
     assert_eq!(now["status"]["availableReplicas"], 2);
     assert_eq!(s.get("deployments", "a").await["metadata"]["uid"], first);
-    s.want("a", json!({"deploymentName": "b"})).await;
-    s.gone("deployments", "a").await;
-    s.ready("a").await;
+    s.patch_spec("a", json!({"deploymentName": "b"})).await;
+    s.wait_deleted("deployments", "a").await;
+    s.wait_ready("a").await;
 }
 
-async fn to_one_that_is_not_its_own_and_back(s: Stage) {
-    s.serve(app("a", json!({}))).await;
+async fn renaming_to_a_foreign_deployment_and_back(s: Fixture) {
+    s.create_ready(app("a", json!({}))).await;
     let first = s.get("deployments", "a").await["metadata"]["uid"].clone();
     let theirs = s.create("deployments", fixtures::deployment("theirs")).await;
-    s.want("a", json!({"deploymentName": "theirs"})).await;
-    s.stalled("a", "ErrResourceExists").await;
-    s.serve(app("other", json!({}))).await;
-    assert_eq!(
-        s.get("deployments", "a").await["metadata"]["uid"],
-        first,
-        "it stays"
-    );
+    s.patch_spec("a", json!({"deploymentName": "theirs"})).await;
+    s.wait_stalled("a", "ErrResourceExists").await;
+    s.create_ready(app("other", json!({}))).await;
+    assert_eq!(s.get("deployments", "a").await["metadata"]["uid"], first, "kept");
     let after = s.get("deployments", "theirs").await;
     assert_eq!(after["spec"], theirs["spec"]);
     assert!(after["metadata"].get("ownerReferences").is_none() && after["metadata"].get("labels").is_none());
-    s.want("a", json!({"deploymentName": "a"})).await;
-    s.ready("a").await;
+    s.patch_spec("a", json!({"deploymentName": "a"})).await;
+    s.wait_ready("a").await;
     assert_eq!(s.get("deployments", "a").await["metadata"]["uid"], first);
     assert_eq!(s.read("deployments", "theirs").await.status, 200);
 }

@@ -1,22 +1,21 @@
-//! What an autoscaler does: it finds the kind, reads the scale and the pods that it selects, and writes the scale.
+//! The scale subresource, as an autoscaler uses it.
 
 use coxswain_tests::fixtures::{named, with};
 use coxswain_tests::{Test, fixtures};
 use serde_json::{Value, json};
 
-use super::stage::{Stage, app, text};
+use super::fixture::{Fixture, app, text};
 
-/// What is registered of this surface.
 pub fn tests() -> Vec<Test> {
     vec![
-        staged!(an_autoscaler_can_target_it),
-        staged!(unset_replicas_leave_the_deployment_to_its_autoscaler),
-        staged!(who_has_not_seen_the_last_scale_is_refused),
+        fixture_test!(autoscaler_can_target_an_appservice),
+        fixture_test!(unset_replicas_leave_the_deployment_to_its_autoscaler),
+        fixture_test!(stale_scale_update_conflicts),
     ]
 }
 
-/// An autoscaler of that name, and where it is: of the version that a server of this age has.
-async fn autoscaler(s: &Stage, name: &str) -> (Value, String) {
+/// Creates an autoscaler, and returns it with its path.
+async fn autoscaler(s: &Fixture, name: &str) -> (Value, String) {
     let version = if s.c.version() >= (1, 23) { "v2" } else { "v1" };
     let target = json!({"apiVersion": "appcontroller.k8s.io/v1alpha1", "kind": "AppService", "name": name});
     let spec = json!({"scaleTargetRef": target, "minReplicas": 1, "maxReplicas": 4});
@@ -30,15 +29,15 @@ async fn autoscaler(s: &Stage, name: &str) -> (Value, String) {
     (made, format!("{all}/{name}"))
 }
 
-/// Where the scale of the target is, found by its kind.
-async fn scale_of(s: &Stage, target: &Value) -> String {
+/// Returns the path of the target's scale, by discovery.
+async fn scale_of(s: &Fixture, target: &Value) -> String {
     let version = text(&target["apiVersion"]);
     let known = s.c.api().get(&format!("/apis/{version}")).await.expect(200);
     let all = known["resources"].as_array().cloned().unwrap_or_default();
     let is = |it: &&Value| it["kind"] == target["kind"] && !text(&it["name"]).contains('/');
-    let plural = text(&all.iter().find(is).expect("the kind is known")["name"]);
+    let plural = text(&all.iter().find(is).expect("a resource")["name"]);
     let scale = all.iter().find(|it| it["name"] == format!("{plural}/scale"));
-    let scale = scale.expect("it can be scaled");
+    let scale = scale.expect("a scale subresource");
     assert_eq!(
         (&scale["group"], &scale["kind"]),
         (&json!("autoscaling"), &json!("Scale"))
@@ -47,8 +46,8 @@ async fn scale_of(s: &Stage, target: &Value) -> String {
     format!("{all}/{}/scale", text(&target["name"]))
 }
 
-/// How many pods the scale selects.
-async fn selected(s: &Stage, scale: &Value) -> usize {
+/// Returns the number of pods that the scale selects.
+async fn selected(s: &Fixture, scale: &Value) -> usize {
     let selector = text(&scale["status"]["selector"]);
     assert!(!selector.is_empty(), "{scale:#}");
     let selector = selector.replace(',', "%2C").replace('=', "%3D");
@@ -59,15 +58,15 @@ async fn selected(s: &Stage, scale: &Value) -> usize {
     pods.iter().filter(lives).count()
 }
 
-async fn an_autoscaler_can_target_it(s: Stage) {
-    s.serve(app("a", json!({"ports": [{"port": 80}]}))).await;
-    s.serve(app("other", json!({"replicas": 1}))).await;
+async fn autoscaler_can_target_an_appservice(s: Fixture) {
+    s.create_ready(app("a", json!({"ports": [{"port": 80}]}))).await;
+    s.create_ready(app("other", json!({"replicas": 1}))).await;
     let (made, path) = autoscaler(&s, "a").await;
     let at = scale_of(&s, &made["spec"]["scaleTargetRef"]).await;
     for (least, wanted) in [(false, 4), (true, 1)] {
         let scale = s.c.api().get(&at).await.expect(200);
         let now = scale["status"]["replicas"].as_u64().expect("a number");
-        s.until("it selects its pods", async || {
+        s.wait_until("the scale selects all pods", async || {
             (selected(&s, &scale).await as u64 == now).then_some(())
         })
         .await;
@@ -76,12 +75,12 @@ async fn an_autoscaler_can_target_it(s: Stage) {
         let change = with(scale, json!({"spec": {"replicas": wanted}}));
         let scaled = s.c.api().put(&at, change).await.expect(200);
         assert_eq!(scaled["spec"]["replicas"], wanted, "{scaled:#}");
-        s.until("its Deployment follows", async || {
+        s.wait_until("the Deployment is scaled", async || {
             let web = s.get("deployments", "a").await;
             (web["spec"]["replicas"] == wanted).then_some(())
         })
         .await;
-        s.ready("a").await;
+        s.wait_ready("a").await;
         let scale = s.c.api().get(&at).await.expect(200);
         assert_eq!(
             (&scale["spec"]["replicas"], &scale["status"]["replicas"]),
@@ -89,10 +88,13 @@ async fn an_autoscaler_can_target_it(s: Stage) {
             "{scale:#}"
         );
         let status = json!({"status": {"currentReplicas": wanted, "desiredReplicas": wanted}});
-        let said = format!("{path}/status");
-        s.c.api().patch(&said, fixtures::MERGE, status).await.expect(200);
+        let status_path = format!("{path}/status");
+        s.c.api()
+            .patch(&status_path, fixtures::MERGE, status)
+            .await
+            .expect(200);
     }
-    // It was scaled, and nothing else was done to it.
+    // Only replicas changed.
     let it = s.get("appservices", "a").await;
     assert_eq!(
         (&it["metadata"]["generation"], &it["spec"]["image"]),
@@ -101,42 +103,42 @@ async fn an_autoscaler_can_target_it(s: Stage) {
     assert_eq!(s.get("appservices", "other").await["status"]["replicas"], 1);
 }
 
-async fn unset_replicas_leave_the_deployment_to_its_autoscaler(s: Stage) {
-    s.serve(app("a", json!({}))).await;
-    // The number stays when it is no longer asked for.
-    s.want("a", json!({"replicas": null, "image": "i:2"})).await;
-    s.ready("a").await;
+async fn unset_replicas_leave_the_deployment_to_its_autoscaler(s: Fixture) {
+    s.create_ready(app("a", json!({}))).await;
+    // Unset replicas keep the current number.
+    s.patch_spec("a", json!({"replicas": null, "image": "i:2"})).await;
+    s.wait_ready("a").await;
     let at = format!("{}/scale", s.path("deployments", "a"));
     for replicas in [2, 3] {
         assert_eq!(s.get("deployments", "a").await["spec"]["replicas"], replicas);
         let scale = s.c.api().get(&at).await.expect(200);
         let more = with(scale, json!({"spec": {"replicas": replicas + 1}}));
         s.c.api().put(&at, more).await.expect(200);
-        s.want("a", json!({"image": format!("i:{replicas}{replicas}")}))
+        s.patch_spec("a", json!({"image": format!("i:{replicas}{replicas}")}))
             .await;
-        let it = s.ready("a").await;
+        let it = s.wait_ready("a").await;
         assert_eq!(it["status"]["replicas"], replicas + 1);
     }
-    // The API has no scale to read where nothing is asked for, and takes one that is written.
+    // Without spec.replicas the scale cannot be read, but written.
     let own = format!("{}/scale", s.path("appservices", "a"));
     s.c.api().get(&own).await.expect_error(500, "InternalError");
     let write = json!({"spec": {"replicas": 4}});
     s.c.api().patch(&own, fixtures::MERGE, write).await.expect(200);
-    let it = s.ready("a").await;
+    let it = s.wait_ready("a").await;
     assert_eq!(
         (&it["spec"]["replicas"], &it["status"]["replicas"]),
         (&json!(4), &json!(4))
     );
 }
 
-async fn who_has_not_seen_the_last_scale_is_refused(s: Stage) {
-    s.serve(app("a", json!({}))).await;
+async fn stale_scale_update_conflicts(s: Fixture) {
+    s.create_ready(app("a", json!({}))).await;
     let at = format!("{}/scale", s.path("appservices", "a"));
     let scale = s.c.api().get(&at).await.expect(200);
     let change = with(scale.clone(), json!({"spec": {"replicas": 3}}));
     s.c.api().put(&at, change).await.expect(200);
     let late = with(scale, json!({"spec": {"replicas": 1}}));
     s.c.api().put(&at, late).await.expect_error(409, "Conflict");
-    let it = s.ready("a").await;
+    let it = s.wait_ready("a").await;
     assert_eq!(it["status"]["availableReplicas"], 3);
 }

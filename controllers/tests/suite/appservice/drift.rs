@@ -1,10 +1,11 @@
-//! Changes of the children by others: removed fields are restored, fields of others stay, and nothing is written in a race.
+//! Changes of the children by other clients: removed fields are restored, fields of others are kept, and writes that another
+//! client undoes are delayed.
 
 use super::*;
 
 #[tokio::test(start_paused = true)]
-async fn removed_fields_are_restored_in_one_apply_and_fields_of_others_stay() {
-    let f = alone(&json!({"ports": [{"port": 80}], "env": [{"name": "OURS", "value": "a"}]})).await;
+async fn removed_fields_are_restored_and_fields_of_others_kept_in_one_apply() {
+    let f = controller_only(&json!({"ports": [{"port": 80}], "env": [{"name": "OURS", "value": "a"}]})).await;
     let web = json!({
         "metadata": {"labels": {"app.kubernetes.io/managed-by": null, "theirs": "a"}, "annotations": {"theirs": "a"},
                      "finalizers": ["example.com/theirs"]},
@@ -16,14 +17,14 @@ async fn removed_fields_are_restored_in_one_apply_and_fields_of_others_stay() {
                 {"name": "proxy", "image": "proxy:1"}]}}},
     });
     f.patch(&DEPLOYMENTS, "web", &web).await;
-    f.until(async |f| {
+    f.wait_until(async |f| {
         f.get(&DEPLOYMENTS, "web").await["metadata"]["labels"]["app.kubernetes.io/managed-by"] == "coxswain"
     })
     .await;
     assert_eq!(
         f.api.count("PATCH deployments"),
         2,
-        "the entry of the create, the apply"
+        "managedFields, then the apply"
     );
     let after = f.get(&DEPLOYMENTS, "web").await;
     let metadata = &after["metadata"];
@@ -53,7 +54,7 @@ async fn removed_fields_are_restored_in_one_apply_and_fields_of_others_stay() {
     let service = json!({"metadata": {"labels": {"theirs": "a", "app.kubernetes.io/managed-by": null}},
                          "spec": {"type": "NodePort"}});
     f.patch(&SERVICES, "shop", &service).await;
-    f.until(async |f| {
+    f.wait_until(async |f| {
         f.get(&SERVICES, "shop").await["metadata"]["labels"]["app.kubernetes.io/managed-by"] == "coxswain"
     })
     .await;
@@ -66,30 +67,30 @@ async fn removed_fields_are_restored_in_one_apply_and_fields_of_others_stay() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_deleted_is_made_again() {
+async fn deleted_children_are_recreated() {
     let f = fixture().await;
-    f.collect().await;
-    f.serve(&shop(&json!({"ports": [{"port": 80}]}))).await;
+    f.start_garbage_collector().await;
+    f.create_ready(&shop(&json!({"ports": [{"port": 80}]}))).await;
     let before = f.get(&DEPLOYMENTS, "web").await["metadata"]["uid"].clone();
     for propagation in [Propagation::Background, Propagation::Foreground] {
         f.delete(&DEPLOYMENTS, "web", propagation).await;
         f.delete(&SERVICES, "shop", Propagation::Background).await;
-        f.until(async |f| {
+        f.wait_until(async |f| {
             let it = f.read(&DEPLOYMENTS, "web").await.unwrap_or_default();
             it["metadata"]["uid"].is_string()
                 && it["metadata"]["uid"] != before
                 && it["metadata"].get("deletionTimestamp").is_none()
         })
         .await;
-        f.until(async |f| f.exists(&SERVICES, "shop").await).await;
-        f.ready("shop").await;
+        f.wait_until(async |f| f.exists(&SERVICES, "shop").await).await;
+        f.wait_ready("shop").await;
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_that_is_on_its_way_out_is_waited_for() {
+async fn terminating_deployment_is_awaited() {
     let f = fixture().await;
-    f.serve(&shop(&json!({}))).await;
+    f.create_ready(&shop(&json!({}))).await;
     f.patch(
         &DEPLOYMENTS,
         "web",
@@ -97,27 +98,27 @@ async fn one_that_is_on_its_way_out_is_waited_for() {
     )
     .await;
     f.delete(&DEPLOYMENTS, "web", Propagation::Background).await;
-    f.until(async |f| condition(&f.get(&APPS, "shop").await, "Progressing").1 == "WaitingForDeletion")
+    f.wait_until(async |f| condition(&f.get(&APPS, "shop").await, "Progressing").1 == "WaitingForDeletion")
         .await;
     f.api.reset();
-    f.want("shop", &json!({"replicas": 3})).await;
+    f.patch_spec("shop", &json!({"replicas": 3})).await;
     f.sleep(Duration::from_mins(5)).await;
     assert_eq!(
         f.api.operations(),
         ["PATCH appservices/status"],
-        "it has seen that, and does nothing"
+        "no other requests"
     );
     f.patch(&DEPLOYMENTS, "web", &json!({"metadata": {"finalizers": null}}))
         .await;
-    let it = f.ready("shop").await;
+    let it = f.wait_ready("shop").await;
     assert_eq!(it["status"]["availableReplicas"], 3);
-    assert_eq!(f.told_of("ErrResourceExists").await, 0);
+    assert_eq!(f.event_count("ErrResourceExists").await, 0);
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_undoes_it_again_and_again_is_not_raced() {
+async fn repeatedly_undone_apply_is_delayed() {
     let f = fixture().await;
-    f.serve(&shop(&json!({}))).await;
+    f.create_ready(&shop(&json!({}))).await;
     f.api.reset();
     let start = f.env.clock.now();
     while f.env.clock.now() - start < Duration::from_mins(10) {
@@ -127,21 +128,20 @@ async fn who_undoes_it_again_and_again_is_not_raced() {
     }
     let repairs = f.api.count("PATCH deployments");
     assert!((4..12).contains(&repairs), "{repairs}");
-    assert_eq!(f.stalled("shop").await, "Contested");
-    assert!(f.told_of("Contested").await <= 12);
-    // And it is mended in the end.
-    f.until(async |f| {
+    assert_eq!(f.wait_stalled("shop").await, "Contested");
+    assert!(f.event_count("Contested").await <= 12);
+    f.wait_until(async |f| {
         f.sleep(Duration::from_mins(5)).await;
         f.get(&DEPLOYMENTS, "web").await["metadata"]["labels"]["app.kubernetes.io/managed-by"] == "coxswain"
     })
     .await;
-    f.ready("shop").await;
+    f.wait_ready("shop").await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn owner_reference_that_is_removed_again_and_again_is_not_raced() {
+async fn repeatedly_removed_owner_reference_is_delayed() {
     let f = fixture().await;
-    f.serve(&shop(&json!({}))).await;
+    f.create_ready(&shop(&json!({}))).await;
     f.api.reset();
     for _ in 0..120 {
         f.patch(
@@ -154,20 +154,20 @@ async fn owner_reference_that_is_removed_again_and_again_is_not_raced() {
     }
     let repairs = f.api.count("PATCH deployments");
     assert!((4..12).contains(&repairs), "{repairs}");
-    assert_eq!(f.stalled("shop").await, "Contested");
-    f.until(async |f| {
+    assert_eq!(f.wait_stalled("shop").await, "Contested");
+    f.wait_until(async |f| {
         f.sleep(Duration::from_mins(5)).await;
         owners(&f.get(&DEPLOYMENTS, "web").await) == 1
     })
     .await;
-    f.ready("shop").await;
+    f.wait_ready("shop").await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_deletes_it_again_and_again_is_not_raced() {
+async fn repeatedly_deleted_child_is_delayed() {
     for (resource, name) in [(DEPLOYMENTS, "web"), (SERVICES, "shop")] {
         let f = fixture().await;
-        f.serve(&shop(&json!({"ports": [{"port": 80}]}))).await;
+        f.create_ready(&shop(&json!({"ports": [{"port": 80}]}))).await;
         f.api.reset();
         for _ in 0..120 {
             if f.exists(&resource, name).await {
@@ -175,23 +175,22 @@ async fn who_deletes_it_again_and_again_is_not_raced() {
             }
             f.sleep(Duration::from_secs(5)).await;
         }
-        let made = f.api.count(&format!("POST {}", resource.plural));
-        assert!((4..12).contains(&made), "{made}");
-        assert_eq!(f.stalled("shop").await, "Contested");
-        f.until(async |f| {
+        let creates = f.api.count(&format!("POST {}", resource.plural));
+        assert!((4..12).contains(&creates), "{creates}");
+        assert_eq!(f.wait_stalled("shop").await, "Contested");
+        f.wait_until(async |f| {
             f.sleep(Duration::from_mins(5)).await;
             f.exists(&resource, name).await
         })
         .await;
-        f.ready("shop").await;
+        f.wait_ready("shop").await;
     }
 }
 
-/// However it is undone, it is undone.
 #[tokio::test(start_paused = true)]
-async fn who_undoes_it_in_ever_other_ways_is_not_raced() {
+async fn apply_undone_in_varying_fields_is_delayed() {
     let f = fixture().await;
-    f.serve(&shop(&json!({}))).await;
+    f.create_ready(&shop(&json!({}))).await;
     f.api.reset();
     for nth in 0..120 {
         let change = match nth % 3 {
@@ -204,36 +203,36 @@ async fn who_undoes_it_in_ever_other_ways_is_not_raced() {
     }
     let repairs = f.api.count("PATCH deployments");
     assert!((4..12).contains(&repairs), "{repairs}");
-    assert_eq!(f.stalled("shop").await, "Contested");
+    assert_eq!(f.wait_stalled("shop").await, "Contested");
     f.sleep(Duration::from_mins(30)).await;
-    f.ready("shop").await;
+    f.wait_ready("shop").await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_takes_its_finalizer_off_again_and_again_is_not_raced() {
+async fn repeatedly_removed_finalizer_is_delayed() {
     let f = fixture().await;
-    f.serve(&shop(&json!({"deletionPolicy": "Orphan"}))).await;
+    f.create_ready(&shop(&json!({"deletionPolicy": "Orphan"}))).await;
     f.api.reset();
     for _ in 0..120 {
         f.patch(&APPS, "shop", &json!({"metadata": {"finalizers": null}}))
             .await;
         f.sleep(Duration::from_secs(5)).await;
     }
-    let held = f.api.count("PATCH appservices");
-    assert!((4..12).contains(&held), "{held}");
-    assert_eq!(f.stalled("shop").await, "Contested");
-    f.until(async |f| {
+    let patches = f.api.count("PATCH appservices");
+    assert!((4..12).contains(&patches), "{patches}");
+    assert_eq!(f.wait_stalled("shop").await, "Contested");
+    f.wait_until(async |f| {
         f.sleep(Duration::from_mins(5)).await;
         f.get(&APPS, "shop").await["metadata"]["finalizers"] == json!([FINALIZER])
     })
     .await;
-    f.ready("shop").await;
+    f.wait_ready("shop").await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_writes_its_status_again_and_again_is_not_raced() {
+async fn repeatedly_overwritten_status_is_delayed() {
     let f = fixture().await;
-    f.serve(&shop(&json!({}))).await;
+    f.create_ready(&shop(&json!({}))).await;
     f.sleep(Duration::from_secs(10)).await;
     f.api.reset();
     let ready = json!([{"type": "Ready", "status": "False", "reason": "Theirs", "message": "theirs",
@@ -245,17 +244,17 @@ async fn who_writes_its_status_again_and_again_is_not_raced() {
         let _: Value = f.admin.patch(&APPS, &key, patch).await.expect("patched");
         f.sleep(Duration::from_secs(5)).await;
     }
-    let said = f.api.count("PATCH appservices/status");
-    assert!((4..12).contains(&said), "{said}");
+    let patches = f.api.count("PATCH appservices/status");
+    assert!((4..12).contains(&patches), "{patches}");
     f.sleep(Duration::from_mins(30)).await;
-    let it = f.ready("shop").await;
+    let it = f.wait_ready("shop").await;
     assert_eq!(it["status"]["availableReplicas"], 2);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_webhook_that_knows_better_is_not_raced_either() {
+async fn apply_changed_by_a_webhook_is_delayed() {
     let f = fixture().await;
-    // Whatever is written, images come from a mirror.
+    // A mutating webhook rewrites every image.
     f.api.inject(|method, path, _| {
         let concerned = path.contains("/deployments")
             && (*method == http::Method::POST || *method == http::Method::PATCH);

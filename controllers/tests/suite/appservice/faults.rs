@@ -1,26 +1,28 @@
-//! Answers that are lost, requests that are refused, caches that lag, leaders that change: nothing is done twice, and all
-//! comes to its end.
+//! Lost responses, refused requests, stale caches, changes of the leader: no write is repeated, and every `AppService` becomes
+//! ready.
 //!
-//! `FAULTS_ALL` has every request fail in every way.
+//! With the environment variable `FAULTS_ALL` every request fails with every fault.
 
 use super::*;
 
-/// All that can be asked for, one after the other.
-async fn life(f: &Fixture) {
-    f.serve(&shop(&json!({"ports": [{"port": 80}]}))).await;
-    f.want("shop", &json!({"replicas": 3, "image": "nginx:2"})).await;
-    f.ready("shop").await;
-    f.want(
+/// Runs an `AppService` through every kind of change.
+async fn lifecycle(f: &Fixture) {
+    f.create_ready(&shop(&json!({"ports": [{"port": 80}]}))).await;
+    f.patch_spec("shop", &json!({"replicas": 3, "image": "nginx:2"}))
+        .await;
+    f.wait_ready("shop").await;
+    f.patch_spec(
         "shop",
         &json!({"deletionPolicy": "Orphan", "deploymentName": "next"}),
     )
     .await;
-    f.ready("shop").await;
-    f.until(async |f| f.names(&DEPLOYMENTS).await == ["next"]).await;
-    f.want("shop", &json!({"deletionPolicy": "Delete", "ports": null}))
+    f.wait_ready("shop").await;
+    f.wait_until(async |f| f.names(&DEPLOYMENTS).await == ["next"])
         .await;
-    f.ready("shop").await;
-    f.until(async |f| f.get(&APPS, "shop").await["metadata"].get("finalizers").is_none())
+    f.patch_spec("shop", &json!({"deletionPolicy": "Delete", "ports": null}))
+        .await;
+    f.wait_ready("shop").await;
+    f.wait_until(async |f| f.get(&APPS, "shop").await["metadata"].get("finalizers").is_none())
         .await;
     let next = f.get(&DEPLOYMENTS, "next").await;
     assert_eq!(
@@ -28,22 +30,22 @@ async fn life(f: &Fixture) {
         (1, &json!(3), "nginx:2")
     );
     assert!(!f.exists(&SERVICES, "shop").await);
-    f.want("shop", &json!({"deletionPolicy": "Orphan"})).await;
-    f.ready("shop").await;
+    f.patch_spec("shop", &json!({"deletionPolicy": "Orphan"})).await;
+    f.wait_ready("shop").await;
     f.delete(&APPS, "shop", Propagation::Background).await;
-    f.until(async |f| !f.exists(&APPS, "shop").await).await;
+    f.wait_until(async |f| !f.exists(&APPS, "shop").await).await;
     assert_eq!(f.names(&DEPLOYMENTS).await, ["next"]);
     assert_eq!(owners(&f.get(&DEPLOYMENTS, "next").await), 0);
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_request_may_fail_once_in_any_way() {
+async fn every_request_may_fail_once() {
     let conflict = json!({"reason": "Conflict", "message": "the object has been modified"});
     let broken = json!({"reason": "InternalError", "message": "etcd"});
     let requests = {
         let f = fixture().await;
-        f.collect().await;
-        life(&f).await;
+        f.start_garbage_collector().await;
+        lifecycle(&f).await;
         f.api.operations().len()
     };
     assert!((15..60).contains(&requests), "{requests}");
@@ -53,7 +55,7 @@ async fn each_request_may_fail_once_in_any_way() {
         Fault::RequestLost,
         Fault::Status(500, broken),
     ];
-    // Each in one way, by turns; in all ways if that is asked for.
+    // Each request fails with one fault in turn, or with all of them.
     let all = std::env::var_os("FAULTS_ALL").is_some();
     for nth in 0..requests {
         for (at, answer) in answers.iter().enumerate() {
@@ -61,7 +63,7 @@ async fn each_request_may_fail_once_in_any_way() {
                 continue;
             }
             let f = fixture().await;
-            f.collect().await;
+            f.start_garbage_collector().await;
             let api = f.api.clone();
             let failing = answer.clone();
             f.api.inject(move |_, _, _| {
@@ -71,7 +73,7 @@ async fn each_request_may_fail_once_in_any_way() {
                     Fault::None
                 }
             });
-            life(&f).await;
+            lifecycle(&f).await;
             let sent = f.api.operations().len();
             assert!(sent <= requests + 25, "{nth} {answer:?}: {sent}");
         }
@@ -79,7 +81,7 @@ async fn each_request_may_fail_once_in_any_way() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_create_whose_answer_is_lost_makes_one() {
+async fn create_with_a_lost_response_creates_one_child() {
     for answer in [Fault::ResponseLost, Fault::RequestLost, Fault::ResponseHangs] {
         let f = fixture().await;
         let failing = answer.clone();
@@ -92,19 +94,19 @@ async fn a_create_whose_answer_is_lost_makes_one() {
         });
         f.create(&APPS, &shop(&json!({"ports": [{"port": 80}]}))).await;
         f.sleep(Duration::from_mins(3)).await;
-        f.ready("shop").await;
+        f.wait_ready("shop").await;
         assert_eq!(f.names(&DEPLOYMENTS).await, ["web"]);
-        assert_eq!(f.told_of("ErrResourceExists").await, 0, "{answer:?}");
+        assert_eq!(f.event_count("ErrResourceExists").await, 0, "{answer:?}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cache_that_lags_makes_nothing_happen_twice() {
+async fn stale_cache_repeats_no_write() {
     for held in ["deployments.apps", "services", "appservices.appcontroller.k8s.io"] {
         let f = fixture().await;
-        f.serve(&shop(&json!({"ports": [{"port": 80}]}))).await;
-        f.want("shop", &json!({"replicas": 3})).await;
-        f.until(async |f| f.get(&DEPLOYMENTS, "web").await["spec"]["replicas"] == 3)
+        f.create_ready(&shop(&json!({"ports": [{"port": 80}]}))).await;
+        f.patch_spec("shop", &json!({"replicas": 3})).await;
+        f.wait_until(async |f| f.get(&DEPLOYMENTS, "web").await["spec"]["replicas"] == 3)
             .await;
         f.api.lag().hold_at(held, f.sandbox.revision());
         f.api.reset();
@@ -113,29 +115,29 @@ async fn a_cache_that_lags_makes_nothing_happen_twice() {
         assert!(sent.len() <= 5, "{held} {sent:?}");
         assert!(!sent.iter().any(|it| it.starts_with("POST")), "{held} {sent:?}");
         f.api.lag().release();
-        f.ready("shop").await;
+        f.wait_ready("shop").await;
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn another_leader_goes_on_where_the_first_has_ended() {
-    let f = apart().await;
-    f.collect().await;
-    let first = f.apps();
+async fn next_leader_continues_the_rollout() {
+    let f = without_controller().await;
+    f.start_garbage_collector().await;
+    let first = f.start_controller();
     f.create(&APPS, &shop(&json!({"ports": [{"port": 80}]}))).await;
-    f.until(async |f| f.exists(&DEPLOYMENTS, "web").await).await;
+    f.wait_until(async |f| f.exists(&DEPLOYMENTS, "web").await).await;
     first.cancel();
-    f.want("shop", &json!({"replicas": 3})).await;
+    f.patch_spec("shop", &json!({"replicas": 3})).await;
     f.sleep(Duration::from_mins(1)).await;
-    f.apps();
-    let it = f.ready("shop").await;
+    f.start_controller();
+    let it = f.wait_ready("shop").await;
     assert_eq!(it["status"]["availableReplicas"], 3);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_status_is_written_when_something_has_failed_too() {
+async fn status_is_written_after_a_failure() {
     let f = fixture().await;
-    f.serve(&shop(&json!({}))).await;
+    f.create_ready(&shop(&json!({}))).await;
     f.api.inject(|method, path, _| {
         if *method == http::Method::PATCH && path.ends_with("/deployments/web") {
             Fault::Status(403, json!({"reason": "Forbidden", "message": "not you"}))
@@ -143,8 +145,8 @@ async fn a_status_is_written_when_something_has_failed_too() {
             Fault::None
         }
     });
-    f.want("shop", &json!({"replicas": 3})).await;
-    assert_eq!(f.stalled("shop").await, "FailedUpdate");
+    f.patch_spec("shop", &json!({"replicas": 3})).await;
+    assert_eq!(f.wait_stalled("shop").await, "FailedUpdate");
     let it = f.get(&APPS, "shop").await;
     assert_eq!(
         (
@@ -156,10 +158,10 @@ async fn a_status_is_written_when_something_has_failed_too() {
     f.sleep(Duration::from_mins(20)).await;
     let patches = f.api.count("PATCH deployments");
     assert!((5..30).contains(&patches), "{patches}");
-    assert_eq!(f.told_of("FailedUpdate").await, 1);
+    assert_eq!(f.event_count("FailedUpdate").await, 1);
     // No event follows: the next attempt comes from the backoff.
     f.api.inject(|_, _, _| Fault::None);
     f.sleep(BACKOFF_MAX).await;
-    let it = f.ready("shop").await;
+    let it = f.wait_ready("shop").await;
     assert_eq!(it["status"]["availableReplicas"], 3);
 }

@@ -3,15 +3,15 @@
 use super::*;
 
 use coxswain_controllers::api::app_service::AppService;
-use coxswain_controllers::appservice::children::{self, APPLIED};
-use coxswain_controllers::appservice::fields::FIELD_MANAGER;
+use coxswain_controllers::appservice::FIELD_MANAGER;
+use coxswain_controllers::appservice::desired::{self, APPLIED_HASH_LABEL};
 use coxswain_manager::client::Transport;
 
 const ADOPT_BY: &str = "appcontroller.k8s.io/adopt-by";
 
-/// The time from the end of a conflict to a ready `AppService`. The same apply is not sent again for a minute: what ends the
-/// conflict does not wait for that.
-const RESOLVED: Duration = Duration::from_secs(10);
+/// The maximum time from the end of a conflict to a ready `AppService`. It does not wait for the retry of the apply, a minute
+/// after the conflict.
+const RESOLVED_MAX: Duration = Duration::from_secs(10);
 
 /// Scales a Deployment as an autoscaler does.
 async fn scale(f: &Fixture, replicas: i64) {
@@ -38,7 +38,7 @@ fn message(app: &Value) -> String {
     let stalled = conditions
         .iter()
         .find(|it| it["type"] == "Stalled")
-        .expect("it is said");
+        .expect("a condition");
     stalled["message"].as_str().unwrap_or_default().to_owned()
 }
 
@@ -50,18 +50,21 @@ fn without(field: &str) -> Value {
 
 #[tokio::test(start_paused = true)]
 async fn field_of_another_manager_is_reported_and_not_forced() {
-    let f = alone(&json!({})).await;
+    let f = controller_only(&json!({})).await;
     scale(&f, 5).await;
-    assert_eq!(f.stalled("shop").await, "FieldManagerConflict");
+    assert_eq!(f.wait_stalled("shop").await, "FieldManagerConflict");
     let it = f.get(&APPS, "shop").await;
-    let said = message(&it);
-    assert!(said.starts_with("Cannot update Deployment web: "), "{said}");
+    let message = message(&it);
     assert!(
-        said.contains("conflict with \"test\"") && said.contains(".spec.replicas"),
-        "{said}"
+        message.starts_with("Deployment \"web\" has fields that other field managers own. "),
+        "{message}"
+    );
+    assert!(
+        message.contains("conflict with \"test\"") && message.contains(".spec.replicas"),
+        "{message}"
     );
     assert_eq!(condition(&it, "Ready").0, "False");
-    // A minute apart, whatever else happens to the Deployment.
+    // One attempt per minute, although the status of the Deployment changes.
     for nth in 0..60 {
         let status = json!({"status": {"replicas": nth}});
         let key = Key::new("default", "web");
@@ -69,61 +72,61 @@ async fn field_of_another_manager_is_reported_and_not_forced() {
         let _: Value = f.admin.patch(&DEPLOYMENTS, &key, patch).await.expect("patched");
         f.sleep(Duration::from_secs(10)).await;
     }
-    let tries = f.api.count("PATCH deployments");
-    assert!((10..=12).contains(&tries), "{tries}");
-    assert_eq!(f.told_of("FieldManagerConflict").await, 1);
+    let attempts = f.api.count("PATCH deployments");
+    assert!((10..=12).contains(&attempts), "{attempts}");
+    assert_eq!(f.event_count("FieldManagerConflict").await, 1);
     assert_eq!(f.get(&DEPLOYMENTS, "web").await["spec"]["replicas"], 5);
 }
 
 #[tokio::test(start_paused = true)]
-async fn conflict_ends_when_the_appservice_asks_for_the_same() {
+async fn conflict_ends_when_the_spec_has_the_current_value() {
     let f = fixture().await;
-    f.serve(&shop(&json!({}))).await;
+    f.create_ready(&shop(&json!({}))).await;
     scale(&f, 5).await;
-    assert_eq!(f.stalled("shop").await, "FieldManagerConflict");
-    f.want("shop", &json!({"replicas": 5})).await;
-    let it = f.ready_within("shop", RESOLVED).await;
+    assert_eq!(f.wait_stalled("shop").await, "FieldManagerConflict");
+    f.patch_spec("shop", &json!({"replicas": 5})).await;
+    let it = f.wait_ready_within("shop", RESOLVED_MAX).await;
     assert_eq!(it["status"]["availableReplicas"], 5);
 }
 
 #[tokio::test(start_paused = true)]
-async fn policy_is_followed_during_a_conflict() {
+async fn deletion_policy_is_followed_during_a_conflict() {
     let f = fixture().await;
-    f.serve(&shop(&json!({}))).await;
+    f.create_ready(&shop(&json!({}))).await;
     scale(&f, 5).await;
-    assert_eq!(f.stalled("shop").await, "FieldManagerConflict");
+    assert_eq!(f.wait_stalled("shop").await, "FieldManagerConflict");
     for (policy, references) in [("Orphan", 0), ("Delete", 1)] {
-        f.want("shop", &json!({"deletionPolicy": policy})).await;
-        f.until(async |f| owners(&f.get(&DEPLOYMENTS, "web").await) == references)
+        f.patch_spec("shop", &json!({"deletionPolicy": policy})).await;
+        f.wait_until(async |f| owners(&f.get(&DEPLOYMENTS, "web").await) == references)
             .await;
-        assert_eq!(f.stalled("shop").await, "FieldManagerConflict");
+        assert_eq!(f.wait_stalled("shop").await, "FieldManagerConflict");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn conflict_ends_when_the_other_manager_gives_in() {
+async fn conflict_ends_when_the_other_manager_restores_the_value() {
     let f = fixture().await;
-    f.serve(&shop(&json!({}))).await;
+    f.create_ready(&shop(&json!({}))).await;
     scale(&f, 5).await;
-    assert_eq!(f.stalled("shop").await, "FieldManagerConflict");
+    assert_eq!(f.wait_stalled("shop").await, "FieldManagerConflict");
     scale(&f, 2).await;
-    f.ready_within("shop", RESOLVED).await;
+    f.wait_ready_within("shop", RESOLVED_MAX).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn unset_replicas_are_left_to_an_autoscaler_of_the_deployment() {
     let f = fixture().await;
-    let it = f.serve(&without("replicas")).await;
+    let it = f.create_ready(&without("replicas")).await;
     assert!(it["spec"].get("replicas").is_none());
     assert_eq!(
         it["status"]["availableReplicas"], 1,
         "the default of a Deployment"
     );
     scale(&f, 4).await;
-    f.until(async |f| f.get(&APPS, "shop").await["status"]["availableReplicas"] == 4)
+    f.wait_until(async |f| f.get(&APPS, "shop").await["status"]["availableReplicas"] == 4)
         .await;
-    f.want("shop", &json!({"image": "nginx:2"})).await;
-    f.ready("shop").await;
+    f.patch_spec("shop", &json!({"image": "nginx:2"})).await;
+    f.wait_ready("shop").await;
     let web = f.get(&DEPLOYMENTS, "web").await;
     assert_eq!((&web["spec"]["replicas"], image(&web)), (&json!(4), "nginx:2"));
     assert!(owned(&web)["f:spec"].get("f:replicas").is_none());
@@ -133,28 +136,28 @@ async fn unset_replicas_are_left_to_an_autoscaler_of_the_deployment() {
 #[tokio::test(start_paused = true)]
 async fn replicas_that_are_no_longer_set_keep_their_value() {
     let f = fixture().await;
-    f.serve(&shop(&json!({"replicas": 3}))).await;
+    f.create_ready(&shop(&json!({"replicas": 3}))).await;
     f.api.reset();
-    f.want("shop", &json!({"replicas": null})).await;
-    f.ready("shop").await;
+    f.patch_spec("shop", &json!({"replicas": null})).await;
+    f.wait_ready("shop").await;
     f.sleep(Duration::from_mins(1)).await;
     let web = f.get(&DEPLOYMENTS, "web").await;
     assert_eq!(web["spec"]["replicas"], 3);
     assert!(owned(&web)["f:spec"].get("f:replicas").is_none());
     scale(&f, 5).await;
     f.sleep(Duration::from_mins(10)).await;
-    let it = f.ready("shop").await;
+    let it = f.wait_ready("shop").await;
     assert_eq!(it["status"]["availableReplicas"], 5);
 }
 
 #[tokio::test(start_paused = true)]
 async fn write_to_the_scale_of_an_appservice_sets_replicas() {
     let f = fixture().await;
-    f.serve(&without("replicas")).await;
+    f.create_ready(&without("replicas")).await;
     let key = Key::new("default", "shop");
     let patch = Patch::merge(&json!({"spec": {"replicas": 4}})).of("scale");
     let _: Value = f.admin.patch(&APPS, &key, patch).await.expect("scaled");
-    let it = f.ready("shop").await;
+    let it = f.wait_ready("shop").await;
     assert_eq!(
         (&it["spec"]["replicas"], &it["status"]["replicas"]),
         (&json!(4), &json!(4))
@@ -165,33 +168,33 @@ async fn write_to_the_scale_of_an_appservice_sets_replicas() {
 async fn missing_image_without_a_deployment_is_reported() {
     let f = fixture().await;
     f.create(&APPS, &without("image")).await;
-    assert_eq!(f.stalled("shop").await, "InvalidSpec");
+    assert_eq!(f.wait_stalled("shop").await, "InvalidSpec");
     assert_eq!(
         message(&f.get(&APPS, "shop").await),
-        "spec.image: an image is required, because there is no Deployment \"web\" to take it from"
+        "The spec is invalid: spec.image: Required value: Deployment \"web\" does not exist yet."
     );
     f.sleep(Duration::from_mins(10)).await;
     assert!(f.names(&DEPLOYMENTS).await.is_empty());
     assert_eq!(f.api.operations(), ["PATCH appservices/status"]);
-    f.want("shop", &json!({"image": "nginx"})).await;
-    f.ready("shop").await;
+    f.patch_spec("shop", &json!({"image": "nginx"})).await;
+    f.wait_ready("shop").await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn image_that_is_no_longer_set_keeps_its_value() {
     let f = fixture().await;
-    f.serve(&shop(&json!({}))).await;
-    f.want("shop", &json!({"image": "nginx:2"})).await;
-    f.ready("shop").await;
+    f.create_ready(&shop(&json!({}))).await;
+    f.patch_spec("shop", &json!({"image": "nginx:2"})).await;
+    f.wait_ready("shop").await;
     let pods = f.names(&PODS).await;
-    f.want(
+    f.patch_spec(
         "shop",
         &json!({"image": null, "env": [{"name": "A", "value": "b"}]}),
     )
     .await;
-    f.ready("shop").await;
+    f.wait_ready("shop").await;
     assert_eq!(image(&f.get(&DEPLOYMENTS, "web").await), "nginx:2");
-    assert_ne!(f.names(&PODS).await, pods, "the environment is another one");
+    assert_ne!(f.names(&PODS).await, pods, "the pod template changed");
     let mut web = f.get(&DEPLOYMENTS, "web").await;
     web["spec"]["template"]["spec"]["containers"][0]["image"] = json!("theirs");
     f.patch(
@@ -201,19 +204,19 @@ async fn image_that_is_no_longer_set_keeps_its_value() {
     )
     .await;
     f.sleep(Duration::from_mins(5)).await;
-    f.ready("shop").await;
+    f.wait_ready("shop").await;
     assert_eq!(image(&f.get(&DEPLOYMENTS, "web").await), "theirs");
 }
 
-/// Deletes an `AppService` that leaves its children, and creates another of the name.
+/// Deletes an `AppService` that orphans its children, and creates another with the same name.
 async fn orphaned(f: &Fixture) -> Value {
     let body = shop(&json!({"ports": [{"port": 80}], "deletionPolicy": "Orphan"}));
-    f.serve(&body).await;
+    f.create_ready(&body).await;
     let web = f.get(&DEPLOYMENTS, "web").await;
     f.delete(&APPS, "shop", Propagation::Background).await;
-    f.until(async |f| !f.exists(&APPS, "shop").await).await;
+    f.wait_until(async |f| !f.exists(&APPS, "shop").await).await;
     f.create(&APPS, &shop(&json!({"ports": [{"port": 80}]}))).await;
-    assert_eq!(f.stalled("shop").await, "ErrResourceExists");
+    assert_eq!(f.wait_stalled("shop").await, "ErrResourceExists");
     web
 }
 
@@ -227,7 +230,7 @@ async fn orphaned_children_are_adopted_by_annotation() {
         let adopt = json!({"metadata": {"annotations": {ADOPT_BY: "shop"}}});
         f.patch(&resource, name, &adopt).await;
     }
-    let it = f.ready("shop").await;
+    let it = f.wait_ready("shop").await;
     for (resource, name) in [(DEPLOYMENTS, "web"), (SERVICES, "shop")] {
         let child = f.get(&resource, name).await;
         assert_eq!(
@@ -247,7 +250,7 @@ async fn children_are_not_adopted_under_another_name() {
     let adopt = json!({"metadata": {"annotations": {ADOPT_BY: "other"}}});
     f.patch(&DEPLOYMENTS, "web", &adopt).await;
     f.sleep(Duration::from_hours(1)).await;
-    assert_eq!(f.stalled("shop").await, "ErrResourceExists");
+    assert_eq!(f.wait_stalled("shop").await, "ErrResourceExists");
     let after = f.get(&DEPLOYMENTS, "web").await;
     assert_eq!((&after["spec"], owners(&after)), (&before["spec"], 0));
 }
@@ -255,7 +258,7 @@ async fn children_are_not_adopted_under_another_name() {
 #[tokio::test(start_paused = true)]
 async fn adopted_deployment_of_a_user_keeps_the_users_fields() {
     let f = fixture().await;
-    // As the controller would select its pods; the image is the user's.
+    // The selector is that of the controller.
     let labels = json!({"app.kubernetes.io/instance": "shop", "app.kubernetes.io/managed-by": "coxswain",
                         "app.kubernetes.io/name": "web"});
     let mut theirs = foreign("web");
@@ -265,10 +268,10 @@ async fn adopted_deployment_of_a_user_keeps_the_users_fields() {
     theirs["spec"]["template"]["spec"]["containers"][0]["name"] = json!("app");
     f.create(&DEPLOYMENTS, &theirs).await;
     f.create(&APPS, &without("image")).await;
-    // Its number is the user's as well.
-    assert_eq!(f.stalled("shop").await, "FieldManagerConflict");
-    f.want("shop", &json!({"replicas": null})).await;
-    f.ready("shop").await;
+    // The user owns the replicas as well.
+    assert_eq!(f.wait_stalled("shop").await, "FieldManagerConflict");
+    f.patch_spec("shop", &json!({"replicas": null})).await;
+    f.wait_ready("shop").await;
     let web = f.get(&DEPLOYMENTS, "web").await;
     assert_eq!(
         (image(&web), &web["spec"]["replicas"], owners(&web)),
@@ -278,14 +281,14 @@ async fn adopted_deployment_of_a_user_keeps_the_users_fields() {
 
 /// Creates a child as builds before server-side apply did: by a POST and a merge patch, with the field manager that the API
 /// server derives from the user agent.
-async fn create_as_earlier_build(f: &Fixture, resource: &Resource, mut child: Value) {
+async fn create_as_legacy_build(f: &Fixture, resource: &Resource, mut child: Value) {
     let clock = &f.env.clock;
     let transport = Transport::from_service(f.sandbox.door(), "sandbox", "coxswain", clock, &Registry::new());
     let client = transport
         .expect("a transport")
         .unfenced("appservice-controller", None);
     let labels = child["metadata"]["labels"].as_object_mut().expect("labels");
-    labels.remove(APPLIED);
+    labels.remove(APPLIED_HASH_LABEL);
     let body = child.to_string().into();
     let made: Value = client.create(resource, "default", body).await.expect("created");
     let key = Key::new("default", made["metadata"]["name"].as_str().expect("a name"));
@@ -297,23 +300,23 @@ async fn create_as_earlier_build(f: &Fixture, resource: &Resource, mut child: Va
     patched.expect("patched");
 }
 
-/// Builds before server-side apply wrote children as another field manager, whose fields are those of this one.
+/// Builds before server-side apply wrote children under another field manager.
 #[tokio::test(start_paused = true)]
-async fn child_of_an_earlier_build_follows_its_appservice() {
-    let f = apart().await;
+async fn child_of_a_legacy_build_follows_its_appservice() {
+    let f = without_controller().await;
     let body = shop(&json!({"ports": [{"port": 80}], "env": [{"name": "A", "value": "b"}]}));
     let app = f.create(&APPS, &body).await;
     let app: AppService = serde_json::from_value(app).expect("an AppService");
-    create_as_earlier_build(&f, &DEPLOYMENTS, children::deployment(&app)).await;
-    create_as_earlier_build(&f, &SERVICES, children::service(&app).expect("ports")).await;
-    f.apps();
-    f.ready("shop").await;
+    create_as_legacy_build(&f, &DEPLOYMENTS, desired::deployment(&app)).await;
+    create_as_legacy_build(&f, &SERVICES, desired::service(&app).expect("ports")).await;
+    f.start_controller();
+    f.wait_ready("shop").await;
     let pods = f.names(&PODS).await;
     f.sleep(Duration::from_mins(5)).await;
     assert_eq!(f.names(&PODS).await, pods, "no pod is replaced");
     let change = json!({"replicas": 3, "image": "nginx:2", "env": null, "ports": [{"port": 81}]});
-    f.want("shop", &change).await;
-    let it = f.ready("shop").await;
+    f.patch_spec("shop", &change).await;
+    let it = f.wait_ready("shop").await;
     assert_eq!(it["status"]["availableReplicas"], 3);
     let (web, service) = (f.get(&DEPLOYMENTS, "web").await, f.get(&SERVICES, "shop").await);
     assert_eq!((&web["spec"]["replicas"], image(&web)), (&json!(3), "nginx:2"));
@@ -325,5 +328,5 @@ async fn child_of_an_earlier_build_follows_its_appservice() {
     assert!(annotations.get("appcontroller.k8s.io/written").is_none());
     assert_eq!(annotations["deployment.kubernetes.io/revision"], "2");
     owned(&web);
-    assert_eq!(f.told_of("FieldManagerConflict").await, 0);
+    assert_eq!(f.event_count("FieldManagerConflict").await, 0);
 }

@@ -1,19 +1,19 @@
-//! Another `deploymentName`: the new one is made, and the old one goes when the new one is available.
+//! Changes of `deploymentName`: the previous Deployment is deleted when the new one is available.
 
 use super::*;
 
 #[tokio::test(start_paused = true)]
-async fn the_old_one_serves_until_the_new_one_does() {
+async fn previous_deployment_stays_until_the_new_one_is_available() {
     for policy in ["Delete", "Orphan"] {
         let f = fixture().await;
-        f.collect().await;
-        f.serve(&shop(&json!({"ports": [{"port": 80}], "deletionPolicy": policy})))
+        f.start_garbage_collector().await;
+        f.create_ready(&shop(&json!({"ports": [{"port": 80}], "deletionPolicy": policy})))
             .await;
         f.api.reset();
-        f.want("shop", &json!({"deploymentName": "next"})).await;
-        f.until(async |f| f.exists(&DEPLOYMENTS, "next").await).await;
-        // At no time do fewer serve than are asked for.
-        f.until(async |f| {
+        f.patch_spec("shop", &json!({"deploymentName": "next"})).await;
+        f.wait_until(async |f| f.exists(&DEPLOYMENTS, "next").await).await;
+        // The desired number of replicas is available at any time.
+        f.wait_until(async |f| {
             let mut available = 0;
             for it in f.list(&DEPLOYMENTS).await {
                 available += it["status"]["availableReplicas"].as_i64().unwrap_or(0);
@@ -22,7 +22,7 @@ async fn the_old_one_serves_until_the_new_one_does() {
             !f.exists(&DEPLOYMENTS, "web").await
         })
         .await;
-        f.ready("shop").await;
+        f.wait_ready("shop").await;
         let mut writes = f.api.operations();
         writes.retain(|it| it != "PATCH appservices/status");
         let mut expected = vec![
@@ -34,11 +34,11 @@ async fn the_old_one_serves_until_the_new_one_does() {
             "DELETE deployments",
         ];
         if policy == "Orphan" {
-            // What refers to nobody is made for one that is there.
+            // A child without an ownerReference needs a live read of its AppService.
             expected.insert(0, "GET appservices");
         }
         assert_eq!(writes, expected);
-        f.until(async |f| f.list(&PODS).await.len() == 2).await;
+        f.wait_until(async |f| f.list(&PODS).await.len() == 2).await;
         assert_eq!(f.names(&DEPLOYMENTS).await, ["next"]);
         let service = f.get(&SERVICES, "shop").await;
         let selector = service["spec"]["selector"].as_object().expect("a selector");
@@ -50,18 +50,18 @@ async fn the_old_one_serves_until_the_new_one_does() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_old_one_stays_while_the_new_one_cannot_be_had() {
+async fn previous_deployment_stays_while_the_new_one_fails() {
     let f = fixture().await;
-    f.serve(&shop(&json!({}))).await;
+    f.create_ready(&shop(&json!({}))).await;
     f.create(&DEPLOYMENTS, &foreign("taken")).await;
-    f.want("shop", &json!({"deploymentName": "taken"})).await;
-    assert_eq!(f.stalled("shop").await, "ErrResourceExists");
+    f.patch_spec("shop", &json!({"deploymentName": "taken"})).await;
+    assert_eq!(f.wait_stalled("shop").await, "ErrResourceExists");
     f.sleep(Duration::from_mins(30)).await;
     assert!(f.exists(&DEPLOYMENTS, "web").await);
-    // A new one whose pods never become ready.
-    f.want("shop", &json!({"deploymentName": "bad", "image": "i:404"}))
+    // The pods of this image never become ready.
+    f.patch_spec("shop", &json!({"deploymentName": "bad", "image": "i:404"}))
         .await;
-    f.until(async |f| f.exists(&DEPLOYMENTS, "bad").await).await;
+    f.wait_until(async |f| f.exists(&DEPLOYMENTS, "bad").await).await;
     f.sleep(Duration::from_mins(30)).await;
     assert_eq!(condition(&f.get(&APPS, "shop").await, "Ready").0, "False");
     assert!(f.exists(&DEPLOYMENTS, "web").await);
@@ -69,34 +69,35 @@ async fn the_old_one_stays_while_the_new_one_cannot_be_had() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn there_and_back_and_on() {
+async fn renaming_back_keeps_the_original_deployment() {
     let f = fixture().await;
-    f.collect().await;
-    f.serve(&shop(&json!({}))).await;
+    f.start_garbage_collector().await;
+    f.create_ready(&shop(&json!({}))).await;
     let first = f.get(&DEPLOYMENTS, "web").await["metadata"]["uid"].clone();
     for name in ["b", "c", "web"] {
-        f.want("shop", &json!({"deploymentName": name})).await;
-        f.until(async |f| f.exists(&DEPLOYMENTS, name).await).await;
+        f.patch_spec("shop", &json!({"deploymentName": name})).await;
+        f.wait_until(async |f| f.exists(&DEPLOYMENTS, name).await).await;
     }
-    f.ready("shop").await;
-    f.until(async |f| f.names(&DEPLOYMENTS).await == ["web"]).await;
+    f.wait_ready("shop").await;
+    f.wait_until(async |f| f.names(&DEPLOYMENTS).await == ["web"])
+        .await;
     assert_eq!(
         f.get(&DEPLOYMENTS, "web").await["metadata"]["uid"],
         first,
-        "it was there all the time"
+        "it was never deleted"
     );
 }
 
-/// Each request of a renaming by turns is the last one of its process: the server applies it, and the process ends while it
-/// awaits the answer.
+/// Each request of a renaming in turn is the last one of its process: the API server executes it, and the process ends before
+/// the response.
 #[tokio::test(start_paused = true)]
-async fn process_that_crashes_at_any_request_loses_nothing() {
+async fn crash_at_any_request_of_a_renaming_loses_nothing() {
     let mut answered = 0;
     loop {
-        let f = apart().await;
-        f.collect().await;
-        let first = f.apps_until_crash();
-        f.serve(&shop(&json!({"ports": [{"port": 80}]}))).await;
+        let f = without_controller().await;
+        f.start_garbage_collector().await;
+        let first = f.start_controller_until_crash();
+        f.create_ready(&shop(&json!({"ports": [{"port": 80}]}))).await;
         f.sleep(Duration::from_secs(10)).await;
         f.api.reset();
         let api = f.api.clone();
@@ -107,7 +108,7 @@ async fn process_that_crashes_at_any_request_loses_nothing() {
                 Fault::None
             }
         });
-        f.want("shop", &json!({"deploymentName": "next"})).await;
+        f.patch_spec("shop", &json!({"deploymentName": "next"})).await;
         if !f.eventually(async || f.api.operations().len() > answered).await {
             assert_eq!(f.names(&DEPLOYMENTS).await, ["next"]);
             break;
@@ -115,11 +116,12 @@ async fn process_that_crashes_at_any_request_loses_nothing() {
         drop(first);
         let sent = f.api.operations();
         f.sleep(Duration::from_mins(1)).await;
-        assert_eq!(f.api.operations(), sent, "it is dead");
+        assert_eq!(f.api.operations(), sent, "crashed");
         f.api.inject(|_, _, _| Fault::None);
-        f.apps();
-        f.until(async |f| f.names(&DEPLOYMENTS).await == ["next"]).await;
-        f.ready("shop").await;
+        f.start_controller();
+        f.wait_until(async |f| f.names(&DEPLOYMENTS).await == ["next"])
+            .await;
+        f.wait_ready("shop").await;
         answered += 1;
     }
     // A create, the apply of the Service, a delete, and at least one status.
@@ -127,10 +129,10 @@ async fn process_that_crashes_at_any_request_loses_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_copy_that_somebody_has_made_is_left_alone() {
+async fn copy_of_a_deployment_is_not_changed() {
     for policy in ["Delete", "Orphan"] {
         let f = fixture().await;
-        f.serve(&shop(&json!({"deletionPolicy": policy}))).await;
+        f.create_ready(&shop(&json!({"deletionPolicy": policy}))).await;
         let web = f.get(&DEPLOYMENTS, "web").await;
         let mut copy = foreign("copy");
         for field in ["labels", "annotations", "ownerReferences"] {
@@ -139,10 +141,10 @@ async fn a_copy_that_somebody_has_made_is_left_alone() {
         copy["spec"]["selector"] = web["spec"]["selector"].clone();
         copy["spec"]["template"] = web["spec"]["template"].clone();
         f.create(&DEPLOYMENTS, &copy).await;
-        f.want("shop", &json!({"replicas": 3})).await;
-        f.ready("shop").await;
-        f.want("shop", &json!({"deploymentName": "next"})).await;
-        f.until(async |f| !f.exists(&DEPLOYMENTS, "web").await).await;
+        f.patch_spec("shop", &json!({"replicas": 3})).await;
+        f.wait_ready("shop").await;
+        f.patch_spec("shop", &json!({"deploymentName": "next"})).await;
+        f.wait_until(async |f| !f.exists(&DEPLOYMENTS, "web").await).await;
         f.sleep(Duration::from_mins(5)).await;
         let after = f.get(&DEPLOYMENTS, "copy").await;
         assert_eq!(after["spec"]["replicas"], 1, "{policy}");
@@ -154,9 +156,9 @@ async fn a_copy_that_somebody_has_made_is_left_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_former_one_that_was_changed_at_the_last_moment_is_looked_at_again() {
+async fn conflict_on_deleting_the_previous_deployment_is_retried() {
     let f = fixture().await;
-    f.serve(&shop(&json!({}))).await;
+    f.create_ready(&shop(&json!({}))).await;
     f.api.inject(|method, path, before| {
         if *method == http::Method::DELETE && path.ends_with("/deployments/web") && before == 0 {
             Fault::Status(
@@ -167,8 +169,9 @@ async fn a_former_one_that_was_changed_at_the_last_moment_is_looked_at_again() {
             Fault::None
         }
     });
-    f.want("shop", &json!({"deploymentName": "next"})).await;
-    f.until(async |f| f.names(&DEPLOYMENTS).await == ["next"]).await;
+    f.patch_spec("shop", &json!({"deploymentName": "next"})).await;
+    f.wait_until(async |f| f.names(&DEPLOYMENTS).await == ["next"])
+        .await;
     assert_eq!(f.api.count("DELETE deployments"), 2);
     for body in f.api.bodies("DELETE deployments") {
         let preconditions = &body["preconditions"];
@@ -176,19 +179,18 @@ async fn a_former_one_that_was_changed_at_the_last_moment_is_looked_at_again() {
     }
 }
 
-/// Its cache lags: what it takes for a former one is wanted again.
 #[tokio::test(start_paused = true)]
-async fn one_that_is_wanted_again_is_not_removed_by_who_has_not_heard_of_it() {
+async fn stale_cache_does_not_delete_a_deployment_that_is_named_again() {
     let f = fixture().await;
-    f.collect().await;
-    f.serve(&shop(&json!({}))).await;
+    f.start_garbage_collector().await;
+    f.create_ready(&shop(&json!({}))).await;
     let first = f.get(&DEPLOYMENTS, "web").await["metadata"]["uid"].clone();
-    f.want("shop", &json!({"deploymentName": "next"})).await;
-    f.until(async |f| f.exists(&DEPLOYMENTS, "next").await).await;
+    f.patch_spec("shop", &json!({"deploymentName": "next"})).await;
+    f.wait_until(async |f| f.exists(&DEPLOYMENTS, "next").await).await;
     let seen = f.sandbox.revision();
     f.api.lag().hold_at("appservices.appcontroller.k8s.io", seen);
-    f.want("shop", &json!({"deploymentName": "web"})).await;
-    f.until(async |f| f.get(&DEPLOYMENTS, "next").await["status"]["availableReplicas"] == 2)
+    f.patch_spec("shop", &json!({"deploymentName": "web"})).await;
+    f.wait_until(async |f| f.get(&DEPLOYMENTS, "next").await["status"]["availableReplicas"] == 2)
         .await;
     f.sleep(Duration::from_mins(1)).await;
     assert_eq!(f.get(&DEPLOYMENTS, "web").await["metadata"]["uid"], first);
@@ -196,32 +198,33 @@ async fn one_that_is_wanted_again_is_not_removed_by_who_has_not_heard_of_it() {
     let asked = f.api.count("GET appservices");
     assert!((1..20).contains(&asked), "{asked}");
     f.api.lag().release();
-    f.until(async |f| f.names(&DEPLOYMENTS).await == ["web"]).await;
+    f.wait_until(async |f| f.names(&DEPLOYMENTS).await == ["web"])
+        .await;
     assert_eq!(f.get(&DEPLOYMENTS, "web").await["metadata"]["uid"], first);
-    f.ready("shop").await;
+    f.wait_ready("shop").await;
 }
 
-/// The same for a Service: another one would have another address.
+/// A recreated Service would have another clusterIP.
 #[tokio::test(start_paused = true)]
-async fn a_service_that_is_wanted_again_is_not_removed_by_who_has_not_heard_of_it() {
+async fn stale_cache_does_not_delete_a_service_that_is_desired_again() {
     let f = fixture().await;
-    f.serve(&shop(&json!({"ports": [{"port": 80}]}))).await;
+    f.create_ready(&shop(&json!({"ports": [{"port": 80}]}))).await;
     let first = f.get(&SERVICES, "shop").await["metadata"]["uid"].clone();
     f.api.inject(|method, _, _| match *method {
         http::Method::DELETE => Fault::Status(500, json!({"reason": "InternalError"})),
         _ => Fault::None,
     });
-    f.want("shop", &json!({"ports": null})).await;
-    f.until(async |f| f.api.count("DELETE services") > 0).await;
-    // All that there is to say was said.
+    f.patch_spec("shop", &json!({"ports": null})).await;
+    f.wait_until(async |f| f.api.count("DELETE services") > 0).await;
+    // The status is written.
     f.sleep(Duration::from_mins(1)).await;
     let seen = f.sandbox.revision();
     f.api.lag().hold_at("appservices.appcontroller.k8s.io", seen);
-    f.want("shop", &json!({"ports": [{"port": 80}]})).await;
+    f.patch_spec("shop", &json!({"ports": [{"port": 80}]})).await;
     f.api.inject(|_, _, _| Fault::None);
     f.sleep(Duration::from_mins(10)).await;
     f.api.lag().release();
-    f.ready("shop").await;
+    f.wait_ready("shop").await;
     f.sleep(Duration::from_mins(5)).await;
     assert_eq!(f.get(&SERVICES, "shop").await["metadata"]["uid"], first);
 }

@@ -1,10 +1,10 @@
-//! What the definition of the kind says to a server: what is filled in, and what is refused.
+//! The schema of the CRD: defaulting and validation by the API server.
 
 use super::*;
 
 #[tokio::test(start_paused = true)]
-async fn the_smallest_manifest_is_filled_in() {
-    let f = apart().await;
+async fn minimal_manifest_is_defaulted() {
+    let f = without_controller().await;
     let body = json!({"apiVersion": "appcontroller.k8s.io/v1alpha1", "kind": "AppService", "metadata": {"name": "shop"},
                       "spec": {"deploymentName": "web", "ports": [{"port": 80}]}});
     let made = f.create(&APPS, &body).await;
@@ -16,13 +16,13 @@ async fn the_smallest_manifest_is_filled_in() {
                      "ports": [{"port": 80, "name": "web", "targetPort": 8080, "protocol": "TCP"}, {"port": 80, "protocol": "UDP"}]});
     let made = f.create(&APPS, &app("full", "full", &all)).await;
     for field in ["env", "resources", "ports"] {
-        assert_eq!(made["spec"][field], all[field], "nothing is lost");
+        assert_eq!(made["spec"][field], all[field], "no field is pruned");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_makes_no_sense_is_refused() {
-    let f = apart().await;
+async fn invalid_specs_are_rejected() {
+    let f = without_controller().await;
     let ports = |ports: Value| json!({"ports": ports});
     for spec in [
         json!({"deploymentName": null}),
@@ -53,27 +53,27 @@ async fn what_makes_no_sense_is_refused() {
                 .expect("a spec")
                 .remove("deploymentName");
         }
-        let refused = f.try_create(&APPS, &body).await;
-        assert_eq!(refused.err().and_then(|it| it.code()), Some(422), "{spec}");
+        let rejected = f.try_create(&APPS, &body).await;
+        assert_eq!(rejected.err().and_then(|it| it.code()), Some(422), "{spec}");
     }
     let body = shop(&json!({}));
     for name in ["a".repeat(64), "a.b".to_owned(), "1a".to_owned()] {
         let mut with_ports = shop(&ports(json!([{"port": 80}])));
         with_ports["metadata"]["name"] = json!(name);
-        let refused = f.try_create(&APPS, &with_ports).await;
-        assert_eq!(refused.err().and_then(|it| it.code()), Some(422), "{name}");
+        let rejected = f.try_create(&APPS, &with_ports).await;
+        assert_eq!(rejected.err().and_then(|it| it.code()), Some(422), "{name}");
     }
     let mut dotted = body;
     dotted["metadata"]["name"] = json!("a.b");
     assert!(
         f.try_create(&APPS, &dotted).await.is_ok(),
-        "without ports there is no Service"
+        "no Service is created without ports"
     );
 }
 
 #[tokio::test(start_paused = true)]
-async fn images_are_references() {
-    let f = apart().await;
+async fn image_must_be_a_reference() {
+    let f = without_controller().await;
     for (at, good) in [
         "nginx",
         "nginx:1.27",
@@ -106,13 +106,13 @@ async fn images_are_references() {
         "a\n",
         "a___b",
     ] {
-        let refused = f.try_create(&APPS, &shop(&json!({"image": bad}))).await;
-        assert_eq!(refused.err().and_then(|it| it.code()), Some(422), "{bad:?}");
+        let rejected = f.try_create(&APPS, &shop(&json!({"image": bad}))).await;
+        assert_eq!(rejected.err().and_then(|it| it.code()), Some(422), "{bad:?}");
     }
 }
 
 #[test]
-fn the_definition_is_small_enough_for_kubectl_apply() {
+fn crd_is_small_enough_for_kubectl_apply() {
     let definition = app_service::crd().to_string();
     assert!(definition.len() < 200_000, "{}", definition.len());
 }

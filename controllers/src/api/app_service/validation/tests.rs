@@ -8,34 +8,34 @@ fn app(name: &str, spec: &Value) -> Arc<AppService> {
     Arc::new(serde_json::from_value(object(name, spec)).expect("an AppService"))
 }
 
-/// The fields that are refused.
-fn refused(name: &str, spec: &Value) -> Vec<(String, &'static str)> {
-    let problems = problems(&app(name, spec));
-    problems.into_iter().map(|it| (it.field, it.reason)).collect()
+/// Returns path and reason of each error.
+fn errors(name: &str, spec: &Value) -> Vec<(String, &'static str)> {
+    let errors = validate_spec(&app(name, spec));
+    errors.into_iter().map(|it| (it.field, it.reason)).collect()
 }
 
 #[test]
-fn what_makes_sense_is_taken() {
+fn valid_specs_are_accepted() {
     let name = "a".repeat(63);
     for spec in [
         json!({"deploymentName": "web", "replicas": 2}),
         json!({"deploymentName": "1-a", "replicas": 0, "image": "r.io/a/b:1", "deletionPolicy": "Orphan"}),
         json!({"deploymentName": name, "ports": [{"port": 80}]}),
         json!({"deploymentName": "a", "ports": [{"port": 53}, {"port": 53, "protocol": "UDP"}, {"port": 65535, "name": "max"}]}),
-        // Two ports may lead to the same place.
+        // Two ports may have the same targetPort.
         json!({"deploymentName": "a", "ports": [{"port": 80, "targetPort": 8080}, {"port": 81, "targetPort": 8080}]}),
     ] {
-        assert_eq!(refused("shop", &spec), [], "{spec}");
+        assert_eq!(errors("shop", &spec), [], "{spec}");
     }
     assert_eq!(
-        refused("1.2", &json!({"deploymentName": "a"})),
+        errors("1.2", &json!({"deploymentName": "a"})),
         [],
-        "no Service has that name"
+        "no Service is created"
     );
 }
 
 #[test]
-fn what_makes_none_is_named_by_its_field() {
+fn invalid_fields_are_reported_by_path() {
     let ports = |ports: Value| json!({"deploymentName": "a", "ports": ports});
     #[rustfmt::skip]
     let table = [
@@ -61,25 +61,25 @@ fn what_makes_none_is_named_by_its_field() {
         (ports(json!([{"port": 80, "name": "tcp-81"}, {"port": 81}])), "spec.ports[1].name", "FieldValueDuplicate"),
     ];
     for (spec, field, reason) in table {
-        assert_eq!(refused("shop", &spec), [(field.to_owned(), reason)], "{spec}");
+        assert_eq!(errors("shop", &spec), [(field.to_owned(), reason)], "{spec}");
     }
     for name in ["1a", "a.b", "a-"] {
         let spec = ports(json!([{"port": 80}]));
         assert_eq!(
-            refused(name, &spec),
+            errors(name, &spec),
             [("metadata.name".to_owned(), "FieldValueInvalid")],
             "{name}"
         );
     }
     let long = "a".repeat(64);
     assert_eq!(
-        refused(&long, &json!({"deploymentName": "a"}))[0].0,
+        errors(&long, &json!({"deploymentName": "a"}))[0].0,
         "metadata.name"
     );
 }
 
 #[test]
-fn the_first_to_claim_a_deployment_keeps_it() {
+fn deployment_name_in_use_is_a_duplicate() {
     let spec = json!({"deploymentName": "web"});
     let others = [app("first", &spec), app("self", &spec)];
     let duplicate = |new: &Value, old: Option<&Value>| {
@@ -92,43 +92,42 @@ fn the_first_to_claim_a_deployment_keeps_it() {
     assert!(duplicate(&new, None));
     assert!(validate(&new, None, &[], true).is_ok());
     let before = object("second", &json!({"deploymentName": "other"}));
-    assert!(duplicate(&new, Some(&before)), "one that moves there");
+    assert!(duplicate(&new, Some(&before)), "update to a name in use");
     let scaled = object("second", &json!({"deploymentName": "web", "replicas": 3}));
-    assert!(
-        !duplicate(&scaled, Some(&new)),
-        "what is stored already can be changed"
-    );
+    assert!(!duplicate(&scaled, Some(&new)), "unchanged name");
     let mut elsewhere = new.clone();
     elsewhere["metadata"]["namespace"] = json!("elsewhere");
     assert!(!duplicate(&elsewhere, None));
-    let mut leaving = object("first", &spec);
-    leaving["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
-    let leaving = [Arc::new(serde_json::from_value(leaving).expect("an AppService"))];
-    assert!(validate(&new, None, &leaving, true).is_ok());
+    let mut terminating = object("first", &spec);
+    terminating["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+    let terminating = [Arc::new(
+        serde_json::from_value(terminating).expect("an AppService"),
+    )];
+    assert!(validate(&new, None, &terminating, true).is_ok());
 }
 
 #[test]
-fn what_is_stored_can_be_let_go_whatever_it_says() {
+fn unchanged_or_terminating_appservice_is_valid() {
     let bad = object("a", &json!({"deploymentName": "web", "replicas": -1}));
     assert!(validate(&bad, None, &[], true).is_err());
     let mut labelled = bad.clone();
     labelled["metadata"]["labels"] = json!({"a": "b"});
     assert!(
         validate(&labelled, Some(&bad), &[], true).is_ok(),
-        "nothing of the spec has changed"
+        "unchanged spec"
     );
-    let mut going = object("a", &json!({"deploymentName": "WEB"}));
-    going["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
-    assert!(validate(&going, Some(&bad), &[], true).is_ok());
-    let odd = validate(&object("a", &json!({"deploymentName": 3})), None, &[], true);
-    assert_eq!(odd.expect_err("it is refused")[0].field, "spec");
+    let mut terminating = object("a", &json!({"deploymentName": "WEB"}));
+    terminating["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+    assert!(validate(&terminating, Some(&bad), &[], true).is_ok());
+    let malformed = validate(&object("a", &json!({"deploymentName": 3})), None, &[], true);
+    assert_eq!(malformed.expect_err("an error")[0].field, "spec");
 }
 
 #[test]
-fn what_is_missing_is_filled_in_and_nothing_else() {
-    let filled = |spec: &Value| {
+fn unset_fields_are_defaulted() {
+    let defaulted = |spec: &Value| {
         let mut object = object("a", spec);
-        for operation in default(&object.clone()) {
+        for operation in default_patch(&object.clone()) {
             assert_eq!(operation["op"], "add");
             let path = operation["path"].as_str().expect("a path");
             let (parent, field) = path.rsplit_once('/').expect("a field");
@@ -136,10 +135,10 @@ fn what_is_missing_is_filled_in_and_nothing_else() {
         }
         object["spec"].clone()
     };
-    let all = filled(&json!({"deploymentName": "web"}));
+    let all = defaulted(&json!({"deploymentName": "web"}));
     assert_eq!(all, json!({"deploymentName": "web", "deletionPolicy": "Delete"}));
-    assert_eq!(filled(&all), all, "once");
-    let ports = filled(&json!({"deploymentName": "web", "ports": [{"port": 80}]}));
+    assert_eq!(defaulted(&all), all, "idempotent");
+    let ports = defaulted(&json!({"deploymentName": "web", "ports": [{"port": 80}]}));
     assert_eq!(
         ports["ports"],
         json!([{"port": 80, "targetPort": 80, "protocol": "TCP"}])
@@ -147,13 +146,34 @@ fn what_is_missing_is_filled_in_and_nothing_else() {
     let two = json!({"deploymentName": "web", "ports": [{"port": 80, "targetPort": 8080}, {"port": 53, "protocol": "UDP", "name": "dns"}]});
     let expected = json!([{"port": 80, "targetPort": 8080, "protocol": "TCP", "name": "tcp-80"},
                           {"port": 53, "targetPort": 53, "protocol": "UDP", "name": "dns"}]);
-    assert_eq!(filled(&two)["ports"], expected);
-    for odd in [
+    assert_eq!(defaulted(&two)["ports"], expected);
+    for malformed in [
         json!(null),
         json!("x"),
         json!({"deploymentName": "a", "ports": [3]}),
         json!({"ports": {}}),
     ] {
-        filled(&odd);
+        defaulted(&malformed);
     }
+}
+
+#[test]
+fn defaults_do_not_change_the_children() {
+    let spec = json!({"deploymentName": "web", "ports": [{"port": 80}, {"port": 81}]});
+    let mut object = object("a", &spec);
+    for operation in default_patch(&object.clone()) {
+        let path = operation["path"].as_str().expect("a path");
+        let (parent, field) = path.rsplit_once('/').expect("a field");
+        object.pointer_mut(parent).expect("its parent")[field] = operation["value"].clone();
+    }
+    let defaulted: AppService = serde_json::from_value(object).expect("an AppService");
+    let plain = app("a", &spec);
+    assert_eq!(
+        crate::appservice::desired::deployment(&plain),
+        crate::appservice::desired::deployment(&defaulted)
+    );
+    assert_eq!(
+        crate::appservice::desired::service(&plain),
+        crate::appservice::desired::service(&defaulted)
+    );
 }

@@ -1,4 +1,4 @@
-//! A kind that is not there: the controller waits for it, and goes on when it comes.
+//! The lifecycle of the CRD: the controller waits for it, and continues when it is served.
 
 use coxswain_controllers::registry::{self, EnabledBy, Settings};
 use coxswain_manager::cache::Scope;
@@ -10,30 +10,30 @@ use coxswain_manager::serve::{Checks, Health, Probes};
 use super::*;
 
 #[tokio::test(start_paused = true)]
-async fn a_kind_that_comes_late_is_waited_for() {
-    let f = bare();
-    f.workloads();
-    f.apps();
+async fn controller_waits_for_the_crd() {
+    let f = sandbox_only();
+    f.start_workload_controllers();
+    f.start_controller();
     f.sleep(Duration::from_mins(10)).await;
     assert_eq!(f.api.operations(), Vec::<String>::new());
-    f.define(&app_service::crd()).await;
+    f.create_crd(&app_service::crd()).await;
     f.create(&APPS, &shop(&json!({}))).await;
     f.sleep(Duration::from_secs(1)).await;
-    assert_eq!(f.api.count("POST deployments"), 1, "at once");
-    f.ready("shop").await;
+    assert_eq!(f.api.count("POST deployments"), 1, "without a delay");
+    f.wait_ready("shop").await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_kind_that_goes_takes_nothing_with_it_that_is_not_its_own_and_may_come_back() {
+async fn deleted_crd_stops_all_writes_and_may_be_created_again() {
     let f = fixture().await;
-    f.collect().await;
-    f.serve(&shop(&json!({}))).await;
-    f.serve(&app("kept", "kept", &json!({"deletionPolicy": "Orphan"})))
+    f.start_garbage_collector().await;
+    f.create_ready(&shop(&json!({}))).await;
+    f.create_ready(&app("kept", "kept", &json!({"deletionPolicy": "Orphan"})))
         .await;
-    f.undefine().await;
+    f.delete_crd().await;
     f.sleep(Duration::from_mins(5)).await;
     f.api.reset();
-    // Whatever happens to what is left of it.
+    // Its children may change.
     if f.exists(&DEPLOYMENTS, "web").await {
         f.delete(&DEPLOYMENTS, "web", Propagation::Background).await;
     }
@@ -41,23 +41,23 @@ async fn a_kind_that_goes_takes_nothing_with_it_that_is_not_its_own_and_may_come
     assert_eq!(
         f.api.operations(),
         Vec::<String>::new(),
-        "nothing is made for what is gone"
+        "no writes for an absent AppService"
     );
     assert!(!f.exists(&DEPLOYMENTS, "web").await);
     assert!(f.exists(&DEPLOYMENTS, "kept").await);
-    f.define(&app_service::crd()).await;
+    f.create_crd(&app_service::crd()).await;
     f.create(&APPS, &app("again", "again", &json!({}))).await;
-    f.ready("again").await;
+    f.wait_ready("again").await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_kind_that_is_gone_has_left_in_the_cache_is_nobody() {
+async fn cached_appservices_of_a_deleted_crd_are_ignored() {
     let f = fixture().await;
-    f.serve(&shop(&json!({}))).await;
-    // Its end is not seen.
+    f.create_ready(&shop(&json!({}))).await;
+    // The cache does not see the deletion.
     let seen = f.sandbox.revision();
     f.api.lag().hold_at("appservices.appcontroller.k8s.io", seen);
-    f.undefine().await;
+    f.delete_crd().await;
     f.sleep(Duration::from_mins(20)).await;
     f.api.reset();
     f.delete(&DEPLOYMENTS, "web", Propagation::Background).await;
@@ -66,20 +66,20 @@ async fn what_a_kind_that_is_gone_has_left_in_the_cache_is_nobody() {
     assert!(f.names(&DEPLOYMENTS).await.is_empty());
 }
 
-/// Its end is not seen, and the children go before anybody has noticed.
+/// The cache does not see the deletion of the CRD before the children are deleted.
 #[tokio::test(start_paused = true)]
-async fn for_what_is_left_of_a_kind_that_went_unseen_nothing_is_made_again_and_again() {
+async fn unseen_crd_deletion_does_not_recreate_children_repeatedly() {
     let f = fixture().await;
-    f.collect().await;
-    f.serve(&shop(&json!({"ports": [{"port": 80}]}))).await;
+    f.start_garbage_collector().await;
+    f.create_ready(&shop(&json!({"ports": [{"port": 80}]}))).await;
     f.sleep(Duration::from_secs(10)).await;
     f.api.stall_watches(Some("/appservices"));
     f.api.reset();
-    f.undefine().await;
+    f.delete_crd().await;
     f.sleep(Duration::from_mins(2)).await;
-    let made = f.api.counts();
-    for what in ["POST deployments", "POST services"] {
-        assert!(f.api.count(what) <= 1, "{made:?}");
+    let counts = f.api.counts();
+    for request in ["POST deployments", "POST services"] {
+        assert!(f.api.count(request) <= 1, "{counts:?}");
     }
     f.api.reset();
     f.sleep(Duration::from_mins(30)).await;
@@ -87,22 +87,22 @@ async fn for_what_is_left_of_a_kind_that_went_unseen_nothing_is_made_again_and_a
     // A child that was made once is kept while its owner's kind is not served: its absence cannot be proven.
     assert!(f.names(&DEPLOYMENTS).await.len() <= 1);
     f.api.stall_watches(None);
-    f.define(&app_service::crd()).await;
-    f.serve(&shop(&json!({}))).await;
+    f.create_crd(&app_service::crd()).await;
+    f.create_ready(&shop(&json!({}))).await;
 }
 
-/// The same with one `AppService`, of a kind that stays.
+/// The same for one `AppService` whose CRD stays.
 #[tokio::test(start_paused = true)]
-async fn for_one_that_went_unseen_nothing_is_made_again_and_again() {
+async fn unseen_deletion_does_not_recreate_children_repeatedly() {
     for policy in ["Delete", "Orphan"] {
         let f = fixture().await;
-        f.collect().await;
-        f.serve(&shop(&json!({"deletionPolicy": policy}))).await;
+        f.start_garbage_collector().await;
+        f.create_ready(&shop(&json!({"deletionPolicy": policy}))).await;
         f.sleep(Duration::from_secs(10)).await;
         let seen = f.sandbox.revision();
         f.api.lag().hold_at("appservices.appcontroller.k8s.io", seen);
         f.api.reset();
-        // By force, if need be.
+        // Remove the finalizer by force.
         f.patch(&APPS, "shop", &json!({"metadata": {"finalizers": null}}))
             .await;
         f.delete(&APPS, "shop", Propagation::Background).await;
@@ -111,25 +111,25 @@ async fn for_one_that_went_unseen_nothing_is_made_again_and_again() {
         }
         f.sleep(Duration::from_mins(30)).await;
         let counts = f.api.counts();
-        // What refers to nobody would stay for ever.
+        // A child without an ownerReference would never be collected.
         let most = usize::from(policy != "Orphan");
         assert!(f.api.count("POST deployments") <= most, "{policy} {counts:?}");
         assert!(f.names(&DEPLOYMENTS).await.is_empty(), "{policy} {counts:?}");
-        // It is asked about from time to time, until the cache shows what has happened.
+        // Live reads go on at a low rate until the cache shows the deletion.
         assert!(counts.values().sum::<usize>() < 200, "{policy} {counts:?}");
         f.api.lag().release();
-        f.serve(&shop(&json!({"deletionPolicy": policy}))).await;
+        f.create_ready(&shop(&json!({"deletionPolicy": policy}))).await;
     }
 }
 
-/// What a manager says of itself, by controller.
-struct Manned {
+/// A running manager with its health checks and metrics.
+struct RunningManager {
     checks: Checks,
     registry: Registry,
 }
 
-impl Manned {
-    /// A manager that hosts all that it takes.
+impl RunningManager {
+    /// Starts a manager with all controllers.
     fn start(f: &Fixture) -> Self {
         let (checks, registry) = (Checks::new(), Registry::new());
         let options = manager::Options {
@@ -152,8 +152,8 @@ impl Manned {
         Self { checks, registry }
     }
 
-    /// What a controller waits for; none if it works.
-    fn waits(&self, name: &str) -> Option<String> {
+    /// Returns the note of a waiting controller; `None` if it runs.
+    fn waits_for(&self, name: &str) -> Option<String> {
         let text = prometheus::TextEncoder::new().encode_to_string(&self.registry.gather());
         let line = format!("coxswain_controller_waiting{{name=\"{name}\"}} ");
         let text = text.expect("metrics");
@@ -172,46 +172,45 @@ impl Manned {
                 assert_eq!(value, "1");
                 Some(note)
             }
-            Health::Failed(why) => panic!("{why}"),
+            Health::Failed(error) => panic!("{error}"),
         }
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_manager_says_who_waits_and_the_others_work() {
-    let f = bare();
-    let manned = Manned::start(&f);
+async fn manager_reports_the_waiting_controller_and_runs_the_others() {
+    let f = sandbox_only();
+    let manager = RunningManager::start(&f);
     f.sleep(Duration::from_mins(1)).await;
-    let waits = manned.waits("appservice-controller").expect("it waits");
+    let waits = manager.waits_for("appservice-controller").expect("a note");
     assert!(
         waits.starts_with("waits for appservices.appcontroller.k8s.io"),
         "{waits}"
     );
-    assert_eq!(manned.waits("deployment-controller"), None);
+    assert_eq!(manager.waits_for("deployment-controller"), None);
     f.create(&DEPLOYMENTS, &foreign("theirs")).await;
-    f.until(async |f| f.get(&DEPLOYMENTS, "theirs").await["status"]["availableReplicas"] == 1)
+    f.wait_until(async |f| f.get(&DEPLOYMENTS, "theirs").await["status"]["availableReplicas"] == 1)
         .await;
-    f.define(&app_service::crd()).await;
-    f.serve(&shop(&json!({}))).await;
-    assert_eq!(manned.waits("appservice-controller"), None);
-    f.undefine().await;
-    f.until(async |_| manned.waits("appservice-controller").is_some())
+    f.create_crd(&app_service::crd()).await;
+    f.create_ready(&shop(&json!({}))).await;
+    assert_eq!(manager.waits_for("appservice-controller"), None);
+    f.delete_crd().await;
+    f.wait_until(async |_| manager.waits_for("appservice-controller").is_some())
         .await;
     f.patch(&DEPLOYMENTS, "theirs", &json!({"spec": {"replicas": 2}}))
         .await;
-    f.until(async |f| f.get(&DEPLOYMENTS, "theirs").await["status"]["availableReplicas"] == 2)
+    f.wait_until(async |f| f.get(&DEPLOYMENTS, "theirs").await["status"]["availableReplicas"] == 2)
         .await;
-    assert_eq!(manned.waits("deployment-controller"), None);
-    f.define(&app_service::crd()).await;
-    f.serve(&app("again", "again", &json!({}))).await;
-    assert_eq!(manned.waits("appservice-controller"), None);
+    assert_eq!(manager.waits_for("deployment-controller"), None);
+    f.create_crd(&app_service::crd()).await;
+    f.create_ready(&app("again", "again", &json!({}))).await;
+    assert_eq!(manager.waits_for("appservice-controller"), None);
 }
 
 impl Fixture {
-    /// Has the kind no longer served.
-    async fn undefine(&self) {
+    async fn delete_crd(&self) {
         let key = Key::cluster("appservices.appcontroller.k8s.io");
-        let definition: Value = self.admin.get(&DEFINITIONS, &key).await.expect("it is there");
+        let definition: Value = self.admin.get(&DEFINITIONS, &key).await.expect("a CRD");
         let uid = Uid::from(definition["metadata"]["uid"].as_str().expect("a uid"));
         self.admin
             .delete(&DEFINITIONS, &key, &Delete::of(uid))

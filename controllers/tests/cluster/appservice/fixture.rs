@@ -1,4 +1,4 @@
-//! A stage for one test: a namespace, and `AppServices` to play with.
+//! The fixture of a test: a namespace of a cluster, with helpers for `AppServices`.
 
 use coxswain_tests::fixtures::{self, MERGE, with};
 use coxswain_tests::{Cluster, Reply, time};
@@ -6,24 +6,22 @@ use serde_json::{Value, json};
 
 use crate::engine;
 
-/// The finalizer of those that orphan.
 pub const FINALIZER: &str = "appcontroller.k8s.io/orphan-children";
 
-/// A namespace in which `AppServices` are tested.
-pub struct Stage {
+pub struct Fixture {
     pub c: Cluster,
     pub ns: String,
 }
 
-impl Stage {
-    /// In a new namespace, with the controllers running.
-    pub async fn set(c: Cluster) -> Self {
+impl Fixture {
+    /// Creates a namespace in a cluster with running controllers.
+    pub async fn new(c: Cluster) -> Self {
         engine::running(&c).await;
         let ns = c.namespace().await;
         Self { c, ns }
     }
 
-    /// Where a kind is served: `appservices`, `deployments`, `services`, `pods`, `events`.
+    /// Returns the path of a collection.
     pub fn all(&self, kind: &str) -> String {
         match kind {
             "appservices" => format!(
@@ -44,9 +42,9 @@ impl Stage {
     }
 
     /// Creates an `AppService`, and waits until it is ready.
-    pub async fn serve(&self, body: Value) -> Value {
+    pub async fn create_ready(&self, body: Value) -> Value {
         let made = self.create("appservices", body).await;
-        self.ready(made["metadata"]["name"].as_str().expect("a name"))
+        self.wait_ready(made["metadata"]["name"].as_str().expect("a name"))
             .await
     }
 
@@ -63,7 +61,6 @@ impl Stage {
         list["items"].as_array().cloned().unwrap_or_default()
     }
 
-    /// The names of all of a kind.
     pub async fn names(&self, kind: &str) -> Vec<String> {
         let all = self.list(kind).await;
         all.iter().map(|it| text(&it["metadata"]["name"])).collect()
@@ -77,8 +74,7 @@ impl Stage {
             .expect(200)
     }
 
-    /// Changes what an `AppService` wants.
-    pub async fn want(&self, name: &str, spec: Value) -> Value {
+    pub async fn patch_spec(&self, name: &str, spec: Value) -> Value {
         self.change("appservices", name, json!({"spec": spec})).await
     }
 
@@ -88,9 +84,9 @@ impl Stage {
         assert!([200, 202].contains(&reply.status), "{}", reply.status);
     }
 
-    /// Waits until all that an `AppService` asks for is there, and it says so. Returns it.
-    pub async fn ready(&self, name: &str) -> Value {
-        self.until(&format!("{name} is ready"), async || {
+    /// Waits until an `AppService` is ready, and returns it.
+    pub async fn wait_ready(&self, name: &str) -> Value {
+        self.wait_until(&format!("{name} is ready"), async || {
             let it = self.get("appservices", name).await;
             let current = it["status"]["observedGeneration"] == it["metadata"]["generation"];
             (current && condition(&it, "Ready").0 == "True").then_some(it)
@@ -98,26 +94,25 @@ impl Stage {
         .await
     }
 
-    /// Waits until something stops an `AppService`, for this reason. Returns it.
-    pub async fn stalled(&self, name: &str, why: &str) -> Value {
-        self.until(&format!("{name} is stalled by {why}"), async || {
+    /// Waits until an `AppService` is stalled for `reason`, and returns it.
+    pub async fn wait_stalled(&self, name: &str, reason: &str) -> Value {
+        self.wait_until(&format!("{name} is stalled by {reason}"), async || {
             let it = self.get("appservices", name).await;
-            (condition(&it, "Stalled") == ("True".to_owned(), why.to_owned())).then_some(it)
+            (condition(&it, "Stalled") == ("True".to_owned(), reason.to_owned())).then_some(it)
         })
         .await
     }
 
-    /// Waits until there is no object of this name.
-    pub async fn gone(&self, kind: &str, name: &str) {
-        self.until(&format!("{kind} {name} is gone"), async || {
+    pub async fn wait_deleted(&self, kind: &str, name: &str) {
+        self.wait_until(&format!("{kind} {name} is gone"), async || {
             (self.read(kind, name).await.status == 404).then_some(())
         })
         .await;
     }
 
-    /// Waits until there is an answer.
-    pub async fn until<T>(&self, what: &str, ask: impl AsyncFnMut() -> Option<T>) -> T {
-        if let Some(answer) = time::eventually(engine::PATIENCE, ask).await {
+    /// Polls until `poll` returns a value.
+    pub async fn wait_until<T>(&self, what: &str, poll: impl AsyncFnMut() -> Option<T>) -> T {
+        if let Some(answer) = time::eventually(engine::PATIENCE, poll).await {
             return answer;
         }
         let mut all = Vec::new();
@@ -140,8 +135,8 @@ impl Stage {
         panic!("not in time: {what}\n{}", all.join("\n"))
     }
 
-    /// The reasons of the events about an `AppService`.
-    pub async fn told(&self, name: &str) -> Vec<String> {
+    /// Returns the reasons of the events about an `AppService`.
+    pub async fn events(&self, name: &str) -> Vec<String> {
         let mut events = self.list("events").await;
         events.retain(|it| {
             it["involvedObject"]["kind"] == "AppService" && it["involvedObject"]["name"] == name
@@ -150,7 +145,7 @@ impl Stage {
     }
 }
 
-/// An `AppService` with a Deployment of its name.
+/// Returns an `AppService` with a Deployment of the same name.
 #[expect(clippy::needless_pass_by_value, reason = "it reads better where it is called")]
 pub fn app(name: &str, spec: Value) -> Value {
     let body = json!({"apiVersion": "appcontroller.k8s.io/v1alpha1", "kind": "AppService", "metadata": {"name": name},
@@ -158,7 +153,7 @@ pub fn app(name: &str, spec: Value) -> Value {
     with(body, json!({"spec": spec}))
 }
 
-/// Status and reason of a condition.
+/// Returns status and reason of a condition.
 pub fn condition(object: &Value, type_: &str) -> (String, String) {
     let conditions = object["status"]["conditions"]
         .as_array()

@@ -1,13 +1,13 @@
-//! What each change costs, in requests: the least that is needed, and nothing when nothing changes.
+//! The number of requests: as few as possible for each change, none without a change.
 
 use super::*;
 
-/// The first change of a child: its fields are taken over from the create, then the desired state is applied.
+/// The first apply of a child: managedFields are upgraded from the create, then the desired state is applied.
 const FIRST_APPLY: [&str; 3] = ["GET deployments", "PATCH deployments", "PATCH deployments"];
-/// Each later one.
+/// Each later apply.
 const APPLY: [&str; 2] = ["GET deployments", "PATCH deployments"];
 
-/// The writes that the controller has sent, apart from those of the status.
+/// Returns the requests of the controller without status patches.
 fn writes(f: &Fixture) -> Vec<String> {
     let mut all = f.api.operations();
     all.retain(|it| it != "PATCH appservices/status");
@@ -15,13 +15,13 @@ fn writes(f: &Fixture) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_smallest_one_comes_alive_with_one_write_beside_its_status() {
+async fn minimal_appservice_needs_one_write_besides_its_status() {
     let f = fixture().await;
-    let it = f.serve(&shop(&json!({}))).await;
+    let it = f.create_ready(&shop(&json!({}))).await;
     assert_eq!(writes(&f), ["POST deployments"]);
-    // Made, pods made, pods ready: no more states than that can be seen.
-    let said = f.api.count("PATCH appservices/status");
-    assert!(said <= 6, "{said}");
+    // Created, pods created, pods ready, and the states in between.
+    let patches = f.api.count("PATCH appservices/status");
+    assert!(patches <= 6, "{patches}");
     let status = &it["status"];
     for field in [
         "replicas",
@@ -40,13 +40,13 @@ async fn the_smallest_one_comes_alive_with_one_write_beside_its_status() {
         assert_eq!(pod["metadata"]["labels"]["app.kubernetes.io/instance"], "shop");
         assert_eq!(pod["spec"]["containers"][0]["image"], "nginx");
     }
-    assert_eq!(f.told().await, [("SuccessfulCreate".to_owned(), 1)]);
+    assert_eq!(f.events().await, [("SuccessfulCreate".to_owned(), 1)]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_steady_one_costs_nothing() {
+async fn steady_appservice_sends_no_requests() {
     let f = fixture().await;
-    f.serve(&shop(
+    f.create_ready(&shop(
         &json!({"ports": [{"port": 80}], "env": [{"name": "A", "value": "b"}],
                             "resources": {"limits": {"cpu": "0.5", "memory": "1024Mi"}}}),
     ))
@@ -54,15 +54,15 @@ async fn a_steady_one_costs_nothing() {
     assert_eq!(writes(&f), ["POST deployments", "POST services"]);
     f.sleep(Duration::from_secs(10)).await;
     f.api.reset();
-    // Whatever makes it look.
+    // Events trigger syncs without a difference.
     let label = json!({"metadata": {"labels": {"more": "labels"}}});
     for (resource, name) in [(APPS, "shop"), (DEPLOYMENTS, "web"), (SERVICES, "shop")] {
         f.patch(&resource, name, &label).await;
     }
     f.sleep(Duration::from_mins(30)).await;
     assert_eq!(f.api.operations(), Vec::<String>::new());
-    // Another leader has nothing to do either.
-    f.apps();
+    // A second instance sends nothing either.
+    f.start_controller();
     f.sleep(Duration::from_mins(30)).await;
     assert_eq!(f.api.operations(), Vec::<String>::new());
 }
@@ -70,9 +70,9 @@ async fn a_steady_one_costs_nothing() {
 #[tokio::test(start_paused = true)]
 async fn change_of_replicas_is_one_apply() {
     let f = fixture().await;
-    f.serve(&shop(&json!({}))).await;
+    f.create_ready(&shop(&json!({}))).await;
     f.api.reset();
-    // As `kubectl scale` and an autoscaler do it.
+    // As `kubectl scale` and an autoscaler do.
     let key = Key::new("default", "shop");
     let scale = json!({"spec": {"replicas": 4}});
     let scaled: Value = f
@@ -81,7 +81,7 @@ async fn change_of_replicas_is_one_apply() {
         .await
         .expect("scaled");
     assert_eq!(scaled["spec"]["replicas"], 4);
-    let it = f.ready("shop").await;
+    let it = f.wait_ready("shop").await;
     assert_eq!(it["status"]["availableReplicas"], 4);
     assert_eq!(writes(&f), FIRST_APPLY);
     for body in f.api.bodies("PATCH deployments") {
@@ -93,10 +93,10 @@ async fn change_of_replicas_is_one_apply() {
 #[tokio::test(start_paused = true)]
 async fn change_of_image_is_one_apply_and_a_rollout() {
     let f = fixture().await;
-    f.serve(&shop(&json!({"ports": [{"port": 80}]}))).await;
+    f.create_ready(&shop(&json!({"ports": [{"port": 80}]}))).await;
     f.api.reset();
-    f.want("shop", &json!({"image": "nginx:2"})).await;
-    f.ready("shop").await;
+    f.patch_spec("shop", &json!({"image": "nginx:2"})).await;
+    f.wait_ready("shop").await;
     assert_eq!(writes(&f), FIRST_APPLY);
     let images: Vec<Value> = f
         .list(&PODS)
@@ -108,16 +108,16 @@ async fn change_of_image_is_one_apply_and_a_rollout() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn ports_come_and_go_with_one_write_to_each_child() {
+async fn change_of_ports_is_one_write_per_child() {
     let f = fixture().await;
-    f.serve(&shop(&json!({}))).await;
+    f.create_ready(&shop(&json!({}))).await;
     f.api.reset();
-    f.want(
+    f.patch_spec(
         "shop",
         &json!({"ports": [{"port": 80, "targetPort": 8080}, {"port": 53, "protocol": "UDP"}]}),
     )
     .await;
-    f.ready("shop").await;
+    f.wait_ready("shop").await;
     assert_eq!(writes(&f), [&FIRST_APPLY[..], &["POST services"]].concat());
     let service = f.get(&SERVICES, "shop").await;
     let port = |at: usize| {
@@ -131,17 +131,17 @@ async fn ports_come_and_go_with_one_write_to_each_child() {
         ((json!("tcp-80"), json!(8080)), (json!("udp-53"), json!(53)))
     );
     f.api.reset();
-    f.want("shop", &json!({"ports": [{"port": 80, "targetPort": 8081}]}))
+    f.patch_spec("shop", &json!({"ports": [{"port": 80, "targetPort": 8081}]}))
         .await;
-    f.ready("shop").await;
+    f.wait_ready("shop").await;
     let service_apply = ["GET services", "PATCH services", "PATCH services"];
     assert_eq!(writes(&f), [&APPLY[..], &service_apply].concat());
     let after = f.get(&SERVICES, "shop").await;
     assert_eq!(after["spec"]["clusterIP"], service["spec"]["clusterIP"]);
     assert_eq!(after["spec"]["ports"][0]["targetPort"], 8081);
     f.api.reset();
-    f.want("shop", &json!({"ports": null})).await;
-    f.ready("shop").await;
+    f.patch_spec("shop", &json!({"ports": null})).await;
+    f.wait_ready("shop").await;
     assert_eq!(
         writes(&f),
         [&APPLY[..], &["GET appservices", "DELETE services"]].concat()
@@ -156,13 +156,13 @@ async fn ports_come_and_go_with_one_write_to_each_child() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_others_write_on_its_deployment_does_not_shake_it() {
+async fn metadata_of_other_clients_does_not_change_the_status() {
     let f = fixture().await;
-    f.serve(&shop(&json!({"ports": [{"port": 80}]}))).await;
+    f.create_ready(&shop(&json!({"ports": [{"port": 80}]}))).await;
     f.sleep(Duration::from_secs(10)).await;
     let ready = f.get(&APPS, "shop").await["status"].clone();
     f.api.reset();
-    // To a Deployment, an annotation is another generation.
+    // An annotation increases the generation of a Deployment.
     let before = f.get(&DEPLOYMENTS, "web").await["metadata"]["generation"].clone();
     for resource in [DEPLOYMENTS, SERVICES] {
         let name = if resource == SERVICES { "shop" } else { "web" };
@@ -175,28 +175,28 @@ async fn what_others_write_on_its_deployment_does_not_shake_it() {
     assert_ne!(after, before);
     assert_eq!(f.api.operations(), Vec::<String>::new());
     assert_eq!(f.get(&APPS, "shop").await["status"], ready);
-    // What makes other pods of it is another matter.
+    // A change of the pod template is a rollout.
     let template = json!({"spec": {"template": {"metadata": {"annotations": {"theirs": "b"}}}}});
     f.patch(&DEPLOYMENTS, "web", &template).await;
-    f.until(async |f| condition(&f.get(&APPS, "shop").await, "Ready").0 == "False")
+    f.wait_until(async |f| condition(&f.get(&APPS, "shop").await, "Ready").0 == "False")
         .await;
-    f.ready("shop").await;
+    f.wait_ready("shop").await;
     assert_eq!(writes(&f), Vec::<String>::new());
 }
 
-/// Nobody else is there: what its Deployment says of itself is said here, step by step.
+/// The test writes the status of the Deployment step by step.
 #[tokio::test(start_paused = true)]
-async fn each_sync_writes_what_differs_and_the_status_once() {
-    let f = bare();
-    f.define(&app_service::crd()).await;
-    f.apps();
+async fn each_sync_writes_the_difference_and_the_status_once() {
+    let f = sandbox_only();
+    f.create_crd(&app_service::crd()).await;
+    f.start_controller();
     let sent = async || {
         f.sleep(Duration::from_secs(5)).await;
         let sent = f.api.operations();
         f.api.reset();
         sent
     };
-    let say = async |counts: [i64; 4]| {
+    let write_status = async |counts: [i64; 4]| {
         let it = f.get(&DEPLOYMENTS, "web").await;
         let [replicas, updated, ready, available] = counts;
         let status = json!({"status": {"observedGeneration": it["metadata"]["generation"], "replicas": replicas,
@@ -209,12 +209,12 @@ async fn each_sync_writes_what_differs_and_the_status_once() {
     f.create(&APPS, &shop(&json!({"ports": [{"port": 80}]}))).await;
     assert_eq!(sent().await, ["POST deployments", "POST services", status]);
     for counts in [[1, 1, 0, 0], [2, 2, 0, 0], [2, 2, 1, 0], [2, 2, 2, 2]] {
-        say(counts).await;
+        write_status(counts).await;
         assert_eq!(sent().await, [status], "{counts:?}");
     }
     assert_eq!(condition(&f.get(&APPS, "shop").await, "Ready").0, "True");
-    say([2, 2, 2, 2]).await;
-    assert_eq!(sent().await, Vec::<String>::new(), "nothing new");
+    write_status([2, 2, 2, 2]).await;
+    assert_eq!(sent().await, Vec::<String>::new(), "unchanged");
     for (change, writes) in [
         (json!({"replicas": 3}), &FIRST_APPLY[..]),
         (json!({"image": "nginx:2"}), &APPLY),
@@ -222,31 +222,31 @@ async fn each_sync_writes_what_differs_and_the_status_once() {
         (json!({"resources": {"limits": {"cpu": "1"}}}), &APPLY),
         (json!({"env": null, "resources": null}), &APPLY),
     ] {
-        f.want("shop", &change).await;
+        f.patch_spec("shop", &change).await;
         assert_eq!(sent().await, [writes, &[status]].concat(), "{change}");
         let size = f.get(&DEPLOYMENTS, "web").await["spec"]["replicas"].clone();
-        say([size.as_i64().expect("a number"); 4]).await;
+        write_status([size.as_i64().expect("a number"); 4]).await;
         assert_eq!(sent().await, [status], "{change}");
     }
-    // All at once is one write, too.
+    // Several changes at once are one apply.
     let all = json!({"replicas": 2, "image": "nginx:3", "env": [{"name": "A", "value": "c"}]});
-    f.want("shop", &all).await;
+    f.patch_spec("shop", &all).await;
     assert_eq!(sent().await, [&APPLY[..], &[status]].concat());
-    say([2; 4]).await;
+    write_status([2; 4]).await;
     assert_eq!(sent().await, [status]);
-    // A field that another manager has changed is tried once, and reported.
+    // A conflict with another field manager is tried once, and reported.
     f.patch(&DEPLOYMENTS, "web", &json!({"spec": {"replicas": 9}}))
         .await;
     assert_eq!(sent().await, [&APPLY[..], &[status]].concat());
-    assert_eq!(f.stalled("shop").await, "FieldManagerConflict");
-    say([9; 4]).await;
-    assert_eq!(sent().await, [status], "nothing that matters has changed");
+    assert_eq!(f.wait_stalled("shop").await, "FieldManagerConflict");
+    write_status([9; 4]).await;
+    assert_eq!(sent().await, [status], "same generation, no apply");
     f.patch(&DEPLOYMENTS, "web", &json!({"spec": {"replicas": 2}}))
         .await;
-    say([2; 4]).await;
+    write_status([2; 4]).await;
     assert!(sent().await.iter().all(|it| it == status));
     assert_eq!(condition(&f.get(&APPS, "shop").await, "Ready").0, "True");
-    // What fails is said once, however often it is tried.
+    // A failure is reported once, whatever the number of attempts.
     f.api.inject(|method, path, _| {
         if *method == http::Method::PATCH && path.contains("/deployments/") {
             Fault::Status(403, json!({"reason": "Forbidden", "message": "exceeded quota"}))
@@ -254,7 +254,7 @@ async fn each_sync_writes_what_differs_and_the_status_once() {
             Fault::None
         }
     });
-    f.want("shop", &json!({"replicas": 5})).await;
+    f.patch_spec("shop", &json!({"replicas": 5})).await;
     let tried = sent().await;
     assert_eq!(tried[..3], [&APPLY[..], &[status]].concat());
     assert!(tried[3..].chunks(2).all(|it| it == APPLY), "{tried:?}");

@@ -1,25 +1,24 @@
-//! What stands in the way, and goes again.
+//! Temporary failures: quotas, terminating namespaces, terminating children.
 
 use coxswain_tests::fixtures::{self, MERGE, with};
 use coxswain_tests::{Need, Test};
 use serde_json::json;
 
-use super::stage::{Stage, app, condition, text};
+use super::fixture::{Fixture, app, condition, text};
 use crate::engine::PATIENCE;
 
-/// What is registered of this surface.
 pub fn tests() -> Vec<Test> {
     vec![
-        staged!(a_quota_is_told_and_waited_for),
-        staged!(a_quota_of_pods_is_told_and_waited_for),
-        staged!(a_namespace_can_go_with_it).needs(Need::Kcm),
-        staged!(one_that_is_deleted_while_it_is_waited_for_goes),
-        staged!(what_others_write_on_its_deployment_does_not_shake_it),
+        fixture_test!(quota_of_deployments_is_reported_and_retried),
+        fixture_test!(quota_of_pods_is_reported_and_retried),
+        fixture_test!(namespace_with_appservices_can_be_deleted).needs(Need::Kcm),
+        fixture_test!(appservice_can_be_deleted_while_its_deployment_terminates),
+        fixture_test!(metadata_of_other_clients_does_not_change_the_status),
     ]
 }
 
-/// Has only so many of something in the namespace, from when it returns.
-async fn limit(s: &Stage, what: &str, to: &str) {
+/// Sets a `ResourceQuota`, and waits until it is effective.
+async fn set_quota(s: &Fixture, what: &str, to: &str) {
     let quotas = fixtures::core(&s.ns, "resourcequotas");
     let hard = json!({what: to});
     if s.c.api().get(&format!("{quotas}/q")).await.status == 404 {
@@ -35,10 +34,10 @@ async fn limit(s: &Stage, what: &str, to: &str) {
             .await
             .expect(200);
     }
-    s.until("the quota is counted", async || {
+    s.wait_until("the quota is effective", async || {
         let it = s.c.api().get(&format!("{quotas}/q")).await.expect(200);
         if !s.c.has_kcm() {
-            // What its controller would write, which does not run here.
+            // The quota controller does not run here.
             let used = it["status"]["used"].get(what).cloned().unwrap_or(json!("0"));
             let status = json!({"status": {"hard": hard, "used": {what: used}}});
             let path = format!("{quotas}/q/status");
@@ -49,64 +48,65 @@ async fn limit(s: &Stage, what: &str, to: &str) {
     .await;
 }
 
-/// Waits until the quota refuses one more Deployment: a server learns of it late.
-async fn refuses_deployments(s: &Stage) {
+/// Waits until the API server enforces the quota.
+async fn wait_quota_enforced(s: &Fixture) {
     let dry = format!("{}?dryRun=All", s.all("deployments"));
-    s.until("the quota is known", async || {
+    s.wait_until("the quota is enforced", async || {
         let reply = s.c.api().post(&dry, fixtures::deployment("dry")).await;
         (reply.status == 403).then_some(())
     })
     .await;
 }
 
-async fn a_quota_is_told_and_waited_for(s: Stage) {
-    limit(&s, "count/deployments.apps", "0").await;
-    refuses_deployments(&s).await;
+async fn quota_of_deployments_is_reported_and_retried(s: Fixture) {
+    set_quota(&s, "count/deployments.apps", "0").await;
+    wait_quota_enforced(&s).await;
     s.create("appservices", app("a", json!({"ports": [{"port": 80}]})))
         .await;
-    let it = s.stalled("a", "FailedCreate").await;
+    let it = s.wait_stalled("a", "FailedCreate").await;
     assert_eq!(condition(&it, "Ready").0, "False");
     let conditions = it["status"]["conditions"].as_array().cloned().unwrap_or_default();
     let stalled = conditions.iter().find(|it| it["type"] == "Stalled");
     let message = text(&stalled.expect("it is stalled")["message"]);
     assert!(message.contains("exceeded quota"), "{message}");
-    // The rest is done, and it is said once.
-    s.until("there is a Service", async || {
+    // Other children are created, and the failure is reported once.
+    s.wait_until("the Service exists", async || {
         (s.read("services", "a").await.status == 200).then_some(())
     })
     .await;
-    s.until("it is told", async || {
-        s.told("a")
+    s.wait_until("there is an event", async || {
+        s.events("a")
             .await
             .contains(&"FailedCreate".to_owned())
             .then_some(())
     })
     .await;
-    let said = s.get("appservices", "a").await["metadata"]["resourceVersion"].clone();
+    let before = s.get("appservices", "a").await["metadata"]["resourceVersion"].clone();
     coxswain_tests::time::pause(std::time::Duration::from_secs(2)).await;
     let now = s.get("appservices", "a").await["metadata"]["resourceVersion"].clone();
-    assert_eq!(now, said, "and not again");
-    limit(&s, "count/deployments.apps", "5").await;
-    s.ready("a").await;
+    assert_eq!(now, before, "reported once");
+    set_quota(&s, "count/deployments.apps", "5").await;
+    s.wait_ready("a").await;
 }
 
-async fn a_quota_of_pods_is_told_and_waited_for(s: Stage) {
-    limit(&s, "count/pods", "0").await;
+async fn quota_of_pods_is_reported_and_retried(s: Fixture) {
+    set_quota(&s, "count/pods", "0").await;
     let dry = format!("{}?dryRun=All", s.all("pods"));
-    s.until("the quota is known", async || {
+    s.wait_until("the quota is enforced", async || {
         let reply = s.c.api().post(&dry, fixtures::pod("dry")).await;
         (reply.status == 403).then_some(())
     })
     .await;
     s.create("appservices", app("a", json!({}))).await;
-    s.stalled("a", "ReplicaFailure").await;
-    limit(&s, "count/pods", "10").await;
-    s.ready("a").await;
+    s.wait_stalled("a", "ReplicaFailure").await;
+    set_quota(&s, "count/pods", "10").await;
+    s.wait_ready("a").await;
 }
 
-async fn a_namespace_can_go_with_it(s: Stage) {
-    s.serve(app("a", json!({"ports": [{"port": 80}]}))).await;
-    s.serve(app("b", json!({"deletionPolicy": "Orphan"}))).await;
+async fn namespace_with_appservices_can_be_deleted(s: Fixture) {
+    s.create_ready(app("a", json!({"ports": [{"port": 80}]}))).await;
+    s.create_ready(app("b", json!({"deletionPolicy": "Orphan"})))
+        .await;
     let path = format!("/api/v1/namespaces/{}", s.ns);
     s.c.api().delete(&path, ()).await.expect(200);
     let gone = coxswain_tests::time::eventually(PATIENCE, async || {
@@ -115,36 +115,36 @@ async fn a_namespace_can_go_with_it(s: Stage) {
     assert!(gone.await.is_some(), "{}", s.c.api().get(&path).await);
 }
 
-async fn one_that_is_deleted_while_it_is_waited_for_goes(s: Stage) {
-    s.serve(app("a", json!({}))).await;
+async fn appservice_can_be_deleted_while_its_deployment_terminates(s: Fixture) {
+    s.create_ready(app("a", json!({}))).await;
     let held = json!({"metadata": {"finalizers": ["example.com/hold"]}});
     s.change("deployments", "a", held).await;
     s.delete("deployments", "a", "Background").await;
-    s.until("it is waited for", async || {
+    s.wait_until("it waits for the deletion", async || {
         let it = s.get("appservices", "a").await;
         (condition(&it, "Progressing").1 == "WaitingForDeletion").then_some(())
     })
     .await;
     s.delete("appservices", "a", "Background").await;
-    s.gone("appservices", "a").await;
+    s.wait_deleted("appservices", "a").await;
     s.change("deployments", "a", json!({"metadata": {"finalizers": null}}))
         .await;
-    s.gone("deployments", "a").await;
+    s.wait_deleted("deployments", "a").await;
 }
 
-async fn what_others_write_on_its_deployment_does_not_shake_it(s: Stage) {
-    s.serve(app("a", json!({}))).await;
-    // The last word about it was said when others that came later are done.
-    s.serve(app("b", json!({}))).await;
+async fn metadata_of_other_clients_does_not_change_the_status(s: Fixture) {
+    s.create_ready(app("a", json!({}))).await;
+    // Its status is final when a later AppService is ready.
+    s.create_ready(app("b", json!({}))).await;
     let before = s.get("appservices", "a").await;
     let theirs = json!({"metadata": {"annotations": {"example.com/theirs": "a"}}});
     let changed = s.change("deployments", "a", theirs).await;
-    s.until("it was looked at", async || {
+    s.wait_until("the change is observed", async || {
         let web = s.get("deployments", "a").await;
         (web["status"]["observedGeneration"] == changed["metadata"]["generation"]).then_some(())
     })
     .await;
-    s.serve(app("c", json!({}))).await;
+    s.create_ready(app("c", json!({}))).await;
     let after = s.get("appservices", "a").await;
     assert_eq!(
         after["metadata"]["resourceVersion"], before["metadata"]["resourceVersion"],

@@ -1,30 +1,30 @@
-//! The desired state of the children of an `AppService`: a Deployment, and a Service if it has ports. These fields are
-//! applied, and no others.
+//! The desired state of the children of an `AppService`: a Deployment, and a Service if the spec has ports. The controller
+//! applies these fields and no others.
 
 use coxswain_manager::object::{StringMap, Text};
 use coxswain_manager::owner::controller_ref;
 use serde_json::{Map, Value, json};
 
-use super::standing::{MADE_AS, UID};
-use super::{APP_SERVICES, DEPLOYMENTS, SERVICES};
-use crate::api::app_service::{AppService, Policy, Port, Protocol};
+use super::ownership::{MADE_AS_ANNOTATION, UID_LABEL};
+use crate::api::app_service::{APP_SERVICES, AppService, DeletionPolicy, Port, Protocol};
 use crate::support::pod_template::Canonical;
 use crate::support::template_hash::Hash;
+use crate::support::{DEPLOYMENTS, SERVICES};
 
-/// The container that is the application. Those beside it are their makers' business.
+/// The name of the application's container. Other containers belong to other field managers.
 pub const CONTAINER: &str = "app";
-/// The label that has the hash of the desired state that was applied last. A label of a Deployment, unlike an annotation,
-/// is not copied to its `ReplicaSets` and is not a new generation.
-pub const APPLIED: &str = "appcontroller.k8s.io/applied-hash";
-/// The fields of the container that are left to their writers if the spec does not set them.
-const OPTIONAL: [&str; 3] = ["env", "ports", "resources"];
+/// Label of a child: the hash of the desired state that was applied last. Unlike an annotation, a label of a Deployment is
+/// not copied to its `ReplicaSets` and does not increase the generation.
+pub const APPLIED_HASH_LABEL: &str = "appcontroller.k8s.io/applied-hash";
+/// Container fields that are left to other field managers if the spec does not set them.
+const OPTIONAL_FIELDS: [&str; 3] = ["env", "ports", "resources"];
 
 const NAME: &str = "app.kubernetes.io/name";
 const INSTANCE: &str = "app.kubernetes.io/instance";
 const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
 
-/// The labels of the pods, by which the Deployment selects them. They never change while it lives: there is one Deployment
-/// of a name.
+/// Returns the labels of the pods, which are the selector of the Deployment. They depend on names only, so they are
+/// immutable as the API requires.
 #[must_use]
 pub fn pod_labels(app: &AppService) -> Vec<(&'static str, Text)> {
     let mut labels = service_selector(app);
@@ -32,7 +32,7 @@ pub fn pod_labels(app: &AppService) -> Vec<(&'static str, Text)> {
     labels
 }
 
-/// Which pods the Service leads to: those of the Deployment, and as long as there is a former one, its pods too.
+/// Returns the selector of the Service. It also matches the pods of a Deployment of a previous `deploymentName`.
 #[must_use]
 pub fn service_selector(app: &AppService) -> Vec<(&'static str, Text)> {
     vec![
@@ -41,15 +41,15 @@ pub fn service_selector(app: &AppService) -> Vec<(&'static str, Text)> {
     ]
 }
 
-/// The labels of the children.
+/// Returns the labels of the children.
 #[must_use]
 pub fn labels(app: &AppService) -> Vec<(&'static str, Text)> {
     let mut labels = pod_labels(app);
-    labels.push((UID, app.metadata.uid.to_string().into()));
+    labels.push((UID_LABEL, app.metadata.uid.to_string().into()));
     labels
 }
 
-/// The selector of the pods as `kubectl get pods -l` takes it.
+/// Returns the selector of the pods in the format of `kubectl get pods -l`.
 #[must_use]
 pub fn selector_text(app: &AppService) -> String {
     let pairs = pod_labels(app).into_iter();
@@ -57,26 +57,26 @@ pub fn selector_text(app: &AppService) -> String {
     pairs.join(",")
 }
 
-/// The name of the `AppService` that the labels of a child name.
+/// Returns the name of the `AppService` in the labels of a child.
 #[must_use]
 pub fn instance(labels: &StringMap) -> Option<&Text> {
-    labels.get(UID)?;
+    labels.get(UID_LABEL)?;
     labels.get(INSTANCE)
 }
 
-/// The Deployment.
+/// Returns the desired Deployment.
 #[must_use]
 pub fn deployment(app: &AppService) -> Value {
     let mut container = json!({"name": CONTAINER});
     if let Some(image) = app.spec.image() {
         container["image"] = json!(image);
     }
-    for field in OPTIONAL {
-        if let Some(wanted) = optional(app, field) {
-            container[field] = wanted;
+    for field in OPTIONAL_FIELDS {
+        if let Some(value) = optional_field(app, field) {
+            container[field] = value;
         }
     }
-    let pods = object(&pod_labels(app));
+    let pods = to_json(&pod_labels(app));
     let mut deployment = json!({
         "apiVersion": DEPLOYMENTS.api_version(),
         "kind": DEPLOYMENTS.kind,
@@ -89,48 +89,47 @@ pub fn deployment(app: &AppService) -> Value {
     if let Some(replicas) = app.spec.replicas() {
         deployment["spec"]["replicas"] = json!(replicas);
     }
-    hashed(deployment)
+    with_hash(deployment)
 }
 
-/// The Service; none if it has no ports.
+/// Returns the desired Service, if the spec has ports.
 #[must_use]
 pub fn service(app: &AppService) -> Option<Value> {
     let ports: Vec<Value> = app.spec.ports.iter().map(|it| service_port(app, it)).collect();
     (!ports.is_empty()).then(|| {
-        hashed(json!({
+        with_hash(json!({
             "apiVersion": SERVICES.api_version(),
             "kind": SERVICES.kind,
             "metadata": metadata(app, &app.metadata.name),
-            "spec": {"selector": object(&service_selector(app)), "ports": ports},
+            "spec": {"selector": to_json(&service_selector(app)), "ports": ports},
         }))
     })
 }
 
-/// Adds the label [`APPLIED`].
-fn hashed(mut child: Value) -> Value {
+/// Adds the label [`APPLIED_HASH_LABEL`].
+fn with_hash(mut child: Value) -> Value {
     let hash = Hash::of(&Canonical::of(&child.to_string())).text(None);
-    child["metadata"]["labels"][APPLIED] = json!(hash);
+    child["metadata"]["labels"][APPLIED_HASH_LABEL] = json!(hash);
     child
 }
 
-/// What the spec says of an [`OPTIONAL`] field of the container, if it says anything.
-fn optional(app: &AppService, field: &str) -> Option<Value> {
-    let read = |text: &Option<Box<str>>| serde_json::from_str(text.as_deref()?).ok();
-    let wanted: Value = match field {
-        "env" => read(&app.spec.env)?,
-        "resources" => read(&app.spec.resources)?,
+/// Returns the value of one of the [`OPTIONAL_FIELDS`], if it is not empty.
+fn optional_field(app: &AppService, field: &str) -> Option<Value> {
+    let parse = |text: &Option<Box<str>>| serde_json::from_str(text.as_deref()?).ok();
+    let value: Value = match field {
+        "env" => parse(&app.spec.env)?,
+        "resources" => parse(&app.spec.resources)?,
         _ => app.spec.ports.iter().map(|it| container_port(app, it)).collect(),
     };
-    let said = match &wanted {
+    let is_set = match &value {
         Value::Array(list) => !list.is_empty(),
         Value::Object(map) => !map.is_empty(),
         _ => false,
     };
-    said.then_some(wanted)
+    is_set.then_some(value)
 }
 
-/// A map of labels.
-fn object(pairs: &[(&'static str, Text)]) -> Value {
+fn to_json(pairs: &[(&'static str, Text)]) -> Value {
     let pairs = pairs.iter().map(|(key, value)| ((*key).to_owned(), json!(value)));
     Value::Object(pairs.collect::<Map<_, _>>())
 }
@@ -138,25 +137,28 @@ fn object(pairs: &[(&'static str, Text)]) -> Value {
 fn metadata(app: &AppService, name: &Text) -> Value {
     let mut metadata = json!({
         "name": name,
-        "labels": object(&labels(app)),
-        "annotations": {MADE_AS: name},
+        "labels": to_json(&labels(app)),
+        "annotations": {MADE_AS_ANNOTATION: name},
     });
-    if app.spec.policy() == Policy::Delete {
+    if app.spec.deletion_policy() == DeletionPolicy::Delete {
         metadata["ownerReferences"] = json!([controller_ref(&APP_SERVICES, &app.metadata)]);
     }
     metadata
 }
 
 fn container_port(app: &AppService, port: &Port) -> Value {
-    named(app, port, json!({"containerPort": port.target()}))
+    with_name_and_protocol(app, port, json!({"containerPort": port.target_port()}))
 }
 
 fn service_port(app: &AppService, port: &Port) -> Value {
-    named(app, port, json!({"port": port.port, "targetPort": port.target()}))
+    with_name_and_protocol(
+        app,
+        port,
+        json!({"port": port.port, "targetPort": port.target_port()}),
+    )
 }
 
-/// Adds name and protocol.
-fn named(app: &AppService, port: &Port, mut json: Value) -> Value {
+fn with_name_and_protocol(app: &AppService, port: &Port, mut json: Value) -> Value {
     json["protocol"] = json!(port.protocol().unwrap_or(Protocol::Tcp).to_string());
     if let Some(name) = app.spec.port_name(port) {
         json["name"] = json!(name);
@@ -168,12 +170,10 @@ fn named(app: &AppService, port: &Port, mut json: Value) -> Value {
 mod tests {
     use super::*;
 
-    use crate::api::app_service::validation;
-
-    /// Takes the hash from a child.
-    fn unhashed(mut child: Value) -> Value {
+    /// Removes the hash, which must be present.
+    fn without_hash(mut child: Value) -> Value {
         let labels = child["metadata"]["labels"].as_object_mut().expect("labels");
-        assert!(labels.remove(APPLIED).is_some_and(|it| it.is_string()));
+        assert!(labels.remove(APPLIED_HASH_LABEL).is_some_and(|it| it.is_string()));
         child
     }
 
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn the_smallest_one_is_a_deployment_of_its_own() {
+    fn minimal_spec_creates_a_deployment() {
         let app = app(&json!({"deploymentName": "web", "image": "nginx", "replicas": 2}));
         let pods = json!({"app.kubernetes.io/name": "web", "app.kubernetes.io/instance": "shop",
                           "app.kubernetes.io/managed-by": "coxswain"});
@@ -202,7 +202,7 @@ mod tests {
                              "spec": {"containers": [{"name": "app", "image": "nginx"}]}},
             },
         });
-        assert_eq!(unhashed(deployment(&app)), expected);
+        assert_eq!(without_hash(deployment(&app)), expected);
         assert_eq!(service(&app), None);
         assert_eq!(
             selector_text(&app),
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn all_that_is_said_is_in_it() {
+    fn all_spec_fields_are_desired() {
         let env = json!([{"name": "A", "value": "b"}]);
         let resources = json!({"limits": {"cpu": "1"}});
         let app = app(
@@ -221,14 +221,14 @@ mod tests {
         let made = deployment(&app);
         assert!(
             made["metadata"].get("ownerReferences").is_none(),
-            "it refers to nobody"
+            "no ownerReference under Orphan"
         );
         let container = &made["spec"]["template"]["spec"]["containers"][0];
         assert_eq!((&container["env"], &container["resources"]), (&env, &resources));
         let ports = json!([{"containerPort": 8080, "protocol": "TCP", "name": "tcp-80"},
                            {"containerPort": 53, "protocol": "UDP", "name": "dns"}]);
         assert_eq!(container["ports"], ports);
-        let service = service(&app).expect("it has ports");
+        let service = service(&app).expect("a Service");
         let ports = json!([{"port": 80, "targetPort": 8080, "protocol": "TCP", "name": "tcp-80"},
                            {"port": 53, "targetPort": 53, "protocol": "UDP", "name": "dns"}]);
         assert_eq!(service["spec"]["ports"], ports);
@@ -237,7 +237,7 @@ mod tests {
             json!({"app.kubernetes.io/instance": "shop", "app.kubernetes.io/managed-by": "coxswain"});
         assert_eq!(
             service["spec"]["selector"], selector,
-            "the pods of a former Deployment too"
+            "it also matches pods of a previous Deployment"
         );
     }
 
@@ -253,7 +253,7 @@ mod tests {
 
     #[test]
     fn every_desired_field_is_in_the_hash() {
-        let hash = |spec: &Value| deployment(&app(spec))["metadata"]["labels"][APPLIED].clone();
+        let hash = |spec: &Value| deployment(&app(spec))["metadata"]["labels"][APPLIED_HASH_LABEL].clone();
         let base = json!({"deploymentName": "web"});
         for (field, value) in [
             ("replicas", json!(1)),
@@ -267,20 +267,5 @@ mod tests {
             other[field] = value;
             assert_ne!(hash(&base), hash(&other), "{field}");
         }
-    }
-
-    #[test]
-    fn defaults_do_not_change_the_children() {
-        let plain = app(&json!({"deploymentName": "web", "ports": [{"port": 80}, {"port": 81}]}));
-        let mut object = json!({"metadata": {"name": "shop", "namespace": "ns", "uid": "u", "resourceVersion": "1"},
-                                "spec": {"deploymentName": "web", "ports": [{"port": 80}, {"port": 81}]}});
-        for operation in validation::default(&object.clone()) {
-            let path = operation["path"].as_str().expect("a path");
-            let (parent, field) = path.rsplit_once('/').expect("a field");
-            object.pointer_mut(parent).expect("its parent")[field] = operation["value"].clone();
-        }
-        let defaulted: AppService = serde_json::from_value(object).expect("an AppService");
-        assert_eq!(deployment(&plain), deployment(&defaulted));
-        assert_eq!(service(&plain), service(&defaulted));
     }
 }

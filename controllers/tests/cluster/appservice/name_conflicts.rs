@@ -1,29 +1,28 @@
-//! Names that are taken.
+//! Child names that are taken.
 
 use coxswain_tests::Test;
 use coxswain_tests::fixtures;
 use serde_json::json;
 
-use super::stage::{Stage, app, condition};
+use super::fixture::{Fixture, app, condition};
 
-/// What is registered of this surface.
 pub fn tests() -> Vec<Test> {
     vec![
-        staged!(what_is_not_its_own_is_not_touched),
-        staged!(the_first_keeps_it),
+        fixture_test!(foreign_children_are_not_changed),
+        fixture_test!(first_appservice_keeps_a_deployment_name),
     ]
 }
 
-async fn what_is_not_its_own_is_not_touched(s: Stage) {
+async fn foreign_children_are_not_changed(s: Fixture) {
     let theirs = s.create("deployments", fixtures::deployment("a")).await;
     let service = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a"}, "spec": {"ports": [{"port": 9}]}});
     s.create("services", service).await;
     s.create("appservices", app("a", json!({"ports": [{"port": 80}]})))
         .await;
-    let it = s.stalled("a", "ErrResourceExists").await;
+    let it = s.wait_stalled("a", "ErrResourceExists").await;
     assert_eq!(condition(&it, "Ready").0, "False");
-    s.until("it is told", async || {
-        s.told("a")
+    s.wait_until("there is an event", async || {
+        s.events("a")
             .await
             .contains(&"ErrResourceExists".to_owned())
             .then_some(())
@@ -35,7 +34,7 @@ async fn what_is_not_its_own_is_not_touched(s: Stage) {
         (&theirs["spec"], None)
     );
     s.delete("deployments", "a", "Background").await;
-    s.until("the Deployment is its own", async || {
+    s.wait_until("the Deployment is recreated", async || {
         let it = s.read("deployments", "a").await;
         (it.status == 200 && it.json()["metadata"]["labels"]["app.kubernetes.io/instance"] == "a")
             .then_some(())
@@ -43,20 +42,20 @@ async fn what_is_not_its_own_is_not_touched(s: Stage) {
     .await;
     assert_eq!(s.get("services", "a").await["spec"]["ports"][0]["port"], 9);
     s.delete("services", "a", "Background").await;
-    s.ready("a").await;
+    s.wait_ready("a").await;
 }
 
-async fn the_first_keeps_it(s: Stage) {
-    s.serve(app("a", json!({"deploymentName": "web"}))).await;
+async fn first_appservice_keeps_a_deployment_name(s: Fixture) {
+    s.create_ready(app("a", json!({"deploymentName": "web"}))).await;
     s.create(
         "appservices",
         app("b", json!({"deploymentName": "web", "image": "i:2"})),
     )
     .await;
-    s.stalled("b", "ErrResourceExists").await;
+    s.wait_stalled("b", "ErrResourceExists").await;
     assert_eq!(condition(&s.get("appservices", "a").await, "Ready").0, "True");
     s.delete("appservices", "a", "Foreground").await;
-    s.ready("b").await;
+    s.wait_ready("b").await;
     let image = &s.get("deployments", "web").await["spec"]["template"]["spec"]["containers"][0]["image"];
     assert_eq!(image, "i:2");
 }
