@@ -160,7 +160,7 @@ impl Client {
     async fn read(&self, call: Call, request_line: &str) -> Result<http::Response<Bytes>, ClientError> {
         self.token(call.verb, request_line).await?;
         // Boxed to keep the futures of callers small.
-        Box::pin(self.in_time(request_line, self.exchange(call, request_line))).await
+        Box::pin(self.until_term_ends(request_line, self.exchange(call, request_line))).await
     }
 
     /// Sends a write, and records its outcome if it is fenced.
@@ -224,12 +224,14 @@ impl Client {
                 })
             })
         };
-        let body = Box::pin(self.in_time(&request_line, opened)).await?.into_body();
+        let body = Box::pin(self.until_term_ends(&request_line, opened))
+            .await?
+            .into_body();
         Ok(WatchStream::new(body, request_line))
     }
 
     /// Cancels a read when the term is over or draining.
-    async fn in_time<T>(
+    async fn until_term_ends<T>(
         &self,
         request_line: &str,
         read: impl Future<Output = Result<T, ClientError>>,

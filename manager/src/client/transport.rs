@@ -165,8 +165,8 @@ fn host(config: &kube::Config) -> String {
     host.to_owned()
 }
 
-/// Builds kube's client without its retries, its tracing, which logs credentials, and its read timeout, which ends idle
-/// watches. Callers set deadlines.
+/// Builds kube's client without its retries, its tracing, which may log sensitive data, and its read timeout, which ends
+/// idle watches. Callers set deadlines.
 fn socket(config: &kube::Config) -> Result<kube::Client, ConnectError> {
     let refused = |reason: String| ConnectError::Config {
         server: host(config),
