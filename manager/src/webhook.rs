@@ -1,16 +1,16 @@
-//! Admission webhooks: an HTTPS port on which the API server asks whether, and how, an object may be written.
+//! Admission webhooks: an HTTPS server for the mutating and validating requests of the API server.
 //!
-//! - [`Hooks`]: a mutating hook changes an object, a validating one says whether it may be. One that panics or hangs
-//!   has not judged: the API server then does what the failure policy of the webhook says.
-//! - [`Certificates`]: the user's own, or one that the leader makes. That is kept in one Secret, renewed after two thirds of its
-//!   life, loaded by every replica as soon as it changes, and verified by the `caBundle` that the leader puts into the
-//!   configurations. At no time does a replica serve what these do not verify.
-//! - [`Server`]: the port.
-//! - A webhook is a convenience: who writes a controller must not rely on what it has refused. Objects are older than
-//!   webhooks, and there are ways around them.
+//! - [`Hooks`]: the admission handlers. A mutating handler returns a JSON patch, a validating handler allows or denies. If
+//!   a handler panics or times out, the server returns an error status, and the `failurePolicy` of the webhook applies.
+//! - [`Certificates`]: the serving certificate, from files or issued by the leader. The leader stores it in one Secret,
+//!   renews it after two thirds of its validity, and injects the `caBundle` into the webhook configurations. Every replica
+//!   loads it when the Secret changes. A replica never serves a certificate that the injected `caBundle` does not verify.
+//! - [`Server`]: the listener.
 //!
-//! Whoever can reach the port can ask, and learns what a hook says of what they sent: a hook says nothing that its caller does
-//! not know. Sizes, times and numbers are bounded.
+//! Controllers must not rely on webhooks for validation: objects can predate a webhook or bypass it.
+//!
+//! Any client that can reach the port can send a review, so a handler must not reveal data that the request does not
+//! contain. Body sizes, durations and concurrency are bounded.
 //!
 //! ```
 //! # use std::future::ready;
@@ -44,11 +44,11 @@
 //! ```
 
 mod certificates;
+mod handler;
 mod hooks;
 mod metrics;
 mod review;
 mod server;
-mod site;
 #[cfg(test)]
 mod tests;
 

@@ -1,17 +1,19 @@
-//! What the server proves itself with: a pair that the leader makes, keeps in one Secret and renews, or files of the user.
+//! The serving certificate of the webhook server.
 //!
-//! `pair` makes, reads and verifies; `held` is the Secret, `inject` the configurations of the webhooks; `plan` decides what is
-//! written next, and says why at any moment every replica serves what every client can verify; `keeper` does it, on the leader;
-//! `follow` has every replica serve what the Secret says, `files` what is in a folder; `served` is what a handshake asks.
+//! - `key_pair` issues, parses and verifies a certificate with its private key.
+//! - `secret` and `configuration` are the API objects: the Secret, and the webhook configurations with their `caBundle`.
+//! - `plan` decides the next write and explains why every client can verify every replica at any time.
+//! - `rotator` carries out the plan on the leader.
+//! - `secret_watcher` and `file_watcher` load the certificate on every replica; `serving` hands it to TLS handshakes.
 
-mod files;
-mod follow;
-mod held;
-mod inject;
-mod keeper;
-mod pair;
+mod configuration;
+mod file_watcher;
+mod key_pair;
 mod plan;
-mod served;
+mod rotator;
+mod secret;
+mod secret_watcher;
+mod serving;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -21,81 +23,80 @@ use std::sync::Arc;
 use prometheus::Registry;
 use serde::Deserialize;
 
-use self::files::Files;
-use self::follow::Follower;
-use self::keeper::Keeper;
-use self::served::Served;
+use self::file_watcher::FileWatcher;
+use self::rotator::Rotator;
+use self::secret_watcher::SecretWatcher;
+use self::serving::ServingCertificate;
 use super::WebhookError;
-use super::metrics::Reads;
+use super::metrics::CertificateMetrics;
 use crate::manager::Manager;
 use crate::object::{Key, Resource};
 use crate::serve::{Checks, Probes, Registration, Tls};
 
 const SECRETS: Resource = Resource::namespaced("", "v1", "secrets", "Secret");
 
-/// Where the certificate comes from.
+/// The source of the serving certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// The leader makes it for this Service, keeps it in the Secret of that name, renews it, and tells the webhook
-    /// configurations of that name how to verify it.
+    /// The leader issues and renews a certificate for this Service. It stores the certificate in the Secret of the same
+    /// name and injects the CA bundle into the webhook configurations of the same name.
     Service(ServiceName),
-    /// Somebody else does all that: it is in this folder, as `tls.crt` and `tls.key`.
+    /// A directory with `tls.crt` and `tls.key`, managed by the user.
     Folder(PathBuf),
 }
 
-/// What a server proves itself with, now and later.
+/// The serving certificate, reloaded when its source changes.
 pub struct Certificates {
     source: Source,
-    served: Arc<Served>,
+    serving: Arc<ServingCertificate>,
     tls: Tls,
-    /// The check ends with this.
+    /// Removes the health check on drop.
     _check: Registration,
 }
 
-/// The Service by which the API server reaches the webhooks. Its Secret, and the configurations that lead to it, have its
+/// The Service that the API server sends admission reviews to. Its Secret and its webhook configurations have the same
 /// name.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[expect(missing_docs, reason = "plain data")]
 pub struct ServiceName {
-    /// Its namespace, in which the Secret is too.
     pub namespace: String,
-    /// Its name.
     pub name: String,
 }
 
-/// It is not `NAMESPACE/NAME`.
+/// The text does not have the form `NAMESPACE/NAME`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a Service is named as NAMESPACE/NAME")]
+#[error("invalid Service name, expected NAMESPACE/NAME")]
 pub struct InvalidServiceName;
 
 impl Certificates {
-    /// From `source`. From now on `webhook` is among the checks: it fails, for readiness too, as long as there is nothing to
-    /// serve with.
+    /// Loads the certificate, if `source` is a directory, and registers the health check `webhook`. The check fails for
+    /// `/readyz` and `/healthz` until a certificate is loaded.
     pub async fn new(source: Source, registry: &Registry, checks: &Checks) -> Result<Self, WebhookError> {
-        let served = Served::new(Reads::register(registry)?);
+        let serving = ServingCertificate::new(CertificateMetrics::register(registry)?);
         if let Source::Folder(folder) = &source {
-            let read = Files::new(folder, &served).load().await;
+            let read = FileWatcher::new(folder, &serving).load().await;
             read.map_err(|reason| WebhookError::Files { reason })?;
         }
-        let asked = served.clone();
+        let asked = serving.clone();
         Ok(Self {
-            tls: Tls::resolving(served.clone(), None)?,
+            tls: Tls::resolving(serving.clone(), None)?,
             source,
-            served,
+            serving,
             _check: checks.add("webhook", Probes::READYZ | Probes::HEALTHZ, move || {
                 asked.health()
             }),
         })
     }
 
-    /// Refuses clients without a certificate of an authority in `client_ca`, a file in PEM form. It is read once. An API server
-    /// shows the certificate that the kubeconfig in its `WebhookAdmissionConfiguration` names.
+    /// Requires clients to present a certificate that a CA in `client_ca`, a PEM file, has signed. The file is read once.
+    /// The API server uses the client certificate of the kubeconfig in its `WebhookAdmissionConfiguration`.
     pub fn verifying_clients(mut self, client_ca: &Path) -> Result<Self, WebhookError> {
-        self.tls = Tls::resolving(self.served.clone(), Some(client_ca))?;
+        self.tls = Tls::resolving(self.serving.clone(), Some(client_ca))?;
         Ok(self)
     }
 
-    /// Has `manager` look after them, as long as it is there: every replica follows the source, and the leader writes it, if it
-    /// is the Secret.
+    /// Starts reloading the certificate in this replica. If the source is a Service, also adds the controller that
+    /// issues and renews it on the leader.
     ///
     /// # Panics
     /// Outside a tokio runtime.
@@ -103,24 +104,24 @@ impl Certificates {
         let env = manager.env().clone();
         match &self.source {
             Source::Folder(folder) => {
-                let files = Files::new(folder, &self.served);
+                let files = FileWatcher::new(folder, &self.serving);
                 env.tasks.spawn(files.run(env.clock.clone()));
             }
             Source::Service(service) => {
-                let follower = Follower {
+                let watcher = SecretWatcher {
                     env: env.clone(),
                     client: manager.client("webhook"),
                     service: service.clone(),
-                    served: self.served.clone(),
+                    serving: self.serving.clone(),
                 };
-                env.tasks.spawn(follower.run());
+                env.tasks.spawn(watcher.run());
                 let client = manager.client("webhook-certificates");
-                manager.add(Keeper::new(env, client, service.clone()));
+                manager.add(Rotator::new(env, client, service.clone()));
             }
         }
     }
 
-    /// What to serve with. It changes by itself.
+    /// Returns the TLS configuration. It always serves the current certificate.
     #[must_use]
     pub fn tls(&self) -> Tls {
         self.tls.clone()
@@ -128,7 +129,7 @@ impl Certificates {
 }
 
 impl ServiceName {
-    /// The name that a certificate is for.
+    /// Returns the DNS name that the certificate is issued for.
     fn host(&self) -> String {
         format!("{}.{}.svc", self.name, self.namespace)
     }

@@ -1,4 +1,4 @@
-//! Who decides: mutating hooks, which change an object, and validating ones, which say whether it may be.
+//! Admission handlers by path.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,40 +7,39 @@ use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 
-use super::review::{AdmissionRequest, Verdict};
+use super::review::{AdmissionRequest, Decision};
 use crate::client::Cause;
 use crate::object::Resource;
 
-/// The hooks of a server, by their paths. Those are as controller-runtime names them: see [`mutating_path`] and
+/// The admission handlers of a server by path. Paths follow controller-runtime: see [`mutating_path`] and
 /// [`validating_path`].
 #[derive(Default)]
 pub struct Hooks(pub(super) BTreeMap<String, Hook>);
 
-/// From a request to its verdict.
-pub(super) type Hook = Box<dyn Fn(AdmissionRequest) -> BoxFuture<'static, Verdict> + Send + Sync>;
+pub(super) type Hook = Box<dyn Fn(AdmissionRequest) -> BoxFuture<'static, Decision> + Send + Sync>;
 
-/// Why a request is not admitted. Whoever sent it reads this, after the name of the webhook.
+/// The response to a request that is denied, shown to the client of the API server after the name of the webhook.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Denial {
-    /// The HTTP code, from 400 up.
+    /// HTTP status code, 400 or higher.
     pub code: u16,
-    /// The reason in one word, as in a `Status`: `Invalid`, `Forbidden`.
+    /// Reason of the `Status`, such as `Invalid` or `Forbidden`.
     pub reason: &'static str,
-    /// The reason in a sentence.
+    /// Message of the `Status`.
     pub message: String,
-    /// What is wrong, field by field.
+    /// Errors by field.
     pub causes: Vec<Cause>,
-    /// What should be known besides.
+    /// Warnings for the client, shown in addition to the message.
     pub warnings: Vec<String>,
 }
 
-/// The path of the mutating hook of a resource.
+/// Returns the path of the mutating webhook of a resource.
 #[must_use]
 pub fn mutating_path(resource: &Resource) -> String {
     path("mutate", resource)
 }
 
-/// The path of the validating hook of a resource.
+/// Returns the path of the validating webhook of a resource.
 #[must_use]
 pub fn validating_path(resource: &Resource) -> String {
     path("validate", resource)
@@ -52,15 +51,15 @@ fn path(verb: &str, resource: &Resource) -> String {
 }
 
 impl Hooks {
-    /// None.
+    /// Returns an empty set.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds the hook that changes an object of `resource`: it gives the operations of a JSON patch (RFC 6902), none if the
-    /// object is as it should be. It is asked only where there is an object, and may be asked again about its own answer:
-    /// that must change nothing.
+    /// Adds a mutating handler for `resource`. It returns the operations of a JSON patch (RFC 6902), or none if the object
+    /// needs no change. It is not called for requests without an object, such as DELETE. It must be idempotent: the API
+    /// server may call it again on the patched object.
     #[must_use]
     pub fn mutating<F, A>(self, resource: &Resource, hook: F) -> Self
     where
@@ -69,14 +68,14 @@ impl Hooks {
     {
         self.add(mutating_path(resource), move |request| {
             if request.object.is_null() {
-                return std::future::ready(Verdict::Changed(Vec::new())).boxed();
+                return std::future::ready(Decision::Patch(Vec::new())).boxed();
             }
-            let changed = hook(request);
-            async move { changed.await.map_or_else(Verdict::Refused, Verdict::Changed) }.boxed()
+            let patch = hook(request);
+            async move { patch.await.map_or_else(Decision::Deny, Decision::Patch) }.boxed()
         })
     }
 
-    /// Adds the hook that says whether an object of `resource` may be written, or deleted, and what to warn of if it may.
+    /// Adds a validating handler for `resource`. It returns warnings for an allowed request, or a denial.
     #[must_use]
     pub fn validating<F, A>(self, resource: &Resource, hook: F) -> Self
     where
@@ -84,14 +83,14 @@ impl Hooks {
         A: Future<Output = Result<Vec<String>, Denial>> + Send + 'static,
     {
         self.add(validating_path(resource), move |request| {
-            let judged = hook(request);
-            async move { judged.await.map_or_else(Verdict::Refused, Verdict::Admitted) }.boxed()
+            let warnings = hook(request);
+            async move { warnings.await.map_or_else(Decision::Deny, Decision::Allow) }.boxed()
         })
     }
 
     fn add<F>(mut self, path: String, hook: F) -> Self
     where
-        F: Fn(AdmissionRequest) -> BoxFuture<'static, Verdict> + Send + Sync + 'static,
+        F: Fn(AdmissionRequest) -> BoxFuture<'static, Decision> + Send + Sync + 'static,
     {
         self.0.insert(path, Box::new(hook));
         self
@@ -105,7 +104,7 @@ impl fmt::Debug for Hooks {
 }
 
 impl Denial {
-    /// The object is not as it has to be: 422, worded as the API server does it.
+    /// Denies an invalid object with 422 and the API server's wording.
     #[must_use]
     pub fn invalid(kind: &str, name: &str, causes: Vec<Cause>) -> Self {
         let texts = causes.iter().map(|Cause { field, message, .. }| {
@@ -129,7 +128,7 @@ impl Denial {
         }
     }
 
-    /// It must not be done: 403.
+    /// Denies the request with 403.
     #[must_use]
     pub fn forbidden(message: impl Into<String>) -> Self {
         Self {
@@ -141,7 +140,7 @@ impl Denial {
         }
     }
 
-    /// As a `Status` says it.
+    /// Returns the `Status` object.
     pub(super) fn status(&self) -> Value {
         let Self {
             code,
@@ -186,7 +185,7 @@ mod tests {
         );
     }
 
-    fn asked(hooks: &Hooks, path: &str, object: Value) -> Verdict {
+    fn decide(hooks: &Hooks, path: &str, object: Value) -> Decision {
         let request = AdmissionRequest {
             object,
             ..AdmissionRequest::default()
@@ -195,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mutating_hook_is_not_asked_about_nothing() {
+    fn mutating_handler_is_not_called_without_object() {
         let hooks = Hooks::new().mutating(&APPS, |request| {
             assert!(!request.object.is_null());
             ready(Ok(vec![
@@ -203,36 +202,36 @@ mod tests {
             ]))
         });
         let path = mutating_path(&APPS);
-        let Verdict::Changed(ops) = asked(&hooks, &path, json!({"spec": {}})) else {
-            panic!("it is changed");
+        let Decision::Patch(ops) = decide(&hooks, &path, json!({"spec": {}})) else {
+            panic!("not a patch");
         };
         assert_eq!(
             json!(ops),
             json!([{"op": "add", "path": "/spec/replicas", "value": 1}])
         );
-        let deleted = asked(&hooks, &path, Value::Null);
-        assert!(matches!(deleted, Verdict::Changed(ops) if ops.is_empty()));
+        let deleted = decide(&hooks, &path, Value::Null);
+        assert!(matches!(deleted, Decision::Patch(ops) if ops.is_empty()));
     }
 
     #[test]
-    fn either_kind_may_refuse() {
+    fn both_kinds_of_handlers_can_deny() {
         let hooks = Hooks::new()
             .mutating(&APPS, |_| ready(Err(Denial::forbidden("no"))))
             .validating(&APPS, |_| ready(Err(Denial::forbidden("no"))));
         for path in [mutating_path(&APPS), validating_path(&APPS)] {
-            let refused = asked(&hooks, &path, json!({}));
-            assert!(matches!(refused, Verdict::Refused(refusal) if refusal.code == 403));
+            let denied = decide(&hooks, &path, json!({}));
+            assert!(matches!(denied, Decision::Deny(denial) if denial.code == 403));
         }
     }
 
     #[test]
-    fn several_causes_are_a_list() {
+    fn several_causes_are_listed_in_brackets() {
         let cause = |field: &str| Cause {
             field: field.to_owned(),
             message: "bad".to_owned(),
             ..Cause::default()
         };
-        let refusal = Denial::invalid("AppService", "web", vec![cause("a"), cause("")]);
-        assert_eq!(refusal.message, "AppService \"web\" is invalid: [a: bad, bad]");
+        let denial = Denial::invalid("AppService", "web", vec![cause("a"), cause("")]);
+        assert_eq!(denial.message, "AppService \"web\" is invalid: [a: bad, bad]");
     }
 }

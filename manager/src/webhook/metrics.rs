@@ -1,4 +1,4 @@
-//! The series of controller-runtime's webhook server, with its names, labels and buckets: dashboards exist.
+//! Metrics with the names, labels and buckets of controller-runtime's webhook server and certwatcher.
 
 use std::time::Duration;
 
@@ -7,27 +7,23 @@ use prometheus::{
     HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry,
 };
 
-/// What is counted of the requests.
 #[derive(Clone, Debug)]
-pub(super) struct Requests {
+pub(super) struct RequestMetrics {
     total: IntCounterVec,
     latency: HistogramVec,
     in_flight: IntGaugeVec,
 }
 
-/// What is counted of the certificates.
 #[derive(Clone, Debug)]
-pub(super) struct Reads {
-    /// Those that were looked at.
+pub(super) struct CertificateMetrics {
     pub(super) total: IntCounter,
-    /// Of these, those that could not be used.
     pub(super) errors: IntCounter,
 }
 
-/// A request in process, until this is dropped.
+/// Counts a request as in flight until dropped.
 pub(super) struct InFlight(IntGauge);
 
-impl Requests {
+impl RequestMetrics {
     pub(super) fn register(registry: &Registry) -> prometheus::Result<Self> {
         let name = |name: &str| format!("controller_runtime_webhook_{name}");
         let requests = Self {
@@ -59,8 +55,8 @@ impl Requests {
         Ok(requests)
     }
 
-    /// The series of the hook at this path are there from the start, at 0.
-    pub(super) fn show(&self, path: &str) {
+    /// Exposes the metrics of a path with the value 0.
+    pub(super) fn init(&self, path: &str) {
         for code in ["200", "500"] {
             self.total.with_label_values(&[path, code]);
         }
@@ -74,7 +70,7 @@ impl Requests {
         InFlight(in_flight)
     }
 
-    pub(super) fn answered(&self, path: &str, code: StatusCode, took: Duration) {
+    pub(super) fn observe_request(&self, path: &str, code: StatusCode, took: Duration) {
         self.total.with_label_values(&[path, code.as_str()]).inc();
         self.latency
             .with_label_values(&[path])
@@ -88,7 +84,7 @@ impl Drop for InFlight {
     }
 }
 
-impl Reads {
+impl CertificateMetrics {
     pub(super) fn register(registry: &Registry) -> prometheus::Result<Self> {
         let counter = |name: &str, help: &str| {
             let counter = IntCounter::new(format!("certwatcher_{name}"), format!("[ALPHA] {help}"))?;

@@ -1,7 +1,6 @@
-//! `AdmissionReview` of `admission.k8s.io/v1`: what the API server asks, and how it is answered.
+//! Decoding and encoding of `AdmissionReview` in `admission.k8s.io/v1`.
 //!
-//! What cannot be read is the API server's mistake, or a stranger's: it is told what is wrong with it, in words that quote
-//! nothing of it.
+//! Error messages never quote the request.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -15,89 +14,84 @@ use crate::object::decode::null_is_default;
 const API_VERSION: &str = "admission.k8s.io/v1";
 const KIND: &str = "AdmissionReview";
 
-/// What somebody wants to do with an object, and is to be admitted or refused.
+/// The request of an `AdmissionReview`.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct AdmissionRequest {
-    /// Which request this is: the answer names it again.
+    /// Copied to the response.
     pub(super) uid: String,
-    /// What is done.
+    #[expect(missing_docs, reason = "plain data")]
     pub operation: Operation,
     /// The kind of the object.
     #[serde(deserialize_with = "null_is_default")]
     pub kind: GroupVersionKind,
-    /// The subresource that is written, such as `status`; empty for the object itself.
+    /// The subresource of the request, such as `status`; empty for the object itself.
     #[serde(deserialize_with = "null_is_default")]
     pub sub_resource: String,
-    /// The name; empty if the server is still to choose it.
+    /// Empty if the API server will generate the name.
     #[serde(deserialize_with = "null_is_default")]
     pub name: String,
-    /// The namespace; empty for what is in none.
+    /// Empty for a cluster-scoped object.
     #[serde(deserialize_with = "null_is_default")]
     pub namespace: String,
-    /// Whether nothing will be stored.
+    /// Reports whether the change will not be persisted.
     #[serde(deserialize_with = "null_is_default")]
     pub dry_run: bool,
-    /// The object as it is to be; null where it is deleted.
+    /// The new object; null for DELETE.
     pub object: Value,
-    /// The object as it is; null where it is created.
+    /// The existing object; null for CREATE.
     pub old_object: Value,
 }
 
-/// What is done with an object.
+/// The operation of an admission request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
+#[expect(missing_docs, reason = "plain data")]
 pub enum Operation {
-    /// It is created.
     Create,
-    /// It is changed.
     Update,
-    /// It is deleted.
     Delete,
-    /// Somebody connects to it.
     Connect,
-    /// Something that this program does not know.
     #[default]
     #[serde(other)]
     Unknown,
 }
 
-/// A kind.
+/// The kind of an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
+#[expect(missing_docs, reason = "plain data")]
 pub struct GroupVersionKind {
-    /// The group; empty for the core group.
+    /// Empty for the core group.
     pub group: String,
-    /// The version.
     pub version: String,
-    /// The kind.
     pub kind: String,
 }
 
-/// Why a body is no review.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum BadReview {
-    #[error("the body is empty")]
+pub(super) enum ReviewError {
+    #[error("request body is empty")]
     Empty,
-    #[error("the body is not JSON (line {line}, column {column})")]
+    #[error("request body is not valid JSON (line {line}, column {column})")]
     Syntax { line: usize, column: usize },
-    #[error("the body is not of the form of a review (line {line}, column {column})")]
+    #[error("request body is not a valid {KIND} (line {line}, column {column})")]
     Form { line: usize, column: usize },
-    #[error("the body is not an {KIND} of {API_VERSION}; name v1 in admissionReviewVersions of the webhook")]
+    #[error(
+        "request body is not an {KIND} of {API_VERSION}; admissionReviewVersions of the webhook must contain v1"
+    )]
     Version,
-    #[error("the review has no request")]
+    #[error("{KIND} has no request")]
     NoRequest,
-    #[error("the request has no uid")]
+    #[error("request has no uid")]
     NoUid,
 }
 
-/// How a request is answered.
-pub(super) enum Verdict {
-    /// It is admitted, changed by these operations.
-    Changed(Vec<Value>),
-    /// It is admitted, and whoever sent it is told these.
-    Admitted(Vec<String>),
-    Refused(Denial),
+pub(super) enum Decision {
+    /// Allowed with a JSON patch, which may be empty.
+    Patch(Vec<Value>),
+    /// Allowed with warnings.
+    Allow(Vec<String>),
+    Deny(Denial),
 }
 
 #[derive(Deserialize)]
@@ -111,49 +105,49 @@ struct Review {
     request: Option<AdmissionRequest>,
 }
 
-pub(super) fn decode(body: &[u8]) -> Result<AdmissionRequest, BadReview> {
+pub(super) fn decode(body: &[u8]) -> Result<AdmissionRequest, ReviewError> {
     if body.is_empty() {
-        return Err(BadReview::Empty);
+        return Err(ReviewError::Empty);
     }
-    // The words of the parser may quote the body.
+    // The parser's error may quote the body.
     let review: Review = serde_json::from_slice(body).map_err(|error| {
         let (line, column) = (error.line(), error.column());
         if error.is_data() {
-            BadReview::Form { line, column }
+            ReviewError::Form { line, column }
         } else {
-            BadReview::Syntax { line, column }
+            ReviewError::Syntax { line, column }
         }
     })?;
     if review.api_version != API_VERSION || review.kind != KIND {
-        return Err(BadReview::Version);
+        return Err(ReviewError::Version);
     }
-    let request = review.request.ok_or(BadReview::NoRequest)?;
+    let request = review.request.ok_or(ReviewError::NoRequest)?;
     if request.uid.is_empty() {
-        return Err(BadReview::NoUid);
+        return Err(ReviewError::NoUid);
     }
     Ok(request)
 }
 
-/// The answer to the request with this uid.
-pub(super) fn encode(uid: &str, verdict: Verdict) -> Bytes {
+/// Encodes the response to the request with this uid.
+pub(super) fn encode(uid: &str, decision: Decision) -> Bytes {
     let mut response = json!({"uid": uid, "allowed": true});
-    match verdict {
-        Verdict::Changed(ops) => {
+    match decision {
+        Decision::Patch(ops) => {
             if !ops.is_empty() {
                 response["patchType"] = json!("JSONPatch");
                 response["patch"] = json!(STANDARD.encode(json!(ops).to_string()));
             }
         }
-        Verdict::Admitted(warnings) => {
+        Decision::Allow(warnings) => {
             if !warnings.is_empty() {
                 response["warnings"] = json!(warnings);
             }
         }
-        Verdict::Refused(refusal) => {
+        Decision::Deny(denial) => {
             response["allowed"] = json!(false);
-            response["status"] = refusal.status();
-            if !refusal.warnings.is_empty() {
-                response["warnings"] = json!(refusal.warnings);
+            response["status"] = denial.status();
+            if !denial.warnings.is_empty() {
+                response["warnings"] = json!(denial.warnings);
             }
         }
     }
@@ -171,13 +165,13 @@ mod tests {
         json!({"apiVersion": API_VERSION, "kind": KIND, "request": request})
     }
 
-    fn decoded(review: &Value) -> Result<AdmissionRequest, BadReview> {
+    fn decoded(review: &Value) -> Result<AdmissionRequest, ReviewError> {
         decode(review.to_string().as_bytes())
     }
 
     #[test]
-    fn a_request_of_an_api_server_is_read() {
-        // As it comes, with what is not read here.
+    fn request_of_an_api_server_is_decoded() {
+        // With all fields that an API server sends.
         let request = json!({
             "uid": "7f0b2891", "kind": {"group": "apps", "version": "v1", "kind": "Deployment"},
             "resource": {"group": "apps", "version": "v1", "resource": "deployments"},
@@ -203,56 +197,56 @@ mod tests {
             old_object: Value::Null,
         };
         assert_eq!(decoded(&review(&request)), Ok(expected));
-        let least = decoded(&review(&json!({"uid": "a", "operation": "EXPLODE"}))).expect("it is read");
+        let least = decoded(&review(&json!({"uid": "a", "operation": "EXPLODE"}))).expect("a request");
         assert_eq!((least.operation, least.object), (Operation::Unknown, Value::Null));
     }
 
     #[test]
-    fn what_is_no_review_is_told_what_is_wrong_and_not_quoted() {
+    fn invalid_review_is_rejected_without_quoting_it() {
         for (body, error) in [
-            ("", "the body is empty"),
-            ("hunter2", "the body is not JSON (line 1, column 1)"),
+            ("", "request body is empty"),
+            ("hunter2", "request body is not valid JSON (line 1, column 1)"),
             (
                 "{\"apiVersion\":\n\"hunter2",
-                "the body is not JSON (line 2, column 8)",
+                "request body is not valid JSON (line 2, column 8)",
             ),
         ] {
             assert_eq!(decode(body.as_bytes()).expect_err(body).to_string(), error);
         }
         for body in ["7", r#"{"kind":{"hunter2":1}}"#, r#"{"request":"hunter2"}"#] {
             let error = decode(body.as_bytes()).expect_err(body);
-            assert!(matches!(error, BadReview::Form { .. }), "{body}: {error}");
+            assert!(matches!(error, ReviewError::Form { .. }), "{body}: {error}");
             assert!(!error.to_string().contains("hunter2"), "{error}");
         }
         let mut beta = review(&json!({"uid": "a"}));
         beta["apiVersion"] = json!("admission.k8s.io/v1beta1");
-        assert_eq!(decoded(&beta), Err(BadReview::Version));
-        assert_eq!(decoded(&json!({})), Err(BadReview::Version));
-        assert_eq!(decoded(&json!([])), Err(BadReview::Version));
-        assert_eq!(decoded(&review(&Value::Null)), Err(BadReview::NoRequest));
-        assert_eq!(decoded(&review(&json!({}))), Err(BadReview::NoUid));
+        assert_eq!(decoded(&beta), Err(ReviewError::Version));
+        assert_eq!(decoded(&json!({})), Err(ReviewError::Version));
+        assert_eq!(decoded(&json!([])), Err(ReviewError::Version));
+        assert_eq!(decoded(&review(&Value::Null)), Err(ReviewError::NoRequest));
+        assert_eq!(decoded(&review(&json!({}))), Err(ReviewError::NoUid));
     }
 
-    fn response(verdict: Verdict) -> Value {
-        let review: Value = serde_json::from_slice(&encode("7", verdict)).expect("JSON");
+    fn response(decision: Decision) -> Value {
+        let review: Value = serde_json::from_slice(&encode("7", decision)).expect("JSON");
         assert_eq!(review["apiVersion"], API_VERSION);
         assert_eq!(review["kind"], KIND);
         review["response"].clone()
     }
 
     #[test]
-    fn an_answer_names_its_request_and_says_no_more_than_there_is() {
+    fn response_carries_the_uid_and_no_empty_fields() {
         let admitted = json!({"uid": "7", "allowed": true});
-        assert_eq!(response(Verdict::Admitted(vec![])), admitted);
-        assert_eq!(response(Verdict::Changed(vec![])), admitted);
-        let warned = response(Verdict::Admitted(vec!["old".to_owned()]));
+        assert_eq!(response(Decision::Allow(vec![])), admitted);
+        assert_eq!(response(Decision::Patch(vec![])), admitted);
+        let warned = response(Decision::Allow(vec!["old".to_owned()]));
         assert_eq!(warned, json!({"uid": "7", "allowed": true, "warnings": ["old"]}));
     }
 
     #[test]
-    fn a_change_is_a_patch_in_base64() {
+    fn patch_is_encoded_in_base64() {
         let op = json!({"op": "add", "path": "/a", "value": 1});
-        let changed = response(Verdict::Changed(vec![op]));
+        let changed = response(Decision::Patch(vec![op]));
         assert_eq!(changed["patchType"], "JSONPatch");
         let patch = STANDARD.decode(changed["patch"].as_str().expect("text"));
         let patch: Value = serde_json::from_slice(&patch.expect("base64")).expect("JSON");
@@ -260,16 +254,16 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_says_what_is_wrong_field_by_field() {
+    fn denial_lists_causes_by_field() {
         let cause = Cause {
             reason: "FieldValueInvalid".to_owned(),
             message: "is taken".to_owned(),
             field: "spec.deploymentName".to_owned(),
         };
-        let mut refusal = Denial::invalid("AppService", "web", vec![cause]);
-        refusal.warnings.push("old".to_owned());
+        let mut denial = Denial::invalid("AppService", "web", vec![cause]);
+        denial.warnings.push("old".to_owned());
         assert_eq!(
-            response(Verdict::Refused(refusal)),
+            response(Decision::Deny(denial)),
             json!({
                 "uid": "7", "allowed": false, "warnings": ["old"],
                 "status": {

@@ -1,4 +1,4 @@
-//! The server: a port, and the hooks behind it.
+//! The webhook server.
 
 use std::io;
 use std::net::SocketAddr;
@@ -6,54 +6,48 @@ use std::net::SocketAddr;
 use prometheus::Registry;
 
 use super::certificates::Certificates;
+use super::handler::ReviewHandler;
 use super::hooks::Hooks;
-use super::metrics::Requests;
-use super::site::Reviews;
+use super::metrics::RequestMetrics;
 use crate::env::Env;
 use crate::serve::{self, TlsError};
 
-/// Why there is no server. Each but [`WebhookError::Metrics`] is a mistake in what was given.
+/// Errors while the server starts. All but [`WebhookError::Metrics`] are configuration errors.
 #[derive(Debug, thiserror::Error)]
 pub enum WebhookError {
-    /// The address cannot be listened on.
+    /// The listener cannot be bound.
     #[error("cannot listen for webhooks on {address}: {source}; choose another port with --webhook-port")]
-    Bind {
-        /// The address.
-        address: SocketAddr,
-        /// The system's reason.
-        source: io::Error,
-    },
-    /// The files cannot be used.
+    #[expect(missing_docs, reason = "plain data")]
+    Bind { address: SocketAddr, source: io::Error },
+    /// The certificate files are unusable.
     #[error(
-        "{reason}; --webhook-cert-dir must name a folder with a certificate, tls.crt, and its key, tls.key"
+        "{reason}; --webhook-cert-dir must name a directory with a certificate, tls.crt, and its key, tls.key"
     )]
-    Files {
-        /// Why.
-        reason: String,
-    },
-    /// There is no TLS.
+    #[expect(missing_docs, reason = "plain data")]
+    Files { reason: String },
+    /// The TLS configuration is invalid.
     #[error(transparent)]
     Tls(#[from] TlsError),
-    /// The series are there already: a mistake in the program.
-    #[error("cannot register the metrics of webhooks: {0}")]
+    /// The metrics are registered already, which is a programming error.
+    #[error("failed to register webhook metrics: {0}")]
     Metrics(#[from] prometheus::Error),
 }
 
-/// A bound server that does not serve yet.
+/// A bound server.
 pub struct Server {
     inner: serve::Server,
     certificates: Certificates,
-    requests: Requests,
+    requests: RequestMetrics,
 }
 
 impl Server {
-    /// Binds `address`; port 0 picks a free one.
+    /// Binds `address`. Port 0 selects a free port.
     pub async fn bind(
         address: SocketAddr,
         certificates: Certificates,
         registry: &Registry,
     ) -> Result<Self, WebhookError> {
-        let requests = Requests::register(registry)?;
+        let requests = RequestMetrics::register(registry)?;
         let inner = serve::Server::listen(address, certificates.tls()).await;
         let inner = inner.map_err(|source| WebhookError::Bind { address, source })?;
         Ok(Self {
@@ -63,28 +57,28 @@ impl Server {
         })
     }
 
-    /// Where it listens.
+    /// Returns the bound address.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.inner.address()
     }
 
-    /// What it proves itself with.
+    /// Returns the serving certificate.
     #[must_use]
     pub fn certificates(&self) -> &Certificates {
         &self.certificates
     }
 
-    /// Serves `hooks` until `shutdown` is done; then lets reviews under way finish for at most two seconds. Dropping the
-    /// future closes everything at once.
+    /// Serves `hooks` until `shutdown` resolves, then drains in-flight reviews for at most two seconds. Dropping the
+    /// future closes all connections.
     pub async fn serve(self, env: Env, hooks: Hooks, shutdown: impl Future<Output = ()>) {
         let Self {
             inner,
             certificates,
             requests,
         } = self;
-        let reviews = Reviews::new(hooks, requests, env.clock.clone());
-        inner.serve(env, reviews, shutdown).await;
+        let handler = ReviewHandler::new(hooks, requests, env.clock.clone());
+        inner.serve(env, handler, shutdown).await;
         drop(certificates);
     }
 }

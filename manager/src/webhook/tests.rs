@@ -1,4 +1,4 @@
-//! Reviews under the paused clock, without a socket: what is refused, what panics, what hangs.
+//! Admission reviews under a paused clock, without a socket.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -17,9 +17,9 @@ use prometheus::{Registry, TextEncoder};
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
+use super::handler::{MAX_BODY_BYTES, MAX_BUFFERED_BYTES, REVIEW_TIMEOUT, ReviewHandler};
 use super::hooks::{Denial, Hooks, validating_path};
-use super::metrics::Requests;
-use super::site::{DEADLINE, MAX_BODY, MAX_BUFFERED, Reviews};
+use super::metrics::RequestMetrics;
 use crate::env::{Env, TaskSet};
 use crate::object::Resource;
 use crate::serve::HttpResponse;
@@ -28,17 +28,17 @@ const BOATS: Resource = Resource::namespaced("harbour.example", "v1", "boats", "
 const PATH: &str = "/validate-harbour-example-v1-boat";
 const SECOND: Duration = Duration::from_secs(1);
 
-struct Bed {
+struct Fixture {
     env: Env,
     registry: Registry,
-    reviews: Arc<Reviews>,
-    /// Lets those go who wait.
+    handler: Arc<ReviewHandler>,
+    /// Releases handlers that wait.
     go: Arc<Semaphore>,
     _tasks: TaskSet,
 }
 
-/// A server whose hook does as the object says.
-fn bed() -> Bed {
+/// A server whose handler behaves as the object says.
+fn fixture() -> Fixture {
     assert_eq!(validating_path(&BOATS), PATH);
     let tasks = TaskSet::new();
     let env = Env::starting_at(Timestamp::UNIX_EPOCH, 0, &tasks);
@@ -54,15 +54,15 @@ fn bed() -> Bed {
                 "panics" => panic!("for the test"),
                 "hangs" => std::future::pending().await,
                 "waits" => gate.acquire().await.expect("open").forget(),
-                "refuses" => return Err(Denial::forbidden("no")),
+                "denies" => return Err(Denial::forbidden("no")),
                 _ => {}
             }
             Ok(vec![])
         }
     });
-    let metrics = Requests::register(&registry).expect("fresh metrics");
-    Bed {
-        reviews: Arc::new(Reviews::new(hooks, metrics, env.clock.clone())),
+    let metrics = RequestMetrics::register(&registry).expect("fresh metrics");
+    Fixture {
+        handler: Arc::new(ReviewHandler::new(hooks, metrics, env.clock.clone())),
         env,
         registry,
         go,
@@ -81,15 +81,15 @@ fn post(body: impl Into<Bytes>) -> Request<Full<Bytes>> {
     request.body(Full::new(body.into())).expect("a request")
 }
 
-async fn body(answer: HttpResponse) -> String {
-    let body = answer.into_body().collect().await.expect("a body").to_bytes();
+async fn body(response: HttpResponse) -> String {
+    let body = response.into_body().collect().await.expect("a body").to_bytes();
     String::from_utf8(body.to_vec()).expect("text")
 }
 
-impl Bed {
+impl Fixture {
     async fn ask(&self, request: Request<Full<Bytes>>) -> (u16, String) {
-        let answer = self.reviews.answer_any(request).await;
-        (answer.status().as_u16(), body(answer).await)
+        let response = self.handler.handle_any(request).await;
+        (response.status().as_u16(), body(response).await)
     }
 
     async fn does(&self, does: &str) -> (u16, String) {
@@ -109,40 +109,43 @@ impl Bed {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_verdict_is_200_whichever_it_is() {
-    let bed = bed();
-    let (code, answer) = bed.does("nothing").await;
-    let answer: Value = serde_json::from_str(&answer).expect("JSON");
-    assert_eq!((code, &answer["response"]["allowed"]), (200, &json!(true)));
-    let (code, answer) = bed.does("refuses").await;
-    let answer: Value = serde_json::from_str(&answer).expect("JSON");
-    assert_eq!((code, &answer["response"]["allowed"]), (200, &json!(false)));
-    assert_eq!(answer["response"]["uid"], "7");
+async fn allowed_and_denied_reviews_return_200() {
+    let fixture = fixture();
+    let (code, response) = fixture.does("nothing").await;
+    let response: Value = serde_json::from_str(&response).expect("JSON");
+    assert_eq!((code, &response["response"]["allowed"]), (200, &json!(true)));
+    let (code, response) = fixture.does("denies").await;
+    let response: Value = serde_json::from_str(&response).expect("JSON");
+    assert_eq!((code, &response["response"]["allowed"]), (200, &json!(false)));
+    assert_eq!(response["response"]["uid"], "7");
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_no_review_is_refused_in_words() {
-    let bed = bed();
+async fn invalid_review_returns_400() {
+    let fixture = fixture();
     let beta = String::from_utf8(review("nothing").to_vec()).expect("text");
     let beta = beta.replace("k8s.io/v1", "k8s.io/v1beta1");
-    for (sent, words) in [
-        ("hunter2".to_owned(), "the body is not JSON"),
-        (String::new(), "the body is empty"),
+    for (sent, message) in [
+        ("hunter2".to_owned(), "request body is not valid JSON"),
+        (String::new(), "request body is empty"),
         (
             "{}".to_owned(),
-            "the body is not an AdmissionReview of admission.k8s.io/v1",
+            "request body is not an AdmissionReview of admission.k8s.io/v1",
         ),
-        (beta, "the body is not an AdmissionReview of admission.k8s.io/v1"),
+        (
+            beta,
+            "request body is not an AdmissionReview of admission.k8s.io/v1",
+        ),
     ] {
-        let (code, text) = bed.ask(post(sent.clone())).await;
+        let (code, text) = fixture.ask(post(sent.clone())).await;
         assert_eq!(code, 400, "{sent}");
-        assert!(text.starts_with(words) && !text.contains("hunter2"), "{text}");
+        assert!(text.starts_with(message) && !text.contains("hunter2"), "{text}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_not_sent_as_a_review_is_refused_unread() {
-    let bed = bed();
+async fn request_with_invalid_head_is_rejected_and_connection_closed() {
+    let fixture = fixture();
     let with = |change: fn(&mut Request<Full<Bytes>>)| {
         let mut request = post(review("panics"));
         change(&mut request);
@@ -163,26 +166,26 @@ async fn what_is_not_sent_as_a_review_is_refused_unread() {
             with(|it| *it.uri_mut() = "/validate".parse().expect("a path")),
             404,
         ),
-        (post(vec![b'x'; MAX_BODY + 1]), 413),
-        (post(vec![b'x'; MAX_BODY]), 400),
+        (post(vec![b'x'; MAX_BODY_BYTES + 1]), 413),
+        (post(vec![b'x'; MAX_BODY_BYTES]), 400),
     ] {
-        let answer = bed.reviews.answer_any(request).await;
-        assert_eq!(answer.status().as_u16(), code);
-        assert_eq!(answer.headers().get(CONNECTION).expect("a header"), "close");
+        let response = fixture.handler.handle_any(request).await;
+        assert_eq!(response.status().as_u16(), code);
+        assert_eq!(response.headers().get(CONNECTION).expect("a header"), "close");
         if code == 405 {
-            assert_eq!(answer.headers()[ALLOW], "POST");
+            assert_eq!(response.headers()[ALLOW], "POST");
         }
     }
     let mut odd = post(review("nothing"));
     let json = "Application/JSON; charset=utf-8".parse().expect("a type");
     odd.headers_mut().insert(CONTENT_TYPE, json);
     *odd.version_mut() = Version::HTTP_2;
-    let answer = bed.reviews.answer_any(odd).await;
-    assert_eq!(answer.status(), StatusCode::OK);
-    assert!(answer.headers().get(CONNECTION).is_none());
+    let response = fixture.handler.handle_any(odd).await;
+    assert_eq!(response.status(), StatusCode::OK);
+    assert!(response.headers().get(CONNECTION).is_none());
 }
 
-/// A body that nobody reads, of a size that is known.
+/// A body of known size that panics when it is read.
 struct Unread(u64);
 
 impl Body for Unread {
@@ -193,7 +196,7 @@ impl Body for Unread {
         self: Pin<&mut Self>,
         _: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        panic!("it is read");
+        panic!("the body is read");
     }
 
     fn size_hint(&self) -> SizeHint {
@@ -207,92 +210,98 @@ fn post_any<B>(body: B) -> Request<B> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_body_that_says_that_it_is_too_large_is_not_read() {
-    let bed = bed();
-    let answer = bed
-        .reviews
-        .answer_any(post_any(Unread(MAX_BODY as u64 + 1)))
+async fn body_with_too_large_content_length_is_not_read() {
+    let fixture = fixture();
+    let response = fixture
+        .handler
+        .handle_any(post_any(Unread(MAX_BODY_BYTES as u64 + 1)))
         .await;
-    assert_eq!(answer.status(), StatusCode::PAYLOAD_TOO_LARGE);
+    assert_eq!(response.status(), StatusCode::PAYLOAD_TOO_LARGE);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_body_that_does_not_say_its_size_is_not_read_for_ever() {
-    let bed = bed();
+async fn body_without_content_length_is_read_up_to_the_limit() {
+    let fixture = fixture();
     let (mut read, chunk) = (0, Bytes::from(vec![b' '; 64 * 1024]));
     let endless = stream::repeat_with(|| {
         read += chunk.len();
         Ok::<_, Infallible>(Frame::data(chunk.clone()))
     });
-    let answer = bed.reviews.answer_any(post_any(StreamBody::new(endless))).await;
-    assert_eq!(answer.status(), StatusCode::PAYLOAD_TOO_LARGE);
-    assert!(read <= MAX_BODY + chunk.len(), "{read}");
+    let response = fixture
+        .handler
+        .handle_any(post_any(StreamBody::new(endless)))
+        .await;
+    assert_eq!(response.status(), StatusCode::PAYLOAD_TOO_LARGE);
+    assert!(read <= MAX_BODY_BYTES + chunk.len(), "{read}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_panic_costs_its_review_and_no_other() {
-    let bed = bed();
+async fn handler_panic_fails_only_its_review() {
+    let fixture = fixture();
     for does in ["panics", "panics at once"] {
-        let answer = bed.does(does).await;
-        assert_eq!(answer, (500, "500 internal server error\n".to_owned()));
+        let response = fixture.does(does).await;
+        assert_eq!(response, (500, "500 internal server error\n".to_owned()));
     }
-    assert_eq!(bed.does("nothing").await.0, 200);
+    assert_eq!(fixture.does("nothing").await.0, 200);
     let total =
         |code| format!("controller_runtime_webhook_requests_total{{code=\"{code}\",webhook=\"{PATH}\"}}");
-    assert_eq!(bed.metric(&total(500)), "2");
-    assert_eq!(bed.metric(&total(200)), "1");
+    assert_eq!(fixture.metric(&total(500)), "2");
+    assert_eq!(fixture.metric(&total(200)), "1");
     let latency = format!("controller_runtime_webhook_latency_seconds_count{{webhook=\"{PATH}\"}}");
-    assert_eq!(bed.metric(&latency), "3");
+    assert_eq!(fixture.metric(&latency), "3");
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_hangs_is_given_up() {
-    let bed = bed();
-    let start = bed.env.clock.now();
-    let (code, text) = bed.does("hangs").await;
-    assert_eq!((code, text.as_str()), (504, "no answer within 10 s\n"));
-    assert_eq!(bed.env.clock.now() - start, DEADLINE);
+async fn hanging_handler_or_body_times_out() {
+    let fixture = fixture();
+    let start = fixture.env.clock.now();
+    let (code, text) = fixture.does("hangs").await;
+    assert_eq!((code, text.as_str()), (504, "no decision within 10 s\n"));
+    assert_eq!(fixture.env.clock.now() - start, REVIEW_TIMEOUT);
     let silent = stream::pending::<Result<Frame<Bytes>, Infallible>>();
-    let answer = bed.reviews.answer_any(post_any(StreamBody::new(silent))).await;
-    assert_eq!(answer.status(), StatusCode::GATEWAY_TIMEOUT);
-    assert_eq!(bed.env.clock.now() - start, 2 * DEADLINE);
+    let response = fixture
+        .handler
+        .handle_any(post_any(StreamBody::new(silent)))
+        .await;
+    assert_eq!(response.status(), StatusCode::GATEWAY_TIMEOUT);
+    assert_eq!(fixture.env.clock.now() - start, 2 * REVIEW_TIMEOUT);
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_goes_away_is_no_longer_in_flight() {
-    let bed = bed();
+async fn cancelled_request_is_not_in_flight() {
+    let fixture = fixture();
     let in_flight = format!("controller_runtime_webhook_requests_in_flight{{webhook=\"{PATH}\"}}");
-    assert_eq!(bed.metric(&in_flight), "0", "from the start");
-    let gone = bed.env.clock.timeout(SECOND, bed.does("hangs")).await;
+    assert_eq!(fixture.metric(&in_flight), "0", "from the start");
+    let gone = fixture.env.clock.timeout(SECOND, fixture.does("hangs")).await;
     assert_eq!(gone, None);
-    assert_eq!(bed.metric(&in_flight), "0");
-    let mut hangs = std::pin::pin!(bed.does("hangs"));
-    assert_eq!(bed.env.clock.timeout(SECOND, &mut hangs).await, None);
-    assert_eq!(bed.metric(&in_flight), "1");
+    assert_eq!(fixture.metric(&in_flight), "0");
+    let mut hangs = std::pin::pin!(fixture.does("hangs"));
+    assert_eq!(fixture.env.clock.timeout(SECOND, &mut hangs).await, None);
+    assert_eq!(fixture.metric(&in_flight), "1");
 }
 
 #[tokio::test(start_paused = true)]
-async fn those_who_find_no_place_wait_for_one() {
-    let bed = bed();
+async fn review_waits_for_a_free_slot() {
+    let fixture = fixture();
     let ask = |does: &'static str| {
-        let reviews = bed.reviews.clone();
-        let asked = async move { reviews.answer_any(post(review(does))).await.status() };
-        bed.env.tasks.spawn(asked)
+        let handler = fixture.handler.clone();
+        let request = async move { handler.handle_any(post(review(does))).await.status() };
+        fixture.env.tasks.spawn(request)
     };
     let waiting: Vec<_> = (0..64).map(|_| ask("waits")).collect();
-    bed.env.clock.sleep(SECOND).await;
+    fixture.env.clock.sleep(SECOND).await;
     let one_more = ask("nothing");
-    bed.env.clock.sleep(SECOND).await;
-    assert!(!one_more.is_finished(), "every place is taken");
-    bed.go.add_permits(1);
+    fixture.env.clock.sleep(SECOND).await;
+    assert!(!one_more.is_finished(), "all slots are in use");
+    fixture.go.add_permits(1);
     assert_eq!(one_more.await.expect("no panic"), StatusCode::OK);
-    bed.go.add_permits(63);
+    fixture.go.add_permits(63);
     for it in waiting {
         assert_eq!(it.await.expect("no panic"), StatusCode::OK);
     }
 }
 
-/// A body of which `sent` bytes arrive, and no more.
+/// A body that stalls after `sent` bytes.
 fn stalled(sent: usize) -> StreamBody<impl futures_util::Stream<Item = Result<Frame<Bytes>, Infallible>>> {
     let first = Ok(Frame::data(Bytes::from(vec![b' '; sent])));
     StreamBody::new(stream::iter([first]).chain(stream::pending()))
@@ -300,18 +309,18 @@ fn stalled(sent: usize) -> StreamBody<impl futures_util::Stream<Item = Result<Fr
 
 #[tokio::test(start_paused = true)]
 async fn bodies_that_do_not_arrive_hold_no_review_slot() {
-    let bed = bed();
+    let fixture = fixture();
     let pending: Vec<_> = (0..1000)
         .map(|number| {
-            let reviews = bed.reviews.clone();
-            let asked = async move { reviews.answer_any(post_any(stalled(number % 2))).await.status() };
-            bed.env.tasks.spawn(asked)
+            let handler = fixture.handler.clone();
+            let request = async move { handler.handle_any(post_any(stalled(number % 2))).await.status() };
+            fixture.env.tasks.spawn(request)
         })
         .collect();
-    bed.env.clock.sleep(SECOND).await;
-    let start = bed.env.clock.now();
-    assert_eq!(bed.does("nothing").await.0, 200);
-    assert_eq!(bed.env.clock.now(), start, "answered at once");
+    fixture.env.clock.sleep(SECOND).await;
+    let start = fixture.env.clock.now();
+    assert_eq!(fixture.does("nothing").await.0, 200);
+    assert_eq!(fixture.env.clock.now(), start, "answered at once");
     for it in pending {
         assert_eq!(it.await.expect("no panic"), StatusCode::GATEWAY_TIMEOUT);
     }
@@ -319,21 +328,29 @@ async fn bodies_that_do_not_arrive_hold_no_review_slot() {
 
 #[tokio::test(start_paused = true)]
 async fn bytes_of_bodies_are_bounded_for_all_reviews_together() {
-    let bed = bed();
-    let pending: Vec<_> = (0..MAX_BUFFERED / MAX_BODY)
+    let fixture = fixture();
+    let pending: Vec<_> = (0..MAX_BUFFERED_BYTES / MAX_BODY_BYTES)
         .map(|_| {
-            let reviews = bed.reviews.clone();
-            let asked = async move { reviews.answer_any(post_any(stalled(MAX_BODY))).await.status() };
-            bed.env.tasks.spawn(asked)
+            let handler = fixture.handler.clone();
+            let request = async move {
+                handler
+                    .handle_any(post_any(stalled(MAX_BODY_BYTES)))
+                    .await
+                    .status()
+            };
+            fixture.env.tasks.spawn(request)
         })
         .collect();
-    bed.env.clock.sleep(SECOND).await;
+    fixture.env.clock.sleep(SECOND).await;
     assert_eq!(
-        bed.does("nothing").await,
-        (503, "too many reviews are being read, try again\n".to_owned())
+        fixture.does("nothing").await,
+        (
+            503,
+            "too many admission reviews in flight, try again\n".to_owned()
+        )
     );
     for it in pending {
         assert_eq!(it.await.expect("no panic"), StatusCode::GATEWAY_TIMEOUT);
     }
-    assert_eq!(bed.does("nothing").await.0, 200, "the bytes are given back");
+    assert_eq!(fixture.does("nothing").await.0, 200, "the bytes are released");
 }

@@ -1,15 +1,13 @@
-//! Webhooks: the certificate that the leader keeps, with the API in the same process and under the paused clock, and the port
-//! over real sockets.
+//! Webhooks: the certificate rotation against a sandbox API under a paused clock, and the server over real sockets.
 
-mod broken;
-mod clients;
+mod client_certificates;
 mod configurations;
-mod door;
+mod corrupted_secret;
+mod fault_injector;
 mod faults;
 mod files;
-mod port;
 mod renewal;
-mod secrecy;
+mod server;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,7 +33,7 @@ use tokio::task::JoinHandle;
 use tokio_rustls::TlsConnector;
 use tokio_util::sync::CancellationToken;
 
-use self::door::{Door, Faults};
+use self::fault_injector::{FaultInjector, Faults};
 
 const SECRETS: Resource = Resource::namespaced("", "v1", "secrets", "Secret");
 const MUTATING: Resource = Resource::cluster(
@@ -54,7 +52,7 @@ const HOST: &str = "hooks.kube-system.svc";
 const SECOND: Duration = Duration::from_secs(1);
 const DAY: i64 = 24;
 
-/// A cluster, and whoever uses it.
+/// A sandbox cluster with a client.
 struct Cluster {
     sandbox: Sandbox,
     env: Env,
@@ -62,7 +60,6 @@ struct Cluster {
     _tasks: TaskSet,
 }
 
-/// One replica that runs.
 struct Replica {
     env: Env,
     registry: Registry,
@@ -100,7 +97,7 @@ fn bare() -> Cluster {
     let env = Env::starting_at(start(), 9, &tasks);
     let transport = Transport::from_service(sandbox.door(), "sandbox", "test", &env.clock, &Registry::new());
     Cluster {
-        client: transport.expect("a way").unfenced("test", None),
+        client: transport.expect("a transport").unfenced("test", None),
         sandbox,
         env,
         _tasks: tasks,
@@ -117,7 +114,7 @@ async fn cluster() -> Cluster {
 }
 
 impl Cluster {
-    /// Creates a configuration with a webhook that leads to us and one that does not.
+    /// Creates a configuration with one webhook for the Service and one for a URL.
     async fn configure(&self, resource: &Resource) {
         let webhook = |name: &str, client: Value| {
             json!({
@@ -147,13 +144,13 @@ impl Cluster {
         }
     }
 
-    /// What the Secret has under this key.
+    /// Returns a value of the Secret.
     async fn data(&self, key: &str) -> Option<String> {
         let secret = self.get(&SECRETS, &secret()).await?;
         text(&secret["data"][key])
     }
 
-    /// The bundle of our webhook, of each configuration that there is.
+    /// Returns the `caBundle` of the Service's webhook in each existing configuration.
     async fn bundles(&self) -> Vec<String> {
         let mut bundles = Vec::new();
         for resource in [MUTATING, VALIDATING] {
@@ -172,17 +169,17 @@ impl Cluster {
     }
 
     async fn delete(&self, resource: &Resource, key: &Key) {
-        let object: MetaObject = self.client.get(resource, key).await.expect("it is there");
+        let object: MetaObject = self.client.get(resource, key).await.expect("an object");
         let delete = Delete::of(object.metadata.uid);
         self.client.delete(resource, key, &delete).await.expect("deleted");
     }
 
-    /// A replica that does not elect: it leads.
+    /// Starts a replica without leader election: it leads.
     async fn leader(&self) -> Replica {
         self.replica("alone", false).await
     }
 
-    /// A replica that does not lead: somebody else has the lease.
+    /// Starts a replica that does not lead: another identity holds the Lease.
     async fn standby(&self) -> Replica {
         let leases = Resource::namespaced("coordination.k8s.io", "v1", "leases", "Lease");
         let lease = json!({
@@ -197,7 +194,7 @@ impl Cluster {
         self.candidate("standby").await
     }
 
-    /// A replica, one of several.
+    /// Starts a replica with leader election.
     async fn candidate(&self, identity: &str) -> Replica {
         self.replica(identity, true).await
     }
@@ -207,9 +204,8 @@ impl Cluster {
         let env = Env::starting_at(self.env.clock.wall(), identity.len() as u64, &tasks);
         let (registry, checks) = (Registry::new(), Checks::new());
         let faults = Faults::default();
-        let door = Door::new(self.sandbox.door(), faults.clone());
-        let transport =
-            Transport::from_service(door, "sandbox", "test", &env.clock, &registry).expect("a way");
+        let api = FaultInjector::new(self.sandbox.door(), faults.clone());
+        let transport = Transport::over(api, "sandbox", "test", &env.clock, &registry).expect("a transport");
         let options = Options {
             name: "coxswain",
             limit: None,
@@ -242,11 +238,11 @@ impl Cluster {
         }
     }
 
-    /// What the replica serves, if each configuration's bundle verifies it.
+    /// Returns the served certificate if the bundle of every configuration verifies it.
     async fn verified(&self, replica: &Replica) -> Option<String> {
         let mut shown = None;
         let mut bundles = self.bundles().await;
-        assert!(!bundles.is_empty(), "there are configurations");
+        assert!(!bundles.is_empty(), "no configurations");
         bundles.dedup();
         for bundle in bundles {
             let certificate = handshake(&replica.certificates.tls(), &bundle, replica.env.clock.wall()).await;
@@ -255,10 +251,10 @@ impl Cluster {
         shown
     }
 
-    /// What the replica serves and each bundle verifies, once that is something, and is not `old`.
+    /// Waits until the replica serves a verified certificate other than `old`.
     async fn serves(&self, replica: &Replica, old: Option<&str>) -> String {
         let changed = async {
-            // Closely at first, then as often as it takes.
+            // Poll often at first, then less often.
             let mut pause = SECOND / 100;
             loop {
                 if let Some(shown) = self.verified(replica).await
@@ -271,10 +267,10 @@ impl Cluster {
             }
         };
         let changed = self.env.clock.timeout(1200 * SECOND, changed).await;
-        changed.expect("it serves within twenty minutes")
+        changed.expect("no certificate within twenty minutes")
     }
 
-    /// Lets this much time pass at once on the wall, for these.
+    /// Advances the wall clocks.
     fn later(&self, hours: i64, replicas: &[&Replica]) {
         let skew = Fault::Skew(SignedDuration::from_hours(hours));
         self.env.clock.inject(skew);
@@ -300,7 +296,7 @@ impl Replica {
         let text = TextEncoder::new().encode_to_string(&self.registry.gather());
         let text = text.expect("text");
         let line = text.lines().find_map(|line| line.strip_prefix(name));
-        line.expect("a series").trim().parse().expect("a number")
+        line.expect("a metric").trim().parse().expect("a number")
     }
 }
 
@@ -313,7 +309,7 @@ fn bytes(text: &str) -> ByteString {
     ByteString(text.as_bytes().to_vec())
 }
 
-/// The certificate that is shown to a client which trusts `bundle`, at this time; none if it does not take it.
+/// Returns the certificate that a client with this bundle accepts at this time.
 async fn handshake(tls: &Tls, bundle: &str, at: Timestamp) -> Option<String> {
     let (ours, theirs) = tokio::io::duplex(64 * 1024);
     let connector = connector(bundle, Some(at))?;
@@ -326,7 +322,7 @@ async fn handshake(tls: &Tls, bundle: &str, at: Timestamp) -> Option<String> {
     Some(format!("{:?}", shown.as_ref()))
 }
 
-/// A client that trusts `bundle` only, at this time or now; none if there is nobody in it.
+/// A client that trusts `bundle` at this time, or now; none if the bundle is empty.
 fn connector(bundle: &str, at: Option<Timestamp>) -> Option<TlsConnector> {
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(bundle.as_bytes()) {

@@ -1,99 +1,101 @@
-//! What the leader does next about certificates and the bundles that clients verify them with.
+//! Decides the leader's next write to the Secret and the webhook configurations.
 //!
-//! A renewal goes in three writes, and between any two of them, and if any of them is late or lost, every replica serves
-//! something that every client can verify:
+//! A renewal takes three writes. Between any two of them, and if any of them is late or lost, every replica serves a
+//! certificate that every client can verify:
 //!
-//! 1. *Stage*: a new pair is put beside the one that is served, and its authority beside the one that is trusted.
-//! 2. *Inject*: both authorities are put into the configurations of the webhooks.
-//! 3. *Promote*: the new pair is served. The old authority stays trusted, for replicas that have not noticed, until a few more
-//!    have come; by then what it has signed has ended. To trust it longer would harm nobody: its key is gone.
+//! 1. *Stage*: store a new certificate beside the serving one, and add its CA to the trusted CAs.
+//! 2. *Inject*: write both CAs to the webhook configurations.
+//! 3. *Promote*: make the staged certificate the serving one. The old CA stays trusted for replicas that have not reloaded
+//!    yet, until a few newer CAs exist; by then its certificate has expired. Trusting it longer is harmless, because its
+//!    private key is discarded.
 //!
-//! Promote has to be certain of Inject. So configurations are read *before* the Secret, and every write depends on the version
-//! that was read: whoever stages something else after that makes the promotion fail, and whoever has not seen what was staged
-//! has read the configurations before it was injected, and cannot take it out of them any more.
+//! Promote requires that Inject has completed. Therefore the configurations are read *before* the Secret, and every write
+//! carries the resourceVersion that was read. If another leader stages a different certificate in between, the promotion
+//! fails with 409 Conflict. A leader that has not seen the staged certificate has read the configurations before the
+//! injection, so its own write to them fails.
 //!
-//! Stage has to know who is trusted by what may be served from memory, although the Secret may be spoilt. For that the
-//! configurations are read once more *after* the Secret: whatever was ever promoted is in them by then.
+//! Stage must keep the CAs of certificates that replicas may still serve from memory, even if the Secret is corrupted.
+//! Therefore the configurations are read again *after* the Secret: every promoted certificate has its CA in them.
 
 #[cfg(test)]
 mod tests;
 
 use jiff::Timestamp;
 
-use super::held::{Fitness, Held};
-use super::inject::Configuration;
-use super::pair::{Authority, bundle};
+use super::configuration::Configuration;
+use super::key_pair::{Authority, bundle};
+use super::secret::{CertificateSecret, Validity};
 
-/// So many authorities are trusted beside a new one, at most: the latest. One is made every two thirds of a life, or when
-/// something is spoilt; each has to stay for a life.
-const MAX_KEPT: usize = 3;
+/// The number of CAs that stay trusted beside a new one. A CA is created every two thirds of the validity period, or when
+/// the Secret is invalid, and must stay trusted for one validity period.
+const MAX_PREVIOUS_AUTHORITIES: usize = 3;
 
-/// The next write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// None is needed.
     Nothing,
-    /// There is no Secret: it is created, with a staged pair and nothing to serve.
+    /// Creates the Secret with a staged certificate and no serving one.
     Create,
-    /// A new pair is made and staged.
+    /// Issues and stages a certificate.
     Stage {
-        /// Why the one that is served will not do; none if it only grows old.
-        broken: Option<String>,
+        /// The reason why the serving certificate is invalid; none if it only expires soon.
+        invalid: Option<String>,
     },
-    /// What the Secret says is to be trusted is put into the configurations that say otherwise.
+    /// Writes the CA bundle of the Secret to the configurations that differ.
     Inject,
-    /// What was staged is served from now on.
+    /// Makes the staged certificate the serving one.
     Promote,
 }
 
-/// Decides on what was read: the configurations that there are first, then the Secret.
+/// Decides the next step. The configurations must have been read before the Secret.
 pub(crate) fn decide(
     configurations: &[&Configuration],
-    held: Option<&Held>,
+    secret: Option<&CertificateSecret>,
     name: &str,
     now: Timestamp,
 ) -> Step {
-    let Some(held) = held else {
+    let Some(secret) = secret else {
         return Step::Create;
     };
-    let current = held.fitness(&held.current, name, now);
-    let next = held.fitness(&held.next, name, now);
-    let trusted = bundle(&held.authorities);
-    // What is of no use is not injected: it may be that what is injected already still is.
-    let useful = next == Fitness::Fresh || !matches!(current, Fitness::Useless(_));
-    if useful && !configurations.iter().all(|it| it.carries(&trusted)) {
+    let current = secret.validity(&secret.current, name, now);
+    let next = secret.validity(&secret.next, name, now);
+    let trusted = bundle(&secret.authorities);
+    // The bundle of an invalid Secret is not injected: the present one may still verify a served certificate.
+    let useful = next == Validity::Fresh || !matches!(current, Validity::Invalid(_));
+    if useful && !configurations.iter().all(|it| it.has_bundle(&trusted)) {
         return Step::Inject;
     }
     match (current, next) {
-        (_, Fitness::Fresh) => Step::Promote,
-        (Fitness::Fresh, _) => Step::Nothing,
-        (Fitness::Old, _) => Step::Stage { broken: None },
-        (Fitness::Useless(reason), _) => Step::Stage { broken: Some(reason) },
+        (_, Validity::Fresh) => Step::Promote,
+        (Validity::Fresh, _) => Step::Nothing,
+        (Validity::Expiring, _) => Step::Stage { invalid: None },
+        (Validity::Invalid(reason), _) => Step::Stage {
+            invalid: Some(reason),
+        },
     }
 }
 
-/// Who stays trusted when something new is staged. The configurations are read after the Secret: if that is spoilt, what it
-/// had may still be served from memory, and only they know its authority.
+/// Returns the CAs to keep when a certificate is staged. The configurations must have been read after the Secret: if the
+/// Secret is corrupted, replicas may still serve its last certificate, whose CA is only in the configurations.
 ///
-/// If there are too many, somebody else has put some there, or spoils the Secret again and again. Needed first is what has signed
-/// what is served; then what most places agree on: nobody spoils all of them at once; then the latest.
-pub(crate) fn kept(
-    held: &Held,
+/// Too many CAs mean that another client adds them, or corrupts the Secret repeatedly. The CA of the serving certificate
+/// has precedence, then the CAs that most objects contain (they are not all corrupted at once), then the latest.
+pub(crate) fn retained(
+    secret: &CertificateSecret,
     configurations: &[&Configuration],
     name: &str,
     now: Timestamp,
 ) -> Vec<Authority> {
     let injected = configurations.iter().map(|it| it.authorities());
-    let places: Vec<Vec<Authority>> = injected.chain([held.authorities.clone()]).collect();
+    let bundles: Vec<Vec<Authority>> = injected.chain([secret.authorities.clone()]).collect();
     let mut all: Vec<Authority> = Vec::new();
-    for authority in places.iter().flatten() {
+    for authority in bundles.iter().flatten() {
         if !all.contains(authority) {
             all.push(authority.clone());
         }
     }
     all.sort_by_key(|authority| {
-        let agree = places.iter().filter(|it| it.contains(authority)).count();
-        (held.current.is_verified_by(authority, name, now), agree)
+        let agree = bundles.iter().filter(|it| it.contains(authority)).count();
+        (secret.current.is_verified_by(authority, name, now), agree)
     });
-    all.split_off(all.len().saturating_sub(MAX_KEPT))
+    all.split_off(all.len().saturating_sub(MAX_PREVIOUS_AUTHORITIES))
 }

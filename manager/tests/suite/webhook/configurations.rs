@@ -1,28 +1,20 @@
-//! What others do to the configurations.
+//! Foreign changes of the webhook configurations.
 
 use serde_json::json;
 
 use super::{MUTATING, SECOND, VALIDATING, bytes, cluster, configuration};
 
 #[tokio::test(start_paused = true)]
-async fn only_the_bundles_of_our_webhooks_are_written() {
+async fn only_bundles_of_own_webhooks_are_written() {
     let cluster = cluster().await;
     let mut before = Vec::new();
     for resource in [MUTATING, VALIDATING] {
-        before.push(
-            cluster
-                .get(&resource, &configuration())
-                .await
-                .expect("it is there"),
-        );
+        before.push(cluster.get(&resource, &configuration()).await.expect("an object"));
     }
     let leader = cluster.leader().await;
     cluster.serves(&leader, None).await;
     for (resource, mut before) in [MUTATING, VALIDATING].into_iter().zip(before) {
-        let mut after = cluster
-            .get(&resource, &configuration())
-            .await
-            .expect("it is there");
+        let mut after = cluster.get(&resource, &configuration()).await.expect("an object");
         let bundle = &mut after["webhooks"][0]["clientConfig"];
         assert!(
             bundle
@@ -40,7 +32,7 @@ async fn only_the_bundles_of_our_webhooks_are_written() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_bundle_that_somebody_changes_is_put_right_at_once() {
+async fn changed_bundle_is_restored_immediately() {
     let cluster = cluster().await;
     let leader = cluster.leader().await;
     cluster.serves(&leader, None).await;
@@ -62,7 +54,7 @@ async fn a_bundle_that_somebody_changes_is_put_right_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_configuration_that_comes_again_is_told_again() {
+async fn recreated_configuration_gets_the_bundle() {
     let cluster = cluster().await;
     let leader = cluster.leader().await;
     let first = cluster.serves(&leader, None).await;

@@ -1,4 +1,4 @@
-//! A certificate of the user's own, in a folder.
+//! A certificate from a directory.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use prometheus::Registry;
 
 use super::{HOST, SECOND, bare, handshake, start};
 
-/// A folder for the files of one test; it goes with the test.
+/// A directory for one test, removed on drop.
 pub struct Folder(pub PathBuf);
 
 pub fn folder(test: &str) -> Folder {
@@ -32,45 +32,48 @@ impl Drop for Folder {
 
 impl Folder {
     pub fn write(&self, file: &str, text: &str) {
-        fs::write(self.0.join(file), text).expect("it is written");
+        fs::write(self.0.join(file), text).expect("a file");
     }
 
-    /// Writes a new pair, which verifies itself.
+    /// Writes a new self-signed certificate and its key.
     pub fn pair(&self) -> String {
-        let made = rcgen::generate_simple_self_signed(vec![HOST.to_owned()]).expect("made");
+        let made = rcgen::generate_simple_self_signed(vec![HOST.to_owned()]).expect("a certificate");
         self.write("tls.crt", &made.cert.pem());
         self.write("tls.key", &made.signing_key.serialize_pem());
         made.cert.pem()
     }
 }
 
-async fn refused(folder: &Path) -> String {
+async fn load_error(folder: &Path) -> String {
     let source = Source::Folder(folder.to_owned());
     match Certificates::new(source, &Registry::new(), &Checks::new()).await {
         Err(error @ WebhookError::Files { .. }) => error.to_string(),
         Err(error) => panic!("{error}"),
-        Ok(_) => panic!("it is taken"),
+        Ok(_) => panic!("accepted"),
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_cannot_be_used_is_said_at_the_start() {
+async fn invalid_certificate_files_are_a_startup_error() {
     let folder = folder("refused");
-    let text = refused(&folder.0).await;
+    let text = load_error(&folder.0).await;
     assert!(
         text.starts_with("cannot read ") && text.contains("tls.crt: No such file"),
         "{text}"
     );
-    assert!(text.contains("; --webhook-cert-dir must name a folder"), "{text}");
+    assert!(
+        text.contains("; --webhook-cert-dir must name a directory"),
+        "{text}"
+    );
     folder.pair();
     folder.write("tls.key", "hunter2");
-    let text = refused(&folder.0).await;
-    assert!(text.starts_with("the private key is not in PEM form"), "{text}");
+    let text = load_error(&folder.0).await;
+    assert!(text.starts_with("private key is not valid"), "{text}");
     assert!(!text.contains("hunter2"), "{text}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_changes_is_served_and_what_is_spoilt_is_not() {
+async fn changed_files_are_served_unless_invalid() {
     let folder = folder("changes");
     let cluster = bare();
     let (registry, checks) = (Registry::new(), Checks::new());
@@ -85,19 +88,19 @@ async fn what_changes_is_served_and_what_is_spoilt_is_not() {
         shutdown_timeout: None,
     };
     let mut manager =
-        Manager::new(&env, &registry, &checks, transport.expect("a way"), options).expect("a manager");
+        Manager::new(&env, &registry, &checks, transport.expect("a transport"), options).expect("a manager");
     let first = folder.pair();
     let certificates = Certificates::new(Source::Folder(folder.0.clone()), &registry, &checks).await;
     let certificates = certificates.expect("a pair");
     let shown = async |bundle: &str| handshake(&certificates.tls(), bundle, start()).await.is_some();
-    assert!(shown(&first).await, "before anything runs");
+    assert!(shown(&first).await, "served before the manager runs");
     certificates.host(&mut manager);
     let second = folder.pair();
     env.clock.sleep(11 * SECOND).await;
     assert!(shown(&second).await && !shown(&first).await);
     folder.write("tls.crt", &first);
     env.clock.sleep(11 * SECOND).await;
-    assert!(shown(&second).await, "the key does not fit");
+    assert!(shown(&second).await, "the key does not match");
     let check = |kind| {
         let all = checks.run(kind).into_iter();
         all.into_iter()
@@ -115,6 +118,6 @@ async fn what_changes_is_served_and_what_is_spoilt_is_not() {
         !names
             .collect::<Vec<_>>()
             .contains(&"webhook-certificates".to_owned()),
-        "nobody writes"
+        "no controller writes the certificate"
     );
 }

@@ -1,17 +1,19 @@
-//! From the first certificate to the next, on one replica and on two.
+//! Issuing and renewing the certificate, on one and on two replicas.
 
 use coxswain_manager::serve::{Health, Probes};
+use coxswain_tests::Log;
 use serde_json::json;
+use tracing::level_filters::LevelFilter;
 
-use super::{Cluster, DAY, Replica, SECOND, SECRETS, bare, cluster, secret};
+use super::{Cluster, DAY, Replica, SECOND, SECRETS, bare, bytes, cluster, secret};
 
 #[tokio::test(start_paused = true)]
-async fn the_first_certificate_is_served_once_both_configurations_trust_it() {
+async fn first_certificate_is_served_after_injection() {
     let cluster = cluster().await;
     let leader = cluster.leader().await;
     assert!(
         matches!(leader.check("webhook", Probes::READYZ), Health::Failed(_)),
-        "not yet"
+        "ready too early"
     );
     cluster.serves(&leader, None).await;
     assert_eq!(leader.check("webhook", Probes::READYZ), Health::Ok);
@@ -55,7 +57,7 @@ async fn configurations_are_read_before_the_secret() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn configurations_are_read_once_more_before_another_is_staged() {
+async fn configurations_are_read_again_before_staging() {
     let cluster = cluster().await;
     let leader = cluster.leader().await;
     let first = cluster.serves(&leader, None).await;
@@ -66,7 +68,7 @@ async fn configurations_are_read_once_more_before_another_is_staged() {
     let staged = log
         .iter()
         .position(|it| it.starts_with("PATCH") && it.contains("secrets"));
-    let before = &log[..staged.expect("it is staged")];
+    let before = &log[..staged.expect("a staged certificate")];
     let kinds = ["mutating", "validating", "secrets", "mutating", "validating"];
     assert!(
         before.len() == kinds.len() && before.iter().zip(kinds).all(|(path, kind)| path.contains(kind)),
@@ -75,7 +77,7 @@ async fn configurations_are_read_once_more_before_another_is_staged() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_written_while_nothing_is_to_be_done() {
+async fn idle_rotator_writes_nothing() {
     let cluster = cluster().await;
     let leader = cluster.leader().await;
     cluster.serves(&leader, None).await;
@@ -84,30 +86,28 @@ async fn nothing_is_written_while_nothing_is_to_be_done() {
     cluster.env.clock.sleep(3600 * SECOND).await;
     let log = leader.faults.take();
     assert!(log.iter().all(|it| it.starts_with("GET ")), "{log:?}");
-    // Every five to ten minutes three objects; and a list for each of four watches that is opened again.
+    // Three objects every five to ten minutes, and one list for each of four watches that is reopened.
     let lists = log.len();
     let reads = reads_of_objects(log).len();
     assert!((18..=36).contains(&reads), "{reads}");
     assert!(lists - reads <= 4 * 12, "{lists} {reads}");
 }
 
-/// A log without the lists that watches start from.
+/// Removes the initial lists of watches from a log.
 fn reads_of_objects(mut log: Vec<String>) -> Vec<String> {
     log.retain(|it| !it.starts_with("GET ") || it.ends_with("/hooks"));
     log
 }
 
-/// Serves, every few days, what is verified at any time; returns how many different ones that were.
+/// Advances the time in steps of ten days and asserts that the certificate is always verified. Returns the number of
+/// different certificates.
 async fn days(cluster: &Cluster, leader: &Replica, days: i64) -> usize {
     let mut shown = vec![cluster.serves(leader, None).await];
     for day in (10..=days).step_by(10) {
         cluster.later(day * DAY, &[leader]);
-        // Until the leader has looked.
+        // Longer than the resync period.
         for _ in 0..33 {
-            let now = cluster
-                .verified(leader)
-                .await
-                .expect("it is verified at any time");
+            let now = cluster.verified(leader).await.expect("a verified certificate");
             if shown.last() != Some(&now) {
                 shown.push(now);
             }
@@ -118,17 +118,21 @@ async fn days(cluster: &Cluster, leader: &Replica, days: i64) -> usize {
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_is_renewed_after_two_thirds_of_its_life_and_verified_all_the_time() {
+async fn certificate_is_renewed_after_two_thirds_of_its_validity() {
     let cluster = cluster().await;
     let leader = cluster.leader().await;
     let first = cluster.serves(&leader, None).await;
     cluster.later(59 * DAY, &[&leader]);
     cluster.env.clock.sleep(1200 * SECOND).await;
-    assert_eq!(cluster.serves(&leader, None).await, first, "not before");
+    assert_eq!(cluster.serves(&leader, None).await, first, "renewed too early");
     cluster.later(60 * DAY, &[&leader]);
     let second = cluster.serves(&leader, Some(&first)).await;
     let trusted = cluster.data("ca.crt").await.expect("a bundle");
-    assert_eq!(trusted.matches("BEGIN CERTIFICATE").count(), 2, "the old one too");
+    assert_eq!(
+        trusted.matches("BEGIN CERTIFICATE").count(),
+        2,
+        "the previous CA stays"
+    );
     assert_eq!(cluster.bundles().await, [trusted.clone(), trusted]);
     cluster.later(120 * DAY, &[&leader]);
     let third = cluster.serves(&leader, Some(&second)).await;
@@ -140,11 +144,15 @@ async fn it_is_renewed_after_two_thirds_of_its_life_and_verified_all_the_time() 
         last = cluster.serves(&leader, Some(&last)).await;
     }
     let trusted = cluster.data("ca.crt").await.expect("a bundle");
-    assert_eq!(trusted.matches("BEGIN CERTIFICATE").count(), 4, "and no more");
+    assert_eq!(
+        trusted.matches("BEGIN CERTIFICATE").count(),
+        4,
+        "old CAs are dropped"
+    );
 }
 
 #[tokio::test(start_paused = true)]
-async fn over_half_a_year_no_moment_is_missed() {
+async fn certificate_is_always_verified_over_half_a_year() {
     let cluster = cluster().await;
     let leader = cluster.leader().await;
     let seen = days(&cluster, &leader, 185).await;
@@ -152,7 +160,7 @@ async fn over_half_a_year_no_moment_is_missed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_leader_writes_and_all_replicas_serve_it() {
+async fn leader_writes_and_all_replicas_serve_the_certificate() {
     let cluster = cluster().await;
     let one = cluster.candidate("one").await;
     let first = cluster.serves(&one, None).await;
@@ -168,54 +176,86 @@ async fn the_leader_writes_and_all_replicas_serve_it() {
         "one of them wrote: {written:?}"
     );
 
-    // Who leads makes no difference.
+    // A change of the leader changes nothing.
     one.stop().await;
     cluster.env.clock.sleep(1200 * SECOND).await;
     assert_eq!(cluster.serves(&two, None).await, second);
     cluster.later(122 * DAY, &[&two]);
     cluster.serves(&two, Some(&second)).await;
-    assert!(!two.faults.take_writes().is_empty(), "now it leads");
+    assert!(!two.faults.take_writes().is_empty(), "the new leader renews");
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_configurations_there_is_a_certificate_and_a_remark() {
+async fn missing_configurations_are_noted_and_certificate_is_served() {
     let cluster = bare();
     let leader = cluster.leader().await;
     while leader.check("webhook", Probes::READYZ) != Health::Ok {
         cluster.env.clock.sleep(SECOND).await;
     }
-    let remark =
-        "there is no MutatingWebhookConfiguration hooks; there is no ValidatingWebhookConfiguration hooks";
+    let note = "MutatingWebhookConfiguration hooks does not exist; \
+                ValidatingWebhookConfiguration hooks does not exist";
     cluster.env.clock.sleep(SECOND).await;
     assert_eq!(
         leader.check("webhook-certificates", Probes::HEALTHZ),
-        Health::Note(remark.to_owned())
+        Health::Note(note.to_owned())
     );
     cluster.configure(&super::VALIDATING).await;
     cluster.env.clock.sleep(SECOND).await;
     let note = leader.check("webhook-certificates", Probes::HEALTHZ);
     assert_eq!(
         note,
-        Health::Note("there is no MutatingWebhookConfiguration hooks".to_owned())
+        Health::Note("MutatingWebhookConfiguration hooks does not exist".to_owned())
     );
-    cluster.verified(&leader).await.expect("it is injected at once");
+    cluster.verified(&leader).await.expect("an injected bundle");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_certificate_for_another_service_is_replaced() {
+async fn certificate_for_another_service_is_replaced() {
     let cluster = cluster().await;
     let leader = cluster.leader().await;
     let first = cluster.serves(&leader, None).await;
     let trusted = cluster.data("ca.crt").await.expect("a bundle");
     leader.stop().await;
-    // As if the Service had had another name before: good, but not for us.
-    let foreign = rcgen::generate_simple_self_signed(vec!["other.kube-system.svc".to_owned()]).expect("made");
+    // Valid, but for a former name of the Service.
+    let foreign =
+        rcgen::generate_simple_self_signed(vec!["other.kube-system.svc".to_owned()]).expect("a certificate");
     let data = json!({
-        "tls.crt": super::bytes(&foreign.cert.pem()),
-        "tls.key": super::bytes(&foreign.signing_key.serialize_pem()),
-        "ca.crt": super::bytes(&(foreign.cert.pem() + &trusted)),
+        "tls.crt": bytes(&foreign.cert.pem()),
+        "tls.key": bytes(&foreign.signing_key.serialize_pem()),
+        "ca.crt": bytes(&(foreign.cert.pem() + &trusted)),
     });
     cluster.patch(&SECRETS, &secret(), &json!({"data": data})).await;
     let leader = cluster.leader().await;
     assert_ne!(cluster.serves(&leader, None).await, first);
+}
+
+#[tokio::test(start_paused = true)]
+async fn private_keys_are_never_logged() {
+    let log = Log::keep(LevelFilter::TRACE);
+    let cluster = cluster().await;
+    let leader = cluster.leader().await;
+    let first = cluster.serves(&leader, None).await;
+    let mut keys = vec![cluster.data("tls.key").await.expect("a key")];
+    cluster.later(61 * DAY, &[&leader]);
+    let second = cluster.serves(&leader, Some(&first)).await;
+    keys.push(cluster.data("tls.key").await.expect("a key"));
+    let data = json!({"tls.crt": bytes("hunter2")});
+    cluster.patch(&SECRETS, &secret(), &json!({"data": data})).await;
+    cluster.serves(&leader, Some(&second)).await;
+    keys.push(cluster.data("tls.key").await.expect("a key"));
+
+    let log = log.text();
+    assert!(log.contains("Renewing webhook certificate"), "{log}");
+    assert!(log.contains("Replacing invalid webhook certificate"), "{log}");
+    assert!(!log.contains("PRIVATE KEY") && !log.contains("hunter2"));
+    for key in keys {
+        let body: Vec<&str> = key.lines().filter(|line| !line.starts_with("---")).collect();
+        assert!(body.len() > 1);
+        for line in body {
+            assert!(!log.contains(line));
+        }
+        let encoded = json!(bytes(&key));
+        let encoded = encoded.as_str().expect("base64");
+        assert!(!log.contains(&encoded[..40]));
+    }
 }

@@ -1,30 +1,32 @@
-//! Every order in which two leaders at once, a replica, the clock and a vandal can act, with crashes, and with writes that are
-//! as late as they like: at no moment does the replica serve what a client cannot verify. Except where nobody can help it: what
-//! somebody else writes into a configuration counts until it is put right; and who deletes the Secret, or spoils both it and a
-//! configuration, has what is served forgotten. Then the replica says that the Secret does not have it any more.
+//! Explores the interleavings of two leaders, a replica, the clock and another client that corrupts the objects, with
+//! crashes and arbitrarily late writes. Invariant: the replica never serves a certificate that a client cannot verify.
+//!
+//! Two exceptions are unavoidable. A foreign edit of a configuration counts until it is reverted. If the Secret is
+//! deleted, or the Secret and a configuration are both corrupted, the CA of the served certificate is lost; the replica
+//! then reports that the Secret has no such certificate.
 
-mod world;
+mod memo;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use self::world::World;
+use self::memo::Memo;
 use super::*;
 use crate::env::Rng;
 
-/// More than there are: it comes to an end.
+/// Exceeds the number of reachable states.
 const MAX_STATES: usize = 1_000_000;
-/// After this, the certificates of the step before are to be renewed; after twice this, they have ended.
+/// After one step a certificate is due for renewal, after two it has expired.
 const STEP: Duration = Duration::from_hours(61 * 24);
 
-/// A text, by number.
+/// A text, by its number in [`Memo`].
 type Text = usize;
 
 /// The data of the Secret, by key.
 type Data = BTreeMap<&'static str, Text>;
 
-/// What is decided on: the time, the Secret and the bundles.
-type Look = (u32, Option<Data>, [Text; 2]);
+/// The inputs of a decision: the time, the Secret and the bundles.
+type Inputs = (u32, Option<Data>, [Text; 2]);
 
 /// The version and the bundle of each configuration.
 type Bundles = [(u64, Text); 2];
@@ -32,64 +34,62 @@ type Bundles = [(u64, Text); 2];
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct State {
     time: u32,
-    /// What the vandal has done.
-    done: Vandal,
+    /// Interference so far.
+    done: Interference,
     secret: Option<(u64, Data)>,
-    /// The latest version of a Secret: each is there once, whatever is deleted.
+    /// The latest version of a Secret. It is not reused after a deletion.
     version: u64,
     bundles: Bundles,
-    /// Whether that is the vandal's.
+    /// Whether the bundle is a foreign edit.
     edited: [bool; 2],
     leaders: [Leader; 2],
     /// The certificate that the replica serves.
     replica: Option<Text>,
 }
 
-/// What one who takes itself for the leader is at.
+/// The progress of a process that considers itself the leader.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Leader {
     Idle,
-    /// It has read the configurations.
     Read(Bundles),
-    /// It has read the Secret, and is to stage another pair.
-    Stages(u64, Data),
-    /// It has decided, and sends these one after the other.
-    Sends(Vec<Write>),
+    /// It has read the Secret and will stage a certificate.
+    Staging(u64, Data),
+    /// It sends these writes in order.
+    Sending(Vec<Write>),
 }
 
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Write {
     Create(Data),
-    /// If it is at this version; none takes a key away.
+    /// Applies to this version. None removes a key.
     Secret(u64, Vec<(&'static str, Option<Text>)>),
     Configuration(usize, u64, Text),
 }
 
-/// Who takes part.
-struct Cast {
-    /// Somebody else who takes itself for the leader.
-    rival: bool,
-    /// How far the clock goes.
+/// The participants and their limits.
+struct Scenario {
+    /// Whether a second process considers itself the leader.
+    second_leader: bool,
     time: u32,
-    vandal: Vandal,
+    interference: Interference,
 }
 
-/// How often somebody else writes what is ours.
+/// The number of writes by another client.
 #[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
-struct Vandal {
-    /// A key of the Secret.
-    spoils: u32,
-    /// The Secret, which it deletes.
-    deletes: u32,
-    /// The bundle of a configuration.
+struct Interference {
+    /// Of a key of the Secret.
+    corruptions: u32,
+    /// Of the Secret.
+    deletions: u32,
+    /// Of the bundle of a configuration.
     edits: u32,
 }
 
 impl State {
-    fn first() -> Self {
+    fn initial() -> Self {
         Self {
             time: 0,
-            done: Vandal::default(),
+            done: Interference::default(),
             secret: None,
             version: 0,
             bundles: [(1, 0); 2],
@@ -99,28 +99,28 @@ impl State {
         }
     }
 
-    /// One step of a leader.
-    fn act(&self, world: &World, leader: usize) -> Self {
+    /// Advances a leader.
+    fn act(&self, memo: &Memo, leader: usize) -> Self {
         let mut next = self.clone();
         next.leaders[leader] = match &self.leaders[leader] {
             Leader::Idle => Leader::Read(self.bundles),
             Leader::Read(bundles) => {
-                match (world.step(self.time, self.secret.as_ref(), bundles), &self.secret) {
+                match (memo.step(self.time, self.secret.as_ref(), bundles), &self.secret) {
                     (Step::Nothing, _) => Leader::Idle,
-                    (Step::Stage { .. }, Some((version, data))) => Leader::Stages(*version, data.clone()),
-                    (Step::Create, _) => Leader::Sends(vec![world.created(self.time, leader, self.version)]),
-                    (_, Some(secret)) => Leader::Sends(world.decided(self.time, secret, bundles)),
-                    (_, None) => panic!("without a Secret one is made"),
+                    (Step::Stage { .. }, Some((version, data))) => Leader::Staging(*version, data.clone()),
+                    (Step::Create, _) => Leader::Sending(vec![memo.create(self.time, leader, self.version)]),
+                    (_, Some(secret)) => Leader::Sending(memo.writes_of(self.time, secret, bundles)),
+                    (_, None) => panic!("no Secret and no creation"),
                 }
             }
-            Leader::Stages(version, data) => {
-                let write = world.staged(self.time, leader, *version, data, &self.bundles);
-                Leader::Sends(vec![write])
+            Leader::Staging(version, data) => {
+                let write = memo.stage(self.time, leader, *version, data, &self.bundles);
+                Leader::Sending(vec![write])
             }
-            Leader::Sends(writes) => {
+            Leader::Sending(writes) => {
                 let (write, rest) = writes.split_first().expect("a write");
                 if next.write(write) && !rest.is_empty() {
-                    Leader::Sends(rest.to_vec())
+                    Leader::Sending(rest.to_vec())
                 } else {
                     Leader::Idle
                 }
@@ -129,7 +129,7 @@ impl State {
         next
     }
 
-    /// Whether the server takes it.
+    /// Applies a write. Returns whether the API server accepts it.
     fn write(&mut self, write: &Write) -> bool {
         let taken = match write {
             Write::Create(_) => self.secret.is_none(),
@@ -142,7 +142,7 @@ impl State {
         match write {
             Write::Create(data) => self.put(data.clone()),
             Write::Secret(_, changes) => {
-                let (_, mut data) = self.secret.clone().expect("it is there");
+                let (_, mut data) = self.secret.clone().expect("a Secret");
                 for (key, text) in changes {
                     match text {
                         Some(text) => data.insert(key, *text),
@@ -164,66 +164,63 @@ impl State {
         self.secret = Some((self.version, data));
     }
 
-    fn load(&self, world: &World) -> Self {
+    fn load(&self, memo: &Memo) -> Self {
         let mut next = self.clone();
         if let Some((version, data)) = &self.secret {
-            next.replica = world.to_serve(self.time, *version, data).or(self.replica);
+            next.replica = memo.to_serve(self.time, *version, data).or(self.replica);
         }
         next
     }
 
-    /// All that may come next, and by whom. A leader that crashes is one that never acts again.
-    fn next(&self, world: &World, cast: &Cast) -> Vec<(&'static str, Self)> {
-        let mut all = vec![
-            ("one leader", self.act(world, 0)),
-            ("the replica", self.load(world)),
-        ];
-        if cast.rival {
-            all.push(("the other", self.act(world, 1)));
+    /// Returns all successors with the actor. A crashed leader is one that never acts again.
+    fn next(&self, memo: &Memo, scenario: &Scenario) -> Vec<(&'static str, Self)> {
+        let mut all = vec![("first leader", self.act(memo, 0)), ("replica", self.load(memo))];
+        if scenario.second_leader {
+            all.push(("second leader", self.act(memo, 1)));
         } else if self.leaders[0] != Leader::Idle {
             let mut crashed = self.clone();
             crashed.leaders[0] = Leader::Idle;
-            all.push(("a crash", crashed));
+            all.push(("crash", crashed));
         }
-        if self.time < cast.time {
+        if self.time < scenario.time {
             let mut later = self.clone();
             later.time += 1;
             all.push(("time passes", later));
         }
-        self.vandalised(world, &cast.vandal, &mut all);
+        self.interfere(memo, &scenario.interference, &mut all);
         all
     }
 
-    fn vandalised(&self, world: &World, most: &Vandal, all: &mut Vec<(&'static str, Self)>) {
+    fn interfere(&self, memo: &Memo, most: &Interference, all: &mut Vec<(&'static str, Self)>) {
         if let Some((_, data)) = &self.secret {
-            if self.done.spoils < most.spoils {
-                let garbage = world.text("garbage");
-                let crowd = world.crowded(data);
+            if self.done.corruptions < most.corruptions {
+                let garbage = memo.text("garbage");
+                let added = memo.with_foreign_authorities(data);
                 for (what, key, text) in [
-                    ("tls.crt is spoilt", "tls.crt", garbage),
-                    ("ca.crt is spoilt", "ca.crt", garbage),
-                    ("strangers in ca.crt", "ca.crt", crowd),
-                    ("next.key is spoilt", "next.key", garbage),
+                    ("tls.crt corrupted", "tls.crt", garbage),
+                    ("ca.crt corrupted", "ca.crt", garbage),
+                    ("foreign CAs in ca.crt", "ca.crt", added),
+                    ("next.key corrupted", "next.key", garbage),
                 ] {
-                    let mut spoilt = self.clone();
-                    spoilt.done.spoils += 1;
+                    let mut corrupted = self.clone();
+                    corrupted.done.corruptions += 1;
                     let mut data = data.clone();
                     data.insert(key, text);
-                    spoilt.put(data);
-                    all.push((what, spoilt));
+                    corrupted.put(data);
+                    all.push((what, corrupted));
                 }
             }
-            if self.done.deletes < most.deletes {
+            if self.done.deletions < most.deletions {
                 let mut deleted = self.clone();
-                deleted.done.deletes += 1;
+                deleted.done.deletions += 1;
                 deleted.secret = None;
-                all.push(("the Secret is deleted", deleted));
+                all.push(("Secret deleted", deleted));
             }
         }
         if self.done.edits < most.edits {
             for (what, text) in [
-                ("no bundle", world.text("")),
-                ("a bundle of strangers", world.strangers()),
+                ("empty bundle", memo.text("")),
+                ("foreign bundle", memo.foreign_bundle()),
             ] {
                 for i in 0..2 {
                     let mut edited = self.clone();
@@ -237,167 +234,167 @@ impl State {
         }
     }
 
-    /// Whether what is served is trusted, as far as that is up to us.
-    fn is_good(&self, world: &World) -> bool {
-        if self.is_trusted(world) {
+    /// Checks the invariant, with its two exceptions.
+    fn is_safe(&self, memo: &Memo) -> bool {
+        if self.is_trusted(memo) {
             return true;
         }
-        // Its authority was given up with the Secret, or forgotten because one who spoils the Secret has taken it out of a
-        // configuration as well. As soon as the replica sees what there is now, it serves that, or says so.
-        let forgotten = self.done.deletes > 0 || (self.done.spoils > 0 && self.done.edits > 0);
-        let seen = self.load(world);
-        forgotten && (seen.is_trusted(world) || !seen.serves_the_secret(world))
+        // The CA was lost with the Secret, or because both the Secret and a configuration were corrupted. As soon as the
+        // replica sees the present state, it serves that, or reports that it does not.
+        let forgotten = self.done.deletions > 0 || (self.done.corruptions > 0 && self.done.edits > 0);
+        let seen = self.load(memo);
+        forgotten && (seen.is_trusted(memo) || !seen.serves_the_secret(memo))
     }
 
-    fn is_trusted(&self, world: &World) -> bool {
+    fn is_trusted(&self, memo: &Memo) -> bool {
         self.replica.is_none_or(|served| {
-            let trusted = |i: usize| self.edited[i] || world.verifies(self.time, served, self.bundles[i].1);
-            // What has ended because nobody did anything for a month is nobody's fault.
-            !world.lives(self.time, served) || (trusted(0) && trusted(1))
+            let trusted = |i: usize| self.edited[i] || memo.verifies(self.time, served, self.bundles[i].1);
+            // Expiry without any activity for a month is not a violation.
+            !memo.is_unexpired(self.time, served) || (trusted(0) && trusted(1))
         })
     }
 
-    /// Whether the Secret has something that the replica takes.
-    fn serves_the_secret(&self, world: &World) -> bool {
+    /// Reports whether the Secret has a certificate that the replica accepts.
+    fn serves_the_secret(&self, memo: &Memo) -> bool {
         let secret = self.secret.as_ref();
-        secret.is_some_and(|(version, data)| world.to_serve(self.time, *version, data).is_some())
+        secret.is_some_and(|(version, data)| memo.to_serve(self.time, *version, data).is_some())
     }
 
-    /// What one leader makes of it, when all others are gone: something that is served, and stays.
-    fn check_end(&self, world: &World) {
+    /// Checks that a single leader reaches a stable state with a served certificate.
+    fn check_convergence(&self, memo: &Memo) {
         let mut state = self.clone();
         state.leaders = [Leader::Idle, Leader::Idle];
         for _ in 0..8 {
-            state = state.act(world, 0);
-            state = state.act(world, 0);
+            state = state.act(memo, 0);
+            state = state.act(memo, 0);
             if state.leaders[0] == Leader::Idle {
-                let state = state.load(world);
-                let served = state.replica.expect("something is served");
-                assert!(world.lives(state.time, served));
+                let state = state.load(memo);
+                let served = state.replica.expect("a certificate");
+                assert!(memo.is_unexpired(state.time, served));
                 assert!(
-                    state.is_trusted(world) && state.edited == [false; 2] && state.serves_the_secret(world)
+                    state.is_trusted(memo) && state.edited == [false; 2] && state.serves_the_secret(memo)
                 );
                 return;
             }
             while state.leaders[0] != Leader::Idle {
-                state = state.act(world, 0);
+                state = state.act(memo, 0);
             }
         }
-        panic!("it does not come to an end");
+        panic!("no stable state");
     }
 }
 
-/// Looks at all that can happen, and says how much that is.
-fn explore(cast: &Cast) -> usize {
-    let world = World::new();
-    let mut seen = BTreeSet::from([State::first()]);
-    let mut open = vec![(State::first(), 0)];
-    // What has led there: the step before, and whose it was.
-    let mut ways = vec![(0, "the beginning")];
-    // What the end depends on.
+/// Explores all reachable states. Returns their number.
+fn explore(scenario: &Scenario) -> usize {
+    let memo = Memo::new();
+    let mut seen = BTreeSet::from([State::initial()]);
+    let mut open = vec![(State::initial(), 0)];
+    // The predecessor of each state, and the actor.
+    let mut paths = vec![(0, "start")];
+    // The states whose convergence is checked: leaders and interference do not matter for it.
     let mut ends = BTreeSet::new();
-    while let Some((state, way)) = open.pop() {
-        if !state.is_good(&world) {
-            let steps = std::iter::successors(Some(way), |way| (*way > 0).then(|| ways[*way].0));
-            let steps: Vec<_> = steps.map(|way| ways[way].1).collect();
+    while let Some((state, path)) = open.pop() {
+        if !state.is_safe(&memo) {
+            let steps = std::iter::successors(Some(path), |path| (*path > 0).then(|| paths[*path].0));
+            let steps: Vec<_> = steps.map(|path| paths[path].1).collect();
             panic!(
-                "what is served is not trusted; the last first: {}",
+                "the served certificate is not trusted; latest step first: {}",
                 steps.join(", ")
             );
         }
         if ends.insert((state.time, state.secret.clone(), state.bundles, state.replica)) {
-            state.check_end(&world);
+            state.check_convergence(&memo);
         }
-        for (whose, next) in state.next(&world, cast) {
+        for (actor, next) in state.next(&memo, scenario) {
             if seen.insert(next.clone()) {
-                open.push((next, ways.len()));
-                ways.push((way, whose));
+                open.push((next, paths.len()));
+                paths.push((path, actor));
             }
         }
-        assert!(seen.len() < MAX_STATES, "more than can be looked at");
+        assert!(seen.len() < MAX_STATES, "too many states");
     }
     seen.len()
 }
 
-/// Goes some of the ways that there are, each as far as it leads or `steps`.
-fn wander(cast: &Cast, walks: u64, steps: usize) {
-    let world = World::new();
+/// Takes random walks of `steps` steps.
+fn random_walks(scenario: &Scenario, walks: u64, steps: usize) {
+    let memo = Memo::new();
     for seed in coxswain_tests::seeds::of(walks) {
         let rng = Rng::from_seed(seed);
-        let (mut state, mut way) = (State::first(), Vec::new());
+        let (mut state, mut path) = (State::initial(), Vec::new());
         for _ in 0..steps {
-            let mut all = state.next(&world, cast);
-            let at = usize::try_from(rng.below(all.len() as u64)).expect("one of them");
-            let (whose, next) = all.swap_remove(at);
-            way.push(whose);
+            let mut all = state.next(&memo, scenario);
+            let at = usize::try_from(rng.below(all.len() as u64)).expect("an index");
+            let (actor, next) = all.swap_remove(at);
+            path.push(actor);
             state = next;
             assert!(
-                state.is_good(&world),
-                "what is served is not trusted; walk {seed}: {}",
-                way.join(", ")
+                state.is_safe(&memo),
+                "the served certificate is not trusted; walk {seed}: {}",
+                path.join(", ")
             );
         }
-        state.check_end(&world);
+        state.check_convergence(&memo);
     }
 }
 
 #[test]
-fn two_leaders_at_once_do_not_take_from_each_other_what_is_served() {
-    let states = explore(&Cast {
-        rival: true,
+fn two_leaders_keep_served_certificate_trusted() {
+    let states = explore(&Scenario {
+        second_leader: true,
         time: 1,
-        vandal: Vandal::default(),
+        interference: Interference::default(),
     });
     assert!(states > 1000, "{states}");
 }
 
 #[test]
-fn two_leaders_at_once_put_right_what_is_spoilt() {
-    let states = explore(&Cast {
-        rival: true,
+fn two_leaders_repair_corrupted_secret() {
+    let states = explore(&Scenario {
+        second_leader: true,
         time: 0,
-        vandal: Vandal {
-            spoils: 1,
-            ..Vandal::default()
+        interference: Interference {
+            corruptions: 1,
+            ..Interference::default()
         },
     });
     assert!(states > 1000, "{states}");
 }
 
 #[test]
-fn two_leaders_at_once_make_again_what_is_deleted() {
-    let states = explore(&Cast {
-        rival: true,
+fn two_leaders_recreate_deleted_secret() {
+    let states = explore(&Scenario {
+        second_leader: true,
         time: 0,
-        vandal: Vandal {
-            deletes: 1,
-            ..Vandal::default()
+        interference: Interference {
+            deletions: 1,
+            ..Interference::default()
         },
     });
     assert!(states > 1000, "{states}");
 }
 
 #[test]
-fn a_leader_that_crashes_at_any_point_leaves_what_works() {
-    let states = explore(&Cast {
-        rival: false,
+fn crashing_leader_keeps_served_certificate_trusted() {
+    let states = explore(&Scenario {
+        second_leader: false,
         time: 2,
-        vandal: Vandal {
-            spoils: 1,
-            ..Vandal::default()
+        interference: Interference {
+            corruptions: 1,
+            ..Interference::default()
         },
     });
     assert!(states > 1000, "{states}");
 }
 
 #[test]
-fn a_leader_that_crashes_and_whatever_somebody_else_writes() {
-    let states = explore(&Cast {
-        rival: false,
+fn crashing_leader_repairs_foreign_writes() {
+    let states = explore(&Scenario {
+        second_leader: false,
         time: 0,
-        vandal: Vandal {
-            spoils: 1,
-            deletes: 1,
+        interference: Interference {
+            corruptions: 1,
+            deletions: 1,
             edits: 1,
         },
     });
@@ -405,15 +402,15 @@ fn a_leader_that_crashes_and_whatever_somebody_else_writes() {
 }
 
 #[test]
-fn all_of_it_at_once() {
-    let cast = Cast {
-        rival: true,
+fn random_walks_keep_served_certificate_trusted() {
+    let scenario = Scenario {
+        second_leader: true,
         time: 3,
-        vandal: Vandal {
-            spoils: 2,
-            deletes: 1,
+        interference: Interference {
+            corruptions: 2,
+            deletions: 1,
             edits: 2,
         },
     };
-    wander(&cast, 500, 60);
+    random_walks(&scenario, 500, 60);
 }

@@ -1,4 +1,4 @@
-//! Texts, certificates and verdicts: what the states of the model speak of by number, and what is known of it already.
+//! Texts and certificates of the model by number, with memoized decisions.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -9,42 +9,42 @@ use k8s_openapi::ByteString;
 use serde_json::{Value, json};
 
 use super::super::super::ServiceName;
-use super::super::super::held::{Held, Stored, created};
-use super::super::super::inject::{self, Configuration};
-use super::super::super::pair::{Authority, Issue, LIFE, Pair, bundle, issue};
-use super::super::{Step, decide, kept};
-use super::{Bundles, Data, Look, STEP, Text, Write};
+use super::super::super::configuration::{Configuration, RawConfiguration};
+use super::super::super::key_pair::{Authority, Issued, KeyPair, VALIDITY_PERIOD, bundle, issue};
+use super::super::super::secret::{CertificateSecret, RawSecret, new_secret};
+use super::super::{Step, decide, retained};
+use super::{Bundles, Data, Inputs, STEP, Text, Write};
 
 const KEYS: [&str; 5] = ["tls.crt", "tls.key", "next.crt", "next.key", "ca.crt"];
 
-/// What is decided on, with the versions that it had.
-type Versioned = (Look, u64, [u64; 2]);
+/// The inputs of a decision with the versions of the objects.
+type Versioned = (Inputs, u64, [u64; 2]);
 
-pub(super) struct World {
+pub(super) struct Memo {
     service: ServiceName,
     texts: RefCell<Vec<String>>,
     numbers: RefCell<BTreeMap<String, Text>>,
-    strangers: String,
-    issues: RefCell<BTreeMap<(u32, usize, u64), Rc<Issue>>>,
-    steps: RefCell<BTreeMap<Look, Step>>,
+    foreign_bundle: String,
+    issues: RefCell<BTreeMap<(u32, usize, u64), Rc<Issued>>>,
+    steps: RefCell<BTreeMap<Inputs, Step>>,
     verified: RefCell<BTreeMap<(u32, Text, Text), bool>>,
     served: RefCell<BTreeMap<(u32, Data), Option<Text>>>,
     writes: RefCell<BTreeMap<Versioned, Vec<Write>>>,
-    stagings: RefCell<BTreeMap<(Look, u64, usize), Write>>,
-    /// The key of each certificate, and when it was made.
+    stagings: RefCell<BTreeMap<(Inputs, u64, usize), Write>>,
+    /// The private key and the issue time of each certificate.
     keys: RefCell<BTreeMap<Text, (String, u32)>>,
 }
 
-impl World {
+impl Memo {
     pub(super) fn new() -> Self {
         Self {
             service: "system/hooks".parse().expect("a service"),
-            // The empty text is number 0.
+            // The empty text has the number 0.
             texts: RefCell::new(vec![String::new()]),
             numbers: RefCell::new(BTreeMap::from([(String::new(), 0)])),
-            strangers: bundle(&[0; 3].map(|time| {
-                let made = issue("strangers.system.svc", Self::now(time));
-                made.expect("made").authority
+            foreign_bundle: bundle(&[0; 3].map(|time| {
+                let issued = issue("foreign.system.svc", Self::now(time));
+                issued.expect("a certificate").authority
             })),
             issues: RefCell::default(),
             steps: RefCell::default(),
@@ -75,7 +75,7 @@ impl World {
         ByteString(self.texts.borrow()[text].clone().into_bytes())
     }
 
-    /// From what a write says of the data to texts; none is null.
+    /// Reads the data of a write; none is null.
     fn data(&self, written: &Value) -> Vec<(&'static str, Option<Text>)> {
         let present = KEYS.into_iter().filter(|key| written.get(key).is_some());
         let read = present.map(|key| {
@@ -86,22 +86,22 @@ impl World {
         read.collect()
     }
 
-    fn held(&self, version: u64, data: &Data) -> Held {
+    fn secret(&self, version: u64, data: &Data) -> CertificateSecret {
         let data: BTreeMap<_, _> = data.iter().map(|(key, text)| (*key, self.bytes(*text))).collect();
         let secret = json!({"metadata": {"uid": "u", "resourceVersion": version.to_string()}, "data": data});
-        let stored: Stored = serde_json::from_value(secret).expect("a Secret");
-        stored.into()
+        let raw: RawSecret = serde_json::from_value(secret).expect("a Secret");
+        raw.into()
     }
 
     fn configurations(&self, bundles: &Bundles) -> [Configuration; 2] {
         bundles.map(|(version, bundle)| {
             let client = json!({"service": self.service_value(), "caBundle": self.bytes(bundle)});
-            let stored = json!({
+            let raw = json!({
                 "metadata": {"uid": "u", "resourceVersion": version.to_string()},
                 "webhooks": [{"name": "a.b.c", "clientConfig": client}],
             });
-            let stored: inject::Stored = serde_json::from_value(stored).expect("a configuration");
-            Configuration::new(stored, &self.service)
+            let raw: RawConfiguration = serde_json::from_value(raw).expect("a configuration");
+            Configuration::new(raw, &self.service)
         })
     }
 
@@ -109,8 +109,8 @@ impl World {
         json!({"namespace": self.service.namespace, "name": self.service.name})
     }
 
-    /// What this leader makes at this moment.
-    fn issue(&self, time: u32, leader: usize, version: u64) -> Rc<Issue> {
+    /// Returns the certificate that this leader issues at this time.
+    fn issue(&self, time: u32, leader: usize, version: u64) -> Rc<Issued> {
         let mut issues = self.issues.borrow_mut();
         let made = issues.entry((time, leader, version)).or_insert_with(|| {
             let made = issue(&self.service.host(), Self::now(time)).expect("made");
@@ -123,15 +123,15 @@ impl World {
     }
 
     pub(super) fn step(&self, time: u32, secret: Option<&(u64, Data)>, bundles: &Bundles) -> Step {
-        let key = look(time, secret.map(|(_, data)| data), bundles);
+        let key = inputs(time, secret.map(|(_, data)| data), bundles);
         if let Some(known) = self.steps.borrow().get(&key) {
             return known.clone();
         }
         let configurations = self.configurations(bundles);
-        let held = secret.map(|(version, data)| self.held(*version, data));
+        let secret = secret.map(|(version, data)| self.secret(*version, data));
         let step = decide(
             &configurations.each_ref(),
-            held.as_ref(),
+            secret.as_ref(),
             &self.service.host(),
             Self::now(time),
         );
@@ -139,37 +139,37 @@ impl World {
         step
     }
 
-    /// The write of a leader that has found no Secret, after the last of this version.
-    pub(super) fn created(&self, time: u32, leader: usize, last: u64) -> Write {
-        let body = created(&self.service.secret(), &self.issue(time, leader, last));
+    /// Returns the write of a leader that has found no Secret.
+    pub(super) fn create(&self, time: u32, leader: usize, last: u64) -> Write {
+        let body = new_secret(&self.service.secret(), &self.issue(time, leader, last));
         let data = self.data(&body["data"]).into_iter();
         Write::Create(data.map(|(key, text)| (key, text.expect("a text"))).collect())
     }
 
-    /// The writes of a leader that has read these, and makes nothing new.
-    pub(super) fn decided(&self, time: u32, secret: &(u64, Data), bundles: &Bundles) -> Vec<Write> {
+    /// Returns the writes of a leader that has read these and issues no certificate.
+    pub(super) fn writes_of(&self, time: u32, secret: &(u64, Data), bundles: &Bundles) -> Vec<Write> {
         let versions = bundles.map(|(version, _)| version);
-        let key = (look(time, Some(&secret.1), bundles), secret.0, versions);
+        let key = (inputs(time, Some(&secret.1), bundles), secret.0, versions);
         if let Some(known) = self.writes.borrow().get(&key) {
             return known.clone();
         }
-        let writes = self.decide_anew(time, secret, bundles);
+        let writes = self.compute_writes(time, secret, bundles);
         self.writes.borrow_mut().insert(key, writes.clone());
         writes
     }
 
-    fn decide_anew(&self, time: u32, secret: &(u64, Data), bundles: &Bundles) -> Vec<Write> {
+    fn compute_writes(&self, time: u32, secret: &(u64, Data), bundles: &Bundles) -> Vec<Write> {
         let step = self.step(time, Some(secret), bundles);
-        let held = self.held(secret.0, &secret.1);
+        let secret = self.secret(secret.0, &secret.1);
         let patch = match step {
-            Step::Nothing | Step::Create | Step::Stage { .. } => panic!("that is not sent so"),
+            Step::Nothing | Step::Create | Step::Stage { .. } => panic!("no injection or promotion"),
             Step::Inject => {
-                let bundle = bundle(&held.authorities);
+                let bundle = bundle(&secret.authorities);
                 let configurations = self.configurations(bundles);
                 let differ = configurations
                     .iter()
                     .enumerate()
-                    .filter(|(_, it)| !it.carries(&bundle));
+                    .filter(|(_, it)| !it.has_bundle(&bundle));
                 let writes = differ.map(|(i, it)| {
                     let patch = it.patch(&bundle);
                     let version = patch["metadata"]["resourceVersion"].as_str().expect("a version");
@@ -180,13 +180,13 @@ impl World {
                 });
                 return writes.collect();
             }
-            Step::Promote => held.promote().expect("there is a next"),
+            Step::Promote => secret.promote().expect("a staged certificate"),
         };
         vec![self.patch(&patch)]
     }
 
-    /// The write of a leader that has read this Secret, and then these.
-    pub(super) fn staged(
+    /// Returns the write of a leader that stages a certificate after reading the Secret and then the bundles.
+    pub(super) fn stage(
         &self,
         time: u32,
         leader: usize,
@@ -194,19 +194,19 @@ impl World {
         data: &Data,
         bundles: &Bundles,
     ) -> Write {
-        let key = (look(time, Some(data), bundles), version, leader);
+        let key = (inputs(time, Some(data), bundles), version, leader);
         if let Some(known) = self.stagings.borrow().get(&key) {
             return known.clone();
         }
-        let held = self.held(version, data);
+        let secret = self.secret(version, data);
         let configurations = self.configurations(bundles);
-        let kept = kept(
-            &held,
+        let retained = retained(
+            &secret,
             &configurations.each_ref(),
             &self.service.host(),
             Self::now(time),
         );
-        let write = self.patch(&held.stage(&self.issue(time, leader, version), kept));
+        let write = self.patch(&secret.stage(&self.issue(time, leader, version), retained));
         self.stagings.borrow_mut().insert(key, write.clone());
         write
     }
@@ -216,27 +216,27 @@ impl World {
         Write::Secret(version.parse().expect("a number"), self.data(&patch["data"]))
     }
 
-    /// A bundle of authorities that have signed nothing of ours.
-    pub(super) fn strangers(&self) -> Text {
-        self.text(&self.strangers)
+    /// Returns a bundle of CAs that have signed none of the certificates.
+    pub(super) fn foreign_bundle(&self) -> Text {
+        self.text(&self.foreign_bundle)
     }
 
-    /// What the Secret says is trusted, and behind it strangers.
-    pub(super) fn crowded(&self, data: &Data) -> Text {
+    /// Returns the CA bundle of the Secret with foreign CAs appended.
+    pub(super) fn with_foreign_authorities(&self, data: &Data) -> Text {
         let trusted = data
             .get("ca.crt")
             .map_or_else(String::new, |it| self.texts.borrow()[*it].clone());
-        self.text(&(trusted + &self.strangers))
+        self.text(&(trusted + &self.foreign_bundle))
     }
 
-    /// What a replica makes of the Secret.
+    /// Returns the certificate that a replica loads from the Secret.
     pub(super) fn to_serve(&self, time: u32, version: u64, data: &Data) -> Option<Text> {
         let key = (time, data.clone());
         if let Some(known) = self.served.borrow().get(&key) {
             return *known;
         }
-        let held = self.held(version, data);
-        let pair = held
+        let secret = self.secret(version, data);
+        let pair = secret
             .to_serve(&self.service.host(), Self::now(time))
             .ok()
             .flatten();
@@ -245,7 +245,7 @@ impl World {
         served
     }
 
-    /// Whether somebody with this bundle takes this certificate now.
+    /// Reports whether a client with this bundle accepts this certificate.
     pub(super) fn verifies(&self, time: u32, certificate: Text, bundle: Text) -> bool {
         let key = (time, certificate, bundle);
         if let Some(known) = self.verified.borrow().get(&key) {
@@ -260,18 +260,17 @@ impl World {
         verified
     }
 
-    fn pair(&self, certificate: Text) -> Pair {
+    fn pair(&self, certificate: Text) -> KeyPair {
         let key = self.keys.borrow()[&certificate].0.clone();
-        Pair::read(self.texts.borrow()[certificate].as_bytes(), key.as_bytes()).expect("a pair")
+        KeyPair::read(self.texts.borrow()[certificate].as_bytes(), key.as_bytes()).expect("a pair")
     }
 
-    /// Whether it has not ended.
-    pub(super) fn lives(&self, time: u32, certificate: Text) -> bool {
+    pub(super) fn is_unexpired(&self, time: u32, certificate: Text) -> bool {
         let (_, made) = self.keys.borrow()[&certificate];
-        STEP * (time - made) <= LIFE
+        STEP * (time - made) <= VALIDITY_PERIOD
     }
 }
 
-fn look(time: u32, data: Option<&Data>, bundles: &Bundles) -> Look {
+fn inputs(time: u32, data: Option<&Data>, bundles: &Bundles) -> Inputs {
     (time, data.cloned(), bundles.map(|(_, bundle)| bundle))
 }

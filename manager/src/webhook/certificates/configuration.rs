@@ -1,18 +1,16 @@
-//! The configurations that tell the API server of the webhooks, and the bundles in them that it verifies our certificate with.
+//! Webhook configurations and the `caBundle` by which the API server verifies the serving certificate.
 //!
-//! Of a configuration only the webhooks are touched that lead to our Service, and of those only `caBundle`.
+//! Only the `caBundle` of webhooks that reference the Service is changed.
 
 use k8s_openapi::ByteString;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::ServiceName;
-use super::pair::Authority;
-use crate::client::Patch;
+use super::key_pair::Authority;
 use crate::object::decode::null_is_default;
 use crate::object::{Meta, Resource, Version};
 
-/// Both kinds.
 pub(crate) const CONFIGURATIONS: [Resource; 2] = [
     Resource::cluster(
         "admissionregistration.k8s.io",
@@ -28,17 +26,16 @@ pub(crate) const CONFIGURATIONS: [Resource; 2] = [
     ),
 ];
 
-/// A configuration, as far as it leads to us.
+/// The webhooks of one configuration that reference the Service.
 #[derive(Debug)]
 pub(crate) struct Configuration {
     metadata: Meta,
-    /// Name and bundle of each webhook.
+    /// Name and `caBundle` of each webhook.
     webhooks: Vec<(String, Vec<u8>)>,
 }
 
-/// A configuration as it is read.
 #[derive(Deserialize)]
-pub(crate) struct Stored {
+pub(crate) struct RawConfiguration {
     #[serde(default)]
     metadata: Meta,
     #[serde(default, deserialize_with = "null_is_default")]
@@ -62,7 +59,10 @@ struct ClientConfig {
 }
 
 impl Configuration {
-    pub(crate) fn new(Stored { metadata, webhooks }: Stored, service: &ServiceName) -> Self {
+    pub(crate) fn new(
+        RawConfiguration { metadata, webhooks }: RawConfiguration,
+        service: &ServiceName,
+    ) -> Self {
         let ours = webhooks
             .into_iter()
             .filter(|it| it.client_config.service.as_ref() == Some(service));
@@ -76,23 +76,23 @@ impl Configuration {
         &self.metadata.resource_version
     }
 
-    /// Whether any of its webhooks leads to us.
-    pub(crate) fn is_ours(&self) -> bool {
+    /// Reports whether any webhook references the Service.
+    pub(crate) fn targets_service(&self) -> bool {
         !self.webhooks.is_empty()
     }
 
-    /// Whether each of its webhooks has exactly this bundle.
-    pub(crate) fn carries(&self, bundle: &str) -> bool {
+    /// Reports whether every webhook has exactly this bundle.
+    pub(crate) fn has_bundle(&self, bundle: &str) -> bool {
         self.webhooks.iter().all(|(_, it)| it == bundle.as_bytes())
     }
 
-    /// Whom its webhooks trust.
+    /// Returns the CAs that the webhooks trust.
     pub(crate) fn authorities(&self) -> Vec<Authority> {
         let all = self.webhooks.iter();
         all.flat_map(|(_, bundle)| Authority::read_all(bundle)).collect()
     }
 
-    /// The write after which it [carries](Configuration::carries) the bundle, good for what was read and for nothing newer.
+    /// Returns the strategic merge patch that sets the bundle. It fails with 409 Conflict if the configuration has changed.
     pub(crate) fn patch(&self, bundle: &str) -> Value {
         let Meta {
             uid,
@@ -109,11 +109,6 @@ impl Configuration {
             "webhooks": webhooks.collect::<Vec<_>>(),
         })
     }
-}
-
-/// Webhooks are merged by their names.
-pub(crate) fn as_patch(patch: &Value) -> Patch {
-    Patch::strategic(patch)
 }
 
 #[cfg(test)]
@@ -143,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_leads_to_us_and_differs_is_written() {
+    fn patch_sets_only_differing_bundles_of_own_webhooks() {
         let bundle = |text: &str| ByteString(text.as_bytes().to_vec());
         assert_eq!(
             configuration().patch("yes"),
@@ -152,15 +147,15 @@ mod tests {
                 "webhooks": [{"name": "a.x.y", "clientConfig": {"caBundle": bundle("yes")}}],
             })
         );
-        assert!(!configuration().carries("yes") && configuration().is_ours());
+        assert!(!configuration().has_bundle("yes") && configuration().targets_service());
     }
 
     #[test]
-    fn what_has_no_webhooks_of_ours_carries_anything() {
+    fn configuration_without_own_webhooks_has_any_bundle() {
         for stored in [json!({}), json!({"webhooks": null})] {
             let stored = serde_json::from_value(stored).expect("a configuration");
             let configuration = Configuration::new(stored, &service());
-            assert!(configuration.carries("anything") && !configuration.is_ours());
+            assert!(configuration.has_bundle("anything") && !configuration.targets_service());
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A certificate with its key: made, or read, and for how long it is good for whom.
+//! A certificate with its private key: issuing, parsing, verification.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
 use rcgen::{
-    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair,
+    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa,
     KeyUsagePurpose,
 };
 use rustls::RootCertStore;
@@ -18,60 +18,58 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::sign::CertifiedKey;
 use secrecy::{ExposeSecret as _, SecretString};
 
-/// How long a certificate is good for.
-pub(crate) const LIFE: Duration = Duration::from_hours(90 * 24);
-/// So long before its end there should be another.
-pub(crate) const EARLY: Duration = Duration::from_hours(30 * 24);
-/// A certificate is good from this long before it was made: clocks differ.
-const BACKDATED: Duration = Duration::from_hours(1);
+pub(crate) const VALIDITY_PERIOD: Duration = Duration::from_hours(90 * 24);
+/// A certificate is renewed this long before it expires.
+pub(crate) const RENEW_BEFORE: Duration = Duration::from_hours(30 * 24);
+/// Certificates are valid from this long before they are issued, to tolerate clock skew.
+const BACKDATE: Duration = Duration::from_hours(1);
 
-/// A certificate, with its chain, and its key. The key is not printed, and wiped when it is dropped.
+/// A certificate chain with its private key. The key is never printed, and is zeroed on drop.
 #[derive(Clone)]
-pub(crate) struct Pair {
+pub(crate) struct KeyPair {
     certificate: String,
     key: SecretString,
     certified: Arc<CertifiedKey>,
 }
 
-/// Who signs: a certificate that clients are given to verify others with.
+/// A CA certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Authority(CertificateDer<'static>);
 
-/// A new pair, and the only certificate with which it can be verified. The key that signed it is gone: nothing else will ever
-/// be signed by that authority, so that to trust it is to trust this pair.
-pub(crate) struct Issue {
-    pub(crate) pair: Pair,
+/// A new certificate and its CA. The private key of the CA is discarded, so the CA never signs anything else, and
+/// trusting it is equivalent to trusting this certificate.
+pub(crate) struct Issued {
+    pub(crate) pair: KeyPair,
     pub(crate) authority: Authority,
 }
 
-/// Why there is no pair. It quotes nothing of what was read.
+/// Errors do not quote the input, which holds a private key.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum PairError {
-    #[error("the certificate is not in PEM form: {0}")]
+pub(crate) enum KeyPairError {
+    #[error("certificate is not valid PEM: {0}")]
     Certificate(pem::Error),
-    #[error("the private key is not in PEM form, without a passphrase: {0}")]
+    #[error("private key is not valid unencrypted PEM: {0}")]
     Key(pem::Error),
-    #[error("certificate and private key cannot be used: {0}")]
+    #[error("invalid certificate or private key: {0}")]
     Rejected(rustls::Error),
 }
 
-/// No certificate could be made.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot make a certificate: {0}")]
+#[error("failed to issue certificate: {0}")]
 pub(crate) struct IssueError(#[source] Box<dyn std::error::Error + Send + Sync>);
 
-impl Pair {
-    /// From what files or a Secret hold.
-    pub(crate) fn read(certificate: &[u8], key: &[u8]) -> Result<Self, PairError> {
+impl KeyPair {
+    /// Parses a certificate chain and a private key in PEM form.
+    pub(crate) fn read(certificate: &[u8], key: &[u8]) -> Result<Self, KeyPairError> {
         let chain = CertificateDer::pem_slice_iter(certificate)
             .collect::<Result<Vec<_>, _>>()
-            .map_err(PairError::Certificate)?;
+            .map_err(KeyPairError::Certificate)?;
         if chain.is_empty() {
-            return Err(PairError::Certificate(pem::Error::NoItemsFound));
+            return Err(KeyPairError::Certificate(pem::Error::NoItemsFound));
         }
-        let private = PrivateKeyDer::from_pem_slice(key).map_err(PairError::Key)?;
+        let private = PrivateKeyDer::from_pem_slice(key).map_err(KeyPairError::Key)?;
         let provider = rustls::crypto::ring::default_provider();
-        let certified = CertifiedKey::from_der(chain, private, &provider).map_err(PairError::Rejected)?;
+        let certified = CertifiedKey::from_der(chain, private, &provider).map_err(KeyPairError::Rejected)?;
         Ok(Self {
             certificate: String::from_utf8_lossy(certificate).into_owned(),
             key: SecretString::from(String::from_utf8_lossy(key).into_owned()),
@@ -83,17 +81,16 @@ impl Pair {
         &self.certificate
     }
 
-    /// In the clear: only for the Secret.
+    /// Returns the private key in PEM form, to be stored in the Secret only.
     pub(crate) fn key(&self) -> &str {
         self.key.expose_secret()
     }
 
-    /// What a handshake needs.
     pub(crate) fn certified(&self) -> &Arc<CertifiedKey> {
         &self.certified
     }
 
-    /// Whether a client that trusts `authorities` takes it for `name` at that time.
+    /// Reports whether a client that trusts `authorities` accepts the certificate for `name` at the time `at`.
     pub(crate) fn verify(
         &self,
         authorities: &[Authority],
@@ -121,7 +118,7 @@ impl Pair {
 }
 
 impl Authority {
-    /// All that can be used of a bundle in PEM form; the rest is left out.
+    /// Parses a PEM bundle and skips invalid certificates.
     pub(crate) fn read_all(bundle: &[u8]) -> Vec<Self> {
         let all = CertificateDer::pem_slice_iter(bundle).filter_map(Result::ok);
         all.filter(|it| RootCertStore::empty().add(it.clone()).is_ok())
@@ -144,50 +141,50 @@ impl Authority {
     }
 }
 
-/// A bundle in PEM form, always the same for the same authorities.
+/// Encodes a PEM bundle, deterministically.
 pub(crate) fn bundle(authorities: &[Authority]) -> String {
     authorities.iter().map(Authority::pem).collect()
 }
 
-/// Makes a pair for `name`, good from now on.
-pub(crate) fn issue(name: &str, now: Timestamp) -> Result<Issue, IssueError> {
+/// Issues a certificate for `name`, valid from now on.
+pub(crate) fn issue(name: &str, now: Timestamp) -> Result<Issued, IssueError> {
     make(name, now).map_err(IssueError)
 }
 
-fn make(name: &str, now: Timestamp) -> Result<Issue, Box<dyn std::error::Error + Send + Sync>> {
-    let from = now.saturating_sub(BACKDATED).unwrap_or(now);
-    let until = now.saturating_add(LIFE).unwrap_or(now);
+fn make(name: &str, now: Timestamp) -> Result<Issued, Box<dyn std::error::Error + Send + Sync>> {
+    let from = now.saturating_sub(BACKDATE).unwrap_or(now);
+    let until = now.saturating_add(VALIDITY_PERIOD).unwrap_or(now);
     let params = |names: Vec<String>, common: String| {
         let mut params = CertificateParams::new(names)?;
         params.distinguished_name.push(DnType::CommonName, common);
-        // Both end at once: an authority that outlives what it has signed is good for nothing.
+        // Both expire together: the CA has signed nothing else.
         let epoch = rcgen::date_time_ymd(1970, 1, 1);
         let since = |at: Timestamp| Duration::from_secs(at.as_second().try_into().unwrap_or(0));
         (params.not_before, params.not_after) = (epoch + since(from), epoch + since(until));
         Ok::<_, rcgen::Error>(params)
     };
-    // A subject of its own: two in one bundle are told apart by it.
+    // A unique subject distinguishes the CAs in a bundle.
     let mut authority = params(Vec::new(), format!("coxswain-webhook-ca@{}", now.as_second()))?;
     authority.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
     authority.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
-    let authority = CertifiedIssuer::self_signed(authority, KeyPair::generate()?)?;
+    let authority = CertifiedIssuer::self_signed(authority, rcgen::KeyPair::generate()?)?;
     let mut leaf = params(vec![name.to_owned()], name.to_owned())?;
     leaf.key_usages = vec![KeyUsagePurpose::DigitalSignature];
     leaf.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
     leaf.use_authority_key_identifier_extension = true;
-    let key = KeyPair::generate()?;
+    let key = rcgen::KeyPair::generate()?;
     let certificate = leaf.signed_by(&key, &authority)?;
     let pem = SecretString::from(key.serialize_pem());
-    let pair = Pair::read(certificate.pem().as_bytes(), pem.expose_secret().as_bytes())?;
-    Ok(Issue {
+    let pair = KeyPair::read(certificate.pem().as_bytes(), pem.expose_secret().as_bytes())?;
+    Ok(Issued {
         pair,
         authority: Authority(authority.der().clone()),
     })
 }
 
-impl std::fmt::Debug for Pair {
+impl std::fmt::Debug for KeyPair {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Pair").finish_non_exhaustive()
+        f.debug_struct("KeyPair").finish_non_exhaustive()
     }
 }
 
@@ -203,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pair_is_good_for_its_name_and_its_time_by_its_own_authority_alone() {
+    fn key_pair_verifies_only_for_own_name_validity_and_authority() {
         let (one, two) = (
             issue(NAME, now()).expect("made"),
             issue(NAME, now()).expect("made"),
@@ -215,36 +212,36 @@ mod tests {
         assert!(!ok(std::slice::from_ref(&two.authority), NAME, now()));
         assert!(!ok(&[], NAME, now()));
         assert!(!ok(&own, "hooks.other.svc", now()));
-        assert!(ok(&own, NAME, now() - BACKDATED));
-        assert!(!ok(&own, NAME, now() - BACKDATED - SECOND));
-        assert!(ok(&own, NAME, now() + LIFE));
-        assert!(!ok(&own, NAME, now() + LIFE + SECOND));
+        assert!(ok(&own, NAME, now() - BACKDATE));
+        assert!(!ok(&own, NAME, now() - BACKDATE - SECOND));
+        assert!(ok(&own, NAME, now() + VALIDITY_PERIOD));
+        assert!(!ok(&own, NAME, now() + VALIDITY_PERIOD + SECOND));
     }
 
     #[test]
-    fn what_is_written_is_read_again() {
+    fn encoded_key_pair_and_bundle_parse_again() {
         let made = issue(NAME, now()).expect("made");
-        let read = Pair::read(made.pair.certificate().as_bytes(), made.pair.key().as_bytes());
+        let read = KeyPair::read(made.pair.certificate().as_bytes(), made.pair.key().as_bytes());
         let authorities = Authority::read_all(bundle(std::slice::from_ref(&made.authority)).as_bytes());
         assert_eq!(authorities, [made.authority]);
         assert!(read.expect("a pair").verify(&authorities, NAME, now()).is_ok());
     }
 
     #[test]
-    fn what_is_broken_is_said_to_be_and_not_quoted() {
+    fn malformed_key_pair_is_rejected_without_quoting_it() {
         let (one, two) = (
             issue(NAME, now()).expect("made"),
             issue(NAME, now()).expect("made"),
         );
         let (certificate, key) = (one.pair.certificate(), one.pair.key());
         for (certificate, key, words) in [
-            ("", key, "the certificate is not in PEM form"),
-            ("hunter2", key, "the certificate is not in PEM form"),
-            (certificate, "hunter2", "the private key is not in PEM form"),
-            (certificate, certificate, "the private key is not in PEM form"),
-            (certificate, two.pair.key(), "cannot be used"),
+            ("", key, "certificate is not valid PEM"),
+            ("hunter2", key, "certificate is not valid PEM"),
+            (certificate, "hunter2", "private key is not valid"),
+            (certificate, certificate, "private key is not valid"),
+            (certificate, two.pair.key(), "invalid certificate or private key"),
         ] {
-            let error = Pair::read(certificate.as_bytes(), key.as_bytes()).expect_err(words);
+            let error = KeyPair::read(certificate.as_bytes(), key.as_bytes()).expect_err(words);
             let text = error.to_string();
             assert!(text.contains(words) && !text.contains("hunter2"), "{text}");
         }
@@ -252,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_bundle_what_can_be_used_is_used() {
+    fn invalid_certificates_in_a_bundle_are_skipped() {
         let made = issue(NAME, now()).expect("made");
         let mixed = format!(
             "nonsense\n-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n{}",

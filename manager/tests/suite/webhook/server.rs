@@ -1,5 +1,4 @@
-//! The port, over real sockets: a client that verifies, both protocols, and the end. Its clock stands still, so that no deadline
-//! depends on how busy the machine is.
+//! The server over real sockets. Its clock is frozen, so that no timeout depends on the load of the machine.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -31,7 +30,7 @@ use super::{HOST, connector};
 
 const BOATS: Resource = Resource::namespaced("harbour.example", "v1", "boats", "Boat");
 
-struct Bed {
+struct Fixture {
     env: Env,
     address: SocketAddr,
     bundle: String,
@@ -41,7 +40,7 @@ struct Bed {
     _folder: Folder,
 }
 
-async fn bed(test: &str, hooks: Hooks) -> Bed {
+async fn fixture(test: &str, hooks: Hooks) -> Fixture {
     let folder = folder(test);
     let bundle = folder.pair();
     let registry = Registry::new();
@@ -51,13 +50,13 @@ async fn bed(test: &str, hooks: Hooks) -> Bed {
     let bound = bound.expect("a free port");
     let tasks = TaskSet::new();
     let env = Env::starting_at(Timestamp::now(), 0, &tasks);
-    assert!(env.clock.inject(Fault::Freeze), "it stands still");
+    assert!(env.clock.inject(Fault::Freeze), "no fault injection");
     let address = bound.address();
     let (stop, stopped) = oneshot::channel();
     let served = env.tasks.spawn(bound.serve(env.clone(), hooks, async {
         let _ = stopped.await;
     }));
-    Bed {
+    Fixture {
         env,
         address,
         bundle,
@@ -73,10 +72,10 @@ enum Client {
     Http2(http2::SendRequest<Full<Bytes>>),
 }
 
-impl Bed {
+impl Fixture {
     async fn client(&self, http2: bool) -> Client {
         let socket = TcpStream::connect(self.address).await.expect("a connection");
-        let connector = connector(&self.bundle, None).expect("somebody to trust");
+        let connector = connector(&self.bundle, None).expect("an authority");
         let mut config = (**connector.config()).clone();
         config.alpn_protocols = vec![if http2 {
             b"h2".to_vec()
@@ -87,7 +86,7 @@ impl Bed {
         let stream = tokio_rustls::TlsConnector::from(Arc::new(config))
             .connect(name, socket)
             .await
-            .expect("it is verified");
+            .expect("a handshake");
         let io = TokioIo::new(stream);
         if http2 {
             let (client, connection) = http2::handshake(TokioExecutor::new(), io).await.expect("HTTP/2");
@@ -112,19 +111,19 @@ impl Client {
     }
 
     async fn send(&mut self, mut request: Request<Full<Bytes>>) -> (StatusCode, Bytes) {
-        let answer = match self {
+        let response = match self {
             Self::Http1(client) => {
                 let path = request.uri().path_and_query().expect("a path").to_string();
                 *request.uri_mut() = path.parse().expect("a path");
-                client.ready().await.expect("it is open");
+                client.ready().await.expect("an open connection");
                 client.send_request(request).await
             }
             Self::Http2(client) => {
-                client.ready().await.expect("it is open");
+                client.ready().await.expect("an open connection");
                 client.send_request(request).await
             }
         };
-        let (parts, body) = answer.expect("an answer").into_parts();
+        let (parts, body) = response.expect("a response").into_parts();
         (parts.status, body.collect().await.expect("a body").to_bytes())
     }
 }
@@ -153,7 +152,7 @@ fn hooks() -> Hooks {
             ..
         } = request;
         assert_eq!((name.as_str(), namespace.as_str()), ("gig", "default"));
-        let judged = match object["oars"].as_u64() {
+        let decision = match object["oars"].as_u64() {
             Some(0) => Err(Denial::invalid(
                 "Boat",
                 &name,
@@ -166,7 +165,7 @@ fn hooks() -> Hooks {
             Some(oars) if oars > 8 => Ok(vec!["that is a galley".to_owned()]),
             _ => Ok(vec![]),
         };
-        std::future::ready(judged)
+        std::future::ready(decision)
     };
     Hooks::new()
         .mutating(&BOATS, mutating)
@@ -181,11 +180,11 @@ fn response(answer: &(StatusCode, Bytes)) -> Value {
 }
 
 #[tokio::test]
-async fn reviews_are_answered_by_both_protocols() {
-    let bed = bed("protocols", hooks()).await;
+async fn reviews_are_served_over_http1_and_http2() {
+    let fixture = fixture("protocols", hooks()).await;
     let (mutate, validate) = (mutating_path(&BOATS), validating_path(&BOATS));
     for http2 in [false, true] {
-        let mut client = bed.client(http2).await;
+        let mut client = fixture.client(http2).await;
         let changed = response(&client.post(&mutate, review(&json!({}))).await);
         assert_eq!(
             (&changed["allowed"], &changed["patchType"]),
@@ -193,10 +192,10 @@ async fn reviews_are_answered_by_both_protocols() {
         );
         let same = response(&client.post(&mutate, review(&json!({"oars": 4}))).await);
         assert_eq!(same, json!({"uid": "7", "allowed": true}));
-        let refused = response(&client.post(&validate, review(&json!({"oars": 0}))).await);
-        assert_eq!(refused["allowed"], false);
+        let denied = response(&client.post(&validate, review(&json!({"oars": 0}))).await);
+        assert_eq!(denied["allowed"], false);
         assert_eq!(
-            refused["status"]["message"],
+            denied["status"]["message"],
             "Boat \"gig\" is invalid: oars: a boat has oars"
         );
         let warned = response(&client.post(&validate, review(&json!({"oars": 9}))).await);
@@ -207,57 +206,59 @@ async fn reviews_are_answered_by_both_protocols() {
 }
 
 #[tokio::test]
-async fn a_body_that_is_too_large_is_refused_and_the_port_goes_on() {
-    let bed = bed("large", hooks()).await;
+async fn too_large_body_is_rejected_and_server_keeps_serving() {
+    let fixture = fixture("large", hooks()).await;
     let path = validating_path(&BOATS);
     for http2 in [false, true] {
-        let mut client = bed.client(http2).await;
+        let mut client = fixture.client(http2).await;
         let large = review(&json!({"hull": "x".repeat(3 << 20), "oars": 1}));
         response(&client.post(&path, large).await);
         let (code, _) = client.post(&path, "x".repeat(8 << 20)).await;
         assert_eq!(code, StatusCode::PAYLOAD_TOO_LARGE);
-        let mut client = bed.client(http2).await;
+        let mut client = fixture.client(http2).await;
         response(&client.post(&path, review(&json!({}))).await);
     }
 }
 
 #[tokio::test]
-async fn at_the_end_reviews_under_way_are_answered() {
-    let (asked, mut was_asked) = mpsc::unbounded_channel();
+async fn shutdown_drains_in_flight_reviews() {
+    let (started, mut was_started) = mpsc::unbounded_channel();
     let go = Arc::new(Notify::new());
     let gone = go.clone();
     let hooks = Hooks::new().validating(&BOATS, move |_| {
-        let (asked, gone) = (asked.clone(), gone.clone());
+        let (started, gone) = (started.clone(), gone.clone());
         async move {
-            let _ = asked.send(());
+            let _ = started.send(());
             gone.notified().await;
             Ok(vec![])
         }
     });
-    let bed = bed("end", hooks).await;
-    let (mut one, mut two) = (bed.client(false).await, bed.client(true).await);
+    let fixture = fixture("end", hooks).await;
+    let (mut one, mut two) = (fixture.client(false).await, fixture.client(true).await);
     let path = validating_path(&BOATS);
     let same = path.clone();
-    let one = bed
+    let one = fixture
         .env
         .tasks
         .spawn(async move { one.post(&path, review(&json!({}))).await });
-    let two = bed
+    let two = fixture
         .env
         .tasks
         .spawn(async move { two.post(&same, review(&json!({}))).await });
-    was_asked.recv().await.expect("asked");
-    was_asked.recv().await.expect("asked");
-    let Bed {
+    was_started.recv().await.expect("a review");
+    was_started.recv().await.expect("a review");
+    let Fixture {
         address,
         stop,
         served,
         tasks,
         ..
-    } = bed;
-    stop.send(()).expect("it serves");
+    } = fixture;
+    stop.send(()).expect("a running server");
     let refused = async { while TcpStream::connect(address).await.is_ok() {} };
-    time::within(time::ANSWER, refused).await.expect("nobody listens");
+    time::within(time::ANSWER, refused)
+        .await
+        .expect("still listening");
     go.notify_waiters();
     for request in [one, two] {
         response(&request.await.expect("no panic"));
@@ -268,20 +269,20 @@ async fn at_the_end_reviews_under_way_are_answered() {
             tokio::task::yield_now().await;
         }
     };
-    time::within(time::ANSWER, left).await.expect("no task is left");
+    time::within(time::ANSWER, left).await.expect("tasks left");
 }
 
 #[tokio::test]
-async fn a_port_in_use_is_said_to_be_one() {
-    let bed = bed("in-use", Hooks::new()).await;
+async fn port_in_use_is_reported() {
+    let fixture = fixture("in-use", Hooks::new()).await;
     let folder = folder("in-use-too");
     folder.pair();
     let registry = Registry::new();
     let certificates = Certificates::new(Source::Folder(folder.0.clone()), &registry, &Checks::new()).await;
-    let error = match Server::bind(bed.address, certificates.expect("a pair"), &registry).await {
+    let error = match Server::bind(fixture.address, certificates.expect("a pair"), &registry).await {
         Err(error @ WebhookError::Bind { .. }) => error.to_string(),
         Err(error) => panic!("{error}"),
-        Ok(_) => panic!("it is in use"),
+        Ok(_) => panic!("bound twice"),
     };
     assert!(
         error.contains("Address already in use") && error.contains("--webhook-port"),

@@ -1,10 +1,10 @@
-//! The one Secret: what it holds, and the writes that change it.
+//! The Secret that stores the serving certificate, and the patches that change it.
 //!
 //! | key | |
 //! |---|---|
-//! | `tls.crt`, `tls.key` | what is served; both empty before there is anything |
-//! | `ca.crt` | the authorities that clients are to trust: what is injected |
-//! | `next.crt`, `next.key` | what will be served once all clients trust its authority |
+//! | `tls.crt`, `tls.key` | the serving certificate; both empty at first |
+//! | `ca.crt` | the CA bundle to inject |
+//! | `next.crt`, `next.key` | the staged certificate, served once all clients trust its CA |
 
 use std::collections::BTreeMap;
 
@@ -13,63 +13,60 @@ use k8s_openapi::ByteString;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::pair::{Authority, EARLY, Issue, Pair, PairError, bundle};
+use super::key_pair::{Authority, Issued, KeyPair, KeyPairError, RENEW_BEFORE, bundle};
 use crate::object::decode::null_is_default;
 use crate::object::{Key, Meta, Version};
 
-/// The Secret as it is read. Not to be printed.
+/// The Secret as stored. It has no `Debug`: `data` holds private keys.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct Stored {
+pub(crate) struct RawSecret {
     metadata: Meta,
     #[serde(deserialize_with = "null_is_default")]
     data: BTreeMap<String, ByteString>,
 }
 
-/// What it holds.
-pub(crate) struct Held {
+pub(crate) struct CertificateSecret {
     metadata: Meta,
     pub(crate) current: Slot,
     pub(crate) next: Slot,
     pub(crate) authorities: Vec<Authority>,
 }
 
-/// A place for a pair.
 pub(crate) enum Slot {
     Empty,
-    Broken(PairError),
-    Filled(Box<Pair>),
+    Malformed(KeyPairError),
+    Filled(Box<KeyPair>),
 }
 
-/// What a pair is good for, with the authorities beside it.
+/// The validity of a certificate for clients that trust the CA bundle of the Secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Fitness {
-    /// For some time.
+pub(crate) enum Validity {
     Fresh,
-    /// For now.
-    Old,
-    /// For nothing, and why.
-    Useless(String),
+    /// Valid, but due for renewal.
+    Expiring,
+    /// The reason why clients reject it.
+    Invalid(String),
 }
 
 impl Slot {
-    /// Whether what is in it is good for who trusts this authority alone.
+    /// Reports whether a client that trusts only `authority` accepts the certificate.
     pub(crate) fn is_verified_by(&self, authority: &Authority, name: &str, now: Timestamp) -> bool {
         match self {
             Self::Filled(pair) => pair.verify(std::slice::from_ref(authority), name, now).is_ok(),
-            Self::Empty | Self::Broken(_) => false,
+            Self::Empty | Self::Malformed(_) => false,
         }
     }
 }
 
-impl From<Stored> for Held {
-    fn from(Stored { metadata, data }: Stored) -> Self {
+impl From<RawSecret> for CertificateSecret {
+    fn from(RawSecret { metadata, data }: RawSecret) -> Self {
         let bytes = |key: &str| data.get(key).map_or(&[][..], |it| &it.0);
         let slot = |certificate, key| match (bytes(certificate), bytes(key)) {
             ([], []) => Slot::Empty,
-            (certificate, key) => match Pair::read(certificate, key) {
+            (certificate, key) => match KeyPair::read(certificate, key) {
                 Ok(pair) => Slot::Filled(Box::new(pair)),
-                Err(error) => Slot::Broken(error),
+                Err(error) => Slot::Malformed(error),
             },
         };
         Self {
@@ -81,50 +78,50 @@ impl From<Stored> for Held {
     }
 }
 
-impl Held {
+impl CertificateSecret {
     pub(crate) fn version(&self) -> &Version {
         &self.metadata.resource_version
     }
 
-    /// What a replica may serve; why not, if there is something that it must not.
-    pub(crate) fn to_serve(&self, name: &str, now: Timestamp) -> Result<Option<&Pair>, String> {
+    /// Returns the certificate to serve, or the reason why the stored one must not be served.
+    pub(crate) fn to_serve(&self, name: &str, now: Timestamp) -> Result<Option<&KeyPair>, String> {
         match &self.current {
             Slot::Empty => Ok(None),
-            Slot::Broken(error) => Err(error.to_string()),
-            Slot::Filled(pair) => match self.fitness(&self.current, name, now) {
-                Fitness::Useless(reason) => Err(reason),
-                Fitness::Fresh | Fitness::Old => Ok(Some(pair)),
+            Slot::Malformed(error) => Err(error.to_string()),
+            Slot::Filled(pair) => match self.validity(&self.current, name, now) {
+                Validity::Invalid(reason) => Err(reason),
+                Validity::Fresh | Validity::Expiring => Ok(Some(pair)),
             },
         }
     }
 
-    pub(crate) fn fitness(&self, slot: &Slot, name: &str, now: Timestamp) -> Fitness {
+    pub(crate) fn validity(&self, slot: &Slot, name: &str, now: Timestamp) -> Validity {
         let pair = match slot {
-            Slot::Empty => return Fitness::Useless("there is none".to_owned()),
-            Slot::Broken(error) => return Fitness::Useless(error.to_string()),
+            Slot::Empty => return Validity::Invalid("no certificate".to_owned()),
+            Slot::Malformed(error) => return Validity::Invalid(error.to_string()),
             Slot::Filled(pair) => pair,
         };
         if let Err(error) = pair.verify(&self.authorities, name, now) {
-            return Fitness::Useless(error.to_string());
+            return Validity::Invalid(error.to_string());
         }
-        let later = now.saturating_add(EARLY).unwrap_or(Timestamp::MAX);
+        let later = now.saturating_add(RENEW_BEFORE).unwrap_or(Timestamp::MAX);
         match pair.verify(&self.authorities, name, later) {
-            Ok(()) => Fitness::Fresh,
-            Err(_) => Fitness::Old,
+            Ok(()) => Validity::Fresh,
+            Err(_) => Validity::Expiring,
         }
     }
 
-    /// The write that makes `issue` the next, trusted beside `kept`.
-    pub(crate) fn stage(&self, issue: &Issue, mut kept: Vec<Authority>) -> Value {
-        kept.push(issue.authority.clone());
+    /// Returns the patch that stages `issue` and trusts its CA in addition to `retained`.
+    pub(crate) fn stage(&self, issue: &Issued, mut retained: Vec<Authority>) -> Value {
+        retained.push(issue.authority.clone());
         self.patch(&json!({
             "next.crt": encoded(issue.pair.certificate()),
             "next.key": encoded(issue.pair.key()),
-            "ca.crt": encoded(&bundle(&kept)),
+            "ca.crt": encoded(&bundle(&retained)),
         }))
     }
 
-    /// The write that has the next served; none if there is no next.
+    /// Returns the patch that makes the staged certificate the serving one, if there is a staged one.
     pub(crate) fn promote(&self) -> Option<Value> {
         let Slot::Filled(next) = &self.next else {
             return None;
@@ -137,7 +134,7 @@ impl Held {
         })))
     }
 
-    /// A merge patch, good for what was read and for nothing newer.
+    /// Returns a merge patch that fails with 409 Conflict if the Secret has changed since it was read.
     fn patch(&self, data: &Value) -> Value {
         let Meta {
             uid,
@@ -148,8 +145,8 @@ impl Held {
     }
 }
 
-/// The Secret with `issue` as the next, and nothing that is served.
-pub(crate) fn created(key: &Key, issue: &Issue) -> Value {
+/// Returns a Secret with `issue` staged and no serving certificate.
+pub(crate) fn new_secret(key: &Key, issue: &Issued) -> Value {
     json!({
         "apiVersion": "v1",
         "kind": "Secret",
@@ -160,7 +157,7 @@ pub(crate) fn created(key: &Key, issue: &Issue) -> Value {
             "labels": {"app.kubernetes.io/managed-by": "coxswain"},
         },
         "data": {
-            // The type asks for them.
+            // Required by the Secret type.
             "tls.crt": "",
             "tls.key": "",
             "next.crt": encoded(issue.pair.certificate()),

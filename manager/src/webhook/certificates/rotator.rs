@@ -1,7 +1,7 @@
-//! On the leader: does what [`plan`](super::plan) decides, whenever the Secret or a configuration changes, and now and then.
+//! The leader's controller for the certificate: carries out [`plan`](super::plan) when the Secret or a webhook
+//! configuration changes, and periodically.
 //!
-//! It reads what it decides on from the API server each time, never from a cache: its writes are few, and each depends on what
-//! was read.
+//! It reads from the API server, not from a cache: writes are rare, and each depends on the version that was read.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -13,59 +13,54 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::follow::IDLE_TIMEOUT;
-use super::held::{Held, Stored, created};
-use super::inject::{CONFIGURATIONS, Configuration, as_patch};
-use super::pair::{self, IssueError, bundle};
-use super::plan::{Step, decide, kept};
-use super::{SECRETS, ServiceName, inject};
-use crate::backoff::Backoff;
-use crate::client::{
-    Client, ClientError, Fence, ObjectEvent, ObjectState, ObjectWatch, Patch, Term, View, WatchReport,
-};
+use super::configuration::{CONFIGURATIONS, Configuration, RawConfiguration};
+use super::key_pair::{self, IssueError, bundle};
+use super::plan::{Step, decide, retained};
+use super::secret::{CertificateSecret, RawSecret, new_secret};
+use super::secret_watcher::WATCH_IDLE_TIMEOUT;
+use super::{SECRETS, ServiceName};
+use crate::client::{Client, ClientError, Fence, Patch, Present, Sighting, Term, WatchOne};
 use crate::controller::{Fatal, Runnable, Unhealthy};
 use crate::env::Env;
 use crate::object::{Key, MetaObject, Resource, Version};
 
 const NAME: &str = "webhook-certificates";
 
-/// How often it is looked whether something is to be done: certificates grow old, and a deletion may be missed.
-const SHORTEST_LOOK: Duration = Duration::from_mins(5);
-const LONGEST_LOOK: Duration = Duration::from_mins(10);
-/// The delays after failures: from half a second to a minute.
-const BACKOFF: Backoff =
-    Backoff::exponential(Duration::from_millis(500), Duration::from_secs(30)).jitter(1.0);
-/// A renewal takes four; more in a row means that somebody undoes them.
+/// Bounds of the random resync period, which finds expiring certificates and missed deletions.
+const RESYNC_MIN: Duration = Duration::from_mins(5);
+const RESYNC_MAX: Duration = Duration::from_mins(10);
+/// Bounds of the exponential backoff after a failure.
+const RETRY_MIN: Duration = Duration::from_secs(1);
+const RETRY_MAX: Duration = Duration::from_mins(1);
+/// A renewal takes four writes; more in one sync mean that another client reverts them.
 const MAX_STEPS: usize = 8;
 
-/// Keeps the Secret and the configurations of one Service in order.
-pub(crate) struct Keeper {
+/// Issues and renews the certificate of one Service.
+pub(crate) struct Rotator {
     env: Env,
     client: Client,
     service: ServiceName,
-    /// What an operator should know.
+    /// Shown as a note in the health check.
     remark: Mutex<Option<String>>,
 }
 
-/// Why it could not go on for now.
 #[derive(Debug, thiserror::Error)]
-enum KeepError {
+enum RotateError {
     #[error(transparent)]
     Client(#[from] ClientError),
     #[error(transparent)]
     Issue(#[from] IssueError),
-    #[error("what is written about webhooks does not stay: does somebody else write it too?")]
+    #[error("writes to the Secret or the webhook configurations are reverted by another client")]
     Undone,
 }
 
-/// The configurations, by their resource; none for what is not there.
+/// The configurations by resource; none for one that does not exist.
 type Configurations = Vec<(Resource, Option<Configuration>)>;
 
-/// The versions that were last seen, by kind.
+/// The resourceVersion last read, by kind.
 type Seen = BTreeMap<String, Version>;
 
-impl KeepError {
-    /// How long the API server asked to wait.
+impl RotateError {
     fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Client(error) => error.retry_after(),
@@ -74,7 +69,7 @@ impl KeepError {
     }
 }
 
-impl Keeper {
+impl Rotator {
     pub(crate) fn new(env: Env, client: Client, service: ServiceName) -> Self {
         Self {
             env,
@@ -84,8 +79,8 @@ impl Keeper {
         }
     }
 
-    /// Until `halt`, and not in the middle of a write.
-    async fn keep(&self, client: &Client, halt: &CancellationToken) {
+    /// Runs until `halt`, without interrupting a write.
+    async fn watch_and_rotate(&self, client: &Client, halt: &CancellationToken) {
         let (send, mut sightings) = mpsc::channel(16);
         let watches = [SECRETS].into_iter().chain(CONFIGURATIONS).map(|resource| {
             let key = if resource.namespaced {
@@ -98,39 +93,42 @@ impl Keeper {
                 client: client.clone(),
                 resource,
                 key,
-                view: View::Full,
-                idle_timeout: IDLE_TIMEOUT,
+                patience: WATCH_IDLE_TIMEOUT,
             };
             watch.run(send.clone())
         });
         tokio::select! {
             biased;
-            // They never end.
+            // The watches never end.
             _ = join_all(watches) => {}
-            () = self.work(client, &mut sightings, halt) => {}
+            () = self.rotate(client, &mut sightings, halt) => {}
         }
     }
 
-    async fn work(
+    async fn rotate(
         &self,
         client: &Client,
         sightings: &mut mpsc::Receiver<WatchReport>,
         halt: &CancellationToken,
     ) {
         let Env { clock, rng, .. } = &self.env;
-        let mut backoff = BACKOFF;
+        let mut wait = RETRY_MIN;
         while !halt.is_cancelled() {
             let pause = match self.sync(client, halt).await {
                 Ok(seen) => {
-                    backoff.reset();
-                    let look = rng.between(SHORTEST_LOOK, LONGEST_LOOK);
-                    let news = clock.timeout(look, news(sightings, seen));
-                    async { news.await.unwrap_or_default() }.boxed()
+                    wait = RETRY_MIN;
+                    let resync = rng.between(RESYNC_MIN, RESYNC_MAX);
+                    let changed = clock.timeout(resync, changed(sightings, seen));
+                    async { changed.await.unwrap_or_default() }.boxed()
                 }
                 Err(error) => {
-                    tracing::warn!(service = %self.service, %error, "Could not keep the certificate for webhooks");
+                    tracing::warn!(service = %self.service, %error, "Failed to reconcile webhook certificate");
                     self.set_remark(Some(error.to_string()));
-                    let pause = backoff.next_at_least(error.retry_after(), Duration::MAX, clock.now(), rng);
+                    let pause = error
+                        .retry_after()
+                        .unwrap_or_default()
+                        .max(rng.between(wait / 2, wait));
+                    wait = (2 * wait).min(RETRY_MAX);
                     clock.sleep(pause).boxed()
                 }
             };
@@ -142,97 +140,101 @@ impl Keeper {
         }
     }
 
-    /// One write after the other until nothing is left to do.
-    async fn sync(&self, client: &Client, halt: &CancellationToken) -> Result<Seen, KeepError> {
+    /// Writes until the plan has no next step.
+    async fn sync(&self, client: &Client, halt: &CancellationToken) -> Result<Seen, RotateError> {
         for _ in 0..MAX_STEPS {
             if halt.is_cancelled() {
                 return Ok(Seen::new());
             }
-            // In this order: see `plan`.
+            // `plan` requires this order.
             let configurations = self.configurations(client).await?;
-            let held = self.held(client).await?;
-            let there = there(&configurations);
+            let secret = self.secret(client).await?;
+            let existing = existing(&configurations);
             let now = self.env.clock.wall();
-            let step = decide(&there, held.as_ref(), &self.service.host(), now);
-            match (step, &held) {
-                (Step::Nothing, held) => {
-                    self.set_remark(self.absent(&configurations));
+            let step = decide(&existing, secret.as_ref(), &self.service.host(), now);
+            match (step, &secret) {
+                (Step::Nothing, secret) => {
+                    self.set_remark(self.missing_configurations(&configurations));
                     let versions = configurations.iter().filter_map(|(resource, it)| {
                         let version = it.as_ref()?.version().clone();
                         Some((resource.kind.to_string(), version))
                     });
-                    let secret = held
+                    let secret = secret
                         .iter()
                         .map(|it| (SECRETS.kind.to_string(), it.version().clone()));
                     return Ok(versions.chain(secret).collect());
                 }
                 (Step::Create, _) => self.create(client).await?,
-                (Step::Stage { broken }, Some(held)) => {
-                    match broken {
+                (Step::Stage { invalid }, Some(secret)) => {
+                    match invalid {
                         Some(reason) => tracing::warn!(
                             secret = %self.service,
                             reason,
-                            "The certificate for webhooks in the Secret cannot be used, making another"
+                            "Replacing invalid webhook certificate"
                         ),
                         None => {
-                            tracing::info!(secret = %self.service, "Renewing the certificate for webhooks");
+                            tracing::info!(secret = %self.service, "Renewing webhook certificate");
                         }
                     }
                     let configurations = self.configurations(client).await?;
-                    let kept = kept(held, &self::there(&configurations), &self.service.host(), now);
-                    let issue = pair::issue(&self.service.host(), now)?;
-                    self.write(client, &held.stage(&issue, kept)).await?;
+                    let retained = retained(
+                        secret,
+                        &self::existing(&configurations),
+                        &self.service.host(),
+                        now,
+                    );
+                    let issue = key_pair::issue(&self.service.host(), now)?;
+                    self.write(client, &secret.stage(&issue, retained)).await?;
                 }
-                (Step::Inject, Some(held)) => {
-                    let bundle = bundle(&held.authorities);
+                (Step::Inject, Some(secret)) => {
+                    let bundle = bundle(&secret.authorities);
                     for (resource, configuration) in &configurations {
                         let Some(configuration) = configuration else {
                             continue;
                         };
-                        if configuration.carries(&bundle) {
+                        if configuration.has_bundle(&bundle) {
                             continue;
                         }
-                        let patch = as_patch(&configuration.patch(&bundle));
+                        let patch = Patch::strategic(&configuration.patch(&bundle));
                         let key = self.service.configuration();
                         let _: MetaObject = client.patch(resource, &key, patch).await?;
-                        tracing::info!(configuration = %resource, name = %key, "Injected the bundle for webhooks");
+                        tracing::info!(configuration = %resource, name = %key, "Injected webhook CA bundle");
                     }
                 }
-                (Step::Promote, Some(held)) => {
-                    if let Some(patch) = held.promote() {
+                (Step::Promote, Some(secret)) => {
+                    if let Some(patch) = secret.promote() {
                         self.write(client, &patch).await?;
-                        tracing::info!(secret = %self.service, "The new certificate for webhooks is to be served");
+                        tracing::info!(secret = %self.service, "Promoted webhook certificate");
                     }
                 }
-                // There is a Secret in all of these.
+                // `decide` returns these only for an existing Secret.
                 (Step::Stage { .. } | Step::Inject | Step::Promote, None) => {}
             }
         }
-        Err(KeepError::Undone)
+        Err(RotateError::Undone)
     }
 
     async fn configurations(&self, client: &Client) -> Result<Configurations, ClientError> {
         let mut all = Vec::new();
         for resource in CONFIGURATIONS {
-            let stored: Option<inject::Stored> =
-                get(client, &resource, &self.service.configuration()).await?;
-            let configuration = stored.map(|it| Configuration::new(it, &self.service));
+            let raw: Option<RawConfiguration> = get(client, &resource, &self.service.configuration()).await?;
+            let configuration = raw.map(|it| Configuration::new(it, &self.service));
             all.push((resource, configuration));
         }
         Ok(all)
     }
 
-    async fn held(&self, client: &Client) -> Result<Option<Held>, ClientError> {
-        let stored: Option<Stored> = get(client, &SECRETS, &self.service.secret()).await?;
-        Ok(stored.map(Held::from))
+    async fn secret(&self, client: &Client) -> Result<Option<CertificateSecret>, ClientError> {
+        let raw: Option<RawSecret> = get(client, &SECRETS, &self.service.secret()).await?;
+        Ok(raw.map(CertificateSecret::from))
     }
 
-    async fn create(&self, client: &Client) -> Result<(), KeepError> {
-        let issue = pair::issue(&self.service.host(), self.env.clock.wall())?;
+    async fn create(&self, client: &Client) -> Result<(), RotateError> {
+        let issue = key_pair::issue(&self.service.host(), self.env.clock.wall())?;
         let key = self.service.secret();
-        let body = created(&key, &issue).to_string();
+        let body = new_secret(&key, &issue).to_string();
         let _: MetaObject = client.create(&SECRETS, &key.namespace, body.into()).await?;
-        tracing::info!(secret = %self.service, "Made a certificate for webhooks");
+        tracing::info!(secret = %self.service, "Created webhook certificate");
         Ok(())
     }
 
@@ -243,18 +245,18 @@ impl Keeper {
         Ok(())
     }
 
-    /// What there is no configuration of.
-    fn absent(&self, configurations: &[(Resource, Option<Configuration>)]) -> Option<String> {
-        let none = configurations.iter().filter_map(|(resource, it)| match it {
-            None => Some(format!("there is no {} {}", resource.kind, self.service.name)),
-            Some(it) if !it.is_ours() => Some(format!(
-                "the {} {} has no webhook at the Service {}",
+    /// Returns a message that lists the configurations without a webhook for the Service.
+    fn missing_configurations(&self, configurations: &[(Resource, Option<Configuration>)]) -> Option<String> {
+        let missing = configurations.iter().filter_map(|(resource, it)| match it {
+            None => Some(format!("{} {} does not exist", resource.kind, self.service.name)),
+            Some(it) if !it.targets_service() => Some(format!(
+                "{} {} has no webhook for Service {}",
                 resource.kind, self.service.name, self.service
             )),
             Some(_) => None,
         });
-        let none: Vec<_> = none.collect();
-        (!none.is_empty()).then(|| none.join("; "))
+        let missing: Vec<_> = missing.collect();
+        (!missing.is_empty()).then(|| missing.join("; "))
     }
 
     fn set_remark(&self, remark: Option<String>) {
@@ -262,12 +264,11 @@ impl Keeper {
     }
 }
 
-fn there(configurations: &[(Resource, Option<Configuration>)]) -> Vec<&Configuration> {
-    let there = configurations.iter().filter_map(|(_, it)| it.as_ref());
-    there.collect()
+fn existing(configurations: &[(Resource, Option<Configuration>)]) -> Vec<&Configuration> {
+    configurations.iter().filter_map(|(_, it)| it.as_ref()).collect()
 }
 
-/// An object, if it is there.
+/// Reads an object; none if it does not exist.
 async fn get<T: serde::de::DeserializeOwned>(
     client: &Client,
     resource: &Resource,
@@ -280,8 +281,8 @@ async fn get<T: serde::de::DeserializeOwned>(
     }
 }
 
-/// Resolves when something is not as it was seen.
-async fn news(sightings: &mut mpsc::Receiver<WatchReport>, seen: Seen) {
+/// Resolves when an object is newer than in `seen`, or deleted.
+async fn changed(sightings: &mut mpsc::Receiver<Sighting>, seen: Seen) {
     loop {
         match sightings.recv().await {
             Some(
@@ -293,7 +294,7 @@ async fn news(sightings: &mut mpsc::Receiver<WatchReport>, seen: Seen) {
                 let text = |field| object.pointer(field).and_then(Value::as_str).unwrap_or_default();
                 let version = Version::from(text("/metadata/resourceVersion"));
                 let known = seen.get(text("/kind"));
-                // Our own writes come back here.
+                // The watch also delivers this process's own writes.
                 if !known.is_some_and(|known| known.has_reached(&version)) {
                     return;
                 }
@@ -305,7 +306,7 @@ async fn news(sightings: &mut mpsc::Receiver<WatchReport>, seen: Seen) {
     }
 }
 
-impl Runnable for Keeper {
+impl Runnable for Rotator {
     fn name(&self) -> &str {
         NAME
     }
@@ -326,7 +327,7 @@ impl Runnable for Keeper {
             tokio::select! {
                 biased;
                 () = over => {}
-                () = self.keep(&client, &halt) => {}
+                () = self.watch_and_rotate(&client, &halt) => {}
             }
             self.set_remark(None);
             Ok(())

@@ -1,4 +1,4 @@
-//! Clients that are verified by their certificate, where a file of authorities is given.
+//! Client certificates, verified by `--webhook-client-ca-file`.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ async fn verifying(folder: &Folder) -> Result<Certificates, WebhookError> {
         .verifying_clients(&folder.0.join("clients.crt"))
 }
 
-/// Whether the server accepts a client that shows this certificate, or none.
+/// Reports whether the server accepts a client with this certificate, or none.
 async fn accepted(tls: &Tls, bundle: &str, shown: Option<&CertifiedKey<KeyPair>>) -> bool {
     let (ours, theirs) = tokio::io::duplex(64 * 1024);
     let mut connector = connector(bundle, None).expect("an authority");
@@ -46,41 +46,41 @@ async fn accepted(tls: &Tls, bundle: &str, shown: Option<&CertifiedKey<KeyPair>>
 }
 
 fn client() -> CertifiedKey<KeyPair> {
-    rcgen::generate_simple_self_signed(vec!["kube-apiserver".to_owned()]).expect("made")
+    rcgen::generate_simple_self_signed(vec!["kube-apiserver".to_owned()]).expect("a certificate")
 }
 
 #[tokio::test]
-async fn client_without_a_certificate_of_the_authority_is_refused() {
+async fn client_without_certificate_of_the_authority_is_rejected() {
     let folder = folder("client-ca");
     let bundle = folder.pair();
-    let (api_server, stranger) = (client(), client());
+    let (api_server, other) = (client(), client());
     folder.write("clients.crt", &api_server.cert.pem());
     let tls = verifying(&folder).await.expect("an authority").tls();
     assert!(accepted(&tls, &bundle, Some(&api_server)).await);
-    assert!(!accepted(&tls, &bundle, Some(&stranger)).await);
+    assert!(!accepted(&tls, &bundle, Some(&other)).await);
     assert!(!accepted(&tls, &bundle, None).await);
 }
 
 #[tokio::test]
-async fn unusable_file_of_client_authorities_is_an_error_at_start() {
+async fn invalid_client_ca_file_is_a_startup_error() {
     let folder = folder("bad-client-ca");
     folder.pair();
-    let expect = |error: Result<Certificates, WebhookError>, words: &str| match error {
-        Ok(_) => panic!("it is accepted"),
+    let expect = |error: Result<Certificates, WebhookError>, message: &str| match error {
+        Ok(_) => panic!("accepted"),
         Err(error) => {
             let error = error.to_string();
             assert!(
-                error.contains(words) && error.contains("--webhook-client-ca-file"),
+                error.contains(message) && error.contains("--webhook-client-ca-file"),
                 "{error}"
             );
         }
     };
     expect(verifying(&folder).await, "cannot read");
     folder.write("clients.crt", "hunter2");
-    expect(verifying(&folder).await, "cannot verify clients");
+    expect(verifying(&folder).await, "invalid client CA file");
     let cut = "-----BEGIN CERTIFICATE-----\naGVsbG8=\n";
     folder.write("clients.crt", cut);
     expect(verifying(&folder).await, "clients.crt");
     folder.write("clients.crt", &format!("{cut}-----END CERTIFICATE-----\n"));
-    expect(verifying(&folder).await, "cannot verify clients");
+    expect(verifying(&folder).await, "invalid client CA file");
 }

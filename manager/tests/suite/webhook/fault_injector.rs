@@ -1,4 +1,4 @@
-//! A door that things go wrong at, and that keeps a list of what went through.
+//! A transport that injects faults and logs requests.
 
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,59 +10,59 @@ use http::{Method, Request, Response};
 use kube::client::Body;
 use tower_service::Service;
 
-/// What happens to a write.
+/// A fault of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// The connection breaks before the server has seen it.
+    /// The connection breaks before the API server receives the request.
     Lost,
-    /// The server does it, and its answer is lost.
-    AnswerLost,
-    /// The server gives up.
+    /// The API server handles the request and its response is lost.
+    ResponseLost,
+    /// The API server returns this status without handling the request.
     Code(u16),
 }
 
-/// What is to happen, and what has.
+/// The planned faults and the log.
 #[derive(Clone, Default)]
 pub struct Faults(Arc<Mutex<State>>);
 
 #[derive(Default)]
 struct State {
-    /// Which write is next, counted from 0, and what happens to which.
+    /// The number of the next write, from 0.
     next: usize,
     planned: Option<(usize, Fault)>,
-    /// From this write on nothing gets through.
+    /// Writes from this number on are lost.
     last: Option<usize>,
-    /// Methods and paths, of writes and of reads of one object, without those of the election.
+    /// Methods and paths of requests other than watches and Leases.
     log: Vec<String>,
 }
 
-pub struct Door {
+pub struct FaultInjector {
     door: coxswain_sandbox::Door,
     faults: Faults,
 }
 
 impl Faults {
-    /// Has this happen to the write of that number.
+    /// Plans a fault for one write.
     pub fn plan(&self, number: usize, fault: Fault) {
         self.with(|state| state.planned = Some((number, fault)));
     }
 
-    /// Has no write get through from the one of that number on.
+    /// Loses all writes from this number on.
     pub fn stop_at(&self, number: usize) {
         self.with(|state| state.last = Some(number));
     }
 
-    /// Whether that has kept anything back.
+    /// Reports whether `stop_at` has lost a write.
     pub fn is_stopped(&self) -> bool {
         self.with(|state| state.last.is_some_and(|last| state.next > last))
     }
 
-    /// What went through, and forgets it.
+    /// Takes the log.
     pub fn take(&self) -> Vec<String> {
         self.with(|state| std::mem::take(&mut state.log))
     }
 
-    /// The writes of what went through, and forgets all.
+    /// Takes the log without reads.
     pub fn take_writes(&self) -> Vec<String> {
         let mut log = self.take();
         log.retain(|it| !it.starts_with("GET"));
@@ -74,13 +74,13 @@ impl Faults {
     }
 }
 
-impl Door {
+impl FaultInjector {
     pub fn new(door: coxswain_sandbox::Door, faults: Faults) -> Self {
         Self { door, faults }
     }
 }
 
-impl Service<Request<Body>> for Door {
+impl Service<Request<Body>> for FaultInjector {
     type Response = Response<ResponseBody>;
     type Error = std::io::Error;
     type Future = BoxFuture<'static, Result<Self::Response, Self::Error>>;
@@ -116,17 +116,17 @@ impl Service<Request<Body>> for Door {
                     .map(|(_, fault)| fault)
             })
         };
-        let lost = || Err(std::io::Error::other("the connection broke"));
+        let lost = || Err(std::io::Error::other("connection reset"));
         let request = match fault {
             Some(Fault::Lost) => return Box::pin(async move { lost() }),
             Some(Fault::Code(_)) => Request::get("/nowhere").body(Body::empty()).expect("a request"),
             _ => request,
         };
-        let answer = self.door.call(request);
+        let response = self.door.call(request);
         Box::pin(async move {
-            let mut response = answer.await.unwrap_or_else(|never: Infallible| match never {});
+            let mut response = response.await.unwrap_or_else(|never: Infallible| match never {});
             match fault {
-                Some(Fault::AnswerLost) => return lost(),
+                Some(Fault::ResponseLost) => return lost(),
                 Some(Fault::Code(code)) => *response.status_mut() = code.try_into().expect("a code"),
                 _ => {}
             }

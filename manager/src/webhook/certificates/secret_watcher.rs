@@ -1,0 +1,103 @@
+//! Serves the certificate in the Secret, on every replica.
+//!
+//! An invalid certificate is not loaded, and the previous one stays in use: clients keep trusting its CA until it expires.
+//! If the Secret is deleted, the health check reports it until a new one exists.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::sync::mpsc;
+
+use super::secret::{CertificateSecret, RawSecret, Slot};
+use super::serving::ServingCertificate;
+use super::{SECRETS, ServiceName};
+use crate::client::{Client, Present, Sighting, WatchEnd, WatchOne};
+use crate::env::Env;
+
+/// Exceeds the duration of any watch: a Secret rarely changes.
+pub(super) const WATCH_IDLE_TIMEOUT: Duration = Duration::from_mins(11);
+
+pub(crate) struct SecretWatcher {
+    pub(crate) env: Env,
+    pub(crate) client: Client,
+    pub(crate) service: ServiceName,
+    pub(crate) serving: Arc<ServingCertificate>,
+}
+
+impl SecretWatcher {
+    pub(crate) async fn run(self) -> Infallible {
+        let (send, mut sightings) = mpsc::channel(4);
+        let watch = WatchOne {
+            env: self.env.clone(),
+            client: self.client.clone(),
+            resource: SECRETS,
+            key: self.service.secret(),
+            patience: WATCH_IDLE_TIMEOUT,
+        };
+        let follow = async {
+            loop {
+                match sightings.recv().await {
+                    Some(sighting) => self.on_event(sighting),
+                    None => std::future::pending().await,
+                }
+            }
+        };
+        tokio::select! {
+            biased;
+            never = watch.run(send) => match never {},
+            never = follow => never,
+        }
+    }
+
+    fn on_event(&self, sighting: Sighting) {
+        match sighting {
+            Sighting::There(secret)
+            | Sighting::Opened(Present {
+                object: Some(secret), ..
+            }) => self.load(secret),
+            Sighting::Opened(Present { object: None, .. }) => {
+                let problem = format!("Secret {} does not exist yet", self.service);
+                self.serving.set_unavailable(&problem);
+            }
+            Sighting::Gone(_) => self.set_missing(&format!("Secret {} was deleted", self.service)),
+            Sighting::Lost(WatchEnd::Closed | WatchEnd::Silent(_)) => {}
+            Sighting::Lost(end) => self.serving.set_unavailable(&end.to_string()),
+        }
+    }
+
+    fn load(&self, secret: Value) {
+        let Ok(raw) = serde_json::from_value::<RawSecret>(secret) else {
+            // The parser's error may quote the private key.
+            self.reject(None, "the Secret is malformed");
+            return;
+        };
+        let secret = CertificateSecret::from(raw);
+        match secret.to_serve(&self.service.host(), self.env.clock.wall()) {
+            Ok(Some(pair)) => {
+                if self.serving.set(pair.certified()) {
+                    tracing::info!(secret = %self.service, "Reloaded webhook certificate");
+                }
+            }
+            Ok(None) => self.set_missing(&format!("Secret {} has no certificate yet", self.service)),
+            Err(reason) => self.reject(Some(&secret), &reason),
+        }
+    }
+
+    fn set_missing(&self, reason: &str) {
+        if self.serving.set_missing(reason) {
+            tracing::warn!(secret = %self.service, reason, "Webhook certificate is missing, serving the previous one");
+        }
+    }
+
+    fn reject(&self, secret: Option<&CertificateSecret>, reason: &str) {
+        let pair = match secret.map(|it| &it.current) {
+            Some(Slot::Filled(pair)) => Some(pair.certified()),
+            _ => None,
+        };
+        if self.serving.reject(pair, reason) {
+            tracing::warn!(secret = %self.service, reason, "Failed to load webhook certificate");
+        }
+    }
+}
