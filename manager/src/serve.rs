@@ -1,15 +1,15 @@
-//! One HTTPS port for health and metrics, in HTTP/1.1 and HTTP/2.
+//! HTTPS server for health, metrics and debugging endpoints, over HTTP/1.1 and HTTP/2.
 //!
-//! - `/healthz`, `/livez`, `/readyz`, each with `?verbose`, `?exclude=<check>` and `/<check>` below it, from [`Checks`];
-//!   `/metrics` from a Prometheus registry; more by [`Endpoints::mount`].
-//! - Open to everybody are the paths that are allowed by name; all else is 403 but for clients on this machine.
-//! - Slow, silent and greedy clients cost a bounded amount and never keep others out: a full server closes a connection of
-//!   the peer that holds the most (`slots`). A panic costs the request that it happened in.
-//! - Told to stop, it accepts nobody any more, gives requests under way two seconds, and leaves no task behind.
+//! - `/healthz`, `/livez` and `/readyz` from [`Checks`], with `?verbose`, `?exclude=<check>` and `/<check>`; `/metrics`
+//!   from a Prometheus registry; others by [`Endpoints::mount`].
+//! - Remote clients may access the allowed paths; any other path returns 403. Local clients may access all paths.
+//! - Connections, header sizes and durations are bounded. A full server closes a connection of the peer with the most
+//!   connections (`slots`). A panic fails only its own request.
+//! - On shutdown the listener is closed and in-flight requests are drained for two seconds.
 //!
-//! Layers: `checks` (who is asked) and `health` (what is said), `access` (who may ask), `endpoints` (request to answer),
-//! `connection` (bytes to requests), `slots` (the number of connections), `tls`; this file accepts. What is behind the port
-//! is a [`HttpHandler`]: the endpoints here, and another one in [`webhook`](crate::webhook).
+//! Modules: `checks` (health checks) and `health` (their HTTP output), `access` (authorization), `endpoints` (routing),
+//! `connection` (one connection), `slots` (the number of connections), `tls`. The handler of requests is an
+//! [`HttpHandler`]: [`Endpoints`] here, another one in [`webhook`](crate::webhook).
 //!
 //! ```
 //! # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -41,9 +41,9 @@ mod tls;
 mod tests;
 
 pub use self::checks::{Checks, Health, Probes, Registration};
-pub use self::connection::HttpHandler;
-pub use self::endpoints::{ALWAYS_ALLOW_PATHS, Endpoints, HttpResponse};
-pub(crate) use self::endpoints::{answer, text};
+pub use self::connection::{HttpHandler, HttpResponse};
+pub use self::endpoints::{ALWAYS_ALLOW_PATHS, Endpoints};
+pub(crate) use self::endpoints::{response, text};
 pub use self::slots::MAX_CONNECTIONS;
 pub use self::tls::{Tls, TlsError};
 
@@ -57,39 +57,32 @@ use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use self::connection::{Activity, Host};
+use self::connection::{Activity, ServerContext};
 use self::slots::Slots;
 use crate::env::Env;
 
-/// After a connection that could not be accepted.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// The delay after a failed accept.
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 
-/// Why the server does not start. Each is a mistake in what was given.
+/// Errors while the server starts. All are configuration errors.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "plain data")]
 pub enum ServeError {
-    /// The address cannot be listened on.
+    /// The listener cannot be bound.
     #[error(
         "cannot listen on {address}: {source}; choose another port with --secure-port, or another address with \
          --bind-address"
     )]
-    Bind {
-        /// The address.
-        address: SocketAddr,
-        /// The system's reason.
-        source: io::Error,
-    },
-    /// A path that everybody may ask for is none.
+    Bind { address: SocketAddr, source: io::Error },
+    /// An always allowed path is invalid.
     #[error(
-        "cannot allow the path {path:?}: in --authorization-always-allow-paths a path begins with / and has a * only at \
+        "invalid path {path:?} in --authorization-always-allow-paths: a path must start with / and may contain * only at \
          its end"
     )]
-    AllowedPath {
-        /// The path.
-        path: String,
-    },
+    AllowedPath { path: String },
 }
 
-/// A bound server that does not serve yet.
+/// A bound server.
 pub struct Server {
     listener: TcpListener,
     address: SocketAddr,
@@ -97,13 +90,13 @@ pub struct Server {
 }
 
 impl Server {
-    /// Binds `address`; port 0 picks a free one.
+    /// Binds `address`. Port 0 selects a free port.
     pub async fn bind(address: SocketAddr, tls: Tls) -> Result<Self, ServeError> {
         let bound = Self::listen(address, tls).await;
         bound.map_err(|source| ServeError::Bind { address, source })
     }
 
-    /// [`Server::bind`] for who has other flags.
+    /// Binds `address`, for callers with their own error message.
     pub(crate) async fn listen(address: SocketAddr, tls: Tls) -> io::Result<Self> {
         let listener = TcpListener::bind(address).await?;
         let address = listener.local_addr()?;
@@ -114,20 +107,20 @@ impl Server {
         })
     }
 
-    /// Where it listens.
+    /// Returns the bound address.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Serves `site`, such as [`Endpoints`], until `shutdown` is done; then lets requests under way finish for at most two
-    /// seconds. Dropping the future closes everything at once.
-    pub async fn serve(self, env: Env, site: impl HttpHandler, shutdown: impl Future<Output = ()>) {
+    /// Serves `handler`, such as [`Endpoints`], until `shutdown` resolves, then drains in-flight requests for at most two
+    /// seconds. Dropping the future closes all connections.
+    pub async fn serve(self, env: Env, handler: impl HttpHandler, shutdown: impl Future<Output = ()>) {
         let clock = env.clock.clone();
-        let host = Arc::new(Host {
+        let context = Arc::new(ServerContext {
             env,
             acceptor: self.tls.acceptor(),
-            site,
+            handler,
         });
         let closing = CancellationToken::new();
         let mut slots = Slots::default();
@@ -135,7 +128,7 @@ impl Server {
         let mut shutdown = pin!(shutdown);
         let mut failing = false;
         loop {
-            // A finished connection is forgotten here, so that the set holds the open ones only.
+            // Finished connections are removed, so that the set holds only open ones.
             while connections.try_join_next().is_some() {}
             let accepted = tokio::select! {
                 biased;
@@ -145,31 +138,31 @@ impl Server {
             let (socket, peer) = match accepted {
                 Ok(accepted) => accepted,
                 Err(error) => {
-                    // Out of file descriptors, most likely: without a pause this would be a hot loop, and with a line
-                    // each time a full disk.
+                    // Usually out of file descriptors. The delay prevents a hot loop; only the first error of an episode is
+                    // logged.
                     if !std::mem::replace(&mut failing, true) {
-                        tracing::warn!(%error, "Could not accept connections");
+                        tracing::warn!(%error, "Failed to accept connection");
                     }
-                    clock.sleep(ACCEPT_PAUSE).await;
+                    clock.sleep(ACCEPT_RETRY_DELAY).await;
                     continue;
                 }
             };
             failing = false;
             let peer = peer.ip().to_canonical();
             let activity = Arc::new(Activity::new(&clock));
-            let (host, closing, of_slot) = (host.clone(), closing.clone(), activity.clone());
+            let (context, closing, of_slot) = (context.clone(), closing.clone(), activity.clone());
             let task = connections.spawn(async move {
-                // Only a matter of speed, and the client may be gone already.
+                // Only an optimisation, and the client may have disconnected.
                 let _ = socket.set_nodelay(true);
-                if let Err(error) = connection::serve(host, socket, peer, activity, closing).await {
-                    tracing::debug!(error, "A connection ended with an error");
+                if let Err(error) = connection::serve(context, socket, peer, activity, closing).await {
+                    tracing::debug!(error, "Connection closed with an error");
                 }
             });
             slots.add(peer, of_slot, task);
         }
         drop(self.listener);
         closing.cancel();
-        // Each has a limit of its own.
+        // Each connection has its own drain timeout.
         while connections.join_next().await.is_some() {}
     }
 }

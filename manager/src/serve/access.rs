@@ -1,13 +1,13 @@
-//! Who may ask what: some paths are open to everybody, all others only to clients on this machine.
+//! Authorization by path and peer: remote clients may access the allowed paths only, local clients all paths.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use super::ServeError;
 
-/// The paths that are open to everybody: exact ones, and all below one that ends in `*`.
+/// The allowed paths: exact paths, and prefixes written with a trailing `*`.
 ///
-/// Nothing is normalised, because two readings of one path are how such lists are got around.
+/// Paths are not normalised: two interpretations of one path are the usual way to bypass such a list.
 #[derive(Clone, Debug)]
 pub(super) struct Access {
     exact: BTreeSet<String>,
@@ -35,7 +35,7 @@ impl Access {
         Ok(access)
     }
 
-    /// Whether a client at `peer` may ask for `path`.
+    /// Reports whether a client at `peer` may access `path`.
     pub(super) fn allows(&self, path: &str, peer: IpAddr) -> bool {
         is_local(peer)
             || self.exact.contains(path)
@@ -43,13 +43,13 @@ impl Access {
     }
 }
 
-/// Whether a client is on this machine.
+/// Reports whether a client is on this machine.
 pub(super) fn is_local(peer: IpAddr) -> bool {
-    // An IPv4 client of a socket that listens on both shows as `::ffff:a.b.c.d`.
+    // A dual-stack socket reports an IPv4 client as `::ffff:a.b.c.d`.
     peer.to_canonical().is_loopback()
 }
 
-/// Whether a path can only be read in one way.
+/// Reports whether a path is already in its normal form.
 fn is_plain(path: &str) -> bool {
     !path.contains('%')
         && !path.contains("//")
@@ -62,17 +62,17 @@ mod tests {
 
     use std::net::{Ipv4Addr, Ipv6Addr};
 
-    const STRANGER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 7));
+    const REMOTE: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 7));
 
     fn access(paths: &[&str]) -> Access {
-        Access::new(paths.iter().map(|&path| path.to_owned())).expect("good paths")
+        Access::new(paths.iter().map(|&path| path.to_owned())).expect("valid paths")
     }
 
     #[test]
-    fn a_stranger_has_the_exact_paths() {
+    fn exact_paths_are_allowed_for_remote_clients() {
         let access = access(&["/healthz", "/livez"]);
-        assert!(access.allows("/healthz", STRANGER));
-        assert!(access.allows("/livez", STRANGER));
+        assert!(access.allows("/healthz", REMOTE));
+        assert!(access.allows("/livez", REMOTE));
         for path in [
             "/",
             "",
@@ -86,12 +86,12 @@ mod tests {
             "/metrics/../healthz",
             "/healthz/../metrics",
         ] {
-            assert!(!access.allows(path, STRANGER), "{path}");
+            assert!(!access.allows(path, REMOTE), "{path}");
         }
     }
 
     #[test]
-    fn a_star_opens_what_is_below_and_no_way_out() {
+    fn prefix_allows_paths_below_and_no_traversal() {
         let access = access(&["/healthz/*", "/debug*"]);
         for path in [
             "/healthz/",
@@ -101,7 +101,7 @@ mod tests {
             "/debugging",
             "/healthz/..a",
         ] {
-            assert!(access.allows(path, STRANGER), "{path}");
+            assert!(access.allows(path, REMOTE), "{path}");
         }
         for path in [
             "/healthz",
@@ -112,12 +112,12 @@ mod tests {
             "/healthz//metrics",
             "/healthz/%2e%2e/metrics",
         ] {
-            assert!(!access.allows(path, STRANGER), "{path}");
+            assert!(!access.allows(path, REMOTE), "{path}");
         }
     }
 
     #[test]
-    fn a_client_on_this_machine_has_everything() {
+    fn all_paths_are_allowed_for_local_clients() {
         let access = access(&[]);
         let mapped = |a, b| IpAddr::V6(Ipv4Addr::new(a, 0, 0, b).to_ipv6_mapped());
         for peer in [
@@ -129,11 +129,11 @@ mod tests {
             assert!(access.allows("/metrics", peer), "{peer}");
         }
         for peer in [
-            STRANGER,
+            REMOTE,
             IpAddr::V4(Ipv4Addr::UNSPECIFIED),
             IpAddr::V6(Ipv6Addr::UNSPECIFIED),
             mapped(10, 1),
-            // The deprecated form of an IPv4 address in IPv6, which is no mapping.
+            // The deprecated IPv4-compatible form, which is not IPv4-mapped.
             IpAddr::V6(Ipv6Addr::new(0, 0, 0, 0, 0, 0, 0x7f00, 1)),
         ] {
             assert!(!access.allows("/metrics", peer), "{peer}");
@@ -141,9 +141,9 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_would_never_match_is_refused() {
+    fn invalid_allowed_path_is_rejected() {
         for path in ["", "healthz", "/a/*/b", "/a**", "*"] {
-            let error = Access::new([path.to_owned()]).expect_err("a bad path");
+            let error = Access::new([path.to_owned()]).expect_err("an error");
             let text = error.to_string();
             assert!(text.contains("--authorization-always-allow-paths"), "{text}");
         }

@@ -1,7 +1,6 @@
-//! The health checks of one manager: who is asked, on which path, and how often that is logged.
+//! The health checks of one manager.
 //!
-//! A check is a cheap question about what is known already: it is asked on every probe, on the task that answers it, and
-//! must not wait for anything. One that panics has failed.
+//! A check runs on every probe, on the task that serves it, so it must not block. A check that panics has failed.
 
 use std::ops::BitOr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -10,30 +9,29 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use crate::panics;
 
-/// What a check says.
+/// The result of a health check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Health {
-    /// All is well.
+    /// The check passes.
     Ok,
-    /// All is well, and there is something to know: why a controller does nothing, say. `?verbose` shows it to clients on this
-    /// machine.
+    /// The check passes with a note, such as the reason why a controller is idle. `?verbose` shows it to local clients.
     Note(String),
-    /// It is not. The reason goes to the log and to the path of the check itself, not to the paths that everybody may ask.
+    /// The check fails. The reason is logged and shown on the path of the check itself, but not on the allowed paths.
     Failed(String),
 }
 
-/// The paths that a check counts for.
+/// A set of probe endpoints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Probes(u8);
 
 impl Probes {
-    /// `/livez`: what fails here is mended by a restart. Never the API server.
+    /// `/livez`: a failure is fixed by a restart. The state of the API server must not affect it.
     pub const LIVEZ: Self = Self(1);
-    /// `/readyz`: what fails here is mended by waiting.
+    /// `/readyz`: a failure is fixed by waiting.
     pub const READYZ: Self = Self(2);
-    /// `/healthz`: everything that somebody should look at.
+    /// `/healthz`: all checks that an administrator should know of.
     pub const HEALTHZ: Self = Self(4);
-    /// All three.
+    /// All three endpoints.
     pub const ALL: Self = Self(7);
 
     fn overlaps(self, other: Self) -> bool {
@@ -53,13 +51,12 @@ impl BitOr for Probes {
     }
 }
 
-/// The checks of a manager, in the order in which they were added, after `ping`, which is always there and always passes.
-/// Clones are the same list.
+/// The health checks of a manager in registration order, after `ping`, which always passes. Clones share the list.
 #[derive(Clone)]
 pub struct Checks(Arc<Mutex<Vec<Arc<Check>>>>);
 
-/// Takes the check away again when dropped.
-#[must_use = "the check is taken away when this is dropped"]
+/// Removes the check on drop.
+#[must_use = "the check is removed when this is dropped"]
 pub struct Registration {
     list: Weak<Mutex<Vec<Arc<Check>>>>,
     check: Arc<Check>,
@@ -67,33 +64,33 @@ pub struct Registration {
 
 pub(super) struct Check {
     pub(super) name: String,
-    kinds: Probes,
-    ask: Box<dyn Fn() -> Health + Send + Sync>,
-    /// How the last answer was, so that only a change is logged: probes come every few seconds.
+    probes: Probes,
+    evaluate: Box<dyn Fn() -> Health + Send + Sync>,
+    /// The last result, so that only changes are logged.
     failing: AtomicBool,
 }
 
 impl Checks {
-    /// Only `ping`.
+    /// Returns a list with `ping` only.
     #[must_use]
     pub fn new() -> Self {
         let ping = Check::new("ping".to_owned(), Probes::ALL, || Health::Ok);
         Self(Arc::new(Mutex::new(vec![Arc::new(ping)])))
     }
 
-    /// Adds a check, until the registration is dropped. One of the same name and kind makes way: a controller that starts
-    /// again does not wait for the last trace of its predecessor.
+    /// Adds a check until the registration is dropped. It replaces a check with the same name and endpoint, so that a
+    /// restarted controller need not wait for the drop of its predecessor.
     pub fn add(
         &self,
         name: impl Into<String>,
-        kinds: Probes,
+        probes: Probes,
         check: impl Fn() -> Health + Send + Sync + 'static,
     ) -> Registration {
-        let check = Arc::new(Check::new(name.into(), kinds, check));
+        let check = Arc::new(Check::new(name.into(), probes, check));
         {
             let mut list = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             let same =
-                |known: &&mut Arc<Check>| known.name == check.name && known.kinds.overlaps(check.kinds);
+                |known: &&mut Arc<Check>| known.name == check.name && known.probes.overlaps(check.probes);
             match list.iter_mut().skip(1).find(same) {
                 Some(known) => *known = check.clone(),
                 None => list.push(check.clone()),
@@ -105,18 +102,18 @@ impl Checks {
         }
     }
 
-    /// What each check of one kind says now, by name.
+    /// Runs the checks of one endpoint. Returns the results by name.
     #[must_use]
-    pub fn run(&self, kind: Probes) -> Vec<(String, Health)> {
-        let of_kind = self.of(kind).into_iter();
-        of_kind.map(|check| (check.name.clone(), check.run())).collect()
+    pub fn run(&self, probe: Probes) -> Vec<(String, Health)> {
+        let of_probe = self.for_probe(probe).into_iter();
+        of_probe.map(|check| (check.name.clone(), check.run())).collect()
     }
 
-    /// Those of one kind. They are asked without the lock: a check may take as long as it likes, or add another.
-    pub(super) fn of(&self, kind: Probes) -> Vec<Arc<Check>> {
+    /// Returns the checks of one endpoint. They run without the lock: a check may add another one.
+    pub(super) fn for_probe(&self, probe: Probes) -> Vec<Arc<Check>> {
         let list = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let of_kind = list.iter().filter(|check| check.kinds.contains(kind));
-        of_kind.cloned().collect()
+        let of_probe = list.iter().filter(|check| check.probes.contains(probe));
+        of_probe.cloned().collect()
     }
 }
 
@@ -136,30 +133,29 @@ impl Drop for Registration {
 }
 
 impl Check {
-    fn new(name: String, kinds: Probes, ask: impl Fn() -> Health + Send + Sync + 'static) -> Self {
+    fn new(name: String, probes: Probes, check: impl Fn() -> Health + Send + Sync + 'static) -> Self {
         Self {
             name,
-            kinds,
-            ask: Box::new(ask),
+            probes,
+            evaluate: Box::new(check),
             failing: AtomicBool::new(false),
         }
     }
 
     pub(super) fn run(&self) -> Health {
-        let health = catch_unwind(AssertUnwindSafe(|| (self.ask)())).unwrap_or_else(|panic| {
-            Health::Failed(format!("the check panicked: {}", panics::message(&*panic)))
-        });
+        let health = catch_unwind(AssertUnwindSafe(|| (self.evaluate)()))
+            .unwrap_or_else(|panic| Health::Failed(format!("check panicked: {}", panics::message(&*panic))));
         let name = &self.name;
-        match (&health, self.turned(&health)) {
-            (Health::Failed(reason), true) => tracing::warn!(check = name, reason, "A health check failed"),
-            (_, true) => tracing::info!(check = name, "A health check passes again"),
+        match (&health, self.changed(&health)) {
+            (Health::Failed(reason), true) => tracing::warn!(check = name, reason, "Health check failed"),
+            (_, true) => tracing::info!(check = name, "Health check recovered"),
             (_, false) => {}
         }
         health
     }
 
-    /// Whether the check passed and now fails, or the other way round. Of probes at the same time, one is told.
-    fn turned(&self, health: &Health) -> bool {
+    /// Reports whether the result differs from the last one. Of concurrent probes, only one observes the change.
+    fn changed(&self, health: &Health) -> bool {
         let failing = matches!(health, Health::Failed(_));
         self.failing.swap(failing, Ordering::Relaxed) != failing
     }
@@ -169,13 +165,13 @@ impl Check {
 mod tests {
     use super::*;
 
-    fn names(checks: &Checks, kind: Probes) -> Vec<String> {
-        let of_kind = checks.of(kind).into_iter();
-        of_kind.map(|check| check.name.clone()).collect()
+    fn names(checks: &Checks, probe: Probes) -> Vec<String> {
+        let of_probe = checks.for_probe(probe).into_iter();
+        of_probe.map(|check| check.name.clone()).collect()
     }
 
     #[test]
-    fn a_check_counts_for_its_kinds_only() {
+    fn check_counts_only_for_its_endpoints() {
         let checks = Checks::new();
         let _caches = checks.add("caches", Probes::READYZ | Probes::HEALTHZ, || Health::Ok);
         let _all = checks.add("all", Probes::ALL, || Health::Ok);
@@ -185,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_check_goes_with_its_registration_and_clones_see_it() {
+    fn check_is_removed_with_its_registration() {
         let checks = Checks::new();
         let a = checks.add("a", Probes::ALL, || Health::Ok);
         let _b = checks.clone().add("b", Probes::ALL, || Health::Ok);
@@ -194,25 +190,25 @@ mod tests {
     }
 
     #[test]
-    fn a_successor_of_the_same_name_outlives_its_predecessor() {
+    fn replaced_check_survives_drop_of_the_old_registration() {
         let checks = Checks::new();
         let old = checks.add("a", Probes::ALL, || Health::Failed("old".to_owned()));
         let _b = checks.add("b", Probes::ALL, || Health::Ok);
         let _new = checks.add("a", Probes::ALL, || Health::Ok);
         drop(old);
         assert_eq!(names(&checks, Probes::ALL), ["ping", "a", "b"]);
-        assert_eq!(checks.of(Probes::ALL)[1].run(), Health::Ok);
+        assert_eq!(checks.for_probe(Probes::ALL)[1].run(), Health::Ok);
     }
 
     #[test]
-    fn ping_cannot_be_taken_away() {
+    fn ping_cannot_be_replaced() {
         let checks = Checks::new();
         drop(checks.add("ping", Probes::ALL, || Health::Failed("no".to_owned())));
         assert_eq!(names(&checks, Probes::ALL), ["ping"]);
     }
 
     #[test]
-    fn a_check_may_add_another_and_a_panic_is_a_failure() {
+    fn check_may_add_another_and_panic_is_a_failure() {
         let checks = Checks::new();
         let inner = checks.clone();
         let _adds = checks.add("adds", Probes::ALL, move || {
@@ -220,16 +216,20 @@ mod tests {
             Health::Ok
         });
         let _panics = checks.add("panics", Probes::ALL, || panic!("number {}", 7));
-        let answers: Vec<Health> = checks.of(Probes::ALL).iter().map(|check| check.run()).collect();
-        let failed = Health::Failed("the check panicked: number 7".to_owned());
-        assert_eq!(answers, [Health::Ok, Health::Ok, failed]);
+        let results: Vec<Health> = checks
+            .for_probe(Probes::ALL)
+            .iter()
+            .map(|check| check.run())
+            .collect();
+        let failed = Health::Failed("check panicked: number 7".to_owned());
+        assert_eq!(results, [Health::Ok, Health::Ok, failed]);
     }
 
     #[test]
-    fn only_a_change_is_worth_a_line_in_the_log() {
+    fn only_changes_are_logged() {
         let check = Check::new("a".to_owned(), Probes::ALL, || Health::Ok);
         let failed = |reason: &str| Health::Failed(reason.to_owned());
-        let answers = [
+        let results = [
             Health::Ok,
             failed("1 s"),
             failed("2 s"),
@@ -237,7 +237,7 @@ mod tests {
             Health::Ok,
             failed("1 s"),
         ];
-        let turned = answers.each_ref().map(|health| check.turned(health));
-        assert_eq!(turned, [false, true, false, true, false, true]);
+        let changed = results.each_ref().map(|health| check.changed(health));
+        assert_eq!(changed, [false, true, false, true, false, true]);
     }
 }

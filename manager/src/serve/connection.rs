@@ -1,7 +1,7 @@
-//! One connection, from its handshake to its end.
+//! One connection, from the TLS handshake to its end.
 //!
-//! It holds a slot, and needs a first request soon and then another every now and then to keep it. That covers all ways of
-//! being slow, because only a complete head counts as a request, and an answer that is not read keeps the next one away.
+//! It occupies a slot, and is closed unless requests arrive regularly. This covers all kinds of slow clients: only a request
+//! with a complete head counts, and a response that the client does not read blocks its next request.
 
 use std::convert::Infallible;
 use std::net::IpAddr;
@@ -9,7 +9,9 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::Request;
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
@@ -20,37 +22,39 @@ use tokio::time::Instant;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
-use super::endpoints::HttpResponse;
 use crate::env::{Clock, Env, Tasks};
 
-/// From the start of the handshake to the first complete request.
-const FIRST_REQUEST: Duration = Duration::from_secs(10);
-/// From the answer to one request to the next complete one. API servers and scrapers keep what they do not use for 90 seconds:
-/// it is they who have to end it, because a request that meets the end of its connection is lost.
-const NEXT_REQUEST: Duration = Duration::from_mins(2);
-/// How long requests under way may go on when the connection is to end.
-const DRAIN: Duration = Duration::from_secs(2);
-/// The head of a request; a larger one is answered with 431.
+/// From the start of the handshake to the first complete request head.
+const FIRST_REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+/// From a response to the next complete request head. API servers and scrapers close idle connections after 90 seconds. The
+/// client must close first: a request on a connection that the server is closing is lost.
+const IDLE_TIMEOUT: Duration = Duration::from_mins(2);
+/// The time for in-flight requests when a connection is closed.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
+/// A larger request head is rejected with 431.
 const MAX_HEADER_BYTES: u32 = 64 * 1024;
-/// Requests at a time on one HTTP/2 connection.
+/// Concurrent requests on one HTTP/2 connection.
 const MAX_STREAMS: u32 = 100;
 
-/// What is behind a port: from a request to its answer.
+/// The response of a handler.
+pub type HttpResponse = Response<Full<Bytes>>;
+
+/// A handler of HTTP requests.
 pub trait HttpHandler: Send + Sync + 'static {
-    /// Answers a client at `peer`. It is dropped when the client goes away, or when the server ends and it takes too long.
-    fn answer(&self, peer: IpAddr, request: Request<Incoming>) -> impl Future<Output = HttpResponse> + Send;
+    /// Handles a request of a client at `peer`. The future is dropped when the client disconnects or the drain times out.
+    fn handle(&self, peer: IpAddr, request: Request<Incoming>) -> impl Future<Output = HttpResponse> + Send;
 }
 
-/// What all connections share.
-pub(super) struct Host<S> {
+/// Shared by all connections.
+pub(super) struct ServerContext<S> {
     pub(super) env: Env,
     pub(super) acceptor: TlsAcceptor,
-    pub(super) site: S,
+    pub(super) handler: S,
 }
 
-/// Serves `stream`, whose client is at `peer`, until it ends or the server is `closing`.
+/// Serves `stream` of a client at `peer` until it ends or `closing` is cancelled.
 pub(super) async fn serve<S, T>(
-    host: Arc<Host<S>>,
+    context: Arc<ServerContext<S>>,
     stream: T,
     peer: IpAddr,
     activity: Arc<Activity>,
@@ -60,35 +64,35 @@ where
     S: HttpHandler,
     T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let clock = &host.env.clock;
+    let clock = &context.env.clock;
     let stream = tokio::select! {
         biased;
-        accepted = host.acceptor.accept(stream) => accepted?,
-        () = activity.over(&closing) => return Ok(()),
+        accepted = context.acceptor.accept(stream) => accepted?,
+        () = activity.expired(&closing) => return Ok(()),
     };
     let service = service_fn(|request| {
-        let (host, running) = (host.clone(), activity.begin());
+        let (context, in_flight) = (context.clone(), activity.begin());
         async move {
-            let answer = host.site.answer(peer, request).await;
-            drop(running);
-            Ok::<_, Infallible>(answer)
+            let response = context.handler.handle(peer, request).await;
+            drop(in_flight);
+            Ok::<_, Infallible>(response)
         }
     });
-    let builder = builder(&host.env);
+    let builder = builder(&context.env);
     let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
     tokio::select! {
         biased;
         ended = &mut connection => ended,
-        () = activity.over(&closing) => {
+        () = activity.expired(&closing) => {
             connection.as_mut().graceful_shutdown();
-            clock.timeout(DRAIN, connection).await.unwrap_or(Ok(()))
+            clock.timeout(DRAIN_TIMEOUT, connection).await.unwrap_or(Ok(()))
         }
     }
 }
 
-fn builder(env: &Env) -> auto::Builder<OnTasks> {
-    // hyper has no timer of its own here: `Activity` is the only judge of slowness.
-    let mut builder = auto::Builder::new(OnTasks(env.tasks.clone()));
+fn builder(env: &Env) -> auto::Builder<TaskExecutor> {
+    // hyper gets no timer: `Activity` enforces all timeouts.
+    let mut builder = auto::Builder::new(TaskExecutor(env.tasks.clone()));
     builder.http1().max_buf_size(MAX_HEADER_BYTES as usize);
     builder
         .http2()
@@ -97,11 +101,11 @@ fn builder(env: &Env) -> auto::Builder<OnTasks> {
     builder
 }
 
-/// The streams of HTTP/2 are tasks.
+/// Runs HTTP/2 streams on the task set.
 #[derive(Clone)]
-struct OnTasks(Tasks);
+struct TaskExecutor(Tasks);
 
-impl<F> hyper::rt::Executor<F> for OnTasks
+impl<F> hyper::rt::Executor<F> for TaskExecutor
 where
     F: Future<Output: Send> + Send + 'static,
 {
@@ -110,7 +114,7 @@ where
     }
 }
 
-/// The use that a connection makes of its slot.
+/// The use of a connection.
 pub(super) struct Activity {
     clock: Clock,
     state: watch::Sender<State>,
@@ -118,50 +122,50 @@ pub(super) struct Activity {
 
 #[derive(Clone, Copy)]
 struct State {
-    /// Requests in a handler.
-    running: usize,
-    /// Whether there was a request at all.
+    /// The number of requests in a handler.
+    in_flight: usize,
+    /// Whether there was a request.
     served: bool,
-    /// When it is over, unless a request is running then.
+    /// The connection is closed at this time unless a request is in flight.
     deadline: Instant,
 }
 
-/// The phase of a connection; the lower, the sooner a full server closes it.
+/// The phase of a connection. A full server closes the lowest phase first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Phase {
-    /// It has not sent a complete request.
+    /// No complete request yet.
     Silent,
-    /// Its last request was answered.
+    /// Between two requests.
     Idle,
-    /// A request is in a handler.
+    /// A request is in flight.
     Busy,
 }
 
-/// A request in a handler.
-struct Running(Arc<Activity>);
+/// Counts a request as in flight until dropped.
+struct InFlight(Arc<Activity>);
 
 impl Activity {
     pub(super) fn new(clock: &Clock) -> Self {
         let state = watch::Sender::new(State {
-            running: 0,
+            in_flight: 0,
             served: false,
-            deadline: clock.after(FIRST_REQUEST),
+            deadline: clock.after(FIRST_REQUEST_TIMEOUT),
         });
         let clock = clock.clone();
         Self { clock, state }
     }
 
-    fn begin(self: &Arc<Self>) -> Running {
+    fn begin(self: &Arc<Self>) -> InFlight {
         self.state.send_modify(|state| {
-            state.running += 1;
+            state.in_flight += 1;
             state.served = true;
         });
-        Running(self.clone())
+        InFlight(self.clone())
     }
 
     pub(super) fn phase(&self) -> Phase {
         let state = self.state.borrow();
-        match (state.served, state.running) {
+        match (state.served, state.in_flight) {
             (false, _) => Phase::Silent,
             (true, 0) => Phase::Idle,
             (true, _) => Phase::Busy,
@@ -172,32 +176,32 @@ impl Activity {
     pub(super) fn set_phase(&self, phase: Phase) {
         self.state.send_modify(|state| {
             state.served = phase != Phase::Silent;
-            state.running = usize::from(phase == Phase::Busy);
+            state.in_flight = usize::from(phase == Phase::Busy);
         });
     }
 
-    /// Waits until the connection has to end.
-    async fn over(&self, closing: &CancellationToken) {
+    /// Waits until the connection must be closed.
+    async fn expired(&self, closing: &CancellationToken) {
         let mut state = self.state.subscribe();
         loop {
             let State {
-                running, deadline, ..
+                in_flight, deadline, ..
             } = *state.borrow_and_update();
             tokio::select! {
                 biased;
                 () = closing.cancelled() => return,
                 _ = state.changed() => {}
-                () = self.clock.sleep_until(deadline), if running == 0 => return,
+                () = self.clock.sleep_until(deadline), if in_flight == 0 => return,
             }
         }
     }
 }
 
-impl Drop for Running {
+impl Drop for InFlight {
     fn drop(&mut self) {
-        let deadline = self.0.clock.after(NEXT_REQUEST);
+        let deadline = self.0.clock.after(IDLE_TIMEOUT);
         self.0.state.send_modify(|state| {
-            state.running -= 1;
+            state.in_flight -= 1;
             state.deadline = deadline;
         });
     }

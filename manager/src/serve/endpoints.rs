@@ -1,6 +1,6 @@
-//! From a request to its answer: who may ask, which handler is meant, and what every answer has in common.
+//! Routing of requests to handlers, and the headers that all responses share.
 //!
-//! The body of a request is never read. A handler that panics answers 500, and harms nobody else.
+//! Request bodies are never read. A handler that panics returns 500 and affects no other request.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -18,36 +18,33 @@ use prometheus::{Registry, TextEncoder};
 
 use super::access::{self, Access};
 use super::checks::{Checks, Probes};
-use super::connection::HttpHandler;
+use super::connection::{HttpHandler, HttpResponse};
 use super::{ServeError, health};
 use crate::panics;
 
-/// What a handler answers.
-pub type HttpResponse = Response<Full<Bytes>>;
-
-/// Marks the request of a client on this machine.
+/// Marks a request of a local client.
 #[derive(Clone, Copy, Debug)]
 struct Local;
 
 type Handler = Box<dyn Fn(Request<()>) -> BoxFuture<'static, HttpResponse> + Send + Sync>;
 
-/// The paths that are open to everybody unless told otherwise: what a kubelet asks.
+/// The paths that are allowed by default: the probes of the kubelet.
 pub const ALWAYS_ALLOW_PATHS: [&str; 3] = ["/healthz", "/readyz", "/livez"];
 
 const PLAIN: &str = "text/plain; charset=utf-8";
-/// The text format of Prometheus, with the version that tells it from the newer ones.
+/// The Prometheus text format.
 const METRICS: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// What is served, and what of it to whom.
+/// The routes and their authorization.
 pub struct Endpoints {
-    /// By path; one that ends in a slash stands for all paths that begin with it.
+    /// Handlers by path. A path with a trailing slash matches all paths below it.
     routes: BTreeMap<String, Handler>,
     access: Access,
 }
 
 impl Endpoints {
-    /// Health and metrics. Open to everybody: `always_allow_paths`, which are exact, or end in `*` and stand for all that
-    /// begin so. All else is for clients on this machine.
+    /// Returns the health and metrics endpoints. Remote clients may access `always_allow_paths` only: exact paths, or
+    /// prefixes with a trailing `*`.
     pub fn new(
         checks: &Checks,
         registry: Registry,
@@ -57,7 +54,7 @@ impl Endpoints {
             routes: BTreeMap::new(),
             access: Access::new(always_allow_paths.into_iter().map(Into::into))?,
         };
-        for (name, kind) in [
+        for (name, probe) in [
             ("healthz", Probes::HEALTHZ),
             ("livez", Probes::LIVEZ),
             ("readyz", Probes::READYZ),
@@ -68,20 +65,20 @@ impl Endpoints {
                 .mount(format!("/{name}"), move |request| {
                     let query = request.uri().query().unwrap_or_default();
                     let local = request.extensions().get::<Local>().is_some();
-                    let (status, body) = health::all(name, &of_all, kind, query, local);
+                    let (status, body) = health::all(name, &of_all, probe, query, local);
                     std::future::ready(text(status, body))
                 })
                 .mount(below.clone(), move |request| {
                     let check = request.uri().path().strip_prefix(&below);
-                    let answer = check.and_then(|check| health::one(check, &of_one, kind));
-                    std::future::ready(answer.map_or_else(not_found, |(status, body)| text(status, body)))
+                    let response = check.and_then(|check| health::one(check, &of_one, probe));
+                    std::future::ready(response.map_or_else(not_found, |(status, body)| text(status, body)))
                 });
         }
         Ok(endpoints.mount("/metrics", move |_| std::future::ready(metrics(&registry))))
     }
 
-    /// Adds a handler of GET, or replaces the one at this path. A path that ends in a slash takes all below it for which
-    /// there is nothing closer.
+    /// Adds a handler for GET, or replaces the one at this path. A path with a trailing slash matches all paths below it
+    /// that have no longer match.
     #[must_use]
     pub fn mount<F, A>(mut self, path: impl Into<String>, handler: F) -> Self
     where
@@ -93,24 +90,24 @@ impl Endpoints {
         self
     }
 
-    async fn answer_any<B: Body>(&self, peer: IpAddr, request: Request<B>) -> HttpResponse {
+    async fn handle_any<B: Body>(&self, peer: IpAddr, request: Request<B>) -> HttpResponse {
         let (parts, body) = request.into_parts();
         let (head, http1) = (parts.method == Method::HEAD, parts.version < Version::HTTP_2);
         let unread = !body.is_end_stream();
-        let mut answer = self.route(peer, Request::from_parts(parts, ())).await;
-        let headers = answer.headers_mut();
+        let mut response = self.route(peer, Request::from_parts(parts, ())).await;
+        let headers = response.headers_mut();
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
         headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
         if unread && http1 {
-            // The next request begins behind a body that nobody reads.
+            // The next request on the connection would follow the unread body.
             headers.insert(CONNECTION, HeaderValue::from_static("close"));
         }
         if head {
-            let length = answer.body().size_hint().exact().unwrap_or_default();
-            answer.headers_mut().insert(CONTENT_LENGTH, length.into());
-            *answer.body_mut() = Full::default();
+            let length = response.body().size_hint().exact().unwrap_or_default();
+            response.headers_mut().insert(CONTENT_LENGTH, length.into());
+            *response.body_mut() = Full::default();
         }
-        answer
+        response
     }
 
     async fn route(&self, peer: IpAddr, mut request: Request<()>) -> HttpResponse {
@@ -125,26 +122,22 @@ impl Endpoints {
             return not_found();
         };
         if !matches!(*request.method(), Method::GET | Method::HEAD) {
-            let mut answer = text(StatusCode::METHOD_NOT_ALLOWED, "405 method not allowed\n");
-            answer
+            let mut response = text(StatusCode::METHOD_NOT_ALLOWED, "405 method not allowed\n");
+            response
                 .headers_mut()
                 .insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
-            return answer;
+            return response;
         }
         let path = path.to_owned();
-        // Also the call itself may panic, not only the future that it returns.
-        let answer = AssertUnwindSafe(async { handler(request).await }).catch_unwind();
-        answer.await.unwrap_or_else(|panic| {
-            tracing::error!(
-                path,
-                panic = panics::message(&*panic),
-                "A request handler panicked"
-            );
+        // The call itself may panic, not only its future.
+        let response = AssertUnwindSafe(async { handler(request).await }).catch_unwind();
+        response.await.unwrap_or_else(|panic| {
+            tracing::error!(path, panic = panics::message(&*panic), "HTTP handler panicked");
             text(StatusCode::INTERNAL_SERVER_ERROR, "500 internal server error\n")
         })
     }
 
-    /// The handler of exactly this path, or the closest above it.
+    /// Returns the handler with the longest match.
     fn handler(&self, path: &str) -> Option<&Handler> {
         let exact = self.routes.get(path);
         exact.or_else(|| {
@@ -160,14 +153,14 @@ impl Endpoints {
 }
 
 impl HttpHandler for Endpoints {
-    async fn answer(&self, peer: IpAddr, request: Request<Incoming>) -> HttpResponse {
-        self.answer_any(peer, request).await
+    async fn handle(&self, peer: IpAddr, request: Request<Incoming>) -> HttpResponse {
+        self.handle_any(peer, request).await
     }
 }
 
 fn metrics(registry: &Registry) -> HttpResponse {
     match TextEncoder::new().encode_to_string(&registry.gather()) {
-        Ok(series) => answer(StatusCode::OK, METRICS, series),
+        Ok(series) => response(StatusCode::OK, METRICS, series),
         Err(error) => text(
             StatusCode::INTERNAL_SERVER_ERROR,
             format!("cannot encode the metrics: {error}\n"),
@@ -175,7 +168,7 @@ fn metrics(registry: &Registry) -> HttpResponse {
     }
 }
 
-/// As an API server refuses: clients of Kubernetes can read it.
+/// Returns the `Status` that an API server returns.
 fn forbidden(method: &Method, path: &str) -> HttpResponse {
     let verb = method.as_str().to_ascii_lowercase();
     let status = serde_json::json!({
@@ -188,26 +181,29 @@ fn forbidden(method: &Method, path: &str) -> HttpResponse {
         "details": {},
         "code": 403,
     });
-    answer(StatusCode::FORBIDDEN, "application/json", status.to_string())
+    response(StatusCode::FORBIDDEN, "application/json", status.to_string())
 }
 
 fn not_found() -> HttpResponse {
     text(StatusCode::NOT_FOUND, "404 page not found\n")
 }
 
-/// A sentence.
+/// Returns a plain text response.
 pub(crate) fn text(status: StatusCode, body: impl Into<Bytes>) -> HttpResponse {
-    answer(status, PLAIN, body)
+    response(status, PLAIN, body)
 }
 
-/// Anything.
-pub(crate) fn answer(status: StatusCode, content_type: &'static str, body: impl Into<Bytes>) -> HttpResponse {
-    let mut answer = Response::new(Full::new(body.into()));
-    *answer.status_mut() = status;
-    answer
+pub(crate) fn response(
+    status: StatusCode,
+    content_type: &'static str,
+    body: impl Into<Bytes>,
+) -> HttpResponse {
+    let mut response = Response::new(Full::new(body.into()));
+    *response.status_mut() = status;
+    response
         .headers_mut()
         .insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
-    answer
+    response
 }
 
 #[cfg(test)]
@@ -219,18 +215,18 @@ mod tests {
 
     async fn get(endpoints: &Endpoints, path: &str) -> (StatusCode, Bytes) {
         let request = Request::get(path).body(Empty::<Bytes>::new()).expect("a request");
-        let answer = endpoints.answer_any(Ipv4Addr::LOCALHOST.into(), request).await;
-        let status = answer.status();
-        let body = answer.into_body().collect().await.expect("a body");
+        let response = endpoints.handle_any(Ipv4Addr::LOCALHOST.into(), request).await;
+        let status = response.status();
+        let body = response.into_body().collect().await.expect("a body");
         (status, body.to_bytes())
     }
 
     fn endpoints() -> Endpoints {
-        Endpoints::new(&Checks::new(), Registry::new(), ALWAYS_ALLOW_PATHS).expect("good paths")
+        Endpoints::new(&Checks::new(), Registry::new(), ALWAYS_ALLOW_PATHS).expect("valid paths")
     }
 
     #[tokio::test]
-    async fn the_closest_handler_answers() {
+    async fn request_is_routed_to_the_longest_match() {
         let mut endpoints = endpoints();
         for path in ["/debug/", "/debug/controllers/", "/debug/controllers/gc"] {
             endpoints = endpoints.mount(path, move |_| std::future::ready(text(StatusCode::OK, path)));
@@ -250,7 +246,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_handler_may_panic_late() {
+    async fn panic_in_a_handler_future_returns_500() {
         let endpoints = endpoints().mount("/late", |_| async {
             tokio::task::yield_now().await;
             panic!("for the test")

@@ -1,4 +1,4 @@
-//! What `/healthz`, `/livez` and `/readyz` say, to the letter what kube-apiserver says: scripts and eyes know it.
+//! The output of `/healthz`, `/livez` and `/readyz`, in the format of kube-apiserver.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -7,14 +7,14 @@ use http::StatusCode;
 
 use super::checks::{Checks, Health, Probes};
 
-/// The answer for all checks of a kind. `name` is that of the path without its slash.
+/// Returns the response for all checks of an endpoint. `name` is its path without the slash.
 ///
-/// The reason of a failure is withheld, because these paths are open to all clients; a note is too, unless the client is
-/// `local`: it may quote an error of the API server.
+/// Failure reasons are withheld, because these paths are allowed for remote clients. Notes are withheld from remote clients
+/// too: they may quote errors of the API server.
 pub(super) fn all(
     name: &str,
     checks: &Checks,
-    kind: Probes,
+    probe: Probes,
     query: &str,
     local: bool,
 ) -> (StatusCode, String) {
@@ -22,7 +22,7 @@ pub(super) fn all(
     let mut lines = String::new();
     let mut failed = false;
     // Writing to a string cannot fail.
-    for check in checks.of(kind) {
+    for check in checks.for_probe(probe) {
         let name = &check.name;
         let _ = if exclude.remove(name) {
             writeln!(lines, "[+]{name} excluded: ok")
@@ -56,9 +56,12 @@ pub(super) fn all(
     }
 }
 
-/// The answer for one check, with its reason: its path has to be allowed by itself. None if there is no such check.
-pub(super) fn one(check: &str, checks: &Checks, kind: Probes) -> Option<(StatusCode, String)> {
-    let check = checks.of(kind).into_iter().find(|known| known.name == check)?;
+/// Returns the response for one check with its reason; none if there is no such check.
+pub(super) fn one(check: &str, checks: &Checks, probe: Probes) -> Option<(StatusCode, String)> {
+    let check = checks
+        .for_probe(probe)
+        .into_iter()
+        .find(|known| known.name == check)?;
     Some(match check.run() {
         Health::Ok | Health::Note(_) => (StatusCode::OK, "ok".to_owned()),
         Health::Failed(reason) => (
@@ -113,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pass_is_two_letters_unless_asked_for_more() {
+    fn passing_checks_return_ok_and_verbose_lists_them() {
         let (checks, _added) = checks();
         let (status, body) = all("healthz", &checks, Probes::HEALTHZ, "", true);
         assert_eq!((status.as_u16(), body.as_str()), (200, "ok"));
@@ -140,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_shows_all_lines_and_no_reason() {
+    fn failed_check_lists_all_checks_without_reasons() {
         let (checks, _added) = checks();
         let (status, body) = all("readyz", &checks, Probes::READYZ, "", true);
         assert_eq!(status, 500);
@@ -152,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_excluded_is_not_asked_and_what_is_unknown_is_warned_of() {
+    fn excluded_check_is_skipped_and_unknown_exclude_is_warned_of() {
         let (checks, _added) = checks();
         let query = "exclude=caches&exclude=appservice%2Dcontroller&exclude=z%22&exclude=nothing&verbose";
         let (status, body) = all("readyz", &checks, Probes::READYZ, query, true);
@@ -166,14 +169,14 @@ mod tests {
     }
 
     #[test]
-    fn one_check_answers_for_its_kinds_and_gives_its_reason() {
+    fn single_check_returns_its_reason_for_its_endpoints() {
         let (checks, _added) = checks();
         let ok = Some((StatusCode::OK, "ok".to_owned()));
         assert_eq!(one("ping", &checks, Probes::LIVEZ), ok);
         assert_eq!(one("appservice-controller", &checks, Probes::LIVEZ), ok);
         assert_eq!(one("caches", &checks, Probes::LIVEZ), None);
         assert_eq!(one("", &checks, Probes::LIVEZ), None);
-        let (status, body) = one("caches", &checks, Probes::READYZ).expect("it is there");
+        let (status, body) = one("caches", &checks, Probes::READYZ).expect("a check");
         assert_eq!(
             (status.as_u16(), body.as_str()),
             (500, "internal server error: pods: secret\n")

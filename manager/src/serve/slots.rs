@@ -1,10 +1,9 @@
 //! Connection slots: a full server closes a connection to make room for the next one.
 //!
-//! A new connection is always accepted. If [`MAX_CONNECTIONS`] are open, one of the peer that holds the most is closed:
-//! one without a request so far before one between two requests before one with a request in flight, the oldest first.
-//! So a peer that opens connections by the thousand closes its own, at whatever rate, and the few of a kubelet or an API
-//! server stay open. Peers that hold equally many are treated as one: a connection becomes the oldest silent one only after
-//! as many others as there are slots, and a probe is answered long before that.
+//! A new connection is always accepted. If [`MAX_CONNECTIONS`] are open, one of the peer with the most connections is
+//! closed: a connection without a request first, then an idle one, then one with a request in flight; the oldest first. So
+//! a peer that opens connections at a high rate closes its own, and those of a kubelet or an API server stay open. If all
+//! peers have equally many, the oldest silent connection is closed; a probe is served long before it becomes the oldest.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -14,14 +13,14 @@ use tokio::task::AbortHandle;
 
 use super::connection::Activity;
 
-/// Connections at a time.
+/// The number of concurrent connections.
 pub const MAX_CONNECTIONS: usize = 256;
 
-/// The open connections, the oldest first.
+/// The open connections, oldest first.
 #[derive(Default)]
 pub(super) struct Slots {
     open: Vec<Slot>,
-    /// Whether a connection was closed since there was last room.
+    /// Whether a connection was closed since there was last a free slot.
     full: bool,
 }
 
@@ -32,7 +31,7 @@ struct Slot {
 }
 
 impl Slots {
-    /// Registers a connection, and closes another one if there are too many.
+    /// Registers a connection and closes another one if all slots are in use.
     pub(super) fn add(&mut self, peer: IpAddr, activity: Arc<Activity>, task: AbortHandle) {
         self.open.retain(|slot| !slot.task.is_finished());
         if self.open.len() < MAX_CONNECTIONS {
@@ -51,15 +50,15 @@ impl Slots {
         let most = counts.values().copied().max();
         let candidates = self.open.iter().enumerate();
         let candidates = candidates.filter(|(_, slot)| counts.get(&slot.peer).copied() == most);
-        // The first of several equal ones: the oldest.
+        // Of several minima the first, which is the oldest.
         let Some((index, _)) = candidates.min_by_key(|(_, slot)| slot.activity.phase()) else {
             return;
         };
         let slot = self.open.remove(index);
         slot.task.abort();
-        // One line per episode, or a flood of connections would become one of the log.
+        // Logged once per episode.
         if !std::mem::replace(&mut self.full, true) {
-            tracing::warn!(peer = %slot.peer, limit = MAX_CONNECTIONS, "Too many connections, closed the oldest of a peer");
+            tracing::warn!(peer = %slot.peer, limit = MAX_CONNECTIONS, "Too many connections, closed one");
         }
     }
 }

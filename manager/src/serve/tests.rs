@@ -1,4 +1,4 @@
-//! Connections under the paused clock, over a pipe in memory: who is cut, and when.
+//! Timeouts and slots of connections, under a paused clock and over in-memory pipes.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -17,33 +17,33 @@ use tokio_rustls::client::TlsStream;
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 use tokio_util::sync::CancellationToken;
 
-use super::connection::{self, Activity, Host, Phase};
+use super::connection::{self, Activity, Phase, ServerContext};
 use super::slots::{MAX_CONNECTIONS, Slots};
 use super::{ALWAYS_ALLOW_PATHS, Checks, Endpoints, tls};
 use crate::env::{Env, TaskSet};
 
-const STRANGER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 7));
-const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+const REMOTE: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 7));
+const LOCAL: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 const SECOND: Duration = Duration::from_secs(1);
 
-struct Bed {
+struct Fixture {
     env: Env,
-    host: Arc<Host<Endpoints>>,
+    context: Arc<ServerContext<Endpoints>>,
     closing: CancellationToken,
     connector: TlsConnector,
-    /// Lets `/slow` answer.
+    /// Releases `/slow`.
     go: Arc<Notify>,
     _tasks: TaskSet,
 }
 
 type Served = JoinHandle<()>;
 
-fn bed() -> Bed {
-    let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).expect("a certificate");
-    let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()));
-    let server = tls::config(vec![made.cert.der().clone()], key).expect("a pair");
+fn fixture() -> Fixture {
+    let issued = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).expect("a certificate");
+    let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(issued.signing_key.serialize_der()));
+    let server = tls::config(vec![issued.cert.der().clone()], key).expect("a pair");
     let mut roots = rustls::RootCertStore::empty();
-    roots.add(made.cert.der().clone()).expect("it fits");
+    roots.add(issued.cert.der().clone()).expect("a root");
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let client = rustls::ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
@@ -56,7 +56,7 @@ fn bed() -> Bed {
     let go = Arc::new(Notify::new());
     let gone = go.clone();
     let endpoints = Endpoints::new(&Checks::new(), Registry::new(), ALWAYS_ALLOW_PATHS)
-        .expect("good paths")
+        .expect("valid paths")
         .mount("/slow", move |_| {
             let gone = gone.clone();
             async move {
@@ -67,14 +67,14 @@ fn bed() -> Bed {
         .mount("/large", |_| {
             std::future::ready(Response::new(Full::new(Bytes::from(vec![b'x'; 8 << 20]))))
         });
-    let host = Arc::new(Host {
+    let context = Arc::new(ServerContext {
         env: env.clone(),
         acceptor: TlsAcceptor::from(server.0),
-        site: endpoints,
+        handler: endpoints,
     });
-    Bed {
+    Fixture {
         env,
-        host,
+        context,
         closing: CancellationToken::new(),
         connector: TlsConnector::from(Arc::new(client)),
         go,
@@ -82,7 +82,7 @@ fn bed() -> Bed {
     }
 }
 
-impl Bed {
+impl Fixture {
     fn raw(&self, peer: IpAddr) -> (DuplexStream, Served) {
         let (client, pipe) = tokio::io::duplex(64 * 1024);
         let (served, _) = self.serve(pipe, peer);
@@ -91,10 +91,11 @@ impl Bed {
 
     fn serve(&self, pipe: DuplexStream, peer: IpAddr) -> (Served, Arc<Activity>) {
         let activity = Arc::new(Activity::new(&self.env.clock));
-        let (host, of_connection, closing) = (self.host.clone(), activity.clone(), self.closing.clone());
+        let (context, of_connection, closing) =
+            (self.context.clone(), activity.clone(), self.closing.clone());
         let served = self.env.tasks.spawn(async move {
-            // How a connection ends is the client's business here; when, is the test's.
-            let _ = connection::serve(host, pipe, peer, of_connection, closing).await;
+            // The tests assert when a connection ends, not how.
+            let _ = connection::serve(context, pipe, peer, of_connection, closing).await;
         });
         (served, activity)
     }
@@ -106,7 +107,7 @@ impl Bed {
         (stream.expect("a handshake"), served)
     }
 
-    /// How long it takes until the server has let go.
+    /// Returns the time until the server closes the connection.
     async fn ends_after(&self, served: Served) -> Duration {
         let before = self.env.clock.now();
         served.await.expect("no panic");
@@ -114,18 +115,21 @@ impl Bed {
     }
 }
 
-async fn ask(stream: &mut TlsStream<DuplexStream>, path: &str) {
+async fn get(stream: &mut TlsStream<DuplexStream>, path: &str) {
     let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n");
-    stream.write_all(request.as_bytes()).await.expect("it is open");
-    stream.flush().await.expect("it is open");
+    stream
+        .write_all(request.as_bytes())
+        .await
+        .expect("an open connection");
+    stream.flush().await.expect("an open connection");
 }
 
-/// What there is to read until `end` has come.
+/// Reads until the text ends with `end`.
 async fn read_to(stream: &mut TlsStream<DuplexStream>, end: &str) -> String {
     let mut read = String::new();
     while !read.ends_with(end) {
         let mut buffer = [0; 1024];
-        let count = stream.read(&mut buffer).await.expect("it is open");
+        let count = stream.read(&mut buffer).await.expect("an open connection");
         assert!(count > 0, "closed after {read:?}");
         read.push_str(&String::from_utf8_lossy(&buffer[..count]));
     }
@@ -133,38 +137,37 @@ async fn read_to(stream: &mut TlsStream<DuplexStream>, end: &str) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_without_a_handshake_is_cut_after_ten_seconds() {
-    let bed = bed();
-    let (_client, served) = bed.raw(STRANGER);
-    assert_eq!(bed.ends_after(served).await, 10 * SECOND);
+async fn client_without_handshake_is_closed_after_ten_seconds() {
+    let fixture = fixture();
+    let (_client, served) = fixture.raw(REMOTE);
+    assert_eq!(fixture.ends_after(served).await, 10 * SECOND);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_without_a_request_is_cut_after_ten_seconds() {
-    let bed = bed();
-    let (_client, served) = bed.connect(STRANGER).await;
-    assert_eq!(bed.ends_after(served).await, 10 * SECOND);
+async fn client_without_request_is_closed_after_ten_seconds() {
+    let fixture = fixture();
+    let (_client, served) = fixture.connect(REMOTE).await;
+    assert_eq!(fixture.ends_after(served).await, 10 * SECOND);
 }
 
-/// Also by HTTP/2, where the connection lives without a request.
 #[tokio::test(start_paused = true)]
-async fn a_preface_is_no_request() {
-    let bed = bed();
-    let (mut client, served) = bed.connect(STRANGER).await;
+async fn http2_preface_is_not_a_request() {
+    let fixture = fixture();
+    let (mut client, served) = fixture.connect(REMOTE).await;
     let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00";
-    client.write_all(preface).await.expect("it is open");
-    client.flush().await.expect("it is open");
-    let took = bed.ends_after(served).await;
-    // It is told to go, and given the time to.
+    client.write_all(preface).await.expect("an open connection");
+    client.flush().await.expect("an open connection");
+    let took = fixture.ends_after(served).await;
+    // GOAWAY is sent, and the client has two seconds to close.
     assert!(took >= 10 * SECOND && took <= 12 * SECOND, "{took:?}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_that_sends_its_headers_slowly_is_cut() {
-    let bed = bed();
-    let (mut client, served) = bed.connect(STRANGER).await;
-    let clock = bed.env.clock.clone();
-    let drip = bed.env.tasks.spawn(async move {
+async fn client_with_slow_headers_is_closed() {
+    let fixture = fixture();
+    let (mut client, served) = fixture.connect(REMOTE).await;
+    let clock = fixture.env.clock.clone();
+    let drip = fixture.env.tasks.spawn(async move {
         let bytes = "GET /healthz HTTP/1.1\r\nX: "
             .bytes()
             .chain(std::iter::repeat(b'x'));
@@ -175,85 +178,89 @@ async fn a_client_that_sends_its_headers_slowly_is_cut() {
         }
         Ok::<_, std::io::Error>(())
     });
-    // hyper takes half a head for a request under way, which has two seconds more.
-    assert_eq!(bed.ends_after(served).await, 12 * SECOND);
-    assert!(drip.await.expect("no panic").is_err(), "it is told");
+    // hyper treats half a head as a request in flight, which is drained for two seconds.
+    assert_eq!(fixture.ends_after(served).await, 12 * SECOND);
+    assert!(drip.await.expect("no panic").is_err(), "the client notices");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_served_client_is_kept_for_two_minutes_after_each_answer() {
-    let bed = bed();
-    let (mut client, served) = bed.connect(STRANGER).await;
+async fn idle_connection_is_closed_two_minutes_after_the_last_response() {
+    let fixture = fixture();
+    let (mut client, served) = fixture.connect(REMOTE).await;
     for _ in 0..3 {
-        ask(&mut client, "/healthz").await;
+        get(&mut client, "/healthz").await;
         read_to(&mut client, "\r\n\r\nok").await;
-        bed.env.clock.sleep(119 * SECOND).await;
+        fixture.env.clock.sleep(119 * SECOND).await;
     }
-    ask(&mut client, "/healthz").await;
+    get(&mut client, "/healthz").await;
     read_to(&mut client, "\r\n\r\nok").await;
-    // The beginning of a request is none.
+    // An incomplete head is not a request.
     client
         .write_all(b"GET /healthz HTTP/1.1\r\nX: x")
         .await
-        .expect("it is open");
-    client.flush().await.expect("it is open");
-    assert_eq!(bed.ends_after(served).await, 120 * SECOND);
+        .expect("an open connection");
+    client.flush().await.expect("an open connection");
+    assert_eq!(fixture.ends_after(served).await, 120 * SECOND);
     let mut rest = Vec::new();
     client.read_to_end(&mut rest).await.expect("a proper end");
     assert!(rest.is_empty());
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_that_does_not_read_its_answer_is_cut() {
-    let bed = bed();
-    let (mut client, served) = bed.connect(HERE).await;
-    ask(&mut client, "/large").await;
-    assert_eq!(bed.ends_after(served).await, 122 * SECOND);
+async fn client_that_does_not_read_its_response_is_closed() {
+    let fixture = fixture();
+    let (mut client, served) = fixture.connect(LOCAL).await;
+    get(&mut client, "/large").await;
+    assert_eq!(fixture.ends_after(served).await, 122 * SECOND);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_handler_may_take_its_time() {
-    let bed = bed();
-    let (mut client, served) = bed.connect(HERE).await;
-    ask(&mut client, "/slow").await;
-    bed.env.clock.sleep(600 * SECOND).await;
-    bed.go.notify_one();
+async fn slow_handler_does_not_time_out() {
+    let fixture = fixture();
+    let (mut client, served) = fixture.connect(LOCAL).await;
+    get(&mut client, "/slow").await;
+    fixture.env.clock.sleep(600 * SECOND).await;
+    fixture.go.notify_one();
     read_to(&mut client, "at last").await;
-    assert_eq!(bed.ends_after(served).await, 120 * SECOND);
+    assert_eq!(fixture.ends_after(served).await, 120 * SECOND);
 }
 
 #[tokio::test(start_paused = true)]
 async fn phase_of_a_connection_follows_its_requests() {
-    let bed = bed();
+    let fixture = fixture();
     let (client, pipe) = tokio::io::duplex(64 * 1024);
-    let (_served, activity) = bed.serve(pipe, HERE);
+    let (_served, activity) = fixture.serve(pipe, LOCAL);
     let name = ServerName::try_from("localhost").expect("a name");
-    let mut client = bed.connector.connect(name, client).await.expect("a handshake");
+    let mut client = fixture
+        .connector
+        .connect(name, client)
+        .await
+        .expect("a handshake");
     client
         .write_all(b"GET /slow HTTP/1.1\r\nX: x")
         .await
-        .expect("it is open");
-    client.flush().await.expect("it is open");
-    bed.env.clock.sleep(SECOND).await;
+        .expect("an open connection");
+    client.flush().await.expect("an open connection");
+    fixture.env.clock.sleep(SECOND).await;
     assert_eq!(activity.phase(), Phase::Silent, "half a head is not a request");
-    client.write_all(b"\r\n\r\n").await.expect("it is open");
-    client.flush().await.expect("it is open");
-    bed.env.clock.sleep(SECOND).await;
+    client.write_all(b"\r\n\r\n").await.expect("an open connection");
+    client.flush().await.expect("an open connection");
+    fixture.env.clock.sleep(SECOND).await;
     assert_eq!(activity.phase(), Phase::Busy);
-    bed.go.notify_one();
+    fixture.go.notify_one();
     read_to(&mut client, "at last").await;
     assert_eq!(activity.phase(), Phase::Idle);
 }
 
-/// Connections that only have a phase.
-struct Held {
+/// Connections without a client, each in a given phase.
+struct Connections {
     env: Env,
     slots: Slots,
     tasks: Vec<(IpAddr, Served)>,
     _tasks: TaskSet,
 }
 
-impl Held {
+impl Connections {
     fn new() -> Self {
         let tasks = TaskSet::new();
         Self {
@@ -286,43 +293,43 @@ fn peer(last: u8) -> IpAddr {
 
 #[tokio::test(start_paused = true)]
 async fn full_server_closes_silent_before_idle_before_busy_connections() {
-    let mut held = Held::new();
+    let mut connections = Connections::new();
     for phase in [Phase::Busy, Phase::Idle, Phase::Silent, Phase::Silent] {
-        held.add(HERE, phase);
+        connections.add(LOCAL, phase);
     }
     for _ in 4..MAX_CONNECTIONS {
-        held.add(HERE, Phase::Busy);
+        connections.add(LOCAL, Phase::Busy);
     }
-    assert_eq!(held.closed().await, [0; 0]);
+    assert_eq!(connections.closed().await, [0; 0]);
     for expected in [&[2][..], &[2, 3], &[1, 2, 3], &[0, 1, 2, 3]] {
-        held.add(HERE, Phase::Busy);
-        assert_eq!(held.closed().await, expected);
+        connections.add(LOCAL, Phase::Busy);
+        assert_eq!(connections.closed().await, expected);
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn full_server_closes_connections_of_the_peer_with_the_most() {
-    let mut held = Held::new();
-    held.add(peer(1), Phase::Silent);
-    held.add(peer(2), Phase::Silent);
-    held.add(peer(2), Phase::Idle);
+    let mut connections = Connections::new();
+    connections.add(peer(1), Phase::Silent);
+    connections.add(peer(2), Phase::Silent);
+    connections.add(peer(2), Phase::Idle);
     for _ in 3..MAX_CONNECTIONS {
-        held.add(peer(3), Phase::Busy);
+        connections.add(peer(3), Phase::Busy);
     }
     for _ in 0..1000 {
-        held.add(peer(3), Phase::Busy);
+        connections.add(peer(3), Phase::Busy);
     }
-    held.add(peer(4), Phase::Silent);
-    let closed = held.closed().await;
+    connections.add(peer(4), Phase::Silent);
+    let closed = connections.closed().await;
     assert_eq!(closed.len(), 1001);
-    assert!(closed.iter().all(|it| held.tasks[*it].0 == peer(3)));
+    assert!(closed.iter().all(|it| connections.tasks[*it].0 == peer(3)));
 }
 
 #[tokio::test(start_paused = true)]
 async fn full_server_of_single_connections_closes_the_oldest_silent_one() {
-    let mut held = Held::new();
+    let mut connections = Connections::new();
     for last in 0..=255 {
-        held.add(
+        connections.add(
             peer(last),
             if last == 7 || last == 9 {
                 Phase::Silent
@@ -331,59 +338,59 @@ async fn full_server_of_single_connections_closes_the_oldest_silent_one() {
             },
         );
     }
-    held.add(HERE, Phase::Silent);
-    assert_eq!(held.closed().await, [7]);
+    connections.add(LOCAL, Phase::Silent);
+    assert_eq!(connections.closed().await, [7]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn ended_connections_give_their_slots_back() {
-    let mut held = Held::new();
+    let mut connections = Connections::new();
     for _ in 0..MAX_CONNECTIONS {
-        held.add(HERE, Phase::Busy);
+        connections.add(LOCAL, Phase::Busy);
     }
-    held.tasks[5].1.abort();
-    assert_eq!(held.closed().await, [5]);
-    held.add(HERE, Phase::Silent);
-    assert_eq!(held.closed().await, [5], "none was closed");
+    connections.tasks[5].1.abort();
+    assert_eq!(connections.closed().await, [5]);
+    connections.add(LOCAL, Phase::Silent);
+    assert_eq!(connections.closed().await, [5], "no other is closed");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_house_that_closes_waits_for_requests_and_for_nothing_else() {
-    let bed = bed();
-    let (mut busy, busy_served) = bed.connect(HERE).await;
-    ask(&mut busy, "/slow").await;
-    let (_silent, silent_served) = bed.connect(HERE).await;
-    let (_raw, raw_served) = bed.raw(HERE);
-    bed.env.clock.sleep(SECOND).await;
+async fn closing_server_drains_in_flight_requests_only() {
+    let fixture = fixture();
+    let (mut busy, busy_served) = fixture.connect(LOCAL).await;
+    get(&mut busy, "/slow").await;
+    let (_silent, silent_served) = fixture.connect(LOCAL).await;
+    let (_raw, raw_served) = fixture.raw(LOCAL);
+    fixture.env.clock.sleep(SECOND).await;
 
-    bed.closing.cancel();
-    assert_eq!(bed.ends_after(silent_served).await, Duration::ZERO);
-    assert_eq!(bed.ends_after(raw_served).await, Duration::ZERO);
-    bed.env.clock.sleep(SECOND).await;
-    bed.go.notify_one();
+    fixture.closing.cancel();
+    assert_eq!(fixture.ends_after(silent_served).await, Duration::ZERO);
+    assert_eq!(fixture.ends_after(raw_served).await, Duration::ZERO);
+    fixture.env.clock.sleep(SECOND).await;
+    fixture.go.notify_one();
     read_to(&mut busy, "at last").await;
-    assert_eq!(bed.ends_after(busy_served).await, Duration::ZERO);
+    assert_eq!(fixture.ends_after(busy_served).await, Duration::ZERO);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_house_that_closes_does_not_wait_for_ever() {
-    let bed = bed();
-    let (mut busy, served) = bed.connect(HERE).await;
-    ask(&mut busy, "/slow").await;
-    bed.env.clock.sleep(SECOND).await;
-    bed.closing.cancel();
-    assert_eq!(bed.ends_after(served).await, 2 * SECOND);
+async fn closing_server_drains_for_at_most_two_seconds() {
+    let fixture = fixture();
+    let (mut busy, served) = fixture.connect(LOCAL).await;
+    get(&mut busy, "/slow").await;
+    fixture.env.clock.sleep(SECOND).await;
+    fixture.closing.cancel();
+    assert_eq!(fixture.ends_after(served).await, 2 * SECOND);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stranger_gets_health_and_is_refused_the_rest() {
-    let bed = bed();
-    let (mut client, _served) = bed.connect(STRANGER).await;
+async fn remote_client_may_access_health_only() {
+    let fixture = fixture();
+    let (mut client, _served) = fixture.connect(REMOTE).await;
     for path in ["/metrics", "/healthz/ping", "/nowhere", "//healthz", "/%68ealthz"] {
-        ask(&mut client, path).await;
-        let answer = read_to(&mut client, "}").await;
-        assert!(answer.starts_with("HTTP/1.1 403 Forbidden\r\n"), "{answer}");
-        let (head, body) = answer.split_once("\r\n\r\n").expect("a body");
+        get(&mut client, path).await;
+        let response = read_to(&mut client, "}").await;
+        assert!(response.starts_with("HTTP/1.1 403 Forbidden\r\n"), "{response}");
+        let (head, body) = response.split_once("\r\n\r\n").expect("a body");
         assert!(head.contains("content-type: application/json\r\n"), "{head}");
         let status: serde_json::Value = serde_json::from_str(body).expect("JSON");
         assert_eq!(status["kind"], "Status");
@@ -392,7 +399,7 @@ async fn a_stranger_gets_health_and_is_refused_the_rest() {
         let message = format!("forbidden: User \"system:anonymous\" cannot get path {path:?}");
         assert_eq!(status["message"], message);
     }
-    ask(&mut client, "/healthz?verbose").await;
-    let answer = read_to(&mut client, "healthz check passed\n").await;
-    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
+    get(&mut client, "/healthz?verbose").await;
+    let response = read_to(&mut client, "healthz check passed\n").await;
+    assert!(response.starts_with("HTTP/1.1 200 OK\r\n"), "{response}");
 }

@@ -1,4 +1,4 @@
-//! What the server proves itself with: a certificate from files, or one made at its start and kept in memory.
+//! TLS configuration: a certificate from files, or a self-signed one in memory.
 
 use std::io;
 use std::net::IpAddr;
@@ -14,90 +14,71 @@ use rustls::server::{NoServerSessionStorage, ResolvesServerCert, WantsServerCert
 use rustls::{ConfigBuilder, InconsistentKeys, RootCertStore, ServerConfig, WantsVerifier};
 use tokio_rustls::TlsAcceptor;
 
-/// Why there is no TLS. All but [`TlsError::Generate`] are mistakes in what was given.
+/// Errors in the TLS configuration. All but [`TlsError::Generate`] are configuration errors.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "plain data")]
 pub enum TlsError {
     /// A file cannot be read.
-    #[error("cannot read {path}: {source}; {flag} must name a file that this process may read", path = .path.display())]
+    #[error("cannot read {path}: {source}; {flag} must name a readable file", path = .path.display())]
     Read {
-        /// The file.
         path: PathBuf,
-        /// The flag that names it.
         flag: &'static str,
-        /// The system's reason.
         source: io::Error,
     },
-    /// A file does not hold what its flag promises.
-    #[error("{path} holds no {wanted}: {source}; {flag} must name one in PEM form", path = .path.display())]
+    /// A file does not contain the expected PEM item.
+    #[error("{path} contains no {expected}: {source}; {flag} must name a PEM file with one", path = .path.display())]
     Pem {
-        /// The file.
         path: PathBuf,
-        /// The flag that names it.
         flag: &'static str,
-        /// What was looked for.
-        wanted: &'static str,
-        /// The parser's reason.
+        expected: &'static str,
         source: pem::Error,
     },
-    /// Certificate and key are no pair.
+    /// The private key does not match the certificate.
     #[error(
-        "the key in {key} does not belong to the certificate in {certificate}; give --tls-private-key-file the key \
-         that this certificate was made for", key = .key.display(), certificate = .certificate.display()
+        "the private key in {key} does not match the certificate in {certificate}; --tls-private-key-file must name the \
+         key of this certificate", key = .key.display(), certificate = .certificate.display()
     )]
-    Mismatch {
-        /// The certificate's file.
-        certificate: PathBuf,
-        /// The key's file.
-        key: PathBuf,
-    },
-    /// The TLS library does not take the pair.
+    Mismatch { certificate: PathBuf, key: PathBuf },
+    /// The certificate or its key is not supported.
     #[error(
-        "cannot serve with the certificate in {certificate} and the key in {key}: {source}; give --tls-cert-file and \
-         --tls-private-key-file a certificate and its key (RSA, ECDSA or Ed25519)",
+        "invalid certificate in {certificate} or private key in {key}: {source}; --tls-cert-file and \
+         --tls-private-key-file must name a certificate and its key (RSA, ECDSA or Ed25519)",
         key = .key.display(), certificate = .certificate.display()
     )]
     Rejected {
-        /// The certificate's file.
         certificate: PathBuf,
-        /// The key's file.
         key: PathBuf,
-        /// The library's reason.
         source: rustls::Error,
     },
-    /// Client certificates cannot be verified by the file.
+    /// The file of client CAs is invalid.
     #[error(
-        "cannot verify clients by {path}: {reason}; --webhook-client-ca-file must name certificate authorities in PEM form",
+        "invalid client CA file {path}: {reason}; --webhook-client-ca-file must name a PEM file of CA certificates",
         path = .path.display()
     )]
-    ClientCa {
-        /// The file.
-        path: PathBuf,
-        /// The library's reason.
-        reason: String,
-    },
-    /// No certificate could be made.
-    #[error("cannot make a certificate: {0}; give one with --tls-cert-file and --tls-private-key-file")]
+    ClientCa { path: PathBuf, reason: String },
+    /// The self-signed certificate cannot be generated.
+    #[error("failed to generate a certificate: {0}; use --tls-cert-file and --tls-private-key-file")]
     Generate(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
-/// A certificate with its key, ready to serve TLS 1.2 and 1.3 with, for HTTP/2 and HTTP/1.1.
+/// A server configuration for TLS 1.2 and 1.3 with HTTP/2 and HTTP/1.1.
 #[derive(Clone)]
 pub struct Tls(pub(super) Arc<ServerConfig>);
 
 impl Tls {
-    /// A new certificate for `localhost`, the loopback addresses, and `hosts`, signed by itself and kept in memory only.
-    /// Clients cannot verify it; what they say is still private to whoever only listens.
+    /// Generates a self-signed certificate for `localhost`, the loopback addresses and `hosts`, kept in memory only.
+    /// Clients cannot verify it, but the connection is encrypted.
     pub fn self_signed(hosts: impl IntoIterator<Item = String>) -> Result<Self, TlsError> {
         let names = ["localhost", "127.0.0.1", "::1"].map(str::to_owned);
         let mut names: Vec<String> = names.into_iter().chain(hosts).collect();
-        // Nobody connects to 0.0.0.0: it says that all addresses are listened on, not which.
+        // An unspecified address (0.0.0.0) is never the address of a connection.
         names.retain(|name| !name.parse().is_ok_and(|address: IpAddr| address.is_unspecified()));
         names.sort_unstable();
         names.dedup();
         generate(names).map_err(TlsError::Generate)
     }
 
-    /// The certificate, with its chain, and the key in these files.
+    /// Loads a certificate chain and its private key from PEM files.
     pub fn from_files(certificate: &Path, key: &Path) -> Result<Self, TlsError> {
         let chain = pem_file(certificate, "--tls-cert-file", "certificate", |text| {
             let chain = CertificateDer::pem_slice_iter(text).collect::<Result<Vec<_>, _>>()?;
@@ -127,8 +108,8 @@ impl Tls {
         })
     }
 
-    /// The certificate that `resolver` has when a client connects; without one the handshake fails. With `client_ca`, a file
-    /// of certificate authorities, so does the handshake of a client without a certificate of one of them.
+    /// Uses the certificate that `resolver` returns at each handshake. With `client_ca`, a PEM file of CAs, clients must
+    /// present a certificate that one of them has signed.
     pub fn resolving(
         resolver: Arc<dyn ResolvesServerCert>,
         client_ca: Option<&Path>,
@@ -141,13 +122,13 @@ impl Tls {
                 .with_client_cert_verifier(client_verifier(path)?),
         };
         let mut config = builder.with_cert_resolver(resolver);
-        // A session that is resumed would go on with a certificate that may no longer be the right one.
+        // A resumed session would keep a certificate that may have been replaced.
         config.session_storage = Arc::new(NoServerSessionStorage {});
         config.send_tls13_tickets = 0;
         Ok(finish(config))
     }
 
-    /// The server's side of a handshake.
+    /// Returns the acceptor of TLS handshakes.
     #[must_use]
     pub fn acceptor(&self) -> TlsAcceptor {
         TlsAcceptor::from(self.0.clone())
@@ -157,7 +138,7 @@ impl Tls {
 fn pem_file<T>(
     path: &Path,
     flag: &'static str,
-    wanted: &'static str,
+    expected: &'static str,
     parse: impl FnOnce(&[u8]) -> Result<T, pem::Error>,
 ) -> Result<T, TlsError> {
     let text = std::fs::read(path).map_err(|source| TlsError::Read {
@@ -168,7 +149,7 @@ fn pem_file<T>(
     parse(&text).map_err(|source| TlsError::Pem {
         path: path.to_owned(),
         flag,
-        wanted,
+        expected,
         source,
     })
 }
@@ -200,13 +181,13 @@ fn versions() -> Result<ConfigBuilder<ServerConfig, WantsVerifier>, rustls::Erro
     ServerConfig::builder_with_provider(provider()).with_safe_default_protocol_versions()
 }
 
-/// Named, not taken from the process: a second one in the same binary would make that panic.
+/// The process-wide default provider would panic if a second one is linked.
 fn provider() -> Arc<CryptoProvider> {
     Arc::new(rustls::crypto::ring::default_provider())
 }
 
 fn client_verifier(path: &Path) -> Result<Arc<dyn ClientCertVerifier>, TlsError> {
-    let unusable = |reason: String| TlsError::ClientCa {
+    let invalid = |reason: String| TlsError::ClientCa {
         path: path.to_owned(),
         reason,
     };
@@ -218,14 +199,12 @@ fn client_verifier(path: &Path) -> Result<Arc<dyn ClientCertVerifier>, TlsError>
     )?;
     let mut roots = RootCertStore::empty();
     for authority in authorities {
-        roots
-            .add(authority)
-            .map_err(|error| unusable(error.to_string()))?;
+        roots.add(authority).map_err(|error| invalid(error.to_string()))?;
     }
-    // Without any authority this fails.
+    // Fails without any CA.
     WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider())
         .build()
-        .map_err(|error| unusable(error.to_string()))
+        .map_err(|error| invalid(error.to_string()))
 }
 
 fn finish(mut config: ServerConfig) -> Tls {

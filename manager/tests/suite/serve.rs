@@ -1,8 +1,8 @@
-//! The port from outside, over real sockets, by HTTP/1.1 and HTTP/2. Its clock stands still, so that no deadline depends on how
-//! busy the machine is; when they are over is shown on the paused clock, without sockets.
+//! The health and metrics server over real sockets, by HTTP/1.1 and HTTP/2. Its clock is frozen, so that no timeout depends
+//! on the load of the machine; timeouts are tested under a paused clock, without sockets.
 
-mod answers;
 mod limits;
+mod responses;
 mod shutdown;
 mod tls;
 
@@ -29,8 +29,8 @@ use tokio::task::JoinHandle;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-/// A server that runs, on a free port.
-struct Bed {
+/// A running server on a free port.
+struct Fixture {
     env: Env,
     tasks: TaskSet,
     address: SocketAddr,
@@ -40,29 +40,28 @@ struct Bed {
     served: JoinHandle<()>,
 }
 
-async fn bed() -> Bed {
-    bed_with(|endpoints| endpoints).await
+async fn fixture() -> Fixture {
+    fixture_with(|endpoints| endpoints).await
 }
 
-async fn bed_with(mount: impl FnOnce(Endpoints) -> Endpoints) -> Bed {
+async fn fixture_with(mount: impl FnOnce(Endpoints) -> Endpoints) -> Fixture {
     start(Tls::self_signed([]).expect("a certificate"), mount).await
 }
 
-async fn start(tls: Tls, mount: impl FnOnce(Endpoints) -> Endpoints) -> Bed {
+async fn start(tls: Tls, mount: impl FnOnce(Endpoints) -> Endpoints) -> Fixture {
     let (checks, registry) = (Checks::new(), Registry::new());
-    let endpoints =
-        Endpoints::new(&checks, registry.clone(), ALWAYS_ALLOW_PATHS).expect("the paths are good");
+    let endpoints = Endpoints::new(&checks, registry.clone(), ALWAYS_ALLOW_PATHS).expect("valid paths");
     let local = "127.0.0.1:0".parse().expect("an address");
     let bound = Server::bind(local, tls).await.expect("a free port");
     let tasks = TaskSet::new();
     let env = Env::starting_at(Timestamp::now(), 0, &tasks);
-    assert!(env.clock.inject(Fault::Freeze), "it stands still");
+    assert!(env.clock.inject(Fault::Freeze), "no fault injection");
     let (stop, stopped) = oneshot::channel();
     let address = bound.address();
     let served = env.tasks.spawn(bound.serve(env.clone(), mount(endpoints), async {
         let _ = stopped.await;
     }));
-    Bed {
+    Fixture {
         env,
         tasks,
         address,
@@ -73,14 +72,14 @@ async fn start(tls: Tls, mount: impl FnOnce(Endpoints) -> Endpoints) -> Bed {
     }
 }
 
-impl Bed {
-    /// A connection that said nothing yet, with the protocols that it offers.
+impl Fixture {
+    /// Opens a connection that offers these protocols.
     async fn stream(&self, alpn: &[&str]) -> TlsStream<TcpStream> {
         let socket = TcpStream::connect(self.address).await.expect("a connection");
         self.handshake(alpn, socket).await
     }
 
-    /// A connection from another address of this machine.
+    /// Opens a connection from another address of this machine.
     async fn socket_from(&self, address: &str) -> TcpStream {
         let socket = TcpSocket::new_v4().expect("a socket");
         let address = SocketAddr::new(address.parse().expect("an address"), 0);
@@ -120,16 +119,16 @@ impl Bed {
         Client::Http2(client)
     }
 
-    /// One of each protocol.
+    /// Returns one client per protocol.
     async fn clients(&self) -> [Client; 2] {
         [self.http1().await, self.http2().await]
     }
 }
 
-/// What `future` gives, which is expected soon.
+/// Awaits `future` with a timeout.
 async fn soon<T>(future: impl Future<Output = T>) -> T {
     let output = time::within(time::ANSWER, future).await;
-    output.expect("it comes in time")
+    output.expect("timed out")
 }
 
 enum Client {
@@ -145,16 +144,16 @@ struct Reply {
 
 impl Client {
     async fn get(&mut self, path: &str) -> Reply {
-        self.ask(Method::GET, path, "").await
+        self.request(Method::GET, path, "").await
     }
 
-    async fn ask(&mut self, method: Method, path: &str, body: &'static str) -> Reply {
-        self.send(method, path, body).await.expect("an answer")
+    async fn request(&mut self, method: Method, path: &str, body: &'static str) -> Reply {
+        self.send(method, path, body).await.expect("a response")
     }
 
     async fn send(&mut self, method: Method, path: &str, body: &'static str) -> hyper::Result<Reply> {
         let request = Request::builder().method(method).header("host", "localhost");
-        let answer = match self {
+        let response = match self {
             Self::Http1(client) => {
                 client.ready().await?;
                 let request = request.uri(path).body(Full::from(body)).expect("a request");
@@ -168,7 +167,7 @@ impl Client {
                     .await?
             }
         };
-        let (parts, body) = answer.into_parts();
+        let (parts, body) = response.into_parts();
         let body = body.collect().await?.to_bytes();
         Ok(Reply {
             status: parts.status,
@@ -195,7 +194,7 @@ impl Reply {
     }
 }
 
-/// Connects to whoever answers: nobody can verify a certificate that was made a moment ago.
+/// Accepts any server certificate, because the server's is self-signed.
 fn connector(alpn: &[&str]) -> TlsConnector {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let mut config = ClientConfig::builder_with_provider(provider.clone())

@@ -1,4 +1,4 @@
-//! The end of the server.
+//! Shutdown of the server.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,55 +9,57 @@ use http_body_util::Full;
 use tokio::net::TcpStream;
 use tokio::sync::{Notify, mpsc};
 
-use super::{Bed, bed, bed_with, soon};
+use super::{Fixture, fixture, fixture_with, soon};
 
-/// A server with `/slow`, which says when it was asked and answers when it is let go.
-async fn slow() -> (Bed, mpsc::UnboundedReceiver<()>, Arc<Notify>) {
-    let (asked, was_asked) = mpsc::unbounded_channel();
+/// A server with `/slow`, which reports its start and responds when notified.
+async fn slow() -> (Fixture, mpsc::UnboundedReceiver<()>, Arc<Notify>) {
+    let (started, was_started) = mpsc::unbounded_channel();
     let go = Arc::new(Notify::new());
     let gone = go.clone();
-    let bed = bed_with(|endpoints| {
+    let fixture = fixture_with(|endpoints| {
         endpoints.mount("/slow", move |_| {
-            let (asked, gone) = (asked.clone(), gone.clone());
+            let (started, gone) = (started.clone(), gone.clone());
             async move {
-                let _ = asked.send(());
+                let _ = started.send(());
                 gone.notified().await;
                 Response::new(Full::from("at last"))
             }
         })
     });
-    (bed.await, was_asked, go)
+    (fixture.await, was_started, go)
 }
 
 #[tokio::test]
-async fn a_request_under_way_is_finished_and_no_other_is_begun() {
-    let (bed, mut asked, go) = slow().await;
-    let [mut http1, mut http2] = bed.clients().await;
+async fn shutdown_drains_in_flight_requests_and_rejects_new_ones() {
+    let (fixture, mut started, go) = slow().await;
+    let [mut http1, mut http2] = fixture.clients().await;
     let [one, two] = [
-        bed.env
+        fixture
+            .env
             .tasks
             .spawn(async move { http1.send(Method::GET, "/slow", "").await }),
-        bed.env
+        fixture
+            .env
             .tasks
             .spawn(async move { http2.send(Method::GET, "/slow", "").await }),
     ];
-    let idle = bed.http1().await;
-    soon(async { (asked.recv().await, asked.recv().await) }).await;
+    let idle = fixture.http1().await;
+    soon(async { (started.recv().await, started.recv().await) }).await;
 
-    let Bed {
+    let Fixture {
         address,
         tasks,
         stop,
         served,
         ..
-    } = bed;
-    stop.send(()).expect("it serves");
-    // An idle connection is closed at once: then it has heard.
+    } = fixture;
+    stop.send(()).expect("a running server");
+    // An idle connection is closed immediately, which shows that the shutdown has begun.
     soon(idle.closed()).await;
-    assert!(TcpStream::connect(address).await.is_err(), "nobody listens");
+    assert!(TcpStream::connect(address).await.is_err(), "still listening");
     go.notify_waiters();
     for request in [one, two] {
-        let reply = request.await.expect("no panic").expect("an answer");
+        let reply = request.await.expect("no panic").expect("a response");
         assert_eq!(reply.body, "at last");
     }
     soon(served).await.expect("no panic");
@@ -70,34 +72,37 @@ async fn a_request_under_way_is_finished_and_no_other_is_begun() {
 }
 
 #[tokio::test]
-async fn a_request_that_does_not_end_is_not_waited_for() {
-    let (bed, mut asked, _go) = slow().await;
-    let mut client = bed.http2().await;
-    let request = bed
+async fn shutdown_drains_for_at_most_two_seconds() {
+    let (fixture, mut started, _go) = slow().await;
+    let mut client = fixture.http2().await;
+    let request = fixture
         .env
         .tasks
         .spawn(async move { client.send(Method::GET, "/slow", "").await });
-    soon(asked.recv()).await;
-    let Bed {
+    soon(started.recv()).await;
+    let Fixture {
         env, stop, served, ..
-    } = bed;
-    assert!(env.clock.inject(Fault::Thaw), "its time comes");
+    } = fixture;
+    assert!(env.clock.inject(Fault::Thaw), "no fault injection");
     let before = env.clock.now();
-    stop.send(()).expect("it serves");
+    stop.send(()).expect("a running server");
     soon(served).await.expect("no panic");
     let took = env.clock.now() - before;
     assert!(took >= Duration::from_secs(2), "{took:?}");
-    assert!(request.await.expect("no panic").is_err(), "it is told");
+    assert!(request.await.expect("no panic").is_err(), "the client notices");
 }
 
 #[tokio::test]
-async fn dropping_the_server_closes_everything() {
-    let bed = bed().await;
-    let [mut http1, mut http2] = bed.clients().await;
+async fn dropped_server_closes_all_connections() {
+    let fixture = fixture().await;
+    let [mut http1, mut http2] = fixture.clients().await;
     assert_eq!(http1.get("/livez").await.body, "ok");
     assert_eq!(http2.get("/livez").await.body, "ok");
-    bed.served.abort();
+    fixture.served.abort();
     soon(http1.closed()).await;
     soon(http2.closed()).await;
-    assert!(TcpStream::connect(bed.address).await.is_err(), "nobody listens");
+    assert!(
+        TcpStream::connect(fixture.address).await.is_err(),
+        "still listening"
+    );
 }

@@ -1,4 +1,4 @@
-//! Certificates, and what is said when they, or the port, are no good.
+//! Certificates and startup errors.
 
 use std::fs;
 use std::ops::Deref;
@@ -11,9 +11,9 @@ use rustls::{ClientConfig, RootCertStore};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-use super::{bed, connector, start};
+use super::{connector, fixture, start};
 
-/// A folder for the files of one test, also if the suite runs twice at a time; it goes with the test.
+/// A directory for one test, unique per process and removed on drop.
 #[must_use]
 struct Folder(PathBuf);
 
@@ -38,24 +38,23 @@ impl Drop for Folder {
     }
 }
 
-/// Writes a certificate for `name`, and its key.
 fn pair(folder: &Path, name: &str) -> (PathBuf, PathBuf, CertificateDer<'static>) {
-    let made = rcgen::generate_simple_self_signed(vec![name.to_owned()]).expect("a certificate");
+    let issued = rcgen::generate_simple_self_signed(vec![name.to_owned()]).expect("a certificate");
     let (certificate, key) = (
         folder.join(format!("{name}.crt")),
         folder.join(format!("{name}.key")),
     );
-    fs::write(&certificate, made.cert.pem()).expect("it is written");
-    fs::write(&key, made.signing_key.serialize_pem()).expect("it is written");
-    (certificate, key, made.cert.der().clone())
+    fs::write(&certificate, issued.cert.pem()).expect("a file");
+    fs::write(&key, issued.signing_key.serialize_pem()).expect("a file");
+    (certificate, key, issued.cert.der().clone())
 }
 
-fn refused(certificate: &Path, key: &Path) -> String {
-    let error: TlsError = Tls::from_files(certificate, key).err().expect("it is refused");
+fn load_error(certificate: &Path, key: &Path) -> String {
+    let error: TlsError = Tls::from_files(certificate, key).err().expect("an error");
     error.to_string()
 }
 
-/// Whether a client that trusts `certificate` alone, and nobody else, gets through to `host`.
+/// Reports whether a client that trusts only `certificate` accepts the server as `host`.
 async fn verifies(address: std::net::SocketAddr, certificate: CertificateDer<'static>, host: &str) -> bool {
     let mut roots = RootCertStore::empty();
     roots.add(certificate).expect("a certificate");
@@ -73,11 +72,11 @@ async fn verifies(address: std::net::SocketAddr, certificate: CertificateDer<'st
 }
 
 #[tokio::test]
-async fn a_certificate_of_its_own_is_for_this_machine_and_the_names_given() {
+async fn self_signed_certificate_is_valid_for_localhost_and_given_names() {
     let names = ["10.1.2.3", "coxswain.example", "0.0.0.0"].map(str::to_owned);
     let tls = Tls::self_signed(names).expect("a certificate");
-    let bed = start(tls, |endpoints| endpoints).await;
-    let address = bed.address;
+    let fixture = start(tls, |endpoints| endpoints).await;
+    let address = fixture.address;
     let socket = TcpStream::connect(address).await.expect("a connection");
     let name = ServerName::try_from("anything").expect("a name");
     let stream = connector(&[]).connect(name, socket).await.expect("a handshake");
@@ -93,31 +92,31 @@ async fn a_certificate_of_its_own_is_for_this_machine_and_the_names_given() {
 }
 
 #[tokio::test]
-async fn a_certificate_from_files_is_served() {
+async fn certificate_from_files_is_served() {
     let folder = folder("served");
     let (certificate, key, shown) = pair(&folder, "manager.example");
     let tls = Tls::from_files(&certificate, &key).expect("a pair");
-    let bed = start(tls, |endpoints| endpoints).await;
-    let address = bed.address;
+    let fixture = start(tls, |endpoints| endpoints).await;
+    let address = fixture.address;
     assert!(verifies(address, shown.clone(), "manager.example").await);
     assert!(!verifies(address, shown, "localhost").await);
 }
 
 #[test]
-fn a_file_that_cannot_be_read_is_named_with_its_flag() {
+fn unreadable_file_is_reported_with_its_flag() {
     let folder = folder("unreadable");
     let (certificate, key, _) = pair(&folder, "a.example");
     let missing = folder.join("missing.pem");
-    let text = refused(&missing, &key);
+    let text = load_error(&missing, &key);
     assert!(
         text.starts_with(&format!("cannot read {}: No such file", missing.display())),
         "{text}"
     );
     assert!(
-        text.ends_with("; --tls-cert-file must name a file that this process may read"),
+        text.ends_with("; --tls-cert-file must name a readable file"),
         "{text}"
     );
-    let text = refused(&certificate, &folder);
+    let text = load_error(&certificate, &folder);
     assert!(
         text.starts_with(&format!("cannot read {}: Is a directory", folder.display())),
         "{text}"
@@ -126,50 +125,53 @@ fn a_file_that_cannot_be_read_is_named_with_its_flag() {
 }
 
 #[test]
-fn a_file_that_holds_something_else_is_named_with_its_flag() {
+fn file_without_expected_pem_is_reported_with_its_flag() {
     let folder = folder("not-pem");
     let (certificate, key, _) = pair(&folder, "a.example");
     let (empty, noise) = (folder.join("empty"), folder.join("noise"));
-    fs::write(&empty, "").expect("it is written");
-    fs::write(&noise, [0xff, 0x30, 0x82, 0x0a]).expect("it is written");
+    fs::write(&empty, "").expect("a file");
+    fs::write(&noise, [0xff, 0x30, 0x82, 0x0a]).expect("a file");
     let broken = folder.join("broken");
     fs::write(
         &broken,
         "-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n",
     )
-    .expect("it is written");
+    .expect("a file");
     for wrong in [&empty, &noise, &key, &broken] {
-        let text = refused(wrong, &key);
+        let text = load_error(wrong, &key);
         assert!(
-            text.starts_with(&format!("{} holds no certificate: ", wrong.display())),
+            text.starts_with(&format!("{} contains no certificate: ", wrong.display())),
             "{text}"
         );
         assert!(
-            text.ends_with("; --tls-cert-file must name one in PEM form"),
+            text.ends_with("; --tls-cert-file must name a PEM file with one"),
             "{text}"
         );
     }
     for wrong in [&empty, &noise, &certificate] {
-        let text = refused(&certificate, wrong);
-        let start = format!("{} holds no private key without a passphrase: ", wrong.display());
+        let text = load_error(&certificate, wrong);
+        let start = format!(
+            "{} contains no private key without a passphrase: ",
+            wrong.display()
+        );
         assert!(text.starts_with(&start), "{text}");
         assert!(
-            text.ends_with("; --tls-private-key-file must name one in PEM form"),
+            text.ends_with("; --tls-private-key-file must name a PEM file with one"),
             "{text}"
         );
     }
 }
 
 #[test]
-fn a_key_of_another_certificate_is_said_to_be_one() {
+fn mismatched_private_key_is_rejected() {
     let folder = folder("mismatch");
     let (certificate, _, _) = pair(&folder, "a.example");
     let (_, other, _) = pair(&folder, "b.example");
     assert_eq!(
-        refused(&certificate, &other),
+        load_error(&certificate, &other),
         format!(
-            "the key in {} does not belong to the certificate in {}; give --tls-private-key-file the key that this \
-             certificate was made for",
+            "the private key in {} does not match the certificate in {}; --tls-private-key-file must name the key of \
+             this certificate",
             other.display(),
             certificate.display()
         )
@@ -177,7 +179,7 @@ fn a_key_of_another_certificate_is_said_to_be_one() {
 }
 
 #[test]
-fn what_is_no_certificate_inside_is_refused() {
+fn malformed_certificate_is_rejected() {
     let folder = folder("rejected");
     let (_, key, _) = pair(&folder, "a.example");
     let nonsense = folder.join("nonsense");
@@ -185,20 +187,20 @@ fn what_is_no_certificate_inside_is_refused() {
         &nonsense,
         "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
     )
-    .expect("it is written");
-    let text = refused(&nonsense, &key);
-    let start = format!("cannot serve with the certificate in {}", nonsense.display());
+    .expect("a file");
+    let text = load_error(&nonsense, &key);
+    let start = format!("invalid certificate in {}", nonsense.display());
     assert!(text.starts_with(&start), "{text}");
     assert!(text.contains("--tls-cert-file"), "{text}");
 }
 
 #[tokio::test]
-async fn a_port_in_use_is_said_to_be_one() {
-    let bed = bed().await;
+async fn port_in_use_is_reported() {
+    let fixture = fixture().await;
     let tls = Tls::self_signed([]).expect("a certificate");
-    let error = Server::bind(bed.address, tls).await.err().expect("it is in use");
+    let error = Server::bind(fixture.address, tls).await.err().expect("an error");
     let text = error.to_string();
-    let start = format!("cannot listen on {}: Address already in use", bed.address);
+    let start = format!("cannot listen on {}: Address already in use", fixture.address);
     assert!(text.starts_with(&start), "{text}");
     assert!(text.contains("--secure-port"), "{text}");
     assert!(text.contains("--bind-address"), "{text}");

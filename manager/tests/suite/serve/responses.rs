@@ -1,4 +1,4 @@
-//! What is answered, to a client on this machine.
+//! Responses to local clients.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,21 +10,21 @@ use prometheus::core::{Collector, Desc};
 use prometheus::proto::MetricFamily;
 use prometheus::{IntCounter, IntGaugeVec, Opts};
 
-use super::{bed, soon};
+use super::{fixture, soon};
 
 #[tokio::test]
-async fn health_is_two_letters_or_every_line() {
-    let bed = bed().await;
+async fn health_endpoints_list_checks_on_failure_or_verbose() {
+    let fixture = fixture().await;
     let synced = Arc::new(AtomicBool::new(false));
     let known = synced.clone();
-    let _caches = bed.checks.add("caches", Probes::READYZ, move || {
+    let _caches = fixture.checks.add("caches", Probes::READYZ, move || {
         if known.load(Ordering::Relaxed) {
             Health::Ok
         } else {
             Health::Failed("pods are not synced".to_owned())
         }
     });
-    for mut client in bed.clients().await {
+    for mut client in fixture.clients().await {
         synced.store(false, Ordering::Relaxed);
         let reply = client.get("/livez?verbose").await;
         assert_eq!(reply.status, 200);
@@ -63,12 +63,12 @@ async fn health_is_two_letters_or_every_line() {
 }
 
 #[tokio::test]
-async fn a_check_that_is_gone_is_not_found() {
-    let bed = bed().await;
-    let added = bed.checks.add("gc", Probes::HEALTHZ, || {
+async fn removed_check_returns_404() {
+    let fixture = fixture().await;
+    let added = fixture.checks.add("gc", Probes::HEALTHZ, || {
         Health::Note("yields to kube-controller-manager".to_owned())
     });
-    let mut client = bed.http1().await;
+    let mut client = fixture.http1().await;
     let reply = client.get("/healthz?verbose").await;
     assert_eq!(
         reply.body,
@@ -83,14 +83,14 @@ async fn a_check_that_is_gone_is_not_found() {
 }
 
 #[tokio::test]
-async fn metrics_are_those_of_the_registry() {
-    let bed = bed().await;
+async fn metrics_endpoint_encodes_the_registry() {
+    let fixture = fixture().await;
     let counter = IntCounter::new("adds_total", "How many").expect("a counter");
     counter.inc_by(3);
-    let empty = IntGaugeVec::new(Opts::new("nobody", "No series yet"), &["name"]).expect("a gauge");
-    bed.registry.register(Box::new(counter)).expect("a free name");
-    bed.registry.register(Box::new(empty)).expect("a free name");
-    for mut client in bed.clients().await {
+    let empty = IntGaugeVec::new(Opts::new("missing", "No series yet"), &["name"]).expect("a gauge");
+    fixture.registry.register(Box::new(counter)).expect("a free name");
+    fixture.registry.register(Box::new(empty)).expect("a free name");
+    for mut client in fixture.clients().await {
         let reply = client.get("/metrics").await;
         assert_eq!(reply.status, 200);
         assert_eq!(
@@ -105,14 +105,14 @@ async fn metrics_are_those_of_the_registry() {
 }
 
 #[tokio::test]
-async fn what_is_not_there_is_404_and_what_is_not_get_is_405() {
-    let bed = bed().await;
-    for mut client in bed.clients().await {
+async fn unknown_path_returns_404_and_other_method_405() {
+    let fixture = fixture().await;
+    for mut client in fixture.clients().await {
         for path in [
             "/",
             "/nowhere",
             "/healthz/",
-            "/healthz/nobody",
+            "/healthz/missing",
             "/metrics/",
             "//healthz",
             "/%68ealthz",
@@ -123,45 +123,45 @@ async fn what_is_not_there_is_404_and_what_is_not_get_is_405() {
             assert_eq!(reply.header("content-type"), "text/plain; charset=utf-8");
         }
         for method in [Method::POST, Method::PUT, Method::DELETE, Method::OPTIONS] {
-            let reply = client.ask(method, "/healthz", "").await;
+            let reply = client.request(method, "/healthz", "").await;
             assert_eq!(reply.status, 405);
             assert_eq!(reply.header("allow"), "GET, HEAD");
         }
-        assert_eq!(client.ask(Method::POST, "/nowhere", "").await.status, 404);
+        assert_eq!(client.request(Method::POST, "/nowhere", "").await.status, 404);
     }
 }
 
 #[tokio::test]
-async fn head_is_get_without_the_body() {
-    let bed = bed().await;
-    for mut client in bed.clients().await {
-        let reply = client.ask(Method::HEAD, "/healthz?verbose", "").await;
+async fn head_returns_get_headers_without_body() {
+    let fixture = fixture().await;
+    for mut client in fixture.clients().await {
+        let reply = client.request(Method::HEAD, "/healthz?verbose", "").await;
         assert_eq!(reply.status, 200);
         assert_eq!(reply.header("content-length"), "32");
         assert_eq!(reply.header("content-type"), "text/plain; charset=utf-8");
         assert_eq!(reply.body, "");
-        // What comes next is not taken for the body.
+        // The next response is not mistaken for the body.
         assert_eq!(client.get("/healthz?verbose").await.body.len(), 32);
     }
 }
 
-/// A body is not read, so that there is no next request on that connection of HTTP/1.1.
+/// HTTP/1.1 connections are closed after a request with a body.
 #[tokio::test]
-async fn a_body_is_not_read() {
-    let bed = bed().await;
-    let mut client = bed.http1().await;
-    let reply = client.ask(Method::GET, "/healthz", "hello").await;
+async fn request_body_is_not_read() {
+    let fixture = fixture().await;
+    let mut client = fixture.http1().await;
+    let reply = client.request(Method::GET, "/healthz", "hello").await;
     assert_eq!((reply.status.as_u16(), reply.body.as_str()), (200, "ok"));
     assert_eq!(reply.header("connection"), "close");
     soon(client.closed()).await;
 
-    let mut client = bed.http2().await;
-    let reply = client.ask(Method::GET, "/healthz", "hello").await;
+    let mut client = fixture.http2().await;
+    let reply = client.request(Method::GET, "/healthz", "hello").await;
     assert_eq!((reply.status.as_u16(), reply.body.as_str()), (200, "ok"));
     assert_eq!(client.get("/healthz").await.body, "ok");
 }
 
-/// Panics when it is asked, as a broken handler would.
+/// A collector that panics.
 struct Panics(Desc);
 
 impl Collector for Panics {
@@ -175,8 +175,8 @@ impl Collector for Panics {
 }
 
 #[tokio::test]
-async fn a_panic_costs_one_request() {
-    let bed = bed().await;
+async fn panic_fails_only_its_request() {
+    let fixture = fixture().await;
     let desc = Desc::new(
         "bad".into(),
         "Bad".into(),
@@ -184,9 +184,14 @@ async fn a_panic_costs_one_request() {
         BTreeMap::default().into_iter().collect(),
     );
     let collector = Panics(desc.expect("a description"));
-    bed.registry.register(Box::new(collector)).expect("a free name");
-    let _bad = bed.checks.add("bad", Probes::HEALTHZ, || panic!("for the test"));
-    for mut client in bed.clients().await {
+    fixture
+        .registry
+        .register(Box::new(collector))
+        .expect("a free name");
+    let _bad = fixture
+        .checks
+        .add("bad", Probes::HEALTHZ, || panic!("for the test"));
+    for mut client in fixture.clients().await {
         let reply = client.get("/metrics").await;
         assert_eq!(reply.status, 500);
         assert_eq!(reply.body, "500 internal server error\n");
