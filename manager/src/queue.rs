@@ -1,26 +1,24 @@
-//! The work queue: between the events that say which objects to look at, and the workers that do.
+//! Work queue with the contract of client-go's `workqueue`.
 //!
-//! Its contract is that of client-go's `workqueue`:
-//!
-//! - An item is never in two workers at once, and any number of adds while it waits or is in process make one further run.
-//! - First in, first out within a namespace. An add during processing is not lost: the item is queued again when it is
-//!   done.
-//! - [`Queue::add_after`] adds later, never early; of several times for one item the earliest counts. An add meanwhile does
-//!   not cancel it.
+//! - An item is never processed by two workers at once. Any number of adds while it is queued or processing cause one
+//!   further run.
+//! - First in, first out within a namespace. An item that is added while processing is queued again when it is done.
+//! - [`Queue::add_after`] adds after a delay, never early; of several delays for one item the earliest counts. An add in
+//!   the meantime does not cancel it.
 //! - [`Queue::add_rate_limited`] adds after the backoff of the item, until [`Queue::forget`].
-//! - [`Queue::shut_down`] refuses new items; what is queued is still handed out.
+//! - [`Queue::shut_down`] rejects new items; queued items are still handed out.
 //!
 //! Beyond client-go:
 //!
 //! - A failure counts once per backoff window (kubernetes#132805).
-//! - Items can have a low [`Priority`] that gives way and is never starved (see [`LOW_PRIORITY_INTERVAL`]).
-//! - Within a priority, namespaces take turns ([`Item::namespace`]): one hand-out each. While items of `m` namespaces are
-//!   queued, the first item of a namespace is handed out among the next `m` of its priority, however many items another
-//!   namespace enqueues.
+//! - Items can have a low [`Priority`] that is never starved (see [`LOW_PRIORITY_INTERVAL`]).
+//! - Within a priority the queue is fair: namespaces take turns ([`Item::namespace`]). While items of `m` namespaces are
+//!   queued, the first item of a namespace is among the next `m` of its priority, however many items another namespace
+//!   enqueues.
 //!
-//! Layers: `core` (the state of each item) on `ready` (the order of hand-out) on `fair` and `list`; `delay`, `limit`
-//! (backoff), `metrics`; `shared` holds them under one lock and moves items that are due; this file wakes and waits.
-//! Nothing is awaited under the lock.
+//! Modules: `state_machine` (the state of each item) on `ready_queue` (the order of hand-out) on `fair_queue` and
+//! `linked_list`; `delay_queue`, `rate_limiter` (backoff), `metrics`; `shared` holds them under one lock and enqueues delayed
+//! items. The lock is never held across an await.
 //!
 //! ```
 //! # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -34,7 +32,7 @@
 //! let queue = Queue::named(&env, "pods", &registry, default_limiter())?;
 //!
 //! queue.add("default/web-0");
-//! queue.add("default/web-0"); // the same work
+//! queue.add("default/web-0"); // deduplicated
 //! queue.shut_down();
 //!
 //! // A worker:
@@ -51,18 +49,18 @@
 //! # Ok::<_, Box<dyn std::error::Error>>(())
 //! ```
 
-mod core;
-mod delay;
-mod fair;
-mod limit;
-mod list;
-mod map;
+mod delay_queue;
+mod fair_queue;
+mod linked_list;
 mod metrics;
-mod ready;
+mod rate_limiter;
+mod ready_queue;
+mod seeded_map;
 mod shared;
+mod state_machine;
 
-pub use self::limit::{Bucket, Exponential, FastSlow, MaxOf, MaxWait, RateLimiter, default_limiter};
-pub use self::ready::{LOW_PRIORITY_INTERVAL, Priority};
+pub use self::rate_limiter::{Bucket, Exponential, FastSlow, MaxOf, MaxWait, RateLimiter, default_limiter};
+pub use self::ready_queue::{LOW_PRIORITY_INTERVAL, Priority};
 
 use std::fmt::Debug;
 use std::hash::Hash;
@@ -72,36 +70,32 @@ use std::time::Duration;
 use prometheus::Registry;
 use tokio::time::Instant;
 
-use self::core::Next;
-use self::limit::Retries;
 use self::metrics::Series;
-use self::shared::{Measured, Retried, Shared, State, lock, move_due};
+use self::rate_limiter::Backoffs;
+use self::shared::{Measured, Retried, Shared, State, enqueue_due, lock};
+use self::state_machine::Next;
 use crate::env::Env;
 use crate::sync::Mutex;
 
-/// Why a queue cannot be built.
+/// Errors while a queue is built.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "plain data")]
 pub enum QueueError {
-    /// Its series are not to be had. A mistake in the program, most likely a second queue of that name.
-    #[error("cannot register the metrics of work queue {name:?}")]
-    Metrics {
-        /// The name of the queue.
-        name: String,
-        /// What the registry says.
-        source: prometheus::Error,
-    },
+    /// A programming error, most likely a second queue of that name.
+    #[error("failed to register metrics of work queue {name:?}")]
+    Metrics { name: String, source: prometheus::Error },
 }
 
-/// A work queue. Clones are handles of the same one.
+/// A work queue. Clones are handles of the same queue.
 #[derive(Debug)]
 pub struct Queue<K: Item>(Arc<Shared<K>>);
 
-/// A type that can be queued: small, compared by value, cheap to clone.
+/// An item of a queue: small, compared by value, cheap to clone.
 pub trait Item: Clone + Ord + Hash + Debug + Send + 'static {
-    /// The namespace that the item counts against. Items that belong to no namespace share the empty one.
+    /// Returns the namespace of the item. Cluster-scoped items share the empty one.
     #[expect(
         clippy::unnecessary_literal_bound,
-        reason = "implementations return their own"
+        reason = "implementations return a borrowed name"
     )]
     fn namespace(&self) -> &str {
         ""
@@ -116,7 +110,7 @@ impl Item for u64 {}
 impl Item for usize {}
 
 impl<K: Item> Queue<K> {
-    /// A queue that is measured under `name` in `registry`.
+    /// Returns a queue whose metrics are registered under `name`.
     ///
     /// # Panics
     /// Outside a tokio runtime.
@@ -132,8 +126,8 @@ impl<K: Item> Queue<K> {
         };
         let series = Series::new(name).map_err(failed)?;
         let state = State::new(env.rng.number(), limiter, Some(series.meter()));
-        let shown = Arc::new(Mutex::new(Arc::clone(&state)));
-        let (scraped, clock) = (Arc::clone(&shown), env.clock.clone());
+        let current = Arc::new(Mutex::new(Arc::clone(&state)));
+        let (scraped, clock) = (Arc::clone(&current), env.clock.clone());
         let gauges = move || {
             let state = lock(&scraped, |state| Arc::clone(state));
             lock(&state, |state| state.scrape(clock.now()))
@@ -141,13 +135,13 @@ impl<K: Item> Queue<K> {
         let registration = series.register(registry, gauges).map_err(failed)?;
         let measured = Measured {
             series,
-            shown,
+            current,
             registration: Arc::new(registration),
         };
         Ok(Self::start(env, state, Some(measured)))
     }
 
-    /// A queue that is not measured.
+    /// Returns a queue without metrics.
     ///
     /// # Panics
     /// Outside a tokio runtime.
@@ -156,8 +150,8 @@ impl<K: Item> Queue<K> {
         Self::start(env, State::new(env.rng.number(), limiter, None), None)
     }
 
-    /// An empty queue in place of this one, which it shuts down: its series go on, with what is in the new one. Whoever
-    /// still has a handle of the old one cannot put anything into the new one.
+    /// Shuts this queue down and returns an empty one that continues its metrics. Handles of the old queue cannot add to the
+    /// new one.
     ///
     /// # Panics
     /// Outside a tokio runtime.
@@ -168,12 +162,12 @@ impl<K: Item> Queue<K> {
             return Self::unnamed(env, limiter);
         };
         let state = State::new(env.rng.number(), limiter, Some(measured.series.meter()));
-        lock(&measured.shown, |shown| *shown = Arc::clone(&state));
-        // What was counted since the last scrape would be lost: nobody looks at the old one again.
+        lock(&measured.current, |current| *current = Arc::clone(&state));
+        // The old queue is not scraped again.
         self.0.lock(|state| state.flush());
         let measured = Measured {
             series: measured.series.clone(),
-            shown: Arc::clone(&measured.shown),
+            current: Arc::clone(&measured.current),
             registration: Arc::clone(&measured.registration),
         };
         Self::start(env, state, Some(measured))
@@ -181,7 +175,7 @@ impl<K: Item> Queue<K> {
 
     fn start(env: &Env, state: Arc<Mutex<State<K>>>, measured: Option<Measured<K>>) -> Self {
         let shared = Arc::new(Shared::new(state, env.clock.clone(), measured));
-        env.tasks.spawn(move_due(
+        env.tasks.spawn(enqueue_due(
             Arc::downgrade(&shared),
             Arc::clone(&shared.due),
             env.clock.clone(),
@@ -189,12 +183,12 @@ impl<K: Item> Queue<K> {
         Self(shared)
     }
 
-    /// Queues an item now, unless it is queued already. While it is in process, it is queued when that is done.
+    /// Queues an item, unless it is queued already. An item that is processing is queued again when it is done.
     pub fn add(&self, item: K) {
         self.add_with_priority(item, Priority::Normal);
     }
 
-    /// [`Queue::add`] with a priority. An item that is queued already is raised to it, behind its namespace's items of that
+    /// [`Queue::add`] with a priority. A queued item is raised to it and moves behind the items of its namespace with that
     /// priority.
     pub fn add_with_priority(&self, item: K, priority: Priority) {
         let now = self.0.clock.now();
@@ -203,39 +197,38 @@ impl<K: Item> Queue<K> {
         }
     }
 
-    /// Queues an item after `delay`. One that is in process keeps its priority, others have the normal one.
+    /// Queues an item after `delay`. An item that is processing keeps its priority; others get the normal one.
     pub fn add_after(&self, item: K, delay: Duration) {
         self.retry(item, |_, _, _| delay);
     }
 
-    /// Queues an item, which has failed, after its backoff. One that is in process keeps its priority, others have the
-    /// normal one. If the backoff from an earlier failure has not ended, that is when it is queued, and the failure does
-    /// not count.
+    /// Queues a failed item after its backoff. An item that is processing keeps its priority; others get the normal one.
+    /// While the backoff of an earlier failure lasts, the item is queued at its end, and the failure does not count.
     pub fn add_rate_limited(&self, item: K) {
-        self.retry(item, Retries::when);
+        self.retry(item, Backoffs::when);
     }
 
-    /// [`Queue::add_rate_limited`], but not before `least` has passed, however short the backoff is.
+    /// [`Queue::add_rate_limited`], but not before `least` has passed.
     pub fn add_rate_limited_after(&self, item: K, least: Duration) {
         self.retry(item, |retries, item, now| retries.when(item, now).max(least));
     }
 
-    /// Ends the backoff of an item that has succeeded, or is given up. It stays where it is queued or waits, and must be
-    /// [`Queue::done`] all the same.
+    /// Resets the backoff of an item that has succeeded or is given up. It does not remove the item from the queue, and
+    /// [`Queue::done`] must still be called.
     pub fn forget(&self, item: &K) {
-        self.0.lock(|state| state.retries.forget(item));
+        self.0.lock(|state| state.backoffs.forget(item));
     }
 
-    /// How many failures of an item count.
+    /// Returns the number of failures of an item that count.
     #[must_use]
     pub fn num_requeues(&self, item: &K) -> u32 {
-        self.0.lock(|state| state.retries.num_requeues(item))
+        self.0.lock(|state| state.backoffs.num_requeues(item))
     }
 
-    /// The next item to process, when there is one; none once the queue is shut down and nothing is queued. Whoever gets an
-    /// item says when it is [`Queue::done`].
+    /// Waits for the next item; none once the queue is shut down and empty. The caller must call [`Queue::done`] for each
+    /// item.
     ///
-    /// Cancel safe: no item and no wake-up is lost with the future.
+    /// Cancel safe: dropping the future loses neither an item nor a wake-up.
     pub async fn get(&self) -> Option<K> {
         match self.0.next() {
             Next::Item(item, _) => return Some(item),
@@ -243,7 +236,7 @@ impl<K: Item> Queue<K> {
             Next::Wait => {}
         }
         loop {
-            // In line before looking, or the notification of an item that comes in between would go past.
+            // Register before checking, or a notification in between is lost.
             let mut ready = std::pin::pin!(self.0.ready.notified());
             ready.as_mut().enable();
             match self.0.next() {
@@ -254,11 +247,11 @@ impl<K: Item> Queue<K> {
         }
     }
 
-    /// An item is no longer in process. Without effect if it is not.
+    /// Marks an item as no longer processing. Does nothing if it is not processing.
     pub fn done(&self, item: &K) {
         let now = self.0.clock.now();
         let done = self.0.lock(|state| {
-            let done = state.core.done(item, now)?;
+            let done = state.items.done(item, now)?;
             if let Some(meter) = &state.meter {
                 meter.done(done.took);
             }
@@ -273,70 +266,71 @@ impl<K: Item> Queue<K> {
         }
     }
 
-    /// How many items can be handed out: not those that wait for their time, nor those wanted again while in process.
+    /// Returns the number of queued items, without delayed items and those added while processing.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.0.lock(|state| state.core.len())
+        self.0.lock(|state| state.items.len())
     }
 
-    /// Whether nothing can be handed out.
+    /// Reports whether no item is queued.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// How long the next item has waited to be handed out, the longer of both priorities; none if nothing can be.
+    /// Returns the longest time that the first item of a priority has been queued; none if the queue is empty.
     #[must_use]
     pub fn head_wait(&self) -> Option<Duration> {
         let now = self.0.clock.now();
-        self.0.lock(|state| state.core.waited(now))
+        self.0.lock(|state| state.items.waited(now))
     }
 
-    /// Refuses new items and drops those that wait for their time. What is queued, and what is wanted again while it is in
-    /// process, is still handed out; then [`Queue::get`] gives none. Calls off a draining.
+    /// Rejects new items and drops delayed ones. Queued items, and those added while processing, are still handed out; then
+    /// [`Queue::get`] returns none. Cancels a drain.
     pub fn shut_down(&self) {
         self.0.shut_down(false);
     }
 
-    /// [`Queue::shut_down`], then waits until nothing is in process; for ever, if a worker does not say that it is done.
+    /// [`Queue::shut_down`], then waits until no item is processing. It never returns if a worker does not call
+    /// [`Queue::done`].
     ///
-    /// As in client-go, it does not wait for what is queued and in no worker's hands at that moment: to know that
-    /// everything is done, join the workers. Cancel safe; the queue stays shut down.
+    /// As in client-go, it does not wait for items that are queued at that moment: join the workers to know that everything is
+    /// done. Cancel safe; the queue stays shut down.
     pub async fn shut_down_with_drain(&self) {
         self.0.shut_down(true);
         loop {
-            // Before looking: `notify_waiters` reaches all that were made before it, whether they were polled or not.
+            // Before checking: `notify_waiters` reaches all futures created before it, polled or not.
             let idle = self.0.idle.notified();
-            if self.0.lock(|state| state.core.is_idle() || !state.drain) {
+            if self.0.lock(|state| state.items.is_idle() || !state.drain) {
                 return;
             }
             idle.await;
         }
     }
 
-    /// Whether the queue refuses new items.
+    /// Reports whether the queue rejects new items.
     #[must_use]
     pub fn is_shutting_down(&self) -> bool {
-        self.0.lock(|state| state.core.is_shutting_down())
+        self.0.lock(|state| state.items.is_shutting_down())
     }
 
-    /// Adds later, after what `delay` says.
-    fn retry(&self, item: K, delay: impl FnOnce(&mut Retries<K>, &K, Instant) -> Duration) {
+    /// Adds after the delay that `delay` computes.
+    fn retry(&self, item: K, delay: impl FnOnce(&mut Backoffs<K>, &K, Instant) -> Duration) {
         let now = self.0.clock.now();
         let retried = self.0.lock(|state| {
-            // The limiter is charged also for what is then refused, as in client-go.
-            let delay = delay(&mut state.retries, &item, now);
+            // As in client-go, the limiter is charged even if the queue is shut down.
+            let delay = delay(&mut state.backoffs, &item, now);
             state.retry(item, delay, now)
         });
         match retried {
-            Retried::Nothing => {}
+            Retried::Unchanged => {}
             Retried::Queued => self.0.ready.notify_one(),
-            Retried::First => self.0.due.notify_one(),
+            Retried::FirstDueChanged => self.0.due.notify_one(),
         }
     }
 }
 
-// Not derived: a handle can be cloned whatever it is that is queued.
+// Not derived: that would require `K: Clone`.
 impl<K: Item> Clone for Queue<K> {
     fn clone(&self) -> Self {
         Self(Arc::clone(&self.0))

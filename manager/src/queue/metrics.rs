@@ -1,8 +1,7 @@
-//! The seven `workqueue_*` series, with the names, label and buckets of kube-controller-manager: dashboards exist.
+//! The `workqueue_*` metrics of kube-controller-manager.
 //!
-//! All is brought up to date when it is scraped. kube-controller-manager computes the age of the work in process every
-//! 500 ms, but a scrape then sees a value that is up to 500 ms old, and every queue costs a timer that fires all day. (It
-//! would also keep a paused clock from ever coming to rest.)
+//! They are updated when they are scraped. kube-controller-manager updates the age of unfinished work every 500 ms; that
+//! needs a timer per queue and yields values up to 500 ms old. (A timer would also keep a paused clock from coming to rest.)
 
 use std::time::Duration;
 
@@ -13,7 +12,7 @@ use prometheus::{
     Gauge, Histogram, HistogramOpts, IntCounter, IntGauge, Opts, Registry, exponential_buckets,
 };
 
-/// The series of one queue, as the registry sees them.
+/// The metrics of one queue.
 #[derive(Clone, Debug)]
 pub(super) struct Series {
     depth: IntGauge,
@@ -25,8 +24,8 @@ pub(super) struct Series {
     retries: IntCounter,
 }
 
-/// What has been counted since the last scrape. It is kept under the lock of the queue, where counting needs no atomics:
-/// those of the series would cost as much as all the rest of an add, get and done.
+/// Counts since the last scrape, kept under the lock of the queue: atomics would cost as much as an add, get and done
+/// together.
 #[derive(Debug)]
 pub(super) struct Meter {
     adds: LocalIntCounter,
@@ -35,25 +34,24 @@ pub(super) struct Meter {
     retries: LocalIntCounter,
 }
 
-/// What is not counted, but looked at.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Gauges {
     /// Accepted adds that have not been handed out.
     pub(super) depth: usize,
-    /// How long all that is in process has been there, together.
+    /// The sum of the processing times.
     pub(super) unfinished: Duration,
-    /// How long that is which has been there the longest.
+    /// The longest processing time.
     pub(super) longest: Duration,
 }
 
-/// Series in a registry, taken out again when this is dropped: a queue may be built again under its name.
+/// Unregisters the metrics on drop, so that a queue can be rebuilt under its name.
 #[derive(Debug)]
 pub(super) struct Registration {
     registry: Registry,
     series: Series,
 }
 
-/// What the registry asks.
+/// The collector that the registry calls.
 struct Scrape<F> {
     series: Series,
     gauges: F,
@@ -105,8 +103,8 @@ impl Series {
         }
     }
 
-    /// Registers the series, so that they are there at 0 before anything happens. `gauges` is called at every scrape: it
-    /// flushes the meter and looks at the queue, under its lock.
+    /// Registers the metrics with the value 0. `gauges` is called at every scrape: it flushes the meter and reads the queue
+    /// under its lock.
     pub(super) fn register<F>(&self, registry: &Registry, gauges: F) -> prometheus::Result<Registration>
     where
         F: Fn() -> Gauges + Send + Sync + 'static,
@@ -163,7 +161,7 @@ impl Drop for Registration {
             series: self.series.clone(),
             gauges: Gauges::default,
         };
-        // The only error is that it is not registered, which is what is wanted.
+        // Fails only if the collector is not registered.
         let _ = self.registry.unregister(Box::new(scrape));
     }
 }

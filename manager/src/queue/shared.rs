@@ -1,4 +1,4 @@
-//! What the handles of a queue share: the layers under one lock, and who waits for what.
+//! The state that the handles of a queue share, under one lock, with its wake-ups.
 
 use std::sync::{Arc, PoisonError, Weak};
 use std::time::Duration;
@@ -7,65 +7,64 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::Item;
-use super::core::{Added, Core, Next};
-use super::delay::Delay;
-use super::limit::{RateLimiter, Retries};
+use super::delay_queue::DelayQueue;
 use super::metrics::{Gauges, Meter, Registration, Series};
-use super::ready::Priority;
+use super::rate_limiter::{Backoffs, RateLimiter};
+use super::ready_queue::Priority;
+use super::state_machine::{Added, Next, StateMachine};
 use crate::env::{Clock, later};
 use crate::sync::Mutex;
 
 #[derive(Debug)]
 pub(super) struct Shared<K: Item> {
-    /// Apart from the rest, because the registry reaches it too; were it the rest, the last handle could be dropped in the
-    /// middle of a scrape, whose lock taking the series out again needs.
+    /// Separate from `Shared`, because the registry references it too. Otherwise a scrape could drop the last handle, and
+    /// unregistering would deadlock on the registry's lock.
     pub(super) state: Arc<Mutex<State<K>>>,
     pub(super) clock: Clock,
-    /// One notification per item that becomes ready, and all at shutdown.
+    /// One notification per queued item, and all at shutdown.
     pub(super) ready: Notify,
-    /// Nothing is in process, or draining was called off.
+    /// No item is processing, or a drain was cancelled.
     pub(super) idle: Notify,
-    /// The first due time has changed, or there is nothing more to wait for.
+    /// The earliest due time has changed, or the queue is shut down.
     pub(super) due: Arc<Notify>,
     pub(super) measured: Option<Measured<K>>,
 }
 
-/// How a queue is measured: shared with those that come after it.
+/// The metrics of a queue and of those that replace it.
 #[derive(Debug)]
 pub(super) struct Measured<K> {
     pub(super) series: Series,
-    /// The one of these queues that the gauges look at.
-    pub(super) shown: Arc<Mutex<Arc<Mutex<State<K>>>>>,
+    /// The queue that the gauges read.
+    pub(super) current: Arc<Mutex<Arc<Mutex<State<K>>>>>,
     pub(super) registration: Arc<Registration>,
 }
 
 #[derive(Debug)]
 pub(super) struct State<K> {
-    pub(super) core: Core<K>,
-    /// Empty once the queue shuts down.
-    delay: Delay<K>,
-    pub(super) retries: Retries<K>,
+    pub(super) items: StateMachine<K>,
+    /// Empty once the queue is shut down.
+    delay: DelayQueue<K>,
+    pub(super) backoffs: Backoffs<K>,
     pub(super) meter: Option<Meter>,
-    /// A shutdown waits for what is in process. Unset by one that does not.
+    /// A shutdown waits for processing items. Unset by a shutdown that does not.
     pub(super) drain: bool,
 }
 
-/// What a retry came to.
+/// The result of a delayed add.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Retried {
-    /// Nobody need know.
-    Nothing,
-    /// It is queued: wake a worker.
+    Unchanged,
+    /// A worker must be woken.
     Queued,
-    /// The first due time has changed: wake who moves what is due.
-    First,
+    /// `enqueue_due` must be woken.
+    FirstDueChanged,
 }
 
-/// How long there is nothing to move.
-enum Rest {
+/// The next time at which a delayed item may be due.
+enum NextWake {
     Until(Instant),
     UntilChanged,
-    Ever,
+    Never,
 }
 
 impl<K: Item> Shared<K> {
@@ -87,7 +86,7 @@ impl<K: Item> Shared<K> {
     pub(super) fn next(&self) -> Next<K> {
         let now = self.clock.now();
         self.lock(|state| {
-            let next = state.core.next(now);
+            let next = state.items.next(now);
             if let (Next::Item(_, waited), Some(meter)) = (&next, &state.meter) {
                 meter.handed_out(*waited);
             }
@@ -97,7 +96,7 @@ impl<K: Item> Shared<K> {
 
     pub(super) fn shut_down(&self, drain: bool) {
         self.lock(|state| {
-            state.core.shut_down();
+            state.items.shut_down();
             state.delay.clear();
             state.drain = drain;
         });
@@ -106,8 +105,8 @@ impl<K: Item> Shared<K> {
         self.due.notify_one();
     }
 
-    /// Queues what is due, and says how long there is nothing to do.
-    fn move_due(&self) -> Rest {
+    /// Queues due items. Returns when to run again.
+    fn enqueue_due(&self) -> NextWake {
         let now = self.clock.now();
         let mut queued = 0;
         let rest = self.lock(|state| {
@@ -115,9 +114,9 @@ impl<K: Item> Shared<K> {
                 queued += usize::from(state.add(item, priority, now));
             }
             match state.delay.first_due() {
-                _ if state.core.is_shutting_down() => Rest::Ever,
-                None => Rest::UntilChanged,
-                Some(due) => Rest::Until(due),
+                _ if state.items.is_shutting_down() => NextWake::Never,
+                None => NextWake::UntilChanged,
+                Some(due) => NextWake::Until(due),
             }
         });
         (0..queued).for_each(|_| self.ready.notify_one());
@@ -127,7 +126,7 @@ impl<K: Item> Shared<K> {
 
 impl<K: Item> Drop for Shared<K> {
     fn drop(&mut self) {
-        // Lets `move_due` see that nobody needs it any more.
+        // Lets `enqueue_due` end.
         self.due.notify_one();
     }
 }
@@ -139,60 +138,64 @@ impl<K: Item> State<K> {
         meter: Option<Meter>,
     ) -> Arc<Mutex<Self>> {
         Arc::new(Mutex::new(Self {
-            core: Core::new(seed),
-            delay: Delay::new(),
-            retries: Retries::new(Box::new(limiter)),
+            items: StateMachine::new(seed),
+            delay: DelayQueue::new(),
+            backoffs: Backoffs::new(Box::new(limiter)),
             meter,
             drain: false,
         }))
     }
 
-    /// True if a worker must be woken.
+    /// Returns whether a worker must be woken.
     pub(super) fn add(&mut self, item: K, priority: Priority, now: Instant) -> bool {
-        let added = self.core.add(item, priority, now);
-        if let (Added::Later | Added::Queued, Some(meter)) = (added, &self.meter) {
+        let added = self.items.add(item, priority, now);
+        if let (Added::WhileProcessing | Added::Queued, Some(meter)) = (added, &self.meter) {
             meter.added();
         }
         added == Added::Queued
     }
 
-    /// Lets `item` wait for `delay`, or queues it at once if there is none.
+    /// Adds `item` after `delay`.
     pub(super) fn retry(&mut self, item: K, delay: Duration, now: Instant) -> Retried {
-        if self.core.is_shutting_down() {
-            return Retried::Nothing;
+        if self.items.is_shutting_down() {
+            return Retried::Unchanged;
         }
         if let Some(meter) = &self.meter {
             meter.retried();
         }
-        let priority = self.core.priority_in_process(&item).unwrap_or(Priority::Normal);
+        let priority = self.items.processing_priority(&item).unwrap_or(Priority::Normal);
         if delay.is_zero() {
             let queued = self.add(item, priority, now);
-            return if queued { Retried::Queued } else { Retried::Nothing };
+            return if queued {
+                Retried::Queued
+            } else {
+                Retried::Unchanged
+            };
         }
         let first = self.delay.first_due();
         self.delay.push(item, later(now, delay), priority);
         if self.delay.first_due() == first {
-            Retried::Nothing
+            Retried::Unchanged
         } else {
-            Retried::First
+            Retried::FirstDueChanged
         }
     }
 
-    /// Hands what was counted to the series.
+    /// Flushes the meter to the metrics.
     pub(super) fn flush(&self) {
         if let Some(meter) = &self.meter {
             meter.flush();
         }
     }
 
-    /// Brings the series up to date, but for what is returned.
+    /// Flushes the meter and returns the gauges.
     pub(super) fn scrape(&self, now: Instant) -> Gauges {
         self.flush();
         let mut gauges = Gauges {
-            depth: self.core.wanted(),
+            depth: self.items.dirty(),
             ..Gauges::default()
         };
-        for age in self.core.ages(now) {
+        for age in self.items.processing_times(now) {
             gauges.unfinished = gauges.unfinished.saturating_add(age);
             gauges.longest = gauges.longest.max(age);
         }
@@ -200,13 +203,16 @@ impl<K: Item> State<K> {
     }
 }
 
-/// The task of a queue: adds what waits when it is due, until the queue is shut down or dropped.
-pub(super) async fn move_due<K: Item>(queue: Weak<Shared<K>>, changed: Arc<Notify>, clock: Clock) {
+/// The task of a queue: enqueues delayed items when they are due, until the queue is shut down or dropped.
+pub(super) async fn enqueue_due<K: Item>(queue: Weak<Shared<K>>, changed: Arc<Notify>, clock: Clock) {
     loop {
-        match queue.upgrade().map_or(Rest::Ever, |queue| queue.move_due()) {
-            Rest::Ever => return,
-            Rest::UntilChanged => changed.notified().await,
-            Rest::Until(due) => tokio::select! {
+        match queue
+            .upgrade()
+            .map_or(NextWake::Never, |queue| queue.enqueue_due())
+        {
+            NextWake::Never => return,
+            NextWake::UntilChanged => changed.notified().await,
+            NextWake::Until(due) => tokio::select! {
                 biased;
                 () = changed.notified() => {}
                 () = clock.sleep_until(due) => {}
@@ -215,7 +221,7 @@ pub(super) async fn move_due<K: Item>(queue: Weak<Shared<K>>, changed: Arc<Notif
     }
 }
 
-/// A panic under the lock can only come from an item's own `Ord` or `Clone`; the state is whole enough to go on.
+/// Ignores poisoning: only an item's own `Ord` or `Clone` can panic under the lock, which leaves the state usable.
 pub(super) fn lock<S, T>(state: &Mutex<S>, with: impl FnOnce(&mut S) -> T) -> T {
     with(&mut state.lock().unwrap_or_else(PoisonError::into_inner))
 }

@@ -1,4 +1,4 @@
-//! What the queue uses of `crate::env`, for shuttle: a clock that moves on when somebody sleeps, and shuttle's tasks.
+//! The parts of `crate::env` that the queue uses, for shuttle: a clock that advances while tasks sleep, and shuttle's tasks.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -27,17 +27,14 @@ pub(crate) struct Tasks(Arc<std::sync::Mutex<Vec<JoinHandle<()>>>>);
 pub(crate) struct Rng;
 
 impl Rng {
-    #[expect(clippy::unused_self, reason = "as the real one has it")]
+    #[expect(clippy::unused_self, reason = "signature of the real generator")]
     pub(crate) fn number(&self) -> u64 {
         0
     }
 }
 
 impl Env {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "only where this clock begins; it moves by itself"
-    )]
+    #[expect(clippy::disallowed_methods, reason = "only the start of the simulated clock")]
     pub(crate) fn new() -> Self {
         Self {
             clock: Clock {
@@ -55,7 +52,7 @@ impl Clock {
         self.start + Duration::from_millis(self.millis.load(Ordering::SeqCst))
     }
 
-    /// Every look at the clock moves it on by some; the schedule decides what happens in between.
+    /// Every poll advances the clock; the schedule decides what happens in between.
     pub(crate) async fn sleep_until(&self, deadline: Instant) {
         while self.now() < deadline {
             self.millis.fetch_add(5, Ordering::SeqCst);
@@ -69,7 +66,7 @@ impl Tasks {
         self.0.lock().expect("not poisoned").push(spawn(future));
     }
 
-    /// Waits until all that were spawned have ended.
+    /// Waits until all tasks have ended.
     pub(crate) async fn join(&self) {
         let tasks = std::mem::take(&mut *self.0.lock().expect("not poisoned"));
         for task in tasks {

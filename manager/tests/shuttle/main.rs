@@ -1,16 +1,12 @@
-//! The queue's own sources, with shuttle's mutex, tasks and a clock of its own, under many schedules.
+//! The queue's own sources with shuttle's mutex and tasks and a simulated clock, under many schedules.
 //!
-//! It switches at every lock, every unlock and every await. What is not modelled: the inside of tokio's `Notify`, which is tested
-//! with loom by its authors. `COXSWAIN_SCHEDULES=1000000 cargo test -p coxswain-manager --release --test shuttle` runs as
-//! many schedules of each kind; the default is few enough for every day.
+//! Shuttle switches tasks at every lock, unlock and await. The internals of tokio's `Notify` are not modelled; tokio tests
+//! them with loom. `COXSWAIN_SCHEDULES=1000000 cargo test -p coxswain-manager --release --test shuttle` runs that many
+//! schedules of each kind; the default is small.
 
 #[path = "../../src"]
 mod library {
-    #[allow(
-        dead_code,
-        unused_imports,
-        reason = "the library's modules, of which this needs a part"
-    )]
+    #[allow(dead_code, unused_imports, reason = "only a part of the library is used")]
     pub(crate) mod queue;
 }
 
@@ -27,7 +23,7 @@ use shuttle::future::{block_on, spawn, yield_now};
 use env::Env;
 use library::queue::{Exponential, Item, Priority, Queue};
 
-/// Runs a model under random schedules, and under those that need at most three switches at the wrong moment.
+/// Runs a model under random schedules, and under schedules with at most three preemptions.
 fn explore(model: impl Fn() + Send + Sync + Copy + 'static) {
     let schedules = std::env::var("COXSWAIN_SCHEDULES")
         .ok()
@@ -37,7 +33,7 @@ fn explore(model: impl Fn() + Send + Sync + Copy + 'static) {
     shuttle::check_pct(model, schedules, 3);
 }
 
-/// An even and an odd number are of two namespaces.
+/// Even and odd numbers belong to different namespaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct Number(u32);
 
@@ -54,43 +50,43 @@ fn new_queue(env: &Env) -> Queue<Number> {
     )
 }
 
-/// Who has which item, and how often it was seen since its last add.
+/// Asserts that no item is processing twice at once.
 #[derive(Default)]
-struct Floor([AtomicUsize; 3]);
+struct Exclusion([AtomicUsize; 3]);
 
-impl Floor {
-    async fn work(&self, queue: &Queue<Number>, item: Number) {
-        let here = &self.0[item.0 as usize];
+impl Exclusion {
+    async fn process(&self, queue: &Queue<Number>, item: Number) {
+        let count = &self.0[item.0 as usize];
         assert_eq!(
-            here.fetch_add(1, Ordering::SeqCst),
+            count.fetch_add(1, Ordering::SeqCst),
             0,
-            "{item:?} is in two workers"
+            "{item:?} is processing twice"
         );
         yield_now().await;
-        here.fetch_sub(1, Ordering::SeqCst);
+        count.fetch_sub(1, Ordering::SeqCst);
         queue.done(&item);
     }
 }
 
-/// Producers change a version and then add; the last version must be seen by a worker after the last add.
+/// Producers change a version and then add; a worker must see the last version after the last add.
 #[test]
-fn no_add_is_lost_and_no_item_is_in_two_workers() {
+fn no_add_is_lost_and_no_item_is_processing_twice() {
     explore(|| {
         block_on(async {
             let env = Env::new();
             let queue = new_queue(&env);
-            let floor = Arc::new(Floor::default());
+            let exclusion = Arc::new(Exclusion::default());
             let versions: Arc<[AtomicUsize; 3]> = Arc::default();
             let seen: Arc<[AtomicUsize; 3]> = Arc::default();
             let workers: Vec<_> = (0..3)
                 .map(|_| {
-                    let (queue, floor) = (queue.clone(), Arc::clone(&floor));
+                    let (queue, exclusion) = (queue.clone(), Arc::clone(&exclusion));
                     let (versions, seen) = (Arc::clone(&versions), Arc::clone(&seen));
                     spawn(async move {
                         while let Some(item) = queue.get().await {
                             let version = versions[item.0 as usize].load(Ordering::SeqCst);
                             seen[item.0 as usize].fetch_max(version, Ordering::SeqCst);
-                            floor.work(&queue, item).await;
+                            exclusion.process(&queue, item).await;
                         }
                     })
                 })
@@ -128,9 +124,9 @@ fn no_add_is_lost_and_no_item_is_in_two_workers() {
     });
 }
 
-/// As many items as workers, each of which keeps its item: all must be handed out, or a wake-up was lost. Deadlocks if so.
+/// As many items as workers, which all keep their items. A lost wake-up would deadlock.
 #[test]
-fn every_item_wakes_a_worker_also_when_others_give_up() {
+fn every_item_wakes_a_worker_even_if_others_are_cancelled() {
     explore(|| {
         block_on(async {
             let env = Env::new();
@@ -141,7 +137,7 @@ fn every_item_wakes_a_worker_also_when_others_give_up() {
                     spawn(async move { queue.get().await })
                 })
                 .collect();
-            let quitter = {
+            let cancelled = {
                 let queue = queue.clone();
                 spawn(async move { queue.get().await.expect("not shut down") })
             };
@@ -154,9 +150,9 @@ fn every_item_wakes_a_worker_also_when_others_give_up() {
             for producer in producers {
                 producer.await.expect("a producer");
             }
-            quitter.abort();
-            if let Ok(item) = quitter.await {
-                // It was quicker than the one who aborted it: someone else needs an item.
+            cancelled.abort();
+            if let Ok(item) = cancelled.await {
+                // It got an item before it was aborted: the workers need another one.
                 assert!(item < Number(2));
                 queue.add(Number(2));
             }
@@ -171,25 +167,25 @@ fn every_item_wakes_a_worker_also_when_others_give_up() {
     });
 }
 
-/// Delayed items come, not early, and one that is due in process waits; the task that moves them ends.
+/// Delayed items are handed out, never early; a delayed item that is processing waits; the task of the queue ends.
 #[test]
-fn what_falls_due_is_handed_out_once_and_not_early() {
+fn delayed_items_are_handed_out_once_and_never_early() {
     explore(|| {
         block_on(async {
             let env = Env::new();
             let queue = new_queue(&env);
-            let floor = Arc::new(Floor::default());
+            let exclusion = Arc::new(Exclusion::default());
             let start = env.clock.now();
             let runs = Arc::new(AtomicUsize::new(0));
             let workers: Vec<_> = (0..2)
                 .map(|_| {
-                    let (queue, floor) = (queue.clone(), Arc::clone(&floor));
+                    let (queue, exclusion) = (queue.clone(), Arc::clone(&exclusion));
                     let (clock, runs) = (env.clock.clone(), Arc::clone(&runs));
                     spawn(async move {
                         while let Some(item) = queue.get().await {
                             let due = Duration::from_millis(10 * u64::from(item.0));
                             assert!(clock.now() >= start + due, "{item:?} is early");
-                            floor.work(&queue, item).await;
+                            exclusion.process(&queue, item).await;
                             if runs.fetch_add(1, Ordering::SeqCst) == 2 {
                                 queue.shut_down();
                             }
@@ -215,25 +211,25 @@ fn what_falls_due_is_handed_out_once_and_not_early() {
     });
 }
 
-/// A drain is over when nothing is in process; and the workers end.
+/// A drain ends when no item is processing, and the workers end.
 #[test]
-fn draining_waits_and_ends() {
+fn drain_waits_for_processing_items() {
     explore(|| {
         block_on(async {
             let env = Env::new();
             let queue = new_queue(&env);
-            let in_process = Arc::new(AtomicUsize::new(0));
+            let processing = Arc::new(AtomicUsize::new(0));
             queue.add(Number(0));
             queue.add(Number(1));
             let workers: Vec<_> = (0..2)
                 .map(|_| {
-                    let (queue, in_process) = (queue.clone(), Arc::clone(&in_process));
+                    let (queue, processing) = (queue.clone(), Arc::clone(&processing));
                     spawn(async move {
                         while let Some(item) = queue.get().await {
-                            in_process.fetch_add(1, Ordering::SeqCst);
-                            queue.add(item); // once or twice more, until the shutdown
+                            processing.fetch_add(1, Ordering::SeqCst);
+                            queue.add(item); // again, until the shutdown
                             yield_now().await;
-                            in_process.fetch_sub(1, Ordering::SeqCst);
+                            processing.fetch_sub(1, Ordering::SeqCst);
                             queue.done(&item);
                         }
                     })
@@ -243,7 +239,7 @@ fn draining_waits_and_ends() {
             for worker in workers {
                 worker.await.expect("a worker");
             }
-            assert_eq!(in_process.load(Ordering::SeqCst), 0);
+            assert_eq!(processing.load(Ordering::SeqCst), 0);
             assert!(queue.is_empty());
         });
     });

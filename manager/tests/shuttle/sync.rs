@@ -1,5 +1,5 @@
-//! Shuttle's mutex, but with a switch after unlocking too: shuttle itself only switches before locking, so that whatever
-//! follows the lock would never be overtaken.
+//! Shuttle's mutex with an additional task switch after unlocking: shuttle switches before locking only, so that code after
+//! a critical section would never be preempted.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::{LockResult, PoisonError};
@@ -10,12 +10,12 @@ use shuttle::sync::{Mutex as Inner, MutexGuard};
 #[derive(Debug)]
 pub(crate) struct Mutex<T> {
     inner: Inner<T>,
-    /// Every look at an atomic is a switch.
+    /// Every access to an atomic is a task switch.
     switch: AtomicBool,
 }
 
 pub(crate) struct Guard<'a, T> {
-    /// None only while dropping.
+    /// None only during drop.
     inner: Option<MutexGuard<'a, T>>,
     switch: &'a AtomicBool,
 }

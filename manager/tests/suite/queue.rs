@@ -1,11 +1,11 @@
-//! The contract, line by line, under the paused clock; then against a model.
+//! The contract of the work queue under a paused clock, and a comparison with a model.
 
 mod delay;
 mod fairness;
-mod limit;
 mod metrics;
 mod model;
 mod order;
+mod rate_limiter;
 mod shutdown;
 
 use std::fmt::Debug;
@@ -20,20 +20,20 @@ use coxswain_manager::env::{Env, TaskSet};
 use coxswain_manager::queue::{Item, Queue, default_limiter};
 
 /// A queue with its environment.
-struct Bed<K: Item = u32> {
+struct Fixture<K: Item = u32> {
     env: Env,
     queue: Queue<K>,
     _tasks: TaskSet,
 }
 
-fn bed() -> Bed {
-    bed_of()
+fn fixture() -> Fixture {
+    fixture_of()
 }
 
-fn bed_of<K: Item>() -> Bed<K> {
+fn fixture_of<K: Item>() -> Fixture<K> {
     let (env, tasks) = env();
     let queue = Queue::unnamed(&env, default_limiter());
-    Bed {
+    Fixture {
         env,
         queue,
         _tasks: tasks,
@@ -49,11 +49,11 @@ fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
-impl<K: Item> Bed<K> {
-    /// What a worker gets at once: an item, the end (`Some(None)`), or nothing yet.
+impl<K: Item> Fixture<K> {
+    /// Polls for an item: an item, the end (`Some(None)`), or nothing yet.
     #[expect(
         clippy::option_option,
-        reason = "the end of the queue is not the same as nothing yet"
+        reason = "the end of the queue differs from nothing yet"
     )]
     fn try_get(&self) -> Option<Option<K>> {
         let mut context = Context::from_waker(Waker::noop());
@@ -63,7 +63,7 @@ impl<K: Item> Bed<K> {
         }
     }
 
-    /// All that can be got at once, in order. Nothing of it is done.
+    /// Gets all queued items, without marking them done.
     fn take_all(&self) -> Vec<K> {
         std::iter::from_fn(|| self.try_get().flatten()).collect()
     }
@@ -74,14 +74,14 @@ impl<K: Item> Bed<K> {
     }
 }
 
-/// Lets all tasks run until they wait.
+/// Runs all tasks until they are idle.
 async fn settle() {
     for _ in 0..10 {
         tokio::task::yield_now().await;
     }
 }
 
-/// A future that is polled by hand, and only when it was woken: a wake-up that is lost stays lost.
+/// A future that is polled manually, and only after a wake-up: a lost wake-up stays lost.
 struct Polled<F: ?Sized> {
     woken: Arc<Woken>,
     future: std::pin::Pin<Box<F>>,

@@ -1,39 +1,39 @@
-//! Adding later.
+//! Delayed adds.
 
 use std::time::Duration;
 
-use super::{Bed, Polled, bed, env, getter, ms, settle};
+use super::{Fixture, Polled, env, fixture, getter, ms, settle};
 use coxswain_manager::env::Fault;
 use coxswain_manager::queue::{Priority, Queue, default_limiter};
 
 #[tokio::test(start_paused = true)]
-async fn an_item_comes_when_it_is_due_and_not_before() {
-    let bed = bed();
-    bed.queue.add_after(1, ms(50));
-    bed.sleep(49).await;
-    assert_eq!(bed.try_get(), None);
-    bed.sleep(1).await;
-    assert_eq!(bed.try_get(), Some(Some(1)));
+async fn delayed_item_is_queued_when_due() {
+    let fixture = fixture();
+    fixture.queue.add_after(1, ms(50));
+    fixture.sleep(49).await;
+    assert_eq!(fixture.try_get(), None);
+    fixture.sleep(1).await;
+    assert_eq!(fixture.try_get(), Some(Some(1)));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_waiting_worker_is_woken() {
-    let bed = bed();
-    let before = bed.env.clock.now();
-    bed.queue.add_after(1, ms(50));
-    assert_eq!(bed.queue.get().await, Some(1));
-    assert_eq!(bed.env.clock.now() - before, ms(50));
+async fn due_item_wakes_a_worker() {
+    let fixture = fixture();
+    let before = fixture.env.clock.now();
+    fixture.queue.add_after(1, ms(50));
+    assert_eq!(fixture.queue.get().await, Some(1));
+    assert_eq!(fixture.env.clock.now() - before, ms(50));
 }
 
 #[tokio::test(start_paused = true)]
-async fn all_that_fall_due_together_wake_a_worker_each() {
-    let bed = bed();
-    let mut workers = [0; 3].map(|_| getter(&bed.queue));
+async fn items_due_together_wake_one_worker_each() {
+    let fixture = fixture();
+    let mut workers = [0; 3].map(|_| getter(&fixture.queue));
     assert_eq!(workers.each_mut().map(Polled::poll), [None; 3]);
     for item in [1, 2] {
-        bed.queue.add_after(item, ms(50));
+        fixture.queue.add_after(item, ms(50));
     }
-    bed.sleep(50).await;
+    fixture.sleep(50).await;
     assert_eq!(
         workers.each_mut().map(Polled::poll),
         [Some(Some(1)), Some(Some(2)), None]
@@ -41,105 +41,105 @@ async fn all_that_fall_due_together_wake_a_worker_each() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_delay_is_now() {
-    let bed = bed();
-    bed.queue.add_after(1, Duration::ZERO);
-    assert_eq!(bed.take_all(), [1]);
+async fn zero_delay_adds_immediately() {
+    let fixture = fixture();
+    fixture.queue.add_after(1, Duration::ZERO);
+    assert_eq!(fixture.take_all(), [1]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_earlier_time_counts_whichever_came_first() {
+async fn earlier_of_two_delays_counts() {
     for (first, second) in [(50, 20), (20, 50)] {
-        let bed = bed();
-        bed.queue.add_after(1, ms(first));
+        let fixture = fixture();
+        fixture.queue.add_after(1, ms(first));
         settle().await;
-        bed.queue.add_after(1, ms(second));
-        bed.sleep(19).await;
-        assert_eq!(bed.try_get(), None);
-        bed.sleep(1).await;
-        assert_eq!(bed.take_all(), [1]);
-        bed.queue.done(&1);
-        bed.sleep(100).await;
-        assert_eq!(bed.try_get(), None, "one entry per item");
+        fixture.queue.add_after(1, ms(second));
+        fixture.sleep(19).await;
+        assert_eq!(fixture.try_get(), None);
+        fixture.sleep(1).await;
+        assert_eq!(fixture.take_all(), [1]);
+        fixture.queue.done(&1);
+        fixture.sleep(100).await;
+        assert_eq!(fixture.try_get(), None, "one entry per item");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_direct_add_does_not_cancel_the_waiting_entry() {
-    let bed = bed();
-    bed.queue.add_after(1, ms(50));
-    bed.queue.add(1);
-    assert_eq!(bed.take_all(), [1]);
-    bed.queue.done(&1);
-    bed.sleep(50).await;
-    assert_eq!(bed.take_all(), [1]);
+async fn direct_add_does_not_cancel_the_delayed_one() {
+    let fixture = fixture();
+    fixture.queue.add_after(1, ms(50));
+    fixture.queue.add(1);
+    assert_eq!(fixture.take_all(), [1]);
+    fixture.queue.done(&1);
+    fixture.sleep(50).await;
+    assert_eq!(fixture.take_all(), [1]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn items_come_by_due_time_then_by_arrival() {
-    let bed = bed();
+async fn delayed_items_are_ordered_by_due_time_then_arrival() {
+    let fixture = fixture();
     for (item, millis) in [(1, 30), (2, 20), (3, 20), (4, 10), (2, 15)] {
-        bed.queue.add_after(item, ms(millis));
+        fixture.queue.add_after(item, ms(millis));
     }
-    bed.sleep(30).await;
-    assert_eq!(bed.take_all(), [4, 2, 3, 1]);
+    fixture.sleep(30).await;
+    assert_eq!(fixture.take_all(), [4, 2, 3, 1]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_waiting_entry_takes_the_higher_priority() {
-    let bed = bed();
-    bed.queue.add_with_priority(11, Priority::Low);
-    bed.try_get();
-    bed.queue.add_after(11, ms(50));
-    bed.queue.done(&11);
-    bed.queue.add_after(11, ms(60)); // not in process: normal
-    bed.sleep(50).await;
-    bed.queue.add(1);
-    assert_eq!(bed.take_all(), [11, 1]);
+async fn delayed_item_keeps_the_higher_priority() {
+    let fixture = fixture();
+    fixture.queue.add_with_priority(11, Priority::Low);
+    fixture.try_get();
+    fixture.queue.add_after(11, ms(50));
+    fixture.queue.done(&11);
+    fixture.queue.add_after(11, ms(60)); // not processing: normal priority
+    fixture.sleep(50).await;
+    fixture.queue.add(1);
+    assert_eq!(fixture.take_all(), [11, 1]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_item_that_falls_due_in_process_comes_again_after_it() {
-    let bed = bed();
-    bed.queue.add(1);
-    bed.try_get();
-    bed.queue.add_after(1, ms(50));
-    bed.sleep(50).await;
-    assert_eq!(bed.try_get(), None);
-    bed.queue.done(&1);
-    assert_eq!(bed.take_all(), [1]);
+async fn item_due_while_processing_is_queued_when_done() {
+    let fixture = fixture();
+    fixture.queue.add(1);
+    fixture.try_get();
+    fixture.queue.add_after(1, ms(50));
+    fixture.sleep(50).await;
+    assert_eq!(fixture.try_get(), None);
+    fixture.queue.done(&1);
+    assert_eq!(fixture.take_all(), [1]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn for_ever_is_not_a_panic() {
-    let bed = bed();
-    bed.queue.add_after(1, Duration::MAX);
-    bed.queue.add_after(2, ms(1));
-    assert_eq!(bed.queue.get().await, Some(2));
+async fn longest_delay_does_not_panic() {
+    let fixture = fixture();
+    fixture.queue.add_after(1, Duration::MAX);
+    fixture.queue.add_after(2, ms(1));
+    assert_eq!(fixture.queue.get().await, Some(2));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_frozen_clock_makes_nothing_due() {
+async fn frozen_clock_makes_no_item_due() {
     let (env, tasks) = env();
     let (other, _tasks) = super::env();
     let queue = Queue::unnamed(&env, default_limiter());
-    let bed = Bed {
+    let fixture = Fixture {
         env,
         queue,
         _tasks: tasks,
     };
-    bed.queue.add_after(1, ms(50));
-    bed.env.clock.inject(Fault::Freeze);
+    fixture.queue.add_after(1, ms(50));
+    fixture.env.clock.inject(Fault::Freeze);
     other.clock.sleep(ms(1000)).await;
     settle().await;
-    assert_eq!(bed.try_get(), None);
-    bed.env.clock.inject(Fault::Thaw);
-    bed.sleep(50).await;
-    assert_eq!(bed.take_all(), [1]);
+    assert_eq!(fixture.try_get(), None);
+    fixture.env.clock.inject(Fault::Thaw);
+    fixture.sleep(50).await;
+    assert_eq!(fixture.take_all(), [1]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_queue_s_task_ends_with_its_last_handle_or_with_shutdown() {
+async fn queue_task_ends_with_last_handle_or_shutdown() {
     for shut_down in [true, false] {
         let (env, tasks) = env();
         let queue = Queue::unnamed(&env, default_limiter());
@@ -157,18 +157,18 @@ async fn the_queue_s_task_ends_with_its_last_handle_or_with_shutdown() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_backoff_can_be_told_the_least_wait() {
-    let bed = bed();
-    bed.queue.add_rate_limited_after(1, ms(1000));
-    bed.sleep(999).await;
-    assert_eq!(bed.try_get(), None);
-    bed.sleep(1).await;
-    assert_eq!(bed.try_get(), Some(Some(1)));
-    bed.queue.done(&1);
+async fn rate_limited_add_respects_a_minimum_delay() {
+    let fixture = fixture();
+    fixture.queue.add_rate_limited_after(1, ms(1000));
+    fixture.sleep(999).await;
+    assert_eq!(fixture.try_get(), None);
+    fixture.sleep(1).await;
+    assert_eq!(fixture.try_get(), Some(Some(1)));
+    fixture.queue.done(&1);
     // The second failure: a backoff of 10 ms, which is longer.
-    bed.queue.add_rate_limited_after(1, ms(1));
-    bed.sleep(9).await;
-    assert_eq!(bed.try_get(), None);
-    bed.sleep(1).await;
-    assert_eq!(bed.try_get(), Some(Some(1)));
+    fixture.queue.add_rate_limited_after(1, ms(1));
+    fixture.sleep(9).await;
+    assert_eq!(fixture.try_get(), None);
+    fixture.sleep(1).await;
+    assert_eq!(fixture.try_get(), Some(Some(1)));
 }

@@ -1,11 +1,11 @@
-//! The seven series.
+//! The `workqueue_*` metrics.
 
 use prometheus::{Registry, TextEncoder};
 
 use super::{env, ms};
 use coxswain_manager::queue::{Queue, default_limiter};
 
-/// The samples of queue `name` that `text` begins, by series.
+/// Returns the samples of a queue.
 fn scrape(registry: &Registry, name: &str) -> Vec<String> {
     let label = format!("{{name=\"{name}\"}}");
     let text = TextEncoder::new()
@@ -18,7 +18,7 @@ fn scrape(registry: &Registry, name: &str) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn all_seven_are_there_at_0_from_the_start_with_the_buckets_of_kcm() {
+async fn all_metrics_are_exposed_at_0_with_the_buckets_of_kcm() {
     let (env, _tasks) = env();
     let registry = Registry::new();
     let _queue: Queue<u32> = Queue::named(&env, "deployment", &registry, default_limiter()).expect("a queue");
@@ -59,21 +59,21 @@ async fn all_seven_are_there_at_0_from_the_start_with_the_buckets_of_kcm() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_counts_what_its_name_says() {
+async fn metrics_count_adds_depth_durations_and_retries() {
     let (env, _tasks) = env();
     let registry = Registry::new();
     let queue = Queue::named(&env, "a", &registry, default_limiter()).expect("a queue");
-    let value = |series: &str| {
-        let prefix = format!("{series} ");
+    let value = |metric: &str| {
+        let prefix = format!("{metric} ");
         let found = scrape(&registry, "a")
             .iter()
             .find_map(|s| s.strip_prefix(&prefix).map(str::to_owned));
-        found.unwrap_or_else(|| panic!("no {series}"))
+        found.unwrap_or_else(|| panic!("no {metric}"))
     };
     for item in [1, 1, 2] {
         queue.add(item);
     }
-    assert_eq!(value("adds_total"), "2", "what collapses does not count");
+    assert_eq!(value("adds_total"), "2", "duplicates do not count");
     assert_eq!(value("depth"), "2");
 
     env.clock.sleep(ms(125)).await;
@@ -89,7 +89,7 @@ async fn each_counts_what_its_name_says() {
     assert_eq!(
         (value("adds_total"), value("depth")),
         ("3".into(), "1".into()),
-        "also while in process"
+        "while processing"
     );
     env.clock.sleep(ms(500)).await;
     assert_eq!(value("longest_running_processor_seconds"), "1.5");
@@ -106,32 +106,32 @@ async fn each_counts_what_its_name_says() {
         ),
         ("2".into(), "2".into())
     );
-    assert_eq!(value("adds_total"), "3", "queued again by done: not an add");
+    assert_eq!(value("adds_total"), "3", "requeueing by done is not an add");
 
     assert_eq!(queue.get().await, Some(1));
     assert_eq!(
         value("queue_duration_seconds_sum"),
         "1.75",
-        "the wait began with the add, not with done"
+        "the wait starts with the add, not with done"
     );
 
     queue.add_after(7, ms(0));
     queue.add_after(8, ms(50));
     queue.add_rate_limited(9);
     assert_eq!(value("retries_total"), "3");
-    assert_eq!(value("adds_total"), "4", "what waits is not yet added");
+    assert_eq!(value("adds_total"), "4", "a delayed item is not added yet");
     queue.shut_down();
     queue.add_after(8, ms(50));
     queue.add(10);
     assert_eq!(
         (value("retries_total"), value("adds_total")),
         ("3".into(), "4".into()),
-        "refused"
+        "rejected"
     );
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_name_is_taken_as_long_as_its_queue_lives() {
+async fn name_is_in_use_while_its_queue_exists() {
     let (env, _tasks) = env();
     let registry = Registry::new();
     let build = |name| Queue::<u32>::named(&env, name, &registry, default_limiter());
@@ -143,7 +143,7 @@ async fn a_name_is_taken_as_long_as_its_queue_lives() {
     let error = build("a").err().map(|e| e.to_string());
     assert_eq!(
         error.as_deref(),
-        Some("cannot register the metrics of work queue \"a\"")
+        Some("failed to register metrics of work queue \"a\"")
     );
     drop(a);
     assert_eq!(
@@ -154,7 +154,7 @@ async fn a_name_is_taken_as_long_as_its_queue_lives() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_successor_begins_empty_and_counts_on() {
+async fn replaced_queue_is_empty_and_continues_the_metrics() {
     let (env, _tasks) = env();
     let registry = Registry::new();
     let old = Queue::named(&env, "a", &registry, default_limiter()).expect("a queue");
@@ -164,11 +164,11 @@ async fn a_successor_begins_empty_and_counts_on() {
     old.get().await;
     old.add_rate_limited(1);
     let new = old.replace(&env, default_limiter());
-    let value = |series: &str| {
+    let value = |metric: &str| {
         let samples = scrape(&registry, "a");
         samples
             .iter()
-            .find_map(|s| s.strip_prefix(&format!("{series} ")).map(str::to_owned))
+            .find_map(|s| s.strip_prefix(&format!("{metric} ")).map(str::to_owned))
     };
     assert_eq!(value("depth").as_deref(), Some("0"));
     assert_eq!(value("unfinished_work_seconds").as_deref(), Some("0"));
@@ -189,7 +189,7 @@ async fn a_successor_begins_empty_and_counts_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_series_says_that_it_is_beta_and_what_it_is() {
+async fn help_texts_state_the_stability_level() {
     let (env, _tasks) = env();
     let registry = Registry::new();
     let _queue: Queue<u32> = Queue::named(&env, "a", &registry, default_limiter()).expect("a queue");

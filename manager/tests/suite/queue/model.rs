@@ -1,4 +1,4 @@
-//! The queue against a model that is too simple to be wrong: lists, searched from the front.
+//! Comparison with a simple model of lists.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -13,7 +13,7 @@ const MAX: u64 = 40;
 const INTERVAL: u64 = 10;
 const BURST: u64 = 4;
 
-/// Three items of namespace "a", two of "b", one of none.
+/// Three items of namespace "a", two of "b", one without a namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct Numbered(u32);
 
@@ -31,13 +31,13 @@ enum Op {
     AddAfter(u32, u64),
     AddRateLimited(u32),
     Forget(u32),
-    /// A worker that has nothing to do asks for something.
+    /// An idle worker waits for an item.
     Get,
-    /// A worker that waits gives up.
+    /// A waiting worker is cancelled.
     Cancel(usize),
-    /// One of those that have an item are done with it.
+    /// A worker finishes its item.
     Done(usize),
-    /// Done with what nobody has, perhaps.
+    /// Done for an item that may not be processing.
     DoneOf(u32),
     Advance(u64),
     ShutDown,
@@ -56,7 +56,7 @@ fn op() -> impl Strategy<Value = Op> {
         6 => any::<usize>().prop_map(Op::Done),
         1 => item.prop_map(Op::DoneOf),
         4 => (1..60_u64).prop_map(Op::Advance),
-        // Rare, because not much happens after it.
+        // Rare, because little happens afterwards.
         1 => prop_oneof![9 => Just(Op::Advance(1)), 1 => Just(Op::ShutDown)],
     ]
 }
@@ -65,18 +65,18 @@ fn op() -> impl Strategy<Value = Op> {
 #[derive(Debug, Default)]
 struct Model {
     now: u64,
-    /// Items that can be handed out, in order of arrival.
+    /// The queued items, in order of arrival.
     ready: VecDeque<(u32, Priority)>,
-    /// Namespaces with ready items of each priority, the next one first.
+    /// The namespaces with queued items of each priority, the next one first.
     rotation: [VecDeque<&'static str>; 2],
-    /// What is in process, the priority it had, and the priority with which it is wanted again.
-    running: Vec<(u32, Priority, Option<Priority>)>,
-    /// What waits: due time, item, priority; in order of arrival.
-    waiting: Vec<(u64, u32, Priority)>,
+    /// The processing items with their priority, and the priority of an add while processing.
+    processing: Vec<(u32, Priority, Option<Priority>)>,
+    /// The delayed items: due time, item, priority; in order of arrival.
+    delayed: Vec<(u64, u32, Priority)>,
     /// Failures and the end of the backoff, by item.
     failures: [u32; 6],
     windows: [u64; 6],
-    /// When each token of the bucket comes back.
+    /// The refill time of each used token.
     tokens: VecDeque<u64>,
     since_low: u32,
     down: bool,
@@ -87,7 +87,7 @@ impl Model {
         if self.down {
             return;
         }
-        if let Some((_, _, again)) = self.running.iter_mut().find(|r| r.0 == item) {
+        if let Some((_, _, again)) = self.processing.iter_mut().find(|r| r.0 == item) {
             *again = (*again).max(Some(priority));
         } else if let Some(at) = self.ready.iter().position(|r| r.0 == item) {
             if priority > self.ready[at].1 {
@@ -107,7 +107,7 @@ impl Model {
         self.ready.push_back((item, priority));
     }
 
-    /// Removes a ready item. The last one takes its namespace out of the rotation.
+    /// Removes a queued item. The last item removes its namespace from the rotation.
     fn take(&mut self, at: usize) -> (u32, Priority) {
         let (item, priority) = self.ready.remove(at).expect("a ready item");
         let namespace = NAMESPACES[item as usize];
@@ -117,7 +117,7 @@ impl Model {
         (item, priority)
     }
 
-    /// The first ready item of a namespace.
+    /// Returns the first queued item of a namespace.
     fn first(&self, namespace: &str, priority: Priority) -> Option<usize> {
         let matches = |it: &(u32, Priority)| NAMESPACES[it.0 as usize] == namespace && it.1 == priority;
         self.ready.iter().position(matches)
@@ -128,7 +128,7 @@ impl Model {
             return;
         }
         let priority = self
-            .running
+            .processing
             .iter()
             .find(|r| r.0 == item)
             .map_or(Priority::Normal, |r| r.1);
@@ -136,15 +136,15 @@ impl Model {
             return self.add(item, priority);
         }
         let mut entry = (self.now + after, item, priority);
-        if let Some(at) = self.waiting.iter().position(|w| w.1 == item) {
-            entry.2 = priority.max(self.waiting[at].2);
-            if entry.0 >= self.waiting[at].0 {
-                self.waiting[at].2 = entry.2;
+        if let Some(at) = self.delayed.iter().position(|w| w.1 == item) {
+            entry.2 = priority.max(self.delayed[at].2);
+            if entry.0 >= self.delayed[at].0 {
+                self.delayed[at].2 = entry.2;
                 return;
             }
-            self.waiting.remove(at);
+            self.delayed.remove(at);
         }
-        self.waiting.push(entry);
+        self.delayed.push(entry);
     }
 
     fn add_rate_limited(&mut self, item: u32) {
@@ -157,7 +157,7 @@ impl Model {
         self.add_after(item, self.windows[i] - self.now);
     }
 
-    /// How long until there is a token: they come back one by one, the next one an interval after the last.
+    /// Returns the delay until a token is available: tokens are refilled one per interval.
     fn token(&mut self) -> u64 {
         while self.tokens.front().is_some_and(|back| *back <= self.now) {
             self.tokens.pop_front();
@@ -189,13 +189,13 @@ impl Model {
         } else {
             self.since_low + 1
         };
-        self.running.push((item, priority, None));
+        self.processing.push((item, priority, None));
         Some(item)
     }
 
     fn done(&mut self, item: u32) {
-        if let Some(at) = self.running.iter().position(|r| r.0 == item)
-            && let (_, _, Some(priority)) = self.running.remove(at)
+        if let Some(at) = self.processing.iter().position(|r| r.0 == item)
+            && let (_, _, Some(priority)) = self.processing.remove(at)
         {
             self.push(item, priority);
         }
@@ -203,10 +203,10 @@ impl Model {
 
     fn advance(&mut self, millis: u64) {
         self.now += millis;
-        // Stable: what arrived first goes first.
-        self.waiting.sort_by_key(|w| w.0);
-        while self.waiting.first().is_some_and(|w| w.0 <= self.now) {
-            let (_, item, priority) = self.waiting.remove(0);
+        // Stable, so that items with the same due time keep their order.
+        self.delayed.sort_by_key(|w| w.0);
+        while self.delayed.first().is_some_and(|w| w.0 <= self.now) {
+            let (_, item, priority) = self.delayed.remove(0);
             self.add(item, priority);
         }
     }
@@ -242,10 +242,10 @@ async fn check(workers: usize, ops: Vec<Op>) {
                 model.failures[item as usize] = 0;
                 model.windows[item as usize] = 0;
             }
-            Op::Get if waiting.len() + model.running.len() < workers => waiting.push(getter(&queue)),
+            Op::Get if waiting.len() + model.processing.len() < workers => waiting.push(getter(&queue)),
             Op::Cancel(n) if !waiting.is_empty() => drop(waiting.remove(n % waiting.len())),
-            Op::Done(n) if !model.running.is_empty() => {
-                let item = model.running[n % model.running.len()].0;
+            Op::Done(n) if !model.processing.is_empty() => {
+                let item = model.processing[n % model.processing.len()].0;
                 queue.done(&Numbered(item));
                 model.done(item);
             }
@@ -261,11 +261,11 @@ async fn check(workers: usize, ops: Vec<Op>) {
             Op::ShutDown => {
                 queue.shut_down();
                 model.down = true;
-                model.waiting.clear();
+                model.delayed.clear();
             }
         }
         settle().await;
-        // Whoever was woken looks; then nobody may wait while there is something to do.
+        // Poll woken workers; afterwards no worker may wait while items are queued.
         waiting.retain_mut(|worker| match worker.poll() {
             None => true,
             Some(item) => {
@@ -273,13 +273,16 @@ async fn check(workers: usize, ops: Vec<Op>) {
                 assert_eq!(item.map(|it| it.0), expected, "after {op:?}: {model:?}");
                 assert!(
                     item.is_some() || model.down,
-                    "after {op:?}: an end before the shutdown"
+                    "after {op:?}: end before the shutdown"
                 );
                 false
             }
         });
         let idle = waiting.is_empty() || (model.ready.is_empty() && !model.down);
-        assert!(idle, "after {op:?}: a worker waits beside work: {model:?}");
+        assert!(
+            idle,
+            "after {op:?}: a worker waits while items are queued: {model:?}"
+        );
         assert_eq!(queue.len(), model.ready.len(), "after {op:?}: {model:?}");
         for item in 0..6 {
             assert_eq!(
@@ -295,7 +298,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 1000, ..ProptestConfig::default() })]
 
     #[test]
-    fn the_queue_does_what_the_model_does(workers in 1..=4_usize, ops in prop::collection::vec(op(), 1..120)) {
+    fn queue_matches_the_model(workers in 1..=4_usize, ops in prop::collection::vec(op(), 1..120)) {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_time()
             .start_paused(true)

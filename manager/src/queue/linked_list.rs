@@ -1,13 +1,12 @@
-//! Doubly linked lists whose nodes share one vector: push and removal take constant time, and a node costs no allocation
-//! of its own.
+//! Doubly linked lists whose nodes share one vector: constant-time push and removal without allocation per node.
 
 use std::ops::{Index, IndexMut};
 
-/// The nodes of any number of lists. A node that is in no list must not be used.
+/// The nodes of any number of lists. A free node must not be used.
 #[derive(Debug)]
 pub(super) struct Nodes<T> {
     nodes: Vec<Node<T>>,
-    /// Indexes of the nodes that are in no list.
+    /// Indexes of free nodes.
     free: Vec<usize>,
 }
 
@@ -49,7 +48,7 @@ impl<T> Nodes<T> {
         }
     }
 
-    /// The number of nodes in all lists.
+    /// Returns the number of nodes in all lists.
     pub(super) fn len(&self) -> usize {
         self.nodes.len() - self.free.len()
     }
@@ -69,7 +68,7 @@ impl<T> Nodes<T> {
         node
     }
 
-    /// Frees a node of `list`.
+    /// Removes a node from `list`.
     pub(super) fn remove(&mut self, list: &mut List, node: usize) -> Option<T> {
         self.unlink(list, node);
         self.free.push(node);
@@ -119,12 +118,12 @@ impl<T> Index<usize> for Nodes<T> {
     type Output = T;
 
     fn index(&self, node: usize) -> &T {
-        self.nodes[node].value.as_ref().expect("a node that is in a list")
+        self.nodes[node].value.as_ref().expect("a node in a list")
     }
 }
 
 impl<T> IndexMut<usize> for Nodes<T> {
     fn index_mut(&mut self, node: usize) -> &mut T {
-        self.nodes[node].value.as_mut().expect("a node that is in a list")
+        self.nodes[node].value.as_mut().expect("a node in a list")
     }
 }

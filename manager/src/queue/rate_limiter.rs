@@ -1,6 +1,6 @@
-//! Rate limiters: how long an item that failed has to wait.
+//! Rate limiters of client-go, with its defaults: the delay before a failed item is retried.
 //!
-//! They are client-go's, with its defaults. What is added is in [`Retries`]: a failure counts once per backoff window.
+//! In addition [`Backoffs`] counts a failure once per backoff window.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -11,18 +11,18 @@ use tokio::time::Instant;
 use crate::backoff::Backoff;
 use crate::env::later;
 
-/// Decides how long an item waits before it is tried again.
+/// Decides the delay before an item is retried.
 pub trait RateLimiter<K>: Debug + Send {
-    /// Counts a failure of `item` and says how long to wait.
+    /// Counts a failure of `item` and returns the delay.
     fn when(&mut self, item: &K, now: Instant) -> Duration;
-    /// `item` has succeeded, or is given up: it starts afresh.
+    /// Resets the failures of an item that has succeeded or is given up.
     fn forget(&mut self, item: &K);
-    /// How many failures of `item` count.
+    /// Returns the number of failures that count.
     fn num_requeues(&self, item: &K) -> u32;
 }
 
-/// The limiter of every controller of kube-controller-manager: 5 ms, 10 ms, ... 1000 s per item, and 10 per second with a
-/// burst of 100 for all items of the queue together.
+/// The default of kube-controller-manager: 5 ms, 10 ms, ... 1000 s per item, and a token bucket of 10 qps with a burst of
+/// 100 for all items of the queue.
 #[must_use]
 pub fn default_limiter<K: Clone + Ord + Debug + Send + 'static>() -> MaxOf<K> {
     MaxOf::new(vec![
@@ -34,14 +34,14 @@ pub fn default_limiter<K: Clone + Ord + Debug + Send + 'static>() -> MaxOf<K> {
     ])
 }
 
-/// `base`, twice `base`, four times `base` ... up to `max`, per item.
+/// Exponential backoff per item: `base`, doubled with each failure, up to `max`.
 #[derive(Debug)]
 pub struct Exponential<K> {
     backoff: Backoff,
     failures: BTreeMap<K, u32>,
 }
 
-/// A few fast retries, then slow ones, per item.
+/// A number of fast retries, then slow ones, per item.
 #[derive(Debug)]
 pub struct FastSlow<K> {
     fast: Duration,
@@ -50,42 +50,42 @@ pub struct FastSlow<K> {
     failures: BTreeMap<K, u32>,
 }
 
-/// A token bucket for all items together. A token is reserved for every failure and never given back, so that under a
-/// lasting storm the wait grows without bound.
+/// A token bucket for all items. Every failure reserves a token that is never returned, so that the delay grows without
+/// bound while failures exceed the rate.
 #[derive(Debug)]
 pub struct Bucket {
-    /// The time in which one token comes in.
+    /// The time per token.
     interval: Duration,
     burst: u32,
-    /// When the bucket will be full again; none if it has never been touched.
+    /// The time at which the bucket is full again; none if it was never used.
     full_at: Option<Instant>,
 }
 
-/// The longest wait that any of several limiters asks for. All of them are asked, and charged, every time.
+/// The longest delay of several limiters. All of them are charged every time.
 #[derive(Debug)]
 pub struct MaxOf<K>(Vec<Box<dyn RateLimiter<K>>>);
 
-/// Another limiter, with a longest wait.
+/// Limits the delay of another limiter.
 #[derive(Debug)]
 pub struct MaxWait<L> {
     inner: L,
     max: Duration,
 }
 
-/// The limiter of one queue and the windows that it has opened.
+/// The limiter of one queue and its open backoff windows.
 ///
-/// An item that waits for its retry can be added by an event, and fail again before its time has come. client-go doubles
-/// its backoff each time, so that a busy object that fails is soon put off by a quarter of an hour (kubernetes#132805).
-/// Here that failure belongs to the window that is open: it changes nothing, and the retry comes when it was due.
+/// An item that waits for its retry can be added by an event and fail again before the retry is due. client-go doubles its
+/// backoff each time, so that a busy failing object is soon delayed by a quarter of an hour (kubernetes#132805). Here a
+/// failure within an open window changes nothing, and the retry comes when it was due.
 #[derive(Debug)]
-pub(super) struct Retries<K> {
+pub(super) struct Backoffs<K> {
     limiter: Box<dyn RateLimiter<K>>,
-    /// When the backoff of an item ends. An item that was forgotten is not here.
+    /// The end of the backoff of each item that was not forgotten.
     windows: BTreeMap<K, Instant>,
 }
 
 impl<K> Exponential<K> {
-    /// Waits of `base`, doubled with every failure, of at most `max`.
+    /// Returns a limiter without failures.
     #[must_use]
     pub fn new(base: Duration, max: Duration) -> Self {
         Self {
@@ -98,7 +98,12 @@ impl<K> Exponential<K> {
 impl<K: Clone + Ord + Debug + Send> RateLimiter<K> for Exponential<K> {
     fn when(&mut self, item: &K, _now: Instant) -> Duration {
         let failures = count(&mut self.failures, item);
-        self.backoff.after(failures)
+        // Bounds the number of doublings for a base of 0.
+        (0..failures.min(128))
+            .try_fold(self.base, |wait, _| {
+                wait.checked_mul(2).filter(|wait| *wait < self.max)
+            })
+            .map_or(self.max, |wait| wait.min(self.max))
     }
 
     fn forget(&mut self, item: &K) {
@@ -111,7 +116,7 @@ impl<K: Clone + Ord + Debug + Send> RateLimiter<K> for Exponential<K> {
 }
 
 impl<K> FastSlow<K> {
-    /// Waits of `fast` for the first `fast_retries` failures, of `slow` for those after them.
+    /// Returns a limiter with `fast_retries` retries after `fast`, then retries after `slow`.
     #[must_use]
     pub fn new(fast: Duration, slow: Duration, fast_retries: u32) -> Self {
         Self {
@@ -142,7 +147,7 @@ impl<K: Clone + Ord + Debug + Send> RateLimiter<K> for FastSlow<K> {
 }
 
 impl Bucket {
-    /// A full bucket of `burst` tokens that gets one back every `interval`.
+    /// Returns a full bucket of `burst` tokens that refills one token per `interval`.
     #[must_use]
     pub fn new(interval: Duration, burst: u32) -> Self {
         Self {
@@ -152,13 +157,14 @@ impl Bucket {
         }
     }
 
-    /// Another bucket of this rate and burst, full.
+    /// Returns a full bucket with the same rate and burst.
     #[must_use]
     pub fn full(&self) -> Self {
         Self::new(self.interval, self.burst)
     }
 
-    /// Takes a token and says how long to wait for it. In whole nanoseconds, so that no token is early by rounding.
+    /// Takes a token and returns the delay until it is available. Computed in whole nanoseconds, so that rounding never
+    /// makes a token available early.
     pub fn reserve(&mut self, now: Instant) -> Duration {
         let missing = self.full_at.map_or(Duration::ZERO, |at| at.duration_since(now));
         let missing = missing.saturating_add(self.interval);
@@ -180,7 +186,7 @@ impl<K> RateLimiter<K> for Bucket {
 }
 
 impl<K> MaxOf<K> {
-    /// All of these.
+    /// Combines limiters.
     #[must_use]
     pub fn new(limiters: Vec<Box<dyn RateLimiter<K>>>) -> Self {
         Self(limiters)
@@ -208,7 +214,7 @@ impl<K: Debug> RateLimiter<K> for MaxOf<K> {
 }
 
 impl<L> MaxWait<L> {
-    /// `inner`, but never longer than `max`.
+    /// Limits the delays of `inner` to `max`.
     #[must_use]
     pub fn new(inner: L, max: Duration) -> Self {
         Self { inner, max }
@@ -229,7 +235,7 @@ impl<K, L: RateLimiter<K>> RateLimiter<K> for MaxWait<L> {
     }
 }
 
-impl<K: Clone + Ord> Retries<K> {
+impl<K: Clone + Ord> Backoffs<K> {
     pub(super) fn new(limiter: Box<dyn RateLimiter<K>>) -> Self {
         Self {
             limiter,
@@ -237,7 +243,7 @@ impl<K: Clone + Ord> Retries<K> {
         }
     }
 
-    /// How long `item`, which has failed, waits.
+    /// Returns the delay of a failed item.
     pub(super) fn when(&mut self, item: &K, now: Instant) -> Duration {
         if let Some(end) = self.windows.get(item)
             && *end > now
@@ -259,7 +265,7 @@ impl<K: Clone + Ord> Retries<K> {
     }
 }
 
-/// The failures of `item` before this one, which is counted.
+/// Counts a failure. Returns the number of failures before it.
 fn count<K: Clone + Ord>(failures: &mut BTreeMap<K, u32>, item: &K) -> u32 {
     if let Some(failures) = failures.get_mut(item) {
         let before = *failures;

@@ -1,25 +1,25 @@
-//! Items of one priority: namespaces take turns, and items of one namespace leave in the order of arrival.
+//! Items of one priority: namespaces take turns, and items of one namespace are first in, first out.
 //!
-//! An item that `n` items of its own namespace precede, while items of `m` namespaces are queued, is the
-//! `(n + 1) * m`-th to leave at the latest, however many items the other namespaces enqueue.
+//! An item behind `n` items of its own namespace, while items of `m` namespaces are queued, is at latest the
+//! `(n + 1) * m`-th to leave, however many items the other namespaces enqueue.
 
 use std::sync::Arc;
 
 use super::Item;
-use super::list::{List, Nodes};
-use super::map::{self, Map};
+use super::linked_list::{List, Nodes};
+use super::seeded_map::{Map, seeded_map};
 
-/// Namespaces without items that are remembered: the next item is often of one of them.
-const MAX_EMPTY: usize = 128;
+/// The number of cached namespaces without items: the next item is often of one of them.
+const MAX_EMPTY_NAMESPACES: usize = 128;
 
-/// The queued items. The caller makes sure that each is queued once.
+/// The queued items. The caller ensures that each is queued once.
 #[derive(Debug)]
 pub(super) struct FairQueue<K> {
     items: Nodes<Queued<K>>,
     namespaces: Nodes<Namespace>,
-    /// The namespaces with items, in the order in which they are served.
+    /// The namespaces with items, in the order in which they take turns.
     rotation: List,
-    /// The namespaces without items, the one that emptied first at the front. At most [`MAX_EMPTY`].
+    /// The namespaces without items, in the order in which they became empty. At most [`MAX_EMPTY_NAMESPACES`].
     empty: List,
     /// The node of each namespace.
     by_name: Map<Arc<str>, usize>,
@@ -43,18 +43,18 @@ struct Namespace {
 pub(super) struct Position(usize);
 
 impl<K: Item> FairQueue<K> {
-    /// `seed` decides the memory layout only.
+    /// `seed` affects the memory layout only.
     pub(super) fn new(seed: u64) -> Self {
         Self {
             items: Nodes::new(),
             namespaces: Nodes::new(),
             rotation: List::default(),
             empty: List::default(),
-            by_name: map::seeded(seed),
+            by_name: seeded_map(seed),
         }
     }
 
-    /// Appends an item to those of its namespace. A namespace that had none is served after all others.
+    /// Appends an item to those of its namespace. A namespace that was empty takes its turn after all others.
     pub(super) fn push(&mut self, item: K) -> Position {
         let namespace = self.find(item.namespace());
         let items = &mut self.namespaces[namespace].items;
@@ -78,7 +78,7 @@ impl<K: Item> FairQueue<K> {
         item
     }
 
-    /// Removes an item from anywhere. Its namespace keeps its turn if it has other items.
+    /// Removes any item. Its namespace keeps its turn if it has other items.
     pub(super) fn remove(&mut self, position: Position) -> Option<K> {
         let namespace = self.items[position.0].namespace;
         let items = &mut self.namespaces[namespace].items;
@@ -86,7 +86,7 @@ impl<K: Item> FairQueue<K> {
         if items.is_empty() {
             self.namespaces
                 .move_between(&mut self.rotation, &mut self.empty, namespace);
-            if self.empty.len() > MAX_EMPTY
+            if self.empty.len() > MAX_EMPTY_NAMESPACES
                 && let Some(oldest) = self.empty.first()
                 && let Some(forgotten) = self.namespaces.remove(&mut self.empty, oldest)
             {
@@ -96,7 +96,7 @@ impl<K: Item> FairQueue<K> {
         removed.map(|queued| queued.item)
     }
 
-    /// The next item.
+    /// Returns the next item.
     pub(super) fn first(&self) -> Option<&K> {
         let first = self.namespaces[self.rotation.first()?].items.first()?;
         Some(&self.items[first].item)
@@ -106,7 +106,7 @@ impl<K: Item> FairQueue<K> {
         self.items.len()
     }
 
-    /// The node of a namespace; a new one is empty.
+    /// Returns the node of a namespace, which is created if needed.
     fn find(&mut self, name: &str) -> usize {
         if let Some(known) = self.by_name.get(name) {
             return *known;

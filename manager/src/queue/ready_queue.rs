@@ -1,35 +1,35 @@
-//! The order in which items are handed out: two priorities, each fair between namespaces.
+//! The order of hand-out: two priorities, each fair between namespaces.
 
 use super::Item;
-use super::fair::{FairQueue, Position};
+use super::fair_queue::{FairQueue, Position};
 
-/// While items of both priorities are queued, every so many-th hand-out is a low one.
+/// While items of both priorities are queued, every eighth item that is handed out has low priority.
 ///
-/// So the `n`-th item of low priority is handed out by the `n * LOW_PRIORITY_INTERVAL`-th hand-out at the latest, however many items of
-/// normal priority are added. One in eight leaves most hand-outs to fresh changes, and an initial list is still processed.
+/// So the `n`-th item of low priority is handed out after at most `n * LOW_PRIORITY_INTERVAL` items, however many items of
+/// normal priority are added. Most workers handle recent changes, and an initial list still makes progress.
 pub const LOW_PRIORITY_INTERVAL: u32 = 8;
 
-/// The order of items. An item that is added again has the higher of its priorities.
+/// The priority of an item. An item that is added again has the higher of its priorities.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Priority {
-    /// For objects that merely exist: the items of an initial list, or of a resync. Items of normal priority precede it,
-    /// but never starve it: see [`LOW_PRIORITY_INTERVAL`].
+    /// For objects that have not changed: the items of an initial list or a resync. Never starved: see
+    /// [`LOW_PRIORITY_INTERVAL`].
     Low,
     /// For objects that have changed.
     Normal,
 }
 
-/// Items that can be handed out. The caller makes sure that each is in it once.
+/// The queued items. The caller ensures that each is queued once.
 #[derive(Debug)]
-pub(super) struct Ready<K> {
+pub(super) struct ReadyQueue<K> {
     normal: FairQueue<K>,
     low: FairQueue<K>,
-    /// Normal items handed out since the last low one, while there were low ones. Below [`LOW_PRIORITY_INTERVAL`].
+    /// Items of normal priority handed out since the last one of low priority, while there were some of low priority.
     passed_over: u32,
 }
 
-impl<K: Item> Ready<K> {
-    /// `seed` decides the memory layout only.
+impl<K: Item> ReadyQueue<K> {
+    /// `seed` affects the memory layout only.
     pub(super) fn new(seed: u64) -> Self {
         Self {
             normal: FairQueue::new(seed),
@@ -45,7 +45,7 @@ impl<K: Item> Ready<K> {
         }
     }
 
-    /// Moves an item from low to normal priority, behind the normal items of its namespace.
+    /// Moves an item from low to normal priority, behind the items of its namespace.
     pub(super) fn raise(&mut self, position: Position) -> Option<Position> {
         let item = self.low.remove(position)?;
         Some(self.normal.push(item))
@@ -66,7 +66,7 @@ impl<K: Item> Ready<K> {
         Some(item)
     }
 
-    /// The next item of each priority.
+    /// Returns the next item of each priority.
     pub(super) fn first(&self) -> impl Iterator<Item = &K> {
         self.normal.first().into_iter().chain(self.low.first())
     }

@@ -1,15 +1,14 @@
-//! Items that are to be added later: one entry per item, the earliest first.
+//! Delayed items, ordered by due time. Each item has one entry.
 
 use std::collections::BTreeMap;
 
 use tokio::time::Instant;
 
-use super::ready::Priority;
+use super::ready_queue::Priority;
 
-/// The waiting entries.
 #[derive(Debug)]
-pub(super) struct Delay<K> {
-    /// By due time, then by arrival. Holds exactly the items of `entries`, each once.
+pub(super) struct DelayQueue<K> {
+    /// By due time, then by arrival. Holds exactly the items of `entries`.
     order: BTreeMap<(Instant, u64), K>,
     entries: BTreeMap<K, Entry>,
     arrivals: u64,
@@ -17,12 +16,12 @@ pub(super) struct Delay<K> {
 
 #[derive(Debug)]
 struct Entry {
-    /// Its key in `order`.
-    place: (Instant, u64),
+    /// The key in `order`.
+    slot: (Instant, u64),
     priority: Priority,
 }
 
-impl<K: Clone + Ord> Delay<K> {
+impl<K: Clone + Ord> DelayQueue<K> {
     pub(super) fn new() -> Self {
         Self {
             order: BTreeMap::new(),
@@ -31,24 +30,24 @@ impl<K: Clone + Ord> Delay<K> {
         }
     }
 
-    /// Lets an item wait until `due`. One that waits already keeps the earlier time and the higher priority.
+    /// Delays an item until `due`. An item that is delayed already keeps the earlier time and the higher priority.
     pub(super) fn push(&mut self, item: K, due: Instant, priority: Priority) {
-        let place = (due, self.arrivals);
+        let slot = (due, self.arrivals);
         self.arrivals += 1;
         if let Some(entry) = self.entries.get_mut(&item) {
             entry.priority = entry.priority.max(priority);
-            if due < entry.place.0 {
-                self.order.remove(&entry.place);
-                entry.place = place;
-                self.order.insert(place, item);
+            if due < entry.slot.0 {
+                self.order.remove(&entry.slot);
+                entry.slot = slot;
+                self.order.insert(slot, item);
             }
             return;
         }
-        self.order.insert(place, item.clone());
-        self.entries.insert(item, Entry { place, priority });
+        self.order.insert(slot, item.clone());
+        self.entries.insert(item, Entry { slot, priority });
     }
 
-    /// The next item that is due.
+    /// Removes the next due item.
     pub(super) fn pop(&mut self, now: Instant) -> Option<(K, Priority)> {
         let first = self.order.first_entry().filter(|first| first.key().0 <= now)?;
         let item = first.remove();
@@ -59,7 +58,7 @@ impl<K: Clone + Ord> Delay<K> {
         Some((item, priority))
     }
 
-    /// When the first item is due.
+    /// Returns the earliest due time.
     pub(super) fn first_due(&self) -> Option<Instant> {
         self.order.keys().next().map(|(due, _)| *due)
     }

@@ -1,0 +1,226 @@
+//! The states of all items, without locks, clocks or waiting. The caller holds the lock, passes the time and wakes workers.
+//!
+//! Invariants: an item is never processing twice at once; any number of adds while it is queued or processing cause one
+//! further run; an add while processing is not lost.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::Item;
+use super::fair_queue::Position;
+use super::ready_queue::{Priority, ReadyQueue};
+use super::seeded_map::{Entry, Map, seeded_map};
+
+/// The result of an add.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Added {
+    /// The queue is shutting down.
+    Refused,
+    /// It is queued already, or will be when it is done.
+    Duplicate,
+    /// It is queued when it is done.
+    WhileProcessing,
+    /// A worker must be woken.
+    Queued,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Next<K> {
+    /// The item and its time in the queue.
+    Item(K, Duration),
+    Wait,
+    /// The queue is shut down and empty.
+    End,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Done {
+    /// The processing time.
+    pub(super) took: Duration,
+    /// The item is queued again: a worker must be woken.
+    pub(super) queued: bool,
+    /// No item is processing: a drain must be woken.
+    pub(super) idle: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct StateMachine<K> {
+    /// Items that are dirty (need processing) or processing. An item that is neither is removed.
+    items: Map<K, State>,
+    /// The queued items: dirty and not processing.
+    ready: ReadyQueue<K>,
+    /// The number of dirty items, including those that are processing.
+    dirty: usize,
+    /// The start time of each processing item, indexed by `Processing::slot`. Its length is the maximum number of
+    /// concurrently processing items so far.
+    started: Vec<Option<Instant>>,
+    /// The number of processing items.
+    processing: usize,
+    shutting_down: bool,
+}
+
+#[derive(Debug)]
+struct State {
+    dirty: Option<Dirty>,
+    processing: Option<Processing>,
+}
+
+#[derive(Debug)]
+struct Dirty {
+    /// The first add since the item was last handed out.
+    since: Instant,
+    priority: Priority,
+    /// None while the item is processing.
+    position: Option<Position>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Processing {
+    since: Instant,
+    priority: Priority,
+    /// The index in `started`.
+    slot: usize,
+}
+
+impl<K: Item> StateMachine<K> {
+    /// `seed` affects the memory layout only.
+    pub(super) fn new(seed: u64) -> Self {
+        Self {
+            items: seeded_map(seed),
+            ready: ReadyQueue::new(seed),
+            dirty: 0,
+            started: Vec::new(),
+            processing: 0,
+            shutting_down: false,
+        }
+    }
+
+    pub(super) fn add(&mut self, item: K, priority: Priority, now: Instant) -> Added {
+        if self.shutting_down {
+            return Added::Refused;
+        }
+        let mut dirty = Dirty {
+            since: now,
+            priority,
+            position: None,
+        };
+        match self.items.entry(item) {
+            Entry::Vacant(entry) => {
+                dirty.position = Some(self.ready.push(entry.key().clone(), priority));
+                entry.insert(State {
+                    dirty: Some(dirty),
+                    processing: None,
+                });
+                self.dirty += 1;
+                Added::Queued
+            }
+            Entry::Occupied(mut entry) => {
+                let Some(known) = &mut entry.get_mut().dirty else {
+                    entry.get_mut().dirty = Some(dirty);
+                    self.dirty += 1;
+                    return Added::WhileProcessing;
+                };
+                if priority > known.priority {
+                    known.priority = priority;
+                    known.position = known.position.and_then(|position| self.ready.raise(position));
+                }
+                Added::Duplicate
+            }
+        }
+    }
+
+    pub(super) fn next(&mut self, now: Instant) -> Next<K> {
+        let Some(item) = self.ready.pop() else {
+            return if self.shutting_down { Next::End } else { Next::Wait };
+        };
+        let Some(state) = self.items.get_mut(&item) else {
+            debug_assert!(false, "queued item without state");
+            return Next::Wait;
+        };
+        let (since, priority) = state
+            .dirty
+            .take()
+            .map_or((now, Priority::Normal), |w| (w.since, w.priority));
+        let slot = self.started.iter().position(Option::is_none).unwrap_or_else(|| {
+            self.started.push(None);
+            self.started.len() - 1
+        });
+        self.started[slot] = Some(now);
+        state.processing = Some(Processing {
+            since: now,
+            priority,
+            slot,
+        });
+        self.processing += 1;
+        self.dirty -= 1;
+        Next::Item(item, now.duration_since(since))
+    }
+
+    /// Returns none if the item is not processing. client-go would queue such an item twice, and so hand it to two workers.
+    pub(super) fn done(&mut self, item: &K, now: Instant) -> Option<Done> {
+        // Remove and reinsert: usually the item is not dirty, and one lookup suffices.
+        let (item, mut state) = self.items.remove_entry(item)?;
+        let Some(processing) = state.processing.take() else {
+            self.items.insert(item, state);
+            return None;
+        };
+        self.started[processing.slot] = None;
+        self.processing -= 1;
+        let queued = state.dirty.is_some();
+        if let Some(dirty) = &mut state.dirty {
+            dirty.position = Some(self.ready.push(item.clone(), dirty.priority));
+            self.items.insert(item, state);
+        }
+        Some(Done {
+            took: now.duration_since(processing.since),
+            queued,
+            idle: self.processing == 0,
+        })
+    }
+
+    /// Returns the priority of a processing item, which its retry keeps.
+    pub(super) fn processing_priority(&self, item: &K) -> Option<Priority> {
+        self.items
+            .get(item)?
+            .processing
+            .map(|processing| processing.priority)
+    }
+
+    pub(super) fn shut_down(&mut self) {
+        self.shutting_down = true;
+    }
+
+    pub(super) fn is_shutting_down(&self) -> bool {
+        self.shutting_down
+    }
+
+    pub(super) fn is_idle(&self) -> bool {
+        self.processing == 0
+    }
+
+    /// Returns the number of queued items.
+    pub(super) fn len(&self) -> usize {
+        self.ready.len()
+    }
+
+    /// Returns the number of dirty items, including those that are processing.
+    pub(super) fn dirty(&self) -> usize {
+        self.dirty
+    }
+
+    /// Returns the longest time that the first item of a priority has been queued.
+    pub(super) fn waited(&self, now: Instant) -> Option<Duration> {
+        let dirty = |item| self.items.get(item)?.dirty.as_ref();
+        let since = self.ready.first().filter_map(dirty).map(|dirty| dirty.since);
+        since.min().map(|since| now.duration_since(since))
+    }
+
+    /// Returns how long each processing item has been processing.
+    pub(super) fn processing_times(&self, now: Instant) -> impl Iterator<Item = Duration> {
+        self.started
+            .iter()
+            .flatten()
+            .map(move |since| now.duration_since(*since))
+    }
+}
