@@ -1,20 +1,19 @@
-//! Events about objects, for people: core/v1.
+//! Event recorder: writes core/v1 Events about objects.
 //!
-//! [`Recorder::event`] never waits and never fails: the event goes into a bounded queue, and one task writes what is in it,
-//! one after the other. What finds the queue full, what the API refuses and what cannot be delivered is dropped and counted
-//! in `coxswain_events_dropped_total`: an event is a courtesy, and no reconcile depends on it. A server that is away does
-//! not make memory grow.
+//! [`Recorder::event`] never blocks and never fails: events go to a bounded queue that one task drains. Events that do not
+//! fit, that the API server rejects or that cannot be delivered are dropped and counted in
+//! `coxswain_events_dropped_total`. An unavailable API server does not make memory grow.
 //!
-//! Of equal events about one object the first is written; those that follow raise its count, and so do those that differ only
-//! in their words, when there are many (`similar`). An object can have only so many writes (`limit`): what is over that
-//! is counted and, if it is not among the equal ones, dropped. Who may create events should be allowed to patch them too:
-//! otherwise each is written as it comes.
+//! Events are correlated as in client-go. Of identical events only the first is created; later ones patch its count
+//! (`event_cache`). Many events that differ only in their message are aggregated into one (`aggregator`). The writes about
+//! one object are rate limited (`spam_filter`). The client needs the verbs `create` and `patch`; without `patch` every
+//! event is created.
 
+mod aggregator;
 mod event;
-mod known;
-mod limit;
-mod recent;
-mod similar;
+mod event_cache;
+mod lru;
+mod spam_filter;
 mod writer;
 
 pub use event::{EventType, ObjectRef};
@@ -26,18 +25,18 @@ use std::time::Duration;
 use prometheus::{IntCounterVec, Opts, Registry};
 use tokio::sync::{mpsc, oneshot};
 
+use self::aggregator::Aggregator;
 use self::event::Source;
-use self::known::Known;
-use self::limit::Limit;
-use self::similar::Similar;
+use self::event_cache::EventCache;
+use self::spam_filter::SpamFilter;
 use self::writer::{Message, Writer};
 use crate::client::Client;
 use crate::env::{Clock, Env, Rng};
 
-/// How many events wait to be written.
-const WAITING: usize = 1000;
+/// The number of events that wait to be written.
+const QUEUE_CAPACITY: usize = 1000;
 
-/// Records events of one component. Clones share its queue.
+/// A recorder for one component. Clones share its queue.
 #[derive(Clone, Debug)]
 pub struct Recorder(Arc<Shared>);
 
@@ -46,25 +45,25 @@ struct Shared {
     clock: Clock,
     rng: Rng,
     source: Source,
-    /// The nanosecond of the last event: no two have the same, whatever the clock says, or they had the same name.
+    /// The nanosecond of the last event. It is unique, because the name of an event contains it.
     last: AtomicU64,
     queue: mpsc::Sender<Message>,
     dropped: IntCounterVec,
-    /// Where `dropped` is taken out again: a component may be started again under its name.
+    /// `dropped` is unregistered on drop, so that a component can be restarted under its name.
     registry: Registry,
 }
 
-/// Why a component cannot record events; most likely it does already.
+/// The metric cannot be registered. Most likely the component has a recorder already.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot register the metric of the events of {component}: {source}")]
+#[error("failed to register event metrics of {component}: {source}")]
 pub struct RecorderError {
     component: String,
     source: prometheus::Error,
 }
 
 impl Recorder {
-    /// Starts to write events of `component` (the controller) on `instance` (the process) through `client`. It writes
-    /// until the last clone is dropped and the queue is empty, or the tasks of `env` end.
+    /// Starts writing events of `component` (the controller) on `instance` (the process) through `client`. The task ends
+    /// when the last clone is dropped and the queue is empty, or with the tasks of `env`.
     ///
     /// # Panics
     /// Outside a tokio runtime.
@@ -79,11 +78,11 @@ impl Recorder {
             component: component.to_owned(),
             source,
         })?;
-        let (queue, messages) = mpsc::channel(WAITING);
+        let (queue, messages) = mpsc::channel(QUEUE_CAPACITY);
         let writer = Writer {
-            similar: Similar::new(),
-            known: Known::new(),
-            limit: Limit::new(),
+            aggregator: Aggregator::new(),
+            cache: EventCache::new(),
+            spam_filter: SpamFilter::new(),
             client,
             clock: env.clock.clone(),
             rng: env.rng.clone(),
@@ -104,7 +103,7 @@ impl Recorder {
         })))
     }
 
-    /// Records an event about `object`: `reason` in one `CamelCase` word, `message` for people (cut at 1024 bytes).
+    /// Records an event about `object`. `reason` is one `CamelCase` word; `message` is truncated to 1024 bytes.
     pub fn event(&self, object: &ObjectRef, type_: EventType, reason: &str, message: &str) {
         let Shared {
             clock, rng, source, ..
@@ -120,7 +119,7 @@ impl Recorder {
         }
     }
 
-    /// Waits until all that was recorded before is written or dropped, for `limit` at most. False if it took too long.
+    /// Waits until all events recorded so far are written or dropped, for at most `limit`. Returns false on timeout.
     pub async fn flush(&self, limit: Duration) -> bool {
         let (done, wait) = oneshot::channel();
         let flushed = async { self.0.queue.send(Message::Flush(done)).await.is_ok() && wait.await.is_ok() };
@@ -139,7 +138,7 @@ impl Recorder {
 }
 
 fn register(component: &str, registry: &Registry) -> prometheus::Result<IntCounterVec> {
-    let help = "[ALPHA] Events that were not written, by component and reason.";
+    let help = "[ALPHA] Number of events that were not written, by component and reason.";
     let opts = Opts::new("coxswain_events_dropped_total", help).const_label("component", component);
     let dropped = IntCounterVec::new(opts, &["reason"])?;
     registry.register(Box::new(dropped.clone()))?;
@@ -148,7 +147,7 @@ fn register(component: &str, registry: &Registry) -> prometheus::Result<IntCount
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        // Not there is as good as taken out.
+        // It may have been unregistered already.
         let _ = self.registry.unregister(Box::new(self.dropped.clone()));
     }
 }

@@ -1,4 +1,4 @@
-//! One event, as it is sent.
+//! The content of one event.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -7,40 +7,34 @@ use crate::env::Rng;
 use crate::object::{Meta, Resource, Text, Uid, Version};
 use crate::time::rfc3339;
 
-/// The longest message, in bytes: what the newer API of events would take.
+/// The limit of events.k8s.io for messages, in bytes.
 const MAX_MESSAGE: usize = 1024;
-/// The longest name of an object.
+/// The limit of object names, in bytes.
 const MAX_NAME: usize = 253;
-/// What the message of an event that stands for many begins with, as other tools know it.
-const COMBINED: &str = "(combined from similar events): ";
+/// The message prefix of an aggregated event, as in client-go.
+const AGGREGATE_PREFIX: &str = "(combined from similar events): ";
 
-/// The object that an event is about.
+/// A reference to the object of an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "plain data")]
 pub struct ObjectRef {
-    /// Group and version, or the version alone for the core group.
     pub api_version: Text,
-    /// The kind.
     pub kind: Text,
-    /// The namespace; empty for cluster-scoped objects.
+    /// Empty for cluster-scoped objects.
     pub namespace: Text,
-    /// The name.
     pub name: Text,
-    /// The identity.
     pub uid: Uid,
-    /// The version that the event was found at.
     pub resource_version: Version,
 }
 
-/// Whether an event is good news.
+/// The type of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "plain data")]
 pub enum EventType {
-    /// Something was done.
     Normal,
-    /// Something is wrong.
     Warning,
 }
 
-/// Who says so.
 #[derive(Clone, Debug)]
 pub(super) struct Source {
     pub(super) component: Text,
@@ -53,29 +47,29 @@ pub(super) struct Event {
     pub(super) namespace: Text,
     pub(super) name: String,
     pub(super) body: Value,
-    /// When it happened, as it is written.
+    /// `lastTimestamp`.
     pub(super) at: String,
     pub(super) message: String,
-    /// The object and the type.
-    pub(super) about: String,
-    /// What similar events have in common: all but the message.
-    pub(super) like: String,
-    /// What equal events have in common.
-    pub(super) same: String,
+    /// The key of the spam filter: object and type.
+    pub(super) spam_key: String,
+    /// The key of the aggregator: all but the message.
+    pub(super) group_key: String,
+    /// The key of the event cache: identical events have the same.
+    pub(super) key: String,
 }
 
 impl Event {
-    /// One that stands for all that are like it.
-    pub(super) fn combine(&mut self) {
-        let message = format!("{COMBINED}{}", self.message);
-        cut(&message).clone_into(&mut self.message);
+    /// Turns the event into an aggregate of its group.
+    pub(super) fn aggregate(&mut self) {
+        let message = format!("{AGGREGATE_PREFIX}{}", self.message);
+        truncated(&message).clone_into(&mut self.message);
         self.body["message"] = json!(self.message);
-        self.same = self.like.clone();
+        self.key = self.group_key.clone();
     }
 }
 
 impl ObjectRef {
-    /// An object of `resource`.
+    /// Returns the reference to an object of `resource`.
     #[must_use]
     pub fn of(resource: &Resource, meta: &Meta) -> Self {
         Self {
@@ -89,11 +83,8 @@ impl ObjectRef {
     }
 }
 
-/// Makes an event. `nanos` tells events about one object apart.
-#[expect(
-    clippy::too_many_arguments,
-    reason = "what an event is made of, named one by one"
-)]
+/// Builds an event. `nanos` makes its name unique.
+#[expect(clippy::too_many_arguments, reason = "the fields of an event")]
 pub(super) fn event(
     object: &ObjectRef,
     type_: EventType,
@@ -113,7 +104,7 @@ pub(super) fn event(
         EventType::Normal => "Normal",
         EventType::Warning => "Warning",
     };
-    let (at, message) = (rfc3339(at), cut(message));
+    let (at, message) = (rfc3339(at), truncated(message));
     let ObjectRef {
         api_version,
         kind,
@@ -121,9 +112,9 @@ pub(super) fn event(
         uid,
         ..
     } = object;
-    let about = json!([api_version, kind, namespace, named, uid, type_]).to_string();
-    let like = json!([about, reason]).to_string();
-    let same = json!([about, reason, message]).to_string();
+    let spam_key = json!([api_version, kind, namespace, named, uid, type_]).to_string();
+    let group_key = json!([spam_key, reason]).to_string();
+    let key = json!([spam_key, reason, message]).to_string();
     let body = json!({
         "apiVersion": "v1",
         "kind": "Event",
@@ -152,17 +143,17 @@ pub(super) fn event(
         body,
         at,
         message: message.to_owned(),
-        about,
-        like,
-        same,
+        spam_key,
+        group_key,
+        key,
     }
 }
 
-fn cut(message: &str) -> &str {
+fn truncated(message: &str) -> &str {
     &message[..message.floor_char_boundary(MAX_MESSAGE)]
 }
 
-/// The object's name and the time; none if that is no name, because the object's is one that events may not have.
+/// Returns the object's name with the time; none if that is not a valid name for an event.
 fn name(object: &str, nanos: u64) -> Option<String> {
     let name = format!("{object}.{nanos:x}");
     let is_label = |label: &str| {
@@ -192,7 +183,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_that_is_none_is_replaced() {
+    fn invalid_event_name_is_replaced_by_a_random_one() {
         assert_eq!(name("web-1", 0x1a2b).as_deref(), Some("web-1.1a2b"));
         assert_eq!(name("a.b", 1).as_deref(), Some("a.b.1"));
         for bad in ["system:node", "Web", "", "-a", "a-", "a..b", &"a".repeat(253)] {

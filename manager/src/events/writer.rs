@@ -7,58 +7,54 @@ use serde::de::IgnoredAny;
 use serde_json::json;
 use tokio::sync::{mpsc, oneshot};
 
+use super::aggregator::Aggregator;
 use super::event::Event;
-use super::known::Known;
-use super::limit::Limit;
-use super::similar::Similar;
+use super::event_cache::EventCache;
+use super::spam_filter::SpamFilter;
 use crate::client::{Client, ClientError, Patch};
 use crate::env::{Clock, Rng};
 use crate::object::{Key, Resource};
 
 const EVENTS: Resource = Resource::namespaced("", "v1", "events", "Event");
-/// How often an event is sent at most.
-const TRIES: u32 = 12;
-/// How long between two tries; the first wait is a random part of it, so that a server that comes back is not met by all at
-/// once.
-const PAUSE: Duration = Duration::from_secs(10);
+/// The number of attempts per event.
+const MAX_ATTEMPTS: u32 = 12;
+/// The delay between attempts. The first one is a random part of it, so that clients do not retry in lockstep.
+const RETRY_DELAY: Duration = Duration::from_secs(10);
 
-/// The server does not take it.
 const REJECTED: &str = "rejected";
 
-/// What waits in the queue.
 #[derive(Debug)]
 pub(super) enum Message {
-    /// An event to write.
     Event(Event),
-    /// Somebody waits until all before this is done.
+    /// Signals that all messages before this one are handled.
     Flush(oneshot::Sender<()>),
 }
 
 pub(super) struct Writer {
-    pub(super) similar: Similar,
-    pub(super) known: Known,
-    pub(super) limit: Limit,
+    pub(super) aggregator: Aggregator,
+    pub(super) cache: EventCache,
+    pub(super) spam_filter: SpamFilter,
     pub(super) client: Client,
     pub(super) clock: Clock,
     pub(super) rng: Rng,
     pub(super) dropped: IntCounterVec,
 }
 
-/// What became of a try.
+/// The outcome of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Verdict {
+enum Outcome {
     Written,
-    /// It will not be taken, however often it is sent.
+    /// Permanent failure, with the reason for the metric.
     Drop(&'static str),
-    /// The server was not reached, or did not look at it.
+    /// The API server was not reached or has not handled the request.
     Retry,
 }
 
-/// Why something was given up.
+/// An event that is given up.
 struct Dropped {
     why: &'static str,
     error: ClientError,
-    tries: u32,
+    attempts: u32,
 }
 
 impl Writer {
@@ -66,7 +62,7 @@ impl Writer {
         while let Some(message) = messages.recv().await {
             match message {
                 Message::Event(event) => self.write(event).await,
-                // Whoever waited may have given up.
+                // The receiver may have timed out.
                 Message::Flush(done) => drop(done.send(())),
             }
         }
@@ -74,32 +70,32 @@ impl Writer {
 
     async fn write(&mut self, mut event: Event) {
         let now = self.clock.now();
-        if self.similar.shares(&event.like, &event.message, now) {
-            event.combine();
+        if self.aggregator.observe(&event.group_key, &event.message, now) {
+            event.aggregate();
         }
-        // What is not written counts: the next one that is says so.
-        let again = self.known.again(&event.same);
-        if !self.limit.allow(&event.about, now) {
+        // Filtered events are counted too: the next patch includes them.
+        let existing = self.cache.increment(&event.key);
+        if !self.spam_filter.allow(&event.spam_key, now) {
             self.dropped.with_label_values(&["limited"]).inc();
             return;
         }
-        if let Some((name, count)) = again {
+        if let Some((name, count)) = existing {
             match self.deliver(&event, Some((&name, count))).await {
                 Ok(()) => return,
-                // Events do not live for long. It is said anew.
-                Err(Dropped { why: REJECTED, .. }) => self.known.forget(&event.same),
+                // The existing event has expired. A new one is created.
+                Err(Dropped { why: REJECTED, .. }) => self.cache.forget(&event.key),
                 Err(dropped) => return self.drop(&event, &dropped),
             }
         }
         match self.deliver(&event, None).await {
-            Ok(()) => self.known.first(event.same, event.name),
+            Ok(()) => self.cache.insert(event.key, event.name),
             Err(dropped) => self.drop(&event, &dropped),
         }
     }
 
-    /// A new event, or so many of the one with this name.
-    async fn send(&self, event: &Event, again: Option<(&str, u64)>) -> Result<IgnoredAny, ClientError> {
-        let Some((name, count)) = again else {
+    /// Creates the event, or patches the count of an existing one.
+    async fn send(&self, event: &Event, existing: Option<(&str, u64)>) -> Result<IgnoredAny, ClientError> {
+        let Some((name, count)) = existing else {
             let body = event.body.to_string().into();
             return self.client.create(&EVENTS, &event.namespace, body).await;
         };
@@ -109,55 +105,57 @@ impl Writer {
         self.client.patch(&EVENTS, &key, patch).await
     }
 
-    /// Sends until it is known what became of it.
-    async fn deliver(&self, event: &Event, again: Option<(&str, u64)>) -> Result<(), Dropped> {
-        let mut tries = 0;
+    /// Sends with retries until the outcome is known.
+    async fn deliver(&self, event: &Event, existing: Option<(&str, u64)>) -> Result<(), Dropped> {
+        let mut attempts = 0;
         loop {
-            let Err(error) = self.send(event, again).await else {
+            let Err(error) = self.send(event, existing).await else {
                 return Ok(());
             };
-            tries += 1;
-            let why = match judge(&error) {
-                Verdict::Written => return Ok(()),
-                Verdict::Drop(why) => why,
-                Verdict::Retry if tries == TRIES => "unreachable",
-                Verdict::Retry if tries == 1 => {
-                    self.clock.sleep(self.rng.between(Duration::ZERO, PAUSE)).await;
+            attempts += 1;
+            let why = match classify(&error) {
+                Outcome::Written => return Ok(()),
+                Outcome::Drop(why) => why,
+                Outcome::Retry if attempts == MAX_ATTEMPTS => "unreachable",
+                Outcome::Retry if attempts == 1 => {
+                    self.clock
+                        .sleep(self.rng.between(Duration::ZERO, RETRY_DELAY))
+                        .await;
                     continue;
                 }
-                Verdict::Retry => {
-                    self.clock.sleep(PAUSE).await;
+                Outcome::Retry => {
+                    self.clock.sleep(RETRY_DELAY).await;
                     continue;
                 }
             };
-            return Err(Dropped { why, error, tries });
+            return Err(Dropped { why, error, attempts });
         }
     }
 
-    fn drop(&self, event: &Event, Dropped { why, error, tries }: &Dropped) {
+    fn drop(&self, event: &Event, Dropped { why, error, attempts }: &Dropped) {
         self.dropped.with_label_values(&[why]).inc();
         tracing::debug!(
             event = event.name,
             code = error.code(),
             reason = error.reason(),
-            tries,
-            "Dropped an event"
+            tries = attempts,
+            "Dropped event"
         );
     }
 }
 
-fn judge(error: &ClientError) -> Verdict {
+fn classify(error: &ClientError) -> Outcome {
     match error {
-        ClientError::Timeout { .. } | ClientError::Connection { .. } => Verdict::Retry,
-        // Done, though the answer was not understood; or done by a try whose answer was lost.
-        ClientError::Decode { .. } | ClientError::TooLarge { .. } => Verdict::Written,
-        _ if error.is_already_exists() => Verdict::Written,
-        // Busy, or a proxy without a server behind it: neither has looked at the event.
-        _ if error.code() == Some(429) => Verdict::Retry,
-        ClientError::Unexplained { code: 500.., .. } => Verdict::Retry,
-        ClientError::Fenced { .. } | ClientError::ReadOnly { .. } => Verdict::Drop("fenced"),
+        ClientError::Timeout { .. } | ClientError::Connection { .. } => Outcome::Retry,
+        // Written, though the response is unreadable; or written by an attempt whose response was lost.
+        ClientError::Decode { .. } | ClientError::TooLarge { .. } => Outcome::Written,
+        _ if error.is_already_exists() => Outcome::Written,
+        // Overloaded, or a proxy without a backend: the request was not handled.
+        _ if error.code() == Some(429) => Outcome::Retry,
+        ClientError::Unexplained { code: 500.., .. } => Outcome::Retry,
+        ClientError::Fenced { .. } | ClientError::ReadOnly { .. } => Outcome::Drop("fenced"),
         ClientError::Status { .. } | ClientError::Unexplained { .. } | ClientError::Invalid { .. } => {
-            Verdict::Drop(REJECTED)
+            Outcome::Drop(REJECTED)
         }
     }
 }

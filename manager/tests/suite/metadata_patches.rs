@@ -1,11 +1,11 @@
-//! Every patch that the tools make, on an object that is also somebody else's: what they do not own stays.
+//! Patches of finalizers and owner references preserve all other fields.
 
 use coxswain_manager::client::Patch;
 use coxswain_manager::object::{Key, Meta, MetaObject, Resource};
 use coxswain_manager::{finalizer, owner};
 use serde_json::{Value, json};
 
-use super::{Bed, bed};
+use crate::fixture::{Fixture, fixture};
 
 const MAPS: Resource = Resource::namespaced("", "v1", "configmaps", "ConfigMap");
 const OURS: &str = "coxswain.dev/ours";
@@ -14,8 +14,8 @@ fn key() -> Key {
     Key::new("default", "map")
 }
 
-/// An object that has everything that another writer may have put there.
-async fn shared(bed: &Bed) -> (Value, Meta) {
+/// Creates an object with fields of another client.
+async fn shared(fixture: &Fixture) -> (Value, Meta) {
     let object = json!({"metadata": {
         "name": "map",
         "labels": {"theirs": "1"},
@@ -23,7 +23,7 @@ async fn shared(bed: &Bed) -> (Value, Meta) {
         "finalizers": ["theirs.dev/first", "theirs.dev/second"],
         "ownerReferences": [{"apiVersion": "v1", "kind": "Node", "name": "n", "uid": "other", "blockOwnerDeletion": true}],
     }, "data": {"theirs": "3"}});
-    let created = bed.create(&MAPS, "default", &object).await;
+    let created = fixture.create(&MAPS, "default", &object).await;
     let meta = meta(&created);
     (created, meta)
 }
@@ -33,8 +33,8 @@ fn meta(object: &Value) -> Meta {
     object.metadata
 }
 
-/// Both without what a write changes anyway, and without the named field.
-fn same_but(before: &Value, after: &Value, field: &str) {
+/// Asserts equality, except for this field and fields that every write changes.
+fn assert_equal_except(before: &Value, after: &Value, field: &str) {
     let strip = |object: &Value| {
         let mut object = object.clone();
         let meta = object["metadata"].as_object_mut().expect("metadata");
@@ -47,14 +47,14 @@ fn same_but(before: &Value, after: &Value, field: &str) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_finalizer_comes_and_goes_and_the_rest_stays() {
-    let bed = bed();
-    let (before, meta) = shared(&bed).await;
-    let added = finalizer::add(&bed.client, &MAPS, &meta, OURS)
+async fn finalizer_is_added_and_removed_without_other_changes() {
+    let fixture = fixture();
+    let (before, meta) = shared(&fixture).await;
+    let added = finalizer::add(&fixture.client, &MAPS, &meta, OURS)
         .await
         .expect("added");
-    let added = added.expect("there was something to do");
-    let after = bed.get(&MAPS, &key()).await;
+    let added = added.expect("a change");
+    let after = fixture.get(&MAPS, &key()).await;
     assert_eq!(
         after["metadata"]["finalizers"],
         json!(["theirs.dev/first", "theirs.dev/second", OURS])
@@ -63,57 +63,57 @@ async fn a_finalizer_comes_and_goes_and_the_rest_stays() {
         added.resource_version.to_string(),
         after["metadata"]["resourceVersion"]
     );
-    same_but(&before, &after, "finalizers");
-    let again = finalizer::add(&bed.client, &MAPS, &added, OURS).await;
+    assert_equal_except(&before, &after, "finalizers");
+    let again = finalizer::add(&fixture.client, &MAPS, &added, OURS).await;
     assert_eq!(again.expect("no request"), None);
 
-    let removed = finalizer::remove(&bed.client, &MAPS, &added, OURS)
+    let removed = finalizer::remove(&fixture.client, &MAPS, &added, OURS)
         .await
         .expect("removed");
     assert!(removed.is_some());
-    let last = bed.get(&MAPS, &key()).await;
+    let last = fixture.get(&MAPS, &key()).await;
     assert_eq!(last["metadata"]["finalizers"], before["metadata"]["finalizers"]);
-    same_but(&before, &last, "finalizers");
+    assert_equal_except(&before, &last, "finalizers");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_finalizer_that_somebody_else_added_in_between_is_not_lost() {
-    let bed = bed();
-    let (_, stale) = shared(&bed).await;
-    finalizer::add(&bed.client, &MAPS, &stale, "theirs.dev/third")
+async fn stale_finalizer_patch_fails_with_conflict() {
+    let fixture = fixture();
+    let (_, stale) = shared(&fixture).await;
+    finalizer::add(&fixture.client, &MAPS, &stale, "theirs.dev/third")
         .await
         .expect("added");
-    let refused = finalizer::add(&bed.client, &MAPS, &stale, OURS).await;
-    assert!(refused.expect_err("stale").is_conflict());
-    let after = bed.get(&MAPS, &key()).await;
+    let conflict = finalizer::add(&fixture.client, &MAPS, &stale, OURS).await;
+    assert!(conflict.expect_err("stale").is_conflict());
+    let after = fixture.get(&MAPS, &key()).await;
     assert_eq!(after["metadata"]["finalizers"][2], "theirs.dev/third");
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_that_is_gone_has_no_finalizer_to_remove() {
-    let bed = bed();
+async fn finalizer_of_a_deleted_object_needs_no_removal() {
+    let fixture = fixture();
     let gone: Meta = serde_json::from_value(json!({"namespace": "default", "name": "map", "uid": "u",
         "resourceVersion": "5", "finalizers": [OURS]}))
     .expect("metadata");
-    let removed = finalizer::remove(&bed.client, &MAPS, &gone, OURS).await;
+    let removed = finalizer::remove(&fixture.client, &MAPS, &gone, OURS).await;
     assert_eq!(removed.expect("nothing to do"), None);
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_is_adopted_and_released_and_the_rest_stays() {
-    let bed = bed();
-    let (before, object) = shared(&bed).await;
+async fn object_is_adopted_and_released_without_other_changes() {
+    let fixture = fixture();
+    let (before, object) = shared(&fixture).await;
     let owner: Meta =
         serde_json::from_value(json!({"namespace": "default", "name": "set", "uid": "set-uid"}))
             .expect("metadata");
     let sets = Resource::namespaced("apps", "v1", "replicasets", "ReplicaSet");
     let patch = owner::adopt_patch(&sets, &owner, &object);
-    let adopted: Value = bed
+    let adopted: Value = fixture
         .client
         .patch(&MAPS, &key(), Patch::merge(&patch))
         .await
         .expect("adopted");
-    same_but(&before, &adopted, "ownerReferences");
+    assert_equal_except(&before, &adopted, "ownerReferences");
     assert_eq!(
         adopted["metadata"]["ownerReferences"][0],
         before["metadata"]["ownerReferences"][0]
@@ -125,19 +125,19 @@ async fn an_object_is_adopted_and_released_and_the_rest_stays() {
     let adopted = meta(&adopted);
     assert_eq!(owner::claim(&owner, &adopted, true), owner::Claim::Owned);
 
-    let stale = owner::release_patch(&owner, &adopted).expect("it is ours");
-    finalizer::add(&bed.client, &MAPS, &adopted, "theirs.dev/third")
+    let stale = owner::release_patch(&owner, &adopted).expect("a reference");
+    finalizer::add(&fixture.client, &MAPS, &adopted, "theirs.dev/third")
         .await
-        .expect("a change in between");
-    let refused = bed
+        .expect("added");
+    let conflict = fixture
         .client
         .patch::<Value>(&MAPS, &key(), Patch::merge(&stale))
         .await;
-    assert!(refused.expect_err("stale").is_conflict());
+    assert!(conflict.expect_err("stale").is_conflict());
 
-    let fresh = meta(&bed.get(&MAPS, &key()).await);
-    let patch = owner::release_patch(&owner, &fresh).expect("it is ours");
-    let released: Value = bed
+    let fresh = meta(&fixture.get(&MAPS, &key()).await);
+    let patch = owner::release_patch(&owner, &fresh).expect("a reference");
+    let released: Value = fixture
         .client
         .patch(&MAPS, &key(), Patch::merge(&patch))
         .await
@@ -146,5 +146,5 @@ async fn an_object_is_adopted_and_released_and_the_rest_stays() {
         released["metadata"]["ownerReferences"],
         before["metadata"]["ownerReferences"]
     );
-    same_but(&before, &released, "finalizers");
+    assert_equal_except(&before, &released, "finalizers");
 }

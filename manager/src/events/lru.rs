@@ -1,23 +1,22 @@
-//! A map that forgets what was used longest ago: there is no end to the objects that events are about.
+//! Map that evicts the least recently used entry.
 
 use std::collections::BTreeMap;
 
-/// Up to so many values by key.
 #[derive(Debug)]
-pub(super) struct Recent<V> {
-    /// Each with the number of its last use, by which it is in `order`.
+pub(super) struct Lru<V> {
+    /// Each with the number of its last use, which is its key in `order`.
     values: BTreeMap<String, (u64, V)>,
     order: BTreeMap<u64, String>,
-    most: usize,
+    capacity: usize,
     uses: u64,
 }
 
-impl<V> Recent<V> {
-    pub(super) fn of(most: usize) -> Self {
+impl<V> Lru<V> {
+    pub(super) fn new(capacity: usize) -> Self {
         Self {
             values: BTreeMap::new(),
             order: BTreeMap::new(),
-            most,
+            capacity,
             uses: 0,
         }
     }
@@ -34,7 +33,7 @@ impl<V> Recent<V> {
 
     pub(super) fn insert(&mut self, key: String, value: V) {
         self.remove(&key);
-        if self.values.len() >= self.most
+        if self.values.len() >= self.capacity
             && let Some((_, oldest)) = self.order.pop_first()
         {
             self.values.remove(&oldest);
@@ -56,20 +55,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_used_last_is_there() {
-        let mut recent = Recent::of(10);
-        recent.insert("a".to_owned(), 0);
+    fn least_recently_used_entry_is_evicted() {
+        let mut lru = Lru::new(10);
+        lru.insert("a".to_owned(), 0);
         for i in 1..100 {
-            recent.insert(i.to_string(), i);
-            recent.insert(i.to_string(), i);
-            assert_eq!(recent.get("a"), Some(&mut 0));
-            assert_eq!(recent.values.len(), recent.order.len());
+            lru.insert(i.to_string(), i);
+            lru.insert(i.to_string(), i);
+            assert_eq!(lru.get("a"), Some(&mut 0));
+            assert_eq!(lru.values.len(), lru.order.len());
         }
-        assert_eq!(recent.values.len(), 10);
-        assert_eq!(recent.get("90"), None);
-        assert_eq!(recent.get("91"), Some(&mut 91));
-        recent.remove("a");
-        assert_eq!(recent.get("a"), None);
-        assert_eq!((recent.values.len(), recent.order.len()), (9, 9));
+        assert_eq!(lru.values.len(), 10);
+        assert_eq!(lru.get("90"), None);
+        assert_eq!(lru.get("91"), Some(&mut 91));
+        lru.remove("a");
+        assert_eq!(lru.get("a"), None);
+        assert_eq!((lru.values.len(), lru.order.len()), (9, 9));
     }
 }

@@ -1,0 +1,144 @@
+//! A sandbox with a fault-injecting client, for the tests of small modules.
+
+use std::convert::Infallible;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+
+use coxswain_manager::client::{Client, Transport};
+use coxswain_manager::env::{Env, TaskSet};
+use coxswain_manager::object::{Key, Resource};
+use coxswain_sandbox::{Door, Env as SandboxEnv, Options, ResponseBody, Sandbox};
+use futures_util::future::BoxFuture;
+use http::{Method, Request, Response};
+use jiff::Timestamp;
+use kube::client::Body;
+use prometheus::Registry;
+use serde_json::Value;
+use tower_service::Service;
+
+const START: i64 = 1_800_000_000;
+
+/// A sandbox with a client that may write.
+pub struct Fixture {
+    pub env: Env,
+    pub registry: Registry,
+    pub transport: Transport,
+    pub client: Client,
+    faults: Faults,
+    writes: Arc<AtomicUsize>,
+    pub tasks: TaskSet,
+}
+
+/// The faults of the next writes, in order.
+type Faults = Arc<Mutex<Vec<Fault>>>;
+
+#[derive(Clone, Copy, Debug)]
+pub enum Fault {
+    /// The connection breaks before the API server receives the request.
+    Lost,
+    /// The API server handles the request and its response is lost.
+    ResponseLost,
+    /// No response.
+    Hangs,
+    /// A proxy responds with this status.
+    Code(u16),
+}
+
+/// A transport that injects faults.
+struct FaultInjector {
+    door: Door,
+    faults: Faults,
+    writes: Arc<AtomicUsize>,
+}
+
+pub fn fixture() -> Fixture {
+    let start = Timestamp::from_second(START).expect("a time");
+    let sandbox = Sandbox::new(Options {
+        env: SandboxEnv::starting_at(start, 7),
+        ..Options::default()
+    });
+    let tasks = TaskSet::new();
+    let env = Env::starting_at(start, 7, &tasks);
+    let registry = Registry::new();
+    let (faults, writes) = (Faults::default(), Arc::default());
+    let service = FaultInjector {
+        door: sandbox.door(),
+        faults: Faults::clone(&faults),
+        writes: Arc::clone(&writes),
+    };
+    let transport = Transport::over(service, "sandbox", "test", &env.clock, &registry).expect("a transport");
+    Fixture {
+        client: transport.unfenced("test", None),
+        env,
+        registry,
+        transport,
+        faults,
+        writes,
+        tasks,
+    }
+}
+
+impl Fixture {
+    pub async fn create(&self, resource: &Resource, namespace: &str, body: &Value) -> Value {
+        let created = self.client.create(resource, namespace, body.to_string().into());
+        created.await.expect("created")
+    }
+
+    pub async fn get(&self, resource: &Resource, key: &Key) -> Value {
+        self.client.get(resource, key).await.expect("an object")
+    }
+
+    pub fn inject(&self, faults: impl IntoIterator<Item = Fault>) {
+        *self.faults.lock().unwrap_or_else(PoisonError::into_inner) = faults.into_iter().collect();
+    }
+
+    /// Returns the number of writes sent.
+    pub fn writes(&self) -> usize {
+        self.writes.load(Ordering::Relaxed)
+    }
+
+    /// Returns the number of faults that are left.
+    pub fn faults_left(&self) -> usize {
+        self.faults.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+}
+
+impl Service<Request<Body>> for FaultInjector {
+    type Response = Response<ResponseBody>;
+    type Error = std::io::Error;
+    type Future = BoxFuture<'static, Result<Self::Response, Self::Error>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let is_write = request.method() != Method::GET;
+        self.writes.fetch_add(usize::from(is_write), Ordering::Relaxed);
+        let fault = {
+            let mut faults = self.faults.lock().unwrap_or_else(PoisonError::into_inner);
+            (is_write && !faults.is_empty()).then(|| faults.remove(0))
+        };
+        let lost = || Err(std::io::Error::other("connection reset"));
+        let request = match fault {
+            Some(Fault::Code(_)) => Request::get("/nowhere").body(Body::empty()).expect("a request"),
+            _ => request,
+        };
+        let response = self.door.call(request);
+        Box::pin(async move {
+            match fault {
+                Some(Fault::Lost) => return lost(),
+                Some(Fault::Hangs) => return std::future::pending().await,
+                _ => {}
+            }
+            let mut response = response.await.unwrap_or_else(|never: Infallible| match never {});
+            match fault {
+                Some(Fault::ResponseLost) => return lost(),
+                Some(Fault::Code(code)) => *response.status_mut() = code.try_into().expect("a code"),
+                _ => {}
+            }
+            Ok(response)
+        })
+    }
+}
