@@ -1,24 +1,23 @@
 //! Leader election on a Lease.
 //!
-//! An [`Elector`] runs for one candidate. It promises that of all candidates at most one at a time has an open [`Fence`],
-//! as long as their clocks run at the same rate to within the ratio of `lease_duration` to `renew_deadline`: the fence is
-//! shut `renew_deadline` after the last successful renewal was *sent*, on all clocks there are, and nobody else takes the
-//! Lease before it has seen the record unchanged for `lease_duration`, by its own monotonic clock. Times in the record
-//! are for people.
+//! An [`Elector`] runs for one candidate. Guarantee: at most one candidate has an open [`Fence`] at a time, as long as
+//! clock rates differ by less than the ratio of `lease_duration` to `renew_deadline`. The fence closes `renew_deadline`
+//! after the last successful renewal was *sent*, measured by all clocks. Other candidates acquire the Lease only after its
+//! record has not changed for `lease_duration` by their own monotonic clock. Times in the record are informational.
 //!
-//! The Lease is replaced under the resourceVersion that was read, so that of two who try only one succeeds. It is
-//! watched: a release is taken at once, and a leader whose Lease is changed by somebody else stops at once. A candidate
-//! that loses the Lease goes on as a standby, in the same process. What it does not promise: that a request which was
-//! sent in time also arrives in time. For that there are resourceVersions, and deadlines.
+//! Every write carries the resourceVersion that was read, so that of two candidates only one succeeds. The Lease is
+//! watched: a released Lease is acquired immediately, and a leader steps down immediately when another client changes its
+//! Lease. A candidate that loses the Lease continues as a standby in the same process. Not guaranteed: that a request sent
+//! in time also arrives in time. Writes are protected from that by resourceVersions and deadlines.
 //!
-//! A fresh candidate that finds no Lease takes it and acts at once. So whoever deletes a Lease that is held, and starts a
-//! new process, gives away the promise for that moment.
+//! A new candidate that finds no Lease creates it and leads immediately. So deleting a held Lease while a new process
+//! starts voids the guarantee for that moment.
 //!
 //! [`Fence`]: crate::client::Fence
 
-mod decide;
 mod elector;
 mod health;
+mod lease_state;
 mod metrics;
 mod record;
 
@@ -32,27 +31,26 @@ use std::time::Duration;
 use crate::client::{ClientError, Term, UNCONDITIONAL_WRITE_TIMEOUT};
 use crate::env::Rng;
 
-/// How a candidate takes part.
+/// The configuration of a candidate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Who this is. It has to differ from that of every other process, an earlier one of the same pod included: see
-    /// [`identity`].
+    /// The identity of this process. It must be unique, also among earlier processes of the same pod: see [`identity`].
     pub identity: String,
     /// The namespace of the Lease.
     pub namespace: String,
-    /// The name of the Lease. Never that of another component: of two components on one Lease only one runs.
+    /// The name of the Lease. Each component needs its own.
     pub name: String,
-    /// For how long others leave a record alone that does not change. It is written in whole seconds, and has to exceed
-    /// `renew_deadline` by more than [`UNCONDITIONAL_WRITE_TIMEOUT`]: a write that is sent last may take that long.
+    /// The time for which other candidates respect an unchanged record. It is written in whole seconds, and must exceed
+    /// `renew_deadline` by more than [`UNCONDITIONED`], the time that the last write may take.
     pub lease_duration: Duration,
-    /// For how long a leader acts on its last successful renewal.
+    /// The time for which a leader acts on its last successful renewal.
     pub renew_deadline: Duration,
-    /// How often a leader renews. Standbys that cannot watch ask at 1 to 2.2 times that.
+    /// The interval of renewals. Standbys that cannot watch poll at 1 to 2.2 times this interval.
     pub retry_period: Duration,
 }
 
 impl Config {
-    /// A candidate for the Lease `namespace/name`, with the times of kube-controller-manager: 15 s, 10 s, 2 s.
+    /// Returns a candidate for the Lease `namespace/name` with the defaults of kube-controller-manager: 15 s, 10 s, 2 s.
     #[must_use]
     pub fn new(namespace: impl Into<String>, name: impl Into<String>, identity: impl Into<String>) -> Self {
         Self {
@@ -80,7 +78,7 @@ impl Config {
         if namespace.is_empty() || name.is_empty() {
             return Err(ElectionError::NoLease);
         }
-        // What others go by is the number in the record.
+        // Other candidates use the whole seconds in the record.
         let written = Duration::from_secs(lease_duration.as_secs());
         let in_order = !retry_period.is_zero()
             && written > renew_deadline.saturating_add(UNCONDITIONAL_WRITE_TIMEOUT)
@@ -96,74 +94,69 @@ impl Config {
     }
 }
 
-/// Why there can be no election.
+/// Errors in the configuration of an election.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "plain data")]
 pub enum ElectionError {
-    /// A holder without a name would be no holder.
-    #[error("leader election needs an identity that is not empty")]
+    #[error("the identity for leader election must not be empty")]
     NoIdentity,
-    /// There is nothing to elect on.
-    #[error("leader election needs the namespace and the name of a Lease")]
+    #[error("the namespace and the name of the Lease must not be empty")]
     NoLease,
-    /// With these, two could lead at once, or the leader could not renew in time.
+    /// Two candidates could lead at once, or the leader could not renew in time.
     #[error(
-        "the lease duration ({lease:?}, counted in whole seconds) must be more than {last_write:?} longer than the \
-         renew deadline ({renew:?}), that longer than 1.2 times the retry period ({retry:?}), and that longer than nothing",
-        last_write = UNCONDITIONAL_WRITE_TIMEOUT
+        "the lease duration ({lease:?}, in whole seconds) must exceed the renew deadline ({renew:?}) by more than \
+         {last_write:?}, the renew deadline must exceed 1.2 times the retry period ({retry:?}), and the retry period must \
+         be positive",
+        last_write = UNCONDITIONED
     )]
     Times {
-        /// The lease duration.
         lease: Duration,
-        /// The renew deadline.
         renew: Duration,
-        /// The retry period.
         retry: Duration,
     },
-    /// The series are there already: a mistake in the program.
-    #[error("cannot register the metrics of leader election: {0}")]
+    /// The metrics are registered already, which is a programming error.
+    #[error("failed to register leader election metrics: {0}")]
     Metrics(#[from] prometheus::Error),
 }
 
-/// Whether this process leads.
+/// The role of this process.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "plain data")]
 pub enum Leadership {
-    /// It does not.
     Standby,
-    /// It does, in this term.
     Leading {
-        /// The term in which writes are made.
+        /// The term for writes.
         term: Term,
-        /// In which state the leader before left the cluster.
         takeover: Takeover,
     },
 }
 
-/// What a new leader knows of the writes of the one before.
+/// The writes of the previous leader, as far as the new one knows them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Takeover {
-    /// It released the Lease when all was done, having written these versions, per resource. A cache that has reached
-    /// them has seen all of it.
+    /// The previous leader released the Lease with the highest resourceVersions it had written, per resource. A cache
+    /// that has reached them contains all its writes.
     Clean(BTreeMap<String, String>),
-    /// Nothing: it may have written until its fence was shut.
+    /// The previous leader may have written until its fence closed.
     Unclean,
 }
 
-/// A leader gives the Lease back: all its workers have stopped, and the outcome of every write is known.
+/// A request to release the Lease. All workers have stopped, and the outcome of every write is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Release {
-    /// The term in which they worked. If it is over, there is nothing to give back.
+    /// The term of the workers. If it is over, nothing is released.
     pub term: Term,
-    /// The highest version written, per resource. Versions that this leader was itself handed by a clean takeover, or
-    /// had to wait for in an unclean one, belong in here too: its successor may not have seen them either.
+    /// The highest resourceVersion written, per resource. It includes the versions that this leader received from a clean
+    /// takeover or waited for in an unclean one: its successor may not have seen them either.
     pub versions: BTreeMap<String, String>,
 }
 
-/// The Lease was not given back. It expires by itself.
+/// The Lease was not released. It will expire.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot release the lease, it will expire: {0}")]
+#[error("failed to release the lease, it will expire: {0}")]
 pub struct ReleaseError(#[source] pub ClientError);
 
-/// A name that no other process has: the host's name and a random UUID.
+/// Returns a unique identity: the hostname and a random UUID.
 #[must_use]
 pub fn identity(hostname: &str, rng: &Rng) -> String {
     // Version 4, variant 1.
@@ -184,7 +177,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nonsense_is_refused() {
+    fn invalid_config_is_rejected() {
         let good = Config::new("kube-system", "coxswain", "a");
         assert!(good.check().is_ok());
         let with = |change: fn(&mut Config)| {
@@ -230,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn an_identity_is_the_host_and_a_uuid() {
+    fn identity_is_hostname_and_uuid() {
         let rng = Rng::from_seed(1);
         let one = identity("host-0", &rng);
         let (host, uuid) = one.split_once('_').expect("two parts");

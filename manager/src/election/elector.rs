@@ -1,7 +1,7 @@
-//! The candidate: does what [`View`](super::decide::View) decides, and opens and shuts the fence.
+//! The candidate: carries out the steps of [`LeaseState`](super::lease_state::LeaseState), and opens and closes the fence.
 //!
-//! One task, one request at a time. The watch runs beside it and is listened to also while a request is under way, so
-//! that a leader whose renewal hangs still stops when its Lease is taken.
+//! One task with one request at a time. Watch events are handled while a request is in flight, so that a leader whose renewal
+//! hangs steps down when its Lease is taken.
 
 mod release;
 
@@ -17,8 +17,8 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::decide::{Step, View};
 use super::health::Health;
+use super::lease_state::{LeaseState, Step};
 use super::metrics::Metrics;
 use super::record::Record;
 use super::{Config, ElectionError, Leadership, Release, ReleaseError};
@@ -29,10 +29,10 @@ use crate::env::{Env, Mark, later};
 use crate::events::{EventType, ObjectRef, Recorder};
 use crate::object::{Key, Resource, Version};
 
-/// How many sightings may wait. The watch waits for the elector beyond that.
-const SIGHTINGS: usize = 16;
+/// The capacity of the channel of watch events.
+const WATCH_BUFFER: usize = 16;
 
-/// A candidate. Dropping it shuts the fence; the Lease then expires.
+/// A candidate. Dropping it closes the fence; the Lease then expires.
 #[derive(Debug)]
 pub struct Elector {
     env: Env,
@@ -44,50 +44,47 @@ pub struct Elector {
     metrics: Metrics,
     health: Health,
     leadership: watch::Sender<Leadership>,
-    view: View,
-    /// While the Lease is ours.
-    seat: Option<Seat>,
-    /// Since when it is tried to take the Lease, without an answer that says so.
-    claiming: Option<Mark>,
-    /// Whether the watch is open.
+    state: LeaseState,
+    /// Set while this candidate holds the Lease.
+    holding: Option<Holding>,
+    /// The first attempt to acquire the Lease that has no successful response yet.
+    claiming_since: Option<Mark>,
     watching: bool,
-    /// When to do the next step, if no request is under way.
+    /// The time of the next step, if no request is in flight.
     next: Instant,
-    /// The last conflict was answered by trying again at once. The next one is not: somebody may be writing all the time.
-    hurried: bool,
-    /// The holder that was last told of.
+    /// The last conflict was retried immediately. The next one is not: another client may be writing continuously.
+    retried_at_once: bool,
+    /// The holder that was logged last.
     leader: String,
-    /// Tells the cluster who leads.
+    /// Records `LeaderElection` events on the Lease.
     recorder: Option<Recorder>,
 }
 
-/// The Lease is ours.
 #[derive(Debug)]
-struct Seat {
-    /// When the last renewal that succeeded was sent.
+struct Holding {
+    /// The time at which the last successful renewal was sent.
     renewed: Mark,
-    /// None while a holder before us may still believe to be alive.
+    /// None while a previous holder may believe that it is the leader.
     term: Option<Term>,
 }
 
-/// A request under way.
-struct Trying {
-    asked: Asked,
-    /// On all clocks there are: what the fence counts from.
+struct InFlight {
+    kind: RequestKind,
+    /// On all clocks, for the fence.
     sent: Mark,
     sent_at: Instant,
-    answer: Pin<Box<dyn Future<Output = Result<Value, ClientError>> + Send>>,
+    response: Pin<Box<dyn Future<Output = Result<Value, ClientError>> + Send>>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Asked {
+enum RequestKind {
     Read,
     Write,
 }
 
 impl Elector {
-    /// A candidate that writes the Lease through `client` and lets `fence` follow. The client is not fenced, and has its
-    /// own connection: a renewal must not wait behind other requests.
+    /// Returns a candidate that writes the Lease through `client` and controls `fence`. The client must not be fenced, and
+    /// should have its own connection, so that renewals do not wait behind other requests.
     pub fn new(
         env: &Env,
         client: Client,
@@ -105,12 +102,12 @@ impl Elector {
             metrics: Metrics::register(&config.name, registry)?,
             health: Health::new(&env.clock, &config.name, config.lease_duration),
             leadership: watch::Sender::new(Leadership::Standby),
-            view: View::new(key.clone(), config.identity.clone(), config.lease_duration),
-            seat: None,
-            claiming: None,
+            state: LeaseState::new(key.clone(), config.identity.clone(), config.lease_duration),
+            holding: None,
+            claiming_since: None,
             watching: false,
             next: env.clock.now(),
-            hurried: false,
+            retried_at_once: false,
             leader: String::new(),
             recorder: None,
             key,
@@ -118,42 +115,40 @@ impl Elector {
         })
     }
 
-    /// Events on the Lease say when this process begins and ceases to lead.
+    /// Records events on the Lease when this process starts and stops leading.
     #[must_use]
     pub fn with_recorder(mut self, recorder: Recorder) -> Self {
         self.recorder = Some(recorder);
         self
     }
 
-    /// Whether this process leads. It says `Standby` at the latest when the fence shuts by itself.
+    /// Returns the role of this process. It changes to `Standby` at latest when the fence closes.
     #[must_use]
     pub fn leadership(&self) -> watch::Receiver<Leadership> {
         self.leadership.subscribe()
     }
 
-    /// The health of the election.
+    /// Returns the health check of the election.
     #[must_use]
     pub fn health(&self) -> Health {
         self.health.clone()
     }
 
-    /// Takes part until `finish` resolves. From `stop` on the Lease is not taken any more; one that is held is renewed,
-    /// while the workers finish what they are at. Then `finish` says whether it can be given back. If not, and if the
-    /// future is dropped, it is left to expire.
+    /// Runs until `finish` resolves. After `stop` the Lease is not acquired any more; a held one is renewed while the workers
+    /// stop. Then `finish` says whether the Lease can be released. Otherwise, and if the future is dropped, it expires.
     pub async fn run(
         mut self,
         stop: CancellationToken,
         finish: impl Future<Output = Option<Release>>,
     ) -> Result<(), ReleaseError> {
-        let (send, sightings) = mpsc::channel(SIGHTINGS);
-        let watch = ObjectWatch {
+        let (send, sightings) = mpsc::channel(WATCH_BUFFER);
+        let watch = WatchOne {
             env: self.env.clone(),
             client: self.client.clone(),
             resource: self.resource.clone(),
             key: self.key.clone(),
-            view: ObjectView::Full,
-            // A held Lease changes with every renewal.
-            idle_timeout: self.config.lease_duration,
+            // A held Lease changes all the time.
+            patience: self.config.lease_duration,
         };
         let release = tokio::select! {
             biased;
@@ -173,73 +168,73 @@ impl Elector {
         mut sightings: mpsc::Receiver<WatchReport>,
     ) -> Infallible {
         let clock = self.env.clock.clone();
-        let mut trying: Option<Trying> = None;
+        let mut in_flight: Option<InFlight> = None;
         loop {
-            self.review();
+            self.sync_fence();
             tokio::select! {
                 biased;
                 Some(sighting) = sightings.recv() => {
-                    let news = self.sighted(sighting);
-                    // A read that is under way may be older than what was seen, and may hang.
-                    trying = trying.filter(|trying| !news || trying.asked == Asked::Write);
+                    let changed = self.on_watch_event(sighting);
+                    // A read in flight may be older than the event, and may hang.
+                    in_flight = in_flight.filter(|request| !changed || request.kind == RequestKind::Write);
                 }
-                () = self.turn() => {}
-                (asked, sent, sent_at, answer) = answer(&mut trying) => {
-                    trying = None;
-                    match asked {
-                        Asked::Read => self.read(answer),
-                        Asked::Write => self.wrote(sent, sent_at, answer),
+                () = self.next_deadline() => {}
+                (kind, sent, sent_at, response) = response(&mut in_flight) => {
+                    in_flight = None;
+                    match kind {
+                        RequestKind::Read => self.on_read(response),
+                        RequestKind::Write => self.on_write(sent, sent_at, response),
                     }
                 }
-                () = clock.sleep_until(self.next), if trying.is_none() => trying = self.begin(stop),
+                () = clock.sleep_until(self.next), if in_flight.is_none() => in_flight = self.send_next(stop),
             }
         }
     }
 
-    /// Waits until there may be something to [review](Self::review) that nobody tells of.
-    async fn turn(&self) {
-        match &self.seat {
+    /// Waits until [`sync_fence`](Self::sync_fence) may have something to do without an event.
+    async fn next_deadline(&self) {
+        match &self.holding {
             None => std::future::pending().await,
-            Some(Seat { term: Some(term), .. }) => self.fence.closed(*term).await,
-            Some(Seat { renewed, term: None }) => {
+            Some(Holding { term: Some(term), .. }) => self.fence.closed(*term).await,
+            Some(Holding { renewed, term: None }) => {
                 let clock = &self.env.clock;
                 let left = self.config.renew_deadline.saturating_sub(clock.elapsed(renewed));
                 let end = clock.after(left);
-                let clear = self.view.clear_at().unwrap_or(end);
+                let clear = self.state.earliest_start().unwrap_or(end);
                 clock.sleep_until(clear.min(end)).await;
             }
         }
     }
 
-    /// Brings the fence in line with what is known.
-    fn review(&mut self) {
-        self.tell();
-        let Some(seat) = &self.seat else { return };
-        if !self.view.is_held() {
+    /// Opens or closes the fence according to the state.
+    fn sync_fence(&mut self) {
+        self.log_holder_change();
+        let Some(holding) = &self.holding else { return };
+        if !self.state.is_held() {
             self.step_down();
-            tracing::warn!(lease = %self.key, "Stood down: somebody else has changed the lease");
+            tracing::warn!(lease = %self.key, "Lost the lease, it was changed by another client");
             self.next = self.env.clock.now();
             return;
         }
-        let in_time = self.env.clock.elapsed(&seat.renewed) < self.config.renew_deadline;
-        if !in_time || seat.term.is_some_and(|term| !self.fence.allows(term)) {
-            // If the next try has no answer either, others have had to wait for long enough.
-            self.claiming = Some(seat.renewed);
+        let in_time = self.env.clock.elapsed(&holding.renewed) < self.config.renew_deadline;
+        if !in_time || holding.term.is_some_and(|term| !self.fence.allows(term)) {
+            // If the next attempt fails too, other candidates have waited for long enough.
+            self.claiming_since = Some(holding.renewed);
             self.step_down();
-            tracing::warn!(lease = %self.key, "Stood down: the lease was not renewed in time");
+            tracing::warn!(lease = %self.key, "Lost the lease, it was not renewed in time");
             self.next = self.retry();
             return;
         }
         let now = self.env.clock.now();
-        if seat.term.is_none() && self.view.clear_at().is_none_or(|clear| clear <= now) {
-            let term = self.fence.open(seat.renewed, self.config.renew_deadline);
-            self.seat = Some(Seat {
-                renewed: seat.renewed,
+        if holding.term.is_none() && self.state.earliest_start().is_none_or(|clear| clear <= now) {
+            let term = self.fence.open(holding.renewed, self.config.renew_deadline);
+            self.holding = Some(Holding {
+                renewed: holding.renewed,
                 term: Some(term),
             });
-            self.health.leads(Some(now));
+            self.health.set_renewed(Some(now));
             self.metrics.leading.set(1);
-            let takeover = self.view.takeover();
+            let takeover = self.state.takeover();
             tracing::info!(lease = %self.key, identity = self.config.identity, "Became leader");
             self.record("became leader");
             self.leadership
@@ -247,20 +242,20 @@ impl Elector {
         }
     }
 
-    /// Says who leads, when that has changed. Of ourselves it is said when we act.
-    fn tell(&mut self) {
-        if let Some(record) = self.view.record()
+    /// Logs a new holder. This process itself is logged when it starts leading.
+    fn log_holder_change(&mut self) {
+        if let Some(record) = self.state.record()
             && record.holder() != self.leader
         {
             record.holder().clone_into(&mut self.leader);
             if self.leader != self.config.identity {
-                tracing::info!(lease = %self.key, holder = self.leader, "The lease has another holder");
+                tracing::info!(lease = %self.key, holder = self.leader, "New leader elected");
             }
         }
     }
 
     fn record(&self, what: &str) {
-        let (Some(recorder), Some(record)) = (&self.recorder, self.view.record()) else {
+        let (Some(recorder), Some(record)) = (&self.recorder, self.state.record()) else {
             return;
         };
         let lease = ObjectRef {
@@ -276,11 +271,13 @@ impl Elector {
     }
 
     fn step_down(&mut self) {
-        let Some(seat) = self.seat.take() else { return };
+        let Some(holding) = self.holding.take() else {
+            return;
+        };
         self.fence.close();
-        self.view.led();
-        if seat.term.is_some() {
-            self.health.leads(None);
+        self.state.end_term();
+        if holding.term.is_some() {
+            self.health.set_renewed(None);
             self.metrics.leading.set(0);
             tracing::info!(lease = %self.key, identity = self.config.identity, "Stopped leading");
             self.record("stopped leading");
@@ -288,7 +285,7 @@ impl Elector {
         }
     }
 
-    /// When to try again after a failure.
+    /// Returns the time of the next attempt after a failure.
     fn retry(&self) -> Instant {
         let period = self.config.retry_period;
         let wait = self.env.rng.between(period, period * 11 / 5);
@@ -296,17 +293,17 @@ impl Elector {
     }
 
     fn retry_after(&self, sent_at: Instant) -> Instant {
-        if self.seat.is_some() {
+        if self.holding.is_some() {
             later(sent_at, self.config.retry_period)
         } else {
             self.retry()
         }
     }
 
-    /// Takes note of what came over the watch; true if it is news about the Lease.
-    fn sighted(&mut self, sighting: WatchReport) -> bool {
+    /// Handles a watch event. Returns whether the Lease has changed.
+    fn on_watch_event(&mut self, sighting: Sighting) -> bool {
         let now = self.env.clock.now();
-        let newest = self.view.newest();
+        let newest = self.state.newest();
         let is_old = |version: &Version| newest.partial_cmp(version) == Some(Ordering::Greater);
         match sighting {
             WatchReport::Opened(present) => {
@@ -314,181 +311,178 @@ impl Elector {
                 let record = present.object.map(Record::new);
                 let version = record.as_ref().map_or(present.version, Record::version);
                 if is_old(&version) {
-                    // From a server that is behind, or whose store was restored: a read tells.
-                    if self.seat.is_none() {
-                        self.view.doubt();
+                    // The API server is behind, or its store was restored: only a read can tell.
+                    if self.holding.is_none() {
+                        self.state.invalidate();
                         self.next = now;
                     }
                     return false;
                 }
                 match record {
-                    Some(record) => self.view.observe(now, Some(record)),
-                    None => self.view.observe_deletion(now, version),
+                    Some(record) => self.state.observe(now, Some(record)),
+                    None => self.state.observe_deletion(now, version),
                 }
             }
             WatchReport::Ended(_) => {
                 self.watching = false;
-                if self.seat.is_none() {
+                if self.holding.is_none() {
                     self.next = self.next.min(self.retry());
-                    self.view.doubt();
+                    self.state.invalidate();
                 }
                 return false;
             }
             WatchReport::Event(ObjectEvent::Updated(lease)) => {
                 let record = Record::new(lease);
-                // Our own writes come back here, and those of a server that is behind.
+                // Our own write, or an old event of an API server that is behind.
                 if newest.has_reached(&record.version()) {
                     return false;
                 }
-                self.view.observe(now, Some(record));
+                self.state.observe(now, Some(record));
             }
-            WatchReport::Event(ObjectEvent::Deleted(version)) if is_old(&version) => return false,
-            WatchReport::Event(ObjectEvent::Deleted(version)) => self.view.observe_deletion(now, version),
+            Sighting::Gone(version) if is_old(&version) => return false,
+            Sighting::Gone(version) => self.state.observe_deletion(now, version),
         }
-        if self.seat.is_none() {
+        if self.holding.is_none() {
             self.next = now;
         }
         true
     }
 
-    /// Does the next step, or says when.
-    fn begin(&mut self, stop: &CancellationToken) -> Option<Trying> {
+    /// Sends the request of the next step, or schedules it.
+    fn send_next(&mut self, stop: &CancellationToken) -> Option<InFlight> {
         let clock = self.env.clock.clone();
         let now = clock.now();
-        if self.seat.is_none() && stop.is_cancelled() {
+        if self.holding.is_none() && stop.is_cancelled() {
             self.next = later(now, Duration::MAX);
             return None;
         }
         let client = self.client.clone();
         let (resource, key) = (self.resource.clone(), self.key.clone());
         let sent = clock.mark();
-        let (asked, answer): (_, Pin<Box<dyn Future<Output = _> + Send>>) =
-            match self.view.step(now, clock.wall()) {
+        let (kind, response): (_, Pin<Box<dyn Future<Output = _> + Send>>) =
+            match self.state.step(now, clock.wall()) {
                 Step::Wait(until) => {
-                    self.hurried = false;
-                    self.claiming = None;
+                    self.retried_at_once = false;
+                    self.claiming_since = None;
                     self.next = until;
                     if !self.watching {
                         self.next = until.min(self.retry());
-                        self.view.doubt();
+                        self.state.invalidate();
                     }
                     return None;
                 }
                 Step::Read => (
-                    Asked::Read,
+                    RequestKind::Read,
                     Box::pin(async move { client.get(&resource, &key).await }),
                 ),
                 Step::Create(lease) => (
-                    Asked::Write,
+                    RequestKind::Write,
                     Box::pin(async move {
                         let body = lease.to_string().into();
                         client.create(&resource, &key.namespace, body).await
                     }),
                 ),
                 Step::Replace(lease) => (
-                    Asked::Write,
+                    RequestKind::Write,
                     Box::pin(async move { client.replace(&resource, &key, lease.to_string().into()).await }),
                 ),
             };
-        if asked == Asked::Write && self.seat.is_none() {
-            self.claiming.get_or_insert(sent);
+        if kind == RequestKind::Write && self.holding.is_none() {
+            self.claiming_since.get_or_insert(sent);
         }
-        let limit = self.limit();
-        let request_line = format!("lease {}", self.key);
-        Some(Trying {
-            asked,
+        let deadline = self.request_timeout();
+        let what = format!("lease {}", self.key);
+        Some(InFlight {
+            kind,
             sent,
             sent_at: now,
-            answer: Box::pin(async move {
-                let answer = clock.timeout(limit, answer).await;
-                answer.unwrap_or(Err(ClientError::Timeout {
-                    request_line,
-                    deadline: limit,
-                }))
+            response: Box::pin(async move {
+                let response = clock.timeout(deadline, response).await;
+                response.unwrap_or(Err(ClientError::Timeout { what, deadline }))
             }),
         })
     }
 
-    /// How long one request may take: two that hang must not cost the leadership by themselves.
-    fn limit(&self) -> Duration {
+    /// Returns the timeout of one request: two hanging requests alone must not cost the leadership.
+    fn request_timeout(&self) -> Duration {
         (self.config.renew_deadline / 2).max(Duration::from_secs(1))
     }
 
-    /// No sighting came while the Lease was read, so this is the newest that there is of it, whatever its version: those
-    /// of a store that was restored go back.
-    fn read(&mut self, answer: Result<Value, ClientError>) {
+    /// There was no watch event during the read, so its result is the newest, whatever its version: the versions of a
+    /// restored store go back.
+    fn on_read(&mut self, response: Result<Value, ClientError>) {
         let now = self.env.clock.now();
         self.next = now;
-        match answer {
+        match response {
             Ok(lease) => {
-                self.view.observe(now, Some(Record::new(lease)));
-                if self.seat.is_some() && self.view.is_held() {
+                self.state.observe(now, Some(Record::new(lease)));
+                if self.holding.is_some() && self.state.is_held() {
                     self.metrics.slow.inc();
                 }
             }
-            Err(error) if error.is_not_found(&self.key.name) => self.view.observe(now, None),
+            Err(error) if error.is_not_found(&self.key.name) => self.state.observe(now, None),
             Err(error) => {
-                tracing::warn!(%error, "The lease could not be read");
+                tracing::warn!(%error, "Failed to read lease");
                 self.next = self.retry_after(now);
             }
         }
     }
 
-    fn wrote(&mut self, sent: Mark, sent_at: Instant, answer: Result<Value, ClientError>) {
+    fn on_write(&mut self, sent: Mark, sent_at: Instant, response: Result<Value, ClientError>) {
         let now = self.env.clock.now();
-        let lease = match answer {
+        let lease = match response {
             Ok(lease) => Record::new(lease),
             Err(error) => {
-                self.view.doubt();
-                let claiming = self.claiming.map(|since| self.env.clock.elapsed(&since));
-                if claiming.is_some_and(|so_far| so_far >= self.config.renew_deadline) {
-                    // Our record runs out, and others have a period to take it.
+                self.state.invalidate();
+                let claiming = self.claiming_since.map(|since| self.env.clock.elapsed(&since));
+                if claiming.is_some_and(|elapsed| elapsed >= self.config.renew_deadline) {
+                    // The record expires, and other candidates have a retry period to acquire the Lease.
                     let wait = self.config.lease_duration + self.config.retry_period;
-                    self.view.lapse(wait);
-                    self.claiming = None;
+                    self.state.give_up_claim(wait);
+                    self.claiming_since = None;
                 }
-                let overtaken =
+                let outdated =
                     error.is_conflict() || error.is_already_exists() || error.is_not_found(&self.key.name);
-                if overtaken && !self.hurried {
-                    self.hurried = true;
+                if outdated && !self.retried_at_once {
+                    self.retried_at_once = true;
                     self.next = now;
                 } else {
-                    tracing::warn!(%error, "The lease could not be written");
-                    self.hurried = false;
+                    tracing::warn!(%error, "Failed to write lease");
+                    self.retried_at_once = false;
                     self.next = self.retry_after(sent_at);
                 }
                 return;
             }
         };
-        self.claiming = None;
-        if self.view.newest().partial_cmp(&lease.version()) == Some(Ordering::Greater) {
-            // It was ours, and is not any more; or the server answers with something else than was written.
-            self.view.doubt();
-            self.next = if self.hurried { self.retry() } else { now };
-            self.hurried = !self.hurried;
+        self.claiming_since = None;
+        if self.state.newest().partial_cmp(&lease.version()) == Some(Ordering::Greater) {
+            // The Lease has changed since, or the API server returned something else than was written.
+            self.state.invalidate();
+            self.next = if self.retried_at_once { self.retry() } else { now };
+            self.retried_at_once = !self.retried_at_once;
             return;
         }
-        self.hurried = false;
-        self.view.wrote(now, lease);
-        if self.seat.is_none() && !self.view.is_held() {
-            tracing::warn!(lease = %self.key, "The server does not keep what is written to the lease");
+        self.retried_at_once = false;
+        self.state.record_write(now, lease);
+        if self.holding.is_none() && !self.state.is_held() {
+            tracing::warn!(lease = %self.key, "Failed to acquire lease, the API server did not store it");
             self.next = self.retry();
             return;
         }
         self.next = later(sent_at, self.config.retry_period);
-        match &mut self.seat {
+        match &mut self.holding {
             None => {
-                self.seat = Some(Seat {
+                self.holding = Some(Holding {
                     renewed: sent,
                     term: None,
                 });
             }
-            Some(held) => {
-                held.renewed = sent;
-                if let Some(term) = held.term
+            Some(holding) => {
+                holding.renewed = sent;
+                if let Some(term) = holding.term
                     && self.fence.extend(term, sent, self.config.renew_deadline)
                 {
-                    self.health.leads(Some(now));
+                    self.health.set_renewed(Some(now));
                 }
             }
         }
@@ -497,17 +491,18 @@ impl Elector {
 
 impl Drop for Elector {
     fn drop(&mut self) {
-        // Nobody renews any more.
         self.step_down();
     }
 }
 
-async fn answer(trying: &mut Option<Trying>) -> (Asked, Mark, Instant, Result<Value, ClientError>) {
-    match trying {
+async fn response(
+    in_flight: &mut Option<InFlight>,
+) -> (RequestKind, Mark, Instant, Result<Value, ClientError>) {
+    match in_flight {
         None => std::future::pending().await,
-        Some(trying) => {
-            let answer = trying.answer.as_mut().await;
-            (trying.asked, trying.sent, trying.sent_at, answer)
+        Some(in_flight) => {
+            let response = in_flight.response.as_mut().await;
+            (in_flight.kind, in_flight.sent, in_flight.sent_at, response)
         }
     }
 }

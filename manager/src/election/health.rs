@@ -1,5 +1,5 @@
-//! The health of the election: it fails only if this process believes to lead and has not renewed for far too long. The
-//! elector steps down long before; so what this finds is an elector that does not run any more.
+//! The health check of the election. It fails only if this process believes that it is the leader and has not renewed for
+//! far too long: the elector has stopped running, because otherwise it would have stepped down.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -8,20 +8,20 @@ use tokio::time::Instant;
 
 use crate::env::Clock;
 
-/// How long after the end of the lease a leader is still called healthy.
-const GRACE: Duration = Duration::from_secs(20);
+/// The time after the expiry of the Lease for which a leader is healthy.
+const RENEWAL_GRACE: Duration = Duration::from_secs(20);
 
-/// The check. Clones look at the same election.
+/// The health check. Clones share the state.
 #[derive(Clone, Debug)]
 pub struct Health {
     clock: Clock,
     name: Arc<str>,
     limit: Duration,
-    /// When the leader that this process believes to be has last renewed.
+    /// The last renewal; none on a standby.
     renewed: Arc<Mutex<Option<Instant>>>,
 }
 
-/// The process believes to lead, and does not renew.
+/// The process believes it is the leader but has stopped renewing.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("failed election to renew leadership on lease {0}")]
 pub struct Stalled(Arc<str>);
@@ -31,12 +31,12 @@ impl Health {
         Self {
             clock: clock.clone(),
             name: name.into(),
-            limit: lease_duration.saturating_add(GRACE),
+            limit: lease_duration.saturating_add(RENEWAL_GRACE),
             renewed: Arc::default(),
         }
     }
 
-    /// Asks now.
+    /// Runs the check.
     pub fn check(&self) -> Result<(), Stalled> {
         let renewed = *self.renewed.lock().unwrap_or_else(PoisonError::into_inner);
         match renewed {
@@ -47,8 +47,7 @@ impl Health {
         }
     }
 
-    /// When the process has last renewed, if it leads.
-    pub(super) fn leads(&self, renewed: Option<Instant>) {
+    pub(super) fn set_renewed(&self, renewed: Option<Instant>) {
         *self.renewed.lock().unwrap_or_else(PoisonError::into_inner) = renewed;
     }
 }
@@ -60,12 +59,12 @@ mod tests {
     use jiff::Timestamp;
 
     #[tokio::test(start_paused = true)]
-    async fn only_a_leader_that_is_20_s_past_its_lease_is_ill() {
+    async fn leader_is_unhealthy_20_s_after_lease_expiry() {
         let clock = Clock::starting_at(Timestamp::UNIX_EPOCH);
         let health = Health::new(&clock, "coxswain", Duration::from_secs(15));
         clock.sleep(Duration::from_hours(1)).await;
-        assert_eq!(health.check(), Ok(()), "a standby is well");
-        health.leads(Some(clock.now()));
+        assert_eq!(health.check(), Ok(()), "standby");
+        health.set_renewed(Some(clock.now()));
         clock.sleep(Duration::from_secs(35)).await;
         assert_eq!(health.check(), Ok(()));
         clock.sleep(Duration::from_millis(1)).await;
@@ -74,7 +73,7 @@ mod tests {
             stalled.to_string(),
             "failed election to renew leadership on lease coxswain"
         );
-        health.leads(None);
+        health.set_renewed(None);
         assert_eq!(health.check(), Ok(()));
     }
 }

@@ -1,7 +1,7 @@
-//! The Lease as it is read and written: whole, so that what others have put on it survives our replacing it.
+//! The Lease object. It is written as a whole, so that fields of other clients are preserved.
 //!
-//! Fields are read one by one and leniently. A field that is missing or odd is taken for the value that makes a candidate
-//! wait longer, never for the one that lets it act sooner.
+//! Fields are read leniently. A missing or malformed field gets the value that makes a candidate wait longer, never the one
+//! that lets it act sooner.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,16 +12,15 @@ use serde_json::{Map, Value, json};
 
 use crate::object::{Key, Version};
 
-/// Who released the Lease, in which of its terms: the proof that an empty holder is the work of the holder itself.
+/// Annotation with the identity and the term of the holder that released the Lease.
 pub const RELEASED_BY_ANNOTATION: &str = "coxswain.dev/released-by";
-/// The highest version that was written before the release, per resource.
+/// Annotation with the highest resourceVersion written before the release, per resource.
 pub const WRITTEN_VERSIONS_ANNOTATION: &str = "coxswain.dev/written-versions";
 
-/// A Lease, as the server has it.
 #[derive(Clone, Debug)]
 pub(super) struct Record(Value);
 
-/// What a holder says of itself in a Lease.
+/// The fields that a holder writes.
 #[derive(Clone, Debug)]
 pub(super) struct Claim<'a> {
     pub(super) identity: &'a str,
@@ -42,7 +41,7 @@ impl Record {
         Self(lease)
     }
 
-    /// Nobody if it is empty.
+    /// Empty if the Lease has no holder.
     pub(super) fn holder(&self) -> &str {
         self.text("/spec/holderIdentity")
     }
@@ -63,24 +62,23 @@ impl Record {
         self.text("/spec/acquireTime").parse().ok()
     }
 
-    /// None if the record does not say.
     pub(super) fn lease_duration(&self) -> Option<Duration> {
         let seconds = self.number("/spec/leaseDurationSeconds")?;
         Some(Duration::from_secs(u64::try_from(seconds).ok()?))
     }
 
-    /// Whether somebody has made it who has never held it, such as an installer.
+    /// Reports whether the Lease was created without a holder, for example by an installer.
     pub(super) fn was_never_held(&self) -> bool {
         let set = |field| self.0.pointer(field).is_some_and(|value| !value.is_null());
         self.holder().is_empty() && !set("/spec/acquireTime") && !set("/spec/renewTime")
     }
 
-    /// Whether both say the same about who holds it: what else is on the object may differ.
-    pub(super) fn says_the_same_as(&self, other: &Self) -> bool {
+    /// Reports whether both are the same Lease with the same spec; metadata may differ.
+    pub(super) fn has_same_spec(&self, other: &Self) -> bool {
         self.uid() == other.uid() && self.0.get("spec") == other.0.get("spec")
     }
 
-    /// Who released it, if the one who did was its holder.
+    /// Returns the identity that released the Lease, if it was the holder.
     pub(super) fn released_by(&self) -> Option<String> {
         let proof: ReleasedBy = serde_json::from_str(self.annotation(RELEASED_BY_ANNOTATION)?).ok()?;
         let orderly =
@@ -88,12 +86,12 @@ impl Record {
         orderly.then_some(proof.identity)
     }
 
-    /// What was written before the release.
+    /// Returns the resourceVersions written before the release.
     pub(super) fn written_versions(&self) -> Option<BTreeMap<String, String>> {
         serde_json::from_str(self.annotation(WRITTEN_VERSIONS_ANNOTATION)?).ok()
     }
 
-    /// A Lease that is not there yet.
+    /// Returns a new Lease with this claim.
     pub(super) fn create(key: &Key, claim: &Claim<'_>) -> Value {
         let mut lease = json!({
             "apiVersion": "coordination.k8s.io/v1",
@@ -104,7 +102,7 @@ impl Record {
         lease
     }
 
-    /// This Lease with another claim on it, and without the traces of a release.
+    /// Returns this Lease with another claim, without the annotations of a release.
     pub(super) fn claim(&self, claim: &Claim<'_>) -> Value {
         let mut lease = self.0.clone();
         write(&mut lease, claim);
@@ -115,7 +113,7 @@ impl Record {
         lease
     }
 
-    /// This Lease, given back by its holder.
+    /// Returns this Lease released by its holder.
     pub(super) fn release(&self, now: Timestamp, versions: &BTreeMap<String, String>) -> Value {
         let mut lease = self.0.clone();
         let proof = ReleasedBy {
@@ -161,12 +159,12 @@ fn write(lease: &mut Value, claim: &Claim<'_>) {
     );
     spec.insert("acquireTime".to_owned(), json!(micro_time(claim.acquired)));
     spec.insert("renewTime".to_owned(), json!(micro_time(claim.renewed)));
-    // The field has 32 bits.
+    // leaseTransitions is an int32.
     let transitions = claim.transitions.clamp(0, i64::from(i32::MAX));
     spec.insert("leaseTransitions".to_owned(), json!(transitions));
 }
 
-/// A part of an object, made if it is missing.
+/// Returns a field that is an object, which is created if missing.
 fn section<'a>(object: &'a mut Value, name: &str) -> &'a mut Map<String, Value> {
     map(map(object).entry(name).or_insert(Value::Null))
 }
@@ -177,16 +175,16 @@ fn map(value: &mut Value) -> &mut Map<String, Value> {
     }
     match value {
         Value::Object(map) => map,
-        _ => unreachable!("it was just made one"),
+        _ => unreachable!("an object"),
     }
 }
 
-/// As `metav1.MicroTime` is written. What is read back is the same to the microsecond: see [`micros`].
+/// Formats a `metav1.MicroTime`.
 fn micro_time(time: Timestamp) -> String {
     format!("{:.6}", micros(time))
 }
 
-/// A time to the microsecond, which is what a Lease can hold.
+/// Truncates a time to the precision of a Lease.
 pub(super) fn micros(time: Timestamp) -> Timestamp {
     Timestamp::from_microsecond(time.as_microsecond()).unwrap_or(time)
 }
@@ -206,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_claim_is_read_back_as_it_was_written() {
+    fn claim_round_trips_through_the_lease() {
         let lease = Record::create(&Key::new("kube-system", "coxswain"), &claim("a"));
         assert_eq!(
             lease,
@@ -230,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_put_on_it_survives() {
+    fn foreign_fields_are_preserved() {
         let foreign = json!({
             "metadata": {
                 "name": "x", "resourceVersion": "5",
@@ -256,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_release_proves_who_released_and_what_was_written() {
+    fn release_names_the_holder_and_the_written_versions() {
         let versions = BTreeMap::from([("pods".to_owned(), "12".to_owned())]);
         let held = Record::new(Record::create(&Key::new("n", "x"), &claim("a")));
         let mut lease = held.release(Timestamp::UNIX_EPOCH, &versions);
@@ -269,18 +267,14 @@ mod tests {
         assert_eq!(released.lease_duration(), Some(Duration::from_secs(1)));
         assert_eq!(released.written_versions(), Some(versions));
         lease["spec"]["leaseTransitions"] = json!(8);
-        assert_eq!(
-            Record::new(lease.clone()).released_by(),
-            None,
-            "the release of another term"
-        );
+        assert_eq!(Record::new(lease.clone()).released_by(), None, "of another term");
         lease["spec"]["leaseTransitions"] = json!(7);
         lease["spec"]["holderIdentity"] = json!("b");
-        assert_eq!(Record::new(lease).released_by(), None, "taken since");
+        assert_eq!(Record::new(lease).released_by(), None, "acquired since");
     }
 
     #[test]
-    fn nothing_that_is_odd_can_make_it_panic() {
+    fn malformed_lease_does_not_panic() {
         for odd in [
             json!(null),
             json!([1]),

@@ -1,4 +1,4 @@
-//! Candidates for a Lease, each in a process of its own, and the Lease as the server shows it.
+//! Candidates for a Lease in separate processes, and the Lease as the API server shows it.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,14 +14,14 @@ use tokio_util::sync::CancellationToken;
 
 use crate::process::{Process, soon, until};
 
-/// The name of the Lease of every test; its namespace differs.
+/// The name of the Lease of every test; namespaces differ.
 pub const NAME: &str = "coxswain";
-/// Short times, so that a Lease can expire within a test, but not because a busy machine let its holder wait.
+/// Short enough to expire within a test, long enough for a busy machine.
 pub const LEASE: Duration = Duration::from_secs(10);
 pub const RENEW: Duration = Duration::from_secs(6);
 pub const RETRY: Duration = Duration::from_millis(500);
 
-/// A candidate that takes part.
+/// A running candidate.
 pub struct Candidate {
     pub process: Process,
     pub fence: Fence,
@@ -32,17 +32,17 @@ pub struct Candidate {
 }
 
 impl Candidate {
-    /// One with short times.
+    /// Starts a candidate with short times.
     pub async fn short(c: &Cluster, ns: &str) -> Self {
         Self::start(c, ns, (LEASE, RENEW, RETRY)).await
     }
 
-    /// One that does not lose the Lease to a busy machine, but renews often.
+    /// Starts a candidate that renews often and does not lose the Lease on a busy machine.
     pub async fn steady(c: &Cluster, ns: &str) -> Self {
         Self::start(c, ns, (Duration::from_secs(30), Duration::from_secs(25), RETRY)).await
     }
 
-    /// One with the times of lease, renewal and retry.
+    /// Starts a candidate with these times for lease, renewal and retry.
     pub async fn start(c: &Cluster, ns: &str, (lease, renew, retry): (Duration, Duration, Duration)) -> Self {
         let process = Process::start(c).await;
         let config = Config {
@@ -54,7 +54,7 @@ impl Candidate {
         Self::with(process, config)
     }
 
-    /// One in `process`.
+    /// Starts a candidate in `process`.
     pub fn with(process: Process, config: Config) -> Self {
         let fence = Fence::new(process.env.clock.clone());
         let client = process.transport.unfenced("leader-election", None);
@@ -88,47 +88,47 @@ impl Candidate {
         let leading = self
             .leadership
             .wait_for(|now| matches!(now, Leadership::Leading { .. }));
-        match &*soon("a candidate leads", leading)
+        match &*soon("a candidate is elected", leading)
             .await
-            .expect("the elector runs")
+            .expect("a running elector")
         {
             Leadership::Leading { term, takeover } => (*term, takeover.clone()),
-            Leadership::Standby => unreachable!("waited for the other"),
+            Leadership::Standby => unreachable!("waited for Leading"),
         }
     }
 
     /// Waits until it does not lead.
-    pub async fn stands_down(&mut self) {
+    pub async fn steps_down(&mut self) {
         let standby = self.leadership.wait_for(|now| *now == Leadership::Standby);
-        soon("a candidate stands down", standby)
+        soon("a candidate steps down", standby)
             .await
-            .expect("the elector runs");
-        assert_eq!(self.fence.term(), None, "who does not lead does not write");
+            .expect("a running elector");
+        assert_eq!(self.fence.term(), None, "the fence is open");
     }
 
     pub fn is_leading(&self) -> bool {
         *self.leadership.borrow() != Leadership::Standby
     }
 
-    /// Waits until it watches the Lease. What there is to see may still be under way.
-    pub async fn watches(&self) {
+    /// Waits until it watches the Lease. The first event may still be in flight.
+    pub async fn watching(&self) {
         until("a candidate watches the lease", || {
             self.process.requests("WATCH") > 0
         })
         .await;
     }
 
-    /// Ends it in order. The process lives on.
+    /// Releases the Lease. The process keeps running.
     pub async fn release(self, term: Term, versions: BTreeMap<String, String>) -> Process {
         let release = Release { term, versions };
-        self.finish.send(Some(release)).expect("the elector runs");
-        let ended = soon("the lease is given back", self.run).await;
-        ended.expect("no panic").expect("the lease is given back");
+        self.finish.send(Some(release)).expect("a running elector");
+        let ended = soon("the lease is released", self.run).await;
+        ended.expect("no panic").expect("a release");
         self.process
     }
 }
 
-/// Runs `test` while nobody else has an open fence than one of these at a time.
+/// Runs `test` and asserts that at most one of these fences is open at a time.
 pub async fn one_at_a_time<T>(fences: &[&Fence], test: impl Future<Output = T>) -> T {
     let fences: Vec<Fence> = fences.iter().map(|fence| (*fence).clone()).collect();
     let overlap = async {
@@ -141,18 +141,18 @@ pub async fn one_at_a_time<T>(fences: &[&Fence], test: impl Future<Output = T>) 
     };
     tokio::select! {
         biased;
-        (a, b) = overlap => panic!("candidates {a} and {b} lead at the same time"),
+        (a, b) = overlap => panic!("candidates {a} and {b} lead concurrently"),
         done = test => done,
     }
 }
 
-/// Two that are open at the same moment.
+/// Returns two fences that are open at the same time.
 fn overlap(fences: &[Fence]) -> Option<(usize, usize)> {
     let open = |fence: &Fence| fence.term();
     for (a, one) in fences.iter().enumerate() {
         let Some(term) = open(one) else { continue };
         let other = (a + 1..fences.len()).find(|b| open(&fences[*b]).is_some());
-        // Unless the first was shut before the second was looked at.
+        // Unless the first was closed before the second was checked.
         if let Some(b) = other.filter(|_| one.allows(term)) {
             return Some((a, b));
         }
@@ -160,23 +160,21 @@ fn overlap(fences: &[Fence]) -> Option<(usize, usize)> {
     None
 }
 
-/// The path of the Lease.
 pub fn path(ns: &str) -> String {
     format!("{}/{NAME}", fixtures::leases(ns))
 }
 
-/// The Lease.
 pub async fn read(c: &Cluster, ns: &str) -> Value {
     c.api().get(&path(ns)).await.expect(200)
 }
 
-/// What a client in Go would read of it.
+/// Reads the spec with the types that Go clients use.
 pub async fn spec(c: &Cluster, ns: &str) -> LeaseSpec {
     let lease: Lease = serde_json::from_value(read(c, ns).await).expect("a lease");
     lease.spec.expect("a spec")
 }
 
-/// Waits until it is renewed.
+/// Waits until the Lease is renewed.
 pub async fn is_renewed(c: &Cluster, ns: &str) {
     let before = spec(c, ns).await.renew_time;
     let renewed = time::eventually(time::ANSWER, async || {

@@ -1,12 +1,11 @@
-//! The election: who leads, from when, until when, and what the Lease says of it.
+//! Leader election: leadership, its start and end, and the Lease.
 
+mod handover;
 mod record;
 mod tampering;
-mod turns;
 
 use coxswain_tests::Test;
 
-/// What is registered of this surface.
 pub fn tests() -> Vec<Test> {
-    [record::tests(), tampering::tests(), turns::tests()].concat()
+    [record::tests(), tampering::tests(), handover::tests()].concat()
 }

@@ -24,7 +24,7 @@ async fn write_of_an_old_term_is_not_sent(c: Cluster) {
     c.api().post(&path, fixtures::config_map("a")).await.expect(201);
     let mut a = Candidate::short(&c, &ns).await;
     let (old, _) = a.leads().await;
-    a.watches().await;
+    a.watching().await;
     let maps = Resource::of::<ConfigMap>();
     let key = Key::new(ns.as_str(), "a");
     let (client, fence) = (a.process.transport.client("worker", None), a.fence.clone());
@@ -40,7 +40,7 @@ async fn write_of_an_old_term_is_not_sent(c: Cluster) {
         .patch(&candidate::path(&ns), MERGE, intruder)
         .await
         .expect(200);
-    a.stands_down().await;
+    a.steps_down().await;
     let before = c.api().get(&format!("{path}/a")).await.expect(200);
     let sent = a.process.requests("PATCH");
     let rejected = write(old, "old").await.expect_err("the term is over");

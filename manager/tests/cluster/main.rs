@@ -1,8 +1,8 @@
-//! The election and the caches over real sockets and in real time, on "a cluster": the sandbox by default, a real
-//! kube-apiserver when `KUBEBUILDER_ASSETS` names the directory of its binaries.
+//! Leader election and caches over real sockets in real time, on the sandbox or, if `KUBEBUILDER_ASSETS` names the directory
+//! of its binaries, on a real kube-apiserver.
 //!
-//! What can be shown on a paused clock is shown in the other suite. Here it is about what only a server can tell: how it
-//! orders writes, what its watches say and when, and what its objects look like afterwards.
+//! These tests cover the behaviour of the server: the order of writes, watch events, and the stored objects. All else is
+//! tested under a paused clock in `suite`.
 
 mod caches;
 mod candidate;

@@ -1,4 +1,4 @@
-//! What one process of a manager has: an environment, a connection and a registry of its own.
+//! A process with its own environment, connection and metrics registry.
 
 use coxswain_manager::client::Transport;
 use coxswain_manager::env::{Env, TaskSet};
@@ -6,7 +6,7 @@ use coxswain_tests::{Cluster, time};
 use kube::config::{Config, KubeConfigOptions, Kubeconfig};
 use prometheus::{Registry, TextEncoder};
 
-/// A process. Dropping it kills it.
+/// A process. Dropping it simulates a crash.
 pub struct Process {
     pub env: Env,
     pub registry: Registry,
@@ -23,8 +23,7 @@ impl Process {
         let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
             .await
             .expect("a configuration");
-        let transport =
-            Transport::connect(&config, "test", &env.clock, &registry).expect("a way to the server");
+        let transport = Transport::connect(&config, "test", &env.clock, &registry).expect("a transport");
         Self {
             env,
             registry,
@@ -33,7 +32,7 @@ impl Process {
         }
     }
 
-    /// How many requests of a verb (`LIST` and `WATCH` are verbs of their own) were answered.
+    /// Returns the number of answered requests of a verb, with `LIST` and `WATCH` as separate verbs.
     pub fn requests(&self, verb: &str) -> u64 {
         self.sum(
             "rest_client_request_duration_seconds_count",
@@ -41,19 +40,19 @@ impl Process {
         )
     }
 
-    /// How many requests were answered in all.
+    /// Returns the number of all answered requests.
     pub fn all_requests(&self) -> u64 {
         self.sum("rest_client_requests_total", "")
     }
 
-    /// The sum of the samples of a series that have a label.
-    pub fn sum(&self, series: &str, label: &str) -> u64 {
+    /// Returns the sum of the samples of a metric with a label.
+    pub fn sum(&self, metric: &str, label: &str) -> u64 {
         let text = TextEncoder::new()
             .encode_to_string(&self.registry.gather())
             .expect("a text");
         let samples = text
             .lines()
-            .filter(|line| line.starts_with(&format!("{series}{{")) && line.contains(label));
+            .filter(|line| line.starts_with(&format!("{metric}{{")) && line.contains(label));
         let values = samples.filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok());
         values.sum()
     }
@@ -65,7 +64,7 @@ pub fn until(what: &str, mut condition: impl FnMut() -> bool) -> impl Future<Out
     let caller = std::panic::Location::caller();
     async move {
         let held = time::eventually(time::ANSWER, async || condition().then_some(())).await;
-        assert!(held.is_some(), "not in time: {what}, at {caller}");
+        assert!(held.is_some(), "timed out: {what}, at {caller}");
     }
 }
 
@@ -75,6 +74,6 @@ pub fn soon<T>(what: &str, event: impl Future<Output = T>) -> impl Future<Output
     let caller = std::panic::Location::caller();
     async move {
         let happened = time::within(time::ANSWER, event).await;
-        happened.unwrap_or_else(|| panic!("not in time: {what}, at {caller}"))
+        happened.unwrap_or_else(|| panic!("timed out: {what}, at {caller}"))
     }
 }

@@ -1,16 +1,16 @@
-//! Candidates with clocks and networks of their own, on one API, under the paused clock.
+//! Candidates with their own clocks and networks on one API, under a paused clock.
 //!
-//! Each has a worker that writes, unconditioned, as often and as soon as its fence lets it. At every write, and every
-//! 20 ms, it is checked that no other fence is open.
+//! Each candidate has a worker that writes without preconditions whenever its fence permits it. At every write, and every
+//! 20 ms, a monitor checks that at most one fence is open.
 
 mod failover;
 mod faults;
-mod foreign;
-mod naive;
-pub(crate) mod net;
-mod random;
+pub(crate) mod network;
+mod normal_operation;
+mod races;
+mod randomized;
 mod release;
-mod steady;
+mod tampering;
 mod watches;
 
 use std::collections::BTreeMap;
@@ -31,31 +31,31 @@ use coxswain_manager::env::{Clock, Env, Fault, TaskSet};
 use coxswain_manager::object::{Key, Resource, Uid};
 use coxswain_sandbox::{Env as SandboxEnv, Options, Sandbox};
 
-use self::net::{Net, Trouble, WatchTrouble};
+use self::network::{Network, NetworkFault, WatchFault};
 
 const LEASE: Duration = Duration::from_secs(15);
 const RENEW: Duration = Duration::from_secs(10);
 const RETRY: Duration = Duration::from_secs(2);
 const MILLI: Duration = Duration::from_millis(1);
-/// How soon there must be a leader again after one has died.
-const AGAIN: Duration = Duration::from_secs(15 + 2 * 2);
+/// The time limit for a new leader after a crash.
+const FAILOVER_LIMIT: Duration = Duration::from_secs(15 + 2 * 2);
 
-/// The API, true time, and everybody who takes part.
-struct World {
+/// The API, the true time and the monitor.
+struct Cluster {
     sandbox: Sandbox,
     /// True time.
     clock: Clock,
     client: Client,
-    watch: Arc<Mutex<Watchman>>,
+    monitor: Arc<Mutex<Monitor>>,
     started: u64,
     _tasks: TaskSet,
 }
 
-/// Sees to it that nobody acts beside another.
+/// Records violations of mutual exclusion.
 #[derive(Default)]
-struct Watchman {
+struct Monitor {
     fences: BTreeMap<String, Fence>,
-    /// Who wrote in which term, in the order of the writes.
+    /// The identities and terms of the writes, in order.
     writes: Vec<(String, Term)>,
     violations: Vec<String>,
 }
@@ -63,20 +63,20 @@ struct Watchman {
 struct Candidate {
     identity: String,
     env: Env,
-    net: Net,
+    net: Network,
     fence: Fence,
     leadership: watch::Receiver<Leadership>,
     health: Health,
     registry: Registry,
     stop: CancellationToken,
     finish: Option<oneshot::Sender<Option<Release>>>,
-    /// Dropping it is a crash.
+    /// Dropping it simulates a crash.
     tasks: TaskSet,
     ended: Arc<Mutex<Option<bool>>>,
 }
 
-impl Watchman {
-    fn look(&mut self, at: Timestamp) {
+impl Monitor {
+    fn check_fences(&mut self, at: Timestamp) {
         let open: Vec<_> = self
             .fences
             .iter()
@@ -84,24 +84,24 @@ impl Watchman {
             .map(|(identity, _)| identity.clone())
             .collect();
         if open.len() > 1 {
-            self.violations.push(format!("{at}: {open:?} lead at once"));
+            self.violations.push(format!("{at}: {open:?} lead concurrently"));
         }
     }
 
-    fn wrote(&mut self, identity: &str, term: Term, at: Timestamp) {
-        self.look(at);
+    fn record_write(&mut self, identity: &str, term: Term, at: Timestamp) {
+        self.check_fences(at);
         let write = (identity.to_owned(), term);
         if self.writes.last() != Some(&write) {
             if self.writes.contains(&write) {
                 self.violations
-                    .push(format!("{at}: {identity} wrote again after another"));
+                    .push(format!("{at}: {identity} wrote again after another leader"));
             }
             self.writes.push(write);
         }
     }
 }
 
-impl World {
+impl Cluster {
     async fn new() -> Self {
         let tasks = TaskSet::new();
         let env = Env::starting_at(Timestamp::UNIX_EPOCH, 0, &tasks);
@@ -118,11 +118,11 @@ impl World {
             .create(&Resource::of::<ConfigMap>(), "default", map.to_string().into())
             .await
             .expect("a config map");
-        let watch: Arc<Mutex<Watchman>> = Arc::default();
-        let (looking, clock) = (watch.clone(), env.clock.clone());
+        let monitor: Arc<Mutex<Monitor>> = Arc::default();
+        let (polled, clock) = (monitor.clone(), env.clock.clone());
         env.tasks.spawn(async move {
             loop {
-                looking.lock().expect("no panic").look(clock.wall());
+                polled.lock().expect("no panic").check_fences(clock.wall());
                 clock.sleep(20 * MILLI).await;
             }
         });
@@ -130,36 +130,36 @@ impl World {
             sandbox,
             clock: env.clock,
             client,
-            watch,
+            monitor,
             started: 0,
             _tasks: tasks,
         }
     }
 
-    /// A new process.
+    /// Starts a process.
     fn start(&mut self, name: &str) -> Candidate {
         self.start_with(name, |_| {})
     }
 
-    fn start_with(&mut self, name: &str, prepare: impl FnOnce(&Net)) -> Candidate {
+    fn start_with(&mut self, name: &str, prepare: impl FnOnce(&Network)) -> Candidate {
         self.started += 1;
         let seed = self.started;
         let identity = format!("{name}_{seed}");
         let tasks = TaskSet::new();
         let env = Env::starting_at(self.clock.wall(), seed, &tasks);
         let fence = Fence::new(env.clock.clone());
-        let (watchman, clock) = (self.watch.clone(), self.clock.clone());
-        let (who, whose) = (identity.clone(), fence.clone());
+        let (monitor, clock) = (self.monitor.clone(), self.clock.clone());
+        let (holder, its_fence) = (identity.clone(), fence.clone());
         let on_write = Arc::new(move || {
-            let mut watchman = watchman.lock().expect("no panic");
-            match whose.term() {
-                Some(term) => watchman.wrote(&who, term, clock.wall()),
-                None => watchman
+            let mut monitor = monitor.lock().expect("no panic");
+            match its_fence.term() {
+                Some(term) => monitor.record_write(&holder, term, clock.wall()),
+                None => monitor
                     .violations
-                    .push(format!("{who} wrote behind a shut fence")),
+                    .push(format!("{holder} wrote with a closed fence")),
             }
         });
-        let net = Net::new(self.sandbox.door(), self.clock.clone(), seed, on_write);
+        let net = Network::new(self.sandbox.door(), self.clock.clone(), seed, on_write);
         prepare(&net);
         let registry = Registry::new();
         let transport = Transport::from_service(net.clone(), "sandbox", "test", &env.clock, &registry)
@@ -172,7 +172,7 @@ impl World {
             &registry,
         )
         .expect("an elector");
-        self.watch
+        self.monitor
             .lock()
             .expect("no panic")
             .fences
@@ -218,7 +218,7 @@ impl World {
         }
     }
 
-    /// Somebody else changes the Lease, without asking in which state it is.
+    /// Patches the Lease as another client, without precondition.
     async fn rewrite(&self, patch: Value) {
         let _: Value = self
             .client
@@ -227,7 +227,7 @@ impl World {
             .expect("a patch");
     }
 
-    /// Somebody else deletes the Lease.
+    /// Deletes the Lease as another client.
     async fn delete(&self) {
         let lease = self.lease().await.expect("a lease");
         let uid = lease["metadata"]["uid"].as_str().expect("a uid");
@@ -245,9 +245,9 @@ impl World {
         self.clock.sleep(time).await;
     }
 
-    /// Nobody acted beside another.
+    /// Asserts mutual exclusion.
     fn check(&self) {
-        let violations = &self.watch.lock().expect("no panic").violations;
+        let violations = &self.monitor.lock().expect("no panic").violations;
         assert!(violations.is_empty(), "{violations:#?}");
     }
 }
@@ -257,7 +257,7 @@ impl Candidate {
         self.fence.term().is_some()
     }
 
-    /// The takeover of the term that is on.
+    /// Returns the takeover of the current term.
     fn takeover(&self) -> Option<Takeover> {
         match &*self.leadership.borrow() {
             Leadership::Leading { takeover, .. } => Some(takeover.clone()),
@@ -265,33 +265,33 @@ impl Candidate {
         }
     }
 
-    /// Waits until it leads, and says how long that took.
-    async fn elected(&mut self, world: &World, limit: Duration) -> Duration {
-        let since = world.clock.now();
+    /// Waits until the candidate leads. Returns the time it took.
+    async fn elected(&mut self, cluster: &Cluster, limit: Duration) -> Duration {
+        let since = cluster.clock.now();
         let identity = self.identity.clone();
         let leading = self
             .leadership
             .wait_for(|leadership| *leadership != Leadership::Standby);
-        let elected = world.clock.timeout(limit, leading).await;
-        assert!(elected.is_some(), "{identity} does not lead within {limit:?}");
+        let elected = cluster.clock.timeout(limit, leading).await;
+        assert!(elected.is_some(), "{identity} is not elected within {limit:?}");
         drop(elected);
-        world.clock.now() - since
+        cluster.clock.now() - since
     }
 
-    /// Waits until it does not lead.
-    async fn deposed(&mut self, world: &World, limit: Duration) -> Duration {
-        let since = world.clock.now();
+    /// Waits until the candidate does not lead.
+    async fn stepped_down(&mut self, cluster: &Cluster, limit: Duration) -> Duration {
+        let since = cluster.clock.now();
         let standby = self
             .leadership
             .wait_for(|leadership| *leadership == Leadership::Standby);
-        let deposed = world.clock.timeout(limit, standby).await;
-        assert!(deposed.is_some(), "it still leads after {limit:?}");
-        drop(deposed);
-        assert!(!self.leads(), "the fence is shut with it");
-        world.clock.now() - since
+        let stepped_down = cluster.clock.timeout(limit, standby).await;
+        assert!(stepped_down.is_some(), "still leading after {limit:?}");
+        drop(stepped_down);
+        assert!(!self.leads(), "the fence is closed");
+        cluster.clock.now() - since
     }
 
-    /// The machine is suspended.
+    /// Suspends the machine.
     fn freeze(&self) {
         self.net.run(false);
         self.env.clock.inject(Fault::Freeze);
@@ -302,7 +302,7 @@ impl Candidate {
         self.net.run(true);
     }
 
-    /// Stops in order: the workers have stopped, and wrote these versions.
+    /// Releases the Lease after an orderly shutdown of the workers.
     fn release(&mut self, versions: &[(&str, &str)]) {
         self.stop.cancel();
         let versions = versions
@@ -310,8 +310,8 @@ impl Candidate {
             .map(|(resource, version)| ((*resource).to_owned(), (*version).to_owned()))
             .collect();
         let release = self.fence.term().map(|term| Release { term, versions });
-        let finish = self.finish.take().expect("only once");
-        finish.send(release).expect("it runs");
+        let finish = self.finish.take().expect("not finished");
+        finish.send(release).expect("a running elector");
     }
 
     fn gauge(&self, name: &str) -> f64 {
@@ -319,14 +319,14 @@ impl Candidate {
         let family = families
             .iter()
             .find(|family| family.name() == name)
-            .expect("the series");
+            .expect("a metric");
         let metric = &family.get_metric()[0];
         assert_eq!(metric.get_label()[0].value(), "coxswain");
         metric.get_gauge().get_value() + metric.get_counter().get_value()
     }
 }
 
-/// Writes whenever it may.
+/// Writes whenever the fence permits it.
 async fn work(env: Env, fence: Fence, client: Client) {
     let key = Key::new("default", "work");
     loop {

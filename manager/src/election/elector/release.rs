@@ -1,4 +1,4 @@
-//! Giving the Lease back: the fence is shut first, and it is not tried for longer than a renewal would be.
+//! Releasing the Lease. The fence is closed first; attempts end after the renew deadline.
 
 use std::collections::BTreeMap;
 
@@ -10,33 +10,38 @@ use crate::election::record::Record;
 use crate::election::{Release, ReleaseError};
 
 impl Elector {
-    /// Gives the Lease back, if it is held in the term that the workers worked in.
+    /// Releases the Lease, if it is held in the term of the workers.
     pub(super) async fn release(mut self, release: Release) -> Result<(), ReleaseError> {
         let Release { term, versions } = release;
-        let held = self.seat.as_ref().is_some_and(|seat| seat.term == Some(term));
+        let held = self
+            .holding
+            .as_ref()
+            .is_some_and(|holding| holding.term == Some(term));
         if !held || !self.fence.allows(term) {
             return Ok(());
         }
         self.step_down();
         let clock = self.env.clock.clone();
         let limit = self.config.renew_deadline;
-        let given_back = clock.timeout(limit, async {
-            let mut hurried = false;
+        let released = clock.timeout(limit, async {
+            let mut retried_at_once = false;
             loop {
-                let attempt = clock.timeout(self.limit(), self.give_back(&versions)).await;
-                let Err(error) = attempt.unwrap_or_else(|| Err(self.late())) else {
+                let attempt = clock
+                    .timeout(self.request_timeout(), self.try_release(&versions))
+                    .await;
+                let Err(error) = attempt.unwrap_or_else(|| Err(self.timeout())) else {
                     return;
                 };
-                tracing::debug!(%error, "The lease could not be released yet");
-                self.view.doubt();
-                // A second conflict in a row is no longer chance: without a wait this would be a hot loop.
-                hurried = error.is_conflict() && !hurried;
-                if !hurried {
+                tracing::debug!(%error, "Failed to release lease, retrying");
+                self.state.invalidate();
+                // Only the first of several conflicts is retried immediately.
+                retried_at_once = error.is_conflict() && !retried_at_once;
+                if !retried_at_once {
                     clock.sleep(self.config.retry_period).await;
                 }
             }
         });
-        given_back.await.ok_or_else(|| {
+        released.await.ok_or_else(|| {
             ReleaseError(ClientError::Timeout {
                 request_line: format!("lease {}", self.key),
                 deadline: limit,
@@ -44,25 +49,25 @@ impl Elector {
         })
     }
 
-    fn late(&self) -> ClientError {
+    fn timeout(&self) -> ClientError {
         ClientError::Timeout {
-            request_line: format!("lease {}", self.key),
-            deadline: self.limit(),
+            what: format!("lease {}", self.key),
+            deadline: self.request_timeout(),
         }
     }
 
-    /// One try. It is done also if the Lease turns out to be no longer ours.
-    async fn give_back(&mut self, versions: &BTreeMap<String, String>) -> Result<(), ClientError> {
+    /// Makes one attempt. It succeeds if the Lease is not ours any more.
+    async fn try_release(&mut self, versions: &BTreeMap<String, String>) -> Result<(), ClientError> {
         let clock = self.env.clock.clone();
-        if self.view.is_doubtful() {
+        if self.state.needs_read() {
             let lease = self.client.get(&self.resource, &self.key).await;
             match lease {
-                Ok(lease) => self.view.observe(clock.now(), Some(Record::new(lease))),
+                Ok(lease) => self.state.observe(clock.now(), Some(Record::new(lease))),
                 Err(error) if error.is_not_found(&self.key.name) => return Ok(()),
                 Err(error) => return Err(error),
             }
         }
-        let Some(record) = self.view.record().filter(|_| self.view.is_held()) else {
+        let Some(record) = self.state.record().filter(|_| self.state.is_held()) else {
             return Ok(());
         };
         let lease = record.release(clock.wall(), versions);

@@ -10,16 +10,15 @@ use serde_json::{Value, json};
 use crate::candidate::{self, Candidate};
 use crate::process::Process;
 
-/// What is registered of this surface.
 pub fn tests() -> Vec<Test> {
     vec![
-        test!(times_and_transitions_are_as_kubectl_shows_them),
-        test!(a_release_leaves_an_empty_holder_and_says_who_it_was),
-        test!(the_lease_of_kube_controller_manager_is_left_alone),
+        test!(lease_times_and_transitions_follow_the_api_conventions),
+        test!(released_lease_has_no_holder_and_names_the_last_one),
+        test!(lease_of_kube_controller_manager_is_not_changed),
     ]
 }
 
-async fn times_and_transitions_are_as_kubectl_shows_them(c: Cluster) {
+async fn lease_times_and_transitions_follow_the_api_conventions(c: Cluster) {
     let ns = c.namespace().await;
     let begun = Timestamp::now();
     let mut a = Candidate::steady(&c, &ns).await;
@@ -37,10 +36,7 @@ async fn times_and_transitions_are_as_kubectl_shows_them(c: Cluster) {
         "{lease:#}"
     );
     let again = candidate::spec(&c, &ns).await;
-    assert_eq!(
-        again.acquire_time, first.acquire_time,
-        "a renewal acquires nothing"
-    );
+    assert_eq!(again.acquire_time, first.acquire_time, "changed by a renewal");
     assert_eq!(again.lease_transitions, Some(0));
 
     let _process = a.release(term, BTreeMap::new()).await;
@@ -52,7 +48,7 @@ async fn times_and_transitions_are_as_kubectl_shows_them(c: Cluster) {
     assert!(next.acquire_time > first.acquire_time);
 }
 
-async fn a_release_leaves_an_empty_holder_and_says_who_it_was(c: Cluster) {
+async fn released_lease_has_no_holder_and_names_the_last_one(c: Cluster) {
     let ns = c.namespace().await;
     let mut a = Candidate::steady(&c, &ns).await;
     let (term, _) = a.leads().await;
@@ -60,7 +56,7 @@ async fn a_release_leaves_an_empty_holder_and_says_who_it_was(c: Cluster) {
     let versions = BTreeMap::from([("replicasets.apps".to_owned(), "12".to_owned())]);
     let _process = a.release(term, versions).await;
     let lease = candidate::read(&c, &ns).await;
-    // An empty holder, and a second to wait, is what a client in Go takes at once too.
+    // client-go also acquires a Lease without a holder and with a duration of one second immediately.
     assert_eq!(lease["spec"]["holderIdentity"], "");
     assert_eq!(lease["spec"]["leaseDurationSeconds"], 1);
     let annotation = |name: &str| -> Value {
@@ -77,7 +73,7 @@ async fn a_release_leaves_an_empty_holder_and_says_who_it_was(c: Cluster) {
     );
 }
 
-async fn the_lease_of_kube_controller_manager_is_left_alone(c: Cluster) {
+async fn lease_of_kube_controller_manager_is_not_changed(c: Cluster) {
     let long_ago = "2020-01-01T00:00:00.000000Z";
     let spec = json!({"holderIdentity": "kcm", "leaseDurationSeconds": 1, "renewTime": long_ago});
     let kcm = fixtures::with(fixtures::lease("kube-controller-manager"), json!({"spec": spec}));
@@ -98,7 +94,7 @@ async fn the_lease_of_kube_controller_manager_is_left_alone(c: Cluster) {
     c.api().get(&format!("{leases}/coxswain")).await.expect(200);
 }
 
-/// A time as `metav1.MicroTime` is written: with exactly six digits after the second, in UTC.
+/// Parses a `metav1.MicroTime`: exactly six fractional digits, UTC.
 fn micro_time(value: &Value) -> Timestamp {
     let text = value.as_str().expect("a time");
     let micros = text.strip_suffix('Z').and_then(|text| text.rsplit_once('.'));

@@ -1,4 +1,4 @@
-//! A Lease that somebody else writes to: the leader stops at once, and nobody acts while it could still believe to lead.
+//! Foreign changes of the Lease: the leader stops, and no other candidate leads while it may believe it is the leader.
 
 use std::collections::BTreeMap;
 
@@ -10,32 +10,31 @@ use serde_json::{Value, json};
 
 use crate::candidate::{self, Candidate, LEASE, one_at_a_time};
 
-/// What is registered of this surface.
 pub fn tests() -> Vec<Test> {
     vec![
-        test!(a_deleted_lease_ends_the_term_and_the_next_one_waits),
-        test!(another_holder_ends_the_term_and_the_next_one_waits),
-        test!(an_emptied_holder_is_no_release),
-        test!(what_others_put_on_the_lease_stays),
+        test!(deleted_lease_ends_the_term_and_delays_the_next),
+        test!(foreign_holder_ends_the_term_and_delays_the_next),
+        test!(cleared_holder_is_not_a_release),
+        test!(foreign_fields_of_the_lease_are_preserved),
     ]
 }
 
-async fn a_deleted_lease_ends_the_term_and_the_next_one_waits(c: Cluster) {
+async fn deleted_lease_ends_the_term_and_delays_the_next(c: Cluster) {
     tampered(&c, async |path| {
         c.api().delete(path, ()).await.expect(200);
     })
     .await;
 }
 
-async fn another_holder_ends_the_term_and_the_next_one_waits(c: Cluster) {
+async fn foreign_holder_ends_the_term_and_delays_the_next(c: Cluster) {
     tampered(&c, async |path| {
-        let change = json!({"spec": {"holderIdentity": "intruder"}});
+        let change = json!({"spec": {"holderIdentity": "other"}});
         c.api().patch(path, MERGE, change).await.expect(200);
     })
     .await;
 }
 
-async fn an_emptied_holder_is_no_release(c: Cluster) {
+async fn cleared_holder_is_not_a_release(c: Cluster) {
     tampered(&c, async |path| {
         let change = json!({"spec": {"holderIdentity": "", "leaseDurationSeconds": 1}});
         c.api().patch(path, MERGE, change).await.expect(200);
@@ -43,23 +42,23 @@ async fn an_emptied_holder_is_no_release(c: Cluster) {
     .await;
 }
 
-/// What follows when `tamper` changes the Lease that one of two candidates holds. How soon the leader stops is asserted on the
-/// paused clock, in `manager/tests/suite/election/foreign.rs`.
+/// Changes the Lease that one of two candidates holds. `manager/tests/suite/election/tampering.rs` asserts how soon the leader
+/// stops, under a paused clock.
 async fn tampered(c: &Cluster, tamper: impl AsyncFnOnce(&str)) {
     let ns = c.namespace().await;
     let mut a = Candidate::short(c, &ns).await;
     let (term, _) = a.leads().await;
-    a.watches().await;
+    a.watching().await;
     let mut b = Candidate::short(c, &ns).await;
-    b.watches().await;
-    // By then it knows who leads: one that comes to a Lease that is gone knows of nobody to wait for.
+    b.watching().await;
+    // Now it knows the leader. A candidate that finds no Lease would not wait for one.
     candidate::is_renewed(c, &ns).await;
     let clock = a.process.env.clock.clone();
     let fences = [&a.fence.clone(), &b.fence.clone()];
     one_at_a_time(&fences, async {
         let begun = clock.now();
         tamper(&candidate::path(&ns)).await;
-        a.stands_down().await;
+        a.steps_down().await;
         let stopped = clock.now() - begun;
         assert!(!a.fence.allows(term));
         let next = select(Box::pin(a.leads()), Box::pin(b.leads())).await;
@@ -68,16 +67,16 @@ async fn tampered(c: &Cluster, tamper: impl AsyncFnOnce(&str)) {
         assert_eq!(takeover, Takeover::Unclean);
         assert!(
             took >= LEASE,
-            "after {took:?} the former leader could believe to lead"
+            "after {took:?} the former leader may believe it is the leader"
         );
         println!("change of the lease until the leader stops: {stopped:?}, until the next term: {took:?}");
     })
     .await;
-    assert!(!a.fence.allows(term), "a term does not come back");
+    assert!(!a.fence.allows(term), "the term continues");
     candidate::is_renewed(c, &ns).await;
 }
 
-async fn what_others_put_on_the_lease_stays(c: Cluster) {
+async fn foreign_fields_of_the_lease_are_preserved(c: Cluster) {
     let ns = c.namespace().await;
     let mut a = Candidate::steady(&c, &ns).await;
     let (term, _) = a.leads().await;
@@ -88,7 +87,7 @@ async fn what_others_put_on_the_lease_stays(c: Cluster) {
     }});
     let path = candidate::path(&ns);
     c.api().patch(&path, MERGE, &foreign).await.expect(200);
-    let kept = |lease: &Value| {
+    let assert_foreign_fields = |lease: &Value| {
         let metadata = &lease["metadata"];
         assert_eq!(metadata["labels"]["example.com/team"], "blue", "{lease:#}");
         assert_eq!(
@@ -99,22 +98,19 @@ async fn what_others_put_on_the_lease_stays(c: Cluster) {
     };
     candidate::is_renewed(&c, &ns).await;
     candidate::is_renewed(&c, &ns).await;
-    kept(&candidate::read(&c, &ns).await);
-    assert!(
-        a.fence.allows(term),
-        "what is not about the holder is no reason to stop"
-    );
+    assert_foreign_fields(&candidate::read(&c, &ns).await);
+    assert!(a.fence.allows(term), "ended by a change of metadata");
 
     let _process = a.release(term, BTreeMap::new()).await;
     let released = candidate::read(&c, &ns).await;
-    kept(&released);
+    assert_foreign_fields(&released);
     assert_eq!(released["spec"]["holderIdentity"], "");
     assert!(released["metadata"]["annotations"][RELEASED_BY_ANNOTATION].is_string());
 
     let mut b = Candidate::steady(&c, &ns).await;
     b.leads().await;
     let taken = candidate::read(&c, &ns).await;
-    kept(&taken);
+    assert_foreign_fields(&taken);
     for trace in [RELEASED_BY_ANNOTATION, WRITTEN_VERSIONS_ANNOTATION] {
         assert!(taken["metadata"]["annotations"][trace].is_null(), "{taken:#}");
     }

@@ -1,124 +1,118 @@
-//! Crashes, suspended machines, clocks that differ.
+//! Crashes, suspended machines and clock differences.
 
 use super::*;
 
 use jiff::SignedDuration;
 
 #[tokio::test(start_paused = true)]
-async fn after_a_crash_there_is_a_leader_again_when_the_lease_has_run_out() {
-    let mut world = World::new().await;
-    let mut a = world.start("a");
-    a.elected(&world, RETRY).await;
-    let b = world.start("b");
-    let c = world.start("c");
-    world.wait(20 * RETRY).await;
+async fn crashed_leader_is_replaced_when_the_lease_expires() {
+    let mut cluster = Cluster::new().await;
+    let mut a = cluster.start("a");
+    a.elected(&cluster, RETRY).await;
+    let b = cluster.start("b");
+    let c = cluster.start("c");
+    cluster.wait(20 * RETRY).await;
     drop(a.tasks);
-    world.wait(Duration::from_millis(12_990)).await;
-    assert!(!b.leads() && !c.leads(), "not sooner");
-    world.wait(Duration::from_secs(6)).await;
+    cluster.wait(Duration::from_millis(12_990)).await;
+    assert!(!b.leads() && !c.leads(), "too early");
+    cluster.wait(Duration::from_secs(6)).await;
     assert!(b.leads() != c.leads());
-    let lease = world.lease().await.expect("a lease");
+    let lease = cluster.lease().await.expect("a lease");
     assert_eq!(lease["spec"]["leaseTransitions"], json!(1));
-    world.check();
+    cluster.check();
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_process_that_is_started_again_waits_for_its_predecessor() {
-    let mut world = World::new().await;
-    let mut a = world.start("a");
-    a.elected(&world, RETRY).await;
-    world.wait(RETRY).await;
+async fn restarted_process_waits_for_the_lease_of_its_predecessor() {
+    let mut cluster = Cluster::new().await;
+    let mut a = cluster.start("a");
+    a.elected(&cluster, RETRY).await;
+    cluster.wait(RETRY).await;
     drop(a.tasks);
-    let mut again = world.start("a");
-    let took = again.elected(&world, AGAIN).await;
-    assert!(
-        took >= LEASE,
-        "it has not seen how long the record was unchanged: {took:?}"
-    );
-    world.check();
+    let mut again = cluster.start("a");
+    let took = again.elected(&cluster, FAILOVER_LIMIT).await;
+    assert!(took >= LEASE, "the age of the record is unknown: {took:?}");
+    cluster.check();
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_suspended_leader_wakes_up_behind_a_shut_fence_and_stands_by() {
-    let mut world = World::new().await;
-    let mut a = world.start("a");
-    a.elected(&world, RETRY).await;
-    let mut b = world.start("b");
-    world.wait(3 * RETRY).await;
-    let zombie = a.fence.term().expect("a term");
+async fn suspended_leader_resumes_with_a_closed_fence_as_standby() {
+    let mut cluster = Cluster::new().await;
+    let mut a = cluster.start("a");
+    a.elected(&cluster, RETRY).await;
+    let mut b = cluster.start("b");
+    cluster.wait(3 * RETRY).await;
+    let old_term = a.fence.term().expect("a term");
     a.freeze();
-    b.elected(&world, AGAIN).await;
-    world.wait(Duration::from_mins(1)).await;
+    b.elected(&cluster, FAILOVER_LIMIT).await;
+    cluster.wait(Duration::from_mins(1)).await;
     a.thaw();
-    assert!(!a.fence.allows(zombie));
-    a.deposed(&world, RETRY).await;
-    world.wait(10 * RETRY).await;
+    assert!(!a.fence.allows(old_term));
+    a.stepped_down(&cluster, RETRY).await;
+    cluster.wait(10 * RETRY).await;
     assert!(b.leads() && !a.leads());
     drop(b.tasks);
-    a.elected(&world, AGAIN).await;
-    assert!(a.leads() && !a.fence.allows(zombie), "another term");
-    world.check();
+    a.elected(&cluster, FAILOVER_LIMIT).await;
+    assert!(a.leads() && !a.fence.allows(old_term), "a new term");
+    cluster.check();
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_suspended_standby_does_not_take_a_lease_that_was_renewed_meanwhile() {
-    let mut world = World::new().await;
-    let mut a = world.start("a");
-    a.elected(&world, RETRY).await;
-    let b = world.start("b");
-    world.wait(3 * RETRY).await;
+async fn suspended_standby_does_not_acquire_a_renewed_lease() {
+    let mut cluster = Cluster::new().await;
+    let mut a = cluster.start("a");
+    a.elected(&cluster, RETRY).await;
+    let b = cluster.start("b");
+    cluster.wait(3 * RETRY).await;
     let term = a.fence.term();
     b.freeze();
-    world.wait(Duration::from_mins(1)).await;
+    cluster.wait(Duration::from_mins(1)).await;
     b.thaw();
-    world.wait(Duration::from_mins(1)).await;
+    cluster.wait(Duration::from_mins(1)).await;
     assert_eq!(a.fence.term(), term);
     assert!(a.leads() && !b.leads());
-    world.check();
+    cluster.check();
 }
 
 #[tokio::test(start_paused = true)]
-async fn clocks_that_differ_do_not_matter() {
+async fn skewed_clocks_do_not_affect_the_election() {
     for hours in [-1, 1] {
-        let mut world = World::new().await;
-        let mut a = world.start("a");
-        a.elected(&world, RETRY).await;
-        let b = world.start("b");
+        let mut cluster = Cluster::new().await;
+        let mut a = cluster.start("a");
+        a.elected(&cluster, RETRY).await;
+        let b = cluster.start("b");
         b.env.clock.inject(Fault::Skew(SignedDuration::from_hours(hours)));
-        let c = world.start("c");
+        let c = cluster.start("c");
         c.env
             .clock
             .inject(Fault::Skew(SignedDuration::from_hours(-hours)));
         let term = a.fence.term();
-        world.wait(Duration::from_mins(5)).await;
-        assert_eq!(a.fence.term(), term, "a clock that is ahead steals nothing");
+        cluster.wait(Duration::from_mins(5)).await;
+        assert_eq!(a.fence.term(), term, "a fast clock steals the lease");
         drop(a.tasks);
-        world.wait(AGAIN).await;
-        assert!(b.leads() != c.leads(), "a clock that is behind waits no longer");
-        world.check();
+        cluster.wait(FAILOVER_LIMIT).await;
+        assert!(b.leads() != c.leads(), "a slow clock delays the failover");
+        cluster.check();
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_wall_clock_that_jumps_costs_a_term_and_no_more() {
-    let mut world = World::new().await;
-    let mut a = world.start("a");
-    a.elected(&world, RETRY).await;
-    let b = world.start("b");
-    world.wait(3 * RETRY).await;
+async fn wall_clock_jump_ends_only_the_term() {
+    let mut cluster = Cluster::new().await;
+    let mut a = cluster.start("a");
+    a.elected(&cluster, RETRY).await;
+    let b = cluster.start("b");
+    cluster.wait(3 * RETRY).await;
     let term = a.fence.term();
     b.env.clock.inject(Fault::Skew(SignedDuration::from_hours(1)));
-    world.wait(3 * RETRY).await;
-    assert_eq!(a.fence.term(), term, "a standby judges by monotonic time");
+    cluster.wait(3 * RETRY).await;
+    assert_eq!(a.fence.term(), term, "a standby uses monotonic time");
     a.env.clock.inject(Fault::Skew(SignedDuration::from_hours(-1)));
-    world.wait(10 * RETRY).await;
+    cluster.wait(10 * RETRY).await;
     assert_eq!(a.fence.term(), term);
     a.env.clock.inject(Fault::Skew(SignedDuration::from_hours(1)));
-    assert!(!a.leads(), "it may have been asleep");
-    world.wait(10 * RETRY).await;
-    assert!(
-        a.leads() && !b.leads(),
-        "it was not, and takes up its lease again"
-    );
-    world.check();
+    assert!(!a.leads(), "the machine may have been suspended");
+    cluster.wait(10 * RETRY).await;
+    assert!(a.leads() && !b.leads(), "not reacquired");
+    cluster.check();
 }

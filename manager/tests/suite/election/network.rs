@@ -1,4 +1,4 @@
-//! The network of one candidate, and what can go wrong with it.
+//! The network of one candidate, with fault injection.
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
@@ -19,68 +19,68 @@ use tokio::time::Instant;
 use coxswain_manager::env::{Clock, Rng};
 use coxswain_sandbox::{BoxError, Door, ResponseBody};
 
-/// What becomes of requests.
+/// A fault of requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Trouble {
+pub enum NetworkFault {
     #[default]
     None,
-    /// The server is overloaded.
+    /// The API server is overloaded.
     Unavailable,
-    /// Requests are lost on the way.
+    /// Requests are lost.
     RequestLost,
-    /// Writes are done, and the answer is lost.
-    AnswerLost,
-    /// Writes are done, and the connection breaks before the answer.
+    /// Writes are executed, and their responses are lost.
+    ResponseLost,
+    /// Writes are executed, and the connection is reset before the response.
     Reset,
-    /// Writes are refused as overtaken, whatever they say.
+    /// Writes fail with 409.
     Conflict,
-    /// Writes are not done, and answered as if they were, with the Lease as nobody holds it.
-    Swallowed,
+    /// Writes are discarded, and a Lease without a holder is returned.
+    Discarded,
 }
 
-/// What becomes of watches.
+/// A fault of watches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum WatchTrouble {
+pub enum WatchFault {
     #[default]
     None,
-    /// None can be opened, and those that are open end.
-    Refused,
-    /// They stay open, and nothing comes.
+    /// No watch can be opened, and open ones end.
+    Rejected,
+    /// Watches stay open without events.
     Silent,
-    /// A watch without a resourceVersion gets an ERROR event, as from a server whose etcd has no progress requests.
+    /// A watch without a resourceVersion gets an ERROR event, as from an API server whose etcd has no progress requests.
     Unversioned,
-    /// Every watch gets an ERROR event that says that its version is too old.
+    /// Every watch gets an ERROR event: too old resource version.
     Expired,
-    /// Every watch gets a line that is not an event.
+    /// Every watch gets a malformed line.
     Malformed,
 }
 
-/// The wires between one candidate and the server. Clones are the same.
+/// The connection of one candidate to the API server. Clones share the state.
 #[derive(Clone)]
-pub struct Net {
+pub struct Network {
     door: Door,
     /// True time.
     clock: Clock,
     rng: Rng,
     state: Arc<Mutex<State>>,
-    /// While false, nothing comes or goes: the machine stands still.
+    /// False while the machine is suspended: no traffic.
     running: watch::Sender<bool>,
-    watches: watch::Sender<WatchTrouble>,
+    watches: watch::Sender<WatchFault>,
     on_write: Arc<dyn Fn() + Send + Sync>,
 }
 
 #[derive(Default)]
 struct State {
-    trouble: Trouble,
+    fault: NetworkFault,
     latency: Duration,
-    answer_delay: Duration,
-    /// When the last replacement was sent that was not lost.
+    response_delay: Duration,
+    /// The time at which the last renewal that was not lost was sent.
     renewed: Option<Instant>,
     counts: BTreeMap<&'static str, u32>,
 }
 
-impl Net {
-    /// `on_write` is called when a patch, which only workers send, leaves the machine.
+impl Network {
+    /// `on_write` is called when a PATCH, which only workers send, is sent.
     pub fn new(door: Door, clock: Clock, seed: u64, on_write: Arc<dyn Fn() + Send + Sync>) -> Self {
         Self {
             door,
@@ -88,29 +88,29 @@ impl Net {
             rng: Rng::from_seed(seed),
             state: Arc::default(),
             running: watch::Sender::new(true),
-            watches: watch::Sender::new(WatchTrouble::None),
+            watches: watch::Sender::new(WatchFault::None),
             on_write,
         }
     }
 
-    pub fn trouble(&self, trouble: Trouble) {
-        self.state.lock().expect("no panic").trouble = trouble;
+    pub fn set_fault(&self, fault: NetworkFault) {
+        self.state.lock().expect("no panic").fault = fault;
     }
 
-    pub fn watches(&self, trouble: WatchTrouble) {
-        self.watches.send_replace(trouble);
+    pub fn set_watch_fault(&self, fault: WatchFault) {
+        self.watches.send_replace(fault);
     }
 
     pub fn run(&self, running: bool) {
         self.running.send_replace(running);
     }
 
-    /// Requests and answers take up to that long each.
+    /// Sets the maximum latency of requests and responses.
     pub fn latency(&self, latency: Duration) {
         self.state.lock().expect("no panic").latency = latency;
     }
 
-    /// The server behind it falls behind with its watches.
+    /// Stops the progress of watches at `revision`.
     pub fn hold_at(&self, revision: u64) {
         self.door.lag().hold_all_at(revision);
     }
@@ -119,26 +119,22 @@ impl Net {
         self.door.lag().release();
     }
 
-    /// Answers take that long on top.
-    pub fn answer_delay(&self, delay: Duration) {
-        self.state.lock().expect("no panic").answer_delay = delay;
+    /// Delays responses in addition.
+    pub fn response_delay(&self, delay: Duration) {
+        self.state.lock().expect("no panic").response_delay = delay;
     }
 
-    /// When the last renewal was sent that arrived, in true time.
+    /// Returns the true time at which the last renewal that arrived was sent.
     pub fn renewed(&self) -> Instant {
-        self.state
-            .lock()
-            .expect("no panic")
-            .renewed
-            .expect("there was one")
+        self.state.lock().expect("no panic").renewed.expect("a renewal")
     }
 
-    /// How many requests of each verb were sent since the last time.
+    /// Takes the number of requests by verb.
     pub fn take_counts(&self) -> BTreeMap<&'static str, u32> {
         std::mem::take(&mut self.state.lock().expect("no panic").counts)
     }
 
-    async fn way(&self) {
+    async fn transit(&self) {
         let latency = self.state.lock().expect("no panic").latency;
         if !latency.is_zero() {
             self.clock.sleep(self.rng.between(Duration::ZERO, latency)).await;
@@ -150,7 +146,7 @@ impl Net {
         use tower_service::Service as _;
         let is_watch = request.uri().query().unwrap_or_default().contains("watch=true");
         let is_write = request.method() != Method::GET;
-        let trouble = {
+        let fault = {
             let mut state = self.state.lock().expect("no panic");
             let verb = match *request.method() {
                 Method::GET if is_watch => "WATCH",
@@ -161,21 +157,22 @@ impl Net {
                 _ => "other",
             };
             *state.counts.entry(verb).or_default() += 1;
-            if verb == "PUT" && !matches!(state.trouble, Trouble::RequestLost | Trouble::Unavailable) {
+            if verb == "PUT" && !matches!(state.fault, NetworkFault::RequestLost | NetworkFault::Unavailable)
+            {
                 state.renewed = Some(self.clock.now());
             }
-            state.trouble
+            state.fault
         };
         if request.method() == Method::PATCH {
             (self.on_write)();
         }
-        self.way().await;
-        let lost = || Err("the connection was reset".into());
-        match trouble {
-            Trouble::Unavailable => return Ok(status(503, "ServiceUnavailable")),
-            Trouble::RequestLost => return std::future::pending().await,
-            Trouble::Conflict if is_write => return Ok(status(409, "Conflict")),
-            Trouble::Swallowed if is_write => return Ok(nobody_s()),
+        self.transit().await;
+        let lost = || Err("connection reset".into());
+        match fault {
+            NetworkFault::Unavailable => return Ok(status(503, "ServiceUnavailable")),
+            NetworkFault::RequestLost => return std::future::pending().await,
+            NetworkFault::Conflict if is_write => return Ok(status(409, "Conflict")),
+            NetworkFault::Discarded if is_write => return Ok(unheld_lease()),
             _ => {}
         }
         if is_watch {
@@ -184,32 +181,32 @@ impl Net {
                 .query()
                 .unwrap_or_default()
                 .contains("&resourceVersion=");
-            let trouble = *self.watches.borrow();
-            match trouble {
-                WatchTrouble::Refused => return lost(),
-                WatchTrouble::Unversioned if !is_versioned => {
+            let fault = *self.watches.borrow();
+            match fault {
+                WatchFault::Rejected => return lost(),
+                WatchFault::Unversioned if !is_versioned => {
                     return Ok(error_event(500, "progress requests are not supported"));
                 }
-                WatchTrouble::Expired => return Ok(error_event(410, "too old resource version")),
-                WatchTrouble::Malformed => return Ok(body("{\"type\":7}\n".to_owned())),
+                WatchFault::Expired => return Ok(error_event(410, "too old resource version")),
+                WatchFault::Malformed => return Ok(body("{\"type\":7}\n".to_owned())),
                 _ => {}
             }
         }
         let response = self.door.call(request).await?;
-        let delay = self.state.lock().expect("no panic").answer_delay;
+        let delay = self.state.lock().expect("no panic").response_delay;
         if !delay.is_zero() && !is_watch {
             self.clock.sleep(delay).await;
         }
-        self.way().await;
-        match trouble {
-            Trouble::AnswerLost if is_write => std::future::pending().await,
-            Trouble::Reset if is_write => lost(),
+        self.transit().await;
+        match fault {
+            NetworkFault::ResponseLost if is_write => std::future::pending().await,
+            NetworkFault::Reset if is_write => lost(),
             _ if is_watch => Ok(self.guard(response)),
             _ => Ok(response),
         }
     }
 
-    /// A watch that stops when the machine does, and when watches are in trouble.
+    /// Wraps a watch, so that it stops with the machine and with a watch fault.
     fn guard(&self, response: Response<ResponseBody>) -> Response<ResponseBody> {
         let (parts, body) = response.into_parts();
         let (running, watches) = (self.running.subscribe(), self.watches.subscribe());
@@ -218,14 +215,14 @@ impl Net {
             |(mut body, mut running, mut watches)| async move {
                 let frame = tokio::select! {
                     biased;
-                    _ = watches.wait_for(|trouble| *trouble == WatchTrouble::Refused) => None,
+                    _ = watches.wait_for(|fault| *fault == WatchFault::Rejected) => None,
                     frame = async {
                         let frame = body.frame().await;
                         let _ = running.wait_for(|running| *running).await;
                         frame
                     } => frame,
                 };
-                while *watches.borrow() == WatchTrouble::Silent {
+                while *watches.borrow() == WatchFault::Silent {
                     watches.changed().await.ok()?;
                 }
                 Some((frame?, (body, running, watches)))
@@ -235,7 +232,7 @@ impl Net {
     }
 }
 
-/// A watch that ends with one ERROR event.
+/// Returns a watch with one ERROR event.
 fn error_event(code: u16, message: &str) -> Response<ResponseBody> {
     let status = json!({"kind": "Status", "status": "Failure", "code": code, "message": message});
     body(format!("{}\n", json!({"type": "ERROR", "object": status})))
@@ -246,7 +243,7 @@ fn body(text: String) -> Response<ResponseBody> {
     Response::new(body)
 }
 
-fn nobody_s() -> Response<ResponseBody> {
+fn unheld_lease() -> Response<ResponseBody> {
     let body = json!({"metadata": {"name": "coxswain", "resourceVersion": "1"}, "spec": {}}).to_string();
     let body: UnsyncBoxBody<Bytes, _> = Full::new(body.into()).boxed_unsync();
     Response::new(body)
@@ -260,7 +257,7 @@ fn status(code: u16, reason: &str) -> Response<ResponseBody> {
     response
 }
 
-impl tower_service::Service<Request<Body>> for Net {
+impl tower_service::Service<Request<Body>> for Network {
     type Response = Response<ResponseBody>;
     type Error = BoxError;
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, BoxError>> + Send>>;

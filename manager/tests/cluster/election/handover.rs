@@ -1,4 +1,4 @@
-//! How leadership goes from one candidate to the next.
+//! The handover of leadership.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,28 +12,27 @@ use serde_json::json;
 
 use crate::candidate::{self, Candidate, LEASE, NAME, RETRY, one_at_a_time};
 
-/// What is registered of this surface.
 pub fn tests() -> Vec<Test> {
     vec![
-        test!(the_first_candidate_leads),
-        test!(a_second_candidate_waits_for_longer_than_a_lease_lasts),
-        test!(a_release_is_taken_at_once_with_what_was_written),
-        test!(the_lease_of_a_killed_leader_is_taken_when_it_has_expired),
-        test!(of_those_who_see_an_expired_lease_one_wins),
+        test!(first_candidate_leads),
+        test!(second_candidate_waits_while_the_lease_is_renewed),
+        test!(released_lease_is_acquired_with_written_versions),
+        test!(lease_of_a_crashed_leader_is_acquired_after_expiry),
+        test!(exactly_one_candidate_acquires_an_expired_lease),
     ]
 }
 
-async fn the_first_candidate_leads(c: Cluster) {
+async fn first_candidate_leads(c: Cluster) {
     let ns = c.namespace().await;
     let mut a = Candidate::steady(&c, &ns).await;
     let (term, takeover) = a.leads().await;
-    assert_eq!(takeover, Takeover::Unclean, "nobody has told what was written");
+    assert_eq!(takeover, Takeover::Unclean, "without written versions");
     assert!(a.fence.allows(term));
     let holder = candidate::spec(&c, &ns).await.holder_identity;
     assert_eq!(holder.as_deref(), Some(&*a.config.identity));
 }
 
-async fn a_second_candidate_waits_for_longer_than_a_lease_lasts(c: Cluster) {
+async fn second_candidate_waits_while_the_lease_is_renewed(c: Cluster) {
     let ns = c.namespace().await;
     let mut a = Candidate::short(&c, &ns).await;
     let (term, _) = a.leads().await;
@@ -41,7 +40,7 @@ async fn a_second_candidate_waits_for_longer_than_a_lease_lasts(c: Cluster) {
     let begun = b.process.env.clock.wall();
     let fences = [&a.fence, &b.fence];
     one_at_a_time(&fences, async {
-        b.watches().await;
+        b.watching().await;
         let renewed = time::eventually(time::ANSWER, async || {
             let spec = candidate::spec(&c, &ns).await;
             assert!(!b.is_leading());
@@ -50,12 +49,12 @@ async fn a_second_candidate_waits_for_longer_than_a_lease_lasts(c: Cluster) {
         assert!(renewed.await.is_some(), "the lease is not renewed");
     })
     .await;
-    assert!(a.fence.allows(term), "it leads in one term all the time");
+    assert!(a.fence.allows(term), "the term ended");
     assert_eq!(candidate::spec(&c, &ns).await.lease_transitions, Some(0));
 }
 
-/// How long it takes is asserted on the paused clock.
-async fn a_release_is_taken_at_once_with_what_was_written(c: Cluster) {
+/// The duration is asserted under a paused clock.
+async fn released_lease_is_acquired_with_written_versions(c: Cluster) {
     let mut took = Vec::new();
     for _ in 0..5 {
         took.push(hand_over(&c).await);
@@ -64,10 +63,10 @@ async fn a_release_is_taken_at_once_with_what_was_written(c: Cluster) {
     println!("handover after a release: {took:?}");
 }
 
-/// One leader releases, and the next one takes the Lease; returns how long that took.
+/// One leader releases the Lease and the next one acquires it. Returns the time it took.
 async fn hand_over(c: &Cluster) -> Duration {
     let ns = c.namespace().await;
-    // Who would only ask from time to time would be late.
+    // Polling at this interval would be too late.
     let times = (
         Duration::from_secs(30),
         Duration::from_secs(25),
@@ -76,7 +75,7 @@ async fn hand_over(c: &Cluster) -> Duration {
     let mut a = Candidate::start(c, &ns, times).await;
     let (term, _) = a.leads().await;
     let mut b = Candidate::start(c, &ns, times).await;
-    b.watches().await;
+    b.watching().await;
     let clock = b.process.env.clock.clone();
     let fences = [&a.fence.clone(), &b.fence.clone()];
     let written = BTreeMap::from([("pods".to_owned(), "17".to_owned())]);
@@ -94,12 +93,12 @@ async fn hand_over(c: &Cluster) -> Duration {
     took
 }
 
-async fn the_lease_of_a_killed_leader_is_taken_when_it_has_expired(c: Cluster) {
+async fn lease_of_a_crashed_leader_is_acquired_after_expiry(c: Cluster) {
     let ns = c.namespace().await;
     let mut a = Candidate::short(&c, &ns).await;
     let (term, _) = a.leads().await;
     let mut b = Candidate::short(&c, &ns).await;
-    b.watches().await;
+    b.watching().await;
     candidate::is_renewed(&c, &ns).await;
     let clock = b.process.env.clock.clone();
     let dead = a.fence.clone();
@@ -115,7 +114,7 @@ async fn the_lease_of_a_killed_leader_is_taken_when_it_has_expired(c: Cluster) {
         let idle = acquired.duration_since(last);
         assert!(
             idle >= SignedDuration::try_from(LEASE).expect("seconds"),
-            "it was taken {idle} after its last renewal"
+            "acquired {idle} after the last renewal"
         );
         (took, takeover)
     })
@@ -125,15 +124,15 @@ async fn the_lease_of_a_killed_leader_is_taken_when_it_has_expired(c: Cluster) {
     assert_eq!(candidate::spec(&c, &ns).await.lease_transitions, Some(1));
 }
 
-async fn of_those_who_see_an_expired_lease_one_wins(c: Cluster) {
+async fn exactly_one_candidate_acquires_an_expired_lease(c: Cluster) {
     let ns = c.namespace().await;
     let long_ago = "2020-01-01T00:00:00.000000Z";
-    let ghost = json!({"spec": {
-        "holderIdentity": "ghost", "leaseDurationSeconds": 1, "leaseTransitions": 7,
+    let expired = json!({"spec": {
+        "holderIdentity": "expired", "leaseDurationSeconds": 1, "leaseTransitions": 7,
         "acquireTime": long_ago, "renewTime": long_ago,
     }});
-    let ghost = fixtures::with(fixtures::lease(NAME), ghost);
-    c.api().post(&fixtures::leases(&ns), ghost).await.expect(201);
+    let expired = fixtures::with(fixtures::lease(NAME), expired);
+    c.api().post(&fixtures::leases(&ns), expired).await.expect(201);
     let mut candidates = Vec::new();
     for _ in 0..4 {
         candidates.push(Candidate::short(&c, &ns).await);
@@ -143,7 +142,7 @@ async fn of_those_who_see_an_expired_lease_one_wins(c: Cluster) {
         let leading = candidates.iter_mut().map(|it| Box::pin(it.leads()));
         let ((_, takeover), winner, _) = select_all(leading).await;
         assert_eq!(takeover, Takeover::Unclean);
-        // The others are told, whether or not they have tried.
+        // The others observe it, whether or not they have tried.
         candidate::is_renewed(&c, &ns).await;
         candidate::is_renewed(&c, &ns).await;
         let leaders: Vec<_> = (0..4).filter(|it| candidates[*it].is_leading()).collect();
@@ -159,5 +158,5 @@ async fn of_those_who_see_an_expired_lease_one_wins(c: Cluster) {
 }
 
 fn at(time: Option<MicroTime>) -> Timestamp {
-    time.expect("the lease has a time").0
+    time.expect("a time").0
 }
