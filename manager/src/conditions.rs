@@ -1,9 +1,8 @@
-//! Conditions of an object, by the API conventions.
+//! Conditions of an object, following the Kubernetes API conventions.
 //!
-//! A list has one [`Condition`] of each type. [`set`] changes the time only when the status changes, and says whether
-//! anything has changed: if nothing has, there is nothing to write. Conditions of types that the writer does not know keep
-//! their place and their fields; fields that no [`Condition`] has are not kept, so this is not for the conditions of pods
-//! and nodes, which have more of them.
+//! A list has at most one [`Condition`] per type. [`set`] changes `lastTransitionTime` only when the status changes, and
+//! returns whether anything has changed. Conditions of other types keep their position and fields. Fields that
+//! [`Condition`] does not have are dropped, so this must not be used for the conditions of pods and nodes.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -11,51 +10,48 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::object::Text;
 use crate::time::whole_seconds;
 
-/// The longest message that the API takes, in bytes.
+/// The limit of the API for messages, in bytes.
 const MAX_MESSAGE: usize = 32 * 1024;
 
-/// One condition.
+/// A condition as in `metav1.Condition`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
+#[expect(missing_docs, reason = "plain data")]
 pub struct Condition {
-    /// What it is about, in `CamelCase`; at most one of a type is in a list.
     #[serde(rename = "type")]
     pub type_: Text,
-    /// Whether it holds.
     pub status: Status,
-    /// The generation of the object that it was found for; 0 if there is none.
+    /// Zero if unknown.
     #[serde(skip_serializing_if = "is_zero")]
     pub observed_generation: i64,
-    /// When the status changed last; none before it is in a list.
+    /// Set by [`set`].
     #[serde(serialize_with = "write_time", deserialize_with = "read_time")]
     pub last_transition_time: Option<Timestamp>,
-    /// Why, in one `CamelCase` word that programs may rely on.
+    /// A `CamelCase` word for programs.
     pub reason: Text,
-    /// Why, for people.
+    /// A sentence for users.
     pub message: Text,
 }
 
-/// Whether a condition holds.
+/// The status of a condition.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "plain data")]
 pub enum Status {
-    /// It holds.
     True,
-    /// It does not.
     False,
-    /// Nobody can tell.
     #[default]
     #[serde(other)]
     Unknown,
 }
 
 impl Condition {
-    /// A condition that can be [`set`]. A message that is too long is cut.
+    /// Returns a condition to [`set`]. A message over the limit is truncated.
     ///
     /// # Panics
-    /// In debug builds, if the reason is not a word that the API would take: it is part of the program, not input.
+    /// In debug builds, if the API would reject the reason.
     #[must_use]
     pub fn new(type_: &str, status: Status, reason: &'static str, message: &str) -> Self {
-        debug_assert!(is_reason(reason), "not a reason: {reason:?}");
+        debug_assert!(is_reason(reason), "invalid reason: {reason:?}");
         Self {
             type_: type_.into(),
             status,
@@ -65,7 +61,7 @@ impl Condition {
         }
     }
 
-    /// The same for what was found at this generation of the object.
+    /// Sets the observed generation.
     #[must_use]
     pub fn observed_generation(self, generation: i64) -> Self {
         Self {
@@ -75,7 +71,7 @@ impl Condition {
     }
 }
 
-/// Puts `new` into the list, in the place of the one of its type. True if that changed anything.
+/// Adds `new` or replaces the condition of its type. Returns whether the list has changed.
 pub fn set(conditions: &mut Vec<Condition>, new: Condition, now: Timestamp) -> bool {
     let Some(present) = conditions.iter_mut().find(|it| it.type_ == new.type_) else {
         conditions.push(Condition {
@@ -98,20 +94,20 @@ pub fn set(conditions: &mut Vec<Condition>, new: Condition, now: Timestamp) -> b
     changed
 }
 
-/// The condition of this type.
+/// Returns the condition of this type.
 #[must_use]
 pub fn find<'a>(conditions: &'a [Condition], type_: &str) -> Option<&'a Condition> {
     conditions.iter().find(|it| it.type_ == type_)
 }
 
-/// Takes the condition of this type out of the list. True if there was one.
+/// Removes the condition of this type. Returns whether there was one.
 pub fn remove(conditions: &mut Vec<Condition>, type_: &str) -> bool {
     let before = conditions.len();
     conditions.retain(|it| it.type_ != type_);
     conditions.len() < before
 }
 
-/// The pattern of the API: a letter first, then letters, digits and `_,:`, and neither of the last two at the end.
+/// Matches the pattern of the API: a letter, then letters, digits and `_,:`, not ending in `,` or `:`.
 fn is_reason(reason: &str) -> bool {
     reason.starts_with(|first: char| first.is_ascii_alphabetic())
         && !reason.ends_with([',', ':'])
@@ -150,17 +146,17 @@ mod tests {
     }
 
     fn ready(status: Status, reason: &'static str) -> Condition {
-        Condition::new("Ready", status, reason, "as it is")
+        Condition::new("Ready", status, reason, "message")
     }
 
     #[test]
-    fn the_time_changes_with_the_status_only() {
+    fn transition_time_changes_only_with_the_status() {
         let mut list = Vec::new();
         assert!(set(&mut list, ready(Status::False, "Starting"), at(1)));
         assert_eq!(list[0].last_transition_time, Some(at(1)));
         assert!(
             !set(&mut list, ready(Status::False, "Starting"), at(2)),
-            "nothing new"
+            "unchanged"
         );
         assert!(set(&mut list, ready(Status::False, "Waiting"), at(3)));
         assert_eq!(list[0].last_transition_time, Some(at(1)));
@@ -176,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_say_keeps_its_place() {
+    fn foreign_conditions_are_preserved() {
         let theirs = json!([
             {"type": "Theirs", "status": "True", "reason": "Because", "message": "m",
              "observedGeneration": 3, "lastTransitionTime": "2026-01-01T00:00:00Z"},
@@ -192,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn they_are_found_and_removed_by_type() {
+    fn conditions_are_found_and_removed_by_type() {
         let mut list = Vec::new();
         set(&mut list, ready(Status::True, "Up"), at(0));
         assert!(find(&list, "Ready").is_some() && find(&list, "Other").is_none());
@@ -201,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn the_time_has_no_fraction_and_a_missing_one_is_filled_in() {
+    fn transition_time_has_whole_seconds_and_a_missing_one_is_set() {
         let mut list = vec![ready(Status::True, "Up")];
         let fine = Timestamp::new(7, 500).expect("a time");
         assert!(set(&mut list, ready(Status::True, "Up"), fine));
@@ -209,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_status_that_nobody_knows_is_unknown_and_a_long_message_is_cut() {
+    fn unknown_status_is_read_and_long_message_is_truncated() {
         let odd: Condition = serde_json::from_value(json!({"type": "A", "status": "Perhaps"})).expect("one");
         assert_eq!(odd.status, Status::Unknown);
         let long = "é".repeat(MAX_MESSAGE);
@@ -218,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn reasons_are_words() {
+    fn reason_must_match_the_api_pattern() {
         for good in ["Up", "a", "A_1", "Up:1", "A,b"] {
             assert!(is_reason(good), "{good}");
         }

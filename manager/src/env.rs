@@ -1,7 +1,8 @@
-//! Time, chance and tasks, injected: the only folder that asks the machine for any of them.
+//! Injected clock, random number generator and tasks.
 //!
-//! One [`Env`] per manager is passed down to everything that it starts. Two managers in one process have two of them, so
-//! that a simulation can give each its own clock, and can repeat a run exactly from its seed.
+//! One [`Env`] per manager is passed down to everything it starts. Two managers in one process have separate ones, so that a
+//! simulation can control each clock and reproduce a run from its seed. No other module reads a clock, draws entropy or
+//! spawns tasks.
 
 mod clock;
 mod rng;
@@ -13,19 +14,19 @@ pub use tasks::{TaskSet, Tasks};
 
 use jiff::Timestamp;
 
-/// What a part of a manager may use of the world. Cheap to clone.
+/// The environment of a manager. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Env {
     /// Monotonic time, wall time and sleep.
     pub clock: Clock,
-    /// The seeded generator.
+    /// The seeded random number generator.
     pub rng: Rng,
-    /// Where tasks are spawned; they end with the [`TaskSet`].
+    /// Spawns tasks, which end with the [`TaskSet`].
     pub tasks: Tasks,
 }
 
 impl Env {
-    /// The machine's clock and a seed from its entropy.
+    /// Returns the machine's clock and a seed from its entropy.
     #[must_use]
     pub fn system(tasks: &TaskSet) -> Self {
         Self {
@@ -35,8 +36,7 @@ impl Env {
         }
     }
 
-    /// A given wall time and seed, for runs that can be repeated. Time passes as the runtime's clock says, which a test
-    /// may have paused.
+    /// Returns a clock and a generator for reproducible runs. Time passes with the runtime's clock, which a test may pause.
     #[must_use]
     pub fn starting_at(wall: Timestamp, seed: u64, tasks: &TaskSet) -> Self {
         Self {

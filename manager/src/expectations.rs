@@ -1,16 +1,15 @@
-//! What a controller has done and its cache has not shown yet.
+//! Expectations: creates and deletes that the cache does not show yet.
 //!
-//! By name, not by number: an event that comes twice, or is about something else, cannot settle the wrong account. Per
-//! owner there are the names of objects that were asked to be created, and the uids of those that were asked to be
-//! deleted. Both are written down *before* the request is sent, and struck off when a delta shows them, or when it is
-//! certain that the request did nothing.
+//! They are kept by name and uid, not as counts, so that a duplicate or unrelated event cannot satisfy the wrong one. A
+//! create or delete is recorded *before* its request is sent, and removed when a delta shows it or when it has certainly
+//! failed.
 //!
-//! A create whose outcome is not known (no answer, or a sync that was cut off) does not hold up the next sync, which may
-//! find out; but its name counts as an object that is there, until a delta or a later read says otherwise. A delete whose
-//! outcome is not known does hold it up: found out or not, nothing else may be deleted in its place. Whatever is known to
-//! be done holds the next sync up, for [`EXPECTATIONS_TIMEOUT`] at most: an object that came and went between two lists is never shown.
+//! A create with an unknown outcome (no response, or a cancelled sync) does not block the next sync, which may resolve it;
+//! but its name counts as an existing object until a delta or a live read shows otherwise. A delete with an unknown outcome
+//! blocks: no other object may be deleted in its place. A confirmed write blocks for at most [`EXPECTATIONS_TIMEOUT`]: an
+//! object that was created and deleted between two lists is never shown.
 //!
-//! An owner that is gone is [forgotten](Expectations::forget), and a new term starts [empty](Expectations::clear).
+//! Expectations of a deleted owner are [forgotten](Expectations::forget); a new term starts [empty](Expectations::clear).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
@@ -21,202 +20,204 @@ use tokio::time::Instant;
 use crate::cache::Delta;
 use crate::object::{Key, Object, Text, Uid};
 
-/// How long the cache may take to show what was done.
+/// The time after which confirmed writes no longer block a sync.
 pub const EXPECTATIONS_TIMEOUT: Duration = Duration::from_mins(5);
 
 /// The expectations of one controller.
 #[derive(Debug, Default)]
 pub struct Expectations {
-    owners: Mutex<BTreeMap<Key, Open>>,
+    owners: Mutex<BTreeMap<Key, Pending>>,
 }
 
-/// What is open for one owner; never empty.
+/// The pending writes of one owner; never empty.
 #[derive(Debug)]
-struct Open {
+struct Pending {
     creates: BTreeMap<Text, Outcome>,
     deletes: BTreeMap<Uid, Outcome>,
-    /// When something was added last.
+    /// The time of the last addition.
     since: Instant,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outcome {
-    /// Not answered, or not yet.
+    /// No response yet, or none at all.
     Unknown,
-    /// The server said that it is done.
+    /// Confirmed by the API server.
     Done,
 }
 
 impl Expectations {
-    /// None.
+    /// Returns no expectations.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Objects with these names are about to be created.
+    /// Records creates that are about to be sent, by name.
     pub fn expect_creates(&self, owner: &Key, names: impl IntoIterator<Item = Text>, now: Instant) {
-        self.add(owner, now, |open| {
-            open.creates
+        self.add(owner, now, |pending| {
+            pending
+                .creates
                 .extend(names.into_iter().map(|name| (name, Outcome::Unknown)));
         });
     }
 
-    /// The objects with these uids are about to be deleted.
+    /// Records deletes that are about to be sent, by uid.
     pub fn expect_deletes(&self, owner: &Key, uids: impl IntoIterator<Item = Uid>, now: Instant) {
-        self.add(owner, now, |open| {
-            open.deletes
+        self.add(owner, now, |pending| {
+            pending
+                .deletes
                 .extend(uids.into_iter().map(|uid| (uid, Outcome::Unknown)));
         });
     }
 
-    /// The server said that it has created this one.
+    /// The API server has created the object.
     pub fn create_succeeded(&self, owner: &Key, name: &str) {
-        self.change(owner, |open| {
-            // Not there: the delta was faster than the answer.
-            if let Some(outcome) = open.creates.get_mut(name) {
+        self.change(owner, |pending| {
+            // Absent if the delta was faster than the response.
+            if let Some(outcome) = pending.creates.get_mut(name) {
                 *outcome = Outcome::Done;
             }
         });
     }
 
-    /// The server said that it has deleted this one, or that it is on its way out.
+    /// The API server has deleted the object, or it is terminating.
     pub fn delete_succeeded(&self, owner: &Key, uid: &Uid) {
-        self.change(owner, |open| {
-            // Not there: the delta was faster than the answer.
-            if let Some(outcome) = open.deletes.get_mut(uid) {
+        self.change(owner, |pending| {
+            // Absent if the delta was faster than the response.
+            if let Some(outcome) = pending.deletes.get_mut(uid) {
                 *outcome = Outcome::Done;
             }
         });
     }
 
-    /// This one was certainly not created: the server refused, it was never sent, or a later read has shown that it is not
-    /// there.
+    /// The object was certainly not created: the request was rejected or not sent, or a live read does not find the object.
     pub fn create_failed(&self, owner: &Key, name: &str) {
-        self.change(owner, |open| {
-            open.creates.remove(name);
+        self.change(owner, |pending| {
+            pending.creates.remove(name);
         });
     }
 
-    /// This one was certainly not deleted by us: the server refused, or it was never sent; or it was gone before.
+    /// The object was certainly not deleted by this request: it was rejected, not sent, or the object was gone already.
     pub fn delete_failed(&self, owner: &Key, uid: &Uid) {
-        self.change(owner, |open| {
-            open.deletes.remove(uid);
+        self.change(owner, |pending| {
+            pending.deletes.remove(uid);
         });
     }
 
-    /// The cache shows a change of an object of this owner. One that is being deleted counts as deleted.
+    /// Observes a delta of an object of this owner. A terminating object counts as deleted.
     pub fn observe<T: Object>(&self, owner: &Key, delta: &Delta<T>) {
         let meta = delta.latest().meta();
-        let deleted = meta.is_terminating() || matches!(delta, Delta::Deleted { .. });
-        self.change(owner, |open| {
-            open.creates.remove(&meta.name);
+        let deleted = meta.is_deleting() || matches!(delta, Delta::Deleted { .. });
+        self.change(owner, |pending| {
+            pending.creates.remove(&meta.name);
             if deleted {
-                open.deletes.remove(&meta.uid);
+                pending.deletes.remove(&meta.uid);
             }
         });
     }
 
-    /// Strikes off what the cache shows now, for a controller that asks at the start of a sync instead of following
-    /// deltas. `shown` is given the name of a create and whether it is known to be done, `gone` the uid of a delete.
+    /// Removes the expectations that the cache satisfies, for controllers that check at the start of a sync instead of
+    /// observing deltas. `shown` gets the name of a create and whether it is confirmed, `gone` the uid of a delete.
     pub fn observe_cache(
         &self,
         owner: &Key,
         mut shown: impl FnMut(&Text, bool) -> bool,
         mut gone: impl FnMut(&Uid) -> bool,
     ) {
-        self.change(owner, |open| {
-            open.creates
+        self.change(owner, |pending| {
+            pending
+                .creates
                 .retain(|name, outcome| !shown(name, *outcome == Outcome::Done));
-            open.deletes.retain(|uid, _| !gone(uid));
+            pending.deletes.retain(|uid, _| !gone(uid));
         });
     }
 
-    /// Whether the cache shows all that is known to be done for this owner, or has had its time.
+    /// Reports whether the cache shows all confirmed writes for this owner, or the timeout has passed.
     #[must_use]
     pub fn satisfied(&self, owner: &Key, now: Instant) -> bool {
-        self.look(owner, |open| {
-            open.is_late(now)
-                || (open.deletes.is_empty() && !open.creates.values().any(|it| *it == Outcome::Done))
+        self.read(owner, |pending| {
+            pending.has_timed_out(now)
+                || (pending.deletes.is_empty() && !pending.creates.values().any(|it| *it == Outcome::Done))
         })
         .unwrap_or(true)
     }
 
-    /// The names that count as objects of this owner although the cache may not show them. Some it does show, if their
-    /// delta has not come here yet: count the union.
+    /// Returns the names that count as objects of this owner. The cache may show some of them already: count the union.
     #[must_use]
     pub fn pending_creates(&self, owner: &Key, now: Instant) -> BTreeSet<Text> {
-        self.look(owner, |open| {
-            let late = open.is_late(now);
-            let counts = |outcome: Outcome| outcome == Outcome::Unknown || !late;
-            let names = open.creates.iter().filter(|(_, outcome)| counts(**outcome));
+        self.read(owner, |pending| {
+            let timed_out = pending.has_timed_out(now);
+            let counts = |outcome: Outcome| outcome == Outcome::Unknown || !timed_out;
+            let names = pending.creates.iter().filter(|(_, outcome)| counts(**outcome));
             names.map(|(name, _)| name.clone()).collect()
         })
         .unwrap_or_default()
     }
 
-    /// The uids of which it has to be found out whether they were deleted: nobody has answered, or the cache has had its
-    /// time to show it.
+    /// Returns the uids of deletes that must be resolved: without a response, or not shown by the cache within the timeout.
     #[must_use]
     pub fn unknown_deletes(&self, owner: &Key, now: Instant) -> BTreeSet<Uid> {
-        self.look(owner, |open| {
-            let late = open.is_late(now);
-            let doubtful = |outcome: Outcome| outcome == Outcome::Unknown || late;
-            let uids = open.deletes.iter().filter(|(_, outcome)| doubtful(**outcome));
+        self.read(owner, |pending| {
+            let timed_out = pending.has_timed_out(now);
+            let unknown = |outcome: Outcome| outcome == Outcome::Unknown || timed_out;
+            let uids = pending.deletes.iter().filter(|(_, outcome)| unknown(**outcome));
             uids.map(|(uid, _)| uid.clone()).collect()
         })
         .unwrap_or_default()
     }
 
-    /// The owner is gone.
+    /// Removes the expectations of a deleted owner.
     pub fn forget(&self, owner: &Key) {
         self.owners(|owners| owners.remove(owner));
     }
 
-    /// A new term: what the last one expected says nothing about what another leader did since.
+    /// Removes all expectations, for a new term: another leader may have written since.
     pub fn clear(&self) {
         self.owners(BTreeMap::clear);
     }
 
-    fn add(&self, owner: &Key, now: Instant, add: impl FnOnce(&mut Open)) {
+    fn add(&self, owner: &Key, now: Instant, add: impl FnOnce(&mut Pending)) {
         self.owners(|owners| {
-            let open = owners.entry(owner.clone()).or_insert_with(|| Open {
+            let pending = owners.entry(owner.clone()).or_insert_with(|| Pending {
                 creates: BTreeMap::new(),
                 deletes: BTreeMap::new(),
                 since: now,
             });
-            if open.is_late(now) {
-                // What has had its time must not get another one.
-                open.deletes.clear();
-                open.creates.retain(|_, outcome| *outcome == Outcome::Unknown);
+            if pending.has_timed_out(now) {
+                // An expired expectation must not be renewed.
+                pending.deletes.clear();
+                pending.creates.retain(|_, outcome| *outcome == Outcome::Unknown);
             }
-            open.since = now;
-            add(open);
+            pending.since = now;
+            add(pending);
         });
         self.change(owner, |_| ());
     }
 
-    fn change(&self, owner: &Key, change: impl FnOnce(&mut Open)) {
+    fn change(&self, owner: &Key, change: impl FnOnce(&mut Pending)) {
         self.owners(|owners| {
-            let Some(open) = owners.get_mut(owner) else { return };
-            change(open);
-            if open.creates.is_empty() && open.deletes.is_empty() {
+            let Some(pending) = owners.get_mut(owner) else {
+                return;
+            };
+            change(pending);
+            if pending.creates.is_empty() && pending.deletes.is_empty() {
                 owners.remove(owner);
             }
         });
     }
 
-    fn look<T>(&self, owner: &Key, look: impl FnOnce(&Open) -> T) -> Option<T> {
-        self.owners(|owners| owners.get(owner).map(look))
+    fn read<T>(&self, owner: &Key, read: impl FnOnce(&Pending) -> T) -> Option<T> {
+        self.owners(|owners| owners.get(owner).map(read))
     }
 
-    fn owners<T>(&self, with: impl FnOnce(&mut BTreeMap<Key, Open>) -> T) -> T {
+    fn owners<T>(&self, with: impl FnOnce(&mut BTreeMap<Key, Pending>) -> T) -> T {
         with(&mut self.owners.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-impl Open {
-    fn is_late(&self, now: Instant) -> bool {
+impl Pending {
+    fn has_timed_out(&self, now: Instant) -> bool {
         now.saturating_duration_since(self.since) > EXPECTATIONS_TIMEOUT
     }
 }
@@ -233,21 +234,21 @@ mod tests {
     use crate::env::Clock;
     use crate::object::MetaObject;
 
-    struct Bed {
+    struct Fixture {
         it: Expectations,
         owner: Key,
         now: Instant,
     }
 
-    fn bed() -> Bed {
-        Bed {
+    fn fixture() -> Fixture {
+        Fixture {
             it: Expectations::new(),
             owner: Key::new("ns", "set"),
             now: Clock::starting_at(Timestamp::UNIX_EPOCH).now(),
         }
     }
 
-    impl Bed {
+    impl Fixture {
         fn creates(&self, names: &[&str]) {
             let names = names.iter().copied().map(Text::from);
             self.it.expect_creates(&self.owner, names, self.now);
@@ -269,7 +270,7 @@ mod tests {
             self.it.satisfied(&self.owner, self.now)
         }
 
-        fn pending(&self) -> Vec<String> {
+        fn pending_names(&self) -> Vec<String> {
             let names = self.it.pending_creates(&self.owner, self.now);
             names.iter().map(ToString::to_string).collect()
         }
@@ -295,153 +296,153 @@ mod tests {
     }
 
     #[test]
-    fn each_name_is_struck_off_by_its_own_delta_and_once() {
-        let bed = bed();
-        bed.created(&["a", "b"]);
-        assert!(!bed.satisfied());
-        bed.it.observe(&bed.owner, &added("a"));
-        bed.it.observe(&bed.owner, &added("a"));
-        bed.it.observe(&bed.owner, &added("c"));
-        assert!(!bed.satisfied());
-        assert_eq!(bed.pending(), ["b"]);
-        bed.it.observe(&bed.owner, &added("b"));
-        assert!(bed.satisfied() && bed.is_empty());
+    fn create_is_removed_by_its_own_delta() {
+        let fixture = fixture();
+        fixture.created(&["a", "b"]);
+        assert!(!fixture.satisfied());
+        fixture.it.observe(&fixture.owner, &added("a"));
+        fixture.it.observe(&fixture.owner, &added("a"));
+        fixture.it.observe(&fixture.owner, &added("c"));
+        assert!(!fixture.satisfied());
+        assert_eq!(fixture.pending_names(), ["b"]);
+        fixture.it.observe(&fixture.owner, &added("b"));
+        assert!(fixture.satisfied() && fixture.is_empty());
     }
 
     #[test]
-    fn a_delta_that_overtakes_the_answer_counts() {
-        let bed = bed();
-        bed.creates(&["a"]);
-        bed.it.observe(&bed.owner, &added("a"));
-        bed.it.create_succeeded(&bed.owner, "a");
-        assert!(bed.satisfied() && bed.is_empty());
+    fn delta_before_the_response_counts() {
+        let fixture = fixture();
+        fixture.creates(&["a"]);
+        fixture.it.observe(&fixture.owner, &added("a"));
+        fixture.it.create_succeeded(&fixture.owner, "a");
+        assert!(fixture.satisfied() && fixture.is_empty());
     }
 
     #[test]
-    fn a_refusal_lowers() {
-        let bed = bed();
-        bed.created(&["a"]);
-        bed.creates(&["b"]);
-        bed.deletes(&["x"]);
-        bed.it.create_failed(&bed.owner, "b");
-        bed.it.delete_failed(&bed.owner, &Uid::from("x"));
-        assert_eq!(bed.pending(), ["a"]);
-        bed.it.observe(&bed.owner, &added("a"));
-        assert!(bed.is_empty());
+    fn failed_writes_are_removed() {
+        let fixture = fixture();
+        fixture.created(&["a"]);
+        fixture.creates(&["b"]);
+        fixture.deletes(&["x"]);
+        fixture.it.create_failed(&fixture.owner, "b");
+        fixture.it.delete_failed(&fixture.owner, &Uid::from("x"));
+        assert_eq!(fixture.pending_names(), ["a"]);
+        fixture.it.observe(&fixture.owner, &added("a"));
+        assert!(fixture.is_empty());
     }
 
     #[test]
-    fn an_unknown_outcome_holds_nobody_up_but_counts_for_ever() {
-        let mut bed = bed();
-        bed.creates(&["lost"]);
-        assert!(bed.satisfied());
-        bed.now += 10 * EXPECTATIONS_TIMEOUT;
-        assert_eq!(bed.pending(), ["lost"]);
-        bed.created(&["more"]);
-        assert_eq!(bed.pending(), ["lost", "more"]);
-        bed.it.create_failed(&bed.owner, "lost");
-        assert_eq!(bed.pending(), ["more"]);
+    fn create_with_unknown_outcome_does_not_block_but_stays_pending() {
+        let mut fixture = fixture();
+        fixture.creates(&["lost"]);
+        assert!(fixture.satisfied());
+        fixture.now += 10 * EXPECTATIONS_TIMEOUT;
+        assert_eq!(fixture.pending_names(), ["lost"]);
+        fixture.created(&["more"]);
+        assert_eq!(fixture.pending_names(), ["lost", "more"]);
+        fixture.it.create_failed(&fixture.owner, "lost");
+        assert_eq!(fixture.pending_names(), ["more"]);
     }
 
     #[test]
-    fn deletes_are_seen_when_they_begin_or_when_they_are_over() {
-        let bed = bed();
-        bed.deletes(&["uid-a", "uid-b"]);
+    fn delete_is_removed_when_object_is_terminating_or_deleted() {
+        let fixture = fixture();
+        fixture.deletes(&["uid-a", "uid-b"]);
         let (old, new) = (object("a", false), object("a", true));
-        bed.it.observe(
-            &bed.owner,
+        fixture.it.observe(
+            &fixture.owner,
             &Delta::Updated {
                 old: old.clone(),
                 new: old.clone(),
             },
         );
-        assert!(!bed.satisfied());
-        bed.it.observe(&bed.owner, &Delta::Updated { old, new });
-        assert!(!bed.satisfied());
+        assert!(!fixture.satisfied());
+        fixture.it.observe(&fixture.owner, &Delta::Updated { old, new });
+        assert!(!fixture.satisfied());
         let last = object("b", false);
-        bed.it.observe(&bed.owner, &Delta::Deleted { last });
-        assert!(bed.satisfied() && bed.is_empty());
+        fixture.it.observe(&fixture.owner, &Delta::Deleted { last });
+        assert!(fixture.satisfied() && fixture.is_empty());
     }
 
     #[test]
-    fn a_delete_is_in_doubt_until_it_is_answered_and_again_when_it_is_late() {
-        let mut bed = bed();
-        bed.deletes(&["x", "y"]);
-        bed.it.delete_succeeded(&bed.owner, &Uid::from("x"));
-        let doubtful = |bed: &Bed| bed.it.unknown_deletes(&bed.owner, bed.now);
-        assert_eq!(doubtful(&bed), [Uid::from("y")].into());
-        bed.it.delete_succeeded(&bed.owner, &Uid::from("y"));
-        assert_eq!(doubtful(&bed), BTreeSet::new());
-        assert!(!bed.satisfied());
-        bed.now += EXPECTATIONS_TIMEOUT + Duration::from_millis(1);
-        assert_eq!(doubtful(&bed), [Uid::from("x"), Uid::from("y")].into());
+    fn delete_is_unknown_without_response_or_after_timeout() {
+        let mut fixture = fixture();
+        fixture.deletes(&["x", "y"]);
+        fixture.it.delete_succeeded(&fixture.owner, &Uid::from("x"));
+        let unknown = |fixture: &Fixture| fixture.it.unknown_deletes(&fixture.owner, fixture.now);
+        assert_eq!(unknown(&fixture), [Uid::from("y")].into());
+        fixture.it.delete_succeeded(&fixture.owner, &Uid::from("y"));
+        assert_eq!(unknown(&fixture), BTreeSet::new());
+        assert!(!fixture.satisfied());
+        fixture.now += EXPECTATIONS_TIMEOUT + Duration::from_millis(1);
+        assert_eq!(unknown(&fixture), [Uid::from("x"), Uid::from("y")].into());
     }
 
     #[test]
-    fn what_came_and_went_unseen_is_struck_off_by_its_end() {
-        let bed = bed();
-        bed.created(&["a"]);
+    fn created_and_deleted_object_is_removed_by_its_delete() {
+        let fixture = fixture();
+        fixture.created(&["a"]);
         let last = object("a", false);
-        bed.it.observe(&bed.owner, &Delta::Deleted { last });
-        assert!(bed.is_empty());
+        fixture.it.observe(&fixture.owner, &Delta::Deleted { last });
+        assert!(fixture.is_empty());
     }
 
     #[test]
-    fn patience_ends_and_is_not_renewed_for_what_is_late() {
-        let mut bed = bed();
-        bed.created(&["a"]);
-        bed.deletes(&["x"]);
-        bed.now += EXPECTATIONS_TIMEOUT;
-        assert!(!bed.satisfied());
-        assert_eq!(bed.pending(), ["a"]);
-        bed.now += Duration::from_millis(1);
-        assert!(bed.satisfied());
-        assert_eq!(bed.pending(), [""; 0]);
-        bed.created(&["b"]);
-        bed.it.observe(&bed.owner, &added("b"));
-        assert!(bed.satisfied() && bed.is_empty());
+    fn expectations_time_out_and_are_not_renewed() {
+        let mut fixture = fixture();
+        fixture.created(&["a"]);
+        fixture.deletes(&["x"]);
+        fixture.now += EXPECTATIONS_TIMEOUT;
+        assert!(!fixture.satisfied());
+        assert_eq!(fixture.pending_names(), ["a"]);
+        fixture.now += Duration::from_millis(1);
+        assert!(fixture.satisfied());
+        assert_eq!(fixture.pending_names(), [""; 0]);
+        fixture.created(&["b"]);
+        fixture.it.observe(&fixture.owner, &added("b"));
+        assert!(fixture.satisfied() && fixture.is_empty());
     }
 
     #[test]
-    fn a_look_at_the_cache_settles_as_deltas_do() {
-        let bed = bed();
-        bed.creates(&["lost", "shown"]);
-        bed.created(&["done"]);
-        bed.deletes(&["uid-a", "uid-b"]);
-        bed.it.observe_cache(
-            &bed.owner,
+    fn observing_the_cache_removes_what_it_shows() {
+        let fixture = fixture();
+        fixture.creates(&["lost", "shown"]);
+        fixture.created(&["done"]);
+        fixture.deletes(&["uid-a", "uid-b"]);
+        fixture.it.observe_cache(
+            &fixture.owner,
             |name, _| *name == "shown",
             |uid| *uid == Uid::from("uid-a"),
         );
-        assert_eq!(bed.pending(), ["done", "lost"]);
-        assert!(!bed.satisfied());
-        bed.it.observe_cache(&bed.owner, |_, done| done, |_| true);
-        assert_eq!(bed.pending(), ["lost"]);
-        assert!(bed.satisfied());
-        bed.it.observe_cache(&bed.owner, |_, _| true, |_| true);
-        assert!(bed.is_empty());
+        assert_eq!(fixture.pending_names(), ["done", "lost"]);
+        assert!(!fixture.satisfied());
+        fixture.it.observe_cache(&fixture.owner, |_, done| done, |_| true);
+        assert_eq!(fixture.pending_names(), ["lost"]);
+        assert!(fixture.satisfied());
+        fixture.it.observe_cache(&fixture.owner, |_, _| true, |_| true);
+        assert!(fixture.is_empty());
     }
 
     #[test]
-    fn owners_are_apart_and_can_be_forgotten() {
-        let bed = bed();
+    fn owners_are_independent_and_can_be_forgotten() {
+        let fixture = fixture();
         let other = Key::new("ns", "other");
-        bed.created(&["a"]);
-        assert!(bed.it.satisfied(&other, bed.now));
-        bed.it.observe(&other, &added("a"));
-        assert!(!bed.satisfied());
-        bed.it.forget(&bed.owner);
-        assert!(bed.is_empty());
-        bed.created(&["a"]);
-        bed.it.clear();
-        assert!(bed.is_empty());
+        fixture.created(&["a"]);
+        assert!(fixture.it.satisfied(&other, fixture.now));
+        fixture.it.observe(&other, &added("a"));
+        assert!(!fixture.satisfied());
+        fixture.it.forget(&fixture.owner);
+        assert!(fixture.is_empty());
+        fixture.created(&["a"]);
+        fixture.it.clear();
+        assert!(fixture.is_empty());
     }
 
     #[test]
-    fn expecting_nothing_leaves_nothing_behind() {
-        let bed = bed();
-        bed.creates(&[]);
-        bed.deletes(&[]);
-        assert!(bed.is_empty());
+    fn empty_expectations_are_not_stored() {
+        let fixture = fixture();
+        fixture.creates(&[]);
+        fixture.deletes(&[]);
+        assert!(fixture.is_empty());
     }
 }

@@ -1,16 +1,15 @@
-//! Finalizers: what keeps an object until its controller has cleaned up behind it.
+//! Finalizers: patches that add and remove one.
 //!
-//! The list of finalizers is written as a whole, because a merge patch knows no parts of a list. That is safe: the patch
-//! names the uid and the resourceVersion that the list was read at, so whoever changed it in between makes it fail with a
-//! conflict. The finalizers of others stay, in their order.
+//! The patch contains the whole list, because a merge patch cannot change parts of a list. It carries the uid and the
+//! resourceVersion of the list, so that a concurrent change fails it with 409 Conflict. Other finalizers keep their order.
 
 use serde_json::{Value, json};
 
 use crate::client::{Client, ClientError, Patch};
 use crate::object::{Meta, MetaObject, Resource};
 
-/// The merge patch that adds `finalizer` at the end. None if it is there already, or may not be added any more because
-/// the object is being deleted.
+/// Returns the merge patch that appends `finalizer`; none if it is present, or if the object is terminating, which forbids
+/// new finalizers.
 #[must_use]
 pub fn add_patch(meta: &Meta, finalizer: &str) -> Option<Value> {
     if meta.is_terminating() || meta.has_finalizer(finalizer) {
@@ -20,7 +19,7 @@ pub fn add_patch(meta: &Meta, finalizer: &str) -> Option<Value> {
     Some(patch(meta, &all))
 }
 
-/// The merge patch that removes `finalizer`. None if it is not there.
+/// Returns the merge patch that removes `finalizer`; none if it is absent.
 #[must_use]
 pub fn remove_patch(meta: &Meta, finalizer: &str) -> Option<Value> {
     if !meta.has_finalizer(finalizer) {
@@ -30,7 +29,7 @@ pub fn remove_patch(meta: &Meta, finalizer: &str) -> Option<Value> {
     Some(patch(meta, &rest))
 }
 
-/// Adds `finalizer`, and answers the new metadata; none if there was nothing to do.
+/// Adds `finalizer` and returns the new metadata; none if there was nothing to do.
 pub async fn add(
     client: &Client,
     resource: &Resource,
@@ -43,8 +42,7 @@ pub async fn add(
     }
 }
 
-/// Removes `finalizer`, and answers the new metadata; none if there was nothing to do, which is also so if the object is
-/// gone.
+/// Removes `finalizer` and returns the new metadata; none if there was nothing to do, or if the object no longer exists.
 pub async fn remove(
     client: &Client,
     resource: &Resource,
@@ -98,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn the_others_stay_in_order() {
+    fn other_finalizers_keep_their_order() {
         assert_eq!(add_patch(&meta(&[], false), OURS), Some(patched(&[OURS])));
         assert_eq!(
             add_patch(&meta(&["b", "a"], false), OURS),
@@ -115,9 +113,9 @@ mod tests {
     }
 
     #[test]
-    fn nothing_to_do_is_no_patch() {
+    fn no_patch_without_a_change() {
         assert_eq!(add_patch(&meta(&[OURS], false), OURS), None);
-        assert_eq!(add_patch(&meta(&[], true), OURS), None, "the API would refuse it");
+        assert_eq!(add_patch(&meta(&[], true), OURS), None, "forbidden by the API");
         assert_eq!(remove_patch(&meta(&["b"], true), OURS), None);
     }
 }

@@ -1,11 +1,11 @@
-//! The manager: builds what controllers share, starts it in order and stops it in the reverse order.
+//! The manager: builds the parts that controllers share, starts them in order and stops them in reverse order.
 //!
-//! Start: caches fill (on a standby too, so that it is warm), then the lease is waited for, then what the last leader
-//! wrote, then the controllers run. When the lease is lost the controllers stop and the process goes on as a standby. At
-//! the end the controllers finish what they are at, and the lease is released if the outcome of every write is known;
-//! otherwise it is left to expire. The endpoints are the caller's: they come before all this and go after it.
+//! Start: the caches sync (on a standby too, so that a failover is fast); the Lease is acquired; the caches catch up with
+//! the writes of the previous leader; the controllers run. When the Lease is lost, the controllers stop and the process
+//! continues as a standby. On shutdown the controllers finish their current items, and the Lease is released if the outcome
+//! of every write is known; otherwise it expires. The HTTP endpoints belong to the caller.
 //!
-//! What the manager cannot do without ends it when it dies: a reflector, the election, the source of a controller.
+//! The manager fails if a reflector, the election or a source of a controller fails.
 
 mod health;
 mod metrics;
@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use prometheus::Registry;
 
-use self::metrics::States;
+use self::metrics::ControllerStates;
 use crate::cache::{CacheError, Caches, Scope};
 use crate::client::{Client, Fence, RateLimit, Transport};
 use crate::controller::Runnable;
@@ -26,22 +26,22 @@ use crate::env::Env;
 use crate::events::{Recorder, RecorderError};
 use crate::serve::{Checks, Registration};
 
-/// How a manager works.
+/// The options of a manager.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Its name in metrics.
+    /// The value of the `manager` label in metrics.
     pub name: &'static str,
-    /// The requests that each controller may send; none is no limit.
-    pub limit: Option<RateLimit>,
-    /// The part of the cluster that is looked at.
+    /// The rate limit of each controller's client; none is unlimited.
+    pub limit: Option<Limit>,
+    /// The namespaces that are cached.
     pub scope: Scope,
-    /// Each controller starts after a random time between this and twice this.
+    /// Each controller starts after a random delay between this and twice this.
     pub start_interval: Duration,
-    /// How long the controllers may take to stop; none is for ever.
+    /// The time for controllers to stop; none is unlimited.
     pub shutdown_timeout: Option<Duration>,
 }
 
-/// What controllers share, and who starts and stops them.
+/// The shared parts and the controllers.
 pub struct Manager {
     env: Env,
     registry: Registry,
@@ -50,44 +50,40 @@ pub struct Manager {
     caches: Caches,
     fence: Fence,
     checks: Checks,
-    states: States,
+    states: ControllerStates,
     controllers: Vec<Arc<dyn Runnable>>,
-    /// The checks end with the manager.
+    /// The health checks, removed on drop.
     registrations: Vec<Registration>,
 }
 
-/// Why a manager cannot be built.
+/// Errors while a manager is built.
 #[derive(Debug, thiserror::Error)]
 pub enum BuildError {
-    /// There are no caches.
+    /// The caches cannot be built.
     #[error(transparent)]
     Caches(#[from] CacheError),
-    /// The series are there already: a mistake in the program.
-    #[error("cannot register the metrics of the manager: {0}")]
+    /// The metrics are registered already, which is a programming error.
+    #[error("failed to register metrics of the manager: {0}")]
     Metrics(#[from] prometheus::Error),
 }
 
-/// Why a manager ended before it was told to, or not in order.
+/// Errors of a running manager.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "plain data")]
 pub enum ManagerError {
-    /// Something that the manager cannot do without has died. A mistake in the program: the process should end.
-    #[error("{what} died: {reason}")]
-    Died {
-        /// What it was.
-        what: String,
-        /// What it said.
-        reason: String,
-    },
-    /// Controllers did not stop in time. The lease, if there is one, was not released.
-    #[error("controller shutdown timeout reached, still running: {}", .laggards.join(", "))]
+    /// An essential part has failed, which is a programming error. The process should exit.
+    #[error("{what} failed: {reason}")]
+    Failed { what: String, reason: String },
+    /// Controllers did not stop in time. The Lease was not released.
+    #[error("controller shutdown timeout reached, still running: {}", .still_running.join(", "))]
     ShutdownTimeout {
-        /// What still ran, with the objects that it was at.
-        laggards: Vec<String>,
+        /// The controllers, with the keys they were processing.
+        still_running: Vec<String>,
     },
 }
 
 impl Manager {
-    /// A manager without controllers. Its checks are added to `checks`, its series to `registry`.
+    /// Returns a manager without controllers. It adds its health checks to `checks` and its metrics to `registry`.
     pub fn new(
         env: &Env,
         registry: &Registry,
@@ -95,11 +91,11 @@ impl Manager {
         transport: Transport,
         options: Options,
     ) -> Result<Self, BuildError> {
-        // What fills the caches is not held up by any controller, and holds up none.
+        // The reflectors have their own client without a rate limit.
         let reader = transport.client("shared-informers", None);
         let caches = Caches::new(env, reader, options.scope.clone(), registry)?;
-        let states = States::register(options.name, registry)?;
-        let registrations = vec![health::of_caches(checks, &caches)];
+        let states = ControllerStates::register(options.name, registry)?;
+        let registrations = vec![health::add_cache_check(checks, &caches)];
         Ok(Self {
             env: env.clone(),
             registry: registry.clone(),
@@ -114,37 +110,37 @@ impl Manager {
         })
     }
 
-    /// Time, chance and tasks.
+    #[expect(missing_docs, reason = "accessor")]
     #[must_use]
     pub fn env(&self) -> &Env {
         &self.env
     }
 
-    /// Where series are registered.
+    #[expect(missing_docs, reason = "accessor")]
     #[must_use]
     pub fn registry(&self) -> &Registry {
         &self.registry
     }
 
-    /// The caches that all controllers share. One begins to fill when it is first asked for.
+    /// Returns the shared caches. A cache starts when it is first requested.
     #[must_use]
     pub fn caches(&self) -> &Caches {
         &self.caches
     }
 
-    /// What the election opens and shuts.
+    /// Returns the fence that the election opens and closes.
     #[must_use]
     pub fn fence(&self) -> &Fence {
         &self.fence
     }
 
-    /// The client of a controller, with a token bucket of its own.
+    /// Returns a client with its own rate limiter.
     #[must_use]
     pub fn client(&self, name: &str) -> Client {
         self.transport.client(name, self.options.limit)
     }
 
-    /// [`Manager::client`] for a controller that may send `factor` times as many requests per second.
+    /// [`Manager::client`] with `factor` times the rate limit.
     #[must_use]
     pub fn client_with_qps_factor(&self, name: &str, factor: f64) -> Client {
         let limit = self.options.limit.map(|limit| RateLimit {
@@ -154,8 +150,8 @@ impl Manager {
         self.transport.client(name, limit)
     }
 
-    /// Records events of `component` (a controller) on `instance` (this process). Not behind the fence: an event is only
-    /// about what was done behind it, and the last ones are written after the term is over.
+    /// Starts an event recorder for `component` (a controller) on `instance` (this process). It is not fenced: events
+    /// describe writes that were fenced, and the last ones are written after the term.
     ///
     /// # Panics
     /// Outside a tokio runtime.
@@ -164,10 +160,10 @@ impl Manager {
         Recorder::start(&self.env, client, component, instance, &self.registry)
     }
 
-    /// Hosts a controller: it is checked by its name from now on, and runs when this process leads.
+    /// Adds a controller with its health checks. It runs while this process is the leader.
     pub fn add(&mut self, controller: impl Runnable + 'static) {
         let controller: Arc<dyn Runnable> = Arc::new(controller);
-        let checks = health::of_controller(&self.checks, &self.caches, &controller);
+        let checks = health::add_controller_checks(&self.checks, &self.caches, &controller);
         self.registrations.extend(checks);
         self.states.add(&controller);
         self.controllers.push(controller);

@@ -1,37 +1,37 @@
-//! Owners: which objects a controller may count as its own, and how it takes and releases them.
+//! Owner references: which objects a controller owns, adopts and releases.
 //!
-//! [`claim`] decides by the rules of kube-controller-manager. Its patches write the list of owners as a whole, because a
-//! merge patch knows no parts of a list. That is safe: they name the uid and the resourceVersion that the list was read at,
-//! so whoever changed it in between makes them fail with a conflict, and nobody's reference is lost.
+//! [`claim`] follows the rules of kube-controller-manager. The patches contain all owner references, because a merge patch
+//! cannot change parts of a list. They carry the uid and the resourceVersion of the list, so that a concurrent change fails
+//! them with 409 Conflict and no reference is lost.
 //!
-//! Before the first adoption of a sync the caller reads the owner live: one that was deleted, or replaced under its name,
-//! since the cache saw it must adopt nothing.
+//! Before the first adoption of a sync the caller must read the owner live: an owner that was deleted or replaced since the
+//! cache observed it must not adopt.
 
 use serde_json::{Value, json};
 
 use crate::object::{Meta, OwnerRef, Resource};
 
-/// What an object is to an owner.
+/// The relation of an object to a possible owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Claim {
-    /// Its own.
+    /// Controlled by the owner and matched by its selector.
     Owned,
-    /// Nobody's, and to be taken.
+    /// Without a controller and matched: to be adopted.
     Adopt,
-    /// Its own, but no longer what it selects: to be let go.
+    /// Controlled by the owner but no longer matched: to be released.
     Release,
-    /// None of its business.
+    /// Not related.
     Ignore,
 }
 
-/// What `object` is to `owner`, whose selector matches it or not.
+/// Returns the relation of `object` to `owner`, whose selector matches it or not.
 #[must_use]
 pub fn claim(owner: &Meta, object: &Meta, matches: bool) -> Claim {
     if let Some(controller) = object.controller() {
         return match controller.uid == owner.uid {
             true if matches => Claim::Owned,
-            // An owner that is being deleted takes and releases nothing: what becomes of its objects is decided elsewhere.
-            true if !owner.is_terminating() => Claim::Release,
+            // A terminating owner neither adopts nor releases: garbage collection handles its dependents.
+            true if !owner.is_deleting() => Claim::Release,
             _ => Claim::Ignore,
         };
     }
@@ -43,7 +43,7 @@ pub fn claim(owner: &Meta, object: &Meta, matches: bool) -> Claim {
     }
 }
 
-/// The reference that makes `owner`, an object of `resource`, the controller of an object.
+/// Returns the controller reference to `owner`, an object of `resource`.
 #[must_use]
 pub fn controller_ref(resource: &Resource, owner: &Meta) -> Value {
     json!({
@@ -56,8 +56,8 @@ pub fn controller_ref(resource: &Resource, owner: &Meta) -> Value {
     })
 }
 
-/// The merge patch that makes `owner`, an object of `resource`, the controller of `object`. If it is an owner already, its
-/// reference is changed in its place.
+/// Returns the merge patch that makes `owner`, an object of `resource`, the controller of `object`. An existing reference
+/// to the owner is replaced in its position.
 #[must_use]
 pub fn adopt_patch(resource: &Resource, owner: &Meta, object: &Meta) -> Value {
     let ours = controller_ref(resource, owner);
@@ -73,7 +73,7 @@ pub fn adopt_patch(resource: &Resource, owner: &Meta, object: &Meta) -> Value {
     patch(object, &references)
 }
 
-/// The merge patch that takes `owner` from the owners of `object`. None if it is not one of them.
+/// Returns the merge patch that removes the reference to `owner`; none if there is no such reference.
 #[must_use]
 pub fn release_patch(owner: &Meta, object: &Meta) -> Option<Value> {
     let rest = object.owner_references.iter().filter(|it| it.uid != owner.uid);
@@ -87,7 +87,7 @@ fn patch(object: &Meta, references: &[Value]) -> Value {
     json!({"metadata": metadata})
 }
 
-/// A reference as it was read: these are all fields there are.
+/// Encodes a reference with all fields of the API.
 fn write(reference: &OwnerRef) -> Value {
     let OwnerRef {
         api_version,
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn claims_by_the_table() {
+    fn claim_follows_the_table() {
         let gone = json!({"deletionTimestamp": "2026-01-01T00:00:00Z"});
         let (none, deleting) = (json!({}), gone.clone());
         let free = json!([reference("other", false)]);
@@ -173,13 +173,13 @@ mod tests {
     }
 
     #[test]
-    fn a_cluster_scoped_owner_may_own_in_any_namespace() {
+    fn cluster_scoped_owner_may_adopt_in_any_namespace() {
         let owner = owner(&json!({"namespace": ""}));
         assert_eq!(claim(&owner, &object(&json!([])), true), Claim::Adopt);
     }
 
     #[test]
-    fn adoption_keeps_the_other_references_and_upgrades_its_own() {
+    fn adoption_keeps_other_references_and_upgrades_its_own() {
         let owner = owner(&json!({}));
         let ours = json!({"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "set", "uid": "own",
                           "controller": true, "blockOwnerDeletion": true});
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn release_takes_its_own_reference_only() {
+    fn release_removes_only_its_own_reference() {
         let owner = owner(&json!({}));
         let before = json!([
             reference("a", false),

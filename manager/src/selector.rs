@@ -1,8 +1,7 @@
-//! Label selectors: which objects an owner means.
+//! Label selectors.
 //!
-//! A [`LabelSelector`] is what the API writes, a [`Selector`] is one that was understood. One that asks for nothing, or
-//! that cannot be understood, is not a selector: whoever has it selects nothing, and can say why. Here an empty selector
-//! never means "all".
+//! A [`LabelSelector`] is the API type, a [`Selector`] a validated one. An empty or invalid selector is an error and selects
+//! nothing; it never selects everything.
 
 use std::fmt;
 
@@ -11,32 +10,31 @@ use serde::Deserialize;
 use crate::object::decode::null_is_default;
 use crate::object::{StringMap, Text};
 
-/// A selector as it is written.
+/// A label selector as in `metav1.LabelSelector`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
+#[expect(missing_docs, reason = "plain data")]
 pub struct LabelSelector {
-    /// Labels with these values.
     #[serde(deserialize_with = "null_is_default")]
-    pub match_labels: StringMap,
-    /// And all of these.
+    pub match_labels: Pairs,
     #[serde(deserialize_with = "null_is_default")]
     pub match_expressions: Box<[LabelSelectorRequirement]>,
 }
 
-/// One requirement on a label, as it is written.
+/// A requirement as in `metav1.LabelSelectorRequirement`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
+#[expect(missing_docs, reason = "plain data")]
 pub struct LabelSelectorRequirement {
-    /// The label.
     pub key: Text,
     /// `In`, `NotIn`, `Exists` or `DoesNotExist`.
     pub operator: Text,
-    /// The values, for the first two.
+    /// For `In` and `NotIn` only.
     #[serde(deserialize_with = "null_is_default")]
     pub values: Box<[Text]>,
 }
 
-/// A selector that was understood. It asks for at least one thing.
+/// A valid selector with at least one requirement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Selector(Box<[Requirement]>);
 
@@ -54,58 +52,43 @@ enum Operator {
     DoesNotExist,
 }
 
-/// Why a selector selects nothing.
+/// Errors in a label selector.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "plain data")]
 pub enum SelectorError {
-    /// It asks for nothing.
-    #[error("the selector is empty; it must ask for at least one label")]
+    #[error("the selector is empty; it must have at least one requirement")]
     Empty,
-    /// A demand without a label.
-    #[error("a demand of the selector names no label")]
+    #[error("a requirement of the selector has no key")]
     NoKey,
-    /// An operator that there is not.
     #[error(
-        "the selector has the operator {operator:?} for label {key}; use In, NotIn, Exists or DoesNotExist"
+        "invalid operator {operator:?} for label {key} in the selector; use In, NotIn, Exists or DoesNotExist"
     )]
-    Operator {
-        /// The label.
-        key: Text,
-        /// What was written.
-        operator: Text,
-    },
-    /// Nothing to compare with.
-    #[error("the selector has no values for label {key}; In and NotIn need at least one")]
-    NoValues {
-        /// The label.
-        key: Text,
-    },
-    /// Something to compare with where nothing is compared.
-    #[error("the selector has values for label {key}; Exists and DoesNotExist take none")]
-    Values {
-        /// The label.
-        key: Text,
-    },
+    Operator { key: Text, operator: Text },
+    #[error("no values for label {key} in the selector; In and NotIn need at least one")]
+    NoValues { key: Text },
+    #[error("values for label {key} in the selector; Exists and DoesNotExist take none")]
+    Values { key: Text },
 }
 
 impl Selector {
-    /// Labels with exactly these values.
-    pub fn from_labels(labels: &StringMap) -> Result<Self, SelectorError> {
+    /// Returns a selector for exactly these labels.
+    pub fn from_labels(labels: &Pairs) -> Result<Self, SelectorError> {
         Self::new(&LabelSelector {
             match_labels: labels.clone(),
             ..LabelSelector::default()
         })
     }
 
-    /// What was written, if it can be understood.
-    pub fn new(written: &LabelSelector) -> Result<Self, SelectorError> {
-        let equal = written.match_labels.iter().map(|(key, value)| {
+    /// Validates a selector.
+    pub fn new(selector: &LabelSelector) -> Result<Self, SelectorError> {
+        let equal = selector.match_labels.iter().map(|(key, value)| {
             Ok(Requirement {
                 key: key.clone(),
                 operator: Operator::In([value.clone()].into()),
             })
         });
         let requirements: Box<[Requirement]> = equal
-            .chain(written.match_expressions.iter().map(requirement))
+            .chain(selector.match_expressions.iter().map(requirement))
             .collect::<Result<_, _>>()?;
         match &*requirements {
             [] => Err(SelectorError::Empty),
@@ -114,7 +97,7 @@ impl Selector {
         }
     }
 
-    /// Whether an object with these labels is meant.
+    /// Reports whether the selector matches an object with these labels.
     #[must_use]
     pub fn matches(&self, labels: &StringMap) -> bool {
         self.0.iter().all(|Requirement { key, operator }| {
@@ -129,7 +112,7 @@ impl Selector {
     }
 }
 
-/// As `kubectl -l` takes it.
+/// Formats the selector for `kubectl -l`.
 impl fmt::Display for Selector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, Requirement { key, operator }) in self.0.iter().enumerate() {
@@ -148,12 +131,12 @@ impl fmt::Display for Selector {
     }
 }
 
-fn requirement(written: &LabelSelectorRequirement) -> Result<Requirement, SelectorError> {
+fn requirement(selector: &LabelSelectorRequirement) -> Result<Requirement, SelectorError> {
     let LabelSelectorRequirement {
         key,
         operator,
         values,
-    } = written;
+    } = selector;
     let operator = match (&**operator, &**values) {
         ("In" | "NotIn", []) => return Err(SelectorError::NoValues { key: key.clone() }),
         ("In", _) => Operator::In(values.clone()),
@@ -190,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn every_operator_against_every_kind_of_object() {
+    fn operators_match_as_in_kubernetes() {
         let of = |operator: &str, values: &[&str]| json!({"matchExpressions": [{"key": "a", "operator": operator, "values": values}]});
         // Without the label, with another one, and with two values of it.
         let objects = ["", "b=1", "a=1", "a=2,b=1"];
@@ -206,27 +189,27 @@ mod tests {
                 [false, false, false, true],
             ),
         ] {
-            let it = read(&selector).expect("understood");
+            let it = read(&selector).expect("a selector");
             let found = objects.map(|object| it.matches(&labels(object)));
             assert_eq!(found, selected, "{selector}");
         }
     }
 
     #[test]
-    fn it_is_written_as_kubectl_takes_it() {
+    fn selector_is_formatted_for_kubectl() {
         let selector = json!({"matchLabels": {"a": "1", "b": ""}, "matchExpressions": [
             {"key": "c", "operator": "In", "values": ["1", "2"]},
             {"key": "d", "operator": "NotIn", "values": ["1"]},
             {"key": "e.com/f", "operator": "Exists"},
             {"key": "g", "operator": "DoesNotExist"},
         ]});
-        let written = read(&selector).expect("understood").to_string();
-        assert_eq!(written, "a=1,b=,c in (1,2),d notin (1),e.com/f,!g");
+        let text = read(&selector).expect("a selector").to_string();
+        assert_eq!(text, "a=1,b=,c in (1,2),d notin (1),e.com/f,!g");
     }
 
     #[test]
-    fn what_cannot_be_understood_is_refused_with_the_reason() {
-        let of = |demand: Value| json!({"matchLabels": {"x": "y"}, "matchExpressions": [demand]});
+    fn invalid_selector_is_rejected_with_the_reason() {
+        let of = |requirement: Value| json!({"matchLabels": {"x": "y"}, "matchExpressions": [requirement]});
         let key = || Text::from("a");
         for (selector, error) in [
             (json!({}), SelectorError::Empty),

@@ -1,7 +1,7 @@
-//! A manager's clock.
+//! The clock of a manager.
 //!
-//! It stands on the runtime's clock, so that it moves with a paused one, and can be made to go wrong by a [`Fault`]: that
-//! is how a simulation gives two managers clocks of their own.
+//! It is based on the runtime's clock, so that it moves with a paused one. A [`Fault`] makes it misbehave, so that a
+//! simulation can give two managers different clocks.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -10,118 +10,114 @@ use jiff::{SignedDuration, Timestamp};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-/// Longer than any process lives. What lies beyond it counts as never, because instants have no end to saturate at.
-const FAR: Duration = Duration::from_hours(30 * 365 * 24);
+/// Exceeds the lifetime of any process. Longer delays are cut to it, because an `Instant` has no maximum to saturate at.
+const MAX_DELAY: Duration = Duration::from_hours(30 * 365 * 24);
 
 /// Monotonic time, wall time and sleep. Clones show the same time.
 #[derive(Clone, Debug)]
 pub struct Clock {
     wall_at_start: Timestamp,
     start: Instant,
-    /// None on the machine's clock, whose readings then cost nothing extra.
-    warp: Option<Arc<Warp>>,
+    /// None for the machine's clock.
+    faults: Option<Arc<Faults>>,
 }
 
-/// A way for a clock to go wrong.
+/// A clock fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// Monotonic time stands still and no sleep ends, until [`Fault::Thaw`]: the machine is suspended. Wall time goes on,
-    /// as it will have on waking up.
+    /// Stops monotonic time and all sleeps until [`Fault::Thaw`], as on a suspended machine. Wall time continues.
     Freeze,
-    /// Monotonic time goes on from where it stood.
+    /// Resumes monotonic time where it stopped.
     Thaw,
-    /// Wall time differs from the true one by this much; monotonic time does not notice.
+    /// Offsets wall time from the true time. Monotonic time is not affected.
     Skew(SignedDuration),
-    /// From now on all clocks of the machine run at this rate, in percent of the true one (at least 1).
+    /// Sets the rate of all clocks of the machine, in percent of the true rate (at least 1).
     Rate(u32),
 }
 
-/// A moment, on all clocks there are.
+/// A point in time on all clocks.
 #[derive(Clone, Copy, Debug)]
 pub struct Mark {
     monotonic: Instant,
-    /// Since the machine was started, the time that it was suspended included.
+    /// Time since boot, including suspension.
     boot: Duration,
     wall: Timestamp,
 }
 
-/// The faults of one clock.
 #[derive(Debug)]
-struct Warp {
+struct Faults {
     state: Mutex<State>,
-    /// Tells sleepers that their deadline has moved.
+    /// Wakes sleepers whose deadline has moved.
     changed: watch::Sender<()>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 struct State {
-    /// What monotonic time has lost by being frozen.
+    /// The total time for which monotonic time was frozen.
     lost: Duration,
-    /// When the machine's clock showed this, monotonic time stopped.
+    /// The machine's time at which monotonic time was frozen.
     frozen: Option<Instant>,
     skew: SignedDuration,
-    /// None while the machine's clocks run at the true rate.
+    /// None at the true rate.
     rate: Option<Rate>,
 }
 
-/// The rate of a machine's clocks since it was last changed.
+/// The rate of the machine's clocks, with both clocks at its last change.
 #[derive(Clone, Copy, Debug)]
 struct Rate {
-    /// The runtime's clock at that time.
     runtime: Instant,
-    /// The machine's clock at that time.
     machine: Instant,
     percent: u32,
 }
 
 impl Clock {
-    /// The machine's clock. It takes no faults.
+    /// Returns the machine's clock, which takes no faults.
     #[must_use]
     pub fn system() -> Self {
         Self {
             wall_at_start: Timestamp::now(),
             start: runtime_now(),
-            warp: None,
+            faults: None,
         }
     }
 
-    /// A clock that shows `wall` now, and takes faults.
+    /// Returns a clock that shows `wall` now and takes faults.
     #[must_use]
     pub fn starting_at(wall: Timestamp) -> Self {
         Self {
             wall_at_start: wall,
             start: runtime_now(),
-            warp: Some(Arc::new(Warp {
+            faults: Some(Arc::new(Faults {
                 state: Mutex::default(),
                 changed: watch::Sender::new(()),
             })),
         }
     }
 
-    /// Monotonic time: what durations and deadlines are measured in. Instants of two clocks do not compare.
+    /// Returns monotonic time, for durations and deadlines. Instants of two clocks must not be compared.
     #[must_use]
     pub fn now(&self) -> Instant {
         let now = runtime_now();
-        match &self.warp {
+        match &self.faults {
             None => now,
-            Some(warp) => warp.state().monotonic(now),
+            Some(faults) => faults.state().monotonic(now),
         }
     }
 
-    /// `delay` from now, or far beyond the life of the process if there is no such instant.
+    /// Returns the instant after `delay`; see [`later`].
     #[must_use]
     pub fn after(&self, delay: Duration) -> Instant {
         later(self.now(), delay)
     }
 
-    /// Wall time, for what others read. It may jump: never measure with it.
+    /// Returns wall time, for output only: it may jump.
     #[must_use]
     pub fn wall(&self) -> Timestamp {
-        let Some(warp) = &self.warp else {
-            // Asked each time: it is set while the process runs, and goes on while the machine is suspended.
+        let Some(faults) = &self.faults else {
+            // Read each time: it can be set, and continues while the machine is suspended.
             return Timestamp::now();
         };
-        let state = warp.state();
+        let state = faults.state();
         let unskewed = self
             .wall_at_start
             .saturating_add(state.machine(runtime_now()).duration_since(self.start))
@@ -129,7 +125,7 @@ impl Clock {
         unskewed.saturating_add(state.skew).unwrap_or(unskewed)
     }
 
-    /// Now, on all clocks there are: what [`Clock::elapsed`] measures from.
+    /// Returns the current time on all clocks, for [`Clock::elapsed`].
     #[must_use]
     pub fn mark(&self) -> Mark {
         Mark {
@@ -139,9 +135,9 @@ impl Clock {
         }
     }
 
-    /// How long ago `mark` was, by the clock that says the most. A monotonic clock stops while the machine is suspended
-    /// and the wall clock can be set back, but not both; so this never says too little. It says too much if the wall
-    /// clock is set forward.
+    /// Returns the time since `mark` by the clock with the largest difference. Monotonic clocks stop while the machine is
+    /// suspended and the wall clock can be set back, but not both, so the result is never too small. It is too large if the
+    /// wall clock is set forward.
     #[must_use]
     pub fn elapsed(&self, mark: &Mark) -> Duration {
         let Mark {
@@ -157,11 +153,11 @@ impl Clock {
             .max(by_boot)
     }
 
-    /// The time since some moment, that in which the machine was suspended included.
+    /// Returns the time since boot, including suspension.
     fn boot(&self) -> Duration {
-        if let Some(warp) = &self.warp {
-            // A run that can be repeated must not look at the machine's clock.
-            return warp.state().machine(runtime_now()).duration_since(self.start);
+        if let Some(faults) = &self.faults {
+            // A reproducible run must not read the machine's clock.
+            return faults.state().machine(runtime_now()).duration_since(self.start);
         }
         let boot = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
         Duration::new(
@@ -170,14 +166,14 @@ impl Clock {
         )
     }
 
-    /// Sleeps until [`Clock::now`] is at `deadline` or later: never early, late only by scheduling.
+    /// Sleeps until [`Clock::now`] reaches `deadline`. Never wakes early.
     pub async fn sleep_until(&self, deadline: Instant) {
-        let Some(warp) = &self.warp else {
+        let Some(faults) = &self.faults else {
             return tokio::time::sleep_until(deadline).await;
         };
-        let mut changed = warp.changed.subscribe();
+        let mut changed = faults.changed.subscribe();
         loop {
-            let state = warp.state();
+            let state = faults.state();
             let ready = async {
                 match state.frozen {
                     None => tokio::time::sleep_until(state.runtime(deadline)).await,
@@ -197,7 +193,7 @@ impl Clock {
         self.sleep_until(self.after(duration)).await;
     }
 
-    /// Runs `future` for at most `limit`; none if it did not finish in time.
+    /// Runs `future` for at most `limit`; none on timeout.
     pub async fn timeout<F: Future>(&self, limit: Duration, future: F) -> Option<F::Output> {
         tokio::select! {
             biased;
@@ -206,13 +202,13 @@ impl Clock {
         }
     }
 
-    /// Makes the clock go wrong; false on the machine's clock, which does not.
+    /// Injects a fault. Returns false on the machine's clock, which takes none.
     pub fn inject(&self, fault: Fault) -> bool {
-        let Some(warp) = &self.warp else {
+        let Some(faults) = &self.faults else {
             return false;
         };
         {
-            let mut state = warp.state.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut state = faults.state.lock().unwrap_or_else(PoisonError::into_inner);
             match fault {
                 Fault::Freeze => {
                     let machine = state.machine(runtime_now());
@@ -235,12 +231,12 @@ impl Clock {
                 }
             }
         }
-        warp.changed.send_replace(());
+        faults.changed.send_replace(());
         true
     }
 }
 
-impl Warp {
+impl Faults {
     fn state(&self) -> State {
         *self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -252,7 +248,7 @@ impl State {
         shown.checked_sub(self.lost).unwrap_or(shown)
     }
 
-    /// Returns the time of the machine's clock, which does not stop while it is suspended.
+    /// Returns the time of the machine's clock, which does not stop during suspension.
     fn machine(&self, runtime: Instant) -> Instant {
         match self.rate {
             None => runtime,
@@ -263,7 +259,7 @@ impl State {
         }
     }
 
-    /// Returns when the runtime's clock will have reached `deadline` of monotonic time. Never early.
+    /// Returns the runtime's time at which monotonic time reaches `deadline`. Never early.
     fn runtime(&self, deadline: Instant) -> Instant {
         let machine = deadline.checked_add(self.lost).unwrap_or(deadline);
         match self.rate {
@@ -276,21 +272,21 @@ impl State {
     }
 }
 
-/// Returns `duration * times / by`, rounded up; a duration beyond all bounds stays the longest one.
+/// Returns `duration * times / by`, rounded up and saturating.
 fn scale(duration: Duration, times: u32, by: u32) -> Duration {
     let nanos = (duration.as_nanos() * u128::from(times)).div_ceil(u128::from(by));
-    u64::try_from(nanos).map_or(FAR, Duration::from_nanos)
+    u64::try_from(nanos).map_or(MAX_DELAY, Duration::from_nanos)
 }
 
-/// `delay` after `now`, or far beyond the life of the process if there is no such instant.
+/// Returns `now + delay`; a delay that overflows is cut to decades.
 #[must_use]
 pub fn later(now: Instant, delay: Duration) -> Instant {
-    now.checked_add(delay).unwrap_or(now + FAR)
+    now.checked_add(delay).unwrap_or(now + MAX_DELAY)
 }
 
 #[expect(
     clippy::disallowed_methods,
-    reason = "the runtime's clock, which a test may have paused: all others ask this one"
+    reason = "the only place that reads the runtime's clock"
 )]
 fn runtime_now() -> Instant {
     Instant::now()
@@ -316,7 +312,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_skewed_wall_leaves_the_other_clock_and_monotonic_time_alone() {
+    async fn skew_affects_only_the_wall_time_of_its_clock() {
         let (a, b) = (clock(), clock());
         let before = a.now();
         assert!(a.inject(Fault::Skew(SignedDuration::from_secs(-20))));
@@ -326,7 +322,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_frozen_clock_ends_no_sleep_and_loses_the_time() {
+    async fn frozen_clock_ends_no_sleep_and_loses_time() {
         let (frozen, other) = (clock(), clock());
         let before = frozen.now();
         let mut sleep = std::pin::pin!(frozen.sleep(HOUR));
@@ -334,7 +330,7 @@ mod tests {
         frozen.inject(Fault::Freeze);
         assert_eq!(other.timeout(10 * HOUR, &mut sleep).await, None);
         assert_eq!(frozen.now() - before, HOUR / 2);
-        assert_eq!(frozen.wall().as_second(), 37_800, "the wall went on");
+        assert_eq!(frozen.wall().as_second(), 37_800, "wall time continues");
         frozen.inject(Fault::Thaw);
         assert_eq!(other.timeout(Duration::from_secs(1799), &mut sleep).await, None);
         assert_eq!(other.timeout(Duration::from_secs(1), &mut sleep).await, Some(()));
@@ -342,7 +338,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn clock_with_another_rate_changes_all_its_clocks_and_no_other() {
+    async fn rate_affects_all_times_of_its_clock_only() {
         let (slow, other) = (clock(), clock());
         slow.sleep(HOUR).await;
         let (mark, begun) = (slow.mark(), other.now());
@@ -364,14 +360,14 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn no_duration_is_too_long() {
+    async fn longest_duration_does_not_overflow() {
         let clock = clock();
         assert!(clock.after(Duration::MAX) > clock.after(HOUR));
         assert_eq!(clock.timeout(HOUR, clock.sleep(Duration::MAX)).await, None);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn time_passes_by_whichever_clock_says_so() {
+    async fn elapsed_uses_the_clock_with_the_largest_difference() {
         let (frozen, other) = (clock(), clock());
         let mark = frozen.mark();
         frozen.inject(Fault::Freeze);
@@ -394,8 +390,8 @@ mod tests {
     }
 
     #[test]
-    fn the_machine_s_wall_clock_is_asked_each_time() {
-        // As if the wall clock had been set forward since, or the machine had slept.
+    fn system_wall_clock_is_read_each_time() {
+        // As if the wall clock had been set forward, or the machine had been suspended.
         let clock = Clock {
             wall_at_start: Timestamp::UNIX_EPOCH,
             ..Clock::system()
@@ -409,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn the_machine_s_clock_takes_no_faults() {
+    fn system_clock_takes_no_faults() {
         assert!(!Clock::system().inject(Fault::Freeze));
     }
 }

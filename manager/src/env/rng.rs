@@ -1,4 +1,4 @@
-//! A manager's chance.
+//! The random number generator of a manager.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -11,35 +11,35 @@ use rand::{RngExt, SeedableRng};
 pub struct Rng(Arc<Mutex<StdRng>>);
 
 impl Rng {
-    /// A generator that nobody can predict or repeat.
+    /// Returns an unpredictable generator.
     #[must_use]
     #[expect(
         clippy::disallowed_methods,
-        reason = "the one place that reads the machine's entropy"
+        reason = "the only place that reads the machine's entropy"
     )]
     pub fn from_entropy() -> Self {
         Self::from_seed(rand::rng().random())
     }
 
-    /// The sequence of this seed.
+    /// Returns the sequence of this seed.
     #[must_use]
     pub fn from_seed(seed: u64) -> Self {
         Self(Arc::new(Mutex::new(StdRng::seed_from_u64(seed))))
     }
 
-    /// Any number.
+    /// Returns any number.
     #[must_use]
     pub fn number(&self) -> u64 {
         self.draw(RngExt::random)
     }
 
-    /// A number below `limit`; 0 if the limit is 0.
+    /// Returns a number below `limit`, or 0 if `limit` is 0.
     #[must_use]
     pub fn below(&self, limit: u64) -> u64 {
         self.draw(|rng| rng.random_range(0..limit.max(1)))
     }
 
-    /// A duration from `shortest` up to and including `longest`; `shortest` if that is not the shorter one.
+    /// Returns a duration from `shortest` to `longest`, inclusive; `shortest` if `longest` is shorter.
     #[must_use]
     pub fn between(&self, shortest: Duration, longest: Duration) -> Duration {
         self.draw(|rng| rng.random_range(shortest..=longest.max(shortest)))
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_seed_is_a_sequence_and_clones_share_it() {
+    fn seed_determines_the_sequence_and_clones_share_it() {
         let (a, b) = (Rng::from_seed(7), Rng::from_seed(7));
         let shared = b.clone();
         let of_a = [a.number(), a.number(), a.number()];
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn bounds_hold_also_where_they_leave_no_choice() {
+    fn bounds_are_respected_even_if_empty() {
         let rng = Rng::from_seed(0);
         let (short, long) = (Duration::from_millis(5), Duration::from_secs(1));
         for _ in 0..1000 {

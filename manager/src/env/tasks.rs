@@ -1,60 +1,60 @@
-//! A manager's tasks: everything that it runs in the background is spawned here, and ends with it.
+//! The background tasks of a manager.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use tokio::task::{AbortHandle, JoinHandle};
 
-/// Owns tasks: dropping it aborts them all, and those that they spawned.
+/// A set of tasks. Dropping it aborts all of them, including those they have spawned.
 ///
-/// An aborted task stops at its next await; nothing waits for that here. Whoever needs an orderly end asks for it first.
+/// An aborted task stops at its next await, which is not waited for. For an orderly shutdown signal the tasks first.
 #[derive(Debug, Default)]
 pub struct TaskSet(Arc<Registry>);
 
-/// Spawns on a [`TaskSet`] without keeping it alive: tasks hold this handle, and would keep themselves alive otherwise.
+/// Spawns tasks on a [`TaskSet`] without keeping it alive. Tasks hold this handle and must not keep themselves alive.
 #[derive(Clone, Debug)]
 pub struct Tasks(Weak<Registry>);
 
 #[derive(Debug, Default)]
 struct Registry {
-    live: Mutex<Live>,
+    table: Mutex<TaskTable>,
 }
 
 #[derive(Debug, Default)]
-struct Live {
+struct TaskTable {
     next: u64,
-    /// The tasks that have not ended; none for one that is just being spawned.
+    /// The running tasks; none for one that is being spawned.
     tasks: BTreeMap<u64, Option<AbortHandle>>,
-    /// The set was dropped: nothing is spawned any more, and `tasks` stays empty.
+    /// The set was dropped: nothing is spawned any more.
     closed: bool,
 }
 
-/// Strikes a task off the list when it ends, in whichever way.
-struct Listed {
+/// Removes a task from the table when it ends.
+struct Registered {
     id: u64,
     registry: Weak<Registry>,
 }
 
 impl TaskSet {
-    /// An empty set.
+    /// Returns an empty set.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The handle that is passed down.
+    /// Returns a handle for spawning.
     #[must_use]
     pub fn handle(&self) -> Tasks {
         Tasks(Arc::downgrade(&self.0))
     }
 
-    /// How many tasks have not ended.
+    /// Returns the number of running tasks.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.0.live(|live| live.tasks.len())
+        self.0.table(|table| table.tasks.len())
     }
 
-    /// Whether all tasks have ended.
+    /// Reports whether all tasks have ended.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -63,17 +63,17 @@ impl TaskSet {
 
 impl Drop for TaskSet {
     fn drop(&mut self) {
-        let tasks = self.0.live(|live| {
-            live.closed = true;
-            std::mem::take(&mut live.tasks)
+        let tasks = self.0.table(|table| {
+            table.closed = true;
+            std::mem::take(&mut table.tasks)
         });
         tasks.into_values().flatten().for_each(|task| task.abort());
     }
 }
 
 impl Tasks {
-    /// Runs `future` in the background until it ends or the set is dropped; on a set that is gone it never runs, and the
-    /// handle says that it was cancelled. Dropping the handle detaches the task, it does not end it.
+    /// Runs `future` in the background until it ends or the set is dropped. After that it never runs, and the join handle
+    /// returns a cancellation. Dropping the join handle detaches the task.
     ///
     /// # Panics
     /// Outside a tokio runtime.
@@ -91,35 +91,35 @@ impl Tasks {
 }
 
 impl Registry {
-    fn live<T>(&self, with: impl FnOnce(&mut Live) -> T) -> T {
-        with(&mut self.live.lock().unwrap_or_else(PoisonError::into_inner))
+    fn table<T>(&self, with: impl FnOnce(&mut TaskTable) -> T) -> T {
+        with(&mut self.table.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn spawn<F>(self: Arc<Self>, future: F) -> Option<JoinHandle<F::Output>>
     where
         F: Future<Output: Send> + Send + 'static,
     {
-        let id = self.live(|live| {
-            if live.closed {
+        let id = self.table(|table| {
+            if table.closed {
                 return None;
             }
-            let id = live.next;
-            live.next += 1;
-            live.tasks.insert(id, None);
+            let id = table.next;
+            table.next += 1;
+            table.tasks.insert(id, None);
             Some(id)
         })?;
-        let listed = Listed {
+        let registered_task = Registered {
             id,
             registry: Arc::downgrade(&self),
         };
-        // Not under the lock: a runtime that is shutting down drops the future, and with it `listed`, right here.
+        // Without the lock: a runtime that is shutting down drops the future, and with it the registration, right here.
         let task = run(async move {
-            let _listed = listed;
+            let _listed = registered_task;
             future.await
         });
         let handle = task.abort_handle();
-        // Gone from the list again: it has ended, or the set was dropped before there was a handle to abort it by.
-        let gone = self.live(|live| match live.tasks.get_mut(&id) {
+        // Not in the table: the task has ended, or the set was dropped before the abort handle existed.
+        let gone = self.table(|table| match table.tasks.get_mut(&id) {
             Some(slot) => {
                 *slot = Some(handle);
                 false
@@ -133,15 +133,15 @@ impl Registry {
     }
 }
 
-impl Drop for Listed {
+impl Drop for Registered {
     fn drop(&mut self) {
         if let Some(registry) = self.registry.upgrade() {
-            registry.live(|live| live.tasks.remove(&self.id));
+            registry.table(|table| table.tasks.remove(&self.id));
         }
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "the task set that all others spawn on")]
+#[expect(clippy::disallowed_methods, reason = "the only place that spawns tasks")]
 fn run<F>(future: F) -> JoinHandle<F::Output>
 where
     F: Future<Output: Send> + Send + 'static,
@@ -156,7 +156,7 @@ mod tests {
     use tokio::sync::oneshot;
 
     #[tokio::test]
-    async fn dropping_the_set_aborts_tasks_and_what_they_spawned() {
+    async fn dropped_set_aborts_tasks_and_those_they_spawned() {
         let set = TaskSet::new();
         let tasks = set.handle();
         let (kept, ended) = oneshot::channel::<()>();
@@ -177,14 +177,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nothing_runs_on_a_set_that_is_gone() {
+    async fn dropped_set_runs_no_new_task() {
         let tasks = TaskSet::new().handle();
         let ran = tasks.spawn(async { true }).await;
         assert!(ran.is_err_and(|e| e.is_cancelled()));
     }
 
     #[test]
-    fn a_runtime_that_shuts_down_does_not_hang_a_spawn() {
+    fn runtime_shutdown_does_not_deadlock_a_spawn() {
         let set = TaskSet::new();
         let runtime = tokio::runtime::Builder::new_current_thread()
             .build()
@@ -202,7 +202,6 @@ mod tests {
         assert!(set.is_empty());
     }
 
-    /// Spawns while the runtime drops its tasks.
     struct SpawnsOnDrop(Tasks);
 
     impl Drop for SpawnsOnDrop {
@@ -212,7 +211,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn ended_tasks_are_not_kept_and_their_result_is_had() {
+    async fn ended_tasks_are_removed_and_return_their_result() {
         let set = TaskSet::new();
         assert_eq!(set.handle().spawn(async { 7 }).await.ok(), Some(7));
         let panicked = set.handle().spawn(async { panic!("for the test") }).await;

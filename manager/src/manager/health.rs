@@ -1,4 +1,4 @@
-//! What the manager says of its parts.
+//! Health checks of the manager's parts.
 
 use std::sync::Arc;
 
@@ -7,35 +7,35 @@ use crate::controller::{Runnable, Unhealthy};
 use crate::election;
 use crate::serve::{Checks, Health, Probes, Registration};
 
-/// Ready once each cache has been filled. One whose kind is not served, or not to us, waits and says so: the others are
-/// none the worse for it. One that was filled and cannot follow is old, not empty; its age is a metric. One of
-/// which only the metadata was asked for, by whoever takes all kinds as they are, is named and no more.
-pub(super) fn of_caches(checks: &Checks, caches: &Caches) -> Registration {
+/// Fails for `/readyz` until every needed cache is synced, except those whose resource is not served or not readable. A
+/// cache that was synced and cannot watch is stale, not empty; its age is a metric. A metadata-only cache is listed in
+/// the note only.
+pub(super) fn add_cache_check(checks: &Checks, caches: &Caches) -> Registration {
     let caches = caches.clone();
     checks.add("caches", Probes::READYZ | Probes::HEALTHZ, move || {
-        let caches = caches.summaries();
-        let empty = caches
+        let caches = caches.overview();
+        let unsynced = caches
             .iter()
-            .filter(|it| it.required && !it.synced && !it.status.is_unavailable());
-        let empty: Vec<_> = empty
+            .filter(|it| it.needed && !it.synced && !it.status.is_waiting());
+        let unsynced: Vec<_> = unsynced
             .map(|it| format!("{}: {}", it.resource, it.status))
             .collect();
-        if !empty.is_empty() {
-            return Health::Failed(empty.join("; "));
+        if !unsynced.is_empty() {
+            return Health::Failed(unsynced.join("; "));
         }
-        let odd = caches.iter().filter(|it| it.status != Status::Synced);
-        let odd: Vec<_> = odd.map(|it| format!("{} {}", it.resource, it.status)).collect();
-        if odd.is_empty() {
+        let notes = caches.iter().filter(|it| it.status != Status::Synced);
+        let notes: Vec<_> = notes.map(|it| format!("{} {}", it.resource, it.status)).collect();
+        if notes.is_empty() {
             Health::Ok
         } else {
-            Health::Note(odd.join("; "))
+            Health::Note(notes.join("; "))
         }
     })
 }
 
-/// By the name of the controller: whether it makes progress, and what it waits for or yields to. A restart mends one that is stuck, not
-/// one that must not run here: that does not count for `/livez`.
-pub(super) fn of_controller(
+/// Adds the checks of a controller: whether it makes progress, and which caches it waits for. A refused controller fails
+/// `/healthz` but not `/livez`, because a restart would not help.
+pub(super) fn add_controller_checks(
     checks: &Checks,
     caches: &Caches,
     controller: &Arc<dyn Runnable>,
@@ -46,7 +46,7 @@ pub(super) fn of_controller(
         Err(unhealthy) => Health::Failed(unhealthy.to_string()),
         Ok(()) => match asked.yields() {
             Some(reason) => Health::Note(reason),
-            None => match waits(&caches, asked.unsynced()) {
+            None => match unsynced_note(&caches, asked.unsynced()) {
                 Health::Ok => asked.remark().map_or(Health::Ok, Health::Note),
                 waits => waits,
             },
@@ -61,8 +61,8 @@ pub(super) fn of_controller(
     [healthy, alive]
 }
 
-/// What a controller waits for, if there is anything.
-fn waits(caches: &Caches, unsynced: Vec<String>) -> Health {
+/// Lists the caches that a controller waits for.
+fn unsynced_note(caches: &Caches, unsynced: Vec<String>) -> Health {
     if unsynced.is_empty() {
         return Health::Ok;
     }
@@ -74,11 +74,11 @@ fn waits(caches: &Caches, unsynced: Vec<String>) -> Health {
             None => name,
         }
     });
-    Health::Note(format!("waits for {}", waits.collect::<Vec<_>>().join(", ")))
+    Health::Note(format!("waiting for {}", waits.collect::<Vec<_>>().join(", ")))
 }
 
-/// Whether a leader that believes to lead still renews.
-pub(super) fn of_election(checks: &Checks, election: election::Health) -> Registration {
+/// Fails if this process believes that it is the leader but has stopped renewing.
+pub(super) fn add_election_check(checks: &Checks, election: election::Health) -> Registration {
     checks.add(
         "leaderElection",
         Probes::LIVEZ | Probes::HEALTHZ,

@@ -1,4 +1,4 @@
-//! Which controllers run, which wait for a kind that is not there, and which yield.
+//! Metrics of the controllers' states.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,9 +10,9 @@ use prometheus::{IntGaugeVec, Opts, Registry};
 
 use crate::controller::Runnable;
 
-/// The states of the controllers of one manager. The series are brought up to date when they are scraped.
+/// The states of the controllers of one manager. The metrics are updated when they are scraped.
 #[derive(Clone)]
-pub(super) struct States(Arc<Inner>);
+pub(super) struct ControllerStates(Arc<Inner>);
 
 struct Inner {
     registry: Registry,
@@ -25,11 +25,10 @@ struct Entry {
     state: State,
 }
 
-/// Whether one controller runs.
 #[derive(Clone, Debug, Default)]
 pub(super) struct State(Arc<AtomicBool>);
 
-/// It runs, until this is dropped.
+/// Marks a controller as running until dropped.
 pub(super) struct Running(State);
 
 #[derive(Clone)]
@@ -40,13 +39,13 @@ struct Series {
     yielding: IntGaugeVec,
 }
 
-/// What the registry asks.
+/// The collector that the registry calls.
 struct Scrape {
     series: Series,
     controllers: Arc<Mutex<BTreeMap<String, Entry>>>,
 }
 
-impl States {
+impl ControllerStates {
     pub(super) fn register(manager: &'static str, registry: &Registry) -> prometheus::Result<Self> {
         let series = Series {
             manager,
@@ -60,14 +59,14 @@ impl States {
             waiting: IntGaugeVec::new(
                 Opts::new(
                     "coxswain_controller_waiting",
-                    "[ALPHA] 1 while a controller waits for the caches that it needs",
+                    "[ALPHA] 1 while a controller waits for the caches it needs",
                 ),
                 &["name"],
             )?,
             yielding: IntGaugeVec::new(
                 Opts::new(
                     "coxswain_controller_yielding",
-                    "[ALPHA] 1 while a controller leaves its work to another manager",
+                    "[ALPHA] 1 while a controller yields to another controller manager",
                 ),
                 &["name"],
             )?,
@@ -92,7 +91,7 @@ impl States {
         lock(&self.0.controllers).insert(controller.name().to_owned(), entry);
     }
 
-    /// The state of a controller that was added.
+    /// Returns the state of a controller.
     pub(super) fn of(&self, name: &str) -> State {
         let controllers = lock(&self.0.controllers);
         controllers
@@ -125,7 +124,7 @@ impl Drop for Inner {
             series: self.series.clone(),
             controllers: Arc::default(),
         };
-        // The only error is that it is not registered, which is what is wanted.
+        // Fails only if the collector is not registered.
         let _ = self.registry.unregister(Box::new(scrape));
     }
 }

@@ -1,4 +1,4 @@
-//! The life of a manager: warm up, be elected, lead, step down, end.
+//! The lifecycle of a manager: initial sync, election, terms, shutdown.
 
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
@@ -13,37 +13,41 @@ use crate::client::Term;
 use crate::election::{Elector, Leadership, Release, Takeover};
 use crate::panics;
 
-/// How long the first lists are waited for before the lease is asked for. Each controller waits for its own all the same.
-const WARM: Duration = Duration::from_secs(30);
-/// How often it is looked whether they are there: changes of a status are not announced.
-const LOOK: Duration = Duration::from_millis(100);
+/// The time for the initial sync before the election. Each controller waits for its own caches in any case.
+const INITIAL_SYNC_TIMEOUT: Duration = Duration::from_secs(30);
+/// The status of a cache must be polled.
+const SYNC_POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 impl Manager {
-    /// Works until `stop`, by election or without, and ends in order: controllers first, then the lease.
+    /// Runs until `stop`, with leader election or without, and shuts down in order: controllers first, then the Lease.
     pub async fn run(
         mut self,
         election: Option<Elector>,
         stop: CancellationToken,
     ) -> Result<(), ManagerError> {
         if let Some(elector) = &election {
-            let check = health::of_election(&self.checks, elector.health());
+            let check = health::add_election_check(&self.checks, elector.health());
             self.registrations.push(check);
         }
         tokio::select! {
             biased;
-            resource = self.caches.failed() => Err(ManagerError::Died {
-                what: format!("the cache of {resource}"),
-                reason: "see the panic above".to_owned(),
+            resource = self.caches.failed() => Err(ManagerError::Failed {
+                what: format!("cache of {resource}"),
+                reason: "reflector panicked".to_owned(),
             }),
-            ended = self.work(election, stop) => ended,
+            ended = self.run_until_stopped(election, stop) => ended,
         }
     }
 
-    async fn work(&self, election: Option<Elector>, stop: CancellationToken) -> Result<(), ManagerError> {
+    async fn run_until_stopped(
+        &self,
+        election: Option<Elector>,
+        stop: CancellationToken,
+    ) -> Result<(), ManagerError> {
         tokio::select! {
             biased;
             () = stop.cancelled() => return Ok(()),
-            () = self.warm() => {}
+            () = self.wait_for_initial_sync() => {}
         }
         let Some(elector) = election else {
             let term = self.fence.open_forever();
@@ -54,23 +58,28 @@ impl Manager {
         Box::pin(self.elect(elector, stop)).await
     }
 
-    /// Waits until each cache that somebody needs has been filled, or has met a difficulty that it will try to overcome: what
-    /// is broken in one kind keeps nobody from the rest.
-    async fn warm(&self) {
+    /// Waits until each needed cache is synced or has failed once: a failing resource must not block the others.
+    async fn wait_for_initial_sync(&self) {
         let filling = || {
             let caches = self.caches.summaries().into_iter();
             caches.filter(|it| it.required && it.status == Status::Syncing)
         };
         let filled = async {
             while filling().next().is_some() {
-                self.env.clock.sleep(LOOK).await;
+                self.env.clock.sleep(SYNC_POLL_INTERVAL).await;
             }
         };
-        if self.env.clock.timeout(WARM, filled).await.is_none() {
+        if self
+            .env
+            .clock
+            .timeout(INITIAL_SYNC_TIMEOUT, filled)
+            .await
+            .is_none()
+        {
             let slow: Vec<_> = filling().map(|it| it.resource.to_string()).collect();
             tracing::warn!(
                 resources = slow.join(","),
-                "Going on before all caches are filled"
+                "Starting before all caches are synced"
             );
         }
     }
@@ -82,10 +91,10 @@ impl Manager {
         let mut election = std::pin::pin!(AssertUnwindSafe(election).catch_unwind());
         let released = tokio::select! {
             biased;
-            // Its own end before that of the terms is a mistake, however it comes.
+            // The election must not end before the terms.
             ended = &mut election => ended,
-            release = self.terms(leadership, &stop) => {
-                // Nobody listens only if the election has just died, which is seen next.
+            release = self.lead_terms(leadership, &stop) => {
+                // Fails only if the election has just failed, which is handled next.
                 let _ = finish.send(release?);
                 election.await
             }
@@ -93,18 +102,18 @@ impl Manager {
         match released {
             Ok(Ok(())) => Ok(()),
             Ok(Err(error)) => {
-                tracing::warn!(%error, "The next leader has to wait");
+                tracing::warn!(%error, "Failed to release lease");
                 Ok(())
             }
-            Err(panic) => Err(ManagerError::Died {
-                what: "the election".to_owned(),
+            Err(panic) => Err(ManagerError::Failed {
+                what: "leader election".to_owned(),
                 reason: panics::message(&*panic).to_owned(),
             }),
         }
     }
 
-    /// Leads whenever this process is elected, until `stop`. What is returned then is whether the lease can be given back.
-    async fn terms(
+    /// Leads whenever this process is elected, until `stop`. Returns whether the Lease can be released.
+    async fn lead_terms(
         &self,
         mut leadership: watch::Receiver<Leadership>,
         stop: &CancellationToken,
@@ -120,21 +129,21 @@ impl Manager {
             let versions = self.lead(term, &takeover, stop).await?;
             if stop.is_cancelled() {
                 let Some(versions) = versions else {
-                    tracing::warn!("What the last leader wrote is not known, the lease is left to expire");
+                    tracing::warn!("Not releasing lease, writes of the previous leader are unknown");
                     return Ok(None);
                 };
-                if !self.transport.write_tracker().is_settled() {
-                    tracing::warn!("The outcome of a write is not known, the lease is left to expire");
+                if !self.transport.ledger().is_settled() {
+                    tracing::warn!("Not releasing lease, the outcome of a write is unknown");
                     return Ok(None);
                 }
                 return Ok(Some(Release { term, versions }));
             }
-            tracing::warn!("Lost the lease, going on as a standby");
+            tracing::warn!("Lost lease, continuing as standby");
         }
     }
 }
 
-/// The next term after `last`.
+/// Waits for the next term after `last`.
 async fn elected(leadership: &mut watch::Receiver<Leadership>, last: Option<Term>) -> (Term, Takeover) {
     let new = |leadership: &Leadership| match leadership {
         Leadership::Leading { term, .. } => Some(*term) != last,
@@ -143,7 +152,7 @@ async fn elected(leadership: &mut watch::Receiver<Leadership>, last: Option<Term
     let leadership = leadership.wait_for(new).await.ok().map(|it| it.clone());
     match leadership {
         Some(Leadership::Leading { term, takeover }) => (term, takeover),
-        // The elector is gone, which ends the manager elsewhere.
+        // The elector has failed, which ends the manager.
         _ => std::future::pending().await,
     }
 }

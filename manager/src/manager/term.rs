@@ -1,4 +1,4 @@
-//! One term of leadership: see what the last leader wrote, run the controllers, and see them end.
+//! One term of leadership: catch up with the previous leader, run the controllers, stop them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -13,18 +13,17 @@ use crate::controller::{Fatal, Runnable};
 use crate::election::Takeover;
 use crate::object::Version;
 
-/// How long the caches may take to see what the last leader wrote. A kind that cannot be read at all must not stop the
-/// others; each write depends on the version that it was decided on anyway.
-const CATCH_UP: Duration = Duration::from_secs(30);
-/// How often those who do not stop are named, if there is no limit to divide.
-const NAME_LAGGARDS: Duration = Duration::from_secs(5);
+/// The time for the caches to catch up with the previous leader. An unreadable resource must not block the others; every
+/// write carries the resourceVersion it is based on.
+const CATCH_UP_TIMEOUT: Duration = Duration::from_secs(30);
+/// The interval of logging controllers that have not stopped, if there is no shutdown timeout.
+const SHUTDOWN_LOG_INTERVAL: Duration = Duration::from_secs(5);
 
-/// A controller that has ended, and how.
 type Ended = Result<(String, Result<(), Fatal>), JoinError>;
 
 impl Manager {
-    /// Leads in `term` until it is over, or until `stop`. Returns the versions that a successor has to have seen; none if
-    /// they are not known, because it ended before the writes of an earlier leader were looked for.
+    /// Leads in `term` until it ends or `stop`. Returns the versions that a successor must observe; none if they are
+    /// unknown, because the term ended before the caches caught up.
     pub(super) async fn lead(
         &self,
         term: Term,
@@ -45,32 +44,32 @@ impl Manager {
             () = self.catch_up(&known) => true,
         };
         if !caught_up {
-            // What this one had to see and did not get to see, its successor has to see.
+            // The successor must observe what this leader did not.
             return Ok(match takeover {
                 Takeover::Clean(versions) => Some(versions.clone()),
                 Takeover::Unclean => None,
             });
         }
-        let mut seen = self.seen();
+        let mut seen = self.cache_versions();
         raise(&mut seen, known);
         let stopping = stop.child_token();
         let mut controllers = self.start(term, &stopping);
-        let died = tokio::select! {
+        let failed = tokio::select! {
             biased;
             () = stop.cancelled() => None,
             () = self.fence.closed(term) => None,
-            died = died(&mut controllers) => Some(died),
+            failed = first_failure(&mut controllers) => Some(failed),
         };
-        // The workers finish the writes that they have sent, and wait for nothing else.
+        // Workers finish the writes in flight and start no others.
         self.fence.drain(term);
         stopping.cancel();
-        if let Some(error) = died {
+        if let Some(error) = failed {
             return Err(error);
         }
         self.drain(controllers).await?;
         let ledger = self.transport.write_tracker();
         raise(&mut seen, ledger.written());
-        // A version that does not cover every write is worse than none: without one the successor asks the API server.
+        // A version that does not cover every write is worse than none: without one the successor reads it live.
         let unversioned = ledger.unversioned();
         seen.retain(|resource, _| !unversioned.contains(resource));
         self.retain_needed(&mut seen);
@@ -80,13 +79,16 @@ impl Manager {
     }
 
     async fn catch_up(&self, known: &BTreeMap<String, Version>) {
-        let caught_up = self.env.clock.timeout(CATCH_UP, self.caches.catch_up(known));
+        let caught_up = self
+            .env
+            .clock
+            .timeout(CATCH_UP_TIMEOUT, self.caches.catch_up(known));
         let Some(missing) = caught_up.await else {
-            tracing::warn!("Leading before all caches have seen what the last leader wrote");
+            tracing::warn!("Starting before all caches have caught up with the previous leader");
             return;
         };
         for (resource, status) in missing {
-            tracing::info!(%resource, %status, "Leading without a kind that cannot be read");
+            tracing::info!(%resource, %status, "Starting without unreadable resource");
         }
     }
 
@@ -120,50 +122,52 @@ impl Manager {
         running
     }
 
-    /// Waits for the controllers to end what they are at.
+    /// Waits until the controllers have stopped.
     async fn drain(&self, mut controllers: JoinSet<(String, Result<(), Fatal>)>) -> Result<(), ManagerError> {
         let clock = &self.env.clock;
         let limit = self.options.shutdown_timeout;
         let deadline = clock.after(limit.unwrap_or(Duration::MAX));
-        let interval = limit.map_or(NAME_LAGGARDS, |limit| limit / 3);
+        let interval = limit.map_or(SHUTDOWN_LOG_INTERVAL, |limit| limit / 3);
         let mut next = clock.after(interval);
         loop {
             tokio::select! {
                 biased;
                 ended = controllers.join_next() => match ended {
                     None => return Ok(()),
-                    Some(ended) => judge(ended)?,
+                    Some(ended) => check_ended(ended)?,
                 },
                 () = clock.sleep_until(deadline) => {
-                    return Err(ManagerError::ShutdownTimeout { laggards: self.laggards() });
+                    return Err(ManagerError::ShutdownTimeout { still_running: self.still_running() });
                 }
                 () = clock.sleep_until(next) => {
-                    tracing::info!(controllers = self.laggards().join(", "), "Waiting for controllers to stop");
+                    tracing::info!(controllers = self.still_running().join(", "), "Waiting for controllers to stop");
                     next = clock.after(interval.max(Duration::from_millis(1)));
                 }
             }
         }
     }
 
-    /// The controllers that have not stopped, with what they are at.
-    fn laggards(&self) -> Vec<String> {
+    /// Returns the controllers that have not stopped, with the keys they are processing.
+    fn still_running(&self) -> Vec<String> {
         let running = self
             .controllers
             .iter()
             .filter(|c| self.states.of(c.name()).is_running());
-        running.map(|controller| laggard(&**controller)).collect()
+        running
+            .map(|controller| describe_running(&**controller))
+            .collect()
     }
 
-    /// Leaves out what no controller here has asked for by its projection: a successor that needs it asks the API server.
-    /// They would be too many for an annotation where a thousand kinds are read for their metadata.
+    /// Removes resources that no controller caches by projection: a successor that needs them reads them live. Thousands of
+    /// metadata-only resources would not fit into the annotation.
     fn retain_needed(&self, versions: &mut BTreeMap<String, Version>) {
         let needed = self.caches.summaries().into_iter().filter(|it| it.required);
         let needed: BTreeSet<String> = needed.map(|it| it.resource.to_string()).collect();
         versions.retain(|resource, _| needed.contains(resource));
     }
 
-    /// How far each cache is, by the name of its resource.
-    fn seen(&self) -> BTreeMap<String, Version> {
+    /// Returns the resourceVersion that each cache has reached.
+    fn cache_versions(&self) -> BTreeMap<String, Version> {
         let resources = self.caches.statuses().into_iter().map(|(resource, _)| resource);
         resources
             .filter_map(|resource| Some((resource.to_string(), self.caches.position(&resource)?.version)))
@@ -182,13 +186,13 @@ fn raise(versions: &mut BTreeMap<String, Version>, others: BTreeMap<String, Vers
     }
 }
 
-/// Resolves when a controller has died. One that has nothing to do and returns is no matter.
-async fn died(controllers: &mut JoinSet<(String, Result<(), Fatal>)>) -> ManagerError {
+/// Resolves when a controller has failed. A controller may end without an error.
+async fn first_failure(controllers: &mut JoinSet<(String, Result<(), Fatal>)>) -> ManagerError {
     loop {
         match controllers.join_next().await {
             None => std::future::pending().await,
             Some(ended) => {
-                if let Err(error) = judge(ended) {
+                if let Err(error) = check_ended(ended) {
                     return error;
                 }
             }
@@ -196,16 +200,16 @@ async fn died(controllers: &mut JoinSet<(String, Result<(), Fatal>)>) -> Manager
     }
 }
 
-fn judge(ended: Ended) -> Result<(), ManagerError> {
+fn check_ended(ended: Ended) -> Result<(), ManagerError> {
     let (what, reason) = match ended {
         Ok((_, Ok(()))) => return Ok(()),
         Ok((name, Err(fatal))) => (format!("controller {name}"), fatal.to_string()),
-        Err(error) => ("a controller".to_owned(), error.to_string()),
+        Err(error) => ("controller".to_owned(), error.to_string()),
     };
-    Err(ManagerError::Died { what, reason })
+    Err(ManagerError::Failed { what, reason })
 }
 
-fn laggard(controller: &dyn Runnable) -> String {
+fn describe_running(controller: &dyn Runnable) -> String {
     let keys = controller.running();
     if keys.is_empty() {
         return controller.name().to_owned();

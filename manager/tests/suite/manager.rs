@@ -1,12 +1,12 @@
-//! The life of a manager, with the API in the same process and under the paused clock.
+//! The lifecycle of a manager, against a sandbox API under a paused clock.
 
 mod clients;
-mod ends;
 mod handover;
 mod health;
 mod partition;
-mod probe;
+mod shutdown;
 mod terms;
+mod test_controller;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,12 +25,12 @@ use prometheus::Registry;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use self::probe::Probe;
+use self::test_controller::TestController;
 
 const MAPS: Resource = Resource::namespaced("", "v1", "configmaps", "ConfigMap");
 const SECOND: Duration = Duration::from_secs(1);
 
-/// One process: a manager that is not run yet, and what is around it.
+/// A process with a manager that does not run yet.
 struct Process {
     env: Env,
     registry: Registry,
@@ -41,7 +41,7 @@ struct Process {
     tasks: TaskSet,
 }
 
-/// One that runs.
+/// A process with a running manager.
 struct Running {
     env: Env,
     registry: Registry,
@@ -77,8 +77,8 @@ impl Process {
         Self::limited(service, identity, None)
     }
 
-    /// A process whose controllers share one rate limit each.
-    fn limited<S, B>(service: S, identity: &'static str, limit: Option<RateLimit>) -> Self
+    /// A process with a rate limit per controller.
+    fn limited<S, B>(service: S, identity: &'static str, limit: Option<Limit>) -> Self
     where
         S: tower_service::Service<http::Request<kube::client::Body>, Response = http::Response<B>>
             + Send
@@ -113,20 +113,20 @@ impl Process {
         }
     }
 
-    /// Adds a controller that runs as told.
-    fn with(mut self, probe: &Arc<Probe>) -> Self {
-        self.manager.add(probe::Shared(probe.clone()));
+    /// Adds a controller.
+    fn with(mut self, probe: &Arc<TestController>) -> Self {
+        self.manager.add(test_controller::Shared(probe.clone()));
         self
     }
 
-    /// Runs as one of several.
+    /// Runs with leader election.
     fn elect(self) -> Running {
         let elector = self.elector();
         self.run(Some(elector))
     }
 
-    /// Runs as one of several, and tells of it.
-    fn elect_recording(self, recorder: Recorder) -> Running {
+    /// Runs with leader election and events.
+    fn elect_with_recorder(self, recorder: Recorder) -> Running {
         let elector = self.elector().with_recorder(recorder);
         self.run(Some(elector))
     }
@@ -138,7 +138,6 @@ impl Process {
         Elector::new(&self.env, client, fence, config, &self.registry).expect("an elector")
     }
 
-    /// Runs, by election or without.
     fn run(self, elector: Option<Elector>) -> Running {
         let stop = CancellationToken::new();
         let ended = self.tasks.handle().spawn(self.manager.run(elector, stop.clone()));
@@ -155,17 +154,17 @@ impl Process {
 }
 
 impl Running {
-    /// Asks it to end, and says how it did.
+    /// Stops the manager and returns its result.
     async fn stop(self) -> Result<(), ManagerError> {
         self.stop.cancel();
         self.ended.await.expect("no panic")
     }
 
-    /// Asks it to end, in order; what runs beside it goes on.
+    /// Stops the manager and returns its tasks, which keep running.
     async fn stop_but_keep_tasks(self) -> TaskSet {
         self.stop.cancel();
         let ended = self.ended.await.expect("no panic");
-        ended.expect("an orderly end");
+        ended.expect("an orderly shutdown");
         self.tasks
     }
 }

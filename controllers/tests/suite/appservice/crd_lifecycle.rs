@@ -184,7 +184,7 @@ async fn manager_reports_the_waiting_controller_and_runs_the_others() {
     f.sleep(Duration::from_mins(1)).await;
     let waits = manager.waits_for("appservice-controller").expect("a note");
     assert!(
-        waits.starts_with("waits for appservices.appcontroller.k8s.io"),
+        waits.starts_with("waiting for appservices.appcontroller.k8s.io"),
         "{waits}"
     );
     assert_eq!(manager.waits_for("deployment-controller"), None);

@@ -10,13 +10,13 @@ use tracing::level_filters::LevelFilter;
 
 use super::{MAPS, Process, SECOND, sandbox};
 
-/// Writes with a client that it kept from its construction, instead of the one of its context.
-struct Mistaken {
+/// Writes with the client of its construction instead of the one of its context, which is fenced.
+struct Unfenced {
     client: Client,
     attempts: watch::Sender<usize>,
 }
 
-impl Reconciler for Mistaken {
+impl Reconciler for Unfenced {
     async fn reconcile(&self, _: Context, key: Key) -> Result<Action, ReconcileError> {
         self.attempts.send_modify(|attempts| *attempts += 1);
         let patch = Patch::merge(&json!({"data": {"a": "b"}}));
@@ -26,18 +26,18 @@ impl Reconciler for Mistaken {
 }
 
 #[tokio::test(start_paused = true)]
-async fn write_without_a_term_fails_loudly_and_is_retried() {
+async fn write_without_a_term_fails_and_is_retried() {
     let log = Log::keep(LevelFilter::WARN);
     let sandbox = sandbox();
     let mut process = Process::new(sandbox.door(), "a");
     let attempts = watch::Sender::new(0);
     let mut counted = attempts.subscribe();
-    let client = process.manager.client("mistaken");
-    let mistaken = Mistaken {
+    let client = process.manager.client("unfenced");
+    let unfenced = Unfenced {
         client: client.clone(),
         attempts,
     };
-    let controller = Builder::new("mistaken", controller::Options::default(), mistaken)
+    let controller = Builder::new("unfenced", controller::Options::default(), unfenced)
         .at_start([Key::new("default", "a")])
         .build(&process.env, client, &process.registry)
         .expect("a controller");
@@ -46,7 +46,7 @@ async fn write_without_a_term_fails_loudly_and_is_retried() {
     let running = process.elect();
     let retried = counted.wait_for(|attempts| *attempts >= 3);
     let retried = clock.timeout(10 * SECOND, retried).await;
-    drop(retried.expect("it is retried").expect("the controller lives"));
+    drop(retried.expect("a retry").expect("a running controller"));
     clock.sleep(SECOND / 1000).await;
     let text = log.text();
     assert!(text.contains("has no leader term and only reads"), "{text}");
@@ -56,7 +56,7 @@ async fn write_without_a_term_fails_loudly_and_is_retried() {
     let errors = metrics
         .lines()
         .find(|line| line.starts_with("controller_runtime_reconcile_errors_total{"))
-        .expect("the series");
+        .expect("a metric");
     assert!(!errors.ends_with(" 0"), "{errors}");
-    running.stop().await.expect("an orderly end");
+    running.stop().await.expect("an orderly shutdown");
 }

@@ -1,6 +1,7 @@
-//! What a leader hands over that was stopped before it had seen what its predecessor wrote.
+//! The handover between leaders: catching up, and the versions that are handed over.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
@@ -16,7 +17,7 @@ use kube::client::Body;
 use serde_json::{Value, json};
 use tower_service::Service;
 
-use super::probe::{Manners, Probe};
+use super::test_controller::{Behavior, TestController};
 use super::{MAPS, Process, Running, SECOND, sandbox};
 
 const LEASES: Resource = Resource::namespaced("coordination.k8s.io", "v1", "leases", "Lease");
@@ -27,19 +28,29 @@ async fn lease(sandbox: &Sandbox) -> Value {
     let other = Process::new(sandbox.door(), "other");
     let client = other.transport.client("other", None);
     let key = Key::new("kube-system", "coxswain");
-    client.get(&LEASES, &key).await.expect("the lease")
+    client.get(&LEASES, &key).await.expect("a lease")
 }
 
-/// What a lease hands over.
+/// Returns the versions on a Lease.
 fn versions(lease: &Value) -> BTreeMap<String, String> {
     let versions = lease["metadata"]["annotations"][WRITTEN_VERSIONS_ANNOTATION].as_str();
     serde_json::from_str(versions.expect("versions")).expect("JSON")
 }
 
-/// A leader `a` that has written, and a standby `b` whose cache does not show it. Returns the version that was written.
-async fn leader_and_blind_standby(sandbox: &Sandbox) -> (Running, Running, Version) {
-    let (first, second) = (Probe::new(Manners::Stops), Probe::new(Manners::Stops));
-    let leader = Process::new(sandbox.door(), "a").with(&first);
+/// A leader `a` that has written, and a standby `b` whose cache lags.
+struct Handover {
+    leader: Running,
+    standby: Running,
+    /// The version that the leader has written.
+    written: Version,
+    /// The cache of the standby, and its controller.
+    maps: Cache<MetaObject>,
+    second: Arc<TestController>,
+}
+
+async fn leader_and_lagging_standby(sandbox: &Sandbox) -> Handover {
+    let [first, other, second] = [0; 3].map(|_| TestController::new(Behavior::Stops));
+    let leader = Process::new(sandbox.door(), "a").with(&first).with(&other);
     let (client, fence) = (leader.manager.client("probe"), leader.manager.fence().clone());
     let _: Cache<MetaObject> = leader.manager.caches().of(&MAPS);
     let leader = leader.elect();
@@ -50,7 +61,7 @@ async fn leader_and_blind_standby(sandbox: &Sandbox) -> (Running, Running, Versi
     let standby = standby.elect();
     maps.synced().await;
     door.lag().hold_at("configmaps", sandbox.revision());
-    let term = fence.term().expect("it leads");
+    let term = fence.term().expect("a term");
     let body = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "last"}});
     let written: Value = client
         .in_term(&fence, term)
@@ -58,24 +69,52 @@ async fn leader_and_blind_standby(sandbox: &Sandbox) -> (Running, Running, Versi
         .await
         .expect("written");
     let version = written["metadata"]["resourceVersion"].as_str();
-    (leader, standby, Version::from(version.expect("a version")))
+    Handover {
+        leader,
+        standby,
+        written: Version::from(version.expect("a version")),
+        maps,
+        second,
+    }
 }
 
-/// Stops the standby as soon as it holds the lease: it is catching up then.
-async fn stop_once_it_leads(sandbox: &Sandbox, standby: Running) {
+/// Stops the standby while it is catching up.
+async fn stop_once_leading(sandbox: &Sandbox, standby: Running) {
     while lease(sandbox).await["spec"]["holderIdentity"] != "b" {
         standby.env.clock.sleep(SECOND / 10).await;
     }
     standby.env.clock.sleep(SECOND / 10).await;
-    standby.stop().await.expect("an orderly end");
+    standby.stop().await.expect("an orderly shutdown");
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_it_was_handed_it_hands_on() {
+async fn new_leader_observes_the_writes_of_the_old_one_before_it_acts() {
     let sandbox = sandbox();
-    let (leader, standby, written) = leader_and_blind_standby(&sandbox).await;
-    leader.stop().await.expect("an orderly end");
-    stop_once_it_leads(&sandbox, standby).await;
+    let Handover {
+        leader,
+        standby,
+        maps,
+        second,
+        ..
+    } = leader_and_lagging_standby(&sandbox).await;
+    leader.stop().await.expect("an orderly shutdown");
+    second.started(1).await;
+    let seen = maps.get(&Key::new("default", "last"));
+    assert!(seen.present().is_some(), "the last write is cached");
+    standby.stop().await.expect("an orderly shutdown");
+}
+
+#[tokio::test(start_paused = true)]
+async fn received_versions_are_handed_on() {
+    let sandbox = sandbox();
+    let Handover {
+        leader,
+        standby,
+        written,
+        ..
+    } = leader_and_lagging_standby(&sandbox).await;
+    leader.stop().await.expect("an orderly shutdown");
+    stop_once_leading(&sandbox, standby).await;
     let lease = lease(&sandbox).await;
     assert_eq!(lease["spec"]["holderIdentity"], "", "released");
     let versions = versions(&lease);
@@ -84,13 +123,13 @@ async fn what_it_was_handed_it_hands_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_it_did_not_get_to_see_it_does_not_call_clean() {
+async fn unclean_takeover_that_was_not_caught_up_is_not_released() {
     let sandbox = sandbox();
-    let (leader, standby, _) = leader_and_blind_standby(&sandbox).await;
+    let Handover { leader, standby, .. } = leader_and_lagging_standby(&sandbox).await;
     drop(leader.tasks);
-    stop_once_it_leads(&sandbox, standby).await;
+    stop_once_leading(&sandbox, standby).await;
     let lease = lease(&sandbox).await;
-    assert_eq!(lease["spec"]["holderIdentity"], "b", "left to expire");
+    assert_eq!(lease["spec"]["holderIdentity"], "b", "released");
     assert_eq!(
         lease["metadata"]["annotations"][RELEASED_BY_ANNOTATION],
         Value::Null
@@ -98,9 +137,9 @@ async fn what_it_did_not_get_to_see_it_does_not_call_clean() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_read_for_its_metadata_only_is_not_handed_over_whatever_was_written() {
+async fn metadata_only_resources_are_not_handed_over() {
     let sandbox = sandbox();
-    let probe = Probe::new(Manners::Stops);
+    let probe = TestController::new(Behavior::Stops);
     let leader = Process::new(sandbox.door(), "a").with(&probe);
     let (client, fence) = (leader.manager.client("probe"), leader.manager.fence().clone());
     let _: Cache<MetaObject> = leader.manager.caches().of(&MAPS);
@@ -116,25 +155,28 @@ async fn what_is_read_for_its_metadata_only_is_not_handed_over_whatever_was_writ
     let leader = leader.elect();
     probe.started(1).await;
     secrets.synced().await;
-    let client = client.in_term(&fence, fence.term().expect("it leads"));
+    let client = client.in_term(&fence, fence.term().expect("a term"));
     let body = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "last"}});
     let written: Result<Value, _> = client.create(&SECRETS, "default", body.to_string().into()).await;
     written.expect("written");
-    leader.stop().await.expect("an orderly end");
+    leader.stop().await.expect("an orderly shutdown");
     let versions = versions(&lease(&sandbox).await);
     assert_eq!(versions.keys().collect::<Vec<_>>(), ["configmaps"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn delete_that_is_answered_by_a_status_is_seen_by_the_next_leader() {
+async fn delete_answered_with_a_status_is_observed_by_the_next_leader() {
     let sandbox = sandbox();
-    let (first, second) = (Probe::new(Manners::Stops), Probe::new(Manners::Stops));
+    let (first, second) = (
+        TestController::new(Behavior::Stops),
+        TestController::new(Behavior::Stops),
+    );
     let leader = Process::new(sandbox.door(), "a").with(&first);
     let (client, fence) = (leader.manager.client("probe"), leader.manager.fence().clone());
     let _: Cache<MetaObject> = leader.manager.caches().of(&MAPS);
     let leader = leader.elect();
     first.started(1).await;
-    let client = client.in_term(&fence, fence.term().expect("it leads"));
+    let client = client.in_term(&fence, fence.term().expect("a term"));
     let body = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "last"}});
     let map: MetaObject = client
         .create(&MAPS, "default", body.to_string().into())
@@ -148,45 +190,45 @@ async fn delete_that_is_answered_by_a_status_is_seen_by_the_next_leader() {
     door.lag().hold_at("configmaps", sandbox.revision());
     let key = Key::new("default", "last");
     let delete = Delete::of(map.metadata.uid);
-    let answer = client.delete(&MAPS, &key, &delete).await.expect("deleted");
-    assert_eq!(answer, None, "the answer is a Status");
-    leader.stop().await.expect("an orderly end");
+    let response = client.delete(&MAPS, &key, &delete).await.expect("deleted");
+    assert_eq!(response, None, "the response is a Status");
+    leader.stop().await.expect("an orderly shutdown");
     second.started(1).await;
-    assert_eq!(maps.get(&key), Lookup::Absent, "the deletion is in the cache");
-    standby.stop().await.expect("an orderly end");
+    assert_eq!(maps.get(&key), Lookup::Absent, "the deletion is cached");
+    standby.stop().await.expect("an orderly shutdown");
 }
 
 #[tokio::test(start_paused = true)]
-async fn write_refused_with_an_internal_error_does_not_cost_the_release() {
+async fn write_failing_with_an_internal_error_does_not_prevent_the_release() {
     let sandbox = sandbox();
-    let probe = Probe::new(Manners::Stops);
-    let failing = Failing(sandbox.door());
-    let leader = Process::over(failing, "a").with(&probe);
+    let probe = TestController::new(Behavior::Stops);
+    let api = FailingWebhookApi(sandbox.door());
+    let leader = Process::over(api, "a").with(&probe);
     let (client, fence) = (leader.manager.client("probe"), leader.manager.fence().clone());
     let _: Cache<MetaObject> = leader.manager.caches().of(&MAPS);
     let leader = leader.elect();
     probe.started(1).await;
-    let client = client.in_term(&fence, fence.term().expect("it leads"));
+    let client = client.in_term(&fence, fence.term().expect("a term"));
     let body = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}});
     let created = client
         .create::<Value>(&MAPS, "default", body.to_string().into())
         .await;
     assert_eq!(created.expect_err("a webhook fails").code(), Some(500));
-    leader.stop().await.expect("an orderly end");
+    leader.stop().await.expect("an orderly shutdown");
     let lease = lease(&sandbox).await;
     assert_eq!(lease["spec"]["holderIdentity"], "", "released");
     assert_eq!(
         versions(&lease).get("configmaps"),
         None,
-        "the next leader asks the API server"
+        "the next leader reads it live"
     );
 }
 
-/// An API server on which a webhook of config maps fails closed.
+/// An API server with a failing webhook for config maps.
 #[derive(Clone)]
-struct Failing(Door);
+struct FailingWebhookApi(Door);
 
-impl Service<Request<Body>> for Failing {
+impl Service<Request<Body>> for FailingWebhookApi {
     type Response = Response<ResponseBody>;
     type Error = BoxError;
     type Future = BoxFuture<'static, Result<Self::Response, BoxError>>;
@@ -198,8 +240,8 @@ impl Service<Request<Body>> for Failing {
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         let is_map = request.uri().path().ends_with("/configmaps");
         if request.method() != Method::POST || !is_map {
-            let answer = self.0.call(request);
-            return Box::pin(async { Ok(answer.await?) });
+            let response = self.0.call(request);
+            return Box::pin(async { Ok(response.await?) });
         }
         let status = json!({"kind": "Status", "status": "Failure", "code": 500, "reason": "InternalError"});
         let body = Full::new(Bytes::from(status.to_string())).boxed_unsync();

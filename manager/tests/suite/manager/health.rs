@@ -1,4 +1,4 @@
-//! What a manager says of itself while it cannot work.
+//! Health checks of a manager that cannot work.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,19 +15,19 @@ use kube::client::Body;
 use serde_json::{Value, json};
 use tower_service::Service;
 
-use super::probe::{Manners, Probe};
+use super::test_controller::{Behavior, TestController};
 use super::{MAPS, Process, Running, SECOND, sandbox};
 
 const WIDGETS: Resource = Resource::namespaced("test.dev", "v1", "widgets", "Widget");
 
-/// A door that can be shut: then nobody is there.
+/// An API server that can be unreachable.
 #[derive(Clone)]
-struct Switch {
+struct ToggledApi {
     door: Door,
     on: Arc<AtomicBool>,
 }
 
-impl Service<Request<Body>> for Switch {
+impl Service<Request<Body>> for ToggledApi {
     type Response = Response<ResponseBody>;
     type Error = Box<dyn std::error::Error + Send + Sync>;
     type Future = BoxFuture<'static, Result<Self::Response, Self::Error>>;
@@ -47,8 +47,8 @@ impl Service<Request<Body>> for Switch {
     }
 }
 
-fn check(running: &Running, kind: Probes, name: &str) -> Option<Health> {
-    let checks = running.checks.run(kind);
+fn check(running: &Running, probe: Probes, name: &str) -> Option<Health> {
+    let checks = running.checks.run(probe);
     checks
         .into_iter()
         .find(|(it, _)| it == name)
@@ -64,15 +64,15 @@ fn metric(running: &Running, series: &str) -> Option<f64> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_an_api_server_it_lives_is_not_ready_and_keeps_trying() {
+async fn manager_without_api_server_is_live_but_not_ready_and_retries() {
     let sandbox = sandbox();
     let on = Arc::new(AtomicBool::new(false));
-    let switch = Switch {
+    let api = ToggledApi {
         door: sandbox.door(),
         on: on.clone(),
     };
-    let probe = Probe::new(Manners::Stops);
-    let process = Process::over(switch, "a").with(&probe);
+    let probe = TestController::new(Behavior::Stops);
+    let process = Process::over(api, "a").with(&probe);
     let maps: Cache<MetaObject> = process.manager.caches().of(&MAPS);
     let running = process.elect();
     running.env.clock.sleep(300 * SECOND).await;
@@ -102,13 +102,13 @@ async fn without_an_api_server_it_lives_is_not_ready_and_keeps_trying() {
     probe.started(1).await;
     maps.synced().await;
     assert_eq!(check(&running, Probes::READYZ, "caches"), Some(Health::Ok));
-    running.stop().await.expect("an orderly end");
+    running.stop().await.expect("an orderly shutdown");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_controller_that_waits_for_its_kind_is_ready_and_says_so() {
+async fn controller_waiting_for_its_crd_is_ready_with_a_note() {
     let sandbox = sandbox();
-    let probe = Probe::new(Manners::Stops);
+    let probe = TestController::new(Behavior::Stops);
     let process = Process::new(sandbox.door(), "a").with(&probe);
     let widgets = process.manager.caches().metadata(&WIDGETS);
     *probe.unsynced.lock().expect("no panic") = vec![WIDGETS.to_string()];
@@ -121,7 +121,7 @@ async fn a_controller_that_waits_for_its_kind_is_ready_and_says_so() {
     );
     let named = check(&running, Probes::HEALTHZ, "probe");
     assert!(
-        matches!(&named, Some(Health::Note(why)) if why.starts_with("waits for widgets.test.dev (unavailable")),
+        matches!(&named, Some(Health::Note(why)) if why.starts_with("waiting for widgets.test.dev (waiting")),
         "{named:?}"
     );
     assert_eq!(
@@ -153,14 +153,14 @@ async fn a_controller_that_waits_for_its_kind_is_ready_and_says_so() {
         .expect("created");
     widgets.synced().await;
     assert_eq!(check(&running, Probes::READYZ, "caches"), Some(Health::Ok));
-    running.stop().await.expect("an orderly end");
+    running.stop().await.expect("an orderly shutdown");
 }
 
-/// A door behind which one kind cannot be listed, and another one never answers.
+/// An API server that fails to list one resource and hangs for another.
 #[derive(Clone)]
-struct Broken(Door);
+struct FaultyApi(Door);
 
-impl Service<Request<Body>> for Broken {
+impl Service<Request<Body>> for FaultyApi {
     type Response = Response<ResponseBody>;
     type Error = Box<dyn std::error::Error + Send + Sync>;
     type Future = BoxFuture<'static, Result<Self::Response, Self::Error>>;
@@ -185,10 +185,10 @@ impl Service<Request<Body>> for Broken {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_broken_kind_of_which_only_the_metadata_was_asked_for_is_named_and_delays_nobody() {
+async fn failing_metadata_only_resource_is_noted_and_delays_no_controller() {
     let sandbox = sandbox();
-    let probe = Probe::new(Manners::Stops);
-    let process = Process::over(Broken(sandbox.door()), "a").with(&probe);
+    let probe = TestController::new(Behavior::Stops);
+    let process = Process::over(FaultyApi(sandbox.door()), "a").with(&probe);
     let caches = process.manager.caches().clone();
     let gadgets = Resource::namespaced("test.dev", "v1", "gadgets", "Gadget");
     let maps: Cache<MetaObject> = caches.of(&MAPS);
@@ -204,20 +204,23 @@ async fn a_broken_kind_of_which_only_the_metadata_was_asked_for_is_named_and_del
         matches!(&ready, Some(Health::Note(why)) if why.contains("widgets.test.dev retrying") && why.contains("gadgets")),
         "{ready:?}"
     );
-    // Whoever asks for it by its projection needs it.
+    // A typed cache makes it a needed resource.
     let _: Cache<MetaObject> = caches.of(&WIDGETS);
     let ready = check(&running, Probes::READYZ, "caches");
     assert!(
         matches!(&ready, Some(Health::Failed(why)) if why.contains("widgets") && !why.contains("gadgets")),
         "{ready:?}"
     );
-    running.stop().await.expect("an orderly end");
+    running.stop().await.expect("an orderly shutdown");
 }
 
 #[tokio::test(start_paused = true)]
-async fn metrics_say_which_controllers_run() {
+async fn metrics_report_running_controllers() {
     let sandbox = sandbox();
-    let (first, second) = (Probe::new(Manners::Stops), Probe::new(Manners::Stops));
+    let (first, second) = (
+        TestController::new(Behavior::Stops),
+        TestController::new(Behavior::Stops),
+    );
     let leader = Process::new(sandbox.door(), "a").with(&first).elect();
     first.started(1).await;
     let standby = Process::new(sandbox.door(), "b").with(&second).elect();
@@ -233,14 +236,14 @@ async fn metrics_say_which_controllers_run() {
         metric(&standby, r#"leader_election_master_status{name="coxswain"}"#),
         Some(0.0)
     );
-    leader.stop().await.expect("an orderly end");
-    standby.stop().await.expect("an orderly end");
+    leader.stop().await.expect("an orderly shutdown");
+    standby.stop().await.expect("an orderly shutdown");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_restart_is_asked_for_only_where_it_helps() {
+async fn livez_fails_only_if_a_restart_helps() {
     let sandbox = sandbox();
-    let probe = Probe::new(Manners::Stops);
+    let probe = TestController::new(Behavior::Stops);
     let running = Process::new(sandbox.door(), "a").with(&probe).run(None);
     probe.started(1).await;
     let healthz = || check(&running, Probes::HEALTHZ, "probe");
@@ -265,5 +268,5 @@ async fn a_restart_is_asked_for_only_where_it_helps() {
     *probe.unhealthy.lock().expect("no panic") = Some(Unhealthy::Stalled { since });
     assert!(matches!(healthz(), Some(Health::Failed(_))));
     assert!(matches!(livez(), Some(Health::Failed(_))));
-    running.stop().await.expect("an orderly end");
+    running.stop().await.expect("an orderly shutdown");
 }

@@ -15,29 +15,28 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
-use super::ends::holder;
+use super::shutdown::holder;
 use super::{MAPS, Process, SECOND, sandbox};
-use crate::election::net::{Net, Trouble, WatchTrouble};
+use crate::election::network::{Network, NetworkFault, WatchFault};
 
-/// The requests that one reconcile sends.
 #[derive(Clone, Copy)]
-enum Sends {
+enum RequestVerb {
     Get,
     Patch,
 }
 
-/// Sends one request per reconcile, once a second, and counts the reconciles.
+/// RequestVerb one request per reconcile, once a second, and counts the reconciles.
 struct Requester {
-    sends: Sends,
+    verb: RequestVerb,
     started: watch::Sender<usize>,
 }
 
 impl Reconciler for Requester {
     async fn reconcile(&self, context: Context, key: Key) -> Result<Action, ReconcileError> {
         self.started.send_modify(|started| *started += 1);
-        let _: Value = match self.sends {
-            Sends::Get => context.client.get(&MAPS, &key).await?,
-            Sends::Patch => {
+        let _: Value = match self.verb {
+            RequestVerb::Get => context.client.get(&MAPS, &key).await?,
+            RequestVerb::Patch => {
                 let patch = Patch::merge(&json!({"data": {"at": context.env.clock.wall().to_string()}}));
                 context.client.patch(&MAPS, &key, patch).await?
             }
@@ -59,8 +58,8 @@ async fn create_maps(sandbox: &Sandbox, names: impl IntoIterator<Item = String>)
     }
 }
 
-/// Adds a controller that sends requests, and returns its cache and the number of its reconciles.
-fn add_requester(process: &mut Process, sends: Sends) -> (Cache<MetaObject>, watch::Receiver<usize>) {
+/// Adds a controller that verb requests, and returns its cache and the number of its reconciles.
+fn add_requester(process: &mut Process, verb: RequestVerb) -> (Cache<MetaObject>, watch::Receiver<usize>) {
     let manager = &mut process.manager;
     let maps: Cache<MetaObject> = manager.caches().of(&MAPS);
     let started = watch::Sender::new(0);
@@ -69,7 +68,7 @@ fn add_requester(process: &mut Process, sends: Sends) -> (Cache<MetaObject>, wat
         workers: 10,
         ..controller::Options::default()
     };
-    let requester = Builder::new("requester", options, Requester { sends, started })
+    let requester = Builder::new("requester", options, Requester { verb, started })
         .watch(Source::new(maps.clone(), Handler::for_object()))
         .build(&process.env, manager.client("requester"), &process.registry)
         .expect("a controller");
@@ -77,31 +76,31 @@ fn add_requester(process: &mut Process, sends: Sends) -> (Cache<MetaObject>, wat
     (maps, reconciles)
 }
 
-fn net(sandbox: &Sandbox) -> Net {
+fn net(sandbox: &Sandbox) -> Network {
     let clock = Clock::starting_at(Timestamp::UNIX_EPOCH);
-    Net::new(sandbox.door(), clock, 1, Arc::new(|| {}))
+    Network::new(sandbox.door(), clock, 1, Arc::new(|| {}))
 }
 
 async fn at_least(counter: &mut watch::Receiver<usize>, count: usize) {
     let reached = counter.wait_for(|it| *it >= count).await;
-    drop(reached.expect("the controller lives"));
+    drop(reached.expect("a running controller"));
 }
 
 #[tokio::test(start_paused = true)]
 async fn leader_without_an_api_server_becomes_a_warm_standby() {
-    for sends in [Sends::Get, Sends::Patch] {
+    for verb in [RequestVerb::Get, RequestVerb::Patch] {
         let sandbox = sandbox();
         create_maps(&sandbox, ["a".to_owned()]).await;
         let net = net(&sandbox);
         let mut process = Process::over(net.clone(), "a");
-        let (maps, mut reconciles) = add_requester(&mut process, sends);
+        let (maps, mut reconciles) = add_requester(&mut process, verb);
         let (fence, clock) = (process.manager.fence().clone(), process.env.clock.clone());
         let running = process.elect();
         at_least(&mut reconciles, 3).await;
         let first = fence.term().expect("a term");
 
-        net.trouble(Trouble::RequestLost);
-        net.watches(WatchTrouble::Silent);
+        net.set_fault(NetworkFault::RequestLost);
+        net.set_watch_fault(WatchFault::Silent);
         clock
             .timeout(11 * SECOND, fence.closed(first))
             .await
@@ -114,31 +113,31 @@ async fn leader_without_an_api_server_becomes_a_warm_standby() {
             "the cache was kept"
         );
 
-        net.trouble(Trouble::None);
-        net.watches(WatchTrouble::None);
+        net.set_fault(NetworkFault::None);
+        net.set_watch_fault(WatchFault::None);
         let so_far = *reconciles.borrow_and_update();
         let resumed = clock.timeout(60 * SECOND, at_least(&mut reconciles, so_far + 1));
         resumed.await.expect("the same process leads again");
         assert_ne!(fence.term(), Some(first));
-        running.stop().await.expect("an orderly end");
+        running.stop().await.expect("an orderly shutdown");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn stop_with_a_full_rate_limiter_releases_the_lease_within_a_second() {
-    for sends in [Sends::Get, Sends::Patch] {
+    for verb in [RequestVerb::Get, RequestVerb::Patch] {
         let sandbox = sandbox();
         create_maps(&sandbox, (0..10).map(|i| format!("map-{i}"))).await;
         let limit = Some(RateLimit { qps: 0.1, burst: 1 });
         let mut process = Process::limited(sandbox.door(), "a", limit);
-        let (_, mut reconciles) = add_requester(&mut process, sends);
+        let (_, mut reconciles) = add_requester(&mut process, verb);
         let clock = process.env.clock.clone();
         let running = process.elect();
         // All ten workers, of which nine wait for a token.
         at_least(&mut reconciles, 10).await;
         clock.sleep(SECOND / 10).await;
         let before = clock.now();
-        running.stop().await.expect("an orderly end");
+        running.stop().await.expect("an orderly shutdown");
         let took = clock.now() - before;
         assert!(took < SECOND, "{took:?}");
         assert_eq!(holder(&sandbox).await, "", "released");
@@ -151,17 +150,17 @@ async fn stop_with_an_unanswered_read_releases_the_lease_within_a_second() {
     create_maps(&sandbox, ["a".to_owned()]).await;
     let net = net(&sandbox);
     let mut process = Process::over(net.clone(), "a");
-    let (_, mut reconciles) = add_requester(&mut process, Sends::Get);
+    let (_, mut reconciles) = add_requester(&mut process, RequestVerb::Get);
     let clock = process.env.clock.clone();
     let running = process.elect();
     at_least(&mut reconciles, 1).await;
     clock.sleep(SECOND / 2).await;
-    net.answer_delay(5 * SECOND);
+    net.response_delay(5 * SECOND);
     at_least(&mut reconciles, 2).await;
     clock.sleep(SECOND / 1000).await;
-    net.answer_delay(Duration::ZERO);
+    net.response_delay(Duration::ZERO);
     let before = clock.now();
-    running.stop().await.expect("an orderly end");
+    running.stop().await.expect("an orderly shutdown");
     let took = clock.now() - before;
     assert!(took < SECOND, "{took:?}");
     assert_eq!(holder(&sandbox).await, "", "released");

@@ -74,7 +74,7 @@ pub async fn crd_may_be_created_late_and_recreated(_: Cluster) {
             .await;
         let health = leader.endpoints().get("/healthz?verbose").await.text();
         assert!(
-            health.contains("waits for appservices.appcontroller.k8s.io"),
+            health.contains("waiting for appservices.appcontroller.k8s.io"),
             "{health}"
         );
         // The other controllers keep working.

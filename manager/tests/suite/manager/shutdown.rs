@@ -1,4 +1,4 @@
-//! The end: in order, late, or by something that died.
+//! Shutdown: orderly, timed out, or after a failure.
 
 use std::task::{Context, Waker};
 
@@ -8,17 +8,17 @@ use coxswain_manager::manager::ManagerError;
 use coxswain_manager::object::{Key, Resource};
 use serde_json::Value;
 
-use super::probe::{Manners, Probe};
+use super::test_controller::{Behavior, TestController};
 use super::{Process, SECOND, sandbox};
 
 const LEASES: Resource = Resource::namespaced("coordination.k8s.io", "v1", "leases", "Lease");
 
-/// The holder of the lease, as somebody else sees it.
+/// Returns the holder of the Lease.
 pub(super) async fn holder(sandbox: &coxswain_sandbox::Sandbox) -> String {
     let other = Process::new(sandbox.door(), "other");
     let client = other.transport.client("other", None);
     let key = Key::new("kube-system", "coxswain");
-    let lease: Value = client.get(&LEASES, &key).await.expect("the lease");
+    let lease: Value = client.get(&LEASES, &key).await.expect("a lease");
     lease["spec"]["holderIdentity"]
         .as_str()
         .unwrap_or_default()
@@ -26,25 +26,25 @@ pub(super) async fn holder(sandbox: &coxswain_sandbox::Sandbox) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_orderly_end_releases_the_lease() {
+async fn orderly_shutdown_releases_the_lease() {
     let sandbox = sandbox();
-    let probe = Probe::new(Manners::Stops);
+    let probe = TestController::new(Behavior::Stops);
     let running = Process::new(sandbox.door(), "a").with(&probe).elect();
     probe.started(1).await;
     assert_eq!(holder(&sandbox).await, "a");
-    running.stop().await.expect("an orderly end");
+    running.stop().await.expect("an orderly shutdown");
     assert_eq!(holder(&sandbox).await, "");
 }
 
 #[tokio::test(start_paused = true)]
-async fn those_who_do_not_stop_are_named_and_the_lease_is_kept() {
+async fn shutdown_timeout_names_running_controllers_and_keeps_the_lease() {
     let sandbox = sandbox();
-    let probe = Probe::new(Manners::Stays);
+    let probe = TestController::new(Behavior::IgnoresStop);
     let running = Process::new(sandbox.door(), "a").with(&probe).elect();
     probe.started(1).await;
     let clock = running.env.clock.clone();
     let before = clock.now();
-    let error = running.stop().await.expect_err("it did not stop");
+    let error = running.stop().await.expect_err("a timeout");
     assert_eq!(clock.now() - before, 10 * SECOND);
     let text = error.to_string();
     assert!(text.contains("controller shutdown timeout reached"), "{text}");
@@ -52,49 +52,52 @@ async fn those_who_do_not_stop_are_named_and_the_lease_is_kept() {
     assert_eq!(
         holder(&sandbox).await,
         "a",
-        "whoever still works has not released"
+        "released by a process with running workers"
     );
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_write_without_an_outcome_keeps_the_lease() {
+async fn write_with_unknown_outcome_keeps_the_lease() {
     let sandbox = sandbox();
-    let probe = Probe::new(Manners::Stops);
+    let probe = TestController::new(Behavior::Stops);
     let process = Process::new(sandbox.door(), "a").with(&probe);
     let client = process.manager.client("probe");
     let fence = process.manager.fence().clone();
     let running = process.elect();
     probe.started(1).await;
-    let term = fence.term().expect("it leads");
+    let term = fence.term().expect("a term");
     {
-        // Sent, and given up before the answer has come.
+        // Sent, and cancelled before the response.
         let client = client.in_term(&fence, term);
         let maps = super::MAPS;
         let mut write = std::pin::pin!(client.create::<Value>(&maps, "default", "{}".into()));
         let mut context = Context::from_waker(Waker::noop());
         assert!(write.as_mut().poll(&mut context).is_pending());
     }
-    running.stop().await.expect("an orderly end");
+    running.stop().await.expect("an orderly shutdown");
     assert_eq!(holder(&sandbox).await, "a");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stop_before_the_first_term_is_an_end() {
+async fn standby_stops_without_running_controllers() {
     let sandbox = sandbox();
-    let (first, second) = (Probe::new(Manners::Stops), Probe::new(Manners::Stops));
+    let (first, second) = (
+        TestController::new(Behavior::Stops),
+        TestController::new(Behavior::Stops),
+    );
     let leader = Process::new(sandbox.door(), "a").with(&first).elect();
     first.started(1).await;
     let standby = Process::new(sandbox.door(), "b").with(&second).elect();
-    standby.stop().await.expect("an orderly end");
+    standby.stop().await.expect("an orderly shutdown");
     assert_eq!(second.counts(), (0, 0));
     assert_eq!(holder(&sandbox).await, "a");
-    leader.stop().await.expect("an orderly end");
+    leader.stop().await.expect("an orderly shutdown");
 }
 
 #[tokio::test(start_paused = true)]
-async fn dropping_its_tasks_ends_everything() {
+async fn dropping_the_tasks_cancels_the_manager() {
     let sandbox = sandbox();
-    let probe = Probe::new(Manners::Stops);
+    let probe = TestController::new(Behavior::Stops);
     let running = Process::new(sandbox.door(), "a").with(&probe).elect();
     probe.started(1).await;
     let ended = running.ended;
@@ -103,28 +106,28 @@ async fn dropping_its_tasks_ends_everything() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_controller_that_dies_ends_the_manager_and_keeps_the_lease() {
+async fn failed_controller_ends_the_manager_and_keeps_the_lease() {
     let sandbox = sandbox();
-    let probe = Probe::new(Manners::Dies);
+    let probe = TestController::new(Behavior::Fails);
     let running = Process::new(sandbox.door(), "a").with(&probe).elect();
-    let error = running.ended.await.expect("no panic").expect_err("it died");
-    assert!(matches!(&error, ManagerError::Died { .. }), "{error}");
+    let error = running.ended.await.expect("no panic").expect_err("a failure");
+    assert!(matches!(&error, ManagerError::Failed { .. }), "{error}");
     assert_eq!(
         error.to_string(),
-        "controller probe died: controller probe: nothing more comes from its source pods"
+        "controller probe failed: controller probe: nothing more comes from its source pods"
     );
-    assert_eq!(holder(&sandbox).await, "a", "nobody knows what it was at");
+    assert_eq!(holder(&sandbox).await, "a", "released with unknown writes");
 }
 
 #[tokio::test(start_paused = true)]
-async fn events_on_the_lease_tell_who_leads() {
+async fn leadership_changes_are_recorded_as_events() {
     let sandbox = sandbox();
-    let probe = Probe::new(Manners::Stops);
+    let probe = TestController::new(Behavior::Stops);
     let process = Process::new(sandbox.door(), "a").with(&probe);
     let events = process.transport.unfenced("events", None);
     let recorder =
         Recorder::start(&process.env, events, "coxswain", "a", &process.registry).expect("a recorder");
-    let running = process.elect_recording(recorder.clone());
+    let running = process.elect_with_recorder(recorder.clone());
     probe.started(1).await;
     let transport = running.transport.clone();
     let tasks = running.stop_but_keep_tasks().await;
@@ -136,13 +139,13 @@ async fn events_on_the_lease_tell_who_leads() {
         .list(&events, "kube-system", &ListQuery::default(), View::Full)
         .await;
     let page: Value = serde_json::from_slice(&page.expect("events")).expect("JSON");
-    let told: Vec<_> = page["items"].as_array().expect("a list").iter().collect();
-    let messages: Vec<_> = told
+    let items: Vec<_> = page["items"].as_array().expect("a list").iter().collect();
+    let messages: Vec<_> = items
         .iter()
         .map(|it| it["message"].as_str().unwrap_or_default())
         .collect();
     assert_eq!(messages, ["a became leader", "a stopped leading"]);
-    for event in told {
+    for event in items {
         assert_eq!(event["reason"], "LeaderElection");
         assert_eq!(event["involvedObject"]["kind"], "Lease");
         assert!(event["involvedObject"]["uid"].is_string());

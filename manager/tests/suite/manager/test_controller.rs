@@ -1,4 +1,4 @@
-//! A controller that notes what is done with it.
+//! A controller that records its terms.
 
 use std::sync::Arc;
 use std::sync::Mutex;
@@ -10,35 +10,32 @@ use futures_util::future::BoxFuture;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-/// What it does when it is told to stop.
+/// The behavior of the controller.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Manners {
-    /// It stops.
+pub enum Behavior {
     Stops,
-    /// It goes on.
-    Stays,
-    /// It does not even start.
-    Dies,
+    IgnoresStop,
+    Fails,
 }
 
-pub struct Probe {
-    manners: Manners,
-    /// The terms in which it runs, or ran.
+pub struct TestController {
+    behavior: Behavior,
+    /// The terms it was started in.
     pub terms: watch::Sender<Vec<Term>>,
-    /// How many terms have ended.
+    /// The number of ended terms.
     pub ended: watch::Sender<usize>,
     pub unsynced: Mutex<Vec<String>>,
     pub unhealthy: Mutex<Option<Unhealthy>>,
     pub remark: Mutex<Option<String>>,
 }
 
-/// A handle of one, which a manager can own.
-pub struct Shared(pub Arc<Probe>);
+/// A handle that a manager can own.
+pub struct Shared(pub Arc<TestController>);
 
-impl Probe {
-    pub fn new(manners: Manners) -> Arc<Self> {
+impl TestController {
+    pub fn new(behavior: Behavior) -> Arc<Self> {
         Arc::new(Self {
-            manners,
+            behavior,
             terms: watch::Sender::new(Vec::new()),
             ended: watch::Sender::new(0),
             unsynced: Mutex::default(),
@@ -47,16 +44,16 @@ impl Probe {
         })
     }
 
-    /// Resolves when it has been started this often.
+    /// Waits until it has been started this many times.
     pub async fn started(&self, times: usize) {
         let mut terms = self.terms.subscribe();
         terms
             .wait_for(|terms| terms.len() >= times)
             .await
-            .expect("the probe lives");
+            .expect("a running controller");
     }
 
-    /// How often it was started, and how often it ended.
+    /// Returns how many times it was started and ended.
     pub fn counts(&self) -> (usize, usize) {
         (self.terms.borrow().len(), *self.ended.borrow())
     }
@@ -75,8 +72,8 @@ impl Runnable for Shared {
         let fence = fence.clone();
         Box::pin(async move {
             self.0.terms.send_modify(|terms| terms.push(term));
-            assert!(fence.allows(term), "a controller is started in its term");
-            if self.0.manners == Manners::Dies {
+            assert!(fence.allows(term), "started outside of its term");
+            if self.0.behavior == Behavior::Fails {
                 return Err(Fatal::Ended {
                     controller: "probe".to_owned(),
                     origin: "pods".to_owned(),
@@ -87,7 +84,7 @@ impl Runnable for Shared {
                 () = stop.cancelled() => {}
                 () = fence.closed(term) => {}
             }
-            if self.0.manners == Manners::Stays {
+            if self.0.behavior == Behavior::IgnoresStop {
                 std::future::pending::<()>().await;
             }
             self.0.ended.send_modify(|ended| *ended += 1);
