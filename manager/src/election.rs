@@ -41,7 +41,7 @@ pub struct Config {
     /// The name of the Lease. Each component needs its own.
     pub name: String,
     /// The time for which other candidates respect an unchanged record. It is written in whole seconds, and must exceed
-    /// `renew_deadline` by more than [`UNCONDITIONED`], the time that the last write may take.
+    /// `renew_deadline` by more than [`UNCONDITIONAL_WRITE_TIMEOUT`], the time that the last write may take.
     pub lease_duration: Duration,
     /// The time for which a leader acts on its last successful renewal.
     pub renew_deadline: Duration,
@@ -107,7 +107,7 @@ pub enum ElectionError {
         "the lease duration ({lease:?}, in whole seconds) must exceed the renew deadline ({renew:?}) by more than \
          {last_write:?}, the renew deadline must exceed 1.2 times the retry period ({retry:?}), and the retry period must \
          be positive",
-        last_write = UNCONDITIONED
+        last_write = UNCONDITIONAL_WRITE_TIMEOUT
     )]
     Times {
         lease: Duration,

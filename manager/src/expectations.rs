@@ -108,7 +108,7 @@ impl Expectations {
     /// Observes a delta of an object of this owner. A terminating object counts as deleted.
     pub fn observe<T: Object>(&self, owner: &Key, delta: &Delta<T>) {
         let meta = delta.latest().meta();
-        let deleted = meta.is_deleting() || matches!(delta, Delta::Deleted { .. });
+        let deleted = meta.is_terminating() || matches!(delta, Delta::Deleted { .. });
         self.change(owner, |pending| {
             pending.creates.remove(&meta.name);
             if deleted {

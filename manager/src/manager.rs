@@ -32,7 +32,7 @@ pub struct Options {
     /// The value of the `manager` label in metrics.
     pub name: &'static str,
     /// The rate limit of each controller's client; none is unlimited.
-    pub limit: Option<Limit>,
+    pub limit: Option<RateLimit>,
     /// The namespaces that are cached.
     pub scope: Scope,
     /// Each controller starts after a random delay between this and twice this.

@@ -31,7 +31,7 @@ pub fn claim(owner: &Meta, object: &Meta, matches: bool) -> Claim {
         return match controller.uid == owner.uid {
             true if matches => Claim::Owned,
             // A terminating owner neither adopts nor releases: garbage collection handles its dependents.
-            true if !owner.is_deleting() => Claim::Release,
+            true if !owner.is_terminating() => Claim::Release,
             _ => Claim::Ignore,
         };
     }

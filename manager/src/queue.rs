@@ -79,11 +79,15 @@ use crate::sync::Mutex;
 
 /// Errors while a queue is built.
 #[derive(Debug, thiserror::Error)]
-#[expect(missing_docs, reason = "plain data")]
 pub enum QueueError {
     /// A programming error, most likely a second queue of that name.
     #[error("failed to register metrics of work queue {name:?}")]
-    Metrics { name: String, source: prometheus::Error },
+    Metrics {
+        /// The name of the queue.
+        name: String,
+        /// The error of the registry.
+        source: prometheus::Error,
+    },
 }
 
 /// A work queue. Clones are handles of the same queue.

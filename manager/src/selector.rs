@@ -16,7 +16,7 @@ use crate::object::{StringMap, Text};
 #[expect(missing_docs, reason = "plain data")]
 pub struct LabelSelector {
     #[serde(deserialize_with = "null_is_default")]
-    pub match_labels: Pairs,
+    pub match_labels: StringMap,
     #[serde(deserialize_with = "null_is_default")]
     pub match_expressions: Box<[LabelSelectorRequirement]>,
 }
@@ -72,7 +72,7 @@ pub enum SelectorError {
 
 impl Selector {
     /// Returns a selector for exactly these labels.
-    pub fn from_labels(labels: &Pairs) -> Result<Self, SelectorError> {
+    pub fn from_labels(labels: &StringMap) -> Result<Self, SelectorError> {
         Self::new(&LabelSelector {
             match_labels: labels.clone(),
             ..LabelSelector::default()

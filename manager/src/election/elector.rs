@@ -22,9 +22,7 @@ use super::lease_state::{LeaseState, Step};
 use super::metrics::Metrics;
 use super::record::Record;
 use super::{Config, ElectionError, Leadership, Release, ReleaseError};
-use crate::client::{
-    Client, ClientError, Fence, ObjectEvent, ObjectWatch, Term, View as ObjectView, WatchReport,
-};
+use crate::client::{Client, ClientError, Fence, ObjectEvent, ObjectWatch, Term, View, WatchReport};
 use crate::env::{Env, Mark, later};
 use crate::events::{EventType, ObjectRef, Recorder};
 use crate::object::{Key, Resource, Version};
@@ -141,19 +139,20 @@ impl Elector {
         stop: CancellationToken,
         finish: impl Future<Output = Option<Release>>,
     ) -> Result<(), ReleaseError> {
-        let (send, sightings) = mpsc::channel(WATCH_BUFFER);
-        let watch = WatchOne {
+        let (send, reports) = mpsc::channel(WATCH_BUFFER);
+        let watch = ObjectWatch {
             env: self.env.clone(),
             client: self.client.clone(),
             resource: self.resource.clone(),
             key: self.key.clone(),
-            // A held Lease changes all the time.
-            patience: self.config.lease_duration,
+            view: View::Full,
+            // A held Lease changes with every renewal.
+            idle_timeout: self.config.lease_duration,
         };
         let release = tokio::select! {
             biased;
             release = finish => release,
-            never = self.elect(&stop, sightings) => match never {},
+            never = self.elect(&stop, reports) => match never {},
             never = watch.run(send) => match never {},
         };
         match release {
@@ -165,7 +164,7 @@ impl Elector {
     async fn elect(
         &mut self,
         stop: &CancellationToken,
-        mut sightings: mpsc::Receiver<WatchReport>,
+        mut reports: mpsc::Receiver<WatchReport>,
     ) -> Infallible {
         let clock = self.env.clock.clone();
         let mut in_flight: Option<InFlight> = None;
@@ -173,8 +172,8 @@ impl Elector {
             self.sync_fence();
             tokio::select! {
                 biased;
-                Some(sighting) = sightings.recv() => {
-                    let changed = self.on_watch_event(sighting);
+                Some(report) = reports.recv() => {
+                    let changed = self.on_watch_event(report);
                     // A read in flight may be older than the event, and may hang.
                     in_flight = in_flight.filter(|request| !changed || request.kind == RequestKind::Write);
                 }
@@ -249,7 +248,7 @@ impl Elector {
         {
             record.holder().clone_into(&mut self.leader);
             if self.leader != self.config.identity {
-                tracing::info!(lease = %self.key, holder = self.leader, "New leader elected");
+                tracing::info!(lease = %self.key, holder = self.leader, "Lease holder changed");
             }
         }
     }
@@ -301,11 +300,11 @@ impl Elector {
     }
 
     /// Handles a watch event. Returns whether the Lease has changed.
-    fn on_watch_event(&mut self, sighting: Sighting) -> bool {
+    fn on_watch_event(&mut self, report: WatchReport) -> bool {
         let now = self.env.clock.now();
         let newest = self.state.newest();
         let is_old = |version: &Version| newest.partial_cmp(version) == Some(Ordering::Greater);
-        match sighting {
+        match report {
             WatchReport::Opened(present) => {
                 self.watching = true;
                 let record = present.object.map(Record::new);
@@ -339,8 +338,8 @@ impl Elector {
                 }
                 self.state.observe(now, Some(record));
             }
-            Sighting::Gone(version) if is_old(&version) => return false,
-            Sighting::Gone(version) => self.state.observe_deletion(now, version),
+            WatchReport::Event(ObjectEvent::Deleted(version)) if is_old(&version) => return false,
+            WatchReport::Event(ObjectEvent::Deleted(version)) => self.state.observe_deletion(now, version),
         }
         if self.holding.is_none() {
             self.next = now;
@@ -391,14 +390,17 @@ impl Elector {
             self.claiming_since.get_or_insert(sent);
         }
         let deadline = self.request_timeout();
-        let what = format!("lease {}", self.key);
+        let request_line = format!("lease {}", self.key);
         Some(InFlight {
             kind,
             sent,
             sent_at: now,
             response: Box::pin(async move {
                 let response = clock.timeout(deadline, response).await;
-                response.unwrap_or(Err(ClientError::Timeout { what, deadline }))
+                response.unwrap_or(Err(ClientError::Timeout {
+                    request_line,
+                    deadline,
+                }))
             }),
         })
     }

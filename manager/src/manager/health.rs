@@ -13,10 +13,10 @@ use crate::serve::{Checks, Health, Probes, Registration};
 pub(super) fn add_cache_check(checks: &Checks, caches: &Caches) -> Registration {
     let caches = caches.clone();
     checks.add("caches", Probes::READYZ | Probes::HEALTHZ, move || {
-        let caches = caches.overview();
+        let caches = caches.summaries();
         let unsynced = caches
             .iter()
-            .filter(|it| it.needed && !it.synced && !it.status.is_waiting());
+            .filter(|it| it.required && !it.synced && !it.status.is_unavailable());
         let unsynced: Vec<_> = unsynced
             .map(|it| format!("{}: {}", it.resource, it.status))
             .collect();

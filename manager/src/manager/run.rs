@@ -132,7 +132,7 @@ impl Manager {
                     tracing::warn!("Not releasing lease, writes of the previous leader are unknown");
                     return Ok(None);
                 };
-                if !self.transport.ledger().is_settled() {
+                if !self.transport.write_tracker().is_settled() {
                     tracing::warn!("Not releasing lease, the outcome of a write is unknown");
                     return Ok(None);
                 }

@@ -98,12 +98,7 @@ impl<K> Exponential<K> {
 impl<K: Clone + Ord + Debug + Send> RateLimiter<K> for Exponential<K> {
     fn when(&mut self, item: &K, _now: Instant) -> Duration {
         let failures = count(&mut self.failures, item);
-        // Bounds the number of doublings for a base of 0.
-        (0..failures.min(128))
-            .try_fold(self.base, |wait, _| {
-                wait.checked_mul(2).filter(|wait| *wait < self.max)
-            })
-            .map_or(self.max, |wait| wait.min(self.max))
+        self.backoff.after(failures)
     }
 
     fn forget(&mut self, item: &K) {

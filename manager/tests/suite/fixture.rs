@@ -67,7 +67,8 @@ pub fn fixture() -> Fixture {
         faults: Faults::clone(&faults),
         writes: Arc::clone(&writes),
     };
-    let transport = Transport::over(service, "sandbox", "test", &env.clock, &registry).expect("a transport");
+    let transport =
+        Transport::from_service(service, "sandbox", "test", &env.clock, &registry).expect("a transport");
     Fixture {
         client: transport.unfenced("test", None),
         env,

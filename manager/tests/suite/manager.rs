@@ -78,7 +78,7 @@ impl Process {
     }
 
     /// A process with a rate limit per controller.
-    fn limited<S, B>(service: S, identity: &'static str, limit: Option<Limit>) -> Self
+    fn limited<S, B>(service: S, identity: &'static str, limit: Option<RateLimit>) -> Self
     where
         S: tower_service::Service<http::Request<kube::client::Body>, Response = http::Response<B>>
             + Send

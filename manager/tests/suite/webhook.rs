@@ -205,7 +205,8 @@ impl Cluster {
         let (registry, checks) = (Registry::new(), Checks::new());
         let faults = Faults::default();
         let api = FaultInjector::new(self.sandbox.door(), faults.clone());
-        let transport = Transport::over(api, "sandbox", "test", &env.clock, &registry).expect("a transport");
+        let transport =
+            Transport::from_service(api, "sandbox", "test", &env.clock, &registry).expect("a transport");
         let options = Options {
             name: "coxswain",
             limit: None,

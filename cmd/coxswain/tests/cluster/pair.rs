@@ -33,7 +33,7 @@ impl Pair {
         let standby = start(c, ns, flags).await;
         let is_standby = time::eventually(time::ANSWER, async || {
             let ready = standby.endpoints().get("/readyz").await.status == 200;
-            (ready && standby.log().contains("\"New leader elected\"")).then_some(())
+            (ready && standby.log().contains("\"Lease holder changed\"")).then_some(())
         });
         assert!(is_standby.await.is_some(), "not a standby:\n{}", standby.log());
         Self {

@@ -51,7 +51,7 @@ impl Elector {
 
     fn timeout(&self) -> ClientError {
         ClientError::Timeout {
-            what: format!("lease {}", self.key),
+            request_line: format!("lease {}", self.key),
             deadline: self.request_timeout(),
         }
     }

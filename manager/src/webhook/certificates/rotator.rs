@@ -19,7 +19,10 @@ use super::plan::{Step, decide, retained};
 use super::secret::{CertificateSecret, RawSecret, new_secret};
 use super::secret_watcher::WATCH_IDLE_TIMEOUT;
 use super::{SECRETS, ServiceName};
-use crate::client::{Client, ClientError, Fence, Patch, Present, Sighting, Term, WatchOne};
+use crate::backoff::Backoff;
+use crate::client::{
+    Client, ClientError, Fence, ObjectEvent, ObjectState, ObjectWatch, Patch, Term, View, WatchReport,
+};
 use crate::controller::{Fatal, Runnable, Unhealthy};
 use crate::env::Env;
 use crate::object::{Key, MetaObject, Resource, Version};
@@ -29,9 +32,9 @@ const NAME: &str = "webhook-certificates";
 /// Bounds of the random resync period, which finds expiring certificates and missed deletions.
 const RESYNC_MIN: Duration = Duration::from_mins(5);
 const RESYNC_MAX: Duration = Duration::from_mins(10);
-/// Bounds of the exponential backoff after a failure.
-const RETRY_MIN: Duration = Duration::from_secs(1);
-const RETRY_MAX: Duration = Duration::from_mins(1);
+/// The delays after failures: from half a second to a minute.
+const BACKOFF: Backoff =
+    Backoff::exponential(Duration::from_millis(500), Duration::from_secs(30)).jitter(1.0);
 /// A renewal takes four writes; more in one sync mean that another client reverts them.
 const MAX_STEPS: usize = 8;
 
@@ -81,7 +84,7 @@ impl Rotator {
 
     /// Runs until `halt`, without interrupting a write.
     async fn watch_and_rotate(&self, client: &Client, halt: &CancellationToken) {
-        let (send, mut sightings) = mpsc::channel(16);
+        let (send, mut reports) = mpsc::channel(16);
         let watches = [SECRETS].into_iter().chain(CONFIGURATIONS).map(|resource| {
             let key = if resource.namespaced {
                 self.service.secret()
@@ -93,7 +96,8 @@ impl Rotator {
                 client: client.clone(),
                 resource,
                 key,
-                patience: WATCH_IDLE_TIMEOUT,
+                view: View::Full,
+                idle_timeout: WATCH_IDLE_TIMEOUT,
             };
             watch.run(send.clone())
         });
@@ -101,34 +105,30 @@ impl Rotator {
             biased;
             // The watches never end.
             _ = join_all(watches) => {}
-            () = self.rotate(client, &mut sightings, halt) => {}
+            () = self.rotate(client, &mut reports, halt) => {}
         }
     }
 
     async fn rotate(
         &self,
         client: &Client,
-        sightings: &mut mpsc::Receiver<WatchReport>,
+        reports: &mut mpsc::Receiver<WatchReport>,
         halt: &CancellationToken,
     ) {
         let Env { clock, rng, .. } = &self.env;
-        let mut wait = RETRY_MIN;
+        let mut backoff = BACKOFF;
         while !halt.is_cancelled() {
             let pause = match self.sync(client, halt).await {
                 Ok(seen) => {
-                    wait = RETRY_MIN;
+                    backoff.reset();
                     let resync = rng.between(RESYNC_MIN, RESYNC_MAX);
-                    let changed = clock.timeout(resync, changed(sightings, seen));
+                    let changed = clock.timeout(resync, changed(reports, seen));
                     async { changed.await.unwrap_or_default() }.boxed()
                 }
                 Err(error) => {
                     tracing::warn!(service = %self.service, %error, "Failed to reconcile webhook certificate");
                     self.set_remark(Some(error.to_string()));
-                    let pause = error
-                        .retry_after()
-                        .unwrap_or_default()
-                        .max(rng.between(wait / 2, wait));
-                    wait = (2 * wait).min(RETRY_MAX);
+                    let pause = backoff.next_at_least(error.retry_after(), Duration::MAX, clock.now(), rng);
                     clock.sleep(pause).boxed()
                 }
             };
@@ -282,9 +282,9 @@ async fn get<T: serde::de::DeserializeOwned>(
 }
 
 /// Resolves when an object is newer than in `seen`, or deleted.
-async fn changed(sightings: &mut mpsc::Receiver<Sighting>, seen: Seen) {
+async fn changed(reports: &mut mpsc::Receiver<WatchReport>, seen: Seen) {
     loop {
-        match sightings.recv().await {
+        match reports.recv().await {
             Some(
                 WatchReport::Event(ObjectEvent::Updated(object))
                 | WatchReport::Opened(ObjectState {

@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 use super::secret::{CertificateSecret, RawSecret, Slot};
 use super::serving::ServingCertificate;
 use super::{SECRETS, ServiceName};
-use crate::client::{Client, Present, Sighting, WatchEnd, WatchOne};
+use crate::client::{Client, ObjectEvent, ObjectState, ObjectWatch, View, WatchEnd, WatchReport};
 use crate::env::Env;
 
 /// Exceeds the duration of any watch: a Secret rarely changes.
@@ -28,18 +28,19 @@ pub(crate) struct SecretWatcher {
 
 impl SecretWatcher {
     pub(crate) async fn run(self) -> Infallible {
-        let (send, mut sightings) = mpsc::channel(4);
-        let watch = WatchOne {
+        let (send, mut reports) = mpsc::channel(4);
+        let watch = ObjectWatch {
             env: self.env.clone(),
             client: self.client.clone(),
             resource: SECRETS,
             key: self.service.secret(),
-            patience: WATCH_IDLE_TIMEOUT,
+            view: View::Full,
+            idle_timeout: WATCH_IDLE_TIMEOUT,
         };
         let follow = async {
             loop {
-                match sightings.recv().await {
-                    Some(sighting) => self.on_event(sighting),
+                match reports.recv().await {
+                    Some(report) => self.on_event(report),
                     None => std::future::pending().await,
                 }
             }
@@ -51,19 +52,21 @@ impl SecretWatcher {
         }
     }
 
-    fn on_event(&self, sighting: Sighting) {
-        match sighting {
-            Sighting::There(secret)
-            | Sighting::Opened(Present {
+    fn on_event(&self, report: WatchReport) {
+        match report {
+            WatchReport::Event(ObjectEvent::Updated(secret))
+            | WatchReport::Opened(ObjectState {
                 object: Some(secret), ..
             }) => self.load(secret),
-            Sighting::Opened(Present { object: None, .. }) => {
+            WatchReport::Opened(ObjectState { object: None, .. }) => {
                 let problem = format!("Secret {} does not exist yet", self.service);
                 self.serving.set_unavailable(&problem);
             }
-            Sighting::Gone(_) => self.set_missing(&format!("Secret {} was deleted", self.service)),
-            Sighting::Lost(WatchEnd::Closed | WatchEnd::Silent(_)) => {}
-            Sighting::Lost(end) => self.serving.set_unavailable(&end.to_string()),
+            WatchReport::Event(ObjectEvent::Deleted(_)) => {
+                self.set_missing(&format!("Secret {} was deleted", self.service));
+            }
+            WatchReport::Ended(WatchEnd::Closed | WatchEnd::Idle(_)) => {}
+            WatchReport::Ended(end) => self.serving.set_unavailable(&end.to_string()),
         }
     }
 

@@ -121,7 +121,7 @@ async fn controller_waiting_for_its_crd_is_ready_with_a_note() {
     );
     let named = check(&running, Probes::HEALTHZ, "probe");
     assert!(
-        matches!(&named, Some(Health::Note(why)) if why.starts_with("waiting for widgets.test.dev (waiting")),
+        matches!(&named, Some(Health::Note(why)) if why.starts_with("waiting for widgets.test.dev (unavailable")),
         "{named:?}"
     );
     assert_eq!(

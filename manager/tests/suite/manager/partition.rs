@@ -25,7 +25,7 @@ enum RequestVerb {
     Patch,
 }
 
-/// RequestVerb one request per reconcile, once a second, and counts the reconciles.
+/// Sends one request per reconcile, once a second, and counts the reconciles.
 struct Requester {
     verb: RequestVerb,
     started: watch::Sender<usize>,
@@ -58,7 +58,7 @@ async fn create_maps(sandbox: &Sandbox, names: impl IntoIterator<Item = String>)
     }
 }
 
-/// Adds a controller that verb requests, and returns its cache and the number of its reconciles.
+/// Adds a controller that sends requests, and returns its cache and the number of its reconciles.
 fn add_requester(process: &mut Process, verb: RequestVerb) -> (Cache<MetaObject>, watch::Receiver<usize>) {
     let manager = &mut process.manager;
     let maps: Cache<MetaObject> = manager.caches().of(&MAPS);
