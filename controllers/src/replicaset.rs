@@ -1,41 +1,40 @@
-//! The replica engine: keeps N pods alive for each owner, whatever its [`Kind`].
+//! The controller of `ReplicaSets`, `ReplicationControllers` and `AppReplicaSets`: keeps the desired number of pods running.
 //!
-//! What it promises:
-//! - at no time are there more active pods of an owner than it asks for, as far as the engine makes them: a pod whose
-//!   creation was not answered counts as a pod until it is known better;
-//! - a pod that is not the owner's, by the uid of its controller, is never deleted or counted;
-//! - scaling down takes the pods that are missed least ([`victims`]);
-//! - a status that has not changed is not written, and nothing of an object is written but the fields named here.
+//! Guarantees:
+//! - The controller never creates more active pods than `spec.replicas`: a create without an answer counts as a pod until a
+//!   live read or the cache shows otherwise.
+//! - It never counts or deletes a pod that another owner controls, by uid.
+//! - A scale-down deletes pods in the order of kube-controller-manager (`deletion_order`).
+//! - It writes only the fields named here, and no unchanged status.
 //!
-//! **What was done and is not seen yet.** The sync of an owner is put back until the caches show what the last one wrote
-//! ([`PendingWrites`](coxswain_manager::cache::PendingWrites)). So a create that was answered is either shown or over when a sync reads
-//! the cache, unless the pod is out of its scope. What is left is settled at the start of the sync, from the cache itself
-//! rather than from a second stream of deltas: a create when its name is there, a delete when its uid, which the cache had
-//! shown before, is gone or going. That is sound because a cache changes before it tells anybody: the event that would
-//! have settled it also wakes the owner, and that sync looks at a cache that is at least as new. A name that is not settled
-//! is read live. If it is there it counts, for as long as the cache does not show it; if not, it is the first to be used
-//! again: the same name cannot become two pods.
+//! **Read your writes.** A sync is postponed until the caches show the writes of the previous one
+//! ([`PendingWrites`](coxswain_manager::cache::PendingWrites)). Expectations cover the rest: creates of pods outside the scope of the
+//! cache and requests of unknown outcome. The start of a sync settles them from the cache: a create when its name exists, a
+//! delete when its uid is gone or terminating. That misses nothing, because the cache changes before its handlers run: the
+//! event that settles an expectation also enqueues the owner. Live reads resolve the other names. A name with a pod counts
+//! until the cache shows it; a name without one is used first for the next create, so a late request cannot add a pod.
 //!
-//! The walk: [`Owner`] and [`Pod`]s from caches → [`plan::claims`] → [`plan::manage`] → `act` → [`status`]. All writes are
-//! in `act`.
+//! One sync: `observe` → `plan` → `act` → `status`. All writes are in `act` and
+//! [pod control](crate::support).
 
 mod act;
 pub mod app_replica_set;
-pub mod backoff;
+mod backoff;
+mod deletion_order;
 mod kind;
 mod metrics;
-pub mod plan;
+mod observe;
+mod plan;
 mod reconcile;
 mod replica_set;
 mod replication_controller;
-pub mod status;
-pub mod template;
-pub mod victims;
+mod status;
+mod template;
 
 pub use app_replica_set::APP_REPLICA_SET;
 pub use kind::Kind;
 pub use metrics::Metrics;
-pub use reconcile::{Engine, build};
+pub use reconcile::{ReplicaSetReconciler, build};
 pub use replica_set::REPLICA_SET;
 pub use replication_controller::REPLICATION_CONTROLLER;
 
@@ -50,5 +49,5 @@ pub const APP_REPLICASET_NAME: &str = "appreplicaset-controller";
 /// Name of the controller of `ReplicationControllers`.
 pub const REPLICATION_CONTROLLER_NAME: &str = "replicationcontroller-controller";
 
-/// How many pods one sync creates or deletes at most.
-pub const BURST: usize = 500;
+/// The maximum number of pods that one sync creates or deletes.
+const BURST_REPLICAS: usize = 500;

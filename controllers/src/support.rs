@@ -1,5 +1,5 @@
-//! Code that more than one controller uses: projections of the objects they read, error classification, per-object memory
-//! between syncs, and pod templates.
+//! Code that more than one controller uses: projections of the objects they read, pod control, error classification,
+//! per-object memory between syncs, and pod templates.
 
 pub mod annotations;
 pub mod deployment;
@@ -8,6 +8,7 @@ pub(crate) mod memory;
 pub mod naming;
 pub mod owner;
 pub mod pod;
+pub(crate) mod pod_control;
 pub mod pod_template;
 pub mod quantity;
 pub(crate) mod requests;

@@ -38,6 +38,21 @@ pub struct Backoff {
     full: Instant,
 }
 
+/// The replacements that cost a token, and the tokens that are left.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Budget {
+    owed: usize,
+    tokens: usize,
+}
+
+impl Budget {
+    /// Returns the number of pods that may be created now, of `wanted`. A replacement that is not wanted costs nothing: the
+    /// owner was scaled down, or another client created pods for it.
+    pub fn allowed(self, wanted: usize) -> usize {
+        wanted - self.owed.min(wanted).saturating_sub(self.tokens)
+    }
+}
+
 impl Backoff {
     /// Returns a backoff with all its tokens.
     #[must_use]
@@ -52,7 +67,7 @@ impl Backoff {
 
     /// Counts the pods that ended since the last call. `ended` are the finished pods of the owner, `active` its active
     /// ones; the outcome of creates under the names in `unseen` is unknown. `wall` is the time of the clock that `now` is.
-    pub fn see(
+    pub fn observe(
         &mut self,
         ended: &[Arc<Pod>],
         active: &[Arc<Pod>],
@@ -77,7 +92,7 @@ impl Backoff {
         if self.young.is_empty() {
             return;
         }
-        self.took(ended);
+        self.exempt(ended);
         let active: BTreeMap<&Text, &Pod> = active.iter().map(|it| (&it.metadata.name, &**it)).collect();
         let owed = &mut self.owed;
         self.young.retain(|name, made| {
@@ -88,24 +103,26 @@ impl Backoff {
     }
 
     /// These pods are gone for a reason that is known.
-    pub fn took(&mut self, pods: &[Arc<Pod>]) {
+    pub fn exempt(&mut self, pods: &[Arc<Pod>]) {
         for pod in pods {
             self.young.remove(&pod.metadata.name);
         }
     }
 
-    /// Returns the number of pods that may be created now, of `wanted`.
-    pub fn allow(&mut self, wanted: usize, now: Instant) -> usize {
-        // What is not wanted is not owed: the owner was scaled down, or another client created pods for it.
-        self.owed = self.owed.min(wanted);
-        wanted - self.owed.saturating_sub(self.tokens(now))
+    /// Returns the replacements that cost a token, and the tokens.
+    pub fn budget(&self, now: Instant) -> Budget {
+        Budget {
+            owed: self.owed,
+            tokens: self.tokens(now),
+        }
     }
 
-    /// Of `wanted` pods these were created, or may have been. Returns the time until the next token, if more pods wait for
-    /// one. A full bucket gets no more tokens: then creates fail for another reason, and their retries have a backoff of
-    /// their own.
-    pub fn made(&mut self, names: Vec<Text>, wanted: usize, now: Instant) -> Option<Duration> {
-        let free = wanted.saturating_sub(self.owed);
+    /// Records the pods that were created, or may have been, of `wanted`. Returns the time until the next token, if more pods
+    /// wait for one. A full bucket gets no more tokens: then creates fail for another reason, and their retries have a backoff
+    /// of their own.
+    pub fn record_creates(&mut self, names: Vec<Text>, wanted: usize, now: Instant) -> Option<Duration> {
+        self.owed = self.owed.min(wanted);
+        let free = wanted - self.owed;
         let replaced = names.len().saturating_sub(free).min(self.owed);
         self.young.extend(names.into_iter().map(|name| (name, now)));
         self.owed -= replaced;
@@ -159,7 +176,11 @@ mod tests {
 
     impl Backoff {
         fn ended(&mut self, range: std::ops::Range<usize>, now: Instant) {
-            self.see(&pods(range), &[], &BTreeSet::new(), now, Timestamp::UNIX_EPOCH);
+            self.observe(&pods(range), &[], &BTreeSet::new(), now, Timestamp::UNIX_EPOCH);
+        }
+
+        fn allow(&self, wanted: usize, now: Instant) -> usize {
+            self.budget(now).allowed(wanted)
         }
     }
 
@@ -173,8 +194,8 @@ mod tests {
         let (mut it, now) = full();
         for _ in 0..10 {
             assert_eq!(it.allow(5000, now), 5000);
-            assert_eq!(it.made(names(0..5000), 5000, now), None);
-            it.took(&pods(0..5000));
+            assert_eq!(it.record_creates(names(0..5000), 5000, now), None);
+            it.exempt(&pods(0..5000));
         }
     }
 
@@ -186,7 +207,7 @@ mod tests {
             // All have ended, and all that was made has ended too; old ones are cleared away.
             it.ended(ended - 100..ended, now);
             let allowed = it.allow(100, now);
-            let more_in = it.made(names(ended..ended + allowed), 100, now);
+            let more_in = it.record_creates(names(ended..ended + allowed), 100, now);
             ended += allowed;
             made.extend(std::iter::repeat_n(now, allowed));
             now += more_in.unwrap_or(Duration::from_millis(1));
@@ -205,6 +226,7 @@ mod tests {
         let (mut it, now) = full();
         it.ended(0..500, now);
         assert_eq!(it.allow(0, now), 0);
+        it.record_creates(Vec::new(), 0, now);
         it.ended(0..500, now);
         // Scaled up: those are not replacements.
         assert_eq!(it.allow(40, now), 40);
@@ -215,7 +237,7 @@ mod tests {
         let (mut it, now) = full();
         it.ended(0..30, now);
         assert_eq!(it.allow(50, now), 20 + 10);
-        assert_eq!(it.made(names(50..80), 50, now), Some(INTERVAL));
+        assert_eq!(it.record_creates(names(50..80), 50, now), Some(INTERVAL));
         assert_eq!(it.allow(20, now), 0);
         assert_eq!(it.allow(20, now + INTERVAL), 1);
     }
@@ -225,12 +247,16 @@ mod tests {
         let (mut it, now) = full();
         it.ended(0..5, now);
         assert_eq!(it.allow(5, now), 5);
-        it.made(Vec::new(), 5, now);
+        it.record_creates(Vec::new(), 5, now);
         assert_eq!(it.allow(5, now), 5);
         assert_eq!(it.owed, 5);
         it.ended(0..50, now);
         assert_eq!(it.allow(50, now), 10);
-        assert_eq!(it.made(Vec::new(), 50, now), None, "no token is missing");
+        assert_eq!(
+            it.record_creates(Vec::new(), 50, now),
+            None,
+            "no token is missing"
+        );
     }
 
     #[test]
@@ -238,7 +264,7 @@ mod tests {
         let (mut it, start) = full();
         it.ended(0..40, start);
         assert_eq!(it.allow(40, start), 10);
-        it.made(names(40..50), 40, start);
+        it.record_creates(names(40..50), 40, start);
         it.ended(0..50, start);
         assert_eq!(it.allow(40, start), 0);
         assert_eq!(it.allow(40, start + INTERVAL), 1);
@@ -258,7 +284,7 @@ mod tests {
         };
         let mut owed = |ended: &[Arc<Pod>]| {
             let before = it.owed;
-            it.see(ended, &[], &BTreeSet::new(), now, time(100));
+            it.observe(ended, &[], &BTreeSet::new(), now, time(100));
             it.owed - before
         };
         // At the first look the time of the end is not known.
@@ -269,8 +295,8 @@ mod tests {
         assert_eq!(owed(&with(Run::Ready(Some(time(0))), 20..25)), 0);
         assert_eq!(owed(&with(Run::Short, 25..30)), 5);
         // Created by the engine, and never seen Ready.
-        it.made(names(30..35), 5 + it.owed, now);
-        it.see(
+        it.record_creates(names(30..35), 5 + it.owed, now);
+        it.observe(
             &with(Run::Unknown(time(0)), 30..35),
             &[],
             &BTreeSet::new(),
@@ -283,27 +309,27 @@ mod tests {
     #[test]
     fn what_is_taken_away_before_it_served_is_owed_once() {
         let (mut it, now) = full();
-        it.made(names(0..6), 6, now);
+        it.record_creates(names(0..6), 6, now);
         let (here, unseen) = (pods(0..2), BTreeSet::from([name(2)]));
         // One has ended, one was deleted by the owner.
-        it.took(&pods(4..5));
-        it.see(&pods(3..4), &here, &unseen, now, Timestamp::UNIX_EPOCH);
+        it.exempt(&pods(4..5));
+        it.observe(&pods(3..4), &here, &unseen, now, Timestamp::UNIX_EPOCH);
         assert_eq!(it.owed, 2, "3 has ended, 5 is gone");
-        it.see(&pods(3..4), &here, &unseen, now, Timestamp::UNIX_EPOCH);
+        it.observe(&pods(3..4), &here, &unseen, now, Timestamp::UNIX_EPOCH);
         assert_eq!(it.owed, 2);
         // One that has served is free to go, and so is one that is old.
         let mut served = pods(0..1);
         Arc::make_mut(&mut served[0]).ready = crate::support::pod::Ready::Since(None);
-        it.see(
+        it.observe(
             &[],
             &[served, pods(1..2)].concat(),
             &unseen,
             now,
             Timestamp::UNIX_EPOCH,
         );
-        it.see(&[], &pods(1..2), &unseen, now, Timestamp::UNIX_EPOCH);
-        it.see(&[], &pods(1..2), &unseen, now + SHORT_LIFE, Timestamp::UNIX_EPOCH);
-        it.see(&[], &[], &unseen, now + SHORT_LIFE, Timestamp::UNIX_EPOCH);
+        it.observe(&[], &pods(1..2), &unseen, now, Timestamp::UNIX_EPOCH);
+        it.observe(&[], &pods(1..2), &unseen, now + SHORT_LIFE, Timestamp::UNIX_EPOCH);
+        it.observe(&[], &[], &unseen, now + SHORT_LIFE, Timestamp::UNIX_EPOCH);
         assert_eq!(it.owed, 2);
     }
 }

@@ -30,7 +30,7 @@ impl Metrics {
         Ok(Self { age_ratio, stale })
     }
 
-    pub(super) fn skipped(&self, resource: &Resource) {
+    pub(super) fn record_skip(&self, resource: &Resource) {
         self.stale
             .with_label_values(&[&resource.group, &resource.plural])
             .inc();
@@ -38,7 +38,7 @@ impl Metrics {
 
     /// `chosen` of `pods` are deleted. Nothing was chosen if all are.
     #[expect(clippy::cast_precision_loss, reason = "a small ratio")]
-    pub(super) fn chosen(&self, chosen: &[Arc<Pod>], pods: &[Arc<Pod>], now: Timestamp) {
+    pub(super) fn record_deletes(&self, chosen: &[Arc<Pod>], pods: &[Arc<Pod>], now: Timestamp) {
         if chosen.len() == pods.len() {
             return;
         }

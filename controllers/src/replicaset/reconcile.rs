@@ -1,7 +1,4 @@
-//! One sync of an owner, and the engine as a controller.
-
-mod look;
-mod manage;
+//! The reconciler of owners of pods: observes, plans, acts, and writes the status.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,59 +18,49 @@ use coxswain_manager::source::Source;
 use prometheus::Registry;
 use tokio::time::Instant;
 
-use self::manage::Attempt;
-use super::act::Hands;
 use super::backoff::Backoff;
-use super::plan::{self, Claims};
-use super::status::{self, Failure, Managed, PACE, Status};
+use super::plan;
+use super::status::{self, STATUS_INTERVAL, ScaleResult, Status};
 use super::{Kind, Metrics, Owner, PODS, Pod};
 use crate::support::memory::{BEHIND, Memory};
+use crate::support::pod_control::{Failure, PodControl};
 use crate::support::write_backoff::WriteBackoff;
 
-/// How long a sync waits while the kind is not served, if no event comes before.
-const UNSERVED: Duration = Duration::from_secs(10);
+/// The time until the next sync while the API server does not serve the resource, unless an event comes first.
+const UNSERVED_RETRY: Duration = Duration::from_secs(10);
+/// The shortest requeue delay: a delay of zero counts as a failure.
+const REQUEUE_MIN: Duration = Duration::from_millis(1);
 
-/// The engine for one kind of owner, on its caches.
+/// Reconciles owners of one kind.
 #[derive(Debug)]
-pub struct Engine {
-    kind: Kind,
-    caches: Caches,
-    owners: Cache<Owner>,
-    pods: Cache<Pod>,
-    recorder: Recorder,
-    metrics: Metrics,
-    expectations: Expectations,
-    memory: Memory<Known>,
+pub struct ReplicaSetReconciler {
+    pub(super) kind: Kind,
+    pub(super) caches: Caches,
+    pub(super) owners: Cache<Owner>,
+    pub(super) pods: Cache<Pod>,
+    pub(super) recorder: Recorder,
+    pub(super) metrics: Metrics,
+    pub(super) expectations: Expectations,
+    pub(super) memory: Memory<Remembered>,
 }
 
-/// What is remembered of an owner.
+/// State of one owner between its syncs.
 #[derive(Debug)]
-struct Known {
-    backoff: Backoff,
-    /// Since when the status is another one than was written.
-    unwritten: Option<Instant>,
+pub(super) struct Remembered {
+    pub(super) backoff: Backoff,
+    /// The time since which the status differs from the written one.
+    status_changed: Option<Instant>,
     /// The writes of a status that another client overwrites.
-    statuses: WriteBackoff<u64>,
-    /// The namespace is terminating, and no create is sent before this time.
-    no_creates_before: Option<Instant>,
+    status_writes: WriteBackoff<u64>,
+    /// The time until which creates are suspended because the namespace is terminating.
+    pub(super) creates_resume: Option<Instant>,
 }
 
-/// The actions of a sync.
-enum Acted {
-    /// The pods that were found, and the attempt at their number.
-    Done(Claims, Attempt),
-    /// The cache does not show the pods as they are yet.
-    Behind(Action),
-}
-
-/// Builds the engine for owners of `kind`.
+/// Builds the controller of owners of `kind`.
 ///
 /// # Panics
 /// Outside a tokio runtime.
-#[expect(
-    clippy::too_many_arguments,
-    reason = "what a controller is made of, named one by one"
-)]
+#[expect(clippy::too_many_arguments, reason = "one argument per dependency")]
 pub fn build(
     env: &Env,
     caches: &Caches,
@@ -83,9 +70,9 @@ pub fn build(
     metrics: Metrics,
     kind: &Kind,
     workers: usize,
-) -> Result<Controller<Engine>, ControllerError> {
+) -> Result<Controller<ReplicaSetReconciler>, ControllerError> {
     let (owners, pods) = (caches.of::<Owner>(&kind.resource), caches.of::<Pod>(&PODS));
-    let engine = Engine {
+    let reconciler = ReplicaSetReconciler {
         kind: kind.clone(),
         caches: caches.clone(),
         owners: owners.clone(),
@@ -95,23 +82,23 @@ pub fn build(
         expectations: Expectations::new(),
         memory: Memory::default(),
     };
-    let how = controller::Options {
+    let options = controller::Options {
         workers,
         queue: Some(kind.queue.to_owned()),
         ..controller::Options::default()
     };
-    let concerned = {
+    let pod_handler = {
         let (kind, owners) = (kind.clone(), owners.clone());
-        Handler::map(move |pod: &Pod| concerned(&kind, &owners, pod))
+        Handler::map(move |pod: &Pod| owners_of(&kind, &owners, pod))
     };
-    Builder::new(kind.name, how, engine)
+    Builder::new(kind.name, options, reconciler)
         .watch(Source::new(owners, Handler::for_object()))
-        .watch(Source::new(pods, concerned))
+        .watch(Source::new(pods, pod_handler))
         .build(env, client, registry)
 }
 
-/// The owners that a pod concerns: the one that manages it, or all that would take it.
-fn concerned(kind: &Kind, owners: &Cache<Owner>, pod: &Pod) -> Vec<Key> {
+/// Returns the owner that controls a pod, or all owners that select a pod without a controller.
+fn owners_of(kind: &Kind, owners: &Cache<Owner>, pod: &Pod) -> Vec<Key> {
     let meta = &pod.metadata;
     if let Some(controller) = meta.controller() {
         if controller.kind != *kind.resource.kind {
@@ -123,11 +110,11 @@ fn concerned(kind: &Kind, owners: &Cache<Owner>, pod: &Pod) -> Vec<Key> {
         return if known { vec![key] } else { Vec::new() };
     }
     let owners = owners.list_namespace(&meta.namespace).into_iter();
-    let would_take = |it: &Arc<Owner>| it.selector().is_ok_and(|selector| selector.matches(&meta.labels));
-    owners.filter(would_take).map(|it| it.metadata.key()).collect()
+    let selects = |it: &Arc<Owner>| it.selector().is_ok_and(|selector| selector.matches(&meta.labels));
+    owners.filter(selects).map(|it| it.metadata.key()).collect()
 }
 
-impl Reconciler for Engine {
+impl Reconciler for ReplicaSetReconciler {
     async fn reconcile(&self, context: Context, key: Key) -> Result<Action, ReconcileError> {
         self.memory.enter(context.term, || self.expectations.clear());
         let owner = match self.owners.get(&key) {
@@ -137,20 +124,20 @@ impl Reconciler for Engine {
                 self.expectations.forget(&key);
                 return Ok(Action::Done);
             }
-            // It is there, and nobody can tell what it wants.
+            // The owner exists but cannot be decoded.
             Lookup::Undecodable => return Ok(Action::Done),
         };
-        // What the cache shows may all be gone with its kind: nothing is made for it.
+        // If the kind was removed, the cached owners may be gone with it: no pods are created for them.
         if self.owners.is_unserved() {
-            return Ok(Action::Postpone(UNSERVED));
+            return Ok(Action::Postpone(UNSERVED_RETRY));
         }
-        self.know(&key, &owner.metadata.uid, context.env.clock.now());
-        if let Some(later) = self.behind(&key, &context.env) {
-            return Ok(later);
+        self.remember(&key, &owner.metadata.uid, context.env.clock.now());
+        if self.is_stale(&key, &context.env) {
+            return Ok(Action::Postpone(BEHIND));
         }
-        let hands = Hands {
-            kind: &self.kind,
-            owner: &owner,
+        let pods = PodControl {
+            resource: &self.kind.resource,
+            owner: &owner.metadata,
             key: &key,
             client: &context.client,
             env: &context.env,
@@ -160,134 +147,113 @@ impl Reconciler for Engine {
             recorder: &self.recorder,
             stop: &context.stop,
         };
-        self.sync(&hands).await
+        self.sync(&owner, &pods).await
     }
 }
 
-impl Engine {
-    /// An owner under a name that another one had starts with nothing.
-    fn know(&self, key: &Key, uid: &Uid, now: Instant) {
-        let start = || Known {
+impl ReplicaSetReconciler {
+    /// Starts with fresh state if the owner is a new one under an old name.
+    fn remember(&self, key: &Key, uid: &Uid, now: Instant) {
+        let start = || Remembered {
             backoff: Backoff::starting_at(now),
-            unwritten: None,
-            statuses: WriteBackoff::default(),
-            no_creates_before: None,
+            status_changed: None,
+            status_writes: WriteBackoff::default(),
+            creates_resume: None,
         };
         if self.memory.know(key, uid, start) {
             self.expectations.forget(key);
         }
     }
 
-    /// When to come back, if the caches do not show what was written.
-    fn behind(&self, key: &Key, env: &Env) -> Option<Action> {
-        let resource = self.memory.behind(key, env.clock.now(), &self.caches)?;
-        self.metrics.skipped(&resource);
-        Some(Action::Postpone(BEHIND))
+    /// Reports whether a cache does not show the writes of earlier syncs yet.
+    pub(super) fn is_stale(&self, key: &Key, env: &Env) -> bool {
+        let resource = self.memory.behind(key, env.clock.now(), &self.caches);
+        if let Some(resource) = &resource {
+            self.metrics.record_skip(resource);
+        }
+        resource.is_some()
     }
 
-    /// Acts, then writes the status that was found, whether or not the actions succeeded. An error keeps every wake-up.
-    async fn sync(&self, hands: &Hands<'_>) -> Result<Action, ReconcileError> {
-        let Hands { owner, key, env, .. } = *hands;
-        let selector = match check(owner) {
+    /// Observes, plans, acts, and writes the status whether or not the actions succeeded. An error keeps every wake-up.
+    async fn sync(&self, owner: &Owner, pods: &PodControl<'_>) -> Result<Action, ReconcileError> {
+        let clock = &pods.env.clock;
+        let selector = match validate(owner) {
             Ok(selector) => selector,
-            Err(failure) => return self.refuse(hands, &failure).await,
+            Err(failure) => return self.report_invalid(owner, pods, failure).await,
         };
-        // Before the pods are read: what is settled here is in what is read there.
-        self.settle(key, owner);
-        let (claims, attempt) = match self.act(hands, selector).await {
-            Ok(Acted::Done(claims, attempt)) => (claims, attempt),
-            Ok(Acted::Behind(later)) => return Ok(later),
-            Err(error) if error.is_fenced() => return Err(error),
-            Err(error) => {
-                // What was not adopted does not count.
-                let mut claims = plan::claims(owner, selector, &self.candidates(owner));
-                claims.active.retain(|it| it.metadata.controller().is_some());
-                (claims, Attempt::failed(error))
-            }
+        let Some((mut snapshot, unobserved)) = self.observe(owner, selector, pods).await else {
+            return Ok(Action::Postpone(BEHIND));
         };
-        if attempt.left {
-            // Whoever takes over says how many there are.
+        let plan = plan::plan(&snapshot, clock.wall());
+        let outcome = self.act(pods, &snapshot, &plan).await;
+        if outcome.stopped {
             return Ok(Action::Done);
         }
-        let managed = match &attempt.failure {
-            _ if !attempt.made => Managed::Not,
-            None => Managed::Well,
-            Some(failure) => Managed::Badly(failure),
+        let claimed = outcome.claimed && unobserved.is_none();
+        let error = match unobserved.or(outcome.error) {
+            Some(error) if error.is_fenced() => return Err(error),
+            error => error,
         };
-        let now = env.clock.wall();
-        let wanted = status::wanted(&self.kind, owner, &claims, managed, now);
-        // A status that is put off would wait for the retry of what failed.
-        let may_wait = attempt.error.is_none() && !attempt.again;
-        let told = self.tell(hands, wanted.clone(), managed, may_wait).await;
-        let available = (wanted.ready_replicas != wanted.available_replicas).then(|| {
-            let least = u64::try_from(owner.min_ready_seconds()).unwrap_or(0);
-            status::next_available(owner, &claims, now).unwrap_or(Duration::from_secs(least))
-        });
-        let next = [available, attempt.more_in].into_iter().flatten().min();
-        let paced = match (told, attempt.error) {
-            (Err(error), _) | (Ok(_), Some(error)) => return Err(error.again_within(next)),
-            (Ok(_), None) if attempt.again => return Ok(Action::RequeueAfter(Duration::ZERO)),
-            (Ok(paced), None) => paced,
-        };
-        // Not with an error: the retry looks for what was not seen.
-        let next = [next, paced, self.unseen(hands)].into_iter().flatten().min();
-        // With no time at all it would be a failure.
-        let soon = Duration::from_millis(1);
-        Ok(next.map_or(Action::Done, |it| Action::RequeueAfter(it.max(soon))))
-    }
-
-    /// Finds out about unknown outcomes, adopts and releases pods, and has the right number of them.
-    async fn act(&self, hands: &Hands<'_>, selector: &Selector) -> Result<Acted, ReconcileError> {
-        let Hands { owner, key, env, .. } = *hands;
-        let doubtful = self.doubtful(hands);
-        if !doubtful.is_empty() {
-            hands.resolve_deletes(doubtful).await?;
-            if let Some(later) = self.behind(key, env) {
-                return Ok(Acted::Behind(later));
-            }
+        let now = clock.wall();
+        if !claimed {
+            // Pods that were not adopted do not count.
+            snapshot
+                .claims
+                .active
+                .retain(|it| it.metadata.controller().is_some());
         }
-        let unknown = self.expectations.pending_creates(key, env.clock.now());
-        let unused = hands.resolve(&unknown).await?;
-        let satisfied = self.expectations.satisfied(key, env.clock.now());
-        let claims = plan::claims(owner, selector, &self.candidates(owner));
-        hands.release(&claims.release).await?;
-        hands.adopt(&claims.adopt).await?;
-        let attempt = if satisfied && !owner.metadata.is_terminating() {
-            self.manage(hands, &claims, unused).await?
-        } else {
-            Attempt::default()
+        let status = status::compute(&self.kind, owner, &snapshot.claims, &outcome.scale, now);
+        // A status that waits would wait for the retry of the failed action.
+        let may_wait = error.is_none() && !outcome.conflict;
+        let written = self
+            .update_status(owner, pods, status, &outcome.scale, may_wait)
+            .await;
+        let available = status::next_available(owner, &snapshot.claims, now);
+        let (refused, delayed) = match written {
+            Ok(delay) => (None, delay),
+            Err(error) => (Some(error), None),
         };
-        Ok(Acted::Done(claims, attempt))
+        let wake_up = [available, outcome.wake_up, delayed].into_iter().flatten().min();
+        if let Some(error) = refused.or(error) {
+            return Err(error.again_within(wake_up));
+        }
+        if outcome.conflict {
+            return Ok(Action::RequeueAfter(Duration::ZERO));
+        }
+        // Not after an error: its retry resolves them.
+        let wake_up = wake_up.into_iter().chain(self.resolve_in(pods)).min();
+        Ok(wake_up.map_or(Action::Done, |it| Action::RequeueAfter(it.max(REQUEUE_MIN))))
     }
 
-    /// Writes the status, if it is another one and not about to change again. Answers when to look again, if it is. Only a
-    /// status that `may_wait` is put off.
-    async fn tell(
+    /// Writes a changed status, unless it is about to change again and `may_wait`. Returns the time that the write waits.
+    async fn update_status(
         &self,
-        hands: &Hands<'_>,
-        wanted: Status,
-        managed: Managed<'_>,
+        owner: &Owner,
+        pods: &PodControl<'_>,
+        status: Status,
+        result: &ScaleResult,
         may_wait: bool,
     ) -> Result<Option<Duration>, ReconcileError> {
-        let Hands { owner, key, env, .. } = *hands;
-        let present = &owner.status;
-        let now = env.clock.now();
-        if wanted.changes(present).is_none() {
-            self.memory.with(key, |known| known.unwritten = None);
+        let (key, present) = (pods.key, &owner.status);
+        let now = pods.env.clock.now();
+        if status.changes(present).is_none() {
+            self.memory.with(key, |it| it.status_changed = None);
             return Ok(None);
         }
-        let at_rest = wanted.is_at_rest(owner.replicas()) || wanted.conditions != present.conditions;
-        if may_wait && !at_rest {
-            let since = self.memory.with(key, |known| *known.unwritten.get_or_insert(now));
-            let left = since.map_or(PACE, |since| PACE.saturating_sub(now - since));
+        let is_final = status.is_settled(owner.replicas()) || status.conditions != present.conditions;
+        if may_wait && !is_final {
+            let since = self.memory.with(key, |it| *it.status_changed.get_or_insert(now));
+            let left = since.map_or(STATUS_INTERVAL, |since| {
+                STATUS_INTERVAL.saturating_sub(now - since)
+            });
             if !left.is_zero() {
                 return Ok(Some(left));
             }
         }
-        let content = wanted.digest();
-        let delay = self.memory.with(key, |known| {
-            known.unwritten = None;
-            known.statuses.delay(content, now)
+        let content = status.digest();
+        let delay = self.memory.with(key, |it| {
+            it.status_changed = None;
+            it.status_writes.delay(content, now)
         });
         if let Some(delay) = delay.flatten() {
             if delay.is_new {
@@ -295,34 +261,38 @@ impl Engine {
             }
             return Ok(Some(delay.left));
         }
-        hands.write_status(wanted, managed).await?;
-        self.memory.with(key, |known| known.statuses.wrote(content, now));
+        self.write_status(pods, owner, status, result).await?;
+        self.memory.with(key, |it| it.status_writes.wrote(content, now));
         Ok(None)
     }
 
-    /// What is asked for makes no sense: it is said once, and nothing is done before it changes.
-    async fn refuse(&self, hands: &Hands<'_>, failure: &Failure) -> Result<Action, ReconcileError> {
-        let owner = hands.owner;
-        let managed = Managed::Badly(failure);
-        let (generation, now) = (owner.metadata.generation, hands.env.clock.wall());
-        let conditions = status::with(&owner.status, generation, managed, now);
-        let wanted = Status {
+    /// Reports an invalid spec once. Nothing else happens until the spec changes.
+    async fn report_invalid(
+        &self,
+        owner: &Owner,
+        pods: &PodControl<'_>,
+        failure: Failure,
+    ) -> Result<Action, ReconcileError> {
+        let (generation, now) = (owner.metadata.generation, pods.env.clock.wall());
+        let Failure { reason, message } = failure.clone();
+        let result = ScaleResult::Failed(failure);
+        let status = Status {
             observed_generation: generation,
-            conditions,
+            conditions: status::updated_conditions(&owner.status, generation, &result, now),
             ..owner.status.clone()
         };
-        if wanted.conditions != owner.status.conditions {
-            hands.event(EventType::Warning, failure.reason, &failure.message);
+        if status.conditions != owner.status.conditions {
+            pods.event(EventType::Warning, reason, &message);
         }
-        if wanted.changes(&owner.status).is_some() {
-            hands.write_status(wanted, managed).await?;
+        if status.changes(&owner.status).is_some() {
+            self.write_status(pods, owner, status, &result).await?;
         }
         Ok(Action::Done)
     }
 }
 
-/// The selector of an owner that makes sense.
-fn check(owner: &Owner) -> Result<&Selector, Failure> {
+/// Returns the selector of an owner with a valid spec.
+fn validate(owner: &Owner) -> Result<&Selector, Failure> {
     let replicas = owner.replicas();
     if replicas < 0 {
         return Err(Failure {
@@ -335,7 +305,7 @@ fn check(owner: &Owner) -> Result<&Selector, Failure> {
         message,
     };
     let selector = owner.selector().map_err(|error| invalid(error.to_string()))?;
-    // Each pod would be let go as soon as it is made, and the next one made in its place.
+    // Each pod would be released as soon as it is created, and replaced.
     if !selector.matches(&owner.template().labels) {
         let message = "spec.selector does not match the labels of spec.template";
         return Err(invalid(message.to_owned()));
@@ -348,13 +318,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_cannot_be_had_is_said_by_its_field() {
+    fn invalid_spec_is_reported_by_field() {
         let owner = |spec: &str| -> Owner {
             let json = format!(r#"{{"metadata":{{"name":"web"}},"spec":{spec}}}"#);
             serde_json::from_str(&json).expect("an owner")
         };
         let template = r#""template":{"metadata":{"labels":{"a":"b"}}}"#;
-        let reason = |spec: String| check(&owner(&spec)).err().map(|it| it.reason);
+        let reason = |spec: String| validate(&owner(&spec)).err().map(|it| it.reason);
         let selector = r#""selector":{"matchLabels":{"a":"b"}}"#;
         assert_eq!(reason(format!(r#"{{"replicas":1,{selector},{template}}}"#)), None);
         assert_eq!(
@@ -368,7 +338,7 @@ mod tests {
         for odd in [
             r#""selector":{}"#,
             r#""selector":{"matchExpressions":[{"key":"a","operator":"Near"}]}"#,
-            // It would let go what it makes.
+            // It would release the pods that it creates.
             r#""selector":{"matchLabels":{"a":"c"}}"#,
             r#""selector":{"matchExpressions":[{"key":"a","operator":"DoesNotExist"}]}"#,
         ] {

@@ -2,7 +2,7 @@
 //! made lead to the next one.
 //!
 //! Of a status only what has changed is written. While pods are on their way, each of them would change it: then it is
-//! written once a state has lasted for [`PACE`], or when it is a state of rest.
+//! written once a state has lasted for [`STATUS_INTERVAL`], or when it is a state of rest.
 
 use std::time::Duration;
 
@@ -13,37 +13,33 @@ use serde_json::{Map, Value, json};
 
 use super::plan::Claims;
 use super::{Kind, Owner};
-pub use crate::support::owner::Status;
+pub(super) use crate::support::owner::Status;
+use crate::support::pod_control::Failure;
 use crate::support::write_backoff::digest;
 
 /// For how long counters that are on the move are not written.
-pub const PACE: Duration = Duration::from_millis(100);
+pub const STATUS_INTERVAL: Duration = Duration::from_millis(100);
 /// The condition that says that pods cannot be made or deleted.
 pub const REPLICA_FAILURE: &str = "ReplicaFailure";
 
-/// Why pods could not be made or deleted.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failure {
-    /// In one word.
-    pub reason: &'static str,
-    /// For people.
-    pub message: String,
+/// The result of the creates and deletes of a sync, for the condition [`REPLICA_FAILURE`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) enum ScaleResult {
+    /// The condition stays as it is.
+    #[default]
+    NotAttempted,
+    Succeeded,
+    Failed(Failure),
 }
 
-/// What became of the attempt to have the right number of pods.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Managed<'a> {
-    /// It was not made: nothing is said about it.
-    Not,
-    /// It went well.
-    Well,
-    /// It failed.
-    Badly(&'a Failure),
-}
-
-/// The status that `owner` should have.
-#[must_use]
-pub fn wanted(kind: &Kind, owner: &Owner, claims: &Claims, managed: Managed<'_>, now: Timestamp) -> Status {
+/// Computes the status of `owner` from the pods that a sync observed.
+pub(super) fn compute(
+    kind: &Kind,
+    owner: &Owner,
+    claims: &Claims,
+    result: &ScaleResult,
+    now: Timestamp,
+) -> Status {
     let count = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
     let pods = &claims.active;
     let labels = &owner.template().labels;
@@ -59,7 +55,7 @@ pub fn wanted(kind: &Kind, owner: &Owner, claims: &Claims, managed: Managed<'_>,
         terminating_replicas: kind.counts_terminating.then(|| count(claims.terminating)),
         selector: kind.tells_selector.then(|| selector(owner)).flatten(),
         observed_generation: owner.metadata.generation,
-        conditions: with(&owner.status, owner.metadata.generation, managed, now),
+        conditions: updated_conditions(&owner.status, owner.metadata.generation, result, now),
     }
 }
 
@@ -68,20 +64,24 @@ fn selector(owner: &Owner) -> Option<Text> {
     Some(selector.to_string().into())
 }
 
-/// The conditions, with what has become of the attempt at what `generation` asks for. The same failure in other words is no
-/// news: a server may put it differently each time, and each write would lead to the next attempt at once.
-#[must_use]
-pub fn with(present: &Status, generation: i64, managed: Managed<'_>, now: Timestamp) -> Vec<Condition> {
-    let mut all = present.conditions.clone();
+/// Returns the conditions after an attempt to create or delete pods for `generation`. A new message of the same failure is
+/// not a change: each write leads to the next attempt at once, and the API server may word the message differently each time.
+pub(super) fn updated_conditions(
+    current: &Status,
+    generation: i64,
+    result: &ScaleResult,
+    now: Timestamp,
+) -> Vec<Condition> {
+    let mut all = current.conditions.clone();
     let same = |it: &Condition, reason: &str| {
         *it.type_ == *REPLICA_FAILURE && *it.reason == *reason && it.status == conditions::Status::True
     };
-    match managed {
-        Managed::Not => {}
-        Managed::Well => drop(conditions::remove(&mut all, REPLICA_FAILURE)),
-        Managed::Badly(Failure { reason, .. })
-            if present.observed_generation == generation && all.iter().any(|it| same(it, reason)) => {}
-        Managed::Badly(Failure { reason, message }) => {
+    match result {
+        ScaleResult::NotAttempted => {}
+        ScaleResult::Succeeded => drop(conditions::remove(&mut all, REPLICA_FAILURE)),
+        ScaleResult::Failed(Failure { reason, .. })
+            if current.observed_generation == generation && all.iter().any(|it| same(it, reason)) => {}
+        ScaleResult::Failed(Failure { reason, message }) => {
             let failing = Condition::new(REPLICA_FAILURE, conditions::Status::True, reason, message);
             conditions::set(&mut all, failing, now);
         }
@@ -92,7 +92,7 @@ pub fn with(present: &Status, generation: i64, managed: Managed<'_>, now: Timest
 impl Status {
     /// Whether nothing is on its way: all that is wanted is there and serves, and nothing else is.
     #[must_use]
-    pub fn is_at_rest(&self, replicas: i64) -> bool {
+    pub fn is_settled(&self, replicas: i64) -> bool {
         let counters = [self.replicas, self.ready_replicas, self.available_replicas];
         counters == [replicas; 3] && self.terminating_replicas.unwrap_or(0) == 0
     }
@@ -165,17 +165,17 @@ impl Status {
     }
 }
 
-/// When the next pod becomes available, if one will by time alone.
-#[must_use]
-pub fn next_available(owner: &Owner, claims: &Claims, now: Timestamp) -> Option<Duration> {
+/// Returns the time until the next ready pod becomes available, or `minReadySeconds` if it is not known when a pod became
+/// ready.
+pub(super) fn next_available(owner: &Owner, claims: &Claims, now: Timestamp) -> Option<Duration> {
     let seconds = owner.min_ready_seconds();
-    let waiting = |it: &SignedDuration| !it.is_zero();
-    let left = claims
-        .active
-        .iter()
-        .filter_map(|it| it.available_in(seconds, now));
-    let next = left.filter(waiting).min()?;
-    Some(Duration::try_from(next).unwrap_or_default())
+    let ready = claims.active.iter().filter(|it| it.is_ready());
+    let times = ready.map(|it| it.available_in(seconds, now));
+    let waiting: Vec<_> = times.filter(|it| *it != Some(SignedDuration::ZERO)).collect();
+    match waiting.iter().flatten().min() {
+        Some(next) => Some(Duration::try_from(*next).unwrap_or_default()),
+        None => (!waiting.is_empty()).then(|| Duration::from_secs(u64::try_from(seconds).unwrap_or(0))),
+    }
 }
 
 #[cfg(test)]

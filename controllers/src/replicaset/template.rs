@@ -28,7 +28,7 @@ pub enum TemplateError {
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Written<'a> {
+struct PendingWrites<'a> {
     #[serde(borrow)]
     metadata: Option<Metadata<'a>>,
     #[serde(borrow)]
@@ -54,7 +54,7 @@ impl Body {
         if template.labels.iter().next().is_none() {
             return Err(TemplateError::NoLabels);
         }
-        let Written { metadata, spec } = serde_json::from_str(&template.text)?;
+        let PendingWrites { metadata, spec } = serde_json::from_str(&template.text)?;
         let metadata = metadata.unwrap_or_default();
         let generate_name = json!(naming::generate_name(&owner.metadata.name));
         let controller = controller_ref(&kind.resource, &owner.metadata);

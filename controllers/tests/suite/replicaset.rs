@@ -19,7 +19,7 @@ use std::time::Duration;
 use coxswain_controllers::api::app_replica_set;
 use coxswain_controllers::hollow_kubelet;
 use coxswain_controllers::replicaset::{
-    self, APP_REPLICA_SET, Engine, Kind, Metrics, REPLICA_SET, REPLICATION_CONTROLLER,
+    self, APP_REPLICA_SET, Kind, Metrics, REPLICA_SET, REPLICATION_CONTROLLER, ReplicaSetReconciler,
 };
 use coxswain_manager::cache::{Caches, Scope};
 use coxswain_manager::client::{Delete, Fence, Patch};
@@ -84,11 +84,11 @@ impl Fixture {
         self.run(self.build(scope));
     }
 
-    fn build(&self, scope: Scope) -> Controller<Engine> {
+    fn build(&self, scope: Scope) -> Controller<ReplicaSetReconciler> {
         self.build_in(&self.env, scope).0
     }
 
-    fn build_in(&self, env: &Env, scope: Scope) -> (Controller<Engine>, Caches) {
+    fn build_in(&self, env: &Env, scope: Scope) -> (Controller<ReplicaSetReconciler>, Caches) {
         let registry = &self.registry;
         let reader = self.transport.client("reader", None);
         let caches = Caches::new(env, reader, scope, registry).expect("caches");

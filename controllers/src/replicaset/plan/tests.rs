@@ -1,6 +1,5 @@
 use super::*;
 
-use coxswain_manager::env::Rng;
 use serde_json::{Value, json};
 
 fn now() -> Timestamp {
@@ -16,7 +15,32 @@ fn owner(replicas: i64, more: &Value) -> Owner {
     serde_json::from_value(json!({"metadata": metadata, "spec": spec})).expect("an owner")
 }
 
-/// A pod, of this controller unless that is empty.
+/// A snapshot of active pods and of pending creates with unknown outcome.
+fn snapshot<'a>(owner: &'a Owner, active: &[Arc<Pod>], pending_creates: BTreeSet<Text>) -> Snapshot<'a> {
+    Snapshot {
+        owner,
+        claims: Claims {
+            active: active.to_vec(),
+            ..Claims::default()
+        },
+        is_resolved: true,
+        may_adopt: true,
+        is_satisfied: true,
+        pending_creates,
+        not_found: BTreeSet::new(),
+        undecodable: BTreeSet::new(),
+        ranks: NodeRanks::new(),
+        budget: Budget::default(),
+        creates_suspended_for: None,
+        name_seed: 1,
+    }
+}
+
+fn scale_of(snapshot: &Snapshot<'_>) -> Scale {
+    plan(snapshot, now()).scale.expect("it may scale")
+}
+
+/// A pod, with a controller unless its uid is empty.
 fn pod(name: &str, controller: &str, app: &str, phase: &str, deleting: bool) -> Arc<Pod> {
     let mut metadata = json!({"namespace": "ns", "name": name, "uid": name, "labels": {"app": app}});
     if !controller.is_empty() {
@@ -30,15 +54,15 @@ fn pod(name: &str, controller: &str, app: &str, phase: &str, deleting: bool) -> 
 }
 
 #[test]
-fn every_pod_is_what_it_is_to_the_owner() {
+fn pods_are_claimed_by_controller_selector_and_phase() {
     #[derive(Debug, PartialEq)]
     enum Is {
         Active,
         Adopted,
         Released,
         Terminating,
-        Ended,
-        Nothing,
+        Finished,
+        Ignored,
     }
     let owners = [
         owner(1, &json!({})),
@@ -53,14 +77,14 @@ fn every_pod_is_what_it_is_to_the_owner() {
                     for owner in &owners {
                         let gone = owner.metadata.is_terminating();
                         let expected = match (controller, app) {
-                            ("own", "web") if ended && deleting => Is::Nothing,
-                            ("own", "web") if ended => Is::Ended,
+                            ("own", "web") if ended && deleting => Is::Ignored,
+                            ("own", "web") if ended => Is::Finished,
                             ("own", "web") if deleting => Is::Terminating,
                             ("own", "web") => Is::Active,
-                            _ if ended || deleting || gone => Is::Nothing,
+                            _ if ended || deleting || gone => Is::Ignored,
                             ("own", _) => Is::Released,
                             ("", "web") => Is::Adopted,
-                            _ => Is::Nothing,
+                            _ => Is::Ignored,
                         };
                         let pod = pod("p", controller, app, phase, deleting);
                         let selector = owner.selector().expect("a selector");
@@ -70,15 +94,15 @@ fn every_pod_is_what_it_is_to_the_owner() {
                             found.adopt.len(),
                             found.release.len(),
                             found.terminating,
-                            found.ended.len(),
+                            found.finished.len(),
                         );
                         let is = match counts {
                             (1, 0, 0, 0, 0) => Is::Active,
                             (1, 1, 0, 0, 0) => Is::Adopted,
                             (0, 0, 1, 0, 0) => Is::Released,
                             (0, 0, 0, 1, 0) => Is::Terminating,
-                            (0, 0, 0, 0, 1) => Is::Ended,
-                            (0, 0, 0, 0, 0) => Is::Nothing,
+                            (0, 0, 0, 0, 1) => Is::Finished,
+                            (0, 0, 0, 0, 0) => Is::Ignored,
                             other => panic!("{other:?}"),
                         };
                         assert_eq!(is, expected, "{controller} {app} {phase} {deleting} {gone}");
@@ -92,7 +116,7 @@ fn every_pod_is_what_it_is_to_the_owner() {
 }
 
 #[test]
-fn for_every_small_number_what_is_there_and_unknown_and_made_is_what_is_wanted() {
+fn active_pending_and_planned_pods_never_exceed_replicas() {
     for replicas in 0..8_i64 {
         for there in 0..8_usize {
             for unknown in 0..8_usize {
@@ -100,7 +124,7 @@ fn for_every_small_number_what_is_there_and_unknown_and_made_is_what_is_wanted()
                     let active: Vec<_> = (0..there)
                         .map(|i| pod(&format!("p{i}"), "own", "web", "Running", false))
                         .collect();
-                    // Some of the unknown ones the cache shows already.
+                    // The cache already shows some of the pending creates.
                     let names: BTreeSet<Text> = (0..unknown)
                         .map(|i| {
                             if i < shown {
@@ -111,12 +135,13 @@ fn for_every_small_number_what_is_there_and_unknown_and_made_is_what_is_wanted()
                             .into()
                         })
                         .collect();
-                    let missing = missing(replicas, &active, &names);
-                    let Plan { create, delete } = manage(missing, &active, &Crowds::new(), now());
+                    let owner = owner(replicas, &json!({}));
+                    let scale = scale_of(&snapshot(&owner, &active, names));
 
                     let small = |it: usize| i64::try_from(it).expect("small");
                     let there = small(there + unknown - shown);
-                    let (create, delete, known) = (small(create), small(delete.len()), small(active.len()));
+                    let (create, delete) = (small(scale.create.len()), small(scale.delete.len()));
+                    let known = small(active.len());
                     assert!(create == 0 || delete == 0);
                     assert!(there + create - delete <= replicas.max(there - known));
                     assert_eq!(create, (replicas - there).max(0));
@@ -128,39 +153,69 @@ fn for_every_small_number_what_is_there_and_unknown_and_made_is_what_is_wanted()
 }
 
 #[test]
-fn one_sync_does_no_more_than_a_burst() {
+fn one_sync_creates_or_deletes_at_most_burst_replicas() {
     let active: Vec<_> = (0..1200)
         .map(|i| pod(&format!("p{i}"), "own", "web", "Running", false))
         .collect();
-    let none = Crowds::new();
-    assert_eq!(manage(5000, &[], &none, now()).create, BURST);
-    assert_eq!(manage(-1100, &active, &none, now()).delete.len(), BURST);
-    assert_eq!(manage(i64::MAX, &[], &none, now()).create, BURST);
-    assert_eq!(missing(i64::MAX, &[], &BTreeSet::new()), i64::MAX);
+    for replicas in [5000, i64::MAX] {
+        let owner = owner(replicas, &json!({}));
+        let snapshot = snapshot(&owner, &[], BTreeSet::new());
+        assert_eq!(snapshot.missing(), replicas);
+        let scale = scale_of(&snapshot);
+        assert_eq!(
+            (scale.missing, scale.create.len()),
+            (BURST_REPLICAS, BURST_REPLICAS)
+        );
+    }
+    let owner = owner(100, &json!({}));
+    let scale = scale_of(&snapshot(&owner, &active, BTreeSet::new()));
+    assert_eq!((scale.missing, scale.delete.len()), (0, BURST_REPLICAS));
 }
 
 #[test]
-fn a_crowd_is_all_active_pods_of_the_application_by_node() {
-    let on = |name: &str, app: &str, phase: &str, node: &str| {
-        let mut pod = Pod::clone(&pod(name, "own", app, phase, false));
-        pod.node = node.into();
-        Arc::new(pod)
+fn failed_observation_limits_the_plan() {
+    let owner = owner(2, &json!({}));
+    let observed = |is_resolved, may_adopt, is_satisfied| {
+        let mut snapshot = snapshot(&owner, &[], BTreeSet::new());
+        snapshot.claims.release = vec![pod("r", "own", "else", "Running", false)];
+        snapshot.claims.adopt = vec![pod("a", "", "web", "Running", false)];
+        snapshot.claims.active.clone_from(&snapshot.claims.adopt);
+        let plan = plan(
+            &Snapshot {
+                is_resolved,
+                may_adopt,
+                is_satisfied,
+                ..snapshot
+            },
+            now(),
+        );
+        let creates = plan.scale.map(|it| it.create.len());
+        (plan.release.len(), plan.adopt.len(), creates)
     };
-    let selectors: Vec<Selector> = ["web", "old"]
-        .map(|app| Selector::from_labels(&[("app", app)].into_iter().collect()).expect("a selector"))
-        .into();
-    let pods = [
-        on("a", "web", "Running", "n"),
-        on("b", "old", "Pending", "n"),
-        on("c", "web", "Failed", "n"),
-        on("d", "else", "Running", "n"),
-        on("e", "web", "Running", ""),
-    ];
-    let crowds = crowds(&selectors.iter().collect::<Vec<_>>(), &pods);
-    assert_eq!(crowds, Crowds::from([("n".into(), 2), (Text::default(), 1)]));
+    assert_eq!(observed(true, true, true), (1, 1, Some(1)));
+    assert_eq!(observed(true, true, false), (1, 1, None));
+    assert_eq!(observed(true, false, true), (1, 0, None));
+    assert_eq!(observed(false, false, true), (0, 0, None));
 }
 
-/// A server, a cache behind it, and a controller whose answers get lost.
+#[test]
+fn names_of_earlier_attempts_are_used_first_and_surplus_ones_are_abandoned() {
+    let owner = owner(3, &json!({}));
+    let names: BTreeSet<Text> = ["a", "b", "c", "d"].map(Text::from).into();
+    let mut snapshot = snapshot(&owner, &[], names.clone());
+    snapshot.not_found = names;
+    let scale = scale_of(&snapshot);
+    assert_eq!(
+        (scale.create, scale.abandon),
+        (vec!["a".into(), "b".into(), "c".into()], vec!["d".into()])
+    );
+    snapshot.creates_suspended_for = Some(Duration::from_secs(7));
+    let scale = scale_of(&snapshot);
+    assert_eq!((scale.create, scale.abandon), (vec![], vec!["d".into()]));
+    assert_eq!((scale.missing, scale.wake_up), (3, Some(Duration::from_secs(7))));
+}
+
+/// A server, a cache that lags behind it, and a controller that loses answers.
 #[derive(Default)]
 struct Model {
     server: Vec<Arc<Pod>>,
@@ -175,7 +230,7 @@ impl Model {
         self.server.iter().filter(|it| it.is_active()).count()
     }
 
-    /// One sync, as the engine does it: settle, plan, act.
+    /// Settles the expectations, plans and acts.
     fn sync(&mut self, replicas: i64, rng: &Rng) {
         let shown: BTreeSet<Text> = self.cache.iter().map(|it| it.metadata.name.clone()).collect();
         self.unknown.retain(|it| !shown.contains(it));
@@ -185,46 +240,37 @@ impl Model {
         }
         let owner = owner(replicas, &json!({}));
         let selector = owner.selector().expect("a selector");
-        let claims = claims(&owner, selector, &self.cache);
-        let plan = |model: &Self| {
-            let missing = missing(replicas, &claims.active, &model.unknown);
-            manage(missing, &claims.active, &Crowds::new(), now())
-        };
-        let Plan { create, delete } = plan(self);
-        assert_eq!(
-            plan(self),
-            Plan {
-                create,
-                delete: delete.clone()
-            },
-            "the same again"
-        );
-        for victim in delete {
+        let mut snapshot = snapshot(&owner, &[], self.unknown.clone());
+        snapshot.claims = claims(&owner, selector, &self.cache);
+        let scale = scale_of(&snapshot);
+        assert_eq!(scale_of(&snapshot), scale, "the plan is deterministic");
+        let (create, delete) = (scale.create.len(), scale.delete);
+        for chosen in delete {
             assert!(
-                victim
+                chosen
                     .metadata
                     .controller()
                     .is_some_and(|it| it.uid == coxswain_manager::object::Uid::from("own"))
             );
-            self.deleting.insert(victim.metadata.name.clone());
-            self.server.retain(|it| it.metadata.name != victim.metadata.name);
+            self.deleting.insert(chosen.metadata.name.clone());
+            self.server.retain(|it| it.metadata.name != chosen.metadata.name);
         }
         for _ in 0..create {
             let name = format!("m{}", self.made);
             self.made += 1;
             match rng.below(3) {
-                // Done, and not known to be done.
+                // Created, and the answer is lost.
                 0 | 1 => {
                     self.server.push(pod(&name, "own", "web", "Running", false));
                     self.unknown.insert(name.into());
                 }
-                // Not done, and not known not to be done.
+                // Not created, and the answer is lost.
                 _ => drop(self.unknown.insert(name.into())),
             }
         }
     }
 
-    /// The cache sees what there is; and a read says which names are not there.
+    /// Updates the cache. If `all`, live reads resolve the unknown creates.
     fn observe(&mut self, all: bool) {
         self.cache = self.server.clone();
         if all {
@@ -235,7 +281,7 @@ impl Model {
 }
 
 #[test]
-fn lost_answers_never_lead_to_more_than_is_wanted() {
+fn lost_answers_never_lead_to_surplus_pods() {
     for seed in coxswain_tests::seeds::of(300) {
         let rng = Rng::from_seed(seed);
         let mut model = Model::default();
@@ -246,7 +292,7 @@ fn lost_answers_never_lead_to_more_than_is_wanted() {
             match rng.below(10) {
                 0 => {
                     replicas = i64::try_from(rng.below(10)).expect("small");
-                    // Scaled down, what is there is there until it is deleted.
+                    // After a scale-down, pods stay until they are deleted.
                     most = most.max(replicas);
                 }
                 1..=3 => model.observe(false),
@@ -261,7 +307,7 @@ fn lost_answers_never_lead_to_more_than_is_wanted() {
             assert!(active <= most, "seed {seed}: {active} of {most}");
             most = replicas.max(active);
         }
-        // Without more losses it comes to what is wanted.
+        // Without further losses the number of pods converges.
         for _ in 0..50 {
             model.observe(true);
             model.sync(replicas, &rng);

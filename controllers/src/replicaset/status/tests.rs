@@ -42,16 +42,22 @@ fn claims() -> Claims {
     }
 }
 
-fn failure(message: &str) -> Failure {
-    Failure {
-        reason: "FailedCreate",
-        message: message.to_owned(),
-    }
+fn failed(reason: &'static str, message: &str) -> ScaleResult {
+    let message = message.to_owned();
+    ScaleResult::Failed(Failure { reason, message })
 }
 
 #[test]
-fn each_counter_counts_what_it_says() {
-    let of = |kind: &Kind| wanted(kind, &owner(&json!({})), &claims(), Managed::Well, now());
+fn counters_count_pods_by_state() {
+    let of = |kind: &Kind| {
+        compute(
+            kind,
+            &owner(&json!({})),
+            &claims(),
+            &ScaleResult::Succeeded,
+            now(),
+        )
+    };
     let expected = Status {
         replicas: 4,
         fully_labeled_replicas: 3,
@@ -78,7 +84,7 @@ fn each_counter_counts_what_it_says() {
 }
 
 #[test]
-fn only_what_has_changed_is_written() {
+fn only_changed_fields_are_written() {
     let status = json!({"replicas": 4, "fullyLabeledReplicas": 3, "readyReplicas": 3, "availableReplicas": 1,
                         "terminatingReplicas": 2, "observedGeneration": 7});
     for (field, value) in [
@@ -92,19 +98,19 @@ fn only_what_has_changed_is_written() {
         let mut other = status.clone();
         other[field] = json!(value);
         let owner = owner(&other);
-        let wanted = wanted(&REPLICA_SET, &owner, &claims(), Managed::Well, now());
+        let wanted = compute(&REPLICA_SET, &owner, &claims(), &ScaleResult::Succeeded, now());
         let changes = wanted.changes(&owner.status).expect("a change");
         let mut expected = json!({"replicas": 4});
         expected[field] = status[field].clone();
         assert_eq!(changes, expected, "{field}");
     }
     let same = owner(&status);
-    let again = wanted(&REPLICA_SET, &same, &claims(), Managed::Well, now());
+    let again = compute(&REPLICA_SET, &same, &claims(), &ScaleResult::Succeeded, now());
     assert_eq!(again.changes(&same.status), None);
 }
 
 #[test]
-fn a_server_that_counts_no_terminating_pods_is_not_told_of_none() {
+fn terminating_replicas_unknown_to_the_server_is_not_a_change() {
     let status = json!({"replicas": 4, "fullyLabeledReplicas": 3, "readyReplicas": 3, "availableReplicas": 1,
                         "observedGeneration": 7});
     let owner = owner(&status);
@@ -112,15 +118,22 @@ fn a_server_that_counts_no_terminating_pods_is_not_told_of_none() {
         terminating: 0,
         ..claims()
     };
-    let of = |kind: &Kind| wanted(kind, &owner, &none, Managed::Well, now()).changes(&owner.status);
+    let of =
+        |kind: &Kind| compute(kind, &owner, &none, &ScaleResult::Succeeded, now()).changes(&owner.status);
     assert_eq!((of(&REPLICA_SET), of(&REPLICATION_CONTROLLER)), (None, None));
 }
 
 #[test]
-fn the_selector_is_told_where_there_is_a_place_for_it() {
+fn selector_is_written_if_the_server_keeps_it() {
     let changes = |status: &Value| {
         let owner = owner(status);
-        let wanted = wanted(&APP_REPLICA_SET, &owner, &claims(), Managed::Well, now());
+        let wanted = compute(
+            &APP_REPLICA_SET,
+            &owner,
+            &claims(),
+            &ScaleResult::Succeeded,
+            now(),
+        );
         wanted.changes(&owner.status)
     };
     let mut status = json!({"replicas": 4, "fullyLabeledReplicas": 3, "readyReplicas": 3, "availableReplicas": 1,
@@ -140,42 +153,38 @@ fn the_selector_is_told_where_there_is_a_place_for_it() {
 }
 
 #[test]
-fn a_failure_comes_changes_and_goes_and_others_stay() {
+fn replica_failure_is_set_updated_and_removed() {
     let theirs = json!({"type": "Theirs", "status": "False", "reason": "R", "message": "m",
                         "lastTransitionTime": "2026-01-01T00:00:00Z"});
     let before = owner(&json!({"conditions": [theirs], "observedGeneration": 1})).status;
-    let after = |status: &Status, generation, managed: Managed<'_>, now| Status {
-        conditions: with(status, generation, managed, now),
+    let after = |status: &Status, generation, result: &ScaleResult, now| Status {
+        conditions: updated_conditions(status, generation, result, now),
         ..status.clone()
     };
-    let failed = after(&before, 1, Managed::Badly(&failure("quota")), now());
-    assert_eq!(failed.conditions[0], before.conditions[0]);
-    let ours = &failed.conditions[1];
+    let failing = after(&before, 1, &failed("FailedCreate", "quota"), now());
+    assert_eq!(failing.conditions[0], before.conditions[0]);
+    let ours = &failing.conditions[1];
     assert_eq!(
         (&*ours.type_, &*ours.reason, &*ours.message),
         (REPLICA_FAILURE, "FailedCreate", "quota")
     );
     assert_eq!(ours.last_transition_time, Some(now()));
-    // The same again changes nothing, in whatever words; what is asked for anew is answered anew, in its place.
+    // Another message of the same failure is not a change, except for a new generation.
     let later = now() + SignedDuration::from_secs(60);
     for words in ["quota", "webhook"] {
-        assert_eq!(after(&failed, 1, Managed::Badly(&failure(words)), later), failed);
+        assert_eq!(after(&failing, 1, &failed("FailedCreate", words), later), failing);
     }
-    let other = after(&failed, 2, Managed::Badly(&failure("webhook")), later);
+    let other = after(&failing, 2, &failed("FailedCreate", "webhook"), later);
     assert_eq!(&*other.conditions[1].message, "webhook");
     assert_eq!(other.conditions[1].last_transition_time, Some(now()));
-    let delete = Failure {
-        reason: "FailedDelete",
-        message: "no".to_owned(),
-    };
-    let other = after(&failed, 1, Managed::Badly(&delete), later);
+    let other = after(&failing, 1, &failed("FailedDelete", "no"), later);
     assert_eq!(&*other.conditions[1].reason, "FailedDelete");
-    assert_eq!(after(&failed, 1, Managed::Not, later), failed);
-    assert_eq!(after(&failed, 1, Managed::Well, later), before);
+    assert_eq!(after(&failing, 1, &ScaleResult::NotAttempted, later), failing);
+    assert_eq!(after(&failing, 1, &ScaleResult::Succeeded, later), before);
 }
 
 #[test]
-fn rest_is_when_nothing_is_on_its_way() {
+fn status_with_all_replicas_available_is_settled() {
     let at = |replicas, ready, available, terminating| {
         Status {
             replicas,
@@ -184,7 +193,7 @@ fn rest_is_when_nothing_is_on_its_way() {
             terminating_replicas: terminating,
             ..Status::default()
         }
-        .is_at_rest(3)
+        .is_settled(3)
     };
     assert!(at(3, 3, 3, None) && at(3, 3, 3, Some(0)));
     for moving in [

@@ -29,15 +29,15 @@ fn cost(mut pod: Pod, cost: &str) -> Pod {
     pod
 }
 
-fn order(pods: &[Pod], crowds: &Crowds) -> Vec<String> {
+fn order(pods: &[Pod], ranks: &NodeRanks) -> Vec<String> {
     let pods: Vec<Arc<Pod>> = pods.iter().cloned().map(Arc::new).collect();
     // One short, or nothing is sorted.
-    let chosen = choose(&pods, pods.len() - 1, crowds, now());
+    let chosen = pods_to_delete(&pods, pods.len() - 1, ranks, now());
     chosen.iter().map(|it| it.metadata.uid.to_string()).collect()
 }
 
 /// Upstream's comparison, rule by rule.
-fn reference(a: &Pod, b: &Pod, crowds: &Crowds) -> Ordering {
+fn reference(a: &Pod, b: &Pod, ranks: &NodeRanks) -> Ordering {
     let bucket_of = |time: Option<Timestamp>| time.map(|it| bucket(Some(it), now()));
     let times = |x: Option<Timestamp>, y: Option<Timestamp>| match (x, y) {
         (None, Some(_)) => Ordering::Less,
@@ -46,7 +46,7 @@ fn reference(a: &Pod, b: &Pod, crowds: &Crowds) -> Ordering {
             .cmp(&bucket_of(y))
             .then_with(|| a.metadata.uid.cmp(&b.metadata.uid)),
     };
-    let crowd = |pod: &Pod| crowds.get(&pod.node).copied().unwrap_or(0);
+    let crowd = |pod: &Pod| ranks.get(&pod.node).copied().unwrap_or(0);
     let decided = (!a.node.is_empty())
         .cmp(&!b.node.is_empty())
         .then(a.phase.cmp(&b.phase))
@@ -72,7 +72,7 @@ fn reference(a: &Pod, b: &Pod, crowds: &Crowds) -> Ordering {
 
 #[test]
 fn each_rule_decides_when_those_before_it_do_not() {
-    let crowds: Crowds = [("full".into(), 5), ("n".into(), 1)].into();
+    let ranks: NodeRanks = [("full".into(), 5), ("n".into(), 1)].into();
     let with = |uid: &str, change: &dyn Fn(&mut Pod)| {
         let mut pod = pod(uid);
         change(&mut pod);
@@ -133,11 +133,11 @@ fn each_rule_decides_when_those_before_it_do_not() {
     ] {
         let expected = [first.metadata.uid.to_string()];
         assert_eq!(
-            order(&[first.clone(), second.clone()], &crowds),
+            order(&[first.clone(), second.clone()], &ranks),
             expected,
             "{what}"
         );
-        assert_eq!(order(&[second, first], &crowds), expected, "{what}, turned round");
+        assert_eq!(order(&[second, first], &ranks), expected, "{what}, turned round");
     }
 }
 
@@ -149,14 +149,14 @@ fn a_circle_of_theirs_is_an_order_here() {
     let b = pod("a1");
     let mut c = pod("a2");
     c.ready = Ready::Since(ago(1001));
-    let crowds = Crowds::new();
-    assert!(reference(&a, &b, &crowds).is_lt(), "by restarts");
-    assert!(reference(&b, &c, &crowds).is_lt(), "by uid");
-    assert!(reference(&c, &a, &crowds).is_lt(), "by uid: a circle");
+    let ranks = NodeRanks::new();
+    assert!(reference(&a, &b, &ranks).is_lt(), "by restarts");
+    assert!(reference(&b, &c, &ranks).is_lt(), "by uid");
+    assert!(reference(&c, &a, &ranks).is_lt(), "by uid: a circle");
     let pods = [a, b, c];
-    let expected = order(&pods, &crowds);
+    let expected = order(&pods, &ranks);
     for turn in [[1, 2, 0], [2, 0, 1], [0, 2, 1], [1, 0, 2], [2, 1, 0]] {
-        assert_eq!(order(&turn.map(|at| pods[at].clone()), &crowds), expected);
+        assert_eq!(order(&turn.map(|at| pods[at].clone()), &ranks), expected);
     }
 }
 
@@ -166,7 +166,7 @@ fn it_is_theirs_wherever_theirs_is_an_order() {
     let pick = |limit: u64| i64::try_from(rng.below(limit)).expect("small");
     let mut compared = 0;
     for round in 0..2000 {
-        let crowds: Crowds = [("n".into(), 2), ("m".into(), 3)].into();
+        let ranks: NodeRanks = [("n".into(), 2), ("m".into(), 3)].into();
         let pods: Vec<Pod> = (0..6)
             .map(|i| {
                 let mut it = pod(&format!("{:x}{i}", pick(16)));
@@ -184,14 +184,14 @@ fn it_is_theirs_wherever_theirs_is_an_order() {
                 it
             })
             .collect();
-        let sorted = order(&pods, &crowds);
+        let sorted = order(&pods, &ranks);
         let find = |uid: &String| {
             let found = pods.iter().find(|it| it.metadata.uid.to_string() == *uid);
             found.expect("one of them")
         };
         for (i, a) in sorted.iter().enumerate() {
             for b in &sorted[i + 1..] {
-                assert!(reference(find(a), find(b), &crowds).is_le(), "{a} {b} {pods:#?}");
+                assert!(reference(find(a), find(b), &ranks).is_le(), "{a} {b} {pods:#?}");
                 compared += 1;
             }
         }
@@ -202,7 +202,28 @@ fn it_is_theirs_wherever_theirs_is_an_order() {
 #[test]
 fn all_of_them_are_taken_as_they_are() {
     let pods: Vec<Arc<Pod>> = ["b", "a"].map(|uid| Arc::new(pod(uid))).into();
-    let all = choose(&pods, 5, &Crowds::new(), now());
+    let all = pods_to_delete(&pods, 5, &NodeRanks::new(), now());
     assert_eq!(all.len(), 2);
-    assert!(choose(&pods, 0, &Crowds::new(), now()).is_empty());
+    assert!(pods_to_delete(&pods, 0, &NodeRanks::new(), now()).is_empty());
+}
+
+#[test]
+fn ranks_count_active_related_pods_by_node() {
+    let on = |name: &str, app: &str, phase: &str, node: &str| {
+        let json = json!({"metadata": {"name": name, "uid": name, "labels": {"app": app}},
+                          "spec": {"nodeName": node}, "status": {"phase": phase}});
+        Arc::new(serde_json::from_value(json).expect("a pod"))
+    };
+    let selectors: Vec<Selector> = ["web", "old"]
+        .map(|app| Selector::from_labels(&[("app", app)].into_iter().collect()).expect("a selector"))
+        .into();
+    let pods = [
+        on("a", "web", "Running", "n"),
+        on("b", "old", "Pending", "n"),
+        on("c", "web", "Failed", "n"),
+        on("d", "else", "Running", "n"),
+        on("e", "web", "Running", ""),
+    ];
+    let ranks = ranks_by_node(&selectors.iter().collect::<Vec<_>>(), &pods);
+    assert_eq!(ranks, NodeRanks::from([("n".into(), 2), (Text::default(), 1)]));
 }

@@ -11,19 +11,24 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use coxswain_manager::object::{Text, Uid};
+use coxswain_manager::selector::Selector;
 use jiff::Timestamp;
 
 use crate::support::pod::{Phase, Pod, Ready};
 
 /// How many active pods of the same application are on each node.
-pub type Crowds = BTreeMap<Text, usize>;
+pub(super) type NodeRanks = BTreeMap<Text, usize>;
 
 /// What decides before time does.
 type Class = (bool, Phase, bool, i32, Reverse<usize>);
 
 /// The `count` pods that go first, of those given.
-#[must_use]
-pub fn choose(pods: &[Arc<Pod>], count: usize, crowds: &Crowds, now: Timestamp) -> Vec<Arc<Pod>> {
+pub(super) fn pods_to_delete(
+    pods: &[Arc<Pod>],
+    count: usize,
+    ranks: &NodeRanks,
+    now: Timestamp,
+) -> Vec<Arc<Pod>> {
     if count >= pods.len() {
         return pods.to_vec();
     }
@@ -31,12 +36,12 @@ pub fn choose(pods: &[Arc<Pod>], count: usize, crowds: &Crowds, now: Timestamp) 
     for pod in pods {
         let uid = &pod.metadata.uid;
         let first = first_of
-            .entry((class(pod, crowds), ready_since(pod)))
+            .entry((class(pod, ranks), ready_since(pod)))
             .or_insert(uid);
         *first = uid.min(first);
     }
     let key = |pod: &Pod| {
-        let (class, since) = (class(pod, crowds), ready_since(pod));
+        let (class, since) = (class(pod, ranks), ready_since(pod));
         let together = first_of.get(&(class, since)).copied().cloned();
         (
             class,
@@ -54,13 +59,13 @@ pub fn choose(pods: &[Arc<Pod>], count: usize, crowds: &Crowds, now: Timestamp) 
     sorted
 }
 
-fn class(pod: &Pod, crowds: &Crowds) -> Class {
+fn class(pod: &Pod, ranks: &NodeRanks) -> Class {
     (
         !pod.node.is_empty(),
         pod.phase,
         pod.is_ready(),
         pod.deletion_cost(),
-        Reverse(crowds.get(&pod.node).copied().unwrap_or(0)),
+        Reverse(ranks.get(&pod.node).copied().unwrap_or(0)),
     )
 }
 
@@ -79,6 +84,20 @@ fn bucket(time: Option<Timestamp>, now: Timestamp) -> i32 {
         Ok(age @ 1..) => i32::try_from(age.ilog2()).unwrap_or(i32::MAX),
         _ => -1,
     }
+}
+
+/// Counts the active pods that match one of the selectors, by node.
+pub(super) fn ranks_by_node<'a>(
+    selectors: &[&Selector],
+    pods: impl IntoIterator<Item = &'a Arc<Pod>>,
+) -> NodeRanks {
+    let mut ranks = NodeRanks::new();
+    for pod in pods {
+        if pod.is_active() && selectors.iter().any(|it| it.matches(&pod.metadata.labels)) {
+            *ranks.entry(pod.node.clone()).or_default() += 1;
+        }
+    }
+    ranks
 }
 
 #[cfg(test)]

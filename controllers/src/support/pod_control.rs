@@ -1,0 +1,399 @@
+//! Pod control: creates, adopts, releases and deletes the pods of one owner.
+//!
+//! Every create and delete is recorded as an expectation before it is sent. The expectation ends when the cache shows the
+//! pod, or when the request certainly had no effect.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use coxswain_manager::cache::{Caches, PendingWrites};
+use coxswain_manager::client::{Client, ClientError, Delete, Patch};
+use coxswain_manager::controller::ReconcileError;
+use coxswain_manager::env::Env;
+use coxswain_manager::events::{EventType, ObjectRef, Recorder};
+use coxswain_manager::expectations::Expectations;
+use coxswain_manager::object::{Key, Meta, MetaObject, Resource, Text};
+use coxswain_manager::owner::{adopt_patch, release_patch};
+use futures_util::{StreamExt as _, stream};
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use super::errors::{self, is_namespace_terminating};
+use super::memory::write_of;
+use super::pod::Pod;
+use super::{PODS, naming};
+
+/// The maximum number of concurrent requests of one sync. Each may take a connection.
+const MAX_IN_FLIGHT: usize = 32;
+/// The maximum number of names that one create tries.
+const NAME_ATTEMPTS: usize = 5;
+
+/// Sends the pod requests of one sync of one owner.
+pub(crate) struct PodControl<'a> {
+    /// The resource of the owner.
+    pub(crate) resource: &'a Resource,
+    pub(crate) owner: &'a Meta,
+    pub(crate) key: &'a Key,
+    pub(crate) client: &'a Client,
+    pub(crate) env: &'a Env,
+    pub(crate) caches: &'a Caches,
+    pub(crate) expectations: &'a Expectations,
+    pub(crate) written: &'a PendingWrites,
+    pub(crate) recorder: &'a Recorder,
+    /// Cancelled when the controller stops. No create or delete is sent after that.
+    pub(crate) stop: &'a CancellationToken,
+}
+
+/// The reason and message of a failed create or delete, as conditions and events report them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Failure {
+    pub(crate) reason: &'static str,
+    pub(crate) message: String,
+}
+
+/// The outcome of a batch of creates or deletes.
+#[derive(Debug, Default)]
+pub(crate) struct Outcome {
+    /// The names of the pods that were created, or may have been.
+    pub(crate) created: Vec<Text>,
+    /// The first failure.
+    pub(crate) failure: Option<(Failure, ClientError)>,
+    /// A pod has changed since the cache saw it.
+    pub(crate) conflict: bool,
+    /// The controller is stopping, and some requests were not sent.
+    pub(crate) stopped: bool,
+    /// The API server refuses creates because the namespace is terminating.
+    pub(crate) namespace_terminating: bool,
+}
+
+/// The outcome of one create.
+enum Create {
+    Created(Text),
+    NamespaceTerminating,
+    Failed(Text, ClientError),
+    NotSent(Text),
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("{key} was deleted or replaced since it was read: it adopts no pods")]
+struct OwnerChanged {
+    key: Key,
+}
+
+impl PodControl<'_> {
+    /// Reads the pods of creates that the cache does not show. Returns the names without a pod: a lost request may still
+    /// arrive, so they are the first names to use again.
+    pub(crate) async fn resolve_creates(
+        &self,
+        pending: &BTreeSet<Text>,
+    ) -> Result<BTreeSet<Text>, ClientError> {
+        let reads = stream::iter(pending.clone()).map(|name: Text| async move {
+            let read = self.get(&name).await;
+            (name, read)
+        });
+        let reads: Vec<_> = reads.buffered(MAX_IN_FLIGHT).collect().await;
+        let mut not_found = BTreeSet::new();
+        for (name, read) in reads {
+            let found = read?;
+            if found.as_ref().is_some_and(|pod| !self.is_active_and_owned(pod)) {
+                self.expectations.create_failed(self.key, &name);
+                continue;
+            }
+            // Even an answered create is pending again: an existing pod counts until the cache shows it, which is never if the
+            // pod is outside the scope of the cache.
+            let now = self.env.clock.now();
+            self.expectations.expect_creates(self.key, [name.clone()], now);
+            if found.is_none() {
+                not_found.insert(name);
+            }
+        }
+        Ok(not_found)
+    }
+
+    /// Reads pods that the cache shows although their delete may have succeeded. The cache must show the current state of a
+    /// pod that was not deleted before the next sync selects pods.
+    pub(crate) async fn resolve_deletes(&self, pods: Vec<Arc<Pod>>) -> Result<(), ClientError> {
+        let reads = stream::iter(pods).map(|pod: Arc<Pod>| async move {
+            let read = self.get(&pod.metadata.name).await;
+            (pod, read)
+        });
+        let reads: Vec<_> = reads.buffered(MAX_IN_FLIGHT).collect().await;
+        for (pod, read) in reads {
+            let uid = &pod.metadata.uid;
+            let live = read?.filter(|it| it.metadata.uid == *uid && !it.metadata.is_terminating());
+            if let Some(live) = live {
+                self.expectations.delete_failed(self.key, uid);
+                self.record_write(&PODS, &live.metadata, true);
+            } else {
+                let now = self.env.clock.now();
+                self.expectations.expect_deletes(self.key, [uid.clone()], now);
+                self.expectations.delete_succeeded(self.key, uid);
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the owner live. Fails if it was replaced or is terminating: then it must not adopt pods.
+    pub(crate) async fn confirm_owner(&self) -> Result<(), ReconcileError> {
+        let live: MetaObject = self.client.get(self.resource, self.key).await?;
+        if live.metadata.uid != self.owner.uid || live.metadata.is_terminating() {
+            let key = self.key.clone();
+            return Err(ReconcileError::retryable(OwnerChanged { key }));
+        }
+        Ok(())
+    }
+
+    /// Makes the owner the controller of pods without one. [`confirm_owner`](Self::confirm_owner) comes first.
+    pub(crate) async fn adopt(&self, pods: &[Arc<Pod>]) -> Result<(), ClientError> {
+        let patch = |pod: &Pod| Some(adopt_patch(self.resource, self.owner, &pod.metadata));
+        self.patch_all(pods, patch, &[]).await
+    }
+
+    /// Removes the owner's reference from pods. A pod without the reference (422) is released already.
+    pub(crate) async fn release(&self, pods: &[Arc<Pod>]) -> Result<(), ClientError> {
+        let patch = |pod: &Pod| release_patch(self.owner, &pod.metadata);
+        self.patch_all(pods, patch, &[422]).await
+    }
+
+    /// Sends all patches and returns the first error. A missing pod and the codes in `ignored` are not errors.
+    async fn patch_all(
+        &self,
+        pods: &[Arc<Pod>],
+        patch: impl Fn(&Pod) -> Option<Value> + Sync,
+        ignored: &[u16],
+    ) -> Result<(), ClientError> {
+        let patches: Vec<_> = pods
+            .iter()
+            .filter_map(|pod| Some((pod.metadata.key(), patch(pod)?)))
+            .collect();
+        let sent = stream::iter(patches).map(|(key, patch): (Key, Value)| async move {
+            let patch = Patch::merge(&patch);
+            let answer = self.client.patch::<MetaObject>(&PODS, &key, patch).await;
+            (key, answer)
+        });
+        let answers: Vec<_> = sent.buffered(MAX_IN_FLIGHT).collect().await;
+        let mut first = Ok(());
+        for (key, answer) in answers {
+            match answer {
+                Ok(pod) => self.record_write(&PODS, &pod.metadata, true),
+                Err(error) if error.is_not_found(&key.name) => {}
+                Err(error) if error.code().is_some_and(|code| ignored.contains(&code)) => {}
+                Err(error) => first = first.and(Err(error)),
+            }
+        }
+        first
+    }
+
+    /// Creates pods with these names: one, then two, four and so on at once, until a batch fails. An earlier request for the
+    /// names in `retried` may still arrive. `body` encodes the pod with a name.
+    pub(crate) async fn create(
+        &self,
+        names: &[Text],
+        retried: &BTreeSet<Text>,
+        body: impl Fn(&str) -> Bytes + Sync,
+    ) -> Outcome {
+        self.expectations
+            .expect_creates(self.key, names.iter().cloned(), self.env.clock.now());
+        let mut outcome = Outcome::default();
+        let (mut remaining, mut batch) = (names, 1);
+        while !remaining.is_empty()
+            && outcome.failure.is_none()
+            && !outcome.stopped
+            && !outcome.namespace_terminating
+        {
+            let (now, later) = remaining.split_at(batch.min(remaining.len()));
+            let sent = stream::iter(now.to_vec()).map(|name: Text| self.create_one(name, retried, &body));
+            let answers: Vec<_> = sent.buffered(MAX_IN_FLIGHT).collect().await;
+            for answer in answers {
+                match answer {
+                    Create::Created(name) => outcome.created.push(name),
+                    Create::NamespaceTerminating => outcome.namespace_terminating = true,
+                    Create::NotSent(name) => {
+                        self.create_failed(&name, retried);
+                        outcome.stopped = true;
+                    }
+                    Create::Failed(name, error) => {
+                        let message = self.create_message(&name, &error);
+                        self.warn("FailedCreate", &format!("Error creating: {message}"), &error);
+                        let reason = "FailedCreate";
+                        if error.is_unknown_outcome() {
+                            outcome.created.push(name);
+                        }
+                        outcome
+                            .failure
+                            .get_or_insert((Failure { reason, message }, error));
+                    }
+                }
+            }
+            (remaining, batch) = (later, 2 * batch);
+        }
+        for name in remaining {
+            self.create_failed(name, retried);
+        }
+        outcome
+    }
+
+    async fn create_one(
+        &self,
+        mut name: Text,
+        retried: &BTreeSet<Text>,
+        body: &(impl Fn(&str) -> Bytes + Sync),
+    ) -> Create {
+        let namespace = &self.key.namespace;
+        for _ in 0..NAME_ATTEMPTS {
+            if self.stop.is_cancelled() {
+                return Create::NotSent(name);
+            }
+            let created = self
+                .client
+                .create::<MetaObject>(&PODS, namespace, body(&name))
+                .await;
+            let error = match created {
+                Ok(pod) => {
+                    self.create_succeeded(&pod.metadata);
+                    let message = format!("Created pod: {name}");
+                    self.event(EventType::Normal, "SuccessfulCreate", &message);
+                    return Create::Created(name);
+                }
+                Err(error) => error,
+            };
+            if error.is_already_exists() {
+                match self.get(&name).await {
+                    // The answer to an earlier request was lost.
+                    Ok(Some(pod)) if self.is_active_and_owned(&pod) => {
+                        self.create_succeeded(&pod.metadata);
+                        return Create::Created(name);
+                    }
+                    Ok(Some(_)) => name = self.replace_name(&name),
+                    Ok(None) => {}
+                    Err(error) => return Create::Failed(name, error),
+                }
+                continue;
+            }
+            if !error.is_unknown_outcome() {
+                self.create_failed(&name, retried);
+            }
+            if is_namespace_terminating(&error) {
+                return Create::NamespaceTerminating;
+            }
+            return Create::Failed(name, error);
+        }
+        self.create_failed(&name, retried);
+        let request_line = format!("creating a pod of {}", self.key);
+        let reason = format!("{NAME_ATTEMPTS} names already exist, the last one is {name}");
+        Create::Failed(name, ClientError::Invalid { request_line, reason })
+    }
+
+    fn create_succeeded(&self, pod: &Meta) {
+        self.record_write(&PODS, pod, false);
+        self.expectations.create_succeeded(self.key, &pod.name);
+    }
+
+    /// Drops the expectation of a create without effect, unless an earlier request for the name may still arrive.
+    fn create_failed(&self, name: &Text, retried: &BTreeSet<Text>) {
+        if !retried.contains(name) {
+            self.expectations.create_failed(self.key, name);
+        }
+    }
+
+    /// Expects a create with a new name instead of one that another pod has.
+    fn replace_name(&self, taken: &Text) -> Text {
+        let name = naming::name(&naming::base(&self.owner.name), &self.env.rng);
+        let now = self.env.clock.now();
+        self.expectations.expect_creates(self.key, [name.clone()], now);
+        self.expectations.create_failed(self.key, taken);
+        name
+    }
+
+    /// Deletes pods. Each DELETE carries the uid and resourceVersion at which the pod was selected.
+    pub(crate) async fn delete(&self, pods: &[Arc<Pod>]) -> Outcome {
+        let uids = pods.iter().map(|it| it.metadata.uid.clone());
+        self.expectations
+            .expect_deletes(self.key, uids, self.env.clock.now());
+        let sent = stream::iter(pods.to_vec()).map(|pod: Arc<Pod>| async move {
+            if self.stop.is_cancelled() {
+                return (pod, None);
+            }
+            let meta = &pod.metadata;
+            let delete = Delete::of(meta.uid.clone()).at(meta.resource_version.clone());
+            let answer = self.client.delete(&PODS, &meta.key(), &delete).await;
+            (pod, Some(answer))
+        });
+        let answers: Vec<_> = sent.buffered(MAX_IN_FLIGHT).collect().await;
+        let mut outcome = Outcome::default();
+        for (pod, answer) in answers {
+            let pod = &pod.metadata;
+            let Some(answer) = answer else {
+                self.expectations.delete_failed(self.key, &pod.uid);
+                outcome.stopped = true;
+                continue;
+            };
+            match answer {
+                Ok(_) => {
+                    self.expectations.delete_succeeded(self.key, &pod.uid);
+                    let message = format!("Deleted pod: {}", pod.name);
+                    self.event(EventType::Normal, "SuccessfulDelete", &message);
+                }
+                Err(error) if error.is_not_found(&pod.name) => {
+                    self.expectations.delete_succeeded(self.key, &pod.uid);
+                }
+                // The change may be a deletion: the expectation stays until it is resolved.
+                Err(error) if error.is_conflict() => outcome.conflict = true,
+                Err(error) => {
+                    if !error.is_unknown_outcome() {
+                        self.expectations.delete_failed(self.key, &pod.uid);
+                    }
+                    let message = errors::message(&error);
+                    self.warn("FailedDelete", &format!("Error deleting: {message}"), &error);
+                    let failure = Failure {
+                        reason: "FailedDelete",
+                        message: format!("unable to delete pods: {message}"),
+                    };
+                    outcome.failure.get_or_insert((failure, error));
+                }
+            }
+        }
+        outcome
+    }
+
+    /// Records an event about the owner.
+    pub(crate) fn event(&self, type_: EventType, reason: &str, message: &str) {
+        let about = ObjectRef::of(self.resource, self.owner);
+        self.recorder.event(&about, type_, reason, message);
+    }
+
+    /// Records a warning about a refused request. An unanswered request may have succeeded.
+    fn warn(&self, reason: &str, message: &str, error: &ClientError) {
+        if error.code().is_some() {
+            self.event(EventType::Warning, reason, message);
+        }
+    }
+
+    async fn get(&self, name: &Text) -> Result<Option<Pod>, ClientError> {
+        let key = Key::new(self.key.namespace.clone(), name.clone());
+        match self.client.get(&PODS, &key).await {
+            Ok(pod) => Ok(Some(pod)),
+            Err(error) if error.is_not_found(name) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn is_active_and_owned(&self, pod: &Pod) -> bool {
+        let controller = pod.metadata.controller();
+        controller.is_some_and(|it| it.uid == self.owner.uid) && pod.is_active()
+    }
+
+    /// Postpones the next sync of the owner until the caches show this write. `seen` says that they have shown the object
+    /// before.
+    pub(crate) fn record_write(&self, resource: &Resource, object: &Meta, seen: bool) {
+        let write = write_of(object, self.env.clock.now(), seen);
+        self.written.record(self.key, resource, write, self.caches);
+    }
+
+    /// Returns the message of a failed create without the generated name: the same failure under another name is not a
+    /// change.
+    fn create_message(&self, name: &Text, error: &ClientError) -> String {
+        errors::message(error).replace(&**name, &naming::generate_name(&self.owner.name))
+    }
+}
