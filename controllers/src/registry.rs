@@ -273,10 +273,10 @@ impl<'a> Context<'a> {
 /// Constructs a controller that keeps the pods of owners of `kind`.
 fn replicas(
     context: &mut Context<'_>,
-    kind: &replicaset::Kind,
+    kind: &replicaset::OwnerKind,
     workers: usize,
 ) -> Result<(), ControllerError> {
-    let (manager, recorder) = (&*context.manager, context.recorder(kind.source)?);
+    let (manager, recorder) = (&*context.manager, context.recorder(kind.component)?);
     let metrics = match context.replica_metrics.take() {
         Some(metrics) => metrics,
         None => {
@@ -290,7 +290,7 @@ fn replicas(
     let controller = replicaset::build(
         manager.env(),
         manager.caches(),
-        manager.client(kind.source),
+        manager.client(kind.component),
         manager.registry(),
         recorder,
         metrics,

@@ -8,8 +8,8 @@
 //! - It writes only the fields named here, and no unchanged status.
 //!
 //! **Read your writes.** A sync is postponed until the caches show the writes of the previous one
-//! ([`PendingWrites`](coxswain_manager::cache::PendingWrites)). Expectations cover the rest: creates of pods outside the scope of the
-//! cache and requests of unknown outcome. The start of a sync settles them from the cache: a create when its name exists, a
+//! ([`PendingWrites`](coxswain_manager::cache::PendingWrites)). Expectations cover the rest: creates of pods outside the
+//! scope of the cache and requests of unknown outcome. The start of a sync settles them from the cache: a create when its name exists, a
 //! delete when its uid is gone or terminating. That misses nothing, because the cache changes before its handlers run: the
 //! event that settles an expectation also enqueues the owner. Live reads resolve the other names. A name with a pod counts
 //! until the cache shows it; a name without one is used first for the next create, so a late request cannot add a pod.
@@ -18,25 +18,19 @@
 //! [pod control](crate::support).
 
 mod act;
-pub mod app_replica_set;
 mod backoff;
 mod deletion_order;
-mod kind;
 mod metrics;
 mod observe;
+mod owner_kind;
 mod plan;
 mod reconcile;
-mod replica_set;
-mod replication_controller;
 mod status;
 mod template;
 
-pub use app_replica_set::APP_REPLICA_SET;
-pub use kind::Kind;
 pub use metrics::Metrics;
+pub use owner_kind::{APP_REPLICA_SET, OwnerKind, REPLICA_SET, REPLICATION_CONTROLLER};
 pub use reconcile::{ReplicaSetReconciler, build};
-pub use replica_set::REPLICA_SET;
-pub use replication_controller::REPLICATION_CONTROLLER;
 
 use crate::support::owner::Owner;
 use crate::support::pod::Pod;

@@ -70,7 +70,7 @@ impl ReplicaSetReconciler {
         } else if scale.create.is_empty() {
             pod_control::Outcome::default()
         } else {
-            match Body::of(&self.kind, snapshot.owner) {
+            match Body::new(&self.kind, snapshot.owner) {
                 Ok(body) => {
                     let body = |name: &str| body.named(name);
                     pods.create(&scale.create, &snapshot.not_found, body).await

@@ -1,10 +1,12 @@
-//! Which pods go first when there are too many.
+//! The order in which a scale-down deletes pods.
 //!
-//! The order of kube-controller-manager: unassigned, pending, not ready, cheap, crowded, not ready for long, often
-//! restarted, young. Its comparison is no order: it compares two ready pods by uid if they became ready at different times
-//! of about the same length ago, and by their restarts if at the same time, so three pods can beat each other in a
-//! circle. Here pods that became ready at the same time stay together, in the place of the one with the smallest uid: that
-//! is an order, and the same one wherever theirs is.
+//! It is the order of kube-controller-manager's `ActivePodsWithRanks`: not assigned to a node, pending, not ready, low
+//! deletion cost, many related pods on the node, ready for a short time, many restarts, recently created.
+//!
+//! Upstream's comparison is not transitive: it compares two pods that became ready at different times in the same bucket by
+//! uid, and two that became ready at the same time by restarts, so three pods can form a cycle. Here, pods that became ready
+//! at the same time are adjacent, at the position of the smallest uid among them. This is a total order, and the same one
+//! wherever upstream's is one.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -16,13 +18,13 @@ use jiff::Timestamp;
 
 use crate::support::pod::{Phase, Pod, Ready};
 
-/// How many active pods of the same application are on each node.
+/// The number of active related pods by node.
 pub(super) type NodeRanks = BTreeMap<Text, usize>;
 
-/// What decides before time does.
+/// The criteria that come before all times.
 type Class = (bool, Phase, bool, i32, Reverse<usize>);
 
-/// The `count` pods that go first, of those given.
+/// Returns the first `count` pods in the order of deletion.
 pub(super) fn pods_to_delete(
     pods: &[Arc<Pod>],
     count: usize,
@@ -32,21 +34,21 @@ pub(super) fn pods_to_delete(
     if count >= pods.len() {
         return pods.to_vec();
     }
-    let mut first_of: BTreeMap<(Class, Option<Timestamp>), &Uid> = BTreeMap::new();
+    let mut smallest_uid: BTreeMap<(Class, Option<Timestamp>), &Uid> = BTreeMap::new();
     for pod in pods {
         let uid = &pod.metadata.uid;
-        let first = first_of
+        let first = smallest_uid
             .entry((class(pod, ranks), ready_since(pod)))
             .or_insert(uid);
         *first = uid.min(first);
     }
     let key = |pod: &Pod| {
         let (class, since) = (class(pod, ranks), ready_since(pod));
-        let together = first_of.get(&(class, since)).copied().cloned();
+        let group = smallest_uid.get(&(class, since)).copied().cloned();
         (
             class,
             bucket(since, now),
-            together,
+            group,
             Reverse(pod.restarts),
             Reverse(pod.sidecar_restarts),
             bucket(pod.metadata.creation_timestamp, now),
@@ -76,7 +78,7 @@ fn ready_since(pod: &Pod) -> Option<Timestamp> {
     }
 }
 
-/// How long ago, in powers of two: what is unknown comes first, then what is not over yet.
+/// Returns the age as a power of two. An unknown time sorts first, then a time in the future.
 fn bucket(time: Option<Timestamp>, now: Timestamp) -> i32 {
     let Some(time) = time else { return i32::MIN };
     let age = now.as_nanosecond() - time.as_nanosecond();

@@ -1,4 +1,4 @@
-//! The series of the engine, shared by all kinds.
+//! Metrics, shared by the controllers of all kinds of owners.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use prometheus::{Histogram, HistogramOpts, IntCounterVec, Opts, Registry};
 
 use super::Pod;
 
-/// The series. Clones are the same ones.
+/// The metrics of the controllers. Clones share them.
 #[derive(Clone, Debug)]
 pub struct Metrics {
     age_ratio: Histogram,
@@ -16,13 +16,13 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// Registers them, once per registry.
+    /// Registers the metrics, once per registry.
     pub fn register(registry: &Registry) -> Result<Self, prometheus::Error> {
         let help = "[ALPHA] The ratio of chosen deleted pod's ages to the current youngest pod's age (at the time). \
                     Should be <2.";
         let opts = HistogramOpts::new("replicaset_controller_sorting_deletion_age_ratio", help);
         let age_ratio = Histogram::with_opts(opts.buckets(vec![0.25, 0.5, 1.0, 2.0, 4.0, 8.0]))?;
-        let help = "[ALPHA] Syncs that were put back because a cache had not seen the last write.";
+        let help = "[ALPHA] Number of syncs skipped because a cache did not show the last write yet.";
         let opts = Opts::new("replicaset_controller_stale_sync_skips_total", help);
         let stale = IntCounterVec::new(opts, &["group", "resource"])?;
         registry.register(Box::new(age_ratio.clone()))?;
@@ -36,10 +36,10 @@ impl Metrics {
             .inc();
     }
 
-    /// `chosen` of `pods` are deleted. Nothing was chosen if all are.
+    /// Records the ages of the pods selected for deletion. Nothing is selected if all pods are deleted.
     #[expect(clippy::cast_precision_loss, reason = "a small ratio")]
-    pub(super) fn record_deletes(&self, chosen: &[Arc<Pod>], pods: &[Arc<Pod>], now: Timestamp) {
-        if chosen.len() == pods.len() {
+    pub(super) fn record_deletes(&self, selected: &[Arc<Pod>], pods: &[Arc<Pod>], now: Timestamp) {
+        if selected.len() == pods.len() {
             return;
         }
         let age = |pod: &Arc<Pod>| {
@@ -49,7 +49,7 @@ impl Metrics {
         let Some(youngest @ 1..) = pods.iter().filter_map(age).min() else {
             return;
         };
-        for age in chosen.iter().filter_map(age) {
+        for age in selected.iter().filter_map(age) {
             self.age_ratio.observe((age / youngest) as f64);
         }
     }

@@ -18,10 +18,10 @@ use coxswain_manager::source::Source;
 use prometheus::Registry;
 use tokio::time::Instant;
 
-use super::backoff::Backoff;
+use super::backoff::ReplacementBackoff;
 use super::plan;
 use super::status::{self, STATUS_INTERVAL, ScaleResult, Status};
-use super::{Kind, Metrics, Owner, PODS, Pod};
+use super::{Metrics, Owner, OwnerKind, PODS, Pod};
 use crate::support::memory::{BEHIND, Memory};
 use crate::support::pod_control::{Failure, PodControl};
 use crate::support::write_backoff::WriteBackoff;
@@ -34,7 +34,7 @@ const REQUEUE_MIN: Duration = Duration::from_millis(1);
 /// Reconciles owners of one kind.
 #[derive(Debug)]
 pub struct ReplicaSetReconciler {
-    pub(super) kind: Kind,
+    pub(super) kind: OwnerKind,
     pub(super) caches: Caches,
     pub(super) owners: Cache<Owner>,
     pub(super) pods: Cache<Pod>,
@@ -47,7 +47,7 @@ pub struct ReplicaSetReconciler {
 /// State of one owner between its syncs.
 #[derive(Debug)]
 pub(super) struct Remembered {
-    pub(super) backoff: Backoff,
+    pub(super) backoff: ReplacementBackoff,
     /// The time since which the status differs from the written one.
     status_changed: Option<Instant>,
     /// The writes of a status that another client overwrites.
@@ -68,7 +68,7 @@ pub fn build(
     registry: &Registry,
     recorder: Recorder,
     metrics: Metrics,
-    kind: &Kind,
+    kind: &OwnerKind,
     workers: usize,
 ) -> Result<Controller<ReplicaSetReconciler>, ControllerError> {
     let (owners, pods) = (caches.of::<Owner>(&kind.resource), caches.of::<Pod>(&PODS));
@@ -98,7 +98,7 @@ pub fn build(
 }
 
 /// Returns the owner that controls a pod, or all owners that select a pod without a controller.
-fn owners_of(kind: &Kind, owners: &Cache<Owner>, pod: &Pod) -> Vec<Key> {
+fn owners_of(kind: &OwnerKind, owners: &Cache<Owner>, pod: &Pod) -> Vec<Key> {
     let meta = &pod.metadata;
     if let Some(controller) = meta.controller() {
         if controller.kind != *kind.resource.kind {
@@ -155,7 +155,7 @@ impl ReplicaSetReconciler {
     /// Starts with fresh state if the owner is a new one under an old name.
     fn remember(&self, key: &Key, uid: &Uid, now: Instant) {
         let start = || Remembered {
-            backoff: Backoff::starting_at(now),
+            backoff: ReplacementBackoff::starting_at(now),
             status_changed: None,
             status_writes: WriteBackoff::default(),
             creates_resume: None,

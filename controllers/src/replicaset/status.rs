@@ -1,26 +1,26 @@
-//! The status of an owner: counted from the pods that were there before the sync acted, as the events of those that it
-//! made lead to the next one.
+//! The status of an owner, computed from the pods that a sync observed before it acted. The events of the pods that it
+//! created lead to the next sync.
 //!
-//! Of a status only what has changed is written. While pods are on their way, each of them would change it: then it is
-//! written once a state has lasted for [`STATUS_INTERVAL`], or when it is a state of rest.
+//! Only changed fields are written. During a rollout each pod would change the status: an intermediate state is written once
+//! it has lasted for [`STATUS_INTERVAL`].
 
 use std::time::Duration;
 
 use coxswain_manager::conditions::{self, Condition};
-use coxswain_manager::object::{StringMap, Text};
+use coxswain_manager::object::StringMap;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value, json};
 
 use super::plan::Claims;
-use super::{Kind, Owner};
+use super::{Owner, OwnerKind};
 pub(super) use crate::support::owner::Status;
 use crate::support::pod_control::Failure;
 use crate::support::write_backoff::digest;
 
-/// For how long counters that are on the move are not written.
-pub const STATUS_INTERVAL: Duration = Duration::from_millis(100);
-/// The condition that says that pods cannot be made or deleted.
-pub const REPLICA_FAILURE: &str = "ReplicaFailure";
+/// The time for which an intermediate status is not written.
+pub(super) const STATUS_INTERVAL: Duration = Duration::from_millis(100);
+/// The condition of an owner whose pods cannot be created or deleted.
+const REPLICA_FAILURE: &str = "ReplicaFailure";
 
 /// The result of the creates and deletes of a sync, for the condition [`REPLICA_FAILURE`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -34,7 +34,7 @@ pub(super) enum ScaleResult {
 
 /// Computes the status of `owner` from the pods that a sync observed.
 pub(super) fn compute(
-    kind: &Kind,
+    kind: &OwnerKind,
     owner: &Owner,
     claims: &Claims,
     result: &ScaleResult,
@@ -43,25 +43,21 @@ pub(super) fn compute(
     let count = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
     let pods = &claims.active;
     let labels = &owner.template().labels;
-    let labelled = |all: &StringMap| labels.iter().all(|(key, value)| all.get(key) == Some(value));
+    let has_labels = |all: &StringMap| labels.iter().all(|(key, value)| all.get(key) == Some(value));
     let available = pods
         .iter()
         .filter(|it| it.available_in(owner.min_ready_seconds(), now) == Some(SignedDuration::ZERO));
+    let selector = owner.selector().ok().filter(|_| kind.writes_selector);
     Status {
         replicas: count(pods.len()),
-        fully_labeled_replicas: count(pods.iter().filter(|it| labelled(&it.metadata.labels)).count()),
+        fully_labeled_replicas: count(pods.iter().filter(|it| has_labels(&it.metadata.labels)).count()),
         ready_replicas: count(pods.iter().filter(|it| it.is_ready()).count()),
         available_replicas: count(available.count()),
         terminating_replicas: kind.counts_terminating.then(|| count(claims.terminating)),
-        selector: kind.tells_selector.then(|| selector(owner)).flatten(),
+        selector: selector.map(|it| it.to_string().into()),
         observed_generation: owner.metadata.generation,
         conditions: updated_conditions(&owner.status, owner.metadata.generation, result, now),
     }
-}
-
-fn selector(owner: &Owner) -> Option<Text> {
-    let selector = owner.selector().ok()?;
-    Some(selector.to_string().into())
 }
 
 /// Returns the conditions after an attempt to create or delete pods for `generation`. A new message of the same failure is
@@ -90,17 +86,15 @@ pub(super) fn updated_conditions(
 }
 
 impl Status {
-    /// Whether nothing is on its way: all that is wanted is there and serves, and nothing else is.
-    #[must_use]
-    pub fn is_settled(&self, replicas: i64) -> bool {
+    /// Reports whether exactly the desired pods exist and all are available.
+    pub(super) fn is_settled(&self, replicas: i64) -> bool {
         let counters = [self.replicas, self.ready_replicas, self.available_replicas];
         counters == [replicas; 3] && self.terminating_replicas.unwrap_or(0) == 0
     }
 
-    /// Identifies the content, apart from times and from the conditions of other clients. A status that is written again
-    /// without a change of it was overwritten by another client.
-    #[must_use]
-    pub fn digest(&self) -> u64 {
+    /// Hashes the content without times and without the conditions of other clients. If the same content has to be written
+    /// again, another client has overwritten it.
+    pub(super) fn digest(&self) -> u64 {
         let numbers = [
             self.replicas,
             self.fully_labeled_replicas,
@@ -113,53 +107,51 @@ impl Status {
         digest(&(numbers, self.terminating_replicas, &self.selector, failure))
     }
 
-    /// What has to be written to make this status of `present`; none if nothing. A server that does not know of terminating
-    /// pods, or has no place for the selector, would be told of them for ever: where it says nothing of them, they are written
-    /// with the rest, and are no reason to write.
-    #[must_use]
-    pub fn changes(&self, present: &Self) -> Option<Value> {
+    /// Returns the fields to write over `current`, if any. Some API servers drop `terminatingReplicas` or `selector`: a field
+    /// that the current status does not have is written only together with other changes, or it would be written forever.
+    pub(super) fn changes(&self, current: &Self) -> Option<Value> {
         let mut changes = Map::new();
         let mut number = |field: &str, new: i64, old: i64| {
             if new != old {
                 changes.insert(field.to_owned(), json!(new));
             }
         };
-        number("replicas", self.replicas, present.replicas);
+        number("replicas", self.replicas, current.replicas);
         number(
             "fullyLabeledReplicas",
             self.fully_labeled_replicas,
-            present.fully_labeled_replicas,
+            current.fully_labeled_replicas,
         );
-        number("readyReplicas", self.ready_replicas, present.ready_replicas);
+        number("readyReplicas", self.ready_replicas, current.ready_replicas);
         number(
             "availableReplicas",
             self.available_replicas,
-            present.available_replicas,
+            current.available_replicas,
         );
-        if let (Some(new), Some(old)) = (self.terminating_replicas, present.terminating_replicas) {
+        if let (Some(new), Some(old)) = (self.terminating_replicas, current.terminating_replicas) {
             number("terminatingReplicas", new, old);
         }
         number(
             "observedGeneration",
             self.observed_generation,
-            present.observed_generation,
+            current.observed_generation,
         );
-        if self.selector != present.selector && present.selector.is_some() {
+        if self.selector != current.selector && current.selector.is_some() {
             changes.insert("selector".to_owned(), json!(self.selector));
         }
-        if self.conditions != present.conditions {
+        if self.conditions != current.conditions {
             changes.insert("conditions".to_owned(), json!(self.conditions));
         }
         if changes.is_empty() {
             return None;
         }
-        if let (Some(new), None) = (self.terminating_replicas, present.terminating_replicas) {
+        if let (Some(new), None) = (self.terminating_replicas, current.terminating_replicas) {
             changes.insert("terminatingReplicas".to_owned(), json!(new));
         }
-        if let (Some(new), None) = (&self.selector, &present.selector) {
+        if let (Some(new), None) = (&self.selector, &current.selector) {
             changes.insert("selector".to_owned(), json!(new));
         }
-        // The one field that a status must have.
+        // The one required field of a status.
         changes.insert("replicas".to_owned(), json!(self.replicas));
         Some(Value::Object(changes))
     }

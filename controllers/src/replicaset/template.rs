@@ -1,4 +1,4 @@
-//! The body of a new pod: the bytes of the template with a name, encoded once per sync.
+//! The JSON body of new pods. The template is encoded once per sync, and each pod adds its name.
 
 use bytes::Bytes;
 use coxswain_manager::owner::controller_ref;
@@ -6,36 +6,34 @@ use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use super::{Kind, Owner, naming};
+use super::{Owner, OwnerKind, naming};
 
-/// The body of the pods of an owner, without their names.
+/// The body of the pods of an owner, up to and after the name.
 #[derive(Clone, Debug)]
-pub struct Body {
+pub(super) struct Body {
     before: &'static str,
     after: String,
 }
 
-/// Why no pods can be made from a template.
+/// Why a template cannot create pods.
 #[derive(Debug, thiserror::Error)]
-pub enum TemplateError {
-    /// Nothing would select them.
+pub(super) enum TemplateError {
     #[error("unable to create pods, no labels")]
     NoLabels,
-    /// It is not the template of a pod.
     #[error("unable to create pods, the template cannot be read: {0}")]
     Unreadable(#[from] serde_json::Error),
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct PendingWrites<'a> {
+struct TemplateParts<'a> {
     #[serde(borrow)]
     metadata: Option<Metadata<'a>>,
     #[serde(borrow)]
     spec: Option<&'a RawValue>,
 }
 
-/// All that is taken over: a template's name, namespace and owners are its own.
+/// The metadata that pods get from the template.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Metadata<'a> {
@@ -48,13 +46,13 @@ struct Metadata<'a> {
 }
 
 impl Body {
-    /// What the pods of `owner` are made of.
-    pub fn of(kind: &Kind, owner: &Owner) -> Result<Self, TemplateError> {
+    /// Encodes the template of `owner`.
+    pub(super) fn new(kind: &OwnerKind, owner: &Owner) -> Result<Self, TemplateError> {
         let template = owner.template();
         if template.labels.iter().next().is_none() {
             return Err(TemplateError::NoLabels);
         }
-        let PendingWrites { metadata, spec } = serde_json::from_str(&template.text)?;
+        let TemplateParts { metadata, spec } = serde_json::from_str(&template.text)?;
         let metadata = metadata.unwrap_or_default();
         let generate_name = json!(naming::generate_name(&owner.metadata.name));
         let controller = controller_ref(&kind.resource, &owner.metadata);
@@ -79,9 +77,8 @@ impl Body {
         })
     }
 
-    /// The body of the pod with this name.
-    #[must_use]
-    pub fn named(&self, name: &str) -> Bytes {
+    /// Returns the body of the pod with this name.
+    pub(super) fn named(&self, name: &str) -> Bytes {
         let name = json!(name).to_string();
         [self.before.as_bytes(), name.as_bytes(), self.after.as_bytes()]
             .concat()
@@ -103,13 +100,13 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_has_what_the_template_gives_and_one_owner() {
+    fn pod_has_template_metadata_and_one_owner_reference() {
         let owner = owner(&json!({
             "metadata": {"name": "no", "namespace": "no", "labels": {"app": "web"}, "annotations": {"a": "b"},
                          "finalizers": ["example.com/f"], "ownerReferences": [{"uid": "no"}]},
             "spec": {"containers": [{"name": "main", "unheard": 1.50}]},
         }));
-        let body = Body::of(&REPLICA_SET, &owner).expect("a body").named("web-x");
+        let body = Body::new(&REPLICA_SET, &owner).expect("a body").named("web-x");
         let pod: Value = serde_json::from_slice(&body).expect("JSON");
         let controller = json!({"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "u",
                                 "controller": true, "blockOwnerDeletion": true});
@@ -126,14 +123,14 @@ mod tests {
     }
 
     #[test]
-    fn a_template_without_labels_makes_no_pods() {
+    fn template_without_labels_is_rejected() {
         for template in [
             json!({}),
             json!({"metadata": null}),
             json!({"metadata": {"labels": {}}}),
         ] {
-            let made = Body::of(&REPLICA_SET, &owner(&template));
-            assert!(matches!(made, Err(TemplateError::NoLabels)), "{template}");
+            let body = Body::new(&REPLICA_SET, &owner(&template));
+            assert!(matches!(body, Err(TemplateError::NoLabels)), "{template}");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The Deployment controller: what it makes of its `ReplicaSet`s, and what it says of them.
 //!
-//! The pods are the replica engine's, and their kubelet is hollow-kubelet, or the test.
+//! The pods are those of the `ReplicaSet` controller, and their kubelet is hollow-kubelet, or the test.
 
 /// Registers an `async fn(Stage)`.
 macro_rules! staged {

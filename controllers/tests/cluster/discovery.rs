@@ -16,7 +16,7 @@ use prometheus::Registry;
 use serde_json::json;
 use tower_service::Service;
 
-use crate::engine::PATIENCE;
+use crate::controllers::WAIT_MAX;
 
 /// What is registered of this surface.
 pub fn tests() -> Vec<Test> {
@@ -88,7 +88,7 @@ fn start(c: &Cluster, plain: bool) -> Bed {
 impl Bed {
     async fn kinds(&self) -> Arc<Kinds> {
         let mut kinds = self.discovery.kinds();
-        let known = time::within(PATIENCE, kinds.wait_for(Option::is_some)).await;
+        let known = time::within(WAIT_MAX, kinds.wait_for(Option::is_some)).await;
         let known = known.expect("in time").expect("it lives");
         known.clone().expect("some")
     }
@@ -114,7 +114,7 @@ fn is_document(path: &str) -> bool {
 async fn both_forms_of_the_documents_say_the_same(c: Cluster) {
     let (plain, any) = (start(&c, true), start(&c, false));
     // Other tests define kinds of their own: while a group comes or goes, its documents may be listed and not there.
-    let alike = time::eventually(PATIENCE, async || {
+    let alike = time::eventually(WAIT_MAX, async || {
         let (expected, kinds) = (plain.kinds().await, any.kinds().await);
         let whole = plain.discovery.problems().is_empty() && any.discovery.problems().is_empty();
         (whole && own(&kinds) == own(&expected)).then_some((expected, kinds))
@@ -157,14 +157,14 @@ async fn new_kind_is_published_and_watched(c: Cluster) {
     };
     let body = fixtures::definition("newcomer", &json!({}));
     c.api().post(fixtures::CRDS, body).await.expect(201);
-    let told = time::within(PATIENCE, kinds.wait_for(|it| known(it).is_some())).await;
+    let told = time::within(WAIT_MAX, kinds.wait_for(|it| known(it).is_some())).await;
     let kind = known(&told.expect("known").expect("it lives")).expect("it is there");
     let cache = bed.caches.metadata(&kind.resource);
-    let filled = time::within(PATIENCE, cache.synced()).await;
+    let filled = time::within(WAIT_MAX, cache.synced()).await;
     assert!(filled.is_some(), "{}", cache.status());
 
     fixtures::undefine(&c, "newcomer").await;
-    let gone = time::within(PATIENCE, kinds.wait_for(|it| known(it).is_none())).await;
+    let gone = time::within(WAIT_MAX, kinds.wait_for(|it| known(it).is_none())).await;
     gone.expect("gone").expect("it lives");
     bed.caches.forget_metadata(&kind.resource);
 }

@@ -8,9 +8,9 @@
 //! expectations are theirs (of 1.36). What ours promise beyond them is marked `Need::Ours`, and skipped there by name.
 
 mod appservice;
+mod controllers;
 mod deployment;
 mod discovery;
-mod engine;
 mod garbage_collector;
 mod replicaset;
 

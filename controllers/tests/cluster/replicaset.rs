@@ -1,6 +1,6 @@
-//! The replica engine: all kinds it serves, one suite.
+//! The controllers of `ReplicaSets`, `ReplicationControllers` and `AppReplicaSets`, in one suite.
 
-/// Registers an `async fn(Stage)` for each kind. One of them is ours, and nobody else's.
+/// Registers an `async fn(Fixture)` for each kind. KCM does not have `AppReplicaSets`.
 macro_rules! each {
     ($function:ident) => {
         [
@@ -17,7 +17,7 @@ macro_rules! each {
             module_path!(),
             concat!(stringify!($function), "::", stringify!($kind)),
             |cluster| Box::pin(async move {
-                $function($crate::replicaset::stage::Stage::set($crate::replicaset::stage::Kind::$kind, cluster).await).await;
+                $function($crate::replicaset::fixture::Fixture::new($crate::replicaset::fixture::Kind::$kind, cluster).await).await;
             }),
         )
     };
@@ -28,15 +28,15 @@ mod bursts;
 mod cost;
 mod custom;
 mod failure;
+pub mod fixture;
 mod kubectl;
 mod metadata;
 mod metrics;
+mod observation;
 mod order;
 mod pods;
 mod release;
 mod scale;
-mod seen;
-pub mod stage;
 mod status;
 mod termination;
 mod triggers;

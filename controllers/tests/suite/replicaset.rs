@@ -1,16 +1,16 @@
-//! The replica engine at the API, with hollow-kubelet for a cluster.
+//! The controllers of `ReplicaSets`, `ReplicationControllers` and `AppReplicaSets` on the sandbox, with hollow-kubelet.
 
-mod circles;
 mod custom;
 mod duplicates;
 mod faults;
+mod hot_loops;
 mod input;
 mod large;
 mod quota;
+mod randomized;
 mod replacements;
 mod replicas;
 mod rules;
-mod storm;
 mod survival;
 
 use std::ops::{Deref, DerefMut};
@@ -19,7 +19,7 @@ use std::time::Duration;
 use coxswain_controllers::api::app_replica_set;
 use coxswain_controllers::hollow_kubelet;
 use coxswain_controllers::replicaset::{
-    self, APP_REPLICA_SET, Kind, Metrics, REPLICA_SET, REPLICATION_CONTROLLER, ReplicaSetReconciler,
+    self, APP_REPLICA_SET, Metrics, OwnerKind, REPLICA_SET, REPLICATION_CONTROLLER, ReplicaSetReconciler,
 };
 use coxswain_manager::cache::{Caches, Scope};
 use coxswain_manager::client::{Delete, Fence, Patch};
@@ -34,28 +34,28 @@ use crate::fault_injector::{Fault, FaultInjector};
 use crate::fixture::{ApiFixture, DEFINITIONS, EVENTS, PODS};
 
 struct Fixture {
-    ground: ApiFixture,
-    kind: Kind,
+    base: ApiFixture,
+    kind: OwnerKind,
     registry: Registry,
 }
 
-/// An API with a cluster and the engine for one kind.
-async fn fixture(kind: Kind) -> Fixture {
+/// A sandbox with hollow-kubelet and the controller of one kind.
+async fn fixture(kind: OwnerKind) -> Fixture {
     let f = bare(kind).await;
     f.run_hollow_kubelet(Duration::from_secs(1));
-    f.engine();
+    f.start();
     f
 }
 
-/// An API.
-async fn bare(kind: Kind) -> Fixture {
-    let ground = ApiFixture::new();
+/// A sandbox without a running controller.
+async fn bare(kind: OwnerKind) -> Fixture {
+    let base = ApiFixture::new();
     if kind.resource == APP_REPLICA_SET.resource {
         let definition = app_replica_set::crd();
-        ground.create(&DEFINITIONS, &definition).await;
+        base.create(&DEFINITIONS, &definition).await;
     }
     Fixture {
-        ground,
+        base,
         kind,
         registry: Registry::new(),
     }
@@ -65,22 +65,22 @@ impl Deref for Fixture {
     type Target = ApiFixture;
 
     fn deref(&self) -> &ApiFixture {
-        &self.ground
+        &self.base
     }
 }
 
 impl DerefMut for Fixture {
     fn deref_mut(&mut self) -> &mut ApiFixture {
-        &mut self.ground
+        &mut self.base
     }
 }
 
 impl Fixture {
-    fn engine(&self) {
-        self.engine_in(Scope::default());
+    fn start(&self) {
+        self.start_in(Scope::default());
     }
 
-    fn engine_in(&self, scope: Scope) {
+    fn start_in(&self, scope: Scope) {
         self.run(self.build(scope));
     }
 
@@ -92,11 +92,11 @@ impl Fixture {
         let registry = &self.registry;
         let reader = self.transport.client("reader", None);
         let caches = Caches::new(env, reader, scope, registry).expect("caches");
-        let recorder = self.recorder(&self.transport, self.kind.source, registry);
+        let recorder = self.recorder(&self.transport, self.kind.component, registry);
         let metrics = Metrics::register(registry).expect("fresh series");
         let client = self.transport.client("controller", None);
-        let engine = replicaset::build(env, &caches, client, registry, recorder, metrics, &self.kind, 5);
-        (engine.expect("a controller"), caches)
+        let controller = replicaset::build(env, &caches, client, registry, recorder, metrics, &self.kind, 5);
+        (controller.expect("a controller"), caches)
     }
 
     fn owner(&self, name: &str, replicas: i64) -> Value {
@@ -126,7 +126,7 @@ impl Fixture {
 
     async fn get(&self, name: &str) -> Value {
         let owner = self.read(&self.kind.resource, name).await;
-        owner.expect("it is there")
+        owner.expect("the owner exists")
     }
 
     async fn scale(&self, name: &str, replicas: i64) {
@@ -144,7 +144,7 @@ impl Fixture {
         pods
     }
 
-    /// Waits until so many pods serve, and the status says so.
+    /// Waits until the status reports this number of replicas, all available.
     async fn ready(&self, name: &str, replicas: i64) {
         self.until(async |f| {
             let owner = f.get(name).await;
@@ -163,12 +163,12 @@ impl Fixture {
         .await;
     }
 
-    /// From now on nobody is told of what becomes of pods.
+    /// Holds back all watch events of pods.
     fn hold_pods(&self) {
         self.api.lag().hold_at("pods", self.sandbox.revision());
     }
 
-    /// The value of a series, by the text of its line without the value.
+    /// Returns the value of a metric; `series` is its line without the value.
     fn metric(&self, series: &str) -> Option<f64> {
         let text = prometheus::TextEncoder::new().encode_to_string(&self.registry.gather());
         let text = text.expect("metrics");
@@ -176,13 +176,13 @@ impl Fixture {
         line.trim().parse().ok()
     }
 
-    /// Waits for something to come true.
+    /// Waits until a condition holds.
     async fn until(&self, holds: impl AsyncFn(&Self) -> bool) {
         let holds = self.eventually(async || holds(self).await).await;
-        assert!(holds, "it never comes true: {:#?}", self.api.counts());
+        assert!(holds, "timed out: {:#?}", self.api.counts());
     }
 
-    /// The reasons of events, each as often as it was given.
+    /// Returns the reasons of all events, sorted.
     async fn reasons(&self) -> Vec<String> {
         let events = self.list(&EVENTS).await;
         let mut reasons: Vec<String> = events
@@ -194,6 +194,6 @@ impl Fixture {
     }
 }
 
-fn kinds() -> [Kind; 3] {
+fn kinds() -> [OwnerKind; 3] {
     [REPLICA_SET, REPLICATION_CONTROLLER, APP_REPLICA_SET]
 }

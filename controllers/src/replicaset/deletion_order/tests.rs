@@ -31,12 +31,12 @@ fn cost(mut pod: Pod, cost: &str) -> Pod {
 
 fn order(pods: &[Pod], ranks: &NodeRanks) -> Vec<String> {
     let pods: Vec<Arc<Pod>> = pods.iter().cloned().map(Arc::new).collect();
-    // One short, or nothing is sorted.
+    // Selecting all pods would not sort them.
     let chosen = pods_to_delete(&pods, pods.len() - 1, ranks, now());
     chosen.iter().map(|it| it.metadata.uid.to_string()).collect()
 }
 
-/// Upstream's comparison, rule by rule.
+/// Upstream's comparison.
 fn reference(a: &Pod, b: &Pod, ranks: &NodeRanks) -> Ordering {
     let bucket_of = |time: Option<Timestamp>| time.map(|it| bucket(Some(it), now()));
     let times = |x: Option<Timestamp>, y: Option<Timestamp>| match (x, y) {
@@ -46,13 +46,13 @@ fn reference(a: &Pod, b: &Pod, ranks: &NodeRanks) -> Ordering {
             .cmp(&bucket_of(y))
             .then_with(|| a.metadata.uid.cmp(&b.metadata.uid)),
     };
-    let crowd = |pod: &Pod| ranks.get(&pod.node).copied().unwrap_or(0);
+    let rank = |pod: &Pod| ranks.get(&pod.node).copied().unwrap_or(0);
     let decided = (!a.node.is_empty())
         .cmp(&!b.node.is_empty())
         .then(a.phase.cmp(&b.phase))
         .then(a.is_ready().cmp(&b.is_ready()))
         .then(a.deletion_cost().cmp(&b.deletion_cost()))
-        .then(crowd(b).cmp(&crowd(a)));
+        .then(rank(b).cmp(&rank(a)));
     if decided.is_ne() {
         return decided;
     }
@@ -71,15 +71,15 @@ fn reference(a: &Pod, b: &Pod, ranks: &NodeRanks) -> Ordering {
 }
 
 #[test]
-fn each_rule_decides_when_those_before_it_do_not() {
+fn each_criterion_decides_if_earlier_ones_are_equal() {
     let ranks: NodeRanks = [("full".into(), 5), ("n".into(), 1)].into();
     let with = |uid: &str, change: &dyn Fn(&mut Pod)| {
         let mut pod = pod(uid);
         change(&mut pod);
         pod
     };
-    // The first of each pair goes first, although its uid is the larger one.
-    for (what, first, second) in [
+    // The first of each pair is deleted first, although its uid is larger.
+    for (criterion, first, second) in [
         ("unassigned", with("z", &|it| it.node = Text::default()), pod("a")),
         ("pending", with("z", &|it| it.phase = Phase::Pending), pod("a")),
         ("unknown", with("z", &|it| it.phase = Phase::Unknown), pod("a")),
@@ -89,11 +89,11 @@ fn each_rule_decides_when_those_before_it_do_not() {
             with("a", &|it| it.phase = Phase::Unknown),
         ),
         ("not ready", with("z", &|it| it.ready = Ready::No), pod("a")),
-        ("cheap", cost(pod("z"), "-1"), pod("a")),
-        ("not dear", pod("z"), cost(pod("a"), "1")),
-        ("crowded", with("z", &|it| it.node = "full".into()), pod("a")),
+        ("lower cost", cost(pod("z"), "-1"), pod("a")),
+        ("no cost", pod("z"), cost(pod("a"), "1")),
+        ("higher rank", with("z", &|it| it.node = "full".into()), pod("a")),
         (
-            "ready since nobody knows",
+            "ready since an unknown time",
             with("z", &|it| it.ready = Ready::Since(None)),
             pod("a"),
         ),
@@ -114,7 +114,7 @@ fn each_rule_decides_when_those_before_it_do_not() {
             pod("a"),
         ),
         (
-            "created nobody knows when",
+            "unknown creation time",
             with("z", &|it| it.metadata.creation_timestamp = None),
             pod("a"),
         ),
@@ -123,10 +123,10 @@ fn each_rule_decides_when_those_before_it_do_not() {
             with("z", &|it| it.metadata.creation_timestamp = ago(1000)),
             pod("a"),
         ),
-        // And where nothing else does, the uid.
+        // Otherwise the uid decides.
         ("uid", pod("a"), pod("z")),
         (
-            "about as long",
+            "ready time in the same bucket",
             with("a", &|it| it.ready = Ready::Since(ago(1001))),
             pod("z"),
         ),
@@ -135,15 +135,15 @@ fn each_rule_decides_when_those_before_it_do_not() {
         assert_eq!(
             order(&[first.clone(), second.clone()], &ranks),
             expected,
-            "{what}"
+            "{criterion}"
         );
-        assert_eq!(order(&[second, first], &ranks), expected, "{what}, turned round");
+        assert_eq!(order(&[second, first], &ranks), expected, "{criterion}, reversed");
     }
 }
 
 #[test]
-fn a_circle_of_theirs_is_an_order_here() {
-    // B and C became ready at other times than each other and about as long ago, A at the same time as B.
+fn cycle_of_upstream_comparison_is_ordered() {
+    // B and C became ready at different times in the same bucket, A at the same time as B.
     let mut a = pod("a3");
     a.restarts = 1;
     let b = pod("a1");
@@ -152,16 +152,16 @@ fn a_circle_of_theirs_is_an_order_here() {
     let ranks = NodeRanks::new();
     assert!(reference(&a, &b, &ranks).is_lt(), "by restarts");
     assert!(reference(&b, &c, &ranks).is_lt(), "by uid");
-    assert!(reference(&c, &a, &ranks).is_lt(), "by uid: a circle");
+    assert!(reference(&c, &a, &ranks).is_lt(), "by uid: a cycle");
     let pods = [a, b, c];
     let expected = order(&pods, &ranks);
-    for turn in [[1, 2, 0], [2, 0, 1], [0, 2, 1], [1, 0, 2], [2, 1, 0]] {
-        assert_eq!(order(&turn.map(|at| pods[at].clone()), &ranks), expected);
+    for order_of in [[1, 2, 0], [2, 0, 1], [0, 2, 1], [1, 0, 2], [2, 1, 0]] {
+        assert_eq!(order(&order_of.map(|at| pods[at].clone()), &ranks), expected);
     }
 }
 
 #[test]
-fn it_is_theirs_wherever_theirs_is_an_order() {
+fn order_equals_upstream_where_upstream_is_transitive() {
     let rng = Rng::from_seed(3);
     let pick = |limit: u64| i64::try_from(rng.below(limit)).expect("small");
     let mut compared = 0;
@@ -173,7 +173,7 @@ fn it_is_theirs_wherever_theirs_is_an_order() {
                 it.node = ["", "n", "m", "n"][usize::try_from(pick(4)).expect("small")].into();
                 it.phase = [Phase::Pending, Phase::Running, Phase::Running]
                     [usize::try_from(pick(3)).expect("small")];
-                // Either all became ready at once, or each at another time: otherwise theirs is none.
+                // All became ready at the same time or all at different times: otherwise upstream is not transitive.
                 it.ready = match (pick(4), round % 2) {
                     (0, _) => Ready::No,
                     (_, 0) => Ready::Since(ago(100)),
@@ -187,7 +187,7 @@ fn it_is_theirs_wherever_theirs_is_an_order() {
         let sorted = order(&pods, &ranks);
         let find = |uid: &String| {
             let found = pods.iter().find(|it| it.metadata.uid.to_string() == *uid);
-            found.expect("one of them")
+            found.expect("a sorted pod")
         };
         for (i, a) in sorted.iter().enumerate() {
             for b in &sorted[i + 1..] {
@@ -200,7 +200,7 @@ fn it_is_theirs_wherever_theirs_is_an_order() {
 }
 
 #[test]
-fn all_of_them_are_taken_as_they_are() {
+fn count_above_the_number_of_pods_selects_all() {
     let pods: Vec<Arc<Pod>> = ["b", "a"].map(|uid| Arc::new(pod(uid))).into();
     let all = pods_to_delete(&pods, 5, &NodeRanks::new(), now());
     assert_eq!(all.len(), 2);

@@ -49,7 +49,7 @@ fn failed(reason: &'static str, message: &str) -> ScaleResult {
 
 #[test]
 fn counters_count_pods_by_state() {
-    let of = |kind: &Kind| {
+    let of = |kind: &OwnerKind| {
         compute(
             kind,
             &owner(&json!({})),
@@ -118,8 +118,9 @@ fn terminating_replicas_unknown_to_the_server_is_not_a_change() {
         terminating: 0,
         ..claims()
     };
-    let of =
-        |kind: &Kind| compute(kind, &owner, &none, &ScaleResult::Succeeded, now()).changes(&owner.status);
+    let of = |kind: &OwnerKind| {
+        compute(kind, &owner, &none, &ScaleResult::Succeeded, now()).changes(&owner.status)
+    };
     assert_eq!((of(&REPLICA_SET), of(&REPLICATION_CONTROLLER)), (None, None));
 }
 

@@ -5,7 +5,7 @@ use coxswain_tests::{Need, Test};
 use serde_json::json;
 
 use super::fixture::{Fixture, app, condition, text};
-use crate::engine::PATIENCE;
+use crate::controllers::WAIT_MAX;
 
 pub fn tests() -> Vec<Test> {
     vec![
@@ -109,7 +109,7 @@ async fn namespace_with_appservices_can_be_deleted(s: Fixture) {
         .await;
     let path = format!("/api/v1/namespaces/{}", s.ns);
     s.c.api().delete(&path, ()).await.expect(200);
-    let gone = coxswain_tests::time::eventually(PATIENCE, async || {
+    let gone = coxswain_tests::time::eventually(WAIT_MAX, async || {
         (s.c.api().get(&path).await.status == 404).then_some(())
     });
     assert!(gone.await.is_some(), "{}", s.c.api().get(&path).await);

@@ -4,7 +4,7 @@ use coxswain_tests::fixtures::{self, MERGE, with};
 use coxswain_tests::{Cluster, Reply, time};
 use serde_json::{Value, json};
 
-use crate::engine;
+use crate::controllers;
 
 pub const FINALIZER: &str = "appcontroller.k8s.io/orphan-children";
 
@@ -16,7 +16,7 @@ pub struct Fixture {
 impl Fixture {
     /// Creates a namespace in a cluster with running controllers.
     pub async fn new(c: Cluster) -> Self {
-        engine::running(&c).await;
+        controllers::running(&c).await;
         let ns = c.namespace().await;
         Self { c, ns }
     }
@@ -112,7 +112,7 @@ impl Fixture {
 
     /// Polls until `poll` returns a value.
     pub async fn wait_until<T>(&self, what: &str, poll: impl AsyncFnMut() -> Option<T>) -> T {
-        if let Some(answer) = time::eventually(engine::PATIENCE, poll).await {
+        if let Some(answer) = time::eventually(controllers::WAIT_MAX, poll).await {
             return answer;
         }
         let mut all = Vec::new();

@@ -5,7 +5,7 @@
 use coxswain_tests::fixtures::{self, field, with};
 use serde_json::{Value, json};
 
-pub use crate::replicaset::stage::{ELSEWHERE, condition, controller, counter_of, name, names, text};
+pub use crate::replicaset::fixture::{UNMANAGED_NODE, condition, controller, counter_of, name, names, text};
 
 /// An image whose pods never become Ready.
 pub const BAD: &str = "i:404";
@@ -55,9 +55,9 @@ pub fn recreate() -> Value {
     json!({"spec": {"strategy": {"type": "Recreate", "rollingUpdate": null}}})
 }
 
-/// The change to pods on [`ELSEWHERE`].
+/// The change to pods on [`UNMANAGED_NODE`].
 pub fn elsewhere() -> Value {
-    json!({"spec": {"template": {"spec": {"nodeName": ELSEWHERE}}}})
+    json!({"spec": {"template": {"spec": {"nodeName": UNMANAGED_NODE}}}})
 }
 
 /// The change of annotations.

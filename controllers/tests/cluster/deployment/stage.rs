@@ -1,7 +1,7 @@
 //! A stage for one test: a namespace, and Deployments to play with.
 //!
 //! Pods become Ready by themselves, but for those of the image [`BAD`](super::objects::BAD), which never do, and those on
-//! [`ELSEWHERE`](super::objects::ELSEWHERE), whose kubelet the test is.
+//! [`UNMANAGED_NODE`](super::objects::UNMANAGED_NODE), whose kubelet the test is.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use super::objects::{
     NEVER, condition, controller, counter_of, image, image_of, items, name, reason, revision, text,
 };
-use crate::engine;
+use crate::controllers;
 
 /// A namespace in which Deployments are tested.
 pub struct Stage {
@@ -35,7 +35,7 @@ pub struct Deployment {
 impl Stage {
     /// In a new namespace, with the controllers running.
     pub async fn set(c: Cluster) -> Self {
-        let env = engine::running(&c).await;
+        let env = controllers::running(&c).await;
         let ns = c.namespace().await;
         Self { c, ns, env }
     }
@@ -357,7 +357,7 @@ impl Stage {
         let caller = std::panic::Location::caller();
         let what = what.into();
         async move {
-            if let Some(answer) = time::eventually(engine::PATIENCE, ask).await {
+            if let Some(answer) = time::eventually(controllers::WAIT_MAX, ask).await {
                 return answer;
             }
             panic!("not in time: {what}, at {caller}\n{}", self.show().await)

@@ -6,7 +6,7 @@ use coxswain_tests::Watch;
 use coxswain_tests::fixtures::{self, with};
 use serde_json::{Value, json};
 
-use super::objects::{ELSEWHERE, deployment, items, name, replica_set};
+use super::objects::{UNMANAGED_NODE, deployment, items, name, replica_set};
 use super::stage::Stage;
 
 /// The beginning of the names of the objects that mark the end of a recording.
@@ -48,7 +48,8 @@ impl Tape {
     /// All that was written before this moment.
     pub async fn stop(mut self, s: &Stage) -> Recorded {
         let fence = if self.path.ends_with("/pods") {
-            let change = json!({"metadata": {"labels": {"app": FENCE}}, "spec": {"nodeName": ELSEWHERE}});
+            let change =
+                json!({"metadata": {"labels": {"app": FENCE}}, "spec": {"nodeName": UNMANAGED_NODE}});
             with(fixtures::pod(FENCE), change)
         } else if self.path.ends_with("/deployments") {
             let paused = json!({"spec": {"paused": true, "replicas": 0}});

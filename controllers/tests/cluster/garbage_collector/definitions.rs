@@ -7,7 +7,7 @@ use coxswain_tests::{Test, time};
 use serde_json::{Value, json};
 
 use super::stage::{FOUND, GROUP, Kind, Stage, definition, serve, text};
-use crate::engine::PATIENCE;
+use crate::controllers::WAIT_MAX;
 
 /// What is registered of this surface.
 pub fn tests() -> Vec<Test> {
@@ -90,8 +90,8 @@ async fn objects_of_a_new_kind_are_collected(s: Stage) {
         .delete(&path, json!({"propagationPolicy": "Foreground"}))
         .await
         .expect(200);
-    own.gone(&s, "owner", PATIENCE).await;
-    own.gone(&s, "mine", PATIENCE).await;
+    own.gone(&s, "owner", WAIT_MAX).await;
+    own.gone(&s, "mine", WAIT_MAX).await;
     s.gone(&[&map]).await;
     own.undefine(&s).await;
 }

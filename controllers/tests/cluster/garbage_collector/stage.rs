@@ -12,7 +12,7 @@ use coxswain_tests::{Cluster, time};
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
-use crate::engine;
+use crate::controllers;
 
 /// A finalizer that only a test takes away.
 pub const HOLD: &str = "example.com/hold";
@@ -113,7 +113,7 @@ impl Thing {
 impl Stage {
     /// In a new namespace, with the controllers running.
     pub async fn set(kind: Kind, c: Cluster) -> Self {
-        engine::running(&c).await;
+        controllers::running(&c).await;
         DEFINED.get_or_init(|| define(&c)).await;
         let ns = c.namespace().await;
         let (used, counter) = (RefCell::default(), Cell::default());
@@ -326,7 +326,7 @@ impl Stage {
     pub fn until<T>(&self, what: &str, ask: impl AsyncFnMut() -> Option<T>) -> impl Future<Output = T> {
         let caller = std::panic::Location::caller();
         async move {
-            if let Some(answer) = time::eventually(engine::PATIENCE, ask).await {
+            if let Some(answer) = time::eventually(controllers::WAIT_MAX, ask).await {
                 return answer;
             }
             panic!("not in time: {what}, at {caller}\n{}", self.show().await)

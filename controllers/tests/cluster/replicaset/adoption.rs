@@ -1,46 +1,45 @@
-//! Pods that are nobody's become an owner's, if its selector says so.
+//! Adoption of pods without a controller.
 
 use coxswain_tests::fixtures::{self, with};
 use coxswain_tests::{Need, Test};
 use serde_json::{Value, json};
 
-use super::stage::{Kind, Stage, controller, counter_of, name, names};
+use super::fixture::{Fixture, Kind, controller, counter_of, name, names};
 
-/// What is registered of this surface.
 pub fn tests() -> Vec<Test> {
     let with_expressions = vec![
-        each!(@ adopts_by_expressions, ReplicaSet),
-        each!(@ adopts_by_expressions, AppReplicaSet).needs(Need::Ours),
+        each!(@ match_expressions_select_orphans, ReplicaSet),
+        each!(@ match_expressions_select_orphans, AppReplicaSet).needs(Need::Ours),
     ];
     let all = [
-        each!(adopts_before_it_makes_any),
-        each!(changes_nothing_of_an_adopted_pod_but_its_owner),
-        each!(deletes_what_is_too_many_of_the_adopted),
-        each!(adopts_a_pod_that_comes_later),
-        each!(adopts_a_pod_whose_labels_come_to_match),
-        each!(makes_a_reference_to_itself_that_of_a_controller),
-        each!(ignores_pods_that_do_not_match),
-        each!(ignores_pods_of_others),
-        each!(ignores_pods_that_are_finished_or_going),
-        each!(owners_with_equal_selectors_do_not_take_from_each_other),
-        each!(an_owner_made_again_does_not_take_the_pods_of_the_first),
+        each!(orphans_are_adopted_before_pods_are_created),
+        each!(adoption_changes_only_the_owner_references),
+        each!(surplus_adopted_pods_are_deleted),
+        each!(later_orphan_is_adopted),
+        each!(pod_relabelled_to_match_is_adopted),
+        each!(plain_owner_reference_becomes_a_controller_reference),
+        each!(pods_that_do_not_match_are_not_adopted),
+        each!(pods_of_other_controllers_are_not_adopted),
+        each!(finished_and_terminating_pods_are_not_adopted),
+        each!(owners_with_equal_selectors_keep_their_pods),
+        each!(recreated_owner_does_not_adopt_pods_of_the_first),
     ];
     [all.concat(), with_expressions].concat()
 }
 
-/// The reference that an owner has written.
-fn reference(s: &Stage, owner: &super::stage::Owner) -> Value {
+/// The controller reference to an owner.
+fn reference(s: &Fixture, owner: &super::fixture::Owner) -> Value {
     json!({
         "apiVersion": s.kind.api_version(), "kind": s.kind.name(), "name": owner.name, "uid": owner.uid,
         "controller": true, "blockOwnerDeletion": true,
     })
 }
 
-async fn adopts_before_it_makes_any(s: Stage) {
+async fn orphans_are_adopted_before_pods_are_created(s: Fixture) {
     for pod in ["one", "two"] {
         s.pod(pod, json!({})).await;
     }
-    let owner = s.settled(s.owner_elsewhere("a", 3)).await;
+    let owner = s.settled(s.owner_on_unmanaged_node("a", 3)).await;
     let pods = s.owns(&owner, 3).await;
     assert!(
         names(&pods).is_superset(&["one".to_owned(), "two".to_owned()].into()),
@@ -49,21 +48,21 @@ async fn adopts_before_it_makes_any(s: Stage) {
     for pod in &pods {
         assert_eq!(pod["metadata"]["ownerReferences"], json!([reference(&s, &owner)]));
     }
-    s.looked_at(&owner).await;
+    s.synced(&owner).await;
     assert_eq!(s.all_pods().await.len(), 3);
     let mut created = s.events(&owner).await;
     created.retain(|(_, reason, _)| reason != "SuccessfulCreate");
     assert!(created.is_empty(), "{created:?}");
 }
 
-async fn changes_nothing_of_an_adopted_pod_but_its_owner(s: Stage) {
+async fn adoption_changes_only_the_owner_references(s: Fixture) {
     let foreign = s.bystander("c").await;
     let change = json!({"metadata": {
         "labels": {"more": "labels"}, "annotations": {"example.com/note": "a"},
         "finalizers": ["example.com/hold"], "ownerReferences": [foreign],
     }});
     let before = s.pod("one", change).await;
-    let owner = s.settled(s.owner_elsewhere("a", 1)).await;
+    let owner = s.settled(s.owner_on_unmanaged_node("a", 1)).await;
     let now = s.get_pod("one").await;
     for field in ["uid", "labels", "annotations", "finalizers", "creationTimestamp"] {
         assert_eq!(now["metadata"][field], before["metadata"][field], "{now:#}");
@@ -77,13 +76,13 @@ async fn changes_nothing_of_an_adopted_pod_but_its_owner(s: Stage) {
     );
 }
 
-async fn deletes_what_is_too_many_of_the_adopted(s: Stage) {
+async fn surplus_adopted_pods_are_deleted(s: Fixture) {
     for pod in ["one", "two", "three"] {
         s.pod(pod, json!({})).await;
     }
     s.make_ready("two", 100).await;
-    let owner = s.create(s.owner_elsewhere("a", 1)).await;
-    s.until("only the ready one is left", async || {
+    let owner = s.create(s.owner_on_unmanaged_node("a", 1)).await;
+    s.until("only the ready pod is left", async || {
         (names(&s.pods().await) == ["two".to_owned()].into()).then_some(())
     })
     .await;
@@ -91,14 +90,14 @@ async fn deletes_what_is_too_many_of_the_adopted(s: Stage) {
     assert_eq!(controller(&s.get_pod("two").await), Some(&*owner.uid));
 }
 
-async fn adopts_a_pod_that_comes_later(s: Stage) {
-    let owner = s.settled(s.owner_elsewhere("a", 1)).await;
+async fn later_orphan_is_adopted(s: Fixture) {
+    let owner = s.settled(s.owner_on_unmanaged_node("a", 1)).await;
     let made = name(&s.pods_of(&owner).await[0]);
     s.make_ready(&made, 100).await;
     s.counts(&owner, "readyReplicas", 1).await;
     s.pod("late", json!({})).await;
     let late = s
-        .pod_is("late", "is one too many", |pod| {
+        .pod_is("late", "is surplus", |pod| {
             pod["metadata"]["deletionTimestamp"].is_string()
         })
         .await;
@@ -106,23 +105,23 @@ async fn adopts_a_pod_that_comes_later(s: Stage) {
     assert_eq!(name(&s.owns(&owner, 1).await[0]), made);
 }
 
-async fn adopts_a_pod_whose_labels_come_to_match(s: Stage) {
+async fn pod_relabelled_to_match_is_adopted(s: Fixture) {
     s.pod("late", json!({"metadata": {"labels": {"app": "b"}}})).await;
     s.make_ready("late", 100).await;
-    let owner = s.settled(s.owner_elsewhere("a", 1)).await;
+    let owner = s.settled(s.owner_on_unmanaged_node("a", 1)).await;
     assert_eq!(controller(&s.get_pod("late").await), None);
-    // It is Ready, so the other one has to go.
+    // It is Ready, so the other pod is deleted.
     s.change_pod("late", json!({"metadata": {"labels": {"app": "a"}}}))
         .await;
-    s.until("it has taken the place of the other", async || {
+    s.until("the other pod is deleted", async || {
         (names(&s.pods_of(&owner).await) == ["late".to_owned()].into()).then_some(())
     })
     .await;
     s.counts(&owner, "readyReplicas", 1).await;
 }
 
-async fn makes_a_reference_to_itself_that_of_a_controller(s: Stage) {
-    let owner = s.settled(s.owner_elsewhere("a", 1)).await;
+async fn plain_owner_reference_becomes_a_controller_reference(s: Fixture) {
+    let owner = s.settled(s.owner_on_unmanaged_node("a", 1)).await;
     let plain = json!({
         "apiVersion": s.kind.api_version(), "kind": s.kind.name(), "name": owner.name, "uid": owner.uid,
     });
@@ -137,7 +136,7 @@ async fn makes_a_reference_to_itself_that_of_a_controller(s: Stage) {
     assert_eq!(pod["metadata"]["ownerReferences"], json!([reference(&s, &owner)]));
 }
 
-async fn ignores_pods_that_do_not_match(s: Stage) {
+async fn pods_that_do_not_match_are_not_adopted(s: Fixture) {
     s.pod("other", json!({"metadata": {"labels": {"app": "b"}}}))
         .await;
     s.pod("bare", json!({"metadata": {"labels": null}})).await;
@@ -145,11 +144,11 @@ async fn ignores_pods_that_do_not_match(s: Stage) {
     let pods = fixtures::core(&second, "pods");
     let pod = with(
         fixtures::pod("far"),
-        json!({"spec": {"nodeName": super::stage::ELSEWHERE}}),
+        json!({"spec": {"nodeName": super::fixture::UNMANAGED_NODE}}),
     );
     s.c.api().post(&pods, pod).await.expect(201);
-    let owner = s.settled(s.owner_elsewhere("a", 1)).await;
-    s.looked_at(&owner).await;
+    let owner = s.settled(s.owner_on_unmanaged_node("a", 1)).await;
+    s.synced(&owner).await;
     for pod in ["other", "bare"] {
         assert!(s.get_pod(pod).await["metadata"]["ownerReferences"].is_null());
     }
@@ -158,7 +157,7 @@ async fn ignores_pods_that_do_not_match(s: Stage) {
     assert_eq!(s.all_pods().await.len(), 3);
 }
 
-async fn ignores_pods_of_others(s: Stage) {
+async fn pods_of_other_controllers_are_not_adopted(s: Fixture) {
     // By another kind, and by the same kind and name with another uid.
     let mut wanted = Vec::new();
     for (pod, other) in [
@@ -172,7 +171,7 @@ async fn ignores_pods_of_others(s: Stage) {
         ),
     ] {
         let other = with(other, json!({"controller": true}));
-        // The last is garbage: who collects it is not who is tested here.
+        // The garbage collector may delete the last one.
         let finalizers = json!(["example.com/hold"]);
         s.pod(
             pod,
@@ -181,8 +180,8 @@ async fn ignores_pods_of_others(s: Stage) {
         .await;
         wanted.push((pod, json!([other])));
     }
-    let owner = s.settled(s.owner_elsewhere("a", 2)).await;
-    s.looked_at(&owner).await;
+    let owner = s.settled(s.owner_on_unmanaged_node("a", 2)).await;
+    s.synced(&owner).await;
     s.scale(&owner, 0).await;
     s.counts(&owner, "replicas", 0).await;
     for (pod, refs) in wanted {
@@ -195,17 +194,17 @@ async fn ignores_pods_of_others(s: Stage) {
     }
 }
 
-async fn ignores_pods_that_are_finished_or_going(s: Stage) {
-    for pod in ["failed", "succeeded", "going"] {
+async fn finished_and_terminating_pods_are_not_adopted(s: Fixture) {
+    for pod in ["failed", "succeeded", "terminating"] {
         s.pod(pod, json!({})).await;
     }
     s.change_pod_status("failed", json!({"phase": "Failed"})).await;
     s.change_pod_status("succeeded", json!({"phase": "Succeeded"}))
         .await;
-    s.delete_pod("going").await;
-    let owner = s.settled(s.owner_elsewhere("a", 1)).await;
-    s.looked_at(&owner).await;
-    for pod in ["failed", "succeeded", "going"] {
+    s.delete_pod("terminating").await;
+    let owner = s.settled(s.owner_on_unmanaged_node("a", 1)).await;
+    s.synced(&owner).await;
+    for pod in ["failed", "succeeded", "terminating"] {
         assert!(s.get_pod(pod).await["metadata"]["ownerReferences"].is_null());
     }
     let now = s.get(&owner).await;
@@ -213,31 +212,31 @@ async fn ignores_pods_that_are_finished_or_going(s: Stage) {
     assert_eq!(s.all_pods().await.len(), 4);
 }
 
-async fn owners_with_equal_selectors_do_not_take_from_each_other(s: Stage) {
-    let first = s.settled(s.owner_elsewhere("a", 2)).await;
-    let second = s.settled(s.owner_elsewhere("b", 3)).await;
-    s.looked_at(&first).await;
-    s.looked_at(&second).await;
+async fn owners_with_equal_selectors_keep_their_pods(s: Fixture) {
+    let first = s.settled(s.owner_on_unmanaged_node("a", 2)).await;
+    let second = s.settled(s.owner_on_unmanaged_node("b", 3)).await;
+    s.synced(&first).await;
+    s.synced(&second).await;
     assert_eq!(s.pods_of(&first).await.len(), 2);
     assert_eq!(s.pods_of(&second).await.len(), 3);
     s.scale(&first, 0).await;
     s.counts(&first, "replicas", 0).await;
-    s.looked_at(&second).await;
+    s.synced(&second).await;
     assert_eq!(names(&s.pods().await), names(&s.pods_of(&second).await));
     assert_eq!(s.pods().await.len(), 3);
 }
 
-/// Whoever collects the pods of the first is held up.
-async fn an_owner_made_again_does_not_take_the_pods_of_the_first(s: Stage) {
+/// A finalizer delays the garbage collection of the first pods.
+async fn recreated_owner_does_not_adopt_pods_of_the_first(s: Fixture) {
     let held = json!({"spec": {"template": {"metadata": {"finalizers": ["example.com/hold"]}}}});
-    let first = s.settled(with(s.owner_elsewhere("a", 2), held)).await;
+    let first = s.settled(with(s.owner_on_unmanaged_node("a", 2), held)).await;
     let old = s.pods_of(&first).await;
     s.delete(&first, "Background").await;
-    let second = s.settled(s.owner_elsewhere("a", 2)).await;
+    let second = s.settled(s.owner_on_unmanaged_node("a", 2)).await;
     assert_ne!(first.uid, second.uid);
     let new = s.owns(&second, 2).await;
     assert!(names(&new).is_disjoint(&names(&old)));
-    s.looked_at(&second).await;
+    s.synced(&second).await;
     for pod in &old {
         let now = s.get_pod(&name(pod)).await;
         assert_eq!(
@@ -250,7 +249,7 @@ async fn an_owner_made_again_does_not_take_the_pods_of_the_first(s: Stage) {
     assert!(names(&s.all_pods().await).is_superset(&names(&old)));
 }
 
-async fn adopts_by_expressions(s: Stage) {
+async fn match_expressions_select_orphans(s: Fixture) {
     assert_ne!(s.kind, Kind::ReplicationController);
     for (pod, tier) in [("one", "x"), ("two", "y"), ("three", "z")] {
         s.pod(pod, json!({"metadata": {"labels": {"tier": tier}}})).await;
@@ -261,7 +260,7 @@ async fn adopts_by_expressions(s: Stage) {
     ]});
     let template = json!({"metadata": {"labels": {"tier": "x"}}});
     let body = with(
-        s.owner_elsewhere("a", 3),
+        s.owner_on_unmanaged_node("a", 3),
         json!({"spec": {"selector": selector, "template": template}}),
     );
     let owner = s.settled(body).await;

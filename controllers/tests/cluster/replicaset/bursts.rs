@@ -1,31 +1,30 @@
-//! Neither too many nor too few, however fast things change: what a watch from before the first change has seen.
+//! Fast changes lead to neither surplus nor missing pods, as a watch from before the first change shows.
 
 use coxswain_tests::Test;
 use serde_json::{Value, json};
 
-use super::stage::{Stage, controller, count, drain, name, names};
+use super::fixture::{Fixture, controller, count, drain, name, names};
 
-/// What is registered of this surface.
 pub fn tests() -> Vec<Test> {
     [
-        each!(a_burst_of_changes_makes_no_pod_too_many),
-        each!(a_burst_of_changes_deletes_no_pod_too_many),
-        each!(there_are_never_more_than_the_most_that_was_asked_for),
-        each!(pods_that_go_in_a_burst_are_replaced_one_for_one),
-        each!(an_owner_made_again_at_once_starts_with_nothing),
+        each!(burst_of_changes_creates_no_surplus_pod),
+        each!(burst_of_changes_deletes_no_other_pod),
+        each!(pods_never_exceed_the_largest_desired_number),
+        each!(pods_deleted_in_a_burst_are_replaced_once),
+        each!(recreated_owner_starts_without_expectations),
     ]
     .concat()
 }
 
-/// Whether an event tells that a pod is on its way out.
-fn goes(event: &Value) -> bool {
+/// Reports whether an event shows a deleted or terminating pod.
+fn is_terminating(event: &Value) -> bool {
     event["type"] == "DELETED" || event["object"]["metadata"]["deletionTimestamp"].is_string()
 }
 
-/// Each change wakes the engine, most of them before it is shown what the last one led to.
-async fn a_burst_of_changes_makes_no_pod_too_many(s: Stage) {
+/// Each change enqueues the owner, mostly before the cache shows the last write.
+async fn burst_of_changes_creates_no_surplus_pod(s: Fixture) {
     let mut watch = s.watch_pods().await;
-    let owner = s.create(s.owner_elsewhere("a", 1)).await;
+    let owner = s.create(s.owner_on_unmanaged_node("a", 1)).await;
     for replicas in 2..=30 {
         s.scale(&owner, replicas).await;
         let note = json!({"metadata": {"annotations": {"example.com/wake": replicas.to_string()}}});
@@ -36,8 +35,8 @@ async fn a_burst_of_changes_makes_no_pod_too_many(s: Stage) {
     assert_eq!((seen.len(), count(&seen, "ADDED")), (30, 30), "{seen:#?}");
 }
 
-async fn a_burst_of_changes_deletes_no_pod_too_many(s: Stage) {
-    let owner = s.settled(s.owner_elsewhere("a", 30)).await;
+async fn burst_of_changes_deletes_no_other_pod(s: Fixture) {
+    let owner = s.settled(s.owner_on_unmanaged_node("a", 30)).await;
     let mut watch = s.watch_pods().await;
     for replicas in (5..30).rev() {
         s.scale(&owner, replicas).await;
@@ -46,22 +45,22 @@ async fn a_burst_of_changes_deletes_no_pod_too_many(s: Stage) {
     }
     s.counts(&owner, "replicas", 5).await;
     let seen = drain(&mut watch).await;
-    // Each of them once, and nobody ends them.
+    // One deletionTimestamp each: without a kubelet they stay.
     assert_eq!((seen.len(), count(&seen, "MODIFIED")), (25, 25), "{seen:#?}");
-    assert!(seen.iter().all(goes), "{seen:#?}");
+    assert!(seen.iter().all(is_terminating), "{seen:#?}");
     assert_eq!(s.pods_of(&owner).await.len(), 5);
 }
 
-async fn there_are_never_more_than_the_most_that_was_asked_for(s: Stage) {
+async fn pods_never_exceed_the_largest_desired_number(s: Fixture) {
     let mut watch = s.watch_pods().await;
-    let owner = s.create(s.owner_elsewhere("a", 3)).await;
+    let owner = s.create(s.owner_on_unmanaged_node("a", 3)).await;
     for replicas in [9, 1, 8, 0, 9, 2, 7, 5] {
         s.scale(&owner, replicas).await;
     }
     s.counts(&owner, "replicas", 5).await;
     let (mut there, mut most) = (0_usize, 0);
     for event in drain(&mut watch).await {
-        if goes(&event) {
+        if is_terminating(&event) {
             there -= 1;
         } else {
             assert_eq!(event["type"], "ADDED", "{event:#}");
@@ -73,8 +72,8 @@ async fn there_are_never_more_than_the_most_that_was_asked_for(s: Stage) {
     assert_eq!((there, s.pods_of(&owner).await.len()), (5, 5));
 }
 
-async fn pods_that_go_in_a_burst_are_replaced_one_for_one(s: Stage) {
-    let owner = s.settled(s.owner_elsewhere("a", 20)).await;
+async fn pods_deleted_in_a_burst_are_replaced_once(s: Fixture) {
+    let owner = s.settled(s.owner_on_unmanaged_node("a", 20)).await;
     let old = s.pods_of(&owner).await;
     let mut watch = s.watch_pods().await;
     for pod in &old {
@@ -88,22 +87,26 @@ async fn pods_that_go_in_a_burst_are_replaced_one_for_one(s: Stage) {
     s.counts(&owner, "replicas", 20).await;
     let seen = drain(&mut watch).await;
     assert_eq!(count(&seen, "ADDED"), 20, "{seen:#?}");
-    assert_eq!(seen.iter().filter(|it| goes(it)).count(), 20, "{seen:#?}");
+    assert_eq!(
+        seen.iter().filter(|it| is_terminating(it)).count(),
+        20,
+        "{seen:#?}"
+    );
 }
 
-/// While the pods of the first are still being made. What was awaited for the first is nothing to the second.
-async fn an_owner_made_again_at_once_starts_with_nothing(s: Stage) {
+/// The first owner is deleted while it creates pods. Its expectations do not affect the second.
+async fn recreated_owner_starts_without_expectations(s: Fixture) {
     let mut watch = s.watch_pods().await;
-    let first = s.create(s.owner_elsewhere("a", 20)).await;
-    s.until("the first has begun", async || {
+    let first = s.create(s.owner_on_unmanaged_node("a", 20)).await;
+    s.until("the first owner creates pods", async || {
         (!s.all_pods().await.is_empty()).then_some(())
     })
     .await;
     s.delete(&first, "Background").await;
-    let second = s.settled(s.owner_elsewhere("a", 3)).await;
-    s.looked_at(&second).await;
+    let second = s.settled(s.owner_on_unmanaged_node("a", 3)).await;
+    s.synced(&second).await;
     let seen = drain(&mut watch).await;
-    // The pods of the first may be collected meanwhile; nothing becomes of those of the second.
+    // The garbage collector may delete pods of the first owner. Pods of the second stay.
     let of = |uid: &str| {
         let its = seen.iter().filter(|it| controller(&it["object"]) == Some(uid));
         its.cloned().collect::<Vec<_>>()

@@ -1,32 +1,31 @@
-//! The kind that is ours: what a server sees to for the others, its definition says, or the engine.
+//! `AppReplicaSets`: validation and defaulting by the CRD, and by the controller where the server has no CEL rules.
 
 use coxswain_controllers::api;
 use coxswain_tests::fixtures::{self, MERGE, with};
 use coxswain_tests::{Need, Test};
 use serde_json::{Value, json};
 
-use super::stage::{Owner, Stage, condition, text};
+use super::fixture::{Fixture, Owner, condition, text};
 
-/// The first server that knows rules without being told to.
+/// The first server version with CEL rules enabled by default.
 pub const RULES: (u32, u32) = (1, 25);
 
-/// What is registered of this surface.
 pub fn tests() -> Vec<Test> {
     let all = vec![
-        each!(@ its_definition_is_taken_without_a_warning, AppReplicaSet),
-        each!(@ what_makes_no_sense_is_refused, AppReplicaSet),
-        each!(@ a_selector_that_makes_no_sense_is_refused_by_somebody, AppReplicaSet),
-        each!(@ its_selector_cannot_be_changed, AppReplicaSet).since(RULES.0, RULES.1),
-        each!(@ its_template_is_kept, AppReplicaSet),
-        each!(@ what_is_in_the_template_by_mistake_is_dropped, AppReplicaSet),
-        each!(@ a_template_that_no_pod_can_be_made_of_is_told_and_mended, AppReplicaSet),
-        each!(@ it_can_be_scaled, AppReplicaSet),
+        each!(@ crd_is_accepted_without_a_warning, AppReplicaSet),
+        each!(@ invalid_spec_is_rejected, AppReplicaSet),
+        each!(@ invalid_selector_is_rejected, AppReplicaSet),
+        each!(@ selector_is_immutable, AppReplicaSet).since(RULES.0, RULES.1),
+        each!(@ template_is_stored_unchanged, AppReplicaSet),
+        each!(@ unknown_template_fields_are_pruned, AppReplicaSet),
+        each!(@ invalid_template_is_reported_and_recovers, AppReplicaSet),
+        each!(@ scale_subresource_is_served, AppReplicaSet),
     ];
     all.into_iter().map(|test| test.needs(Need::Ours)).collect()
 }
 
-/// Sent again, as an upgrade would: what is new in it is told, and nothing is.
-async fn its_definition_is_taken_without_a_warning(s: Stage) {
+/// Sent again, as an upgrade does.
+async fn crd_is_accepted_without_a_warning(s: Fixture) {
     for definition in api::crds() {
         let path = format!("{}/{}", fixtures::CRDS, text(&definition["metadata"]["name"]));
         let now = s.c.api().get(&path).await.expect(200);
@@ -34,13 +33,13 @@ async fn its_definition_is_taken_without_a_warning(s: Stage) {
         let path = format!("{path}?dryRun=All&fieldValidation=Strict");
         let reply = s.c.api().put(&path, with(definition.clone(), version)).await;
         reply.expect(200);
-        reply.check(reply.header("warning").is_none(), "it warns");
+        reply.check(reply.header("warning").is_none(), "a warning");
         for kind in ["Established", "NamesAccepted"] {
-            let said = condition(&now["status"], kind).map(|it| text(&it["status"]));
-            assert_eq!(said.as_deref(), Some("True"), "{kind}");
+            let status = condition(&now["status"], kind).map(|it| text(&it["status"]));
+            assert_eq!(status.as_deref(), Some("True"), "{kind}");
         }
         assert!(condition(&now["status"], "NonStructuralSchema").is_none());
-        // A server that knows rules has all of them.
+        // A server with CEL keeps all rules.
         if s.c.version() >= RULES {
             let spec = |it: &Value| it["spec"]["versions"][0]["schema"].clone();
             assert_eq!(spec(&now), spec(&definition));
@@ -48,15 +47,15 @@ async fn its_definition_is_taken_without_a_warning(s: Stage) {
     }
 }
 
-async fn refused(s: &Stage, change: Value, words: &str) {
+async fn rejected(s: &Fixture, change: Value, words: &str) {
     let owner = with(s.owner("a", 1), change.clone());
     let reply = s.c.api().post(&s.owners(), owner).await;
     reply.expect_error(422, "Invalid");
-    let told = reply.message();
-    assert!(told.contains(words), "{change}: {told}");
+    let message = reply.message();
+    assert!(message.contains(words), "{change}: {message}");
 }
 
-async fn what_makes_no_sense_is_refused(s: Stage) {
+async fn invalid_spec_is_rejected(s: Fixture) {
     let container = |it: Value| {
         let containers = json!([with(json!({"name": "c", "image": "i"}), it)]);
         json!({"spec": {"template": {"spec": {"containers": containers}}}})
@@ -92,21 +91,24 @@ async fn what_makes_no_sense_is_refused(s: Stage) {
             "Unsupported value: \"Near\"",
         ),
     ] {
-        refused(&s, change, words).await;
+        rejected(&s, change, words).await;
     }
     let twins = json!([{"name": "c", "image": "i"}, {"name": "c", "image": "j"}]);
     let twins = json!({"spec": {"template": {"spec": {"containers": twins}}}});
-    refused(&s, twins, "Duplicate value").await;
+    rejected(&s, twins, "Duplicate value").await;
 }
 
-/// An owner whose selector is this one, and no other.
-fn selecting(s: &Stage, name: &str, selector: &Value) -> Value {
-    let none = with(s.owner_elsewhere(name, 3), json!({"spec": {"selector": null}}));
+/// An owner with exactly this selector.
+fn selecting(s: &Fixture, name: &str, selector: &Value) -> Value {
+    let none = with(
+        s.owner_on_unmanaged_node(name, 3),
+        json!({"spec": {"selector": null}}),
+    );
     with(none, json!({"spec": {"selector": selector}}))
 }
 
-/// The server refuses it, or, if it knows no rules, the engine: nothing is made, taken or deleted.
-async fn a_selector_that_makes_no_sense_is_refused_by_somebody(s: Stage) {
+/// The server rejects it, or the controller if the server has no CEL: no pod is created, adopted or deleted.
+async fn invalid_selector_is_rejected(s: Fixture) {
     s.pod("somebodys", json!({})).await;
     let demand = |key: &str, operator: &str, values: Value| json!({"matchExpressions": [with(json!({"key": key, "operator": operator}), json!({"values": values}))]});
     let (empty, other) = ("at least one label", "does not match template.metadata.labels");
@@ -138,15 +140,15 @@ async fn a_selector_that_makes_no_sense_is_refused_by_somebody(s: Stage) {
         }
         let owner = s.create(owner).await;
         let now = s
-            .status(&owner, "it is refused", |status| {
+            .status(&owner, "the selector is rejected", |status| {
                 condition(status, "ReplicaFailure").is_some()
             })
             .await;
-        let failure = condition(&now["status"], "ReplicaFailure").expect("it is there");
+        let failure = condition(&now["status"], "ReplicaFailure").expect("the condition exists");
         assert_eq!(failure["reason"], "InvalidSelector", "{selector}: {now:#}");
-        s.looked_at(&owner).await;
+        s.synced(&owner).await;
     }
-    // These are fine.
+    // Valid selectors.
     for (name, selector) in [
         ("b0", demand("app", "In", json!(["b", "a"]))),
         ("b1", demand("app", "NotIn", json!(["b"]))),
@@ -165,8 +167,8 @@ async fn a_selector_that_makes_no_sense_is_refused_by_somebody(s: Stage) {
     assert_eq!(left.len(), 1, "{left:#?}");
 }
 
-async fn its_selector_cannot_be_changed(s: Stage) {
-    let owner = s.settled(s.owner_elsewhere("a", 1)).await;
+async fn selector_is_immutable(s: Fixture) {
+    let owner = s.settled(s.owner_on_unmanaged_node("a", 1)).await;
     let path = format!("{}/{}", s.owners(), owner.name);
     for selector in [
         json!({"matchLabels": {"app": "b"}}),
@@ -183,7 +185,7 @@ async fn its_selector_cannot_be_changed(s: Stage) {
             reply.message()
         );
     }
-    // All else can, labels of the template too.
+    // All other fields are mutable, labels of the template too.
     let template = json!({"metadata": {"labels": {"more": "a"}}});
     s.change(
         &owner,
@@ -195,7 +197,7 @@ async fn its_selector_cannot_be_changed(s: Stage) {
     s.counts(&owner, "fullyLabeledReplicas", 1).await;
 }
 
-async fn its_template_is_kept(s: Stage) {
+async fn template_is_stored_unchanged(s: Fixture) {
     let metadata = json!({
         "name": "n", "namespace": "n", "generateName": "g", "creationTimestamp": null,
         "labels": {"app": "a", "example.com/more": "b"}, "annotations": {"example.com/note": "a: b"},
@@ -210,7 +212,7 @@ async fn its_template_is_kept(s: Stage) {
         "volumeMounts": [{"name": "v", "mountPath": "/v"}],
     });
     let spec = json!({
-        "containers": [container], "volumes": [{"name": "v", "emptyDir": {}}], "nodeName": super::stage::ELSEWHERE,
+        "containers": [container], "volumes": [{"name": "v", "emptyDir": {}}], "nodeName": super::fixture::UNMANAGED_NODE,
         "imagePullSecrets": [{"name": "s"}], "nodeSelector": {"a": "b"},
         "tolerations": [{"key": "k", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 3}],
     });
@@ -230,25 +232,25 @@ async fn its_template_is_kept(s: Stage) {
         "{pod:#}"
     );
     assert_eq!(pod["spec"]["tolerations"][0]["tolerationSeconds"], 3, "{pod:#}");
-    // It is let go of, for whoever ends the test.
+    // Remove the finalizer for the cleanup of the test.
     s.change_pod(
-        &super::stage::name(&pod),
+        &super::fixture::name(&pod),
         json!({"metadata": {"finalizers": null}}),
     )
     .await;
 }
 
-/// Nulls in it are not taken for "nothing", as a merge would.
+/// Sets the template. A merge would drop its nulls.
 fn set(mut owner: Value, template: Value) -> Value {
     owner["spec"]["template"] = template;
     owner
 }
 
-async fn what_is_in_the_template_by_mistake_is_dropped(s: Stage) {
+async fn unknown_template_fields_are_pruned(s: Fixture) {
     let mistakes = json!({"metadata": {"uid": "u", "labes": {"a": "b"}}, "spec": {"contaners": []}});
     let owner = s
         .settled(with(
-            s.owner_elsewhere("a", 1),
+            s.owner_on_unmanaged_node("a", 1),
             json!({"spec": {"template": mistakes}}),
         ))
         .await;
@@ -271,16 +273,16 @@ async fn what_is_in_the_template_by_mistake_is_dropped(s: Stage) {
     }
 }
 
-async fn a_template_that_no_pod_can_be_made_of_is_told_and_mended(s: Stage) {
+async fn invalid_template_is_reported_and_recovers(s: Fixture) {
     let named =
         |name: &str| json!({"spec": {"template": {"spec": {"containers": [{"name": name, "image": "i"}]}}}});
     let owner = s.create(with(s.owner("a", 5), named("Not A Name"))).await;
     let now = s
-        .status(&owner, "it fails", |status| {
+        .status(&owner, "ReplicaFailure is set", |status| {
             condition(status, "ReplicaFailure").is_some()
         })
         .await;
-    let failure = condition(&now["status"], "ReplicaFailure").expect("it is there");
+    let failure = condition(&now["status"], "ReplicaFailure").expect("the condition exists");
     assert_eq!(failure["reason"], "FailedCreate", "{now:#}");
     assert!(
         text(&failure["message"]).contains("spec.containers[0].name"),
@@ -291,8 +293,8 @@ async fn a_template_that_no_pod_can_be_made_of_is_told_and_mended(s: Stage) {
     assert!(condition(&now["status"], "ReplicaFailure").is_none(), "{now:#}");
 }
 
-async fn it_can_be_scaled(s: Stage) {
-    let owner: Owner = s.settled(s.owner_elsewhere("a", 2)).await;
+async fn scale_subresource_is_served(s: Fixture) {
+    let owner: Owner = s.settled(s.owner_on_unmanaged_node("a", 2)).await;
     let path = format!("{}/{}/scale", s.owners(), owner.name);
     let scale = s.c.api().get(&path).await.expect(200);
     assert_eq!(scale["kind"], "Scale", "{scale:#}");

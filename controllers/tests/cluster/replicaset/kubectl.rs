@@ -1,28 +1,27 @@
-//! What people type, for the kind that is ours.
+//! kubectl with `AppReplicaSets`.
 
 use coxswain_controllers::api::{self, crd::yaml};
 use coxswain_tests::kubectl::Kubectl;
 use coxswain_tests::{Need, Test};
 
 use super::custom::RULES;
-use super::stage::Stage;
+use super::fixture::Fixture;
 
-/// What is registered of this surface.
 pub fn tests() -> Vec<Test> {
     let all = vec![
-        each!(@ get_shows_the_columns_of_a_replica_set, AppReplicaSet),
-        each!(@ scale_and_delete_with_all_pods, AppReplicaSet),
-        each!(@ what_is_printed_can_be_applied, AppReplicaSet),
+        each!(@ get_shows_the_columns_of_a_replicaset, AppReplicaSet),
+        each!(@ scale_and_foreground_delete, AppReplicaSet),
+        each!(@ printed_crds_can_be_applied, AppReplicaSet),
     ];
     let needed = |test: Test| test.needs(Need::Ours).needs(Need::Kubectl);
     all.into_iter().map(needed).collect()
 }
 
-fn kubectl(s: &Stage) -> Kubectl {
+fn kubectl(s: &Fixture) -> Kubectl {
     Kubectl::new(&s.c, &s.ns)
 }
 
-/// The words of the rows of a table.
+/// The cells of a table.
 fn rows(table: &str) -> Vec<Vec<&str>> {
     table
         .lines()
@@ -30,10 +29,10 @@ fn rows(table: &str) -> Vec<Vec<&str>> {
         .collect()
 }
 
-async fn get_shows_the_columns_of_a_replica_set(s: Stage) {
+async fn get_shows_the_columns_of_a_replicaset(s: Fixture) {
     let owner = s.settled(s.owner("a", 2)).await;
     s.counts(&owner, "readyReplicas", 2).await;
-    s.settled(s.owner_elsewhere("b", 0)).await;
+    s.settled(s.owner_on_unmanaged_node("b", 0)).await;
     let table = kubectl(&s).run("get ars").ok();
     let rows = rows(&table);
     assert_eq!(rows[0], ["NAME", "DESIRED", "CURRENT", "READY", "AGE"]);
@@ -49,35 +48,36 @@ async fn get_shows_the_columns_of_a_replica_set(s: Stage) {
     assert!(all.contains("appreplicaset.appcontroller.k8s.io/a\n"), "{all}");
 }
 
-async fn scale_and_delete_with_all_pods(s: Stage) {
+async fn scale_and_foreground_delete(s: Fixture) {
     let owner = s.settled(s.owner("a", 1)).await;
-    let said = kubectl(&s)
+    let output = kubectl(&s)
         .run("scale ars/a --replicas=3 --current-replicas=1")
         .ok();
-    assert_eq!(said, "appreplicaset.appcontroller.k8s.io/a scaled\n");
+    assert_eq!(output, "appreplicaset.appcontroller.k8s.io/a scaled\n");
     s.counts(&owner, "readyReplicas", 3).await;
-    let said = kubectl(&s)
+    let output = kubectl(&s)
         .run("delete ars a --cascade=foreground --timeout=2m")
         .ok();
-    assert!(said.contains("\"a\" deleted"), "{said}");
-    assert!(s.all_pods().await.is_empty(), "the pods go first");
+    assert!(output.contains("\"a\" deleted"), "{output}");
+    assert!(s.all_pods().await.is_empty(), "the pods are deleted first");
 }
 
-/// In another group, so that it is new to the server; and not for good, so that nobody is disturbed.
-async fn what_is_printed_can_be_applied(s: Stage) {
+/// In another group and as a dry run, so that other tests are not affected.
+async fn printed_crds_can_be_applied(s: Fixture) {
     let printed = yaml::documents(&api::crds()).replace(api::GROUP, "example.com");
-    // Where rules are not known, kubectl is told by the server that they are a mistake.
+    // A server without CEL reports the rules as unknown fields.
     let validate = if s.c.version() >= RULES {
         "--validate=true"
     } else {
         "--validate=false"
     };
     let arguments = ["apply", "--dry-run=server", validate, "-f", "-"];
-    let said = kubectl(&s).run_with(&arguments, &printed).ok();
-    assert_eq!(said.lines().count(), api::crds().len(), "{said}");
+    let output = kubectl(&s).run_with(&arguments, &printed).ok();
+    assert_eq!(output.lines().count(), api::crds().len(), "{output}");
     assert!(
-        said.lines()
+        output
+            .lines()
             .all(|line| line.ends_with(" created (server dry run)")),
-        "{said}"
+        "{output}"
     );
 }

@@ -1,42 +1,41 @@
-//! What others have written on owners and pods survives all that is done to them.
+//! Metadata and conditions of other clients survive all writes.
 
 use coxswain_tests::Test;
 use coxswain_tests::fixtures::with;
 use serde_json::{Value, json};
 
-use super::stage::{Stage, condition, controller, name, names};
+use super::fixture::{Fixture, condition, controller, name, names};
 
-/// What is registered of this surface.
 pub fn tests() -> Vec<Test> {
     [
-        each!(an_owner_keeps_what_others_wrote_on_it),
-        each!(an_owner_keeps_what_others_write_while_its_status_is_written),
-        each!(conditions_of_others_survive_a_failure),
-        each!(a_pod_keeps_what_others_wrote_on_it),
+        each!(owner_keeps_metadata_of_other_clients),
+        each!(owner_keeps_concurrent_changes_of_other_clients),
+        each!(conditions_of_other_clients_survive_a_failure),
+        each!(pod_keeps_metadata_of_other_clients),
     ]
     .concat()
 }
 
-/// What is not the controller's.
+/// The metadata of other clients.
 fn foreign(object: &Value) -> [Value; 4] {
     let meta = &object["metadata"];
     ["labels", "annotations", "finalizers", "ownerReferences"].map(|field| meta[field].clone())
 }
 
-async fn an_owner_keeps_what_others_wrote_on_it(s: Stage) {
+async fn owner_keeps_metadata_of_other_clients(s: Fixture) {
     let other = s.bystander("c").await;
     let meta = json!({
         "labels": {"example.com/team": "a"}, "annotations": {"example.com/note": "b"},
         "finalizers": ["example.com/hold"], "ownerReferences": [other],
     });
-    let body = with(s.owner_elsewhere("a", 2), json!({"metadata": meta}));
+    let body = with(s.owner_on_unmanaged_node("a", 2), json!({"metadata": meta}));
     let owner = s.settled(body).await;
     let before = s.get(&owner).await;
     for pod in s.pods_of(&owner).await {
         s.make_ready(&name(&pod), 10).await;
     }
     s.counts(&owner, "readyReplicas", 2).await;
-    // What came in the meantime is kept too.
+    // Later changes are kept too.
     s.change(
         &owner,
         json!({"metadata": {"annotations": {"example.com/late": "d"}}}),
@@ -55,11 +54,14 @@ async fn an_owner_keeps_what_others_wrote_on_it(s: Stage) {
     assert_eq!(now["spec"], before["spec"]);
 }
 
-/// Most writes of the status meet an owner that has changed since it was read.
-async fn an_owner_keeps_what_others_write_while_its_status_is_written(s: Stage) {
-    // What one of the kinds has by default.
+/// Most status writes conflict.
+async fn owner_keeps_concurrent_changes_of_other_clients(s: Fixture) {
+    // The defaults of one of the kinds.
     let labels = json!({"app": "a"});
-    let body = with(s.owner_elsewhere("a", 1), json!({"metadata": {"labels": labels}}));
+    let body = with(
+        s.owner_on_unmanaged_node("a", 1),
+        json!({"metadata": {"labels": labels}}),
+    );
     let owner = s.create(body).await;
     let mut wanted = json!({});
     for round in 0..40_u32 {
@@ -72,19 +74,19 @@ async fn an_owner_keeps_what_others_write_while_its_status_is_written(s: Stage) 
     let now = s.counts(&owner, "replicas", 5).await;
     assert_eq!(now["metadata"]["annotations"], wanted, "{now:#}");
     assert_eq!(now["metadata"]["labels"], with(wanted, labels), "{now:#}");
-    s.looked_at(&owner).await;
+    s.synced(&owner).await;
     assert_eq!(s.pods_of(&owner).await.len(), 5);
 }
 
-async fn conditions_of_others_survive_a_failure(s: Stage) {
+async fn conditions_of_other_clients_survive_a_failure(s: Fixture) {
     let foreign = json!({
         "type": "example.com/Liked", "status": "True", "reason": "Nice", "message": "It is",
         "lastTransitionTime": "2026-01-01T00:00:00Z",
     });
-    let owner = s.settled(s.owner_elsewhere("a", 1)).await;
+    let owner = s.settled(s.owner_on_unmanaged_node("a", 1)).await;
     s.change_status(&owner, json!({"conditions": [foreign]})).await;
     for fails in [true, false] {
-        // Nobody looks at finalizers before a pod is made of them.
+        // Only the create of a pod validates finalizers.
         let finalizers = if fails {
             json!(["unqualified"])
         } else {
@@ -94,7 +96,7 @@ async fn conditions_of_others_survive_a_failure(s: Stage) {
         s.change(&owner, json!({"spec": {"template": template, "replicas": 2}}))
             .await;
         let now = s
-            .status(&owner, "it fails, and then not", |status| {
+            .status(&owner, "ReplicaFailure changes", |status| {
                 condition(status, "ReplicaFailure").is_some() == fails
             })
             .await;
@@ -104,12 +106,12 @@ async fn conditions_of_others_survive_a_failure(s: Stage) {
     s.counts(&owner, "replicas", 2).await;
 }
 
-async fn a_pod_keeps_what_others_wrote_on_it(s: Stage) {
-    let owner = s.settled(s.owner_elsewhere("a", 2)).await;
+async fn pod_keeps_metadata_of_other_clients(s: Fixture) {
+    let owner = s.settled(s.owner_on_unmanaged_node("a", 2)).await;
     let pods = s.pods_of(&owner).await;
     let (kept, going) = (name(&pods[0]), name(&pods[1]));
     s.make_ready(&kept, 100).await;
-    // Pods and owners come by different watches: who has not seen which one is Ready may delete that one.
+    // Pods and owners have separate watches: a sync before the Ready event could delete that pod.
     s.counts(&owner, "readyReplicas", 1).await;
     for pod in [&kept, &going] {
         let meta = json!({
@@ -128,16 +130,16 @@ async fn a_pod_keeps_what_others_wrote_on_it(s: Stage) {
     s.counts(&owner, "replicas", 1).await;
     assert_eq!(foreign(&gone), foreign(&before.1));
     assert_eq!(foreign(&s.get_pod(&kept).await), foreign(&before.0));
-    // Out and in again: it is Ready, so that the one that was made in its place has to go.
+    // Release and adopt it: it is Ready, so its replacement is deleted.
     for label in ["b", "a"] {
         s.change_pod(&kept, json!({"metadata": {"labels": {"app": label}}}))
             .await;
-        s.pod_is(&kept, "is let go or taken", |pod| {
+        s.pod_is(&kept, "is released or adopted", |pod| {
             controller(pod).is_none() == (label == "b")
         })
         .await;
     }
-    s.until("the other is gone", async || {
+    s.until("the replacement is deleted", async || {
         (names(&s.pods().await) == [kept.clone()].into()).then_some(())
     })
     .await;

@@ -1,27 +1,26 @@
-//! What a pod is like that is made.
+//! The metadata and spec of created pods.
 
 use coxswain_tests::Test;
 use coxswain_tests::fixtures::with;
 use serde_json::json;
 
-use super::stage::{Stage, name, text};
+use super::fixture::{Fixture, name, text};
 
-/// What is registered of this surface.
 pub fn tests() -> Vec<Test> {
     let only_replication_controllers =
-        vec![each!(@ a_selector_that_is_not_given_is_that_of_the_template, ReplicationController)];
+        vec![each!(@ selector_defaults_to_template_labels, ReplicationController)];
     let all = [
-        each!(a_pod_has_what_the_template_says_and_nothing_else),
-        each!(a_pod_has_one_owner),
-        each!(a_pod_is_named_after_its_owner),
-        each!(a_long_name_is_cut),
-        each!(the_longest_name_is_cut),
-        each!(a_new_template_is_for_new_pods),
+        each!(pod_has_exactly_the_template),
+        each!(pod_has_one_owner_reference),
+        each!(pod_name_has_the_owner_as_prefix),
+        each!(long_owner_name_is_truncated),
+        each!(longest_owner_name_is_truncated),
+        each!(template_change_affects_only_new_pods),
     ];
     [all.concat(), only_replication_controllers].concat()
 }
 
-async fn a_pod_has_what_the_template_says_and_nothing_else(s: Stage) {
+async fn pod_has_exactly_the_template(s: Fixture) {
     let change = json!({"spec": {"template": {
         "metadata": {
             "name": "other", "generateName": "another-",
@@ -35,7 +34,7 @@ async fn a_pod_has_what_the_template_says_and_nothing_else(s: Stage) {
             "containers": [{"name": "main", "image": "i:1", "env": [{"name": "A", "value": "b"}]}],
         },
     }}});
-    let body = with(s.owner_elsewhere("a", 1), change);
+    let body = with(s.owner_on_unmanaged_node("a", 1), change);
     let owner = s.settled(body.clone()).await;
     let pod = &s.pods_of(&owner).await[0];
     let (meta, wanted) = (&pod["metadata"], &body["spec"]["template"]["metadata"]);
@@ -52,7 +51,7 @@ async fn a_pod_has_what_the_template_says_and_nothing_else(s: Stage) {
     let spec = &pod["spec"];
     assert_eq!(spec["terminationGracePeriodSeconds"], 7);
     assert_eq!(spec["hostname"], "h");
-    assert_eq!(spec["nodeName"], super::stage::ELSEWHERE);
+    assert_eq!(spec["nodeName"], super::fixture::UNMANAGED_NODE);
     let container = &spec["containers"][0];
     assert_eq!(
         (&container["name"], &container["image"]),
@@ -61,8 +60,8 @@ async fn a_pod_has_what_the_template_says_and_nothing_else(s: Stage) {
     assert_eq!(container["env"], json!([{"name": "A", "value": "b"}]));
 }
 
-async fn a_pod_has_one_owner(s: Stage) {
-    let owner = s.settled(s.owner_elsewhere("a", 1)).await;
+async fn pod_has_one_owner_reference(s: Fixture) {
+    let owner = s.settled(s.owner_on_unmanaged_node("a", 1)).await;
     let pod = &s.pods_of(&owner).await[0];
     let wanted = json!([{
         "apiVersion": s.kind.api_version(), "kind": s.kind.name(), "name": "a", "uid": owner.uid,
@@ -71,8 +70,8 @@ async fn a_pod_has_one_owner(s: Stage) {
     assert_eq!(pod["metadata"]["ownerReferences"], wanted);
 }
 
-async fn a_pod_is_named_after_its_owner(s: Stage) {
-    let owner = s.settled(s.owner_elsewhere("web.v1", 2)).await;
+async fn pod_name_has_the_owner_as_prefix(s: Fixture) {
+    let owner = s.settled(s.owner_on_unmanaged_node("web.v1", 2)).await;
     for pod in s.pods_of(&owner).await {
         assert_eq!(pod["metadata"]["generateName"], "web.v1-");
         let name = name(&pod);
@@ -85,9 +84,9 @@ async fn a_pod_is_named_after_its_owner(s: Stage) {
     }
 }
 
-async fn a_long_name_is_cut(s: Stage) {
+async fn long_owner_name_is_truncated(s: Fixture) {
     let long = format!("{}z", "abcdefghi.".repeat(9));
-    let owner = s.settled(s.owner_elsewhere(&long, 3)).await;
+    let owner = s.settled(s.owner_on_unmanaged_node(&long, 3)).await;
     for pod in s.pods_of(&owner).await {
         assert_eq!(text(&pod["metadata"]["generateName"]), format!("{long}-"));
         let name = name(&pod);
@@ -95,20 +94,20 @@ async fn a_long_name_is_cut(s: Stage) {
     }
 }
 
-async fn the_longest_name_is_cut(s: Stage) {
+async fn longest_owner_name_is_truncated(s: Fixture) {
     let long = "a".repeat(253);
-    let owner = s.settled(s.owner_elsewhere(&long, 1)).await;
+    let owner = s.settled(s.owner_on_unmanaged_node(&long, 1)).await;
     let pod = &s.pods_of(&owner).await[0];
     assert_eq!(text(&pod["metadata"]["generateName"]), format!("{long}-"));
     assert_eq!(name(pod).len(), 63);
 }
 
-async fn a_new_template_is_for_new_pods(s: Stage) {
-    let owner = s.settled(s.owner_elsewhere("a", 2)).await;
+async fn template_change_affects_only_new_pods(s: Fixture) {
+    let owner = s.settled(s.owner_on_unmanaged_node("a", 2)).await;
     let old = s.pods_of(&owner).await;
     let template = json!({"metadata": {"labels": {"v": "2"}}});
     s.change(&owner, json!({"spec": {"template": template}})).await;
-    s.looked_at(&owner).await;
+    s.synced(&owner).await;
     let uids = |pods: &[serde_json::Value]| -> Vec<String> {
         pods.iter().map(|pod| text(&pod["metadata"]["uid"])).collect()
     };
@@ -125,13 +124,13 @@ async fn a_new_template_is_for_new_pods(s: Stage) {
     );
 }
 
-async fn a_selector_that_is_not_given_is_that_of_the_template(s: Stage) {
+async fn selector_defaults_to_template_labels(s: Fixture) {
     let change =
         json!({"spec": {"selector": null, "template": {"metadata": {"labels": {"more": "labels"}}}}});
-    // It has not all labels, so it is not meant.
+    // It does not have all labels, so it is not selected.
     s.pod("other", json!({})).await;
-    let owner = s.settled(with(s.owner_elsewhere("a", 2), change)).await;
-    s.looked_at(&owner).await;
+    let owner = s.settled(with(s.owner_on_unmanaged_node("a", 2), change)).await;
+    s.synced(&owner).await;
     assert_eq!(s.pods_of(&owner).await.len(), 2);
     assert_eq!(s.all_pods().await.len(), 3);
 }

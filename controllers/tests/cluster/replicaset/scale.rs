@@ -1,4 +1,4 @@
-//! As many pods as were asked for, whatever happens to them.
+//! The desired number of pods after scaling, deletions and failures.
 
 use std::collections::BTreeSet;
 
@@ -6,24 +6,23 @@ use coxswain_tests::Test;
 use coxswain_tests::fixtures::with;
 use serde_json::{Value, json};
 
-use super::stage::{Owner, Stage, counter_of, name, names};
+use super::fixture::{Fixture, Owner, counter_of, name, names};
 
-/// What is registered of this surface.
 pub fn tests() -> Vec<Test> {
     [
-        each!(makes_the_pods_and_says_so),
-        each!(makes_one_pod_if_no_number_is_given),
-        each!(makes_none_if_none_is_asked_for),
-        each!(scales_up_down_and_to_zero),
-        each!(makes_more_than_one_burst),
-        each!(replaces_pods_that_are_deleted),
-        each!(replaces_a_terminating_pod_at_once),
-        each!(replaces_finished_pods_and_keeps_them),
+        each!(pods_are_created_and_counted),
+        each!(replicas_default_to_one),
+        each!(zero_replicas_create_no_pods),
+        each!(owner_scales_up_down_and_to_zero),
+        each!(scale_beyond_one_burst_completes),
+        each!(deleted_pods_are_replaced),
+        each!(terminating_pod_is_replaced_at_once),
+        each!(finished_pods_are_replaced_and_kept),
     ]
     .concat()
 }
 
-async fn makes_the_pods_and_says_so(s: Stage) {
+async fn pods_are_created_and_counted(s: Fixture) {
     let owner = s.create(s.owner("a", 3)).await;
     let full = s.status(&owner, "all are available", |status| {
         let counters = [
@@ -38,19 +37,19 @@ async fn makes_the_pods_and_says_so(s: Stage) {
     let pods = s.pods().await;
     assert_eq!(pods.len(), 3, "{pods:#?}");
     assert_eq!(names(&s.pods_of(&owner).await), names(&pods));
-    says(&s, &owner, "SuccessfulCreate", "Created pod", &names(&pods)).await;
+    has_events(&s, &owner, "SuccessfulCreate", "Created pod", &names(&pods)).await;
 }
 
-async fn makes_one_pod_if_no_number_is_given(s: Stage) {
+async fn replicas_default_to_one(s: Fixture) {
     let body = with(s.owner("a", 0), json!({"spec": {"replicas": null}}));
     let owner = s.create(body).await;
     s.counts(&owner, "readyReplicas", 1).await;
     assert_eq!(s.pods().await.len(), 1);
 }
 
-async fn makes_none_if_none_is_asked_for(s: Stage) {
+async fn zero_replicas_create_no_pods(s: Fixture) {
     let owner = s.create(s.owner("a", 0)).await;
-    let now = s.status(&owner, "it is looked at", |_| true).await;
+    let now = s.status(&owner, "the controller observes it", |_| true).await;
     for counter in [
         "replicas",
         "fullyLabeledReplicas",
@@ -59,12 +58,12 @@ async fn makes_none_if_none_is_asked_for(s: Stage) {
     ] {
         assert_eq!(counter_of(&now["status"], counter), 0, "{now:#}");
     }
-    s.looked_at(&owner).await;
+    s.synced(&owner).await;
     assert!(s.all_pods().await.is_empty());
     assert!(s.events(&owner).await.is_empty());
 }
 
-async fn scales_up_down_and_to_zero(s: Stage) {
+async fn owner_scales_up_down_and_to_zero(s: Fixture) {
     let owner = s.settled(s.owner("a", 2)).await;
     let two = names(&s.pods_of(&owner).await);
     s.scale(&owner, 5).await;
@@ -77,28 +76,27 @@ async fn scales_up_down_and_to_zero(s: Stage) {
     let one = names(&s.owns(&owner, 1).await);
     assert!(one.is_subset(&five));
     let gone = five.difference(&one).cloned().collect();
-    says(&s, &owner, "SuccessfulDelete", "Deleted pod", &gone).await;
+    has_events(&s, &owner, "SuccessfulDelete", "Deleted pod", &gone).await;
 
     s.scale(&owner, 0).await;
     let now = s.counts(&owner, "replicas", 0).await;
     assert_eq!(counter_of(&now["status"], "readyReplicas"), 0, "{now:#}");
     assert!(s.pods().await.is_empty());
-    says(&s, &owner, "SuccessfulDelete", "Deleted pod", &five).await;
-    says(&s, &owner, "SuccessfulCreate", "Created pod", &five).await;
+    has_events(&s, &owner, "SuccessfulDelete", "Deleted pod", &five).await;
+    has_events(&s, &owner, "SuccessfulCreate", "Created pod", &five).await;
 }
 
-/// Of creates, and of deletes.
-async fn makes_more_than_one_burst(s: Stage) {
+async fn scale_beyond_one_burst_completes(s: Fixture) {
     const MANY: u32 = 503;
-    let owner = s.create(s.owner_elsewhere("a", MANY)).await;
-    // On a small machine that takes longer than anything else: each part in its time.
+    let owner = s.create(s.owner_on_unmanaged_node("a", MANY)).await;
+    // Slow on a small machine: each part has its own timeout.
     for part in [100, 200, 300, 400, 503] {
-        s.status(&owner, &format!("{part} are made"), |status| {
+        s.status(&owner, &format!("{part} are created"), |status| {
             counter_of(status, "replicas") >= part
         })
         .await;
     }
-    s.looked_at(&owner).await;
+    s.synced(&owner).await;
     let all = s.all_pods().await;
     assert_eq!((all.len(), s.pods_of(&owner).await.len()), (503, 503));
     s.scale(&owner, 1).await;
@@ -108,12 +106,12 @@ async fn makes_more_than_one_burst(s: Stage) {
         })
         .await;
     }
-    s.looked_at(&owner).await;
+    s.synced(&owner).await;
     assert_eq!(s.pods().await.len(), 1);
-    assert_eq!(names(&s.all_pods().await), names(&all), "none was made again");
+    assert_eq!(names(&s.all_pods().await), names(&all), "no pod was replaced");
 }
 
-async fn replaces_pods_that_are_deleted(s: Stage) {
+async fn deleted_pods_are_replaced(s: Fixture) {
     let owner = s.settled(s.owner("a", 3)).await;
     let before = s.pods_of(&owner).await;
     let (gone, kept) = before.split_at(2);
@@ -121,7 +119,7 @@ async fn replaces_pods_that_are_deleted(s: Stage) {
         s.delete_pod(&name(pod)).await;
     }
     let now = s
-        .until("they are replaced", async || {
+        .until("the pods are replaced", async || {
             let now = names(&s.pods_of(&owner).await);
             let replaced = now.len() == 3 && now.is_disjoint(&names(gone));
             replaced.then_some(now)
@@ -129,29 +127,29 @@ async fn replaces_pods_that_are_deleted(s: Stage) {
         .await;
     assert!(names(kept).is_subset(&now));
     s.counts(&owner, "readyReplicas", 3).await;
-    s.looked_at(&owner).await;
+    s.synced(&owner).await;
     assert_eq!(names(&s.pods().await), now);
 }
 
-async fn replaces_a_terminating_pod_at_once(s: Stage) {
-    let owner = s.settled(s.owner_elsewhere("a", 2)).await;
+async fn terminating_pod_is_replaced_at_once(s: Fixture) {
+    let owner = s.settled(s.owner_on_unmanaged_node("a", 2)).await;
     let old = name(&s.pods_of(&owner).await[0]);
     s.delete_pod(&old).await;
     s.owns(&owner, 2).await;
     s.counts(&owner, "replicas", 2).await;
-    // It is still there, as nobody has ended it.
+    // Without a kubelet it still exists.
     assert!(s.get_pod(&old).await["metadata"]["deletionTimestamp"].is_string());
-    s.looked_at(&owner).await;
+    s.synced(&owner).await;
     assert_eq!(s.all_pods().await.len(), 3);
 }
 
-async fn replaces_finished_pods_and_keeps_them(s: Stage) {
-    let owner = s.settled(s.owner_elsewhere("a", 2)).await;
+async fn finished_pods_are_replaced_and_kept(s: Fixture) {
+    let owner = s.settled(s.owner_on_unmanaged_node("a", 2)).await;
     let mut finished = BTreeSet::new();
     for phase in ["Failed", "Succeeded"] {
         let pods = s.pods_of(&owner).await;
         let fresh = pods.iter().find(|pod| !finished.contains(&name(pod)));
-        let old = name(fresh.expect("one that runs"));
+        let old = name(fresh.expect("a running pod"));
         s.change_pod_status(&old, json!({"phase": phase})).await;
         finished.insert(old);
         s.owns(&owner, 2 + finished.len()).await;
@@ -159,12 +157,12 @@ async fn replaces_finished_pods_and_keeps_them(s: Stage) {
     }
     s.scale(&owner, 0).await;
     s.counts(&owner, "replicas", 0).await;
-    s.looked_at(&owner).await;
+    s.synced(&owner).await;
     assert_eq!(names(&s.pods().await), finished);
 }
 
-/// Waits until there is an event of this reason for each of these pods, and for no other.
-async fn says(s: &Stage, owner: &Owner, reason: &str, words: &str, pods: &BTreeSet<String>) {
+/// Waits until exactly these pods have an event with this reason.
+async fn has_events(s: &Fixture, owner: &Owner, reason: &str, words: &str, pods: &BTreeSet<String>) {
     let wanted: BTreeSet<String> = pods.iter().map(|pod| format!("{words}: {pod}")).collect();
     let said = async || {
         let mut events = s.raw_events(owner).await;
@@ -176,7 +174,7 @@ async fn says(s: &Stage, owner: &Owner, reason: &str, words: &str, pods: &BTreeS
             let events = said().await;
             let messages: BTreeSet<String> = events
                 .iter()
-                .map(|it| super::stage::text(&it["message"]))
+                .map(|it| super::fixture::text(&it["message"]))
                 .collect();
             wanted.is_subset(&messages).then_some(events)
         })

@@ -1,4 +1,4 @@
-//! The kind that is ours, where its definition is not what it should be.
+//! `AppReplicaSets` whose CRD is missing, deleted, or has no validation rules.
 
 use super::*;
 
@@ -6,11 +6,11 @@ use coxswain_manager::object::MetaObject;
 
 const SETS: &str = "appreplicasets";
 
-/// A server that knows no rules: it takes what breaks them.
+/// A sandbox whose CRD has no CEL rules: it accepts invalid objects.
 async fn without_rules() -> Fixture {
     let f = bare(REPLICA_SET).await;
     let mut definition = app_replica_set::crd();
-    forget_rules(&mut definition);
+    remove_rules(&mut definition);
     let f = Fixture {
         kind: APP_REPLICA_SET,
         ..f
@@ -21,17 +21,17 @@ async fn without_rules() -> Fixture {
         .await;
     defined.expect("defined");
     f.run_hollow_kubelet(Duration::ZERO);
-    f.engine();
+    f.start();
     f
 }
 
-fn forget_rules(schema: &mut Value) {
+fn remove_rules(schema: &mut Value) {
     match schema {
         Value::Object(fields) => {
             fields.remove("x-kubernetes-validations");
-            fields.values_mut().for_each(forget_rules);
+            fields.values_mut().for_each(remove_rules);
         }
-        Value::Array(items) => items.iter_mut().for_each(forget_rules),
+        Value::Array(items) => items.iter_mut().for_each(remove_rules),
         _ => {}
     }
 }
@@ -43,7 +43,7 @@ fn failure(owner: &Value) -> Option<&str> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_selector_that_means_nothing_or_others_makes_and_takes_no_pod() {
+async fn invalid_selector_creates_and_adopts_no_pods() {
     let f = without_rules().await;
     for name in ["bare", "web-bare"] {
         let pod = json!({
@@ -76,20 +76,20 @@ async fn a_selector_that_means_nothing_or_others_makes_and_takes_no_pod() {
     }
     let counts = f.api.counts();
     assert_eq!(f.list(&PODS).await.len(), 2, "{counts:?}");
-    // Each is told once.
+    // One condition for each owner.
     assert_eq!(f.api.count(&format!("PATCH {SETS}/status")), 5, "{counts:?}");
     assert_eq!(f.api.count("POST pods"), 0);
 
-    // And mended.
+    // After a fix the pods are created.
     let selector = json!({"spec": {"selector": {"matchLabels": {"app": "other"}}}});
     f.patch(&f.kind.resource, "other", &selector).await;
     f.ready("other", 3).await;
     assert_eq!(failure(&f.get("other").await), None);
 }
 
-/// Nobody has looked into the template before: a pod of it is refused.
+/// The CRD does not validate the template.
 #[tokio::test(start_paused = true)]
-async fn a_template_that_no_pod_can_be_made_of_is_tried_ever_more_slowly() {
+async fn invalid_template_is_retried_with_backoff() {
     let f = fixture(APP_REPLICA_SET).await;
     let mut owner = f.owner("web", 50);
     owner["spec"]["template"]["spec"]["containers"][0]["name"] = json!("Not A Name");
@@ -100,13 +100,13 @@ async fn a_template_that_no_pod_can_be_made_of_is_tried_ever_more_slowly() {
     assert!((5..30).contains(&posts), "{posts}");
     assert_eq!(f.api.count(&format!("PATCH {SETS}/status")), 1);
     let containers = json!([{"name": "main", "image": "nginx"}]);
-    let mended = json!({"spec": {"replicas": 2, "template": {"spec": {"containers": containers}}}});
-    f.patch(&f.kind.resource, "web", &mended).await;
+    let fixed = json!({"spec": {"replicas": 2, "template": {"spec": {"containers": containers}}}});
+    f.patch(&f.kind.resource, "web", &fixed).await;
     f.ready("web", 2).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_steady_state_costs_nothing_and_a_change_the_least() {
+async fn steady_state_sends_no_requests() {
     let f = fixture(APP_REPLICA_SET).await;
     f.create_owner(&f.owner("web", 3)).await;
     f.ready("web", 3).await;
@@ -119,19 +119,19 @@ async fn a_steady_state_costs_nothing_and_a_change_the_least() {
     f.ready("web", 4).await;
     f.sleep(Duration::from_mins(1)).await;
     assert_eq!(f.api.count("POST pods"), 1, "{:?}", f.api.counts());
-    // One when it is made, one when it serves.
+    // One after the create, one after the pod becomes available.
     assert!(f.api.count(&status) <= 2, "{:?}", f.api.counts());
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_waits_for_its_definition_and_then_works() {
+async fn controller_waits_for_its_crd() {
     let f = bare(REPLICA_SET).await;
     let f = Fixture {
         kind: APP_REPLICA_SET,
         ..f
     };
     f.run_hollow_kubelet(Duration::ZERO);
-    f.engine();
+    f.start();
     f.sleep(Duration::from_mins(10)).await;
     let definition = app_replica_set::crd().to_string();
     let defined: Result<MetaObject, _> = f.admin.create(&DEFINITIONS, "", definition.into()).await;
@@ -140,14 +140,18 @@ async fn it_waits_for_its_definition_and_then_works() {
     f.ready("web", 3).await;
 }
 
-/// Its instances go with it: nothing is made for them any more, and what comes after it is served as before.
+/// The instances are deleted with the CRD.
 #[tokio::test(start_paused = true)]
-async fn when_its_definition_goes_it_rests_until_there_is_another_one() {
+async fn controller_is_idle_without_crd_and_resumes_with_a_new_one() {
     let f = fixture(APP_REPLICA_SET).await;
     f.create_owner(&f.owner("web", 3)).await;
     f.ready("web", 3).await;
     let definition = Key::cluster("appreplicasets.appcontroller.k8s.io");
-    let now: MetaObject = f.admin.get(&DEFINITIONS, &definition).await.expect("it is there");
+    let now: MetaObject = f
+        .admin
+        .get(&DEFINITIONS, &definition)
+        .await
+        .expect("the CRD exists");
     let delete = Delete::of(now.metadata.uid);
     f.admin
         .delete(&DEFINITIONS, &definition, &delete)
@@ -168,9 +172,9 @@ async fn when_its_definition_goes_it_rests_until_there_is_another_one() {
     f.ready("web", 2).await;
 }
 
-/// The same, if nobody has told that it went.
+/// The watch does not report that the instances are gone.
 #[tokio::test(start_paused = true)]
-async fn for_what_a_definition_that_went_unseen_has_left_in_the_cache_nothing_is_made() {
+async fn stale_cache_of_a_deleted_crd_creates_no_pods() {
     let f = fixture(APP_REPLICA_SET).await;
     f.create_owner(&f.owner("web", 3)).await;
     f.ready("web", 3).await;
@@ -178,22 +182,26 @@ async fn for_what_a_definition_that_went_unseen_has_left_in_the_cache_nothing_is
     f.sleep(Duration::from_secs(10)).await;
     f.api.stall_watches(Some("/appreplicasets"));
     let definition = Key::cluster(held);
-    let now: MetaObject = f.admin.get(&DEFINITIONS, &definition).await.expect("it is there");
+    let now: MetaObject = f
+        .admin
+        .get(&DEFINITIONS, &definition)
+        .await
+        .expect("the CRD exists");
     let delete = Delete::of(now.metadata.uid);
     f.admin
         .delete(&DEFINITIONS, &definition, &delete)
         .await
         .expect("deleted");
     f.api.reset();
-    // As whoever collects them does it, again and again.
+    // The garbage collector deletes the pods repeatedly.
     for _ in 0..60 {
         for pod in f.pods().await {
             f.delete(&PODS, &pod).await;
         }
         f.sleep(Duration::from_secs(1)).await;
     }
-    let made = f.api.count("POST pods");
-    assert!(made <= 6, "{made} {:?}", f.api.counts());
+    let creates = f.api.count("POST pods");
+    assert!(creates <= 6, "{creates} {:?}", f.api.counts());
     f.api.reset();
     f.sleep(Duration::from_mins(30)).await;
     assert_eq!(f.api.counts().values().sum::<usize>(), 0, "{:?}", f.api.counts());

@@ -1,10 +1,10 @@
-//! Answers that get lost, requests that never arrive, objects that change in between.
+//! Lost responses, lost requests and concurrent changes.
 
 use http::Method;
 
 use super::*;
 
-/// Requests of this method on pods meet `answer`, in turns with good ones.
+/// Injects `answer` into every second pod request of this method.
 fn every_other(f: &Fixture, method: Method, answer: Fault) {
     f.api.inject(move |it, path, before| {
         if *it == method && path.contains("/pods") && before % 2 == 0 {
@@ -20,7 +20,7 @@ fn server_timeout() -> Fault {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_create_that_is_not_answered_never_makes_one_too_many() {
+async fn create_of_unknown_outcome_never_leads_to_a_surplus_pod() {
     for kind in kinds() {
         for answer in [Fault::ResponseLost, Fault::RequestLost, server_timeout()] {
             let f = fixture(kind.clone()).await;
@@ -28,7 +28,7 @@ async fn a_create_that_is_not_answered_never_makes_one_too_many() {
             f.create_owner(&f.owner("web", 20)).await;
             f.ready("web", 20).await;
             f.sleep(Duration::from_mins(10)).await;
-            // Nothing is ever deleted, so there were never more.
+            // No pod was deleted, so there were never more.
             assert_eq!(f.list(&PODS).await.len(), 20, "{answer:?}");
             assert_eq!(f.api.count("DELETE pods"), 0, "{answer:?}");
         }
@@ -36,7 +36,7 @@ async fn a_create_that_is_not_answered_never_makes_one_too_many() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pod_that_may_exist_counts_when_the_owner_shrinks() {
+async fn create_of_unknown_outcome_is_deleted_on_scale_down() {
     let f = fixture(REPLICA_SET).await;
     every_other(&f, Method::POST, Fault::ResponseLost);
     f.create_owner(&f.owner("web", 1)).await;
@@ -48,8 +48,11 @@ async fn a_pod_that_may_exist_counts_when_the_owner_shrinks() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_delete_that_is_not_answered_or_comes_too_late_takes_no_other_pod() {
-    let conflict = Fault::Status(409, json!({"reason": "Conflict", "message": "it has changed"}));
+async fn delete_of_unknown_outcome_or_conflict_deletes_no_other_pod() {
+    let conflict = Fault::Status(
+        409,
+        json!({"reason": "Conflict", "message": "the object has been modified"}),
+    );
     for answer in [Fault::ResponseLost, Fault::RequestLost, conflict] {
         let f = fixture(REPLICA_SET).await;
         f.create_owner(&f.owner("web", 20)).await;
@@ -60,16 +63,12 @@ async fn a_delete_that_is_not_answered_or_comes_too_late_takes_no_other_pod() {
         f.ready("web", 10).await;
         f.sleep(Duration::from_mins(10)).await;
         assert_eq!(f.pods().await.len(), 10, "{answer:?}");
-        assert_eq!(
-            f.api.count("POST pods"),
-            0,
-            "none had to be made again: {answer:?}"
-        );
+        assert_eq!(f.api.count("POST pods"), 0, "no pod was replaced: {answer:?}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_name_that_is_taken_is_no_failure() {
+async fn name_that_already_exists_is_replaced() {
     let f = fixture(REPLICA_SET).await;
     let taken = Fault::Status(409, json!({"reason": "AlreadyExists", "message": "taken"}));
     every_other(&f, Method::POST, taken);
@@ -80,10 +79,13 @@ async fn a_name_that_is_taken_is_no_failure() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_status_write_that_fails_is_tried_once_more_on_what_is_there() {
+async fn failed_status_write_is_retried_on_the_live_object() {
     for answer in [
         Fault::ResponseLost,
-        Fault::Status(409, json!({"reason": "Conflict", "message": "it has changed"})),
+        Fault::Status(
+            409,
+            json!({"reason": "Conflict", "message": "the object has been modified"}),
+        ),
     ] {
         let f = fixture(REPLICA_SET).await;
         f.api.inject(move |method, path, before| {
@@ -101,21 +103,21 @@ async fn a_status_write_that_fails_is_tried_once_more_on_what_is_there() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_one_term_expected_is_nothing_to_the_next() {
+async fn expectations_end_with_the_term() {
     let f = bare(REPLICA_SET).await;
     f.api.inject(|method, _, _| match *method {
         Method::POST => Fault::RequestLost,
         _ => Fault::None,
     });
-    let engine = f.build(Scope::default());
+    let controller = f.build(Scope::default());
     f.create_owner(&f.owner("web", 1)).await;
     let fence = Fence::new(f.env.clock.clone());
     let (first, stop) = (fence.open_forever(), CancellationToken::new());
     let ended = f
         .env
         .clock
-        .timeout(Duration::from_millis(1), engine.run(&fence, first, stop));
-    assert!(ended.await.is_none(), "it goes on until it is cut off");
+        .timeout(Duration::from_millis(1), controller.run(&fence, first, stop));
+    assert!(ended.await.is_none(), "the controller runs until the timeout");
     assert!(f.api.count("POST pods") > 0);
     f.api.inject(|_, _, _| Fault::None);
     f.api.reset();
@@ -123,18 +125,18 @@ async fn what_one_term_expected_is_nothing_to_the_next() {
     let ended = f
         .env
         .clock
-        .timeout(Duration::from_secs(5), engine.run(&fence, second, stop));
-    assert!(ended.await.is_none(), "it goes on until it is cut off");
+        .timeout(Duration::from_secs(5), controller.run(&fence, second, stop));
+    assert!(ended.await.is_none(), "the controller runs until the timeout");
     assert_eq!(
         f.api.count("GET pods") + f.api.count("LIST pods"),
         0,
-        "nobody looks for what another term has sent"
+        "creates of an earlier term are not resolved"
     );
     assert_eq!(f.list(&PODS).await.len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_create_that_arrives_after_the_next_one_was_sent_makes_no_second_pod() {
+async fn late_create_reuses_the_name_of_its_retry() {
     let f = fixture(REPLICA_SET).await;
     f.api.inject(|method, path, before| {
         let first = *method == Method::POST && path.ends_with("/pods") && before == 0;
@@ -151,7 +153,7 @@ async fn a_create_that_arrives_after_the_next_one_was_sent_makes_no_second_pod()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_name_that_is_refused_the_second_time_may_still_come_from_the_first() {
+async fn rejected_retry_keeps_the_name_of_an_earlier_create_pending() {
     for refused in [403, 409, 422] {
         let f = fixture(REPLICA_SET).await;
         f.hold_pods();
@@ -174,8 +176,7 @@ async fn a_name_that_is_refused_the_second_time_may_still_come_from_the_first() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pod_that_came_and_went_unseen_is_made_again() {
-    // Answered, or not.
+async fn pod_created_and_deleted_unobserved_is_replaced() {
     for lost in [false, true] {
         let f = fixture(REPLICA_SET).await;
         f.hold_pods();
@@ -193,7 +194,7 @@ async fn a_pod_that_came_and_went_unseen_is_made_again() {
         assert_eq!(pods.len(), 1);
         f.delete(&PODS, &pods[0]).await;
         f.until(async |f| f.list(&PODS).await.is_empty()).await;
-        // Whoever watches has to list, and finds nothing of it.
+        // The reflector relists and does not find the pod.
         f.sandbox.compact(f.sandbox.revision());
         f.api.lag().release();
         f.ready("web", 1).await;
@@ -207,8 +208,11 @@ fn cost(cost: i32) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_delete_that_may_have_been_done_is_settled_before_another_pod_is_chosen() {
-    let conflict = Fault::Status(409, json!({"reason": "Conflict", "message": "it has changed"}));
+async fn unknown_delete_is_resolved_before_another_pod_is_selected() {
+    let conflict = Fault::Status(
+        409,
+        json!({"reason": "Conflict", "message": "the object has been modified"}),
+    );
     for answer in [Fault::ResponseLost, Fault::ResponseHangs, conflict] {
         let f = fixture(REPLICA_SET).await;
         f.create_owner(&f.owner("web", 3)).await;
@@ -218,7 +222,7 @@ async fn a_delete_that_may_have_been_done_is_settled_before_another_pod_is_chose
         f.patch(&PODS, name(0), &cost(-1)).await;
         f.sleep(Duration::from_secs(1)).await;
         f.hold_pods();
-        // The next one to go is another one now, which the cache does not show yet.
+        // Another pod is first in the order of deletion now, but the cache does not show it yet.
         f.patch(&PODS, name(1), &cost(-5)).await;
         let changed = f.sandbox.revision();
         f.api.inject({
@@ -238,13 +242,13 @@ async fn a_delete_that_may_have_been_done_is_settled_before_another_pod_is_chose
         assert_eq!(
             f.api.count("POST pods"),
             3,
-            "none was deleted that had to stay: {answer:?}"
+            "no other pod was deleted: {answer:?}"
         );
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_status_of_a_newer_generation_is_not_overwritten_by_an_older_one() {
+async fn status_of_a_newer_generation_is_not_overwritten() {
     for kind in kinds() {
         let f = fixture(kind).await;
         f.create_owner(&f.owner("web", 2)).await;
@@ -253,7 +257,7 @@ async fn a_status_of_a_newer_generation_is_not_overwritten_by_an_older_one() {
         let collection = f.kind.resource.to_string();
         f.api.lag().hold_at(&collection, f.sandbox.revision());
         f.scale("web", 3).await;
-        // Somebody else is faster: another leader, or kube-controller-manager.
+        // Another client is faster: another leader, or kube-controller-manager.
         let status = json!({"status": {"replicas": 2, "observedGeneration": 2}});
         let key = Key::new("default", "web");
         let status = Patch::merge(&status).of("status");
@@ -265,7 +269,10 @@ async fn a_status_of_a_newer_generation_is_not_overwritten_by_an_older_one() {
         f.delete(&PODS, &f.pods().await[0]).await;
         f.sleep(Duration::from_secs(20)).await;
         let plural = &f.kind.resource.plural;
-        assert!(f.api.count(&format!("PATCH {plural}/status")) > 0, "it has tried");
+        assert!(
+            f.api.count(&format!("PATCH {plural}/status")) > 0,
+            "the write was attempted"
+        );
         assert_eq!(f.get("web").await["status"]["observedGeneration"], 2);
         f.api.lag().release();
         f.ready("web", 3).await;

@@ -1,4 +1,4 @@
-//! What people ask for and cannot have: it is said, and nobody runs in circles.
+//! Owners whose pods cannot be created or read: the status reports it, and retries back off.
 
 use http::Method;
 
@@ -7,7 +7,7 @@ use super::*;
 /// The longest backoff of an object.
 const BACKOFF_MAX: Duration = Duration::from_secs(1000);
 
-fn refuse_pods(f: &Fixture, code: u16, status: &Value) {
+fn reject_pods(f: &Fixture, code: u16, status: &Value) {
     let answer = Fault::Status(code, status.clone());
     f.api.inject(move |method, path, _| {
         if *method == Method::POST && path.ends_with("/pods") {
@@ -24,7 +24,7 @@ fn failure(owner: &Value) -> Option<&Value> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pods_that_are_refused_are_said_once_and_tried_ever_more_slowly() {
+async fn rejected_pods_are_reported_once_and_retried_with_backoff() {
     for kind in kinds() {
         for (code, reason) in [
             (403, "Forbidden"),
@@ -33,17 +33,17 @@ async fn pods_that_are_refused_are_said_once_and_tried_ever_more_slowly() {
             (500, "InternalError"),
         ] {
             let f = fixture(kind.clone()).await;
-            refuse_pods(
+            reject_pods(
                 &f,
                 code,
-                &json!({"reason": reason, "message": "pods are not to be had"}),
+                &json!({"reason": reason, "message": "pods are rejected"}),
             );
             f.create_owner(&f.owner("web", 50)).await;
             f.sleep(Duration::from_mins(10)).await;
             let owner = f.get("web").await;
-            let said = failure(&owner).expect("a condition");
-            assert_eq!(said["reason"], "FailedCreate");
-            assert_eq!(said["message"], "pods are not to be had");
+            let condition = failure(&owner).expect("a condition");
+            assert_eq!(condition["reason"], "FailedCreate");
+            assert_eq!(condition["message"], "pods are rejected");
             assert_eq!(owner["status"]["observedGeneration"], 1);
             let posts = f.api.count("POST pods");
             assert!((5..30).contains(&posts), "{posts}");
@@ -62,19 +62,18 @@ async fn pods_that_are_refused_are_said_once_and_tried_ever_more_slowly() {
 
 /// The answer to a create in a namespace that is being deleted.
 fn namespace_terminating() -> Value {
-    let causes =
-        json!([{"reason": "NamespaceTerminating", "message": "it goes", "field": "metadata.namespace"}]);
-    json!({"reason": "Forbidden", "message": "it goes", "details": {"causes": causes}})
+    let causes = json!([{"reason": "NamespaceTerminating", "message": "namespace is terminating", "field": "metadata.namespace"}]);
+    json!({"reason": "Forbidden", "message": "namespace is terminating", "details": {"causes": causes}})
 }
 
 #[tokio::test(start_paused = true)]
-async fn terminating_namespace_gets_one_create_in_minutes_and_no_condition() {
+async fn terminating_namespace_suspends_creates_without_condition() {
     for kind in kinds() {
         let f = fixture(kind).await;
         f.create_owner(&f.owner("web", 50)).await;
         f.ready("web", 50).await;
         f.api.reset();
-        refuse_pods(&f, 403, &namespace_terminating());
+        reject_pods(&f, 403, &namespace_terminating());
         let events = f.reasons().await;
         for pod in f.pods().await {
             f.delete(&PODS, &pod).await;
@@ -94,9 +93,9 @@ async fn terminating_namespace_gets_one_create_in_minutes_and_no_condition() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn owner_of_a_deleted_namespace_starts_anew() {
+async fn recreated_owner_is_not_suspended() {
     let f = fixture(REPLICA_SET).await;
-    refuse_pods(&f, 403, &namespace_terminating());
+    reject_pods(&f, 403, &namespace_terminating());
     let owner = f.create_owner(&f.owner("web", 3)).await;
     f.sleep(Duration::from_secs(1)).await;
     assert_eq!(f.api.count("POST pods"), 1);
@@ -108,10 +107,10 @@ async fn owner_of_a_deleted_namespace_starts_anew() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pods_that_the_manager_is_not_to_see_are_not_made_again_and_again() {
+async fn pods_outside_the_cache_scope_are_not_recreated() {
     let f = bare(REPLICA_SET).await;
     f.run_hollow_kubelet(Duration::ZERO);
-    f.engine_in(Scope {
+    f.start_in(Scope {
         label_selector: "seen=yes".to_owned(),
         ..Scope::default()
     });
@@ -121,22 +120,22 @@ async fn pods_that_the_manager_is_not_to_see_are_not_made_again_and_again() {
     for scaled in [5, 7] {
         f.scale("web", scaled).await;
         f.sleep(Duration::from_mins(30)).await;
-        let made = f.list(&PODS).await.len();
-        assert_eq!(made, usize::try_from(scaled).expect("small"));
+        let pods = f.list(&PODS).await.len();
+        assert_eq!(pods, usize::try_from(scaled).expect("small"));
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn pods_that_cannot_be_read_make_nobody_delete_those_that_can() {
+async fn undecodable_pods_prevent_creates_and_cause_no_deletes() {
     let f = bare(REPLICA_SET).await;
     f.api
         .replace_in_reads(r#""labels":{"app":"other"}"#, r#""labels":7"#);
     f.run_hollow_kubelet(Duration::ZERO);
-    f.engine();
+    f.start();
     f.create_owner(&f.owner("web", 3)).await;
     f.ready("web", 3).await;
     f.api.reset();
-    // Somebody else's, by the form of their names; and some that could be ours.
+    // Three names of other owners, and two that the owner could have generated.
     for name in ["web-front-bcdfg", "web-0", "web-bcdfgh", "web-bcdfg", "web-hjklm"] {
         let pod = json!({
             "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": {"app": "other"}},
@@ -148,7 +147,11 @@ async fn pods_that_cannot_be_read_make_nobody_delete_those_that_can() {
     f.scale("web", 4).await;
     f.sleep(Duration::from_mins(1)).await;
     assert_eq!(f.api.count("DELETE pods"), 0);
-    assert_eq!(f.api.count("POST pods"), 0, "two may be ours");
+    assert_eq!(
+        f.api.count("POST pods"),
+        0,
+        "two undecodable pods may belong to the owner"
+    );
     f.scale("web", 6).await;
     f.sleep(Duration::from_mins(1)).await;
     assert_eq!(f.api.count("POST pods"), 1);

@@ -5,7 +5,7 @@ use http::Method;
 use super::*;
 
 /// The time after which the backoff of an owner that keeps failing is minutes long.
-const LONG: Duration = Duration::from_mins(10);
+const LONG_OUTAGE: Duration = Duration::from_mins(10);
 
 impl Fixture {
     async fn set_ready(&self, pod: &Value, ready: bool) {
@@ -33,13 +33,13 @@ impl Fixture {
         let mut owner = self.owner("web", 5);
         owner["spec"]["minReadySeconds"] = json!(min_ready_seconds);
         self.create_owner(&owner).await;
-        self.sleep(LONG).await;
+        self.sleep(LONG_OUTAGE).await;
         let pods = self.pods().await;
         assert_eq!(pods.len(), 3);
         pods
     }
 
-    /// Ready and available pods, as the status has it a second from now.
+    /// Returns the ready and available replicas of the status one second from now.
     async fn counted(&self) -> (i64, i64) {
         self.sleep(Duration::from_secs(1)).await;
         let owner = self.get("web").await;
@@ -52,7 +52,7 @@ impl Fixture {
 async fn owner_at_quota_shows_readiness_within_a_second() {
     for kind in kinds() {
         let f = bare(kind).await;
-        f.engine();
+        f.start();
         let pods = f.at_quota(0).await;
         let before = f.api.count("POST pods");
         for (pod, ready) in pods.iter().zip(1..) {
@@ -72,7 +72,7 @@ async fn owner_at_quota_shows_readiness_within_a_second() {
 async fn owner_at_quota_shows_availability_on_time() {
     for kind in kinds() {
         let f = bare(kind).await;
-        f.engine();
+        f.start();
         let pods = f.at_quota(30).await;
         for pod in &pods[..2] {
             f.set_ready(pod, true).await;
@@ -91,12 +91,12 @@ async fn owner_at_quota_shows_availability_on_time() {
 async fn status_is_written_while_adoption_fails() {
     for kind in kinds() {
         let f = bare(kind).await;
-        f.engine();
+        f.start();
         f.create_owner(&f.owner("web", 2)).await;
         f.until(async |f| f.pods().await.len() == 2).await;
         let pods = f.pods().await;
         f.api.inject(|method, path, _| {
-            if *method == Method::PATCH && path.ends_with("/pods/loose") {
+            if *method == Method::PATCH && path.ends_with("/pods/orphan") {
                 Fault::Status(
                     403,
                     json!({"reason": "Forbidden", "message": "denied by a webhook"}),
@@ -105,12 +105,12 @@ async fn status_is_written_while_adoption_fails() {
                 Fault::None
             }
         });
-        let loose = json!({
-            "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "loose", "labels": {"app": "web"}},
+        let orphan = json!({
+            "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "orphan", "labels": {"app": "web"}},
             "spec": {"containers": [{"name": "main", "image": "nginx"}]},
         });
-        f.create(&PODS, &loose).await;
-        f.sleep(LONG).await;
+        f.create(&PODS, &orphan).await;
+        f.sleep(LONG_OUTAGE).await;
         assert_eq!(f.api.count("DELETE pods"), 0);
         for (pod, ready) in pods.iter().zip(1..) {
             f.set_ready(pod, true).await;
@@ -119,7 +119,7 @@ async fn status_is_written_while_adoption_fails() {
         assert_eq!(
             f.get("web").await["status"]["replicas"],
             2,
-            "the loose pod is not owned"
+            "the orphan is not owned"
         );
         assert_eq!(f.api.count("DELETE pods"), 0);
     }
@@ -130,7 +130,7 @@ async fn status_is_written_while_adoption_fails() {
 async fn failing_creates_do_not_retry_with_every_token() {
     let f = bare(REPLICA_SET).await;
     f.run_hollow_kubelet(Duration::ZERO);
-    f.engine();
+    f.start();
     let mut owner = f.owner("web", 40);
     owner["spec"]["template"]["metadata"]["annotations"] = json!({hollow_kubelet::FAIL: "true"});
     f.create_owner(&owner).await;
@@ -143,7 +143,7 @@ async fn failing_creates_do_not_retry_with_every_token() {
         }
     });
     f.api.reset();
-    f.sleep(LONG).await;
+    f.sleep(LONG_OUTAGE).await;
     let posts = f.api.count("POST pods");
     assert!((10..45).contains(&posts), "{posts}");
     f.api.inject(|_, _, _| Fault::None);
@@ -154,5 +154,5 @@ async fn failing_creates_do_not_retry_with_every_token() {
         }
         f.sleep(Duration::from_secs(10)).await;
     }
-    panic!("it does not recover by itself");
+    panic!("the controller does not recover");
 }

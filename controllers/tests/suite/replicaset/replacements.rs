@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use super::*;
 
-/// The most creations that the backoff allows in this time.
+/// The maximum number of replacements that the backoff allows in this time.
 fn allowed(time: Duration) -> usize {
     10 + usize::try_from(time.as_millis() / 1200).expect("few")
 }
@@ -25,7 +25,7 @@ impl Fixture {
         let _: Value = self.admin.patch(&PODS, &key, patch).await.expect("patched");
     }
 
-    /// So many pods that have been Ready for a minute.
+    /// Creates pods and returns them after they have been Ready for a minute.
     async fn running(&self, count: i64) -> Vec<Value> {
         self.create_owner(&self.owner("web", count)).await;
         self.ready("web", count).await;
@@ -34,8 +34,8 @@ impl Fixture {
         self.pods().await
     }
 
-    /// So many pods come back without any wait for a token: all creations are sent at one instant.
-    async fn refilled_at_once(&self, count: usize, variant: &str) {
+    /// Asserts that all replacements are sent at the same instant, without waiting for a token.
+    async fn replaced_at_once(&self, count: usize, variant: &str) {
         self.sleep(Duration::from_millis(100)).await;
         let times = self.api.times("POST pods");
         assert_eq!(times.len(), count, "{variant}");
@@ -79,7 +79,7 @@ async fn pods_failed_after_running_are_replaced_in_one_burst() {
             f.set_pod_status(&pod, &status).await;
         }
         let count = usize::try_from(count).expect("few");
-        f.refilled_at_once(count, variant).await;
+        f.replaced_at_once(count, variant).await;
         f.sleep(Duration::from_mins(1)).await;
         assert_eq!(f.api.count("POST pods"), count, "{variant}");
     }
@@ -102,8 +102,8 @@ async fn pods_failed_while_the_controller_was_down_are_replaced_in_one_burst() {
             registry: Registry::new(),
             ..f
         };
-        f.engine();
-        f.refilled_at_once(100, variant).await;
+        f.start();
+        f.replaced_at_once(100, variant).await;
     }
 }
 
@@ -121,7 +121,7 @@ async fn terminating_pods_that_ran_are_replaced_in_one_burst() {
                 f.set_pod_status(&pod, &json!({"phase": "Failed"})).await;
             }
         }
-        f.refilled_at_once(100, if failed { "failed" } else { "running" })
+        f.replaced_at_once(100, if failed { "failed" } else { "running" })
             .await;
     }
 }
@@ -129,8 +129,7 @@ async fn terminating_pods_that_ran_are_replaced_in_one_burst() {
 /// The status of a pod that ended at this time.
 type EndedAt = dyn Fn(&str) -> Value;
 
-/// Plays a kubelet that ends each pod of `f` as soon as it is there, for 80 s. Its clock is `ahead`. Returns the
-/// times of replacements.
+/// Ends each pod as soon as it exists, for 80 s, as a kubelet whose clock is `ahead`. Returns the times of replacements.
 async fn end_at_once(f: &Fixture, ahead: SignedDuration, status: impl Fn(&str) -> Value) -> Vec<Instant> {
     f.create_owner(&f.owner("web", 70)).await;
     for _ in 0..160 {
@@ -169,9 +168,13 @@ async fn pods_that_never_ran_are_replaced_sixty_times_a_minute_at_most() {
         let skewed = if ahead.is_zero() { 5 } else { 2 };
         for (variant, status) in statuses.into_iter().take(skewed) {
             let f = bare(REPLICA_SET).await;
-            f.engine();
+            f.start();
             let times = end_at_once(&f, ahead, status).await;
-            assert!(times.len() > 60, "{variant}: it goes on: {}", times.len());
+            assert!(
+                times.len() > 60,
+                "{variant}: replacements continue: {}",
+                times.len()
+            );
             let most = most_in_a_minute(&times);
             assert!(most <= 60, "{variant}, {ahead}: {most}");
         }
@@ -194,7 +197,11 @@ async fn pods_that_end_within_ten_seconds_are_replaced_sixty_times_a_minute_at_m
             }
         }
         let times = f.api.times("POST pods").split_off(100);
-        assert!(times.len() > 60, "{variant}: it goes on: {}", times.len());
+        assert!(
+            times.len() > 60,
+            "{variant}: replacements continue: {}",
+            times.len()
+        );
         let most = most_in_a_minute(&times);
         assert!(most <= 60, "{variant}: {most}");
     }
@@ -204,14 +211,14 @@ async fn pods_that_end_within_ten_seconds_are_replaced_sixty_times_a_minute_at_m
 async fn pods_that_fail_at_once_are_replaced_sixty_times_a_minute_at_most() {
     let f = bare(REPLICA_SET).await;
     f.run_hollow_kubelet(Duration::ZERO);
-    f.engine();
+    f.start();
     let mut owner = f.owner("bad", 20);
     owner["spec"]["template"]["metadata"]["annotations"] = json!({hollow_kubelet::FAIL: "true"});
     f.create_owner(&owner).await;
     f.sleep(Duration::from_mins(10)).await;
     let times = f.api.times("POST pods");
-    assert!(times.len() > 200, "it goes on: {}", times.len());
-    // The first ones replace nothing.
+    assert!(times.len() > 200, "replacements continue: {}", times.len());
+    // The first 20 are not replacements.
     assert!(most_in_a_minute(&times[20..]) <= 60);
 }
 
@@ -226,7 +233,7 @@ fn most_in_a_minute(times: &[Instant]) -> usize {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_new_process_starts_with_one_burst_of_replacements() {
+async fn new_process_starts_with_one_burst_of_replacements() {
     let mut f = bare(REPLICA_SET).await;
     f.run_hollow_kubelet(Duration::ZERO);
     let mut owner = f.owner("bad", 20);
@@ -240,12 +247,12 @@ async fn a_new_process_starts_with_one_burst_of_replacements() {
         };
         f.registry = Registry::new();
         f.api.reset();
-        let (engine, _caches) = f.build_in(&env, Scope::default());
+        let (controller, _caches) = f.build_in(&env, Scope::default());
         let fence = Fence::new(env.clock.clone());
         let term = fence.open_forever();
         drop(
             env.tasks
-                .spawn(async move { engine.run(&fence, term, CancellationToken::new()).await }),
+                .spawn(async move { controller.run(&fence, term, CancellationToken::new()).await }),
         );
         let life = Duration::from_secs(20);
         f.sleep(life).await;
@@ -253,7 +260,7 @@ async fn a_new_process_starts_with_one_burst_of_replacements() {
         // The first process creates the first 20.
         let replaced = f.api.count("POST pods") - if process == 0 { 20 } else { 0 };
         if process > 0 {
-            // Pods of the process before have failed: all tokens are there at the start.
+            // Pods of the previous process have failed: a new process starts with all tokens.
             let times = f.api.times("POST pods");
             assert_eq!(times[0], times[9], "{process}");
         }
@@ -262,17 +269,17 @@ async fn a_new_process_starts_with_one_burst_of_replacements() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pods_that_are_taken_away_before_they_serve_are_replaced_sixty_times_a_minute_at_most() {
+async fn pods_deleted_before_ready_are_replaced_sixty_times_a_minute_at_most() {
     for lost in [false, true] {
-        // Without a cluster they never serve.
+        // Without a kubelet the pods never become Ready.
         let f = bare(REPLICA_SET).await;
-        f.engine();
+        f.start();
         f.api.inject(move |method, path, before| {
             let answer = lost && *method == Method::POST && path.ends_with("/pods") && before >= 10;
             if answer { Fault::ResponseLost } else { Fault::None }
         });
         f.create_owner(&f.owner("web", 10)).await;
-        // Somebody does not want them where they are: a taint, a quota that is enforced late, a policy.
+        // Another client deletes them: for a taint, a quota that is enforced late, or a policy.
         for _ in 0..75 {
             f.sleep(Duration::from_secs(1)).await;
             for pod in f.pods().await {
@@ -280,7 +287,7 @@ async fn pods_that_are_taken_away_before_they_serve_are_replaced_sixty_times_a_m
             }
         }
         let times = f.api.times("POST pods");
-        assert!(times.len() > 60, "it goes on: {}", times.len());
+        assert!(times.len() > 60, "replacements continue: {}", times.len());
         let most = most_in_a_minute(&times[10..]);
         assert!(most <= 60, "lost: {lost}, {most}");
     }

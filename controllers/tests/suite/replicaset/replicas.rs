@@ -1,9 +1,9 @@
-//! The right number of pods, for the least number of requests.
+//! The desired number of pods with the minimum number of requests.
 
 use super::*;
 
 #[tokio::test(start_paused = true)]
-async fn pods_come_up_for_one_post_each_and_two_status_writes() {
+async fn scale_up_costs_one_create_per_pod_and_two_status_writes() {
     for kind in kinds() {
         let f = fixture(kind).await;
         f.create_owner(&f.owner("web", 60)).await;
@@ -17,7 +17,7 @@ async fn pods_come_up_for_one_post_each_and_two_status_writes() {
             "{:?}",
             f.api.counts()
         );
-        assert!(counts.is_empty(), "nothing else is asked for: {counts:?}");
+        assert!(counts.is_empty(), "no other requests: {counts:?}");
         for pod in f.pods().await {
             let owners = &pod["metadata"]["ownerReferences"];
             assert_eq!(owners[0]["kind"], json!(f.kind.resource.kind));
@@ -28,18 +28,18 @@ async fn pods_come_up_for_one_post_each_and_two_status_writes() {
         assert_eq!(
             created,
             vec!["SuccessfulCreate"; 10],
-            "nine, and one for all others"
+            "nine events, and one aggregated event"
         );
         let limited = format!(
             r#"coxswain_events_dropped_total{{component="{}",reason="limited"}}"#,
-            f.kind.source
+            f.kind.component
         );
         assert_eq!(f.metric(&limited), Some(60.0 - 25.0), "25 writes");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn scaling_down_costs_one_delete_per_pod() {
+async fn scale_down_costs_one_delete_per_pod() {
     for kind in kinds() {
         let f = fixture(kind).await;
         f.create_owner(&f.owner("web", 40)).await;
@@ -56,7 +56,7 @@ async fn scaling_down_costs_one_delete_per_pod() {
             "{:?}",
             f.api.counts()
         );
-        assert!(counts.is_empty(), "nothing else is asked for: {counts:?}");
+        assert!(counts.is_empty(), "no other requests: {counts:?}");
         for body in f.api.bodies("DELETE pods") {
             let only = &body["preconditions"];
             assert!(
@@ -71,7 +71,7 @@ async fn scaling_down_costs_one_delete_per_pod() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn deleted_pods_come_back_at_once() {
+async fn deleted_pods_are_replaced_at_once() {
     for kind in kinds() {
         let f = fixture(kind).await;
         f.create_owner(&f.owner("web", 20)).await;
@@ -86,9 +86,9 @@ async fn deleted_pods_come_back_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn five_thousand_are_made_in_bursts() {
+async fn five_thousand_pods_are_created_in_bursts() {
     let f = bare(REPLICA_SET).await;
-    f.engine();
+    f.start();
     f.create_owner(&f.owner("big", 5000)).await;
     f.until(async |f| f.get("big").await["status"]["replicas"] == 5000)
         .await;
@@ -97,7 +97,7 @@ async fn five_thousand_are_made_in_bursts() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn two_owners_with_one_selector_each_have_their_own() {
+async fn two_owners_with_the_same_selector_keep_separate_pods() {
     let f = fixture(REPLICA_SET).await;
     let mut twin = f.owner("web", 3);
     f.create_owner(&twin).await;
@@ -110,14 +110,14 @@ async fn two_owners_with_one_selector_each_have_their_own() {
     assert_eq!(f.api.count("DELETE pods"), 0);
 }
 
-/// Time alone makes a pod available: to the second, on every try.
+/// Availability needs no event.
 #[tokio::test(start_paused = true)]
 async fn pod_becomes_available_on_time() {
     for kind in kinds() {
         for (seconds, delay) in [(1, 0), (10, 1), (30, 7), (600, 0)] {
             let f = bare(kind.clone()).await;
             f.run_hollow_kubelet(Duration::from_secs(delay));
-            f.engine();
+            f.start();
             let mut owner = f.owner("web", 3);
             owner["spec"]["minReadySeconds"] = json!(seconds);
             f.create_owner(&owner).await;
@@ -129,7 +129,7 @@ async fn pod_becomes_available_on_time() {
                 .expect("conditions")
                 .iter()
                 .find(|it| it["type"] == "Ready");
-            let since = ready.expect("it is Ready")["lastTransitionTime"]
+            let since = ready.expect("the pod is Ready")["lastTransitionTime"]
                 .as_str()
                 .expect("a time");
             let since: jiff::Timestamp = since.parse().expect("a time");

@@ -1,16 +1,16 @@
-//! Rules that show only in how often, and under which name, something is asked.
+//! The number, order and names of requests, events and metrics.
 
 use http::Method;
 
 use super::*;
 
 #[tokio::test(start_paused = true)]
-async fn slow_start_doubles_and_ends_with_the_lot_that_fails() {
+async fn slow_start_doubles_until_a_batch_fails() {
     for kind in kinds() {
         let f = fixture(kind).await;
         let full = json!({"reason": "Forbidden", "message": "exceeded quota"});
         f.api.inject(move |method, path, before| {
-            // The fourth is the first of the third lot.
+            // The fourth create is the first of the third batch.
             if *method == Method::POST && path.ends_with("/pods") && before == 3 {
                 Fault::Status(403, full.clone())
             } else {
@@ -20,14 +20,14 @@ async fn slow_start_doubles_and_ends_with_the_lot_that_fails() {
         f.create_owner(&f.owner("web", 20)).await;
         f.ready("web", 20).await;
         let order = f.api.operations();
-        let before_it_is_said = order.iter().take_while(|it| *it == "POST pods").count();
-        assert_eq!(before_it_is_said, 1 + 2 + 4, "{order:#?}");
-        assert_eq!(f.api.count("POST pods"), 21, "the one that failed is made later");
+        let before_status = order.iter().take_while(|it| *it == "POST pods").count();
+        assert_eq!(before_status, 1 + 2 + 4, "{order:#?}");
+        assert_eq!(f.api.count("POST pods"), 21, "the failed create is retried");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn queues_and_events_have_the_names_that_dashboards_know() {
+async fn queues_and_events_have_the_names_of_kube_controller_manager() {
     let names = [
         ("replicaset", "replicaset-controller"),
         ("replicationmanager", "replication-controller"),
@@ -36,7 +36,7 @@ async fn queues_and_events_have_the_names_that_dashboards_know() {
     for (kind, (queue, source)) in kinds().into_iter().zip(names) {
         let f = fixture(kind).await;
         let adds = format!("workqueue_adds_total{{name=\"{queue}\"}}");
-        assert_eq!(f.metric(&adds), Some(0.0), "there from the start");
+        assert_eq!(f.metric(&adds), Some(0.0), "exported from the start");
         f.create_owner(&f.owner("web", 2)).await;
         f.ready("web", 2).await;
         f.sleep(Duration::from_secs(1)).await;
@@ -51,7 +51,7 @@ async fn queues_and_events_have_the_names_that_dashboards_know() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_deleted_is_not_deleted_again_while_the_cache_shows_it() {
+async fn deleted_pod_in_a_stale_cache_is_not_deleted_again() {
     for kind in kinds() {
         let f = fixture(kind).await;
         f.create_owner(&f.owner("web", 5)).await;
@@ -73,7 +73,7 @@ async fn what_was_deleted_is_not_deleted_again_while_the_cache_shows_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_sync_whose_cache_is_behind_its_own_writes_is_put_back_and_counted() {
+async fn sync_with_a_stale_cache_is_skipped_and_counted() {
     for kind in kinds() {
         let f = fixture(kind).await;
         f.create_owner(&f.owner("web", 1)).await;
@@ -96,7 +96,7 @@ async fn a_sync_whose_cache_is_behind_its_own_writes_is_put_back_and_counted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_status_that_is_always_refused_costs_two_writes_and_a_read_each_time() {
+async fn rejected_status_costs_two_writes_and_a_read_per_attempt() {
     for kind in kinds() {
         let f = fixture(kind).await;
         let conflict = json!({"reason": "Conflict", "message": "it has changed"});
@@ -115,13 +115,13 @@ async fn a_status_that_is_always_refused_costs_two_writes_and_a_read_each_time()
             f.api.count(&format!("GET {plural}")),
         );
         assert_eq!(writes, 2 * reads, "{:#?}", f.api.counts());
-        assert!((2..60).contains(&reads), "{reads} tries in ten minutes");
-        assert_eq!(f.api.count("POST pods"), 2, "its pods are there all the same");
+        assert!((2..60).contains(&reads), "{reads} attempts in ten minutes");
+        assert_eq!(f.api.count("POST pods"), 2, "its pods are created");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_age_of_what_goes_is_measured() {
+async fn age_of_deleted_pods_is_observed() {
     let f = fixture(REPLICA_SET).await;
     f.create_owner(&f.owner("web", 4)).await;
     f.ready("web", 4).await;
@@ -133,8 +133,8 @@ async fn the_age_of_what_goes_is_measured() {
     assert_eq!(f.metric(count), Some(3.0));
 }
 
-/// The first change of a pod is refused in this way.
-fn refuse_the_first_patch(f: &Fixture, code: u16, status: Value) {
+/// Rejects the first patch of a pod.
+fn reject_first_patch(f: &Fixture, code: u16, status: Value) {
     f.api.inject(move |method, path, before| {
         if *method == Method::PATCH && path.contains("/pods/") && before == 0 {
             Fault::Status(code, status.clone())
@@ -151,20 +151,20 @@ fn errors(f: &Fixture) -> Option<f64> {
     ))
 }
 
-fn loose() -> Value {
+fn orphan() -> Value {
     json!({
-        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "loose", "labels": {"app": "web"}},
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "orphan", "labels": {"app": "web"}},
         "spec": {"containers": [{"name": "main", "image": "nginx"}]},
     })
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pod_that_is_gone_before_it_is_taken_is_nothing() {
+async fn pod_deleted_before_adoption_is_not_an_error() {
     for kind in kinds() {
         let f = fixture(kind).await;
-        let gone = json!({"reason": "NotFound", "message": "gone", "details": {"name": "loose"}});
-        refuse_the_first_patch(&f, 404, gone);
-        f.create(&PODS, &loose()).await;
+        let gone = json!({"reason": "NotFound", "message": "gone", "details": {"name": "orphan"}});
+        reject_first_patch(&f, 404, gone);
+        f.create(&PODS, &orphan()).await;
         f.create_owner(&f.owner("web", 2)).await;
         f.ready("web", 2).await;
         assert_eq!(errors(&f), Some(0.0));
@@ -172,7 +172,7 @@ async fn a_pod_that_is_gone_before_it_is_taken_is_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pod_that_is_not_ours_any_more_is_let_go_already() {
+async fn pod_without_the_owner_reference_is_released_already() {
     for (code, reason) in [(404, "NotFound"), (422, "Invalid")] {
         for kind in kinds() {
             let f = fixture(kind).await;
@@ -183,7 +183,7 @@ async fn a_pod_that_is_not_ours_any_more_is_let_go_already() {
                 .expect("a name")
                 .to_owned();
             f.api.reset();
-            refuse_the_first_patch(
+            reject_first_patch(
                 &f,
                 code,
                 json!({"reason": reason, "message": "no", "details": {"name": name}}),
@@ -198,7 +198,7 @@ async fn a_pod_that_is_not_ours_any_more_is_let_go_already() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_owner_that_is_another_one_by_now_takes_nothing() {
+async fn replaced_owner_adopts_no_pods() {
     for kind in kinds() {
         let f = fixture(kind).await;
         let mut owner = f.owner("web", 0);
@@ -214,30 +214,30 @@ async fn an_owner_that_is_another_one_by_now_takes_nothing() {
                 Fault::None
             }
         });
-        f.create(&PODS, &loose()).await;
+        f.create(&PODS, &orphan()).await;
         f.sleep(Duration::from_mins(1)).await;
         assert_eq!(f.api.count("PATCH pods"), 0);
         assert_eq!(f.api.count("DELETE pods"), 0);
-        assert!(errors(&f) > Some(0.0), "it is tried again");
+        assert!(errors(&f) > Some(0.0), "the sync is retried");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn told_to_stop_it_leaves_the_rest_of_a_long_sync() {
-    // As it is with kube-controller-manager: it comes back, its Lease is seen, and the term of the process goes on.
-    for (what, from, to) in [("POST pods", 0, 400), ("DELETE pods", 400, 0)] {
+async fn stopping_controller_ends_a_long_sync_early() {
+    // As when kube-controller-manager returns: the controller yields to its Lease, and the term of the process continues.
+    for (operation, from, to) in [("POST pods", 0, 400), ("DELETE pods", 400, 0)] {
         let f = bare(REPLICA_SET).await;
-        let engine = f.build(Scope::default());
+        let controller = f.build(Scope::default());
         let fence = Fence::new(f.env.clock.clone());
         let term = fence.open_forever();
         f.create_owner(&f.owner("web", from)).await;
         let run = async |stop: CancellationToken| {
-            let ended = engine.run(&fence, term, stop);
+            let ended = controller.run(&fence, term, stop);
             f.env.clock.timeout(Duration::from_secs(10), ended).await
         };
         assert!(
             run(CancellationToken::new()).await.is_none(),
-            "it goes on until it is cut off"
+            "the controller runs until the timeout"
         );
         f.api.reset();
         f.scale("web", to).await;
@@ -245,19 +245,22 @@ async fn told_to_stop_it_leaves_the_rest_of_a_long_sync() {
         f.api.inject({
             let stop = stop.clone();
             move |method, _, before| {
-                if what.starts_with(method.as_str()) && before == 100 {
+                if operation.starts_with(method.as_str()) && before == 100 {
                     stop.cancel();
                 }
                 Fault::None
             }
         });
-        assert!(run(stop).await.is_some_and(|ended| ended.is_ok()), "it has ended");
-        let sent = f.api.count(what);
-        assert!((100..=100 + 32).contains(&sent), "{what}: {sent}");
+        assert!(
+            run(stop).await.is_some_and(|ended| ended.is_ok()),
+            "the controller has stopped"
+        );
+        let sent = f.api.count(operation);
+        assert!((100..=100 + 32).contains(&sent), "{operation}: {sent}");
         assert_eq!(f.api.counts().len(), 1, "nothing else: {:?}", f.api.counts());
-        // What was left is done when it goes on, in the same term, and nothing is done twice.
+        // The next run in the same term sends the remaining requests, and none twice.
         assert!(run(CancellationToken::new()).await.is_none());
-        assert_eq!(f.api.count(what), 400, "{:?}", f.api.counts());
+        assert_eq!(f.api.count(operation), 400, "{:?}", f.api.counts());
         assert_eq!(f.pods().await.len(), usize::try_from(to).expect("few"));
     }
 }

@@ -1,11 +1,11 @@
-//! What is not ours survives every write; what is nobody's is taken, and what is not meant any more is let go.
+//! Writes keep the fields of other clients; pods are adopted and released.
 
 use super::*;
 
 fn pod(labels: &Value, more: &Value) -> Value {
     let mut pod = json!({
         "apiVersion": "v1", "kind": "Pod",
-        "metadata": {"name": "loose", "labels": labels},
+        "metadata": {"name": "orphan", "labels": labels},
         "spec": {"containers": [{"name": "main", "image": "nginx"}]},
     });
     for (key, value) in more.as_object().into_iter().flatten() {
@@ -20,7 +20,7 @@ fn controller(pod: &Value) -> Option<&str> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_owner_keeps_all_that_is_not_ours() {
+async fn status_writes_keep_fields_of_other_clients() {
     for kind in kinds() {
         let f = fixture(kind).await;
         let mut owner = f.owner("web", 3);
@@ -53,7 +53,7 @@ async fn an_owner_keeps_all_that_is_not_ours() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pod_that_is_nobodys_is_taken_and_let_go_with_all_that_it_has() {
+async fn adopted_and_released_pod_keeps_fields_of_other_clients() {
     for kind in kinds() {
         let f = fixture(kind).await;
         let other = json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "x",
@@ -64,22 +64,26 @@ async fn a_pod_that_is_nobodys_is_taken_and_let_go_with_all_that_it_has() {
             .await;
         f.create_owner(&f.owner("web", 3)).await;
         f.ready("web", 3).await;
-        assert_eq!(f.api.count("POST pods"), 2, "one was there");
+        assert_eq!(f.api.count("POST pods"), 2, "one pod was adopted");
         let find = async |f: &Fixture| {
             let pods = f.list(&PODS).await;
-            pods.into_iter().find(|it| it["metadata"]["name"] == "loose")
+            pods.into_iter().find(|it| it["metadata"]["name"] == "orphan")
         };
-        let taken = find(&f).await.expect("it is there");
-        assert_eq!(controller(&taken), Some("web"));
-        assert_eq!(taken["metadata"]["ownerReferences"][0], other);
+        let adopted = find(&f).await.expect("the pod exists");
+        assert_eq!(controller(&adopted), Some("web"));
+        assert_eq!(adopted["metadata"]["ownerReferences"][0], other);
         let owner = format!("GET {}", f.kind.resource.plural);
-        assert_eq!(f.api.count(&owner), 1, "the owner was looked at first");
+        assert_eq!(f.api.count(&owner), 1, "the owner was read live");
 
-        f.patch(&PODS, "loose", &json!({"metadata": {"labels": {"app": "other"}}}))
-            .await;
+        f.patch(
+            &PODS,
+            "orphan",
+            &json!({"metadata": {"labels": {"app": "other"}}}),
+        )
+        .await;
         f.until(async |f| f.pods().await.len() == 4).await;
         f.ready("web", 3).await;
-        let released = find(&f).await.expect("it is there");
+        let released = find(&f).await.expect("the pod exists");
         assert_eq!(controller(&released), None);
         for (key, value) in foreign.as_object().expect("an object") {
             assert_eq!(released["metadata"][key], *value);
@@ -90,7 +94,7 @@ async fn a_pod_that_is_nobodys_is_taken_and_let_go_with_all_that_it_has() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_owner_that_goes_makes_and_takes_nothing() {
+async fn terminating_owner_creates_and_adopts_no_pods() {
     let f = fixture(REPLICA_SET).await;
     let mut owner = f.owner("web", 3);
     owner["metadata"]["finalizers"] = json!(["example.com/theirs"]);
@@ -119,14 +123,14 @@ async fn an_owner_that_goes_makes_and_takes_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_new_owner_under_an_old_name_has_pods_of_its_own() {
+async fn recreated_owner_creates_its_own_pods() {
     let f = fixture(REPLICA_SET).await;
     let old = f.create_owner(&f.owner("web", 3)).await;
     f.ready("web", 3).await;
     f.delete(&f.kind.resource, &old).await;
     let new = f.create_owner(&f.owner("web", 3)).await;
     f.ready("web", 3).await;
-    // Those of the old one are the garbage collector's.
+    // The garbage collector deletes the pods of the old owner.
     let pods = f.pods().await;
     let of = |owner: &Value| {
         let uid = &owner["metadata"]["uid"];
@@ -138,7 +142,7 @@ async fn a_new_owner_under_an_old_name_has_pods_of_its_own() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pod_is_available_when_it_has_been_ready_for_long_enough() {
+async fn pod_is_available_after_min_ready_seconds() {
     for kind in kinds() {
         let f = fixture(kind).await;
         let mut owner = f.owner("web", 2);
@@ -156,7 +160,7 @@ async fn a_pod_is_available_when_it_has_been_ready_for_long_enough() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_pods_that_are_missed_least_go_first() {
+async fn pods_with_lower_deletion_cost_are_deleted_first() {
     let f = fixture(REPLICA_SET).await;
     f.create_owner(&f.owner("web", 6)).await;
     f.ready("web", 6).await;

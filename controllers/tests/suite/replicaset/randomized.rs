@@ -1,5 +1,5 @@
-//! Anything at any time: owners are scaled, pods are deleted and fail, answers get lost, watches lag, the engine is killed.
-//! What must never happen is looked for after every request of the engine; when the storm is over, all must come to rest.
+//! Randomized test: scales owners, deletes and fails pods, loses answers, delays watches and restarts the controller. Safety
+//! is checked after every request of the controller, convergence at the end.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -16,66 +16,66 @@ use crate::randomized::{self, DesiredStates};
 
 /// Number of seeds by default.
 const SEEDS: u64 = 30;
-/// The number of changes in a storm.
+/// The number of changes per seed.
 const STEPS: usize = 60;
 /// The minimum number of commits per seed, on average over a full run. 250 seeds have 23 on average, with a standard deviation
 /// of 10. The fifteen fixed seeds of a full run have 323 together, which is more than 30 x 10: no choice of fresh seeds fails
 /// it.
 const MEAN_COMMITS: usize = 10;
-/// How long a sync may go on with what it has seen: one lot of requests, and the reads before it.
-const SYNC: Duration = Duration::from_secs(40);
+/// The maximum time for which a sync acts on a snapshot: one batch of requests, and the reads before it.
+const SYNC_MAX: Duration = Duration::from_secs(40);
 
-/// The engine's way to the API, with somebody who looks at what each request has done.
+/// Forwards the requests of the controller to the fault injector and checks the effect of each.
 #[derive(Clone)]
 struct Audited {
-    way: FaultInjector,
-    plain: Door,
+    api: FaultInjector,
+    server: Door,
     audit: Audit,
 }
 
-/// What may be, and what was wrong.
+/// The permitted states and the violations.
 #[derive(Clone)]
 struct Audit {
     clock: Clock,
-    book: Arc<Mutex<Book>>,
+    record: Arc<Mutex<Record>>,
 }
 
 #[derive(Default)]
-struct Book {
+struct Record {
     owner: String,
     replicas: DesiredStates<i64>,
-    /// Nobody but the engine takes pods away.
+    /// Only the controller deletes pods.
     quiet: bool,
-    wrong: Vec<String>,
+    violations: Vec<String>,
     commits: usize,
 }
 
 impl Audit {
-    fn with<T>(&self, with: impl FnOnce(&mut Book) -> T) -> T {
-        with(&mut self.book.lock().unwrap_or_else(PoisonError::into_inner))
+    fn with<T>(&self, with: impl FnOnce(&mut Record) -> T) -> T {
+        with(&mut self.record.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn scaled(&self, replicas: i64) {
+    fn set_replicas(&self, replicas: i64) {
         let now = self.clock.now();
         self.with(|it| it.replicas.push(now, replicas));
     }
 
-    fn held(&self, held: bool) {
+    fn set_lagging(&self, lagging: bool) {
         let now = self.clock.now();
-        self.with(|it| it.replicas.set_lagging(now, held));
+        self.with(|it| it.replicas.set_lagging(now, lagging));
     }
 
-    /// The least and the most that a request which arrives now may have been made for.
-    fn asked_for(&self) -> (i64, i64) {
+    /// Returns the minimum and maximum replicas that a request which arrives now may be based on.
+    fn desired_range(&self) -> (i64, i64) {
         let now = self.clock.now();
         self.with(|it| {
-            let asked = it.replicas.within(now, SYNC);
-            asked.fold((i64::MAX, 0), |(least, most), it| (least.min(it), most.max(it)))
+            let desired = it.replicas.within(now, SYNC_MAX);
+            desired.fold((i64::MAX, 0), |(least, most), it| (least.min(it), most.max(it)))
         })
     }
 
-    fn wrong(&self, what: String) {
-        self.with(|it| it.wrong.push(what));
+    fn violation(&self, violation: String) {
+        self.with(|it| it.violations.push(violation));
     }
 }
 
@@ -84,13 +84,13 @@ impl Audited {
         let request = Request::get("/api/v1/namespaces/default/pods")
             .body(Body::empty())
             .expect("a request");
-        let response = self.plain.call(request).await.expect("an answer");
+        let response = self.server.call(request).await.expect("an answer");
         let body = response.into_body().collect().await.expect("a body").to_bytes();
         let list: Value = serde_json::from_slice(&body).expect("JSON");
         list["items"].as_array().cloned().unwrap_or_default()
     }
 
-    fn is_ours(&self, pod: &Value) -> bool {
+    fn is_owned(&self, pod: &Value) -> bool {
         let owner = self.audit.with(|it| it.owner.clone());
         let refs = pod["metadata"]["ownerReferences"].as_array();
         let mut refs = refs.into_iter().flatten();
@@ -98,29 +98,30 @@ impl Audited {
     }
 
     fn active(&self, pods: &[Value]) -> i64 {
-        let ours = pods.iter().filter(|it| is_active(it) && self.is_ours(it));
+        let ours = pods.iter().filter(|it| is_active(it) && self.is_owned(it));
         i64::try_from(ours.count()).expect("few")
     }
 
-    async fn look(&mut self, method: &Method, name: &str, before: &[Value]) {
+    async fn check(&mut self, method: &Method, name: &str, before: &[Value]) {
         let after = self.pods().await;
-        let (least, most) = self.audit.asked_for();
+        let (least, most) = self.audit.desired_range();
         let (were, are) = (self.active(before), self.active(&after));
         self.audit.with(|it| it.commits += 1);
         if *method == Method::POST && are > most && are > were {
             self.audit
-                .wrong(format!("{are} pods of at most {most}, by {method}"));
+                .violation(format!("{are} pods of at most {most}, by {method}"));
         }
         if *method == Method::DELETE {
             let find = |pods: &[Value]| pods.iter().find(|it| it["metadata"]["name"] == name).cloned();
             let (was, is) = (find(before), find(&after));
             let went = was.filter(|it| is_active(it) && !is.as_ref().is_some_and(is_active));
-            if went.is_some_and(|it| !self.is_ours(&it)) {
-                self.audit.wrong(format!("{name} was deleted and is not ours"));
+            if went.is_some_and(|it| !self.is_owned(&it)) {
+                self.audit
+                    .violation(format!("{name} was deleted and belongs to another owner"));
             }
             if self.audit.with(|it| it.quiet) && are < least && are < were {
                 self.audit
-                    .wrong(format!("{are} pods of at least {least}, by {method}"));
+                    .violation(format!("{are} pods of at least {least}, by {method}"));
             }
         }
     }
@@ -130,12 +131,12 @@ impl Intercept for Audited {
     async fn handle(mut self, request: Request<Body>) -> Reply {
         let (method, path) = (request.method().clone(), request.uri().path().to_owned());
         if !path.contains("/pods") || ![Method::POST, Method::DELETE].contains(&method) {
-            return self.way.clone().handle(request).await;
+            return self.api.clone().handle(request).await;
         }
         let before = self.pods().await;
         let name = path.rsplit('/').next().unwrap_or_default();
-        let answer = randomized::unless_hanging(self.way.clone().handle(request)).await;
-        self.look(&method, name, &before).await;
+        let answer = randomized::unless_hanging(self.api.clone().handle(request)).await;
+        self.check(&method, name, &before).await;
         match answer {
             Some(answer) => answer,
             None => std::future::pending().await,
@@ -148,53 +149,53 @@ fn is_active(pod: &Value) -> bool {
     pod["metadata"].get("deletionTimestamp").is_none() && !["Failed", "Succeeded"].contains(&phase)
 }
 
-/// One storm.
-struct Storm {
+/// The run of one seed.
+struct Run {
     fixture: Fixture,
     audit: Audit,
     chance: Rng,
-    engine: Option<TaskSet>,
+    controller: Option<TaskSet>,
 }
 
-impl Storm {
+impl Run {
     async fn new(seed: u64) -> Self {
         let mut f = bare(REPLICA_SET).await;
         let clock = f.env.clock.clone();
         let audit = Audit {
             clock: clock.clone(),
-            book: Arc::default(),
+            record: Arc::default(),
         };
         f.run_hollow_kubelet(Duration::from_secs(1));
-        let way = Audited {
-            way: f.api.clone(),
-            plain: f.sandbox.door(),
+        let audited = Audited {
+            api: f.api.clone(),
+            server: f.sandbox.door(),
             audit: audit.clone(),
         };
-        f.transport = intercept::transport(way, &clock, &Registry::new());
+        f.transport = intercept::transport(audited, &clock, &Registry::new());
         f.env.rng = Rng::from_seed(seed);
         Self {
             fixture: f,
             audit,
             chance: Rng::from_seed(seed),
-            engine: None,
+            controller: None,
         }
     }
 
-    /// A new process.
+    /// Starts the controller in a new process.
     fn start(&mut self) {
         let (env, tasks) = randomized::new_process(&self.fixture);
         self.fixture.registry = Registry::new();
-        let (engine, caches) = self.fixture.build_in(&env, Scope::default());
-        randomized::run_controller(&env, caches, engine);
-        self.engine = Some(tasks);
+        let (controller, caches) = self.fixture.build_in(&env, Scope::default());
+        randomized::run_controller(&env, caches, controller);
+        self.controller = Some(tasks);
     }
 
     fn chance(&self, of: u64) -> bool {
         self.chance.below(of) == 0
     }
 
-    /// So many in a hundred of the engine's writes go wrong, in some way.
-    fn faults(&self, percent: u64) {
+    /// Injects random faults into this percentage of writes.
+    fn inject_faults(&self, percent: u64) {
         let chance = self.chance.clone();
         self.fixture.api.inject(move |method, path, _| {
             let concerned = path.contains("/pods") || path.ends_with("/status");
@@ -211,7 +212,7 @@ impl Storm {
         match chance.below(12) {
             0 | 1 if scales => {
                 let replicas = i64::try_from(chance.below(7)).expect("small");
-                self.audit.scaled(replicas);
+                self.audit.set_replicas(replicas);
                 f.scale("web", replicas).await;
             }
             2 | 3 if !quiet => {
@@ -231,21 +232,21 @@ impl Storm {
             }
             5 | 6 => lag.hold_at("pods", f.sandbox.revision()),
             7 => {
-                // A bit further, unless it is not held.
+                // Advance the delayed watch by a random number of revisions.
                 let newest = f.sandbox.revision();
                 let shown = lag.visible("pods", newest);
                 lag.hold_at("pods", shown + chance.below(newest - shown + 1));
             }
             8 if scales => {
-                self.audit.held(true);
+                self.audit.set_lagging(true);
                 lag.hold_at("replicasets.apps", f.sandbox.revision());
             }
             9 => {
                 lag.release();
-                self.audit.held(false);
+                self.audit.set_lagging(false);
             }
             10 => f.sandbox.compact(f.sandbox.revision()),
-            // Not everybody likes its pods all the time.
+            // Another client changes a deletion cost.
             11 => {
                 let pods = f.pods().await;
                 if let Some(pod) = pods.last() {
@@ -261,15 +262,15 @@ impl Storm {
         self.fixture.sleep(randomized::random_pause(&self.chance)).await;
     }
 
-    /// When the storm is over, it comes to what is asked for, and then nothing is written any more.
+    /// Ends all faults and waits for convergence: then nothing is written any more.
     async fn settle(&mut self) -> Result<(), String> {
         self.fixture.api.inject(|_, _, _| Fault::None);
         self.fixture.api.lag().release();
-        self.audit.held(false);
+        self.audit.set_lagging(false);
         let replicas = self.fixture.get("web").await["spec"]["replicas"]
             .as_i64()
             .expect("a number");
-        let at_rest = async |f: &Fixture| {
+        let converged = async |f: &Fixture| {
             let owner = f.get("web").await;
             let count = |field: &str| owner["status"][field].as_i64().unwrap_or(0);
             let conditions = owner["status"]["conditions"].as_array();
@@ -282,12 +283,12 @@ impl Storm {
                 && f.pods().await.len() == usize::try_from(replicas).expect("few")
         };
         let mut waited = 0;
-        while !at_rest(&self.fixture).await {
+        while !converged(&self.fixture).await {
             waited += 1;
             if waited > 180 {
                 let owner = self.fixture.get("web").await;
                 return Err(format!(
-                    "not at rest after three minutes: {} pods, {:?}, {}",
+                    "not converged after three minutes: {} pods, {:?}, {}",
                     self.fixture.pods().await.len(),
                     self.fixture.api.counts(),
                     owner["status"]
@@ -295,49 +296,49 @@ impl Storm {
             }
             self.fixture.sleep(Duration::from_secs(1)).await;
         }
-        // What was not answered in the storm is given up, and looked at once more.
-        self.fixture.sleep(SYNC).await;
+        // Unanswered requests time out and are resolved.
+        self.fixture.sleep(SYNC_MAX).await;
         randomized::check_idle(&self.fixture).await
     }
 }
 
-/// One seed. Answers how many commits were looked at.
-async fn storm(seed: u64) -> Result<usize, String> {
-    let mut storm = Storm::new(seed).await;
+/// Runs one seed and returns the number of checked commits.
+async fn run_seed(seed: u64) -> Result<usize, String> {
+    let mut run = Run::new(seed).await;
     let (scales, quiet) = (!seed.is_multiple_of(3), seed.is_multiple_of(4));
-    let replicas = 1 + i64::try_from(storm.chance.below(6)).expect("small");
-    let owner = storm
+    let replicas = 1 + i64::try_from(run.chance.below(6)).expect("small");
+    let owner = run
         .fixture
-        .create_owner(&storm.fixture.owner("web", replicas))
+        .create_owner(&run.fixture.owner("web", replicas))
         .await;
     let uid = owner["metadata"]["uid"].as_str().expect("a uid").to_owned();
-    storm.audit.with(|it| (it.owner, it.quiet) = (uid, quiet));
-    storm.audit.scaled(replicas);
-    storm.faults(storm.chance.below(60));
-    storm.start();
+    run.audit.with(|it| (it.owner, it.quiet) = (uid, quiet));
+    run.audit.set_replicas(replicas);
+    run.inject_faults(run.chance.below(60));
+    run.start();
     for _ in 0..STEPS {
-        storm.step(scales, quiet).await;
+        run.step(scales, quiet).await;
     }
-    let settled = storm.settle().await;
-    let (mut wrong, commits) = storm.audit.with(|it| (it.wrong.clone(), it.commits));
-    wrong.extend(settled.err());
-    // Each pod that is there at rest was created by a commit. A seed guarantees no more: an owner that is scaled to 0 before
-    // its first pod, or that stays at 1 while nothing takes its pod away, needs none or one. Of 250 seeds two have one.
-    let least = storm.fixture.pods().await.len();
+    let settled = run.settle().await;
+    let (mut violations, commits) = run.audit.with(|it| (it.violations.clone(), it.commits));
+    violations.extend(settled.err());
+    // Each final pod was created by a commit. A seed guarantees no more: an owner that is scaled to 0 before its first pod, or
+    // that keeps its only pod, needs none or one. Of 250 seeds two have one.
+    let least = run.fixture.pods().await.len();
     if commits < least {
-        wrong.push(format!("{commits} commits created {least} pods"));
+        violations.push(format!("{commits} commits created {least} pods"));
     }
-    if wrong.is_empty() {
+    if violations.is_empty() {
         Ok(commits)
     } else {
-        Err(wrong.join("; "))
+        Err(violations.join("; "))
     }
 }
 
 #[test]
-fn whatever_happens_there_are_never_too_many_and_in_the_end_there_are_enough() {
-    let (seeds, commits) = randomized::run_seeds(SEEDS, storm);
-    println!("{seeds} seeds, {commits} commits looked at");
+fn random_faults_never_lead_to_surplus_pods_and_converge() {
+    let (seeds, commits) = randomized::run_seeds(SEEDS, run_seed);
+    println!("{seeds} seeds, {commits} commits checked");
     let full = seeds >= usize::try_from(SEEDS).expect("few");
-    assert!(!full || commits >= seeds * MEAN_COMMITS, "that is too few");
+    assert!(!full || commits >= seeds * MEAN_COMMITS, "too few commits");
 }

@@ -1,4 +1,4 @@
-//! What is under test: one manager for the whole run, started by the test that comes first.
+//! The controllers under test: one manager for the whole run, started by the first test.
 
 use std::time::Duration;
 
@@ -15,28 +15,26 @@ use prometheus::Registry;
 use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 
-/// How long to wait for what the controllers do. They do it at once: only a machine that is busy with much else takes longer,
-/// and how long is nothing that a test is about.
-pub const PATIENCE: Duration = Duration::from_mins(2);
+/// The maximum time that a test waits for the controllers. They act at once, except on a busy machine.
+pub const WAIT_MAX: Duration = Duration::from_mins(2);
 
-/// Ends with the process: nobody can tell which test is the last.
-static ENGINE: OnceCell<Engine> = OnceCell::const_new();
+/// Runs until the process ends: no test knows that it is the last.
+static MANAGER: OnceCell<RunningManager> = OnceCell::const_new();
 
-struct Engine {
+struct RunningManager {
     env: Env,
     registry: Registry,
     _tasks: TaskSet,
 }
 
-/// Sees to it that the controllers run, and returns the time and chance that they live by.
+/// Starts the controllers if they do not run yet, and returns their environment.
 pub async fn running(c: &Cluster) -> &'static Env {
-    &ENGINE.get_or_init(|| start(c)).await.env
+    &MANAGER.get_or_init(|| start(c)).await.env
 }
 
-/// The sum of all series of this name with these labels, of the manager that runs; none if there are none. All tests share
-/// it: it may grow without this one.
+/// Returns the sum of all metrics with this name and these labels, if any. All tests share them.
 pub fn metric(name: &str, labels: &[(&str, &str)]) -> Option<f64> {
-    let registry = &ENGINE.get().expect("it runs").registry;
+    let registry = &MANAGER.get().expect("a running manager").registry;
     let text = prometheus::TextEncoder::new().encode_to_string(&registry.gather());
     let text = text.expect("metrics");
     let labels: Vec<String> = labels
@@ -47,14 +45,14 @@ pub fn metric(name: &str, labels: &[(&str, &str)]) -> Option<f64> {
         let (series, value) = line.rsplit_once(' ')?;
         let (it, has) = series.split_once('{').unwrap_or((series, ""));
         let has: Vec<&str> = has.trim_end_matches('}').split(',').collect();
-        let meant = it == name && labels.iter().all(|label| has.contains(&&**label));
-        meant.then(|| value.parse::<f64>().ok())?
+        let matches = it == name && labels.iter().all(|label| has.contains(&&**label));
+        matches.then(|| value.parse::<f64>().ok())?
     });
     values.reduce(|sum, it| sum + it)
 }
 
-/// Installs the custom kinds, and waits until they are served.
-async fn define(c: &Cluster) {
+/// Installs the CRDs and waits until they are served.
+async fn install_crds(c: &Cluster) {
     for definition in api::crds() {
         let plural = definition["spec"]["names"]["plural"].as_str().expect("a plural");
         let path = format!("/apis/{}/{}/{plural}", api::GROUP, api::VERSION);
@@ -66,8 +64,8 @@ async fn define(c: &Cluster) {
     }
 }
 
-async fn start(c: &Cluster) -> Engine {
-    define(c).await;
+async fn start(c: &Cluster) -> RunningManager {
+    install_crds(c).await;
     let tasks = TaskSet::new();
     let env = Env::system(&tasks);
     let registry = Registry::new();
@@ -75,7 +73,7 @@ async fn start(c: &Cluster) -> Engine {
     let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
         .await
         .expect("a configuration");
-    let transport = Transport::connect(&config, "test", &env.clock, &registry).expect("a way to the server");
+    let transport = Transport::connect(&config, "test", &env.clock, &registry).expect("a transport");
     let options = Options {
         name: "coxswain",
         limit: None,
@@ -94,12 +92,12 @@ async fn start(c: &Cluster) -> Engine {
         },
         ..Settings::default()
     };
-    // In that mode only the nodes are ours.
+    // In that mode only hollow-kubelet runs here.
     let kcm = c.runs_kcm_instead_of_ours();
     let enabled = |it: &Descriptor| (!kcm || it.name == hollow_kubelet::NAME).then_some(EnabledBy::Name);
     registry::host(&mut manager, enabled, &settings).expect("hosted");
     drop(env.tasks.spawn(manager.run(None, CancellationToken::new())));
-    Engine {
+    RunningManager {
         env,
         registry,
         _tasks: tasks,

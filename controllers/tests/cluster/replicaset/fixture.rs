@@ -1,7 +1,7 @@
-//! A stage for one test: a namespace, and one of the kinds to play with.
+//! The fixture of one test: a namespace and the kind under test.
 //!
-//! What differs between the kinds is here and nowhere else. Pods on [`ELSEWHERE`] are nobody's: hollow-kubelet does not
-//! touch them, so that a test is their kubelet. All others become Ready by themselves.
+//! Only this file knows the differences between the kinds. hollow-kubelet ignores pods on [`UNMANAGED_NODE`], so a test acts
+//! as their kubelet. It makes all other pods Ready.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -13,11 +13,11 @@ use coxswain_tests::{Cluster, Watch, time};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use super::seen::Unseen;
-use crate::engine;
+use super::observation::PodChanges;
+use crate::controllers;
 
-/// A node that nobody plays.
-pub const ELSEWHERE: &str = "elsewhere";
+/// A node that hollow-kubelet does not run.
+pub const UNMANAGED_NODE: &str = "elsewhere";
 
 /// The kind under test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,12 +28,12 @@ pub enum Kind {
 }
 
 /// A namespace in which a kind is tested.
-pub struct Stage {
+pub struct Fixture {
     pub kind: Kind,
     pub c: Cluster,
     pub ns: String,
     env: &'static Env,
-    unseen: Unseen,
+    pod_changes: PodChanges,
 }
 
 /// An object of the kind under test that was created.
@@ -61,7 +61,7 @@ impl Kind {
         }
     }
 
-    /// Who its events are from.
+    /// The component of its events.
     pub fn component(self) -> &'static str {
         match self {
             Kind::ReplicaSet => "replicaset-controller",
@@ -70,7 +70,7 @@ impl Kind {
         }
     }
 
-    /// A selector of these labels, as the kind writes it.
+    /// A selector of these labels in the form of the kind.
     pub fn selector(self, labels: &Value) -> Value {
         match self {
             Kind::ReplicaSet | Kind::AppReplicaSet => json!({"matchLabels": labels}),
@@ -79,22 +79,22 @@ impl Kind {
     }
 }
 
-impl Stage {
-    /// In a new namespace, with the controllers running.
-    pub async fn set(kind: Kind, c: Cluster) -> Self {
-        let env = engine::running(&c).await;
+impl Fixture {
+    /// Creates a namespace, and starts the controllers if they do not run yet.
+    pub async fn new(kind: Kind, c: Cluster) -> Self {
+        let env = controllers::running(&c).await;
         let ns = c.namespace().await;
-        let unseen = Unseen::default();
+        let pod_changes = PodChanges::default();
         Self {
             kind,
             c,
             ns,
             env,
-            unseen,
+            pod_changes,
         }
     }
 
-    /// An owner of so many pods with `app: a`, to be created.
+    /// The body of an owner whose pods have the label `app: a`.
     pub fn owner(&self, name: &str, replicas: u32) -> Value {
         let labels = json!({"app": "a"});
         let spec = json!({
@@ -104,16 +104,16 @@ impl Stage {
         with(owner, json!({"spec": spec}))
     }
 
-    /// The same, with its pods on [`ELSEWHERE`].
-    pub fn owner_elsewhere(&self, name: &str, replicas: u32) -> Value {
-        let change = json!({"spec": {"template": {"spec": {"nodeName": ELSEWHERE}}}});
+    /// The body of an owner whose pods are on [`UNMANAGED_NODE`].
+    pub fn owner_on_unmanaged_node(&self, name: &str, replicas: u32) -> Value {
+        let change = json!({"spec": {"template": {"spec": {"nodeName": UNMANAGED_NODE}}}});
         with(self.owner(name, replicas), change)
     }
 
-    /// Creates an owner. The pods that the test has made are there for it.
+    /// Creates an owner, after the controllers have observed all changes of pods.
     pub async fn create(&self, owner: Value) -> Owner {
-        if self.unseen.end() {
-            self.pods_are_seen().await;
+        if self.pod_changes.take() {
+            self.pods_are_observed().await;
         }
         let path = self.owners();
         let created = self.c.api().post(&path, owner).await.expect(201);
@@ -125,7 +125,7 @@ impl Stage {
         }
     }
 
-    /// Creates an owner, and waits until it has made all its pods and said so.
+    /// Creates an owner and waits until its status counts all its pods.
     pub async fn settled(&self, owner: Value) -> Owner {
         let replicas = owner["spec"]["replicas"].clone();
         let owner = self.create(owner).await;
@@ -134,40 +134,37 @@ impl Stage {
         owner
     }
 
-    /// An owner as it is now.
     pub async fn get(&self, owner: &Owner) -> Value {
         self.c.api().get(&owner.path).await.expect(200)
     }
 
-    /// Changes an owner by a merge patch.
+    /// Sends a merge patch of an owner.
     pub async fn change(&self, owner: &Owner, change: Value) -> Value {
         self.c.api().patch(&owner.path, MERGE, change).await.expect(200)
     }
 
-    /// Changes the status of an owner by a merge patch.
+    /// Sends a merge patch of the status of an owner.
     pub async fn change_status(&self, owner: &Owner, status: Value) {
         let path = format!("{}/status", owner.path);
         let change = json!({"status": status});
         self.c.api().patch(&path, MERGE, change).await.expect(200);
     }
 
-    /// Asks for so many.
     pub async fn scale(&self, owner: &Owner, replicas: u32) {
         self.change(owner, json!({"spec": {"replicas": replicas}})).await;
     }
 
-    /// Deletes an owner.
     pub async fn delete(&self, owner: &Owner, policy: &str) -> Value {
         let options = json!({"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": policy});
         self.c.api().delete(&owner.path, options).await.expect(200)
     }
 
-    /// Deletes an owner in the way that is the default of its kind.
-    pub async fn delete_plainly(&self, owner: &Owner) -> Value {
+    /// Deletes an owner with the default policy of its kind.
+    pub async fn delete_by_default_policy(&self, owner: &Owner) -> Value {
         self.c.api().delete(&owner.path, ()).await.expect(200)
     }
 
-    /// Waits until the status of an owner is as wanted, and of its latest generation. Returns the owner.
+    /// Waits until the status of the latest generation satisfies a predicate. Returns the owner.
     pub async fn status(&self, owner: &Owner, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
         self.until(what, async || {
             let now = self.get(owner).await;
@@ -177,36 +174,35 @@ impl Stage {
         .await
     }
 
-    /// Waits until a counter in the status of an owner is this. Returns the owner.
+    /// Waits until a counter of the status has this value. Returns the owner.
     pub async fn counts(&self, owner: &Owner, counter: &str, count: u64) -> Value {
         let what = format!("{} has {counter} {count}", owner.name);
         self.status(owner, &what, |status| counter_of(status, counter) == count)
             .await
     }
 
-    /// Waits until the controller has looked at an owner, and at the pods that there are at this moment, and done nothing
-    /// that takes longer.
-    pub async fn looked_at(&self, owner: &Owner) {
-        // Pods and owners come by different watches: by the second time the pods are there too.
+    /// Waits until the controller has synced an owner with the current pods.
+    pub async fn synced(&self, owner: &Owner) {
+        // Pods and owners have separate watches: the second sync has the pods too.
         for _ in 0..2 {
             let now = self.get(owner).await;
-            // There is nothing to do about it, but it makes another generation.
+            // A new generation that needs no action.
             let seconds = now["spec"]["minReadySeconds"].as_u64().unwrap_or_default();
             let change = json!({"spec": {"minReadySeconds": 1 + seconds}});
             self.change(owner, change).await;
-            self.status(owner, "it is looked at", |_| true).await;
+            self.status(owner, "the controller observes it", |_| true).await;
         }
     }
 
-    /// Creates a pod with `app: a`, changed by a merge patch, on [`ELSEWHERE`].
+    /// Creates a pod with `app: a` on [`UNMANAGED_NODE`], changed by a merge patch.
     pub async fn pod(&self, name: &str, change: Value) -> Value {
-        let pod = with(fixtures::pod(name), json!({"spec": {"nodeName": ELSEWHERE}}));
+        let pod = with(fixtures::pod(name), json!({"spec": {"nodeName": UNMANAGED_NODE}}));
         let pods = fixtures::core(&self.ns, "pods");
-        self.unseen.begin();
+        self.pod_changes.record();
         self.c.api().post(&pods, with(pod, change)).await.expect(201)
     }
 
-    /// A reference to an owner that is there and does nothing.
+    /// Creates a `ConfigMap` and returns an owner reference to it.
     pub async fn bystander(&self, name: &str) -> Value {
         let path = fixtures::core(&self.ns, "configmaps");
         let created = self
@@ -218,14 +214,14 @@ impl Stage {
         json!({"apiVersion": "v1", "kind": "ConfigMap", "name": name, "uid": created["metadata"]["uid"]})
     }
 
-    /// All pods there are, but for those that are being deleted, ordered by name.
+    /// All pods that are not terminating, ordered by name.
     pub async fn pods(&self) -> Vec<Value> {
         let mut pods = self.all_pods().await;
         pods.retain(|pod| pod["metadata"]["deletionTimestamp"].is_null());
         pods
     }
 
-    /// All pods there are, ordered by name.
+    /// All pods, ordered by name.
     pub async fn all_pods(&self) -> Vec<Value> {
         let list = self
             .c
@@ -236,19 +232,18 @@ impl Stage {
         list["items"].as_array().cloned().unwrap_or_default()
     }
 
-    /// The pods of [`Stage::pods`] that are an owner's.
+    /// The pods of an owner that are not terminating.
     pub async fn pods_of(&self, owner: &Owner) -> Vec<Value> {
         let mut pods = self.pods().await;
         pods.retain(|pod| controller(pod) == Some(&*owner.uid));
         pods
     }
 
-    /// A pod as it is now.
     pub async fn get_pod(&self, name: &str) -> Value {
         self.c.api().get(&self.path_of(name)).await.expect(200)
     }
 
-    /// Waits until a pod is as wanted.
+    /// Waits until a pod satisfies a predicate.
     pub async fn pod_is(&self, name: &str, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
         self.until(&format!("{name} {what}"), async || {
             let pod = self.get_pod(name).await;
@@ -257,22 +252,22 @@ impl Stage {
         .await
     }
 
-    /// Changes a pod by a merge patch.
+    /// Sends a merge patch of a pod.
     pub async fn change_pod(&self, name: &str, change: Value) {
-        self.unseen.begin();
+        self.pod_changes.record();
         let path = self.path_of(name);
         self.c.api().patch(&path, MERGE, change).await.expect(200);
     }
 
-    /// Changes the status of a pod, as its kubelet would.
+    /// Patches the status of a pod as its kubelet does.
     pub async fn change_pod_status(&self, name: &str, status: Value) {
-        self.unseen.begin();
+        self.pod_changes.record();
         let path = format!("{}/status", self.path_of(name));
         let change = json!({"status": status});
         self.c.api().patch(&path, STRATEGIC, change).await.expect(200);
     }
 
-    /// Makes a pod Ready, since so many seconds.
+    /// Makes a pod Ready for the last `seconds`.
     pub async fn make_ready(&self, name: &str, seconds: i64) {
         self.change_pod_status(
             name,
@@ -281,7 +276,7 @@ impl Stage {
         .await;
     }
 
-    /// The condition Ready, since so many seconds.
+    /// The condition Ready, true for the last `seconds`.
     pub fn ready(&self, seconds: i64) -> Value {
         let since = self.now() - SignedDuration::from_secs(seconds);
         json!({"type": "Ready", "status": "True", "lastTransitionTime": rfc3339(since)})
@@ -289,11 +284,11 @@ impl Stage {
 
     /// Deletes a pod, gracefully.
     pub async fn delete_pod(&self, name: &str) {
-        self.unseen.begin();
+        self.pod_changes.record();
         self.c.api().delete(&self.path_of(name), ()).await.expect(200);
     }
 
-    /// Waits until so many pods are an owner's. Returns them.
+    /// Waits until an owner has this number of pods. Returns them.
     pub async fn owns(&self, owner: &Owner, count: usize) -> Vec<Value> {
         self.until(&format!("{} owns {count}", owner.name), async || {
             let pods = self.pods_of(owner).await;
@@ -302,20 +297,19 @@ impl Stage {
         .await
     }
 
-    /// What is said of an owner: type, reason and message, each once.
+    /// The distinct events of an owner: type, reason and message.
     pub async fn events(&self, owner: &Owner) -> BTreeSet<(String, String, String)> {
         let events = self.raw_events(owner).await;
-        let said = |event: &Value| {
+        let parts = |event: &Value| {
             (
                 text(&event["type"]),
                 text(&event["reason"]),
                 text(&event["message"]),
             )
         };
-        events.iter().map(said).collect()
+        events.iter().map(parts).collect()
     }
 
-    /// The events of an owner.
     pub async fn raw_events(&self, owner: &Owner) -> Vec<Value> {
         let path = fixtures::core(&self.ns, "events");
         let path = format!("{path}?fieldSelector=involvedObject.uid={}", owner.uid);
@@ -323,29 +317,29 @@ impl Stage {
         list["items"].as_array().cloned().unwrap_or_default()
     }
 
-    /// Waits until there is an answer.
+    /// Waits until `ask` returns a value.
     #[track_caller]
     pub fn until<T>(&self, what: &str, ask: impl AsyncFnMut() -> Option<T>) -> impl Future<Output = T> {
         let caller = std::panic::Location::caller();
         async move {
-            if let Some(answer) = time::eventually(engine::PATIENCE, ask).await {
+            if let Some(answer) = time::eventually(controllers::WAIT_MAX, ask).await {
                 return answer;
             }
-            panic!("not in time: {what}, at {caller}\n{}", self.show().await)
+            panic!("timed out: {what}, at {caller}\n{}", self.show().await)
         }
     }
 
-    /// All that is written to owners from now on.
+    /// Watches owners from now on.
     pub async fn watch_owners(&self) -> Watch {
         self.watch(&self.owners()).await
     }
 
-    /// All that becomes of pods from now on.
+    /// Watches pods from now on.
     pub async fn watch_pods(&self) -> Watch {
         self.watch(&fixtures::core(&self.ns, "pods")).await
     }
 
-    /// From what there is at this moment: what was there before is not told.
+    /// Watches from the current resourceVersion, without initial events.
     async fn watch(&self, path: &str) -> Watch {
         let list = self.c.api().get(&format!("{path}?limit=1")).await.expect(200);
         let version = text(&list["metadata"]["resourceVersion"]);
@@ -353,17 +347,14 @@ impl Stage {
         self.c.api().watch(&path).await
     }
 
-    /// The time.
     pub fn now(&self) -> Timestamp {
         self.env.clock.wall()
     }
 
-    /// The path of all owners.
     pub fn owners(&self) -> String {
         self.path(self.kind)
     }
 
-    /// The path of all owners of a kind.
     fn path(&self, kind: Kind) -> String {
         match kind {
             Kind::ReplicaSet => fixtures::apps(&self.ns, "replicasets"),
@@ -379,7 +370,7 @@ impl Stage {
         format!("{}/{pod}", fixtures::core(&self.ns, "pods"))
     }
 
-    /// What there is, for a failure.
+    /// The objects of the namespace, for a failure message.
     async fn show(&self) -> String {
         let kinds = [
             self.path(Kind::ReplicaSet),
@@ -402,7 +393,7 @@ impl Stage {
     }
 }
 
-/// All events until nothing has happened for a while.
+/// Returns all events until none comes for two seconds.
 pub async fn drain(watch: &mut Watch) -> Vec<Value> {
     let mut events = Vec::new();
     while let Some(event) = watch.next(Duration::from_secs(2)).await {
@@ -411,17 +402,15 @@ pub async fn drain(watch: &mut Watch) -> Vec<Value> {
     events
 }
 
-/// How many of these events are of this type.
+/// Counts the events of a type.
 pub fn count(events: &[Value], kind: &str) -> usize {
     events.iter().filter(|event| event["type"] == kind).count()
 }
 
-/// The name of an object.
 pub fn name(object: &Value) -> String {
     text(&object["metadata"]["name"])
 }
 
-/// The names of objects.
 pub fn names(objects: &[Value]) -> BTreeSet<String> {
     objects.iter().map(name).collect()
 }
@@ -435,18 +424,17 @@ pub fn controller(pod: &Value) -> Option<&str> {
     refs.find(|it| it["controller"] == true)?["uid"].as_str()
 }
 
-/// A counter of a status; what is not there is 0.
+/// A counter of a status; 0 if it is absent.
 pub fn counter_of(status: &Value, counter: &str) -> u64 {
     status[counter].as_u64().unwrap_or_default()
 }
 
-/// A condition of a status.
 pub fn condition<'a>(status: &'a Value, kind: &str) -> Option<&'a Value> {
     let mut conditions = status["conditions"].as_array().into_iter().flatten();
     conditions.find(|it| it["type"] == kind)
 }
 
-/// A text; empty if it is none.
+/// The string, or an empty one.
 pub fn text(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }

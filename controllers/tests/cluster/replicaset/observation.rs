@@ -1,48 +1,47 @@
-//! Pods and owners come by different watches: an owner that is there before its pods are makes some of its own.
+//! Waits until the controllers have observed pods: an owner that is observed before its pods would create more.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use coxswain_tests::fixtures::{self, with};
 use serde_json::json;
 
-use super::stage::{ELSEWHERE, Stage};
+use super::fixture::{Fixture, UNMANAGED_NODE};
 
-/// Whether the test has done something to pods that the controllers may not have seen.
+/// Whether the test has changed pods since the controllers last observed them.
 #[derive(Default)]
-pub struct Unseen(AtomicBool);
+pub struct PodChanges(AtomicBool);
 
-impl Unseen {
-    /// It has.
-    pub fn begin(&self) {
+impl PodChanges {
+    pub fn record(&self) {
         self.0.store(true, Ordering::SeqCst);
     }
 
-    /// Whether it has, since it was last asked.
-    pub fn end(&self) -> bool {
+    /// Reports whether there were changes, and resets the flag.
+    pub fn take(&self) -> bool {
         self.0.swap(false, Ordering::SeqCst)
     }
 }
 
-impl Stage {
-    /// Waits until the controllers have seen what has become of pods until now: something is made of one that comes after.
-    pub async fn pods_are_seen(&self) {
+impl Fixture {
+    /// Waits until the controllers have observed all changes of pods: they act on a pod that is created now.
+    pub async fn pods_are_observed(&self) {
         const NAME: &str = "the-last";
         let labels = json!({"app": NAME});
         let spec = json!({
             "selector": self.kind.selector(&labels), "template": {"metadata": {"labels": labels}},
         });
-        // It wants none.
-        let owner = with(self.owner_elsewhere(NAME, 0), json!({"spec": spec}));
+        // Zero replicas.
+        let owner = with(self.owner_on_unmanaged_node(NAME, 0), json!({"spec": spec}));
         self.c.api().post(&self.owners(), owner).await.expect(201);
-        let change = json!({"metadata": {"labels": labels}, "spec": {"nodeName": ELSEWHERE}});
+        let change = json!({"metadata": {"labels": labels}, "spec": {"nodeName": UNMANAGED_NODE}});
         let pods = fixtures::core(&self.ns, "pods");
         let pod = with(fixtures::pod(NAME), change);
         self.c.api().post(&pods, pod).await.expect(201);
-        self.pod_is(NAME, "is one too many", |pod| {
+        self.pod_is(NAME, "is surplus", |pod| {
             pod["metadata"]["deletionTimestamp"].is_string()
         })
         .await;
-        // Nobody ends it, and nobody is to count it.
+        // No kubelet removes it, and no test counts it.
         let now = json!({"gracePeriodSeconds": 0});
         self.c
             .api()
