@@ -153,7 +153,7 @@ fn active_pending_and_planned_pods_never_exceed_replicas() {
 }
 
 #[test]
-fn one_sync_creates_or_deletes_at_most_burst_replicas() {
+fn sync_creates_or_deletes_at_most_burst_replicas() {
     let active: Vec<_> = (0..1200)
         .map(|i| pod(&format!("p{i}"), "own", "web", "Running", false))
         .collect();

@@ -99,14 +99,14 @@ async fn failing_owner_does_not_delay_another(s: Fixture) {
 
 /// An owner whose pods have an unknown priority class.
 fn denied(s: &Fixture, name: &str, replicas: u32) -> Value {
-    let class = json!({"spec": {"template": {"spec": {"priorityClassName": "nobody-knows"}}}});
+    let class = json!({"spec": {"template": {"spec": {"priorityClassName": "unknown-class"}}}});
     with(s.owner(name, replicas), class)
 }
 
 async fn admission_denial_is_reported(s: Fixture) {
     let owner = s.create(denied(&s, "a", 2)).await;
     let now = fails(&s, &owner).await;
-    let words = "no PriorityClass with name nobody-knows was found";
+    let words = "no PriorityClass with name unknown-class was found";
     let message = text(&condition(&now["status"], "ReplicaFailure").expect("a failure")["message"]);
     assert!(message.contains(words), "{message}");
     has_event(&s, &owner, words).await;

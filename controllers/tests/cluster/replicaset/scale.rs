@@ -164,14 +164,14 @@ async fn finished_pods_are_replaced_and_kept(s: Fixture) {
 /// Waits until exactly these pods have an event with this reason.
 async fn has_events(s: &Fixture, owner: &Owner, reason: &str, words: &str, pods: &BTreeSet<String>) {
     let wanted: BTreeSet<String> = pods.iter().map(|pod| format!("{words}: {pod}")).collect();
-    let said = async || {
+    let matching = async || {
         let mut events = s.raw_events(owner).await;
         events.retain(|event| event["reason"] == reason);
         events
     };
     let all = s
         .until(&format!("{reason} of {pods:?}"), async || {
-            let events = said().await;
+            let events = matching().await;
             let messages: BTreeSet<String> = events
                 .iter()
                 .map(|it| super::fixture::text(&it["message"]))

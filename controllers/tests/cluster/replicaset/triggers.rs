@@ -118,9 +118,9 @@ async fn orphans_selected_by_two_owners_are_adopted_once(s: Fixture) {
         );
     }
     for owner in [&first, &second] {
-        let mut said = s.events(owner).await;
-        said.retain(|(kind, ..)| kind != "Normal");
-        assert!(said.is_empty(), "{said:?}");
+        let mut events = s.events(owner).await;
+        events.retain(|(kind, ..)| kind != "Normal");
+        assert!(events.is_empty(), "{events:?}");
     }
 }
 

@@ -36,6 +36,20 @@ fn remove_rules(schema: &mut Value) {
     }
 }
 
+async fn delete_crd(f: &Fixture) {
+    let definition = Key::cluster("appreplicasets.appcontroller.k8s.io");
+    let now: MetaObject = f
+        .admin
+        .get(&DEFINITIONS, &definition)
+        .await
+        .expect("the CRD exists");
+    let delete = Delete::of(now.metadata.uid);
+    f.admin
+        .delete(&DEFINITIONS, &definition, &delete)
+        .await
+        .expect("deleted");
+}
+
 fn failure(owner: &Value) -> Option<&str> {
     let mut conditions = owner["status"]["conditions"].as_array()?.iter();
     let failure = conditions.find(|it| it["type"] == "ReplicaFailure")?;
@@ -146,17 +160,7 @@ async fn controller_is_idle_without_crd_and_resumes_with_a_new_one() {
     let f = fixture(APP_REPLICA_SET).await;
     f.create_owner(&f.owner("web", 3)).await;
     f.ready("web", 3).await;
-    let definition = Key::cluster("appreplicasets.appcontroller.k8s.io");
-    let now: MetaObject = f
-        .admin
-        .get(&DEFINITIONS, &definition)
-        .await
-        .expect("the CRD exists");
-    let delete = Delete::of(now.metadata.uid);
-    f.admin
-        .delete(&DEFINITIONS, &definition, &delete)
-        .await
-        .expect("deleted");
+    delete_crd(&f).await;
     f.sleep(Duration::from_secs(5)).await;
     f.api.reset();
     for pod in f.pods().await {
@@ -178,20 +182,9 @@ async fn stale_cache_of_a_deleted_crd_creates_no_pods() {
     let f = fixture(APP_REPLICA_SET).await;
     f.create_owner(&f.owner("web", 3)).await;
     f.ready("web", 3).await;
-    let held = "appreplicasets.appcontroller.k8s.io";
     f.sleep(Duration::from_secs(10)).await;
     f.api.stall_watches(Some("/appreplicasets"));
-    let definition = Key::cluster(held);
-    let now: MetaObject = f
-        .admin
-        .get(&DEFINITIONS, &definition)
-        .await
-        .expect("the CRD exists");
-    let delete = Delete::of(now.metadata.uid);
-    f.admin
-        .delete(&DEFINITIONS, &definition, &delete)
-        .await
-        .expect("deleted");
+    delete_crd(&f).await;
     f.api.reset();
     // The garbage collector deletes the pods repeatedly.
     for _ in 0..60 {
