@@ -1,41 +1,38 @@
-//! The garbage collector: what is owned goes when all its owners have gone.
+//! The garbage collector: deletes objects whose owners are all absent.
 //!
-//! The walk: `discovery` (which kinds there are) → `monitors` (one metadata cache each) → `graph` (who owns whom, pure) →
-//! the queues → `graph::judge` (what is to be done, pure) → `act` (one request). `orphan` lets dependents go, after a
-//! `live_list`. `floor` is what all of them share in one term, `collector` what a manager runs; `debug` shows the graph to people.
+//! The path of an event: `discovery` (served kinds) → `monitors` (one metadata cache per kind) → `graph` (owners and
+//! dependents, pure) → `queues` → `attempt_to_delete` → `graph::evaluate` (the decision, pure) → `act` (one request).
+//! `attempt_to_orphan` orphans dependents after a `live_list`. `term` is the state that they share in one term, `collector`
+//! runs them on the manager's lifecycle, and `debug` serves the graph.
 //!
-//! - Nothing is deleted without a proof that no owner holds it: each was seen to go by a cache of its whole kind, or the API
-//!   server, asked for it by name, said that there is none or showed another one, or an answer that is less than a second
-//!   old (on a slow server: a second older than its latency, at most ten) said that it waits for its dependents. What cannot
-//!   be found out is no proof, however often it is tried.
-//! - Every DELETE names the uid and the version that were judged: whoever changes the object in between makes it fail, and
-//!   it is judged anew.
-//! - Each dangling object goes, and each finalizer of the collector, once the API server can be asked.
-//! - One namespace does not delay the others: they take turns in the queue, an item occupies a worker for one token and for
-//!   half a second without an answer, and the circuit breaker is one per resource and namespace.
+//! - An object is deleted only if every owner is proven absent: a complete cache of its kind observed the deletion, or a live
+//!   read returned 404 or another uid; or if a live read that is less than a second old (on a slow server: a second older than
+//!   its latency, at most ten) showed the owner in foreground deletion. An unknown answer is never a proof.
+//! - Every DELETE carries the uid and resourceVersion that were evaluated. A concurrent change fails it with 409 Conflict, and
+//!   the object is evaluated again.
+//! - Every dangling object is deleted, and every finalizer of the collector is removed, once the API server answers.
+//! - One namespace does not delay the others: the queues are fair between namespaces, an item occupies a worker for one token
+//!   and at most half a second without an answer, and there is one circuit breaker per resource and namespace.
 //!
-//! One write per object is the least there is. These reads remain: a GET of an owner that no cache has shown, one for all its
-//! dependents; a GET of an owner that waits for its dependents, one per second, because its deletion can still be turned
-//! into another one; a GET after a conflict; and for an owner that lets its dependents go a list of each kind, because what no
-//! cache has shown yet would be deleted after it.
+//! One write per object is the minimum. These reads remain: one GET of a virtual owner for all its dependents; one GET per
+//! second of an owner in foreground deletion, because its propagation policy can still change; a GET after a conflict; and a
+//! list of each kind for an owner that is orphaned, because a dependent that no cache has shown yet would be deleted later.
 
 mod act;
-mod audit;
+mod attempt_to_delete;
+mod attempt_to_orphan;
 mod breaker;
 mod collector;
 mod debug;
 pub mod discovery;
-mod floor;
-pub mod graph;
+mod graph;
 pub mod kinds;
 mod live_list;
 mod lookup;
 mod metrics;
 mod monitors;
-mod orphan;
-mod progress;
-mod warm;
-mod worker;
+mod queues;
+mod term;
 
 pub use collector::GarbageCollector;
 pub use debug::GraphPage;
@@ -43,12 +40,12 @@ pub use debug::GraphPage;
 /// The controller's name. Stable, see [`crate::registry`].
 pub const NAME: &str = "garbage-collector-controller";
 
-/// How the collector works.
+/// The options of the collector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// How many objects are looked at once, and how many owners let their dependents go at once. At least 1; 20 unless told.
+    /// The number of objects that are evaluated, and of owners that are orphaned, at the same time. Defaults to 20; at least 1.
     pub workers: usize,
-    /// Nothing is written: what would be deleted is logged and counted.
+    /// Logs and counts writes instead of sending them. Defaults to false.
     pub dry_run: bool,
 }
 

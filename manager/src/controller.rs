@@ -1,24 +1,29 @@
-//! Sources → queue → workers → [`Reconciler`].
+//! Controllers: sources → queue → workers → [`Reconciler`].
 //!
-//! - A key is never in two reconciles at once, and an event during a reconcile leads to another one after it.
-//! - A reconcile that fails, panics or takes too long is tried again after the backoff of its key, and no earlier than the
-//!   API server asked for; the worker goes on with the next one.
-//! - A controller works in terms ([`Runnable::run`]). Each begins with the present state of its caches and an empty queue;
-//!   nothing of the term before is left, and what that one has left behind cannot write.
-//! - When it is told to stop, or its term is over, it finishes what it has begun and begins nothing more.
-//! - Every line logged in a reconcile is in a span with the controller, the key and the cause.
+//! - A key is never in two reconciles at the same time. An event during a reconcile causes another one after it.
+//! - A reconcile that fails, panics or times out is retried after the backoff of its key, and not before the Retry-After of
+//!   the API server. The worker proceeds with the next key.
+//! - A controller runs in [terms](Runnable::run). Each term starts with the current state of the caches and an empty queue.
+//!   Reconciles of an earlier term cannot write.
+//! - At a stop, or the end of the term, reconciles in process are finished and no others start.
+//! - Every line that is logged in a reconcile is in a span with the controller, the key and the cause.
+//!
+//! A controller with several queues implements [`Runnable`] on [`Runtime`], which has the same lifecycle.
 
+mod builder;
 mod error;
-mod floor;
-pub(crate) mod inbox;
+pub(crate) mod key_queue;
 mod metrics;
-mod run;
+mod progress;
+mod reconcile;
+mod runtime;
 #[cfg(test)]
 mod tests;
 
+pub use builder::{Builder, Controller};
 pub use error::{ControllerError, Fatal, ReconcileError, Unhealthy};
-pub use inbox::{Cause, Change};
-pub use run::{Builder, Controller};
+pub use key_queue::{Cause, Change};
+pub use runtime::{HealthLimits, Queues, Runtime, Slot, TermState, Workers};
 
 use std::time::Duration;
 
@@ -30,9 +35,9 @@ use crate::env::Env;
 use crate::object::Key;
 use crate::queue::{MaxOf, default_limiter};
 
-/// Brings one object closer to what is wanted of it.
+/// Moves one object towards its desired state.
 pub trait Reconciler: Send + Sync + 'static {
-    /// Looks at the object, which may be gone, and acts. It may be dropped at any await, after its timeout or because the
+    /// Observes the object, which may not exist, and acts. The future can be dropped at any await: at its timeout, or when the
     /// process ends.
     fn reconcile(
         &self,
@@ -41,73 +46,71 @@ pub trait Reconciler: Send + Sync + 'static {
     ) -> impl Future<Output = Result<Action, ReconcileError>> + Send;
 }
 
-/// What a reconcile is given.
+/// The context of one reconcile.
 #[derive(Clone, Debug)]
+#[expect(missing_docs, reason = "plain data")]
 pub struct Context {
-    /// The controller's client. It writes while the term is on.
+    /// The controller's client. Its writes fail once the term is over.
     pub client: Client,
-    /// Time, chance and tasks.
     pub env: Env,
-    /// The term: what is remembered from another one does not count.
+    /// The term. State that was remembered in another term is not valid.
     pub term: Term,
-    /// Why.
     pub cause: Cause,
-    /// Cancelled when the controller is told to stop or its term is over: a reconcile that has much left to do leaves it.
+    /// Cancelled at a stop or the end of the term. A long reconcile should return early then.
     pub stop: CancellationToken,
 }
 
-/// The next step after a reconcile that did not fail.
+/// The result of a successful reconcile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Nothing, until the next event.
+    /// No reconcile before the next event.
     Done,
-    /// Another reconcile after this time, if no event comes before. With no time at all it comes after a backoff, as if this
-    /// one had failed: nothing may run in circles. The reconcile has succeeded: as in controller-runtime, the backoff of
-    /// earlier failures ends.
+    /// Another reconcile after this time, unless an event causes one before. As in controller-runtime, the backoff of earlier
+    /// failures ends. Zero requeues the key after its backoff, as a failure would, so that no reconcile loops hot.
     RequeueAfter(Duration),
-    /// Another reconcile after this time, because this one could not start: a cache is behind, say. That is neither a success
-    /// nor a failure: the backoff of earlier failures goes on, or an object that fails after each such wait would never
+    /// Another reconcile after this time, because this one could not start: a cache is stale, for example. Neither a success
+    /// nor a failure: the backoff of earlier failures continues, or an object that fails after each such wait would never
     /// back off.
     Postpone(Duration),
 }
 
-/// How a controller works.
+/// The options of a controller.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// How many objects are reconciled at once. At least 1, which is the default.
+    /// The number of concurrent reconciles. Defaults to 1, which is the minimum.
     pub workers: usize,
-    /// How long a reconcile may take before it is dropped and counted as failed. 5 minutes unless told.
+    /// The time after which a reconcile is dropped and counts as failed. Defaults to 5 minutes.
     pub timeout: Duration,
-    /// The name of its queue in metrics; that of the controller unless told.
+    /// The name of the queue in metrics. Defaults to the name of the controller.
     pub queue: Option<String>,
-    /// The backoff of a new queue: [`default_limiter`] unless told.
+    /// Returns the rate limiter of a new queue. Defaults to [`default_limiter`].
     pub limiter: fn() -> MaxOf<Key>,
 }
 
-/// What a manager runs, whatever it reconciles.
+/// A controller, as a manager runs it.
 pub trait Runnable: Send + Sync {
     /// The name of the controller.
     fn name(&self) -> &str;
 
-    /// The sources whose caches do not know the present state: not yet, or no longer, because their kind is not served.
+    /// The sources whose caches have not synced, or whose kinds are no longer served.
     fn unsynced(&self) -> Vec<String>;
 
-    /// Works through one term: waits for its caches, then reconciles until `stop`, or until the term is over, and ends when
-    /// all that was begun has ended. Dropping the future cuts that off at its next await. One term at a time.
+    /// Runs one term: waits for the caches, then reconciles until `stop` or the end of the term, and returns when all
+    /// reconciles have ended. Dropping the future cancels them at their next await. Terms must not overlap.
     fn run(&self, fence: &Fence, term: Term, stop: CancellationToken) -> BoxFuture<'_, Result<(), Fatal>>;
 
-    /// What is in a reconcile now.
+    /// The keys that are being reconciled.
     fn running(&self) -> Vec<Key>;
 
-    /// Whether it makes progress, as far as it has work.
+    /// Returns an error if the controller has work and makes no progress.
     fn health(&self) -> Result<(), Unhealthy>;
 
-    /// What an operator should know that does not keep it from working.
+    /// A problem that does not keep the controller from working, for the health page.
     fn remark(&self) -> Option<String> {
         None
     }
 
-    /// To whom it leaves its work for now, and why; none if it does its work itself.
+    /// The reason why the controller is dormant because another one does its work; none if it is active.
     fn yields(&self) -> Option<String> {
         None
     }

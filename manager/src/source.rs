@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 
 use crate::cache::{Cache, Delta, MetaCache, Subscription};
-use crate::controller::inbox::{Cause, Change, Inbox};
+use crate::controller::key_queue::{Cause, Change, KeyQueue};
 use crate::handler::Handler;
 use crate::object::{Key, MetaObject, Object};
 use crate::predicate::Predicate;
@@ -46,8 +46,8 @@ pub(crate) trait AnySource: Send + Sync {
     fn is_synced(&self) -> bool;
     fn is_unavailable(&self) -> bool;
     fn synced(&self) -> BoxFuture<'_, ()>;
-    /// Subscribes now. The future adds keys to `inbox` until the cache is dropped.
-    fn run(&self, inbox: Arc<Inbox>) -> BoxFuture<'static, ()>;
+    /// Subscribes now. The future adds keys to `queue` until the cache is dropped.
+    fn run(&self, queue: KeyQueue) -> BoxFuture<'static, ()>;
 }
 
 /// Keys to reconcile at the start of each term, whether or not the objects exist.
@@ -88,7 +88,7 @@ impl<T: Object, O: EventSource<T>> AnySource for Source<T, O> {
         self.cache.synced()
     }
 
-    fn run(&self, inbox: Arc<Inbox>) -> BoxFuture<'static, ()> {
+    fn run(&self, queue: KeyQueue) -> BoxFuture<'static, ()> {
         let mut subscription = self.cache.subscribe();
         let name = Arc::clone(&self.name);
         let (predicate, handler) = (self.predicate.clone(), self.handler.clone());
@@ -98,7 +98,7 @@ impl<T: Object, O: EventSource<T>> AnySource for Source<T, O> {
                     let (change, priority) = classify(&delta);
                     for key in handler.keys(&delta) {
                         let source = Arc::clone(&name);
-                        inbox.add(key, priority, Cause::Event { source, change });
+                        queue.add(key, priority, Cause::Event { source, change });
                     }
                 }
                 // All deltas of a large cache may be ready at once: yield to other tasks.
@@ -125,13 +125,13 @@ impl AnySource for InitialKeys {
         Box::pin(std::future::ready(()))
     }
 
-    fn run(&self, inbox: Arc<Inbox>) -> BoxFuture<'static, ()> {
+    fn run(&self, queue: KeyQueue) -> BoxFuture<'static, ()> {
         for key in &self.0 {
             let cause = Cause::Event {
                 source: self.name().into(),
                 change: Change::Initial,
             };
-            inbox.add(key.clone(), Priority::Low, cause);
+            queue.add(key.clone(), Priority::Low, cause);
         }
         Box::pin(std::future::pending())
     }

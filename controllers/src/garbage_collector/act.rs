@@ -1,160 +1,176 @@
-//! One write: what was decided, of the state that it was decided on, and what the answer says.
+//! The write of an action, its outcome, and its log line.
 //!
-//! A DELETE names the uid and the version that were judged, always. So do the patches, but for one: references are taken
-//! away by the owner's uid where the server knows strategic merge, which no other change of the object can make wrong.
+//! A DELETE carries the uid and resourceVersion that were evaluated. So do patches, except the strategic merge patch that
+//! removes ownerReferences by uid: no concurrent change can make it wrong.
 
 use std::sync::PoisonError;
 
 use coxswain_manager::client::{Client, ClientError, Delete, Patch, View};
+use coxswain_manager::controller::Slot;
 use coxswain_manager::object::{Meta, MetaObject, OwnerRef};
 use serde_json::{Value, json};
 
-use super::audit;
-use super::floor::{Floor, Slot};
-use super::graph::{Act, Deed, Identity, Proof};
+use super::graph::{Action, Identity, Operation, OwnerState, Proof, Reason};
+use super::term::GcTerm;
 
-/// What a write came to.
+/// The maximum number of owners that one log line names.
+const LOGGED_OWNERS_MAX: usize = 5;
+
+/// The outcome of a write. The graph is updated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Came {
-    /// It was done, and the graph knows.
+pub(super) enum Outcome {
     Done,
-    /// The object is gone, and the graph knows.
-    Gone,
-    /// The object is not in the state that was judged.
-    Changed,
-    /// The server does not know strategic merge patches of this kind. The next patch will be another one.
+    /// The object does not exist.
+    NotFound,
+    /// The object has changed since it was evaluated.
+    Conflict,
+    /// The server does not support strategic merge patches of this kind. The next patch is a merge patch.
     Unsupported,
 }
 
-/// Sends it, by a client that has a token.
+/// Sends the write by a client that has a token of the rate limiter.
 pub(super) async fn send(
-    floor: &Floor,
-    act: &Act,
+    term: &GcTerm,
+    action: &Action,
     client: &Client,
     slot: &Slot,
-) -> Result<Came, ClientError> {
-    let scope = (act.kind.resource.clone(), act.key.namespace.clone());
-    let sent = match &act.deed {
-        Deed::Delete(policy) => {
-            let delete = Delete::of(act.uid.clone())
-                .at(act.version.clone())
+) -> Result<Outcome, ClientError> {
+    let scope = (action.kind.resource.clone(), action.key.namespace.clone());
+    let sent = match &action.operation {
+        Operation::Delete(policy) => {
+            let delete = Delete::of(action.uid.clone())
+                .at(action.version.clone())
                 .propagating(*policy)
                 .returning(View::Metadata);
-            let answer = client.delete(&act.kind.resource, &act.key, &delete);
-            floor.answer(&scope, slot, answer).await.map(|meta| match meta {
-                Some(meta) if meta.uid == act.uid && meta.is_terminating() => {
-                    floor.step(|graph| graph.refresh(&act.kind, &meta));
+            let answer = client.delete(&action.kind.resource, &action.key, &delete);
+            term.answer(&scope, slot, answer).await.map(|meta| match meta {
+                Some(meta) if meta.uid == action.uid && meta.is_terminating() => {
+                    term.apply(|graph| graph.refresh(&action.kind, &meta));
                 }
-                _ => floor.steps(|graph, _| graph.deleted(&act.uid, &act.version)),
+                _ => term.apply_all(|graph, _| graph.record_delete(&action.uid, &action.version)),
             })
         }
-        deed => match floor.answer(&scope, slot, patch(floor, act, deed, client)).await {
-            Ok(meta) if meta.uid == act.uid => {
-                floor.steps(|graph, effects| {
-                    effects.push(graph.refresh(&act.kind, &meta));
-                    // Without its last finalizer it was not written but removed, and the answer shows its last version.
-                    if matches!(deed, Deed::RemoveFinalizer { .. }) && meta.resource_version == act.version {
-                        graph.deleted(&act.uid, &act.version);
+        operation => match term
+            .answer(&scope, slot, patch(term, action, operation, client))
+            .await
+        {
+            Ok(meta) if meta.uid == action.uid => {
+                term.apply_all(|graph, effects| {
+                    effects.push(graph.refresh(&action.kind, &meta));
+                    // Without its last finalizer the object was deleted, and the answer shows its last version.
+                    if matches!(operation, Operation::RemoveFinalizer { .. })
+                        && meta.resource_version == action.version
+                    {
+                        graph.record_delete(&action.uid, &action.version);
                     }
                 });
                 Ok(())
             }
-            // Nothing else can answer to a patch that names the uid.
-            Ok(_) => return Ok(Came::Changed),
+            // A patch with a uid cannot change another object.
+            Ok(_) => return Ok(Outcome::Conflict),
             Err(error) => Err(error),
         },
     };
     match sent {
         Ok(()) => {
-            audit::done(act, false);
-            floor.metrics.acted(&act.deed, false);
-            Ok(Came::Done)
+            log(action, false);
+            term.metrics.acted(&action.operation, false);
+            Ok(Outcome::Done)
         }
-        Err(error) if error.is_not_found(&act.key.name) => {
-            floor.step(|graph| graph.absent(&identity(act), Proof::NotFound));
-            Ok(Came::Gone)
+        Err(error) if error.is_not_found(&action.key.name) => {
+            term.apply(|graph| graph.absent(&identity(action), Proof::NotFound));
+            Ok(Outcome::NotFound)
         }
-        Err(error) if error.code() == Some(415) && uses_strategic_merge(floor, act) => {
-            let mut kinds = floor.merge_only.lock().unwrap_or_else(PoisonError::into_inner);
-            kinds.insert(act.kind.resource.clone());
-            Ok(Came::Unsupported)
+        Err(error) if error.code() == Some(415) && uses_strategic_merge(term, action) => {
+            let mut kinds = term.merge_only.lock().unwrap_or_else(PoisonError::into_inner);
+            kinds.insert(action.kind.resource.clone());
+            Ok(Outcome::Unsupported)
         }
-        // A patch that names another uid than the object has is refused with either.
-        Err(error) if error.is_conflict() || error.code() == Some(422) => Ok(Came::Changed),
+        // A patch with the uid of another object fails with either code.
+        Err(error) if error.is_conflict() || error.code() == Some(422) => Ok(Outcome::Conflict),
         Err(error) => Err(error),
     }
 }
 
-/// Reads an object that was not as it was judged, and tells the graph. None if it is gone; an error if nothing has changed,
-/// so that nobody tries again at once.
-pub(super) async fn read_again(floor: &Floor, act: &Act, slot: &Slot) -> Result<Option<Meta>, ClientError> {
-    let resource = &act.kind.resource;
-    let client = floor.client.with_token("GET").await;
-    let read = client.get_as::<MetaObject>(resource, &act.key, View::Metadata);
-    let scope = (resource.clone(), act.key.namespace.clone());
-    match floor.answer(&scope, slot, read).await {
-        Ok(MetaObject { metadata }) if metadata.uid == act.uid => {
-            if metadata.resource_version == act.version {
-                return Err(unchanged(act));
+/// Reads an object after a conflict and updates the graph. None if it does not exist. An error if it has not changed, so that
+/// the write is retried with backoff.
+pub(super) async fn read_again(
+    term: &GcTerm,
+    action: &Action,
+    slot: &Slot,
+) -> Result<Option<Meta>, ClientError> {
+    let resource = &action.kind.resource;
+    let client = term.client.with_token("GET").await;
+    let read = client.get_as::<MetaObject>(resource, &action.key, View::Metadata);
+    let scope = (resource.clone(), action.key.namespace.clone());
+    match term.answer(&scope, slot, read).await {
+        Ok(MetaObject { metadata }) if metadata.uid == action.uid => {
+            if metadata.resource_version == action.version {
+                return Err(unchanged(action));
             }
-            floor.step(|graph| graph.refresh(&act.kind, &metadata));
+            term.apply(|graph| graph.refresh(&action.kind, &metadata));
             Ok(Some(metadata))
         }
-        Ok(MetaObject { metadata }) if metadata.uid.is_empty() => Err(unchanged(act)),
+        Ok(MetaObject { metadata }) if metadata.uid.is_empty() => Err(unchanged(action)),
         Ok(MetaObject { metadata }) => {
             let proof = Proof::OtherUid(metadata.uid);
-            floor.step(|graph| graph.absent(&identity(act), proof));
+            term.apply(|graph| graph.absent(&identity(action), proof));
             Ok(None)
         }
-        Err(error) if error.is_not_found(&act.key.name) => {
-            floor.step(|graph| graph.absent(&identity(act), Proof::NotFound));
+        Err(error) if error.is_not_found(&action.key.name) => {
+            term.apply(|graph| graph.absent(&identity(action), Proof::NotFound));
             Ok(None)
         }
         Err(error) => Err(error),
     }
 }
 
-/// The verb, as the metrics write it.
-pub(super) fn verb(deed: &Deed) -> &'static str {
-    match deed {
-        Deed::Delete(_) => "DELETE",
+/// The verb, as in the request metrics.
+pub(super) fn verb(operation: &Operation) -> &'static str {
+    match operation {
+        Operation::Delete(_) => "DELETE",
         _ => "PATCH",
     }
 }
 
-async fn patch(floor: &Floor, act: &Act, deed: &Deed, client: &Client) -> Result<Meta, ClientError> {
-    let mut metadata = json!({"uid": act.uid, "resourceVersion": act.version});
-    match deed {
-        Deed::RemoveOwners { uids, .. } if uses_strategic_merge(floor, act) => {
+async fn patch(
+    term: &GcTerm,
+    action: &Action,
+    operation: &Operation,
+    client: &Client,
+) -> Result<Meta, ClientError> {
+    let mut metadata = json!({"uid": action.uid, "resourceVersion": action.version});
+    match operation {
+        Operation::RemoveOwners { uids, .. } if uses_strategic_merge(term, action) => {
             let removed = uids.iter().map(|uid| json!({"$patch": "delete", "uid": uid}));
             let removed: Vec<Value> = removed.collect();
-            metadata = json!({"uid": act.uid, "ownerReferences": removed});
+            metadata = json!({"uid": action.uid, "ownerReferences": removed});
             let patch = Patch::strategic(&json!({"metadata": metadata}));
-            return write(client, act, patch).await;
+            return write(client, action, patch).await;
         }
-        Deed::RemoveOwners { remaining: all, .. } | Deed::Unblock { references: all } => {
+        Operation::RemoveOwners { remaining: all, .. } | Operation::Unblock { references: all } => {
             metadata["ownerReferences"] = references(all);
         }
-        Deed::RemoveFinalizer { rest, .. } => {
+        Operation::RemoveFinalizer { rest, .. } => {
             metadata["finalizers"] = if rest.is_empty() { Value::Null } else { json!(rest) };
         }
-        Deed::Delete(_) => {
+        Operation::Delete(_) => {
             return Err(ClientError::Invalid {
-                request_line: format!("PATCH {}", act.kind.resource.path(&act.key)),
-                reason: "a delete is no patch".to_owned(),
+                request_line: format!("PATCH {}", action.kind.resource.path(&action.key)),
+                reason: "a DELETE is not a patch".to_owned(),
             });
         }
     }
-    write(client, act, Patch::merge(&json!({"metadata": metadata}))).await
+    write(client, action, Patch::merge(&json!({"metadata": metadata}))).await
 }
 
-async fn write(client: &Client, act: &Act, patch: Patch) -> Result<Meta, ClientError> {
+async fn write(client: &Client, action: &Action, patch: Patch) -> Result<Meta, ClientError> {
     let patch = patch.returning(View::Metadata);
-    let object: MetaObject = client.patch(&act.kind.resource, &act.key, patch).await?;
+    let object: MetaObject = client.patch(&action.kind.resource, &action.key, patch).await?;
     Ok(object.metadata)
 }
 
-/// References as they were read: these are all fields there are.
+/// All fields of the references, as they were read.
 fn references(all: &[OwnerRef]) -> Value {
     let write = |it: &OwnerRef| {
         let mut json = json!({"apiVersion": it.api_version, "kind": it.kind, "name": it.name, "uid": it.uid});
@@ -173,25 +189,74 @@ fn references(all: &[OwnerRef]) -> Value {
     }
 }
 
-fn uses_strategic_merge(floor: &Floor, act: &Act) -> bool {
-    let kinds = floor.merge_only.lock().unwrap_or_else(PoisonError::into_inner);
-    let removes_owners = matches!(act.deed, Deed::RemoveOwners { .. });
-    removes_owners && act.kind.is_strategic() && !kinds.contains(&act.kind.resource)
+fn uses_strategic_merge(term: &GcTerm, action: &Action) -> bool {
+    let kinds = term.merge_only.lock().unwrap_or_else(PoisonError::into_inner);
+    let removes_owners = matches!(action.operation, Operation::RemoveOwners { .. });
+    removes_owners && action.kind.is_strategic() && !kinds.contains(&action.kind.resource)
 }
 
-fn unchanged(act: &Act) -> ClientError {
+fn unchanged(action: &Action) -> ClientError {
     ClientError::Decode {
-        request_line: format!("GET {}", act.kind.resource.path(&act.key)),
-        reason: "it shows the state that a write was refused for".to_owned(),
+        request_line: format!("GET {}", action.kind.resource.path(&action.key)),
+        reason: "the object has not changed since a write was rejected".to_owned(),
     }
 }
 
-fn identity(act: &Act) -> Identity {
+fn identity(action: &Action) -> Identity {
     Identity {
-        uid: act.uid.clone(),
-        api_version: act.kind.api_version.clone(),
-        kind: act.kind.kind.clone(),
-        namespace: act.key.namespace.clone(),
-        name: act.key.name.clone(),
+        uid: action.uid.clone(),
+        api_version: action.kind.api_version.clone(),
+        kind: action.kind.kind.clone(),
+        namespace: action.key.namespace.clone(),
+        name: action.key.name.clone(),
     }
+}
+
+/// Logs a write that was sent, or would have been.
+pub(super) fn log(action: &Action, dry_run: bool) {
+    let Action {
+        kind,
+        key,
+        uid,
+        version,
+        operation,
+        reasons,
+    } = action;
+    let resource = &kind.resource;
+    match operation {
+        Operation::Delete(policy) => {
+            let (owners, why) = (reasons.len(), format_reasons(reasons));
+            tracing::info!(object = %key, %uid, %version, %resource, policy = ?policy, owners, why, dry_run, "Deleted object without owners");
+        }
+        Operation::RemoveOwners { uids, .. } => {
+            let why = format_reasons(reasons);
+            tracing::debug!(object = %key, %uid, %resource, owners = uids.len(), why, dry_run, "Removed owner references");
+        }
+        Operation::Unblock { .. } => {
+            tracing::debug!(object = %key, %uid, %resource, dry_run, "Unblocked owners of object in cycle");
+        }
+        Operation::RemoveFinalizer { finalizer, .. } => {
+            tracing::debug!(object = %key, %uid, %resource, finalizer, dry_run, "Removed finalizer");
+        }
+    }
+}
+
+fn format_reasons(reasons: &[Reason]) -> String {
+    let named: Vec<_> = reasons.iter().take(LOGGED_OWNERS_MAX).map(reason).collect();
+    named.join("; ")
+}
+
+fn reason(Reason { owner, state }: &Reason) -> String {
+    let state = match state {
+        OwnerState::Absent(Proof::Watched) => "its deletion was observed".to_owned(),
+        OwnerState::Absent(Proof::NotFound) => "not found".to_owned(),
+        OwnerState::Absent(Proof::OtherUid(uid)) => format!("the name belongs to another object, uid {uid}"),
+        OwnerState::Waiting => "is in foreground deletion".to_owned(),
+        OwnerState::Orphaning => "orphans its dependents".to_owned(),
+    };
+    let slash = if owner.namespace.is_empty() { "" } else { "/" };
+    format!(
+        "{} {} {}{slash}{} {}: {state}",
+        owner.api_version, owner.kind, owner.namespace, owner.name, owner.uid
+    )
 }

@@ -1,8 +1,8 @@
 //! A circuit breaker per resource and namespace.
 //!
 //! A request without an HTTP answer (a failed connection, a timeout, [`SLOW`] without an answer) or with 503 opens it. Then
-//! one item at a time probes, after a wait that doubles. Any other answer closes it, a refusal included: an object whose
-//! requests the server refuses has its own backoff in the queue and delays no other object.
+//! one item at a time probes, after a wait that doubles. Any other answer closes it, including a rejection: the rejected object
+//! has its own backoff in the queue and does not delay others.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -22,19 +22,19 @@ const PROBE_WAIT_MAX: Duration = Duration::from_secs(30);
 /// A resource in a namespace, which is empty for cluster-scoped resources.
 pub(super) type Scope = (Resource, Text);
 
-/// See the module's contract.
+/// See the module documentation.
 #[derive(Debug, Default)]
 pub(super) struct CircuitBreaker(Mutex<BTreeMap<Scope, Open>>);
 
 #[derive(Debug)]
 struct Open {
     wait: Duration,
-    /// When the next probe may be sent.
+    /// The time of the next probe.
     until: Instant,
 }
 
 impl CircuitBreaker {
-    /// Returns how long an item waits that needs all of these; none if it may send its requests now.
+    /// Returns the time that an item has to wait that needs all of these; none if it may send its requests now.
     pub(super) fn hold(&self, scopes: &[Scope], now: Instant) -> Option<Duration> {
         let mut open = self.lock();
         let waits = scopes.iter().filter_map(|it| open.get(it));
@@ -51,7 +51,7 @@ impl CircuitBreaker {
         None
     }
 
-    /// Takes the outcome of a request into account.
+    /// Records the outcome of a request.
     pub(super) fn record<T>(&self, scope: &Scope, outcome: &Result<T, ClientError>, now: Instant) {
         if outcome.as_ref().is_err_and(is_unanswered) {
             self.unanswered(scope, now);
@@ -127,7 +127,7 @@ mod tests {
             assert_eq!(breaker.hold(std::slice::from_ref(&other), at(91)), None);
             assert_eq!(breaker.hold(&[other, maps.clone()], at(91)), wait(30));
         }
-        // A refusal is an answer, whatever its code.
+        // A rejection is an answer, with any code.
         breaker.record(&maps, &refused(500), at(92));
         assert_eq!(hold(&breaker, 92), None);
         assert_eq!(hold(&breaker, 92), None);

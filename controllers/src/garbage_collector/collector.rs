@@ -1,37 +1,50 @@
-//! The collector, from its parts to the end of a term.
+//! The collector that a manager runs: it builds the queues and starts their workers in each term.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use coxswain_manager::cache::{Caches, Status};
-use coxswain_manager::client::{Client, Fence, Term};
-use coxswain_manager::controller::{ControllerError, Fatal, Runnable, Unhealthy};
+use coxswain_manager::client::{Client, ClientError, Fence, Term};
+use coxswain_manager::controller::{
+    ControllerError, Fatal, HealthLimits, Runnable, Runtime, Slot, Unhealthy, Workers,
+};
 use coxswain_manager::env::Env;
 use coxswain_manager::events::Recorder;
-use coxswain_manager::object::{Key, Resource};
+use coxswain_manager::object::{Key, Resource, Uid};
 use coxswain_manager::queue::{Item, Queue};
+use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use prometheus::Registry;
 use tokio::sync::{Semaphore, watch};
-use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
 use super::breaker::CircuitBreaker;
 use super::debug::GraphPage;
 use super::discovery::Discovery;
-use super::floor::{Floor, Queues, limiter};
-use super::graph::{Graph, OrphanedOwners, PATIENCE};
+use super::graph::{Graph, OrphanedOwners, SYNC_TIMEOUT};
 use super::kinds::Kinds;
 use super::live_list::LiveLists;
 use super::lookup::Lookups;
 use super::metrics::Metrics;
 use super::monitors::{self, Monitors};
-use super::progress::Progress;
-use super::{NAME, Options, live_list, orphan, warm, worker};
+use super::queues::{DeleteItem, InNamespace, Next, Queues, limiter, requeue};
+use super::term::GcTerm;
+use super::{NAME, Options, attempt_to_delete, attempt_to_orphan, live_list};
 
-/// The collector. It does nothing until it is [run](Runnable::run).
+/// The time that one request of an item may take, its wait for the rate limiter and its deadline included.
+const STUCK_AFTER: Duration = Duration::from_mins(5);
+/// The reason why the collector does not run with caches of a part of the cluster.
+const PARTIAL_CACHES: &str = "it must see the whole cluster to know which owners are gone: \
+                              leave out --namespaces and --label-selector, or switch it off with \
+                              --controllers=*,-garbage-collector-controller";
+
+/// The lifecycle of the collector.
+pub(super) type GcRuntime = Runtime<Queues, GcTerm>;
+
+/// The garbage collector. It does nothing until it is [run](Runnable::run).
 pub struct GarbageCollector {
+    runtime: Arc<GcRuntime>,
     env: Env,
     caches: Caches,
     client: Client,
@@ -42,27 +55,12 @@ pub struct GarbageCollector {
     discovery: Discovery,
     merge_only: Arc<Mutex<BTreeSet<Resource>>>,
     /// From the last term.
-    orphaned: Mutex<OrphanedOwners>,
-    /// Those of the term, or of the next one.
-    queues: Mutex<Queues>,
-    floor: Current,
+    orphaned: Arc<Mutex<OrphanedOwners>>,
 }
-
-/// The floor of the term; none between terms. Clones are handles of the same one.
-#[derive(Clone, Default)]
-pub(super) struct Current(Arc<Mutex<Option<Arc<Floor>>>>);
-
-impl Current {
-    pub(super) fn get(&self) -> Option<Arc<Floor>> {
-        lock(&self.0).clone()
-    }
-}
-
-/// Ends a term for those who look, in whichever way it ends.
-struct Leave<'a>(&'a GarbageCollector);
 
 impl GarbageCollector {
-    /// A collector of the kinds that `discovery` publishes, through `caches`, which it only trusts if they are whole.
+    /// A collector of the kinds that `discovery` publishes. It only runs if `caches` are not restricted to a part of the
+    /// cluster.
     ///
     /// # Panics
     /// Outside a tokio runtime.
@@ -81,13 +79,19 @@ impl GarbageCollector {
         }
         let metrics = Metrics::register(registry)
             .map_err(|source| ControllerError::Metrics { name: name(), source })?;
+        let queues = Queues {
+            changes: queue(env, registry, "graph_changes")?,
+            deletes: queue(env, registry, "attempt_to_delete")?,
+            orphans: queue(env, registry, "attempt_to_orphan")?,
+            lists: queue(env, registry, "live_lists")?,
+        };
+        let limits = HealthLimits {
+            workers: 2 * options.workers,
+            timeout: STUCK_AFTER,
+            grace: Duration::ZERO,
+        };
         Ok(Self {
-            queues: Mutex::new(Queues {
-                changes: queue(env, registry, "graph_changes")?,
-                deletes: queue(env, registry, "attempt_to_delete")?,
-                orphans: queue(env, registry, "attempt_to_orphan")?,
-                lists: queue(env, registry, "live_lists")?,
-            }),
+            runtime: Arc::new(Runtime::new(NAME, env, limits, queues)),
             env: env.clone(),
             caches: caches.clone(),
             lister: client.with_own_limiter(),
@@ -97,130 +101,148 @@ impl GarbageCollector {
             metrics,
             discovery,
             merge_only: Arc::default(),
-            orphaned: Mutex::default(),
-            floor: Current::default(),
+            orphaned: Arc::default(),
         })
     }
 
-    async fn term(&self, fence: Fence, term: Term, stop: CancellationToken) -> Result<(), Fatal> {
-        let mut over = std::pin::pin!(async {
-            tokio::select! {
-                biased;
-                () = stop.cancelled() => {}
-                () = fence.closed(term) => {}
-            }
-        });
+    /// Resolves when discovery has published the kinds; never if the caches are restricted.
+    async fn ready(&self) -> Result<(), Fatal> {
         if !self.caches.include_all() {
-            tracing::warn!(reason = REFUSES, "The garbage collector does not run");
-            over.await;
-            return Ok(());
+            tracing::warn!(reason = PARTIAL_CACHES, "The garbage collector does not run");
+            std::future::pending::<()>().await;
         }
         let mut kinds = self.discovery.kinds();
-        tokio::select! {
-            biased;
-            () = &mut over => return Ok(()),
-            known = kinds.wait_for(Option::is_some) => if known.is_err() {
-                return Err(Fatal::Ended {
-                    controller: NAME.to_owned(),
-                    origin: "discovery".to_owned(),
-                });
-            },
-        }
-        let floor = self.open(&fence, term, kinds);
-        let _leave = Leave(self);
-        let mut tasks = JoinSet::new();
-        tasks.spawn(monitors::process(Arc::clone(&floor)));
-        let (workers, dry_run) = (self.options.workers, self.options.dry_run);
-        let queues = floor.queues.clone();
-        tasks.spawn(worker::run(
-            Arc::clone(&floor),
-            queues.deletes,
-            workers,
-            worker::process,
-        ));
-        tasks.spawn(worker::run(
-            Arc::clone(&floor),
-            queues.orphans,
-            workers,
-            orphan::process,
-        ));
-        let lists = worker::run(
-            Arc::clone(&floor),
-            queues.lists,
-            live_list::NAMESPACES,
-            live_list::process,
-        );
-        tasks.spawn(lists);
-        tracing::info!(controller = NAME, workers, dry_run, "Controller started");
-        loop {
-            tokio::select! {
-                biased;
-                () = &mut over => break,
-                Some(ended) = tasks.join_next() => judge(ended)?,
-            }
-        }
-        floor.halt.cancel();
-        while let Some(ended) = tasks.join_next().await {
-            judge(ended)?;
-        }
-        self.renew();
-        tracing::info!(controller = NAME, "Controller stopped");
-        Ok(())
+        let published = kinds.wait_for(Option::is_some).await.is_ok();
+        published.then_some(()).ok_or_else(|| Fatal::Ended {
+            controller: NAME.to_owned(),
+            origin: "discovery".to_owned(),
+        })
     }
 
-    /// A floor for a new term: nothing is known from the last one but what the caches show.
-    fn open(&self, fence: &Fence, term: Term, kinds: watch::Receiver<Option<Arc<Kinds>>>) -> Arc<Floor> {
-        let floor = Arc::new(Floor {
+    fn start(&self, fence: &Fence, term: Term, queues: Queues, pools: &mut Workers) -> Arc<GcTerm> {
+        let Options { workers, dry_run } = self.options;
+        let orphaned = self.orphaned.lock().unwrap_or_else(PoisonError::into_inner);
+        let graph = Graph::new(orphaned.clone());
+        drop(orphaned);
+        let term = Arc::new(GcTerm {
             env: self.env.clone(),
             client: self.client.in_term(fence, term),
             lister: self.lister.in_term(fence, term),
             options: self.options,
-            queues: self.renew(),
-            kinds,
+            queues,
+            kinds: self.discovery.kinds(),
             monitors: Monitors::new(&self.caches, &self.discovery),
             lookups: Lookups::default(),
             lists: LiveLists::default(),
             breaker: CircuitBreaker::default(),
-            progress: Progress::new(&self.env.clock),
             metrics: self.metrics.clone(),
-            patches: Arc::new(Semaphore::new(self.options.workers)),
+            patches: Arc::new(Semaphore::new(workers)),
             merge_only: Arc::clone(&self.merge_only),
-            halt: CancellationToken::new(),
+            stop: pools.stop().clone(),
             recorder: self.recorder.clone(),
-            graph: Mutex::new(Graph::new(lock(&self.orphaned).clone())),
+            graph: Mutex::new(graph),
+            orphaned: Arc::clone(&self.orphaned),
         });
-        *lock(&self.floor.0) = Some(Arc::clone(&floor));
-        floor
+        // The only consumer of the queue of changes: they are applied to the graph one after the other.
+        pools.spawn(monitors::process(Arc::clone(&term)).map(Ok));
+        let Queues {
+            deletes,
+            orphans,
+            lists,
+            ..
+        } = &term.queues;
+        pool(
+            pools,
+            &term,
+            deletes,
+            workers,
+            DeleteItem::key,
+            attempt_to_delete::process,
+        );
+        pool(
+            pools,
+            &term,
+            orphans,
+            workers,
+            InNamespace::<Uid>::key,
+            attempt_to_orphan::process,
+        );
+        pool(
+            pools,
+            &term,
+            lists,
+            live_list::NAMESPACES_MAX,
+            Key::clone,
+            live_list::process,
+        );
+        tracing::info!(controller = NAME, workers, dry_run, "Controller started");
+        term
     }
 
-    fn renew(&self) -> Queues {
-        let mut queues = lock(&self.queues);
-        *queues = queues.replace(&self.env);
-        queues.clone()
-    }
-
-    /// Fills the caches before the first term: once `free` resolves, because whoever may never work needs none.
+    /// Fills the caches before the first term, once `free` resolves: a controller that yields needs no caches.
     ///
     /// # Panics
     /// Outside a tokio runtime.
     pub fn warm(&self, free: impl Future<Output = ()> + Send + 'static) {
         let (caches, kinds) = (self.caches.clone(), self.discovery.kinds());
-        let keep = warm::keep(caches, kinds, self.floor.clone(), free);
-        // It is ended with the tasks.
-        drop(self.env.tasks.spawn(keep));
+        let warm = warm(caches, kinds, Arc::clone(&self.runtime), free);
+        // It ends with the task set.
+        drop(self.env.tasks.spawn(warm));
     }
 
-    /// Shows the graph.
+    /// The debug page of the graph.
     #[must_use]
     pub fn page(&self) -> GraphPage {
-        GraphPage(self.floor.clone())
+        GraphPage(Arc::clone(&self.runtime))
     }
 }
 
-/// Why it does not run on a part of the cluster.
-const REFUSES: &str = "it must see the whole cluster to know which owners are gone: \
-                       leave out --namespaces and --label-selector, or switch it off with \
-                       --controllers=*,-garbage-collector-controller";
+/// Keeps a cache of each collected kind once `free` resolves, so that a standby that becomes the leader has listed them all.
+/// During a term a kind that is no longer served is left to the monitors, which keep it for some more seconds.
+async fn warm(
+    caches: Caches,
+    mut kinds: watch::Receiver<Option<Arc<Kinds>>>,
+    runtime: Arc<GcRuntime>,
+    free: impl Future<Output = ()>,
+) {
+    free.await;
+    kinds.mark_changed();
+    let mut kept: BTreeSet<Resource> = BTreeSet::new();
+    while kinds.changed().await.is_ok() {
+        let served = kinds.borrow_and_update().clone();
+        let Some(served) = served else { continue };
+        for kind in served.collected() {
+            if kept.insert(kind.resource.clone()) {
+                drop(caches.metadata(&kind.resource));
+            }
+        }
+        kept.retain(|resource| {
+            let stays = served.watched(resource).is_some() || runtime.state().is_some();
+            if !stays {
+                caches.forget_metadata(resource);
+            }
+            stays
+        });
+    }
+}
+
+/// Starts the workers of a queue.
+fn pool<K: Item + Sync, F>(
+    pools: &mut Workers,
+    term: &Arc<GcTerm>,
+    queue: &Queue<K>,
+    workers: usize,
+    name: fn(&K) -> Key,
+    process: fn(Arc<GcTerm>, K, Slot) -> F,
+) where
+    F: Future<Output = Result<Next, ClientError>> + Send + 'static,
+{
+    let (term, requeues) = (Arc::clone(term), queue.clone());
+    pools.pool(queue.clone(), workers, name, move |item, slot| {
+        let (processed, queue) = (process(Arc::clone(&term), item.clone(), slot), requeues.clone());
+        processed.map(move |processed| requeue(&queue, &item, processed))
+    });
+}
 
 fn queue<K: Item>(env: &Env, registry: &Registry, name: &str) -> Result<Queue<K>, ControllerError> {
     let name = format!("garbage_collector_{name}");
@@ -230,17 +252,9 @@ fn queue<K: Item>(env: &Env, registry: &Registry, name: &str) -> Result<Queue<K>
     })
 }
 
-/// A part that has panicked may have left the graph half changed: better no process than one that deletes by it.
-fn judge(ended: Result<(), JoinError>) -> Result<(), Fatal> {
-    match ended {
-        Ok(()) => Ok(()),
-        Err(error) => Fatal::of_task(NAME, "a worker", error).map_or(Ok(()), Err),
-    }
-}
-
 impl Runnable for GarbageCollector {
     fn name(&self) -> &str {
-        NAME
+        self.runtime.name()
     }
 
     fn unsynced(&self) -> Vec<String> {
@@ -248,69 +262,47 @@ impl Runnable for GarbageCollector {
         if known || !self.caches.include_all() {
             Vec::new()
         } else {
-            vec!["the kinds that the API serves".to_owned()]
+            vec!["served kinds".to_owned()]
         }
     }
 
     fn run(&self, fence: &Fence, term: Term, stop: CancellationToken) -> BoxFuture<'_, Result<(), Fatal>> {
-        Box::pin(self.term(fence.clone(), term, stop))
+        let fence = fence.clone();
+        Box::pin(async move {
+            let start = |queues, pools: &mut Workers| self.start(&fence, term, queues, pools);
+            self.runtime.run(&fence, term, stop, self.ready(), start).await
+        })
     }
 
     fn running(&self) -> Vec<Key> {
-        self.floor
-            .get()
-            .map_or_else(Vec::new, |floor| floor.progress.running())
+        self.runtime.running()
     }
 
     fn health(&self) -> Result<(), Unhealthy> {
-        if !self.caches.include_all() {
-            let reason = REFUSES.to_owned();
-            return Err(Unhealthy::Refused { reason });
+        if self.caches.include_all() {
+            return self.runtime.health();
         }
-        let Some(floor) = self.floor.get() else {
-            return Ok(());
-        };
-        let Queues {
-            changes,
-            deletes,
-            orphans,
-            lists: _,
-        } = &floor.queues;
-        let waited = [changes.head_wait(), deletes.head_wait(), orphans.head_wait()];
-        let waited: Option<Duration> = waited.into_iter().max().flatten();
-        floor
-            .progress
-            .health(waited.unwrap_or_default(), 2 * self.options.workers)
+        let reason = PARTIAL_CACHES.to_owned();
+        Err(Unhealthy::Refused { reason })
     }
 
     fn remark(&self) -> Option<String> {
         let mut remarks = self.discovery.problems();
-        if let Some(floor) = self.floor.get() {
-            let mut laggards = floor.monitors.laggards();
-            let now = floor.now();
-            laggards.retain(|it| it.status != Status::Syncing || now.duration_since(it.since) >= PATIENCE);
-            remarks.extend(floor.lists.unlistable());
-            remarks.extend(laggards.iter().map(|it| format!("{} {}", it.resource, it.status)));
+        if let Some(term) = self.runtime.state() {
+            let mut unsynced_kinds = term.monitors.unsynced_kinds();
+            let now = term.now();
+            unsynced_kinds
+                .retain(|it| it.status != Status::Syncing || now.duration_since(it.since) >= SYNC_TIMEOUT);
+            remarks.extend(term.lists.unlistable());
+            remarks.extend(
+                unsynced_kinds
+                    .iter()
+                    .map(|it| format!("{} {}", it.resource, it.status)),
+            );
         }
         if self.options.dry_run {
             remarks.push("dry run: nothing is deleted".to_owned());
         }
         (!remarks.is_empty()).then(|| remarks.join("; "))
     }
-}
-
-impl Drop for Leave<'_> {
-    fn drop(&mut self) {
-        if let Some(floor) = lock(&self.0.floor.0).take() {
-            // However it ends: what it has started elsewhere begins nothing more.
-            floor.halt.cancel();
-            if let Ok(graph) = floor.graph.lock() {
-                *lock(&self.0.orphaned) = graph.orphaning();
-            }
-        }
-    }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! The graph in the language of Graphviz, as kube-controller-manager serves it:
+//! The graph in the DOT language of Graphviz, as kube-controller-manager serves it:
 //! `/debug/controllers/garbage-collector-controller/graph`.
 //!
 //! `?uid=`, which may be repeated, selects all objects that these objects own or depend on, directly or not. Objects without
@@ -8,6 +8,8 @@ mod dot;
 #[cfg(test)]
 mod tests;
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use coxswain_manager::object::Uid;
 use coxswain_manager::serve::HttpResponse;
@@ -16,31 +18,32 @@ use http::{HeaderValue, Request, Response, StatusCode};
 use http_body_util::Full;
 
 use self::dot::Drawing;
-use super::floor::Floor;
+use super::collector::GcRuntime;
+use super::term::GcTerm;
 
 /// The page of the graph, to be [mounted](coxswain_manager::serve::Endpoints::mount).
 #[derive(Clone)]
-pub struct GraphPage(pub(super) super::collector::Current);
+pub struct GraphPage(pub(super) Arc<GcRuntime>);
 
 /// The number of nodes that are copied under the lock at once.
 const SLICE: usize = 1_000;
 
 impl GraphPage {
-    /// Where it is.
+    /// The path of the page.
     pub const PATH: &str = "/debug/controllers/garbage-collector-controller/graph";
 
-    /// The graph as it is now.
+    /// Renders the current graph.
     #[must_use]
     pub fn answer(&self, request: &Request<()>) -> HttpResponse {
-        let (status, content_type, text) = match self.0.get() {
-            Some(floor) => {
-                let text = draw(&floor, &selected(request)).text();
+        let (status, content_type, text) = match self.0.state() {
+            Some(term) => {
+                let text = draw(&term, &selected(request)).text();
                 (StatusCode::OK, "text/vnd.graphviz", text)
             }
             None => (
                 StatusCode::SERVICE_UNAVAILABLE,
                 "text/plain; charset=utf-8",
-                "the garbage collector is not active in this process: another process leads, or it yields\n"
+                "the garbage collector is not active in this process: another process is the leader, or it yields\n"
                     .to_owned(),
             ),
         };
@@ -52,15 +55,15 @@ impl GraphPage {
     }
 }
 
-/// Copies the graph in slices, so that a page does not block the workers. It shows each slice at another time.
-fn draw(floor: &Floor, selected: &[Uid]) -> Drawing {
+/// Copies the graph in slices, so that a page does not block the workers. Slices may show different states.
+fn draw(term: &GcTerm, selected: &[Uid]) -> Drawing {
     let mut drawing = Drawing::default();
-    let component = (!selected.is_empty()).then(|| floor.look(|graph| graph.component(selected)));
+    let component = (!selected.is_empty()).then(|| term.read(|graph| graph.component(selected)));
     let is_selected = |uid: &Uid| component.as_ref().is_none_or(|it| it.contains(uid));
     let mut from = None;
     loop {
         let last = from.take();
-        from = floor.look(|graph| {
+        from = term.read(|graph| {
             let mut nodes = graph.nodes(last.as_ref());
             let slice = nodes.by_ref().take(SLICE);
             slice
@@ -68,14 +71,14 @@ fn draw(floor: &Floor, selected: &[Uid]) -> Drawing {
                 .for_each(|it| drawing.add(it));
             nodes.next().map(|node| node.identity.uid)
         });
-        // A slice that ends where it began holds one uid in more identities than fit.
+        // A slice that ends at the uid where it started has more identities of one uid than fit.
         if from.is_none() || from == last {
             return drawing;
         }
     }
 }
 
-/// The objects that the request selects; none selects all.
+/// The uids that the request selects. Empty selects all objects.
 fn selected(request: &Request<()>) -> Vec<Uid> {
     let query = request.uri().query().unwrap_or_default();
     form_urlencoded::parse(query.as_bytes())

@@ -7,13 +7,13 @@
 //! - A failed read removes nothing: a group-version that cannot be read keeps its last description, and a document without any
 //!   group is a failed read.
 //!
-//! `round` (requests) → `decode` → `documents` → `board` (published kinds and problems). `follow` schedules the rounds,
+//! `round` (requests) → `decode` → `documents` → `publisher` (published kinds and problems). `follow` schedules the rounds,
 //! `trigger` reports changes of CRDs and `APIService`s.
 
-mod board;
 mod decode;
 mod documents;
 mod follow;
+mod publisher;
 mod round;
 #[cfg(test)]
 mod tests;
@@ -27,8 +27,8 @@ use coxswain_manager::env::Env;
 use prometheus::{IntCounter, Opts, Registry};
 use tokio::sync::{Notify, watch};
 
-use self::board::{Board, Problems};
 use self::follow::Follower;
+use self::publisher::{Problems, Publisher};
 use super::kinds::Kinds;
 
 /// Discovery of the served kinds. Clones share it.
@@ -68,29 +68,29 @@ impl Discovery {
     ) -> Result<Self, prometheus::Error> {
         let sync_errors = sync_errors()?;
         registry.register(Box::new(sync_errors.clone()))?;
-        let board = Board::new();
+        let publisher = Publisher::new();
         let discovery = Self {
-            kinds: board.kinds(),
-            problems: board.problems(),
+            kinds: publisher.kinds(),
+            problems: publisher.problems(),
             refresh: Arc::default(),
             sync_errors,
         };
-        let follower = Follower::new(env, caches, client, &discovery, board);
-        // It is ended with the tasks.
+        let follower = Follower::new(env, caches, client, &discovery, publisher);
+        // It ends with the task set.
         drop(env.tasks.spawn(follower.run()));
         Ok(discovery)
     }
 
-    /// The kinds; none until both roots were read. It changes when they do.
+    /// The served kinds; none until both roots were read.
     #[must_use]
     pub fn kinds(&self) -> watch::Receiver<Option<Arc<Kinds>>> {
         self.kinds.clone()
     }
 
-    /// The parts of the API that cannot be discovered, since when, and why: for the operator.
+    /// The parts of the API that cannot be discovered, with the time and the reason.
     #[must_use]
     pub fn problems(&self) -> Vec<String> {
-        board::list(&self.problems)
+        publisher::list(&self.problems)
     }
 }
 

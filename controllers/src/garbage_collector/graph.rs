@@ -1,28 +1,28 @@
-//! Who owns whom, and what follows from it. Pure: no clock, no client; every step answers what is to be looked at next.
+//! The graph of owners and dependents. Pure: no clock, no client; every change returns the items to enqueue.
 //!
-//! - Objects are nodes, by their uid, and enter when a cache shows them. An owner that somebody refers to and that no cache
-//!   has shown *under that name, in any served version,* is **unseen**: it is asked for once, by its full identity, however many
-//!   dependents there are. So a wrong reference can only harm the object that has it.
-//! - A **tombstone** is the proof that an identity is gone forever. It is kept as long as a known object refers to it.
-//! - What an owner in foreground deletion waits for is a *set* of dependents whose reference matches and blocks.
-//! - Nothing here is sticky: flags follow the latest metadata, and a state that is older than the known one is ignored.
+//! - Nodes are objects that a cache has shown, by uid. An owner that is referred to but that no cache has shown *under that
+//!   name, in any served version,* is **virtual**: it is read once, by its full identity, for all its dependents. So a wrong
+//!   reference affects only the object that has it.
+//! - A **tombstone** is the proof that an identity is absent. It is kept as long as a node refers to it.
+//! - The blocking dependents of an owner in foreground deletion are a *set*: those whose reference matches and blocks.
+//! - Flags are computed from the latest metadata. A state older than the known one is ignored.
 
+mod evaluate;
 mod identity;
-mod judge;
+mod inspect;
 mod links;
 mod node;
 mod observe;
 mod orphan;
-mod serve;
+mod sync;
 mod tombstones;
-mod view;
 
 #[cfg(test)]
 mod tests;
 
 pub use identity::Identity;
+pub use inspect::NodeInfo;
 pub use orphan::OrphanedOwners;
-pub use view::NodeView;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -37,43 +37,40 @@ use self::node::Node;
 use self::tombstones::Tombstones;
 use super::kinds::{Kind, Kinds};
 
-/// How long an answer of the API server about an owner is valid after it arrived.
+/// The time for which a live read of an owner is valid after its answer arrived.
 pub const FRESH: Duration = Duration::from_secs(1);
-/// How old an answer that an owner waits for its dependents may be on the slowest server, counted from when the request was
-/// sent.
+/// The maximum age of a live read that shows an owner in foreground deletion, from when the request was sent.
 pub const FRESH_MAX: Duration = Duration::from_secs(10);
-/// How long a kind that does not sync is waited for.
-pub const PATIENCE: Duration = Duration::from_secs(30);
-/// What an object that is deleted in the foreground has while its dependents go.
+/// The time that decisions wait for a kind that does not sync.
+pub const SYNC_TIMEOUT: Duration = Duration::from_secs(30);
+/// The finalizer of an object in foreground deletion.
 pub const FOREGROUND: &str = "foregroundDeletion";
-/// What a deleted object has while its dependents are let go.
+/// The finalizer of an object whose dependents are being orphaned.
 pub const ORPHAN: &str = "orphan";
 
-/// What to look at: the items of the queue of deletions.
+/// An item of the deletion queue.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Work {
-    /// An object that may have to go.
+pub enum WorkItem {
+    /// An object that may be garbage.
     Object(Uid),
-    /// An owner that no cache has shown.
+    /// A virtual owner.
     Owner(Identity),
 }
 
-/// What follows from a step.
+/// The items to enqueue after a change.
 #[derive(Debug, Default, PartialEq, Eq)]
 #[must_use]
 pub struct Effects {
-    /// To be looked at.
-    pub look: Vec<Work>,
-    /// Owners whose dependents are to be let go.
-    pub orphan: Vec<Uid>,
-    /// References into another namespace.
-    pub misplaced: Vec<Misplaced>,
+    pub attempt_to_delete: Vec<WorkItem>,
+    /// Owners whose dependents are to be orphaned.
+    pub attempt_to_orphan: Vec<Uid>,
+    /// References to owners in another namespace.
+    pub invalid_namespace: Vec<InvalidNamespace>,
 }
 
 /// A reference to an owner that is in another namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "plain data")]
-pub struct Misplaced {
+pub struct InvalidNamespace {
     /// The kind of the dependent.
     pub kind: Arc<Kind>,
     pub key: Key,
@@ -81,150 +78,139 @@ pub struct Misplaced {
     pub reference: OwnerRef,
 }
 
-/// How it is known that an owner is gone.
+/// The proof that an owner is absent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Proof {
-    /// A cache of all objects of its kind has seen it go.
+    /// A complete cache of its kind observed its deletion.
     Watched,
-    /// The API server, asked for it, said that there is none.
+    /// A live read returned 404.
     NotFound,
-    /// The API server, asked for it, showed another one of that name.
+    /// A live read returned an object with the same name and another uid.
     OtherUid(Uid),
 }
 
-/// What the API server, asked for an owner, showed.
+/// The state of an owner in a live read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Live {
-    /// It lives.
+pub enum LiveState {
+    /// Not in foreground deletion.
     Solid,
-    /// It is being deleted in the foreground.
+    /// In foreground deletion.
     Waiting,
 }
 
-/// What is to be done.
+/// The result of an evaluation.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Judgement {
-    /// Nothing; whatever changes that is an event.
+pub enum Decision {
+    /// Nothing to do before the next event.
     Nothing,
-    /// Look again after this time: a kind has not synced yet.
+    /// Evaluate again after this time: a kind has not synced yet.
     Later(Duration),
-    /// These have to be asked for first.
-    Ask(Vec<Question>),
-    /// It is not known whether this owner exists, nor how to ask: look again after a backoff. Never a reason to delete.
+    /// Read these owners first.
+    LookUp(Vec<Lookup>),
+    /// The kind of this owner is unknown: evaluate again later. Never a reason to delete.
     Unresolvable(Identity),
-    /// It exists and no cache shows it yet: look again after a backoff.
+    /// The owner exists and no cache has shown it yet: evaluate again after the backoff.
     Poll,
-    /// Do this.
-    Act(Act),
+    /// Send this write.
+    Act(Action),
 }
 
-/// One GET.
+/// A live read of an owner.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "plain data")]
-pub struct Question {
+pub struct Lookup {
     pub kind: Arc<Kind>,
     pub identity: Identity,
 }
 
-/// One write.
+/// One write, with its preconditions.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "plain data")]
-pub struct Act {
+pub struct Action {
     pub kind: Arc<Kind>,
     pub key: Key,
     pub uid: Uid,
-    /// The version that was judged. The write holds for this one only.
+    /// The version that was evaluated, and the precondition of the write.
     pub version: Version,
-    pub deed: Deed,
-    pub because: Vec<Reason>,
+    pub operation: Operation,
+    pub reasons: Vec<Reason>,
 }
 
-/// What is done to an object.
+/// The change that a write makes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Deed {
-    /// It is deleted.
+pub enum Operation {
     Delete(Propagation),
-    /// It loses the references to these owners.
     RemoveOwners {
-        /// The owners.
         uids: Vec<Uid>,
-        /// What remains, for kinds that know no strategic merge.
+        /// The other references, for kinds without strategic merge patch.
         remaining: Box<[OwnerRef]>,
     },
-    /// It stops to block its owners: it is part of a circle.
+    /// Sets blockOwnerDeletion to false in all references: the object is part of a cycle of foreground deletions.
     Unblock {
-        /// All its references, as they will be.
         references: Box<[OwnerRef]>,
     },
-    /// It loses a finalizer of the collector.
     RemoveFinalizer {
-        /// Which one.
         finalizer: &'static str,
-        /// What remains, in order.
+        /// The other finalizers.
         rest: Box<[Text]>,
     },
 }
 
-/// Why an owner does not hold an object.
+/// The reason why an owner does not keep an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "plain data")]
 pub struct Reason {
     pub owner: Identity,
-    pub verdict: Verdict,
+    pub state: OwnerState,
 }
 
-/// What became of an owner.
+/// The state of an owner that does not keep its dependents.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// It is gone.
+pub enum OwnerState {
     Absent(Proof),
-    /// It waits for its dependents to go.
+    /// In foreground deletion.
     Waiting,
-    /// It was deleted, and lets its dependents be.
+    /// Deleted with its dependents orphaned.
     Orphaning,
 }
 
-/// The graph.
+/// See the module documentation.
 #[derive(Debug, Default)]
 pub struct Graph {
     kinds: Arc<Kinds>,
-    /// Since when, and since which turn, each collected kind is served. Every time kinds are told is a turn.
-    began: BTreeMap<Resource, (Instant, u64)>,
-    turn: u64,
-    /// The collected kinds that have been told whole.
+    /// The time and generation since which each collected kind is served. Every change of the kinds is a generation.
+    served_since: BTreeMap<Resource, (Instant, u64)>,
+    generation: u64,
+    /// The collected kinds whose caches were applied completely.
     synced: BTreeSet<Resource>,
     /// The kinds whose caches were filled before the term and are not proven current.
     unproven: BTreeSet<Resource>,
-    /// When their proof is no longer waited for; none before it is needed.
+    /// The end of the wait for their proof; none before a foreground deletion needs it.
     proof_deadline: Option<Instant>,
     nodes: BTreeMap<Uid, Node>,
-    /// The nodes of each kind.
     by_kind: BTreeMap<Resource, BTreeSet<Uid>>,
-    /// The nodes with a finalizer of the collector that is to go, with the turn in which they were first seen so.
-    leaving: BTreeMap<Uid, u64>,
-    /// By owner, whether or not it has a node.
+    /// Terminating nodes with a finalizer of the collector, and the generation in which that was first observed.
+    finalizing: BTreeMap<Uid, u64>,
+    /// By owner uid, whether or not it has a node.
     links: BTreeMap<Uid, Links>,
-    /// What objects refer to and no node is, with those that do. An identity is here or among the tombstones, never both.
-    unseen: BTreeMap<Identity, BTreeSet<Uid>>,
-    /// Cluster-scoped objects with a reference to a namespaced kind: nobody can say which object is meant.
-    astray: BTreeSet<Uid>,
+    /// Virtual owners with their dependents. An identity is here or among the tombstones, never both.
+    virtual_owners: BTreeMap<Identity, BTreeSet<Uid>>,
+    /// Cluster-scoped objects with a reference to a namespaced kind. The reference has no namespace, so its target is unknown.
+    ambiguous: BTreeSet<Uid>,
     tombstones: Tombstones,
-    /// Answers of the API server about owners, and until when they are valid.
-    answers: BTreeMap<Identity, (Live, Instant)>,
-    /// The time that the last GET of an owner took, by resource.
+    /// Live reads of owners, and the end of their validity.
+    answers: BTreeMap<Identity, (LiveState, Instant)>,
+    /// The latency of the last GET of an owner, by resource.
     latencies: BTreeMap<Resource, Duration>,
-    let_go: OrphanedOwners,
-    /// The number of times that the references of an object were resolved.
+    orphaned_owners: OrphanedOwners,
+    /// Counts resolutions of the references of an object.
     #[cfg(test)]
     visits: std::cell::Cell<usize>,
 }
 
 impl Graph {
-    /// An empty graph. It ignores all objects before [`Graph::serve`]. Late dependents of `orphaned` owners are orphaned.
+    /// An empty graph. It ignores all objects before [`Graph::set_kinds`]. Late dependents of `orphaned` owners are orphaned.
     #[must_use]
     pub fn new(orphaned: OrphanedOwners) -> Self {
         Self {
-            let_go: orphaned,
+            orphaned_owners: orphaned,
             ..Self::default()
         }
     }
@@ -232,21 +218,20 @@ impl Graph {
 
 impl Effects {
     fn object(&mut self, uid: &Uid) {
-        self.look.push(Work::Object(uid.clone()));
+        self.attempt_to_delete.push(WorkItem::Object(uid.clone()));
     }
 
     fn owner(&mut self, identity: &Identity) {
-        self.look.push(Work::Owner(identity.clone()));
+        self.attempt_to_delete.push(WorkItem::Owner(identity.clone()));
     }
 
-    /// Everything once, in the order in which it came first.
-    fn tidy(mut self) -> Self {
-        if self.look.len() > 1 {
+    fn deduplicated(mut self) -> Self {
+        if self.attempt_to_delete.len() > 1 {
             let mut known = BTreeSet::new();
-            self.look.retain(|it| known.insert(it.clone()));
+            self.attempt_to_delete.retain(|it| known.insert(it.clone()));
         }
         let mut known = BTreeSet::new();
-        self.orphan.retain(|it| known.insert(it.clone()));
+        self.attempt_to_orphan.retain(|it| known.insert(it.clone()));
         self
     }
 }

@@ -1,14 +1,14 @@
-//! The kinds that the API serves, and which of them are collected.
+//! The served kinds, and those that are collected.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use coxswain_manager::object::{Resource, Text};
 
-/// The plural of a group-version whose resources are not known, as in RBAC.
+/// The plural of a group-version whose resources are unknown, as in RBAC.
 pub(super) const ALL_RESOURCES: &str = "*";
 
-/// A kind in one version that is served.
+/// A kind in one served version.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Kind {
     /// The resource in paths.
@@ -29,8 +29,8 @@ pub struct Kinds {
 }
 
 impl Kind {
-    /// The kind of a resource.
     #[must_use]
+    #[expect(missing_docs, reason = "plain constructor")]
     pub fn new(resource: Resource) -> Self {
         Self {
             api_version: resource.api_version().as_str().into(),
@@ -54,7 +54,7 @@ impl Kind {
 }
 
 impl Kinds {
-    /// These kinds are served, and those in `collected` are watched, each in one version.
+    /// Builds the set of served kinds. Those in `collected` are watched, each in one version.
     #[must_use]
     pub fn new(served: impl IntoIterator<Item = Kind>, collected: &BTreeSet<Resource>) -> Self {
         let mut kinds = Self::default();
@@ -81,7 +81,7 @@ impl Kinds {
         kinds
     }
 
-    /// The same, with group-versions that discovery names and cannot describe.
+    /// Adds group-versions that discovery lists without a description.
     #[must_use]
     pub fn without<'a>(mut self, undescribed: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
         let unknown = |(group, version): (&str, &str)| {
@@ -95,7 +95,7 @@ impl Kinds {
         self
     }
 
-    /// The same, with `more` kinds.
+    /// Returns a copy with `more` kinds.
     #[must_use]
     pub fn and<'a>(&self, more: impl IntoIterator<Item = &'a Arc<Kind>>) -> Self {
         let mut all = Self {
@@ -114,14 +114,14 @@ impl Kinds {
         all
     }
 
-    /// The kind that a reference names in a served version: in the version that is watched, if one is, so that all versions
+    /// Resolves the kind of a reference in any served version to the version that is watched, if there is one, so that all versions
     /// of an object have one identity.
     #[must_use]
     pub fn resolve(&self, api_version: &Text, kind: &Text) -> Option<&Arc<Kind>> {
         self.served.get(&(api_version.clone(), kind.clone()))?.as_ref()
     }
 
-    /// The kinds, by group, of which a version resolves to another resource in `other`, or is watched in one only.
+    /// The kinds, by group, that resolve to another resource in `other`, or are watched in only one of the two.
     pub(super) fn changed(&self, other: &Self) -> BTreeMap<String, BTreeSet<Text>> {
         let mut changed: BTreeMap<String, BTreeSet<Text>> = BTreeMap::new();
         for (api_version, kind) in self.served.keys().chain(other.served.keys()) {
@@ -140,7 +140,7 @@ impl Kinds {
         changed
     }
 
-    /// The kind of a resource that is watched.
+    /// The kind of a watched resource.
     #[must_use]
     pub fn watched(&self, resource: &Resource) -> Option<&Arc<Kind>> {
         let at = self
@@ -156,7 +156,7 @@ impl Kinds {
         &self.collected
     }
 
-    /// The group-versions that discovery names and cannot describe, each as a resource `*`: it may have objects that block an
+    /// The group-versions that discovery lists without a description, each as a resource `*`. They may have objects that block an
     /// owner or depend on it.
     #[must_use]
     pub fn undescribed(&self) -> &[Arc<Kind>] {

@@ -1,42 +1,43 @@
 //! Live lists: the dependents of owners that are being orphaned, whether or not a cache has shown them.
 //!
 //! For a namespaced owner: a consistent list of every namespaced resource in its namespace. For a cluster-scoped owner,
-//! whose dependents can be in any namespace: a version of every resource, up to which the graph has to know all. A list
-//! serves all owners of a namespace that requested it before it began. Few namespaces are listed at the same time, by a
+//! whose dependents can be in any namespace: a version of every resource, which the graph has to reach. A list
+//! serves all owners of a namespace that requested it before it started. Few namespaces are listed at the same time, by a
 //! client with a rate limiter of its own: no other request waits for a live list.
 //!
-//! A resource that cannot be listed delays the first orphaning by [`UNLISTABLE_WAIT`]. It is remembered until a list of it
-//! succeeds: meanwhile it is tried now and then, and orphaning proceeds without it.
+//! A resource that cannot be listed delays the first orphaning by [`UNLISTABLE_WAIT`]. Until a list of it succeeds, it is
+//! retried at that interval, and orphaning proceeds without it.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use coxswain_manager::client::{ClientError, ListQuery, View, WatchQuery};
+use coxswain_manager::controller::Slot;
 use coxswain_manager::object::{Key, Meta, MetaObject, Resource, Text, Uid, Version};
 use futures_util::future::join_all;
 use serde::Deserialize;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
-use super::floor::{Floor, InNamespace, Slot};
-use super::graph::{Act, PATIENCE};
+use super::attempt_to_orphan::detach;
+use super::graph::{Action, SYNC_TIMEOUT};
 use super::kinds::{Kind, Kinds};
-use super::orphan::detach;
-use super::worker::Next;
+use super::queues::{InNamespace, Next};
+use super::term::GcTerm;
 
 /// The number of namespaces that are listed at the same time.
-pub(super) const NAMESPACES: usize = 4;
+pub(super) const NAMESPACES_MAX: usize = 4;
 /// The number of resources of a namespace that are listed at the same time.
-const RESOURCES: usize = 8;
+const RESOURCES_MAX: usize = 8;
 /// The number of objects on a page.
-const PAGE: u32 = 500;
-/// How long the first orphaning waits for a resource that cannot be listed, and how often that is tried afterwards.
-const UNLISTABLE_WAIT: Duration = PATIENCE;
-/// How long a watch takes that shows whether a cache is up to date: the server sends a bookmark two seconds before its end.
+const PAGE_SIZE: u32 = 500;
+/// The time that the first orphaning waits for a resource that cannot be listed, and the interval of later attempts.
+const UNLISTABLE_WAIT: Duration = SYNC_TIMEOUT;
+/// The duration of the watch that shows whether a cache is up to date: the server sends a bookmark two seconds before its end.
 const IDLE_WATCH: Duration = Duration::from_secs(4);
-/// How long a cache that is behind may take to be listed again.
-const RELIST: Duration = Duration::from_secs(10);
+/// The time that a relist of a stale cache may take.
+const RELIST_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The live lists of a term.
 #[derive(Debug, Default)]
@@ -44,10 +45,10 @@ pub(super) struct LiveLists(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
-    /// Owners that wait for a list that has not begun, by namespace.
+    /// Owners that wait for a list that has not started, by namespace.
     requested: BTreeMap<Text, Owners>,
-    /// Owners whose dependents were listed, with a patch of each dependent that the graph does not know.
-    listed: BTreeMap<Uid, Vec<Act>>,
+    /// Owners whose dependents were listed, with a patch of each dependent that is not in the graph.
+    listed: BTreeMap<Uid, Vec<Action>>,
     unlistable: BTreeMap<Resource, Unlistable>,
 }
 
@@ -58,35 +59,35 @@ struct Unlistable {
     reason: String,
 }
 
-/// Owners, and since when each is delayed by resources that cannot be listed.
+/// Owners, with the time since which each is delayed by resources that cannot be listed.
 type Owners = BTreeMap<Uid, Option<Instant>>;
 
 type Listed = Result<Vec<Meta>, String>;
 
 impl LiveLists {
-    /// The patches of dependents that the graph does not know; none before the dependents of the owner were listed.
-    pub(super) fn listed(&self, owner: &Uid) -> Option<Vec<Act>> {
+    /// The patches of listed dependents that are not in the graph; none before the dependents of the owner were listed.
+    pub(super) fn listed(&self, owner: &Uid) -> Option<Vec<Action>> {
         self.lock().listed.get(owner).cloned()
     }
 
-    /// Requests a list for an owner, which is queued when it is there.
+    /// Requests a list for an owner. The owner is enqueued when the list is complete.
     pub(super) fn request(&self, namespace: &Text, owner: &Uid) {
         let mut state = self.lock();
         let requested = state.requested.entry(namespace.clone()).or_default();
         requested.entry(owner.clone()).or_default();
     }
 
-    /// A dependent of an owner was patched, or has to be patched again.
-    pub(super) fn patched(&self, owner: &Uid, dependent: &Uid, again: Option<Act>) {
+    /// Replaces the patch of a dependent that was patched.
+    pub(super) fn patched(&self, owner: &Uid, dependent: &Uid, again: Option<Action>) {
         let mut state = self.lock();
-        if let Some(acts) = state.listed.get_mut(owner)
-            && let Some(at) = acts.iter().position(|it| it.uid == *dependent)
+        if let Some(actions) = state.listed.get_mut(owner)
+            && let Some(at) = actions.iter().position(|it| it.uid == *dependent)
         {
-            acts.splice(at..=at, again);
+            actions.splice(at..=at, again);
         }
     }
 
-    /// Forgets the list for an owner that is finished with.
+    /// Drops the list of an owner.
     pub(super) fn forget(&self, owner: &Uid) {
         self.lock().listed.remove(owner);
     }
@@ -101,7 +102,7 @@ impl LiveLists {
         requested.extend(owners);
     }
 
-    /// The resources that could not be listed, and why.
+    /// The resources that could not be listed, with the reason.
     pub(super) fn unlistable(&self) -> Vec<String> {
         let state = self.lock();
         let unlistable = state.unlistable.iter();
@@ -109,7 +110,7 @@ impl LiveLists {
         named.collect()
     }
 
-    /// Forgets resources that are no longer served.
+    /// Drops resources that are no longer served.
     fn prune(&self, kinds: &Kinds) {
         let is_served = |it: &Resource| {
             let undescribed = kinds.undescribed().iter();
@@ -118,7 +119,7 @@ impl LiveLists {
         self.lock().unlistable.retain(|resource, _| is_served(resource));
     }
 
-    /// Whether a resource is not listed now: its last list failed a short time ago, and orphaning no longer waits for it.
+    /// Whether to skip a resource: its last list failed less than [`UNLISTABLE_WAIT`] ago, and orphaning no longer waits for it.
     fn skips(&self, resource: &Resource, now: Instant) -> bool {
         let recent = |then: Instant| now.duration_since(then) < UNLISTABLE_WAIT;
         let state = self.lock();
@@ -126,7 +127,7 @@ impl LiveLists {
         known.is_some_and(|it| !recent(it.since) && recent(it.tried))
     }
 
-    /// Remembers whether a resource can be listed. Returns how much longer orphaning waits for it.
+    /// Records whether a resource can be listed. Returns the time that orphaning still waits for it.
     fn tried<T>(&self, resource: &Resource, listed: &Result<T, String>, now: Instant) -> Duration {
         let mut state = self.lock();
         let Err(reason) = listed else {
@@ -151,24 +152,23 @@ impl LiveLists {
     }
 }
 
-/// Lists a namespace, or all resources if that is empty, for the owners that wait for it.
-pub(super) async fn process(floor: Arc<Floor>, item: Key, _: Slot) -> Result<Next, Arc<ClientError>> {
-    let busy = floor.progress.begin(item.clone());
+/// Lists a namespace, or all resources if it is empty, for the owners that wait for it.
+pub(super) async fn process(term: Arc<GcTerm>, item: Key, slot: Slot) -> Result<Next, ClientError> {
     let namespace = item.namespace;
-    let mut owners = floor.lists.begin(&namespace);
+    let mut owners = term.lists.begin(&namespace);
     if owners.is_empty() {
         return Ok(Next::Done);
     }
-    let known = floor.kinds();
-    floor.lists.prune(&known);
+    let known = term.kinds();
+    term.lists.prune(&known);
     let kinds = known.collected().iter();
     let kinds = kinds
         .filter(|it| namespace.is_empty() || it.resource.namespaced)
         .cloned();
     let (mut missing, kinds): (Vec<_>, Vec<_>) =
-        kinds.partition(|it| floor.lists.skips(&it.resource, floor.now()));
-    let concurrent = Semaphore::new(RESOURCES);
-    let (within, sender, dependents_of, busy) = (&namespace, &*floor, &owners, &busy);
+        kinds.partition(|it| term.lists.skips(&it.resource, term.now()));
+    let concurrent = Semaphore::new(RESOURCES_MAX);
+    let (within, sender, dependents_of, slot) = (&namespace, &*term, &owners, &slot);
     let lists = kinds.into_iter().map(|kind| {
         let concurrent = &concurrent;
         async move {
@@ -178,20 +178,20 @@ pub(super) async fn process(floor: Arc<Floor>, item: Key, _: Slot) -> Result<Nex
                 let _permit = concurrent.acquire().await;
                 list(sender, &kind, within, dependents_of).await
             };
-            busy.touch();
+            slot.touch();
             (kind, listed)
         }
     });
     let listed: Vec<(Arc<Kind>, Listed)> = join_all(lists).await;
     if listed.iter().all(|(_, listed)| listed.is_err()) {
         // The API server is down: that is not a reason to proceed without any list.
-        floor.lists.request_again(&namespace, owners);
+        term.lists.request_again(&namespace, owners);
         return Ok(Next::Backoff);
     }
-    let now = floor.now();
+    let now = term.now();
     let (mut wait, mut dependents) = (Duration::ZERO, Vec::new());
     for (kind, listed) in listed {
-        wait = wait.max(floor.lists.tried(&kind.resource, &listed, now));
+        wait = wait.max(term.lists.tried(&kind.resource, &listed, now));
         match listed {
             Ok(items) => dependents.extend(items.into_iter().map(|it| (Arc::clone(&kind), it))),
             Err(_) => missing.push(kind),
@@ -199,26 +199,26 @@ pub(super) async fn process(floor: Arc<Floor>, item: Key, _: Slot) -> Result<Nex
     }
     for kind in known.undescribed() {
         let undescribed: Listed = Err("discovery does not describe it".to_owned());
-        wait = wait.max(floor.lists.tried(&kind.resource, &undescribed, now));
+        wait = wait.max(term.lists.tried(&kind.resource, &undescribed, now));
         missing.push(Arc::clone(kind));
     }
     let mut next = Next::Done;
     if !wait.is_zero() {
-        // Each owner is delayed once, however many resources fail one after the other.
+        // Each owner is delayed once, even if several resources fail one after the other.
         let is_delayed = |_: &Uid, since: &mut Option<Instant>| {
             now.duration_since(*since.get_or_insert(now)) < UNLISTABLE_WAIT
         };
         let delayed = owners.extract_if(.., is_delayed).collect();
-        floor.lists.request_again(&namespace, delayed);
+        term.lists.request_again(&namespace, delayed);
         next = Next::After(wait.min(UNLISTABLE_WAIT / 3));
     }
-    apply(&floor, &namespace, &owners, &dependents, &missing);
+    apply(&term, &namespace, &owners, &dependents, &missing);
     Ok(next)
 }
 
-/// Tells the graph, and queues the owners.
+/// Updates the graph and enqueues the owners.
 fn apply(
-    floor: &Floor,
+    term: &GcTerm,
     namespace: &Text,
     owners: &Owners,
     dependents: &[(Arc<Kind>, Meta)],
@@ -227,20 +227,20 @@ fn apply(
     if owners.is_empty() {
         return;
     }
-    let mut acts: BTreeMap<Uid, Vec<Act>> = owners.keys().map(|it| (it.clone(), Vec::new())).collect();
-    floor.steps(|graph, effects| {
+    let mut actions: BTreeMap<Uid, Vec<Action>> = owners.keys().map(|it| (it.clone(), Vec::new())).collect();
+    term.apply_all(|graph, effects| {
         for owner in owners.keys().filter(|_| !missing.is_empty()) {
-            graph.let_go(owner);
+            graph.add_orphaned_owner(owner);
         }
         for (kind, meta) in dependents {
             effects.push(graph.refresh(kind, meta));
             if !graph.contains(&meta.uid) {
                 for reference in &meta.owner_references {
-                    if let Some(acts) = acts.get_mut(&reference.uid)
-                        // Two references to one owner go with one patch.
-                        && acts.last().is_none_or(|it| it.uid != meta.uid)
+                    if let Some(actions) = actions.get_mut(&reference.uid)
+                        // One patch removes both of two references to the same owner.
+                        && actions.last().is_none_or(|it| it.uid != meta.uid)
                     {
-                        acts.extend(detach(kind, meta, &reference.uid));
+                        actions.extend(detach(kind, meta, &reference.uid));
                     }
                 }
             }
@@ -251,45 +251,44 @@ fn apply(
         let (resources, owners) = (resources.join(", "), owners.len());
         tracing::warn!(%namespace, owners, resources, "Orphaning without resources that cannot be listed");
         for kind in missing {
-            floor.metrics.unlisted(&kind.resource, owners);
+            term.metrics.unlisted(&kind.resource, owners);
         }
     }
-    floor.lists.lock().listed.extend(acts);
+    term.lists.lock().listed.extend(actions);
     for owner in owners.keys() {
         let (namespace, item) = (namespace.clone(), owner.clone());
-        floor.queues.orphans.add(InNamespace { namespace, item });
+        term.queues.orphans.add(InNamespace { namespace, item });
     }
 }
 
 /// The objects of a kind that refer to one of the owners.
-async fn list(floor: &Floor, kind: &Kind, namespace: &str, owners: &Owners) -> Listed {
+async fn list(term: &GcTerm, kind: &Kind, namespace: &str, owners: &Owners) -> Listed {
     let refers = |meta: &Meta| {
         let mut references = meta.owner_references.iter();
         references.any(|it| owners.contains_key(&it.uid))
     };
     let query = ListQuery {
-        limit: PAGE,
+        limit: PAGE_SIZE,
         ..ListQuery::default()
     };
-    let listed = floor
+    let listed = term
         .lister
         .list_all_metadata(&kind.resource, namespace, query, refers);
     listed.await.map_err(|error| error.to_string())
 }
 
-/// Waits until the graph knows all that there is now of a kind. At most as many caches are listed again at the same time as
-/// `relists` permits.
-pub(super) async fn catch_up(floor: &Floor, kind: &Kind, relists: &Semaphore) -> Listed {
+/// Waits until the graph has reached the current version of a kind. `relists` bounds the number of concurrent relists.
+pub(super) async fn catch_up(term: &GcTerm, kind: &Kind, relists: &Semaphore) -> Listed {
     let resource = &kind.resource;
-    let monitor = floor.monitors.get(resource).ok_or("it is not watched yet")?;
+    let monitor = term.monitors.get(resource).ok_or("it is not watched yet")?;
     let query = ListQuery {
         limit: 1,
         ..ListQuery::default()
     };
-    let page = floor.lister.list_metadata(resource, "", &query).await;
+    let page = term.lister.list_metadata(resource, "", &query).await;
     let version = page.map_err(|error| error.to_string())?.version;
     let is_behind = !is_reached(&monitor.cache.version(), &version)
-        && !is_unchanged(floor, resource, monitor.cache.version(), &version).await
+        && !is_unchanged(term, resource, monitor.cache.version(), &version).await
         && !is_reached(&monitor.cache.version(), &version);
     let _permit = if is_behind {
         relists.acquire().await.ok()
@@ -298,19 +297,19 @@ pub(super) async fn catch_up(floor: &Floor, kind: &Kind, relists: &Semaphore) ->
     };
     let known = async {
         if is_behind {
-            let clock = &floor.env.clock;
+            let clock = &term.env.clock;
             monitor.cache.reach(&version, Duration::ZERO, clock).await;
         }
-        monitor.told(floor).await;
+        monitor.caught_up(term).await;
     };
-    let in_time = floor.env.clock.timeout(RELIST, known).await;
+    let in_time = term.env.clock.timeout(RELIST_TIMEOUT, known).await;
     let late = || format!("its cache does not reach version {version}");
     in_time.map(|()| Vec::new()).ok_or_else(late)
 }
 
 /// Whether no object of a resource has changed between two versions. The cache of an idle resource has an old version; a
-/// short watch from there begins with a change, or with a bookmark of now.
-async fn is_unchanged(floor: &Floor, resource: &Resource, from: Version, to: &Version) -> bool {
+/// short watch from there starts with a change, or with a current bookmark.
+async fn is_unchanged(term: &GcTerm, resource: &Resource, from: Version, to: &Version) -> bool {
     if from.is_none() {
         return false;
     }
@@ -320,12 +319,12 @@ async fn is_unchanged(floor: &Floor, resource: &Resource, from: Version, to: &Ve
         ..WatchQuery::default()
     };
     let first = async {
-        let watch = floor.lister.watch(resource, "", &query, View::Metadata);
+        let watch = term.lister.watch(resource, "", &query, View::Metadata);
         let mut lines = watch.await.ok()?;
         let line = lines.next().await.ok()??;
         serde_json::from_slice::<Event>(&line).ok()
     };
-    let first = floor.env.clock.timeout(IDLE_WATCH, first).await.flatten();
+    let first = term.env.clock.timeout(IDLE_WATCH, first).await.flatten();
     let first = first.filter(|it| it.kind == "BOOKMARK");
     first.is_some_and(|it| is_reached(&it.object.metadata.resource_version, to))
 }
@@ -334,7 +333,6 @@ fn is_reached(version: &Version, to: &Version) -> bool {
     version.partial_cmp(to).is_some_and(std::cmp::Ordering::is_ge)
 }
 
-/// An event of a watch.
 #[derive(Deserialize)]
 struct Event {
     #[serde(rename = "type")]

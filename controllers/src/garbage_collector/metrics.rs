@@ -1,4 +1,4 @@
-//! The series of the collector.
+//! The metrics of the collector.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -6,21 +6,21 @@ use std::sync::{Arc, Mutex, PoisonError};
 use coxswain_manager::object::Resource;
 use prometheus::{IntCounterVec, IntGaugeVec, Opts, Registry};
 
-use super::graph::Deed;
+use super::graph::Operation;
 
-/// The series. Clones are the same ones.
+/// The metrics. Clones share them.
 #[derive(Clone, Debug)]
 pub struct Metrics {
     objects: IntCounterVec,
     lookups: IntCounterVec,
     unsynced: IntGaugeVec,
     unlisted: IntCounterVec,
-    /// Those that are shown in `unsynced`.
+    /// The labels of `unsynced`.
     shown: Arc<Mutex<BTreeSet<String>>>,
 }
 
 impl Metrics {
-    /// Registers them, once per registry.
+    /// Registers the metrics. A registry accepts them once.
     pub fn register(registry: &Registry) -> Result<Self, prometheus::Error> {
         let counter = |name: &str, help: &str, labels: &[&str]| {
             let counter = IntCounterVec::new(Opts::new(name, help), labels)?;
@@ -30,7 +30,7 @@ impl Metrics {
         let unsynced = IntGaugeVec::new(
             Opts::new(
                 "coxswain_garbage_collector_unsynced",
-                "[ALPHA] 1 for each kind of which it is not known what there is.",
+                "[ALPHA] 1 for each resource that has not synced.",
             ),
             &["resource"],
         )?;
@@ -38,17 +38,17 @@ impl Metrics {
         Ok(Self {
             objects: counter(
                 "coxswain_garbage_collector_objects_total",
-                "[ALPHA] What was done to objects; with dry_run, what would have been done.",
+                "[ALPHA] Number of writes, by action. With dry_run, writes that would have been sent.",
                 &["action", "dry_run"],
             )?,
             lookups: counter(
                 "coxswain_garbage_collector_lookups_total",
-                "[ALPHA] Owners that were asked for, by what the API server said.",
+                "[ALPHA] Number of live reads of owners, by result.",
                 &["result"],
             )?,
             unlisted: counter(
                 "coxswain_garbage_collector_unlisted_total",
-                "[ALPHA] Owners whose dependents of a kind were let go without a list of that kind.",
+                "[ALPHA] Number of owners whose dependents were orphaned without a list of the resource.",
                 &["resource"],
             )?,
             unsynced,
@@ -56,12 +56,12 @@ impl Metrics {
         })
     }
 
-    pub(super) fn acted(&self, deed: &Deed, dry_run: bool) {
-        let action = match deed {
-            Deed::Delete(_) => "delete",
-            Deed::RemoveOwners { .. } => "remove_owners",
-            Deed::Unblock { .. } => "unblock",
-            Deed::RemoveFinalizer { .. } => "remove_finalizer",
+    pub(super) fn acted(&self, operation: &Operation, dry_run: bool) {
+        let action = match operation {
+            Operation::Delete(_) => "delete",
+            Operation::RemoveOwners { .. } => "remove_owners",
+            Operation::Unblock { .. } => "unblock",
+            Operation::RemoveFinalizer { .. } => "remove_finalizer",
         };
         let dry_run = if dry_run { "true" } else { "false" };
         self.objects.with_label_values(&[action, dry_run]).inc();
@@ -76,12 +76,12 @@ impl Metrics {
         unlisted.inc_by(owners as u64);
     }
 
-    /// These kinds are unsynced, and no others.
+    /// Replaces the set of unsynced kinds.
     pub(super) fn unsynced<'a>(&self, resources: impl Iterator<Item = &'a Resource>) {
         let now: BTreeSet<String> = resources.map(ToString::to_string).collect();
         let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
         for gone in shown.difference(&now) {
-            // Not there is as good as taken out.
+            // A label that does not exist is removed already.
             let _ = self.unsynced.remove_label_values(&[gone]);
         }
         for resource in &now {

@@ -1,8 +1,8 @@
-//! From the caches of all collected kinds into the graph.
+//! The monitors: apply the changes of the caches of all collected kinds to the graph.
 //!
-//! One cache of metadata per kind, shared with whoever else has one. One processor, the only one that tells the graph what
-//! caches show, takes a kind whose cache has moved and passes on what is new; a kind that has much to tell takes turns with
-//! the others. What a cache proves, it proves only if it holds all objects of its kind: one that does not is never read.
+//! There is one metadata cache per kind, shared with other controllers. One task applies all changes, in batches per kind. It is
+//! not a worker pool, because a change must not be applied while the served kinds are replaced. Only a complete cache proves
+//! that an object is absent: a restricted one is never read.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,96 +19,95 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::Instant;
 
 use super::discovery::Discovery;
-use super::floor::Floor;
-use super::graph::PATIENCE;
+use super::graph::SYNC_TIMEOUT;
 use super::kinds::{Kind, Kinds};
 use super::live_list;
+use super::term::GcTerm;
 
-/// How much one kind tells before it is another one's turn.
-const BATCH: usize = 1000;
-/// How much longer a kind is followed that is no longer served. Its objects have gone before it, but each cache tells what it
-/// shows in its own time: that they are gone may be told last.
-const LINGER: Duration = Duration::from_secs(5);
-/// For how long after a restore of the API's store no cache is believed that something is gone: one that has not noticed
-/// tells of the store of before. Every watch ends within that time.
-const DOUBT: Duration = Duration::from_mins(15);
-/// The number of inherited caches that are listed again at the same time.
-const RELISTS: usize = 8;
+/// The maximum number of changes of one kind that are applied before other kinds.
+const BATCH_MAX: usize = 1000;
+/// The time for which a kind that is no longer served is still followed. Its objects were deleted before it, but its cache may
+/// report that last.
+const REMOVED_KIND_LINGER: Duration = Duration::from_secs(5);
+/// The time after a restore of the API server's storage in which deletions in caches are not trusted: a cache may still show
+/// the old storage. Every watch ends within that time.
+const RESTORE_DISTRUST: Duration = Duration::from_mins(15);
+/// The number of inherited caches that are relisted at the same time.
+const RELISTS_MAX: usize = 8;
 /// The time between two attempts to prove a kind current.
 const PROOF_RETRY: Duration = Duration::from_secs(2);
-/// How often it is looked which kinds do not sync.
-const LOOK: Duration = Duration::from_secs(10);
+/// The interval at which unsynced kinds are reported.
+const REPORT_INTERVAL: Duration = Duration::from_secs(10);
 
 /// The monitors of one term.
 #[derive(Debug)]
 pub(super) struct Monitors {
     caches: Caches,
     by_kind: Mutex<BTreeMap<Resource, Arc<Monitor>>>,
-    /// Until when caches are doubted.
-    doubted: Mutex<Option<Instant>>,
+    /// The end of [`RESTORE_DISTRUST`]; none without a restore.
+    distrusted_until: Mutex<Option<Instant>>,
     refresh: Arc<Notify>,
     sync_errors: IntCounter,
 }
 
-/// One kind.
 #[derive(Debug)]
 pub(super) struct Monitor {
     kind: Arc<Kind>,
     pub(super) cache: MetaCache,
     since: Instant,
-    told: Mutex<Told>,
-    /// How many rounds were begun.
+    applied: Mutex<Applied>,
+    /// The number of rounds that have started.
     begun: AtomicU64,
-    /// The last round after which nothing was left to tell.
+    /// The last round that left no change to apply.
     done: watch::Sender<u64>,
-    /// Queues the kind when its cache has moved.
+    /// Enqueues the kind when its cache has changed.
     feeder: AbortHandle,
 }
 
 #[derive(Debug)]
-struct Told {
+struct Applied {
     subscription: Subscription<MetaObject>,
-    /// How often versions began anew, as far as the graph was told.
+    /// The epoch of resource versions that the graph is in.
     epoch: u64,
-    /// The graph was told that the kind has synced.
+    /// Whether the graph has been marked as synced.
     synced: bool,
-    /// The kind was not served when its cache last changed.
+    /// Whether the kind was not served when its cache last changed.
     unserved: bool,
 }
 
-/// A kind that does not tell what there is of it.
+/// A kind whose cache has not synced.
 #[derive(Debug)]
-pub(super) struct Laggard {
+pub(super) struct UnsyncedKind {
     pub(super) resource: Resource,
     pub(super) status: Status,
     pub(super) since: Instant,
 }
 
-/// The processor: follows the kinds that there are, and what their caches show, until the term is over.
-pub(super) async fn process(floor: Arc<Floor>) {
+/// Follows the served kinds and applies the changes of their caches until the term is over.
+pub(super) async fn process(term: Arc<GcTerm>) {
     let mut feeders = JoinSet::new();
-    let mut kinds = floor.kinds.clone();
+    let mut kinds = term.kinds.clone();
     kinds.mark_changed();
-    let mut discovers = true;
-    let mut named = Vec::new();
-    let mut look = floor.env.clock.after(LOOK);
-    let mut leaving = Leaving::default();
+    let mut is_open = true;
+    let mut reported = Vec::new();
+    let mut report = term.env.clock.after(REPORT_INTERVAL);
+    let mut removed = RemovedKinds::default();
     loop {
-        let left = leaving.next();
+        let left = removed.next();
         tokio::select! {
             biased;
-            () = floor.halt.cancelled() => return,
-            changed = kinds.changed(), if discovers => {
-                discovers = changed.is_ok();
+            () = term.stop.cancelled() => return,
+            changed = kinds.changed(), if is_open => {
+                is_open = changed.is_ok();
                 let served = kinds.borrow_and_update().clone();
                 if let Some(served) = served {
-                    let all = leaving.serve(&served, floor.monitors.kinds(), floor.now());
-                    floor.monitors.serve(&floor, &all, &mut feeders);
+                    let all = removed.follow(&served, term.monitors.kinds(), term.now());
+                    term.monitors.follow(&term, &all, &mut feeders);
                 }
             }
-            () = floor.env.clock.sleep_until(left.unwrap_or(look)), if left.is_some() => {
-                let all = leaving.serve(&floor.kinds(), floor.monitors.kinds(), floor.now());
-                floor.monitors.serve(&floor, &all, &mut feeders);
+            () = term.env.clock.sleep_until(left.unwrap_or(report)), if left.is_some() => {
+                let all = removed.follow(&term.kinds(), term.monitors.kinds(), term.now());
+                term.monitors.follow(&term, &all, &mut feeders);
             }
             Some(ended) = feeders.join_next() => {
                 if let Err(error) = ended
@@ -117,19 +116,19 @@ pub(super) async fn process(floor: Arc<Floor>) {
                     std::panic::resume_unwind(panic);
                 }
             }
-            () = floor.env.clock.sleep_until(look) => {
-                name_laggards(&floor, &mut named);
-                look = floor.env.clock.after(LOOK);
+            () = term.env.clock.sleep_until(report) => {
+                report_unsynced(&term, &mut reported);
+                report = term.env.clock.after(REPORT_INTERVAL);
             }
-            resource = floor.queues.changes.get() => {
+            resource = term.queues.changes.get() => {
                 let Some(resource) = resource else { return };
-                floor.monitors.tell(&floor, &resource);
-                floor.queues.changes.done(&resource);
+                term.monitors.apply_changes(&term, &resource);
+                term.queues.changes.done(&resource);
                 let mut unproven = Vec::new();
-                let deadline = floor.env.clock.after(PATIENCE);
-                floor.steps(|graph, _| unproven = graph.begin_proof(deadline));
+                let deadline = term.env.clock.after(SYNC_TIMEOUT);
+                term.apply_all(|graph, _| unproven = graph.begin_proof(deadline));
                 if !unproven.is_empty() {
-                    feeders.spawn(prove(Arc::clone(&floor), unproven, deadline));
+                    feeders.spawn(prove(Arc::clone(&term), unproven, deadline));
                 }
                 tokio::task::consume_budget().await;
             }
@@ -137,20 +136,20 @@ pub(super) async fn process(floor: Arc<Floor>) {
     }
 }
 
-/// The kinds that are no longer served and still followed, and until when.
+/// The kinds that are no longer served but still followed, with the end of that time.
 #[derive(Default)]
-struct Leaving(BTreeMap<Resource, (Arc<Kind>, Instant)>);
+struct RemovedKinds(BTreeMap<Resource, (Arc<Kind>, Instant)>);
 
-impl Leaving {
-    /// What is followed now that these are served, and those were followed so far.
-    fn serve(&mut self, served: &Arc<Kinds>, followed: Vec<Arc<Kind>>, now: Instant) -> Arc<Kinds> {
-        // In another version it is the same kind.
+impl RemovedKinds {
+    /// The kinds to follow, from those that are served and those that were followed.
+    fn follow(&mut self, served: &Arc<Kinds>, followed: Vec<Arc<Kind>>, now: Instant) -> Arc<Kinds> {
+        // Other versions of a resource are the same kind.
         let is_served = |it: &Resource| {
             let mut collected = served.collected().iter().map(|kind| &kind.resource);
             collected.any(|other| other.group == it.group && other.plural == it.plural)
         };
         for kind in followed.into_iter().filter(|it| !is_served(&it.resource)) {
-            let until = later(now, LINGER);
+            let until = later(now, REMOVED_KIND_LINGER);
             self.0.entry(kind.resource.clone()).or_insert((kind, until));
         }
         self.0
@@ -161,7 +160,7 @@ impl Leaving {
         Arc::new(served.and(self.0.values().map(|(kind, _)| kind)))
     }
 
-    /// When the first of them is over.
+    /// The time at which the first kind is no longer followed.
     fn next(&self) -> Option<Instant> {
         self.0.values().map(|(_, until)| *until).min()
     }
@@ -172,7 +171,7 @@ impl Monitors {
         Self {
             caches: caches.clone(),
             by_kind: Mutex::default(),
-            doubted: Mutex::default(),
+            distrusted_until: Mutex::default(),
             refresh: Arc::clone(&discovery.refresh),
             sync_errors: discovery.sync_errors.clone(),
         }
@@ -182,32 +181,31 @@ impl Monitors {
         self.lock().get(resource).cloned()
     }
 
-    /// The kinds that are followed.
     fn kinds(&self) -> Vec<Arc<Kind>> {
         self.lock().values().map(|it| Arc::clone(&it.kind)).collect()
     }
 
-    /// The kinds whose caches have never been filled.
-    pub(super) fn laggards(&self) -> Vec<Laggard> {
+    /// The kinds whose caches have not synced.
+    pub(super) fn unsynced_kinds(&self) -> Vec<UnsyncedKind> {
         let monitors = self.lock();
         let unsynced = monitors.values().filter(|it| !it.cache.is_synced());
-        let laggard = |it: &Arc<Monitor>| Laggard {
+        let unsynced_kind = |it: &Arc<Monitor>| UnsyncedKind {
             resource: it.kind.resource.clone(),
             status: it.cache.status(),
             since: it.since,
         };
-        unsynced.map(laggard).collect()
+        unsynced.map(unsynced_kind).collect()
     }
 
-    /// From now on these kinds are served.
-    fn serve(&self, floor: &Arc<Floor>, kinds: &Arc<Kinds>, feeders: &mut JoinSet<()>) {
-        let now = floor.now();
-        floor.step(|graph| graph.serve(Arc::clone(kinds), now));
+    /// Starts and stops monitors so that exactly these kinds are followed.
+    fn follow(&self, term: &Arc<GcTerm>, kinds: &Arc<Kinds>, feeders: &mut JoinSet<()>) {
+        let now = term.now();
+        term.apply(|graph| graph.set_kinds(Arc::clone(kinds), now));
         let mut monitors = self.lock();
         monitors.retain(|resource, monitor| {
             let stays = kinds.watched(resource).is_some();
             if !stays {
-                tracing::info!(%resource, "A kind is no longer collected");
+                tracing::info!(%resource, "Stopped collecting resource");
                 monitor.feeder.abort();
                 self.caches.forget_metadata(resource);
             }
@@ -222,14 +220,14 @@ impl Monitors {
             if !cache.includes_all() {
                 continue;
             }
-            tracing::debug!(%resource, "A kind is collected");
+            tracing::debug!(%resource, "Collecting resource");
             if cache.is_synced() {
-                floor.steps(|graph, _| graph.inherited(resource));
+                term.apply_all(|graph, _| graph.mark_unproven(resource));
             }
             let monitor = Monitor {
                 kind: Arc::clone(kind),
                 since: now,
-                told: Mutex::new(Told {
+                applied: Mutex::new(Applied {
                     subscription: cache.subscribe(),
                     epoch: self.epoch(resource),
                     synced: false,
@@ -237,59 +235,59 @@ impl Monitors {
                 }),
                 begun: AtomicU64::new(0),
                 done: watch::Sender::new(0),
-                feeder: feeders.spawn(feed(Arc::clone(floor), cache.changes(), resource.clone())),
+                feeder: feeders.spawn(feed(Arc::clone(term), cache.changes(), resource.clone())),
                 cache,
             };
             monitors.insert(resource.clone(), Arc::new(monitor));
         }
     }
 
-    /// Tells the graph what is new of a kind, or some of it.
-    fn tell(&self, floor: &Floor, resource: &Resource) {
+    /// Applies a batch of changes of a kind to the graph.
+    fn apply_changes(&self, term: &GcTerm, resource: &Resource) {
         let Some(monitor) = self.get(resource) else { return };
         let round = monitor.begun.fetch_add(1, Ordering::SeqCst) + 1;
-        // Before it is asked for what is new: what was there when it was filled is then among it, or was told before.
+        // Read before the changes: the objects of the first list are then among them, or were applied before.
         let synced = monitor.cache.is_synced();
-        let mut told = lock(&monitor.told);
+        let mut applied = lock(&monitor.applied);
         let unserved = monitor.cache.status().is_unavailable();
-        if unserved && !told.unserved {
+        if unserved && !applied.unserved {
             self.refresh.notify_one();
         }
-        told.unserved = unserved;
+        applied.unserved = unserved;
         let mut deltas = Vec::new();
-        while deltas.len() < BATCH
-            && let Some(delta) = told.subscription.try_next()
+        while deltas.len() < BATCH_MAX
+            && let Some(delta) = applied.subscription.try_next()
         {
             deltas.push(delta);
         }
-        let more = !told.subscription.is_empty();
-        // After it: if versions began anew, this is known before anything of the new ones is applied.
+        let more = !applied.subscription.is_empty();
+        // Read after the changes: a new epoch is known before a change of it is applied.
         let epoch = self.epoch(resource);
         let kind = &monitor.kind;
-        let now = floor.now();
-        let mut doubted = lock(&self.doubted);
-        floor.steps(|graph, effects| {
-            if epoch != told.epoch {
-                *doubted = Some(later(now, DOUBT));
-                tracing::warn!(%resource, "The store of the API was restored: the graph starts over");
-                effects.push(graph.start_over());
-                told.epoch = epoch;
-                told.synced = false;
+        let now = term.now();
+        let mut distrusted_until = lock(&self.distrusted_until);
+        term.apply_all(|graph, effects| {
+            if epoch != applied.epoch {
+                *distrusted_until = Some(later(now, RESTORE_DISTRUST));
+                tracing::warn!(%resource, "Storage of the API server was restored, resetting the graph");
+                effects.push(graph.reset());
+                applied.epoch = epoch;
+                applied.synced = false;
             }
-            let doubts = doubted.is_some_and(|until| now < until);
+            let distrusted = distrusted_until.is_some_and(|until| now < until);
             effects.extend(deltas.iter().map(|delta| match delta {
                 Delta::Added { new, .. } | Delta::Updated { new, .. } => graph.observe(kind, &new.metadata),
-                Delta::Deleted { last } if doubts => graph.lost(kind, &last.metadata),
-                Delta::Deleted { last } => graph.gone(kind, &last.metadata),
+                Delta::Deleted { last } if distrusted => graph.observe_lost(kind, &last.metadata),
+                Delta::Deleted { last } => graph.observe_deleted(kind, &last.metadata),
             }));
-            if synced && !more && !told.synced {
+            if synced && !more && !applied.synced {
                 effects.push(graph.synced(kind));
-                told.synced = true;
+                applied.synced = true;
             }
         });
-        drop((told, doubted));
+        drop((applied, distrusted_until));
         if more {
-            floor.queues.changes.add(resource.clone());
+            term.queues.changes.add(resource.clone());
         } else {
             monitor.done.send_replace(round);
         }
@@ -305,33 +303,33 @@ impl Monitors {
 }
 
 impl Monitor {
-    /// Resolves when the graph knows all that the cache shows now. Cancel safe.
-    pub(super) async fn told(&self, floor: &Floor) {
+    /// Resolves when the graph has reached the current state of the cache. Cancel safe.
+    pub(super) async fn caught_up(&self, term: &GcTerm) {
         let begun = self.begun.load(Ordering::SeqCst);
-        floor.queues.changes.add(self.kind.resource.clone());
+        term.queues.changes.add(self.kind.resource.clone());
         // The sender lives in `self`.
         let _ = self.done.subscribe().wait_for(|done| *done > begun).await;
     }
 }
 
 /// Proves that caches from before the term are current: each has to reach the version of a consistent list.
-async fn prove(floor: Arc<Floor>, mut unproven: Vec<Resource>, deadline: Instant) {
-    let relists = Semaphore::new(RELISTS);
+async fn prove(term: Arc<GcTerm>, mut unproven: Vec<Resource>, deadline: Instant) {
+    let relists = Semaphore::new(RELISTS_MAX);
     loop {
         let catch_up = async |resource: Resource| {
-            let monitor = floor.monitors.get(&resource)?;
-            let caught_up = live_list::catch_up(&floor, &monitor.kind, &relists).await;
+            let monitor = term.monitors.get(&resource)?;
+            let caught_up = live_list::catch_up(&term, &monitor.kind, &relists).await;
             if caught_up.is_ok() {
-                floor.step(|graph| graph.proven(&resource));
+                term.apply(|graph| graph.proven(&resource));
             }
             caught_up.err().map(|why| (resource, why))
         };
         let failed = join_all(unproven.into_iter().map(catch_up)).await;
         let failed: Vec<_> = failed.into_iter().flatten().collect();
-        if failed.is_empty() || floor.halt.is_cancelled() {
+        if failed.is_empty() || term.stop.is_cancelled() {
             return;
         }
-        if floor.now() >= deadline {
+        if term.now() >= deadline {
             let resources: Vec<_> = failed.iter().map(|(it, why)| format!("{it} ({why})")).collect();
             let resources = resources.join(", ");
             tracing::warn!(
@@ -340,45 +338,48 @@ async fn prove(floor: Arc<Floor>, mut unproven: Vec<Resource>, deadline: Instant
             );
             return;
         }
-        floor.env.clock.sleep(PROOF_RETRY).await;
+        term.env.clock.sleep(PROOF_RETRY).await;
         unproven = failed.into_iter().map(|(resource, _)| resource).collect();
     }
 }
 
-/// Queues a kind whenever its cache has moved.
-async fn feed(floor: Arc<Floor>, mut moved: watch::Receiver<()>, resource: Resource) {
+/// Enqueues a kind whenever its cache has changed.
+async fn feed(term: Arc<GcTerm>, mut moved: watch::Receiver<()>, resource: Resource) {
     loop {
-        floor.queues.changes.add(resource.clone());
+        term.queues.changes.add(resource.clone());
         if moved.changed().await.is_err() {
             return;
         }
     }
 }
 
-/// Says, once each, which kinds have used up their time.
-fn name_laggards(floor: &Floor, named: &mut Vec<Resource>) {
-    let now = floor.now();
-    let laggards = floor.monitors.laggards();
-    let kinds = floor.kinds();
+/// Logs each kind that has not synced in time once.
+fn report_unsynced(term: &GcTerm, reported: &mut Vec<Resource>) {
+    let now = term.now();
+    let unsynced_kinds = term.monitors.unsynced_kinds();
+    let kinds = term.kinds();
     let undescribed = kinds.undescribed().iter().map(|it| &it.resource);
-    floor
-        .metrics
-        .unsynced(laggards.iter().map(|it| &it.resource).chain(undescribed));
-    named.retain(|it| laggards.iter().any(|laggard| laggard.resource == *it));
-    let before = named.len();
-    for Laggard {
+    term.metrics
+        .unsynced(unsynced_kinds.iter().map(|it| &it.resource).chain(undescribed));
+    reported.retain(|it| {
+        unsynced_kinds
+            .iter()
+            .any(|unsynced_kind| unsynced_kind.resource == *it)
+    });
+    let before = reported.len();
+    for UnsyncedKind {
         resource,
         status,
         since,
-    } in laggards
+    } in unsynced_kinds
     {
-        if now.duration_since(since) >= PATIENCE && !named.contains(&resource) {
-            tracing::warn!(%resource, %status, "Collecting without a kind that cannot be read");
-            named.push(resource);
+        if now.duration_since(since) >= SYNC_TIMEOUT && !reported.contains(&resource) {
+            tracing::warn!(%resource, %status, "Collecting without unreadable resource");
+            reported.push(resource);
         }
     }
-    if named.len() > before {
-        floor.monitors.sync_errors.inc();
+    if reported.len() > before {
+        term.monitors.sync_errors.inc();
     }
 }
 

@@ -1,4 +1,4 @@
-//! The `controller_runtime_*` series, with the names, labels and buckets of controller-runtime: dashboards exist.
+//! The `controller_runtime_*` metrics, with the names, labels and buckets of controller-runtime, so that its dashboards work.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use prometheus::core::{Collector, Desc};
 use prometheus::proto::MetricFamily;
 use prometheus::{Histogram, HistogramOpts, IntCounter, IntCounterVec, IntGauge, Opts, Registry};
 
-/// The series of one controller; taken out of the registry when this is dropped.
+/// The metrics of one controller. They are unregistered when this is dropped.
 #[derive(Debug)]
 pub(super) struct Metrics {
     registry: Registry,
@@ -25,9 +25,8 @@ struct Series {
     active: IntGauge,
 }
 
-/// How a reconcile has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ended {
+pub(super) enum Outcome {
     Success,
     Requeue,
     RequeueAfter,
@@ -35,11 +34,11 @@ pub(super) enum Ended {
     TerminalError,
     Panic,
     Timeout,
-    /// The term was over. Nobody's error.
+    /// The end of the term interrupted it. Not counted.
     Fenced,
 }
 
-/// A worker that is in a reconcile, counted as one until it is dropped.
+/// Counts one active worker until it is dropped.
 pub(super) struct Active(IntGauge);
 
 const RESULTS: [&str; 4] = ["success", "error", "requeue", "requeue_after"];
@@ -50,7 +49,7 @@ const SECONDS: [f64; 40] = [
 ];
 
 impl Metrics {
-    /// Registers all series of `controller`, so that they are there at 0 before anything happens.
+    /// Registers all metrics of `controller`, so that they are exported as 0 before the first reconcile.
     pub(super) fn register(
         controller: &str,
         workers: usize,
@@ -70,24 +69,24 @@ impl Metrics {
         })
     }
 
-    pub(super) fn ended(&self, ended: Ended, took: Duration) {
+    pub(super) fn ended(&self, outcome: Outcome, duration: Duration) {
         let series = &self.series;
-        series.time.observe(took.as_secs_f64());
-        let result = match ended {
-            Ended::Success => "success",
-            Ended::Requeue => "requeue",
-            Ended::RequeueAfter => "requeue_after",
-            Ended::Error | Ended::TerminalError | Ended::Panic | Ended::Timeout => "error",
-            Ended::Fenced => return,
+        series.time.observe(duration.as_secs_f64());
+        let result = match outcome {
+            Outcome::Success => "success",
+            Outcome::Requeue => "requeue",
+            Outcome::RequeueAfter => "requeue_after",
+            Outcome::Error | Outcome::TerminalError | Outcome::Panic | Outcome::Timeout => "error",
+            Outcome::Fenced => return,
         };
         series.total.with_label_values(&[result]).inc();
         if result == "error" {
             series.errors.inc();
         }
-        match ended {
-            Ended::TerminalError => series.terminal_errors.inc(),
-            Ended::Panic => series.panics.inc(),
-            Ended::Timeout => series.timeouts.inc(),
+        match outcome {
+            Outcome::TerminalError => series.terminal_errors.inc(),
+            Outcome::Panic => series.panics.inc(),
+            Outcome::Timeout => series.timeouts.inc(),
             _ => {}
         }
     }
@@ -122,7 +121,7 @@ impl Series {
             panics: counter("reconcile_panics_total", "Total number of reconciliation panics")?,
             timeouts: counter(
                 "reconcile_timeouts_total",
-                "Total number of reconciliations that were given up after their timeout",
+                "Total number of reconciliations that timed out",
             )?,
             time: Histogram::with_opts(
                 HistogramOpts::from(opts(
@@ -135,7 +134,7 @@ impl Series {
                 "max_concurrent_reconciles",
                 "Maximum number of concurrent reconciliations",
             )?,
-            active: gauge("active_workers", "Number of workers that are in a reconciliation")?,
+            active: gauge("active_workers", "Number of workers that are reconciling")?,
         })
     }
 
@@ -153,7 +152,7 @@ impl Series {
     }
 }
 
-/// All of them as one, so that a name that is taken is taken for all.
+/// One collector for all metrics, so that they are registered together or not at all.
 impl Collector for Series {
     fn desc(&self) -> Vec<&Desc> {
         self.all().into_iter().flat_map(Collector::desc).collect()
@@ -166,7 +165,7 @@ impl Collector for Series {
 
 impl Drop for Metrics {
     fn drop(&mut self) {
-        // The only error is that it is not registered, which is what is wanted.
+        // The only error is that it is not registered.
         let _ = self.registry.unregister(Box::new(self.series.clone()));
     }
 }

@@ -1,9 +1,10 @@
-//! The contract, under the paused clock.
+//! Tests of controllers, under the paused clock.
 
 mod failures;
 mod health;
 mod logs;
 mod metrics;
+mod runtime;
 mod terms;
 mod work;
 
@@ -34,8 +35,7 @@ use crate::handler::Handler;
 use crate::object::MetaObject;
 use crate::source::{EventSource, Source};
 
-/// All that a controller needs.
-struct Bed {
+struct Fixture {
     env: Env,
     registry: Registry,
     fence: Fence,
@@ -49,7 +49,7 @@ struct Bed {
 #[derive(Clone, Default)]
 struct Api(Arc<AtomicUsize>);
 
-/// A cache that says what it is told.
+/// A cache whose content the test sets.
 #[derive(Clone)]
 struct Pods(Arc<State>);
 
@@ -60,17 +60,15 @@ struct State {
     synced: watch::Sender<bool>,
 }
 
-/// A reconciler that is a closure.
-struct By<F>(F);
+struct ReconcileFn<F>(F);
 
-/// A term that is going on.
 struct Running {
     stop: CancellationToken,
     term: Term,
     end: JoinHandle<Result<(), Fatal>>,
 }
 
-impl Bed {
+impl Fixture {
     fn new() -> Self {
         let tasks = TaskSet::new();
         let env = Env::starting_at(Timestamp::UNIX_EPOCH, 0, &tasks);
@@ -88,12 +86,12 @@ impl Bed {
         }
     }
 
-    fn builder<F, T>(&self, options: Options, reconcile: F) -> Builder<By<F>>
+    fn builder<F, T>(&self, options: Options, reconcile: F) -> Builder<ReconcileFn<F>>
     where
         F: Fn(Context, Key) -> T + Send + Sync + 'static,
         T: Future<Output = Result<Action, ReconcileError>> + Send + 'static,
     {
-        Builder::new("test-controller", options, By(reconcile))
+        Builder::new("test-controller", options, ReconcileFn(reconcile))
             .watch(Source::new(self.pods.clone(), Handler::for_object()))
     }
 
@@ -181,17 +179,17 @@ impl Pods {
     fn update(&self, name: &str) {
         let new = self.0.next(name);
         let old = lock(&self.0.present).insert(name.to_owned(), new.clone());
-        let old = old.expect("what is updated is there");
+        let old = old.expect("the object exists");
         self.0.publish(&Delta::Updated { old, new });
     }
 
     fn delete(&self, name: &str) {
         let last = lock(&self.0.present).remove(name);
-        let last = last.expect("what is deleted is there");
+        let last = last.expect("the object exists");
         self.0.publish(&Delta::Deleted { last });
     }
 
-    /// The cache is gone.
+    /// Drops the cache.
     fn end(&self) {
         lock(&self.0.subscribers).clear();
     }
@@ -254,7 +252,7 @@ impl tower_service::Service<Request<Body>> for Api {
     }
 }
 
-impl<F, T> Reconciler for By<F>
+impl<F, T> Reconciler for ReconcileFn<F>
 where
     F: Fn(Context, Key) -> T + Send + Sync + 'static,
     T: Future<Output = Result<Action, ReconcileError>> + Send + 'static,
@@ -268,7 +266,7 @@ where
     }
 }
 
-/// What was done, and when: milliseconds since the start.
+/// Lines with the time at which they were written, in milliseconds since the start.
 #[derive(Clone)]
 struct Journal(Arc<Mutex<Vec<(u128, String)>>>);
 

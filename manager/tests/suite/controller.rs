@@ -1,7 +1,7 @@
-//! A controller on caches of the sandbox, under the paused clock: the whole way of an event.
+//! A controller on caches of the sandbox, under the paused clock: the complete path of an event.
 //!
-//! It keeps a child for every map with the label `parent`: enough to need a source for the object, one for the owner, a
-//! cache, and a write.
+//! It creates a child for every `ConfigMap` with the label `parent`. That needs a source for the object, one for the owner, a
+//! cache and a write.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -57,7 +57,7 @@ impl Reconciler for Parents {
     }
 }
 
-struct Bed {
+struct Fixture {
     env: Env,
     fence: Fence,
     api: Api<ConfigMap>,
@@ -67,7 +67,7 @@ struct Bed {
     _tasks: TaskSet,
 }
 
-fn bed() -> Bed {
+fn start() -> Fixture {
     let tasks = TaskSet::new();
     let env = Env::starting_at(Timestamp::UNIX_EPOCH, 0, &tasks);
     let registry = Registry::new();
@@ -75,9 +75,10 @@ fn bed() -> Bed {
         env: coxswain_sandbox::Env::starting_at(Timestamp::UNIX_EPOCH, 0),
         ..coxswain_sandbox::Options::default()
     });
-    let way =
-        Transport::from_service(sandbox.door(), "sandbox", "test", &env.clock, &registry).expect("a way");
-    let caches = Caches::new(&env, way.client("cache", None), Scope::default(), &registry).expect("caches");
+    let transport = Transport::from_service(sandbox.door(), "sandbox", "test", &env.clock, &registry)
+        .expect("a transport");
+    let caches =
+        Caches::new(&env, transport.client("cache", None), Scope::default(), &registry).expect("caches");
     let maps: Cache<MetaObject> = caches.of(&MAPS);
     let runs = Arc::new(AtomicUsize::new(0));
     let reconciler = Parents {
@@ -91,9 +92,9 @@ fn bed() -> Bed {
     let controller = Builder::new("parents", options, reconciler)
         .watch(Source::new(maps.clone(), Handler::for_object()))
         .watch(Source::new(maps, Handler::for_owner(MAPS)))
-        .build(&env, way.client("parents", None), &registry)
+        .build(&env, transport.client("parents", None), &registry)
         .expect("a controller");
-    Bed {
+    Fixture {
         fence: Fence::new(env.clock.clone()),
         api: Api::namespaced(kube::Client::new(sandbox.door(), "default"), "default"),
         controller: Arc::new(controller),
@@ -104,7 +105,7 @@ fn bed() -> Bed {
     }
 }
 
-impl Bed {
+impl Fixture {
     fn run(&self) -> JoinHandle<Result<(), Fatal>> {
         let (fence, controller) = (self.fence.clone(), self.controller.clone());
         let term = fence.open_forever();
@@ -131,27 +132,27 @@ impl Bed {
 }
 
 #[tokio::test(start_paused = true)]
-async fn events_of_an_object_and_of_what_it_owns_reach_its_reconcile() {
-    let bed = bed();
-    bed.create_parent("before").await;
-    let running = bed.run();
-    bed.sleep(10).await;
-    assert!(bed.controller.unsynced().is_empty());
-    assert!(bed.exists("before-child").await);
+async fn events_of_an_object_and_its_dependents_reach_the_reconciler() {
+    let test = start();
+    test.create_parent("before").await;
+    let running = test.run();
+    test.sleep(10).await;
+    assert!(test.controller.unsynced().is_empty());
+    assert!(test.exists("before-child").await);
 
-    bed.create_parent("after").await;
-    bed.sleep(10).await;
-    assert!(bed.exists("after-child").await);
+    test.create_parent("after").await;
+    test.sleep(10).await;
+    assert!(test.exists("after-child").await);
 
-    let deleted = bed.api.delete("after-child", &DeleteParams::default()).await;
+    let deleted = test.api.delete("after-child", &DeleteParams::default()).await;
     deleted.expect("deleted");
-    bed.sleep(10).await;
-    assert!(bed.exists("after-child").await, "its owner was told");
+    test.sleep(10).await;
+    assert!(test.exists("after-child").await, "its owner was reconciled");
 
-    let runs = bed.runs.load(Ordering::SeqCst);
-    bed.sleep(3600).await;
+    let runs = test.runs.load(Ordering::SeqCst);
+    test.sleep(3600).await;
     assert_eq!(
-        bed.runs.load(Ordering::SeqCst),
+        test.runs.load(Ordering::SeqCst),
         runs,
         "nothing happens when nothing changes"
     );
@@ -159,16 +160,16 @@ async fn events_of_an_object_and_of_what_it_owns_reach_its_reconcile() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_standby_does_nothing_and_a_new_term_finds_what_it_missed() {
-    let bed = bed();
-    let first = bed.run();
-    bed.sleep(10).await;
-    bed.fence.close();
+async fn standby_does_nothing_and_a_new_term_catches_up() {
+    let test = start();
+    let first = test.run();
+    test.sleep(10).await;
+    test.fence.close();
     first.await.expect("not aborted").expect("not fatal");
-    bed.create_parent("a").await;
-    bed.sleep(3600).await;
-    assert!(!bed.exists("a-child").await);
-    let _second = bed.run();
-    bed.sleep(10).await;
-    assert!(bed.exists("a-child").await);
+    test.create_parent("a").await;
+    test.sleep(3600).await;
+    assert!(!test.exists("a-child").await);
+    let _second = test.run();
+    test.sleep(10).await;
+    assert!(test.exists("a-child").await);
 }

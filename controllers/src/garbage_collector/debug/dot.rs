@@ -1,16 +1,16 @@
-//! A bounded part of the graph in the language of Graphviz, with the attributes that kube-controller-manager gives.
+//! A bounded part of the graph in the DOT language, with the attributes of kube-controller-manager.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use coxswain_manager::object::{Text, Uid};
 
-use crate::garbage_collector::graph::{Identity, NodeView};
+use crate::garbage_collector::graph::{Identity, NodeInfo};
 
-/// No object is added once there are this many vertices and edges. One object more can have some ten thousand references.
+/// The number of vertices and edges after which no object is added. The last object can add some ten thousand references.
 const MAX: usize = 20_000;
 
-/// Ordered by uid: two drawings of one graph are the same text.
+/// Ordered by uid, so that the same graph gives the same text.
 #[derive(Debug, Default)]
 pub(super) struct Drawing {
     vertices: BTreeMap<Uid, Vertex>,
@@ -35,7 +35,7 @@ const FLAGS: [&str; 4] = [
 ];
 
 impl Drawing {
-    pub(super) fn add(&mut self, node: NodeView<'_>) {
+    pub(super) fn add(&mut self, node: NodeInfo<'_>) {
         if node.owners.is_empty() && node.dependents == 0 {
             return;
         }
@@ -59,7 +59,7 @@ impl Drawing {
             });
         }
         let vertex = Vertex {
-            flags: [node.deleting, node.foreground, !node.seen, false],
+            flags: [node.deleting, node.foreground, !node.observed, false],
             identity: node.identity,
         };
         self.vertices.insert(uid, vertex);
@@ -111,7 +111,7 @@ impl Vertex {
         if !flags.is_empty() {
             let _ = writeln!(label, "{}", flags.join(","));
         }
-        let [deleting, foreground, unseen, missing] = self.flags;
+        let [deleting, foreground, virtual_owners, missing] = self.flags;
         [
             ("label", label),
             ("group", group.to_owned()),
@@ -123,7 +123,7 @@ impl Vertex {
             ("missing", missing.to_string()),
             ("beingDeleted", deleting.to_string()),
             ("deletingDependents", foreground.to_string()),
-            ("virtual", unseen.to_string()),
+            ("virtual", virtual_owners.to_string()),
         ]
     }
 }

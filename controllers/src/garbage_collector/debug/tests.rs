@@ -2,7 +2,7 @@ use super::*;
 
 use coxswain_manager::object::OwnerRef;
 
-use crate::garbage_collector::graph::{Identity, NodeView};
+use crate::garbage_collector::graph::{Identity, NodeInfo};
 
 fn identity(uid: &str, api_version: &str, kind: &str, name: &str) -> Identity {
     Identity {
@@ -24,31 +24,31 @@ fn owner(uid: &str) -> OwnerRef {
     }
 }
 
-fn shown(identity: Identity, owners: &[OwnerRef]) -> NodeView<'_> {
-    NodeView {
+fn shown(identity: Identity, owners: &[OwnerRef]) -> NodeInfo<'_> {
+    NodeInfo {
         identity,
         owners,
         deleting: false,
         foreground: false,
-        seen: true,
+        observed: true,
         dependents: 0,
     }
 }
 
-fn text<'a>(nodes: impl IntoIterator<Item = NodeView<'a>>) -> String {
+fn text<'a>(nodes: impl IntoIterator<Item = NodeInfo<'a>>) -> String {
     let mut drawing = Drawing::default();
     nodes.into_iter().for_each(|node| drawing.add(node));
     drawing.text()
 }
 
-fn pod<'a>(uid: &str, owners: &'a [OwnerRef]) -> NodeView<'a> {
+fn pod<'a>(uid: &str, owners: &'a [OwnerRef]) -> NodeInfo<'a> {
     shown(identity(uid, "v1", "Pod", "web-0"), owners)
 }
 
 #[test]
 fn dependent_points_to_its_owner_and_objects_without_either_are_left_out() {
     let owners = [owner("b")];
-    let set = NodeView {
+    let set = NodeInfo {
         deleting: true,
         foreground: true,
         dependents: 1,
@@ -99,12 +99,15 @@ fn owner_that_only_references_name_is_missing() {
         missing.contains("missingFromGraph") && !missing.contains("virtual=\"true\""),
         "{missing}"
     );
-    let unseen = || NodeView {
-        seen: false,
+    let virtual_owners = || NodeInfo {
+        observed: false,
         dependents: 1,
         ..shown(identity("b", "apps/v1", "ReplicaSet", "web"), &[])
     };
-    for nodes in [[pod("a", &owners), unseen()], [unseen(), pod("a", &owners)]] {
+    for nodes in [
+        [pod("a", &owners), virtual_owners()],
+        [virtual_owners(), pod("a", &owners)],
+    ] {
         let text = text(nodes);
         assert!(
             !text.contains("missingFromGraph") && text.contains("virtual=\"true\""),

@@ -1,8 +1,8 @@
-//! From the bytes of a document to what it says. Pure, and nothing that comes can make it panic.
+//! Decodes discovery documents. Pure, and never panics on any input.
 //!
-//! There are two forms. The aggregated one has everything below a root in one answer, and says of a version whose server
-//! does not answer that it is stale. The plain one has only names: each version has a document of its own. A server that does
-//! not know the first form answers in the second one. What cannot be read is left out, and named.
+//! There are two formats. The aggregated one has all groups of a root in one document, and marks a version whose server does
+//! not answer as stale. The plain one has only names: each version has a document of its own. A server that does not support
+//! the aggregated format answers in the plain one. Malformed entries are skipped and reported.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,33 +11,33 @@ use serde_json::Value;
 
 use super::documents::{Group, Root, Served, Version, group_version};
 
-/// In which forms a root is asked for.
+/// The Accept header of a root.
 pub(super) const ROOT: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,\
                                application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,\
                                application/json";
-/// In which form a version is asked for.
+/// The Accept header of a version.
 pub(super) const VERSION: &str = "application/json";
 
-/// What a root says.
+/// The content of a root.
 #[derive(Debug, Default)]
 pub(super) struct Listed {
     pub(super) groups: Vec<Group>,
-    /// Only names: the versions are to be asked for.
+    /// Whether it has only names: each version has to be read.
     pub(super) plain: bool,
-    /// The versions whose resources the server does not know itself, and why.
+    /// The versions without resources, with the reason.
     pub(super) stale: BTreeMap<String, String>,
-    /// What is no group, or no version, and why.
+    /// Malformed groups and versions, with the reason.
     pub(super) skipped: BTreeMap<String, String>,
 }
 
-/// The answer cannot be used.
+/// An unusable document.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Unusable {
-    #[error("the answer is no JSON")]
+    #[error("the answer is not JSON")]
     NoJson,
     #[error("the answer is not of the kind {0}")]
     Other(&'static str),
-    #[error("the answer is about something else")]
+    #[error("the answer is about another group or version")]
     Elsewhere,
     #[error("the list is empty")]
     Empty,
@@ -45,7 +45,7 @@ pub(super) enum Unusable {
     Malformed,
 }
 
-/// Reads the answer of a root.
+/// Decodes a root.
 pub(super) fn root(root: Root, raw: &RawResponse) -> Result<Listed, Unusable> {
     let body: Value = serde_json::from_slice(&raw.body).map_err(|_| Unusable::NoJson)?;
     let mut listed = if is_aggregated(&raw.content_type) {
@@ -64,7 +64,7 @@ pub(super) fn root(root: Root, raw: &RawResponse) -> Result<Listed, Unusable> {
         }
         listed
     };
-    // There is no server without a group: it does not know yet what it serves.
+    // A server without any group has not started completely.
     listed.groups.retain(|group| !group.versions.is_empty());
     if listed.groups.is_empty() {
         return Err(Unusable::Empty);
@@ -72,7 +72,7 @@ pub(super) fn root(root: Root, raw: &RawResponse) -> Result<Listed, Unusable> {
     Ok(listed)
 }
 
-/// Reads the document of one version.
+/// Decodes the document of one version.
 pub(super) fn version(group: &str, version: &str, raw: &RawResponse) -> Result<Vec<Served>, Unusable> {
     let body: Value = serde_json::from_slice(&raw.body).map_err(|_| Unusable::NoJson)?;
     if body["kind"] != "APIResourceList" {
@@ -114,7 +114,7 @@ fn aggregated(root: Root, body: &Value) -> Result<Listed, Unusable> {
                     let why = if malformed {
                         "its resources are malformed"
                     } else {
-                        "the server that serves it does not answer"
+                        "its server does not answer"
                     };
                     let why = why.to_owned();
                     stale.insert(group_version(name, id), why);
@@ -149,7 +149,7 @@ fn aggregated(root: Root, body: &Value) -> Result<Listed, Unusable> {
     Ok(listed)
 }
 
-/// A group's name, the version that is preferred, and all versions.
+/// The name of a group, its preferred version, and all versions.
 type Names<'a> = (&'a str, &'a str, Box<dyn Iterator<Item = &'a str> + 'a>);
 
 fn core(body: &Value) -> Result<Vec<Names<'_>>, Unusable> {
@@ -174,7 +174,7 @@ fn named(body: &Value) -> Result<Vec<Names<'_>>, Unusable> {
 }
 
 impl Listed {
-    /// Adds a group, if its name is one and it is new.
+    /// Adds a group if its name is valid and new.
     fn add<'a>(
         &mut self,
         root: Root,
@@ -186,7 +186,7 @@ impl Listed {
         if known || (root == Root::Core) != name.is_empty() || (root == Root::Named && !is_name(name)) {
             self.skip(
                 format!("{} {name:?}", root.path()),
-                "it is no group, or listed twice",
+                "the group is invalid or listed twice",
             );
             return;
         }
@@ -198,7 +198,7 @@ impl Listed {
         for (version, resources) in versions {
             if !is_name(version) || group.versions.iter().any(|it| it.name == version) {
                 let id = format!("{:?}", group_version(name, version));
-                self.skip(id, "it is no version, or listed twice");
+                self.skip(id, "the version is invalid or listed twice");
                 continue;
             }
             group.versions.push(Version {
@@ -215,7 +215,7 @@ impl Listed {
 }
 
 fn served(it: &Value, plural: &str, kind: &str, namespaced: bool) -> Option<Served> {
-    // With a slash it is a subresource.
+    // A name with a slash is a subresource.
     if !is_name(plural) || !is_name(kind) {
         return None;
     }
@@ -228,7 +228,7 @@ fn served(it: &Value, plural: &str, kind: &str, namespaced: bool) -> Option<Serv
     })
 }
 
-/// Those that are readable, each once.
+/// Removes malformed resources and duplicates.
 fn unique(resources: impl Iterator<Item = Option<Served>>) -> Vec<Served> {
     let mut seen = BTreeSet::new();
     resources
@@ -245,7 +245,7 @@ fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-/// Whether it can be a name of the API, and a segment of a path.
+/// Whether this is a valid name and path segment.
 pub(super) fn is_name(name: &str) -> bool {
     let mut bytes = name.bytes();
     name.len() <= 253

@@ -1,4 +1,4 @@
-//! What the documents of discovery say, whichever form they came in. Pure.
+//! The groups, versions and resources of the discovery documents. Pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use crate::garbage_collector::kinds::{Kind, Kinds};
 /// Resources that are never collected: their objects are many, and expire.
 const IGNORED: [(&str, &str); 2] = [("", "events"), ("events.k8s.io", "events")];
 
-/// Where the documents begin.
+/// A root of the documents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Root {
     /// `/api`: the core group.
@@ -18,11 +18,10 @@ pub(super) enum Root {
     Named,
 }
 
-/// The groups, as far as they are known.
+/// The known groups.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Documents(BTreeMap<Root, Vec<Group>>);
 
-/// A group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Group {
     /// Empty for the core group.
@@ -33,28 +32,26 @@ pub(super) struct Group {
     pub(super) versions: Vec<Version>,
 }
 
-/// A version of a group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Version {
     pub(super) name: String,
-    /// None if they are not known.
+    /// None if unknown.
     pub(super) resources: Option<Vec<Served>>,
 }
 
-/// A resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Served {
     pub(super) plural: String,
     pub(super) kind: String,
     pub(super) namespaced: bool,
-    /// It can be listed, watched and deleted.
+    /// Whether it can be listed, watched and deleted.
     pub(super) collectable: bool,
 }
 
 impl Root {
     pub(super) const ALL: [Self; 2] = [Self::Core, Self::Named];
 
-    /// Its path, which is its name as well.
+    /// The path, which is also the name.
     pub(super) fn path(self) -> &'static str {
         match self {
             Self::Core => "/api",
@@ -64,17 +61,16 @@ impl Root {
 }
 
 impl Documents {
-    /// All groups.
     pub(super) fn groups(&self) -> impl Iterator<Item = &Group> {
         self.0.values().flatten()
     }
 
-    /// The groups below a root are these.
+    /// Replaces the groups of a root.
     pub(super) fn set(&mut self, root: Root, groups: Vec<Group>) {
         self.0.insert(root, groups);
     }
 
-    /// The resources of a version are these.
+    /// Sets the resources of a version.
     pub(super) fn fill(&mut self, group: &str, version: &str, resources: Vec<Served>) {
         let versions = self.0.values_mut().flatten().filter(|it| it.name == group);
         for it in versions.flat_map(|it| &mut it.versions) {
@@ -85,7 +81,7 @@ impl Documents {
         }
     }
 
-    /// What is not known is as it was `before`. A group or version that is no longer listed is gone.
+    /// Fills unknown parts from `before`. A group or version that is no longer listed is removed.
     pub(super) fn keep(&mut self, before: &Self) {
         for (root, groups) in &before.0 {
             self.0.entry(*root).or_insert_with(|| groups.clone());
@@ -158,7 +154,7 @@ impl Documents {
         versions.any(|it| it.resources.iter().flatten().any(|it| it.plural == plural))
     }
 
-    /// Whether a version is listed, known or not.
+    /// Whether a version is listed, with or without its resources.
     pub(super) fn lists(&self, group: &str, version: &str) -> bool {
         self.version(group, version).is_some()
     }
@@ -169,7 +165,6 @@ impl Documents {
         resources.is_some_and(|it| it.iter().any(|it| it.plural == resource.plural))
     }
 
-    /// The resources of a version, if they are known.
     fn resources(&self, group: &str, version: &str) -> Option<&Vec<Served>> {
         self.version(group, version)?.resources.as_ref()
     }

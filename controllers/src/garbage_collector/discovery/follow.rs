@@ -13,8 +13,8 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::Discovery;
-use super::board::Board;
 use super::documents::{Documents, Root};
+use super::publisher::Publisher;
 use super::round::Round;
 use super::trigger::Triggers;
 
@@ -35,16 +35,16 @@ pub(super) struct Follower {
     client: Client,
     refresh: Arc<Notify>,
     sync_errors: IntCounter,
-    board: Board,
+    publisher: Publisher,
     triggers: Triggers,
     /// The latest documents; parts that could not be read keep their last description.
     documents: Documents,
     round: Option<Round>,
     /// The round has exceeded [`GRACE`].
     late: bool,
-    /// Something changed after the round began.
+    /// Something changed after the round started.
     again: bool,
-    begun: Option<Instant>,
+    started: Option<Instant>,
     next: Instant,
     retry: Backoff,
     /// The parts that failed in the last round.
@@ -59,7 +59,7 @@ impl Follower {
         caches: &Caches,
         client: Client,
         discovery: &Discovery,
-        board: Board,
+        publisher: Publisher,
     ) -> Self {
         Self {
             env: env.clone(),
@@ -67,13 +67,13 @@ impl Follower {
             client,
             refresh: Arc::clone(&discovery.refresh),
             sync_errors: discovery.sync_errors.clone(),
-            board,
+            publisher,
             triggers: Triggers::default(),
             documents: Documents::default(),
             round: None,
             late: false,
             again: false,
-            begun: None,
+            started: None,
             next: env.clock.now(),
             retry: RETRY,
             failed: BTreeSet::new(),
@@ -87,7 +87,7 @@ impl Follower {
         loop {
             let alarm = match &self.round {
                 None => self.next,
-                Some(round) if !self.late => later(round.begun(), GRACE),
+                Some(round) if !self.late => later(round.started(), GRACE),
                 // Its requests time out.
                 Some(_) => clock.after(INTERVAL),
             };
@@ -118,8 +118,8 @@ impl Follower {
             }
         } else if now >= self.next {
             let suspects = std::mem::take(&mut self.failed);
-            self.round = Some(Round::begin(&self.env, &self.client, suspects));
-            self.begun = Some(now);
+            self.round = Some(Round::start(&self.env, &self.client, suspects));
+            self.started = Some(now);
             (self.late, self.again) = (false, false);
         }
     }
@@ -136,7 +136,7 @@ impl Follower {
 
     fn soon(&mut self) {
         let now = self.env.clock.now();
-        let soon = self.begun.map_or(now, |begun| later(begun, MIN_SPACING));
+        let soon = self.started.map_or(now, |started| later(started, MIN_SPACING));
         self.next = self.next.min(soon.max(now));
     }
 
@@ -159,7 +159,7 @@ impl Follower {
         }
         self.documents = documents;
         if self.documents.has_both_roots() {
-            self.board.publish(self.documents.kinds());
+            self.publisher.publish(self.documents.kinds());
         }
         self.triggers.follow(&self.documents, &self.caches);
     }
@@ -184,14 +184,14 @@ impl Follower {
         };
         self.next = clock.after(delay);
         failed.extend(round.answers().skipped.clone());
-        self.board.complain(failed, self.env.clock.wall());
+        self.publisher.set_problems(failed, self.env.clock.wall());
         if self.again {
             self.soon();
         }
     }
 }
 
-/// One more answer of a round; false if there is none to come.
+/// Waits for one more answer of the round, if there is one.
 async fn step(round: &mut Option<Round>) -> bool {
     match round {
         Some(round) => round.step().await,

@@ -1,4 +1,4 @@
-//! One reading of all documents: a few requests at once, each bounded in time, and what they come to.
+//! One round of discovery: reads all documents with few concurrent requests, each bounded in time.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
@@ -13,36 +13,34 @@ use tokio::time::Instant;
 use super::decode;
 use super::documents::{Documents, Root, group_version};
 
-/// How many requests there are at once.
-const AT_ONCE: usize = 4;
-/// How long one may take.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// The maximum number of concurrent requests.
+const CONCURRENT_REQUESTS_MAX: usize = 4;
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A reading that is under way.
 pub(super) struct Round {
     client: Client,
     clock: Clock,
-    begun: Instant,
+    started: Instant,
     running: FuturesUnordered<BoxFuture<'static, (Part, Result<RawResponse, String>)>>,
     waiting: VecDeque<Part>,
     /// The names of the parts that were sent and not answered.
     open: BTreeSet<String>,
-    /// What failed last time: it is asked for last, so that what hangs holds up nothing else.
+    /// The parts that failed in the last round. They are read last, so that a request that hangs does not delay the others.
     suspects: BTreeSet<String>,
     answers: Answers,
 }
 
-/// What is known so far.
+/// The answers so far.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Answers {
     pub(super) documents: Documents,
-    /// What is missing, and why: roots and versions.
+    /// The roots and versions that could not be read, with the reason.
     pub(super) failed: BTreeMap<String, String>,
-    /// What cannot be read and does not change by asking again, and why.
+    /// Entries that are malformed and would not change in another attempt, with the reason.
     pub(super) skipped: BTreeMap<String, String>,
 }
 
-/// What is asked for.
+/// A document.
 #[derive(Debug)]
 enum Part {
     Root(Root),
@@ -50,23 +48,23 @@ enum Part {
 }
 
 impl Round {
-    pub(super) fn begin(env: &Env, client: &Client, suspects: BTreeSet<String>) -> Self {
+    pub(super) fn start(env: &Env, client: &Client, suspects: BTreeSet<String>) -> Self {
         let mut round = Self {
             client: client.clone(),
             clock: env.clock.clone(),
-            begun: env.clock.now(),
+            started: env.clock.now(),
             running: FuturesUnordered::new(),
             waiting: Root::ALL.map(Part::Root).into(),
             open: BTreeSet::new(),
             suspects,
             answers: Answers::default(),
         };
-        round.ask();
+        round.send();
         round
     }
 
-    pub(super) fn begun(&self) -> Instant {
-        self.begun
+    pub(super) fn started(&self) -> Instant {
+        self.started
     }
 
     pub(super) fn answers(&self) -> &Answers {
@@ -82,21 +80,21 @@ impl Round {
         failed
     }
 
-    /// Waits for one more answer; false if there is none to come. Cancel safe.
+    /// Waits for one more answer. Returns false if all parts were answered. Cancel safe.
     pub(super) async fn step(&mut self) -> bool {
         let Some((part, answer)) = self.running.next().await else {
             return false;
         };
         self.open.remove(&part.name());
-        if let Err(why) = self.take(&part, answer) {
+        if let Err(why) = self.apply(&part, answer) {
             self.answers.failed.insert(part.name(), why);
         }
-        self.ask();
+        self.send();
         true
     }
 
-    fn ask(&mut self) {
-        while self.running.len() < AT_ONCE
+    fn send(&mut self) {
+        while self.running.len() < CONCURRENT_REQUESTS_MAX
             && let Some(part) = self.waiting.pop_front()
         {
             self.open.insert(part.name());
@@ -104,18 +102,21 @@ impl Round {
             self.running.push(Box::pin(async move {
                 let path = part.path();
                 let answer = clock
-                    .timeout(PATIENCE, client.get_raw(&path, part.accept()))
+                    .timeout(REQUEST_TIMEOUT, client.get_raw(&path, part.accept()))
                     .await;
                 let answer = match answer {
                     Some(answer) => answer.map_err(|error| error.to_string()),
-                    None => Err(format!("GET {path}: no answer within {} s", PATIENCE.as_secs())),
+                    None => Err(format!(
+                        "GET {path}: no answer within {} s",
+                        REQUEST_TIMEOUT.as_secs()
+                    )),
                 };
                 (part, answer)
             }));
         }
     }
 
-    fn take(&mut self, part: &Part, answer: Result<RawResponse, String>) -> Result<(), String> {
+    fn apply(&mut self, part: &Part, answer: Result<RawResponse, String>) -> Result<(), String> {
         let raw = answer?;
         match part {
             Part::Root(root) => {

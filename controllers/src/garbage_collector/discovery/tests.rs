@@ -1,4 +1,4 @@
-//! What the documents say, what follows from it, and that nothing that comes can make it panic.
+//! Tests of discovery documents, without an API server.
 
 mod decode;
 mod kinds;
@@ -23,7 +23,7 @@ fn plain(body: &Value) -> RawResponse {
     raw("application/json", body)
 }
 
-/// A resource of a plain document, that can be collected: `pods Pod`, with `!` if it cannot.
+/// A resource of a plain document: `pods Pod`, with `!` if it cannot be collected.
 fn resource(text: &str) -> Value {
     let (text, verbs) = match text.strip_prefix('!') {
         Some(text) => (text, json!(["create", "get"])),
@@ -33,8 +33,8 @@ fn resource(text: &str) -> Value {
     json!({"name": name, "singularName": "", "namespaced": true, "kind": kind, "verbs": verbs})
 }
 
-/// Documents of these versions in the order of `/apis`, the first one of a group preferred: `apps/v1`, with their resources; none
-/// if these are not known.
+/// Documents of these versions in the order of `/apis`, the first one of a group preferred: `apps/v1` with its resources, none
+/// if they are unknown.
 fn documents(versions: &[(&str, Option<&[&str]>)]) -> Documents {
     let mut documents = Documents::default();
     let mut groups: Vec<(&str, Vec<&str>)> = Vec::new();

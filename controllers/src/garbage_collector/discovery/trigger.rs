@@ -62,7 +62,7 @@ impl Triggers {
         }
     }
 
-    /// Waits for changes. False if the objects already existed when the watch began. Cancel safe.
+    /// Waits for changes. False if the objects already existed when the watch started. Cancel safe.
     pub(super) async fn changed(&mut self) -> bool {
         let [crds, services] = &mut self.0;
         tokio::select! {
@@ -101,15 +101,15 @@ async fn changed(trigger: &mut Option<Trigger>) -> bool {
         *trigger = None;
         return true;
     };
-    let mut changed = it.take(&first);
+    let mut changed = it.apply(&first);
     while let Some(next) = it.subscription.try_next() {
-        changed |= it.take(&next);
+        changed |= it.apply(&next);
     }
     changed
 }
 
 impl Trigger {
-    fn take(&mut self, delta: &Delta<MetaObject>) -> bool {
+    fn apply(&mut self, delta: &Delta<MetaObject>) -> bool {
         let name = delta.latest().metadata.name.to_string();
         if matches!(delta, Delta::Deleted { .. }) {
             self.names.remove(&name);

@@ -1,28 +1,23 @@
-//! Who is meant: by a node, and by a reference.
+//! The identity of an object or of the target of an ownerReference.
 
 use coxswain_manager::object::{Key, OwnerRef, Text, Uid};
 
 use super::super::kinds::{Kind, Kinds};
 
-/// One object, for all time.
+/// The identity of an object. It is never reused.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Identity {
-    /// Its uid.
     pub uid: Uid,
-    /// The watched version of its kind if there is one, so that references in any served version have one identity; else
-    /// the version of the reference.
+    /// The watched version of the kind, so that references in all served versions have the same identity; otherwise the version
+    /// of the reference.
     pub api_version: Text,
-    /// Its kind.
     pub kind: Text,
-    /// Its namespace; empty if its kind is cluster-scoped. Of a kind that nobody knows: that of whoever refers to it.
+    /// Empty if the kind is cluster-scoped. The namespace of the dependent if the kind is unknown.
     pub namespace: Text,
-    /// Its name.
     pub name: Text,
 }
 
 impl Identity {
-    /// Who an object is.
-    #[must_use]
     pub fn of(kind: &Kind, key: &Key, uid: &Uid) -> Self {
         let key = in_scope(kind, key);
         Self {
@@ -34,13 +29,11 @@ impl Identity {
         }
     }
 
-    /// Where to ask for it.
-    #[must_use]
     pub fn key(&self) -> Key {
         Key::new(self.namespace.clone(), self.name.clone())
     }
 
-    /// Before all others with this uid.
+    /// The lower bound of all identities with this uid.
     pub(super) fn first_of(uid: &Uid) -> Self {
         Self {
             uid: uid.clone(),
@@ -51,9 +44,9 @@ impl Identity {
         }
     }
 
-    /// Who is meant by a reference of an object in this namespace. None if the object is cluster-scoped and the reference
-    /// is to a namespaced kind: then nobody can say.
-    pub(super) fn meant(kinds: &Kinds, reference: &OwnerRef, namespace: &Text) -> Option<Self> {
+    /// The target of a reference of an object in `namespace`. None if the object is cluster-scoped and the kind of the owner is
+    /// not: the reference has no namespace.
+    pub(super) fn of_reference(kinds: &Kinds, reference: &OwnerRef, namespace: &Text) -> Option<Self> {
         let kind = kinds.resolve(&reference.api_version, &reference.kind);
         let namespaced = kind.is_none_or(|kind| kind.resource.namespaced);
         if kind.is_some() && namespaced && namespace.is_empty() {
@@ -75,7 +68,7 @@ impl Identity {
     }
 }
 
-/// The key of an object of a kind: without a namespace, if the kind has none.
+/// The key without a namespace if the kind is cluster-scoped.
 pub(super) fn in_scope(kind: &Kind, key: &Key) -> Key {
     if kind.resource.namespaced {
         key.clone()

@@ -1,94 +1,93 @@
-//! Who depends on whom. Exact after every step: what an object's references come to is computed for before and after, and
-//! the difference applied.
+//! The indexes of owners and dependents. Every change of a node computes the index entries of its references before and
+//! after, and applies the difference.
 
 use std::collections::BTreeSet;
 
 use coxswain_manager::object::Uid;
 
-use super::{Effects, Graph, Identity, Misplaced, Node};
+use super::{Effects, Graph, Identity, InvalidNamespace, Node};
 
-/// Those who refer to one owner.
+/// The objects that refer to one owner.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Links {
-    /// All with its uid in a reference.
+    /// All objects with its uid in a reference.
     pub(super) dependents: BTreeSet<Uid>,
-    /// Dependents that block its foreground deletion: their reference is to it, in any served version. An object never
-    /// blocks itself.
+    /// Dependents that block its foreground deletion: their reference matches it in any served version. An object never blocks
+    /// itself.
     pub(super) blocking: BTreeSet<Uid>,
 }
 
-/// One consequence of an object's references.
+/// An index entry that follows from a reference of an object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Place {
-    /// It depends on this uid.
+pub(super) enum IndexEntry {
+    /// The object depends on this uid.
     Link(Uid),
-    /// It blocks this one.
+    /// The object blocks the foreground deletion of this node.
     Block(Uid),
-    /// It refers to somebody who no node is.
+    /// The object refers to an identity that is not a node.
     Named(Identity),
-    /// It refers to somebody, and nobody can say to whom.
-    Astray,
+    /// The target of the reference is unknown.
+    Ambiguous,
 }
 
 impl Graph {
-    /// What the references of an object come to; with `only`, those to that owner. `find` says who is observed.
-    pub(super) fn places<'a>(
+    /// The entries of an object's references; with `only`, those to that owner. `find` returns the node of a uid.
+    pub(super) fn index_entries<'a>(
         &self,
         uid: &Uid,
         node: &Node,
         only: Option<&Uid>,
         find: impl Fn(&Uid) -> Option<&'a Node>,
-    ) -> Vec<Place> {
+    ) -> Vec<IndexEntry> {
         #[cfg(test)]
         self.visits.update(|it| it + 1);
-        let mut places = Vec::new();
+        let mut index_entries = Vec::new();
         for reference in &node.owners {
             let owner = &reference.uid;
             if owner.is_empty() || only.is_some_and(|only| only != owner) {
                 continue;
             }
-            places.push(Place::Link(owner.clone()));
-            let meant =
-                find(owner).filter(|it| it.is_meant(&self.kinds, owner, reference, &node.key.namespace));
-            if meant.is_some() {
+            index_entries.push(IndexEntry::Link(owner.clone()));
+            let target =
+                find(owner).filter(|it| it.is_target(&self.kinds, owner, reference, &node.key.namespace));
+            if target.is_some() {
                 if reference.block_owner_deletion && owner != uid {
-                    places.push(Place::Block(owner.clone()));
+                    index_entries.push(IndexEntry::Block(owner.clone()));
                 }
                 continue;
             }
-            places.push(
-                Identity::meant(&self.kinds, reference, &node.key.namespace)
-                    .map_or(Place::Astray, Place::Named),
+            index_entries.push(
+                Identity::of_reference(&self.kinds, reference, &node.key.namespace)
+                    .map_or(IndexEntry::Ambiguous, IndexEntry::Named),
             );
         }
-        places.sort();
-        places.dedup();
-        places
+        index_entries.sort();
+        index_entries.dedup();
+        index_entries
     }
 
-    /// Puts a new state of an object, or none, in the place of what is known of it, and everything right that hangs on it.
-    /// Answers what was known.
+    /// Replaces a node, or removes it, and updates all indexes. Returns the old node.
     pub(super) fn replace(&mut self, uid: &Uid, node: Option<Node>, effects: &mut Effects) -> Option<Node> {
         let old = self.nodes.remove(uid);
         let moved = match (&old, &node) {
-            (Some(old), Some(new)) => !old.is_where(new),
+            (Some(old), Some(new)) => !old.has_same_key(new),
             (old, new) => old.is_some() != new.is_some(),
         };
         let relinked = match (&old, &node) {
             (Some(old), Some(new)) => moved || old.owners != new.owners,
             _ => true,
         };
-        let places = |state: &Option<Node>| {
+        let index_entries = |state: &Option<Node>| {
             let node = state.as_ref()?;
             let find = |it: &Uid| {
                 if it == uid { Some(node) } else { self.nodes.get(it) }
             };
-            Some(self.places(uid, node, None, find))
+            Some(self.index_entries(uid, node, None, find))
         };
         let own = relinked.then(|| {
             (
-                places(&old).unwrap_or_default(),
-                places(&node).unwrap_or_default(),
+                index_entries(&old).unwrap_or_default(),
+                index_entries(&node).unwrap_or_default(),
             )
         });
 
@@ -99,26 +98,26 @@ impl Graph {
         let dependents = dependents.flatten().unwrap_or_default();
         let appeared = node.is_some();
         let new = node.as_ref().filter(|_| moved).cloned();
-        if node.as_ref().is_some_and(Node::is_leaving) {
-            self.leaving.entry(uid.clone()).or_insert(self.turn);
+        if node.as_ref().is_some_and(Node::is_finalizing) {
+            self.finalizing.entry(uid.clone()).or_insert(self.generation);
         } else {
-            self.leaving.remove(uid);
+            self.finalizing.remove(uid);
         }
         if let Some(node) = node {
             self.nodes.insert(uid.clone(), node);
         }
         if let Some((before, after)) = own {
-            self.shift(uid, &before, &after, effects);
+            self.reindex(uid, &before, &after, effects);
         }
         for dependent in dependents.iter().filter(|it| *it != uid) {
             let Some(node) = self.nodes.get(dependent) else {
                 continue;
             };
-            let before = self.places(dependent, node, Some(uid), |_| old.as_ref());
-            let after = self.places(dependent, node, Some(uid), |_| new.as_ref());
-            self.shift(dependent, &before, &after, effects);
+            let before = self.index_entries(dependent, node, Some(uid), |_| old.as_ref());
+            let after = self.index_entries(dependent, node, Some(uid), |_| new.as_ref());
+            self.reindex(dependent, &before, &after, effects);
             if appeared {
-                self.misplaced(dependent, uid, effects);
+                self.invalid_namespace(dependent, uid, effects);
             }
         }
         old
@@ -139,22 +138,27 @@ impl Graph {
         }
     }
 
-    /// Takes an object from where it was to where it is.
-    pub(super) fn shift(&mut self, uid: &Uid, before: &[Place], after: &[Place], effects: &mut Effects) {
-        for place in before.iter().filter(|it| after.binary_search(it).is_err()) {
-            self.leave(uid, place, effects);
+    pub(super) fn reindex(
+        &mut self,
+        uid: &Uid,
+        before: &[IndexEntry],
+        after: &[IndexEntry],
+        effects: &mut Effects,
+    ) {
+        for entry in before.iter().filter(|it| after.binary_search(it).is_err()) {
+            self.remove_entry(uid, entry, effects);
         }
-        for place in after.iter().filter(|it| before.binary_search(it).is_err()) {
-            self.enter(uid, place, effects);
+        for entry in after.iter().filter(|it| before.binary_search(it).is_err()) {
+            self.insert_entry(uid, entry, effects);
         }
     }
 
-    fn leave(&mut self, uid: &Uid, place: &Place, effects: &mut Effects) {
-        match place {
-            Place::Link(owner) => {
+    fn remove_entry(&mut self, uid: &Uid, entry: &IndexEntry, effects: &mut Effects) {
+        match entry {
+            IndexEntry::Link(owner) => {
                 self.unlink(owner, |links| links.dependents.remove(uid));
             }
-            Place::Block(owner) => {
+            IndexEntry::Block(owner) => {
                 let free = self.unlink(owner, |links| {
                     links.blocking.remove(uid) && links.blocking.is_empty()
                 });
@@ -162,41 +166,41 @@ impl Graph {
                     effects.object(owner);
                 }
             }
-            Place::Named(identity) => {
-                if !self.tombstones.release(identity, uid)
-                    && let Some(dependents) = self.unseen.get_mut(identity)
+            IndexEntry::Named(identity) => {
+                if !self.tombstones.remove_dependent(identity, uid)
+                    && let Some(dependents) = self.virtual_owners.get_mut(identity)
                 {
                     dependents.remove(uid);
                     if dependents.is_empty() {
-                        self.unseen.remove(identity);
+                        self.virtual_owners.remove(identity);
                         self.answers.remove(identity);
                     }
                 }
             }
-            Place::Astray => {
-                self.astray.remove(uid);
+            IndexEntry::Ambiguous => {
+                self.ambiguous.remove(uid);
             }
         }
     }
 
-    fn enter(&mut self, uid: &Uid, place: &Place, effects: &mut Effects) {
-        match place {
-            Place::Link(owner) => {
+    fn insert_entry(&mut self, uid: &Uid, entry: &IndexEntry, effects: &mut Effects) {
+        match entry {
+            IndexEntry::Link(owner) => {
                 self.links
                     .entry(owner.clone())
                     .or_default()
                     .dependents
                     .insert(uid.clone());
                 let known = self.nodes.get(owner);
-                if known.is_some_and(Node::is_foreground) || self.let_go.contains(owner) {
+                if known.is_some_and(Node::is_foreground) || self.orphaned_owners.contains(owner) {
                     effects.object(uid);
                 }
                 if known.is_some_and(Node::is_orphaning) {
-                    effects.orphan.push(owner.clone());
+                    effects.attempt_to_orphan.push(owner.clone());
                 }
-                self.misplaced(uid, owner, effects);
+                self.invalid_namespace(uid, owner, effects);
             }
-            Place::Block(owner) => {
+            IndexEntry::Block(owner) => {
                 self.links
                     .entry(owner.clone())
                     .or_default()
@@ -206,19 +210,19 @@ impl Graph {
                     effects.object(uid);
                 }
             }
-            Place::Named(identity) => {
-                if self.tombstones.hold(identity, uid) {
+            IndexEntry::Named(identity) => {
+                if self.tombstones.add_dependent(identity, uid) {
                     effects.object(uid);
                     return;
                 }
-                let dependents = self.unseen.entry(identity.clone()).or_default();
+                let dependents = self.virtual_owners.entry(identity.clone()).or_default();
                 if dependents.is_empty() {
                     effects.owner(identity);
                 }
                 dependents.insert(uid.clone());
             }
-            Place::Astray => {
-                self.astray.insert(uid.clone());
+            IndexEntry::Ambiguous => {
+                self.ambiguous.insert(uid.clone());
             }
         }
     }
@@ -234,19 +238,21 @@ impl Graph {
         taken
     }
 
-    /// Tells of the references of an object to an owner that is known to be in another namespace.
-    fn misplaced(&self, uid: &Uid, owner: &Uid, effects: &mut Effects) {
+    /// Reports references of an object to an owner in another namespace.
+    fn invalid_namespace(&self, uid: &Uid, owner: &Uid, effects: &mut Effects) {
         let (Some(node), Some(known)) = (self.nodes.get(uid), self.nodes.get(owner)) else {
             return;
         };
-        if known.is_elsewhere(&node.key.namespace) {
+        if known.is_in_other_namespace(&node.key.namespace) {
             let references = node.owners.iter().filter(|it| it.uid == *owner);
-            effects.misplaced.extend(references.map(|reference| Misplaced {
-                kind: node.kind.clone(),
-                key: node.key.clone(),
-                uid: uid.clone(),
-                reference: reference.clone(),
-            }));
+            effects
+                .invalid_namespace
+                .extend(references.map(|reference| InvalidNamespace {
+                    kind: node.kind.clone(),
+                    key: node.key.clone(),
+                    uid: uid.clone(),
+                    reference: reference.clone(),
+                }));
         }
     }
 }

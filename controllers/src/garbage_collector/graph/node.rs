@@ -1,4 +1,4 @@
-//! What is known of one object.
+//! The latest known state of one object.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use super::super::kinds::{Kind, Kinds};
 use super::identity::in_scope;
 use super::{FOREGROUND, Identity, ORPHAN};
 
-/// An object that a cache has shown, in its latest state.
+/// An object that a cache has shown.
 #[derive(Clone, Debug)]
 pub(super) struct Node {
     pub(super) kind: Arc<Kind>,
@@ -20,7 +20,7 @@ pub(super) struct Node {
     pub(super) deleting: bool,
     /// A DELETE of this version was accepted.
     pub(super) deleted_at: Option<Version>,
-    /// The state is of before the API's store was restored: whatever comes next is newer.
+    /// The state is older than a restore of the API server's storage: any other state is newer.
     pub(super) outdated: bool,
 }
 
@@ -42,14 +42,14 @@ impl Node {
         Identity::of(&self.kind, &self.key, uid)
     }
 
-    /// Whether this is the same object in the same coordinates. (Both have the same uid.)
-    pub(super) fn is_where(&self, other: &Self) -> bool {
+    /// Whether the kind and key are the same; the uids are.
+    pub(super) fn has_same_key(&self, other: &Self) -> bool {
         self.kind.resource == other.kind.resource && self.key == other.key
     }
 
-    /// Whether a state of it says nothing new. Two versions of a kind show the same store, so that theirs compare; the same
-    /// state in another version of the kind is news.
-    pub(super) fn knows(&self, kind: &Kind, version: &Version) -> bool {
+    /// Whether this state is at least as new as `version`. Versions of a resource compare across the API versions of its kind;
+    /// the same state in another API version is newer.
+    pub(super) fn is_at_least(&self, kind: &Kind, version: &Version) -> bool {
         if self.outdated {
             return false;
         }
@@ -64,34 +64,31 @@ impl Node {
         self.finalizers.iter().any(|it| it == finalizer)
     }
 
-    /// It is deleted and lets its dependents go first.
     pub(super) fn is_orphaning(&self) -> bool {
         self.deleting && self.has(ORPHAN)
     }
 
-    /// It is deleted and waits for its dependents to be gone.
     pub(super) fn is_foreground(&self) -> bool {
         self.deleting && self.has(FOREGROUND) && !self.has(ORPHAN)
     }
 
-    /// It is deleted, and a finalizer of the collector is to go.
-    pub(super) fn is_leaving(&self) -> bool {
+    /// Whether the object is terminating and has a finalizer of the collector.
+    pub(super) fn is_finalizing(&self) -> bool {
         self.is_orphaning() || self.is_foreground()
     }
 
-    /// Whether a reference of an object in `namespace` is to this object, in any served version of its kind.
-    pub(super) fn is_meant(&self, kinds: &Kinds, uid: &Uid, reference: &OwnerRef, namespace: &Text) -> bool {
+    /// Whether a reference of an object in `namespace` refers to this object, in any served version of its kind.
+    pub(super) fn is_target(&self, kinds: &Kinds, uid: &Uid, reference: &OwnerRef, namespace: &Text) -> bool {
         let (api_version, kind) = (&reference.api_version, &reference.kind);
         let is_watched = || *api_version == self.kind.api_version && *kind == self.kind.kind;
         let resolved = || kinds.resolve(api_version, kind);
         reference.uid == *uid
             && reference.name == self.key.name
-            && !self.is_elsewhere(namespace)
+            && !self.is_in_other_namespace(namespace)
             && (is_watched() || resolved().is_some_and(|it| it.resource == self.kind.resource))
     }
 
-    /// Whether it is in a namespace, and not in this one.
-    pub(super) fn is_elsewhere(&self, namespace: &Text) -> bool {
+    pub(super) fn is_in_other_namespace(&self, namespace: &Text) -> bool {
         self.kind.resource.namespaced && self.key.namespace != *namespace
     }
 
@@ -99,7 +96,6 @@ impl Node {
         self.owners.iter().any(|it| it.block_owner_deletion)
     }
 
-    /// All finalizers but one.
     pub(super) fn without(&self, finalizer: &str) -> Box<[Text]> {
         self.finalizers
             .iter()

@@ -1,4 +1,4 @@
-//! What the caches and the API server tell.
+//! Updates of the graph by caches and by answers of the API server.
 
 use std::sync::Arc;
 
@@ -6,47 +6,47 @@ use coxswain_manager::object::{Meta, Uid, Version};
 use tokio::time::Instant;
 
 use super::super::kinds::Kind;
-use super::{Effects, FRESH, FRESH_MAX, Graph, Identity, Live, Node, Proof, Question};
+use super::{Effects, FRESH, FRESH_MAX, Graph, Identity, LiveState, Lookup, Node, Proof};
 
 impl Graph {
-    /// A cache shows an object. An older state than the known one is ignored, and so is a kind that is not collected: nobody
-    /// would see its objects go.
+    /// A cache shows an object. A state older than the known one is ignored, and so is a kind that is not collected, because its
+    /// deletions are not observed.
     pub fn observe(&mut self, kind: &Arc<Kind>, meta: &Meta) -> Effects {
         if self.kinds.watched(&kind.resource).is_none() {
             return Effects::default();
         }
-        self.take_in(kind, meta)
+        self.update_node(kind, meta)
     }
 
-    /// An answer of the API server shows an object. Like `observe`, if the object is known; an object that no cache has shown
-    /// may never be seen to go, and does not enter.
+    /// An answer of the API server shows an object. Ignored for an object that no cache has shown, because its deletion may never
+    /// be observed.
     pub fn refresh(&mut self, kind: &Arc<Kind>, meta: &Meta) -> Effects {
         let known = self.nodes.get(&meta.uid);
-        // Asked for in another version of its kind, it would change its coordinates.
+        // A GET in another version of the kind would change the identity of the node.
         if known.is_none_or(|known| known.kind.resource != kind.resource) {
             return Effects::default();
         }
-        self.take_in(kind, meta)
+        self.update_node(kind, meta)
     }
 
-    /// A cache of all objects of the kind saw an object go.
-    pub fn gone(&mut self, kind: &Arc<Kind>, meta: &Meta) -> Effects {
+    /// A complete cache of the kind observed the deletion of an object.
+    pub fn observe_deleted(&mut self, kind: &Arc<Kind>, meta: &Meta) -> Effects {
         self.absent(&Identity::of(kind, &meta.key(), &meta.uid), Proof::Watched)
     }
 
-    /// A cache shows an object no longer, and is not to be believed: whoever refers to it has to ask.
-    pub fn lost(&mut self, kind: &Arc<Kind>, meta: &Meta) -> Effects {
+    /// A cache that is not trusted no longer shows an object: its dependents have to read it.
+    pub fn observe_lost(&mut self, kind: &Arc<Kind>, meta: &Meta) -> Effects {
         let mut effects = Effects::default();
         let identity = Identity::of(kind, &meta.key(), &meta.uid);
         let known = self.nodes.get(&meta.uid);
         if known.is_some_and(|known| known.identity(&meta.uid) == identity) {
             self.replace(&meta.uid, None, &mut effects);
-            self.look_at_names(&meta.uid, &mut effects);
+            self.enqueue_virtual_owners(&meta.uid, &mut effects);
         }
-        effects.tidy()
+        effects.deduplicated()
     }
 
-    /// The API server, asked, says that there is no such object.
+    /// An owner is proven absent.
     pub fn absent(&mut self, identity: &Identity, proof: Proof) -> Effects {
         let mut effects = Effects::default();
         let uid = &identity.uid;
@@ -54,33 +54,33 @@ impl Graph {
         if uid.is_empty() || self.tombstones.proof(identity).is_some() {
             return effects;
         }
-        let dependents = self.unseen.remove(identity).unwrap_or_default();
+        let dependents = self.virtual_owners.remove(identity).unwrap_or_default();
         for dependent in &dependents {
             effects.object(dependent);
         }
-        self.tombstones.bury(identity, proof, dependents);
-        // Known in other coordinates, it is not this one that is gone.
+        self.tombstones.insert(identity, proof, dependents);
+        // A node with the uid but another name or kind still exists.
         let known = self.nodes.get(uid);
         if known.is_some_and(|known| known.identity(uid) == *identity) {
             self.replace(uid, None, &mut effects);
-            self.look_at_names(uid, &mut effects);
+            self.enqueue_virtual_owners(uid, &mut effects);
         }
         self.tombstones.prune(identity);
-        effects.tidy()
+        effects.deduplicated()
     }
 
-    /// The API server showed an owner. Ignored if the owner is known to be gone: the answer was overtaken.
+    /// A live read returned an owner. Ignored if the owner was proven absent in the meantime.
     ///
     /// A stale `Solid` only delays a deletion: it is valid for [`FRESH`] after it arrived. A stale `Waiting` could delete the
-    /// dependents of an owner that orphans them since: it is valid for [`FRESH`] after it was *sent*, and longer only by a
-    /// latency that this GET and the one before it have both shown, up to [`FRESH_MAX`] altogether.
-    pub fn exists(&mut self, question: &Question, live: Live, sent: Instant, arrived: Instant) {
-        let Question { kind, identity } = question;
+    /// dependents of an owner that orphans them since: it is valid for [`FRESH`] after it was *sent*, plus the lower of the
+    /// latencies of this GET and the one before it, up to [`FRESH_MAX`] in total.
+    pub fn record_live_state(&mut self, lookup: &Lookup, live: LiveState, sent: Instant, arrived: Instant) {
+        let Lookup { kind, identity } = lookup;
         let took = arrived.saturating_duration_since(sent);
         let before = self.latencies.insert(kind.resource.clone(), took);
         let valid = match live {
-            Live::Solid => took + FRESH,
-            Live::Waiting => FRESH_MAX.min(took.min(before.unwrap_or_default()) + FRESH),
+            LiveState::Solid => took + FRESH,
+            LiveState::Waiting => FRESH_MAX.min(took.min(before.unwrap_or_default()) + FRESH),
         };
         self.answers.retain(|_, (_, until)| *until >= arrived);
         if self.tombstones.proof(identity).is_none() {
@@ -88,9 +88,8 @@ impl Graph {
         }
     }
 
-    /// A DELETE of the object at this version was accepted, and it is not known to linger: until a newer state is seen, there
-    /// is nothing to do with it.
-    pub fn deleted(&mut self, uid: &Uid, version: &Version) {
+    /// A DELETE of the object at this version was accepted: the object is not evaluated before a newer state is observed.
+    pub fn record_delete(&mut self, uid: &Uid, version: &Version) {
         if let Some(node) = self.nodes.get_mut(uid)
             && node.version == *version
         {
@@ -98,11 +97,11 @@ impl Graph {
         }
     }
 
-    fn take_in(&mut self, kind: &Arc<Kind>, meta: &Meta) -> Effects {
+    fn update_node(&mut self, kind: &Arc<Kind>, meta: &Meta) -> Effects {
         let mut effects = Effects::default();
         let uid = &meta.uid;
         let known = self.nodes.get(uid);
-        if uid.is_empty() || known.is_some_and(|known| known.knows(kind, &meta.resource_version)) {
+        if uid.is_empty() || known.is_some_and(|known| known.is_at_least(kind, &meta.resource_version)) {
             return effects;
         }
         let new = Node::of(kind, meta);
@@ -111,7 +110,7 @@ impl Graph {
         let old = self.replace(uid, Some(new), &mut effects);
 
         if orphaning && !old.as_ref().is_some_and(Node::is_orphaning) {
-            effects.orphan.push(uid.clone());
+            effects.attempt_to_orphan.push(uid.clone());
         }
         if foreground && !old.as_ref().is_some_and(Node::is_foreground) {
             if let Some(links) = self.links.get(uid) {
@@ -119,17 +118,17 @@ impl Graph {
             }
             effects.object(uid);
         }
-        // A reference less may be all that held it; and what was deleted is still there.
+        // The object may have lost its last solid owner, or still exists after a DELETE.
         let changed = |old: &Node| old.deleted_at.is_some() || old.owners[..] != meta.owner_references[..];
         if may_go && old.as_ref().is_some_and(changed) {
             effects.object(uid);
         }
-        effects.tidy()
+        effects.deduplicated()
     }
 
-    /// Those who refer to this uid in coordinates that no node has have to be asked for, again.
-    pub(super) fn look_at_names(&self, uid: &Uid, effects: &mut Effects) {
-        let names = self.unseen.range(Identity::first_of(uid)..);
+    /// Enqueues the virtual owners with this uid.
+    pub(super) fn enqueue_virtual_owners(&self, uid: &Uid, effects: &mut Effects) {
+        let names = self.virtual_owners.range(Identity::first_of(uid)..);
         names
             .take_while(|(identity, _)| identity.uid == *uid)
             .for_each(|(identity, _)| effects.owner(identity));

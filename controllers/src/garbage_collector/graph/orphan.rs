@@ -1,10 +1,10 @@
-//! Letting dependents go.
+//! The orphaning of dependents.
 
 use std::collections::{BTreeSet, VecDeque};
 
 use coxswain_manager::object::Uid;
 
-use super::{Act, Deed, Graph, Node, ORPHAN, Reason, Verdict};
+use super::{Action, Graph, Node, ORPHAN, Operation, OwnerState, Reason};
 
 /// The maximum number of owners whose late dependents are orphaned. The oldest are forgotten first.
 pub(super) const ORPHANED_OWNERS_MAX: usize = 100_000;
@@ -14,7 +14,7 @@ pub(super) const ORPHANED_OWNERS_MAX: usize = 100_000;
 #[derive(Clone, Debug, Default)]
 pub struct OrphanedOwners {
     uids: BTreeSet<Uid>,
-    /// The oldest first.
+    /// Oldest first.
     order: VecDeque<Uid>,
 }
 
@@ -36,79 +36,71 @@ impl OrphanedOwners {
 }
 
 impl Graph {
-    /// Dependents of this owner are orphaned, not deleted, from now on: not all of them could be found.
-    pub fn let_go(&mut self, owner: &Uid) {
+    /// Orphans late dependents of this owner instead of deleting them: not all of its dependents could be listed.
+    pub fn add_orphaned_owner(&mut self, owner: &Uid) {
         if !owner.is_empty() {
-            self.let_go.insert(owner.clone());
+            self.orphaned_owners.insert(owner.clone());
         }
     }
 
-    /// Owners whose dependents are orphaned: they outlive the term.
-    #[must_use]
-    pub fn orphaning(&self) -> OrphanedOwners {
-        self.let_go.clone()
+    pub fn orphaned_owners(&self) -> OrphanedOwners {
+        self.orphaned_owners.clone()
     }
 
-    /// Whether a cache has shown an object.
-    #[must_use]
     pub fn contains(&self, uid: &Uid) -> bool {
         self.nodes.contains_key(uid)
     }
 
-    /// What has to be done to orphan the dependents of an owner that are known: an `Act` with `Deed::RemoveOwners` each. None
-    /// if it does not let its dependents go.
-    #[must_use]
-    pub fn releases(&self, owner: &Uid) -> Vec<Act> {
+    /// The actions that orphan the known dependents of an owner; none if it is not being deleted with the orphan finalizer.
+    pub fn orphan_dependents(&self, owner: &Uid) -> Vec<Action> {
         let (Some(known), Some(links)) = (self.nodes.get(owner), self.links.get(owner)) else {
             return Vec::new();
         };
         if !known.is_orphaning() {
             return Vec::new();
         }
-        let because = vec![Reason {
+        let reasons = vec![Reason {
             owner: known.identity(owner),
-            verdict: Verdict::Orphaning,
+            state: OwnerState::Orphaning,
         }];
         let others = links.dependents.iter().filter(|it| *it != owner);
         others
             .filter_map(|uid| {
                 let node = self.nodes.get(uid)?;
-                let deed = node.remove_owners(vec![owner.clone()]);
-                Some(node.act(uid, deed, because.clone()))
+                let operation = node.remove_owners(vec![owner.clone()]);
+                Some(node.action(uid, operation, reasons.clone()))
             })
             .collect()
     }
 
-    /// What has to be done to finish the orphaning: none if the object is gone, or was told to go, or is not being deleted with
-    /// that finalizer.
-    #[must_use]
-    pub fn finish_orphaning(&self, owner: &Uid) -> Option<Act> {
+    /// The action that ends the orphaning; none if the owner was deleted or does not have the finalizer.
+    pub fn remove_orphan_finalizer(&self, owner: &Uid) -> Option<Action> {
         let orphans = |it: &&Node| it.is_orphaning() && it.deleted_at.is_none();
         let node = self.nodes.get(owner).filter(orphans)?;
-        let deed = Deed::RemoveFinalizer {
+        let operation = Operation::RemoveFinalizer {
             finalizer: ORPHAN,
             rest: node.without(ORPHAN),
         };
-        Some(node.act(owner, deed, Vec::new()))
+        Some(node.action(owner, operation, Vec::new()))
     }
 }
 
 impl Node {
-    pub(super) fn act(&self, uid: &Uid, deed: Deed, because: Vec<Reason>) -> Act {
-        Act {
+    pub(super) fn action(&self, uid: &Uid, operation: Operation, reasons: Vec<Reason>) -> Action {
+        Action {
             kind: self.kind.clone(),
             key: self.key.clone(),
             uid: uid.clone(),
             version: self.version.clone(),
-            deed,
-            because,
+            operation,
+            reasons,
         }
     }
 
-    pub(super) fn remove_owners(&self, uids: Vec<Uid>) -> Deed {
+    pub(super) fn remove_owners(&self, uids: Vec<Uid>) -> Operation {
         let lost: BTreeSet<&Uid> = uids.iter().collect();
         let remaining = self.owners.iter().filter(|it| !lost.contains(&it.uid));
-        Deed::RemoveOwners {
+        Operation::RemoveOwners {
             remaining: remaining.cloned().collect(),
             uids,
         }

@@ -1,14 +1,14 @@
-//! A small world to tell the graph of.
+//! Tests of the graph, without caches or an API server.
 
 mod absence;
-mod coordinates;
 mod foreground;
+mod kinds;
 mod mixed;
 mod model;
 mod observing;
 mod orphaning;
+mod references;
 mod scale;
-mod serving;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -40,15 +40,14 @@ fn kind(resource: &Resource) -> Arc<Kind> {
     Arc::new(Kind::new(resource.clone()))
 }
 
-/// A state of an object.
 #[derive(Clone, Debug)]
-struct Thing {
+struct Object {
     kind: Arc<Kind>,
     meta: Meta,
 }
 
-/// An object in namespace `a`, if its kind has namespaces, at version 1. Its uid is `uid-` and its name.
-fn thing(resource: &Resource, name: &str) -> Thing {
+/// An object in namespace `a` (none if its kind is cluster-scoped) at version 1 with uid `uid-<name>`.
+fn object(resource: &Resource, name: &str) -> Object {
     let meta = Meta {
         namespace: if resource.namespaced {
             "a".into()
@@ -60,13 +59,13 @@ fn thing(resource: &Resource, name: &str) -> Thing {
         resource_version: "1".into(),
         ..Meta::default()
     };
-    Thing {
+    Object {
         kind: kind(resource),
         meta,
     }
 }
 
-impl Thing {
+impl Object {
     fn named(mut self, name: &str) -> Self {
         self.meta.name = name.into();
         self
@@ -123,100 +122,101 @@ impl Thing {
         Identity::of(&self.kind, &self.meta.key(), &self.meta.uid)
     }
 
-    fn object(&self) -> Work {
-        Work::Object(self.meta.uid.clone())
+    fn item(&self) -> WorkItem {
+        WorkItem::Object(self.meta.uid.clone())
     }
 
-    fn owner(&self) -> Work {
-        Work::Owner(self.identity())
+    fn owner_item(&self) -> WorkItem {
+        WorkItem::Owner(self.identity())
     }
 }
 
-/// The graph at a time.
-struct Scene {
+/// The graph at a point in time.
+struct Fixture {
     graph: Graph,
     now: Instant,
 }
 
-impl Scene {
-    /// All kinds are served and known whole.
-    fn settled() -> Self {
-        let mut scene = Self::fresh();
+impl Fixture {
+    /// All kinds are served and synced.
+    fn synced() -> Self {
+        let mut case = Self::fresh();
         for resource in &WATCHED {
-            let _ = scene.graph.synced(&kind(resource));
+            let _ = case.graph.synced(&kind(resource));
         }
-        scene
+        case
     }
 
-    /// All kinds are served, and nothing is known.
-    #[expect(clippy::disallowed_methods, reason = "any time will do to begin with")]
+    /// All kinds are served, and no cache has synced.
+    #[expect(clippy::disallowed_methods, reason = "any start time will do")]
     fn fresh() -> Self {
         let mut graph = Graph::default();
         let now = Instant::now();
-        assert_eq!(graph.serve(kinds(&ALL, &WATCHED), now), Effects::default());
+        assert_eq!(graph.set_kinds(kinds(&ALL, &WATCHED), now), Effects::default());
         Self { graph, now }
     }
 
-    /// Settled, with these.
-    fn with(things: &[&Thing]) -> Self {
-        let mut scene = Self::settled();
-        for thing in things {
-            let _ = scene.see(thing);
+    /// Synced, with these objects observed.
+    fn with(objects: &[&Object]) -> Self {
+        let mut case = Self::synced();
+        for object in objects {
+            let _ = case.observe(object);
         }
-        scene
+        case
     }
 
-    fn pass(&mut self, time: Duration) {
+    fn advance(&mut self, time: Duration) {
         self.now += time;
     }
 
-    fn see(&mut self, thing: &Thing) -> Effects {
-        self.graph.observe(&thing.kind, &thing.meta)
+    fn observe(&mut self, object: &Object) -> Effects {
+        self.graph.observe(&object.kind, &object.meta)
     }
 
-    fn lose(&mut self, thing: &Thing) -> Effects {
-        self.graph.gone(&thing.kind, &thing.meta)
+    fn delete(&mut self, object: &Object) -> Effects {
+        self.graph.observe_deleted(&object.kind, &object.meta)
     }
 
-    fn answer(&mut self, thing: &Thing, live: Live) {
-        self.answer_in(thing, live, Duration::ZERO);
+    fn answer(&mut self, object: &Object, live: LiveState) {
+        self.answer_in(object, live, Duration::ZERO);
     }
 
     /// The answer to a GET that took this long arrives now.
-    fn answer_in(&mut self, thing: &Thing, live: Live, took: Duration) {
-        let question = Question {
-            kind: thing.kind.clone(),
-            identity: thing.identity(),
+    fn answer_in(&mut self, object: &Object, live: LiveState, took: Duration) {
+        let lookup = Lookup {
+            kind: object.kind.clone(),
+            identity: object.identity(),
         };
-        self.graph.exists(&question, live, self.now - took, self.now);
+        self.graph
+            .record_live_state(&lookup, live, self.now - took, self.now);
     }
 
-    fn judge(&self, thing: &Thing) -> Judgement {
-        self.graph.judge(&thing.object(), self.now)
+    fn evaluate(&self, object: &Object) -> Decision {
+        self.graph.evaluate(&object.item(), self.now)
     }
 
-    fn act(&self, thing: &Thing) -> Act {
-        match self.judge(thing) {
-            Judgement::Act(act) => act,
-            other => panic!("nothing is done: {other:?}"),
+    fn action(&self, object: &Object) -> Action {
+        match self.evaluate(object) {
+            Decision::Act(action) => action,
+            other => panic!("no action: {other:?}"),
         }
     }
 
-    fn deed(&self, thing: &Thing) -> Deed {
-        self.act(thing).deed
+    fn operation(&self, object: &Object) -> Operation {
+        self.action(object).operation
     }
 }
 
-fn look(work: &[Work]) -> Effects {
+fn items(work: &[WorkItem]) -> Effects {
     Effects {
-        look: work.to_vec(),
+        attempt_to_delete: work.to_vec(),
         ..Effects::default()
     }
 }
 
-fn ask(thing: &Thing) -> Judgement {
-    Judgement::Ask(vec![Question {
-        kind: thing.kind.clone(),
-        identity: thing.identity(),
+fn read(object: &Object) -> Decision {
+    Decision::LookUp(vec![Lookup {
+        kind: object.kind.clone(),
+        identity: object.identity(),
     }])
 }

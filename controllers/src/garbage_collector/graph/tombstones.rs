@@ -1,5 +1,5 @@
-//! Identities that are gone forever, each with its proof and the objects that refer to it. An identity without dependents is
-//! not kept: a restored store could contain it again, and asking again costs one GET.
+//! The proofs that identities are absent, each with the objects that refer to it. An identity without dependents is not kept:
+//! another live read costs one GET, and a restored storage could contain the object again.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,23 +8,22 @@ use coxswain_manager::object::Uid;
 use super::{Identity, Proof};
 
 #[derive(Debug, Default)]
-pub(super) struct Tombstones(BTreeMap<Identity, Held>);
+pub(super) struct Tombstones(BTreeMap<Identity, Tombstone>);
 
 #[derive(Debug)]
-struct Held {
+struct Tombstone {
     proof: Proof,
     dependents: BTreeSet<Uid>,
 }
 
 impl Tombstones {
-    /// The proof that an identity is gone.
     pub(super) fn proof(&self, identity: &Identity) -> Option<&Proof> {
         self.0.get(identity).map(|it| &it.proof)
     }
 
-    /// Records that an identity is gone. [`Tombstones::prune`] follows once its dependents are known.
-    pub(super) fn bury(&mut self, identity: &Identity, proof: Proof, dependents: BTreeSet<Uid>) {
-        self.0.insert(identity.clone(), Held { proof, dependents });
+    /// Records that an identity is absent. [`Tombstones::prune`] must follow once its dependents are known.
+    pub(super) fn insert(&mut self, identity: &Identity, proof: Proof, dependents: BTreeSet<Uid>) {
+        self.0.insert(identity.clone(), Tombstone { proof, dependents });
     }
 
     /// Drops the record if no object refers to it.
@@ -34,26 +33,25 @@ impl Tombstones {
         }
     }
 
-    /// Adds a dependent, if the identity is gone: else false.
-    pub(super) fn hold(&mut self, identity: &Identity, dependent: &Uid) -> bool {
+    /// Adds a dependent. Returns false if the identity is not known to be absent.
+    pub(super) fn add_dependent(&mut self, identity: &Identity, dependent: &Uid) -> bool {
         let held = self.0.get_mut(identity);
         held.map(|it| it.dependents.insert(dependent.clone())).is_some()
     }
 
-    /// Removes a dependent, if the identity is gone: else false.
-    pub(super) fn release(&mut self, identity: &Identity, dependent: &Uid) -> bool {
+    /// Removes a dependent. Returns false if the identity is not known to be absent.
+    pub(super) fn remove_dependent(&mut self, identity: &Identity, dependent: &Uid) -> bool {
         let held = self.0.get_mut(identity);
         let is_held = held.map(|it| it.dependents.remove(dependent)).is_some();
         self.prune(identity);
         is_held
     }
 
-    /// All identities, with their dependents.
-    pub(super) fn held(&self) -> impl Iterator<Item = (&Identity, &BTreeSet<Uid>)> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&Identity, &BTreeSet<Uid>)> {
         self.0.iter().map(|(identity, held)| (identity, &held.dependents))
     }
 
-    /// Forgets all, and returns them with their dependents.
+    /// Removes all identities and returns them with their dependents.
     pub(super) fn clear(&mut self) -> impl Iterator<Item = (Identity, BTreeSet<Uid>)> + use<> {
         let held = std::mem::take(&mut self.0).into_iter();
         held.map(|(identity, held)| (identity, held.dependents))

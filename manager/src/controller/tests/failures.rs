@@ -1,4 +1,4 @@
-//! Errors, panics and reconciles that do not end.
+//! Errors, panics and timeouts.
 
 use super::*;
 
@@ -10,21 +10,21 @@ use crate::object::Resource;
 
 const PODS: Resource = Resource::namespaced("", "v1", "pods", "Pod");
 
-/// When a reconciler that always ends like this is called, within `time` of an event: in milliseconds.
+/// The times, in milliseconds, at which a reconciler with this result is called within `time` of an event.
 async fn calls<F>(time: Duration, answer: F) -> Vec<u128>
 where
     F: Fn() -> Result<Action, ReconcileError> + Send + Sync + Clone + 'static,
 {
-    let bed = Bed::new();
-    bed.pods.add("a");
+    let test = Fixture::new();
+    test.pods.add("a");
     let journal = Journal::new();
     let log = journal.clone();
-    let _running = bed.start(move |context, _| {
+    let _running = test.start(move |context, _| {
         log.write(&context, "");
         let answer = answer.clone();
         async move { answer() }
     });
-    bed.sleep(time).await;
+    test.sleep(time).await;
     journal.times()
 }
 
@@ -33,13 +33,13 @@ fn failed() -> ReconcileError {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_backoff_doubles() {
+async fn backoff_doubles() {
     let times = calls(ms(700), || Err(failed())).await;
     assert_eq!(times, [0, 5, 15, 35, 75, 155, 315, 635]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_runs_in_circles() {
+async fn no_result_loops_hot() {
     let ten_minutes = Duration::from_mins(10);
     // 5 ms doubled 16 times is 5.5 minutes, and 17 times 10.9.
     assert_eq!(calls(ten_minutes, || Err(failed())).await.len(), 17);
@@ -62,7 +62,7 @@ async fn nothing_runs_in_circles() {
     );
 }
 
-/// Each failure is followed by a reconcile that asks for another one a millisecond later.
+/// The times of the failures if each is followed by a reconcile with this result.
 async fn failures_between(action: Action) -> Vec<u128> {
     let runs = Arc::new(AtomicUsize::new(0));
     let times = calls(secs(1), move || {
@@ -93,10 +93,10 @@ async fn requested_wake_up_survives_an_error() {
         waits[..13],
         [5, 10, 20, 40, 80, 160, 320, 640, 1280, 2560, 5120, 10_240, 20_000]
     );
-    // The backoff goes on beside it: it has 17 reconciles in ten minutes, and the requests have 30.
+    // The backoff continues beside it: 17 reconciles in ten minutes, and 30 by request.
     assert!(waits[13..].iter().all(|it| *it <= 20_000), "{waits:?}");
     assert!((30..=17 + 30).contains(&waits.len()), "{}", waits.len());
-    // A request for no time at all cannot run in circles.
+    // A request for no time at all does not loop hot.
     for none in [Duration::ZERO, ms(1)] {
         let times = calls(secs(60), again(none)).await;
         assert!((55..75).contains(&times.len()), "{}", times.len());
@@ -106,7 +106,7 @@ async fn requested_wake_up_survives_an_error() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn requested_wake_up_waits_as_long_as_the_server_asked() {
+async fn requested_wake_up_honours_retry_after() {
     let busy = || {
         let error = ClientError::Unexplained {
             request_line: "PATCH /x".to_owned(),
@@ -120,13 +120,13 @@ async fn requested_wake_up_waits_as_long_as_the_server_asked() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_success_ends_the_backoff() {
-    let bed = Bed::new();
-    bed.pods.add("a");
+async fn success_ends_the_backoff() {
+    let test = Fixture::new();
+    test.pods.add("a");
     let journal = Journal::new();
     let log = journal.clone();
     let runs = AtomicUsize::new(0);
-    let _running = bed.start(move |context, _| {
+    let _running = test.start(move |context, _| {
         log.write(&context, "");
         let answer = match runs.fetch_add(1, Ordering::SeqCst) {
             0 | 1 | 2 | 4 => Err(failed()),
@@ -134,19 +134,19 @@ async fn a_success_ends_the_backoff() {
         };
         async { answer }
     });
-    bed.sleep(ms(100)).await;
-    bed.pods.update("a");
-    bed.sleep(secs(10)).await;
+    test.sleep(ms(100)).await;
+    test.pods.update("a");
+    test.sleep(secs(10)).await;
     assert_eq!(journal.times(), [0, 5, 15, 35, 100, 105]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_retry_waits_as_long_as_the_server_asked_and_as_its_backoff_is() {
-    let bed = Bed::new();
-    bed.pods.add("a");
+async fn retry_waits_for_retry_after_and_the_backoff() {
+    let test = Fixture::new();
+    test.pods.add("a");
     let journal = Journal::new();
     let log = journal.clone();
-    let _running = bed.start(move |context, key| {
+    let _running = test.start(move |context, key| {
         let log = log.clone();
         async move {
             log.write(&context, "");
@@ -154,7 +154,7 @@ async fn a_retry_waits_as_long_as_the_server_asked_and_as_its_backoff_is() {
             Ok(Action::Done)
         }
     });
-    bed.sleep(secs(25)).await;
+    test.sleep(secs(25)).await;
     // The backoff is longer than two seconds from the tenth failure on: 2560 ms.
     let times = journal.times();
     let waits: Vec<u128> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
@@ -164,7 +164,7 @@ async fn a_retry_waits_as_long_as_the_server_asked_and_as_its_backoff_is() {
     );
 }
 
-/// An error of a reconciler's own around one of the client.
+/// An error of a reconciler that wraps one of the client.
 #[derive(Debug)]
 struct Wrapped(ClientError);
 
@@ -181,7 +181,7 @@ impl Error for Wrapped {
 }
 
 #[test]
-fn a_failed_request_is_recognized_however_it_is_wrapped() {
+fn wrapped_client_error_is_recognized() {
     let what = || "PATCH /x".to_owned();
     let fenced = || ClientError::Fenced { request_line: what() };
     let busy = || ClientError::Unexplained {
@@ -205,37 +205,37 @@ fn a_failed_request_is_recognized_however_it_is_wrapped() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_terminal_error_waits_for_the_next_event() {
-    let bed = Bed::new();
-    bed.pods.add("a");
+async fn terminal_error_waits_for_the_next_event() {
+    let test = Fixture::new();
+    test.pods.add("a");
     let journal = Journal::new();
     let log = journal.clone();
-    let _running = bed.start(move |context, _| {
+    let _running = test.start(move |context, _| {
         log.write(&context, "");
         async { Err(ReconcileError::terminal("for the test")) }
     });
-    bed.sleep(secs(3600)).await;
+    test.sleep(secs(3600)).await;
     assert_eq!(journal.times(), [0]);
-    bed.pods.update("a");
-    bed.sleep(secs(3600)).await;
+    test.pods.update("a");
+    test.sleep(secs(3600)).await;
     assert_eq!(journal.times(), [0, 3_600_000]);
-    assert_eq!(bed.value("terminal_reconcile_errors_total"), "2");
-    assert_eq!(bed.value("reconcile_errors_total"), "2");
+    assert_eq!(test.value("terminal_reconcile_errors_total"), "2");
+    assert_eq!(test.value("reconcile_errors_total"), "2");
     assert_eq!(
-        bed.value("workqueue_retries_total{name=\"test-controller\"}"),
+        test.value("workqueue_retries_total{name=\"test-controller\"}"),
         "0"
     );
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_panic_costs_neither_the_worker_nor_the_key() {
-    let bed = Bed::new();
+async fn panic_loses_neither_the_worker_nor_the_key() {
+    let test = Fixture::new();
     for name in ["before", "after", "well"] {
-        bed.pods.add(name);
+        test.pods.add(name);
     }
     let journal = Journal::new();
     let log = journal.clone();
-    let running = bed.start(move |context, key| {
+    let running = test.start(move |context, key| {
         log.write(&context, key.name.to_string());
         let first = log.lines().iter().filter(|name| **name == *key.name).count() == 1;
         assert!(&*key.name != "before" || !first, "before any await");
@@ -245,18 +245,18 @@ async fn a_panic_costs_neither_the_worker_nor_the_key() {
             Ok(Action::Done)
         }
     });
-    bed.sleep(secs(10)).await;
+    test.sleep(secs(10)).await;
     let mut lines = journal.lines();
     lines.sort();
     assert_eq!(lines, ["after", "after", "before", "before", "well"]);
-    assert_eq!(bed.value("reconcile_panics_total"), "2");
-    assert_eq!(bed.value("reconcile_errors_total"), "2");
-    assert_eq!(bed.value("reconcile_total{result=\"success\"}"), "3");
-    assert_eq!(bed.value("active_workers"), "0");
+    assert_eq!(test.value("reconcile_panics_total"), "2");
+    assert_eq!(test.value("reconcile_errors_total"), "2");
+    assert_eq!(test.value("reconcile_total{result=\"success\"}"), "3");
+    assert_eq!(test.value("active_workers"), "0");
     assert!(!running.end.is_finished());
 }
 
-/// Counts how often it is dropped.
+/// Counts its drops.
 struct Dropped(Arc<AtomicUsize>);
 
 impl Drop for Dropped {
@@ -266,17 +266,17 @@ impl Drop for Dropped {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reconcile_that_takes_too_long_is_dropped_and_tried_again() {
-    let bed = Bed::new();
-    bed.pods.add("slow");
-    bed.pods.add("well");
+async fn reconcile_beyond_its_timeout_is_dropped_and_retried() {
+    let test = Fixture::new();
+    test.pods.add("slow");
+    test.pods.add("well");
     let journal = Journal::new();
     let dropped = Arc::new(AtomicUsize::new(0));
     let options = Options {
         timeout: secs(2),
         ..Options::default()
     };
-    let controller = bed.controller(options, {
+    let controller = test.controller(options, {
         let (journal, dropped) = (journal.clone(), dropped.clone());
         move |context, key| {
             let (journal, dropped) = (journal.clone(), Dropped(dropped.clone()));
@@ -290,22 +290,22 @@ async fn a_reconcile_that_takes_too_long_is_dropped_and_tried_again() {
             }
         }
     });
-    let _running = bed.run(&controller);
-    bed.sleep(ms(1999)).await;
+    let _running = test.run(&controller);
+    test.sleep(ms(1999)).await;
     assert_eq!(controller.running(), [Key::new("ns", "slow")]);
     assert_eq!(dropped.load(Ordering::SeqCst), 0);
-    bed.sleep(ms(4)).await;
+    test.sleep(ms(4)).await;
     assert_eq!(journal.lines(), ["slow", "well"]);
     assert_eq!(dropped.load(Ordering::SeqCst), 2);
-    assert_eq!(bed.value("reconcile_timeouts_total"), "1");
-    assert_eq!(bed.value("reconcile_errors_total"), "1");
-    bed.sleep(ms(10)).await;
+    assert_eq!(test.value("reconcile_timeouts_total"), "1");
+    assert_eq!(test.value("reconcile_errors_total"), "1");
+    test.sleep(ms(10)).await;
     assert_eq!(journal.lines(), ["slow", "well", "slow"]);
     assert_eq!(journal.times(), [0, 2000, 2005]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_is_believed_who_asks_for_a_wait_of_years() {
+async fn retry_after_is_bounded() {
     let answer = || {
         let asked = Duration::from_secs(u32::MAX.into());
         Err(ReconcileError::from(ClientError::Unexplained {

@@ -1,4 +1,4 @@
-//! Every line names its object.
+//! Logs of a reconcile.
 
 use super::*;
 
@@ -6,14 +6,14 @@ use coxswain_tests::Log;
 use tracing::level_filters::LevelFilter;
 
 #[tokio::test(start_paused = true)]
-async fn every_line_of_a_reconcile_names_its_object_whatever_the_level() {
+async fn every_log_line_of_a_reconcile_has_its_span_at_any_level() {
     let log = Log::keep(LevelFilter::WARN);
-    let bed = Bed::new();
+    let test = Fixture::new();
     let options = Options {
         timeout: secs(1),
         ..Options::default()
     };
-    let controller = bed.controller(options, |context, key| async move {
+    let controller = test.controller(options, |context, key| async move {
         if matches!(context.cause, Cause::Retry) {
             return Ok(Action::Done);
         }
@@ -26,28 +26,28 @@ async fn every_line_of_a_reconcile_names_its_object_whatever_the_level() {
             _ => std::future::pending().await,
         }
     });
-    let _running = bed.run(&controller);
+    let _running = test.run(&controller);
     for name in ["a", "b", "c", "d"] {
-        bed.sleep(secs(1)).await;
-        bed.pods.add(name);
+        test.sleep(secs(1)).await;
+        test.pods.add(name);
     }
-    bed.sleep(secs(10)).await;
-    let text = log.text();
+    test.sleep(secs(10)).await;
+    let output = log.text();
     let span =
         |key: &str| format!("reconcile{{controller=test-controller key=ns/{key} cause=pods: added}}: ");
-    let logged: Vec<&str> = text.lines().map(str::trim_start).collect();
+    let logged: Vec<&str> = output.lines().map(str::trim_start).collect();
     let own = |key: &str| format!("WARN {}Its own line", span(key));
     assert_eq!(
         logged,
         [
             own("a"),
             format!(
-                "WARN {}Reconcile failed, and will be tried again error=for the test failures=1",
+                "WARN {}Reconcile failed, retrying error=for the test failures=1",
                 span("a")
             ),
             own("b"),
             format!(
-                "ERROR {}Reconcile failed, and is not tried again before the next event error=for the test",
+                "ERROR {}Reconcile failed, not retrying before the next event error=for the test",
                 span("b")
             ),
             own("c"),
@@ -56,10 +56,7 @@ async fn every_line_of_a_reconcile_names_its_object_whatever_the_level() {
                 span("c")
             ),
             own("d"),
-            format!(
-                "ERROR {}Reconcile took too long and was dropped timeout_s=1.0 failures=1",
-                span("d")
-            ),
+            format!("ERROR {}Reconcile timed out timeout_s=1.0 failures=1", span("d")),
         ]
     );
 }

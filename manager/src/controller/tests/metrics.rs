@@ -1,15 +1,16 @@
-//! The eight series.
+//! Metrics of a controller.
 
 use super::*;
 
 use crate::controller::ControllerError;
 
-/// Its samples but for the buckets, without the name of the controller.
-fn samples(bed: &Bed) -> Vec<String> {
-    let text = TextEncoder::new()
-        .encode_to_string(&bed.registry.gather())
+/// The samples without buckets and without the label of the controller.
+fn samples(test: &Fixture) -> Vec<String> {
+    let output = TextEncoder::new()
+        .encode_to_string(&test.registry.gather())
         .expect("a text");
-    text.lines()
+    output
+        .lines()
         .filter(|line| line.starts_with("controller_runtime_") && !line.contains("_bucket"))
         .map(|line| {
             assert!(line.contains("controller=\"test-controller\""), "{line}");
@@ -20,16 +21,16 @@ fn samples(bed: &Bed) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn all_are_there_at_0_from_the_start_and_the_queue_s_too() {
-    let bed = Bed::new();
+async fn all_metrics_are_exported_as_0_from_the_start() {
+    let test = Fixture::new();
     let options = Options {
         workers: 5,
         queue: Some("test".to_owned()),
         ..Options::default()
     };
-    let _controller = bed.controller(options, |_, _| async { Ok(Action::Done) });
+    let _controller = test.controller(options, |_, _| async { Ok(Action::Done) });
     assert_eq!(
-        samples(&bed),
+        samples(&test),
         [
             "active_workers{} 0",
             "max_concurrent_reconciles{} 5",
@@ -45,8 +46,8 @@ async fn all_are_there_at_0_from_the_start_and_the_queue_s_too() {
             "terminal_reconcile_errors_total{} 0",
         ]
     );
-    assert_eq!(bed.value("workqueue_depth{name=\"test\"}"), "0");
-    let families = bed.registry.gather();
+    assert_eq!(test.value("workqueue_depth{name=\"test\"}"), "0");
+    let families = test.registry.gather();
     let time = families.iter().find(|f| f.name().ends_with("_time_seconds"));
     let time = time.expect("a histogram").get_metric()[0].get_histogram();
     assert_eq!(time.get_bucket().len(), 40);
@@ -58,14 +59,14 @@ async fn all_are_there_at_0_from_the_start_and_the_queue_s_too() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_counts_what_its_name_says() {
-    let bed = Bed::new();
+async fn metrics_count_each_outcome() {
+    let test = Fixture::new();
     let options = Options {
         workers: 8,
         timeout: secs(10),
         ..Options::default()
     };
-    let controller = bed.controller(options, |context, key| async move {
+    let controller = test.controller(options, |context, key| async move {
         context.env.clock.sleep(secs(1)).await;
         match &*key.name {
             "error" => Err(ReconcileError::retryable("for the test")),
@@ -77,7 +78,7 @@ async fn each_counts_what_its_name_says() {
             _ => Ok(Action::Done),
         }
     });
-    let running = bed.run(&controller);
+    let running = test.run(&controller);
     for name in [
         "error",
         "terminal",
@@ -87,16 +88,16 @@ async fn each_counts_what_its_name_says() {
         "requeue_after",
         "done",
     ] {
-        bed.pods.add(name);
+        test.pods.add(name);
     }
-    bed.sleep(ms(500)).await;
-    assert_eq!(bed.value("active_workers"), "7");
-    // Before any retry can come to its end.
-    bed.sleep(ms(600)).await;
+    test.sleep(ms(500)).await;
+    assert_eq!(test.value("active_workers"), "7");
+    // Before any retry can end.
+    test.sleep(ms(600)).await;
     running.stop.cancel();
     running.end.await.expect("not aborted").expect("not fatal");
     assert_eq!(
-        samples(&bed),
+        samples(&test),
         [
             "active_workers{} 0",
             "max_concurrent_reconciles{} 8",
@@ -116,33 +117,33 @@ async fn each_counts_what_its_name_says() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_name_is_taken_as_long_as_its_controller_lives() {
-    let bed = Bed::new();
+async fn name_is_registered_as_long_as_its_controller_exists() {
+    let test = Fixture::new();
     let build = |name: &str, queue: &str| {
         let options = Options {
             queue: Some(queue.to_owned()),
             ..Options::default()
         };
         let reconcile = |_: Context, _: Key| async { Ok(Action::Done) };
-        let client = bed.transport.client("test", None);
-        Builder::new(name, options, By(reconcile)).build(&bed.env, client, &bed.registry)
+        let client = test.transport.client("test", None);
+        Builder::new(name, options, ReconcileFn(reconcile)).build(&test.env, client, &test.registry)
     };
     let first = build("a", "a").expect("a controller");
     assert!(matches!(build("a", "b"), Err(ControllerError::Metrics { .. })));
     assert!(matches!(build("b", "a"), Err(ControllerError::Queue { .. })));
-    let _second = build("b", "b").expect("a controller: what failed has left nothing behind");
+    let _second = build("b", "b").expect("a controller: the failed builds have unregistered their metrics");
     drop(first);
     build("a", "a").expect("a controller");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_controller_that_could_do_nothing_is_refused() {
-    let bed = Bed::new();
+async fn controller_without_workers_or_timeout_is_rejected() {
+    let test = Fixture::new();
     let refused = |options| {
-        let client = bed.transport.client("test", None);
-        let builder = bed.builder(options, |_, _| async { Ok(Action::Done) });
+        let client = test.transport.client("test", None);
+        let builder = test.builder(options, |_, _| async { Ok(Action::Done) });
         builder
-            .build(&bed.env, client, &bed.registry)
+            .build(&test.env, client, &test.registry)
             .expect_err("refused")
     };
     let no_workers = Options {
@@ -154,5 +155,5 @@ async fn a_controller_that_could_do_nothing_is_refused() {
         timeout: Duration::ZERO,
         ..Options::default()
     };
-    assert!(matches!(refused(no_time), ControllerError::NoTime { .. }));
+    assert!(matches!(refused(no_time), ControllerError::NoTimeout { .. }));
 }

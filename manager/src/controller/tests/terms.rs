@@ -1,4 +1,4 @@
-//! The beginning and the end of terms.
+//! Start and end of terms.
 
 use super::*;
 
@@ -7,7 +7,7 @@ use crate::object::{Resource, Uid};
 
 const PODS: Resource = Resource::namespaced("", "v1", "pods", "Pod");
 
-/// Journals the begin and the end of every reconcile; each takes 100 ms.
+/// Records the start and the end of every reconcile; each takes 100 ms.
 fn slow(
     journal: &Journal,
 ) -> impl Fn(Context, Key) -> BoxFuture<'static, Result<Action, ReconcileError>> + use<> {
@@ -24,38 +24,38 @@ fn slow(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stop_finishes_what_has_begun_and_begins_nothing_more() {
-    let bed = Bed::new();
+async fn stop_finishes_running_reconciles_and_starts_no_others() {
+    let test = Fixture::new();
     for name in ["a", "b", "c"] {
-        bed.pods.add(name);
+        test.pods.add(name);
     }
     let journal = Journal::new();
-    let controller = bed.controller(Options::default(), slow(&journal));
-    let running = bed.run(&controller);
-    bed.sleep(ms(50)).await;
-    assert_eq!(bed.value("workqueue_depth{name=\"test-controller\"}"), "2");
-    assert_eq!(bed.value("active_workers"), "1");
+    let controller = test.controller(Options::default(), slow(&journal));
+    let running = test.run(&controller);
+    test.sleep(ms(50)).await;
+    assert_eq!(test.value("workqueue_depth{name=\"test-controller\"}"), "2");
+    assert_eq!(test.value("active_workers"), "1");
     running.stop.cancel();
-    bed.sleep(ms(49)).await;
+    test.sleep(ms(49)).await;
     assert!(!running.end.is_finished());
     assert_eq!(controller.running(), [Key::new("ns", "a")]);
     running.end.await.expect("not aborted").expect("not fatal");
     assert_eq!(journal.lines(), ["a begins", "a ends"]);
-    bed.sleep(secs(3600)).await;
+    test.sleep(secs(3600)).await;
     assert_eq!(journal.lines().len(), 2);
     assert!(controller.running().is_empty());
-    assert_eq!(bed.value("workqueue_depth{name=\"test-controller\"}"), "0");
-    assert_eq!(bed.value("active_workers"), "0");
+    assert_eq!(test.value("workqueue_depth{name=\"test-controller\"}"), "0");
+    assert_eq!(test.value("active_workers"), "0");
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_end_of_a_term_ends_the_work_and_shuts_its_client() {
-    let bed = Bed::new();
-    bed.pods.add("a");
-    bed.pods.add("b");
+async fn end_of_a_term_stops_the_workers_and_fences_the_client() {
+    let test = Fixture::new();
+    test.pods.add("a");
+    test.pods.add("b");
     let journal = Journal::new();
     let log = journal.clone();
-    let controller = bed.controller(Options::default(), move |context, key| {
+    let controller = test.controller(Options::default(), move |context, key| {
         let log = log.clone();
         async move {
             context.env.clock.sleep(ms(100)).await;
@@ -73,11 +73,11 @@ async fn the_end_of_a_term_ends_the_work_and_shuts_its_client() {
             Ok(Action::Done)
         }
     });
-    let running = bed.run(&controller);
-    bed.sleep(ms(50)).await;
-    bed.fence.close();
-    // The next term is on already when the old reconcile comes to its write.
-    let next = bed.fence.open_forever();
+    let running = test.run(&controller);
+    test.sleep(ms(50)).await;
+    test.fence.close();
+    // The next term has started when the old reconcile sends its write.
+    let next = test.fence.open_forever();
     assert_ne!(next, running.term);
     running.end.await.expect("not aborted").expect("not fatal");
     assert_eq!(journal.times(), [100]);
@@ -86,107 +86,106 @@ async fn the_end_of_a_term_ends_the_work_and_shuts_its_client() {
         "{:?}",
         journal.lines()
     );
-    assert_eq!(bed.api.0.load(Ordering::SeqCst), 0);
-    assert_eq!(bed.value("reconcile_errors_total"), "0");
+    assert_eq!(test.api.0.load(Ordering::SeqCst), 0);
+    assert_eq!(test.value("reconcile_errors_total"), "0");
     for result in ["success", "error", "requeue", "requeue_after"] {
-        assert_eq!(bed.value(&format!("reconcile_total{{result=\"{result}\"}}")), "0");
+        assert_eq!(
+            test.value(&format!("reconcile_total{{result=\"{result}\"}}")),
+            "0"
+        );
     }
     assert_eq!(
-        bed.value("workqueue_retries_total{name=\"test-controller\"}"),
+        test.value("workqueue_retries_total{name=\"test-controller\"}"),
         "0"
     );
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_new_term_begins_with_the_present_state_and_nothing_of_the_old_one() {
-    let bed = Bed::new();
-    bed.pods.add("a");
+async fn new_term_starts_from_the_current_state_only() {
+    let test = Fixture::new();
+    test.pods.add("a");
     let journal = Journal::new();
     let log = journal.clone();
-    let controller = bed.controller(Options::default(), move |context, key| {
+    let controller = test.controller(Options::default(), move |context, key| {
         log.write(&context, format!("{} {}", key.name, context.cause));
         async { Err(ReconcileError::retryable("for the test")) }
     });
-    let first = bed.run(&controller);
-    bed.sleep(ms(1000)).await;
+    let first = test.run(&controller);
+    test.sleep(ms(1000)).await;
     let calls = journal.lines().len();
     assert_eq!(calls, 8);
-    bed.fence.close();
+    test.fence.close();
     first.end.await.expect("not aborted").expect("not fatal");
-    let adds = || bed.value("workqueue_adds_total{name=\"test-controller\"}");
+    let adds = || test.value("workqueue_adds_total{name=\"test-controller\"}");
     assert_eq!(adds(), "8");
-    bed.pods.delete("a");
-    bed.pods.add("b");
-    bed.sleep(secs(3600)).await;
+    test.pods.delete("a");
+    test.pods.add("b");
+    test.sleep(secs(3600)).await;
     assert_eq!(journal.lines().len(), calls);
-    assert_eq!(adds(), "8", "the series are there between terms");
+    assert_eq!(adds(), "8", "metrics are exported between terms");
 
-    let _second = bed.run(&controller);
-    bed.sleep(ms(20)).await;
+    let _second = test.run(&controller);
+    test.sleep(ms(20)).await;
     assert_eq!(
         journal.lines()[calls..],
         ["b pods: initial", "b retry", "b retry"],
-        "with the backoff from its beginning, and without a"
+        "with a new backoff, and without a"
     );
     assert_eq!(adds(), "11");
 }
 
 #[tokio::test(start_paused = true)]
 async fn workers_start_when_the_caches_have_synced() {
-    let bed = Bed::new();
-    bed.pods.add("a");
-    bed.pods.0.synced.send_replace(false);
+    let test = Fixture::new();
+    test.pods.add("a");
+    test.pods.0.synced.send_replace(false);
     let journal = Journal::new();
-    let controller = bed.controller(Options::default(), slow(&journal));
-    let running = bed.run(&controller);
-    bed.sleep(secs(3600)).await;
+    let controller = test.controller(Options::default(), slow(&journal));
+    let running = test.run(&controller);
+    test.sleep(secs(3600)).await;
     assert!(journal.lines().is_empty());
     assert_eq!(controller.unsynced(), ["pods"]);
     assert_eq!(controller.health(), Ok(()));
-    bed.pods.0.synced.send_replace(true);
-    bed.sleep(ms(1)).await;
+    test.pods.0.synced.send_replace(true);
+    test.sleep(ms(1)).await;
     assert!(controller.unsynced().is_empty());
     assert_eq!(journal.lines(), ["a begins"]);
     assert!(!running.end.is_finished());
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_wait_for_caches_can_be_stopped() {
-    let bed = Bed::new();
-    bed.pods.0.synced.send_replace(false);
-    let controller = bed.controller(Options::default(), slow(&Journal::new()));
-    let stopped = bed.run(&controller);
-    bed.sleep(secs(1)).await;
+async fn wait_for_caches_can_be_stopped() {
+    let test = Fixture::new();
+    test.pods.0.synced.send_replace(false);
+    let controller = test.controller(Options::default(), slow(&Journal::new()));
+    let stopped = test.run(&controller);
+    test.sleep(secs(1)).await;
     stopped.stop.cancel();
     stopped.end.await.expect("not aborted").expect("not fatal");
-    let fenced = bed.run(&controller);
-    bed.sleep(secs(1)).await;
-    bed.fence.close();
+    let fenced = test.run(&controller);
+    test.sleep(secs(1)).await;
+    test.fence.close();
     fenced.end.await.expect("not aborted").expect("not fatal");
 }
 
 #[tokio::test(start_paused = true)]
-async fn dropping_a_term_cuts_off_its_reconciles() {
-    let bed = Bed::new();
-    bed.pods.add("a");
-    bed.pods.add("b");
+async fn dropped_term_cancels_its_reconciles() {
+    let test = Fixture::new();
+    test.pods.add("a");
+    test.pods.add("b");
     let journal = Journal::new();
-    let controller = bed.controller(Options::default(), slow(&journal));
-    let running = bed.run(&controller);
-    bed.sleep(ms(50)).await;
+    let controller = test.controller(Options::default(), slow(&journal));
+    let running = test.run(&controller);
+    test.sleep(ms(50)).await;
     running.end.abort();
     assert!(running.end.await.is_err_and(|error| error.is_cancelled()));
     assert!(controller.running().is_empty());
-    bed.sleep(secs(3600)).await;
+    test.sleep(secs(3600)).await;
     assert_eq!(journal.lines(), ["a begins"]);
-    assert_eq!(
-        controller.health(),
-        Ok(()),
-        "what was queued is nobody's any more"
-    );
-    assert_eq!(bed.value("active_workers"), "0");
-    let _again = bed.run(&controller);
-    bed.sleep(secs(10)).await;
+    assert_eq!(controller.health(), Ok(()), "the queue of the term is dropped");
+    assert_eq!(test.value("active_workers"), "0");
+    let _again = test.run(&controller);
+    test.sleep(secs(10)).await;
     assert_eq!(
         journal.lines(),
         ["a begins", "a begins", "a ends", "b begins", "b ends"]
@@ -194,38 +193,36 @@ async fn dropping_a_term_cuts_off_its_reconciles() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_panic_in_a_handler_ends_the_controller_by_name() {
-    let bed = Bed::new();
-    bed.pods.add("well");
+async fn panic_in_a_handler_ends_the_controller() {
+    let test = Fixture::new();
+    test.pods.add("well");
     let journal = Journal::new();
     let handler = Handler::map(|pod: &MetaObject| {
         assert!(&*pod.metadata.name != "odd", "an odd pod");
         vec![pod.metadata.key()]
     });
-    let source = Source::new(bed.pods.clone(), handler);
-    let controller =
-        bed.build(Builder::new("test-controller", Options::default(), By(slow(&journal))).watch(source));
-    let running = bed.run(&controller);
-    bed.sleep(ms(50)).await;
-    bed.pods.add("odd");
+    let source = Source::new(test.pods.clone(), handler);
+    let controller = test.build(
+        Builder::new("test-controller", Options::default(), ReconcileFn(slow(&journal))).watch(source),
+    );
+    let running = test.run(&controller);
+    test.sleep(ms(50)).await;
+    test.pods.add("odd");
     let fatal = running.end.await.expect("not aborted").expect_err("fatal");
     assert_eq!(
         fatal.to_string(),
         "controller test-controller: source pods panicked: an odd pod"
     );
-    bed.sleep(secs(10)).await;
-    assert_eq!(journal.lines(), ["well begins"], "it was cut off");
+    test.sleep(secs(10)).await;
+    assert_eq!(journal.lines(), ["well begins"], "it was cancelled");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cache_that_is_gone_ends_the_controller() {
-    let bed = Bed::new();
-    let running = bed.start(slow(&Journal::new()));
-    bed.sleep(ms(1)).await;
-    bed.pods.end();
+async fn dropped_cache_ends_the_controller() {
+    let test = Fixture::new();
+    let running = test.start(slow(&Journal::new()));
+    test.sleep(ms(1)).await;
+    test.pods.end();
     let fatal = running.end.await.expect("not aborted").expect_err("fatal");
-    assert_eq!(
-        fatal.to_string(),
-        "controller test-controller: nothing more comes from its source pods"
-    );
+    assert_eq!(fatal.to_string(), "controller test-controller: source pods ended");
 }

@@ -1,4 +1,4 @@
-//! From changes to reconciles.
+//! Events, keys and reconciles.
 
 use super::*;
 
@@ -7,9 +7,9 @@ use std::collections::BTreeSet;
 use crate::predicate::Predicate;
 
 #[tokio::test(start_paused = true)]
-async fn a_key_is_in_one_reconcile_at_a_time_and_its_last_change_is_seen() {
-    let bed = Bed::new();
-    let rng = bed.env.rng.clone();
+async fn key_is_in_one_reconcile_at_a_time_and_its_last_change_is_reconciled() {
+    let test = Fixture::new();
+    let rng = test.env.rng.clone();
     let version = |pods: &Pods| pods.0.version.load(Ordering::SeqCst);
     let names: Vec<String> = (0..5).map(|n| format!("p{n}")).collect();
     let here = Arc::new(Mutex::new(BTreeSet::new()));
@@ -19,8 +19,8 @@ async fn a_key_is_in_one_reconcile_at_a_time_and_its_last_change_is_seen() {
         workers: 3,
         ..Options::default()
     };
-    let controller = bed.controller(options, {
-        let (pods, here, seen, most) = (bed.pods.clone(), here.clone(), seen.clone(), most.clone());
+    let controller = test.controller(options, {
+        let (pods, here, seen, most) = (test.pods.clone(), here.clone(), seen.clone(), most.clone());
         move |context, key| {
             let (pods, here, seen, most) = (pods.clone(), here.clone(), seen.clone(), most.clone());
             async move {
@@ -38,32 +38,32 @@ async fn a_key_is_in_one_reconcile_at_a_time_and_its_last_change_is_seen() {
             }
         }
     });
-    let running = bed.run(&controller);
+    let running = test.run(&controller);
     let mut last = BTreeMap::new();
     for name in &names {
-        bed.pods.add(name);
+        test.pods.add(name);
     }
     for _ in 0..2000 {
         let name = &names[usize::try_from(rng.below(5)).expect("small")];
-        bed.pods.update(name);
-        last.insert(name.clone(), version(&bed.pods));
-        bed.sleep(rng.between(ms(0), ms(5))).await;
+        test.pods.update(name);
+        last.insert(name.clone(), version(&test.pods));
+        test.sleep(rng.between(ms(0), ms(5))).await;
     }
-    bed.sleep(secs(3600)).await;
+    test.sleep(secs(3600)).await;
     for (name, version) in &last {
         assert!(lock(&seen)[name] >= *version, "the last change of {name}");
     }
     assert_eq!(most.load(Ordering::SeqCst), 3, "all workers work");
-    assert_eq!(bed.value("reconcile_panics_total"), "0");
+    assert_eq!(test.value("reconcile_panics_total"), "0");
     assert!(!running.end.is_finished());
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_event_during_a_reconcile_leads_to_another_one_after_it() {
-    let bed = Bed::new();
+async fn event_during_a_reconcile_causes_another_one() {
+    let test = Fixture::new();
     let journal = Journal::new();
     let log = journal.clone();
-    let _running = bed.start(move |context, _| {
+    let _running = test.start(move |context, _| {
         let log = log.clone();
         async move {
             log.write(&context, context.cause.to_string());
@@ -71,14 +71,14 @@ async fn an_event_during_a_reconcile_leads_to_another_one_after_it() {
             Ok(Action::Done)
         }
     });
-    bed.pods.add("a");
-    bed.sleep(ms(50)).await;
+    test.pods.add("a");
+    test.sleep(ms(50)).await;
     for _ in 0..3 {
-        bed.pods.update("a");
-        bed.sleep(ms(1)).await;
+        test.pods.update("a");
+        test.sleep(ms(1)).await;
     }
-    bed.pods.delete("a");
-    bed.sleep(secs(10)).await;
+    test.pods.delete("a");
+    test.sleep(secs(10)).await;
     assert_eq!(
         journal.lines(),
         ["pods: initial", "pods: updated"],
@@ -88,14 +88,14 @@ async fn an_event_during_a_reconcile_leads_to_another_one_after_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_merely_exists_gives_way_to_what_has_changed() {
-    let bed = Bed::new();
+async fn changed_objects_are_reconciled_before_initial_ones() {
+    let test = Fixture::new();
     for name in ["a", "b", "c"] {
-        bed.pods.add(name);
+        test.pods.add(name);
     }
     let journal = Journal::new();
     let log = journal.clone();
-    let _running = bed.start(move |context, key| {
+    let _running = test.start(move |context, key| {
         let log = log.clone();
         async move {
             log.write(&context, key.to_string());
@@ -103,20 +103,20 @@ async fn what_merely_exists_gives_way_to_what_has_changed() {
             Ok(Action::Done)
         }
     });
-    bed.sleep(ms(50)).await;
-    bed.pods.add("z");
-    bed.sleep(secs(10)).await;
+    test.sleep(ms(50)).await;
+    test.pods.add("z");
+    test.sleep(secs(10)).await;
     assert_eq!(journal.lines(), ["ns/a", "ns/z", "ns/b", "ns/c"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_cause_of_each_reconcile_is_told() {
-    let bed = Bed::new();
-    bed.pods.add("a");
+async fn context_has_the_cause_of_the_reconcile() {
+    let test = Fixture::new();
+    test.pods.add("a");
     let journal = Journal::new();
     let log = journal.clone();
     let runs = AtomicUsize::new(0);
-    let running = bed.start(move |context, _| {
+    let running = test.start(move |context, _| {
         log.write(&context, context.cause.to_string());
         let answer = match runs.fetch_add(1, Ordering::SeqCst) {
             2 => Err(ReconcileError::retryable("for the test")),
@@ -125,13 +125,13 @@ async fn the_cause_of_each_reconcile_is_told() {
         };
         async { answer }
     });
-    bed.sleep(secs(5)).await;
-    bed.pods.update("a");
-    bed.sleep(secs(5)).await;
-    bed.pods.delete("a");
-    bed.sleep(secs(5)).await;
-    bed.pods.add("a");
-    bed.sleep(secs(5)).await;
+    test.sleep(secs(5)).await;
+    test.pods.update("a");
+    test.sleep(secs(5)).await;
+    test.pods.delete("a");
+    test.sleep(secs(5)).await;
+    test.pods.add("a");
+    test.sleep(secs(5)).await;
     assert_eq!(
         journal.lines(),
         [
@@ -147,8 +147,8 @@ async fn the_cause_of_each_reconcile_is_told() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_does_not_pass_the_predicate_makes_no_key() {
-    let bed = Bed::new();
+async fn filtered_event_enqueues_no_key() {
+    let test = Fixture::new();
     let journal = Journal::new();
     let log = journal.clone();
     let reconcile = move |context: Context, key: Key| {
@@ -156,16 +156,16 @@ async fn what_does_not_pass_the_predicate_makes_no_key() {
         async { Ok(Action::Done) }
     };
     let only_deleted = Predicate::new(|delta| matches!(delta, Delta::Deleted { .. }));
-    let source = Source::new(bed.pods.clone(), Handler::for_object()).only(only_deleted);
+    let source = Source::new(test.pods.clone(), Handler::for_object()).only(only_deleted);
     let controller =
-        bed.build(Builder::new("test-controller", Options::default(), By(reconcile)).watch(source));
-    let _running = bed.run(&controller);
-    bed.sleep(ms(1)).await;
-    bed.pods.add("a");
-    bed.sleep(ms(1)).await;
-    bed.pods.update("a");
-    bed.sleep(ms(1)).await;
-    bed.pods.delete("a");
-    bed.sleep(ms(1)).await;
+        test.build(Builder::new("test-controller", Options::default(), ReconcileFn(reconcile)).watch(source));
+    let _running = test.run(&controller);
+    test.sleep(ms(1)).await;
+    test.pods.add("a");
+    test.sleep(ms(1)).await;
+    test.pods.update("a");
+    test.sleep(ms(1)).await;
+    test.pods.delete("a");
+    test.sleep(ms(1)).await;
     assert_eq!(journal.lines(), ["ns/a pods: deleted"]);
 }

@@ -1,4 +1,4 @@
-//! Both forms of the documents, and odd ones.
+//! Both formats of the documents, and malformed ones.
 
 use serde_json::{Value, json};
 
@@ -28,7 +28,7 @@ fn aggregated() -> Value {
 }
 
 #[test]
-fn an_aggregated_answer_has_all_but_what_is_stale() {
+fn aggregated_answer_has_all_but_stale_versions() {
     let listed = root(Root::Named, AGGREGATED, &aggregated()).expect("a root");
     assert!(!listed.plain && listed.skipped.is_empty());
     let [apps, metrics] = &*listed.groups else {
@@ -54,7 +54,7 @@ fn an_aggregated_answer_has_all_but_what_is_stale() {
 }
 
 #[test]
-fn the_content_type_says_which_form_it_is() {
+fn content_type_selects_the_format() {
     let spaced =
         "application/json; as=APIGroupDiscoveryList; v=v2beta1; g=apidiscovery.k8s.io; charset=utf-8";
     assert!(root(Root::Named, spaced, &aggregated()).is_ok());
@@ -79,7 +79,7 @@ fn the_content_type_says_which_form_it_is() {
 }
 
 #[test]
-fn an_answer_without_a_group_is_none() {
+fn answer_without_a_group_is_rejected() {
     for (which, content_type, body) in [
         (Root::Core, "", json!({"kind": "APIVersions", "versions": []})),
         (Root::Core, "", json!({"kind": "APIVersions", "versions": null})),
@@ -113,7 +113,7 @@ fn an_answer_without_a_group_is_none() {
 }
 
 #[test]
-fn what_is_no_name_is_skipped_and_named() {
+fn invalid_name_is_skipped_and_reported() {
     let versions = |names: &[&str]| names.iter().map(|it| json!({"version": it})).collect::<Vec<_>>();
     let body = json!({"kind": "APIGroupList", "groups": [
         {"name": "a.io", "versions": versions(&["v1", "../v2", "", "v1"])},
@@ -140,7 +140,7 @@ fn what_is_no_name_is_skipped_and_named() {
 }
 
 #[test]
-fn a_version_has_its_resources_and_no_subresources() {
+fn version_has_resources_without_subresources() {
     let resources = json!([
         resource("pods Pod"), resource("pods/status Pod"), resource("!bindings Binding"),
         resource("pods Again"), {"name": "x", "kind": "X"}, null, 7, {"name": null, "kind": null, "namespaced": true},

@@ -1,10 +1,9 @@
-//! From documents to kinds, by table.
+//! Kinds from documents, by table.
 
 use coxswain_manager::object::Text;
 
 use super::{Documents, documents};
 
-/// The collected kinds, in short.
 fn collected(documents: &Documents) -> Vec<String> {
     let kinds = documents.kinds();
     let brief = kinds.collected().iter();
@@ -24,12 +23,12 @@ fn resolves(documents: &Documents, api_version: &str, kind: &str) -> bool {
 fn each_resource_is_collected_in_one_version() {
     type Row<'a> = (&'a [(&'a str, Option<&'a [&'a str]>)], &'a [&'a str]);
     let rows: [Row<'_>; 8] = [
-        // The preferred version, else the first that is listed.
+        // The preferred version, otherwise the first that is listed.
         (
             &[("a/v2", Some(&["xs X"])), ("a/v1", Some(&["xs X", "ys Y"]))],
             &["a/v1 ys", "a/v2 xs"],
         ),
-        // What the preferred version cannot do is not collected in another one.
+        // A verb that the preferred version lacks is not taken from another one.
         (&[("a/v2", Some(&["!xs X"])), ("a/v1", Some(&["xs X"]))], &[]),
         (
             &[
@@ -53,7 +52,7 @@ fn each_resource_is_collected_in_one_version() {
             &[("a/v1", Some(&["xs X"])), ("b/v1", Some(&["xs X"]))],
             &["a/v1 xs", "b/v1 xs"],
         ),
-        // What is not known is not there.
+        // Unknown resources are not collected.
         (&[("a/v2", None), ("a/v1", Some(&["xs X"]))], &["a/v1 xs"]),
         (&[("v1", None), ("a/v1", None)], &[]),
     ];
@@ -63,7 +62,7 @@ fn each_resource_is_collected_in_one_version() {
 }
 
 #[test]
-fn every_version_that_is_served_can_be_resolved() {
+fn every_served_version_can_be_resolved() {
     let documents = documents(&[
         ("v1", Some(&["events Event", "!bindings Binding"])),
         ("a/v2", Some(&["xs X", "twice Same", "again Same"])),
@@ -84,13 +83,13 @@ fn every_version_that_is_served_can_be_resolved() {
 }
 
 #[test]
-fn what_could_not_be_read_is_as_it_was() {
+fn unreadable_parts_keep_their_last_description() {
     let before = documents(&[
         ("v1", Some(&["pods Pod"])),
         ("a/v1", Some(&["xs X"])),
         ("b/v1", Some(&["ys Y"])),
     ]);
-    // A version fails; another one is gone; a third one has changed.
+    // One version fails, another one is removed, a third one has changed.
     let mut now = documents(&[("v1", Some(&["nodes Node"])), ("a/v1", None)]);
     now.keep(&before);
     assert_eq!(collected(&now), ["v1 nodes", "a/v1 xs"]);
@@ -98,18 +97,18 @@ fn what_could_not_be_read_is_as_it_was() {
     let mut now = documents(&[("v1", Some(&["nodes Node"]))]);
     now.keep(&before);
     assert_eq!(collected(&now), ["v1 nodes", "a/v1 xs", "b/v1 ys"]);
-    // Everything does.
+    // Both roots fail.
     let mut now = Documents::default();
     now.keep(&before);
     assert_eq!(now, before);
-    // What was never known stays unknown.
+    // A part that was never read stays unknown.
     let mut now = documents(&[("c/v1", None)]);
     now.keep(&before);
     assert_eq!(collected(&now), ["v1 pods"]);
 }
 
 #[test]
-fn group_versions_without_a_description_are_named() {
+fn group_versions_without_a_description_are_reported() {
     let before = documents(&[
         ("v1", Some(&["pods Pod"])),
         ("a/v1", Some(&["xs X"])),

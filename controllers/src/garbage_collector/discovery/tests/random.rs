@@ -1,4 +1,4 @@
-//! Documents that are bent at random: whatever comes, it is read or refused, and what is read can be used.
+//! Randomized tests: any document is decoded or rejected, and decoded documents are valid.
 
 use coxswain_manager::client::RawResponse;
 use coxswain_manager::env::Rng;
@@ -36,23 +36,22 @@ fn samples() -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// A place among so many.
-fn within(rng: &Rng, len: usize) -> usize {
+fn index(rng: &Rng, len: usize) -> usize {
     usize::try_from(rng.below(len as u64)).unwrap_or_default()
 }
 
-/// Changes one value somewhere.
-fn bend(value: &mut Value, rng: &Rng) {
+/// Changes one value at random.
+fn mutate(value: &mut Value, rng: &Rng) {
     let deeper = rng.below(4) != 0;
     match value {
         Value::Array(items) if deeper && !items.is_empty() => {
-            let at = within(rng, items.len());
-            bend(&mut items[at], rng);
+            let at = index(rng, items.len());
+            mutate(&mut items[at], rng);
         }
         Value::Object(fields) if deeper && !fields.is_empty() => {
-            let at = within(rng, fields.len());
+            let at = index(rng, fields.len());
             if let Some(field) = fields.values_mut().nth(at) {
-                bend(field, rng);
+                mutate(field, rng);
             }
         }
         _ => {
@@ -70,7 +69,7 @@ fn bend(value: &mut Value, rng: &Rng) {
                 value.clone(),
                 json!([value.clone(), value.clone()]),
             ];
-            *value = odd[within(rng, odd.len())].clone();
+            *value = odd[index(rng, odd.len())].clone();
         }
     }
 }
@@ -101,18 +100,18 @@ fn read(raw: &RawResponse) {
 }
 
 #[test]
-fn nothing_that_comes_makes_it_panic() {
+fn random_documents_do_not_panic() {
     for seed in seeds::of(RUNS) {
         let rng = Rng::from_seed(seed);
         for (content_type, mut body) in samples() {
             for _ in 0..rng.below(4) {
-                bend(&mut body, &rng);
+                mutate(&mut body, &rng);
             }
             let mut bytes = body.to_string().into_bytes();
             match rng.below(8) {
-                0 => bytes.truncate(within(&rng, bytes.len())),
+                0 => bytes.truncate(index(&rng, bytes.len())),
                 1 if !bytes.is_empty() => {
-                    let at = within(&rng, bytes.len());
+                    let at = index(&rng, bytes.len());
                     bytes[at] ^= 1 << rng.below(8);
                 }
                 _ => {}

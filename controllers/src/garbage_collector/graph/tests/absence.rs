@@ -1,192 +1,198 @@
-//! When an owner counts as gone.
+//! Proofs that an owner is absent.
 
 use coxswain_manager::client::Propagation;
 
 use super::*;
 
 #[test]
-fn what_its_owner_leaves_behind_is_deleted() {
-    let set = thing(&SET, "set");
-    let pod = thing(&POD, "pod").refers(&[set.reference()]).at(7);
-    let mut scene = Scene::with(&[&set, &pod]);
-    assert_eq!(scene.judge(&pod), Judgement::Nothing);
-    assert_eq!(scene.lose(&set), look(&[pod.object()]));
-    let act = scene.act(&pod);
-    assert_eq!(act.deed, Deed::Delete(Propagation::Background));
+fn dependent_of_a_deleted_owner_is_deleted() {
+    let set = object(&SET, "set");
+    let pod = object(&POD, "pod").refers(&[set.reference()]).at(7);
+    let mut case = Fixture::with(&[&set, &pod]);
+    assert_eq!(case.evaluate(&pod), Decision::Nothing);
+    assert_eq!(case.delete(&set), items(&[pod.item()]));
+    let action = case.action(&pod);
+    assert_eq!(action.operation, Operation::Delete(Propagation::Background));
     assert_eq!(
-        (act.key, act.uid, act.version),
+        (action.key, action.uid, action.version),
         (pod.meta.key(), pod.meta.uid.clone(), "7".into())
     );
-    let verdict = Verdict::Absent(Proof::Watched);
+    let state = OwnerState::Absent(Proof::Watched);
     assert_eq!(
-        act.because,
+        action.reasons,
         [Reason {
             owner: set.identity(),
-            verdict
+            state
         }]
     );
 }
 
 #[test]
-fn an_owner_that_no_cache_shows_is_asked_for_once() {
-    let set = thing(&SET, "set");
-    let first = thing(&POD, "first").refers(&[set.reference()]);
-    let second = thing(&POD, "second").refers(&[set.reference()]);
-    let mut scene = Scene::settled();
-    assert_eq!(scene.see(&first), look(&[set.owner()]));
-    assert_eq!(scene.see(&second), Effects::default());
-    assert_eq!(scene.graph.judge(&set.owner(), scene.now), ask(&set));
-    assert_eq!(scene.judge(&first), ask(&set));
-    scene.answer(&set, Live::Solid);
-    assert_eq!(scene.graph.judge(&set.owner(), scene.now), Judgement::Poll);
-    assert_eq!(scene.judge(&first), Judgement::Nothing);
-    scene.pass(FRESH);
-    assert_eq!(scene.judge(&first), Judgement::Nothing);
-    scene.pass(Duration::from_millis(1));
-    assert_eq!(scene.judge(&first), ask(&set), "a second is over");
-    let effects = scene.graph.absent(&set.identity(), Proof::NotFound);
-    assert_eq!(effects, look(&[first.object(), second.object()]));
-    assert_eq!(scene.deed(&second), Deed::Delete(Propagation::Background));
-    assert_eq!(scene.graph.judge(&set.owner(), scene.now), Judgement::Nothing);
+fn virtual_owner_is_read_once() {
+    let set = object(&SET, "set");
+    let first = object(&POD, "first").refers(&[set.reference()]);
+    let second = object(&POD, "second").refers(&[set.reference()]);
+    let mut case = Fixture::synced();
+    assert_eq!(case.observe(&first), items(&[set.owner_item()]));
+    assert_eq!(case.observe(&second), Effects::default());
+    assert_eq!(case.graph.evaluate(&set.owner_item(), case.now), read(&set));
+    assert_eq!(case.evaluate(&first), read(&set));
+    case.answer(&set, LiveState::Solid);
+    assert_eq!(case.graph.evaluate(&set.owner_item(), case.now), Decision::Poll);
+    assert_eq!(case.evaluate(&first), Decision::Nothing);
+    case.advance(FRESH);
+    assert_eq!(case.evaluate(&first), Decision::Nothing);
+    case.advance(Duration::from_millis(1));
+    assert_eq!(case.evaluate(&first), read(&set), "a second is over");
+    let effects = case.graph.absent(&set.identity(), Proof::NotFound);
+    assert_eq!(effects, items(&[first.item(), second.item()]));
+    assert_eq!(
+        case.operation(&second),
+        Operation::Delete(Propagation::Background)
+    );
+    assert_eq!(
+        case.graph.evaluate(&set.owner_item(), case.now),
+        Decision::Nothing
+    );
 }
 
 #[test]
-fn an_owner_that_was_recreated_under_its_name_is_gone() {
-    let set = thing(&SET, "set");
-    let pod = thing(&POD, "pod").refers(&[set.reference()]);
+fn owner_recreated_under_its_name_is_absent() {
+    let set = object(&SET, "set");
+    let pod = object(&POD, "pod").refers(&[set.reference()]);
     let again = set.clone().uid("other").at(5);
-    // The new one was shown and the old one never: that is no proof.
-    let mut scene = Scene::with(&[&again, &pod]);
-    assert_eq!(scene.judge(&pod), ask(&set));
+    // A cache showed the new object and never the old one: that does not prove its absence.
+    let mut case = Fixture::with(&[&again, &pod]);
+    assert_eq!(case.evaluate(&pod), read(&set));
     let proof = Proof::OtherUid(again.meta.uid.clone());
-    let effects = scene.graph.absent(&set.identity(), proof.clone());
-    assert_eq!(effects, look(&[pod.object()]));
-    let act = scene.act(&pod);
-    assert_eq!(act.deed, Deed::Delete(Propagation::Background));
-    assert_eq!(act.because[0].verdict, Verdict::Absent(proof));
-    assert_eq!(scene.graph.judge(&again.object(), scene.now), Judgement::Nothing);
+    let effects = case.graph.absent(&set.identity(), proof.clone());
+    assert_eq!(effects, items(&[pod.item()]));
+    let action = case.action(&pod);
+    assert_eq!(action.operation, Operation::Delete(Propagation::Background));
+    assert_eq!(action.reasons[0].state, OwnerState::Absent(proof));
+    assert_eq!(case.graph.evaluate(&again.item(), case.now), Decision::Nothing);
 }
 
 #[test]
-fn dependent_created_after_its_owner_is_gone_costs_one_question() {
-    let set = thing(&SET, "set");
-    let pod = thing(&POD, "pod").refers(&[set.reference()]);
-    let mut scene = Scene::with(&[&set]);
-    assert_eq!(scene.lose(&set), Effects::default());
-    assert_eq!(scene.see(&pod), look(&[set.owner()]));
-    assert_eq!(scene.judge(&pod), ask(&set));
-    let effects = scene.graph.absent(&set.identity(), Proof::NotFound);
-    assert_eq!(effects, look(&[pod.object()]));
-    assert_eq!(scene.deed(&pod), Deed::Delete(Propagation::Background));
+fn dependent_created_after_its_owner_was_deleted_costs_one_read() {
+    let set = object(&SET, "set");
+    let pod = object(&POD, "pod").refers(&[set.reference()]);
+    let mut case = Fixture::with(&[&set]);
+    assert_eq!(case.delete(&set), Effects::default());
+    assert_eq!(case.observe(&pod), items(&[set.owner_item()]));
+    assert_eq!(case.evaluate(&pod), read(&set));
+    let effects = case.graph.absent(&set.identity(), Proof::NotFound);
+    assert_eq!(effects, items(&[pod.item()]));
+    assert_eq!(case.operation(&pod), Operation::Delete(Propagation::Background));
 }
 
-/// Each differs from the one that is gone in one coordinate.
+/// Each differs from the absent identity in one field.
 #[test]
-fn a_tombstone_is_of_one_identity_only() {
-    let gone = thing(&WIDGET, "w");
+fn tombstone_covers_one_identity_only() {
+    let gone = object(&WIDGET, "w");
     let others = [
         gone.clone().uid("other"),
         gone.clone().named("other"),
         gone.clone().within("b"),
-        Thing {
+        Object {
             kind: kind(&SET),
             ..gone.clone()
         },
     ];
     for other in others {
-        let mut scene = Scene::with(&[&gone]);
-        let _ = scene.lose(&gone);
-        let pod = thing(&POD, "pod")
+        let mut case = Fixture::with(&[&gone]);
+        let _ = case.delete(&gone);
+        let pod = object(&POD, "pod")
             .within(&other.meta.namespace)
             .refers(&[other.reference()]);
-        assert_eq!(scene.see(&pod), look(&[other.owner()]));
-        assert_eq!(scene.judge(&pod), ask(&other));
+        assert_eq!(case.observe(&pod), items(&[other.owner_item()]));
+        assert_eq!(case.evaluate(&pod), read(&other));
     }
 }
 
-/// A store that was restored with a higher revision shows the owner and its dependents again: a tombstone that outlived
-/// them would delete the dependents of a living owner.
+/// A storage that was restored with a higher revision shows the owner and its dependents again: a tombstone that outlived
+/// them would delete the dependents of a live owner.
 #[test]
 fn tombstone_is_dropped_with_its_last_dependent() {
-    let set = thing(&SET, "set");
-    let pod = thing(&POD, "pod").refers(&[set.reference()]);
-    let mut scene = Scene::with(&[&set, &pod]);
-    let _ = scene.lose(&set);
+    let set = object(&SET, "set");
+    let pod = object(&POD, "pod").refers(&[set.reference()]);
+    let mut case = Fixture::with(&[&set, &pod]);
+    let _ = case.delete(&set);
     assert_eq!(
-        scene.graph.tombstones.proof(&set.identity()),
+        case.graph.tombstones.proof(&set.identity()),
         Some(&Proof::Watched)
     );
-    let _ = scene.lose(&pod);
-    assert_eq!(scene.graph.tombstones.held().count(), 0);
-    // Restored: the dependent is shown before its owner.
-    assert_eq!(scene.see(&pod.clone().at(9)), look(&[set.owner()]));
-    assert_eq!(scene.judge(&pod), ask(&set));
-    let _ = scene.see(&set.at(9));
-    assert_eq!(scene.judge(&pod), Judgement::Nothing);
+    let _ = case.delete(&pod);
+    assert_eq!(case.graph.tombstones.iter().count(), 0);
+    // After the restore, the dependent is observed before its owner.
+    assert_eq!(case.observe(&pod.clone().at(9)), items(&[set.owner_item()]));
+    assert_eq!(case.evaluate(&pod), read(&set));
+    let _ = case.observe(&set.at(9));
+    assert_eq!(case.evaluate(&pod), Decision::Nothing);
 }
 
 #[test]
-fn an_answer_that_was_overtaken_is_not_heard() {
-    let set = thing(&SET, "set");
-    let pod = thing(&POD, "pod").refers(&[set.reference()]);
-    let mut scene = Scene::with(&[&set, &pod]);
-    let _ = scene.lose(&set);
-    scene.answer(&set, Live::Solid);
-    assert_eq!(scene.deed(&pod), Deed::Delete(Propagation::Background));
-    assert_eq!(scene.graph.answers.len(), 0);
+fn outdated_answer_is_ignored() {
+    let set = object(&SET, "set");
+    let pod = object(&POD, "pod").refers(&[set.reference()]);
+    let mut case = Fixture::with(&[&set, &pod]);
+    let _ = case.delete(&set);
+    case.answer(&set, LiveState::Solid);
+    assert_eq!(case.operation(&pod), Operation::Delete(Propagation::Background));
+    assert_eq!(case.graph.answers.len(), 0);
 }
 
 #[test]
-fn answers_do_not_pile_up() {
-    let mut scene = Scene::settled();
+fn expired_answers_are_dropped() {
+    let mut case = Fixture::synced();
     for n in 0..100 {
-        scene.answer(&thing(&SET, &format!("set-{n}")), Live::Solid);
-        scene.pass(FRESH / 4);
+        case.answer(&object(&SET, &format!("set-{n}")), LiveState::Solid);
+        case.advance(FRESH / 4);
     }
-    assert!(scene.graph.answers.len() <= 5);
+    assert!(case.graph.answers.len() <= 5);
 }
 
 #[test]
-fn an_owner_of_a_kind_or_version_that_nobody_serves_is_never_gone() {
+fn owner_of_an_unserved_kind_or_version_is_never_absent() {
     for unserved in [
         Resource::namespaced("example.com", "v1", "gadgets", "Gadget"),
         Resource::namespaced("apps", "v1beta9", "replicasets", "ReplicaSet"),
         Resource::namespaced("", "v1", "replicasets", "ReplicaSet"),
     ] {
-        let owner = thing(&unserved, "owner");
-        let dead = thing(&SET, "dead");
-        let pod = thing(&POD, "pod").refers(&[dead.reference(), owner.reference()]);
-        let mut scene = Scene::with(&[&dead, &pod]);
-        let _ = scene.lose(&dead);
-        let unresolvable = || Judgement::Unresolvable(owner.identity());
-        assert_eq!(scene.judge(&pod), unresolvable());
-        assert_eq!(scene.graph.judge(&owner.owner(), scene.now), unresolvable());
+        let owner = object(&unserved, "owner");
+        let dead = object(&SET, "dead");
+        let pod = object(&POD, "pod").refers(&[dead.reference(), owner.reference()]);
+        let mut case = Fixture::with(&[&dead, &pod]);
+        let _ = case.delete(&dead);
+        let unresolvable = || Decision::Unresolvable(owner.identity());
+        assert_eq!(case.evaluate(&pod), unresolvable());
+        assert_eq!(case.graph.evaluate(&owner.owner_item(), case.now), unresolvable());
     }
 }
 
 #[test]
-fn a_reference_without_uid_or_name_is_never_resolved() {
-    let set = thing(&SET, "set");
+fn reference_without_uid_or_name_is_never_resolved() {
+    let set = object(&SET, "set");
     for broken in [set.clone().uid(""), set.clone().named("")] {
-        let pod = thing(&POD, "pod").refers(&[broken.reference()]);
-        let mut scene = Scene::with(&[&pod]);
-        assert_eq!(scene.judge(&pod), Judgement::Unresolvable(broken.identity()));
-        let _ = scene.graph.absent(&broken.identity(), Proof::NotFound);
-        assert_eq!(scene.judge(&pod), Judgement::Unresolvable(broken.identity()));
+        let pod = object(&POD, "pod").refers(&[broken.reference()]);
+        let mut case = Fixture::with(&[&pod]);
+        assert_eq!(case.evaluate(&pod), Decision::Unresolvable(broken.identity()));
+        let _ = case.graph.absent(&broken.identity(), Proof::NotFound);
+        assert_eq!(case.evaluate(&pod), Decision::Unresolvable(broken.identity()));
     }
-    let mut scene = Scene::settled();
-    let nobody = thing(&POD, "pod").uid("").refers(&[set.reference()]);
-    assert_eq!(scene.see(&nobody), Effects::default());
-    assert_eq!(scene.graph.nodes(None).count(), 0);
+    let mut case = Fixture::synced();
+    let unnamed = object(&POD, "pod").uid("").refers(&[set.reference()]);
+    assert_eq!(case.observe(&unnamed), Effects::default());
+    assert_eq!(case.graph.nodes(None).count(), 0);
 }
 
 #[test]
-fn an_object_that_the_api_server_no_longer_has_leaves() {
-    let set = thing(&SET, "set");
-    let pod = thing(&POD, "pod").refers(&[set.blocking()]);
+fn node_that_is_not_found_is_removed() {
+    let set = object(&SET, "set");
+    let pod = object(&POD, "pod").refers(&[set.blocking()]);
     let set = set.deleting(&[FOREGROUND]);
-    let mut scene = Scene::with(&[&set, &pod]);
-    let effects = scene.graph.absent(&pod.identity(), Proof::NotFound);
-    assert_eq!(effects, look(&[set.object()]));
-    assert_eq!(scene.judge(&pod), Judgement::Nothing);
+    let mut case = Fixture::with(&[&set, &pod]);
+    let effects = case.graph.absent(&pod.identity(), Proof::NotFound);
+    assert_eq!(effects, items(&[set.item()]));
+    assert_eq!(case.evaluate(&pod), Decision::Nothing);
 }

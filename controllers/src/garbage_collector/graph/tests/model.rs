@@ -1,84 +1,83 @@
-//! Any world, told late and out of order, is collected without harm and to the end.
+//! Randomized tests: any cluster whose events are late or merged is collected safely and completely.
 
+mod assertions;
+mod cluster;
 mod collector;
-mod settled;
-mod world;
 
 use coxswain_manager::client::Propagation;
 use coxswain_tests::seeds;
 
+use self::cluster::Cluster;
 use self::collector::Collector;
-use self::world::World;
 use super::*;
 
-/// How many worlds are tried.
-const WORLDS: u64 = 500;
+const CLUSTERS: u64 = 500;
 
 #[test]
-fn any_world_is_collected_without_harm_and_to_the_end() {
-    let (mut deletes, mut unblocked, mut released) = (0, 0, 0);
-    let start = Scene::fresh().now;
-    let mut worlds = 0;
-    for seed in seeds::of(WORLDS) {
+fn any_cluster_is_collected_safely_and_completely() {
+    let (mut deletes, mut unblocked, mut orphaned) = (0, 0, 0);
+    let start = Fixture::fresh().now;
+    let mut clusters = 0;
+    for seed in seeds::of(CLUSTERS) {
         let collector = run(seed, start);
-        worlds += 1;
+        clusters += 1;
         deletes += collector.deletes;
         unblocked += collector.unblocked;
-        released += collector.released;
+        orphaned += collector.orphaned;
     }
-    println!("{worlds} worlds: {deletes} deleted, {released} let go, {unblocked} circles cut");
+    println!("{clusters} clusters: {deletes} deleted, {orphaned} orphaned, {unblocked} cycles broken");
     assert!(
-        worlds == 1 || deletes > worlds && released > 0,
+        clusters == 1 || deletes > clusters && orphaned > 0,
         "too little happened"
     );
 }
 
 fn run(seed: u64, start: Instant) -> Collector {
-    let mut collector = Collector::new(World::new(seed, start));
+    let mut collector = Collector::new(Cluster::new(seed, start));
     for resource in WATCHED {
-        for _ in 0..collector.world.rng.below(5) {
-            collector.world.stir();
+        for _ in 0..collector.cluster.rng.below(5) {
+            collector.cluster.mutate();
         }
-        let news = collector.world.news.entry(resource).or_default();
-        news.push_back(world::News::Synced);
+        let events = collector.cluster.events.entry(resource).or_default();
+        events.push_back(cluster::CacheEvent::Synced);
     }
     for _ in 0..120 {
-        match collector.world.rng.below(12) {
-            0..=2 => collector.world.stir(),
+        match collector.cluster.rng.below(12) {
+            0..=2 => collector.cluster.mutate(),
             3..=6 => {
-                let resources = collector.world.watched();
-                let resource = collector.world.pick(&resources).expect("some").clone();
+                let resources = collector.cluster.watched();
+                let resource = collector.cluster.pick(&resources).expect("some").clone();
                 collector.deliver(&resource);
             }
             7..=9 => collector.work(true),
             10 => {
-                let time = collector.world.rng.between(Duration::ZERO, 2 * FRESH);
-                collector.pass(time);
+                let time = collector.cluster.rng.between(Duration::ZERO, 2 * FRESH);
+                collector.advance(time);
             }
-            _ if collector.world.chance(10) => collector.reserve(),
+            _ if collector.cluster.chance(10) => collector.change_widget_version(),
             _ => {}
         }
         collector.assert_exact();
     }
-    collector.world.widget = Some(WIDGET);
-    collector.rewatch();
+    collector.cluster.widget = Some(WIDGET);
+    collector.update_kinds();
     finish(&mut collector);
     collector
 }
 
-/// Until nothing happens any more, whatever time passes.
+/// Works until no write happens for a long time.
 fn finish(collector: &mut Collector) {
     let mut quiet = 0;
     for round in 0.. {
         assert!(round < 2000, "it never ends");
-        let writes = collector.world.writes;
+        let writes = collector.cluster.writes;
         collector.deliver_all();
         while !collector.is_idle() {
             collector.work(false);
             collector.deliver_all();
         }
-        collector.pass(Duration::from_secs(5));
-        quiet = if collector.world.writes == writes {
+        collector.advance(Duration::from_secs(5));
+        quiet = if collector.cluster.writes == writes {
             quiet + 1
         } else {
             0
@@ -92,31 +91,31 @@ fn finish(collector: &mut Collector) {
 }
 
 #[test]
-fn any_circle_goes_whoever_of_it_is_deleted() {
-    let start = Scene::fresh().now;
+fn any_cycle_is_deleted_with_any_of_its_members() {
+    let start = Fixture::fresh().now;
     for seed in seeds::of(100) {
         for length in 1..=5 {
-            let mut collector = Collector::new(World::new(seed, start));
+            let mut collector = Collector::new(Cluster::new(seed, start));
             for resource in WATCHED {
                 collector
-                    .world
-                    .news
+                    .cluster
+                    .events
                     .entry(resource)
                     .or_default()
-                    .push_back(world::News::Synced);
+                    .push_back(cluster::CacheEvent::Synced);
             }
-            let members: Vec<Thing> = (0..length).map(|n| thing(&SET, &n.to_string())).collect();
+            let members: Vec<Object> = (0..length).map(|n| object(&SET, &n.to_string())).collect();
             for (n, member) in members.iter().enumerate() {
                 let owner = &members[(n + 1) % length];
                 collector
-                    .world
+                    .cluster
                     .put(&SET, member.clone().refers(&[owner.blocking()]).meta);
             }
             collector.deliver_all();
-            for turn in 0..=collector.world.rng.below(3) {
-                let there: Vec<_> = collector.world.objects.values().cloned().collect();
-                if let Some(meta) = collector.world.pick(&there) {
-                    collector.world.delete(&SET, meta, Propagation::Foreground);
+            for turn in 0..=collector.cluster.rng.below(3) {
+                let there: Vec<_> = collector.cluster.objects.values().cloned().collect();
+                if let Some(meta) = collector.cluster.pick(&there) {
+                    collector.cluster.delete(&SET, meta, Propagation::Foreground);
                 }
                 for _ in 0..turn {
                     collector.deliver(&SET);
@@ -124,7 +123,7 @@ fn any_circle_goes_whoever_of_it_is_deleted() {
                 }
             }
             finish(&mut collector);
-            let left = &collector.world.objects;
+            let left = &collector.cluster.objects;
             assert!(left.is_empty(), "seed {seed}, {length}: {left:?}");
         }
     }

@@ -1,124 +1,124 @@
-//! States that come late, again, or in other coordinates.
+//! States that arrive late, twice, or in another version.
 
 use coxswain_manager::client::Propagation;
 
 use super::*;
 
 #[test]
-fn an_older_state_is_ignored() {
-    let (set, other) = (thing(&SET, "set"), thing(&SET, "other"));
-    let pod = thing(&POD, "pod").refers(&[set.reference()]).at(10);
-    let mut scene = Scene::with(&[&set, &other, &pod]);
+fn older_state_is_ignored() {
+    let (set, other) = (object(&SET, "set"), object(&SET, "other"));
+    let pod = object(&POD, "pod").refers(&[set.reference()]).at(10);
+    let mut case = Fixture::with(&[&set, &other, &pod]);
     let older = pod.clone().refers(&[other.reference()]).at(9);
-    assert_eq!(scene.see(&older), Effects::default());
-    assert_eq!(scene.lose(&other), Effects::default());
-    assert_eq!(scene.lose(&set), look(&[pod.object()]));
-    assert_eq!(scene.act(&pod).version, "10".into());
-    // An answer that was sent before a newer state was shown is as old.
-    assert_eq!(scene.graph.refresh(&older.kind, &older.meta), Effects::default());
-    assert_eq!(scene.act(&pod).version, "10".into());
+    assert_eq!(case.observe(&older), Effects::default());
+    assert_eq!(case.delete(&other), Effects::default());
+    assert_eq!(case.delete(&set), items(&[pod.item()]));
+    assert_eq!(case.action(&pod).version, "10".into());
+    // An answer that was sent before a newer state was observed is as old.
+    assert_eq!(case.graph.refresh(&older.kind, &older.meta), Effects::default());
+    assert_eq!(case.action(&pod).version, "10".into());
 }
 
 #[test]
-fn an_answer_about_somebody_unknown_does_not_enter() {
-    let pod = thing(&POD, "pod");
-    let mut scene = Scene::settled();
-    assert_eq!(scene.graph.refresh(&pod.kind, &pod.meta), Effects::default());
-    assert_eq!(scene.graph.nodes(None).count(), 0);
-    let widget = thing(&WIDGET, "w");
-    let _ = scene.see(&widget);
-    let old = Thing {
+fn answer_about_an_unknown_object_is_ignored() {
+    let pod = object(&POD, "pod");
+    let mut case = Fixture::synced();
+    assert_eq!(case.graph.refresh(&pod.kind, &pod.meta), Effects::default());
+    assert_eq!(case.graph.nodes(None).count(), 0);
+    let widget = object(&WIDGET, "w");
+    let _ = case.observe(&widget);
+    let old = Object {
         kind: kind(&OLD_WIDGET),
         ..widget.clone().at(9)
     };
-    let _ = scene.graph.refresh(&old.kind, &old.meta);
-    let known: Vec<Identity> = scene.graph.nodes(None).map(|it| it.identity).collect();
+    let _ = case.graph.refresh(&old.kind, &old.meta);
+    let known: Vec<Identity> = case.graph.nodes(None).map(|it| it.identity).collect();
     assert_eq!(
         known,
         [widget.identity()],
         "nor does an answer in another version move it"
     );
     assert_eq!(
-        scene.see(&old),
+        case.observe(&old),
         Effects::default(),
         "nor does a kind that is not collected"
     );
     assert_eq!(
-        scene.graph.nodes(None).next().expect("one").identity,
+        case.graph.nodes(None).next().expect("one").identity,
         widget.identity()
     );
 }
 
 #[test]
-fn what_was_deleted_is_left_alone_until_it_is_seen_to_linger() {
-    let set = thing(&SET, "set");
-    let pod = thing(&POD, "pod").refers(&[set.reference()]).at(5);
-    let mut scene = Scene::with(&[&set, &pod]);
-    let _ = scene.lose(&set);
-    scene.graph.deleted(&pod.meta.uid, &"4".into());
+fn deleted_object_is_left_alone_until_it_is_observed_again() {
+    let set = object(&SET, "set");
+    let pod = object(&POD, "pod").refers(&[set.reference()]).at(5);
+    let mut case = Fixture::with(&[&set, &pod]);
+    let _ = case.delete(&set);
+    case.graph.record_delete(&pod.meta.uid, &"4".into());
     assert!(
-        matches!(scene.judge(&pod), Judgement::Act(_)),
+        matches!(case.evaluate(&pod), Decision::Act(_)),
         "another version was deleted"
     );
-    scene.graph.deleted(&pod.meta.uid, &"5".into());
-    assert_eq!(scene.judge(&pod), Judgement::Nothing);
-    assert_eq!(scene.see(&pod), Effects::default());
-    assert_eq!(scene.judge(&pod), Judgement::Nothing, "the same state again");
+    case.graph.record_delete(&pod.meta.uid, &"5".into());
+    assert_eq!(case.evaluate(&pod), Decision::Nothing);
+    assert_eq!(case.observe(&pod), Effects::default());
+    assert_eq!(case.evaluate(&pod), Decision::Nothing, "the same state again");
     let lingers = pod.clone().deleting(&["example.com/hold"]).at(6);
-    assert_eq!(scene.see(&lingers), Effects::default());
-    let mut scene = Scene::with(&[&set, &pod]);
-    let _ = scene.lose(&set);
-    scene.graph.deleted(&pod.meta.uid, &"5".into());
+    assert_eq!(case.observe(&lingers), Effects::default());
+    let mut case = Fixture::with(&[&set, &pod]);
+    let _ = case.delete(&set);
+    case.graph.record_delete(&pod.meta.uid, &"5".into());
     assert_eq!(
-        scene.see(&pod.clone().at(6)),
-        look(&[pod.object()]),
+        case.observe(&pod.clone().at(6)),
+        items(&[pod.item()]),
         "it lives after all"
     );
-    assert_eq!(scene.deed(&pod), Deed::Delete(Propagation::Background));
+    assert_eq!(case.operation(&pod), Operation::Delete(Propagation::Background));
 }
 
 #[test]
-fn one_reference_less_may_be_all_that_held_it() {
-    let (dead, alive) = (thing(&SET, "dead"), thing(&SET, "alive"));
-    let pod = thing(&POD, "pod").refers(&[dead.reference(), alive.reference()]);
-    let mut scene = Scene::with(&[&dead, &alive, &pod]);
-    let _ = scene.lose(&dead);
+fn object_that_loses_a_reference_is_evaluated() {
+    let (dead, alive) = (object(&SET, "dead"), object(&SET, "alive"));
+    let pod = object(&POD, "pod").refers(&[dead.reference(), alive.reference()]);
+    let mut case = Fixture::with(&[&dead, &alive, &pod]);
+    let _ = case.delete(&dead);
     let pod = pod.refers(&[dead.reference()]).at(2);
-    assert_eq!(scene.see(&pod), look(&[pod.object()]));
-    assert_eq!(scene.deed(&pod), Deed::Delete(Propagation::Background));
+    assert_eq!(case.observe(&pod), items(&[pod.item()]));
+    assert_eq!(case.operation(&pod), Operation::Delete(Propagation::Background));
 }
 
 #[test]
-fn a_name_that_was_taken_over_is_another_owner() {
-    let set = thing(&SET, "set");
-    let pod = thing(&POD, "pod").refers(&[set.reference()]);
-    let mut scene = Scene::with(&[&set, &pod]);
-    assert_eq!(scene.lose(&set), look(&[pod.object()]));
-    assert_eq!(scene.see(&set.clone().uid("new").at(9)), Effects::default());
-    assert_eq!(scene.deed(&pod), Deed::Delete(Propagation::Background));
+fn object_with_a_reused_name_is_another_owner() {
+    let set = object(&SET, "set");
+    let pod = object(&POD, "pod").refers(&[set.reference()]);
+    let mut case = Fixture::with(&[&set, &pod]);
+    assert_eq!(case.delete(&set), items(&[pod.item()]));
+    assert_eq!(case.observe(&set.clone().uid("new").at(9)), Effects::default());
+    assert_eq!(case.operation(&pod), Operation::Delete(Propagation::Background));
 }
 
 #[test]
-fn a_kind_that_is_watched_in_another_version_moves_its_objects() {
-    let widget = thing(&WIDGET, "w");
-    let old = Thing {
+fn kind_watched_in_another_version_moves_its_nodes() {
+    let widget = object(&WIDGET, "w");
+    let old = Object {
         kind: kind(&OLD_WIDGET),
         ..widget.clone()
     };
-    let young = thing(&POD, "young").refers(&[widget.blocking()]);
-    let elder = thing(&POD, "elder").refers(&[old.blocking()]);
-    let mut scene = Scene::with(&[&widget, &young, &elder]);
+    let young = object(&POD, "young").refers(&[widget.blocking()]);
+    let elder = object(&POD, "elder").refers(&[old.blocking()]);
+    let mut case = Fixture::with(&[&widget, &young, &elder]);
     let both = BTreeSet::from([&young, &elder].map(|it| it.meta.uid.clone()));
-    let blocking = |scene: &Scene| scene.graph.links[&widget.meta.uid].blocking.clone();
-    assert_eq!(blocking(&scene), both);
+    let blocking = |case: &Fixture| case.graph.links[&widget.meta.uid].blocking.clone();
+    assert_eq!(blocking(&case), both);
     let other = kinds(&ALL, &[POD, SET, NODE, OLD_WIDGET]);
-    let effects = scene.graph.serve(other, scene.now);
-    assert_eq!(effects, look(&[widget.owner(), old.owner()]));
-    assert_eq!(blocking(&scene), BTreeSet::new());
-    assert_eq!(scene.judge(&young), Judgement::Later(PATIENCE));
-    let unseen: Vec<&Identity> = scene.graph.unseen.keys().collect();
-    assert_eq!(unseen, [&old.identity()]);
-    assert_eq!(scene.see(&old), Effects::default());
-    assert_eq!(blocking(&scene), both);
-    assert_eq!(scene.lose(&old), look(&[elder.object(), young.object()]));
+    let effects = case.graph.set_kinds(other, case.now);
+    assert_eq!(effects, items(&[widget.owner_item(), old.owner_item()]));
+    assert_eq!(blocking(&case), BTreeSet::new());
+    assert_eq!(case.evaluate(&young), Decision::Later(SYNC_TIMEOUT));
+    let virtual_owners: Vec<&Identity> = case.graph.virtual_owners.keys().collect();
+    assert_eq!(virtual_owners, [&old.identity()]);
+    assert_eq!(case.observe(&old), Effects::default());
+    assert_eq!(blocking(&case), both);
+    assert_eq!(case.delete(&old), items(&[elder.item(), young.item()]));
 }

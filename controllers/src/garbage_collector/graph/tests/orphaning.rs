@@ -1,87 +1,98 @@
-//! An owner that lets its dependents go.
+//! Orphaning of dependents.
 
 use super::super::orphan::ORPHANED_OWNERS_MAX;
 use super::*;
 
 #[test]
-fn dependents_are_let_go_before_the_owner_goes() {
-    let set = thing(&SET, "set");
-    let other = thing(&SET, "other");
-    let pod = thing(&POD, "pod")
+fn dependents_are_orphaned_before_the_owner_is_deleted() {
+    let set = object(&SET, "set");
+    let other = object(&SET, "other");
+    let pod = object(&POD, "pod")
         .refers(&[set.reference(), other.reference()])
         .at(5);
-    let wrong = thing(&POD, "wrong").within("b").refers(&[set.reference()]);
-    let mut scene = Scene::with(&[&set, &other, &pod, &wrong]);
-    assert_eq!(scene.graph.releases(&set.meta.uid), []);
-    assert_eq!(scene.graph.finish_orphaning(&set.meta.uid), None);
+    let wrong = object(&POD, "wrong").within("b").refers(&[set.reference()]);
+    let mut case = Fixture::with(&[&set, &other, &pod, &wrong]);
+    assert_eq!(case.graph.orphan_dependents(&set.meta.uid), []);
+    assert_eq!(case.graph.remove_orphan_finalizer(&set.meta.uid), None);
     let set = set.deleting(&["a", ORPHAN, "b"]).at(6);
-    let effects = scene.see(&set);
+    let effects = case.observe(&set);
     assert_eq!(
-        (effects.look, effects.orphan),
+        (effects.attempt_to_delete, effects.attempt_to_orphan),
         (vec![], vec![set.meta.uid.clone()])
     );
-    let acts = scene.graph.releases(&set.meta.uid);
+    let actions = case.graph.orphan_dependents(&set.meta.uid);
     let uids = vec![set.meta.uid.clone()];
     let remaining = [other.reference()].into();
-    assert_eq!(acts.len(), 2, "whoever has its uid");
-    assert_eq!(acts[0].deed, Deed::RemoveOwners { uids, remaining });
+    assert_eq!(actions.len(), 2, "all objects with its uid");
+    assert_eq!(actions[0].operation, Operation::RemoveOwners { uids, remaining });
     assert_eq!(
-        (acts[0].uid.clone(), acts[0].version.clone()),
+        (actions[0].uid.clone(), actions[0].version.clone()),
         (pod.meta.uid.clone(), "5".into())
     );
-    let act = scene
+    let action = case
         .graph
-        .finish_orphaning(&set.meta.uid)
+        .remove_orphan_finalizer(&set.meta.uid)
         .expect("it is orphaning");
     let rest = ["a".into(), "b".into()].into();
     let finalizer = ORPHAN;
-    assert_eq!(act.deed, Deed::RemoveFinalizer { finalizer, rest });
-    assert_eq!(act.version, "6".into());
+    assert_eq!(action.operation, Operation::RemoveFinalizer { finalizer, rest });
+    assert_eq!(action.version, "6".into());
 }
 
 #[test]
-fn who_comes_to_an_owner_that_is_orphaning_is_let_go_too() {
-    let set = thing(&SET, "set").deleting(&[ORPHAN]);
-    let pod = thing(&POD, "pod").refers(&[set.reference()]);
-    let mut scene = Scene::with(&[&set]);
-    assert_eq!(scene.see(&pod).orphan, std::slice::from_ref(&set.meta.uid));
+fn new_dependent_of_an_orphaning_owner_is_orphaned() {
+    let set = object(&SET, "set").deleting(&[ORPHAN]);
+    let pod = object(&POD, "pod").refers(&[set.reference()]);
+    let mut case = Fixture::with(&[&set]);
+    assert_eq!(
+        case.observe(&pod).attempt_to_orphan,
+        std::slice::from_ref(&set.meta.uid)
+    );
 }
 
 #[test]
-fn who_comes_too_late_is_let_go_not_deleted() {
-    let (set, dead) = (thing(&SET, "set").deleting(&[ORPHAN]), thing(&SET, "dead"));
-    let mut scene = Scene::with(&[&set, &dead]);
-    scene.graph.let_go(&set.meta.uid);
-    let _ = scene.lose(&set);
-    let _ = scene.lose(&dead);
-    let pod = thing(&POD, "pod").refers(&[set.reference(), dead.reference()]);
-    assert_eq!(scene.see(&pod), look(&[pod.object(), dead.owner(), set.owner()]));
-    let _ = scene.graph.absent(&dead.identity(), Proof::NotFound);
-    let act = scene.act(&pod);
+fn late_dependent_is_orphaned_not_deleted() {
+    let (set, dead) = (object(&SET, "set").deleting(&[ORPHAN]), object(&SET, "dead"));
+    let mut case = Fixture::with(&[&set, &dead]);
+    case.graph.add_orphaned_owner(&set.meta.uid);
+    let _ = case.delete(&set);
+    let _ = case.delete(&dead);
+    let pod = object(&POD, "pod").refers(&[set.reference(), dead.reference()]);
+    assert_eq!(
+        case.observe(&pod),
+        items(&[pod.item(), dead.owner_item(), set.owner_item()])
+    );
+    let _ = case.graph.absent(&dead.identity(), Proof::NotFound);
+    let action = case.action(&pod);
     let uids = vec![dead.meta.uid.clone(), set.meta.uid.clone()];
     let remaining = [].into();
-    assert_eq!(act.deed, Deed::RemoveOwners { uids, remaining });
-    assert_eq!(act.because[0].verdict, Verdict::Orphaning);
+    assert_eq!(action.operation, Operation::RemoveOwners { uids, remaining });
+    assert_eq!(action.reasons[0].state, OwnerState::Orphaning);
 }
 
 #[test]
-fn a_finalizer_alone_lets_nobody_go() {
-    let set = thing(&SET, "set").finalizers(&[ORPHAN]);
-    let pod = thing(&POD, "pod").refers(&[set.reference()]);
-    let mut scene = Scene::with(&[&pod]);
-    assert_eq!(scene.see(&set), Effects::default());
-    assert_eq!(scene.graph.releases(&set.meta.uid), []);
-    assert_eq!(scene.graph.finish_orphaning(&set.meta.uid), None);
-    assert_eq!(scene.see(&set.clone().deleting(&[ORPHAN]).at(2)).orphan.len(), 1);
+fn orphan_finalizer_without_deletion_orphans_no_dependent() {
+    let set = object(&SET, "set").finalizers(&[ORPHAN]);
+    let pod = object(&POD, "pod").refers(&[set.reference()]);
+    let mut case = Fixture::with(&[&pod]);
+    assert_eq!(case.observe(&set), Effects::default());
+    assert_eq!(case.graph.orphan_dependents(&set.meta.uid), []);
+    assert_eq!(case.graph.remove_orphan_finalizer(&set.meta.uid), None);
+    assert_eq!(
+        case.observe(&set.clone().deleting(&[ORPHAN]).at(2))
+            .attempt_to_orphan
+            .len(),
+        1
+    );
 }
 
 #[test]
 fn orphaned_owners_outlive_the_graph_and_are_bounded() {
-    let mut scene = Scene::settled();
+    let mut case = Fixture::synced();
     for n in 0..=ORPHANED_OWNERS_MAX {
-        scene.graph.let_go(&Uid::from(&*format!("uid-{n}")));
+        case.graph.add_orphaned_owner(&Uid::from(&*format!("uid-{n}")));
     }
-    let next = Graph::new(scene.graph.orphaning());
-    let knows = |n: usize| next.let_go.contains(&Uid::from(&*format!("uid-{n}")));
+    let next = Graph::new(case.graph.orphaned_owners());
+    let knows = |n: usize| next.orphaned_owners.contains(&Uid::from(&*format!("uid-{n}")));
     assert!(!knows(0) && knows(1) && knows(ORPHANED_OWNERS_MAX));
 }

@@ -1,30 +1,29 @@
-//! The graph at work on the world: what is told late, asked, judged, and done.
+//! A collector on a simulated cluster: delivers events late, evaluates items, and sends writes.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use super::super::*;
-use super::world::{News, World, is_unjudgeable, is_waiting};
+use super::cluster::{CacheEvent, Cluster, is_unresolvable, is_waiting};
 
 pub struct Collector {
-    pub world: World,
+    pub cluster: Cluster,
     pub graph: Graph,
-    queue: BTreeSet<Work>,
-    /// To be looked at again when time has passed.
-    later: BTreeSet<Work>,
+    queue: BTreeSet<WorkItem>,
+    /// Items to evaluate again when time has passed.
+    later: BTreeSet<WorkItem>,
     orphans: BTreeSet<Uid>,
-    /// Who a cache has shown.
     shown: BTreeSet<Uid>,
     pub deletes: u64,
     pub unblocked: u64,
-    pub released: u64,
+    pub orphaned: u64,
 }
 
 impl Collector {
-    pub fn new(world: World) -> Self {
+    pub fn new(cluster: Cluster) -> Self {
         let mut graph = Graph::default();
-        let _ = graph.serve(world.kinds(), world.now);
+        let _ = graph.set_kinds(cluster.kinds(), cluster.now);
         Self {
-            world,
+            cluster,
             graph,
             queue: BTreeSet::new(),
             later: BTreeSet::new(),
@@ -32,48 +31,50 @@ impl Collector {
             shown: BTreeSet::new(),
             deletes: 0,
             unblocked: 0,
-            released: 0,
+            orphaned: 0,
         }
     }
 
     pub fn is_idle(&self) -> bool {
-        self.queue.is_empty() && self.orphans.is_empty() && self.world.news.values().all(VecDeque::is_empty)
+        self.queue.is_empty()
+            && self.orphans.is_empty()
+            && self.cluster.events.values().all(VecDeque::is_empty)
     }
 
     fn apply(&mut self, effects: Effects) {
-        self.queue.extend(effects.look);
-        self.orphans.extend(effects.orphan);
+        self.queue.extend(effects.attempt_to_delete);
+        self.orphans.extend(effects.attempt_to_orphan);
     }
 
-    /// Time passes: what was put off is looked at again.
-    pub fn pass(&mut self, time: Duration) {
-        self.world.now += time;
+    /// Advances the clock and enqueues postponed items.
+    pub fn advance(&mut self, time: Duration) {
+        self.cluster.now += time;
         self.queue.append(&mut self.later);
     }
 
-    /// A cache tells something; in between it may have missed what did not last.
+    /// Delivers an event of a cache, or skips one that a later event supersedes.
     pub fn deliver(&mut self, resource: &Resource) {
-        let news = self.world.news.entry(resource.clone()).or_default();
-        let Some(first) = news.pop_front() else {
+        let events = self.cluster.events.entry(resource.clone()).or_default();
+        let Some(first) = events.pop_front() else {
             return;
         };
         let kind = kind(resource);
         let effects = match first {
-            News::Synced => self.graph.synced(&kind),
-            News::Gone(meta) => self.graph.gone(&kind, &meta),
-            News::Shown(meta) => {
-                let same = |it: &News| match it {
-                    News::Shown(it) | News::Gone(it) => it.uid == meta.uid,
-                    News::Synced => false,
+            CacheEvent::Synced => self.graph.synced(&kind),
+            CacheEvent::Gone(meta) => self.graph.observe_deleted(&kind, &meta),
+            CacheEvent::Shown(meta) => {
+                let same = |it: &CacheEvent| match it {
+                    CacheEvent::Shown(it) | CacheEvent::Gone(it) => it.uid == meta.uid,
+                    CacheEvent::Synced => false,
                 };
-                let next = news.iter().find(|it| same(it)).cloned();
+                let next = events.iter().find(|it| same(it)).cloned();
                 let missed = match next {
-                    Some(News::Shown(_)) => self.world.rng.below(2) == 0,
-                    // Never shown, it never goes.
-                    Some(News::Gone(_))
-                        if !self.shown.contains(&meta.uid) && self.world.rng.below(2) == 0 =>
+                    Some(CacheEvent::Shown(_)) => self.cluster.rng.below(2) == 0,
+                    // An object that was never shown is never deleted.
+                    Some(CacheEvent::Gone(_))
+                        if !self.shown.contains(&meta.uid) && self.cluster.rng.below(2) == 0 =>
                     {
-                        news.retain(|it| !same(it));
+                        events.retain(|it| !same(it));
                         true
                     }
                     _ => false,
@@ -89,28 +90,28 @@ impl Collector {
     }
 
     pub fn deliver_all(&mut self) {
-        while let Some(resource) = self.told() {
+        while let Some(resource) = self.pending() {
             self.deliver(&resource);
         }
     }
 
-    fn told(&self) -> Option<Resource> {
-        let news = self.world.news.iter().find(|(_, news)| !news.is_empty());
-        news.map(|(resource, _)| resource.clone())
+    fn pending(&self) -> Option<Resource> {
+        let events = self.cluster.events.iter().find(|(_, events)| !events.is_empty());
+        events.map(|(resource, _)| resource.clone())
     }
 
-    /// Widgets are watched in another version, or not served at all.
-    pub fn reserve(&mut self) {
-        let turn = [Some(WIDGET), Some(OLD_WIDGET), None];
-        self.world.widget = self.world.pick(&turn).expect("three").clone();
-        self.rewatch();
+    /// Watches widgets in another version, or stops serving them.
+    pub fn change_widget_version(&mut self) {
+        let versions = [Some(WIDGET), Some(OLD_WIDGET), None];
+        self.cluster.widget = self.cluster.pick(&versions).expect("three").clone();
+        self.update_kinds();
     }
 
-    pub fn rewatch(&mut self) {
-        let old: BTreeSet<Resource> = self.world.news.keys().cloned().collect();
-        let watched = self.world.watched();
+    pub fn update_kinds(&mut self) {
+        let old: BTreeSet<Resource> = self.cluster.events.keys().cloned().collect();
+        let watched = self.cluster.watched();
         for resource in old.iter().filter(|it| !watched.contains(it)) {
-            self.world.news.remove(resource);
+            self.cluster.events.remove(resource);
         }
         let before: Vec<Resource> = self
             .graph
@@ -119,7 +120,7 @@ impl Collector {
             .iter()
             .map(|it| it.resource.clone())
             .collect();
-        let effects = self.graph.serve(self.world.kinds(), self.world.now);
+        let effects = self.graph.set_kinds(self.cluster.kinds(), self.cluster.now);
         self.apply(effects);
         for resource in watched.iter().filter(|it| !before.contains(it)) {
             let stored = if *resource == OLD_WIDGET {
@@ -127,72 +128,73 @@ impl Collector {
             } else {
                 resource.clone()
             };
-            let there = self.world.objects.iter().filter(|((of, _), _)| *of == stored);
-            let mut news: Vec<News> = there.map(|(_, meta)| News::Shown(meta.clone())).collect();
-            news.push(News::Synced);
-            self.world.news.insert(resource.clone(), news.into());
+            let there = self.cluster.objects.iter().filter(|((of, _), _)| *of == stored);
+            let mut events: Vec<CacheEvent> =
+                there.map(|(_, meta)| CacheEvent::Shown(meta.clone())).collect();
+            events.push(CacheEvent::Synced);
+            self.cluster.events.insert(resource.clone(), events.into());
         }
     }
 
-    /// One item of work. Anything may happen between looking and acting.
-    pub fn work(&mut self, stir: bool) {
-        let items: Vec<Work> = self.queue.iter().cloned().collect();
-        if let Some(work) = self.world.pick(&items).cloned() {
+    /// Processes one item. Other clients may write between its evaluation and its request.
+    pub fn work(&mut self, mutate: bool) {
+        let items: Vec<WorkItem> = self.queue.iter().cloned().collect();
+        if let Some(work) = self.cluster.pick(&items).cloned() {
             self.queue.remove(&work);
-            match self.graph.judge(&work, self.world.now) {
-                Judgement::Nothing => {}
-                Judgement::Later(rest) => {
-                    assert!(rest <= PATIENCE && !rest.is_zero());
+            match self.graph.evaluate(&work, self.cluster.now) {
+                Decision::Nothing => {}
+                Decision::Later(rest) => {
+                    assert!(rest <= SYNC_TIMEOUT && !rest.is_zero());
                     self.later.insert(work);
                 }
-                Judgement::Poll | Judgement::Unresolvable(_) => {
+                Decision::Poll | Decision::Unresolvable(_) => {
                     self.later.insert(work);
                 }
-                Judgement::Ask(questions) => {
-                    self.ask(&questions, stir);
+                Decision::LookUp(lookups) => {
+                    self.look_up(&lookups, mutate);
                     self.queue.insert(work);
                 }
-                Judgement::Act(act) => {
-                    self.disturb(stir);
-                    self.commit(&act);
+                Decision::Act(action) => {
+                    self.interfere(mutate);
+                    self.commit(&action);
                     self.queue.insert(work);
                 }
             }
         }
         let orphans: Vec<Uid> = self.orphans.iter().cloned().collect();
-        if let Some(owner) = self.world.pick(&orphans).cloned() {
+        if let Some(owner) = self.cluster.pick(&orphans).cloned() {
             self.orphans.remove(&owner);
-            self.release(&owner);
+            self.orphan(&owner);
         }
     }
 
-    fn disturb(&mut self, stir: bool) {
-        if stir && self.world.chance(3) {
-            self.world.stir();
+    fn interfere(&mut self, mutate: bool) {
+        if mutate && self.cluster.chance(3) {
+            self.cluster.mutate();
         }
-        if self.world.chance(3) {
-            let resources = self.world.watched();
-            let resource = self.world.pick(&resources).expect("some").clone();
+        if self.cluster.chance(3) {
+            let resources = self.cluster.watched();
+            let resource = self.cluster.pick(&resources).expect("some").clone();
             self.deliver(&resource);
         }
     }
 
-    fn ask(&mut self, questions: &[Question], stir: bool) {
+    fn look_up(&mut self, lookups: &[Lookup], mutate: bool) {
         let mut asked = BTreeSet::new();
-        for question in questions {
-            let Question { kind, identity } = question;
+        for lookup in lookups {
+            let Lookup { kind, identity } = lookup;
             assert!(asked.insert(identity.clone()), "asked twice: {identity:?}");
-            let (at, key) = (self.world.now, identity.key());
+            let (at, key) = (self.cluster.now, identity.key());
             assert_eq!(
                 kind.resource.namespaced,
                 !key.namespace.is_empty(),
                 "{identity:?}"
             );
-            let stored = self.world.stored(&kind.api_version, &kind.kind);
-            let answer = stored.map(|it| self.world.objects.get(&(it, key)).cloned());
-            self.disturb(stir);
+            let stored = self.cluster.stored(&kind.api_version, &kind.kind);
+            let answer = stored.map(|it| self.cluster.objects.get(&(it, key)).cloned());
+            self.interfere(mutate);
             let effects = match answer {
-                // Not served any more: no answer that counts.
+                // No longer served: the answer proves nothing.
                 None => continue,
                 Some(None) => self.graph.absent(identity, Proof::NotFound),
                 Some(Some(meta)) if meta.uid != identity.uid => {
@@ -200,11 +202,11 @@ impl Collector {
                 }
                 Some(Some(meta)) => {
                     let live = if is_waiting(&meta) {
-                        Live::Waiting
+                        LiveState::Waiting
                     } else {
-                        Live::Solid
+                        LiveState::Solid
                     };
-                    self.graph.exists(question, live, at, self.world.now);
+                    self.graph.record_live_state(lookup, live, at, self.cluster.now);
                     Effects::default()
                 }
             };
@@ -212,112 +214,116 @@ impl Collector {
         }
     }
 
-    /// Everything there is to know is known before dependents are let go; of a kind that cannot be listed, afterwards.
-    fn release(&mut self, owner: &Uid) {
+    /// Orphans the dependents of an owner after all events were delivered, except those of a kind that cannot be listed.
+    fn orphan(&mut self, owner: &Uid) {
         self.deliver_all();
-        if self.world.widget.is_none() {
-            self.graph.let_go(owner);
+        if self.cluster.widget.is_none() {
+            self.graph.add_orphaned_owner(owner);
         }
-        for act in self.graph.releases(owner) {
+        for action in self.graph.orphan_dependents(owner) {
             assert!(
-                matches!(&act.deed, Deed::RemoveOwners { uids, .. } if *uids == std::slice::from_ref(owner))
+                matches!(&action.operation, Operation::RemoveOwners { uids, .. } if *uids == std::slice::from_ref(owner))
             );
-            self.released += 1;
-            if !self.commit(&act) {
+            self.orphaned += 1;
+            if !self.commit(&action) {
                 self.orphans.insert(owner.clone());
                 return;
             }
         }
-        if let Some(act) = self.graph.finish_orphaning(owner)
-            && !self.commit(&act)
+        if let Some(action) = self.graph.remove_orphan_finalizer(owner)
+            && !self.commit(&action)
         {
             self.orphans.insert(owner.clone());
         }
     }
 
-    /// The request, with its preconditions. False on a conflict.
-    fn commit(&mut self, act: &Act) -> bool {
-        let stored = if act.kind.resource == OLD_WIDGET {
+    /// Sends the request with its preconditions. Returns false on a conflict.
+    fn commit(&mut self, action: &Action) -> bool {
+        let stored = if action.kind.resource == OLD_WIDGET {
             WIDGET
         } else {
-            act.kind.resource.clone()
+            action.kind.resource.clone()
         };
-        if self.world.stored(&act.kind.api_version, &act.kind.kind).is_none() {
+        if self
+            .cluster
+            .stored(&action.kind.api_version, &action.kind.kind)
+            .is_none()
+        {
             return false;
         }
-        let identity = Identity::of(&act.kind, &act.key, &act.uid);
+        let identity = Identity::of(&action.kind, &action.key, &action.uid);
         let Some(meta) = self
-            .world
+            .cluster
             .objects
-            .get(&(stored.clone(), act.key.clone()))
+            .get(&(stored.clone(), action.key.clone()))
             .cloned()
         else {
             let effects = self.graph.absent(&identity, Proof::NotFound);
             self.apply(effects);
             return true;
         };
-        if meta.uid != act.uid {
+        if meta.uid != action.uid {
             let effects = self.graph.absent(&identity, Proof::OtherUid(meta.uid));
             self.apply(effects);
             return true;
         }
-        if meta.resource_version != act.version {
-            let effects = self.graph.refresh(&act.kind, &meta);
+        if meta.resource_version != action.version {
+            let effects = self.graph.refresh(&action.kind, &meta);
             self.apply(effects);
             return false;
         }
         let mut new = meta.clone();
-        match &act.deed {
-            Deed::Delete(policy) => {
-                self.assert_deletable(&meta, act);
+        match &action.operation {
+            Operation::Delete(policy) => {
+                self.assert_deletable(&meta, action);
                 self.deletes += 1;
-                let effects = if let Some(meta) = self.world.delete(&stored, &meta, *policy) {
-                    self.graph.refresh(&act.kind, &meta)
+                let effects = if let Some(meta) = self.cluster.delete(&stored, &meta, *policy) {
+                    self.graph.refresh(&action.kind, &meta)
                 } else {
-                    self.graph.deleted(&act.uid, &act.version);
+                    self.graph.record_delete(&action.uid, &action.version);
                     Effects::default()
                 };
                 self.apply(effects);
                 return true;
             }
-            Deed::RemoveOwners { uids, remaining } => {
+            Operation::RemoveOwners { uids, remaining } => {
                 let left = meta.owner_references.iter().filter(|it| !uids.contains(&it.uid));
                 new.owner_references = left.cloned().collect();
                 assert_eq!(new.owner_references, *remaining);
             }
-            Deed::Unblock { references } => {
+            Operation::Unblock { references } => {
                 self.unblocked += 1;
                 new.owner_references = references.clone();
             }
-            Deed::RemoveFinalizer { finalizer, rest } => {
+            Operation::RemoveFinalizer { finalizer, rest } => {
                 assert!(meta.has_finalizer(finalizer) && meta.is_terminating());
                 new.finalizers = rest.clone();
             }
         }
-        let meta = self.world.put(&stored, new);
-        let effects = self.graph.refresh(&act.kind, &meta);
+        let meta = self.cluster.put(&stored, new);
+        let effects = self.graph.refresh(&action.kind, &meta);
         self.apply(effects);
         true
     }
 
-    /// Nothing with an owner that lives and does not wait is deleted; nor with one that nobody can ask for.
-    fn assert_deletable(&self, meta: &Meta, act: &Act) {
-        assert!(!meta.is_terminating() && !is_unjudgeable(meta), "{act:?}");
+    /// Nothing with an owner that lives and does not wait is deleted; nor with one that cannot be read.
+    fn assert_deletable(&self, meta: &Meta, action: &Action) {
+        assert!(!meta.is_terminating() && !is_unresolvable(meta), "{action:?}");
         assert!(
-            !self.world.spared.contains(&meta.uid),
-            "was to be let go: {act:?}"
+            !self.cluster.spared.contains(&meta.uid),
+            "was to be orphaned: {action:?}"
         );
-        assert!(!meta.owner_references.is_empty(), "{act:?}");
-        let mut reasons: BTreeMap<&Uid, &Verdict> = BTreeMap::new();
-        reasons.extend(act.because.iter().map(|it| (&it.owner.uid, &it.verdict)));
+        assert!(!meta.owner_references.is_empty(), "{action:?}");
+        let mut reasons: BTreeMap<&Uid, &OwnerState> = BTreeMap::new();
+        reasons.extend(action.reasons.iter().map(|it| (&it.owner.uid, &it.state)));
         for reference in &meta.owner_references {
-            assert!(reasons.contains_key(&reference.uid), "no reason: {act:?}");
-            let Some(owner) = self.world.owner(reference, &meta.namespace) else {
+            assert!(reasons.contains_key(&reference.uid), "no reason: {action:?}");
+            let Some(owner) = self.cluster.owner(reference, &meta.namespace) else {
                 continue;
             };
-            let swapped = self.world.swapped.get(&owner.uid);
-            let lately = swapped.is_some_and(|then| self.world.now - *then <= FRESH);
-            assert!(is_waiting(owner) || lately, "{owner:?} lives: {act:?}");
+            let swapped = self.cluster.swapped.get(&owner.uid);
+            let lately = swapped.is_some_and(|then| self.cluster.now - *then <= FRESH);
+            assert!(is_waiting(owner) || lately, "{owner:?} lives: {action:?}");
         }
     }
 }

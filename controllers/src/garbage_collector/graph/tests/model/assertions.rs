@@ -1,20 +1,20 @@
-//! What has to be true at any time, and in the end.
+//! Invariants of the graph at any time, and in the end.
 
 use std::collections::BTreeMap;
 
 use coxswain_manager::object::Key;
 
 use super::super::*;
+use super::cluster::{FOREIGN, is_unresolvable, is_waiting, named};
 use super::collector::Collector;
-use super::world::{FOREIGN, is_unjudgeable, is_waiting, named};
 
 impl Collector {
-    /// What the steps have led to is what the nodes alone say.
+    /// Asserts that the indexes are those that follow from the nodes alone.
     pub fn assert_exact(&self) {
         let graph = &self.graph;
         let mut links: BTreeMap<Uid, Links> = BTreeMap::new();
         let mut named: BTreeMap<Identity, BTreeSet<Uid>> = BTreeMap::new();
-        let mut astray = BTreeSet::new();
+        let mut ambiguous = BTreeSet::new();
         for (uid, node) in &graph.nodes {
             for reference in node.owners.iter().filter(|it| !it.uid.is_empty()) {
                 let it = links.entry(reference.uid.clone()).or_default();
@@ -37,7 +37,7 @@ impl Collector {
                         it.blocking.insert(uid.clone());
                     }
                 } else if resolved.is_some() && namespaced && namespace.is_empty() {
-                    astray.insert(uid.clone());
+                    ambiguous.insert(uid.clone());
                 } else {
                     let identity = Identity {
                         uid: reference.uid.clone(),
@@ -50,8 +50,8 @@ impl Collector {
                 }
             }
         }
-        let mut known = graph.unseen.clone();
-        for (identity, dependents) in graph.tombstones.held() {
+        let mut known = graph.virtual_owners.clone();
+        for (identity, dependents) in graph.tombstones.iter() {
             assert!(known.insert(identity.clone(), dependents.clone()).is_none());
         }
         let mut by_kind: BTreeMap<Resource, BTreeSet<Uid>> = BTreeMap::new();
@@ -62,22 +62,30 @@ impl Collector {
         assert_eq!(graph.by_kind, by_kind);
         assert_eq!(graph.links, links);
         assert_eq!(known, named);
-        assert_eq!(graph.astray, astray);
+        assert_eq!(graph.ambiguous, ambiguous);
         for (uid, node) in &graph.nodes {
             assert_eq!(graph.tombstones.proof(&node.identity(uid)), None);
         }
     }
 
-    /// Nothing is left that should be gone, and nothing waits for nothing.
+    /// Asserts that no garbage is left, and that no object waits without a reason.
     pub fn assert_settled(&self) {
-        let world = &self.world;
-        for (at, meta) in &world.objects {
-            let node = self.graph.nodes.get(&meta.uid).expect("all has been told");
+        let cluster = &self.cluster;
+        for (at, meta) in &cluster.objects {
+            let node = self
+                .graph
+                .nodes
+                .get(&meta.uid)
+                .expect("all events were delivered");
             assert_eq!(node.version, meta.resource_version, "{at:?}");
-            if meta.owner_references.is_empty() || meta.is_terminating() || is_unjudgeable(meta) {
+            if meta.owner_references.is_empty() || meta.is_terminating() || is_unresolvable(meta) {
                 continue;
             }
-            let lives = |it: &OwnerRef| world.owner(it, &meta.namespace).is_some_and(|it| !is_waiting(it));
+            let lives = |it: &OwnerRef| {
+                cluster
+                    .owner(it, &meta.namespace)
+                    .is_some_and(|it| !is_waiting(it))
+            };
             let solid: BTreeSet<_> = meta
                 .owner_references
                 .iter()
@@ -92,12 +100,12 @@ impl Collector {
         }
         let mut stuck: BTreeSet<&Uid> = BTreeSet::new();
         loop {
-            let more: Vec<&Uid> = world
+            let more: Vec<&Uid> = cluster
                 .objects
                 .values()
                 .filter(|it| !stuck.contains(&it.uid))
                 .filter(|meta| {
-                    is_unjudgeable(meta) && !meta.is_terminating()
+                    is_unresolvable(meta) && !meta.is_terminating()
                         || meta.has_finalizer(FOREIGN) && meta.is_terminating()
                         || is_waiting(meta) && self.blockers(meta).any(|it| stuck.contains(&it.uid))
                 })
@@ -108,34 +116,34 @@ impl Collector {
             }
             stuck.extend(more);
         }
-        for meta in world.objects.values() {
+        for meta in cluster.objects.values() {
             assert!(
                 !is_waiting(meta) || stuck.contains(&meta.uid),
                 "waits for nothing: {meta:?}"
             );
             assert!(
                 !(meta.is_terminating() && meta.has_finalizer(ORPHAN)),
-                "not let go: {meta:?}"
+                "not orphaned: {meta:?}"
             );
         }
-        for identity in self.graph.unseen.keys() {
+        for identity in self.graph.virtual_owners.keys() {
             let reference = OwnerRef {
                 api_version: identity.api_version.clone(),
                 kind: identity.kind.clone(),
                 ..OwnerRef::default()
             };
-            let there = world.objects.values().any(|it| it.uid == identity.uid);
+            let there = cluster.objects.values().any(|it| it.uid == identity.uid);
             assert!(named(&reference).is_none() || there, "{identity:?}");
         }
     }
 
     fn blockers<'a>(&'a self, owner: &'a Meta) -> impl Iterator<Item = &'a Meta> {
-        self.world.objects.values().filter(move |meta| {
+        self.cluster.objects.values().filter(move |meta| {
             meta.owner_references.iter().any(|it| {
                 it.block_owner_deletion
                     && meta.uid != owner.uid
                     && self
-                        .world
+                        .cluster
                         .owner(it, &meta.namespace)
                         .is_some_and(|it| it.uid == owner.uid)
             })

@@ -1,4 +1,4 @@
-//! What there is, and what the API makes of requests.
+//! A simulated cluster: its objects, and the effect of requests.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -8,31 +8,30 @@ use coxswain_manager::object::Key;
 
 use super::super::*;
 
-/// A finalizer of somebody else.
+/// A finalizer of another controller.
 pub const FOREIGN: &str = "example.com/hold";
-/// A version that nobody serves.
+/// A version that is not served.
 pub const UNSERVED: &str = "v9";
 
-/// What a cache is going to tell.
+/// An event that a cache will deliver.
 #[derive(Clone, Debug)]
-pub enum News {
+pub enum CacheEvent {
     Shown(Meta),
     Gone(Meta),
     Synced,
 }
 
-/// All objects, and what the caches have yet to tell of them.
-pub struct World {
+pub struct Cluster {
     pub rng: Rng,
     pub now: Instant,
-    /// By the kind that stores them: `WIDGET` for both versions.
+    /// By storage version: `WIDGET` for both versions.
     pub objects: BTreeMap<(Resource, Key), Meta>,
-    pub news: BTreeMap<Resource, VecDeque<News>>,
-    /// In which version widgets are watched, if they are.
+    pub events: BTreeMap<Resource, VecDeque<CacheEvent>>,
+    /// The watched version of widgets, if they are served.
     pub widget: Option<Resource>,
-    /// When an object that was deleted in the foreground ceased to be.
+    /// The time at which a foreground deletion was changed into another deletion.
     pub swapped: BTreeMap<Uid, Instant>,
-    /// Only owned by one that was deleted to orphan them.
+    /// Objects whose only owner was deleted with orphan propagation.
     pub spared: BTreeSet<Uid>,
     pub past: Vec<OwnerRef>,
     revision: u64,
@@ -43,27 +42,27 @@ pub fn is_waiting(meta: &Meta) -> bool {
     meta.is_terminating() && meta.has_finalizer(FOREGROUND) && !meta.has_finalizer(ORPHAN)
 }
 
-/// The kind that a reference names, if it is ever served.
+/// The kind of a reference, if it can be served.
 pub fn named(reference: &OwnerRef) -> Option<Resource> {
     let of_kind = |it: &Resource| it.api_version() == *reference.api_version && it.kind == *reference.kind;
     ALL.into_iter().find(of_kind)
 }
 
-/// Whether nobody can say who one of its owners is, or whether it exists.
-pub fn is_unjudgeable(meta: &Meta) -> bool {
+/// Whether one of its owners cannot be resolved.
+pub fn is_unresolvable(meta: &Meta) -> bool {
     meta.owner_references.iter().any(|it| {
-        let misplaced = |of: Resource| meta.namespace.is_empty() && of.namespaced;
-        it.uid.is_empty() || named(it).is_none_or(misplaced)
+        let invalid_namespace = |of: Resource| meta.namespace.is_empty() && of.namespaced;
+        it.uid.is_empty() || named(it).is_none_or(invalid_namespace)
     })
 }
 
-impl World {
+impl Cluster {
     pub fn new(seed: u64, now: Instant) -> Self {
         Self {
             rng: Rng::from_seed(seed),
             now,
             objects: BTreeMap::new(),
-            news: BTreeMap::new(),
+            events: BTreeMap::new(),
             widget: Some(WIDGET),
             swapped: BTreeMap::new(),
             spared: BTreeSet::new(),
@@ -94,7 +93,7 @@ impl World {
         kinds(served, &self.watched())
     }
 
-    /// The kind that stores what a reference names.
+    /// The storage version of a kind.
     pub fn stored(&self, api_version: &str, kind: &str) -> Option<Resource> {
         let kinds = self.kinds();
         let kind = kinds.resolve(&api_version.into(), &kind.into())?;
@@ -105,8 +104,7 @@ impl World {
         })
     }
 
-    /// The live owner that a reference of an object in this namespace is to, if there is one. Kinds that are not served
-    /// just now count as well.
+    /// The existing owner of a reference, even if its kind is not served at the moment.
     pub fn owner(&self, reference: &OwnerRef, namespace: &str) -> Option<&Meta> {
         let resource = named(reference)?;
         let resource = if resource == OLD_WIDGET { WIDGET } else { resource };
@@ -117,7 +115,7 @@ impl World {
             .filter(|it| it.uid == reference.uid)
     }
 
-    fn tell(&mut self, resource: &Resource, news: News) {
+    fn notify(&mut self, resource: &Resource, events: CacheEvent) {
         self.writes += 1;
         let watched = if *resource == WIDGET {
             self.widget.clone()
@@ -125,11 +123,11 @@ impl World {
             Some(resource.clone())
         };
         if let Some(watched) = watched {
-            self.news.entry(watched).or_default().push_back(news);
+            self.events.entry(watched).or_default().push_back(events);
         }
     }
 
-    /// Writes a state of an object; one that is deleted and has no finalizers goes.
+    /// Writes an object, or removes it if it is terminating without finalizers.
     pub fn put(&mut self, resource: &Resource, mut meta: Meta) -> Meta {
         self.revision += 1;
         meta.resource_version = self.revision.to_string().as_str().into();
@@ -139,15 +137,15 @@ impl World {
         }
         if meta.is_terminating() && meta.finalizers.is_empty() {
             self.objects.remove(&at);
-            self.tell(resource, News::Gone(meta.clone()));
+            self.notify(resource, CacheEvent::Gone(meta.clone()));
         } else {
             self.objects.insert(at, meta.clone());
-            self.tell(resource, News::Shown(meta.clone()));
+            self.notify(resource, CacheEvent::Shown(meta.clone()));
         }
         meta
     }
 
-    /// A DELETE that was accepted. Answers the object if it lingers.
+    /// Applies a DELETE. Returns the object if it still exists.
     pub fn delete(&mut self, resource: &Resource, meta: &Meta, policy: Propagation) -> Option<Meta> {
         let mut new = meta.clone();
         let mut finalizers: Vec<Text> = meta.finalizers.to_vec();
@@ -166,8 +164,8 @@ impl World {
         (!new.finalizers.is_empty()).then_some(new)
     }
 
-    /// Somebody does something.
-    pub fn stir(&mut self) {
+    /// Another client writes at random.
+    pub fn mutate(&mut self) {
         let all: Vec<(Resource, Key)> = self.objects.keys().cloned().collect();
         let one = self.pick(&all).cloned();
         match (self.rng.below(10), one) {
@@ -217,7 +215,7 @@ impl World {
         }
     }
 
-    /// Whoever has this owner only is to be let go; or not any more.
+    /// Records whether the objects with this owner only have to be orphaned.
     fn spare(&mut self, owner: &Meta, spare: bool) {
         for meta in self.objects.values() {
             if let [reference] = &meta.owner_references[..]
@@ -267,7 +265,7 @@ impl World {
         self.put(&resource, meta);
     }
 
-    /// A reference to somebody who is or was; mostly a right one.
+    /// A reference to an existing or deleted object, mostly a correct one.
     fn reference(&self) -> Option<OwnerRef> {
         let mut reference = self.pick(&self.past)?.clone();
         reference.block_owner_deletion = self.chance(2);

@@ -8,24 +8,22 @@ use tokio::sync::watch;
 
 use crate::garbage_collector::kinds::Kinds;
 
-/// What is wrong, by name.
+/// The parts of the API that cannot be discovered, by name.
 pub(super) type Problems = Arc<Mutex<BTreeMap<String, Problem>>>;
 
-/// One thing that is wrong.
 #[derive(Debug)]
 pub(super) struct Problem {
     why: String,
     since: Timestamp,
 }
 
-/// Where it is told.
 #[derive(Debug)]
-pub(super) struct Board {
+pub(super) struct Publisher {
     kinds: watch::Sender<Option<Arc<Kinds>>>,
     problems: Problems,
 }
 
-impl Board {
+impl Publisher {
     pub(super) fn new() -> Self {
         Self {
             kinds: watch::Sender::new(None),
@@ -51,22 +49,22 @@ impl Board {
         self.kinds.send_replace(Some(Arc::new(kinds)));
     }
 
-    /// These things are wrong, and no others.
-    pub(super) fn complain(&self, wrong: BTreeMap<String, String>, now: Timestamp) {
+    /// Replaces the problems, and logs the new ones.
+    pub(super) fn set_problems(&self, current: BTreeMap<String, String>, now: Timestamp) {
         let mut problems = self.problems.lock().unwrap_or_else(PoisonError::into_inner);
-        problems.retain(|name, _| wrong.contains_key(name));
-        for (name, why) in wrong {
+        problems.retain(|name, _| current.contains_key(name));
+        for (name, why) in current {
             if let Some(known) = problems.get_mut(&name) {
                 known.why = why;
                 continue;
             }
-            tracing::warn!(what = name, why, "A part of the API cannot be discovered");
+            tracing::warn!(what = name, why, "Failed to discover part of the API");
             problems.insert(name, Problem { why, since: now });
         }
     }
 }
 
-/// What is wrong, for people.
+/// Formats the problems for the health page.
 pub(super) fn list(problems: &Problems) -> Vec<String> {
     let problems = problems.lock().unwrap_or_else(PoisonError::into_inner);
     let problems = problems.iter();

@@ -1,4 +1,4 @@
-//! The graph to look at: for whoever wants to know why something is still there.
+//! A read-only view of the graph for the debug page.
 
 use std::collections::BTreeSet;
 use std::ops::Bound;
@@ -7,64 +7,58 @@ use coxswain_manager::object::{OwnerRef, Uid};
 
 use super::{Graph, Identity};
 
-/// An object of the graph, or an owner that no cache has shown.
+/// A node or a virtual owner.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NodeView<'a> {
-    /// Who it is.
+pub struct NodeInfo<'a> {
     pub identity: Identity,
-    /// Its references.
     pub owners: &'a [OwnerRef],
-    /// It is being deleted.
     pub deleting: bool,
-    /// It is being deleted and waits for its dependents.
     pub foreground: bool,
-    /// A cache has shown it.
-    pub seen: bool,
-    /// The number of objects that refer to it.
+    /// False for a virtual owner.
+    pub observed: bool,
     pub dependents: usize,
 }
 
 impl Graph {
-    /// All objects, and the owners that no cache has shown, ordered by uid; only those from a uid on, if one is given.
-    pub fn nodes(&self, from: Option<&Uid>) -> impl Iterator<Item = NodeView<'_>> {
+    /// Returns all nodes and virtual owners ordered by uid, starting at `from`.
+    pub fn nodes(&self, from: Option<&Uid>) -> impl Iterator<Item = NodeInfo<'_>> {
         let start = from.map_or(Bound::Unbounded, Bound::Included);
         let mut nodes = self.nodes.range((start, Bound::Unbounded)).peekable();
         let first = from.map(Identity::first_of);
         let start = first.as_ref().map_or(Bound::Unbounded, Bound::Included);
-        let mut unseen = self
-            .unseen
+        let mut virtual_owners = self
+            .virtual_owners
             .range((start, Bound::Unbounded))
             .filter(|(it, _)| !self.nodes.contains_key(&it.uid))
             .peekable();
         std::iter::from_fn(move || {
-            let next = match (nodes.peek(), unseen.peek()) {
+            let next = match (nodes.peek(), virtual_owners.peek()) {
                 (Some((uid, _)), Some((identity, _))) if identity.uid < **uid => None,
                 (None, _) => None,
                 (Some(_), _) => nodes.next(),
             };
             match next {
-                Some((uid, node)) => Some(NodeView {
+                Some((uid, node)) => Some(NodeInfo {
                     identity: node.identity(uid),
                     owners: &node.owners,
                     deleting: node.deleting,
                     foreground: node.is_foreground(),
-                    seen: true,
+                    observed: true,
                     dependents: self.links.get(uid).map_or(0, |it| it.dependents.len()),
                 }),
-                None => unseen.next().map(|(identity, dependents)| NodeView {
+                None => virtual_owners.next().map(|(identity, dependents)| NodeInfo {
                     identity: identity.clone(),
                     owners: &[],
                     deleting: false,
                     foreground: false,
-                    seen: false,
+                    observed: false,
                     dependents: dependents.len(),
                 }),
             }
         })
     }
 
-    /// All that hangs together with these, by owners and dependents.
-    #[must_use]
+    /// Returns all objects that are connected to these by references.
     pub fn component(&self, uids: &[Uid]) -> BTreeSet<Uid> {
         let mut found = BTreeSet::new();
         let mut open: Vec<&Uid> = uids.iter().collect();

@@ -1,0 +1,115 @@
+//! The workers of the deletion queue: evaluate an item, then send one write.
+//!
+//! A pass of an item takes one token of the rate limiter and decides after it, so that no decision is older than the wait
+//! for the token; it reads the owners that it needs and sends one write. So every item occupies a worker for one token and
+//! for at most [`SLOW`](super::breaker::SLOW) per request: the wait of other namespaces is bounded.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use coxswain_manager::client::ClientError;
+use coxswain_manager::controller::Slot;
+
+use super::act::{self, Outcome};
+use super::breaker::Scope;
+use super::graph::{Action, Decision, Lookup};
+use super::lookup;
+use super::queues::{DeleteItem, Next};
+use super::term::GcTerm;
+
+/// The maximum number of owners that are read in one pass.
+const LOOKUPS_PER_PASS: usize = 16;
+/// The wait before an object with an owner of an unknown kind is evaluated again, for its other owners: a new kind is an event.
+/// Not a backoff, because it costs no request.
+const UNRESOLVED_WAIT: Duration = Duration::from_mins(1);
+/// Processes an object or a virtual owner once.
+pub(super) async fn process(term: Arc<GcTerm>, item: DeleteItem, slot: Slot) -> Result<Next, ClientError> {
+    if let Some(other) = term.read(|graph| item.moved(graph)) {
+        term.queues.deletes.add(other);
+        return Ok(Next::Done);
+    }
+    let evaluate = || term.read(|graph| graph.evaluate(&item.item, term.now()));
+    let (scopes, verb) = match evaluate() {
+        Decision::Act(action) if term.options.dry_run => {
+            log_dry_run(&term, &action);
+            return Ok(Next::Done);
+        }
+        Decision::Act(action) => (vec![scope(&action)], act::verb(&action.operation)),
+        Decision::LookUp(lookups) => {
+            let lookups = first(&lookups);
+            if term.lookups.wait(lookups, &item) {
+                return Ok(Next::Parked);
+            }
+            (lookups.iter().map(lookup_scope).collect(), "GET")
+        }
+        other => return Ok(requeue(&other)),
+    };
+    if let Some(wait) = term.breaker.hold(&scopes, term.now()) {
+        return Ok(Next::After(wait));
+    }
+    let client = term.client.with_token(verb).await;
+    if term.stop.is_cancelled() {
+        return Ok(Next::Done);
+    }
+    let decision = match evaluate() {
+        Decision::LookUp(lookups) => {
+            if !lookup::read(&term, first(&lookups), &client, &item, &slot).await? {
+                return Ok(Next::Parked);
+            }
+            evaluate()
+        }
+        decision => decision,
+    };
+    let action = match decision {
+        Decision::Act(action) => action,
+        other => return Ok(requeue(&other)),
+    };
+    if term.options.dry_run {
+        log_dry_run(&term, &action);
+        return Ok(Next::Done);
+    }
+    match act::send(&term, &action, &client, &slot).await? {
+        Outcome::Done | Outcome::NotFound => {}
+        Outcome::Unsupported => return Ok(Next::Backoff),
+        Outcome::Conflict => {
+            act::read_again(&term, &action, &slot).await?;
+            return Ok(Next::Backoff);
+        }
+    }
+    // Some objects need two writes. The backoff covers a server that accepts a write without effect.
+    Ok(match evaluate() {
+        Decision::Act(_) => Next::Backoff,
+        other => requeue(&other),
+    })
+}
+
+/// The requeue of an item without an action.
+fn requeue(decision: &Decision) -> Next {
+    match decision {
+        Decision::Nothing => Next::Done,
+        Decision::Later(delay) => Next::After(*delay),
+        Decision::Unresolvable(owner) => {
+            tracing::debug!(?owner, "Owner has an unknown kind");
+            Next::After(UNRESOLVED_WAIT)
+        }
+        Decision::Poll | Decision::LookUp(_) | Decision::Act(_) => Next::Backoff,
+    }
+}
+
+fn first(lookups: &[Lookup]) -> &[Lookup] {
+    &lookups[..lookups.len().min(LOOKUPS_PER_PASS)]
+}
+
+fn lookup_scope(Lookup { kind, identity }: &Lookup) -> Scope {
+    (kind.resource.clone(), identity.namespace.clone())
+}
+
+pub(super) fn scope(action: &Action) -> Scope {
+    (action.kind.resource.clone(), action.key.namespace.clone())
+}
+
+/// Logs and counts a write that a dry run does not send.
+pub(super) fn log_dry_run(term: &GcTerm, action: &Action) {
+    act::log(action, true);
+    term.metrics.acted(&action.operation, true);
+}

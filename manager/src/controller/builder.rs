@@ -1,0 +1,221 @@
+//! A controller with one queue of object keys: its sources, its reconciler and its terms.
+
+use std::fmt;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use prometheus::Registry;
+use tokio_util::sync::CancellationToken;
+
+use super::key_queue::KeyQueue;
+use super::metrics::Metrics;
+use super::reconcile::Reconciles;
+use super::runtime::{HealthLimits, Runtime, Workers};
+use super::{ControllerError, Fatal, Options, Reconciler, Runnable, Unhealthy};
+use crate::client::{Client, Fence, Term};
+use crate::env::Env;
+use crate::object::{Key, Object};
+use crate::panics;
+use crate::queue::Queue;
+use crate::source::{AnySource, EventSource, InitialKeys, Source};
+
+/// The time after its timeout before a reconcile is reported as stuck: the machine may be slow.
+const STUCK_GRACE: Duration = Duration::from_secs(30);
+
+/// Builds a [`Controller`].
+#[must_use]
+pub struct Builder<R> {
+    name: String,
+    options: Options,
+    reconciler: R,
+    sources: Vec<Box<dyn AnySource>>,
+}
+
+/// A controller. It does nothing but register its metrics until it is [run](Runnable::run).
+pub struct Controller<R> {
+    runtime: Runtime<KeyQueue, ()>,
+    options: Options,
+    reconciler: Arc<R>,
+    sources: Vec<Box<dyn AnySource>>,
+    env: Env,
+    client: Client,
+    metrics: Arc<Metrics>,
+}
+
+impl<R: Reconciler> Builder<R> {
+    #[expect(missing_docs, reason = "plain constructor")]
+    pub fn new(name: impl Into<String>, options: Options, reconciler: R) -> Self {
+        Self {
+            name: name.into(),
+            options,
+            reconciler,
+            sources: Vec::new(),
+        }
+    }
+
+    /// Adds a source of keys.
+    pub fn watch<T: Object>(mut self, source: Source<T, impl EventSource<T>>) -> Self {
+        self.sources.push(Box::new(source));
+        self
+    }
+
+    /// Enqueues these keys at the start of each term: for objects that the controller creates, which have no event yet.
+    pub fn at_start(mut self, keys: impl IntoIterator<Item = Key>) -> Self {
+        self.sources
+            .push(Box::new(InitialKeys(keys.into_iter().collect())));
+        self
+    }
+
+    /// Builds the controller and registers its metrics. Each reconcile gets `client`, fenced by its term.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
+    pub fn build(
+        self,
+        env: &Env,
+        client: Client,
+        registry: &Registry,
+    ) -> Result<Controller<R>, ControllerError> {
+        let Self {
+            name,
+            options,
+            reconciler,
+            sources,
+        } = self;
+        if options.workers == 0 {
+            return Err(ControllerError::NoWorkers { name });
+        }
+        if options.timeout.is_zero() {
+            return Err(ControllerError::NoTimeout { name });
+        }
+        let metrics = match Metrics::register(&name, options.workers, registry) {
+            Ok(metrics) => metrics,
+            Err(source) => return Err(ControllerError::Metrics { name, source }),
+        };
+        let queue_name = options.queue.as_deref().unwrap_or(&name);
+        let queue = match Queue::named(env, queue_name, registry, (options.limiter)()) {
+            Ok(queue) => KeyQueue::new(queue, options.limiter),
+            Err(source) => return Err(ControllerError::Queue { name, source }),
+        };
+        let limits = HealthLimits {
+            workers: options.workers,
+            timeout: options.timeout,
+            grace: STUCK_GRACE,
+        };
+        Ok(Controller {
+            runtime: Runtime::new(&name, env, limits, queue),
+            options,
+            reconciler: Arc::new(reconciler),
+            sources,
+            env: env.clone(),
+            client,
+            metrics: Arc::new(metrics),
+        })
+    }
+}
+
+impl<R: Reconciler> Controller<R> {
+    async fn synced(&self) -> Result<(), Fatal> {
+        for source in &self.sources {
+            source.synced().await;
+        }
+        Ok(())
+    }
+
+    fn start(&self, fence: &Fence, term: Term, queue: KeyQueue, workers: &mut Workers) {
+        let stop = workers.stop().clone();
+        for source in &self.sources {
+            let events = source.run(queue.clone());
+            workers.spawn(feed(
+                self.name().to_owned(),
+                source.name().to_owned(),
+                events,
+                stop.clone(),
+            ));
+        }
+        let keys = queue.queue.clone();
+        let reconciles = Arc::new(Reconciles {
+            controller: self.name().into(),
+            reconciler: Arc::clone(&self.reconciler),
+            client: self.client.in_term(fence, term),
+            env: self.env.clone(),
+            term,
+            timeout: self.options.timeout,
+            metrics: Arc::clone(&self.metrics),
+            queue,
+            stop,
+        });
+        workers.pool(keys, self.options.workers, Key::clone, move |key, slot| {
+            let cause = reconciles.queue.take_cause(&key);
+            let processed = Arc::clone(&reconciles).process(key, cause);
+            processed.map(move |()| drop(slot))
+        });
+        tracing::info!(
+            controller = self.name(),
+            workers = self.options.workers,
+            "Controller started"
+        );
+    }
+}
+
+/// Feeds the queue from a source until `stop`. A source that ends or panics earlier ends the controller.
+async fn feed(
+    controller: String,
+    origin: String,
+    events: BoxFuture<'static, ()>,
+    stop: CancellationToken,
+) -> Result<(), Fatal> {
+    let ended = tokio::select! {
+        biased;
+        () = stop.cancelled() => return Ok(()),
+        ended = AssertUnwindSafe(events).catch_unwind() => ended,
+    };
+    Err(match ended {
+        Ok(()) => Fatal::Ended { controller, origin },
+        Err(panic) => Fatal::Panicked {
+            controller,
+            part: format!("source {origin}"),
+            message: panics::message(&*panic).to_owned(),
+        },
+    })
+}
+
+impl<R: Reconciler> Runnable for Controller<R> {
+    fn name(&self) -> &str {
+        self.runtime.name()
+    }
+
+    fn unsynced(&self) -> Vec<String> {
+        let sources = self.sources.iter();
+        let unsynced = sources.filter(|source| !source.is_synced() || source.is_unavailable());
+        unsynced.map(|source| source.name().to_owned()).collect()
+    }
+
+    fn run(&self, fence: &Fence, term: Term, stop: CancellationToken) -> BoxFuture<'_, Result<(), Fatal>> {
+        let fence = fence.clone();
+        Box::pin(async move {
+            let start = |queue, workers: &mut Workers| {
+                self.start(&fence, term, queue, workers);
+                Arc::new(())
+            };
+            self.runtime.run(&fence, term, stop, self.synced(), start).await
+        })
+    }
+
+    fn running(&self) -> Vec<Key> {
+        self.runtime.running()
+    }
+
+    fn health(&self) -> Result<(), Unhealthy> {
+        self.runtime.health()
+    }
+}
+
+impl<R> fmt::Debug for Controller<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Controller").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,127 @@
+//! One reconcile of a key: timeout, panic, metrics and requeue.
+
+use std::any::Any;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
+
+use super::key_queue::{Cause, KeyQueue};
+use super::metrics::{Metrics, Outcome};
+use super::{Action, Context, ReconcileError, Reconciler};
+use crate::client::{Client, Term};
+use crate::env::Env;
+use crate::object::Key;
+use crate::panics;
+
+/// The longest Retry-After that is honoured. A longer one would lose the key.
+const RETRY_AFTER_MAX: Duration = Duration::from_mins(5);
+/// The shortest [`ReconcileError::again_within`] that is honoured. A shorter one would bypass the backoff.
+const AGAIN_WITHIN_MIN: Duration = Duration::from_secs(1);
+
+/// The state that the reconciles of one term share.
+pub(super) struct Reconciles<R> {
+    pub(super) controller: Arc<str>,
+    pub(super) reconciler: Arc<R>,
+    /// Fenced: it writes during the term only.
+    pub(super) client: Client,
+    pub(super) env: Env,
+    pub(super) term: Term,
+    pub(super) timeout: Duration,
+    pub(super) metrics: Arc<Metrics>,
+    pub(super) queue: KeyQueue,
+    pub(super) stop: CancellationToken,
+}
+
+/// The end of a reconcile: none after its timeout, the outer error after a panic.
+type Ended = Option<Result<Result<Action, ReconcileError>, Box<dyn Any + Send>>>;
+
+impl<R: Reconciler> Reconciles<R> {
+    pub(super) async fn process(self: Arc<Self>, key: Key, cause: Cause) {
+        // An error span, so that no level filter removes the object from the lines of its reconcile.
+        let span = tracing::error_span!("reconcile", controller = %self.controller, %key, %cause);
+        self.reconcile(&key, cause).instrument(span).await;
+    }
+
+    async fn reconcile(&self, key: &Key, cause: Cause) {
+        let clock = &self.env.clock;
+        let _active = self.metrics.active();
+        let start = clock.now();
+        let context = Context {
+            client: self.client.clone(),
+            env: self.env.clone(),
+            term: self.term,
+            cause,
+            stop: self.stop.clone(),
+        };
+        tracing::debug!("Reconciling");
+        // The call is inside the async block: the part before the first await can panic too.
+        let reconcile = async { self.reconciler.reconcile(context, key.clone()).await };
+        let ended = clock
+            .timeout(self.timeout, AssertUnwindSafe(reconcile).catch_unwind())
+            .await;
+        let duration = clock.now().duration_since(start);
+        let outcome = self.requeue(key, ended);
+        self.metrics.ended(outcome, duration);
+    }
+
+    fn requeue(&self, key: &Key, ended: Ended) -> Outcome {
+        let queue = &self.queue.queue;
+        match ended {
+            Some(Ok(Ok(Action::Done))) => {
+                queue.forget(key);
+                Outcome::Success
+            }
+            Some(Ok(Ok(Action::RequeueAfter(Duration::ZERO) | Action::Postpone(Duration::ZERO)))) => {
+                queue.add_rate_limited(key.clone());
+                Outcome::Requeue
+            }
+            Some(Ok(Ok(Action::RequeueAfter(delay)))) => {
+                queue.forget(key);
+                queue.add_after(key.clone(), delay);
+                Outcome::RequeueAfter
+            }
+            Some(Ok(Ok(Action::Postpone(delay)))) => {
+                queue.add_after(key.clone(), delay);
+                Outcome::RequeueAfter
+            }
+            Some(Ok(Err(error))) => self.failed(key, &error),
+            Some(Err(panic)) => {
+                queue.add_rate_limited(key.clone());
+                let failures = queue.num_requeues(key);
+                tracing::error!(panic = panics::message(&*panic), failures, "Reconcile panicked");
+                Outcome::Panic
+            }
+            None => {
+                queue.add_rate_limited(key.clone());
+                let (timeout_s, failures) = (self.timeout.as_secs_f64(), queue.num_requeues(key));
+                tracing::error!(timeout_s, failures, "Reconcile timed out");
+                Outcome::Timeout
+            }
+        }
+    }
+
+    fn failed(&self, key: &Key, error: &ReconcileError) -> Outcome {
+        let queue = &self.queue.queue;
+        if error.is_fenced() {
+            tracing::info!(%error, "Reconcile was interrupted by the end of the term");
+            return Outcome::Fenced;
+        }
+        if error.is_terminal() {
+            queue.forget(key);
+            tracing::error!(%error, "Reconcile failed, not retrying before the next event");
+            return Outcome::TerminalError;
+        }
+        let least = error.retry_after().unwrap_or_default().min(RETRY_AFTER_MAX);
+        queue.add_rate_limited_after(key.clone(), least);
+        if let Some(within) = error.within() {
+            queue.add_after(key.clone(), within.max(least).max(AGAIN_WITHIN_MIN));
+        }
+        let failures = queue.num_requeues(key);
+        tracing::warn!(%error, failures, "Reconcile failed, retrying");
+        Outcome::Error
+    }
+}
