@@ -1,60 +1,57 @@
-//! hollow-kubelet: makes a cluster without nodes come alive. It runs nothing; it only says so.
+//! hollow-kubelet: simulates the nodes of a cluster without nodes. No containers run; only the API objects change.
 //!
-//! What it promises:
-//! - its nodes, [`Options::nodes`] of them, exist, carry [`LABEL`] and are Ready;
-//! - a pod that nobody has bound is bound to one of them;
-//! - a pod on one of them becomes Running and Ready with an address of its own, [`Options::delay`] after it was bound;
-//!   an image tagged `404` or `nonexistent` stays in `ImagePullBackOff`, and a pod annotated with [`FAIL`] has failed;
-//! - a pod on one of them that is being deleted goes.
+//! Guarantees:
+//! - [`Options::nodes`] nodes with the label [`LABEL`] exist and are Ready;
+//! - an unbound pod is bound to one of them;
+//! - a pod on one of them becomes Running and Ready with an address of its own, [`Options::delay`] after its binding;
+//!   an image tagged `404` or `nonexistent` stays in `ImagePullBackOff`, and a pod annotated with [`FAIL`] fails;
+//! - a terminating pod on one of them is removed.
 //!
-//! What it never does: touch a pod on any other node, a node that does not carry its label, or a pod that has finished.
-//! Containers do not exit by themselves.
+//! It never changes a pod on another node, a node without the label, or a pod that has finished. Containers do not exit by
+//! themselves.
 //!
-//! Outside the sandbox it refuses to start next to nodes that are not its own ([`may_start`]), and binds nothing while there
-//! are any: it would take their pods.
+//! Outside the sandbox it does not start in a cluster with other nodes ([`may_start`]), and binds no pods while there are any:
+//! it would take their pods.
 //!
-//! The walk: [`Fleet`] (what nodes there are) and a [`Pod`] → [`plan::pod`] → [`act::pod`]; the same for nodes.
-//! [`HollowKubelet`] takes both from caches, [`build`] makes a controller of it, and [`host`] puts it behind the look at the
-//! cluster.
+//! The path of an event: [`Nodes`] and a [`Pod`] → [`plan::pod`] → [`act::pod`]; the same for nodes. [`HollowKubelet`] reads
+//! both from caches, [`build`] creates the controller, and [`guarded`] adds the check of the cluster.
 
 pub mod act;
 mod address;
 mod condition;
-mod fleet;
 mod guard;
 mod node;
+mod nodes;
 pub mod plan;
 mod pod;
 mod reconcile;
-mod start;
 mod status;
 
-pub use fleet::{Fleet, Refusal};
-pub use guard::guarded;
+pub use guard::{StartError, guarded, may_start};
 pub use node::Node;
+pub use nodes::{ForeignNode, Nodes};
 pub use pod::Pod;
 pub use reconcile::{HollowKubelet, build};
-pub use start::{StartError, may_start};
 
 use std::time::Duration;
 
 /// The controller's name. Stable, see [`crate::registry`].
 pub const NAME: &str = "hollow-kubelet";
-/// The label of the nodes that it plays kubelet for; its value is `true`.
+/// The label of simulated nodes, with the value `true`.
 pub const LABEL: &str = "sandbox.coxswain.dev/hollow";
-/// The annotation that makes a pod fail; its value is `true`.
+/// The annotation, with the value `true`, that makes a pod fail.
 pub const FAIL: &str = "sandbox.coxswain.dev/fail";
 
-/// How it plays.
+/// Options of hollow-kubelet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// How many nodes it creates: `hollow-0`, `hollow-1` and so on. Default: 3. With 0 it only serves nodes that somebody
-    /// else has labelled.
+    /// Number of nodes to create: `hollow-0`, `hollow-1` and so on. Defaults to 3. 0 uses only nodes that were labelled by
+    /// others.
     pub nodes: u32,
-    /// How long a pod takes from its binding until it is Ready. Default: 1 s. Bindings are recorded in whole seconds, so it
-    /// takes up to a second longer; with 0 it is Ready at once.
+    /// Time from the binding of a pod until it is Ready. Defaults to 1 s. Bindings are recorded in whole seconds, so it takes up
+    /// to a second longer; with 0 the pod is Ready at once.
     pub delay: Duration,
-    /// The cluster is the sandbox: nodes that are not its own are nobody's. Default: false.
+    /// Whether the cluster is the sandbox, where other nodes have no kubelet either. Defaults to false.
     pub sandbox: bool,
 }
 

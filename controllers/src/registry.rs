@@ -18,7 +18,7 @@ use tokio::sync::watch;
 use crate::garbage_collector::discovery::Discovery;
 use crate::garbage_collector::{GarbageCollector, GraphPage};
 use crate::replicaset::{APP_REPLICA_SET, REPLICA_SET, REPLICATION_CONTROLLER};
-use crate::yielding::{Yielding, Yields};
+use crate::yielding::{KcmLease, YieldingController};
 use crate::{appservice, deployment, garbage_collector, hollow_kubelet, replicaset};
 
 /// All controllers, sorted by name.
@@ -216,7 +216,7 @@ struct Context<'a> {
     /// Name of the controller under construction, and whether it yields.
     current: (&'static str, bool),
     /// Started by the first controller that yields.
-    yielding: Option<Yielding>,
+    kcm: Option<KcmLease>,
     /// Shared by all replica controllers.
     replica_metrics: Option<replicaset::Metrics>,
     hosted: Hosted,
@@ -228,7 +228,7 @@ impl<'a> Context<'a> {
             manager,
             settings,
             current: ("", false),
-            yielding: None,
+            kcm: None,
             replica_metrics: None,
             hosted: Hosted {
                 names: Vec::new(),
@@ -244,19 +244,19 @@ impl<'a> Context<'a> {
     }
 
     fn add(&mut self, controller: impl Runnable + 'static) {
-        match self.yielding() {
-            Some(yielding) => self.manager.add(Yields::new(controller, yielding)),
+        match self.kcm_to_yield_to() {
+            Some(kcm) => self.manager.add(YieldingController::new(controller, kcm)),
             None => self.manager.add(controller),
         }
         self.hosted.names.push(self.current.0);
     }
 
     /// The observer of kube-controller-manager's Lease, if the controller under construction yields.
-    fn yielding(&mut self) -> Option<Yielding> {
+    fn kcm_to_yield_to(&mut self) -> Option<KcmLease> {
         let assume_absent = self.settings.assume_no_kube_controller_manager;
         self.current.1.then(|| {
-            let start = || Yielding::start(self.manager, assume_absent);
-            self.yielding.get_or_insert_with(start).clone()
+            let start = || KcmLease::start(self.manager, assume_absent);
+            self.kcm.get_or_insert_with(start).clone()
         })
     }
 
@@ -325,8 +325,8 @@ fn collector(context: &mut Context<'_>) -> Result<(), ControllerError> {
     let client = manager.client_with_qps_factor(COLLECTOR_CLIENT, COLLECTOR_RATE);
     let collector = GarbageCollector::build(env, caches, client, registry, recorder, discovery, options)?;
     context.hosted.graph = Some(collector.page());
-    match context.yielding() {
-        Some(yielding) => collector.warm(yielding.free()),
+    match context.kcm_to_yield_to() {
+        Some(kcm) => collector.warm(kcm.free()),
         None => collector.warm(ready(())),
     }
     context.add(collector);

@@ -1,26 +1,26 @@
-//! Controllers that kube-controller-manager runs as well yield to it: two controllers of one kind fight.
+//! Controllers that kube-controller-manager runs too yield to it: two controllers of one kind would conflict.
 //!
-//! [`Yields`] is a controller that runs only while kube-controller-manager does not, judged by the Lease of its election,
-//! `kube-system/kube-controller-manager`. One watch of it serves all controllers of the process. While the Lease is held,
-//! and while it cannot be read, the controllers are dormant, and their health checks say so; when the Lease has expired, they
-//! run. When kube-controller-manager comes back they stop at once: writes in flight finish, no others begin.
+//! A [`YieldingController`] runs only while kube-controller-manager does not, according to the Lease of its election,
+//! `kube-system/kube-controller-manager`. One watch of the Lease serves all controllers of the process. While the Lease is held
+//! or cannot be read, the controllers are dormant and their health checks report it; when it has expired, they run. When
+//! kube-controller-manager returns they stop at once: writes in flight finish, and no others start.
 //!
 //! An absent Lease is not proof: kube-controller-manager may run without leader election. The controllers yield, unless the
-//! user says that it does not run. Recent writes (`evidence`) of it are looked for, and reported.
+//! user states that it does not run. Recent writes of kube-controller-manager (`evidence`) are searched and reported.
 //!
 //! Not detected: an expired Lease beside a kube-controller-manager that runs without leader election, and a
-//! kube-controller-manager that has its own controller of that name switched off. For both the user names or switches off
-//! the controller.
+//! kube-controller-manager whose own controller of that name is disabled. In both cases the user enables the controller by name
+//! or disables it.
 
-mod board;
+mod controller;
 mod evidence;
+mod observed_lease;
 mod observer;
+mod shared_state;
 #[cfg(test)]
 mod tests;
-mod view;
-mod yields;
 
-pub use yields::Yields;
+pub use controller::YieldingController;
 
 use std::fmt;
 
@@ -31,37 +31,31 @@ use coxswain_manager::manager::Manager;
 use coxswain_manager::object::Key;
 use tokio::sync::watch;
 
-use self::board::Board;
 use self::evidence::{Evidence, Searcher};
 use self::observer::Observer;
+use self::shared_state::SharedState;
 
-/// Whether kube-controller-manager is alive.
+/// The state of kube-controller-manager, according to its Lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum State {
-    /// Its Lease is held, or was until just now.
-    Alive {
-        /// By whom.
-        holder: String,
-    },
-    /// There is a Lease, and nobody holds it: it was not renewed, or was given back.
+    /// The Lease is held, or was until just now.
+    Alive { holder: String },
+    /// The Lease exists without a holder: it was not renewed, or was released.
     Expired,
-    /// There is no Lease, which does not prove that kube-controller-manager does not run.
+    /// The Lease does not exist, which is not proof that kube-controller-manager does not run.
     Absent,
-    /// There is no Lease, and the user says that kube-controller-manager does not run.
-    Assumed,
+    /// The Lease does not exist, and the user states that kube-controller-manager does not run.
+    AssumedAbsent,
     /// The Lease has not been read yet.
     Unread,
-    /// The Lease cannot be read, or not followed.
-    Unknown {
-        /// Why not.
-        why: String,
-    },
+    /// The Lease cannot be read or watched.
+    Unknown { reason: String },
 }
 
-/// The look at kube-controller-manager's Lease. Clones share it.
+/// Observes kube-controller-manager's Lease. Clones share one watch.
 #[derive(Clone, Debug)]
-pub struct Yielding {
-    board: Board,
+pub struct KcmLease {
+    state: SharedState,
     lease: Key,
     clock: Clock,
     caches: Caches,
@@ -70,10 +64,10 @@ pub struct Yielding {
 }
 
 impl State {
-    /// Whether those who yield may run: what is not known is no permission.
+    /// Whether yielding controllers may run.
     fn is_free(&self) -> bool {
         match self {
-            Self::Expired | Self::Assumed => true,
+            Self::Expired | Self::AssumedAbsent => true,
             Self::Alive { .. } | Self::Absent | Self::Unread | Self::Unknown { .. } => false,
         }
     }
@@ -83,16 +77,16 @@ impl fmt::Display for State {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Alive { holder } => write!(f, "held by {holder}"),
-            Self::Expired => f.write_str("held by nobody"),
+            Self::Expired => f.write_str("not held"),
             Self::Absent => f.write_str("absent"),
-            Self::Assumed => f.write_str("absent, kube-controller-manager is assumed not to run"),
+            Self::AssumedAbsent => f.write_str("absent, kube-controller-manager is assumed not to run"),
             Self::Unread => f.write_str("not read yet"),
-            Self::Unknown { why } => write!(f, "unknown: {why}"),
+            Self::Unknown { reason } => write!(f, "unknown: {reason}"),
         }
     }
 }
 
-impl Yielding {
+impl KcmLease {
     /// Starts watching the Lease, until the tasks of the manager end. With `assume_absent`, an absent Lease means that
     /// kube-controller-manager does not run.
     ///
@@ -102,7 +96,7 @@ impl Yielding {
     pub fn start(manager: &Manager, assume_absent: bool) -> Self {
         let env = manager.env();
         let lease = Key::new("kube-system", "kube-controller-manager");
-        let (writer, board) = Board::new();
+        let (writer, state) = SharedState::new();
         let client = manager.client("yielding");
         let observer = Observer::new(env, client.clone(), lease.clone(), assume_absent, writer);
         let (terms, new_terms) = watch::channel(None);
@@ -110,16 +104,16 @@ impl Yielding {
         let searcher = Searcher {
             env: env.clone(),
             client,
-            board: board.clone(),
+            state: state.clone(),
             terms: new_terms,
             found,
-            assumed: assume_absent,
+            assume_absent,
         };
-        // They end with the manager's tasks.
+        // The tasks end with the manager's tasks.
         drop(env.tasks.spawn(observer.run()));
         drop(env.tasks.spawn(searcher.run()));
         Self {
-            board,
+            state,
             lease,
             clock: env.clock.clone(),
             caches: manager.caches().clone(),
@@ -128,48 +122,48 @@ impl Yielding {
         }
     }
 
-    /// A controller runs in this term.
+    /// Records that a controller runs in this term.
     fn begin(&self, term: Term) {
         self.terms
             .send_if_modified(|last| last.replace(term) != Some(term));
     }
 
-    /// Resolves when those who yield may run for the first time.
+    /// Resolves when yielding controllers may run for the first time.
     pub(crate) fn free(&self) -> impl Future<Output = ()> + Send + 'static {
-        let board = self.board.clone();
+        let state = self.state.clone();
         async move {
-            if board.until(State::is_free).await.is_err() {
+            if state.wait_for(State::is_free).await.is_err() {
                 // The process is about to end with an error.
                 std::future::pending::<()>().await;
             }
         }
     }
 
-    /// Why those who yield do not run now.
+    /// Returns the reason why yielding controllers do not run, if they do not.
     fn reason(&self) -> Option<String> {
-        // Otherwise all who yield are about to end with an error, and the process with them.
-        let Ok(state) = self.board.state() else {
+        // Without an observer, the controllers are about to end with an error, and the process with them.
+        let Ok(state) = self.state.get() else {
             return None;
         };
         match state {
-            State::Expired | State::Assumed => None,
+            State::Expired | State::AssumedAbsent => None,
             State::Absent => Some(format!(
                 "yields, because kube-controller-manager may run without leader election: lease {} does not exist, {}; \
-                 to run it, name it in --controllers, or set --assume-no-kube-controller-manager",
+                 to run it, enable it by name in --controllers, or set --assume-no-kube-controller-manager",
                 self.lease,
                 *self.evidence.borrow(),
             )),
             State::Alive { .. } => Some(format!(
-                "yields to kube-controller-manager, which holds the lease {}",
+                "yields to kube-controller-manager, which holds lease {}",
                 self.lease
             )),
             State::Unread => Some(format!(
-                "yields until it is known whether kube-controller-manager holds the lease {}",
+                "yields until lease {} of kube-controller-manager has been read",
                 self.lease
             )),
-            State::Unknown { why } => Some(format!(
-                "yields, because it cannot tell whether kube-controller-manager runs: lease {}: {why}; \
-                 to run it in any case, name it in --controllers",
+            State::Unknown { reason } => Some(format!(
+                "yields, because it is unknown whether kube-controller-manager runs: lease {}: {reason}; \
+                 to run it anyway, enable it by name in --controllers",
                 self.lease
             )),
         }

@@ -173,7 +173,7 @@ async fn synced(program: &Program, size: usize) {
 
 /// Waits until all work is done and returns the duration.
 async fn finished(c: &Cluster, maps: &str, policy: &str, size: usize, start: Instant) -> Duration {
-    // A list page costs time proportional to the size: polling once per so many objects takes the same share of the time at any
+    // A list page costs time proportional to the size: polling in proportion to the objects takes the same share of the time at any
     // size.
     let pause = Duration::from_micros(size as u64);
     let done = time::within(Duration::from_mins(20), async {

@@ -1,7 +1,6 @@
-//! What was planned, done. Every write site of hollow-kubelet is here.
+//! Executes planned steps. All writes of hollow-kubelet are in this file.
 //!
-//! An object that is gone needs nothing any more; any other failure is the caller's, who will plan again from what is there
-//! then.
+//! "Not found" is success. Any other failure is returned, and the object is planned again.
 
 use std::time::Duration;
 
@@ -15,7 +14,7 @@ use super::plan::{NodeStep, PodStep};
 use super::pod::PODS;
 use super::{Node, Pod};
 
-/// Does a step about a pod. Answers how long to wait before it is looked at again, if nothing else happens.
+/// Executes a step for a pod. Returns the delay after which to reconcile the pod again, if any.
 pub async fn pod(client: &Client, pod: &Pod, step: PodStep) -> Result<Option<Duration>, ClientError> {
     let key = pod.metadata.key();
     let done = match step {
@@ -27,7 +26,7 @@ pub async fn pod(client: &Client, pod: &Pod, step: PodStep) -> Result<Option<Dur
             client.patch(&PODS, &key, patch).await.map(|IgnoredAny| ())
         }
         PodStep::Finish => {
-            // As a kubelet does: by the uid alone, because a deletion is never taken back.
+            // Like a kubelet, without a resourceVersion: a deletion is never undone.
             let delete = Delete::of(pod.metadata.uid.clone()).grace(0);
             client.delete(&PODS, &key, &delete).await.map(drop)
         }
@@ -52,7 +51,7 @@ async fn bind(client: &Client, pod: &Pod, key: &Key, node: &Text) -> Result<(), 
         .map(drop)
 }
 
-/// Does a step about a node, and answers what it has become.
+/// Executes a step for a node and returns the written node.
 pub async fn node(client: &Client, key: &Key, step: NodeStep) -> Result<Option<Node>, ClientError> {
     match step {
         NodeStep::Nothing => Ok(None),

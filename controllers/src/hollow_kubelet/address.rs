@@ -1,23 +1,22 @@
-//! Addresses that nobody can reach: nodes in 10.0.0.0/16, pods in the rest of 10.0.0.0/8.
+//! Unroutable addresses: nodes in 10.0.0.0/16, pods in the rest of 10.0.0.0/8.
 
 use std::net::Ipv4Addr;
 
 use coxswain_manager::object::Version;
 
-/// The last byte of an address, which is neither 0 nor 255.
+/// Values of the last byte of an address, which is neither 0 nor 255.
 const HOSTS: u32 = 254;
-/// How many addresses pods have: 10.1.0.1 to 10.254.255.254.
+/// Number of pod addresses: 10.1.0.1 to 10.254.255.254.
 const PODS: u32 = 254 * 256 * HOSTS;
 
-/// The address of a node.
 pub(super) fn node(index: u32) -> Ipv4Addr {
     at(index % (256 * HOSTS))
 }
 
-/// An address for a pod at this version that is not `taken`. It is found from the version, because no two pods are ever at
-/// the same one: two that get their addresses at the same time, and do not see each other yet, get different ones.
+/// Returns a free address for a pod. It is derived from the resourceVersion, which is unique: two pods that are assigned
+/// addresses concurrently get different ones.
 pub(super) fn pod(version: &Version, taken: impl Fn(Ipv4Addr) -> bool) -> Ipv4Addr {
-    // Less than the number of addresses, which fits.
+    // The remainder fits into u32.
     let first = u32::try_from(version.gauge().rem_euclid(i64::from(PODS))).unwrap_or(0);
     let nth = |step: u32| at(256 * HOSTS + (first + step) % PODS);
     (0..PODS)
@@ -38,7 +37,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn neighbours_differ_and_nobody_gets_an_odd_one() {
+    fn addresses_are_unique_and_valid() {
         assert_eq!(node(0).to_string(), "10.0.0.1");
         assert_eq!(node(254).to_string(), "10.0.1.1");
         assert_eq!(node(256 * HOSTS - 1).to_string(), "10.0.255.254");
@@ -54,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_taken_is_passed_over_round_the_end() {
+    fn taken_addresses_are_skipped_with_wraparound() {
         let last = Version::from(&*(PODS - 1).to_string());
         let taken = pod(&last, |_| false);
         assert_eq!(pod(&last, |it| it == taken).to_string(), "10.1.0.1");

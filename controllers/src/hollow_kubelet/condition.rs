@@ -1,5 +1,4 @@
-//! Conditions of pods and nodes, which have more fields than those of other kinds: patched one by one, so that the rest
-//! of a condition, and the conditions of others, stay.
+//! Conditions of pods and nodes. They are patched one by one, so that other fields and other conditions are preserved.
 
 use coxswain_manager::object::Text;
 use coxswain_manager::object::decode::{null_is_default, time};
@@ -8,7 +7,7 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// What is read of a condition.
+/// Projection of a condition.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct Condition {
@@ -21,13 +20,11 @@ pub(super) struct Condition {
     pub(super) last_transition_time: Option<Timestamp>,
 }
 
-/// A condition that is wanted.
 #[derive(Clone, Debug)]
-pub(super) struct Wanted {
+pub(super) struct DesiredCondition {
     pub(super) type_: &'static str,
-    pub(super) holds: bool,
-    /// Why, if there is something to say.
-    pub(super) why: Option<(&'static str, String)>,
+    pub(super) is_true: bool,
+    pub(super) reason_and_message: Option<(&'static str, String)>,
 }
 
 pub(super) fn find<'a>(present: &'a [Condition], type_: &str) -> Option<&'a Condition> {
@@ -38,19 +35,19 @@ pub(super) fn is_true(present: &[Condition], type_: &str) -> bool {
     find(present, type_).is_some_and(|it| it.status == "True")
 }
 
-/// The wanted condition for a strategic merge patch: its time changes with its status only, and nothing is left of what was
-/// said before.
-pub(super) fn write(present: &[Condition], wanted: &Wanted, now: Timestamp) -> Value {
-    let status = if wanted.holds { "True" } else { "False" };
-    let since = find(present, wanted.type_)
+/// Returns the condition for a strategic merge patch. Its transition time changes only with its status; reason and message are
+/// replaced.
+pub(super) fn write(present: &[Condition], desired: &DesiredCondition, now: Timestamp) -> Value {
+    let status = if desired.is_true { "True" } else { "False" };
+    let since = find(present, desired.type_)
         .filter(|it| it.status == status)
         .and_then(|it| it.last_transition_time);
-    let (reason, message) = match &wanted.why {
+    let (reason, message) = match &desired.reason_and_message {
         Some((reason, message)) => (json!(reason), json!(message)),
         None => (Value::Null, Value::Null),
     };
     json!({
-        "type": wanted.type_,
+        "type": desired.type_,
         "status": status,
         "reason": reason,
         "message": message,

@@ -1,35 +1,75 @@
-//! hollow-kubelet behind the look at the cluster: it does not start where it must not play.
+//! Keeps hollow-kubelet from starting in a cluster with other nodes.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use coxswain_manager::client::{Client, Fence, Term};
+use coxswain_manager::client::{Client, ClientError, Fence, ListQuery, Term, View};
 use coxswain_manager::controller::{self, Controller, ControllerError, Fatal, Runnable, Unhealthy};
 use coxswain_manager::env::Clock;
 use coxswain_manager::manager::Manager;
 use coxswain_manager::object::Key;
 use futures_util::future::BoxFuture;
+use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
-use super::start::{StartError, may_start};
-use super::{HollowKubelet, NAME, Options, build};
+use super::node::NODES;
+use super::{ForeignNode, HollowKubelet, LABEL, NAME, Node, Nodes, Options, build};
 
-/// How long to wait before the nodes are asked for again, if they could not be read.
-const AGAIN: Duration = Duration::from_secs(2);
+/// Delay before the nodes are listed again after a failure.
+const RETRY_MIN: Duration = Duration::from_secs(2);
 
-/// No server is believed that asks for a longer wait.
-const LONGEST: Duration = Duration::from_mins(5);
+/// Bounds the server's Retry-After.
+const RETRY_MAX: Duration = Duration::from_mins(5);
 
-/// The controller, and why it does not run.
+/// The reason why hollow-kubelet does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The cluster has other nodes. Retrying does not help.
+    #[error(transparent)]
+    ForeignNode(#[from] ForeignNode),
+    /// The nodes could not be listed. May be retried.
+    #[error("cannot list the nodes of the cluster: {0}")]
+    List(#[source] ClientError),
+}
+
+#[derive(Deserialize)]
+struct Page {
+    items: Vec<Node>,
+}
+
+/// Checks that the cluster has no other nodes, by a live list because a cache may be stale. The list is limited to one node
+/// without the label, so that the response is small in a large cluster.
+pub async fn may_start(client: &Client, options: &Options) -> Result<(), StartError> {
+    if options.sandbox {
+        return Ok(());
+    }
+    let query = ListQuery {
+        label_selector: format!("{LABEL}!=true"),
+        limit: 1,
+        ..ListQuery::default()
+    };
+    let list = client.list(&NODES, "", &query, View::Full).await;
+    let page: Page = serde_json::from_slice(&list.map_err(StartError::List)?).map_err(|error| {
+        StartError::List(ClientError::Decode {
+            request_line: "GET /api/v1/nodes".to_owned(),
+            // The text of the error may quote the response.
+            reason: format!("{:?} at column {}", error.classify(), error.column()),
+        })
+    })?;
+    Ok(Nodes::of(&page.items).all_hollow()?)
+}
+
+/// The controller behind the check of the cluster.
 struct Guarded {
     inner: Controller<HollowKubelet>,
     client: Client,
     clock: Clock,
     options: Options,
+    /// The reason why the controller does not start.
     refusal: Mutex<Option<String>>,
 }
 
-/// The controller for `manager` to host, with so many workers.
+/// Builds the controller behind the check of the cluster.
 ///
 /// # Panics
 /// Outside a tokio runtime.
@@ -62,20 +102,20 @@ pub fn guarded(
 }
 
 impl Guarded {
-    /// Resolves when it may run: never, if it must not.
-    async fn admitted(&self) {
+    /// Resolves when the controller may run, never if it must not.
+    async fn may_run(&self) {
         loop {
             match may_start(&self.client, &self.options).await {
                 Ok(()) => return self.refuse(None),
-                Err(StartError::Refused(refusal)) => {
-                    tracing::error!(reason = %refusal, "hollow-kubelet does not start");
-                    self.refuse(Some(refusal.to_string()));
+                Err(StartError::ForeignNode(reason)) => {
+                    tracing::error!(%reason, "Refused to start hollow-kubelet");
+                    self.refuse(Some(reason.to_string()));
                     std::future::pending::<()>().await;
                 }
-                Err(StartError::Look(error)) => {
-                    tracing::warn!(%error, "hollow-kubelet cannot look at the nodes");
-                    let asked = error.retry_after().unwrap_or_default();
-                    self.clock.sleep(asked.clamp(AGAIN, LONGEST)).await;
+                Err(StartError::List(error)) => {
+                    tracing::warn!(%error, "Failed to list nodes");
+                    let retry_after = error.retry_after().unwrap_or_default();
+                    self.clock.sleep(retry_after.clamp(RETRY_MIN, RETRY_MAX)).await;
                 }
             }
         }
@@ -102,7 +142,7 @@ impl Runnable for Guarded {
                 biased;
                 () = stop.cancelled() => return Ok(()),
                 () = fence.closed(term) => return Ok(()),
-                () = self.admitted() => {}
+                () = self.may_run() => {}
             }
             self.inner.run(&fence, term, stop).await
         })

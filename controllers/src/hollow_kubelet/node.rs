@@ -1,4 +1,4 @@
-//! What is read of a node, and what its nodes look like.
+//! Projection of a Node, and the objects of hollow nodes.
 
 use coxswain_manager::object::decode::null_is_default;
 use coxswain_manager::object::{Meta, Object, Resource, Text};
@@ -6,18 +6,16 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::condition::{self, Condition, Wanted};
-
+use super::condition::{self, Condition, DesiredCondition};
 use super::{LABEL, address};
 
-/// Where nodes are.
 pub(super) const NODES: Resource = Resource::cluster("", "v1", "nodes", "Node");
 
-/// A node.
+/// Projection of a Node.
+#[expect(missing_docs, reason = "plain data")]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct Node {
-    /// Its metadata.
     pub metadata: Meta,
     #[serde(deserialize_with = "null_is_default")]
     spec: Spec,
@@ -50,26 +48,25 @@ struct Address {
 }
 
 impl Node {
-    /// Whether it carries the label.
+    /// Whether the node has the label.
     #[must_use]
     pub fn is_hollow(&self) -> bool {
         self.metadata.labels.get(LABEL).is_some_and(|it| it == "true")
     }
 
-    /// Whether pods may be bound to it.
-    pub(super) fn takes_pods(&self) -> bool {
+    pub(super) fn is_schedulable(&self) -> bool {
         !self.spec.unschedulable && !self.metadata.is_terminating()
     }
 
-    /// Its address; empty if it has none.
+    /// The internal address, or empty.
     pub(super) fn ip(&self) -> Text {
         let mut addresses = self.status.addresses.iter();
         let internal = addresses.find(|it| it.type_ == "InternalIP");
         internal.map(|it| it.address.clone()).unwrap_or_default()
     }
 
-    /// Whether its status says that all is well.
-    pub(super) fn is_well(&self) -> bool {
+    /// Whether the node is Ready without pressure and has an address.
+    pub(super) fn is_ready(&self) -> bool {
         let conditions = &self.status.conditions;
         condition::is_true(conditions, "Ready")
             && PRESSURES
@@ -91,19 +88,18 @@ impl Object for Node {
 
 const PRESSURES: [&str; 3] = ["MemoryPressure", "DiskPressure", "PIDPressure"];
 
-/// The name of its node with this index.
 #[must_use]
 pub(super) fn name(index: u32) -> String {
     format!("hollow-{index}")
 }
 
-/// The index in a name of its nodes; none if it is another's.
+/// Returns the index of a hollow node by its name.
 pub(super) fn index(name: &str) -> Option<u32> {
     let index = name.strip_prefix("hollow-")?.parse().ok()?;
     (self::name(index) == name).then_some(index)
 }
 
-/// A node to create.
+/// Returns a new node.
 pub(super) fn new(name: &str) -> Value {
     json!({
         "apiVersion": "v1",
@@ -117,26 +113,29 @@ pub(super) fn new(name: &str) -> Value {
     })
 }
 
-/// The strategic merge patch that makes the node with this index Ready.
+/// Returns a strategic merge patch that makes a node Ready.
 pub(super) fn ready(node: &Node, index: u32, now: Timestamp) -> Value {
-    let ready = Wanted {
+    let ready = DesiredCondition {
         type_: "Ready",
-        holds: true,
-        why: Some(("KubeletReady", "hollow-kubelet says so".to_owned())),
+        is_true: true,
+        reason_and_message: Some((
+            "KubeletReady",
+            "hollow-kubelet reports the node as ready".to_owned(),
+        )),
     };
-    let pressures = PRESSURES.map(|type_| Wanted {
+    let pressures = PRESSURES.map(|type_| DesiredCondition {
         type_,
-        holds: false,
-        why: Some((
+        is_true: false,
+        reason_and_message: Some((
             "KubeletHasSufficient",
-            "there is nothing to run out of".to_owned(),
+            "hollow nodes have no resource pressure".to_owned(),
         )),
     });
     let conditions: Vec<Value> = pressures
         .iter()
         .chain([&ready])
-        .map(|wanted| {
-            let mut condition = condition::write(&node.status.conditions, wanted, now);
+        .map(|desired| {
+            let mut condition = condition::write(&node.status.conditions, desired, now);
             condition["lastHeartbeatTime"] = json!(coxswain_manager::time::rfc3339(now));
             condition
         })

@@ -1,4 +1,4 @@
-//! What to do, decided without a client or a clock.
+//! Plans the next step for a pod or a node, without a client or a clock.
 
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -8,53 +8,53 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::pod::Status;
-use super::{Fleet, Node, Options, Pod, address, node, status};
+use super::{Node, Nodes, Options, Pod, address, node, status};
 
-/// How long until it is looked again whether there is a node to bind to: nothing else brings the pod up.
-pub const NO_NODE: Duration = Duration::from_secs(1);
+/// Delay before binding is retried if there is no node: no event enqueues the pod.
+pub const NO_NODE_RETRY: Duration = Duration::from_secs(1);
 
-/// What to do about a pod.
+/// The next step for a pod.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PodStep {
-    /// Nothing, until it changes.
+    /// Nothing until the pod changes.
     Nothing,
-    /// Nothing yet.
+    /// Nothing for this time.
     Wait(Duration),
-    /// Bind it to this node.
+    /// Bind the pod to this node.
     Bind(Text),
-    /// Patch its status, by strategic merge.
+    /// Send this strategic merge patch of the status.
     Status(Value),
-    /// Finish its deletion.
+    /// Delete the terminating pod with grace period 0.
     Finish,
 }
 
-/// What to do about a node.
+/// The next step for a node.
 #[derive(Clone, Debug, PartialEq)]
 pub enum NodeStep {
-    /// Nothing, until it changes.
+    /// Nothing until the node changes.
     Nothing,
-    /// Create it.
+    /// Create this node.
     Create(Value),
-    /// Patch its status, by strategic merge.
+    /// Send this strategic merge patch of the status.
     Status(Value),
 }
 
-/// What to do about a pod. `taken` says whether another pod has an address.
+/// Plans the next step for a pod. `taken` returns whether another pod has an address.
 pub fn pod(
     pod: &Pod,
-    fleet: &Fleet,
+    cluster_nodes: &Nodes,
     taken: impl Fn(Ipv4Addr) -> bool,
     options: &Options,
     now: Timestamp,
 ) -> PodStep {
     if pod.node().is_empty() {
-        return unbound(pod, fleet, options);
+        return unbound(pod, cluster_nodes, options);
     }
-    let Some(host_ip) = fleet.ip(pod.node()) else {
+    let Some(host_ip) = cluster_nodes.ip(pod.node()) else {
         return PodStep::Nothing;
     };
     if pod.metadata.is_terminating() {
-        // Without a grace period nobody waits for a kubelet any more: finalizers hold it.
+        // With grace period 0 the kubelet is done: finalizers keep the pod.
         return match pod.metadata.deletion_grace_period_seconds {
             Some(0) => PodStep::Nothing,
             _ => PodStep::Finish,
@@ -63,11 +63,11 @@ pub fn pod(
     if pod.has_finished() {
         return PodStep::Nothing;
     }
-    let left = left(pod, options, now);
-    if !left.is_zero() {
-        return PodStep::Wait(left);
+    let remaining = remaining_delay(pod, options, now);
+    if !remaining.is_zero() {
+        return PodStep::Wait(remaining);
     }
-    // What a pod has, it keeps: nobody gets another address by being looked at again.
+    // Addresses never change once they are set.
     let host_ip = match &*pod.status.host_ip {
         "" => host_ip,
         present => present,
@@ -77,29 +77,29 @@ pub fn pod(
         ("", false) => address::pod(&pod.metadata.resource_version, taken).to_string(),
         (present, _) => present.to_owned(),
     };
-    let wanted = status::wanted(pod, host_ip, &pod_ip, now);
-    if is_as(&pod.status, &wanted) {
+    let desired = status::desired(pod, host_ip, &pod_ip, now);
+    if is_up_to_date(&pod.status, &desired) {
         PodStep::Nothing
     } else {
-        PodStep::Status(json!({"metadata": pod.metadata.preconditions(), "status": wanted}))
+        PodStep::Status(json!({"metadata": pod.metadata.preconditions(), "status": desired}))
     }
 }
 
-fn unbound(pod: &Pod, fleet: &Fleet, options: &Options) -> PodStep {
+fn unbound(pod: &Pod, cluster_nodes: &Nodes, options: &Options) -> PodStep {
     if pod.metadata.is_terminating() || pod.has_finished() || !pod.spec.scheduling_gates.is_empty() {
         return PodStep::Nothing;
     }
-    if !options.sandbox && fleet.may_start().is_err() {
-        return PodStep::Wait(NO_NODE);
+    if !options.sandbox && cluster_nodes.all_hollow().is_err() {
+        return PodStep::Wait(NO_NODE_RETRY);
     }
-    match fleet.node_for(&pod.metadata.uid) {
+    match cluster_nodes.node_for(&pod.metadata.uid) {
         Some(node) => PodStep::Bind(node.clone()),
-        None => PodStep::Wait(NO_NODE),
+        None => PodStep::Wait(NO_NODE_RETRY),
     }
 }
 
-/// How long until the pod may be started. A pod that has been started before waits for nothing: what changed has changed.
-fn left(pod: &Pod, options: &Options, now: Timestamp) -> Duration {
+/// Returns the time until the pod may become Ready. A pod that was started before is not delayed.
+fn remaining_delay(pod: &Pod, options: &Options, now: Timestamp) -> Duration {
     if options.delay.is_zero() || pod.status.start_time.is_some() {
         return Duration::ZERO;
     }
@@ -108,31 +108,31 @@ fn left(pod: &Pod, options: &Options, now: Timestamp) -> Duration {
         .and_then(|it| it.last_transition_time)
         .or(pod.metadata.creation_timestamp);
     let Some(since) = since else { return Duration::ZERO };
-    // It was bound at some time within that second: count from its end, so that it is never too early.
+    // The timestamp is truncated to seconds: count from the end of that second.
     let passed = now.duration_since(since) - jiff::SignedDuration::from_secs(1);
     let passed = Duration::try_from(passed).unwrap_or_default();
     options.delay.saturating_sub(passed)
 }
 
-/// Whether the status is as it is wanted, as far as we write it.
-fn is_as(present: &Status, wanted: &Value) -> bool {
-    let Ok(wanted) = serde_json::from_value::<Status>(wanted.clone()) else {
+/// Whether the fields that hollow-kubelet writes have the desired values.
+fn is_up_to_date(present: &Status, desired: &Value) -> bool {
+    let Ok(desired) = serde_json::from_value::<Status>(desired.clone()) else {
         return false;
     };
     let has = |it| present.conditions.contains(it);
-    wanted.conditions.iter().all(has)
+    desired.conditions.iter().all(has)
         && Status {
             conditions: present.conditions.clone(),
-            ..wanted
+            ..desired
         } == *present
 }
 
-/// What to do about the node `name`, which is there or not.
+/// Plans the next step for the node `name`, which may not exist.
 #[must_use]
 pub fn node(
     name: &str,
     present: Option<&Node>,
-    fleet: &Fleet,
+    cluster_nodes: &Nodes,
     options: &Options,
     now: Timestamp,
 ) -> NodeStep {
@@ -140,16 +140,16 @@ pub fn node(
         return NodeStep::Nothing;
     };
     match present {
-        None if !options.sandbox && fleet.may_start().is_err() => NodeStep::Nothing,
+        None if !options.sandbox && cluster_nodes.all_hollow().is_err() => NodeStep::Nothing,
         None => NodeStep::Create(node::new(name)),
-        Some(node) if node.is_hollow() && !node.metadata.is_terminating() && !node.is_well() => {
+        Some(node) if node.is_hollow() && !node.metadata.is_terminating() && !node.is_ready() => {
             NodeStep::Status(node::ready(node, index, now))
         }
         Some(_) => NodeStep::Nothing,
     }
 }
 
-/// The names of its nodes.
-pub fn nodes(options: &Options) -> impl Iterator<Item = String> {
+/// The names of the nodes to create.
+pub fn node_names(options: &Options) -> impl Iterator<Item = String> {
     (0..options.nodes).map(node::name)
 }

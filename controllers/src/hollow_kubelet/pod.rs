@@ -1,4 +1,4 @@
-//! What is read of a pod.
+//! Projection of a Pod.
 
 use coxswain_manager::object::decode::{null_is_default, time};
 use coxswain_manager::object::{Interner, Meta, Object, Resource, Text};
@@ -7,14 +7,13 @@ use serde::Deserialize;
 
 use super::condition::Condition;
 
-/// Where pods are.
 pub(super) const PODS: Resource = Resource::namespaced("", "v1", "pods", "Pod");
 
-/// A pod.
+/// Projection of a Pod.
+#[expect(missing_docs, reason = "plain data")]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct Pod {
-    /// Its metadata.
     pub metadata: Meta,
     pub(super) spec: Spec,
     #[serde(deserialize_with = "null_is_default")]
@@ -44,7 +43,7 @@ pub(super) struct Container {
     pub(super) name: Text,
     #[serde(deserialize_with = "null_is_default")]
     pub(super) image: Text,
-    /// `Always` makes a sidecar of an init container: it goes on running.
+    /// `Always` marks an init container as a sidecar, which keeps running.
     #[serde(deserialize_with = "null_is_default")]
     pub(super) restart_policy: Text,
 }
@@ -61,8 +60,7 @@ pub(super) struct Gate {
     pub(super) condition_type: Text,
 }
 
-/// All of the status that is written here, and nothing else: what is wanted is read back in this form to see whether it
-/// differs from what is there.
+/// Exactly the fields of the status that hollow-kubelet writes: the desired status is decoded to this type to compare it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct Status {
@@ -119,19 +117,19 @@ pub(super) struct Times {
 }
 
 impl Pod {
-    /// The node that it is bound to; empty if it is not.
+    /// Empty if the pod is not bound.
     #[must_use]
     pub fn node(&self) -> &Text {
         &self.spec.node_name
     }
 
-    /// Its address; empty if it has none.
+    /// Empty if the pod has no address.
     #[must_use]
     pub fn ip(&self) -> &Text {
         &self.status.pod_ip
     }
 
-    /// Whether it has failed or succeeded, for good.
+    /// Whether the pod has failed or succeeded.
     pub(super) fn has_finished(&self) -> bool {
         matches!(&*self.status.phase, "Failed" | "Succeeded")
     }

@@ -1,4 +1,4 @@
-//! From a key to a step, and the step done: hollow-kubelet as a controller.
+//! The reconciler.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -17,9 +17,9 @@ use prometheus::Registry;
 
 use super::node::NODES;
 use super::pod::PODS;
-use super::{Fleet, NAME, Node, Options, Pod, act, plan};
+use super::{NAME, Node, Nodes, Options, Pod, act, plan};
 
-/// hollow-kubelet on its caches. A key without a namespace is that of a node, any other that of a pod.
+/// Reconciles nodes (keys without a namespace) and pods.
 #[derive(Debug)]
 pub struct HollowKubelet {
     pods: Cache<Pod>,
@@ -27,7 +27,7 @@ pub struct HollowKubelet {
     options: Options,
 }
 
-/// Builds the controller. Whether it may run in this cluster is asked before, by [`may_start`](super::may_start).
+/// Builds the controller, without the check of [`may_start`](super::may_start).
 ///
 /// # Panics
 /// Outside a tokio runtime.
@@ -40,14 +40,14 @@ pub fn build(
     how: controller::Options,
 ) -> Result<Controller<HollowKubelet>, ControllerError> {
     let (pods, nodes) = (caches.of::<Pod>(&PODS), caches.of::<Node>(&NODES));
-    // A node that is not there has no event that would make it; and the last node of somebody else may have left.
-    let wanted: Vec<Key> = plan::nodes(&options).map(Key::cluster).collect();
-    let again = wanted.clone();
+    // A missing node has no event; and the deleted node may have been the last one that is not hollow.
+    let own: Vec<Key> = plan::node_names(&options).map(Key::cluster).collect();
+    let all = own.clone();
     let of_nodes = Handler::map(move |node: &Node| {
         if node.is_hollow() {
             vec![node.metadata.key()]
         } else {
-            again.clone()
+            all.clone()
         }
     });
     let hollow = HollowKubelet {
@@ -56,20 +56,20 @@ pub fn build(
         options,
     };
     Builder::new(NAME, how, hollow)
-        .at_start(wanted)
+        .at_start(own)
         .watch(Source::new(nodes, of_nodes))
         .watch(Source::new(pods, Handler::for_object()))
         .build(env, client, registry)
 }
 
 impl Reconciler for HollowKubelet {
-    /// What is in a cache may be old: then the API server refuses with a conflict, and the next try sees more.
+    /// A write based on a stale cache fails with a conflict and is retried.
     async fn reconcile(&self, context: Context, key: Key) -> Result<Action, ReconcileError> {
         let now = context.env.clock.wall();
         let nodes = self.nodes.all();
-        let fleet = Fleet::of(nodes.iter().map(Arc::as_ref));
+        let cluster_nodes = Nodes::of(nodes.iter().map(Arc::as_ref));
         if key.namespace.is_empty() {
-            self.node(&context.client, &key, &fleet, now).await?;
+            self.node(&context.client, &key, &cluster_nodes, now).await?;
             return Ok(Action::Done);
         }
         let Lookup::Present(pod) = self.pods.get(&key) else {
@@ -79,7 +79,7 @@ impl Reconciler for HollowKubelet {
             let ip = ip.to_string();
             self.pods.all().iter().any(|it| *it.ip() == *ip)
         };
-        let step = plan::pod(&pod, &fleet, taken, &self.options, now);
+        let step = plan::pod(&pod, &cluster_nodes, taken, &self.options, now);
         let again = act::pod(&context.client, &pod, step).await?;
         Ok(again.map_or(Action::Done, Action::RequeueAfter))
     }
@@ -90,18 +90,18 @@ impl HollowKubelet {
         &self,
         client: &Client,
         key: &Key,
-        fleet: &Fleet,
+        cluster_nodes: &Nodes,
         now: Timestamp,
     ) -> Result<(), ClientError> {
         let present = match self.nodes.get(key) {
             Lookup::Present(node) => Some(node),
             Lookup::Absent => None,
-            // It is there, and nobody can tell what it is.
+            // The node exists but could not be decoded.
             Lookup::Undecodable => return Ok(()),
         };
-        let step = plan::node(&key.name, present.as_deref(), fleet, &self.options, now);
+        let step = plan::node(&key.name, present.as_deref(), cluster_nodes, &self.options, now);
         match act::node(client, key, step).await {
-            // The cache is behind: the event is on its way.
+            // The cache is stale: the event will follow.
             Err(error) if error.is_already_exists() => Ok(()),
             done => done.map(drop),
         }

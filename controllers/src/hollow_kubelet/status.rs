@@ -1,42 +1,45 @@
-//! The status of a pod that has been started.
+//! The desired status of a started pod.
 
 use coxswain_manager::time::rfc3339;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::FAIL;
-use super::condition::{self, Wanted};
+use super::condition::{self, DesiredCondition};
 use super::pod::{Container, ContainerStatus, Pod};
 
-/// What a container does.
+/// The simulated state of a container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Does {
+enum ContainerState {
     Run,
-    /// An init container that is done.
+    /// A completed init container.
     Complete,
     Fail,
-    /// Its image does not exist.
+    /// The image does not exist.
     BackOff,
-    /// An init container before it is not done.
+    /// An earlier init container has not completed.
     Wait,
 }
 
-/// The status that `pod` should have, started at `now` if it was not before. For a strategic merge patch.
-pub(super) fn wanted(pod: &Pod, host_ip: &str, pod_ip: &str, now: Timestamp) -> Value {
+/// Returns the desired status for a strategic merge patch. The pod starts at `now` if it was not started before.
+pub(super) fn desired(pod: &Pod, host_ip: &str, pod_ip: &str, now: Timestamp) -> Value {
     let fails = pod.metadata.annotations.get(FAIL).is_some_and(|it| it == "true");
     let inits = init_containers(pod, fails);
     let incomplete: Vec<&str> = names(&pod.spec.init_containers, &inits, |it| {
-        matches!(it, Does::BackOff | Does::Wait)
+        matches!(it, ContainerState::BackOff | ContainerState::Wait)
     });
-    let mains: Vec<Does> = pod
+    let mains: Vec<ContainerState> = pod
         .spec
         .containers
         .iter()
         .map(|it| main(it, !incomplete.is_empty(), fails))
         .collect();
-    let unready: Vec<&str> = names(&pod.spec.containers, &mains, |it| it != Does::Run);
+    let unready: Vec<&str> = names(&pod.spec.containers, &mains, |it| it != ContainerState::Run);
 
-    let phase = match (fails, incomplete.is_empty() && !mains.contains(&Does::BackOff)) {
+    let phase = match (
+        fails,
+        incomplete.is_empty() && !mains.contains(&ContainerState::BackOff),
+    ) {
         (true, _) => "Failed",
         (false, true) => "Running",
         (false, false) => "Pending",
@@ -68,45 +71,49 @@ pub(super) fn wanted(pod: &Pod, host_ip: &str, pod_ip: &str, now: Timestamp) -> 
     status
 }
 
-/// One after the other, up to the first that cannot be started.
-fn init_containers(pod: &Pod, fails: bool) -> Vec<Does> {
+/// Init containers run one after another, up to the first whose image is missing.
+fn init_containers(pod: &Pod, fails: bool) -> Vec<ContainerState> {
     let mut stuck = false;
-    let does = |container: &Container| match (stuck, is_missing(&container.image)) {
-        (true, _) => Does::Wait,
+    let state = |container: &Container| match (stuck, is_missing(&container.image)) {
+        (true, _) => ContainerState::Wait,
         (false, true) => {
             stuck = true;
-            Does::BackOff
+            ContainerState::BackOff
         }
-        (false, false) if container.restart_policy != "Always" => Does::Complete,
-        (false, false) if fails => Does::Fail,
-        (false, false) => Does::Run,
+        (false, false) if container.restart_policy != "Always" => ContainerState::Complete,
+        (false, false) if fails => ContainerState::Fail,
+        (false, false) => ContainerState::Run,
     };
-    pod.spec.init_containers.iter().map(does).collect()
+    pod.spec.init_containers.iter().map(state).collect()
 }
 
-fn main(container: &Container, wait: bool, fails: bool) -> Does {
+fn main(container: &Container, wait: bool, fails: bool) -> ContainerState {
     match is_missing(&container.image) {
-        _ if fails => Does::Fail,
-        _ if wait => Does::Wait,
-        true => Does::BackOff,
-        false => Does::Run,
+        _ if fails => ContainerState::Fail,
+        _ if wait => ContainerState::Wait,
+        true => ContainerState::BackOff,
+        false => ContainerState::Run,
     }
 }
 
-/// Whether the image is tagged as one that does not exist. What follows a colon before the last slash is a port, and what
-/// follows an `@` is a digest.
+/// Whether the tag marks a missing image. A colon before the last slash precedes a port, and `@` precedes a digest.
 fn is_missing(image: &str) -> bool {
     let name = image.split('@').next().unwrap_or_default();
     let last = name.rsplit('/').next().unwrap_or_default();
     matches!(last.split_once(':'), Some((_, "404" | "nonexistent")))
 }
 
-fn names<'a>(containers: &'a [Container], does: &[Does], which: impl Fn(Does) -> bool) -> Vec<&'a str> {
-    let both = containers.iter().zip(does).filter(|(_, does)| which(**does));
-    both.map(|(container, _)| &*container.name).collect()
+fn names<'a>(
+    containers: &'a [Container],
+    states: &[ContainerState],
+    matches: impl Fn(ContainerState) -> bool,
+) -> Vec<&'a str> {
+    let both = containers.iter().zip(states);
+    let matching = both.filter(|(_, state)| matches(**state));
+    matching.map(|(container, _)| &*container.name).collect()
 }
 
-fn conditions(pod: &Pod, fails: bool, incomplete: &[&str], unready: &[&str]) -> [Wanted; 4] {
+fn conditions(pod: &Pod, fails: bool, incomplete: &[&str], unready: &[&str]) -> [DesiredCondition; 4] {
     let listed = |what: &str, names: &[&str]| format!("containers with {what} status: [{}]", names.join(" "));
     let containers = match (fails, unready) {
         (true, _) => Some(("PodFailed", String::new())),
@@ -133,36 +140,36 @@ fn conditions(pod: &Pod, fails: bool, incomplete: &[&str], unready: &[&str]) -> 
         ("ContainersReady", containers),
         ("Ready", ready),
     ]
-    .map(|(type_, why)| Wanted {
+    .map(|(type_, reason_and_message)| DesiredCondition {
         type_,
-        holds: why.is_none(),
-        why,
+        is_true: reason_and_message.is_none(),
+        reason_and_message,
     })
 }
 
 fn statuses(
     pod: &Pod,
     containers: &[Container],
-    does: &[Does],
+    states: &[ContainerState],
     present: &[ContainerStatus],
     now: Timestamp,
 ) -> Vec<Value> {
-    let one = |(container, does): (&Container, &Does)| {
+    let one = |(container, state): (&Container, &ContainerState)| {
         let present = present.iter().find(|it| it.name == container.name);
-        status(pod, container, *does, present, now)
+        status(pod, container, *state, present, now)
     };
-    containers.iter().zip(does).map(one).collect()
+    containers.iter().zip(states).map(one).collect()
 }
 
 fn status(
     pod: &Pod,
     container: &Container,
-    does: Does,
+    desired: ContainerState,
     present: Option<&ContainerStatus>,
     now: Timestamp,
 ) -> Value {
     let id = format!("hollow://{}/{}", pod.metadata.uid, container.name);
-    // A container that goes on doing what it did keeps its times.
+    // A container in an unchanged state keeps its timestamps.
     let state = present.map(|it| &it.state);
     let ran = state.and_then(|it| it.running.as_ref().or(it.terminated.as_ref()));
     let started = rfc3339(ran.and_then(|it| it.started_at).unwrap_or(now));
@@ -180,23 +187,26 @@ fn status(
         }
         json!({"waiting": waiting})
     };
-    let state = match does {
-        Does::Run => json!({"running": {"startedAt": started}}),
-        Does::Complete => terminated(0, "Completed"),
-        Does::Fail => terminated(1, "Error"),
-        Does::BackOff => {
+    let state = match desired {
+        ContainerState::Run => json!({"running": {"startedAt": started}}),
+        ContainerState::Complete => terminated(0, "Completed"),
+        ContainerState::Fail => terminated(1, "Error"),
+        ContainerState::BackOff => {
             let message = format!("Back-off pulling image \"{}\"", container.image);
             waiting("ImagePullBackOff", Some(message))
         }
-        Does::Wait => waiting("PodInitializing", None),
+        ContainerState::Wait => waiting("PodInitializing", None),
     };
-    let has_run = matches!(does, Does::Run | Does::Complete | Does::Fail);
+    let has_run = matches!(
+        desired,
+        ContainerState::Run | ContainerState::Complete | ContainerState::Fail
+    );
     let mut status = json!({
         "name": container.name,
         "image": container.image,
         "imageID": if has_run { format!("hollow://{}", container.image) } else { String::new() },
-        "ready": matches!(does, Does::Run | Does::Complete),
-        "started": does == Does::Run,
+        "ready": matches!(desired, ContainerState::Run | ContainerState::Complete),
+        "started": desired == ContainerState::Run,
         "restartCount": present.map_or(0, |it| it.restart_count),
         "state": state,
         "lastState": {},
@@ -212,7 +222,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_tag_makes_an_image_missing() {
+    fn only_the_tag_marks_a_missing_image() {
         for missing in [
             "app:404",
             "app:nonexistent",

@@ -1,4 +1,4 @@
-//! What is planned, as tables.
+//! Tests of the plan.
 
 mod nodes;
 mod status;
@@ -10,8 +10,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::plan::{self, NO_NODE, NodeStep, PodStep};
-use super::{FAIL, Fleet, LABEL, Node, Options, Pod};
+use super::plan::{self, NO_NODE_RETRY, NodeStep, PodStep};
+use super::{FAIL, LABEL, Node, Nodes, Options, Pod};
 
 const NOW: i64 = 1_800_000_000;
 
@@ -45,11 +45,11 @@ fn foreign(name: &str) -> Node {
     node(json!({"metadata": {"name": name, "labels": {LABEL: "false"}}}))
 }
 
-fn fleet() -> Fleet {
-    Fleet::of([&hollow("ours")])
+fn cluster_nodes() -> Nodes {
+    Nodes::of([&hollow("ours")])
 }
 
-/// A pod on `ours`, with `more` merged over it.
+/// A pod on the node `ours`, with `more` merged into it.
 fn pod(more: &Value) -> Pod {
     let mut pod = json!({
         "metadata": {"namespace": "ns", "name": "p", "uid": "u", "resourceVersion": "300",
@@ -73,10 +73,10 @@ fn merge(into: &mut Value, more: &Value) {
 }
 
 fn planned(pod: &Pod) -> PodStep {
-    plan::pod(pod, &fleet(), |_| false, &at_once(), now())
+    plan::pod(pod, &cluster_nodes(), |_| false, &at_once(), now())
 }
 
-/// The status that is planned.
+/// The planned status.
 fn status(pod: &Pod) -> Value {
     match planned(pod) {
         PodStep::Status(patch) => patch["status"].clone(),
@@ -84,7 +84,7 @@ fn status(pod: &Pod) -> Value {
     }
 }
 
-/// `type: status (reason)` of the conditions.
+/// The conditions as `type: status (reason)`.
 fn conditions(status: &Value) -> Vec<String> {
     let list = status["conditions"].as_array().expect("conditions");
     let one = |it: &Value| {
@@ -94,7 +94,7 @@ fn conditions(status: &Value) -> Vec<String> {
     list.iter().map(one).collect()
 }
 
-/// `name: state` of the containers.
+/// The containers as `name: state`.
 fn containers(status: &Value, field: &str) -> Vec<String> {
     let one = |it: &Value| {
         let (kind, state) = it["state"]

@@ -210,7 +210,7 @@ async fn controller_yields_only_if_kcm_runs_it_too_and_star_enables_it() {
         };
         context.begin(&descriptor, enabled_by);
         context.add(Idle(name));
-        context.yielding.is_some()
+        context.kcm.is_some()
     };
     assert!(!add("own-by-star", false, EnabledBy::Star));
     assert!(

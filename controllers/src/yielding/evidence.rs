@@ -1,7 +1,7 @@
 //! Recent writes of kube-controller-manager: evidence that it runs although it holds no Lease.
 //!
-//! Once at start and once per term, if the Lease is absent then, one page of Deployments and one of `ReplicaSets` is listed
-//! live. The evidence decides nothing: the flag does. It is for the log and for the health check.
+//! At start and once per term, if the Lease is absent, one page of Deployments and one of `ReplicaSets` is listed live. The
+//! evidence is only reported in the log and the health check; the flag decides.
 
 use std::fmt;
 use std::time::Duration;
@@ -15,29 +15,26 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use super::State;
-use super::board::Board;
+use super::shared_state::SharedState;
 
 const RESOURCES: [Resource; 2] = [
     Resource::namespaced("apps", "v1", "replicasets", "ReplicaSet"),
     Resource::namespaced("apps", "v1", "deployments", "Deployment"),
 ];
 const MANAGER: &str = "kube-controller-manager";
-/// The maximum age of a write that counts.
+/// Older writes are not evidence.
 const MAX_AGE: SignedDuration = SignedDuration::from_mins(10);
-/// The maximum number of objects that are listed of each resource.
+/// Number of listed objects per resource.
 const PAGE_LIMIT: u32 = 500;
 const LIST_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The result of the last search.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Evidence {
-    /// No search has ended yet.
+    /// The first search has not finished.
     Pending,
-    /// An object was written recently.
     Found(Write),
-    /// No object of the listed ones was written recently.
     NotFound,
-    /// A list failed.
     Failed,
 }
 
@@ -53,12 +50,12 @@ pub(super) struct Write {
 pub(super) struct Searcher {
     pub(super) env: Env,
     pub(super) client: Client,
-    pub(super) board: Board,
+    pub(super) state: SharedState,
     /// The latest term. Terms that begin during a search share the next one.
     pub(super) terms: watch::Receiver<Option<Term>>,
     pub(super) found: watch::Sender<Evidence>,
-    /// Whether the flag says that kube-controller-manager does not run.
-    pub(super) assumed: bool,
+    /// The flag `--assume-no-kube-controller-manager`.
+    pub(super) assume_absent: bool,
 }
 
 #[derive(Deserialize)]
@@ -80,11 +77,11 @@ impl fmt::Display for Evidence {
 impl Searcher {
     pub(super) async fn run(mut self) {
         loop {
-            let Ok(state) = self.board.until(|state| *state != State::Unread).await else {
+            let Ok(state) = self.state.wait_for(|state| *state != State::Unread).await else {
                 return;
             };
             self.terms.borrow_and_update();
-            if matches!(state, State::Absent | State::Assumed) {
+            if matches!(state, State::Absent | State::AssumedAbsent) {
                 let evidence = self.search().await;
                 self.log(&evidence);
                 self.found.send_replace(evidence);
@@ -142,7 +139,7 @@ impl Searcher {
 
     fn log(&self, evidence: &Evidence) {
         match evidence {
-            Evidence::Found(Write { object, time }) if self.assumed => tracing::warn!(
+            Evidence::Found(Write { object, time }) if self.assume_absent => tracing::warn!(
                 %object, %time,
                 "Running beside kube-controller-manager, its recent writes contradict --assume-no-kube-controller-manager"
             ),
@@ -150,7 +147,7 @@ impl Searcher {
                 %object, %time,
                 "Found recent writes of kube-controller-manager, which holds no lease"
             ),
-            Evidence::NotFound if !self.assumed => tracing::info!(
+            Evidence::NotFound if !self.assume_absent => tracing::info!(
                 "Found no lease and no recent writes of kube-controller-manager, \
                  set --assume-no-kube-controller-manager if it does not run"
             ),

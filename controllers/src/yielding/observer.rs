@@ -1,59 +1,59 @@
-//! The look at the one Lease: a read, and a watch from there, again and again.
+//! Observes one Lease by reads and watches.
 //!
-//! Each read is a list of one name, because a list has a version to watch from, also when there is nothing in it: no change
-//! is missed in between. It needs `list` and `watch` of that one Lease. A read is sent when a watch has ended or fallen
-//! silent, and when the holder is due to be gone.
+//! Each read is a list restricted to one name: its resourceVersion starts a watch that misses no change, also if the Lease does
+//! not exist. It needs `list` and `watch` of that one Lease. A read is sent when a watch has ended or is silent, and when the
+//! lease expires.
 
 use std::convert::Infallible;
 use std::time::Duration;
 
 use coxswain_manager::backoff::Backoff;
-use coxswain_manager::client::{Client, ClientError, ObjectEvent, ObjectWatch, View as Form, WatchEnd};
+use coxswain_manager::client::{Client, ClientError, ObjectEvent, ObjectWatch, View, WatchEnd};
 use coxswain_manager::env::Env;
 use coxswain_manager::object::{Key, Resource};
 use futures_util::future::BoxFuture;
 use tokio::time::Instant;
 
 use super::State;
-use super::board::Writer;
-use super::view::{Lease, View};
+use super::observed_lease::{Lease, ObservedLease};
+use super::shared_state::Writer;
 
 const LEASES: Resource = Resource::namespaced("coordination.k8s.io", "v1", "leases", "Lease");
 
-/// How long a read may take, and a watch to open.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// How long a watch may be silent. Bookmarks come every minute or so.
-const SILENCE: Duration = Duration::from_secs(90);
-/// A watch that ended sooner has not worked.
-const QUICK: Duration = Duration::from_secs(5);
-/// The delays after failures: from half a second to [`RETRY_MAX`].
+/// Bounds a read, and opening a watch.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
+/// A silent watch is reopened after this time. Bookmarks arrive about every minute.
+const WATCH_IDLE_TIMEOUT: Duration = Duration::from_secs(90);
+/// A watch that ended sooner counts as a failure.
+const WATCH_DURATION_MIN: Duration = Duration::from_secs(5);
+/// Delays after failures, from half a second to [`RETRY_MAX`].
 const BACKOFF: Backoff =
     Backoff::exponential(Duration::from_millis(500), Duration::from_secs(15)).jitter(1.0);
 const RETRY_MAX: Duration = Duration::from_secs(30);
 
-/// Who looks, and whom it tells.
+/// Publishes the state of the Lease.
 pub(super) struct Observer {
     env: Env,
     lease: ObjectWatch,
-    view: View,
-    /// Whether an absent Lease means that its holder does not run.
+    observed: ObservedLease,
+    /// Whether an absent Lease means that kube-controller-manager does not run.
     assume_absent: bool,
-    board: Writer,
-    /// When the present watch was opened.
+    state: Writer,
+    /// Time at which the current watch was opened.
     opened: Option<Instant>,
 }
 
-/// Why a watch is not listened to any more.
+/// The reason why a watch ended without an error.
 #[derive(PartialEq, Eq)]
 enum Ended {
-    /// It is over, or silent.
-    Over,
-    /// It is time to see whether the holder is gone.
-    Due,
+    /// The watch was closed, or is silent.
+    Closed,
+    /// The lease expires and must be read.
+    ReadDue,
 }
 
 impl Observer {
-    pub(super) fn new(env: &Env, client: Client, lease: Key, assume_absent: bool, board: Writer) -> Self {
+    pub(super) fn new(env: &Env, client: Client, lease: Key, assume_absent: bool, state: Writer) -> Self {
         Self {
             env: env.clone(),
             lease: ObjectWatch {
@@ -61,123 +61,126 @@ impl Observer {
                 client,
                 resource: LEASES,
                 key: lease,
-                view: Form::Full,
-                idle_timeout: SILENCE,
+                view: View::Full,
+                idle_timeout: WATCH_IDLE_TIMEOUT,
             },
-            view: View::new(env.clock.now()),
+            observed: ObservedLease::new(env.clock.now()),
             assume_absent,
-            board,
+            state,
             opened: None,
         }
     }
 
-    /// Looks for ever.
+    /// Runs until it is dropped.
     pub(super) async fn run(mut self) -> Infallible {
         let clock = self.env.clock.clone();
         let mut backoff = BACKOFF;
         loop {
-            let ended = self.once().await;
+            let ended = self.read_and_watch().await;
             let opened = self.opened.take();
-            let lasted = opened.is_some_and(|at| clock.now().saturating_duration_since(at) >= QUICK);
+            let lasted =
+                opened.is_some_and(|at| clock.now().saturating_duration_since(at) >= WATCH_DURATION_MIN);
             if lasted {
                 backoff.reset();
             }
-            let (why, asked) = match ended {
-                Ok(Ended::Due) => continue,
-                Ok(Ended::Over) if lasted => continue,
-                Ok(Ended::Over) => ("its watch ends at once".to_owned(), None),
+            let (reason, retry_after) = match ended {
+                Ok(Ended::ReadDue) => continue,
+                Ok(Ended::Closed) if lasted => continue,
+                Ok(Ended::Closed) => ("the watch is closed immediately".to_owned(), None),
                 Err(error) => {
                     if backoff.is_healthy(clock.now()) {
-                        tracing::warn!(%error, lease = %self.lease.key, "Cannot watch the lease");
+                        tracing::warn!(%error, lease = %self.lease.key, "Failed to watch lease");
                     }
                     (reason(&error), error.retry_after())
                 }
             };
-            self.view.lost(clock.now(), why);
-            self.tell();
-            let pause = backoff.next_at_least(asked, RETRY_MAX, clock.now(), &self.env.rng);
+            self.observed.watch_lost(clock.now(), reason);
+            self.publish();
+            let pause = backoff.next_at_least(retry_after, RETRY_MAX, clock.now(), &self.env.rng);
             let sleep = clock.sleep(pause);
-            self.meanwhile(sleep).await;
+            self.publish_while(sleep).await;
         }
     }
 
-    /// One read, and one watch until it ends, falls silent or the holder is due.
-    async fn once(&mut self) -> Result<Ended, ClientError> {
+    /// Reads the Lease, then watches it until the watch ends or is silent, or the lease expires.
+    async fn read_and_watch(&mut self) -> Result<Ended, ClientError> {
         let clock = self.env.clock.clone();
         let sent = clock.now();
         let watch = self.lease.clone();
-        let state = self.in_time(Box::pin(async move { watch.list().await })).await?;
-        self.view
-            .read(sent, clock.now(), state.object.as_ref().map(Lease::new));
-        self.tell();
+        let state = self
+            .with_timeout(Box::pin(async move { watch.list().await }))
+            .await?;
+        self.observed
+            .observe_read(sent, clock.now(), state.object.as_ref().map(Lease::new));
+        self.publish();
         let watch = self.lease.clone();
         let open = async move { watch.open(&state.version).await };
-        let mut events = self.in_time(Box::pin(open)).await?;
+        let mut events = self.with_timeout(Box::pin(open)).await?;
         self.opened = Some(clock.now());
-        self.view.watched();
-        self.tell();
+        self.observed.watch_opened();
+        self.publish();
         loop {
-            let due = self.view.due().unwrap_or(clock.after(Duration::MAX));
+            let due = self.observed.read_due().unwrap_or(clock.after(Duration::MAX));
             let event = tokio::select! {
                 biased;
                 event = events.next() => event,
-                () = clock.sleep_until(due) => return Ok(Ended::Due),
+                () = clock.sleep_until(due) => return Ok(Ended::ReadDue),
             };
             let lease = match event {
                 Ok(ObjectEvent::Updated(lease)) => Some(Lease::new(&lease)),
                 Ok(ObjectEvent::Deleted(_)) => None,
                 Err(WatchEnd::Request(error)) => return Err(error),
-                Err(_) => return Ok(Ended::Over),
+                Err(_) => return Ok(Ended::Closed),
             };
-            self.view.see(clock.now(), lease);
-            self.tell();
+            self.observed.observe(clock.now(), lease);
+            self.publish();
         }
     }
 
-    async fn in_time<T>(
+    async fn with_timeout<T>(
         &mut self,
         request: BoxFuture<'static, Result<T, ClientError>>,
     ) -> Result<T, ClientError> {
         let clock = self.env.clock.clone();
-        let answer = self
-            .meanwhile(async move { clock.timeout(PATIENCE, request).await })
+        let result = self
+            .publish_while(async move { clock.timeout(REQUEST_TIMEOUT, request).await })
             .await;
-        answer.unwrap_or_else(|| {
+        result.unwrap_or_else(|| {
             Err(ClientError::Timeout {
                 request_line: format!("lease {}", self.lease.key),
-                deadline: PATIENCE,
+                deadline: REQUEST_TIMEOUT,
             })
         })
     }
 
-    /// Waits for something, while what is known grows too old.
-    async fn meanwhile<T>(&mut self, future: impl Future<Output = T>) -> T {
+    /// Awaits `future`, and publishes the state when it becomes stale meanwhile.
+    async fn publish_while<T>(&mut self, future: impl Future<Output = T>) -> T {
         let clock = self.env.clock.clone();
         let mut future = std::pin::pin!(future);
         let now = clock.now();
-        if let Some(stale_at) = self.view.stale_at().filter(|at| *at > now) {
+        if let Some(stale_at) = self.observed.stale_at().filter(|at| *at > now) {
             tokio::select! {
                 biased;
                 done = &mut future => return done,
-                () = clock.sleep_until(stale_at) => self.tell(),
+                () = clock.sleep_until(stale_at) => self.publish(),
             }
         }
         future.await
     }
 
-    fn tell(&self) {
-        let state = match self.view.state(self.env.clock.now()) {
-            State::Absent if self.assume_absent => State::Assumed,
+    fn publish(&self) {
+        let state = match self.observed.state(self.env.clock.now()) {
+            State::Absent if self.assume_absent => State::AssumedAbsent,
             state => state,
         };
-        self.board.write(state);
+        self.state.set(state);
     }
 }
 
-/// Why the Lease is not to be had. Everybody may read this, so it does not quote the server.
+/// Describes an error for the health check, which is public: the message of the server is left out.
 fn reason(error: &ClientError) -> String {
     match error.code() {
-        Some(code) => format!("the API server answers {code}"),
-        None => "the API server does not answer".to_owned(),
+        Some(code) => format!("the API server returned {code}"),
+        None => "the API server did not respond".to_owned(),
     }
 }

@@ -1,5 +1,3 @@
-//! The decision, without a clock of its own.
-
 use std::time::Duration;
 
 use coxswain_manager::env::Clock;
@@ -8,31 +6,30 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::State;
-use super::view::{Lease, View};
+use super::observed_lease::{Lease, ObservedLease};
 
-/// Something that happens to a view, at its second.
+/// An observation.
 enum Step {
-    /// A read shows this.
+    /// A read returns this.
     Read(Option<Lease>),
-    /// A read shows this that was sent so many seconds before.
+    /// A read that was sent this number of seconds earlier returns this.
     Late(u64, Option<Lease>),
-    /// The watch shows this.
-    Sees(Option<Lease>),
-    /// The watch is open.
+    /// The watch delivers this.
+    Event(Option<Lease>),
+    /// A watch is opened.
     Watched,
-    /// There is no watch.
+    /// The watch is lost.
     Lost(&'static str),
-    /// Nothing.
     Nothing,
 }
 
-use Step::{Late, Lost, Nothing, Read, Sees, Watched};
+use Step::{Event, Late, Lost, Nothing, Read, Watched};
 
 fn lease(spec: &Value) -> Lease {
     Lease::new(&json!({"metadata": {"uid": "u"}, "spec": spec}))
 }
 
-/// Held by `a` for 15 s, renewed for the time that is given.
+/// Held by `a` for 15 s, with renewal number `renewal`.
 fn held(renewal: u32) -> Lease {
     let renewed = format!("1999-01-01T00:00:{renewal:02}.000000Z");
     lease(&json!({"holderIdentity": "a", "leaseDurationSeconds": 15, "renewTime": renewed}))
@@ -48,32 +45,34 @@ fn alive() -> State {
     }
 }
 
-fn unknown(why: &str) -> State {
-    State::Unknown { why: why.to_owned() }
+fn unknown(reason: &str) -> State {
+    State::Unknown {
+        reason: reason.to_owned(),
+    }
 }
 
-/// Does each step at its second, and compares what is known after it.
-fn walk(name: &str, steps: impl IntoIterator<Item = (u64, Step, State)>) -> (View, Instant) {
+/// Applies each step at its second and compares the state after it.
+fn walk(name: &str, steps: impl IntoIterator<Item = (u64, Step, State)>) -> (ObservedLease, Instant) {
     let start = Clock::starting_at(Timestamp::UNIX_EPOCH).now();
-    let mut view = View::new(start);
-    assert_eq!(view.state(start), State::Unread, "{name}");
+    let mut observed = ObservedLease::new(start);
+    assert_eq!(observed.state(start), State::Unread, "{name}");
     for (second, step, state) in steps {
         let now = start + Duration::from_secs(second);
         match step {
-            Read(lease) => view.read(now, now, lease),
-            Late(before, lease) => view.read(now - Duration::from_secs(before), now, lease),
-            Sees(lease) => view.see(now, lease),
-            Watched => view.watched(),
-            Lost(why) => view.lost(now, why.to_owned()),
+            Read(lease) => observed.observe_read(now, now, lease),
+            Late(before, lease) => observed.observe_read(now - Duration::from_secs(before), now, lease),
+            Event(lease) => observed.observe(now, lease),
+            Watched => observed.watch_opened(),
+            Lost(reason) => observed.watch_lost(now, reason.to_owned()),
             Nothing => {}
         }
-        assert_eq!(view.state(now), state, "{name}, second {second}");
+        assert_eq!(observed.state(now), state, "{name}, second {second}");
     }
-    (view, start)
+    (observed, start)
 }
 
 #[test]
-fn nothing_is_known_before_it_is_read_and_watched() {
+fn state_is_unread_until_the_lease_is_read_and_watched() {
     use State::{Absent, Expired, Unread};
     walk("absent", [(0, Read(None), Unread), (0, Watched, Absent)]);
     walk("free", [(0, Read(Some(free())), Unread), (0, Watched, Expired)]);
@@ -93,68 +92,68 @@ fn nothing_is_known_before_it_is_read_and_watched() {
 }
 
 #[test]
-fn a_holder_is_gone_when_a_read_shows_that_it_has_not_renewed() {
+fn holder_is_dead_when_a_read_confirms_the_expiry() {
     use State::{Absent, Expired, Unread};
     let begin = || [(0, Read(Some(held(0))), Unread), (0, Watched, alive())];
     let then = |name, steps: Vec<_>| walk(name, begin().into_iter().chain(steps));
     then(
-        "silence proves nothing",
+        "silence is not proof",
         vec![(15, Nothing, alive()), (3600, Nothing, alive())],
     );
     then(
-        "not a moment too soon",
+        "not before the expiry",
         vec![
             (14, Read(Some(held(0))), alive()),
             (15, Read(Some(held(0))), Expired),
         ],
     );
     then(
-        "a read that was sent before says nothing about after",
+        "a read sent before the expiry is not proof",
         vec![
             (19, Late(5, Some(held(0))), alive()),
             (20, Late(5, Some(held(0))), Expired),
         ],
     );
     then(
-        "each renewal counts from when it is seen",
+        "expiry counts from the observation of a renewal",
         vec![
-            (10, Sees(Some(held(1))), alive()),
+            (10, Event(Some(held(1))), alive()),
             (24, Read(Some(held(1))), alive()),
             (25, Read(Some(held(1))), Expired),
         ],
     );
     then(
-        "a renewal that the watch has missed",
+        "a renewal that the watch missed",
         vec![
             (15, Read(Some(held(1))), alive()),
             (30, Read(Some(held(1))), Expired),
         ],
     );
-    then("given back", vec![(1, Sees(Some(free())), Expired)]);
+    then("released", vec![(1, Event(Some(free())), Expired)]);
     then(
-        "back again",
+        "acquired again",
         vec![
             (15, Read(Some(held(0))), Expired),
-            (99, Sees(Some(held(1))), alive()),
+            (99, Event(Some(held(1))), alive()),
             (114, Read(Some(held(1))), Expired),
         ],
     );
     then(
-        "deleted under its holder, who does not know",
+        "deleted while held",
         vec![
-            (5, Sees(None), alive()),
+            (5, Event(None), alive()),
             (14, Read(None), alive()),
             (15, Read(None), Absent),
         ],
     );
     then(
-        "deleted when it was nobody's",
-        vec![(1, Sees(Some(free())), Expired), (2, Sees(None), Absent)],
+        "deleted while not held",
+        vec![(1, Event(Some(free())), Expired), (2, Event(None), Absent)],
     );
 }
 
 #[test]
-fn without_a_watch_it_is_known_for_a_while_only() {
+fn state_without_a_watch_becomes_stale() {
     use State::{Absent, Expired, Unread};
     walk(
         "running",
@@ -170,7 +169,7 @@ fn without_a_watch_it_is_known_for_a_while_only() {
         ],
     );
     walk(
-        "the record that was there before is old when it is seen again",
+        "an unchanged record keeps its first observation",
         [
             (0, Read(Some(held(0))), Unread),
             (0, Watched, alive()),
@@ -183,16 +182,20 @@ fn without_a_watch_it_is_known_for_a_while_only() {
 }
 
 #[test]
-fn a_lease_that_does_not_say_how_long_is_that_of_the_default() {
+fn invalid_lease_duration_falls_back_to_the_default() {
     for odd in [json!(null), json!(0), json!(-3), json!("15")] {
         let lease = lease(&json!({"holderIdentity": "a", "leaseDurationSeconds": odd}));
-        let (view, start) = walk(
+        let (observed, start) = walk(
             "odd",
             [(3, Read(Some(lease)), State::Unread), (3, Watched, alive())],
         );
-        assert_eq!(view.due(), Some(start + Duration::from_secs(18)), "{odd}");
+        assert_eq!(
+            observed.read_due(),
+            Some(start + Duration::from_secs(18)),
+            "{odd}"
+        );
     }
     let lease = lease(&json!({"holderIdentity": "a", "leaseDurationSeconds": 4}));
-    let (view, start) = walk("short", [(3, Read(Some(lease)), State::Unread)]);
-    assert_eq!(view.due(), Some(start + Duration::from_secs(7)));
+    let (observed, start) = walk("short", [(3, Read(Some(lease)), State::Unread)]);
+    assert_eq!(observed.read_due(), Some(start + Duration::from_secs(7)));
 }

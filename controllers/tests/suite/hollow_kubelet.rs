@@ -1,14 +1,14 @@
-//! hollow-kubelet at the API.
+//! hollow-kubelet on the API.
 
 mod hosted;
-mod refusals;
+mod rejections;
 mod writes;
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use coxswain_controllers::hollow_kubelet::{
-    FAIL, Fleet, LABEL, Node, Options, Pod, StartError, act, build, may_start, plan,
+    FAIL, LABEL, Node, Nodes, Options, Pod, StartError, act, build, may_start, plan,
 };
 use coxswain_manager::cache::{Caches, Scope};
 use coxswain_manager::client::{Client, ClientError, Delete, Fence, ListQuery, Patch, Transport, View};
@@ -24,7 +24,7 @@ use tokio_util::sync::CancellationToken;
 const PODS: Resource = Resource::namespaced("", "v1", "pods", "Pod");
 const NODES: Resource = Resource::cluster("", "v1", "nodes", "Node");
 
-struct Bed {
+struct Fixture {
     env: Env,
     transport: Transport,
     client: Client,
@@ -32,7 +32,7 @@ struct Bed {
     _tasks: TaskSet,
 }
 
-fn bed(options: Options) -> Bed {
+fn fixture(options: Options) -> Fixture {
     let start = Timestamp::from_second(1_800_000_000).expect("a time");
     let sandbox = Sandbox::new(SandboxOptions {
         env: SandboxEnv::starting_at(start, 7),
@@ -41,8 +41,8 @@ fn bed(options: Options) -> Bed {
     let tasks = TaskSet::new();
     let env = Env::starting_at(start, 7, &tasks);
     let transport = Transport::from_service(sandbox.door(), "sandbox", "test", &env.clock, &Registry::new())
-        .expect("a way to the sandbox");
-    Bed {
+        .expect("a transport");
+    Fixture {
         client: transport.unfenced("test", None),
         transport,
         env,
@@ -51,7 +51,7 @@ fn bed(options: Options) -> Bed {
     }
 }
 
-/// At once, on one node, next to nodes of others.
+/// Without delay, with one node, beside foreign nodes.
 fn at_once() -> Options {
     Options {
         nodes: 1,
@@ -64,7 +64,7 @@ fn key(name: &str) -> Key {
     Key::new("default", name)
 }
 
-impl Bed {
+impl Fixture {
     async fn list(&self, resource: &Resource) -> Vec<Value> {
         let query = ListQuery::default();
         let page = self
@@ -83,15 +83,21 @@ impl Bed {
             .collect()
     }
 
-    /// One look at everything, as a controller with fresh caches would have. Answers how many requests it made, and the
-    /// shortest time until it wants to look again.
+    /// Reconciles everything once, like a controller with fresh caches. Returns the number of writes and the shortest requested
+    /// delay.
     async fn round(&self) -> Result<(u32, Option<Duration>), ClientError> {
         let (mut writes, mut again) = (0, None);
         let nodes: Vec<Node> = self.all(&NODES).await;
-        let fleet = Fleet::of(&nodes);
-        for name in plan::nodes(&self.options) {
+        let cluster_nodes = Nodes::of(&nodes);
+        for name in plan::node_names(&self.options) {
             let present = nodes.iter().find(|it| it.metadata.name == *name);
-            let step = plan::node(&name, present, &fleet, &self.options, self.env.clock.wall());
+            let step = plan::node(
+                &name,
+                present,
+                &cluster_nodes,
+                &self.options,
+                self.env.clock.wall(),
+            );
             writes += u32::from(
                 act::node(&self.client, &Key::cluster(name), step)
                     .await?
@@ -101,7 +107,7 @@ impl Bed {
         let pods: Vec<Pod> = self.all(&PODS).await;
         for pod in &pods {
             let taken = |ip: std::net::Ipv4Addr| pods.iter().any(|it| *it.ip() == *ip.to_string());
-            let step = plan::pod(pod, &fleet, taken, &self.options, self.env.clock.wall());
+            let step = plan::pod(pod, &cluster_nodes, taken, &self.options, self.env.clock.wall());
             writes += u32::from(!matches!(step, plan::PodStep::Nothing | plan::PodStep::Wait(_)));
             let wait = act::pod(&self.client, pod, step).await?;
             again = [again, wait].into_iter().flatten().min();
@@ -109,11 +115,11 @@ impl Bed {
         Ok((writes, again))
     }
 
-    /// Rounds until there is nothing to do. Answers how many requests were made.
+    /// Reconciles until there is nothing to do. Returns the number of writes.
     async fn settle(&self) -> u32 {
         let mut all = 0;
         for _ in 0..20 {
-            match self.round().await.expect("nobody is in the way") {
+            match self.round().await.expect("no conflicts") {
                 (0, None) => return all,
                 (writes, again) => {
                     all += writes;
@@ -121,10 +127,10 @@ impl Bed {
                 }
             }
         }
-        panic!("it never comes to rest");
+        panic!("does not settle");
     }
 
-    /// Runs it as a controller, in a term that does not end.
+    /// Runs the controller in a term that does not end.
     fn host(&self) {
         let registry = Registry::new();
         let caches =
@@ -142,7 +148,6 @@ impl Bed {
         drop(self.env.tasks.spawn(run));
     }
 
-    /// Waits for something to come true.
     async fn until(&self, holds: impl AsyncFn(&Self) -> bool) {
         for _ in 0..1000 {
             if holds(self).await {
@@ -150,7 +155,7 @@ impl Bed {
             }
             self.env.clock.sleep(Duration::from_millis(100)).await;
         }
-        panic!("it never comes true");
+        panic!("timed out");
     }
 
     async fn create(&self, resource: &Resource, namespace: &str, body: &Value) -> Value {
@@ -173,12 +178,12 @@ impl Bed {
     }
 
     async fn get(&self, name: &str) -> Value {
-        self.client.get(&PODS, &key(name)).await.expect("it is there")
+        self.client.get(&PODS, &key(name)).await.expect("found")
     }
 
     async fn node(&self, name: &str) -> Value {
         let node = self.client.get(&NODES, &Key::cluster(name)).await;
-        node.expect("it is there")
+        node.expect("found")
     }
 
     async fn delete(&self, pod: &Value) {

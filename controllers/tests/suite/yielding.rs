@@ -1,4 +1,4 @@
-//! Controllers that yield, next to a kube-controller-manager of which only the Lease is there.
+//! Yielding controllers beside a kube-controller-manager that is simulated by its Lease.
 
 mod absent;
 mod blind;
@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use coxswain_controllers::yielding::{Yielding, Yields};
+use coxswain_controllers::yielding::{KcmLease, YieldingController};
 use coxswain_manager::cache::Scope;
 use coxswain_manager::client::{Client, Delete, Transport};
 use coxswain_manager::env::{Env, TaskSet};
@@ -33,16 +33,17 @@ use self::probe::{Probe, Shared};
 
 const LEASES: Resource = Resource::namespaced("coordination.k8s.io", "v1", "leases", "Lease");
 const SECOND: Duration = Duration::from_secs(1);
-/// How long kube-controller-manager's record is good for.
+/// Lease duration of kube-controller-manager.
 const LEASE: Duration = Duration::from_secs(15);
 
-/// The process's way to the API. It keeps what is asked about Leases, and can go wrong for that.
+/// A transport that records requests and injects faults.
 #[derive(Clone)]
-struct Way {
+struct FaultyTransport {
     door: Door,
-    asked: Arc<Mutex<Vec<String>>>,
+    /// Requests for Leases, and their fault.
+    requests: Arc<Mutex<Vec<String>>>,
     fault: Arc<Mutex<Fault>>,
-    /// The requests for Deployments and `ReplicaSets`, and their fault.
+    /// Requests for Deployments and `ReplicaSets`, and their fault.
     searched: Arc<Mutex<Vec<String>>>,
     search_fault: Arc<Mutex<Fault>>,
 }
@@ -50,8 +51,8 @@ struct Way {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fault {
     None,
-    Refuse(u16),
-    RefuseWatches(u16),
+    Reject(u16),
+    RejectWatches(u16),
     Hang,
     /// The body ends early.
     Truncate,
@@ -59,7 +60,7 @@ enum Fault {
 
 type Answer = Response<Either<ResponseBody, Body>>;
 
-impl Service<Request<Body>> for Way {
+impl Service<Request<Body>> for FaultyTransport {
     type Response = Answer;
     type Error = Box<dyn std::error::Error + Send + Sync>;
     type Future = BoxFuture<'static, Result<Self::Response, Self::Error>>;
@@ -72,25 +73,25 @@ impl Service<Request<Body>> for Way {
         let mut this = self.clone();
         let uri = request.uri().to_string();
         Box::pin(async move {
-            let seen = if uri.contains("/leases") {
-                Some((&this.asked, &this.fault))
+            let faulty = if uri.contains("/leases") {
+                Some((&this.requests, &this.fault))
             } else {
                 uri.contains("/apps/v1/")
                     .then_some((&this.searched, &this.search_fault))
             };
-            if let Some((asked, fault)) = seen {
-                asked.lock().expect("no panic").push(uri.clone());
+            if let Some((requests, fault)) = faulty {
+                requests.lock().expect("no panic").push(uri.clone());
                 let fault = *fault.lock().expect("no panic");
                 match fault {
-                    Fault::Refuse(code) => return Ok(refusal(code)),
-                    Fault::RefuseWatches(code) if uri.contains("watch=true") => return Ok(refusal(code)),
+                    Fault::Reject(code) => return Ok(rejection(code)),
+                    Fault::RejectWatches(code) if uri.contains("watch=true") => return Ok(rejection(code)),
                     Fault::Hang => std::future::pending().await,
                     Fault::Truncate => {
                         return Ok(Response::new(Either::Right(Body::from(
                             b"{\"items\": [{".to_vec(),
                         ))));
                     }
-                    Fault::None | Fault::RefuseWatches(_) => {}
+                    Fault::None | Fault::RejectWatches(_) => {}
                 }
             }
             Ok(this.door.call(request).await?.map(Either::Left))
@@ -98,7 +99,7 @@ impl Service<Request<Body>> for Way {
     }
 }
 
-fn refusal(code: u16) -> Answer {
+fn rejection(code: u16) -> Answer {
     let status =
         json!({"kind": "Status", "code": code, "reason": "Forbidden", "message": "a secret of the server"});
     let mut response = Response::new(Either::Right(Body::from(status.to_string().into_bytes())));
@@ -106,12 +107,12 @@ fn refusal(code: u16) -> Answer {
     response
 }
 
-/// One process with controllers that yield, and the hand that writes kube-controller-manager's Lease.
-struct Bed {
+/// A manager with yielding controllers, and a client that writes kube-controller-manager's Lease.
+struct Fixture {
     env: Env,
     registry: Registry,
     checks: Checks,
-    way: Way,
+    transport: FaultyTransport,
     admin: Client,
     manager: Manager,
     /// --assume-no-kube-controller-manager
@@ -121,12 +122,12 @@ struct Bed {
     sandbox: Sandbox,
 }
 
-/// One that runs.
+/// A running [`Fixture`].
 struct Running {
     env: Env,
     registry: Registry,
     checks: Checks,
-    way: Way,
+    transport: FaultyTransport,
     admin: Client,
     probes: Vec<Arc<Probe>>,
     stop: CancellationToken,
@@ -135,7 +136,7 @@ struct Running {
     sandbox: Sandbox,
 }
 
-fn bed() -> Bed {
+fn fixture() -> Fixture {
     let start = Timestamp::from_second(1_800_000_000).expect("a time");
     let sandbox = Sandbox::new(coxswain_sandbox::Options {
         env: coxswain_sandbox::Env::starting_at(start, 7),
@@ -144,15 +145,15 @@ fn bed() -> Bed {
     let tasks = TaskSet::new();
     let env = Env::starting_at(start, 7, &tasks);
     let (registry, checks) = (Registry::new(), Checks::new());
-    let way = Way {
+    let faulty = FaultyTransport {
         door: sandbox.door(),
-        asked: Arc::default(),
+        requests: Arc::default(),
         fault: Arc::new(Mutex::new(Fault::None)),
         searched: Arc::default(),
         search_fault: Arc::new(Mutex::new(Fault::None)),
     };
-    let transport =
-        Transport::from_service(way.clone(), "api.test", "test", &env.clock, &registry).expect("a way");
+    let transport = Transport::from_service(faulty.clone(), "api.test", "test", &env.clock, &registry)
+        .expect("a transport");
     let options = Options {
         name: "coxswain",
         limit: None,
@@ -162,12 +163,12 @@ fn bed() -> Bed {
     };
     let manager = Manager::new(&env, &registry, &checks, transport, options).expect("a manager");
     let admin = Transport::from_service(sandbox.door(), "api.test", "test", &env.clock, &Registry::new());
-    Bed {
-        admin: admin.expect("a way").unfenced("admin", None),
+    Fixture {
+        admin: admin.expect("a transport").unfenced("admin", None),
         env,
         registry,
         checks,
-        way,
+        transport: faulty,
         manager,
         assume_absent: false,
         probes: Vec::new(),
@@ -176,13 +177,13 @@ fn bed() -> Bed {
     }
 }
 
-impl Bed {
+impl Fixture {
     fn assuming_absent(mut self) -> Self {
         self.assume_absent = true;
         self
     }
 
-    /// Runs with three controllers that yield.
+    /// Runs three yielding controllers.
     fn run(mut self) -> Running {
         let probes = ["one", "two", "three"].map(|name| Probe::new(name, &self.env.clock));
         self.probes.extend(probes.map(Arc::new));
@@ -195,10 +196,10 @@ impl Bed {
     }
 
     fn run_with_probes(mut self) -> Running {
-        let yielding = Yielding::start(&self.manager, self.assume_absent);
+        let kcm = KcmLease::start(&self.manager, self.assume_absent);
         for probe in &self.probes {
             let probe = Shared(probe.clone());
-            self.manager.add(Yields::new(probe, yielding.clone()));
+            self.manager.add(YieldingController::new(probe, kcm.clone()));
         }
         let stop = CancellationToken::new();
         let ended = self.tasks.handle().spawn(self.manager.run(None, stop.clone()));
@@ -206,7 +207,7 @@ impl Bed {
             env: self.env,
             registry: self.registry,
             checks: self.checks,
-            way: self.way,
+            transport: self.transport,
             admin: self.admin,
             probes: self.probes,
             stop,
@@ -221,7 +222,7 @@ fn lease_key() -> Key {
     Key::new("kube-system", "kube-controller-manager")
 }
 
-/// Writes the Lease as kube-controller-manager does, by a clock of its own that is a day behind.
+/// Renews the Lease like a kube-controller-manager whose clock is a day behind.
 async fn renew(admin: &Client, env: &Env, holder: &str) {
     let renewed = env.clock.wall() - jiff::SignedDuration::from_hours(24);
     let spec = json!({
@@ -252,13 +253,13 @@ impl Running {
         renew(&self.admin, &self.env, "kcm").await;
     }
 
-    /// Renews every 2 s, for so long: all the time nobody may run.
+    /// Renews every 2 s for `time` and asserts that no controller runs.
     async fn alive_for(&self, time: Duration) {
         let end = self.env.clock.after(time);
         while self.env.clock.now() < end {
             self.renew().await;
             self.sleep(2 * SECOND).await;
-            assert!(!self.any_runs(), "next to kube-controller-manager");
+            assert!(!self.any_runs(), "beside kube-controller-manager");
         }
     }
 
@@ -277,37 +278,37 @@ impl Running {
         self.probes.iter().all(|probe| probe.runs())
     }
 
-    /// How long it takes until it comes true.
+    /// Returns the time until `holds` is true.
     async fn until(&self, holds: impl Fn(&Self) -> bool) -> Duration {
         let start = self.env.clock.now();
         while !holds(self) {
             let so_far = self.env.clock.now() - start;
-            assert!(so_far < Duration::from_mins(10), "it never comes true");
+            assert!(so_far < Duration::from_mins(10), "timed out");
             self.sleep(Duration::from_millis(10)).await;
         }
         self.env.clock.now() - start
     }
 
     fn fault(&self, fault: Fault) {
-        *self.way.fault.lock().expect("no panic") = fault;
+        *self.transport.fault.lock().expect("no panic") = fault;
     }
 
-    /// How often the Lease was listed, and watched.
-    fn asked(&self) -> (usize, usize) {
-        let asked = self.way.asked.lock().expect("no panic");
-        let watches = asked.iter().filter(|uri| uri.contains("watch=true")).count();
-        for uri in &*asked {
+    /// The number of lists and of watches of the Lease.
+    fn requests(&self) -> (usize, usize) {
+        let requests = self.transport.requests.lock().expect("no panic");
+        let watches = requests.iter().filter(|uri| uri.contains("watch=true")).count();
+        for uri in &*requests {
             assert!(uri.contains("/namespaces/kube-system/leases?"), "{uri}");
             assert!(
                 uri.contains("fieldSelector=metadata.name%3Dkube-controller-manager"),
                 "{uri}"
             );
         }
-        (asked.len() - watches, watches)
+        (requests.len() - watches, watches)
     }
 
-    /// What is said of the first controller, having made sure that nothing has failed.
-    fn told(&self) -> Option<String> {
+    /// The note in the first controller's health check. Asserts that no check fails.
+    fn note(&self) -> Option<String> {
         for kind in [Probes::LIVEZ, Probes::READYZ, Probes::HEALTHZ] {
             for (name, health) in self.checks.run(kind) {
                 assert!(!matches!(health, Health::Failed(_)), "{name}: {health:?}");
@@ -322,7 +323,7 @@ impl Running {
         }
     }
 
-    /// Whether the metrics say that the first controller yields, and that it runs.
+    /// The metrics of the first controller: whether it yields, and whether it runs.
     fn metrics(&self) -> (bool, bool) {
         let text = prometheus::TextEncoder::new()
             .encode_to_string(&self.registry.gather())
@@ -336,7 +337,7 @@ impl Running {
 
     async fn stop(self) {
         self.stop.cancel();
-        self.ended.await.expect("no panic").expect("an orderly end");
+        self.ended.await.expect("no panic").expect("a graceful end");
         for probe in &self.probes {
             let notes = probe.notes();
             assert_eq!(notes.started, notes.ended, "drained");

@@ -12,7 +12,7 @@ const TRACE: u8 = 4;
 /// Whether an event or a span is enabled.
 pub(super) fn is_enabled(metadata: &Metadata<'_>, verbosity: u8) -> bool {
     let (target, level) = (metadata.target(), *metadata.level());
-    if of_crate(target, "kube_client") {
+    if is_in_crate(target, "kube_client") {
         return false;
     }
     if !target.starts_with("coxswain") {
@@ -31,7 +31,7 @@ pub(super) fn verbosity_of(level: Level) -> u8 {
     }
 }
 
-fn of_crate(target: &str, name: &str) -> bool {
+fn is_in_crate(target: &str, name: &str) -> bool {
     target
         .strip_prefix(name)
         .is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))

@@ -14,14 +14,14 @@ pub struct Output(Arc<Mutex<Option<Vec<u8>>>>);
 
 /// Holds lines back until it is dropped; then they are written in order.
 #[derive(Debug)]
-pub struct Held(Output);
+pub struct HoldGuard(Output);
 
 impl Output {
     /// Holds lines back until the guard is dropped.
     #[must_use]
-    pub fn hold(&self) -> Held {
+    pub fn hold(&self) -> HoldGuard {
         self.lock().get_or_insert_default();
-        Held(self.clone())
+        HoldGuard(self.clone())
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Vec<u8>>> {
@@ -29,7 +29,7 @@ impl Output {
     }
 }
 
-impl Drop for Held {
+impl Drop for HoldGuard {
     fn drop(&mut self) {
         let held = self.0.lock().take();
         // A failure to write to standard error cannot be reported.

@@ -1,4 +1,4 @@
-//! Quoted strings. Values can come from any user who may create an object: line breaks, terminal escapes and changes of
+//! Quoted strings. Values can come from any user with permission to create an object: line breaks, terminal escapes and changes of
 //! writing direction are escaped.
 
 use std::fmt::Write as _;

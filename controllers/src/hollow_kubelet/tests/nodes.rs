@@ -1,37 +1,38 @@
-//! Nodes, and whether it may start next to them.
+//! Steps for nodes, and the check for other nodes.
 
 use super::*;
 
 #[test]
-fn it_starts_only_where_every_node_is_hollow_and_names_the_one_that_is_not() {
-    assert_eq!(Fleet::of([]).may_start(), Ok(()));
-    assert_eq!(Fleet::of([&hollow("a"), &hollow("b")]).may_start(), Ok(()));
-    let refusal = Fleet::of([&hollow("a"), &foreign("z"), &foreign("c")])
-        .may_start()
+fn foreign_node_prevents_the_start_and_is_named() {
+    assert_eq!(Nodes::of([]).all_hollow(), Ok(()));
+    assert_eq!(Nodes::of([&hollow("a"), &hollow("b")]).all_hollow(), Ok(()));
+    let refusal = Nodes::of([&hollow("a"), &foreign("z"), &foreign("c")])
+        .all_hollow()
         .expect_err("two foreign nodes");
     let text = refusal.to_string();
     for part in ["node c ", "--controllers", "sandbox.coxswain.dev/hollow=true"] {
         assert!(text.contains(part), "{text}");
     }
     let unlabelled = node(json!({"metadata": {"name": "plain", "labels": null}}));
-    assert!(Fleet::of([&unlabelled]).may_start().is_err());
+    assert!(Nodes::of([&unlabelled]).all_hollow().is_err());
 }
 
 #[test]
-fn what_is_done_about_a_node() {
+fn node_steps_match_the_table() {
     let options = Options {
         nodes: 2,
         ..Options::default()
     };
-    let plan =
-        |name: &str, present: Option<&Node>, fleet: &Fleet| plan::node(name, present, fleet, &options, now());
-    let none = Fleet::default();
+    let plan = |name: &str, present: Option<&Node>, cluster_nodes: &Nodes| {
+        plan::node(name, present, cluster_nodes, &options, now())
+    };
+    let none = Nodes::default();
     let NodeStep::Create(created) = plan("hollow-1", None, &none) else {
         panic!("not created")
     };
     assert_eq!(created["metadata"]["labels"][LABEL], "true");
     assert_eq!(
-        plan("hollow-1", None, &Fleet::of([&foreign("x")])),
+        plan("hollow-1", None, &Nodes::of([&foreign("x")])),
         NodeStep::Nothing
     );
     for other in [

@@ -1,9 +1,9 @@
-//! What a pod that has been started looks like.
+//! The status of started pods.
 
 use super::*;
 
 #[test]
-fn a_started_pod_is_running_and_ready() {
+fn started_pod_is_running_and_ready() {
     let pod = pod(&json!({}));
     let PodStep::Status(patch) = planned(&pod) else {
         panic!("no status")
@@ -40,7 +40,7 @@ fn a_started_pod_is_running_and_ready() {
 }
 
 #[test]
-fn images_and_init_containers_by_the_table() {
+fn container_states_match_the_table() {
     let c = |name: &str, image: &str| json!({"name": name, "image": image});
     let sidecar = |name: &str, image: &str| json!({"name": name, "image": image, "restartPolicy": "Always"});
     let (ready, pulling) = (": running, ready", ": waiting ImagePullBackOff");
@@ -123,7 +123,7 @@ fn images_and_init_containers_by_the_table() {
 }
 
 #[test]
-fn a_pod_that_is_to_fail_has_failed() {
+fn pod_with_fail_annotation_fails() {
     let fails = |value: &str| {
         json!({"metadata": {"annotations": {FAIL: value}},
         "spec": {"initContainers": [{"name": "i", "image": "x"}]}})
@@ -153,7 +153,7 @@ fn a_pod_that_is_to_fail_has_failed() {
 }
 
 #[test]
-fn a_gate_that_nobody_has_opened_keeps_a_pod_from_being_ready() {
+fn unmet_readiness_gate_keeps_pod_unready() {
     let gate = |conditions: Value| json!({"spec": {"readinessGates": [{"conditionType": "lb"}]}, "status": {"conditions": conditions}});
     let shut = status(&pod(&gate(json!([{"type": "lb", "status": "False"}]))));
     assert_eq!(shut["phase"], "Running");
@@ -174,10 +174,10 @@ fn a_gate_that_nobody_has_opened_keeps_a_pod_from_being_ready() {
 }
 
 #[test]
-fn addresses_are_not_shared_and_host_networks_have_their_hosts() {
+fn pod_addresses_are_unique_and_host_network_uses_the_node_address() {
     let free = plan::pod(
         &pod(&json!({})),
-        &fleet(),
+        &cluster_nodes(),
         |it| it == Ipv4Addr::new(10, 1, 1, 47),
         &at_once(),
         now(),
@@ -198,7 +198,7 @@ fn addresses_are_not_shared_and_host_networks_have_their_hosts() {
         (&kept["podIP"], &kept["hostIP"]),
         (&json!("10.7.7.7"), &json!("10.0.0.3"))
     );
-    let bare = Fleet::of([&node(
+    let bare = Nodes::of([&node(
         json!({"metadata": {"name": "ours", "labels": {LABEL: "true"}}}),
     )]);
     let step = plan::pod(
@@ -215,7 +215,7 @@ fn addresses_are_not_shared_and_host_networks_have_their_hosts() {
 }
 
 #[test]
-fn what_is_as_it_should_be_is_left_alone_and_what_changed_is_put_right() {
+fn unchanged_status_is_not_written_and_drift_is_corrected() {
     let inits = json!({"spec": {"initContainers": [{"name": "i", "image": "x"}]}});
     let mut written = inits.clone();
     merge(&mut written, &json!({"status": status(&pod(&inits))}));
@@ -225,14 +225,14 @@ fn what_is_as_it_should_be_is_left_alone_and_what_changed_is_put_right() {
         pod(&all)
     };
     let later = Timestamp::from_second(NOW + 100).expect("a time");
-    let plan = |pod: &Pod| plan::pod(pod, &fleet(), |_| true, &at_once(), later);
+    let plan = |pod: &Pod| plan::pod(pod, &cluster_nodes(), |_| true, &at_once(), later);
     assert_eq!(plan(&with(&json!({}))), PodStep::Nothing);
     assert_eq!(
         plan(&with(&json!({"metadata": {"resourceVersion": "999"}}))),
         PodStep::Nothing
     );
 
-    // Another image, one that is not there: the time of what changed is new, the rest is kept.
+    // A missing image: only changed conditions get a new transition time.
     let PodStep::Status(patch) = plan(&with(
         &json!({"spec": {"containers": [{"name": "main", "image": "app:404"}]}}),
     )) else {
@@ -265,21 +265,21 @@ fn what_is_as_it_should_be_is_left_alone_and_what_changed_is_put_right() {
     );
     assert_eq!(status["podIP"], written["status"]["podIP"]);
 
-    // Somebody has said that it is not ready.
+    // Another client has set Ready to False.
     let mut unready = written["status"]["conditions"].clone();
     unready[3]["status"] = json!("False");
     assert!(matches!(
         plan(&with(&json!({"status": {"conditions": unready}}))),
         PodStep::Status(_)
     ));
-    // Its containers have restarted: that is not ours to undo.
+    // Restart counts of other clients are kept.
     let mut restarted = written["status"]["containerStatuses"].clone();
     restarted[0]["restartCount"] = json!(3);
     assert_eq!(
         plan(&with(&json!({"status": {"containerStatuses": restarted}}))),
         PodStep::Nothing
     );
-    // It is told to fail.
+    // The pod is annotated to fail.
     let PodStep::Status(patch) = plan(&with(&json!({"metadata": {"annotations": {FAIL: "true"}}}))) else {
         panic!("no status")
     };

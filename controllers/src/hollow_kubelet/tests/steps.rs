@@ -1,9 +1,9 @@
-//! What is done about a pod, and when.
+//! Steps for pods.
 
 use super::*;
 
 #[test]
-fn what_is_done_about_a_pod_by_where_it_is_and_how() {
+fn pod_steps_match_the_table() {
     let deleting = json!({"metadata": {"deletionTimestamp": ago(-30), "deletionGracePeriodSeconds": 30}});
     let held = json!({"metadata": {"deletionTimestamp": ago(1), "deletionGracePeriodSeconds": 0,
         "finalizers": ["theirs.dev/hold"]}});
@@ -89,10 +89,10 @@ fn what_is_done_about_a_pod_by_where_it_is_and_how() {
         sandbox: true,
         ..at_once()
     };
-    let fleet = Fleet::of([&foreign("theirs"), &hollow("ours")]);
+    let cluster_nodes = Nodes::of([&foreign("theirs"), &hollow("ours")]);
     for (what, more, expected) in table {
         assert_eq!(
-            plan::pod(&pod(&more), &fleet, |_| false, &sandbox, now()),
+            plan::pod(&pod(&more), &cluster_nodes, |_| false, &sandbox, now()),
             expected,
             "{what}"
         );
@@ -100,7 +100,7 @@ fn what_is_done_about_a_pod_by_where_it_is_and_how() {
 }
 
 #[test]
-fn a_pod_is_bound_only_where_all_nodes_are_hollow_or_in_the_sandbox() {
+fn pod_is_bound_only_if_all_nodes_are_hollow_or_in_the_sandbox() {
     let unbound = pod(&json!({"spec": {"nodeName": ""}}));
     let cordoned =
         node(json!({"metadata": {"name": "a", "labels": {LABEL: "true"}}, "spec": {"unschedulable": true}}));
@@ -109,43 +109,50 @@ fn a_pod_is_bound_only_where_all_nodes_are_hollow_or_in_the_sandbox() {
     let (ours, theirs) = (hollow("ours"), foreign("theirs"));
     let bind = PodStep::Bind("ours".into());
     let table = [
-        (vec![], PodStep::Wait(NO_NODE), PodStep::Wait(NO_NODE)),
+        (vec![], PodStep::Wait(NO_NODE_RETRY), PodStep::Wait(NO_NODE_RETRY)),
         (vec![&ours], bind.clone(), bind.clone()),
         (vec![&cordoned, &ours, &going], bind.clone(), bind.clone()),
         (
             vec![&cordoned, &going],
-            PodStep::Wait(NO_NODE),
-            PodStep::Wait(NO_NODE),
+            PodStep::Wait(NO_NODE_RETRY),
+            PodStep::Wait(NO_NODE_RETRY),
         ),
-        (vec![&ours, &theirs], PodStep::Wait(NO_NODE), bind),
-        (vec![&theirs], PodStep::Wait(NO_NODE), PodStep::Wait(NO_NODE)),
+        (vec![&ours, &theirs], PodStep::Wait(NO_NODE_RETRY), bind),
+        (
+            vec![&theirs],
+            PodStep::Wait(NO_NODE_RETRY),
+            PodStep::Wait(NO_NODE_RETRY),
+        ),
     ];
     for (nodes, outside, inside) in table {
-        let fleet = Fleet::of(nodes);
+        let cluster_nodes = Nodes::of(nodes);
         for (sandbox, expected) in [(false, outside), (true, inside)] {
             let options = Options { sandbox, ..at_once() };
             assert_eq!(
-                plan::pod(&unbound, &fleet, |_| false, &options, now()),
+                plan::pod(&unbound, &cluster_nodes, |_| false, &options, now()),
                 expected,
-                "{fleet:?} {sandbox}"
+                "{cluster_nodes:?} {sandbox}"
             );
         }
     }
 }
 
 #[test]
-fn pods_are_spread_and_each_always_goes_the_same_way() {
+fn pods_are_spread_and_placed_deterministically() {
     let nodes: Vec<Node> = (0..4).map(|i| hollow(&format!("n{i}"))).collect();
-    let fleet = Fleet::of(&nodes);
+    let cluster_nodes = Nodes::of(&nodes);
     let mut counts = std::collections::BTreeMap::new();
     for i in 0..400 {
         let unbound = pod(&json!({"metadata": {"uid": format!("uid-{i}")}, "spec": {"nodeName": ""}}));
-        let step = plan::pod(&unbound, &fleet, |_| false, &at_once(), now());
+        let step = plan::pod(&unbound, &cluster_nodes, |_| false, &at_once(), now());
         let PodStep::Bind(node) = &step else {
             panic!("{step:?}")
         };
         *counts.entry(node.clone()).or_insert(0) += 1;
-        assert_eq!(plan::pod(&unbound, &fleet, |_| false, &at_once(), now()), step);
+        assert_eq!(
+            plan::pod(&unbound, &cluster_nodes, |_| false, &at_once(), now()),
+            step
+        );
     }
     assert!(
         counts.len() == 4 && counts.values().all(|it| (60..140).contains(it)),
@@ -154,7 +161,7 @@ fn pods_are_spread_and_each_always_goes_the_same_way() {
 }
 
 #[test]
-fn the_delay_counts_from_the_binding_and_never_ends_early() {
+fn ready_delay_counts_from_the_binding_and_never_ends_early() {
     let options = Options {
         delay: Duration::from_secs(5),
         ..Options::default()
@@ -183,7 +190,7 @@ fn the_delay_counts_from_the_binding_and_never_ends_early() {
             secs(3),
         ),
         (
-            "nobody knows since when",
+            "without a timestamp",
             json!({"metadata": {"creationTimestamp": null}}),
             None,
         ),
@@ -195,7 +202,7 @@ fn the_delay_counts_from_the_binding_and_never_ends_early() {
         ),
     ];
     for (what, more, expected) in table {
-        let waits = match plan::pod(&pod(&more), &fleet(), |_| false, &options, now()) {
+        let waits = match plan::pod(&pod(&more), &cluster_nodes(), |_| false, &options, now()) {
             PodStep::Wait(delay) => Some(delay),
             PodStep::Status(_) => None,
             other => panic!("{what}: {other:?}"),

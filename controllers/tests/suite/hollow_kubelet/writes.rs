@@ -1,8 +1,8 @@
-//! Every write that it makes, and what it leaves alone.
+//! Writes of hollow-kubelet, and fields of others that it preserves.
 
 use super::*;
 
-/// Both without what any write changes, and without `status`.
+/// Asserts that only `status` and the fields that every write changes differ.
 fn same_but_status(before: &Value, after: &Value) {
     let strip = |object: &Value| {
         let mut object = object.clone();
@@ -18,28 +18,28 @@ fn same_but_status(before: &Value, after: &Value) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cluster_without_nodes_comes_alive_and_to_rest() {
-    let bed = bed(Options {
+async fn cluster_without_nodes_becomes_ready_and_settles() {
+    let fixture = fixture(Options {
         nodes: 3,
         delay: Duration::from_secs(2),
         sandbox: false,
     });
     for i in 0..20 {
-        bed.pod(&format!("p{i}"), &json!({})).await;
+        fixture.pod(&format!("p{i}"), &json!({})).await;
     }
-    let start = bed.env.clock.now();
-    let writes = bed.settle().await;
+    let start = fixture.env.clock.now();
+    let writes = fixture.settle().await;
     assert_eq!(
         writes,
         3 * 2 + 20 * 2,
         "each node is created and made Ready, each pod is bound and started"
     );
-    let took = bed.env.clock.now() - start;
+    let took = fixture.env.clock.now() - start;
     assert!(
         took >= Duration::from_secs(2) && took <= Duration::from_secs(5),
         "{took:?}"
     );
-    for node in bed.list(&NODES).await {
+    for node in fixture.list(&NODES).await {
         assert_eq!(node["metadata"]["labels"][LABEL], "true");
         let conditions = node["status"]["conditions"].as_array().expect("conditions");
         assert!(
@@ -49,7 +49,7 @@ async fn a_cluster_without_nodes_comes_alive_and_to_rest() {
         );
         assert_eq!(node["status"]["allocatable"]["pods"], "10k");
     }
-    let pods = bed.list(&PODS).await;
+    let pods = fixture.list(&PODS).await;
     let ips: BTreeSet<&str> = pods
         .iter()
         .filter_map(|it| it["status"]["podIP"].as_str())
@@ -58,7 +58,10 @@ async fn a_cluster_without_nodes_comes_alive_and_to_rest() {
     for pod in &pods {
         assert_eq!(pod["status"]["phase"], "Running");
         assert_eq!(pod["status"]["containerStatuses"][0]["ready"], true);
-        assert_eq!(pod["status"]["qosClass"], "BestEffort", "what is not ours stays");
+        assert_eq!(
+            pod["status"]["qosClass"], "BestEffort",
+            "fields of others are kept"
+        );
         let conditions = pod["status"]["conditions"].as_array().expect("conditions");
         assert_eq!(
             conditions.iter().filter(|it| it["status"] == "True").count(),
@@ -69,21 +72,25 @@ async fn a_cluster_without_nodes_comes_alive_and_to_rest() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_others_have_put_on_a_pod_survives_every_write() {
-    let bed = bed(at_once());
+async fn pod_fields_of_others_are_preserved() {
+    let fixture = fixture(at_once());
     let theirs = json!({"metadata": {
         "labels": {"theirs": "1"},
         "annotations": {"theirs.dev/a": "2"},
         "finalizers": ["theirs.dev/hold"],
         "ownerReferences": [{"apiVersion": "v1", "kind": "Node", "name": "n", "uid": "other"}],
     }});
-    let created = bed.pod("p", &theirs).await;
+    let created = fixture.pod("p", &theirs).await;
     let condition = json!({"status": {"conditions": [{"type": "theirs.dev/c", "status": "False", "reason": "R",
         "message": "m", "lastProbeTime": "2026-01-01T00:00:00Z", "lastTransitionTime": "2026-01-02T00:00:00Z"}]}});
     let patch = Patch::strategic(&condition).of("status");
-    let before: Value = bed.client.patch(&PODS, &key("p"), patch).await.expect("patched");
-    bed.settle().await;
-    let running = bed.get("p").await;
+    let before: Value = fixture
+        .client
+        .patch(&PODS, &key("p"), patch)
+        .await
+        .expect("patched");
+    fixture.settle().await;
+    let running = fixture.get("p").await;
     assert_eq!(running["status"]["phase"], "Running");
     let mut bound = before.clone();
     bound["spec"]["nodeName"] = json!("hollow-0");
@@ -94,13 +101,13 @@ async fn what_others_have_put_on_a_pod_survives_every_write() {
         "{conditions:?}"
     );
 
-    bed.delete(&created).await;
+    fixture.delete(&created).await;
     assert_eq!(
-        bed.settle().await,
+        fixture.settle().await,
         1,
         "a deletion is finished once, whatever holds the pod"
     );
-    let held = bed.get("p").await;
+    let held = fixture.get("p").await;
     assert_eq!(held["metadata"]["deletionGracePeriodSeconds"], 0);
     for field in ["labels", "annotations", "finalizers", "ownerReferences"] {
         assert_eq!(held["metadata"][field], before["metadata"][field], "{field}");
@@ -108,17 +115,17 @@ async fn what_others_have_put_on_a_pod_survives_every_write() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_others_have_put_on_a_node_survives() {
-    let bed = bed(at_once());
+async fn node_fields_of_others_are_preserved() {
+    let fixture = fixture(at_once());
     let theirs = json!({"metadata": {
         "name": "hollow-0",
         "labels": {LABEL: "true", "theirs": "1"},
         "annotations": {"theirs.dev/a": "2"},
         "finalizers": ["theirs.dev/hold"],
     }, "status": {"conditions": [{"type": "theirs.dev/c", "status": "True"}], "images": [{"names": ["x"]}]}});
-    let before = bed.create(&NODES, "", &theirs).await;
-    bed.settle().await;
-    let after = bed.node("hollow-0").await;
+    let before = fixture.create(&NODES, "", &theirs).await;
+    fixture.settle().await;
+    let after = fixture.node("hollow-0").await;
     same_but_status(&before, &after);
     let conditions = after["status"]["conditions"].as_array().expect("conditions");
     assert!(conditions.iter().any(|it| it["type"] == "theirs.dev/c"));
@@ -131,58 +138,59 @@ async fn what_others_have_put_on_a_node_survives() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pods_and_nodes_of_others_are_never_touched() {
-    let bed = bed(at_once());
-    let node = bed
+async fn foreign_pods_and_nodes_are_not_changed() {
+    let fixture = fixture(at_once());
+    let node = fixture
         .create(&NODES, "", &json!({"metadata": {"name": "theirs"}}))
         .await;
     let on_theirs = json!({"spec": {"nodeName": "theirs"}, "metadata": {"annotations": {FAIL: "true"}}});
-    bed.pod("p", &on_theirs).await;
-    let going = bed.pod("going", &on_theirs).await;
-    bed.delete(&going).await;
-    let before = bed.list(&PODS).await;
-    bed.settle().await;
-    assert_eq!(bed.list(&PODS).await, before);
-    assert_eq!(bed.node("theirs").await, node);
+    fixture.pod("p", &on_theirs).await;
+    let going = fixture.pod("going", &on_theirs).await;
+    fixture.delete(&going).await;
+    let before = fixture.list(&PODS).await;
+    fixture.settle().await;
+    assert_eq!(fixture.list(&PODS).await, before);
+    assert_eq!(fixture.node("theirs").await, node);
 }
 
 #[tokio::test(start_paused = true)]
-async fn deletions_end() {
-    let bed = bed(at_once());
-    let pod = bed.pod("p", &json!({})).await;
-    bed.settle().await;
-    bed.delete(&pod).await;
+async fn deleted_pods_are_removed() {
+    let fixture = fixture(at_once());
+    let pod = fixture.pod("p", &json!({})).await;
+    fixture.settle().await;
+    fixture.delete(&pod).await;
     assert!(
-        bed.get("p").await["metadata"]["deletionTimestamp"].is_string(),
+        fixture.get("p").await["metadata"]["deletionTimestamp"].is_string(),
         "it waits for its kubelet"
     );
-    bed.settle().await;
-    assert!(bed.list(&PODS).await.is_empty());
+    fixture.settle().await;
+    assert!(fixture.list(&PODS).await.is_empty());
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pod_fails_when_it_is_told_and_one_without_an_image_waits_for_it() {
-    let bed = bed(at_once());
-    bed.pod("fails", &json!({"metadata": {"annotations": {FAIL: "true"}}}))
+async fn annotated_pod_fails_and_missing_image_backs_off() {
+    let fixture = fixture(at_once());
+    fixture
+        .pod("fails", &json!({"metadata": {"annotations": {FAIL: "true"}}}))
         .await;
     let missing = json!({"spec": {"containers": [{"name": "main", "image": "localhost:5000/app:404"}]}});
-    bed.pod("waits", &missing).await;
-    bed.settle().await;
-    assert_eq!(bed.get("fails").await["status"]["phase"], "Failed");
-    let waits = bed.get("waits").await;
+    fixture.pod("waits", &missing).await;
+    fixture.settle().await;
+    assert_eq!(fixture.get("fails").await["status"]["phase"], "Failed");
+    let waits = fixture.get("waits").await;
     assert_eq!(waits["status"]["phase"], "Pending");
     let state = &waits["status"]["containerStatuses"][0]["state"];
     assert_eq!(state["waiting"]["reason"], "ImagePullBackOff");
 
     let image = json!({"spec": {"containers": [{"name": "main", "image": "localhost:5000/app:1"}]}});
-    let fixed: Value = bed
+    let fixed: Value = fixture
         .client
         .patch(&PODS, &key("waits"), Patch::strategic(&image))
         .await
         .expect("patched");
     assert_eq!(fixed["status"]["phase"], "Pending");
-    bed.settle().await;
-    let runs = bed.get("waits").await;
+    fixture.settle().await;
+    let runs = fixture.get("waits").await;
     assert_eq!(runs["status"]["phase"], "Running");
     let ready = runs["status"]["conditions"]
         .as_array()
@@ -202,51 +210,53 @@ async fn a_pod_fails_when_it_is_told_and_one_without_an_image_waits_for_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_stale_is_refused_and_what_is_gone_is_nothing() {
-    let bed = bed(at_once());
-    bed.pod("p", &json!({})).await;
-    bed.settle().await;
-    let now = bed.env.clock.wall();
-    let nodes: Vec<Node> = bed.all(&NODES).await;
-    let fleet = Fleet::of(&nodes);
+async fn stale_write_conflicts_and_missing_pod_is_ignored() {
+    let fixture = fixture(at_once());
+    fixture.pod("p", &json!({})).await;
+    fixture.settle().await;
+    let now = fixture.env.clock.wall();
+    let nodes: Vec<Node> = fixture.all(&NODES).await;
+    let cluster_nodes = Nodes::of(&nodes);
     let annotate = |value: &str| json!({"metadata": {"annotations": {FAIL: value}}});
-    let stale: Value = bed
+    let stale: Value = fixture
         .client
         .patch(&PODS, &key("p"), Patch::merge(&annotate("true")))
         .await
         .expect("patched");
     let stale: Pod = serde_json::from_value(stale).expect("a pod");
-    let () = bed
+    let () = fixture
         .client
         .patch(&PODS, &key("p"), Patch::merge(&annotate("false")))
         .await
         .map(|_: Value| ())
         .expect("patched");
-    let step = plan::pod(&stale, &fleet, |_| false, &bed.options, now);
-    let refused = act::pod(&bed.client, &stale, step.clone())
+    let step = plan::pod(&stale, &cluster_nodes, |_| false, &fixture.options, now);
+    let refused = act::pod(&fixture.client, &stale, step.clone())
         .await
-        .expect_err("it was told not to fail since");
+        .expect_err("the annotation was removed since");
     assert!(refused.is_conflict(), "{refused}");
-    assert_eq!(bed.get("p").await["status"]["phase"], "Running");
+    assert_eq!(fixture.get("p").await["status"]["phase"], "Running");
 
-    let pod = bed.get("p").await;
-    bed.delete(&pod).await;
-    bed.settle().await;
+    let pod = fixture.get("p").await;
+    fixture.delete(&pod).await;
+    fixture.settle().await;
     for step in [
         step,
         plan::PodStep::Finish,
         plan::PodStep::Bind("hollow-0".into()),
     ] {
         assert_eq!(
-            act::pod(&bed.client, &stale, step).await.expect("nothing to do"),
+            act::pod(&fixture.client, &stale, step)
+                .await
+                .expect("nothing to do"),
             None
         );
     }
 
-    // Another pod under the name is another pod.
-    bed.pod("p", &json!({})).await;
+    // A new pod of the same name is not affected.
+    fixture.pod("p", &json!({})).await;
     for step in [plan::PodStep::Finish, plan::PodStep::Bind("hollow-0".into())] {
-        let refused = act::pod(&bed.client, &stale, step)
+        let refused = act::pod(&fixture.client, &stale, step)
             .await
             .expect_err("another uid");
         assert!(refused.is_conflict(), "{refused}");

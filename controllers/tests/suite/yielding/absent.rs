@@ -11,12 +11,14 @@ use tracing::level_filters::LevelFilter;
 const REPLICA_SETS: Resource = Resource::namespaced("apps", "v1", "replicasets", "ReplicaSet");
 const NOTE: &str = "yields, because kube-controller-manager may run without leader election: \
     lease kube-system/kube-controller-manager does not exist, ";
-const HINT: &str = "; to run it, name it in --controllers, or set --assume-no-kube-controller-manager";
+const HINT: &str =
+    "; to run it, enable it by name in --controllers, or set --assume-no-kube-controller-manager";
 
 /// Creates a `ReplicaSet` with the field manager that the API server derives from this user agent.
-async fn create_replica_set(bed: &Bed, agent: &str) {
-    let clock = &bed.env.clock;
-    let transport = Transport::from_service(bed.sandbox.door(), "api.test", agent, clock, &Registry::new());
+async fn create_replica_set(fixture: &Fixture, agent: &str) {
+    let clock = &fixture.env.clock;
+    let transport =
+        Transport::from_service(fixture.sandbox.door(), "api.test", agent, clock, &Registry::new());
     let client = transport.expect("a transport").unfenced("replicasets", None);
     let template = json!({"metadata": {"labels": {"app": "web"}},
                           "spec": {"containers": [{"name": "web", "image": "nginx"}]}});
@@ -30,7 +32,7 @@ async fn create_replica_set(bed: &Bed, agent: &str) {
 impl Running {
     /// Returns the number of lists of `ReplicaSets` and Deployments.
     fn searches(&self) -> usize {
-        let searched = self.way.searched.lock().expect("no panic");
+        let searched = self.transport.searched.lock().expect("no panic");
         for uri in &*searched {
             assert!(uri.contains("limit=500") && !uri.contains("watch"), "{uri}");
         }
@@ -50,12 +52,12 @@ impl Running {
 #[tokio::test(start_paused = true)]
 async fn absent_lease_without_the_flag_yields() {
     let log = Log::keep(LevelFilter::INFO);
-    let bed = bed();
-    create_replica_set(&bed, "kubectl").await;
-    let running = bed.run();
+    let fixture = fixture();
+    create_replica_set(&fixture, "kubectl").await;
+    let running = fixture.run();
     running.stays_dormant().await;
     let expected = format!("{NOTE}no recent write of it was found{HINT}");
-    assert_eq!(running.told(), Some(expected));
+    assert_eq!(running.note(), Some(expected));
     assert_eq!(running.searches(), 2, "one list of each resource");
     let log = log.text();
     assert_eq!(
@@ -69,12 +71,12 @@ async fn absent_lease_without_the_flag_yields() {
 #[tokio::test(start_paused = true)]
 async fn absent_lease_with_recent_writes_yields_and_names_them() {
     let log = Log::keep(LevelFilter::INFO);
-    let bed = bed();
-    create_replica_set(&bed, "kube-controller-manager").await;
-    let running = bed.run();
+    let fixture = fixture();
+    create_replica_set(&fixture, "kube-controller-manager").await;
+    let running = fixture.run();
     running.stays_dormant().await;
     let expected = format!("{NOTE}it has written Deployments or ReplicaSets within 10 minutes{HINT}");
-    assert_eq!(running.told(), Some(expected));
+    assert_eq!(running.note(), Some(expected));
     assert_eq!(running.searches(), 1, "the first match ends the search");
     let log = log.text();
     let line = "INFO Found recent writes of kube-controller-manager, which holds no lease \
@@ -84,16 +86,16 @@ async fn absent_lease_with_recent_writes_yields_and_names_them() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn flag_wins_over_recent_writes_and_the_log_says_so() {
+async fn flag_wins_over_recent_writes_and_is_logged() {
     let log = Log::keep(LevelFilter::INFO);
-    let bed = bed().assuming_absent();
-    create_replica_set(&bed, "kube-controller-manager").await;
-    let running = bed.run();
+    let fixture = fixture().assuming_absent();
+    create_replica_set(&fixture, "kube-controller-manager").await;
+    let running = fixture.run();
     let waited = running.until(Running::all_run).await;
     assert!(waited < SECOND, "{waited:?}");
     running.sleep(Duration::from_mins(10)).await;
     assert!(running.all_run());
-    assert_eq!((running.told(), running.metrics()), (None, (false, true)));
+    assert_eq!((running.note(), running.metrics()), (None, (false, true)));
     let log = log.text();
     let line = "WARN Running beside kube-controller-manager, its recent writes contradict \
                 --assume-no-kube-controller-manager object=replicasets default/web";
@@ -104,13 +106,13 @@ async fn flag_wins_over_recent_writes_and_the_log_says_so() {
 #[tokio::test(start_paused = true)]
 async fn write_older_than_ten_minutes_is_not_evidence() {
     for (age, recent) in [(9, true), (11, false)] {
-        let bed = bed();
-        create_replica_set(&bed, "kube-controller-manager").await;
-        bed.env.clock.sleep(Duration::from_mins(age)).await;
-        let running = bed.run();
+        let fixture = fixture();
+        create_replica_set(&fixture, "kube-controller-manager").await;
+        fixture.env.clock.sleep(Duration::from_mins(age)).await;
+        let running = fixture.run();
         running.sleep(SECOND).await;
-        let told = running.told().expect("a note");
-        assert_eq!(told.contains("it has written"), recent, "{age}: {told}");
+        let note = running.note().expect("a note");
+        assert_eq!(note.contains("it has written"), recent, "{age}: {note}");
         running.stop().await;
     }
 }
@@ -118,17 +120,17 @@ async fn write_older_than_ten_minutes_is_not_evidence() {
 #[tokio::test(start_paused = true)]
 async fn failed_search_changes_nothing_and_is_not_repeated() {
     for fault in [
-        Fault::Refuse(403),
-        Fault::Refuse(500),
+        Fault::Reject(403),
+        Fault::Reject(500),
         Fault::Hang,
         Fault::Truncate,
     ] {
         for assume in [false, true] {
             let log = Log::keep(LevelFilter::INFO);
-            let mut bed = bed();
-            bed.assume_absent = assume;
-            *bed.way.search_fault.lock().expect("no panic") = fault;
-            let running = bed.run();
+            let mut fixture = fixture();
+            fixture.assume_absent = assume;
+            *fixture.transport.search_fault.lock().expect("no panic") = fault;
+            let running = fixture.run();
             if assume {
                 let waited = running.until(Running::all_run).await;
                 assert!(waited < SECOND, "{fault:?} {waited:?}");
@@ -137,7 +139,7 @@ async fn failed_search_changes_nothing_and_is_not_repeated() {
             } else {
                 running.stays_dormant().await;
                 let expected = format!("{NOTE}its recent writes cannot be listed{HINT}");
-                assert_eq!(running.told(), Some(expected));
+                assert_eq!(running.note(), Some(expected));
             }
             assert_eq!(running.searches(), 1, "{fault:?}");
             let log = log.text();
@@ -150,21 +152,21 @@ async fn failed_search_changes_nothing_and_is_not_repeated() {
 
 #[tokio::test(start_paused = true)]
 async fn search_is_repeated_in_each_term_and_shared_by_all_controllers() {
-    let bed = bed().assuming_absent();
-    let yielding = Yielding::start(&bed.manager, bed.assume_absent);
-    bed.env.clock.sleep(SECOND).await;
-    let lists = || bed.way.searched.lock().expect("no panic").len();
+    let fixture = fixture().assuming_absent();
+    let kcm = KcmLease::start(&fixture.manager, fixture.assume_absent);
+    fixture.env.clock.sleep(SECOND).await;
+    let lists = || fixture.transport.searched.lock().expect("no panic").len();
     assert_eq!(lists(), 2, "at start");
-    let fence = Fence::new(bed.env.clock.clone());
+    let fence = Fence::new(fixture.env.clock.clone());
     let controllers = ["one", "two"].map(|name| {
-        let probe = Arc::new(Probe::new(name, &bed.env.clock));
-        Yields::new(Shared(probe), yielding.clone())
+        let probe = Arc::new(Probe::new(name, &fixture.env.clock));
+        YieldingController::new(Shared(probe), kcm.clone())
     });
     for round in 1..4 {
         let term = fence.open_forever();
         let stop = CancellationToken::new();
-        // A second apart: the second one finds the search of this term done.
-        let (clock, fence, stop) = (&bed.env.clock, &fence, &stop);
+        // A second apart: the second controller shares the search of this term.
+        let (clock, fence, stop) = (&fixture.env.clock, &fence, &stop);
         let runs = controllers.iter().zip(0..).map(|(it, nth)| async move {
             clock.sleep(nth * SECOND).await;
             it.run(fence, term, stop.clone()).await
@@ -181,20 +183,20 @@ async fn search_is_repeated_in_each_term_and_shared_by_all_controllers() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn held_lease_is_yielded_to_whatever_the_flag_says() {
-    let bed = bed().assuming_absent();
-    renew(&bed.admin, &bed.env, "kcm").await;
-    let running = bed.run();
+async fn held_lease_wins_over_the_flag() {
+    let fixture = fixture().assuming_absent();
+    renew(&fixture.admin, &fixture.env, "kcm").await;
+    let running = fixture.run();
     running.alive_for(Duration::from_mins(1)).await;
-    assert_eq!(running.searches(), 0, "the Lease says enough");
+    assert_eq!(running.searches(), 0, "no search is needed");
     running.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn expired_lease_that_is_deleted_stops_the_controllers() {
-    let bed = bed();
-    renew(&bed.admin, &bed.env, "kcm").await;
-    let running = bed.run();
+    let fixture = fixture();
+    renew(&fixture.admin, &fixture.env, "kcm").await;
+    let running = fixture.run();
     running.until(Running::all_run).await;
     running.delete().await;
     let waited = running.until(|it| !it.any_runs()).await;

@@ -1,13 +1,13 @@
-//! The Lease cannot be read, or not followed.
+//! The Lease cannot be read or watched.
 
 use super::*;
 
 #[tokio::test(start_paused = true)]
-async fn refused_they_yield_and_say_why() {
-    for fault in [Fault::Refuse(403), Fault::RefuseWatches(403)] {
-        let bed = bed().assuming_absent();
-        *bed.way.fault.lock().expect("no panic") = fault;
-        let running = bed.run();
+async fn rejected_requests_make_controllers_yield_with_the_reason() {
+    for fault in [Fault::Reject(403), Fault::RejectWatches(403)] {
+        let fixture = fixture().assuming_absent();
+        *fixture.transport.fault.lock().expect("no panic") = fault;
+        let running = fixture.run();
         for _ in 0..60 {
             running.sleep(10 * SECOND).await;
             assert!(!running.any_runs());
@@ -16,71 +16,75 @@ async fn refused_they_yield_and_say_why() {
             running.probes.iter().all(|probe| probe.notes().started == 0),
             "{fault:?}"
         );
-        let told = running.told().expect("a note");
+        let note = running.note().expect("a note");
         assert_eq!(
-            told,
-            "yields, because it cannot tell whether kube-controller-manager runs: \
-             lease kube-system/kube-controller-manager: the API server answers 403; \
-             to run it in any case, name it in --controllers"
+            note,
+            "yields, because it is unknown whether kube-controller-manager runs: \
+             lease kube-system/kube-controller-manager: the API server returned 403; \
+             to run it anyway, enable it by name in --controllers"
         );
         assert_eq!(running.metrics(), (true, false));
-        let (lists, watches) = running.asked();
+        let (lists, watches) = running.requests();
         assert!((20..60).contains(&lists) && watches <= lists, "{lists} {watches}");
 
         running.fault(Fault::None);
         let waited = running.until(Running::all_run).await;
         assert!(waited <= 30 * SECOND, "{waited:?}");
-        assert_eq!((running.told(), running.metrics()), (None, (false, true)));
+        assert_eq!((running.note(), running.metrics()), (None, (false, true)));
         running.stop().await;
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_hangs_is_no_permission() {
-    let bed = bed();
-    *bed.way.fault.lock().expect("no panic") = Fault::Hang;
-    let running = bed.run();
+async fn hanging_server_makes_controllers_yield() {
+    let fixture = fixture();
+    *fixture.transport.fault.lock().expect("no panic") = Fault::Hang;
+    let running = fixture.run();
     running.sleep(SECOND).await;
-    let told = running.told().expect("a note");
-    assert!(told.starts_with("yields until it is known"), "{told}");
+    let note = running.note().expect("a note");
+    assert!(note.starts_with("yields until lease "), "{note}");
     running.sleep(Duration::from_mins(5)).await;
     assert!(running.probes.iter().all(|probe| probe.notes().started == 0));
-    let told = running.told().expect("a note");
-    assert!(told.contains("the API server does not answer"), "{told}");
+    let note = running.note().expect("a note");
+    assert!(note.contains("the API server did not respond"), "{note}");
     running.stop().await;
 }
 
-/// Whatever ends the watch, the next try is refused.
+/// Returns after the watch ended and a request met the fault.
 async fn running_until_the_watch_ends(fault: Fault) -> Running {
-    let running = bed().assuming_absent().run();
+    let running = fixture().assuming_absent().run();
     running.until(Running::all_run).await;
     running.fault(fault);
-    let before = running.asked();
-    running.until(|it| it.asked() != before).await;
+    let before = running.requests();
+    running.until(|it| it.requests() != before).await;
     running
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_known_holds_for_a_moment_without_a_watch() {
-    for fault in [Fault::Refuse(503), Fault::Refuse(403), Fault::Hang] {
+async fn state_stays_valid_briefly_without_a_watch() {
+    for fault in [Fault::Reject(503), Fault::Reject(403), Fault::Hang] {
         let running = running_until_the_watch_ends(fault).await;
         running.sleep(3 * SECOND).await;
         running.fault(Fault::None);
         running.sleep(Duration::from_mins(1)).await;
         for probe in &running.probes {
-            assert_eq!((probe.notes().started, probe.notes().told), (1, 0), "{fault:?}");
+            assert_eq!(
+                (probe.notes().started, probe.notes().stopped),
+                (1, 0),
+                "{fault:?}"
+            );
         }
         running.stop().await;
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn and_no_longer() {
-    for fault in [Fault::Refuse(503), Fault::Refuse(403), Fault::Hang] {
+async fn controllers_stop_when_the_state_is_stale() {
+    for fault in [Fault::Reject(503), Fault::Reject(403), Fault::Hang] {
         let running = running_until_the_watch_ends(fault).await;
         let waited = running.until(|it| !it.any_runs()).await;
         assert!(waited <= LEASE + SECOND, "{fault:?} {waited:?}");
-        assert!(running.told().is_some());
+        assert!(running.note().is_some());
         running.fault(Fault::None);
         running.until(Running::all_run).await;
         running.stop().await;
@@ -88,29 +92,29 @@ async fn and_no_longer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_that_has_fallen_silent_does_not_make_a_live_one_dead() {
-    let bed = bed();
-    renew(&bed.admin, &bed.env, "kcm").await;
-    let door = bed.way.door.clone();
-    let running = bed.run();
+async fn silent_watch_does_not_expire_a_renewed_lease() {
+    let fixture = fixture();
+    renew(&fixture.admin, &fixture.env, "kcm").await;
+    let door = fixture.transport.door.clone();
+    let running = fixture.run();
     running.alive_for(LEASE).await;
-    // From now on no renewal comes over the watch.
+    // From here on the watch delivers no renewals.
     door.lag()
         .hold_at("leases.coordination.k8s.io", running.sandbox.revision());
     running.alive_for(Duration::from_mins(3)).await;
     assert!(running.probes.iter().all(|probe| probe.notes().started == 0));
-    let (lists, _) = running.asked();
-    assert!(lists > 5, "it was read each time: {lists}");
+    let (lists, _) = running.requests();
+    assert!(lists > 5, "a read at each expiry: {lists}");
     let waited = running.until(Running::all_run).await;
     assert!(waited < 2 * LEASE, "{waited:?}");
     running.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_that_has_fallen_silent_hides_its_return_for_a_while_only() {
-    let bed = bed().assuming_absent();
-    let door = bed.way.door.clone();
-    let running = bed.run();
+async fn silent_watch_is_reopened_and_shows_the_new_holder() {
+    let fixture = fixture().assuming_absent();
+    let door = fixture.transport.door.clone();
+    let running = fixture.run();
     running.until(Running::all_run).await;
     door.lag()
         .hold_at("leases.coordination.k8s.io", running.sandbox.revision());
@@ -123,7 +127,7 @@ async fn a_watch_that_has_fallen_silent_hides_its_return_for_a_while_only() {
     let waited = tokio::select! {
         biased;
         waited = running.until(|it| !it.any_runs()) => waited,
-        () = returned => unreachable!("it renews for ever"),
+        () = returned => unreachable!("an endless loop"),
     };
     assert!(waited <= Duration::from_secs(95), "{waited:?}");
     running.stop().await;

@@ -1,4 +1,4 @@
-//! What is said in the log, and how often.
+//! Log messages of yielding controllers.
 
 use coxswain_tests::Log;
 use tracing::level_filters::LevelFilter;
@@ -6,14 +6,14 @@ use tracing::level_filters::LevelFilter;
 use super::*;
 
 #[tokio::test(start_paused = true)]
-async fn each_controller_says_once_that_it_yields_and_once_that_it_does_no_more() {
+async fn each_controller_logs_once_when_it_starts_and_stops_yielding() {
     let log = Log::keep(LevelFilter::INFO);
-    let bed = bed();
-    renew(&bed.admin, &bed.env, "kcm").await;
-    let running = bed.run();
+    let fixture = fixture();
+    renew(&fixture.admin, &fixture.env, "kcm").await;
+    let running = fixture.run();
     running.alive_for(Duration::from_mins(5)).await;
-    // The reason changes; that it yields does not.
-    running.fault(Fault::Refuse(403));
+    // The reason changes, the controllers keep yielding.
+    running.fault(Fault::Reject(403));
     running.sleep(Duration::from_mins(5)).await;
     running.fault(Fault::None);
     running.alive_for(Duration::from_mins(5)).await;
@@ -31,7 +31,7 @@ async fn each_controller_says_once_that_it_yields_and_once_that_it_does_no_more(
     let names = ["one", "two", "three"];
     let yields = "Controller yields to kube-controller-manager";
     assert_eq!(lines(yields), names.map(|it| line(it, yields, "held by kcm")));
-    let wakes = "Controller yields no more";
-    assert_eq!(lines(wakes), names.map(|it| line(it, wakes, "held by nobody")));
-    assert_eq!(lines("Cannot watch the lease").len(), 1, "{log}");
+    let stops = "Controller stopped yielding to kube-controller-manager";
+    assert_eq!(lines(stops), names.map(|it| line(it, stops, "not held")));
+    assert_eq!(lines("Failed to watch lease").len(), 1, "{log}");
 }

@@ -1,4 +1,4 @@
-//! A controller that notes when it runs.
+//! A controller that records its runs.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -13,23 +13,23 @@ use tokio_util::sync::CancellationToken;
 pub struct Probe {
     pub name: &'static str,
     pub clock: Clock,
-    /// How long it takes to stop.
+    /// Time to stop.
     pub drain: Duration,
-    /// What it counts when it is started.
+    /// Called when the controller starts.
     pub count: Box<dyn Fn() -> usize + Send + Sync>,
     pub notes: Mutex<Notes>,
 }
 
-/// How often it was started, told to stop, and stopped; and what it counted at the last start.
+/// Numbers of starts, stops and ends, and the result of `count` at the last start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Notes {
     pub started: usize,
-    pub told: usize,
+    pub stopped: usize,
     pub ended: usize,
     pub counted: usize,
 }
 
-/// A handle of one, which a manager can own.
+/// A handle that a manager can own.
 pub struct Shared(pub Arc<Probe>);
 
 impl Probe {
@@ -80,7 +80,7 @@ impl Runnable for Shared {
                 () = stop.cancelled() => {}
                 () = fence.closed(term) => {}
             }
-            probe.note(|notes| notes.told += 1);
+            probe.note(|notes| notes.stopped += 1);
             probe.clock.sleep(probe.drain).await;
             probe.note(|notes| notes.ended += 1);
             Ok(())

@@ -1,6 +1,6 @@
-//! What the observer knows, for those who yield to read and to wait for.
+//! The state that the observer publishes to the yielding controllers.
 //!
-//! They are woken in the order in which they wait; a `watch` would choose one by chance.
+//! Waiters are woken in the order in which they wait; `tokio::sync::watch` would wake them in random order.
 
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,25 +9,25 @@ use tokio::sync::Notify;
 
 use super::State;
 
-/// The board, as it is read.
+/// The readers' half.
 #[derive(Clone, Debug)]
-pub(super) struct Board(Arc<Inner>);
+pub(super) struct SharedState(Arc<Inner>);
 
-/// The board, as it is written. When it is dropped, all who wait are told.
+/// The observer's half. Dropping it wakes all waiters with an error.
 #[derive(Debug)]
 pub(super) struct Writer(Arc<Inner>);
 
-/// Nobody writes any more: a mistake in the program.
+/// The observer has ended, which is a bug.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Abandoned;
+pub(super) struct ObserverEnded;
 
 #[derive(Debug)]
 struct Inner {
-    state: Mutex<Result<State, Abandoned>>,
+    state: Mutex<Result<State, ObserverEnded>>,
     changed: Notify,
 }
 
-impl Board {
+impl SharedState {
     pub(super) fn new() -> (Writer, Self) {
         let inner = Arc::new(Inner {
             state: Mutex::new(Ok(State::Unread)),
@@ -36,18 +36,18 @@ impl Board {
         (Writer(Arc::clone(&inner)), Self(inner))
     }
 
-    pub(super) fn state(&self) -> Result<State, Abandoned> {
+    pub(super) fn get(&self) -> Result<State, ObserverEnded> {
         let state = self.0.state.lock();
         state.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Resolves when this holds: at once if it does already.
-    pub(super) async fn until(&self, holds: impl Fn(&State) -> bool) -> Result<State, Abandoned> {
+    /// Resolves when `holds` is true, at once if it is already.
+    pub(super) async fn wait_for(&self, holds: impl Fn(&State) -> bool) -> Result<State, ObserverEnded> {
         loop {
             let mut changed = pin!(self.0.changed.notified());
-            // Before looking, or a change in between would be missed.
+            // Before reading the state, or a change in between would be missed.
             changed.as_mut().enable();
-            let state = self.state()?;
+            let state = self.get()?;
             if holds(&state) {
                 return Ok(state);
             }
@@ -57,20 +57,20 @@ impl Board {
 }
 
 impl Writer {
-    /// Tells what has changed: a renewal is no news.
-    pub(super) fn write(&self, state: State) {
+    /// Wakes the waiters if the state has changed.
+    pub(super) fn set(&self, state: State) {
         self.0.replace(Ok(state));
     }
 }
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        self.0.replace(Err(Abandoned));
+        self.0.replace(Err(ObserverEnded));
     }
 }
 
 impl Inner {
-    fn replace(&self, new: Result<State, Abandoned>) {
+    fn replace(&self, new: Result<State, ObserverEnded>) {
         {
             let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
             if matches!((&*state, &new), (Ok(old), Ok(new)) if old == new) {
@@ -91,20 +91,20 @@ mod tests {
     use tokio::task::yield_now;
 
     #[tokio::test]
-    async fn those_who_wait_are_woken_in_order_and_told_of_the_end() {
-        let (writer, board) = Board::new();
+    async fn waiters_are_woken_in_order_and_when_the_observer_ends() {
+        let (writer, shared) = SharedState::new();
         let (tasks, (send, mut woken)) = (TaskSet::new(), mpsc::unbounded_channel());
         for i in 0..20 {
-            let (board, send) = (board.clone(), send.clone());
+            let (shared, send) = (shared.clone(), send.clone());
             drop(tasks.handle().spawn(async move {
-                let free = board.until(State::is_free).await;
+                let free = shared.wait_for(State::is_free).await;
                 let _ = send.send((i, free.is_ok()));
-                let ended = board.until(|state| !state.is_free()).await;
+                let ended = shared.wait_for(|state| !state.is_free()).await;
                 let _ = send.send((i, ended.is_ok()));
             }));
         }
         yield_now().await;
-        writer.write(State::Expired);
+        writer.set(State::Expired);
         for i in 0..20 {
             assert_eq!(woken.recv().await, Some((i, true)));
         }
@@ -112,6 +112,6 @@ mod tests {
         for i in 0..20 {
             assert_eq!(woken.recv().await, Some((i, false)));
         }
-        assert!(board.state().is_err());
+        assert!(shared.get().is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! An API that refuses, and objects that stay: it comes to rest, or asks ever less often.
+//! Rejected requests and blocked objects: the controller settles or backs off.
 
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
@@ -17,24 +17,24 @@ use super::*;
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Which requests are refused, with which code.
-type Refuses = fn(&Request<Body>) -> Option<u16>;
+/// Returns the status code of a rejected request.
+type Reject = fn(&Request<Body>) -> Option<u16>;
 
-/// The most often that something is tried in ten minutes which always fails: 5 ms doubled 17 times is 10.9 minutes.
-const TRIES: usize = 18;
+/// Bound on attempts in ten minutes: 5 ms doubled 17 times is 10.9 minutes.
+const MAX_ATTEMPTS: usize = 18;
 
-/// So many requests are a hot loop.
-const MANY: usize = 1000;
+/// More requests are a hot loop.
+const HOT_LOOP: usize = 1000;
 
-/// A door at which some requests are refused, and all are counted.
+/// A transport that records requests and rejects some.
 #[derive(Clone)]
-struct Refusing {
+struct RejectingTransport {
     door: Door,
-    refuses: Refuses,
+    reject: Reject,
     log: Arc<Mutex<Vec<String>>>,
 }
 
-impl Service<Request<Body>> for Refusing {
+impl Service<Request<Body>> for RejectingTransport {
     type Response = Response<Either<Body, ResponseBody>>;
     type Error = BoxError;
     type Future = BoxFuture<'static, Result<Response<Either<Body, ResponseBody>>, BoxError>>;
@@ -50,15 +50,15 @@ impl Service<Request<Body>> for Refusing {
             let many = {
                 let mut log = this.log.lock().expect("a log");
                 log.push(line);
-                log.len() > MANY
+                log.len() > HOT_LOOP
             };
             if many {
-                // Or the clock would never move.
+                // Otherwise the paused clock would never advance.
                 std::future::pending::<()>().await;
             }
-            if let Some(code) = (this.refuses)(&request) {
-                let refused = Response::builder().status(code).header("retry-after", "0");
-                return Ok(refused.body(Either::Left(Body::empty()))?);
+            if let Some(code) = (this.reject)(&request) {
+                let rejected = Response::builder().status(code).header("retry-after", "0");
+                return Ok(rejected.body(Either::Left(Body::empty()))?);
             }
             let (parts, body) = this.door.call(request).await?.into_parts();
             Ok(Response::from_parts(parts, Either::Right(body)))
@@ -66,8 +66,8 @@ impl Service<Request<Body>> for Refusing {
     }
 }
 
-impl Refusing {
-    /// How many requests there were that begin with this, so far.
+impl RejectingTransport {
+    /// The number of requests that start with `begin`.
     fn count(&self, begin: &str) -> usize {
         let log = self.log.lock().expect("a log");
         log.iter().filter(|line| line.starts_with(begin)).count()
@@ -81,7 +81,7 @@ impl Refusing {
     }
 }
 
-fn refusing(options: Options, refuses: Refuses) -> (Bed, Refusing) {
+fn rejecting(options: Options, reject: Reject) -> (Fixture, RejectingTransport) {
     let start = Timestamp::from_second(1_800_000_000).expect("a time");
     let sandbox = Sandbox::new(SandboxOptions {
         env: SandboxEnv::starting_at(start, 7),
@@ -89,51 +89,52 @@ fn refusing(options: Options, refuses: Refuses) -> (Bed, Refusing) {
     });
     let tasks = TaskSet::new();
     let env = Env::starting_at(start, 7, &tasks);
-    let door = Refusing {
+    let door = RejectingTransport {
         door: sandbox.door(),
-        refuses,
+        reject,
         log: Arc::default(),
     };
     let around = |registry: &Registry| {
-        Transport::from_service(sandbox.door(), "sandbox", "test", &env.clock, registry).expect("a way")
+        Transport::from_service(sandbox.door(), "sandbox", "test", &env.clock, registry).expect("a transport")
     };
     let transport = Transport::from_service(door.clone(), "sandbox", "test", &env.clock, &Registry::new());
-    let bed = Bed {
+    let fixture = Fixture {
         client: around(&Registry::new()).unfenced("test", None),
-        transport: transport.expect("a way"),
+        transport: transport.expect("a transport"),
         env,
         options,
         _tasks: tasks,
     };
-    (bed, door)
+    (fixture, door)
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pod_that_finalizers_hold_is_deleted_once() {
-    let (bed, door) = refusing(at_once(), |_| None);
-    bed.host();
-    let held = bed
+async fn pod_with_finalizers_is_deleted_once() {
+    let (fixture, door) = rejecting(at_once(), |_| None);
+    fixture.host();
+    let held = fixture
         .pod("held", &json!({"metadata": {"finalizers": ["x.io/held"]}}))
         .await;
     let gated = json!({
         "metadata": {"finalizers": ["x.io/held"]},
         "spec": {"schedulingGates": [{"name": "x.io/gate"}]},
     });
-    let unbound = bed.pod("unbound", &gated).await;
-    bed.until(async |bed| bed.get("held").await["status"]["phase"] == "Running")
+    let unbound = fixture.pod("unbound", &gated).await;
+    fixture
+        .until(async |fixture| fixture.get("held").await["status"]["phase"] == "Running")
         .await;
-    bed.delete(&held).await;
-    bed.delete(&unbound).await;
-    bed.env.clock.sleep(Duration::from_mins(1)).await;
+    fixture.delete(&held).await;
+    fixture.delete(&unbound).await;
+    fixture.env.clock.sleep(Duration::from_mins(1)).await;
     assert_eq!(door.count("DELETE /api/v1/namespaces/default/pods/held"), 1);
     let writes = door.writes();
-    bed.env.clock.sleep(Duration::from_mins(10)).await;
+    fixture.env.clock.sleep(Duration::from_mins(10)).await;
     assert_eq!(door.writes(), writes);
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_always_refused_is_tried_ever_less_often() {
-    let cases: [(Refuses, &str); 4] = [
+async fn rejected_requests_are_retried_with_backoff() {
+    let cases: [(Reject, &str); 4] = [
         (
             |it| it.uri().path().ends_with("/pods/p/binding").then_some(403),
             "POST /api/v1/namespaces/default/pods/p/binding",
@@ -151,20 +152,20 @@ async fn what_is_always_refused_is_tried_ever_less_often() {
             "POST /api/v1/nodes",
         ),
     ];
-    for (refuses, request) in cases {
-        let (bed, door) = refusing(at_once(), refuses);
-        bed.host();
-        bed.pod("p", &json!({})).await;
-        bed.env.clock.sleep(Duration::from_mins(10)).await;
-        let tries = door.count(request);
-        assert!((2..=TRIES).contains(&tries), "{request}: {tries}");
+    for (reject, request) in cases {
+        let (fixture, door) = rejecting(at_once(), reject);
+        fixture.host();
+        fixture.pod("p", &json!({})).await;
+        fixture.env.clock.sleep(Duration::from_mins(10)).await;
+        let attempts = door.count(request);
+        assert!((2..=MAX_ATTEMPTS).contains(&attempts), "{request}: {attempts}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn nodes_that_cannot_be_read_are_not_asked_for_in_a_hot_loop() {
+async fn failing_node_list_is_retried_without_a_hot_loop() {
     let outside = Options::default();
-    let (bed, door) = refusing(outside.clone(), |it| {
+    let (fixture, door) = rejecting(outside.clone(), |it| {
         (it.uri().path() == "/api/v1/nodes" && it.method() == Method::GET).then_some(429)
     });
     let options = ManagerOptions {
@@ -176,17 +177,22 @@ async fn nodes_that_cannot_be_read_are_not_asked_for_in_a_hot_loop() {
     };
     let registry = Registry::new();
     let mut manager = Manager::new(
-        &bed.env,
+        &fixture.env,
         &registry,
         &Checks::new(),
-        bed.transport.clone(),
+        fixture.transport.clone(),
         options,
     )
     .expect("a manager");
     let controller = guarded(&manager, outside, 1).expect("a controller");
     manager.add(controller);
-    drop(bed.env.tasks.spawn(manager.run(None, CancellationToken::new())));
-    bed.env.clock.sleep(Duration::from_mins(1)).await;
-    let asks = door.count("GET /api/v1/nodes");
-    assert!((2..60).contains(&asks), "{asks} requests");
+    drop(
+        fixture
+            .env
+            .tasks
+            .spawn(manager.run(None, CancellationToken::new())),
+    );
+    fixture.env.clock.sleep(Duration::from_mins(1)).await;
+    let lists = door.count("GET /api/v1/nodes");
+    assert!((2..60).contains(&lists), "{lists} requests");
 }
