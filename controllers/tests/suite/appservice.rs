@@ -32,7 +32,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::fault_injector::Fault;
-use crate::fixture::{ApiFixture, DEFINITIONS, DEPLOYMENTS, EVENTS, PODS, SERVICES, SETS, condition};
+use crate::fixture::{ApiFixture, CRDS, DEPLOYMENTS, EVENTS, PODS, SERVICES, SETS, condition};
 
 const APPS: Resource = app_service::APP_SERVICES;
 const FINALIZER: &str = appservice::FINALIZER;
@@ -84,7 +84,7 @@ impl Deref for Fixture {
 impl Fixture {
     /// Creates the CRD, and waits until it is served.
     async fn create_crd(&self, definition: &Value) {
-        self.create(&DEFINITIONS, definition).await;
+        self.create(&CRDS, definition).await;
         let served = async |f: &Self| {
             let query = ListQuery::default();
             f.admin.list(&APPS, "default", &query, View::Full).await.is_ok()

@@ -1,4 +1,4 @@
-//! One thread, one seed, one run: done twice, every request is the same, at the same time, with the same answer.
+//! Determinism: with one seed, every request is the same, at the same time, with the same response.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use coxswain_manager::election::{self, Elector};
 use coxswain_manager::env::{Clock, Env, TaskSet};
 use coxswain_manager::events::Recorder;
 use coxswain_manager::manager::{Manager, Options};
-use coxswain_manager::object::{Key, MetaObject, Resource};
+use coxswain_manager::object::{Key, MetaObject};
 use coxswain_manager::serve::Checks;
 use coxswain_sandbox::{Door, Sandbox};
 use http::Request;
@@ -23,11 +23,10 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 use tower_service::Service as _;
 
+use crate::fixture::PODS;
 use crate::intercept::{self, Intercept, Reply};
 
-const PODS: Resource = Resource::namespaced("", "v1", "pods", "Pod");
-
-/// A door that writes down who goes through it, when, with what, and how it is answered.
+/// Logs each request with its time, user agent, body and status code.
 #[derive(Clone)]
 struct Logged {
     door: Door,
@@ -55,23 +54,23 @@ impl Intercept for Logged {
     }
 }
 
-/// An election, nodes, pods that come, fail, hang and go, an orderly end; and everything that was asked of the API.
+/// Runs a manager with an election, nodes, and pods that run, fail or are deleted; returns the requests.
 async fn run(seed: u64) -> Vec<String> {
     let tasks = TaskSet::new();
-    let start: Timestamp = "2026-01-01T00:00:00Z".parse().expect("a time");
+    let start: Timestamp = "2026-01-01T00:00:00Z".parse().expect("a timestamp");
     let env = Env::starting_at(start, seed, &tasks);
     let sandbox = Sandbox::new(coxswain_sandbox::Options {
         env: coxswain_sandbox::Env::starting_at(start, seed),
         ..coxswain_sandbox::Options::default()
     });
     let log = Arc::default();
-    let door = Logged {
+    let logged = Logged {
         door: sandbox.door(),
         clock: env.clock.clone(),
         log: Arc::clone(&log),
     };
     let registry = Registry::new();
-    let transport = intercept::transport(door, &env.clock, &registry);
+    let transport = intercept::transport(logged, &env.clock, &registry);
     let options = Options {
         name: "coxswain",
         limit: Some(RateLimit { qps: 20.0, burst: 30 }),
@@ -134,13 +133,13 @@ async fn run(seed: u64) -> Vec<String> {
     }
     env.clock.sleep(Duration::from_mins(1)).await;
     stop.cancel();
-    running.await.expect("no panic").expect("an orderly end");
+    running.await.expect("no panic").expect("a clean shutdown");
     let log = log.lock().expect("no panic");
     log.clone()
 }
 
 #[test]
-fn a_seed_is_a_run() {
+fn same_seed_gives_the_same_requests() {
     let of_seed = |seed| {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_time()
@@ -155,8 +154,8 @@ fn a_seed_is_a_run() {
         panic!("request {at} differs:\n{}\n{}", first[at], second[at]);
     }
     assert_eq!(first.len(), second.len());
-    assert!(first.len() > 200, "{} requests are a poor run", first.len());
+    assert!(first.len() > 200, "only {} requests", first.len());
     let bound = first.iter().filter(|line| line.contains("/binding")).count();
     assert!(bound >= 30, "{bound} pods were bound");
-    assert_ne!(first, of_seed(8), "another seed is another run");
+    assert_ne!(first, of_seed(8), "another seed gave the same requests");
 }

@@ -21,12 +21,14 @@ use tokio_util::sync::CancellationToken;
 use crate::fault_injector::FaultInjector;
 use crate::intercept;
 
+pub const MAPS: Resource = Resource::namespaced("", "v1", "configmaps", "ConfigMap");
+pub const NAMESPACES: Resource = Resource::cluster("", "v1", "namespaces", "Namespace");
 pub const PODS: Resource = Resource::namespaced("", "v1", "pods", "Pod");
 pub const SETS: Resource = Resource::namespaced("apps", "v1", "replicasets", "ReplicaSet");
 pub const DEPLOYMENTS: Resource = Resource::namespaced("apps", "v1", "deployments", "Deployment");
 pub const SERVICES: Resource = Resource::namespaced("", "v1", "services", "Service");
 pub const EVENTS: Resource = Resource::namespaced("", "v1", "events", "Event");
-pub const DEFINITIONS: Resource = Resource::cluster(
+pub const CRDS: Resource = Resource::cluster(
     "apiextensions.k8s.io",
     "v1",
     "customresourcedefinitions",
@@ -46,11 +48,7 @@ pub struct ApiFixture {
 
 impl ApiFixture {
     pub fn new() -> Self {
-        let start = Timestamp::from_second(1_800_000_000).expect("a time");
-        let sandbox = Sandbox::new(SandboxOptions {
-            env: SandboxEnv::starting_at(start, 7),
-            ..SandboxOptions::default()
-        });
+        let (start, sandbox) = sandbox();
         let tasks = TaskSet::new();
         let env = Env::starting_at(start, 7, &tasks);
         let api = FaultInjector::new(sandbox.door(), &env.clock);
@@ -172,6 +170,16 @@ impl ApiFixture {
     pub async fn sleep(&self, time: Duration) {
         self.env.clock.sleep(time).await;
     }
+}
+
+/// Returns a sandbox with a fixed seed and its start time: the same requests give the same uids.
+pub fn sandbox() -> (Timestamp, Sandbox) {
+    let start = Timestamp::from_second(1_800_000_000).expect("a timestamp");
+    let sandbox = Sandbox::new(SandboxOptions {
+        env: SandboxEnv::starting_at(start, 7),
+        ..SandboxOptions::default()
+    });
+    (start, sandbox)
 }
 
 /// Returns the status and reason of a condition.

@@ -1,22 +1,22 @@
-//! The garbage collector at the API: how much it asks for, and what it makes of the answers.
+//! The garbage collector: the requests that it sends, and its handling of the responses.
 
-mod bounds;
 mod cold_start;
 mod conflicts;
-mod costs;
 mod duplicates;
 mod faults;
 mod isolation;
-mod laggards;
-mod large;
+mod large_objects;
 mod live_lists;
-mod orphans;
+mod orphaning;
 mod outages;
+mod randomized;
+mod request_counts;
 mod rules;
-mod slow;
-mod start;
-mod storm;
-mod warm;
+mod slow_server;
+mod startup;
+mod unreadable_resources;
+mod unresolvable_owners;
+mod warm_standby;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -31,29 +31,19 @@ use coxswain_manager::controller::Runnable;
 use coxswain_manager::env::{Env, TaskSet};
 use coxswain_manager::events::Recorder;
 use coxswain_manager::object::{Key, Resource, Uid};
-use coxswain_sandbox::{Env as SandboxEnv, Options as SandboxOptions, Sandbox};
-use jiff::Timestamp;
+use coxswain_sandbox::Sandbox;
 use prometheus::Registry;
 use serde_json::{Value, json};
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::fault_injector::{Fault, FaultInjector, Recorded};
+use crate::fixture::{CRDS, EVENTS, MAPS, NAMESPACES, PODS, SETS, sandbox};
 use crate::intercept;
 
-const MAPS: Resource = Resource::namespaced("", "v1", "configmaps", "ConfigMap");
 const SECRETS: Resource = Resource::namespaced("", "v1", "secrets", "Secret");
-const PODS: Resource = Resource::namespaced("", "v1", "pods", "Pod");
 const NODES: Resource = Resource::cluster("", "v1", "nodes", "Node");
 const ROLES: Resource = Resource::cluster("rbac.authorization.k8s.io", "v1", "clusterroles", "ClusterRole");
-const SETS: Resource = Resource::namespaced("apps", "v1", "replicasets", "ReplicaSet");
-const EVENTS: Resource = Resource::namespaced("", "v1", "events", "Event");
-const CRDS: Resource = Resource::cluster(
-    "apiextensions.k8s.io",
-    "v1",
-    "customresourcedefinitions",
-    "CustomResourceDefinition",
-);
 const WIDGETS: Resource = Resource::namespaced("test.dev", "v1", "widgets", "Widget");
 const HOUR: Duration = Duration::from_hours(1);
 
@@ -65,12 +55,12 @@ struct Fixture {
     api: FaultInjector,
     registry: Registry,
     kinds: watch::Sender<Option<Arc<Kinds>>>,
-    /// What could not be discovered.
+    /// Notified when the collector requests a discovery.
     refresh: Arc<Notify>,
     _tasks: TaskSet,
 }
 
-/// The kinds of these resources, all of them collected.
+/// Returns the kinds of `resources`, all of them collected.
 fn kinds_of(resources: &[Resource]) -> Arc<Kinds> {
     let served = resources
         .iter()
@@ -80,18 +70,8 @@ fn kinds_of(resources: &[Resource]) -> Arc<Kinds> {
     Arc::new(Kinds::new(served, &collected))
 }
 
-/// Whoever does the same in two of them gets the same uids.
-fn sandbox() -> (Timestamp, Sandbox) {
-    let start = Timestamp::from_second(1_800_000_000).expect("a time");
-    let sandbox = Sandbox::new(SandboxOptions {
-        env: SandboxEnv::starting_at(start, 7),
-        ..SandboxOptions::default()
-    });
-    (start, sandbox)
-}
-
-/// An API, and a collector that is not running yet.
-fn bare() -> Fixture {
+/// Returns a fixture whose collector is not started.
+fn unstarted() -> Fixture {
     let (start, sandbox) = sandbox();
     let tasks = TaskSet::new();
     let env = Env::starting_at(start, 7, &tasks);
@@ -111,17 +91,17 @@ fn bare() -> Fixture {
     }
 }
 
-/// An API with a collector that runs, and knows all there is.
+/// Returns a fixture with a running, synced collector.
 async fn fixture() -> Fixture {
-    let f = bare();
-    f.collect().await;
+    let f = unstarted();
+    f.start().await;
     f
 }
 
 impl Fixture {
-    async fn collect(&self) {
+    async fn start(&self) {
         self.run(self.build(Options::default(), Scope::default()));
-        // Until all caches are filled and the graph knows.
+        // The caches sync.
         self.sleep(Duration::from_secs(2)).await;
     }
 
@@ -143,19 +123,19 @@ impl Fixture {
             .expect("a collector")
     }
 
-    /// Runs the collector in a term that does not end.
+    /// Runs the collector in a term without an end.
     fn run(&self, collector: impl Into<Arc<GarbageCollector>>) {
         let collector = collector.into();
         let fence = Fence::new(self.env.clock.clone());
         let term = fence.open_forever();
         let run = async move {
             let ended = collector.run(&fence, term, CancellationToken::new()).await;
-            panic!("the collector ended: {ended:?}");
+            panic!("the collector stopped: {ended:?}");
         };
         drop(self.env.tasks.spawn(run));
     }
 
-    /// Serves widgets, which come from a CRD, and collects them too.
+    /// Creates the CRD of widgets and adds them to the collected kinds.
     async fn define_widgets(&self) {
         let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
         let crd = json!({
@@ -190,8 +170,7 @@ impl Fixture {
         created.await.expect("created")
     }
 
-    /// So many config maps, or other objects, of one owner.
-    async fn dependents(&self, resource: &Resource, owner: &Value, count: usize) {
+    async fn create_dependents(&self, resource: &Resource, owner: &Value, count: usize) {
         for i in 0..count {
             self.create(resource, &format!("dependent-{i}"), &[reference(owner)])
                 .await;
@@ -227,14 +206,14 @@ impl Fixture {
         deleted.expect("deleted");
     }
 
-    /// The dependents that are left.
+    /// Returns the number of remaining dependents.
     async fn left(&self, resource: &Resource) -> usize {
         let all = self.list(resource).await;
         let name = |it: &Value| it["metadata"]["name"].as_str().unwrap_or_default().to_owned();
         all.iter().filter(|it| name(it).starts_with("dependent-")).count()
     }
 
-    /// Lets the watches tell what has happened.
+    /// Waits for the watch events of earlier writes.
     async fn settle(&self) {
         self.sleep(Duration::from_millis(500)).await;
     }
@@ -243,7 +222,6 @@ impl Fixture {
         self.env.clock.sleep(time).await;
     }
 
-    /// Waits for something to come true.
     async fn until(&self, holds: impl AsyncFn(&Self) -> bool) {
         for _ in 0..1200 {
             if holds(self).await {
@@ -251,10 +229,10 @@ impl Fixture {
             }
             self.sleep(Duration::from_millis(100)).await;
         }
-        panic!("it never comes true: {:#?}", self.api.counts());
+        panic!("timed out; requests: {:#?}", self.api.counts());
     }
 
-    /// The value of a series, by the text of its line without the value.
+    /// Returns the value of a series, given as in the text format.
     fn metric(&self, series: &str) -> Option<f64> {
         let text = prometheus::TextEncoder::new().encode_to_string(&self.registry.gather());
         let text = text.expect("metrics");
@@ -287,7 +265,6 @@ fn object(resource: &Resource, name: &str, owners: &[Value]) -> Value {
     body
 }
 
-/// A reference to an object.
 fn reference(owner: &Value) -> Value {
     json!({
         "apiVersion": owner["apiVersion"], "kind": owner["kind"],
@@ -295,14 +272,14 @@ fn reference(owner: &Value) -> Value {
     })
 }
 
-/// One that a foreground deletion waits for.
+/// Returns a reference with `blockOwnerDeletion`.
 fn blocking(owner: &Value) -> Value {
     let mut reference = reference(owner);
     reference["blockOwnerDeletion"] = json!(true);
     reference
 }
 
-/// A reference to an object that never was.
+/// Returns a reference to an object that never existed.
 fn dangling(resource: &Resource, name: &str) -> Value {
     json!({"apiVersion": resource.api_version(), "kind": resource.kind, "name": name,
            "uid": "00000000-0000-4000-8000-000000000001"})

@@ -1,4 +1,4 @@
-//! Which kinds there are, with the API in the same process, behind a way that can be broken.
+//! Discovery of the collected kinds, with injected faults.
 
 mod aggregated;
 mod crds;
@@ -20,15 +20,9 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use self::fault_injector::FaultInjector;
+use crate::fixture::{CRDS, NAMESPACES};
 use crate::intercept;
 
-const CRDS: Resource = Resource::cluster(
-    "apiextensions.k8s.io",
-    "v1",
-    "customresourcedefinitions",
-    "CustomResourceDefinition",
-);
-const NAMESPACES: Resource = Resource::cluster("", "v1", "namespaces", "Namespace");
 const SECOND: Duration = Duration::from_secs(1);
 
 struct Fixture {
@@ -41,12 +35,12 @@ struct Fixture {
     _tasks: TaskSet,
 }
 
-/// Discovery that has not begun to work; `before` prepares the way.
+/// Returns a fixture with discovery just started; `before` prepares the fault injector.
 async fn fixture(before: impl FnOnce(&FaultInjector)) -> Fixture {
     fixture_with(&[], before).await
 }
 
-/// The same of a server that has these CRDs.
+/// As `fixture`, with CRDs.
 async fn fixture_with(crds: &[&str], before: impl FnOnce(&FaultInjector)) -> Fixture {
     let tasks = TaskSet::new();
     let env = Env::starting_at(Timestamp::UNIX_EPOCH, 1, &tasks);
@@ -66,7 +60,7 @@ async fn fixture_with(crds: &[&str], before: impl FnOnce(&FaultInjector)) -> Fix
     let reader = transport.client("reader", None);
     let caches = Caches::new(&env, reader, Scope::default(), &registry).expect("caches");
     let client = transport.client("discovery", None);
-    let discovery = Discovery::start(&env, &caches, client, &registry).expect("fresh series");
+    let discovery = Discovery::start(&env, &caches, client, &registry).expect("unregistered metrics");
     Fixture {
         admin,
         env,
@@ -78,10 +72,10 @@ async fn fixture_with(crds: &[&str], before: impl FnOnce(&FaultInjector)) -> Fix
     }
 }
 
-/// One that knows all kinds.
-async fn known() -> Fixture {
+/// Returns a fixture whose discovery has published the kinds.
+async fn published() -> Fixture {
     let f = fixture(|_| {}).await;
-    f.within(SECOND, "known", || f.discovery.kinds().borrow().is_some())
+    f.within(SECOND, "published", || f.discovery.kinds().borrow().is_some())
         .await;
     f
 }
@@ -96,15 +90,14 @@ impl Fixture {
         settle().await;
     }
 
-    /// Waits until a condition holds.
-    async fn within(&self, limit: Duration, what: &str, condition: impl Fn() -> bool) {
+    async fn within(&self, limit: Duration, expected: &str, condition: impl Fn() -> bool) {
         let start = self.now();
         loop {
             settle().await;
             if condition() {
                 return;
             }
-            assert!(self.now() - start < limit, "not within {limit:?}: {what}");
+            assert!(self.now() - start < limit, "not within {limit:?}: {expected}");
             self.env
                 .clock
                 .sleep(Duration::from_millis(10).max(limit / 300))
@@ -112,19 +105,19 @@ impl Fixture {
         }
     }
 
-    /// The collected kinds: `v1 pods`.
+    /// Returns the collected kinds: `v1 pods`.
     fn collected(&self) -> Vec<String> {
         let kinds = self.discovery.kinds();
         let kinds = kinds.borrow();
         let collected = kinds.as_ref().map(|it| it.collected()).unwrap_or_default();
-        let brief = collected.iter();
-        brief
+        collected
+            .iter()
             .map(|it| format!("{} {}", it.api_version, it.resource.plural))
             .collect()
     }
 
-    fn collects(&self, what: &str) -> bool {
-        self.collected().iter().any(|it| it == what)
+    fn collects(&self, kind: &str) -> bool {
+        self.collected().iter().any(|it| it == kind)
     }
 
     fn resolves(&self, api_version: &str, kind: &str) -> bool {
@@ -136,7 +129,7 @@ impl Fixture {
         kinds.as_ref().is_some_and(resolve)
     }
 
-    /// The undescribed group-versions: `*.apps`.
+    /// Returns the undescribed groups: `*.apps`.
     fn undescribed(&self) -> Vec<String> {
         let kinds = self.discovery.kinds();
         let kinds = kinds.borrow();
@@ -144,7 +137,7 @@ impl Fixture {
         undescribed.iter().map(|it| it.resource.to_string()).collect()
     }
 
-    /// The number of rounds in which a root could not be read.
+    /// Returns the number of syncs that failed to read a root.
     fn sync_errors(&self) -> u64 {
         let families = self.registry.gather();
         let name = "garbagecollector_controller_resources_sync_error_total";
@@ -154,14 +147,14 @@ impl Fixture {
         count
     }
 
-    async fn define(&self, name: &str, versions: &[&str]) {
+    async fn create_crd(&self, name: &str, versions: &[&str]) {
         let body = crd(name, versions).to_string().into();
         let _: Value = self.admin.create(&CRDS, "", body).await.expect("created");
     }
 
-    async fn undefine(&self, name: &str) {
+    async fn delete_crd(&self, name: &str) {
         let key = Key::new("", name);
-        let object: MetaObject = self.admin.get(&CRDS, &key).await.expect("it is there");
+        let object: MetaObject = self.admin.get(&CRDS, &key).await.expect("it exists");
         let delete = Delete::of(object.metadata.uid);
         let deleted = self.admin.delete(&CRDS, &key, &delete).await;
         deleted.expect("deleted");
@@ -194,7 +187,7 @@ fn crd(name: &str, versions: &[&str]) -> Value {
     })
 }
 
-/// Lets all tasks run until they wait.
+/// Lets all tasks run until they are idle.
 async fn settle() {
     for _ in 0..50 {
         tokio::task::yield_now().await;
@@ -202,8 +195,8 @@ async fn settle() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_server_serves_is_known_at_once() {
-    let f = known().await;
+async fn served_kinds_are_published_at_once() {
+    let f = published().await;
     let collected = f.collected();
     for kind in [
         "v1 pods",
@@ -220,7 +213,7 @@ async fn what_the_server_serves_is_known_at_once() {
     );
     assert!(f.resolves("v1", "Event") && f.resolves("apps/v1", "Deployment"));
     assert!(!f.resolves("apps/v2", "Deployment"));
-    let (documents, _) = f.api.asked();
+    let (documents, _) = f.api.take_requests();
     let roots = documents
         .iter()
         .filter(|it| *it == "/api" || *it == "/apis")
@@ -229,27 +222,31 @@ async fn what_the_server_serves_is_known_at_once() {
     let mut once = documents.clone();
     once.sort();
     once.dedup();
-    assert_eq!(once.len(), documents.len(), "each document once");
-    assert!(f.api.most_at_once() <= 4, "{}", f.api.most_at_once());
+    assert_eq!(once.len(), documents.len(), "a document was read twice");
+    assert!(
+        f.api.max_concurrent_reads() <= 4,
+        "{}",
+        f.api.max_concurrent_reads()
+    );
     assert_eq!((f.sync_errors(), f.discovery.problems()), (0, vec![]));
 }
 
 #[tokio::test(start_paused = true)]
-async fn idle_hour_costs_one_read_each_half_minute_and_publishes_nothing() {
+async fn idle_discovery_reads_every_half_minute_and_publishes_nothing() {
     let f = fixture(|api| api.aggregate(&[])).await;
-    f.within(SECOND, "known", || f.collects("v1 pods")).await;
-    // The caches of CRDs and of APIServices are filled.
+    f.within(SECOND, "published", || f.collects("v1 pods")).await;
+    // The caches of CRDs and APIServices sync.
     f.sleep(SECOND).await;
-    f.api.asked();
+    f.api.take_requests();
     let mut kinds = f.discovery.kinds();
     kinds.mark_unchanged();
     for minute in 0..60 {
-        // Something happens on every server, or bookmarks would not come.
+        // Without changes there are no bookmarks.
         let patch = json!({"metadata": {"labels": {"minute": minute.to_string()}}});
         f.patch(&NAMESPACES, "default", &patch).await;
         f.sleep(60 * SECOND).await;
     }
-    let (documents, others) = f.api.asked();
+    let (documents, others) = f.api.take_requests();
     assert!(
         (2 * 120..=2 * 150).contains(&documents.len()),
         "{}",
@@ -259,6 +256,6 @@ async fn idle_hour_costs_one_read_each_half_minute_and_publishes_nothing() {
         others.len() <= 13,
         "one watch, reopened every five to ten minutes: {others:?}"
     );
-    assert!(!kinds.has_changed().expect("it lives"));
+    assert!(!kinds.has_changed().expect("discovery runs"));
     assert_eq!(f.sync_errors(), 0);
 }

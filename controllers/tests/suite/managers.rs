@@ -1,6 +1,6 @@
-//! Full managers on one API and under the paused clock: each has its election, its caches, its controllers and its own clock.
+//! Several managers on one API under a paused clock, each with its own election, caches, controllers and clock.
 //!
-//! Every write of a controller is recorded when it leaves the process, with the number of processes that lead at that moment.
+//! Every write of a controller is recorded with the number of leaders at the time of sending.
 
 mod bit_flips;
 mod clock_rates;
@@ -34,15 +34,14 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tower_service::Service as _;
 
-use crate::fixture::{ApiFixture, DEPLOYMENTS, PODS, SETS};
+use crate::fixture::{ApiFixture, DEPLOYMENTS, MAPS, PODS, SETS};
 use crate::intercept::{self, Intercept, Reply, StallingBody};
 
-const MAPS: Resource = Resource::namespaced("", "v1", "configmaps", "ConfigMap");
 const SECOND: Duration = Duration::from_secs(1);
 
-/// An API with nodes, and the record of the writes of all processes.
+/// A sandbox with nodes, and the recorded writes of all processes.
 struct Cluster {
-    ground: ApiFixture,
+    fixture: ApiFixture,
     shared: Shared,
 }
 
@@ -50,24 +49,22 @@ struct Cluster {
 struct Shared {
     writes: Arc<Mutex<Vec<Write>>>,
     fences: Arc<Mutex<Vec<Fence>>>,
-    /// DELETEs of the garbage collector whose object had an owner that was not being deleted.
+    /// Paths of objects that the garbage collector deleted although they had a live owner.
     owned: Arc<Mutex<Vec<String>>>,
 }
 
-/// A write of a controller.
 #[derive(Clone, Debug)]
 struct Write {
     by: &'static str,
-    /// In true time.
     at: Instant,
-    /// The method and the path.
-    what: String,
+    /// Method and path.
+    operation: String,
     code: u16,
-    /// Number of processes that led when it was sent.
+    /// Number of leaders when the write was sent.
     leaders: usize,
 }
 
-/// A process that runs. Dropping it is a crash.
+/// A running process. Dropping it is a crash.
 struct Process {
     clock: Clock,
     fence: Fence,
@@ -82,11 +79,11 @@ struct Process {
 struct Link {
     by: &'static str,
     door: Door,
-    /// True time.
+    /// The clock of the test, not of the process.
     clock: Clock,
-    /// While true, nothing arrives in either direction, and no error says so.
+    /// While true, the connection is stalled in both directions without an error.
     cut: Arc<AtomicBool>,
-    /// While true, requests are done and their responses wait.
+    /// While true, requests are executed and their responses wait.
     held: Arc<watch::Sender<bool>>,
     shared: Shared,
 }
@@ -99,7 +96,7 @@ impl Intercept for Link {
         let mut write = counts.then(|| Write {
             by: self.by,
             at: self.clock.now(),
-            what: format!("{} {path}", request.method()),
+            operation: format!("{} {path}", request.method()),
             code: 0,
             leaders: self.shared.leaders(),
         });
@@ -131,7 +128,7 @@ impl Intercept for Link {
 }
 
 impl Link {
-    /// Returns whether a Deployment or `ReplicaSet` that owns the object is in the store and not being deleted.
+    /// Returns whether a Deployment or `ReplicaSet` that owns the object exists and is not terminating.
     async fn has_owner(&self, path: &str) -> bool {
         let Some(object) = self.get(path).await else {
             return false;
@@ -159,7 +156,7 @@ impl Link {
     }
 
     async fn get(&self, path: &str) -> Option<Value> {
-        // A flipped bit may make a name that is no part of a path.
+        // A flipped bit may make the name invalid in a path.
         let request = Request::get(path).body(Body::empty()).ok()?;
         let response = self.door.clone().call(request).await.ok()?;
         let found = response.status().is_success();
@@ -184,21 +181,21 @@ impl Deref for Cluster {
     type Target = ApiFixture;
 
     fn deref(&self) -> &ApiFixture {
-        &self.ground
+        &self.fixture
     }
 }
 
 impl Cluster {
     fn new() -> Self {
-        let ground = ApiFixture::new();
-        ground.run_hollow_kubelet(SECOND);
+        let fixture = ApiFixture::new();
+        fixture.run_hollow_kubelet(SECOND);
         Self {
-            ground,
+            fixture,
             shared: Shared::default(),
         }
     }
 
-    /// Starts a process that competes for a Lease; its clocks run at `rate` percent of true time.
+    /// Starts a process that competes for a Lease; its clock runs at `rate` percent of the true rate.
     fn start(&self, by: &'static str, lease: &str, rate: u32) -> Process {
         let tasks = TaskSet::new();
         let env = Env::starting_at(self.env.clock.wall(), by.len() as u64, &tasks);
@@ -251,18 +248,29 @@ impl Cluster {
         }
     }
 
+    /// Starts a leader and a standby, and completes a Deployment.
+    async fn start_pair(&self) -> (Process, Process) {
+        let first = self.start("first", "coxswain", 100);
+        self.leads(&first).await;
+        let second = self.start("second", "coxswain", 100);
+        self.deploy("before", 3).await;
+        self.complete("before").await;
+        self.sleep(30 * SECOND).await;
+        (first, second)
+    }
+
     fn writes(&self) -> Vec<Write> {
         let writes = self.shared.writes.lock().unwrap_or_else(PoisonError::into_inner);
         writes.clone()
     }
 
-    /// Returns the paths of objects that the garbage collector wanted to delete although they had an owner.
+    /// Returns the paths of objects that the garbage collector deleted although they had a live owner.
     fn collected_with_owner(&self) -> Vec<String> {
         let owned = self.shared.owned.lock().unwrap_or_else(PoisonError::into_inner);
         owned.clone()
     }
 
-    /// Creates a Deployment that is called like its label.
+    /// Creates a Deployment with the label `app` set to its name.
     async fn deploy(&self, name: &str, replicas: i64) -> Value {
         let labels = json!({"app": name});
         let deployment = json!({
@@ -276,7 +284,7 @@ impl Cluster {
         self.create(&DEPLOYMENTS, &deployment).await
     }
 
-    /// Waits until all replicas of a Deployment are up to date and available, and there are no other pods.
+    /// Waits until all replicas of a Deployment are up to date and available, without other pods.
     async fn complete(&self, name: &str) {
         self.until(&format!("{name} is complete"), async || {
             let Some(it) = self.read(&DEPLOYMENTS, name).await else {
@@ -300,27 +308,29 @@ impl Cluster {
             .count()
     }
 
-    async fn until(&self, what: &str, holds: impl AsyncFn() -> bool) {
+    async fn until(&self, condition: &str, holds: impl AsyncFn() -> bool) {
         if self.eventually(holds).await {
             return;
         }
         let writes = self.writes();
         let last = &writes[writes.len().saturating_sub(20)..];
-        panic!("never: {what}; the last of {} writes: {last:#?}", writes.len());
+        panic!(
+            "timed out: {condition}; the last of {} writes: {last:#?}",
+            writes.len()
+        );
     }
 
-    /// Waits until a process leads.
     async fn leads(&self, process: &Process) {
-        self.until("it leads", async || process.leads()).await;
+        self.until("the process leads", async || process.leads()).await;
     }
 
     /// Asserts that the controllers write nothing for ten minutes.
-    async fn is_at_rest(&self) {
+    async fn assert_idle(&self) {
         self.sleep(60 * SECOND).await;
         let before = self.writes().len();
         self.sleep(600 * SECOND).await;
         let writes = self.writes();
-        assert_eq!(writes.len(), before, "not at rest: {:#?}", &writes[before..]);
+        assert_eq!(writes.len(), before, "writes: {:#?}", &writes[before..]);
     }
 }
 
@@ -333,19 +343,19 @@ impl Process {
         self.link.cut.store(cut, Ordering::Relaxed);
     }
 
-    /// Lets the responses of requests wait, or delivers those that have waited.
+    /// Delays responses, or delivers the delayed ones.
     fn hold_responses(&self, held: bool) {
         self.link.held.send_replace(held);
     }
 
-    /// Suspends the process: no timer ends and no message arrives.
+    /// Suspends the process: its clock stops and nothing arrives.
     fn suspend(&self) {
         self.cut(true);
         self.hold_responses(true);
         self.clock.inject(Fault::Freeze);
     }
 
-    /// Resumes the process. The responses arrive before a timer can end its term.
+    /// Resumes the process. Responses arrive before a timer can end its term.
     fn resume(&self) {
         self.cut(false);
         self.hold_responses(false);

@@ -31,7 +31,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::fault_injector::{Fault, FaultInjector};
-use crate::fixture::{ApiFixture, DEFINITIONS, EVENTS, PODS};
+use crate::fixture::{ApiFixture, CRDS, EVENTS, PODS};
 
 struct Fixture {
     base: ApiFixture,
@@ -52,7 +52,7 @@ async fn bare(kind: OwnerKind) -> Fixture {
     let base = ApiFixture::new();
     if kind.resource == APP_REPLICA_SET.resource {
         let definition = app_replica_set::crd();
-        base.create(&DEFINITIONS, &definition).await;
+        base.create(&CRDS, &definition).await;
     }
     Fixture {
         base,

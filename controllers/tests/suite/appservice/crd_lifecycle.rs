@@ -210,10 +210,10 @@ async fn manager_reports_the_waiting_controller_and_runs_the_others() {
 impl Fixture {
     async fn delete_crd(&self) {
         let key = Key::cluster("appservices.appcontroller.k8s.io");
-        let definition: Value = self.admin.get(&DEFINITIONS, &key).await.expect("a CRD");
+        let definition: Value = self.admin.get(&CRDS, &key).await.expect("a CRD");
         let uid = Uid::from(definition["metadata"]["uid"].as_str().expect("a uid"));
         self.admin
-            .delete(&DEFINITIONS, &key, &Delete::of(uid))
+            .delete(&CRDS, &key, &Delete::of(uid))
             .await
             .expect("deleted");
     }

@@ -23,8 +23,8 @@ impl Fixture {
         collector
     }
 
-    /// A deleted owner whose dependents are in the core group and in `apps`, and an object whose owner never existed.
-    async fn family(&self, policy: Propagation) {
+    /// Creates an owner with dependents in the core group and in `apps`, and garbage; deletes the owner.
+    async fn create_family(&self, policy: Propagation) {
         let owner = self.create(&SECRETS, "owner", &[]).await;
         self.create(&MAPS, "dependent-0", &[blocking(&owner)]).await;
         self.create(&SETS, "dependent-0", &[blocking(&owner)]).await;
@@ -36,7 +36,7 @@ impl Fixture {
         self.api.writes() == 0 && self.get(&SECRETS, "owner").await.is_some()
     }
 
-    /// Waits until the family and the garbage are collected: orphans stay without their reference.
+    /// Waits until the owner and the garbage are collected; orphans stay without an ownerReference.
     async fn converges(&self, policy: Propagation) {
         self.until(async |f| {
             f.get(&SECRETS, "owner").await.is_none() && f.get(&MAPS, "garbage").await.is_none()
@@ -55,8 +55,8 @@ impl Fixture {
         }
     }
 
-    /// Requests are answered by `fault` for a time from now.
-    fn break_for(&self, time: Duration, fault: impl Fn(&Recorded) -> Fault + Send + Sync + 'static) {
+    /// Injects faults from now on for `time`.
+    fn inject_for(&self, time: Duration, fault: impl Fn(&Recorded) -> Fault + Send + Sync + 'static) {
         let (clock, end) = (self.env.clock.clone(), self.env.clock.now() + time);
         self.api
             .inject_all(move |it| if clock.now() < end { fault(it) } else { Fault::None });
@@ -64,7 +64,7 @@ impl Fixture {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_evaluated_before_both_discovery_roots_were_read() {
+async fn collector_without_both_discovery_roots_evaluates_nothing() {
     let aggregated = r#"{"kind":"APIGroupDiscoveryList","items":[{"metadata":{"name":"ap"#;
     let faults = [
         Fault::Status(503, json!({"reason": "ServiceUnavailable"})),
@@ -78,12 +78,12 @@ async fn nothing_is_evaluated_before_both_discovery_roots_were_read() {
     for policy in BOTH {
         for root in ["/apis", "/api"] {
             for fault in &faults {
-                let f = bare();
-                f.family(policy).await;
-                let answer = fault.clone();
-                f.break_for(MINUTE, move |it| {
+                let f = unstarted();
+                f.create_family(policy).await;
+                let injected = fault.clone();
+                f.inject_for(MINUTE, move |it| {
                     if it.operation == format!("DISCOVER {root}") {
-                        answer.clone()
+                        injected.clone()
                     } else {
                         Fault::None
                     }
@@ -96,7 +96,7 @@ async fn nothing_is_evaluated_before_both_discovery_roots_were_read() {
                     f.api.counts()
                 );
                 assert_eq!(collector.unsynced().len(), 1);
-                assert!(collector.remark().is_some_and(|it| it.contains(root)), "named");
+                assert!(collector.remark().is_some_and(|it| it.contains(root)));
                 f.converges(policy).await;
                 assert_eq!(collector.remark(), None);
             }
@@ -105,11 +105,11 @@ async fn nothing_is_evaluated_before_both_discovery_roots_were_read() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_root_that_fails_once_delays_the_start_and_loses_nothing() {
+async fn discovery_root_that_fails_once_only_delays_the_start() {
     for policy in BOTH {
         for root in ["/apis", "/api"] {
-            let f = bare();
-            f.family(policy).await;
+            let f = unstarted();
+            f.create_family(policy).await;
             f.api.inject_all(move |it| match it.before {
                 0 if it.operation == format!("DISCOVER {root}") => {
                     Fault::Status(415, json!({"reason": "UnsupportedMediaType"}))
@@ -122,9 +122,9 @@ async fn a_root_that_fails_once_delays_the_start_and_loses_nothing() {
     }
 }
 
-/// Group `apps` is named and not described: a stale aggregated group, or a document that cannot be read.
+/// Discovery lists the group `apps` but its document is stale or unreadable.
 #[tokio::test(start_paused = true)]
-async fn group_version_that_is_not_described_counts_as_unsynced() {
+async fn undescribed_group_version_counts_as_unsynced() {
     let faults = [
         Fault::Status(503, json!({"reason": "ServiceUnavailable"})),
         Fault::RequestHangs,
@@ -135,12 +135,12 @@ async fn group_version_that_is_not_described_counts_as_unsynced() {
     ];
     for policy in BOTH {
         for fault in &faults {
-            let f = bare();
+            let f = unstarted();
             f.api.disable_aggregated_discovery();
-            f.family(policy).await;
-            let answer = fault.clone();
-            f.break_for(Duration::from_secs(20), move |it| match it.operation.as_str() {
-                "DISCOVER /apis/apps/v1" => answer.clone(),
+            f.create_family(policy).await;
+            let injected = fault.clone();
+            f.inject_for(Duration::from_secs(20), move |it| match it.operation.as_str() {
+                "DISCOVER /apis/apps/v1" => injected.clone(),
                 _ => Fault::None,
             });
             let collector = f.discover();
@@ -157,11 +157,11 @@ async fn group_version_that_is_not_described_counts_as_unsynced() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn group_version_that_is_never_described_delays_finalizers_for_a_bounded_time() {
+async fn group_version_never_described_delays_finalizers_for_a_bounded_time() {
     for policy in BOTH {
-        let f = bare();
+        let f = unstarted();
         f.api.disable_aggregated_discovery();
-        f.family(policy).await;
+        f.create_family(policy).await;
         f.api.inject_all(|it| match it.operation.as_str() {
             "DISCOVER /apis/apps/v1" => Fault::Status(503, json!({"reason": "ServiceUnavailable"})),
             _ => Fault::None,
@@ -172,19 +172,20 @@ async fn group_version_that_is_never_described_delays_finalizers_for_a_bounded_t
         f.until(async |f| f.get(&SECRETS, "owner").await.is_none()).await;
         if policy == Propagation::Orphan {
             let unlisted = "coxswain_garbage_collector_unlisted_total{resource=\"*.apps\"}";
-            assert_eq!(f.metric(unlisted), Some(1.0), "named");
-            // It is described at last: its late dependents are orphaned, too.
+            assert_eq!(f.metric(unlisted), Some(1.0));
+            // Once the group is described, its dependents are orphaned too.
             f.api.inject_all(|_| Fault::None);
             f.sleep(HOUR).await;
-            let left = f.get(&SETS, "dependent-0").await.expect("it is orphaned");
+            let left = f.get(&SETS, "dependent-0").await.expect("an orphan");
             assert_eq!(left["metadata"].get("ownerReferences"), None);
         }
     }
 }
 
-/// A list that fails or is cut off leaves its kind unsynced; a kind that can never be listed is named and let go in the end.
+/// A failed or truncated list leaves its resource unsynced; a resource that can never be listed is reported and skipped in
+/// the end.
 #[tokio::test(start_paused = true)]
-async fn list_that_is_malformed_removes_no_finalizer_and_deletes_nothing_with_an_owner() {
+async fn malformed_list_removes_no_finalizer_and_deletes_nothing_owned() {
     let faults = [
         Fault::Text(
             200,
@@ -199,13 +200,13 @@ async fn list_that_is_malformed_removes_no_finalizer_and_deletes_nothing_with_an
     ];
     for policy in BOTH {
         for fault in &faults {
-            let f = bare();
-            f.family(policy).await;
+            let f = unstarted();
+            f.create_family(policy).await;
             let alive = f.create(&SECRETS, "alive", &[]).await;
             f.create(&SETS, "dependent-1", &[reference(&alive)]).await;
-            let answer = fault.clone();
-            f.break_for(Duration::from_secs(20), move |it| match it.operation.as_str() {
-                "LIST replicasets" => answer.clone(),
+            let injected = fault.clone();
+            f.inject_for(Duration::from_secs(20), move |it| match it.operation.as_str() {
+                "LIST replicasets" => injected.clone(),
                 _ => Fault::None,
             });
             f.discover();
@@ -214,7 +215,7 @@ async fn list_that_is_malformed_removes_no_finalizer_and_deletes_nothing_with_an
             f.converges(policy).await;
             assert!(f.get(&SETS, "dependent-1").await.is_some());
         }
-        let f = bare();
+        let f = unstarted();
         f.define_widgets().await;
         let owner = f.create(&SECRETS, "owner", &[]).await;
         f.create(&WIDGETS, "dependent-0", &[blocking(&owner)]).await;
@@ -229,7 +230,11 @@ async fn list_that_is_malformed_removes_no_finalizer_and_deletes_nothing_with_an
         f.until(async |f| f.get(&SECRETS, "owner").await.is_none()).await;
         let remark = collector.remark().unwrap_or_default();
         assert!(remark.contains("widgets.test.dev"), "{remark}");
-        assert_eq!(f.metric(SYNC_ERRORS), Some(1.0), "the kind did not sync in time");
+        assert_eq!(
+            f.metric(SYNC_ERRORS),
+            Some(1.0),
+            "the resource did not sync in time"
+        );
         let lists = f
             .api
             .all_recorded()

@@ -1,12 +1,12 @@
-//! Objects that change between the look and the write.
+//! Objects that change between the evaluation and the write.
 
 use super::*;
 
-/// A config map of a secret that goes while nobody tells the collector what becomes of config maps.
-async fn behind(f: &Fixture, change: impl AsyncFn(&Fixture)) {
+/// Deletes the owner of a config map after `change`, which the collector's cache of config maps does not show.
+async fn delete_owner_with_stale_cache(f: &Fixture, change: impl AsyncFn(&Fixture)) {
     let owner = f.create(&SECRETS, "owner", &[]).await;
     f.create(&SECRETS, "other", &[]).await;
-    f.dependents(&MAPS, &owner, 1).await;
+    f.create_dependents(&MAPS, &owner, 1).await;
     f.api.reset();
     f.api.lag().hold_at("configmaps", f.sandbox.revision());
     change(f).await;
@@ -16,9 +16,9 @@ async fn behind(f: &Fixture, change: impl AsyncFn(&Fixture)) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_was_adopted_meanwhile_stays_and_only_loses_the_owner_that_is_gone() {
+async fn dependent_adopted_concurrently_stays_and_loses_the_absent_owner() {
     let f = fixture().await;
-    behind(&f, async |f| {
+    delete_owner_with_stale_cache(&f, async |f| {
         let owner = f.get(&SECRETS, "owner").await.expect("there");
         let other = f.get(&SECRETS, "other").await.expect("there");
         let both = json!({"metadata": {"ownerReferences": [reference(&owner), reference(&other)]}});
@@ -40,9 +40,9 @@ async fn who_was_adopted_meanwhile_stays_and_only_loses_the_owner_that_is_gone()
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_has_changed_in_nothing_that_matters_goes_at_its_new_version() {
+async fn dependent_with_unrelated_change_is_deleted_at_its_new_version() {
     let f = fixture().await;
-    behind(&f, async |f| {
+    delete_owner_with_stale_cache(&f, async |f| {
         let label = json!({"metadata": {"labels": {"a": "b"}}});
         f.patch(&MAPS, "dependent-0", &label).await;
     })
@@ -55,11 +55,10 @@ async fn who_has_changed_in_nothing_that_matters_goes_at_its_new_version() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_was_let_go_or_deleted_otherwise_meanwhile_is_left_alone() {
+async fn dependent_deleted_concurrently_keeps_its_policy() {
     for policy in [Propagation::Orphan, Propagation::Foreground] {
         let f = fixture().await;
-        behind(&f, async |f| {
-            // Who deletes it first has its way.
+        delete_owner_with_stale_cache(&f, async |f| {
             let hold = json!({"metadata": {"finalizers": ["test.dev/hold"]}});
             let map = f.patch(&MAPS, "dependent-0", &hold).await;
             f.delete(&MAPS, &map, policy).await;
@@ -72,9 +71,9 @@ async fn who_was_let_go_or_deleted_otherwise_meanwhile_is_left_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn another_one_under_the_same_name_is_not_touched() {
+async fn recreated_dependent_is_not_deleted() {
     let f = fixture().await;
-    behind(&f, async |f| {
+    delete_owner_with_stale_cache(&f, async |f| {
         let map = f.get(&MAPS, "dependent-0").await.expect("there");
         f.delete(&MAPS, &map, Propagation::Background).await;
         let other = f.get(&SECRETS, "other").await.expect("there");
@@ -88,17 +87,17 @@ async fn another_one_under_the_same_name_is_not_touched() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_always_sees_a_conflict_is_not_asked_all_the_time() {
+async fn permanent_conflict_backs_off() {
     let f = fixture().await;
     f.api.inject_all(|it| match it.operation.as_str() {
-        "DELETE configmaps" => Fault::Status(409, json!({"reason": "Conflict", "message": "it has changed"})),
+        "DELETE configmaps" => Fault::Status(409, json!({"reason": "Conflict", "message": "conflict"})),
         _ => Fault::None,
     });
     let owner = f.create(&SECRETS, "owner", &[]).await;
-    f.dependents(&MAPS, &owner, 1).await;
+    f.create_dependents(&MAPS, &owner, 1).await;
     f.delete(&SECRETS, &owner, Propagation::Background).await;
     f.sleep(Duration::from_mins(10)).await;
-    // 5 ms, doubled up to a minute: 23 tries, each a DELETE and the GET after it.
+    // 5 ms, doubled up to a minute: 23 attempts, each a DELETE and a GET.
     assert!(f.api.recorded().len() <= 2 * 23, "{:?}", f.api.counts());
     assert!(
         f.api
@@ -111,7 +110,7 @@ async fn a_server_that_always_sees_a_conflict_is_not_asked_all_the_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_is_as_old_as_its_question() {
+async fn age_of_a_live_read_counts_from_its_request() {
     let f = fixture().await;
     let owner = f.create(&SECRETS, "owner", &[]).await;
     for i in 0..3 {
@@ -130,7 +129,7 @@ async fn an_answer_is_as_old_as_its_question() {
     while f.api.count("GET secrets") == 0 {
         f.sleep(Duration::from_millis(1)).await;
     }
-    // It waits in the answer that is under way. Then it lets its dependents go, which no cache shows.
+    // The response in flight shows a foreground deletion. The orphan deletion after it is in no cache.
     f.api.lag().hold_at("secrets", newest);
     f.delete(&SECRETS, &owner, Propagation::Orphan).await;
     f.sleep(Duration::from_mins(1)).await;
@@ -142,9 +141,9 @@ async fn an_answer_is_as_old_as_its_question() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_is_deleted_and_does_not_wait_still_owns() {
+async fn owner_terminating_in_background_still_owns() {
     let f = fixture().await;
-    // No cache shows it.
+    // The owner is in no cache.
     f.api.lag().hold_at("secrets", f.sandbox.revision());
     let owner = f.create(&SECRETS, "owner", &[]).await;
     let held = json!({"metadata": {"finalizers": ["test.dev/hold"]}});
@@ -162,7 +161,7 @@ async fn who_is_deleted_and_does_not_wait_still_owns() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_write_says_which_object_it_is_for_and_most_in_which_state() {
+async fn writes_carry_the_uid_and_a_lock() {
     let f = fixture().await;
     f.define_widgets().await;
     let other = f.create(&SECRETS, "other", &[]).await;
@@ -180,24 +179,24 @@ async fn every_write_says_which_object_it_is_for_and_most_in_which_state() {
         f.until(async |f| f.get(&SECRETS, "owner").await.is_none()).await;
         f.settle().await;
     }
-    let asked = f.api.recorded();
-    let patches = asked.iter().filter(|it| it.operation.starts_with("PATCH"));
+    let recorded = f.api.recorded();
+    let patches = recorded.iter().filter(|it| it.operation.starts_with("PATCH"));
     let mut count = 0;
     for patch in patches {
         count += 1;
         let meta = &patch.body["metadata"];
         assert!(meta["uid"].is_string(), "{patch:?}");
-        // References go by the owner's uid: nothing else that changes makes that wrong.
+        // A strategic merge patch deletes references by the owner's uid, so it needs no lock.
         let by_uid = patch.content_type.contains("strategic") && meta.get("finalizers").is_none();
         assert!(by_uid || meta["resourceVersion"].is_string(), "{patch:?}");
     }
     assert!(count >= 8, "{:?}", f.api.counts());
-    // What the uid is there for: another object of that name is left alone.
+    // The uid protects another object of the same name.
     let patch = json!({"metadata": {"uid": "00000000-0000-4000-8000-000000000001",
                                     "ownerReferences": [{"$patch": "delete", "uid": other["metadata"]["uid"]}]}});
     let patch = Patch::strategic(&patch);
     let map = key(&MAPS, "dependent-foreground");
-    let refused: Result<Value, _> = f.admin.patch(&MAPS, &map, patch).await;
-    let code = refused.expect_err("another uid").code();
+    let rejected: Result<Value, _> = f.admin.patch(&MAPS, &map, patch).await;
+    let code = rejected.expect_err("another uid").code();
     assert!(code == Some(409) || code == Some(422), "{code:?}");
 }

@@ -1,9 +1,9 @@
-//! Answers that are lost, refused, or prove nothing.
+//! Requests that fail, and responses that do not prove the absence of an owner.
 
 use super::*;
 
-/// A config map whose owner, a secret, no cache has shown. It exists nowhere.
-async fn unseen(f: &Fixture) {
+/// Creates a config map whose owner never existed.
+async fn create_garbage(f: &Fixture) {
     f.create(&MAPS, "dependent-0", &[dangling(&SECRETS, "never")])
         .await;
 }
@@ -13,8 +13,8 @@ fn not_found(details: &Value) -> Fault {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_does_not_say_that_the_owner_is_gone_deletes_nothing_and_is_not_asked_for_all_the_time() {
-    for answer in [
+async fn response_without_proof_of_absence_deletes_nothing_and_backs_off() {
+    for fault in [
         Fault::Text(404, "404 page not found\n"),
         Fault::Text(404, "{}"),
         Fault::Text(200, "{}"),
@@ -23,7 +23,7 @@ async fn what_does_not_say_that_the_owner_is_gone_deletes_nothing_and_is_not_ask
             r#"{"kind":"PartialObjectMetadata","metadata":{"name":"other","namespace":"default","uid":"x"}}"#,
         ),
         not_found(&Value::Null),
-        not_found(&json!({"name": "somebody"})),
+        not_found(&json!({"name": "other"})),
         Fault::Status(404, json!({"reason": "Other", "details": {"name": "never"}})),
         Fault::Status(403, json!({"reason": "Forbidden"})),
         Fault::Status(410, json!({"reason": "Gone"})),
@@ -36,56 +36,55 @@ async fn what_does_not_say_that_the_owner_is_gone_deletes_nothing_and_is_not_ask
         Fault::RequestHangs,
     ] {
         let f = fixture().await;
-        let refused = answer.clone();
+        let injected = fault.clone();
         f.api.inject_all(move |it| match it.operation.as_str() {
-            "GET secrets" => refused.clone(),
+            "GET secrets" => injected.clone(),
             _ => Fault::None,
         });
-        unseen(&f).await;
+        create_garbage(&f).await;
         f.sleep(Duration::from_mins(10)).await;
-        assert_eq!(f.left(&MAPS).await, 1, "{answer:?}");
-        assert_eq!(f.api.writes(), 0, "{answer:?}");
-        let asked = f.api.count("GET secrets");
-        assert!((1..=25).contains(&asked), "{asked} {answer:?}");
-        // And then it does.
+        assert_eq!(f.left(&MAPS).await, 1, "{fault:?}");
+        assert_eq!(f.api.writes(), 0, "{fault:?}");
+        let gets = f.api.count("GET secrets");
+        assert!((1..=25).contains(&gets), "{gets} {fault:?}");
         f.api.inject_all(|_| Fault::None);
         f.sleep(HOUR).await;
-        assert_eq!(f.left(&MAPS).await, 0, "{answer:?}");
+        assert_eq!(f.left(&MAPS).await, 0, "{fault:?}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_plain_404_to_a_delete_proves_nothing() {
+async fn delete_answered_by_404_without_a_status_is_retried() {
     let f = fixture().await;
     f.api.inject_all(|it| match it.operation.as_str() {
         "DELETE configmaps" if it.before < 3 => Fault::Text(404, "404 page not found\n"),
         _ => Fault::None,
     });
     let owner = f.create(&SECRETS, "owner", &[]).await;
-    f.dependents(&MAPS, &owner, 1).await;
+    f.create_dependents(&MAPS, &owner, 1).await;
     f.delete(&SECRETS, &owner, Propagation::Background).await;
     f.until(async |f| f.left(&MAPS).await == 0).await;
     assert_eq!(f.api.count("DELETE configmaps"), 4);
 }
 
 #[tokio::test(start_paused = true)]
-async fn answers_that_are_lost_cost_little_and_lose_nothing() {
+async fn failed_writes_cost_few_retries_and_lose_nothing() {
     for policy in [
         Propagation::Background,
         Propagation::Foreground,
         Propagation::Orphan,
     ] {
-        for answer in [
+        for fault in [
             Fault::ResponseLost,
             Fault::RequestLost,
             Fault::Status(500, json!({"reason": "InternalError"})),
         ] {
             let f = fixture().await;
-            let broken = answer.clone();
+            let injected = fault.clone();
             f.api.inject_all(move |it| {
                 let write = it.operation.starts_with("DELETE") || it.operation.starts_with("PATCH");
                 if it.by_controller && write && it.before % 3 == 0 {
-                    broken.clone()
+                    injected.clone()
                 } else {
                     Fault::None
                 }
@@ -102,13 +101,13 @@ async fn answers_that_are_lost_cost_little_and_lose_nothing() {
             f.until(async |f| f.get(&SECRETS, "owner").await.is_none() && f.left(&MAPS).await == left)
                 .await;
             f.sleep(HOUR).await;
-            assert_eq!(f.left(&MAPS).await, left, "{policy:?} {answer:?}");
-            let asked = f.api.recorded();
+            assert_eq!(f.left(&MAPS).await, left, "{policy:?} {fault:?}");
+            let recorded = f.api.recorded();
             let writes = f.api.writes();
-            assert!(writes <= 31 + 31, "{writes} {policy:?} {answer:?}");
+            assert!(writes <= 31 + 31, "{writes} {policy:?} {fault:?}");
             assert!(
-                asked.len() <= 31 + 2 * 31 + 10,
-                "{:?} {policy:?} {answer:?}",
+                recorded.len() <= 31 + 2 * 31 + 10,
+                "{:?} {policy:?} {fault:?}",
                 f.api.counts()
             );
         }
@@ -116,8 +115,8 @@ async fn answers_that_are_lost_cost_little_and_lose_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_kind_that_takes_no_strategic_merge_is_asked_once() {
-    let f = bare();
+async fn resource_without_strategic_merge_patch_is_tried_once() {
+    let f = unstarted();
     let options = Options {
         workers: 1,
         dry_run: false,
@@ -131,7 +130,7 @@ async fn a_kind_that_takes_no_strategic_merge_is_asked_once() {
         _ => Fault::None,
     });
     let owner = f.create(&SECRETS, "owner", &[]).await;
-    f.dependents(&MAPS, &owner, 10).await;
+    f.create_dependents(&MAPS, &owner, 10).await;
     f.api.reset();
     f.delete(&SECRETS, &owner, Propagation::Orphan).await;
     f.until(async |f| f.get(&SECRETS, "owner").await.is_none()).await;
@@ -145,21 +144,21 @@ async fn a_kind_that_takes_no_strategic_merge_is_asked_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_broken_kind_delays_no_other() {
+async fn unlistable_resource_does_not_delay_other_resources() {
     for code in [500, 403, 404] {
-        let f = bare();
+        let f = unstarted();
         f.api.inject_all(move |it| match it.operation.as_str() {
             "LIST pods" => Fault::Text(code, "no"),
             _ => Fault::None,
         });
-        f.collect().await;
+        f.start().await;
         let owner = f.create(&SECRETS, "owner", &[]).await;
-        f.dependents(&MAPS, &owner, 10).await;
+        f.create_dependents(&MAPS, &owner, 10).await;
         let start = f.env.clock.now();
         f.delete(&SECRETS, &owner, Propagation::Background).await;
         f.until(async |f| f.left(&MAPS).await == 0).await;
         assert!(f.env.clock.now() - start < Duration::from_secs(1));
-        // A finalizer has to wait: one of its pods may block the owner.
+        // The finalizer waits: an unlisted pod may block the owner.
         let owner = f.create(&SECRETS, "owner", &[]).await;
         f.delete(&SECRETS, &owner, Propagation::Foreground).await;
         f.sleep(Duration::from_secs(10)).await;
@@ -172,7 +171,7 @@ async fn one_broken_kind_delays_no_other() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_asks_for_patience_gets_it() {
+async fn retry_after_of_a_delete_is_honoured() {
     let f = fixture().await;
     f.api.inject_all(|it| match it.operation.as_str() {
         "DELETE configmaps" if it.before == 0 => {
@@ -182,7 +181,7 @@ async fn a_server_that_asks_for_patience_gets_it() {
         _ => Fault::None,
     });
     let owner = f.create(&SECRETS, "owner", &[]).await;
-    f.dependents(&MAPS, &owner, 1).await;
+    f.create_dependents(&MAPS, &owner, 1).await;
     f.delete(&SECRETS, &owner, Propagation::Background).await;
     f.until(async |f| f.left(&MAPS).await == 0).await;
     let deletes = f.api.recorded_of("DELETE configmaps");

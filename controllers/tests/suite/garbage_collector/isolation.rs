@@ -1,4 +1,4 @@
-//! One namespace with failing, hanging or excessive work does not delay the others.
+//! A namespace with failing, hanging or excessive work does not delay other namespaces.
 
 use std::collections::BTreeMap;
 
@@ -6,14 +6,12 @@ use coxswain_manager::client::RateLimit;
 
 use super::*;
 
-const NAMESPACES: Resource = Resource::cluster("", "v1", "namespaces", "Namespace");
-/// The default limits of the collector.
 const LIMIT: RateLimit = RateLimit { qps: 40.0, burst: 30 };
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A running collector with the default rate limiter, and a namespace `other` beside `default`.
-async fn limited() -> Fixture {
-    let f = bare();
+/// Returns a fixture with a rate-limited collector and a namespace `other` beside `default`.
+async fn rate_limited() -> Fixture {
+    let f = unstarted();
     let client = f.transport.client("generic-garbage-collector", Some(LIMIT));
     f.run(f.build_with(client, Options::default(), Scope::default()));
     f.create(&NAMESPACES, "other", &[]).await;
@@ -21,8 +19,8 @@ async fn limited() -> Fixture {
     f
 }
 
-/// An owner in namespace `other` with one config map.
-async fn pair(f: &Fixture, n: usize) -> Value {
+/// Creates an owner with one config map in namespace `other`.
+async fn create_pair(f: &Fixture, n: usize) -> Value {
     let create = async |resource: &Resource, name: String, owners: &[Value]| -> Value {
         let body = object(resource, &name, owners).to_string();
         let created = f.admin.create(resource, "other", body.into()).await;
@@ -33,7 +31,7 @@ async fn pair(f: &Fixture, n: usize) -> Value {
     owner
 }
 
-/// Deletes the owner in namespace `other` and returns how long its config map is left.
+/// Deletes the owner in namespace `other` and returns the time until its config map is deleted.
 async fn collect_pair(f: &Fixture, n: usize, owner: &Value) -> Duration {
     let uid = Uid::from(owner["metadata"]["uid"].as_str().expect("a uid"));
     let key = Key::new("other", format!("owner-{n}"));
@@ -48,15 +46,15 @@ async fn collect_pair(f: &Fixture, n: usize, owner: &Value) -> Duration {
     f.env.clock.now() - start
 }
 
-fn is_delete_in_default(asked: &Recorded) -> bool {
-    asked.operation == "DELETE configmaps" && asked.path.contains("/namespaces/default/")
+fn is_delete_in_default(it: &Recorded) -> bool {
+    it.operation == "DELETE configmaps" && it.path.contains("/namespaces/default/")
 }
 
-/// Ten owners in the other namespace, deleted at different times while `default` is in trouble.
-async fn assert_other_namespace_is_on_time(f: &Fixture, begin: impl AsyncFnOnce()) {
+/// Deletes ten owners in namespace `other` at different times after `begin` has caused work in `default`.
+async fn assert_other_namespace_is_not_delayed(f: &Fixture, begin: impl AsyncFnOnce()) {
     let mut owners = Vec::new();
     for n in 0..10 {
-        owners.push(pair(f, n).await);
+        owners.push(create_pair(f, n).await);
     }
     f.settle().await;
     begin().await;
@@ -68,11 +66,11 @@ async fn assert_other_namespace_is_on_time(f: &Fixture, begin: impl AsyncFnOnce(
 }
 
 #[tokio::test(start_paused = true)]
-async fn deletes_that_always_fail_do_not_delay_other_namespaces() {
+async fn failing_deletes_do_not_delay_other_namespaces() {
     for code in [500, 502, 504, 403, 429] {
-        let f = limited().await;
+        let f = rate_limited().await;
         let owner = f.create(&SECRETS, "owner", &[]).await;
-        f.dependents(&MAPS, &owner, 50).await;
+        f.create_dependents(&MAPS, &owner, 50).await;
         f.api.inject_all(move |it| {
             if is_delete_in_default(it) {
                 Fault::Status(code, json!({"reason": "InternalError"}))
@@ -80,11 +78,11 @@ async fn deletes_that_always_fail_do_not_delay_other_namespaces() {
                 Fault::None
             }
         });
-        assert_other_namespace_is_on_time(&f, async || {
+        assert_other_namespace_is_not_delayed(&f, async || {
             f.delete(&SECRETS, &owner, Propagation::Background).await;
         })
         .await;
-        // Each of them backs off by itself.
+        // Each object has its own backoff.
         f.sleep(Duration::from_mins(5)).await;
         let sent = f.api.recorded_of("DELETE configmaps").len();
         f.sleep(Duration::from_mins(10)).await;
@@ -97,58 +95,58 @@ async fn deletes_that_always_fail_do_not_delay_other_namespaces() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn deletes_that_hang_do_not_delay_other_namespaces() {
-    for answer in [
+async fn hanging_deletes_do_not_delay_other_namespaces() {
+    for fault in [
         Fault::RequestHangs,
         Fault::SlowStatus(Duration::from_secs(10), 500),
         Fault::SlowStatus(Duration::from_secs(29), 504),
     ] {
-        let f = limited().await;
+        let f = rate_limited().await;
         let owner = f.create(&SECRETS, "owner", &[]).await;
-        f.dependents(&MAPS, &owner, 200).await;
-        let hangs = answer.clone();
+        f.create_dependents(&MAPS, &owner, 200).await;
+        let injected = fault.clone();
         f.api.inject_all(move |it| {
             if is_delete_in_default(it) {
-                hangs.clone()
+                injected.clone()
             } else {
                 Fault::None
             }
         });
-        assert_other_namespace_is_on_time(&f, async || {
+        assert_other_namespace_is_not_delayed(&f, async || {
             f.delete(&SECRETS, &owner, Propagation::Background).await;
             f.sleep(Duration::from_millis(100)).await;
         })
         .await;
-        // One of each worker, before the circuit breaker opens; then probes after 1, 3 and 7 seconds.
+        // One per worker before the circuit breaker opens, then probes after 1, 3 and 7 seconds.
         let sent = f.api.recorded_of("DELETE configmaps");
         let start = sent.iter().find(|it| is_delete_in_default(it)).expect("sent").at;
         let is_early = |it: &&Recorded| is_delete_in_default(it) && it.at - start < 9 * SECOND;
         let early = sent.iter().filter(is_early).count();
-        assert!((20..=23).contains(&early), "{early} {answer:?}");
+        assert!((20..=23).contains(&early), "{early} {fault:?}");
         f.sleep(Duration::from_mins(10)).await;
         let sent = f.api.recorded_of("DELETE configmaps").len();
-        // The backoff of each: 5 ms, doubled up to a minute.
-        assert!(sent <= 200 * 23, "{sent} {answer:?}");
+        // The backoff of each object: 5 ms, doubled up to a minute.
+        assert!(sent <= 200 * 23, "{sent} {fault:?}");
         f.api.inject_all(|_| Fault::None);
         f.sleep(Duration::from_mins(2)).await;
-        assert_eq!(f.left(&MAPS).await, 0, "{answer:?}");
+        assert_eq!(f.left(&MAPS).await, 0, "{fault:?}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_with_13000_owners_does_not_delay_other_namespaces() {
+async fn object_with_13000_owners_does_not_delay_other_namespaces() {
     const OWNERS: usize = 13_000;
-    let f = limited().await;
+    let f = rate_limited().await;
     let owners: Vec<Value> = (0..OWNERS)
         .map(|n| {
-            // References to cluster-scoped owners are accounted to the namespace of the dependent, too.
+            // Reads of cluster-scoped owners count against the namespace of the dependent too.
             let resource = if n % 2 == 0 { SECRETS } else { NODES };
             let mut owner = dangling(&resource, &format!("absent-{n}"));
             owner["uid"] = json!(format!("00000000-0000-4000-8000-{n:012}"));
             owner
         })
         .collect();
-    assert_other_namespace_is_on_time(&f, async || {
+    assert_other_namespace_is_not_delayed(&f, async || {
         f.create(&MAPS, "dependent-0", &owners).await;
         f.settle().await;
     })
@@ -162,8 +160,8 @@ async fn an_object_with_13000_owners_does_not_delay_other_namespaces() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_with_many_living_owners_of_an_unwatched_kind_is_evaluated() {
-    let f = bare();
+async fn object_with_many_owners_of_an_unwatched_kind_is_evaluated() {
+    let f = unstarted();
     let served = [MAPS, SECRETS].map(Kind::new);
     let kinds = Kinds::new(served, &BTreeSet::from([MAPS]));
     f.kinds.send_replace(Some(Arc::new(kinds)));
@@ -177,7 +175,7 @@ async fn an_object_with_many_living_owners_of_an_unwatched_kind_is_evaluated() {
     owners.push(dangling(&SECRETS, "never"));
     f.create(&MAPS, "dependent-0", &owners).await;
     f.sleep(Duration::from_mins(1)).await;
-    let map = f.get(&MAPS, "dependent-0").await.expect("it has living owners");
+    let map = f.get(&MAPS, "dependent-0").await.expect("it has owners");
     assert_eq!(
         map["metadata"]["ownerReferences"].as_array().map(Vec::len),
         Some(100)
@@ -185,10 +183,10 @@ async fn an_object_with_many_living_owners_of_an_unwatched_kind_is_evaluated() {
     assert_eq!(f.api.writes(), 1);
 }
 
-/// A pass takes one token, so the number of reads in it is bounded.
+/// One pass takes one token of the rate limiter, so its number of reads is bounded.
 #[tokio::test(start_paused = true)]
-async fn an_object_with_many_owners_in_foreground_deletion_is_read_in_parts() {
-    let f = limited().await;
+async fn owners_in_foreground_deletion_are_read_in_batches() {
+    let f = rate_limited().await;
     let mut owners = Vec::new();
     for n in 0..100 {
         owners.push(f.create(&SECRETS, &format!("owner-{n}"), &[]).await);

@@ -1,11 +1,10 @@
-//! Live lists for orphaning: bounded, shared, and not in the way of anything else.
+//! Live lists of orphan deletion: they are bounded, shared, and do not delay other work.
 
 use coxswain_manager::client::RateLimit;
 
 use super::*;
 
-const NAMESPACES: Resource = Resource::cluster("", "v1", "namespaces", "Namespace");
-/// The namespaced kinds that are listed.
+/// The namespaced resources.
 const LISTED: [&str; 4] = ["configmaps", "secrets", "pods", "replicasets"];
 
 impl Fixture {
@@ -23,7 +22,7 @@ impl Fixture {
         deleted.expect("deleted");
     }
 
-    /// Orphans a new secret with one config map, and returns the time that it took.
+    /// Orphans the config map of a new secret; returns the duration.
     async fn orphan_one(&self, n: usize) -> Duration {
         let owner = self.create(&SECRETS, &format!("owner-{n}"), &[]).await;
         self.create(&MAPS, &format!("dependent-{n}"), &[reference(&owner)])
@@ -40,7 +39,7 @@ impl Fixture {
 #[tokio::test(start_paused = true)]
 async fn orphaning_in_many_namespaces_lists_each_once_and_does_not_delay_deletes() {
     const COUNT: usize = 400;
-    let f = bare();
+    let f = unstarted();
     let limit = RateLimit { qps: 10.0, burst: 10 };
     let client = f.transport.client("generic-garbage-collector", Some(limit));
     f.run(f.build_with(client, Options::default(), Scope::default()));
@@ -54,14 +53,13 @@ async fn orphaning_in_many_namespaces_lists_each_once_and_does_not_delay_deletes
         owners.push((namespace, owner));
     }
     let other = f.create(&SECRETS, "other", &[]).await;
-    f.dependents(&MAPS, &other, 1).await;
+    f.create_dependents(&MAPS, &other, 1).await;
     f.sleep(Duration::from_secs(5)).await;
     f.api.reset();
     for (namespace, owner) in &owners {
         f.delete_in(namespace, &SECRETS, owner, Propagation::Orphan).await;
     }
     f.sleep(Duration::from_mins(1)).await;
-    // It goes on from namespace to namespace.
     assert!(f.api.count("PATCH secrets") > 50, "{:?}", f.api.counts());
     let start = f.env.clock.now();
     f.delete(&SECRETS, &other, Propagation::Background).await;
@@ -77,7 +75,7 @@ async fn orphaning_in_many_namespaces_lists_each_once_and_does_not_delay_deletes
 }
 
 #[tokio::test(start_paused = true)]
-async fn any_number_of_owners_in_one_namespace_shares_a_list() {
+async fn owners_in_one_namespace_share_a_list() {
     const COUNT: usize = 200;
     let f = fixture().await;
     let mut owners = Vec::new();
@@ -102,48 +100,48 @@ async fn any_number_of_owners_in_one_namespace_shares_a_list() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_unlistable_resource_delays_the_first_orphaning_only() {
-    for answer in [
+async fn unlistable_resource_delays_only_the_first_orphaning() {
+    for fault in [
         Fault::Status(403, json!({"reason": "Forbidden"})),
         Fault::Status(500, json!({"reason": "InternalError"})),
         Fault::Text(200, "{\"items\":"),
         Fault::RequestHangs,
     ] {
         let f = fixture().await;
-        let broken = answer.clone();
+        let injected = fault.clone();
         f.api.inject_all(move |it| match it.operation.as_str() {
-            "LIST pods" if it.by_controller => broken.clone(),
+            "LIST pods" if it.by_controller => injected.clone(),
             _ => Fault::None,
         });
         let first = f.orphan_one(0).await;
-        assert!(first >= Duration::from_secs(30), "{first:?} {answer:?}");
-        assert!(first <= Duration::from_secs(75), "{first:?} {answer:?}");
+        assert!(first >= Duration::from_secs(30), "{first:?} {fault:?}");
+        assert!(first <= Duration::from_secs(75), "{first:?} {fault:?}");
         let lists = f.api.count("LIST pods");
-        assert!(lists <= 4, "{lists} {answer:?}");
+        assert!(lists <= 4, "{lists} {fault:?}");
         for n in 1..10 {
             let took = f.orphan_one(n).await;
-            assert!(took <= Duration::from_secs(1), "{took:?} {answer:?}");
+            assert!(took <= Duration::from_secs(1), "{took:?} {fault:?}");
         }
-        assert_eq!(f.api.count("LIST pods"), lists, "{answer:?}");
-        // It is tried now and then, until a list succeeds.
+        assert_eq!(f.api.count("LIST pods"), lists, "{fault:?}");
+        // The list is retried every half minute until it succeeds.
         f.sleep(Duration::from_secs(30)).await;
         f.orphan_one(10).await;
-        assert_eq!(f.api.count("LIST pods"), lists + 1, "{answer:?}");
+        assert_eq!(f.api.count("LIST pods"), lists + 1, "{fault:?}");
         f.api.inject_all(|_| Fault::None);
         f.sleep(Duration::from_secs(30)).await;
         f.orphan_one(11).await;
         let series = "coxswain_garbage_collector_unlisted_total{resource=\"pods\"}";
-        assert_eq!(f.metric(series), Some(11.0), "{answer:?}");
+        assert_eq!(f.metric(series), Some(11.0), "{fault:?}");
         let before = f.api.count("LIST pods");
         f.orphan_one(12).await;
-        assert_eq!(f.api.count("LIST pods"), before + 1, "{answer:?}");
-        assert_eq!(f.metric(series), Some(11.0), "{answer:?}");
-        assert_eq!(f.left(&MAPS).await, 13, "{answer:?}");
+        assert_eq!(f.api.count("LIST pods"), before + 1, "{fault:?}");
+        assert_eq!(f.metric(series), Some(11.0), "{fault:?}");
+        assert_eq!(f.left(&MAPS).await, 13, "{fault:?}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failed_patch_does_not_cost_another_list() {
+async fn failed_patch_does_not_cause_another_list() {
     let f = fixture().await;
     f.api.inject_all(|it| match it.operation.as_str() {
         "PATCH configmaps" if it.before < 5 => Fault::Status(500, json!({"reason": "InternalError"})),
@@ -155,11 +153,11 @@ async fn a_failed_patch_does_not_cost_another_list() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cluster_scoped_owner_relists_only_what_is_behind() {
+async fn cluster_scoped_owner_relists_only_stale_resources() {
     let f = fixture().await;
     let owner = f.create(&ROLES, "owner", &[]).await;
-    f.dependents(&MAPS, &owner, 3).await;
-    // The other kinds are idle: their caches are at versions of long ago.
+    f.create_dependents(&MAPS, &owner, 3).await;
+    // The caches of the other resources are idle at old resourceVersions.
     f.api.lag().hold_at("pods", f.sandbox.revision());
     f.create(&PODS, "dependent-0", &[reference(&owner)]).await;
     f.settle().await;
@@ -178,7 +176,7 @@ async fn a_cluster_scoped_owner_relists_only_what_is_behind() {
 }
 
 impl Fixture {
-    /// Orphans a new secret with config maps on different pages, which only a live list shows.
+    /// Orphans config maps that are on different pages of a list and not in the cache; returns the duration.
     async fn orphan_paged(&self, n: usize) -> Duration {
         self.api.lag().hold_at("configmaps", self.sandbox.revision());
         let owner = self.create(&SECRETS, &format!("owner-{n}"), &[]).await;
@@ -202,8 +200,8 @@ impl Fixture {
         took
     }
 
-    /// The continue tokens of the first lists of config maps expire before the second page.
-    fn expire(&self, tokens: usize) {
+    /// Lets the continue tokens of the next `tokens` lists of config maps expire.
+    fn expire_tokens(&self, tokens: usize) {
         let expired = std::sync::atomic::AtomicUsize::new(0);
         self.api.inject_all(move |it| {
             let continues =
@@ -218,7 +216,7 @@ impl Fixture {
 }
 
 #[tokio::test(start_paused = true)]
-async fn list_whose_continue_token_expires_starts_again() {
+async fn list_with_expired_continue_token_restarts() {
     const UNLISTED: &str = "coxswain_garbage_collector_unlisted_total{resource=\"configmaps\"}";
     let f = fixture().await;
     for n in 0..600 {
@@ -226,21 +224,21 @@ async fn list_whose_continue_token_expires_starts_again() {
     }
     f.settle().await;
     for expired in 0..=3 {
-        f.expire(expired);
+        f.expire_tokens(expired);
         let took = f.orphan_paged(expired).await;
         assert!(took <= Duration::from_secs(1), "{expired}: {took:?}");
         assert_eq!(f.api.count("LIST configmaps"), 2 * (expired + 1));
         assert_eq!(f.api.count("PATCH configmaps"), 3, "{expired}");
     }
     assert_eq!(f.metric(UNLISTED), None);
-    // The fourth one counts as a failure: orphaning waits, and lists again.
-    f.expire(4);
+    // The fourth expiry fails the list: orphaning waits and lists again.
+    f.expire_tokens(4);
     let took = f.orphan_paged(4).await;
     assert!(took >= Duration::from_secs(10), "{took:?}");
     assert_eq!(f.api.count("LIST configmaps"), 8 + 2);
     assert_eq!(f.metric(UNLISTED), None);
-    // A list that never ends does not delay orphaning without a limit.
-    f.expire(usize::MAX);
+    // The delay is bounded if the list never succeeds.
+    f.expire_tokens(usize::MAX);
     let took = f.orphan_paged(5).await;
     assert!(took <= Duration::from_secs(75), "{took:?}");
     assert_eq!(f.metric(UNLISTED), Some(1.0));

@@ -1,21 +1,21 @@
-//! While nobody answers little is asked, and when somebody answers again everything goes on.
+//! Outages: few requests are sent, and work resumes afterwards.
 
 use super::*;
 
 const OUTAGE: Duration = Duration::from_mins(10);
 const PENDING: usize = 500;
 
-fn down() -> [Fault; 3] {
+fn outage_faults() -> [Fault; 3] {
     let unavailable = Fault::Status(503, json!({"reason": "ServiceUnavailable"}));
     [Fault::RequestLost, Fault::RequestHangs, unavailable]
 }
 
-/// Nothing of the collector is answered for a while. Returns how much it has sent meanwhile.
-async fn outage(f: &Fixture, answer: &Fault, begin: impl AsyncFnOnce(&Fixture)) -> usize {
-    let broken = answer.clone();
+/// Injects `fault` into all requests of the collector for a time; returns the number of requests in that time.
+async fn outage(f: &Fixture, fault: &Fault, begin: impl AsyncFnOnce(&Fixture)) -> usize {
+    let injected = fault.clone();
     f.api.inject_all(move |it| {
         if it.by_controller {
-            broken.clone()
+            injected.clone()
         } else {
             Fault::None
         }
@@ -29,25 +29,24 @@ async fn outage(f: &Fixture, answer: &Fault, begin: impl AsyncFnOnce(&Fixture)) 
 }
 
 #[tokio::test(start_paused = true)]
-async fn in_a_total_outage_little_is_asked_however_much_there_is_to_do() {
-    for answer in down() {
+async fn total_outage_costs_few_requests_and_deletion_resumes() {
+    for fault in outage_faults() {
         let f = fixture().await;
         let owner = f.create(&SECRETS, "owner", &[]).await;
-        f.dependents(&MAPS, &owner, PENDING).await;
-        let sent = outage(&f, &answer, async |f| {
+        f.create_dependents(&MAPS, &owner, PENDING).await;
+        let sent = outage(&f, &fault, async |f| {
             f.delete(&SECRETS, &owner, Propagation::Background).await;
         })
         .await;
-        assert!((10..=600).contains(&sent), "{sent} {answer:?}");
-        // And then all of it goes, soon.
+        assert!((10..=600).contains(&sent), "{sent} {fault:?}");
         f.sleep(Duration::from_mins(1)).await;
-        assert_eq!(f.left(&MAPS).await, 0, "{answer:?}");
+        assert_eq!(f.left(&MAPS).await, 0, "{fault:?}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn owners_that_wait_or_let_go_ask_little_too() {
-    for answer in down() {
+async fn total_outage_costs_few_requests_for_foreground_and_orphan_deletion() {
+    for fault in outage_faults() {
         for policy in [Propagation::Foreground, Propagation::Orphan] {
             let f = fixture().await;
             let mut owners = Vec::new();
@@ -60,15 +59,15 @@ async fn owners_that_wait_or_let_go_ask_little_too() {
                 owners.push(owner);
             }
             f.settle().await;
-            let sent = outage(&f, &answer, async |f| {
+            let sent = outage(&f, &fault, async |f| {
                 for owner in &owners {
                     f.delete(&SECRETS, owner, policy).await;
                 }
             })
             .await;
-            assert!((10..=600).contains(&sent), "{sent} {answer:?} {policy:?}");
+            assert!((10..=600).contains(&sent), "{sent} {fault:?} {policy:?}");
             f.sleep(Duration::from_mins(1)).await;
-            assert!(f.list(&SECRETS).await.is_empty(), "{answer:?} {policy:?}");
+            assert!(f.list(&SECRETS).await.is_empty(), "{fault:?} {policy:?}");
             let left = if policy == Propagation::Orphan { 100 } else { 0 };
             assert_eq!(f.left(&MAPS).await, left);
         }
@@ -76,45 +75,45 @@ async fn owners_that_wait_or_let_go_ask_little_too() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_kind_that_nobody_answers_for_delays_no_other() {
-    for answer in [
+async fn resource_without_responses_does_not_delay_other_resources() {
+    for fault in [
         Fault::RequestLost,
         Fault::Status(500, json!({"reason": "InternalError"})),
     ] {
         let f = fixture().await;
         let broken = f.create(&SECRETS, "broken", &[]).await;
-        f.dependents(&PODS, &broken, 300).await;
-        let refused = answer.clone();
+        f.create_dependents(&PODS, &broken, 300).await;
+        let injected = fault.clone();
         f.api.inject_all(move |it| match it.operation.as_str() {
-            "DELETE pods" => refused.clone(),
-            // It needs to be tried twice, like anything may.
-            "DELETE configmaps" if it.before == 0 => refused.clone(),
+            "DELETE pods" => injected.clone(),
+            // The healthy resource needs one retry too.
+            "DELETE configmaps" if it.before == 0 => injected.clone(),
             _ => Fault::None,
         });
         f.delete(&SECRETS, &broken, Propagation::Background).await;
         f.sleep(Duration::from_mins(5)).await;
         let owner = f.create(&SECRETS, "owner", &[]).await;
-        f.dependents(&MAPS, &owner, 1).await;
+        f.create_dependents(&MAPS, &owner, 1).await;
         let start = f.env.clock.now();
         f.delete(&SECRETS, &owner, Propagation::Background).await;
         f.until(async |f| f.left(&MAPS).await == 0).await;
         let took = f.env.clock.now() - start;
-        assert!(took < Duration::from_secs(2), "{took:?} {answer:?}");
+        assert!(took < Duration::from_secs(2), "{took:?} {fault:?}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn whatever_was_refused_for_long_is_tried_again_within_a_minute() {
-    for answer in [
+async fn long_rejected_requests_are_retried_within_a_minute() {
+    for fault in [
         Fault::Status(403, json!({"reason": "Forbidden"})),
         Fault::Status(500, json!({"reason": "InternalError"})),
         Fault::Text(404, "404 page not found\n"),
     ] {
         let f = fixture().await;
-        let refused = answer.clone();
+        let injected = fault.clone();
         f.api.inject_all(move |it| {
             if it.by_controller {
-                refused.clone()
+                injected.clone()
             } else {
                 Fault::None
             }
@@ -128,8 +127,8 @@ async fn whatever_was_refused_for_long_is_tried_again_within_a_minute() {
         f.sleep(HOUR).await;
         f.api.inject_all(|_| Fault::None);
         f.sleep(Duration::from_mins(1)).await;
-        assert_eq!(f.left(&MAPS).await, 0, "{answer:?}");
-        assert!(f.get(&SECRETS, "owner").await.is_none(), "{answer:?}");
-        assert_eq!(f.left(&PODS).await, 1, "{answer:?}");
+        assert_eq!(f.left(&MAPS).await, 0, "{fault:?}");
+        assert!(f.get(&SECRETS, "owner").await.is_none(), "{fault:?}");
+        assert_eq!(f.left(&PODS).await, 1, "{fault:?}");
     }
 }

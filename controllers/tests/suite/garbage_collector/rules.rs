@@ -1,12 +1,12 @@
-//! What is collected, and what is left alone.
+//! Rules of garbage collection: dry run, references, cycles, scope, terms and kinds.
 
 use coxswain_manager::controller::Unhealthy;
 
 use super::*;
 
 #[tokio::test(start_paused = true)]
-async fn a_dry_run_writes_nothing_and_ends() {
-    let f = bare();
+async fn dry_run_writes_nothing_and_becomes_idle() {
+    let f = unstarted();
     let options = Options {
         dry_run: true,
         ..Options::default()
@@ -14,7 +14,7 @@ async fn a_dry_run_writes_nothing_and_ends() {
     f.run(f.build(options, Scope::default()));
     f.sleep(Duration::from_secs(2)).await;
     let owner = f.create(&SECRETS, "owner", &[]).await;
-    f.dependents(&MAPS, &owner, 10).await;
+    f.create_dependents(&MAPS, &owner, 10).await;
     f.create(&MAPS, "lost", &[dangling(&SECRETS, "never")]).await;
     f.create(&NODES, "node", &[]).await;
     f.delete(&SECRETS, &owner, Propagation::Background).await;
@@ -42,7 +42,7 @@ async fn a_dry_run_writes_nothing_and_ends() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn references_that_nobody_can_resolve_delete_nothing_and_cost_nothing() {
+async fn unresolvable_references_delete_nothing_and_cost_no_requests() {
     let f = fixture().await;
     let unknown = json!({"apiVersion": "gone.dev/v1", "kind": "Thing", "name": "x", "uid": "1"});
     let unserved = json!({"apiVersion": "apps/v1beta1", "kind": "ReplicaSet", "name": "x", "uid": "2"});
@@ -50,7 +50,7 @@ async fn references_that_nobody_can_resolve_delete_nothing_and_cost_nothing() {
         f.create(&MAPS, &format!("dependent-{i}"), std::slice::from_ref(reference))
             .await;
     }
-    // A cluster-scoped object of one in a namespace: nobody can say in which.
+    // A cluster-scoped dependent of a namespaced owner: the namespace is unknown.
     f.create(&ROLES, "role", &[dangling(&SECRETS, "x")]).await;
     f.sleep(Duration::from_mins(10)).await;
     assert_eq!(f.api.counts().len(), 0, "{:?}", f.api.counts());
@@ -59,12 +59,11 @@ async fn references_that_nobody_can_resolve_delete_nothing_and_cost_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_owner_in_another_namespace_is_told_and_harms_only_who_refers_to_it() {
+async fn owner_in_another_namespace_is_absent_and_reported_by_an_event() {
     let f = fixture().await;
     let owner = f.create(&SECRETS, "owner", &[]).await;
     f.create(&MAPS, "dependent-good", &[reference(&owner)]).await;
-    let namespaces = Resource::cluster("", "v1", "namespaces", "Namespace");
-    f.create(&namespaces, "elsewhere", &[]).await;
+    f.create(&NAMESPACES, "elsewhere", &[]).await;
     let body = object(&MAPS, "bad", &[reference(&owner)]);
     let body = body.to_string().into();
     let bad: Result<Value, _> = f.admin.create(&MAPS, "elsewhere", body).await;
@@ -89,7 +88,7 @@ async fn an_owner_in_another_namespace_is_told_and_harms_only_who_refers_to_it()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_circle_of_those_who_wait_for_each_other_is_opened() {
+async fn cycle_of_blocking_dependents_is_deleted() {
     for policy in [Propagation::Foreground, Propagation::Background] {
         let f = fixture().await;
         let a = f.create(&SECRETS, "a", &[]).await;
@@ -104,7 +103,7 @@ async fn a_circle_of_those_who_wait_for_each_other_is_opened() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn on_a_part_of_the_cluster_it_refuses_to_run() {
+async fn collector_with_a_restricted_scope_does_not_run() {
     for scope in [
         Scope {
             namespaces: vec!["default".to_owned()],
@@ -115,7 +114,7 @@ async fn on_a_part_of_the_cluster_it_refuses_to_run() {
             ..Scope::default()
         },
     ] {
-        let f = bare();
+        let f = unstarted();
         let collector = f.build(Options::default(), scope);
         let health = collector.health();
         assert!(
@@ -131,13 +130,13 @@ async fn on_a_part_of_the_cluster_it_refuses_to_run() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_term_begins_anew_and_leaves_nothing_behind() {
-    let f = bare();
+async fn new_term_rebuilds_the_graph_and_leaves_no_tasks() {
+    let f = unstarted();
     let collector = f.build(Options::default(), Scope::default());
     let fence = Fence::new(f.env.clock.clone());
     for round in 0..3 {
         let owner = f.create(&SECRETS, "owner", &[]).await;
-        f.dependents(&MAPS, &owner, 5).await;
+        f.create_dependents(&MAPS, &owner, 5).await;
         let (term, stop) = (fence.open_forever(), CancellationToken::new());
         let mut run = std::pin::pin!(collector.run(&fence, term, stop.clone()));
         let clock = f.env.clock.clone();
@@ -151,24 +150,24 @@ async fn each_term_begins_anew_and_leaves_nothing_behind() {
             stop.cancel();
         }
         let ended = clock.timeout(Duration::from_secs(1), run).await;
-        ended.expect("at once").expect("in order");
+        ended.expect("within a second").expect("no error");
         assert!(collector.running().is_empty());
-        // Between terms nobody acts.
+        // Nothing is sent between terms.
         let count = f.api.recorded().len();
         f.create(&MAPS, "lost", &[dangling(&SECRETS, "never")]).await;
         f.sleep(Duration::from_mins(1)).await;
         assert_eq!(f.api.recorded().len(), count);
-        let lost = f.get(&MAPS, "lost").await.expect("it is there");
+        let lost = f.get(&MAPS, "lost").await.expect("it exists");
         f.delete(&MAPS, &lost, Propagation::Background).await;
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_kind_that_is_no_longer_collected_takes_nothing_with_it() {
+async fn kind_no_longer_collected_deletes_nothing() {
     let f = fixture().await;
     f.define_widgets().await;
     let owner = f.create(&WIDGETS, "owner", &[]).await;
-    f.dependents(&MAPS, &owner, 5).await;
+    f.create_dependents(&MAPS, &owner, 5).await;
     f.kinds.send_replace(Some(kinds_of(&[MAPS, SECRETS])));
     f.sleep(HOUR).await;
     assert_eq!((f.left(&MAPS).await, f.api.writes()), (5, 0));
@@ -178,14 +177,14 @@ async fn a_kind_that_is_no_longer_collected_takes_nothing_with_it() {
     f.until(async |f| f.left(&MAPS).await == 0).await;
 }
 
-/// Objects that are deleted while their kind is not watched leave no nodes behind: neither owners nor blocking dependents.
+/// Objects deleted while their kind is not watched leave no nodes, neither owners nor blocking dependents.
 #[tokio::test(start_paused = true)]
-async fn kind_that_returns_has_no_ghost_nodes() {
+async fn kind_collected_again_has_no_stale_nodes() {
     let f = fixture().await;
     f.define_widgets().await;
     let owner = f.create(&SECRETS, "owner", &[]).await;
     let blocker = f.create(&WIDGETS, "blocker", &[blocking(&owner)]).await;
-    f.dependents(&MAPS, &blocker, 5).await;
+    f.create_dependents(&MAPS, &blocker, 5).await;
     f.kinds.send_replace(Some(kinds_of(&[MAPS, SECRETS])));
     f.sleep(Duration::from_secs(10)).await;
     f.delete(&WIDGETS, &blocker, Propagation::Background).await;
@@ -196,15 +195,15 @@ async fn kind_that_returns_has_no_ghost_nodes() {
     f.until(async |f| f.get(&SECRETS, "owner").await.is_none()).await;
 }
 
-/// A monitor that is replaced while its kind stays would leave nodes without a cache.
+/// A monitor replaced while its kind stays would leave nodes without a cache.
 #[tokio::test(start_paused = true)]
-async fn kinds_that_are_published_again_keep_their_monitors() {
+async fn kinds_published_again_keep_their_monitors() {
     let f = fixture().await;
     let reads = |f: &Fixture| f.api.all_recorded().iter().filter(|it| !it.by_controller).count();
     let before = reads(&f);
     for round in 0..3 {
         let owner = f.create(&SECRETS, "owner", &[]).await;
-        f.dependents(&MAPS, &owner, 5).await;
+        f.create_dependents(&MAPS, &owner, 5).await;
         let all = [MAPS, SECRETS, PODS, NODES, ROLES, SETS];
         f.kinds.send_replace(Some(kinds_of(&all)));
         f.delete(&SECRETS, &owner, Propagation::Background).await;
@@ -215,7 +214,7 @@ async fn kinds_that_are_published_again_keep_their_monitors() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn kind_that_is_not_served_triggers_discovery_once() {
+async fn unserved_kind_triggers_discovery_once() {
     let f = fixture().await;
     let all = [MAPS, SECRETS, WIDGETS];
     let notified = std::pin::pin!(f.refresh.notified());
@@ -224,5 +223,5 @@ async fn kind_that_is_not_served_triggers_discovery_once() {
     let limit = Duration::from_secs(1);
     assert!(clock.timeout(limit, notified).await.is_some(), "404");
     let again = clock.timeout(HOUR, f.refresh.notified()).await;
-    assert!(again.is_none(), "once");
+    assert!(again.is_none(), "more than once");
 }

@@ -1,22 +1,22 @@
-//! The aggregated form says the same, in two answers.
+//! Aggregated discovery.
 
-use super::{SECOND, fixture, known};
+use super::{SECOND, fixture, published};
 
 #[tokio::test(start_paused = true)]
-async fn both_forms_say_the_same() {
-    let plain = known().await;
+async fn aggregated_discovery_publishes_the_same_kinds() {
+    let unaggregated = published().await;
     let f = fixture(|api| api.aggregate(&[])).await;
-    f.within(SECOND, "known", || f.discovery.kinds().borrow().is_some())
+    f.within(SECOND, "published", || f.discovery.kinds().borrow().is_some())
         .await;
-    assert_eq!(f.collected(), plain.collected());
-    assert_eq!(f.api.asked().0, ["/api", "/apis"]);
+    assert_eq!(f.collected(), unaggregated.collected());
+    assert_eq!(f.api.take_requests().0, ["/api", "/apis"]);
     assert_eq!(f.sync_errors(), 0);
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_stale_is_as_it_was() {
+async fn stale_group_version_keeps_its_last_description() {
     let f = fixture(|api| api.aggregate(&[])).await;
-    f.within(SECOND, "known", || f.discovery.kinds().borrow().is_some())
+    f.within(SECOND, "published", || f.discovery.kinds().borrow().is_some())
         .await;
     let all = f.collected();
     f.api.aggregate(&["apps/v1", "v1"]);
@@ -36,30 +36,30 @@ async fn what_is_stale_is_as_it_was() {
     );
     assert_eq!(f.sync_errors(), 0, "KCM does not count them either");
     f.api.aggregate(&[]);
-    f.within(31 * SECOND, "healed", || f.discovery.problems().is_empty())
+    f.within(31 * SECOND, "recovered", || f.discovery.problems().is_empty())
         .await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_is_upgraded_changes_its_form_and_nothing_else() {
-    let f = known().await;
+async fn server_upgrade_to_aggregated_discovery_keeps_the_kinds() {
+    let f = published().await;
     let all = f.collected();
-    f.api.asked();
+    f.api.take_requests();
     f.api.aggregate(&[]);
     f.sleep(31 * SECOND).await;
-    assert_eq!(f.api.asked().0[..2], ["/api", "/apis"]);
+    assert_eq!(f.api.take_requests().0[..2], ["/api", "/apis"]);
     assert_eq!(f.collected(), all);
 }
 
 #[tokio::test(start_paused = true)]
-async fn group_that_is_stale_at_the_start_is_undescribed() {
+async fn group_stale_at_startup_is_undescribed() {
     let f = fixture(|api| api.aggregate(&["apps/v1"])).await;
-    f.within(SECOND, "known", || f.collects("v1 pods")).await;
+    f.within(SECOND, "published", || f.collects("v1 pods")).await;
     assert_eq!(f.undescribed(), ["*.apps"]);
     f.sleep(300 * SECOND).await;
     assert_eq!(f.undescribed(), ["*.apps"]);
     f.api.aggregate(&[]);
-    f.within(31 * SECOND, "healed", || f.collects("apps/v1 deployments"))
+    f.within(31 * SECOND, "recovered", || f.collects("apps/v1 deployments"))
         .await;
     assert_eq!(f.undescribed(), Vec::<String>::new());
 }

@@ -1,7 +1,7 @@
-//! What cannot be read is as it was, is named, counted, and asked for again, not too often.
+//! Failures of discovery: kinds stay published, the failure is reported, and reads are retried with a backoff.
 
 use super::fault_injector::Fault;
-use super::{Fixture, SECOND, fixture, known};
+use super::{Fixture, SECOND, fixture, published};
 
 const APPS: &str = "apps/v1 deployments";
 
@@ -9,15 +9,14 @@ fn unavailable() -> Fault {
     Fault::Response(503, "service unavailable".to_owned())
 }
 
-/// Lets everything be read again.
-async fn hour(f: &Fixture) {
+async fn sleep_an_hour(f: &Fixture) {
     f.sleep(3600 * SECOND).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_group_that_fails_takes_nothing_away_and_holds_up_nothing() {
-    let f = fixture(|api| api.rule(|path| (path == "/apis/apps/v1").then(unavailable))).await;
-    f.within(SECOND, "known", || f.collects("v1 pods")).await;
+async fn failing_group_keeps_its_kinds_and_delays_no_other_group() {
+    let f = fixture(|api| api.inject(|path| (path == "/apis/apps/v1").then(unavailable))).await;
+    f.within(SECOND, "published", || f.collects("v1 pods")).await;
     assert!(!f.collects(APPS));
     assert_eq!(f.undescribed(), ["*.apps"]);
     let problems = f.discovery.problems();
@@ -27,22 +26,29 @@ async fn a_group_that_fails_takes_nothing_away_and_holds_up_nothing() {
             && problems[0].contains("503"),
         "{problems:?}"
     );
-    f.api.heal();
-    f.within(3 * SECOND, "read again", || f.collects(APPS)).await;
+    f.api.clear_faults();
+    f.within(3 * SECOND, "reread", || f.collects(APPS)).await;
     assert_eq!(f.discovery.problems(), Vec::<String>::new());
     let all = f.collected();
 
-    f.api.rule(|path| (path == "/apis/apps/v1").then(unavailable));
+    f.api.inject(|path| (path == "/apis/apps/v1").then(unavailable));
     let mut kinds = f.discovery.kinds();
     kinds.mark_unchanged();
-    f.api.asked();
-    hour(&f).await;
+    f.api.take_requests();
+    sleep_an_hour(&f).await;
     assert_eq!(f.collected(), all);
-    assert!(!kinds.has_changed().expect("it lives"), "nothing was told");
-    let (documents, _) = f.api.asked();
+    assert!(
+        !kinds.has_changed().expect("discovery runs"),
+        "nothing was published"
+    );
+    let (documents, _) = f.api.take_requests();
     let tries = documents.iter().filter(|it| *it == "/apis/apps/v1").count() as u64;
     assert!((120..=160).contains(&tries), "{tries} in an hour");
-    assert_eq!(f.sync_errors(), 0, "a part that fails is not counted, as in KCM");
+    assert_eq!(
+        f.sync_errors(),
+        0,
+        "the failure of a group is not counted, as in KCM"
+    );
     let problems = f.discovery.problems();
     assert!(
         problems.len() == 1 && problems[0].starts_with("apps/v1 since 1970-01-01T00:00:"),
@@ -51,30 +57,31 @@ async fn a_group_that_fails_takes_nothing_away_and_holds_up_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn group_that_hangs_delays_the_others_by_about_a_second() {
-    let f = fixture(|api| api.rule(|path| (path == "/apis/apps/v1").then_some(Fault::Hang))).await;
-    f.within(3 * SECOND / 2, "known", || f.collects("v1 pods")).await;
-    f.define("things.t.io", &["v1"]).await;
-    f.within(3 * SECOND / 2, "known", || f.collects("t.io/v1 things"))
+async fn hanging_group_delays_others_by_about_a_second() {
+    let f = fixture(|api| api.inject(|path| (path == "/apis/apps/v1").then_some(Fault::Hang))).await;
+    f.within(3 * SECOND / 2, "published", || f.collects("v1 pods"))
+        .await;
+    f.create_crd("things.t.io", &["v1"]).await;
+    f.within(3 * SECOND / 2, "published", || f.collects("t.io/v1 things"))
         .await;
     assert!(!f.collects(APPS) && f.collects("batch/v1 jobs"));
-    f.within(12 * SECOND, "named", || !f.discovery.problems().is_empty())
+    f.within(12 * SECOND, "reported", || !f.discovery.problems().is_empty())
         .await;
     assert!(
         f.discovery.problems()[0].starts_with("apps/v1 since"),
         "{:?}",
         f.discovery.problems()
     );
-    f.api.heal();
-    f.within(15 * SECOND, "read again", || f.collects(APPS)).await;
+    f.api.clear_faults();
+    f.within(15 * SECOND, "reread", || f.collects(APPS)).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn many_that_hang_are_asked_for_last_the_next_time() {
-    let f = known().await;
+async fn hanging_groups_are_read_last_the_next_time() {
+    let f = published().await;
     let all = f.collected();
-    // The five groups that are listed first after those at hand.
-    f.api.rule(|path| {
+    // The first five groups of the list.
+    f.api.inject(|path| {
         let hang = [
             "/apis/apps/",
             "/apis/events.k8s.io/",
@@ -84,31 +91,31 @@ async fn many_that_hang_are_asked_for_last_the_next_time() {
         ];
         hang.iter().any(|it| path.starts_with(it)).then_some(Fault::Hang)
     });
-    hour(&f).await;
+    sleep_an_hour(&f).await;
     assert_eq!(f.collected(), all);
     assert!(f.discovery.problems().len() >= 5, "{:?}", f.discovery.problems());
-    f.api.asked();
+    f.api.take_requests();
     f.sleep(120 * SECOND).await;
-    let (documents, _) = f.api.asked();
-    let at = |path: &str| documents.iter().rposition(|it| it == path).expect("asked for");
+    let (documents, _) = f.api.take_requests();
+    let at = |path: &str| documents.iter().rposition(|it| it == path).expect("requested");
     assert!(
         at("/api/v1") < at("/apis/batch/v1") && at("/apis/coordination.k8s.io/v1") < at("/apis/batch/v1")
     );
-    assert!(f.api.most_at_once() <= 4);
+    assert!(f.api.max_concurrent_reads() <= 4);
 }
 
 #[tokio::test(start_paused = true)]
-async fn when_all_fails_nothing_is_lost_and_few_requests_are_sent() {
-    let f = known().await;
-    f.define("things.t.io", &["v1"]).await;
-    f.within(SECOND, "known", || f.collects("t.io/v1 things")).await;
+async fn total_failure_keeps_the_kinds_and_costs_few_requests() {
+    let f = published().await;
+    f.create_crd("things.t.io", &["v1"]).await;
+    f.within(SECOND, "published", || f.collects("t.io/v1 things"))
+        .await;
     let all = f.collected();
-    // It begins when the documents are next due.
-    f.api.rule(|_| Some(unavailable()));
+    f.api.inject(|_| Some(unavailable()));
     f.sleep(600 * SECOND).await;
-    f.api.asked();
+    f.api.take_requests();
     f.sleep(600 * SECOND).await;
-    let (documents, _) = f.api.asked();
+    let (documents, _) = f.api.take_requests();
     assert!(
         (40..=54).contains(&documents.len()),
         "{} in ten minutes",
@@ -121,29 +128,31 @@ async fn when_all_fails_nothing_is_lost_and_few_requests_are_sent() {
         problems[0].starts_with("/api since") && problems[1].starts_with("/apis since"),
         "{problems:?}"
     );
-    f.api.heal();
-    f.within(31 * SECOND, "healed", || f.discovery.problems().is_empty())
+    f.api.clear_faults();
+    f.within(31 * SECOND, "recovered", || f.discovery.problems().is_empty())
         .await;
     assert_eq!(f.collected(), all);
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_published_before_both_roots_were_read() {
+async fn kinds_are_published_after_both_roots_are_read() {
     for root in ["/api", "/apis"] {
-        for act in [unavailable(), Fault::Hang] {
-            let f = fixture(|api| api.rule(move |path| (path == root).then(|| act.clone()))).await;
+        for fault in [unavailable(), Fault::Hang] {
+            let f = fixture(|api| api.inject(move |path| (path == root).then(|| fault.clone()))).await;
             f.sleep(600 * SECOND).await;
             assert!(f.discovery.kinds().borrow().is_none());
-            f.api.heal();
-            f.within(41 * SECOND, "known", || f.collects("v1 pods") && f.collects(APPS))
-                .await;
+            f.api.clear_faults();
+            f.within(41 * SECOND, "published", || {
+                f.collects("v1 pods") && f.collects(APPS)
+            })
+            .await;
         }
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_without_any_group_is_no_answer() {
-    let answers = [
+async fn response_without_groups_is_a_failure() {
+    let bodies = [
         r#"{"kind":"APIGroupList","apiVersion":"v1","groups":[]}"#,
         r#"{"kind":"APIVersions","versions":[]}"#,
         "{}",
@@ -151,12 +160,12 @@ async fn an_answer_without_any_group_is_no_answer() {
         "garbage",
         "",
     ];
-    for answer in answers {
-        let f = known().await;
+    for body in bodies {
+        let f = published().await;
         let all = f.collected();
-        f.api.rule(move |_| Some(Fault::Response(200, answer.to_owned())));
+        f.api.inject(move |_| Some(Fault::Response(200, body.to_owned())));
         f.sleep(660 * SECOND).await;
-        assert_eq!(f.collected(), all, "{answer}");
-        assert!(f.sync_errors() >= 2, "{answer}: counted");
+        assert_eq!(f.collected(), all, "{body}");
+        assert!(f.sync_errors() >= 2, "{body}: not counted");
     }
 }

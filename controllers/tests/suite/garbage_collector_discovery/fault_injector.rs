@@ -1,5 +1,4 @@
-//! The way to the API: it keeps what is asked for, breaks it when told, and leads to a server that does not know the aggregated
-//! form unless told.
+//! A fault injector for discovery. It disables aggregated discovery unless `aggregate` was called.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,16 +14,13 @@ use tower_service::Service as _;
 
 use crate::intercept::{Intercept, Reply, respond};
 
-/// What becomes of a request.
 #[derive(Clone, Debug)]
 pub enum Fault {
-    /// It is answered with this code and body.
     Response(u16, String),
-    /// It is never answered.
     Hang,
 }
 
-type Rule = dyn Fn(&str) -> Option<Fault> + Send + Sync;
+type Decide = dyn Fn(&str) -> Option<Fault> + Send + Sync;
 
 #[derive(Clone)]
 pub struct FaultInjector {
@@ -34,16 +30,15 @@ pub struct FaultInjector {
 
 #[derive(Default)]
 struct State {
-    asked: Vec<String>,
-    rule: Option<Arc<Rule>>,
+    requests: Vec<String>,
+    decide: Option<Arc<Decide>>,
     aggregated: bool,
     stale: BTreeSet<String>,
-    /// How many documents are being read, and the most that were at once.
-    reading: (usize, usize),
+    /// Number of concurrent reads of documents, and its maximum.
+    reads: (usize, usize),
 }
 
-/// A document is being read.
-struct Reading(FaultInjector);
+struct ReadGuard(FaultInjector);
 
 impl FaultInjector {
     pub fn new(door: Door) -> Self {
@@ -53,16 +48,16 @@ impl FaultInjector {
         }
     }
 
-    /// From now on `rule` says what becomes of a path.
-    pub fn rule(&self, rule: impl Fn(&str) -> Option<Fault> + Send + Sync + 'static) {
-        self.with(|it| it.rule = Some(Arc::new(rule)));
+    /// Chooses faults by path.
+    pub fn inject(&self, decide: impl Fn(&str) -> Option<Fault> + Send + Sync + 'static) {
+        self.with(|it| it.decide = Some(Arc::new(decide)));
     }
 
-    pub fn heal(&self) {
-        self.with(|it| it.rule = None);
+    pub fn clear_faults(&self) {
+        self.with(|it| it.decide = None);
     }
 
-    /// From now on roots are answered in the aggregated form, in which these versions are stale.
+    /// Enables aggregated discovery, in which the group-versions of `stale` are stale.
     pub fn aggregate(&self, stale: &[&str]) {
         self.with(|it| {
             it.aggregated = true;
@@ -70,39 +65,38 @@ impl FaultInjector {
         });
     }
 
-    /// What was asked for since the last time, with the paths of documents apart from the others.
-    pub fn asked(&self) -> (Vec<String>, Vec<String>) {
-        let asked = self.with(|it| std::mem::take(&mut it.asked));
-        asked.into_iter().partition(|it| is_document(it))
+    /// Returns the paths requested since the last call: discovery documents and others.
+    pub fn take_requests(&self) -> (Vec<String>, Vec<String>) {
+        let requests = self.with(|it| std::mem::take(&mut it.requests));
+        requests.into_iter().partition(|it| is_document(it))
     }
 
-    /// A document, in the plain form, as the server answers it now.
+    /// Returns a document in the unaggregated form.
     pub async fn document(&self, path: &str) -> String {
         let request = Request::get(path).header(ACCEPT, "application/json");
         let request = request.body(Body::empty()).expect("a request");
-        let answer = self.door.clone().call(request).await.expect("an answer");
-        let body = answer.into_body().collect().await.expect("a body").to_bytes();
+        let response = self.door.clone().call(request).await.expect("a response");
+        let body = response.into_body().collect().await.expect("a body").to_bytes();
         String::from_utf8_lossy(&body).into_owned()
     }
 
-    /// The most documents that were read at once.
-    pub fn most_at_once(&self) -> usize {
-        self.with(|it| it.reading.1)
+    pub fn max_concurrent_reads(&self) -> usize {
+        self.with(|it| it.reads.1)
     }
 
     fn with<T>(&self, with: impl FnOnce(&mut State) -> T) -> T {
         with(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn read(&self) -> Reading {
+    fn start_read(&self) -> ReadGuard {
         self.with(|it| {
-            it.reading.0 += 1;
-            it.reading.1 = it.reading.1.max(it.reading.0);
+            it.reads.0 += 1;
+            it.reads.1 = it.reads.1.max(it.reads.0);
         });
-        Reading(self.clone())
+        ReadGuard(self.clone())
     }
 
-    /// The answer of a root in the aggregated form, with what is stale.
+    /// Responds with an aggregated root in which versions are marked as stale.
     async fn aggregated(&mut self, request: Request<Body>) -> Reply {
         let (parts, body) = self.door.call(request).await?.into_parts();
         let mut list: Value = serde_json::from_slice(&body.collect().await?.to_bytes())?;
@@ -126,9 +120,9 @@ impl FaultInjector {
     }
 }
 
-impl Drop for Reading {
+impl Drop for ReadGuard {
     fn drop(&mut self) {
-        self.0.with(|it| it.reading.0 -= 1);
+        self.0.with(|it| it.reads.0 -= 1);
     }
 }
 
@@ -139,15 +133,13 @@ impl Intercept for FaultInjector {
         if agent.ends_with("/admin") {
             return Ok(self.door.call(request).await?);
         }
-        let _reading = is_document(&path).then(|| self.read());
-        let (rule, aggregated) = self.with(|it| {
-            it.asked.push(path.clone());
-            (it.rule.clone(), it.aggregated)
+        let _read = is_document(&path).then(|| self.start_read());
+        let (decide, aggregated) = self.with(|it| {
+            it.requests.push(path.clone());
+            (it.decide.clone(), it.aggregated)
         });
-        match rule.and_then(|rule| rule(&path)) {
-            Some(Fault::Response(code, body)) => {
-                return respond(code, body);
-            }
+        match decide.and_then(|decide| decide(&path)) {
+            Some(Fault::Response(code, body)) => return respond(code, body),
             Some(Fault::Hang) => std::future::pending().await,
             None => {}
         }

@@ -1,4 +1,4 @@
-//! A change of an `APIService` lets the documents be read again. The sandbox has none, so that they are a CRD here.
+//! Discovery is read after a change of an `APIService`. The sandbox does not serve this kind, so the tests create its CRD.
 
 use coxswain_manager::object::Resource;
 use serde_json::{Value, json};
@@ -7,15 +7,14 @@ use super::{Fixture, SECOND, fixture_with};
 
 const SERVICES: Resource = Resource::cluster("apiregistration.k8s.io", "v1", "apiservices", "Kind11");
 
-/// One that follows them.
-async fn following() -> Fixture {
+async fn with_api_services() -> Fixture {
     let f = fixture_with(&["apiservices.apiregistration.k8s.io"], |_| {}).await;
-    f.within(SECOND, "known", || {
+    f.within(SECOND, "published", || {
         f.collects("apiregistration.k8s.io/v1 apiservices")
     })
     .await;
     f.sleep(SECOND).await;
-    let (_, others) = f.api.asked();
+    let (_, others) = f.api.take_requests();
     assert!(others.iter().any(|it| it.ends_with("/apiservices")), "{others:?}");
     f
 }
@@ -40,27 +39,26 @@ async fn register(f: &Fixture, service: &Value) {
     created.expect("created");
 }
 
-/// How often the documents were read.
-fn readings(f: &Fixture) -> usize {
-    f.api.asked().0.iter().filter(|it| *it == "/apis").count()
+fn reads(f: &Fixture) -> usize {
+    f.api.take_requests().0.iter().filter(|it| *it == "/apis").count()
 }
 
 #[tokio::test(start_paused = true)]
-async fn change_of_an_api_service_is_followed_by_a_read() {
-    let f = following().await;
+async fn api_service_change_triggers_a_read() {
+    let f = with_api_services().await;
     register(&f, &service("batch", true, false)).await;
     f.sleep(2 * SECOND).await;
-    assert_eq!(readings(&f), 1);
+    assert_eq!(reads(&f), 1);
     let status = json!({"status": service("batch", true, true)["status"]});
     f.patch(&SERVICES, "v1.batch", &status).await;
     f.sleep(2 * SECOND).await;
-    assert_eq!(readings(&f), 1);
+    assert_eq!(reads(&f), 1);
     assert_eq!(f.sync_errors(), 0);
 }
 
 #[tokio::test(start_paused = true)]
-async fn many_changes_share_reads() {
-    let f = following().await;
+async fn api_service_changes_share_reads() {
+    let f = with_api_services().await;
     register(&f, &service("batch", true, false)).await;
     for round in 0..100 {
         let available = service("batch", true, round % 2 == 0);
@@ -68,18 +66,18 @@ async fn many_changes_share_reads() {
             .await;
         f.sleep(SECOND / 10).await;
     }
-    let readings = readings(&f);
-    assert!((18..=22).contains(&readings), "{readings} in ten seconds");
+    let reads = reads(&f);
+    assert!((18..=22).contains(&reads), "{reads} in ten seconds");
 }
 
 #[tokio::test(start_paused = true)]
-async fn api_service_that_is_not_listed_is_looked_for_again_soon() {
-    let f = following().await;
+async fn unlisted_api_service_triggers_rereads() {
+    let f = with_api_services().await;
     register(&f, &service("late.io", true, true)).await;
     f.sleep(10 * SECOND).await;
-    let readings = readings(&f);
-    assert!((4..=7).contains(&readings), "{readings}");
-    f.define("things.late.io", &["v1"]).await;
+    let reads = reads(&f);
+    assert!((4..=7).contains(&reads), "{reads}");
+    f.create_crd("things.late.io", &["v1"]).await;
     f.within(SECOND, "listed", || f.collects("late.io/v1 things"))
         .await;
 }

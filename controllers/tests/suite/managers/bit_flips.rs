@@ -1,7 +1,6 @@
-//! Stored dependency fields with one bit flipped: labels, selectors, uids, ownerReferences, finalizers.
+//! Flipped bits in stored labels, selectors, uids, ownerReferences and finalizers.
 //!
-//! The collector deletes nothing that has an owner in the store, other Deployments are not touched, and the number of writes
-//! is bounded: all comes to rest.
+//! The collector deletes nothing with a live owner, other Deployments are unaffected, and the number of writes is bounded.
 
 use coxswain_manager::client::Patch;
 use coxswain_manager::env::Rng;
@@ -12,12 +11,12 @@ use super::*;
 
 /// Number of seeds by default.
 const SEEDS: u64 = 4;
-/// Number of flips of one seed. The API server rejects some.
+/// Number of flips per seed. The API server rejects some.
 const FLIPS: usize = 12;
-/// Number of writes that one flip may cost: the replacement of a pod or of a `ReplicaSet` with its pods, and statuses.
-const WRITES: usize = 60;
+/// Maximum writes per flip: the replacement of a pod or of a `ReplicaSet` with its pods, and statuses.
+const WRITES_PER_FLIP_MAX: usize = 60;
 
-/// The fields, as JSON pointers below the object, and the kinds that have them.
+/// Resources and JSON pointers of the fields.
 const FIELDS: [(&Resource, &str); 10] = [
     (&PODS, "/metadata/labels/app"),
     (&PODS, "/metadata/labels/pod-template-hash"),
@@ -39,7 +38,7 @@ fn flip(text: &str, rng: &Rng) -> String {
     String::from_utf8(bytes).expect("ASCII")
 }
 
-/// Flips a bit in a random object of the Deployment `victim`; returns whether the API server took it.
+/// Flips a bit in a random object of the Deployment `victim`; returns whether the API server accepted it.
 async fn corrupt(cluster: &Cluster, rng: &Rng) -> bool {
     let (resource, pointer) = FIELDS[usize::try_from(rng.below(FIELDS.len() as u64)).expect("small")];
     let objects = cluster.list(resource).await;
@@ -57,7 +56,7 @@ async fn corrupt(cluster: &Cluster, rng: &Rng) -> bool {
         return false;
     };
     *field = json!(flip(field.as_str().unwrap_or_default(), rng));
-    // A merge patch replaces lists as a whole.
+    // A merge patch replaces whole lists.
     let mut parts = pointer.split('/').skip(1);
     let (outer, inner) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
     let patch = json!({outer: {inner: corrupted[outer][inner]}});
@@ -87,7 +86,7 @@ async fn run(seed: u64) {
     let (pods, before) = (uids().await, cluster.writes().len());
     let mut flips = 0;
     for _ in 0..FLIPS {
-        // A pod has no finalizer of its own.
+        // Pods have no finalizers by default.
         for pod in cluster.list(&PODS).await {
             let name = pod["metadata"]["name"].as_str().unwrap_or_default();
             if name.starts_with("victim") && pod["metadata"]["finalizers"].is_null() && rng.below(4) == 0 {
@@ -98,11 +97,14 @@ async fn run(seed: u64) {
         flips += usize::from(corrupt(&cluster, &rng).await);
         cluster.sleep(rng.between(Duration::ZERO, 20 * SECOND)).await;
     }
-    assert!(flips >= 2, "the API server took only {flips}");
+    assert!(flips >= 2, "the API server accepted only {flips}");
     assert_eq!(cluster.collected_with_owner(), [""; 0]);
-    cluster.is_at_rest().await;
+    cluster.assert_idle().await;
     let writes = cluster.writes().len() - before;
-    assert!(writes <= WRITES * flips, "{writes} writes for {flips} flips");
+    assert!(
+        writes <= WRITES_PER_FLIP_MAX * flips,
+        "{writes} writes for {flips} flips"
+    );
     assert_eq!(uids().await, pods, "pods of another Deployment were replaced");
     let deployment = cluster.read(&DEPLOYMENTS, "healthy").await.expect("it exists");
     assert_eq!(deployment["metadata"]["uid"], healthy["metadata"]["uid"]);
@@ -112,7 +114,7 @@ async fn run(seed: u64) {
 }
 
 #[test]
-fn flipped_bits_in_dependency_fields_harm_only_their_object() {
+fn flipped_bits_affect_only_their_deployment() {
     for seed in seeds::of(SEEDS) {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()

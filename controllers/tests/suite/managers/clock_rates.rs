@@ -1,7 +1,7 @@
 //! Clocks that run at half or twice the true rate.
 //!
-//! While both processes reach the API, any rates keep one leader. A leader that is cut off stops acting before the standby
-//! takes over as long as the rates differ by less than the ratio of lease duration to renew deadline (15 s to 10 s).
+//! While both processes reach the API, there is one leader at any rates. A disconnected leader steps down before the standby
+//! takes over if the rates differ by less than the ratio of lease duration to renew deadline (15 s to 10 s).
 
 use super::*;
 
@@ -57,7 +57,7 @@ async fn run(leader: u32, standby: u32) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn clock_rates_within_the_bound_never_give_two_leaders() {
+async fn clock_rates_within_the_bound_give_one_leader() {
     for leader in RATES {
         for standby in RATES {
             run(leader, standby).await;

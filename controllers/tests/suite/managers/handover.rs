@@ -1,16 +1,11 @@
-//! An orderly stop: the successor leads and writes within a second.
+//! A clean shutdown of the leader.
 
 use super::*;
 
 #[tokio::test(start_paused = true)]
-async fn successor_writes_within_a_second_of_an_orderly_stop() {
+async fn successor_writes_within_a_second_of_a_clean_shutdown() {
     let cluster = Cluster::new();
-    let first = cluster.start("first", "coxswain", 100);
-    cluster.leads(&first).await;
-    let second = cluster.start("second", "coxswain", 100);
-    cluster.deploy("before", 3).await;
-    cluster.complete("before").await;
-    cluster.sleep(30 * SECOND).await;
+    let (first, second) = cluster.start_pair().await;
     assert!(
         cluster.writes().iter().all(|it| it.by == "first"),
         "a standby wrote"
@@ -18,13 +13,13 @@ async fn successor_writes_within_a_second_of_an_orderly_stop() {
 
     let stopped = cluster.env.clock.now();
     first.stop.cancel();
-    // From here on the first one takes no more work.
+    // The first process starts no more work.
     cluster.sleep(SECOND / 1000).await;
     cluster.deploy("after", 3).await;
-    first.running.await.expect("no panic").expect("an orderly end");
+    first.running.await.expect("no panic").expect("a clean shutdown");
     cluster.complete("after").await;
     let writes = cluster.writes();
-    let creates = |it: &&Write| it.at >= stopped && it.what.starts_with("POST");
+    let creates = |it: &&Write| it.at >= stopped && it.operation.starts_with("POST");
     let next = writes.iter().find(creates).expect("a create");
     assert_eq!(next.by, "second", "{next:?}");
     assert!(

@@ -1,12 +1,11 @@
-//! Two managers that lead and write at the same time, as after a mistake in their flags: they compete for different Leases.
-//! Nothing that has an owner is deleted, and all comes to rest at the desired state.
+//! Two leaders at the same time, as after a misconfiguration: they compete for different Leases.
 
 use coxswain_manager::client::{Delete, Propagation};
 
 use super::*;
 
 #[tokio::test(start_paused = true)]
-async fn two_leaders_at_once_converge_and_delete_nothing_that_is_owned() {
+async fn two_leaders_converge_and_delete_nothing_owned() {
     let cluster = Cluster::new();
     let one = cluster.start("one", "lease-one", 100);
     let other = cluster.start("other", "lease-other", 100);
@@ -49,20 +48,20 @@ async fn two_leaders_at_once_converge_and_delete_nothing_that_is_owned() {
         .await;
     assert!(cluster.read(&MAPS, "owned").await.is_some());
     assert_eq!(cluster.list(&SETS).await.len(), 3, "two templates of a, one of b");
-    cluster.is_at_rest().await;
+    cluster.assert_idle().await;
 
     assert_eq!(cluster.collected_with_owner(), [""; 0]);
     let writes = cluster.writes();
     for by in ["one", "other"] {
         let count = writes.iter().filter(|it| it.by == by).count();
-        assert!(count > 20, "{by} wrote only {count} times");
+        assert!(count > 20, "{by} sent only {count} writes");
     }
     assert!(one.leads() && other.leads());
 }
 
-/// One of them sees the `ReplicaSets` of the past, so that both compute another status from them.
+/// The cache of one leader shows old `ReplicaSets`, so the leaders compute different statuses.
 #[tokio::test(start_paused = true)]
-async fn leaders_that_see_different_replica_sets_do_not_race_for_the_status() {
+async fn leaders_with_different_caches_do_not_race_for_the_status() {
     let cluster = Cluster::new();
     let one = cluster.start("one", "lease-one", 100);
     let other = cluster.start("other", "lease-other", 100);
@@ -82,11 +81,11 @@ async fn leaders_that_see_different_replica_sets_do_not_race_for_the_status() {
     let before = cluster.writes().len();
     cluster.sleep(600 * SECOND).await;
     let writes = &cluster.writes()[before..];
-    let statuses = |it: &&Write| it.what.contains("/deployments/") && it.what.ends_with("/status");
+    let statuses = |it: &&Write| it.operation.contains("/deployments/") && it.operation.ends_with("/status");
     let statuses = writes.iter().filter(statuses).count();
-    // Each of two statuses by each of two leaders: three at once, then after 10, 20 and 40 s, then one a minute.
+    // Two statuses by two leaders: three at once, then after 10, 20 and 40 s, then one per minute.
     assert!(statuses < 80, "{statuses}");
-    // The leader that sees the past creates pods that the other one deletes, a few a minute.
+    // The leader with the stale cache creates a few pods per minute, and the other one deletes them.
     assert!(writes.len() < 300, "{}", writes.len());
     other.link.door.lag().release();
     cluster.complete("b").await;
@@ -95,6 +94,6 @@ async fn leaders_that_see_different_replica_sets_do_not_race_for_the_status() {
             cluster.read(&DEPLOYMENTS, "a").await.is_none() && cluster.pods("a").await == 0
         })
         .await;
-    cluster.is_at_rest().await;
+    cluster.assert_idle().await;
     assert_eq!(cluster.collected_with_owner(), [""; 0]);
 }

@@ -1,33 +1,27 @@
-//! A leader that is suspended between two writes, and resumes when another process leads.
+//! A leader suspended between two writes that resumes when another process leads.
 
 use super::*;
 
-/// The writes of a process since an instant.
 fn writes_since(cluster: &Cluster, by: &str, since: Instant) -> Vec<Write> {
     let mut writes = cluster.writes();
     writes.retain(|it| it.by == by && it.at >= since);
     writes
 }
 
-/// The fence alone keeps the next write back: the response to the last one arrives before the process learns that its term is over.
+/// Only the fence prevents the next write: the response to the last one arrives before the process notices the end of its term.
 #[tokio::test(start_paused = true)]
-async fn suspended_leader_writes_nothing_after_it_resumes() {
+async fn suspended_leader_writes_nothing_after_resuming() {
     let cluster = Cluster::new();
-    let first = cluster.start("first", "coxswain", 100);
-    cluster.leads(&first).await;
-    let second = cluster.start("second", "coxswain", 100);
-    cluster.deploy("before", 3).await;
-    cluster.complete("before").await;
-    cluster.sleep(30 * SECOND).await;
+    let (first, second) = cluster.start_pair().await;
 
-    // The first pod is created alone, and the others when its response arrives.
+    // The other pods are created after the response to the first create.
     first.hold_responses(true);
     let begun = cluster.env.clock.now();
     cluster.deploy("web", 8).await;
     cluster
         .until("the first pod is created", async || {
             let writes = writes_since(&cluster, "first", begun);
-            writes.iter().any(|it| it.what.ends_with("/pods"))
+            writes.iter().any(|it| it.operation.ends_with("/pods"))
         })
         .await;
     first.suspend();
@@ -42,5 +36,5 @@ async fn suspended_leader_writes_nothing_after_it_resumes() {
     assert!(late.is_empty(), "{late:#?}");
     assert!(!first.leads() && second.leads());
     cluster.complete("web").await;
-    cluster.is_at_rest().await;
+    cluster.assert_idle().await;
 }

@@ -17,7 +17,7 @@ async fn without_rules() -> Fixture {
     };
     let defined: Result<MetaObject, _> = f
         .admin
-        .create(&DEFINITIONS, "", definition.to_string().into())
+        .create(&CRDS, "", definition.to_string().into())
         .await;
     defined.expect("defined");
     f.run_hollow_kubelet(Duration::ZERO);
@@ -40,12 +40,12 @@ async fn delete_crd(f: &Fixture) {
     let definition = Key::cluster("appreplicasets.appcontroller.k8s.io");
     let now: MetaObject = f
         .admin
-        .get(&DEFINITIONS, &definition)
+        .get(&CRDS, &definition)
         .await
         .expect("the CRD exists");
     let delete = Delete::of(now.metadata.uid);
     f.admin
-        .delete(&DEFINITIONS, &definition, &delete)
+        .delete(&CRDS, &definition, &delete)
         .await
         .expect("deleted");
 }
@@ -148,7 +148,7 @@ async fn controller_waits_for_its_crd() {
     f.start();
     f.sleep(Duration::from_mins(10)).await;
     let definition = app_replica_set::crd().to_string();
-    let defined: Result<MetaObject, _> = f.admin.create(&DEFINITIONS, "", definition.into()).await;
+    let defined: Result<MetaObject, _> = f.admin.create(&CRDS, "", definition.into()).await;
     defined.expect("defined");
     f.create_owner(&f.owner("web", 3)).await;
     f.ready("web", 3).await;
@@ -170,7 +170,7 @@ async fn controller_is_idle_without_crd_and_resumes_with_a_new_one() {
     assert_eq!(f.api.counts().values().sum::<usize>(), 0, "{:?}", f.api.counts());
 
     let again = app_replica_set::crd().to_string();
-    let defined: Result<MetaObject, _> = f.admin.create(&DEFINITIONS, "", again.into()).await;
+    let defined: Result<MetaObject, _> = f.admin.create(&CRDS, "", again.into()).await;
     defined.expect("defined");
     f.create_owner(&f.owner("web", 2)).await;
     f.ready("web", 2).await;

@@ -1,21 +1,20 @@
-//! A standby has read everything before it leads.
+//! A standby syncs its caches before it becomes the leader.
 
 use std::future::{pending, ready};
 
 use super::*;
 
 impl Fixture {
-    /// How many lists and watches fill the caches.
-    fn reads(&self, what: &str) -> usize {
+    /// Returns the number of lists and watches of the caches.
+    fn reads(&self, prefix: &str) -> usize {
         let all = self.api.all_recorded();
         let reads = all
             .iter()
-            .filter(|it| !it.by_controller && it.operation.starts_with(what));
+            .filter(|it| !it.by_controller && it.operation.starts_with(prefix));
         reads.count()
     }
 
-    /// Whether there is a cache of a resource.
-    fn caches(&self, plural: &str) -> bool {
+    fn has_cache(&self, plural: &str) -> bool {
         let text = prometheus::TextEncoder::new().encode_to_string(&self.registry.gather());
         let text = text.expect("metrics");
         let mut series = text
@@ -26,15 +25,15 @@ impl Fixture {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_takes_over_reads_nothing_and_begins_at_once() {
-    let f = bare();
+async fn new_leader_with_warm_caches_starts_without_lists() {
+    let f = unstarted();
     let owner = f.create(&SECRETS, "owner", &[]).await;
-    f.dependents(&MAPS, &owner, 20).await;
+    f.create_dependents(&MAPS, &owner, 20).await;
     let collector = f.build(Options::default(), Scope::default());
     collector.warm(ready(()));
     f.sleep(Duration::from_secs(2)).await;
     assert_eq!((f.reads("LIST"), f.reads("WATCH")), (6, 6));
-    // Its leader dies, and nobody collects for a while.
+    // No leader collects for a minute.
     f.delete(&SECRETS, &owner, Propagation::Background).await;
     f.sleep(Duration::from_mins(1)).await;
     assert_eq!(f.api.recorded().len(), 0);
@@ -51,8 +50,8 @@ async fn who_takes_over_reads_nothing_and_begins_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_kind_that_comes_is_read_and_one_that_goes_is_not() {
-    let f = bare();
+async fn standby_follows_added_and_removed_kinds() {
+    let f = unstarted();
     f.kinds.send_replace(Some(kinds_of(&[MAPS])));
     let collector = f.build(Options::default(), Scope::default());
     collector.warm(ready(()));
@@ -61,25 +60,25 @@ async fn a_kind_that_comes_is_read_and_one_that_goes_is_not() {
     f.kinds.send_replace(Some(kinds_of(&[MAPS, SECRETS])));
     f.sleep(Duration::from_secs(2)).await;
     assert_eq!(f.reads("LIST secrets"), 1);
-    assert!(f.caches("secrets"));
+    assert!(f.has_cache("secrets"));
     f.kinds.send_replace(Some(kinds_of(&[MAPS])));
     f.sleep(Duration::from_secs(2)).await;
-    assert!(f.caches("configmaps") && !f.caches("secrets"));
+    assert!(f.has_cache("configmaps") && !f.has_cache("secrets"));
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_may_not_run_reads_nothing() {
-    let f = bare();
+async fn standby_that_may_not_run_reads_nothing() {
+    let f = unstarted();
     let collector = f.build(Options::default(), Scope::default());
     collector.warm(pending());
     f.sleep(Duration::from_mins(10)).await;
     assert_eq!(f.reads(""), 0);
 }
 
-/// A watch that died silently before the takeover does not show a blocking dependent.
+/// A watch that stalled before the takeover does not show a blocking dependent.
 #[tokio::test(start_paused = true)]
 async fn foreground_finalizer_waits_until_inherited_caches_are_current() {
-    let f = bare();
+    let f = unstarted();
     let owner = f.create(&SECRETS, "owner", &[]).await;
     let collector = f.build(Options::default(), Scope::default());
     collector.warm(ready(()));
@@ -93,13 +92,13 @@ async fn foreground_finalizer_waits_until_inherited_caches_are_current() {
         let (owner, left) = (f.get(&SECRETS, "owner").await, f.left(&MAPS).await);
         assert!(
             owner.is_some() || left == 0,
-            "the owner outlives its blocking dependent"
+            "the blocking dependent outlives its owner"
         );
     }
     f.api.lag().release();
     f.until(async |f| f.get(&SECRETS, "owner").await.is_none()).await;
     assert_eq!(f.left(&MAPS).await, 0);
-    // Proven once, for all deletions of the term.
+    // The caches are verified once per term.
     let owner = f.create(&SECRETS, "second", &[]).await;
     f.settle().await;
     f.api.reset();
@@ -109,8 +108,8 @@ async fn foreground_finalizer_waits_until_inherited_caches_are_current() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn inherited_cache_that_cannot_be_proven_delays_finalizers_for_a_bounded_time() {
-    let f = bare();
+async fn inherited_cache_of_unknown_age_delays_finalizers_for_a_bounded_time() {
+    let f = unstarted();
     let owner = f.create(&SECRETS, "owner", &[]).await;
     let collector = f.build(Options::default(), Scope::default());
     collector.warm(ready(()));

@@ -1,10 +1,10 @@
-//! Objects of almost the largest size that etcd takes (1.5 MiB): the collector reads their metadata only.
+//! Objects close to the size limit of etcd (1.5 MiB).
 
 use super::*;
 use crate::fixture::cached_bytes;
 
 #[tokio::test(start_paused = true)]
-async fn objects_of_1500_kb_are_collected_and_not_kept_in_the_cache() {
+async fn large_objects_are_collected_and_only_their_metadata_is_cached() {
     let f = fixture().await;
     f.define_widgets().await;
     let owner = f.create(&SECRETS, "owner", &[]).await;

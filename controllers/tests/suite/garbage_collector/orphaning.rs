@@ -1,9 +1,9 @@
-//! Who lets its dependents go loses none of them.
+//! Orphan deletion loses no dependents.
 
 use super::*;
 
 #[tokio::test(start_paused = true)]
-async fn dependents_that_no_cache_has_shown_are_let_go() {
+async fn uncached_dependents_are_orphaned() {
     let f = fixture().await;
     f.define_widgets().await;
     for resource in [MAPS, WIDGETS] {
@@ -15,7 +15,7 @@ async fn dependents_that_no_cache_has_shown_are_let_go() {
             "widgets.test.dev"
         };
         f.api.lag().hold_at(plural, f.sandbox.revision());
-        f.dependents(&resource, &owner, 600).await;
+        f.create_dependents(&resource, &owner, 600).await;
         f.delete(&SECRETS, &owner, Propagation::Orphan).await;
         f.until(async |f| f.get(&SECRETS, "owner").await.is_none()).await;
         f.api.lag().release();
@@ -28,12 +28,12 @@ async fn dependents_that_no_cache_has_shown_are_let_go() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cluster_scoped_owner_waits_until_the_graph_knows_all() {
+async fn cluster_scoped_owner_waits_until_all_caches_are_current() {
     let f = fixture().await;
     let owner = f.create(&ROLES, "owner", &[]).await;
     f.settle().await;
     f.api.lag().hold_at("configmaps", f.sandbox.revision());
-    f.dependents(&MAPS, &owner, 20).await;
+    f.create_dependents(&MAPS, &owner, 20).await;
     f.api.reset();
     f.delete(&ROLES, &owner, Propagation::Orphan).await;
     f.until(async |f| f.get(&ROLES, "owner").await.is_none()).await;
@@ -57,12 +57,12 @@ async fn a_cluster_scoped_owner_waits_until_the_graph_knows_all() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_kind_that_cannot_be_listed_holds_it_up_for_a_while_and_loses_nothing() {
+async fn unlistable_resource_delays_orphaning_for_a_bounded_time_and_loses_nothing() {
     let f = fixture().await;
     let owner = f.create(&SECRETS, "owner", &[]).await;
     f.settle().await;
     f.api.lag().hold_at("configmaps", f.sandbox.revision());
-    f.dependents(&MAPS, &owner, 5).await;
+    f.create_dependents(&MAPS, &owner, 5).await;
     f.api.inject_all(|it| match it.operation.as_str() {
         "LIST configmaps" if it.by_controller => Fault::Status(500, json!({"reason": "InternalError"})),
         _ => Fault::None,
@@ -75,7 +75,7 @@ async fn a_kind_that_cannot_be_listed_holds_it_up_for_a_while_and_loses_nothing(
     assert!(f.api.count("LIST configmaps") <= 5);
     let series = "coxswain_garbage_collector_unlisted_total{resource=\"configmaps\"}";
     assert_eq!(f.metric(series), Some(1.0));
-    // Now they are seen, late, and their owner is gone.
+    // The cache shows the dependents after their owner is deleted.
     f.api.lag().release();
     f.sleep(HOUR).await;
     assert_eq!(f.left(&MAPS).await, 5);
@@ -85,10 +85,10 @@ async fn a_kind_that_cannot_be_listed_holds_it_up_for_a_while_and_loses_nothing(
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_comes_while_the_owner_lets_go_is_let_go_too() {
+async fn dependent_created_during_orphaning_is_orphaned() {
     let f = fixture().await;
     let owner = f.create(&SECRETS, "owner", &[]).await;
-    f.dependents(&MAPS, &owner, 5).await;
+    f.create_dependents(&MAPS, &owner, 5).await;
     f.api.inject_all(|it| match it.operation.as_str() {
         "PATCH configmaps" if it.by_controller => Fault::SlowResponse(Duration::from_secs(2)),
         _ => Fault::None,
@@ -104,7 +104,7 @@ async fn who_comes_while_the_owner_lets_go_is_let_go_too() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn owner_that_is_deleted_during_a_list_waits_for_the_next_one() {
+async fn owner_deleted_during_a_list_waits_for_the_next_list() {
     let f = fixture().await;
     let first = f.create(&SECRETS, "first", &[]).await;
     let second = f.create(&SECRETS, "second", &[]).await;
@@ -116,7 +116,7 @@ async fn owner_that_is_deleted_during_a_list_waits_for_the_next_one() {
     });
     f.delete(&SECRETS, &first, Propagation::Orphan).await;
     f.until(async |f| f.api.count("LIST configmaps") == 1).await;
-    f.dependents(&MAPS, &second, 3).await;
+    f.create_dependents(&MAPS, &second, 3).await;
     f.delete(&SECRETS, &second, Propagation::Orphan).await;
     f.until(async |f| f.list(&SECRETS).await.is_empty()).await;
     assert_eq!(f.api.count("LIST configmaps"), 2);
@@ -126,13 +126,13 @@ async fn owner_that_is_deleted_during_a_list_waits_for_the_next_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_comes_while_the_last_token_is_waited_for_is_let_go_too() {
-    let f = bare();
+async fn dependent_created_during_a_rate_limiter_wait_is_orphaned() {
+    let f = unstarted();
     let limit = coxswain_manager::client::RateLimit { qps: 1.0, burst: 1 };
     let client = f.transport.client("generic-garbage-collector", Some(limit));
     f.run(f.build_with(client, Options::default(), Scope::default()));
     let owner = f.create(&SECRETS, "owner", &[]).await;
-    // The deletion of these takes the tokens of the next seconds. Live lists have tokens of their own.
+    // These deletions use the tokens of the next seconds. Live lists have their own rate limiter.
     let other = f.create(&SECRETS, "other", &[]).await;
     for n in 0..6 {
         f.create(&MAPS, &format!("other-{n}"), &[reference(&other)]).await;
@@ -141,15 +141,18 @@ async fn who_comes_while_the_last_token_is_waited_for_is_let_go_too() {
     f.delete(&SECRETS, &other, Propagation::Background).await;
     f.delete(&SECRETS, &owner, Propagation::Orphan).await;
     let lists = |f: &Fixture| {
-        let asked = f.api.recorded();
-        asked.iter().filter(|it| it.operation.starts_with("LIST")).count()
+        let recorded = f.api.recorded();
+        recorded
+            .iter()
+            .filter(|it| it.operation.starts_with("LIST"))
+            .count()
     };
     f.until(async |f| lists(f) == 4).await;
     f.sleep(Duration::from_millis(300)).await;
     assert_eq!(
         f.api.count("PATCH secrets"),
         0,
-        "all lists are read, and the owner is still there"
+        "all lists are read, and the owner exists"
     );
     f.create(&MAPS, "dependent-0", &[reference(&owner)]).await;
     f.until(async |f| f.get(&SECRETS, "owner").await.is_none()).await;
@@ -158,14 +161,14 @@ async fn who_comes_while_the_last_token_is_waited_for_is_let_go_too() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_that_changes_all_the_time_and_that_no_cache_has_shown_is_not_given_up() {
+async fn uncached_dependent_that_changes_constantly_is_orphaned() {
     let f = fixture().await;
     f.define_widgets().await;
     let owner = f.create(&SECRETS, "owner", &[]).await;
     f.settle().await;
     f.api.lag().hold_at("widgets.test.dev", f.sandbox.revision());
-    f.dependents(&WIDGETS, &owner, 1).await;
-    // Whoever reads it has read what is over when they write.
+    f.create_dependents(&WIDGETS, &owner, 1).await;
+    // Every read is outdated by the time of the write.
     f.api.inject_all(|it| match it.operation.as_str() {
         "GET widgets" | "LIST widgets" if it.by_controller => Fault::SlowResponse(Duration::from_millis(50)),
         _ => Fault::None,
@@ -185,10 +188,10 @@ async fn one_that_changes_all_the_time_and_that_no_cache_has_shown_is_not_given_
 }
 
 #[tokio::test(start_paused = true)]
-async fn late_dependents_are_orphaned_in_later_terms_too() {
-    let f = bare();
+async fn late_dependents_are_orphaned_in_later_terms() {
+    let f = unstarted();
     let owner = f.create(&SECRETS, "owner", &[]).await;
-    f.dependents(&PODS, &owner, 5).await;
+    f.create_dependents(&PODS, &owner, 5).await;
     f.api.inject_all(|it| match it.operation.as_str() {
         "LIST pods" => Fault::Status(500, json!({"reason": "InternalError"})),
         _ => Fault::None,
@@ -203,7 +206,7 @@ async fn late_dependents_are_orphaned_in_later_terms_too() {
             stop.cancel();
         };
         let (ended, ()) = tokio::join!(run, end);
-        ended.expect("in order");
+        ended.expect("no error");
         fence.close();
     };
     f.delete(&SECRETS, &owner, Propagation::Orphan).await;

@@ -1,9 +1,8 @@
-//! The first seconds, in which not everything is known.
+//! Startup: caches that have not synced, and restores from a backup.
 
 use super::*;
 
-/// Secrets are not told before so many seconds have passed.
-fn secrets_come_late(f: &Fixture, seconds: u64) {
+fn fail_lists_of_secrets_for(f: &Fixture, seconds: u64) {
     let (clock, begin) = (f.env.clock.clone(), f.env.clock.now());
     f.api.inject_all(move |it| {
         let late = clock.now() - begin < Duration::from_secs(seconds);
@@ -17,29 +16,29 @@ fn secrets_come_late(f: &Fixture, seconds: u64) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn owners_of_a_kind_that_has_not_synced_are_waited_for_and_not_asked_for_one_by_one() {
-    let f = bare();
+async fn owners_of_an_unsynced_resource_are_not_read_one_by_one() {
+    let f = unstarted();
     for i in 0..50 {
         let owner = f.create(&SECRETS, &format!("owner-{i}"), &[]).await;
         f.create(&MAPS, &format!("dependent-{i}"), &[reference(&owner)])
             .await;
     }
-    secrets_come_late(&f, 15);
-    f.collect().await;
+    fail_lists_of_secrets_for(&f, 15);
+    f.start().await;
     f.sleep(HOUR).await;
     assert_eq!(f.api.counts().len(), 0, "{:?}", f.api.counts());
     assert_eq!(f.left(&MAPS).await, 50);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_kind_that_never_comes_is_asked_for_after_a_while() {
-    let f = bare();
+async fn owners_of_a_resource_that_never_syncs_are_read_after_a_delay() {
+    let f = unstarted();
     let owner = f.create(&SECRETS, "owner", &[]).await;
     f.create(&MAPS, "dependent-0", &[reference(&owner)]).await;
     f.create(&MAPS, "dependent-1", &[dangling(&SECRETS, "never")])
         .await;
-    secrets_come_late(&f, 1_000_000);
-    f.collect().await;
+    fail_lists_of_secrets_for(&f, 1_000_000);
+    f.start().await;
     f.sleep(Duration::from_secs(25)).await;
     assert_eq!(f.api.recorded().len(), 0);
     f.sleep(Duration::from_secs(10)).await;
@@ -48,14 +47,14 @@ async fn a_kind_that_never_comes_is_asked_for_after_a_while() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_finalizer_is_removed_before_all_kinds_have_synced() {
+async fn unsynced_resource_delays_finalizers() {
     for policy in [Propagation::Foreground, Propagation::Orphan] {
-        let f = bare();
+        let f = unstarted();
         let owner = f.create(&MAPS, "owner", &[]).await;
         f.create(&SECRETS, "dependent-0", &[blocking(&owner)]).await;
         f.delete(&MAPS, &owner, policy).await;
-        secrets_come_late(&f, 15);
-        f.collect().await;
+        fail_lists_of_secrets_for(&f, 15);
+        f.start().await;
         f.sleep(Duration::from_secs(5)).await;
         assert_eq!(f.api.recorded().len(), 0, "{policy:?}");
         f.until(async |f| f.get(&MAPS, "owner").await.is_none()).await;
@@ -65,8 +64,8 @@ async fn no_finalizer_is_removed_before_all_kinds_have_synced() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_happens_before_the_kinds_are_known() {
-    let f = bare();
+async fn collector_without_kinds_sends_nothing() {
+    let f = unstarted();
     let kinds = f.kinds.send_replace(None);
     f.create(&MAPS, "dependent-0", &[dangling(&SECRETS, "never")])
         .await;
@@ -80,18 +79,18 @@ async fn nothing_happens_before_the_kinds_are_known() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_was_dead_and_is_restored_from_a_backup_keeps_its_dependents() {
-    let f = bare();
+async fn owner_restored_from_a_backup_keeps_its_dependents() {
+    let f = unstarted();
     let live = async |f: &Fixture| {
         let owner = f.create(&SECRETS, "owner", &[]).await;
-        f.dependents(&MAPS, &owner, 5).await;
+        f.create_dependents(&MAPS, &owner, 5).await;
         owner
     };
     let owner = live(&f).await;
-    f.collect().await;
+    f.start().await;
     f.delete(&SECRETS, &owner, Propagation::Background).await;
     f.until(async |f| f.left(&MAPS).await == 0).await;
-    // It is long ago, and the watches are at versions that the backup has never seen.
+    // The watches are at resourceVersions that are newer than the backup.
     for i in 0..50 {
         f.create(&SECRETS, &format!("later-{i}"), &[]).await;
     }
@@ -102,7 +101,7 @@ async fn who_was_dead_and_is_restored_from_a_backup_keeps_its_dependents() {
     let again = live(&f).await;
     assert_eq!(
         again["metadata"]["uid"], owner["metadata"]["uid"],
-        "it is the same one"
+        "the sandboxes assign the same uids"
     );
     f.sleep(HOUR).await;
     assert_eq!((f.left(&MAPS).await, f.api.writes()), (5, 0));
@@ -111,9 +110,9 @@ async fn who_was_dead_and_is_restored_from_a_backup_keeps_its_dependents() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_cache_that_has_not_noticed_a_restore_saw_go_is_asked_for() {
-    let f = bare();
-    // Config maps are the first that notice.
+async fn deletion_event_from_before_a_restore_is_verified_by_a_live_read() {
+    let f = unstarted();
+    // The cache of config maps relists first.
     f.api.inject_all(|it| match it.operation.as_str() {
         "WATCH configmaps" => Fault::Status(500, json!({"reason": "InternalError"})),
         _ => Fault::None,
@@ -130,7 +129,7 @@ async fn what_a_cache_that_has_not_noticed_a_restore_saw_go_is_asked_for() {
     for i in 0..50 {
         f.create(&SECRETS, &format!("later-{i}"), &[]).await;
     }
-    f.collect().await;
+    f.start().await;
     f.api.lag().hold_at("secrets", f.sandbox.revision());
     f.delete(&SECRETS, &owner, Propagation::Background).await;
     let (_, backup) = sandbox();
@@ -138,11 +137,11 @@ async fn what_a_cache_that_has_not_noticed_a_restore_saw_go_is_asked_for() {
     let again = live(&f).await;
     assert_eq!(
         again["metadata"]["uid"], owner["metadata"]["uid"],
-        "it is the same one"
+        "the sandboxes assign the same uids"
     );
     f.until(async |f| restarts(f, "configmaps") == Some(1.0)).await;
     assert_eq!(restarts(&f, "secrets"), Some(0.0));
-    // Only now the cache of secrets learns what became of it in the store of before.
+    // The cache of secrets receives the deletion event of the old store.
     f.api.lag().release();
     f.sleep(Duration::from_mins(1)).await;
     assert_eq!((f.left(&MAPS).await, f.api.writes()), (5, 0));
@@ -153,7 +152,7 @@ async fn what_a_cache_that_has_not_noticed_a_restore_saw_go_is_asked_for() {
     f.until(async |f| f.left(&MAPS).await == 0).await;
 }
 
-/// How often a cache has noticed a restore.
+/// Returns the number of restores that a cache has detected.
 fn restarts(f: &Fixture, plural: &str) -> Option<f64> {
     f.metric(&format!(
         "coxswain_cache_restarts_total{{group=\"\",name=\"coxswain\",resource=\"{plural}\",version=\"v1\"}}"

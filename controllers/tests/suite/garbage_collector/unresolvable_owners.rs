@@ -1,10 +1,15 @@
-//! Owners that nobody can tell anything of: how much is asked does not depend on how many refer to them.
+//! Owners that cannot be resolved: the number of requests does not depend on the number of dependents.
 
 use super::*;
 
-/// What was asked in ten minutes, and how much is left, with so many dependents of this owner.
-async fn ask(resource: &Resource, reference: &Value, count: usize, setup: impl Fn(&Fixture)) -> usize {
-    let f = bare();
+/// Returns the number of requests in ten minutes for `count` dependents of an owner; asserts that they are not written.
+async fn idle_requests(
+    resource: &Resource,
+    reference: &Value,
+    count: usize,
+    setup: impl Fn(&Fixture),
+) -> usize {
+    let f = unstarted();
     setup(&f);
     for i in 0..count {
         f.create(
@@ -14,7 +19,7 @@ async fn ask(resource: &Resource, reference: &Value, count: usize, setup: impl F
         )
         .await;
     }
-    f.collect().await;
+    f.start().await;
     f.sleep(Duration::from_mins(10)).await;
     assert_eq!(f.left(resource).await, count);
     assert_eq!(f.api.writes(), 0);
@@ -24,7 +29,7 @@ async fn ask(resource: &Resource, reference: &Value, count: usize, setup: impl F
 const MANY: usize = 1000;
 
 #[tokio::test(start_paused = true)]
-async fn of_a_kind_that_is_forbidden() {
+async fn forbidden_owner_kind_costs_the_same_reads_for_any_number_of_dependents() {
     let forbid = |f: &Fixture| {
         f.api.inject_all(|it| match it.operation.as_str() {
             "GET secrets" | "LIST secrets" => Fault::Status(403, json!({"reason": "Forbidden"})),
@@ -32,32 +37,31 @@ async fn of_a_kind_that_is_forbidden() {
         });
     };
     let owner = dangling(&SECRETS, "owner");
-    let few = ask(&MAPS, &owner, 1, forbid).await;
+    let few = idle_requests(&MAPS, &owner, 1, forbid).await;
     assert!((1..=25).contains(&few), "{few}");
-    assert_eq!(ask(&MAPS, &owner, MANY, forbid).await, few);
+    assert_eq!(idle_requests(&MAPS, &owner, MANY, forbid).await, few);
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_a_version_that_is_not_served() {
+async fn unserved_owner_version_costs_no_requests() {
     let owner = json!({"apiVersion": "apps/v1beta1", "kind": "ReplicaSet", "name": "x", "uid": "2"});
-    assert_eq!(ask(&MAPS, &owner, MANY, |_| {}).await, 0);
+    assert_eq!(idle_requests(&MAPS, &owner, MANY, |_| {}).await, 0);
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_exists_and_is_of_a_kind_that_is_not_watched() {
+async fn unwatched_owner_kind_costs_few_reads_for_any_number_of_dependents() {
     for count in [1, MANY] {
-        let f = bare();
+        let f = unstarted();
         let served = [MAPS, SECRETS].map(Kind::new);
         let kinds = Kinds::new(served, &BTreeSet::from([MAPS]));
         f.kinds.send_replace(Some(Arc::new(kinds)));
         let owner = f.create(&SECRETS, "owner", &[]).await;
-        f.dependents(&MAPS, &owner, count).await;
-        f.collect().await;
+        f.create_dependents(&MAPS, &owner, count).await;
+        f.start().await;
         f.sleep(Duration::from_mins(10)).await;
         assert_eq!(f.left(&MAPS).await, count);
-        let asked = f.api.recorded().len();
-        assert!((1..=25).contains(&asked), "{asked} for {count}");
-        // When it goes, they go.
+        let sent = f.api.recorded().len();
+        assert!((1..=25).contains(&sent), "{sent} for {count}");
         f.delete(&SECRETS, &owner, Propagation::Background).await;
         f.sleep(Duration::from_mins(5)).await;
         assert_eq!(f.left(&MAPS).await, 0);
@@ -65,16 +69,16 @@ async fn who_exists_and_is_of_a_kind_that_is_not_watched() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn many_that_nobody_can_resolve_do_not_keep_others_from_being_tried_again() {
+async fn unresolvable_owners_do_not_delay_retries_of_other_objects() {
     let f = fixture().await;
-    // Another reference of theirs is looked at over and over.
-    let lost = json!({"apiVersion": "gone.dev/v1", "kind": "Thing", "name": "x", "uid": "1"});
+    // The owner of the unresolvable group is re-evaluated again and again.
+    let unknown = json!({"apiVersion": "gone.dev/v1", "kind": "Thing", "name": "x", "uid": "1"});
     let owner = f.create(&SECRETS, "owner", &[]).await;
     for i in 0..500 {
         f.create(
             &MAPS,
             &format!("dependent-{i}"),
-            &[lost.clone(), reference(&owner)],
+            &[unknown.clone(), reference(&owner)],
         )
         .await;
     }

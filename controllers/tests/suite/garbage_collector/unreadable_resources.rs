@@ -1,18 +1,18 @@
-//! Kinds that cannot be read are named, and hold up only what needs them, and that not for ever.
+//! Resources that cannot be listed are reported; they delay finalizers only, and for a bounded time.
 
 use super::*;
 
-const HELD: Duration = Duration::from_secs(30);
+const FINALIZER_DELAY: Duration = Duration::from_secs(30);
 
-/// Pods answer 500, as those whose conversion fails; cluster roles are forbidden.
-async fn broken() -> (Fixture, Arc<GarbageCollector>) {
-    let f = bare();
+/// Lists of pods fail with 500, as after a failed conversion; cluster roles are forbidden.
+async fn with_unreadable_resources() -> (Fixture, Arc<GarbageCollector>) {
+    let f = unstarted();
     f.api.inject_all(|it| match it.operation.as_str() {
         "LIST pods" => Fault::Status(
             500,
             json!({"reason": "InternalError", "message": "conversion failed"}),
         ),
-        "LIST clusterroles" => Fault::Status(403, json!({"reason": "Forbidden", "message": "not yours"})),
+        "LIST clusterroles" => Fault::Status(403, json!({"reason": "Forbidden", "message": "not allowed"})),
         _ => Fault::None,
     });
     let collector = Arc::new(f.build(Options::default(), Scope::default()));
@@ -22,10 +22,10 @@ async fn broken() -> (Fixture, Arc<GarbageCollector>) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn they_delay_nothing_that_does_not_need_them() {
-    let (f, _) = broken().await;
+async fn unreadable_resources_do_not_delay_background_deletion() {
+    let (f, _) = with_unreadable_resources().await;
     let owner = f.create(&SECRETS, "owner", &[]).await;
-    f.dependents(&MAPS, &owner, 20).await;
+    f.create_dependents(&MAPS, &owner, 20).await;
     let start = f.env.clock.now();
     f.delete(&SECRETS, &owner, Propagation::Background).await;
     f.until(async |f| f.left(&MAPS).await == 0).await;
@@ -33,8 +33,8 @@ async fn they_delay_nothing_that_does_not_need_them() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn they_are_named_where_operators_look() {
-    let (f, collector) = broken().await;
+async fn unreadable_resources_are_reported_in_health_and_metrics() {
+    let (f, collector) = with_unreadable_resources().await;
     let remark = collector.remark().unwrap_or_default();
     let remarks: Vec<_> = remark.split("; ").collect();
     let [pods, roles] = remarks[..] else {
@@ -46,17 +46,16 @@ async fn they_are_named_where_operators_look() {
     );
     let named = "clusterroles.rbac.authorization.k8s.io unavailable: ";
     assert!(
-        roles.starts_with(named) && roles.ends_with("not yours"),
+        roles.starts_with(named) && roles.ends_with("not allowed"),
         "{roles}"
     );
-    collector.health().expect("it works");
-    f.sleep(HELD).await;
+    collector.health().expect("healthy");
+    f.sleep(FINALIZER_DELAY).await;
     for resource in ["pods", "clusterroles.rbac.authorization.k8s.io"] {
         let series = format!("coxswain_garbage_collector_unsynced{{resource=\"{resource}\"}}");
         assert_eq!(f.metric(&series), Some(1.0), "{resource}");
     }
-    collector.health().expect("it works");
-    // And no more when they can be read.
+    collector.health().expect("healthy");
     f.api.inject_all(|_| Fault::None);
     f.sleep(Duration::from_mins(5)).await;
     assert_eq!(collector.remark(), None);
@@ -65,14 +64,14 @@ async fn they_are_named_where_operators_look() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn finalizers_wait_for_them_half_a_minute() {
+async fn unreadable_resources_delay_finalizers_for_half_a_minute() {
     for (policy, owned) in [
         (Propagation::Foreground, MAPS),
         (Propagation::Orphan, MAPS),
-        // Its dependents can be anywhere.
+        // A cluster-scoped owner has dependents in any namespace.
         (Propagation::Orphan, NODES),
     ] {
-        let (f, _) = broken().await;
+        let (f, _) = with_unreadable_resources().await;
         let kind = if owned == NODES { NODES } else { SECRETS };
         let owner = f.create(&kind, "owner", &[]).await;
         for i in 0..20 {
@@ -83,7 +82,7 @@ async fn finalizers_wait_for_them_half_a_minute() {
         f.delete(&kind, &owner, policy).await;
         f.sleep(Duration::from_secs(20)).await;
         assert!(f.get(&kind, "owner").await.is_some(), "{policy:?} {kind}");
-        // The first wait is over when they have had their time, the second is for a list of them.
+        // First the sync times out, then the live list.
         f.sleep(Duration::from_secs(50)).await;
         assert!(f.get(&kind, "owner").await.is_none(), "{policy:?} {kind}");
         let left = if policy == Propagation::Orphan { 20 } else { 0 };
@@ -94,10 +93,9 @@ async fn finalizers_wait_for_them_half_a_minute() {
     }
 }
 
-/// Each of them may be waited for, but not one after the other.
 #[tokio::test(start_paused = true)]
-async fn whoever_defines_ever_new_ones_holds_up_nothing() {
-    // Nobody serves them: they cannot be listed.
+async fn new_unreadable_resources_do_not_prolong_the_delay_of_finalizers() {
+    // The API server does not serve these.
     const NEW: [Resource; 6] = [
         Resource::namespaced("new.test.dev", "v1", "firsts", "First"),
         Resource::namespaced("new.test.dev", "v1", "seconds", "Second"),
@@ -124,7 +122,6 @@ async fn whoever_defines_ever_new_ones_holds_up_nothing() {
             }
             f.sleep(Duration::from_secs(9)).await;
         }
-        // Its time is over, and that of the first; lists of all were tried for so long, too.
         assert!(f.get(&SECRETS, "owner").await.is_none(), "{policy:?}");
         let left = if policy == Propagation::Orphan { 3 } else { 0 };
         assert_eq!(f.left(&MAPS).await, left, "{policy:?}");

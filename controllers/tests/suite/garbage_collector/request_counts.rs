@@ -1,4 +1,4 @@
-//! Without faults nothing is asked for that is not needed: the counts are exact.
+//! The exact number of requests without faults.
 
 use std::collections::BTreeMap;
 
@@ -9,28 +9,28 @@ const MANY: usize = 100;
 fn counts(expected: &[(&str, usize)]) -> BTreeMap<String, usize> {
     expected
         .iter()
-        .map(|(what, n)| ((*what).to_owned(), *n))
+        .map(|(operation, n)| ((*operation).to_owned(), *n))
         .collect()
 }
 
 #[tokio::test(start_paused = true)]
-async fn background_is_one_delete_for_each() {
+async fn background_deletion_sends_one_delete_per_dependent() {
     let f = fixture().await;
     f.define_widgets().await;
     for resource in [MAPS, PODS, WIDGETS] {
         let owner = f.create(&SECRETS, "owner", &[]).await;
-        f.dependents(&resource, &owner, MANY).await;
+        f.create_dependents(&resource, &owner, MANY).await;
         f.api.reset();
         f.delete(&SECRETS, &owner, Propagation::Background).await;
         f.until(async |f| f.left(&resource).await == 0).await;
         f.sleep(HOUR).await;
         let deletes = format!("DELETE {}", resource.plural);
         assert_eq!(f.api.counts(), counts(&[(&deletes, MANY)]));
-        for asked in f.api.recorded_of(&deletes) {
-            let conditions = &asked.body["preconditions"];
+        for sent in f.api.recorded_of(&deletes) {
+            let conditions = &sent.body["preconditions"];
             assert!(conditions["uid"].is_string() && conditions["resourceVersion"].is_string());
-            assert_eq!(asked.body["propagationPolicy"], "Background");
-            assert!(asked.accept.contains("PartialObjectMetadata"));
+            assert_eq!(sent.body["propagationPolicy"], "Background");
+            assert!(sent.accept.contains("PartialObjectMetadata"));
         }
         let done = "coxswain_garbage_collector_objects_total{action=\"delete\",dry_run=\"false\"}";
         assert!(f.metric(done).is_some_and(|it| it >= 100.0));
@@ -38,7 +38,7 @@ async fn background_is_one_delete_for_each() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_tree_goes_level_by_level() {
+async fn tree_deletion_sends_one_delete_per_object() {
     let f = fixture().await;
     let root = f.create(&SECRETS, "root", &[]).await;
     for i in 0..5 {
@@ -61,7 +61,7 @@ async fn a_tree_goes_level_by_level() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn foreground_is_one_delete_for_each_and_one_patch_and_one_get_a_second() {
+async fn foreground_deletion_sends_one_delete_per_dependent_one_patch_and_one_get_per_second() {
     let f = fixture().await;
     f.define_widgets().await;
     for resource in [MAPS, WIDGETS] {
@@ -98,13 +98,13 @@ async fn foreground_is_one_delete_for_each_and_one_patch_and_one_get_a_second() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_owner_that_all_ask_for_at_once_is_asked_for_once() {
+async fn concurrent_live_reads_of_an_owner_are_shared() {
     let f = fixture().await;
     let owner = f.create(&SECRETS, "owner", &[]).await;
-    f.dependents(&MAPS, &owner, MANY).await;
+    f.create_dependents(&MAPS, &owner, MANY).await;
     f.api.inject_all(|it| match it.operation.as_str() {
         "GET secrets" => Fault::SlowResponse(Duration::from_millis(500)),
-        // It takes all of them a while to ask.
+        // Workers do not read the owner at the same instant.
         "DELETE configmaps" => Fault::SlowResponse(Duration::from_millis(10)),
         _ => Fault::None,
     });
@@ -114,8 +114,8 @@ async fn an_owner_that_all_ask_for_at_once_is_asked_for_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_verdict_that_waits_is_never_older_than_a_second_however_slow_the_limit_makes_it() {
-    let f = bare();
+async fn live_read_behind_a_rate_limiter_is_at_most_a_second_old() {
+    let f = unstarted();
     let limit = coxswain_manager::client::RateLimit { qps: 10.0, burst: 1 };
     let client = f.transport.client("generic-garbage-collector", Some(limit));
     f.run(f.build_with(client, Options::default(), Scope::default()));
@@ -129,18 +129,18 @@ async fn a_verdict_that_waits_is_never_older_than_a_second_however_slow_the_limi
     f.api.reset();
     f.delete(&SECRETS, &owner, Propagation::Foreground).await;
     f.until(async |f| f.get(&SECRETS, "owner").await.is_none()).await;
-    let asked = f.api.recorded();
-    let mut looked = None;
-    for it in &asked {
+    let recorded = f.api.recorded();
+    let mut read = None;
+    for it in &recorded {
         match it.operation.as_str() {
             "GET secrets" => {
-                if let Some(last) = looked {
+                if let Some(last) = read {
                     assert!(it.at - last > Duration::from_millis(900), "one a second at most");
                 }
-                looked = Some(it.at);
+                read = Some(it.at);
             }
             "DELETE configmaps" => {
-                let age = it.at - looked.expect("it was asked for");
+                let age = it.at - read.expect("a live read");
                 assert!(age <= Duration::from_secs(1), "{age:?}");
             }
             _ => {}
@@ -151,7 +151,7 @@ async fn a_verdict_that_waits_is_never_older_than_a_second_however_slow_the_limi
 }
 
 #[tokio::test(start_paused = true)]
-async fn orphan_is_one_patch_for_each_and_one_for_the_owner_and_a_list_of_each_kind() {
+async fn orphan_deletion_sends_one_patch_per_object_and_one_list_per_resource() {
     let f = fixture().await;
     f.define_widgets().await;
     for (resource, content_type) in [
@@ -159,7 +159,7 @@ async fn orphan_is_one_patch_for_each_and_one_for_the_owner_and_a_list_of_each_k
         (WIDGETS, "application/merge-patch+json"),
     ] {
         let owner = f.create(&SECRETS, "owner", &[]).await;
-        f.dependents(&resource, &owner, MANY).await;
+        f.create_dependents(&resource, &owner, MANY).await;
         f.api.reset();
         f.delete(&SECRETS, &owner, Propagation::Orphan).await;
         f.until(async |f| f.get(&SECRETS, "owner").await.is_none()).await;
@@ -197,7 +197,7 @@ async fn orphan_is_one_patch_for_each_and_one_for_the_owner_and_a_list_of_each_k
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_owner_that_never_was_is_asked_for_once() {
+async fn absent_owner_is_read_once() {
     let f = fixture().await;
     let never = dangling(&SECRETS, "never");
     f.api.inject_all(|it| match it.operation.as_str() {
@@ -217,11 +217,11 @@ async fn an_owner_that_never_was_is_asked_for_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_lingers_is_deleted_once() {
+async fn dependent_with_finalizer_is_deleted_once() {
     let f = fixture().await;
     let owner = f.create(&SECRETS, "owner", &[]).await;
-    f.dependents(&MAPS, &owner, 3).await;
-    f.dependents(&PODS, &owner, 3).await;
+    f.create_dependents(&MAPS, &owner, 3).await;
+    f.create_dependents(&PODS, &owner, 3).await;
     for i in 0..3 {
         let finalizer = json!({"metadata": {"finalizers": ["test.dev/hold"]}});
         f.patch(&MAPS, &format!("dependent-{i}"), &finalizer).await;
@@ -237,14 +237,14 @@ async fn what_lingers_is_deleted_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn where_nothing_happens_nothing_is_asked() {
-    let f = bare();
+async fn idle_collector_sends_nothing() {
+    let f = unstarted();
     let owner = f.create(&SECRETS, "owner", &[]).await;
     let role = f.create(&ROLES, "role", &[]).await;
-    f.dependents(&MAPS, &owner, MANY).await;
+    f.create_dependents(&MAPS, &owner, MANY).await;
     f.create(&MAPS, "of-role", &[reference(&role), blocking(&owner)])
         .await;
-    f.collect().await;
+    f.start().await;
     f.sleep(HOUR).await;
     assert_eq!(f.api.counts(), counts(&[]));
 }
