@@ -1,4 +1,4 @@
-//! The kinds of a server: the same in both forms of its documents, and a new one soon.
+//! Discovery of the kinds of an API server.
 
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
@@ -18,30 +18,29 @@ use tower_service::Service;
 
 use crate::controllers::WAIT_MAX;
 
-/// What is registered of this surface.
 pub fn tests() -> Vec<Test> {
     vec![
-        test!(both_forms_of_the_documents_say_the_same).needs(Need::Ours),
-        test!(new_kind_is_published_and_watched).needs(Need::Ours),
+        test!(aggregated_and_unaggregated_discovery_publish_the_same_kinds).needs(Need::Ours),
+        test!(new_kind_is_published_and_cached).needs(Need::Ours),
     ]
 }
 
-/// The way to the server, on which the aggregated form is not known if it is `plain`.
+/// Records the paths of requests and disables aggregated discovery if `unaggregated`.
 #[derive(Clone)]
-struct Way {
+struct Interceptor {
     client: kube::Client,
-    plain: bool,
-    asked: Arc<Mutex<Vec<String>>>,
+    unaggregated: bool,
+    requests: Arc<Mutex<Vec<String>>>,
 }
 
-struct Bed {
+struct Fixture {
     discovery: Discovery,
     caches: Caches,
-    asked: Arc<Mutex<Vec<String>>>,
+    requests: Arc<Mutex<Vec<String>>>,
     _tasks: TaskSet,
 }
 
-impl Service<Request<Body>> for Way {
+impl Service<Request<Body>> for Interceptor {
     type Response = Response<Body>;
     type Error = kube::Error;
     type Future = BoxFuture<'static, Result<Self::Response, Self::Error>>;
@@ -52,54 +51,54 @@ impl Service<Request<Body>> for Way {
 
     fn call(&mut self, mut request: Request<Body>) -> Self::Future {
         let path = request.uri().path().to_owned();
-        if self.plain && (path == "/api" || path == "/apis") {
-            let plain = HeaderValue::from_static("application/json");
-            request.headers_mut().insert(header::ACCEPT, plain);
+        if self.unaggregated && (path == "/api" || path == "/apis") {
+            let unaggregated = HeaderValue::from_static("application/json");
+            request.headers_mut().insert(header::ACCEPT, unaggregated);
         }
-        self.asked.lock().expect("no panic").push(path);
+        self.requests.lock().expect("no panic").push(path);
         let client = self.client.clone();
         Box::pin(async move { client.send(request).await })
     }
 }
 
-fn start(c: &Cluster, plain: bool) -> Bed {
+fn start(c: &Cluster, unaggregated: bool) -> Fixture {
     let tasks = TaskSet::new();
     let env = Env::system(&tasks);
     let registry = Registry::new();
-    let way = Way {
+    let interceptor = Interceptor {
         client: c.client(),
-        plain,
-        asked: Arc::default(),
+        unaggregated,
+        requests: Arc::default(),
     };
-    let transport =
-        Transport::from_service(way.clone(), "server", "test", &env.clock, &registry).expect("a way");
+    let transport = Transport::from_service(interceptor.clone(), "server", "test", &env.clock, &registry)
+        .expect("unregistered metrics");
     let reader = transport.client("reader", None);
     let caches = Caches::new(&env, reader, Scope::default(), &registry).expect("caches");
     let client = transport.client("discovery", None);
-    let discovery = Discovery::start(&env, &caches, client, &registry).expect("fresh series");
-    Bed {
+    let discovery = Discovery::start(&env, &caches, client, &registry).expect("unregistered metrics");
+    Fixture {
         discovery,
         caches,
-        asked: way.asked,
+        requests: interceptor.requests,
         _tasks: tasks,
     }
 }
 
-impl Bed {
+impl Fixture {
     async fn kinds(&self) -> Arc<Kinds> {
         let mut kinds = self.discovery.kinds();
         let known = time::within(WAIT_MAX, kinds.wait_for(Option::is_some)).await;
-        let known = known.expect("in time").expect("it lives");
+        let known = known.expect("in time").expect("discovery runs");
         known.clone().expect("some")
     }
 
-    /// The number of documents of one version that were read.
+    /// Returns the number of reads of group-version documents.
     fn versions(&self) -> usize {
-        let asked = self.asked.lock().expect("no panic");
-        let of_all = |path: &str| path == "/api" || path == "/apis";
-        asked
+        let requests = self.requests.lock().expect("no panic");
+        let is_root = |path: &str| path == "/api" || path == "/apis";
+        requests
             .iter()
-            .filter(|path| is_document(path) && !of_all(path))
+            .filter(|path| is_document(path) && !is_root(path))
             .count()
     }
 }
@@ -111,42 +110,42 @@ fn is_document(path: &str) -> bool {
     }
 }
 
-async fn both_forms_of_the_documents_say_the_same(c: Cluster) {
-    let (plain, any) = (start(&c, true), start(&c, false));
-    // Other tests define kinds of their own: while a group comes or goes, its documents may be listed and not there.
-    let alike = time::eventually(WAIT_MAX, async || {
-        let (expected, kinds) = (plain.kinds().await, any.kinds().await);
-        let whole = plain.discovery.problems().is_empty() && any.discovery.problems().is_empty();
-        (whole && own(&kinds) == own(&expected)).then_some((expected, kinds))
+async fn aggregated_and_unaggregated_discovery_publish_the_same_kinds(c: Cluster) {
+    let (unaggregated, any) = (start(&c, true), start(&c, false));
+    // Other tests create and delete CRDs: a listed group may have no document.
+    let same = time::eventually(WAIT_MAX, async || {
+        let (expected, kinds) = (unaggregated.kinds().await, any.kinds().await);
+        let complete = unaggregated.discovery.problems().is_empty() && any.discovery.problems().is_empty();
+        (complete && builtin(&kinds) == builtin(&expected)).then_some((expected, kinds))
     });
-    let Some((expected, kinds)) = alike.await else {
-        let of = async |bed: &Bed| (own(&*bed.kinds().await), bed.discovery.problems());
-        panic!("{:#?}\n{:#?}", of(&plain).await, of(&any).await);
+    let Some((expected, kinds)) = same.await else {
+        let of = async |f: &Fixture| (builtin(&*f.kinds().await), f.discovery.problems());
+        panic!("{:#?}\n{:#?}", of(&unaggregated).await, of(&any).await);
     };
-    assert!(own(&kinds).contains(&"apps/v1 deployments".to_owned()));
-    for kind in expected.collected().iter().filter(|it| is_own(it)) {
+    assert!(builtin(&kinds).contains(&"apps/v1 deployments".to_owned()));
+    for kind in expected.collected().iter().filter(|it| is_builtin(it)) {
         assert_eq!(kinds.resolve(&kind.api_version, &kind.kind), Some(kind));
     }
     if !c.is_sandbox() && c.version() >= (1, 30) {
-        assert_eq!(any.versions(), 0, "in one answer each");
+        assert_eq!(any.versions(), 0, "group-version documents were read");
     }
 }
 
-/// Built-in kinds: other tests define custom ones meanwhile.
-fn own(kinds: &Kinds) -> Vec<String> {
-    let collected = kinds.collected().iter().filter(|it| is_own(it));
+/// Returns the built-in kinds: other tests create custom ones.
+fn builtin(kinds: &Kinds) -> Vec<String> {
+    let collected = kinds.collected().iter().filter(|it| is_builtin(it));
     let collected = collected.map(|it| format!("{} {}", it.api_version, it.resource.plural));
     collected.collect()
 }
 
-fn is_own(kind: &Kind) -> bool {
+fn is_builtin(kind: &Kind) -> bool {
     !kind.resource.group.contains('.')
 }
 
-async fn new_kind_is_published_and_watched(c: Cluster) {
-    let bed = start(&c, false);
-    bed.kinds().await;
-    let mut kinds = bed.discovery.kinds();
+async fn new_kind_is_published_and_cached(c: Cluster) {
+    let f = start(&c, false);
+    f.kinds().await;
+    let mut kinds = f.discovery.kinds();
     let known = |kinds: &Option<Arc<Kinds>>| {
         let kinds = kinds.as_ref()?;
         kinds
@@ -157,14 +156,14 @@ async fn new_kind_is_published_and_watched(c: Cluster) {
     };
     let body = fixtures::definition("newcomer", &json!({}));
     c.api().post(fixtures::CRDS, body).await.expect(201);
-    let told = time::within(WAIT_MAX, kinds.wait_for(|it| known(it).is_some())).await;
-    let kind = known(&told.expect("known").expect("it lives")).expect("it is there");
-    let cache = bed.caches.metadata(&kind.resource);
-    let filled = time::within(WAIT_MAX, cache.synced()).await;
-    assert!(filled.is_some(), "{}", cache.status());
+    let published = time::within(WAIT_MAX, kinds.wait_for(|it| known(it).is_some())).await;
+    let kind = known(&published.expect("in time").expect("discovery runs")).expect("the kind");
+    let cache = f.caches.metadata(&kind.resource);
+    let synced = time::within(WAIT_MAX, cache.synced()).await;
+    assert!(synced.is_some(), "{}", cache.status());
 
     fixtures::undefine(&c, "newcomer").await;
-    let gone = time::within(WAIT_MAX, kinds.wait_for(|it| known(it).is_none())).await;
-    gone.expect("gone").expect("it lives");
-    bed.caches.forget_metadata(&kind.resource);
+    let removed = time::within(WAIT_MAX, kinds.wait_for(|it| known(it).is_none())).await;
+    removed.expect("in time").expect("discovery runs");
+    f.caches.forget_metadata(&kind.resource);
 }

@@ -1,6 +1,6 @@
-//! The garbage collector: most of it for a built-in kind and for a custom one.
+//! The garbage collector. Most tests run for a built-in and a custom kind.
 
-/// Registers an `async fn(Stage)` for these kinds; for a built-in and a custom one, if none is named.
+/// Registers an `async fn(Fixture)` for the given kinds; by default for a built-in and a custom kind.
 macro_rules! each {
     ($function:ident) => {
         each!($function, [ConfigMap, Widget])
@@ -11,8 +11,8 @@ macro_rules! each {
                 module_path!(),
                 concat!(stringify!($function), "::", stringify!($kind)),
                 |cluster| Box::pin(async move {
-                    let kind = $crate::garbage_collector::stage::Kind::$kind;
-                    $function($crate::garbage_collector::stage::Stage::set(kind, cluster).await).await;
+                    let kind = $crate::garbage_collector::fixture::Kind::$kind;
+                    $function($crate::garbage_collector::fixture::Fixture::new(kind, cluster).await).await;
                 }),
             )
         ),+]
@@ -29,20 +29,20 @@ macro_rules! each {
 }
 
 mod background;
+mod crds;
+mod cross_namespace;
 mod cycles;
-mod definitions;
+mod fixture;
 mod foreground;
 mod identity;
 mod kubectl;
-mod late;
-mod mixed;
+mod late_dependents;
+mod multiple_owners;
 mod namespaces;
 mod orphan;
+mod policy_changes;
 mod races;
-mod scope;
-mod stage;
-mod switching;
-mod twice;
+mod repeated_deletes;
 mod workloads;
 
 use coxswain_tests::Test;
@@ -50,19 +50,19 @@ use coxswain_tests::Test;
 pub fn tests() -> Vec<Test> {
     [
         background::tests(),
+        crds::tests(),
+        cross_namespace::tests(),
         cycles::tests(),
-        definitions::tests(),
         foreground::tests(),
         identity::tests(),
         kubectl::tests(),
-        late::tests(),
-        mixed::tests(),
+        late_dependents::tests(),
+        multiple_owners::tests(),
         namespaces::tests(),
         orphan::tests(),
+        policy_changes::tests(),
         races::tests(),
-        scope::tests(),
-        switching::tests(),
-        twice::tests(),
+        repeated_deletes::tests(),
         workloads::tests(),
     ]
     .concat()

@@ -1,11 +1,11 @@
-//! The controllers as anybody sees them who has nothing but the API.
+//! Tests of the controllers through the API alone.
 //!
-//! Over sockets and in real time, on "a cluster": the sandbox by default, a real kube-apiserver when `KUBEBUILDER_ASSETS`
-//! names the directory of its binaries. One manager hosts the controllers under test, and hollow-kubelet, for all tests;
-//! each test has a namespace of its own.
+//! They run over sockets and in real time, against the sandbox, or against a kube-apiserver if `KUBEBUILDER_ASSETS` is the
+//! directory of its binaries. All tests share one manager with the controllers and hollow-kubelet; each test has its own
+//! namespace.
 //!
-//! `COXSWAIN_TEST_KCM=1`, on a real server, has kube-controller-manager run its own controllers instead: the
-//! expectations are theirs (of 1.36). What ours promise beyond them is marked `Need::Ours`, and skipped there by name.
+//! With `COXSWAIN_TEST_KCM=1` and a kube-apiserver, kube-controller-manager 1.36 runs instead of our controllers. Tests of
+//! guarantees beyond its own are marked `Need::Ours` and skipped.
 
 mod appservice;
 mod controllers;

@@ -1,48 +1,46 @@
-//! Owners that are gone: what was theirs goes after them, and nothing else.
+//! Background deletion.
 
 use coxswain_tests::{Test, Watch};
 use serde_json::{Value, json};
 use std::time::Duration;
 
-use super::stage::{HOLD, Kind, Stage, Thing, finalizers, text};
+use super::fixture::{Fixture, HOLD, Kind, Object, finalizers, text};
 
-/// What is registered of this surface.
 pub fn tests() -> Vec<Test> {
     [
-        each!(dependents_go_after_their_owner),
-        each!(policies_that_say_so_leave_no_finalizer),
-        each!(a_tree_goes),
-        each!(a_diamond_goes),
-        each!(what_never_had_a_living_owner_goes),
-        each!(what_comes_after_its_owner_went_goes),
-        each!(an_owner_that_is_only_going_keeps_its_dependents),
-        each!(a_dependent_that_is_held_keeps_its_own),
-        each!(many_go_and_each_in_one_write),
-        each!(what_it_leaves_alone_is_not_written),
+        each!(background_deletion_deletes_only_dependents),
+        each!(background_policies_add_no_finalizer),
+        each!(tree_of_dependents_is_deleted),
+        each!(diamond_of_dependents_is_deleted),
+        each!(objects_with_absent_owners_are_deleted),
+        each!(dependents_of_a_deleted_owner_are_deleted),
+        each!(terminating_owner_keeps_its_dependents),
+        each!(terminating_dependent_keeps_its_dependents),
+        each!(each_dependent_is_deleted_by_one_write),
+        each!(kept_objects_are_not_written),
     ]
     .concat()
 }
 
-async fn dependents_go_after_their_owner(s: Stage) {
-    let owner = s.thing("owner", &[]).await;
-    let other = s.thing("other", &[]).await;
+async fn background_deletion_deletes_only_dependents(f: Fixture) {
+    let owner = f.create("owner", &[]).await;
+    let other = f.create("other", &[]).await;
     let mut mine = Vec::new();
     for (index, reference) in [owner.reference(), owner.blocking()].into_iter().enumerate() {
-        mine.push(s.thing(&format!("mine-{index}"), &[reference]).await);
+        mine.push(f.create(&format!("mine-{index}"), &[reference]).await);
     }
-    mine.push(s.of(Kind::Secret, "mine-2", &[owner.reference()]).await);
-    let theirs = s.thing("theirs", &[other.reference()]).await;
-    let nobodys = s.thing("nobodys", &[]).await;
-    s.stay(&mine.iter().collect::<Vec<_>>()).await;
+    mine.push(f.create_kind(Kind::Secret, "mine-2", &[owner.reference()]).await);
+    let theirs = f.create("theirs", &[other.reference()]).await;
+    let unowned = f.create("unowned", &[]).await;
+    f.assert_kept(&mine.iter().collect::<Vec<_>>()).await;
 
-    s.delete(&owner, "Background").await;
-    assert!(s.find(&owner).await.is_none(), "it goes at once");
-    s.gone(&mine.iter().collect::<Vec<_>>()).await;
-    s.stay(&[&other, &theirs, &nobodys]).await;
+    f.delete(&owner, "Background").await;
+    assert!(f.find(&owner).await.is_none(), "not deleted at once");
+    f.wait_deleted(&mine.iter().collect::<Vec<_>>()).await;
+    f.assert_kept(&[&other, &theirs, &unowned]).await;
 }
 
-/// Three ways to say the same.
-async fn policies_that_say_so_leave_no_finalizer(s: Stage) {
+async fn background_policies_add_no_finalizer(f: Fixture) {
     for (index, options) in [
         json!({}),
         json!({"orphanDependents": false}),
@@ -51,31 +49,31 @@ async fn policies_that_say_so_leave_no_finalizer(s: Stage) {
     .into_iter()
     .enumerate()
     {
-        let owner = s.thing(&format!("owner-{index}"), &[]).await;
-        let dependent = s.thing(&format!("mine-{index}"), &[owner.blocking()]).await;
-        s.seen().await;
-        s.delete_with(&owner, options).await;
-        assert!(s.find(&owner).await.is_none(), "it goes at once");
-        s.gone(&[&dependent]).await;
+        let owner = f.create(&format!("owner-{index}"), &[]).await;
+        let dependent = f.create(&format!("mine-{index}"), &[owner.blocking()]).await;
+        f.wait_observed().await;
+        f.delete_with(&owner, options).await;
+        assert!(f.find(&owner).await.is_none(), "not deleted at once");
+        f.wait_deleted(&[&dependent]).await;
     }
 }
 
-/// Three levels of these below a root.
-async fn tree(s: &Stage) -> Vec<Thing> {
-    let mut all = vec![s.thing("0", &[]).await];
+/// Creates a root with three levels of dependents.
+async fn create_tree(f: &Fixture) -> Vec<Object> {
+    let mut all = vec![f.create("0", &[]).await];
     for index in 1..15 {
-        let parent: &Thing = &all[(index - 1) / 2];
+        let parent: &Object = &all[(index - 1) / 2];
         let reference = parent.blocking();
-        all.push(s.thing(&index.to_string(), &[reference]).await);
+        all.push(f.create(&index.to_string(), &[reference]).await);
     }
     all
 }
 
-async fn a_tree_goes(s: Stage) {
-    let all = tree(&s).await;
-    s.stay(&all.iter().collect::<Vec<_>>()).await;
-    // A branch, and then what is left.
-    s.delete(&all[1], "Background").await;
+async fn tree_of_dependents_is_deleted(f: Fixture) {
+    let all = create_tree(&f).await;
+    f.assert_kept(&all.iter().collect::<Vec<_>>()).await;
+    // A branch, then the rest.
+    f.delete(&all[1], "Background").await;
     let (mut branch, mut rest) = (vec![&all[1]], vec![&all[0]]);
     for index in [3, 4, 7, 8, 9, 10] {
         branch.push(&all[index]);
@@ -83,71 +81,70 @@ async fn a_tree_goes(s: Stage) {
     for index in [2, 5, 6, 11, 12, 13, 14] {
         rest.push(&all[index]);
     }
-    s.gone(&branch).await;
-    s.stay(&rest).await;
-    s.delete(&all[0], "Background").await;
-    s.gone(&rest).await;
+    f.wait_deleted(&branch).await;
+    f.assert_kept(&rest).await;
+    f.delete(&all[0], "Background").await;
+    f.wait_deleted(&rest).await;
 }
 
-async fn a_diamond_goes(s: Stage) {
-    let top = s.thing("top", &[]).await;
-    let left = s.thing("left", &[top.reference()]).await;
-    let right = s.thing("right", &[top.reference()]).await;
-    let bottom = s.thing("bottom", &[left.reference(), right.reference()]).await;
-    s.stay(&[&bottom]).await;
-    s.delete(&top, "Background").await;
-    s.gone(&[&left, &right, &bottom]).await;
+async fn diamond_of_dependents_is_deleted(f: Fixture) {
+    let top = f.create("top", &[]).await;
+    let left = f.create("left", &[top.reference()]).await;
+    let right = f.create("right", &[top.reference()]).await;
+    let bottom = f.create("bottom", &[left.reference(), right.reference()]).await;
+    f.assert_kept(&[&bottom]).await;
+    f.delete(&top, "Background").await;
+    f.wait_deleted(&[&left, &right, &bottom]).await;
 }
 
-async fn what_never_had_a_living_owner_goes(s: Stage) {
-    let (one, two) = (s.never(s.kind), s.never(Kind::Secret));
-    let single = s.thing("single", std::slice::from_ref(&one)).await;
-    let double = s.thing("double", &[one, two]).await;
-    s.gone(&[&single, &double]).await;
+async fn objects_with_absent_owners_are_deleted(f: Fixture) {
+    let (one, two) = (f.absent_owner(f.kind), f.absent_owner(Kind::Secret));
+    let single = f.create("single", std::slice::from_ref(&one)).await;
+    let double = f.create("double", &[one, two]).await;
+    f.wait_deleted(&[&single, &double]).await;
 }
 
-async fn what_comes_after_its_owner_went_goes(s: Stage) {
-    let owner = s.thing("owner", &[]).await;
-    s.seen().await;
-    s.delete(&owner, "Background").await;
+async fn dependents_of_a_deleted_owner_are_deleted(f: Fixture) {
+    let owner = f.create("owner", &[]).await;
+    f.wait_observed().await;
+    f.delete(&owner, "Background").await;
     for index in 0..3 {
-        let late = s.thing(&format!("late-{index}"), &[owner.blocking()]).await;
-        s.gone(&[&late]).await;
+        let late = f.create(&format!("late-{index}"), &[owner.blocking()]).await;
+        f.wait_deleted(&[&late]).await;
     }
-    // An object that is nobody's becomes one of an owner that went.
-    let linked = s.thing("linked", &[]).await;
-    s.seen().await;
-    s.own(&linked, &[owner.reference()]).await;
-    s.gone(&[&linked]).await;
+    // An existing object gets a reference to a deleted owner.
+    let linked = f.create("linked", &[]).await;
+    f.wait_observed().await;
+    f.set_owners(&linked, &[owner.reference()]).await;
+    f.wait_deleted(&[&linked]).await;
 }
 
-/// For its dependents it is there until it is not.
-async fn an_owner_that_is_only_going_keeps_its_dependents(s: Stage) {
-    let owner = s.held("owner", &[]).await;
-    let before = s.thing("before", &[owner.blocking()]).await;
-    s.seen().await;
-    s.delete(&owner, "Background").await;
-    let after = s.thing("after", &[owner.reference()]).await;
-    s.stay(&[&before, &after]).await;
-    assert_eq!(finalizers(&s.get(&owner).await), [HOLD]);
-    s.release(&owner).await;
-    s.gone(&[&owner, &before, &after]).await;
+async fn terminating_owner_keeps_its_dependents(f: Fixture) {
+    let owner = f.create_held("owner", &[]).await;
+    let before = f.create("before", &[owner.blocking()]).await;
+    f.wait_observed().await;
+    f.delete(&owner, "Background").await;
+    let after = f.create("after", &[owner.reference()]).await;
+    f.assert_kept(&[&before, &after]).await;
+    assert_eq!(finalizers(&f.get(&owner).await), [HOLD]);
+    f.remove_hold(&owner).await;
+    f.wait_deleted(&[&owner, &before, &after]).await;
 }
 
-async fn a_dependent_that_is_held_keeps_its_own(s: Stage) {
-    let top = s.thing("top", &[]).await;
-    let middle = s.held("middle", &[top.reference()]).await;
-    let bottom = s.thing("bottom", &[middle.reference()]).await;
-    s.seen().await;
-    s.delete(&top, "Background").await;
-    let now = s.marked(&middle).await;
-    assert_eq!(finalizers(&now), [HOLD], "in the background as well");
-    s.stay(&[&bottom]).await;
-    s.release(&middle).await;
-    s.gone(&[&middle, &bottom]).await;
+async fn terminating_dependent_keeps_its_dependents(f: Fixture) {
+    let top = f.create("top", &[]).await;
+    let middle = f.create_held("middle", &[top.reference()]).await;
+    let bottom = f.create("bottom", &[middle.reference()]).await;
+    f.wait_observed().await;
+    f.delete(&top, "Background").await;
+    let now = f.wait_terminating(&middle).await;
+    assert_eq!(finalizers(&now), [HOLD], "not a background deletion");
+    f.assert_kept(&[&bottom]).await;
+    f.remove_hold(&middle).await;
+    f.wait_deleted(&[&middle, &bottom]).await;
 }
 
-/// All events of a kind until nothing has happened for a while.
+/// Returns the events of a watch until it is idle for a second.
 async fn drain(watch: &mut Watch) -> Vec<Value> {
     let mut events = Vec::new();
     while let Some(event) = watch.next(Duration::from_secs(1)).await {
@@ -156,33 +153,33 @@ async fn drain(watch: &mut Watch) -> Vec<Value> {
     events
 }
 
-async fn many_go_and_each_in_one_write(s: Stage) {
-    let owner = s.thing("owner", &[]).await;
+async fn each_dependent_is_deleted_by_one_write(f: Fixture) {
+    let owner = f.create("owner", &[]).await;
     let mut all = Vec::new();
     for index in 0..50 {
-        all.push(s.thing(&format!("mine-{index}"), &[owner.reference()]).await);
+        all.push(f.create(&format!("mine-{index}"), &[owner.reference()]).await);
     }
-    s.seen().await;
-    let mut watch = s.c.api().watch(&watch_from(&s, &s.kind.path(&s.ns)).await).await;
-    s.delete(&owner, "Background").await;
-    s.gone(&all.iter().collect::<Vec<_>>()).await;
+    f.wait_observed().await;
+    let mut watch = f.c.api().watch(&watch_from(&f, &f.kind.path(&f.ns)).await).await;
+    f.delete(&owner, "Background").await;
+    f.wait_deleted(&all.iter().collect::<Vec<_>>()).await;
     let events = drain(&mut watch).await;
     let deleted = events.iter().filter(|it| it["type"] == "DELETED").count();
     assert_eq!((events.len(), deleted), (51, 51), "{events:#?}");
 }
 
-async fn what_it_leaves_alone_is_not_written(s: Stage) {
-    let owner = s.thing("owner", &[]).await;
-    let mine = s.held("mine", &[owner.blocking()]).await;
-    let before = (s.get(&owner).await, s.get(&mine).await);
-    s.stay(&[&owner, &mine]).await;
-    assert_eq!((s.get(&owner).await, s.get(&mine).await), before);
-    assert!(s.events(&mine, &s.ns).await.is_empty());
+async fn kept_objects_are_not_written(f: Fixture) {
+    let owner = f.create("owner", &[]).await;
+    let mine = f.create_held("mine", &[owner.blocking()]).await;
+    let before = (f.get(&owner).await, f.get(&mine).await);
+    f.assert_kept(&[&owner, &mine]).await;
+    assert_eq!((f.get(&owner).await, f.get(&mine).await), before);
+    assert!(f.events(&mine, &f.ns).await.is_empty());
 }
 
-/// The path of a watch of all that happens from now on.
-async fn watch_from(s: &Stage, collection: &str) -> String {
-    let list = s.c.api().get(collection).await.expect(200);
+/// Returns the path of a watch that starts now.
+async fn watch_from(f: &Fixture, collection: &str) -> String {
+    let list = f.c.api().get(collection).await.expect(200);
     let version = text(&list["metadata"]["resourceVersion"]);
     format!("{collection}?watch=1&resourceVersion={version}")
 }

@@ -1,146 +1,148 @@
-//! Objects that own each other: nothing hangs, and nothing goes that nobody asked to go.
+//! Cycles of ownerReferences.
 
 use coxswain_tests::Test;
 use serde_json::Value;
 
-use super::stage::{Stage, Thing, finalizers, owners};
+use super::fixture::{Fixture, Object, finalizers, owners};
 
-/// What is registered of this surface.
 pub fn tests() -> Vec<Test> {
     [
-        each!(a_cycle_stays_if_nobody_is_deleted),
-        each!(a_cycle_goes_in_the_background),
-        each!(a_cycle_goes_in_the_foreground),
-        each!(what_owns_itself_goes_in_the_foreground, Ours),
-        each!(a_cycle_goes_in_the_foreground_from_all_ends, Ours),
-        each!(a_cycle_is_opened_by_orphaning),
-        each!(a_cycle_stops_at_one_that_another_keeps),
-        each!(a_cycle_below_an_owner_keeps_itself),
-        each!(two_cycles_with_a_common_member_go),
+        each!(cycle_without_deletion_is_kept),
+        each!(cycle_in_background_deletion_is_deleted),
+        each!(cycle_in_foreground_deletion_is_deleted),
+        each!(object_that_owns_itself_is_deleted_in_foreground, Ours),
+        each!(cycle_with_all_members_in_foreground_deletion_is_deleted, Ours),
+        each!(orphan_deletion_opens_a_cycle),
+        each!(cycle_member_with_another_owner_is_kept),
+        each!(cycle_of_dependents_is_kept),
+        each!(cycles_with_a_common_member_are_deleted),
     ]
     .concat()
 }
 
-/// A ring of so many, of which each is owned by the one before it.
-async fn ring(s: &Stage, length: usize, reference: fn(&Thing) -> Value) -> Vec<Thing> {
+/// Creates a cycle: each member is owned by the previous one.
+async fn create_cycle(f: &Fixture, length: usize, reference: fn(&Object) -> Value) -> Vec<Object> {
     let mut all = Vec::new();
     for index in 0..length {
         let owners: Vec<Value> = all.last().map(reference).into_iter().collect();
-        all.push(s.thing(&format!("ring-{length}-{index}"), &owners).await);
+        all.push(f.create(&format!("member-{length}-{index}"), &owners).await);
     }
-    s.own(&all[0], &[reference(&all[length - 1])]).await;
-    s.seen().await;
+    f.set_owners(&all[0], &[reference(&all[length - 1])]).await;
+    f.wait_observed().await;
     all
 }
 
-async fn a_cycle_stays_if_nobody_is_deleted(s: Stage) {
+async fn cycle_without_deletion_is_kept(f: Fixture) {
     for length in 1..=5 {
-        let all = ring(&s, length, Thing::blocking).await;
-        s.stay(&all.iter().collect::<Vec<_>>()).await;
+        let all = create_cycle(&f, length, Object::blocking).await;
+        f.assert_kept(&all.iter().collect::<Vec<_>>()).await;
     }
 }
 
-async fn a_cycle_goes_in_the_background(s: Stage) {
+async fn cycle_in_background_deletion_is_deleted(f: Fixture) {
     for length in 1..=5 {
-        let all = ring(&s, length, Thing::blocking).await;
-        s.delete(&all[0], "Background").await;
-        s.gone(&all.iter().collect::<Vec<_>>()).await;
+        let all = create_cycle(&f, length, Object::blocking).await;
+        f.delete(&all[0], "Background").await;
+        f.wait_deleted(&all.iter().collect::<Vec<_>>()).await;
     }
 }
 
-async fn a_cycle_goes_in_the_foreground(s: Stage) {
+async fn cycle_in_foreground_deletion_is_deleted(f: Fixture) {
     for length in 2..=5 {
-        for reference in [Thing::blocking, Thing::reference] {
-            let all = ring(&s, length, reference).await;
-            s.delete(&all[length / 2], "Foreground").await;
-            s.gone(&all.iter().collect::<Vec<_>>()).await;
+        for reference in [Object::blocking, Object::reference] {
+            let all = create_cycle(&f, length, reference).await;
+            f.delete(&all[length / 2], "Foreground").await;
+            f.wait_deleted(&all.iter().collect::<Vec<_>>()).await;
         }
     }
 }
 
-/// kube-controller-manager has it wait for itself.
-async fn what_owns_itself_goes_in_the_foreground(s: Stage) {
-    let own = s.thing("own", &[]).await;
-    s.own(&own, &[own.blocking()]).await;
-    let mine = s.thing("mine", &[own.blocking()]).await;
-    s.seen().await;
-    s.delete(&own, "Foreground").await;
-    s.gone(&[&mine, &own]).await;
+/// kube-controller-manager never deletes it: the object blocks itself.
+async fn object_that_owns_itself_is_deleted_in_foreground(f: Fixture) {
+    let itself = f.create("itself", &[]).await;
+    f.set_owners(&itself, &[itself.blocking()]).await;
+    let mine = f.create("mine", &[itself.blocking()]).await;
+    f.wait_observed().await;
+    f.delete(&itself, "Foreground").await;
+    f.wait_deleted(&[&mine, &itself]).await;
 }
 
-/// In kube-controller-manager they wait for each other.
-async fn a_cycle_goes_in_the_foreground_from_all_ends(s: Stage) {
+/// In kube-controller-manager the members block each other.
+async fn cycle_with_all_members_in_foreground_deletion_is_deleted(f: Fixture) {
     for length in 2..=5 {
-        let all = ring(&s, length, Thing::blocking).await;
+        let all = create_cycle(&f, length, Object::blocking).await;
         for thing in &all {
             let options = serde_json::json!({"propagationPolicy": "Foreground"});
-            // The collector may have been here before.
-            let reply = s.c.api().delete(&thing.path, options).await;
-            reply.check(matches!(reply.status, 200 | 404), "neither deleted nor gone");
+            // The collector may have deleted it.
+            let reply = f.c.api().delete(&thing.path, options).await;
+            reply.check(matches!(reply.status, 200 | 404), "neither deleted nor not found");
         }
-        s.gone(&all.iter().collect::<Vec<_>>()).await;
+        f.wait_deleted(&all.iter().collect::<Vec<_>>()).await;
     }
 }
 
-async fn a_cycle_is_opened_by_orphaning(s: Stage) {
+async fn orphan_deletion_opens_a_cycle(f: Fixture) {
     for length in 2..=5 {
-        let all = ring(&s, length, Thing::blocking).await;
-        s.delete(&all[0], "Orphan").await;
-        s.gone(&[&all[0]]).await;
+        let all = create_cycle(&f, length, Object::blocking).await;
+        f.delete(&all[0], "Orphan").await;
+        f.wait_deleted(&[&all[0]]).await;
         let rest: Vec<_> = all[1..].iter().collect();
-        s.stay(&rest).await;
-        assert_eq!(owners(&s.get(rest[0]).await), Vec::<String>::new());
+        f.assert_kept(&rest).await;
+        assert_eq!(owners(&f.get(rest[0]).await), Vec::<String>::new());
     }
 }
 
-async fn a_cycle_stops_at_one_that_another_keeps(s: Stage) {
+async fn cycle_member_with_another_owner_is_kept(f: Fixture) {
     for policy in ["Background", "Foreground"] {
-        let solid = s.thing(&format!("solid-{}", policy.to_lowercase()), &[]).await;
-        let all = ring(&s, 4, Thing::blocking).await;
-        s.own(&all[2], &[all[1].blocking(), solid.blocking()]).await;
-        s.seen().await;
-        s.delete(&all[0], policy).await;
-        s.gone(&[&all[0], &all[1]]).await;
-        s.is(&all[2], "has one owner", |now| owners(now) == [&*solid.uid])
+        let solid = f.create(&format!("solid-{}", policy.to_lowercase()), &[]).await;
+        let all = create_cycle(&f, 4, Object::blocking).await;
+        f.set_owners(&all[2], &[all[1].blocking(), solid.blocking()])
             .await;
-        s.stay(&[&all[2], &all[3], &solid]).await;
-        assert!(finalizers(&s.get(&all[3]).await).is_empty());
-        s.delete(&solid, "Background").await;
-        s.gone(&[&all[2], &all[3]]).await;
+        f.wait_observed().await;
+        f.delete(&all[0], policy).await;
+        f.wait_deleted(&[&all[0], &all[1]]).await;
+        f.wait_for(&all[2], "has one owner", |now| owners(now) == [&*solid.uid])
+            .await;
+        f.assert_kept(&[&all[2], &all[3], &solid]).await;
+        assert!(finalizers(&f.get(&all[3]).await).is_empty());
+        f.delete(&solid, "Background").await;
+        f.wait_deleted(&[&all[2], &all[3]]).await;
     }
 }
 
-/// Its members are owners that are there, whatever becomes of the owner above.
-async fn a_cycle_below_an_owner_keeps_itself(s: Stage) {
+/// Its members are live owners of each other.
+async fn cycle_of_dependents_is_kept(f: Fixture) {
     for policy in ["Background", "Foreground"] {
         let name = policy.to_lowercase();
-        let owner = s.thing(&format!("owner-{name}"), &[]).await;
-        let one = s.thing(&format!("one-{name}"), &[owner.blocking()]).await;
-        let two = s.thing(&format!("two-{name}"), &[one.blocking()]).await;
-        s.own(&one, &[owner.blocking(), two.blocking()]).await;
-        let own = s.thing(&format!("own-{name}"), &[owner.blocking()]).await;
-        s.own(&own, &[own.blocking(), owner.blocking()]).await;
-        s.seen().await;
-        s.delete(&owner, policy).await;
-        s.gone(&[&owner]).await;
-        s.is(&one, "has one owner", |now| owners(now) == [&*two.uid])
+        let owner = f.create(&format!("owner-{name}"), &[]).await;
+        let one = f.create(&format!("one-{name}"), &[owner.blocking()]).await;
+        let two = f.create(&format!("two-{name}"), &[one.blocking()]).await;
+        f.set_owners(&one, &[owner.blocking(), two.blocking()]).await;
+        let itself = f.create(&format!("itself-{name}"), &[owner.blocking()]).await;
+        f.set_owners(&itself, &[itself.blocking(), owner.blocking()])
             .await;
-        s.is(&own, "has itself", |now| owners(now) == [&*own.uid]).await;
-        s.stay(&[&one, &two, &own]).await;
-        s.delete(&own, "Background").await;
-        s.delete(&two, policy).await;
-        s.gone(&[&one, &two, &own]).await;
+        f.wait_observed().await;
+        f.delete(&owner, policy).await;
+        f.wait_deleted(&[&owner]).await;
+        f.wait_for(&one, "has one owner", |now| owners(now) == [&*two.uid])
+            .await;
+        f.wait_for(&itself, "owns itself", |now| owners(now) == [&*itself.uid])
+            .await;
+        f.assert_kept(&[&one, &two, &itself]).await;
+        f.delete(&itself, "Background").await;
+        f.delete(&two, policy).await;
+        f.wait_deleted(&[&one, &two, &itself]).await;
     }
 }
 
-async fn two_cycles_with_a_common_member_go(s: Stage) {
+async fn cycles_with_a_common_member_are_deleted(f: Fixture) {
     for policy in ["Background", "Foreground"] {
-        let common = s.thing("common", &[]).await;
-        let left = s.thing("left", &[common.blocking()]).await;
-        let right = s.thing("right", &[common.blocking()]).await;
-        s.own(&common, &[left.blocking(), right.blocking()]).await;
-        s.seen().await;
-        s.delete(&common, policy).await;
-        s.gone(&[&common, &left, &right]).await;
+        let common = f.create("common", &[]).await;
+        let left = f.create("left", &[common.blocking()]).await;
+        let right = f.create("right", &[common.blocking()]).await;
+        f.set_owners(&common, &[left.blocking(), right.blocking()]).await;
+        f.wait_observed().await;
+        f.delete(&common, policy).await;
+        f.wait_deleted(&[&common, &left, &right]).await;
     }
 }

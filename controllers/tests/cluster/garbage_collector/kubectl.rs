@@ -1,68 +1,70 @@
-//! `kubectl delete --cascade`, as its documentation says.
+//! `kubectl delete --cascade`.
 
 use coxswain_tests::Test;
 use coxswain_tests::kubectl::Kubectl;
 
-use super::stage::{Kind, Stage, Thing, owners};
+use super::fixture::{Fixture, Kind, Object, owners};
 
-/// What is registered of this surface.
 pub fn tests() -> Vec<Test> {
     [
-        each!(cascade_background, Kubectl),
-        each!(cascade_by_default, Kubectl),
-        each!(cascade_foreground, Kubectl),
-        each!(cascade_orphan, Kubectl),
+        each!(kubectl_cascade_background_deletes_dependents, Kubectl),
+        each!(kubectl_delete_defaults_to_background, Kubectl),
+        each!(kubectl_cascade_foreground_returns_after_dependents, Kubectl),
+        each!(kubectl_cascade_orphan_keeps_dependents, Kubectl),
     ]
     .concat()
 }
 
-/// An owner and two levels below it.
-async fn family(s: &Stage) -> [Thing; 3] {
-    let owner = s.thing("owner", &[]).await;
-    let mine = s.thing("mine", &[owner.blocking()]).await;
-    let below = s.of(Kind::Secret, "below", &[mine.blocking()]).await;
-    s.seen().await;
+/// Creates an owner with two levels of dependents.
+async fn create_family(f: &Fixture) -> [Object; 3] {
+    let owner = f.create("owner", &[]).await;
+    let mine = f.create("mine", &[owner.blocking()]).await;
+    let below = f.create_kind(Kind::Secret, "below", &[mine.blocking()]).await;
+    f.wait_observed().await;
     [owner, mine, below]
 }
 
-/// Calls it, which returns when the owner is gone.
-async fn delete(s: &Stage, owner: &Thing, flags: &str) {
-    let kubectl = Kubectl::new(&s.c, &s.ns);
-    let resource = match s.kind {
+/// Runs `kubectl delete`, which returns after the deletion of the owner.
+async fn delete(f: &Fixture, owner: &Object, flags: &str) {
+    let kubectl = Kubectl::new(&f.c, &f.ns);
+    let resource = match f.kind {
         Kind::Widget => "widgets.collected.example.com",
         _ => "configmaps",
     };
     let call = format!("delete {resource} {} {flags}", owner.name);
-    // On a thread of its own: the collector may run on the same ones as the test.
+    // The collector may run on the threads of the test, so they must not block.
     let printed = tokio::task::block_in_place(|| kubectl.run(&call));
     assert!(printed.ok().contains("deleted"));
-    assert!(s.find(owner).await.is_none(), "it waits until it is gone");
+    assert!(
+        f.find(owner).await.is_none(),
+        "kubectl returned before the deletion"
+    );
 }
 
-async fn cascade_background(s: Stage) {
-    let [owner, mine, below] = family(&s).await;
-    delete(&s, &owner, "--cascade=background").await;
-    s.gone(&[&mine, &below]).await;
+async fn kubectl_cascade_background_deletes_dependents(f: Fixture) {
+    let [owner, mine, below] = create_family(&f).await;
+    delete(&f, &owner, "--cascade=background").await;
+    f.wait_deleted(&[&mine, &below]).await;
 }
 
-async fn cascade_by_default(s: Stage) {
-    let [owner, mine, below] = family(&s).await;
-    delete(&s, &owner, "").await;
-    s.gone(&[&mine, &below]).await;
+async fn kubectl_delete_defaults_to_background(f: Fixture) {
+    let [owner, mine, below] = create_family(&f).await;
+    delete(&f, &owner, "").await;
+    f.wait_deleted(&[&mine, &below]).await;
 }
 
-async fn cascade_foreground(s: Stage) {
-    let [owner, mine, below] = family(&s).await;
-    delete(&s, &owner, "--cascade=foreground").await;
+async fn kubectl_cascade_foreground_returns_after_dependents(f: Fixture) {
+    let [owner, mine, below] = create_family(&f).await;
+    delete(&f, &owner, "--cascade=foreground").await;
     for thing in [&mine, &below] {
-        assert!(s.find(thing).await.is_none(), "they are gone before");
+        assert!(f.find(thing).await.is_none(), "a dependent outlives its owner");
     }
 }
 
-async fn cascade_orphan(s: Stage) {
-    let [owner, mine, below] = family(&s).await;
-    delete(&s, &owner, "--cascade=orphan").await;
-    assert!(owners(&s.get(&mine).await).is_empty());
-    s.stay(&[&mine, &below]).await;
-    assert_eq!(owners(&s.get(&below).await), [&*mine.uid]);
+async fn kubectl_cascade_orphan_keeps_dependents(f: Fixture) {
+    let [owner, mine, below] = create_family(&f).await;
+    delete(&f, &owner, "--cascade=orphan").await;
+    assert!(owners(&f.get(&mine).await).is_empty());
+    f.assert_kept(&[&mine, &below]).await;
+    assert_eq!(owners(&f.get(&below).await), [&*mine.uid]);
 }

@@ -1,64 +1,63 @@
-//! Orphaning: the owner goes, and those that were its own stay, as they were but for the reference.
+//! Orphan deletion.
 
 use coxswain_tests::Test;
 use coxswain_tests::fixtures::with;
 use serde_json::{Value, json};
 
-use super::stage::{FOREGROUND, HOLD, Kind, Stage, Thing, finalizers, owners, text};
+use super::fixture::{FOREGROUND, Fixture, HOLD, Kind, Object, finalizers, owners, text};
 
-/// What is registered of this surface.
 pub fn tests() -> Vec<Test> {
     [
-        each!(dependents_stay_and_are_nobodys),
-        each!(the_old_option_means_the_same),
-        each!(nothing_else_of_a_dependent_changes),
-        each!(dependents_of_dependents_are_not_touched),
-        each!(dependents_that_are_going_are_let_go_as_well),
-        each!(finalizers_of_others_stay_in_their_order),
-        each!(none_of_many_is_lost),
-        each!(none_that_came_just_before_is_lost, Ours),
-        each!(those_in_other_namespaces_are_let_go, [Region, ClusterRole]),
-        each!(an_owner_of_nothing_goes),
+        each!(dependents_are_kept_without_owners),
+        each!(orphan_dependents_option_orphans),
+        each!(orphaning_changes_only_the_reference),
+        each!(dependents_of_dependents_are_not_written),
+        each!(terminating_dependents_are_orphaned),
+        each!(foreign_finalizers_keep_their_order),
+        each!(many_dependents_are_orphaned_by_one_write_each),
+        each!(dependents_created_just_before_the_deletion_are_orphaned, Ours),
+        each!(dependents_in_all_namespaces_are_orphaned, [Region, ClusterRole]),
+        each!(owner_without_dependents_is_deleted),
     ]
     .concat()
 }
 
-/// Waits until an object is nobody's.
-async fn nobodys(s: &Stage, thing: &Thing) -> Value {
-    s.is(thing, "is nobody's", |now| owners(now).is_empty()).await
+async fn wait_unowned(f: &Fixture, thing: &Object) -> Value {
+    f.wait_for(thing, "has no owners", |now| owners(now).is_empty())
+        .await
 }
 
-async fn dependents_stay_and_are_nobodys(s: Stage) {
-    let owner = s.thing("owner", &[]).await;
+async fn dependents_are_kept_without_owners(f: Fixture) {
+    let owner = f.create("owner", &[]).await;
     let mine = [
-        s.thing("mine-0", &[owner.reference()]).await,
-        s.thing("mine-1", &[owner.blocking()]).await,
-        s.of(Kind::Secret, "mine-2", &[owner.blocking()]).await,
+        f.create("mine-0", &[owner.reference()]).await,
+        f.create("mine-1", &[owner.blocking()]).await,
+        f.create_kind(Kind::Secret, "mine-2", &[owner.blocking()]).await,
     ];
-    s.seen().await;
-    let answer = s.delete(&owner, "Orphan").await;
-    assert_eq!(finalizers(&answer), ["orphan"]);
-    s.gone(&[&owner]).await;
+    f.wait_observed().await;
+    let deleted = f.delete(&owner, "Orphan").await;
+    assert_eq!(finalizers(&deleted), ["orphan"]);
+    f.wait_deleted(&[&owner]).await;
     for mine in &mine {
-        let now = s.get(mine).await;
+        let now = f.get(mine).await;
         assert!(now["metadata"]["ownerReferences"].is_null(), "{now:#}");
     }
-    s.stay(&mine.iter().collect::<Vec<_>>()).await;
+    f.assert_kept(&mine.iter().collect::<Vec<_>>()).await;
 }
 
-async fn the_old_option_means_the_same(s: Stage) {
-    let owner = s.thing("owner", &[]).await;
-    let mine = s.thing("mine", &[owner.blocking()]).await;
-    s.seen().await;
-    s.delete_with(&owner, json!({"orphanDependents": true})).await;
-    s.gone(&[&owner]).await;
-    nobodys(&s, &mine).await;
-    s.stay(&[&mine]).await;
+async fn orphan_dependents_option_orphans(f: Fixture) {
+    let owner = f.create("owner", &[]).await;
+    let mine = f.create("mine", &[owner.blocking()]).await;
+    f.wait_observed().await;
+    f.delete_with(&owner, json!({"orphanDependents": true})).await;
+    f.wait_deleted(&[&owner]).await;
+    wait_unowned(&f, &mine).await;
+    f.assert_kept(&[&mine]).await;
 }
 
-async fn nothing_else_of_a_dependent_changes(s: Stage) {
-    let (first, last) = (s.thing("first", &[]).await, s.thing("last", &[]).await);
-    let owner = s.thing("owner", &[]).await;
+async fn orphaning_changes_only_the_reference(f: Fixture) {
+    let (first, last) = (f.create("first", &[]).await, f.create("last", &[]).await);
+    let owner = f.create("owner", &[]).await;
     let refs = [
         with(first.blocking(), json!({"controller": true})),
         owner.blocking(),
@@ -71,12 +70,12 @@ async fn nothing_else_of_a_dependent_changes(s: Stage) {
         },
         "data": {"k": "djE="},
     });
-    let mine = s.create(s.kind, &s.ns, "mine", change).await;
-    let mut before = s.get(&mine).await;
-    s.seen().await;
-    s.delete(&owner, "Orphan").await;
-    s.gone(&[&owner]).await;
-    let mut now = s.get(&mine).await;
+    let mine = f.create_with(f.kind, &f.ns, "mine", change).await;
+    let mut before = f.get(&mine).await;
+    f.wait_observed().await;
+    f.delete(&owner, "Orphan").await;
+    f.wait_deleted(&[&owner]).await;
+    let mut now = f.get(&mine).await;
     assert_eq!(now["metadata"]["ownerReferences"], json!([refs[0], refs[2]]));
     for object in [&mut before, &mut now] {
         for field in ["ownerReferences", "resourceVersion", "managedFields"] {
@@ -84,81 +83,85 @@ async fn nothing_else_of_a_dependent_changes(s: Stage) {
         }
     }
     assert_eq!(now, before);
-    s.stay(&[&mine, &first, &last]).await;
+    f.assert_kept(&[&mine, &first, &last]).await;
 }
 
-async fn dependents_of_dependents_are_not_touched(s: Stage) {
-    let owner = s.thing("owner", &[]).await;
-    let mine = s.thing("mine", &[owner.blocking()]).await;
-    let below = s.thing("below", &[mine.blocking()]).await;
-    let before = s.get(&below).await;
-    s.seen().await;
-    s.delete(&owner, "Orphan").await;
-    s.gone(&[&owner]).await;
-    s.stay(&[&mine, &below]).await;
-    assert_eq!(s.get(&below).await, before);
+async fn dependents_of_dependents_are_not_written(f: Fixture) {
+    let owner = f.create("owner", &[]).await;
+    let mine = f.create("mine", &[owner.blocking()]).await;
+    let below = f.create("below", &[mine.blocking()]).await;
+    let before = f.get(&below).await;
+    f.wait_observed().await;
+    f.delete(&owner, "Orphan").await;
+    f.wait_deleted(&[&owner]).await;
+    f.assert_kept(&[&mine, &below]).await;
+    assert_eq!(f.get(&below).await, before);
 }
 
-async fn dependents_that_are_going_are_let_go_as_well(s: Stage) {
-    let owner = s.thing("owner", &[]).await;
-    let mine = s.held("mine", &[owner.blocking()]).await;
-    s.seen().await;
-    s.delete(&mine, "Background").await;
-    s.seen().await;
-    s.delete(&owner, "Orphan").await;
-    s.gone(&[&owner]).await;
-    let now = nobodys(&s, &mine).await;
+async fn terminating_dependents_are_orphaned(f: Fixture) {
+    let owner = f.create("owner", &[]).await;
+    let mine = f.create_held("mine", &[owner.blocking()]).await;
+    f.wait_observed().await;
+    f.delete(&mine, "Background").await;
+    f.wait_observed().await;
+    f.delete(&owner, "Orphan").await;
+    f.wait_deleted(&[&owner]).await;
+    let now = wait_unowned(&f, &mine).await;
     assert_eq!(finalizers(&now), [HOLD]);
-    s.release(&mine).await;
-    s.gone(&[&mine]).await;
+    f.remove_hold(&mine).await;
+    f.wait_deleted(&[&mine]).await;
 }
 
-async fn finalizers_of_others_stay_in_their_order(s: Stage) {
+async fn foreign_finalizers_keep_their_order(f: Fixture) {
     let all = ["example.com/z", "example.com/a", HOLD];
-    let owner = s
-        .create(s.kind, &s.ns, "owner", json!({"metadata": {"finalizers": all}}))
+    let owner = f
+        .create_with(f.kind, &f.ns, "owner", json!({"metadata": {"finalizers": all}}))
         .await;
-    let mine = s.thing("mine", &[owner.blocking()]).await;
-    s.seen().await;
-    let answer = s.delete(&owner, "Orphan").await;
+    let mine = f.create("mine", &[owner.blocking()]).await;
+    f.wait_observed().await;
+    let deleted = f.delete(&owner, "Orphan").await;
     assert_eq!(
-        finalizers(&answer),
+        finalizers(&deleted),
         ["example.com/z", "example.com/a", HOLD, "orphan"]
     );
-    let now = s
-        .is(&owner, "has only those of others", |it| finalizers(it) == all)
+    let now = f
+        .wait_for(&owner, "has only foreign finalizers", |it| finalizers(it) == all)
         .await;
-    assert_eq!(owners(&s.get(&mine).await), Vec::<String>::new());
-    s.stay(&[&mine]).await;
-    assert_eq!(s.get(&owner).await, now, "and nobody touches it any more");
-    s.change(&owner, json!({"metadata": {"finalizers": null}})).await;
-    s.gone(&[&owner]).await;
-    s.stay(&[&mine]).await;
+    assert_eq!(owners(&f.get(&mine).await), Vec::<String>::new());
+    f.assert_kept(&[&mine]).await;
+    assert_eq!(f.get(&owner).await, now, "written without need");
+    f.patch_object(&owner, json!({"metadata": {"finalizers": null}}))
+        .await;
+    f.wait_deleted(&[&owner]).await;
+    f.assert_kept(&[&mine]).await;
 }
 
-async fn none_of_many_is_lost(s: Stage) {
-    let owner = s.thing("owner", &[]).await;
+async fn many_dependents_are_orphaned_by_one_write_each(f: Fixture) {
+    let owner = f.create("owner", &[]).await;
     let mut all = Vec::new();
     for index in 0..200 {
-        let kind = if index % 2 == 0 { s.kind } else { Kind::Secret };
-        all.push(s.of(kind, &format!("mine-{index}"), &[owner.blocking()]).await);
+        let kind = if index % 2 == 0 { f.kind } else { Kind::Secret };
+        all.push(
+            f.create_kind(kind, &format!("mine-{index}"), &[owner.blocking()])
+                .await,
+        );
     }
-    s.seen().await;
+    f.wait_observed().await;
     let mut before = Vec::new();
-    for kind in [s.kind, Kind::Secret] {
-        let list = s.c.api().get(&kind.path(&s.ns)).await.expect(200);
+    for kind in [f.kind, Kind::Secret] {
+        let list = f.c.api().get(&kind.path(&f.ns)).await.expect(200);
         before.push(text(&list["metadata"]["resourceVersion"]));
     }
-    s.delete(&owner, "Orphan").await;
-    s.gone(&[&owner]).await;
+    f.delete(&owner, "Orphan").await;
+    f.wait_deleted(&[&owner]).await;
     for mine in &all {
-        assert_eq!(owners(&s.get(mine).await), Vec::<String>::new());
+        assert_eq!(owners(&f.get(mine).await), Vec::<String>::new());
     }
-    s.stay(&all.iter().collect::<Vec<_>>()).await;
-    // Each took one write.
-    for (kind, version) in [s.kind, Kind::Secret].into_iter().zip(before) {
-        let path = format!("{}?watch=1&resourceVersion={version}", kind.path(&s.ns));
-        let mut watch = s.c.api().watch(&path).await;
+    f.assert_kept(&all.iter().collect::<Vec<_>>()).await;
+    // Each dependent takes one write.
+    for (kind, version) in [f.kind, Kind::Secret].into_iter().zip(before) {
+        let path = format!("{}?watch=1&resourceVersion={version}", kind.path(&f.ns));
+        let mut watch = f.c.api().watch(&path).await;
         let mut writes = 0;
         while writes < 100 {
             let event = watch.event().await;
@@ -172,48 +175,47 @@ async fn none_of_many_is_lost(s: Stage) {
     }
 }
 
-/// The collector may not have seen them when it sees that their owner is going.
-async fn none_that_came_just_before_is_lost(s: Stage) {
+/// The cache of the collector may not show them when it shows the deletion of the owner.
+async fn dependents_created_just_before_the_deletion_are_orphaned(f: Fixture) {
     for round in 0..5 {
-        let owner = s.thing(&format!("owner-{round}"), &[]).await;
+        let owner = f.create(&format!("owner-{round}"), &[]).await;
         let mut mine = Vec::new();
         for index in 0..10 {
-            let kind = if index % 2 == 0 { s.kind } else { Kind::Secret };
+            let kind = if index % 2 == 0 { f.kind } else { Kind::Secret };
             let name = format!("mine-{round}-{index}");
-            mine.push(s.of(kind, &name, &[owner.blocking()]).await);
+            mine.push(f.create_kind(kind, &name, &[owner.blocking()]).await);
         }
-        s.delete(&owner, "Orphan").await;
-        s.gone(&[&owner]).await;
+        f.delete(&owner, "Orphan").await;
+        f.wait_deleted(&[&owner]).await;
         for mine in &mine {
-            assert_eq!(owners(&s.get(mine).await), Vec::<String>::new());
+            assert_eq!(owners(&f.get(mine).await), Vec::<String>::new());
         }
-        s.stay(&mine.iter().collect::<Vec<_>>()).await;
+        f.assert_kept(&mine.iter().collect::<Vec<_>>()).await;
     }
 }
 
-async fn those_in_other_namespaces_are_let_go(s: Stage) {
-    let owner = s.thing("owner", &[]).await;
-    let second = s.c.namespace().await;
+async fn dependents_in_all_namespaces_are_orphaned(f: Fixture) {
+    let owner = f.create("owner", &[]).await;
+    let second = f.c.namespace().await;
     let change = json!({"metadata": {"ownerReferences": [owner.blocking()]}});
-    let mut mine = vec![s.thing("mine", &[owner.blocking()]).await];
-    for ns in [&s.ns, &second] {
+    let mut mine = vec![f.create("mine", &[owner.blocking()]).await];
+    for ns in [&f.ns, &second] {
         for kind in [Kind::ConfigMap, Kind::Widget] {
-            mine.push(s.create(kind, ns, "mine", change.clone()).await);
+            mine.push(f.create_with(kind, ns, "mine", change.clone()).await);
         }
     }
-    s.seen().await;
-    s.delete(&owner, "Orphan").await;
-    s.gone(&[&owner]).await;
+    f.wait_observed().await;
+    f.delete(&owner, "Orphan").await;
+    f.wait_deleted(&[&owner]).await;
     for mine in &mine {
-        assert_eq!(owners(&s.get(mine).await), Vec::<String>::new());
+        assert_eq!(owners(&f.get(mine).await), Vec::<String>::new());
     }
-    s.stay(&mine.iter().collect::<Vec<_>>()).await;
-    // They were never asked to go in any way.
-    assert!(!finalizers(&s.get(&mine[0]).await).contains(&FOREGROUND.to_owned()));
+    f.assert_kept(&mine.iter().collect::<Vec<_>>()).await;
+    assert!(!finalizers(&f.get(&mine[0]).await).contains(&FOREGROUND.to_owned()));
 }
 
-async fn an_owner_of_nothing_goes(s: Stage) {
-    let owner = s.thing("owner", &[]).await;
-    s.delete(&owner, "Orphan").await;
-    s.gone(&[&owner]).await;
+async fn owner_without_dependents_is_deleted(f: Fixture) {
+    let owner = f.create("owner", &[]).await;
+    f.delete(&owner, "Orphan").await;
+    f.wait_deleted(&[&owner]).await;
 }

@@ -15,10 +15,7 @@ async fn without_rules() -> Fixture {
         kind: APP_REPLICA_SET,
         ..f
     };
-    let defined: Result<MetaObject, _> = f
-        .admin
-        .create(&CRDS, "", definition.to_string().into())
-        .await;
+    let defined: Result<MetaObject, _> = f.admin.create(&CRDS, "", definition.to_string().into()).await;
     defined.expect("defined");
     f.run_hollow_kubelet(Duration::ZERO);
     f.start();
@@ -38,11 +35,7 @@ fn remove_rules(schema: &mut Value) {
 
 async fn delete_crd(f: &Fixture) {
     let definition = Key::cluster("appreplicasets.appcontroller.k8s.io");
-    let now: MetaObject = f
-        .admin
-        .get(&CRDS, &definition)
-        .await
-        .expect("the CRD exists");
+    let now: MetaObject = f.admin.get(&CRDS, &definition).await.expect("the CRD exists");
     let delete = Delete::of(now.metadata.uid);
     f.admin
         .delete(&CRDS, &definition, &delete)

@@ -257,7 +257,8 @@ pub fn unsettled(objects: &[Value]) -> Vec<String> {
     // Objects with unresolvable owners stay, and so do owners that they block.
     let mut unresolvable: Vec<&Value> = objects.iter().filter(|it| !is_resolvable(it)).collect();
     loop {
-        let is_blocked = |it: &&Value| is_terminating(it) && unresolvable.iter().any(|other| blocks(other, it));
+        let is_blocked =
+            |it: &&Value| is_terminating(it) && unresolvable.iter().any(|other| blocks(other, it));
         let is_new = |it: &&Value| !unresolvable.iter().any(|other| uid(other) == uid(it));
         let more: Vec<&Value> = objects.iter().filter(is_blocked).filter(is_new).collect();
         if more.is_empty() {

@@ -1,7 +1,7 @@
-//! A stage for one test: a namespace, a kind to play with, and a fence to tell what stays from what is only late.
+//! The fixture of one test: a namespace and a kind under test.
 //!
-//! Built-in kinds and custom ones take different patches and come by different ways, so most tests run on one of each.
-//! The custom kinds are defined once per run: kube-controller-manager takes up to half a minute to find a new one.
+//! Built-in and custom kinds take different patches, so most tests run on one of each. The CRDs are created once per run:
+//! kube-controller-manager takes up to half a minute to discover a new one.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -14,23 +14,20 @@ use tokio::sync::OnceCell;
 
 use crate::controllers;
 
-/// A finalizer that only a test takes away.
+/// A finalizer that only tests remove.
 pub const HOLD: &str = "example.com/hold";
 
-/// The finalizer of a deletion in the foreground.
 pub const FOREGROUND: &str = "foregroundDeletion";
 
-/// The group of the custom kinds.
 pub const GROUP: &str = "collected.example.com";
 
-/// How long a new kind may take until its objects are collected.
-pub const FOUND: Duration = Duration::from_mins(2);
+/// Limit until the objects of a new kind are collected.
+pub const NEW_KIND_TIMEOUT: Duration = Duration::from_mins(2);
 
-/// They outlive the test that comes first.
-static DEFINED: OnceCell<()> = OnceCell::const_new();
-static COLLECTED: OnceCell<()> = OnceCell::const_new();
+static CRDS_CREATED: OnceCell<()> = OnceCell::const_new();
+static CRDS_COLLECTED: OnceCell<()> = OnceCell::const_new();
 
-/// What the tests play with. A `Widget` is custom and namespaced, a `Region` custom and of the cluster.
+/// A kind under test. `Widget` is custom and namespaced, `Region` is custom and cluster-scoped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     ConfigMap,
@@ -40,19 +37,17 @@ pub enum Kind {
     Region,
 }
 
-/// A namespace in which a kind is tested.
-pub struct Stage {
+pub struct Fixture {
     pub kind: Kind,
     pub c: Cluster,
     pub ns: String,
-    /// What a fence has to be made of.
+    /// Kinds of which the test has created objects.
     used: RefCell<BTreeSet<Kind>>,
     counter: Cell<u32>,
 }
 
-/// An object that was created.
 #[derive(Clone, Debug)]
-pub struct Thing {
+pub struct Object {
     pub kind: Kind,
     pub name: String,
     pub uid: String,
@@ -78,7 +73,7 @@ impl Kind {
         }
     }
 
-    /// Where its objects are; those of the cluster are in no namespace.
+    /// Returns the path of the collection; `ns` is ignored for cluster-scoped kinds.
     pub fn path(self, ns: &str) -> String {
         match self {
             Kind::ConfigMap => fixtures::core(ns, "configmaps"),
@@ -98,23 +93,23 @@ impl Kind {
     }
 }
 
-impl Thing {
-    /// A reference to it as an owner.
+impl Object {
+    /// Returns an ownerReference to the object.
     pub fn reference(&self) -> Value {
         json!({"apiVersion": self.kind.api_version(), "kind": self.kind.name(), "name": self.name, "uid": self.uid})
     }
 
-    /// A reference to it that blocks its deletion.
+    /// Returns an ownerReference with `blockOwnerDeletion`.
     pub fn blocking(&self) -> Value {
         with(self.reference(), json!({"blockOwnerDeletion": true}))
     }
 }
 
-impl Stage {
-    /// In a new namespace, with the controllers running.
-    pub async fn set(kind: Kind, c: Cluster) -> Self {
+impl Fixture {
+    /// Creates a namespace; starts the controllers if they do not run.
+    pub async fn new(kind: Kind, c: Cluster) -> Self {
         controllers::running(&c).await;
-        DEFINED.get_or_init(|| define(&c)).await;
+        CRDS_CREATED.get_or_init(|| create_crds(&c)).await;
         let ns = c.namespace().await;
         let (used, counter) = (RefCell::default(), Cell::default());
         Self {
@@ -126,28 +121,26 @@ impl Stage {
         }
     }
 
-    /// Creates an object of the kind under test with these owners.
-    pub async fn thing(&self, name: &str, owners: &[Value]) -> Thing {
-        self.of(self.kind, name, owners).await
+    /// Creates an object of the kind under test.
+    pub async fn create(&self, name: &str, owners: &[Value]) -> Object {
+        self.create_kind(self.kind, name, owners).await
     }
 
-    /// Creates an object of any kind with these owners.
-    pub async fn of(&self, kind: Kind, name: &str, owners: &[Value]) -> Thing {
+    pub async fn create_kind(&self, kind: Kind, name: &str, owners: &[Value]) -> Object {
         let change = json!({"metadata": {"ownerReferences": owners}});
-        self.create(kind, &self.ns, name, change).await
+        self.create_with(kind, &self.ns, name, change).await
     }
 
-    /// Creates an object of the kind under test with these owners that a finalizer holds.
-    pub async fn held(&self, name: &str, owners: &[Value]) -> Thing {
+    /// Creates an object of the kind under test with the finalizer [`HOLD`].
+    pub async fn create_held(&self, name: &str, owners: &[Value]) -> Object {
         let change = json!({"metadata": {"ownerReferences": owners, "finalizers": [HOLD]}});
-        self.create(self.kind, &self.ns, name, change).await
+        self.create_with(self.kind, &self.ns, name, change).await
     }
 
-    /// Creates an object, changed by a merge patch. What belongs to no namespace gets it into its name, to be the
-    /// test's own.
-    pub async fn create(&self, kind: Kind, ns: &str, name: &str, change: Value) -> Thing {
+    /// Creates an object with a merge patch applied. The name of a cluster-scoped object is prefixed with the namespace.
+    pub async fn create_with(&self, kind: Kind, ns: &str, name: &str, change: Value) -> Object {
         if kind.custom() {
-            COLLECTED.get_or_init(|| collected(&self.c)).await;
+            CRDS_COLLECTED.get_or_init(|| wait_collected(&self.c)).await;
         }
         self.used.borrow_mut().insert(kind);
         let name = if kind.namespaced() {
@@ -165,7 +158,7 @@ impl Stage {
             .expect(201);
         let uid = text(&created["metadata"]["uid"]);
         let path = format!("{collection}/{name}");
-        Thing {
+        Object {
             kind,
             name,
             uid,
@@ -173,168 +166,174 @@ impl Stage {
         }
     }
 
-    /// An owner of the kind that was never there.
-    pub fn never(&self, kind: Kind) -> Value {
-        let name = format!("never-{}", self.counter.get());
+    /// Returns an ownerReference to an object that never existed.
+    pub fn absent_owner(&self, kind: Kind) -> Value {
+        let name = format!("absent-{}", self.counter.get());
         json!({"apiVersion": kind.api_version(), "kind": kind.name(), "name": name, "uid": self.uid()})
     }
 
-    /// A uid that is nobody's.
+    /// Returns an unused uid.
     pub fn uid(&self) -> String {
         self.counter.set(self.counter.get() + 1);
         let test = self.ns.rsplit('-').next().unwrap_or_default();
         format!("00000000-0000-4000-8000-{test:0>6}{:06}", self.counter.get())
     }
 
-    /// An object as it is now; none if it is gone, whatever else has its name.
-    pub async fn find(&self, thing: &Thing) -> Option<Value> {
-        let reply = self.c.api().get(&thing.path).await;
+    /// Reads an object; none if it is deleted or recreated with another uid.
+    pub async fn find(&self, object: &Object) -> Option<Value> {
+        let reply = self.c.api().get(&object.path).await;
         if reply.status == 404 {
             return None;
         }
         let now = reply.expect(200);
-        (now["metadata"]["uid"] == thing.uid).then_some(now)
+        (now["metadata"]["uid"] == object.uid).then_some(now)
     }
 
-    /// An object that must be there, as it is now.
+    /// Reads an object that must exist.
     #[track_caller]
-    pub fn get(&self, thing: &Thing) -> impl Future<Output = Value> {
+    pub fn get(&self, object: &Object) -> impl Future<Output = Value> {
         let caller = std::panic::Location::caller();
         async move {
-            let now = self.find(thing).await;
-            now.unwrap_or_else(|| panic!("{} is gone, at {caller}", thing.path))
+            let now = self.find(object).await;
+            now.unwrap_or_else(|| panic!("{} was deleted, at {caller}", object.path))
         }
     }
 
-    /// Changes an object by a merge patch.
-    pub async fn change(&self, thing: &Thing, change: Value) -> Value {
-        self.c.api().patch(&thing.path, MERGE, change).await.expect(200)
+    pub async fn patch_object(&self, object: &Object, change: Value) -> Value {
+        self.c.api().patch(&object.path, MERGE, change).await.expect(200)
     }
 
-    /// Gives an object other owners.
-    pub async fn own(&self, thing: &Thing, owners: &[Value]) -> Value {
-        self.change(thing, json!({"metadata": {"ownerReferences": owners}}))
+    pub async fn set_owners(&self, object: &Object, owners: &[Value]) -> Value {
+        self.patch_object(object, json!({"metadata": {"ownerReferences": owners}}))
             .await
     }
 
-    /// Takes away [`HOLD`], and no other finalizer.
-    pub async fn release(&self, thing: &Thing) {
-        self.until("it is released", async || {
-            let now = self.get(thing).await;
+    /// Removes the finalizer [`HOLD`].
+    pub async fn remove_hold(&self, object: &Object) {
+        self.until("the finalizer is removed", async || {
+            let now = self.get(object).await;
             let mut left = finalizers(&now);
             left.retain(|it| it != HOLD);
             let change = json!({"metadata": {
                 "resourceVersion": now["metadata"]["resourceVersion"], "finalizers": left,
             }});
-            let reply = self.c.api().patch(&thing.path, MERGE, change).await;
-            reply.check(matches!(reply.status, 200 | 409), "neither done nor too late");
+            let reply = self.c.api().patch(&object.path, MERGE, change).await;
+            reply.check(
+                matches!(reply.status, 200 | 409),
+                "neither patched nor a conflict",
+            );
             (reply.status == 200).then_some(())
         })
         .await;
     }
 
-    /// Deletes an object.
-    pub async fn delete(&self, thing: &Thing, policy: &str) -> Value {
-        self.delete_with(thing, json!({"propagationPolicy": policy}))
+    pub async fn delete(&self, object: &Object, policy: &str) -> Value {
+        self.delete_with(object, json!({"propagationPolicy": policy}))
             .await
     }
 
-    /// Deletes an object with these options.
-    pub async fn delete_with(&self, thing: &Thing, options: Value) -> Value {
-        let uid = json!({"preconditions": {"uid": thing.uid}});
+    /// Deletes an object with its uid as precondition.
+    pub async fn delete_with(&self, object: &Object, options: Value) -> Value {
+        let uid = json!({"preconditions": {"uid": object.uid}});
         self.c
             .api()
-            .delete(&thing.path, with(options, uid))
+            .delete(&object.path, with(options, uid))
             .await
             .expect(200)
     }
 
-    /// Waits until they are gone.
     #[track_caller]
-    pub fn gone<'a>(&'a self, things: &'a [&Thing]) -> impl Future<Output = ()> + 'a {
+    pub fn wait_deleted<'a>(&'a self, objects: &'a [&Object]) -> impl Future<Output = ()> + 'a {
         let caller = std::panic::Location::caller();
         async move {
-            for thing in things {
-                let what = format!("{} is gone, at {caller}", thing.path);
-                self.until(&what, async || self.find(thing).await.is_none().then_some(()))
+            for object in objects {
+                let what = format!("{} is deleted, at {caller}", object.path);
+                self.until(&what, async || self.find(object).await.is_none().then_some(()))
                     .await;
             }
         }
     }
 
-    /// Waits until an object is as wanted.
     #[track_caller]
-    pub fn is<'a>(
+    pub fn wait_for<'a>(
         &'a self,
-        thing: &'a Thing,
+        object: &'a Object,
         what: &'a str,
-        wanted: impl Fn(&Value) -> bool + 'a,
+        condition: impl Fn(&Value) -> bool + 'a,
     ) -> impl Future<Output = Value> + 'a {
         let caller = std::panic::Location::caller();
         async move {
-            let what = format!("{} {what}, at {caller}", thing.path);
-            self.until(&what, async || self.find(thing).await.filter(|now| wanted(now)))
-                .await
+            let what = format!("{} {what}, at {caller}", object.path);
+            self.until(&what, async || {
+                self.find(object).await.filter(|now| condition(now))
+            })
+            .await
         }
     }
 
-    /// Waits until an object is marked for deletion.
     #[track_caller]
-    pub fn marked<'a>(&'a self, thing: &'a Thing) -> impl Future<Output = Value> + 'a {
-        self.is(thing, "is marked", is_marked)
+    pub fn wait_terminating<'a>(&'a self, object: &'a Object) -> impl Future<Output = Value> + 'a {
+        self.wait_for(object, "is terminating", is_terminating)
     }
 
-    /// Asserts that these are left alone, though the collector has had time to look at them.
+    /// Asserts that objects exist and are not terminating after the collector has processed them.
     #[track_caller]
-    pub fn stay<'a>(&'a self, things: &'a [&Thing]) -> impl Future<Output = ()> + 'a {
+    pub fn assert_kept<'a>(&'a self, objects: &'a [&Object]) -> impl Future<Output = ()> + 'a {
         let caller = std::panic::Location::caller();
         async move {
-            // Who works at the first fence may work beside somebody who is slower; by the second time he is done.
-            self.seen().await;
-            self.seen().await;
-            for thing in things {
-                let now = self.find(thing).await;
-                let now = now.unwrap_or_else(|| panic!("{} is gone, at {caller}", thing.path));
-                assert!(!is_marked(&now), "at {caller}: {now:#}");
+            // A slower worker may still process an earlier object during the first wait, but not during the second.
+            self.wait_observed().await;
+            self.wait_observed().await;
+            for object in objects {
+                let now = self.find(object).await;
+                let now = now.unwrap_or_else(|| panic!("{} was deleted, at {caller}", object.path));
+                assert!(!is_terminating(&now), "at {caller}: {now:#}");
             }
         }
     }
 
-    /// Waits until the collector has seen all that there is at this moment: garbage that comes after it, of each kind
-    /// that the test uses, is collected.
-    pub async fn seen(&self) {
+    /// Waits until the collector has observed all objects: it collects newer garbage of each kind that the test uses.
+    pub async fn wait_observed(&self) {
         let used: Vec<Kind> = self.used.borrow().iter().copied().collect();
-        let mut fence = Vec::new();
+        let mut garbage = Vec::new();
         for kind in used {
-            let never = self.never(kind);
-            let name = format!("fence-{}", self.counter.get());
-            fence.push(self.of(kind, &name, &[never]).await);
+            let owner = self.absent_owner(kind);
+            let name = format!("garbage-{}", self.counter.get());
+            garbage.push(self.create_kind(kind, &name, &[owner]).await);
         }
-        self.gone(&fence.iter().collect::<Vec<_>>()).await;
+        self.wait_deleted(&garbage.iter().collect::<Vec<_>>()).await;
     }
 
-    /// The events about an object, which are in `default` if it is in no namespace.
-    pub async fn events(&self, thing: &Thing, ns: &str) -> Vec<Value> {
+    /// Returns the events about an object; those about cluster-scoped objects are in `default`.
+    pub async fn events(&self, object: &Object, ns: &str) -> Vec<Value> {
         let path = fixtures::core(ns, "events");
-        let path = format!("{path}?fieldSelector=involvedObject.uid={}", thing.uid);
+        let path = format!("{path}?fieldSelector=involvedObject.uid={}", object.uid);
         let list = self.c.api().get(&path).await.expect(200);
         list["items"].as_array().cloned().unwrap_or_default()
     }
 
-    /// Waits until there is an answer.
+    /// Waits until a path returns 404.
+    pub async fn wait_path_deleted(&self, path: &str) {
+        self.until(&format!("{path} is deleted"), async || {
+            (self.c.api().get(path).await.status == 404).then_some(())
+        })
+        .await;
+    }
+
+    /// Waits until `poll` returns a value.
     #[track_caller]
-    pub fn until<T>(&self, what: &str, ask: impl AsyncFnMut() -> Option<T>) -> impl Future<Output = T> {
+    pub fn until<T>(&self, what: &str, poll: impl AsyncFnMut() -> Option<T>) -> impl Future<Output = T> {
         let caller = std::panic::Location::caller();
         async move {
-            if let Some(answer) = time::eventually(controllers::WAIT_MAX, ask).await {
-                return answer;
+            if let Some(found) = time::eventually(controllers::WAIT_MAX, poll).await {
+                return found;
             }
-            panic!("not in time: {what}, at {caller}\n{}", self.show().await)
+            panic!("timed out: {what}, at {caller}\n{}", self.describe().await)
         }
     }
 
-    /// What there is, for a failure.
-    async fn show(&self) -> String {
+    /// Lists the objects of the test for a failure message.
+    async fn describe(&self) -> String {
         let used: Vec<Kind> = self.used.borrow().iter().copied().collect();
         let mut all = Vec::new();
         for kind in used {
@@ -358,8 +357,8 @@ impl Stage {
     }
 }
 
-/// A definition of a kind in [`GROUP`], of any content.
-pub fn definition(kind: &str, scope: &str, versions: &[(&str, bool)]) -> Value {
+/// Returns a CRD of [`GROUP`] without a schema.
+pub fn crd(kind: &str, scope: &str, versions: &[(&str, bool)]) -> Value {
     let plural = format!("{}s", kind.to_lowercase());
     let any = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
     let version = |(index, (name, served)): (usize, &(&str, bool))| {
@@ -380,14 +379,14 @@ pub fn definition(kind: &str, scope: &str, versions: &[(&str, bool)]) -> Value {
     )
 }
 
-/// Creates a definition and waits until it is served.
-pub async fn serve(c: &Cluster, definition: &Value) {
-    c.api().post(CRDS, definition).await.expect(201);
-    let plural = text(&definition["spec"]["names"]["plural"]);
-    for version in definition["spec"]["versions"].as_array().into_iter().flatten() {
+/// Creates a CRD and waits until it is served.
+pub async fn serve(c: &Cluster, crd: &Value) {
+    c.api().post(CRDS, crd).await.expect(201);
+    let plural = text(&crd["spec"]["names"]["plural"]);
+    for version in crd["spec"]["versions"].as_array().into_iter().flatten() {
         let path = format!("/apis/{GROUP}/{}/{plural}", text(&version["name"]));
         if version["served"] == true {
-            let served = time::eventually(FOUND, async || {
+            let served = time::eventually(NEW_KIND_TIMEOUT, async || {
                 (c.api().get(&path).await.status == 200).then_some(())
             });
             assert!(served.await.is_some(), "{path} is not served");
@@ -395,50 +394,47 @@ pub async fn serve(c: &Cluster, definition: &Value) {
     }
 }
 
-/// Defines the custom kinds.
-async fn define(c: &Cluster) {
+async fn create_crds(c: &Cluster) {
     let versions = [("v1", true), ("v1beta1", true), ("v1alpha1", false)];
-    serve(c, &definition("Widget", "Namespaced", &versions)).await;
-    serve(c, &definition("Region", "Cluster", &versions[..1])).await;
+    serve(c, &crd("Widget", "Namespaced", &versions)).await;
+    serve(c, &crd("Region", "Cluster", &versions[..1])).await;
 }
 
-/// Waits until the collector has found the custom kinds.
-async fn collected(c: &Cluster) {
+/// Waits until the collector collects the custom kinds.
+async fn wait_collected(c: &Cluster) {
     let ns = c.namespace().await;
     for kind in [Kind::Widget, Kind::Region] {
         let uid = format!("00000000-0000-4000-9000-00000000000{}", kind as u8);
         let owner =
-            json!({"apiVersion": kind.api_version(), "kind": kind.name(), "name": "never", "uid": uid});
+            json!({"apiVersion": kind.api_version(), "kind": kind.name(), "name": "absent", "uid": uid});
         let change = json!({"metadata": {"ownerReferences": [owner]}});
         let probe = with(fixtures::named(&kind.api_version(), kind.name(), "probe"), change);
         let path = kind.path(&ns);
         c.api().post(&path, probe).await.expect(201);
         let path = format!("{path}/probe");
-        let gone = time::eventually(FOUND, async || {
+        let deleted = time::eventually(NEW_KIND_TIMEOUT, async || {
             (c.api().get(&path).await.status == 404).then_some(())
         });
-        assert!(gone.await.is_some(), "{path} is not collected");
+        assert!(deleted.await.is_some(), "{path} is not collected");
     }
 }
 
-/// The finalizers of an object.
 pub fn finalizers(object: &Value) -> Vec<String> {
     let list = object["metadata"]["finalizers"].as_array();
     list.into_iter().flatten().map(text).collect()
 }
 
-/// The uids of the owners of an object, in their order.
+/// Returns the uids of the owners of an object.
 pub fn owners(object: &Value) -> Vec<String> {
     let list = object["metadata"]["ownerReferences"].as_array();
     list.into_iter().flatten().map(|it| text(&it["uid"])).collect()
 }
 
-/// Whether an object is marked for deletion.
-pub fn is_marked(object: &Value) -> bool {
+pub fn is_terminating(object: &Value) -> bool {
     object["metadata"]["deletionTimestamp"].is_string()
 }
 
-/// A text; empty if it is none.
+/// Returns a string, or an empty one.
 pub fn text(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
