@@ -1,7 +1,9 @@
-//! The fields of an `AppReplicaSet`: those of a `ReplicaSet`, and the selector as a text, for whoever scales it.
+//! `AppReplicaSet`: the types behind its CRD schema, and the CRD.
 //!
-//! The comments are what `kubectl explain` shows.
-#![expect(clippy::doc_markdown, reason = "they are shown as they are")]
+//! The fields are those of a `ReplicaSet`, plus status.selector for the scale subresource. The API server validates a
+//! `ReplicaSet` in code; here the schema has CEL rules for it: the selector is not empty, matches the template, and does not
+//! change. The pod template is only validated when a pod is created. `kubectl explain` shows the doc comments.
+#![expect(clippy::doc_markdown, reason = "kubectl explain shows the text as it is")]
 
 use std::collections::BTreeMap;
 
@@ -11,14 +13,14 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use schemars::JsonSchema;
 use serde_json::Value;
 
-use super::crd::{Column, Custom};
+use super::crd::{Column, CustomKind};
 use super::{GROUP, VERSION};
 
-/// The resource.
+/// The `appreplicasets` resource.
 pub const APP_REPLICA_SETS: Resource =
     Resource::namespaced(GROUP, VERSION, "appreplicasets", "AppReplicaSet");
 
-/// How many pods there are to be, and what they are made from.
+/// AppReplicaSetSpec is the desired state of an AppReplicaSet.
 #[derive(Debug, JsonSchema)]
 #[schemars(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = [
@@ -27,56 +29,56 @@ pub const APP_REPLICA_SETS: Resource =
                  has(self.template.metadata) && has(self.template.metadata.labels) && \
                  key in self.template.metadata.labels && \
                  self.template.metadata.labels[key] == self.selector.matchLabels[key])",
-        "message": "selector does not match template.metadata.labels: all of matchLabels must be there",
+        "message": "selector does not match template.metadata.labels: the template must have all matchLabels",
     },
     {
-        "rule": "!has(self.selector.matchExpressions) || self.selector.matchExpressions.all(demand, \
+        "rule": "!has(self.selector.matchExpressions) || self.selector.matchExpressions.all(requirement, \
                  has(self.template.metadata) && has(self.template.metadata.labels) && \
-                 demand.key in self.template.metadata.labels ? \
-                 (demand.operator == 'Exists' || demand.operator in ['In', 'NotIn'] && has(demand.values) && \
-                 (self.template.metadata.labels[demand.key] in demand.values) == (demand.operator == 'In')) : \
-                 demand.operator in ['NotIn', 'DoesNotExist'])",
-        "message": "selector does not match template.metadata.labels: all of matchExpressions must hold for them",
+                 requirement.key in self.template.metadata.labels ? \
+                 (requirement.operator == 'Exists' || requirement.operator in ['In', 'NotIn'] && has(requirement.values) && \
+                 (self.template.metadata.labels[requirement.key] in requirement.values) == (requirement.operator == 'In')) : \
+                 requirement.operator in ['NotIn', 'DoesNotExist'])",
+        "message": "selector does not match template.metadata.labels: the template must satisfy all matchExpressions",
     },
 ]))]
 pub struct Spec {
-    /// How many pods there are to be.
+    /// replicas is the desired number of pods. Defaults to 1.
     #[schemars(default = "one", range(min = 0))]
     pub replicas: i32,
-    /// For how many seconds a new pod has to be ready to count as available.
+    /// minReadySeconds is the number of seconds that a pod must be ready before it counts as available. Defaults to 0.
     #[schemars(range(min = 0))]
     pub min_ready_seconds: Option<i32>,
-    /// Which pods are meant: those that it makes, and those that are nobody's. It must match the labels of the template, and
-    /// cannot be changed.
+    /// selector is the label query over the pods of the AppReplicaSet. Pods without a controller that match it are adopted.
+    /// It must match the labels of the template, and is immutable.
     #[schemars(extend("x-kubernetes-validations" = [
-        {"rule": "self == oldSelf", "message": "selector cannot be changed"},
+        {"rule": "self == oldSelf", "message": "selector cannot be changed: the field is immutable"},
     ]))]
     pub selector: Selector,
-    /// What the pods are made from. It is looked into only when a pod is made: what is wrong with it is told by the condition
-    /// ReplicaFailure.
+    /// template is the template of the pods. It is validated when a pod is created; the ReplicaFailure condition reports an
+    /// invalid template.
     pub template: PodTemplateSpec,
 }
 
-/// Labels that a pod has to have. One that asks for nothing is refused.
+/// Selector is a label query over pods. It must have at least one requirement.
 #[derive(Debug, JsonSchema)]
 #[schemars(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-map-type" = "atomic", "x-kubernetes-validations" = [
     {
         "rule": "has(self.matchLabels) && size(self.matchLabels) > 0 || \
                  has(self.matchExpressions) && size(self.matchExpressions) > 0",
-        "message": "selector must ask for at least one label",
+        "message": "selector must require at least one label",
     },
 ]))]
 pub struct Selector {
-    /// Labels with exactly these values.
+    /// matchLabels is a map of labels that a pod must have with these values.
     #[schemars(extend("maxProperties" = 100))]
     pub match_labels: Option<BTreeMap<String, LabelValue>>,
-    /// What else must hold for the labels, all of it.
+    /// matchExpressions is a list of label requirements. A pod must satisfy all of them.
     #[schemars(length(max = 100), extend("x-kubernetes-list-type" = "atomic"))]
-    pub match_expressions: Option<Vec<Demand>>,
+    pub match_expressions: Option<Vec<Requirement>>,
 }
 
-/// What must hold for one label.
+/// Requirement is a condition on the value of one label.
 #[derive(Debug, JsonSchema)]
 #[schemars(extend("x-kubernetes-validations" = [
     {
@@ -84,77 +86,77 @@ pub struct Selector {
         "message": "In and NotIn need values, Exists and DoesNotExist take none",
     },
 ]))]
-pub struct Demand {
-    /// The label.
+pub struct Requirement {
+    /// key is the label key.
     #[schemars(length(min = 1, max = 317))]
     pub key: String,
-    /// Whether it must have one of the values, none of them, any value, or not be there.
+    /// operator is the relation of the label to the values: In, NotIn, Exists or DoesNotExist.
     pub operator: Operator,
-    /// The values, for In and NotIn.
+    /// values is a list of label values. Required if the operator is In or NotIn, and empty otherwise.
     #[schemars(length(max = 100), extend("x-kubernetes-list-type" = "atomic"))]
     pub values: Option<Vec<LabelValue>>,
 }
 
-/// What is asked of a label.
+/// Operator is the relation of a label to a list of values.
 #[derive(Debug, JsonSchema)]
 pub enum Operator {
-    /// It has one of the values.
+    /// The label has one of the values.
     In,
-    /// It has none of the values.
+    /// The label has none of the values.
     NotIn,
-    /// It is there.
+    /// The label exists.
     Exists,
-    /// It is not there.
+    /// The label does not exist.
     DoesNotExist,
 }
 
-/// The value of a label.
+/// LabelValue is a label value.
 #[derive(Debug, JsonSchema)]
 #[schemars(extend("maxLength" = 63))]
 pub struct LabelValue(pub String);
 
-/// What was last observed.
+/// AppReplicaSetStatus is the observed state of an AppReplicaSet.
 #[derive(Debug, JsonSchema)]
 #[schemars(rename_all = "camelCase")]
 pub struct Status {
-    /// How many pods there are, without those that have ended or are on their way out.
+    /// replicas is the number of active pods: pods that have not finished and are not terminating.
     #[schemars(default)]
     pub replicas: i32,
-    /// How many of them have all labels of the template.
+    /// fullyLabeledReplicas is the number of active pods that have all labels of the template.
     pub fully_labeled_replicas: Option<i32>,
-    /// How many of them are ready.
+    /// readyReplicas is the number of ready pods.
     #[schemars(default)]
     pub ready_replicas: i32,
-    /// How many of them have been ready for minReadySeconds.
+    /// availableReplicas is the number of available pods: pods that have been ready for minReadySeconds.
     pub available_replicas: Option<i32>,
-    /// How many pods are on their way out.
+    /// terminatingReplicas is the number of terminating pods that have not finished.
     pub terminating_replicas: Option<i32>,
-    /// The selector as a text, for what scales by it.
+    /// selector is the label selector of the pods in string form, as the scale subresource needs it.
     pub selector: Option<String>,
-    /// The generation that this was observed for.
+    /// observedGeneration is the generation that the status describes.
     pub observed_generation: Option<i64>,
-    /// What stands in the way: ReplicaFailure, if pods cannot be made or deleted.
+    /// conditions are the latest observations. ReplicaFailure is True when pods cannot be created or deleted.
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Option<Vec<Condition>>,
 }
 
-/// One thing that was observed.
+/// Condition is one observation of the state.
 #[derive(Debug, JsonSchema)]
 #[schemars(rename_all = "camelCase")]
 pub struct Condition {
-    /// What it is about.
+    /// type is the type of the condition.
     #[schemars(rename = "type")]
     pub type_: String,
-    /// Whether it holds: True, False or Unknown.
+    /// status is True, False or Unknown.
     pub status: String,
-    /// The generation that it was observed for.
+    /// observedGeneration is the generation that the condition describes.
     pub observed_generation: Option<i64>,
-    /// When its status changed last.
+    /// lastTransitionTime is the last time the status of the condition changed.
     #[schemars(extend("nullable" = true))]
     pub last_transition_time: Option<Time>,
-    /// Why, in one word.
+    /// reason is a CamelCase identifier of the cause of the last transition.
     pub reason: Option<String>,
-    /// Why, for people.
+    /// message describes the last transition for users.
     pub message: Option<String>,
 }
 
@@ -162,48 +164,48 @@ fn one() -> i32 {
     1
 }
 
-/// The columns of a `ReplicaSet`. It shows all containers and images, but a definition can show one value only.
+/// The printer columns of a ReplicaSet. A CRD column shows one value, so only the image of the first container is shown.
 const COLUMNS: &[Column] = &[
     Column {
         name: "Desired",
-        kind: "integer",
-        path: ".spec.replicas",
-        about: "How many pods are asked for.",
+        type_: "integer",
+        json_path: ".spec.replicas",
+        description: "Desired number of pods.",
         wide: false,
     },
     Column {
         name: "Current",
-        kind: "integer",
-        path: ".status.replicas",
-        about: "How many pods there are.",
+        type_: "integer",
+        json_path: ".status.replicas",
+        description: "Number of active pods.",
         wide: false,
     },
     Column {
         name: "Ready",
-        kind: "integer",
-        path: ".status.readyReplicas",
-        about: "How many of them are ready.",
+        type_: "integer",
+        json_path: ".status.readyReplicas",
+        description: "Number of ready pods.",
         wide: false,
     },
     Column {
         name: "Age",
-        kind: "date",
-        path: ".metadata.creationTimestamp",
-        about: "How long it has been there.",
+        type_: "date",
+        json_path: ".metadata.creationTimestamp",
+        description: "Time since the AppReplicaSet was created.",
         wide: false,
     },
     Column {
         name: "Image",
-        kind: "string",
-        path: ".spec.template.spec.containers[0].image",
-        about: "The image of the first container.",
+        type_: "string",
+        json_path: ".spec.template.spec.containers[0].image",
+        description: "Image of the first container.",
         wide: true,
     },
     Column {
         name: "Selector",
-        kind: "string",
-        path: ".status.selector",
-        about: "Which pods are meant.",
+        type_: "string",
+        json_path: ".status.selector",
+        description: "Label selector of the pods.",
         wide: true,
     },
 ];
@@ -211,13 +213,13 @@ const COLUMNS: &[Column] = &[
 /// Returns the CRD.
 #[must_use]
 pub fn crd() -> Value {
-    let custom = Custom {
+    let kind = CustomKind {
         resource: APP_REPLICA_SETS,
         short_names: &["ars"],
-        about: "AppReplicaSet keeps a number of pods alive, as a ReplicaSet does, by a controller of Coxswain.",
-        scales: true,
+        description: "AppReplicaSet maintains a number of replicas of a pod, as a ReplicaSet does.",
+        has_scale: true,
         columns: COLUMNS,
         rules: &[],
     };
-    custom.definition::<Spec, Status>()
+    kind.crd::<Spec, Status>()
 }

@@ -1,21 +1,20 @@
-//! The custom kinds, as a cluster is told of them: a `CustomResourceDefinition` from Rust types.
+//! Generates `CustomResourceDefinition`s from Rust types.
 //!
-//! A kind has a type for its spec and one for its status, both with `#[derive(schemars::JsonSchema)]`, and a [`Custom`] that
-//! says the rest; [`Custom::definition`] makes the definition of them, and [`all`] has those of every kind of ours.
-//! [`yaml`] prints what `kubectl apply` takes. The manager never installs any of it on a cluster.
+//! A kind has a spec type and a status type, both with `#[derive(schemars::JsonSchema)]`, and a [`CustomKind`] with the rest.
+//! [`yaml`] prints the result for `kubectl apply`; the manager never installs a CRD.
 //!
-//! What a type says, and what becomes of it ([`schema`] has the rules):
-//! - the comment of a field of ours is its description; types of `k8s-openapi` come without theirs, as they would make a
-//!   definition too large for `kubectl apply`;
-//! - an `Option`, or a field with a default, is not required, and null is no value of it; say
-//!   `#[schemars(extend("nullable" = true))]` where it is to be one. `#[serde(default = "one")]` is filled in by the server;
-//!   an empty list, map or text as a default is not;
-//! - `#[schemars(range(min = 0), length(max = 63), regex(pattern = "…"))]` and `#[schemars(inner(…))]` are limits;
-//! - `#[schemars(extend("x-kubernetes-validations" = [{"rule": "self == oldSelf", "message": "…"}]))]` is a rule in CEL, on a
-//!   field or a type. A list, map or text that a rule looks at needs a limit (`extend("maxProperties" = 64)` for a map), or
-//!   the server fears for its time and refuses the definition. Rules on the name are [`Custom::rules`];
-//! - `#[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]` is a list by keys;
-//! - an enum of plain variants is a text with these values.
+//! Conventions for the types ([`schema`] has the conversion rules):
+//! - The doc comment of a field becomes its description. Types of `k8s-openapi` lose theirs: the CRD would be too large for
+//!   `kubectl apply`.
+//! - An `Option` or a field with a default is optional and not nullable; `#[schemars(extend("nullable" = true))]` makes it
+//!   nullable. `#[serde(default = "one")]` becomes a default in the schema, unless the default is an empty list, map or
+//!   string.
+//! - `#[schemars(range(min = 0), length(max = 63), regex(pattern = "…"))]` and `#[schemars(inner(…))]` set limits.
+//! - `#[schemars(extend("x-kubernetes-validations" = [{"rule": "self == oldSelf", "message": "…"}]))]` on a field or a type is
+//!   a CEL rule. A list, map or string that a rule reads needs a limit (`extend("maxProperties" = 64)` for a map), or the API
+//!   server rejects the CRD because of the estimated cost. Rules on the name belong into [`CustomKind::rules`].
+//! - `#[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]` makes a list map.
+//! - An enum without fields becomes a string enum.
 
 pub mod schema;
 mod upstream;
@@ -27,54 +26,51 @@ use serde_json::{Map, Value, json};
 
 use super::CATEGORY;
 
-/// The group is a protected one: its definitions have to say that nobody has approved them.
+/// `*.k8s.io` is a protected group: its CRDs must say that they are unapproved.
 const APPROVAL: (&str, &str) = ("api-approved.kubernetes.io", "unapproved, experimental-only");
 
-/// What a kind is called, and how it is served and shown.
+/// A custom kind, apart from its schema.
 #[derive(Clone, Debug)]
-pub struct Custom {
-    /// Where it is served.
+#[expect(missing_docs, reason = "plain data")]
+pub struct CustomKind {
     pub resource: Resource,
-    /// What `kubectl` takes for its name.
     pub short_names: &'static [&'static str],
-    /// What it is, for `kubectl explain`.
-    pub about: &'static str,
-    /// Whether it can be scaled: by `.spec.replicas`, `.status.replicas` and, as a text, `.status.selector`.
-    pub scales: bool,
-    /// What `kubectl get` shows, after the name.
+    pub description: &'static str,
+    /// Adds the scale subresource on `.spec.replicas`, `.status.replicas` and `.status.selector`.
+    pub has_scale: bool,
+    /// The columns of `kubectl get` after the name.
     pub columns: &'static [Column],
-    /// Rules on a whole object: of its metadata they see `name` and `generateName` only.
+    /// Rules on the whole object. Of the metadata they can read `name` and `generateName` only.
     pub rules: &'static [Rule],
 }
 
 /// A column of `kubectl get`.
 #[derive(Clone, Copy, Debug)]
+#[expect(missing_docs, reason = "plain data")]
 pub struct Column {
-    /// Its header.
     pub name: &'static str,
     /// `string`, `integer`, `number`, `boolean` or `date`.
-    pub kind: &'static str,
-    /// Where it is found. Of several values the first is shown.
-    pub path: &'static str,
-    /// What it says.
-    pub about: &'static str,
-    /// Whether it is shown with `-o wide` only.
+    pub type_: &'static str,
+    /// If the path matches several values, the first is shown.
+    pub json_path: &'static str,
+    pub description: &'static str,
+    /// Shown with `-o wide` only.
     pub wide: bool,
 }
 
-/// A rule in CEL.
+/// A CEL validation rule.
 #[derive(Clone, Copy, Debug)]
+#[expect(missing_docs, reason = "plain data")]
 pub struct Rule {
-    /// True of what is allowed.
+    /// Evaluates to true for a valid object.
     pub rule: &'static str,
-    /// What is said if it is not.
     pub message: &'static str,
 }
 
-impl Custom {
-    /// The definition, with what the types say of the spec and the status.
+impl CustomKind {
+    /// Returns the CRD with these types of spec and status.
     #[must_use]
-    pub fn definition<Spec: JsonSchema, Status: JsonSchema>(&self) -> Value {
+    pub fn crd<Spec: JsonSchema, Status: JsonSchema>(&self) -> Value {
         let Resource {
             group,
             version,
@@ -83,14 +79,14 @@ impl Custom {
             namespaced,
         } = &self.resource;
         let mut subresources = json!({"status": {}});
-        if self.scales {
+        if self.has_scale {
             subresources["scale"] = json!({
                 "specReplicasPath": ".spec.replicas",
                 "statusReplicasPath": ".status.replicas",
                 "labelSelectorPath": ".status.selector",
             });
         }
-        let columns: Vec<Value> = self.columns.iter().map(Column::written).collect();
+        let columns: Vec<Value> = self.columns.iter().copied().map(Column::to_json).collect();
         let (annotation, approval) = APPROVAL;
         json!({
             "apiVersion": "apiextensions.k8s.io/v1",
@@ -121,7 +117,7 @@ impl Custom {
 
     fn root<Spec: JsonSchema, Status: JsonSchema>(&self) -> Value {
         let mut root = json!({
-            "description": self.about,
+            "description": self.description,
             "type": "object",
             "required": ["spec"],
             "properties": {
@@ -133,7 +129,7 @@ impl Custom {
             },
         });
         if !self.rules.is_empty() {
-            let rules: Vec<Value> = self.rules.iter().map(Rule::written).collect();
+            let rules: Vec<Value> = self.rules.iter().copied().map(Rule::to_json).collect();
             root["x-kubernetes-validations"] = rules.into();
         }
         root
@@ -141,12 +137,12 @@ impl Custom {
 }
 
 impl Column {
-    fn written(&self) -> Value {
+    fn to_json(self) -> Value {
         let mut column = Map::new();
         column.insert("name".to_owned(), self.name.into());
-        column.insert("type".to_owned(), self.kind.into());
-        column.insert("jsonPath".to_owned(), self.path.into());
-        column.insert("description".to_owned(), self.about.into());
+        column.insert("type".to_owned(), self.type_.into());
+        column.insert("jsonPath".to_owned(), self.json_path.into());
+        column.insert("description".to_owned(), self.description.into());
         if self.wide {
             column.insert("priority".to_owned(), 1.into());
         }
@@ -155,7 +151,7 @@ impl Column {
 }
 
 impl Rule {
-    fn written(&self) -> Value {
+    fn to_json(self) -> Value {
         json!({"rule": self.rule, "message": self.message})
     }
 }

@@ -1,59 +1,59 @@
-//! What a cluster is told of the kind.
+//! The CRD of `AppService`.
 
 use serde_json::Value;
 
 use super::APP_SERVICES;
 use super::schema::{AppServiceSpec, AppServiceStatus};
-use crate::api::crd::{Column, Custom, Rule};
+use crate::api::crd::{Column, CustomKind, Rule};
 
 const COLUMNS: &[Column] = &[
     Column {
         name: "Ready",
-        kind: "string",
-        path: ".status.conditions[?(@.type==\"Ready\")].status",
-        about: "Whether all that is asked for is there and serves.",
+        type_: "string",
+        json_path: ".status.conditions[?(@.type==\"Ready\")].status",
+        description: "Ready is True when all replicas are up to date and available.",
         wide: false,
     },
     Column {
         name: "Desired",
-        kind: "integer",
-        path: ".spec.replicas",
-        about: "How many pods are asked for.",
+        type_: "integer",
+        json_path: ".spec.replicas",
+        description: "Desired number of pods.",
         wide: false,
     },
     Column {
         name: "Available",
-        kind: "integer",
-        path: ".status.availableReplicas",
-        about: "How many pods serve.",
+        type_: "integer",
+        json_path: ".status.availableReplicas",
+        description: "Number of available pods.",
         wide: false,
     },
     Column {
         name: "Age",
-        kind: "date",
-        path: ".metadata.creationTimestamp",
-        about: "How long it has been there.",
+        type_: "date",
+        json_path: ".metadata.creationTimestamp",
+        description: "Time since the AppService was created.",
         wide: false,
     },
     Column {
         name: "Deployment",
-        kind: "string",
-        path: ".spec.deploymentName",
-        about: "The Deployment that runs it.",
+        type_: "string",
+        json_path: ".spec.deploymentName",
+        description: "Name of the Deployment.",
         wide: true,
     },
     Column {
         name: "Image",
-        kind: "string",
-        path: ".spec.image",
-        about: "What runs.",
+        type_: "string",
+        json_path: ".spec.image",
+        description: "Container image.",
         wide: true,
     },
     Column {
         name: "Reason",
-        kind: "string",
-        path: ".status.conditions[?(@.type==\"Ready\")].reason",
-        about: "Why it is ready or not.",
+        type_: "string",
+        json_path: ".status.conditions[?(@.type==\"Ready\")].reason",
+        description: "Reason of the Ready condition.",
         wide: true,
     },
 ];
@@ -61,27 +61,27 @@ const COLUMNS: &[Column] = &[
 const RULES: &[Rule] = &[
     Rule {
         rule: "size(self.metadata.name) <= 63",
-        message: "the name must be no longer than 63 characters: it is the value of a label",
+        message: "metadata.name must be no more than 63 characters: it is used as a label value",
     },
     Rule {
         rule: "!has(self.spec.ports) || size(self.spec.ports) == 0 || \
                self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",
-        message: "the name must be that of a Service, because there are ports: lower-case letters, digits and -, the first a \
-                  letter, the last not -",
+        message: "metadata.name must be a valid Service name if there are ports: lowercase letters, digits and '-', starting with \
+                  a letter and ending with a letter or digit",
     },
 ];
 
-/// The definition.
+/// Returns the CRD.
 #[must_use]
 pub fn crd() -> Value {
-    let custom = Custom {
+    let kind = CustomKind {
         resource: APP_SERVICES,
         short_names: &["aps"],
-        about: "AppService is an application of one container, kept running by a Deployment, and found by a Service if it \
-                has ports.",
-        scales: true,
+        description: "AppService is an application with one container. A Deployment runs it; if it has ports, a Service exposes \
+                it.",
+        has_scale: true,
         columns: COLUMNS,
         rules: RULES,
     };
-    custom.definition::<AppServiceSpec, AppServiceStatus>()
+    kind.crd::<AppServiceSpec, AppServiceStatus>()
 }

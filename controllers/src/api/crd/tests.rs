@@ -4,7 +4,7 @@ use crate::api::{GROUP, crds};
 
 use std::collections::BTreeSet;
 
-/// Every schema in a definition, with its path.
+/// Calls `see` with every nested schema and its path.
 fn each(schema: &Value, path: &str, see: &mut dyn FnMut(&str, &Value)) {
     see(path, schema);
     for (name, field) in schema["properties"].as_object().into_iter().flatten() {
@@ -22,7 +22,7 @@ fn schema(definition: &Value) -> &Value {
 }
 
 #[test]
-fn every_definition_says_what_a_server_needs() {
+fn every_crd_has_names_approval_and_status() {
     let mut names = BTreeSet::new();
     for definition in crds() {
         let name = definition["metadata"]["name"]
@@ -46,9 +46,9 @@ fn every_definition_says_what_a_server_needs() {
     assert!(crds().is_sorted_by_key(|it| it["metadata"]["name"].to_string()));
 }
 
-/// `kubectl apply` keeps a copy of the whole object in an annotation, and annotations have 256 KiB.
+/// `kubectl apply` copies the object into an annotation, and all annotations of an object are limited to 256 KiB.
 #[test]
-fn every_definition_is_small_enough_to_be_applied() {
+fn every_crd_is_small_enough_for_kubectl_apply() {
     for definition in crds() {
         let bytes = definition.to_string().len();
         assert!(
@@ -60,8 +60,8 @@ fn every_definition_is_small_enough_to_be_applied() {
 }
 
 #[test]
-fn every_schema_is_one_that_a_server_takes_without_a_warning() {
-    // https://swagger.io/specification: those that servers know, of which types can have some.
+fn every_schema_is_structural_and_has_known_formats() {
+    // The formats of the API server that our types can have.
     let formats = ["int32", "int64", "double", "date-time", "byte"];
     let mut seen = 0;
     for definition in crds() {
@@ -106,9 +106,9 @@ fn every_schema_is_one_that_a_server_takes_without_a_warning() {
 }
 
 #[test]
-fn our_own_fields_are_described_and_those_of_kubernetes_are_not() {
+fn only_fields_of_our_types_have_descriptions() {
     for definition in crds() {
-        // Those of a ReplicaSet are a type of its own, all others are the common one.
+        // AppReplicaSet has a condition type of its own, as ReplicaSet has.
         let conditions = definition["spec"]["names"]["kind"] != "AppReplicaSet";
         each(schema(&definition), "", &mut |path, schema| {
             let servers = ["", ".apiVersion", ".kind", ".metadata"].contains(&path);
@@ -124,7 +124,7 @@ fn our_own_fields_are_described_and_those_of_kubernetes_are_not() {
 }
 
 #[test]
-fn the_template_of_pods_keeps_its_labels_and_its_lists_their_keys() {
+fn pod_template_has_labels_and_list_map_keys() {
     let definition = crate::api::app_replica_set::crd();
     let template = &schema(&definition)["properties"]["spec"]["properties"]["template"];
     let of = |path: &str| {
@@ -165,6 +165,6 @@ fn the_template_of_pods_keeps_its_labels_and_its_lists_their_keys() {
 }
 
 #[test]
-fn it_is_the_same_each_time() {
+fn output_is_deterministic() {
     assert_eq!(yaml::documents(&crds()), yaml::documents(&crds()));
 }

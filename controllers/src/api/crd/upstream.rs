@@ -1,21 +1,19 @@
-//! What is known of the types of Kubernetes and not said by `k8s-openapi`: which lists are maps or sets, which objects are
-//! replaced as a whole, what keys of lists are by default. All by the definitions that a server of 1.36 publishes.
+//! Facts about Kubernetes types that `k8s-openapi` does not carry: list types, map types and defaults of list map keys, as
+//! the `OpenAPI` document of Kubernetes 1.36 has them.
 //!
-//! A list that is not named here is replaced as a whole, which is what a server assumes.
+//! A list without an entry is atomic, which is the default of the API server.
 
 use serde_json::{Value, json};
 
-/// How the types of Kubernetes are named, all of them.
 const KUBERNETES: &str = "io.k8s.";
 const CORE: &str = "io.k8s.api.core.v1.";
 const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.";
 const QUANTITY: &str = "io.k8s.apimachinery.pkg.api.resource.Quantity";
 
-/// A number with a unit, as the API takes it.
-const QUANTITIES: &str = r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$";
+const QUANTITY_PATTERN: &str = r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$";
 
-/// Lists whose items are known by these fields.
-const MAPS: &[(&str, &str, &[&str])] = &[
+/// Lists of type map: type, field, keys.
+const LIST_MAPS: &[(&str, &str, &[&str])] = &[
     ("Container", "env", &["name"]),
     ("Container", "ports", &["containerPort", "protocol"]),
     ("Container", "volumeDevices", &["devicePath"]),
@@ -40,17 +38,18 @@ const MAPS: &[(&str, &str, &[&str])] = &[
     ("ResourceRequirements", "claims", &["name"]),
 ];
 
-/// Lists that have each item once.
-const SETS: &[(&str, &str)] = &[("ContainerRestartRuleOnExitCodes", "values")];
+/// Lists of type set: type, field.
+const LIST_SETS: &[(&str, &str)] = &[("ContainerRestartRuleOnExitCodes", "values")];
 
-/// A key of a list that need not be given has to have a value all the same.
-const KEYS: &[(&str, &str, &str)] = &[("ContainerPort", "protocol", "TCP")];
+/// Defaults of list map keys that are optional: type, field, default.
+const KEY_DEFAULTS: &[(&str, &str, &str)] = &[("ContainerPort", "protocol", "TCP")];
 
-/// Or has to be given: by default it would be the empty text, which servers of 1.20 take for null, and which names nothing.
-const GIVEN: &[(&str, &str)] = &[("LocalObjectReference", "name")];
+/// List map keys that are required here. Upstream defaults them to the empty string, which API servers of 1.20 treat as
+/// null.
+const REQUIRED_KEYS: &[(&str, &str)] = &[("LocalObjectReference", "name")];
 
-/// Objects that are replaced as a whole.
-const WHOLE: &[&str] = &[
+/// Objects of map type atomic.
+const ATOMIC: &[&str] = &[
     "ConfigMapKeySelector",
     "FileKeySelector",
     "LocalObjectReference",
@@ -62,18 +61,18 @@ const WHOLE: &[&str] = &[
     "TypedLocalObjectReference",
 ];
 
-/// Makes of the schema of a type what is to stand in a definition. One of ours stays as it is.
+/// Amends the schema of a Kubernetes type. Other types are unchanged.
 pub(super) fn amend(name: &str, schema: &mut Value) {
     if !name.starts_with(KUBERNETES) {
         return;
     }
-    undescribed(schema);
+    remove_descriptions(schema);
     if name == QUANTITY {
-        schema["pattern"] = QUANTITIES.into();
+        schema["pattern"] = QUANTITY_PATTERN.into();
     }
     if let Some(name) = name.strip_prefix(META) {
         match name {
-            "ObjectMeta" => *schema = metadata(),
+            "ObjectMeta" => *schema = template_metadata(),
             "LabelSelector" => schema["x-kubernetes-map-type"] = "atomic".into(),
             _ => {}
         }
@@ -89,30 +88,29 @@ pub(super) fn amend(name: &str, schema: &mut Value) {
 
 fn core(name: &str, schema: &mut Value) {
     let fields = &mut schema["properties"];
-    for (_, list, keys) in MAPS.iter().filter(|it| it.0 == name) {
+    for (_, list, keys) in LIST_MAPS.iter().filter(|it| it.0 == name) {
         fields[*list]["x-kubernetes-list-type"] = "map".into();
         fields[*list]["x-kubernetes-list-map-keys"] = json!(keys);
     }
-    for (_, list) in SETS.iter().filter(|it| it.0 == name) {
+    for (_, list) in LIST_SETS.iter().filter(|it| it.0 == name) {
         fields[*list]["x-kubernetes-list-type"] = "set".into();
     }
-    for (_, key, default) in KEYS.iter().filter(|it| it.0 == name) {
+    for (_, key, default) in KEY_DEFAULTS.iter().filter(|it| it.0 == name) {
         fields[*key]["default"] = json!(default);
     }
-    for (_, key) in GIVEN.iter().filter(|it| it.0 == name) {
+    for (_, key) in REQUIRED_KEYS.iter().filter(|it| it.0 == name) {
         schema["required"] = json!([key]);
     }
     if name == "PodSpec" {
         schema["properties"]["nodeSelector"]["x-kubernetes-map-type"] = "atomic".into();
     }
-    if WHOLE.contains(&name) {
+    if ATOMIC.contains(&name) {
         schema["x-kubernetes-map-type"] = "atomic".into();
     }
 }
 
-/// The metadata of a template. What is not named here is dropped by the server; what is not for a template to say is
-/// better refused where that is asked for. `creationTimestamp` is null in what `kubectl create --dry-run` prints.
-fn metadata() -> Value {
+/// The schema of the metadata of a template. `creationTimestamp` is nullable because `kubectl create --dry-run` prints null.
+fn template_metadata() -> Value {
     let map = json!({"type": "object", "additionalProperties": {"type": "string"}});
     json!({"type": "object", "properties": {
         "annotations": map,
@@ -125,18 +123,18 @@ fn metadata() -> Value {
     }})
 }
 
-/// Without the descriptions; a field may be called `description`.
-fn undescribed(schema: &mut Value) {
-    let Value::Object(said) = schema else { return };
-    said.remove("description");
-    for (key, below) in said {
+/// Removes the descriptions of a schema, but not a field named `description`.
+fn remove_descriptions(schema: &mut Value) {
+    let Value::Object(keywords) = schema else { return };
+    keywords.remove("description");
+    for (key, value) in keywords {
         match key.as_str() {
-            "properties" => below
+            "properties" => value
                 .as_object_mut()
                 .into_iter()
                 .flatten()
-                .for_each(|(_, field)| undescribed(field)),
-            "items" | "additionalProperties" => undescribed(below),
+                .for_each(|(_, field)| remove_descriptions(field)),
+            "items" | "additionalProperties" => remove_descriptions(value),
             _ => {}
         }
     }

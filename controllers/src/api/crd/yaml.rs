@@ -1,23 +1,23 @@
-//! JSON as YAML that any reader takes for the same, old ones too: YAML 1.1 and 1.2 agree on all that is written here.
+//! Prints JSON as YAML that parsers of YAML 1.1 and 1.2 read alike.
 //!
-//! Maps and lists are in blocks, the keys of a map in order, so that the same value is always the same text. A text stands
-//! plain if it is a word that can be nothing else; otherwise it is quoted as in JSON.
+//! Maps and lists are in block style with sorted keys, so the output is deterministic. A string is plain if it cannot be
+//! read as another type; otherwise it is quoted as in JSON.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use serde_json::{Map, Value};
 
-/// Words that mean something else to some reader.
-const TAKEN: [&str; 9] = ["true", "false", "yes", "no", "on", "off", "null", "y", "n"];
+/// Words that some YAML version reads as a boolean or null.
+const RESERVED_WORDS: [&str; 9] = ["true", "false", "yes", "no", "on", "off", "null", "y", "n"];
 
-/// A document for each value.
+/// Prints each value as a document.
 #[must_use]
 pub fn documents(values: &[Value]) -> String {
     values.iter().map(document).collect()
 }
 
-/// One document, with the line that begins it.
+/// Prints one document with its `---` line.
 #[must_use]
 pub fn document(value: &Value) -> String {
     let mut out = String::from("---\n");
@@ -35,16 +35,16 @@ pub fn document(value: &Value) -> String {
 fn map(out: &mut String, fields: &Map<String, Value>, indent: usize) {
     let ordered: BTreeMap<&String, &Value> = fields.iter().collect();
     for (at, (key, value)) in ordered.into_iter().enumerate() {
-        // The first one of an item stands beside its dash.
+        // The first key of a list item follows the dash.
         if at > 0 || !out.ends_with("- ") {
             let _ = write!(out, "{:indent$}", "");
         }
         let _ = write!(out, "{}:", text(key));
-        below(out, value, indent);
+        nested(out, value, indent);
     }
 }
 
-fn below(out: &mut String, value: &Value, indent: usize) {
+fn nested(out: &mut String, value: &Value, indent: usize) {
     match value {
         Value::Object(fields) if !fields.is_empty() => {
             out.push('\n');
@@ -65,7 +65,7 @@ fn list(out: &mut String, items: &[Value], indent: usize) {
         let _ = write!(out, "{:indent$}- ", "");
         match item {
             Value::Object(fields) if !fields.is_empty() => map(out, fields, indent + 2),
-            // A list in a list stands in one line: JSON is YAML.
+            // A list in a list is printed as JSON, which is YAML.
             other => {
                 let _ = writeln!(out, "{}", scalar(other));
             }
@@ -83,10 +83,10 @@ fn scalar(value: &Value) -> String {
 fn text(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "._/-".contains(c);
     let is_word = word.starts_with(|first: char| first.is_ascii_alphabetic()) && word.chars().all(plain);
-    if is_word && !TAKEN.contains(&word.to_ascii_lowercase().as_str()) {
+    if is_word && !RESERVED_WORDS.contains(&word.to_ascii_lowercase().as_str()) {
         return word.to_owned();
     }
-    // What JSON leaves as it is and YAML does not print.
+    // Characters that JSON may contain unescaped and YAML may not.
     let mut quoted = String::new();
     for c in Value::from(word).to_string().chars() {
         match c {

@@ -7,7 +7,7 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{FieldsV1, Time};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
-#[expect(dead_code, reason = "only looked at by its schema")]
+#[expect(dead_code, reason = "only its schema is used")]
 #[derive(JsonSchema)]
 #[schemars(rename_all = "camelCase")]
 struct Numbers {
@@ -51,9 +51,9 @@ fn integers_are_signed_and_keep_their_limits() {
     assert_eq!(of("ratio"), json!({"type": "number", "format": "double"}));
 }
 
-/// What
-/// it is.
-#[expect(dead_code, reason = "only looked at by its schema")]
+/// Two
+/// lines.
+#[expect(dead_code, reason = "only its schema is used")]
 #[derive(JsonSchema)]
 #[schemars(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = [{"rule": "of the type"}]))]
@@ -62,14 +62,14 @@ struct Inner {
     word: String,
 }
 
-#[expect(dead_code, reason = "only looked at by its schema")]
+#[expect(dead_code, reason = "only its schema is used")]
 #[derive(JsonSchema)]
 enum Plain {
     One,
     Two,
 }
 
-#[expect(dead_code, reason = "only looked at by its schema")]
+#[expect(dead_code, reason = "only its schema is used")]
 #[derive(JsonSchema)]
 enum Commented {
     /// The first.
@@ -79,18 +79,18 @@ enum Commented {
     Three,
 }
 
-#[expect(dead_code, reason = "only looked at by its schema")]
+#[expect(dead_code, reason = "only its schema is used")]
 #[derive(JsonSchema)]
 enum Single {
     /// The only one.
     Only,
 }
 
-#[expect(dead_code, reason = "only looked at by its schema")]
+#[expect(dead_code, reason = "only its schema is used")]
 #[derive(JsonSchema)]
 #[schemars(rename_all = "camelCase", deny_unknown_fields)]
 struct Outer {
-    /// Where it is needed.
+    /// Overrides the type.
     #[schemars(extend("x-kubernetes-validations" = [{"rule": "of the field"}]))]
     needed: Inner,
     wanted: Option<Inner>,
@@ -114,7 +114,7 @@ fn five() -> i32 {
 }
 
 #[test]
-fn references_are_replaced_and_what_a_field_says_counts_more() {
+fn references_are_inlined_and_keywords_of_the_field_take_precedence() {
     let schema = of::<Outer>();
     let inner = |description: &str, rules: Value| {
         json!({
@@ -123,10 +123,10 @@ fn references_are_replaced_and_what_a_field_says_counts_more() {
             "x-kubernetes-validations": rules,
         })
     };
-    let alone = inner("What it is.", json!([{"rule": "of the type"}]));
+    let alone = inner("Two lines.", json!([{"rule": "of the type"}]));
     let fields = &schema["properties"];
     let both = json!([{"rule": "of the type"}, {"rule": "of the field"}]);
-    assert_eq!(fields["needed"], inner("Where it is needed.", both));
+    assert_eq!(fields["needed"], inner("Overrides the type.", both));
     assert_eq!(fields["wanted"], alone);
     assert_eq!(fields["list"], json!({"type": "array", "items": alone}));
     assert_eq!(
@@ -138,7 +138,7 @@ fn references_are_replaced_and_what_a_field_says_counts_more() {
 }
 
 #[test]
-fn what_may_be_missing_is_not_required_and_null_is_no_value() {
+fn optional_fields_are_not_required_and_not_nullable() {
     let schema = of::<Outer>();
     assert_eq!(schema["required"], json!(["needed", "commented", "single"]));
     let fields = &schema["properties"];
@@ -155,7 +155,7 @@ fn what_may_be_missing_is_not_required_and_null_is_no_value() {
 }
 
 #[test]
-fn variants_are_values() {
+fn variants_become_an_enum() {
     let schema = of::<Outer>();
     let fields = &schema["properties"];
     assert_eq!(fields["plain"], json!({"type": "string", "enum": ["One", "Two"]}));
@@ -174,7 +174,7 @@ fn variants_are_values() {
     assert_eq!(fields["single"]["type"], "string");
 }
 
-#[expect(dead_code, reason = "only looked at by its schema")]
+#[expect(dead_code, reason = "only its schema is used")]
 #[derive(JsonSchema)]
 struct Tree {
     branches: Vec<Tree>,
@@ -182,14 +182,14 @@ struct Tree {
 }
 
 #[test]
-fn a_type_that_contains_itself_is_not_looked_into() {
-    let anything = json!({"type": "object", ANYTHING: true});
+fn recursive_type_becomes_an_object_with_unknown_fields() {
+    let anything = json!({"type": "object", PRESERVE_UNKNOWN: true});
     let schema = of::<Tree>();
     assert_eq!(schema["properties"]["branches"]["items"], anything);
     assert_eq!(schema["properties"]["other"], anything);
 }
 
-#[expect(dead_code, reason = "only looked at by its schema")]
+#[expect(dead_code, reason = "only its schema is used")]
 #[derive(JsonSchema)]
 struct Kubernetes {
     /// Ours.
@@ -203,7 +203,7 @@ struct Kubernetes {
 }
 
 #[test]
-fn types_of_kubernetes_come_without_descriptions_and_with_what_is_known_of_them() {
+fn kubernetes_types_lose_descriptions_and_gain_list_and_map_types() {
     let schema = of::<Kubernetes>();
     let fields = &schema["properties"];
     assert_eq!(fields["port"]["description"], "Ours.");
@@ -215,8 +215,11 @@ fn types_of_kubernetes_come_without_descriptions_and_with_what_is_known_of_them(
     assert_eq!(fields["either"], json!({"x-kubernetes-int-or-string": true}));
     assert_eq!(fields["amount"]["x-kubernetes-int-or-string"], true);
     assert!(fields["amount"]["pattern"].is_string());
-    assert_eq!(fields["fields"], json!({"type": "object", ANYTHING: true}));
-    assert_eq!(fields["anything"], json!({ANYTHING: true}));
+    assert_eq!(
+        fields["fields"],
+        json!({"type": "object", PRESERVE_UNKNOWN: true})
+    );
+    assert_eq!(fields["anything"], json!({PRESERVE_UNKNOWN: true}));
     assert_eq!(fields["secret"]["x-kubernetes-map-type"], "atomic");
     assert_eq!(fields["secret"]["required"], json!(["name"]));
 }

@@ -3,7 +3,7 @@ use super::*;
 use serde_json::json;
 
 #[test]
-fn blocks_are_written_in_the_order_of_keys() {
+fn document_is_in_block_style_with_sorted_keys() {
     let value = json!({
         "kind": "A", "apiVersion": "a.b/v1", "empty": {}, "none": [], "null": null,
         "spec": {"list": [{"b": 1, "a": [true]}, "x", ["y", 2]], "deep": {"er": {}}},
@@ -30,7 +30,7 @@ spec:
 }
 
 #[test]
-fn a_text_that_could_be_something_else_is_quoted() {
+fn ambiguous_string_is_quoted() {
     for word in ["a", "a.b/c-d_e", "v1alpha1", "Nothing", "e3"] {
         assert_eq!(text(word), word);
     }
