@@ -1,42 +1,48 @@
-//! Deployments: the pods of one template give way to those of another, through one `ReplicaSet` for each.
+//! The deployment controller: replaces the pods of one template by those of another, through one `ReplicaSet` per
+//! template.
 //!
-//! What it promises:
-//! - no step asks for more pods than `replicas + maxSurge`, and none takes a pod that serves from the last
-//!   `replicas - maxUnavailable`, by the generation that it was decided from. What users or failing pods do to these
-//!   numbers is theirs; the next step starts from there;
-//! - a rollout whose pods become available comes to its end;
-//! - there is one `ReplicaSet` for a template, whatever becomes of it on its way into the store ([`sets`]);
-//! - a `ReplicaSet` that is not the Deployment's, by the uid of its controller, is never scaled or deleted;
-//! - nothing of an object is written but the fields named here, and nothing that has not changed.
+//! Guarantees:
+//! - No step asks for more than `replicas + maxSurge` pods or takes an available pod from the last `replicas -
+//!   maxUnavailable`, based on the observed generation. Users and failing pods can leave these bounds; the next step
+//!   starts from there.
+//! - A rollout whose pods become available completes.
+//! - A template has one `ReplicaSet`, even if a webhook changes the `ReplicaSet` on its creation ([`replica_sets`]).
+//! - A `ReplicaSet` whose controller reference has another uid is never scaled or deleted.
+//! - Only the fields named here are written, and only if they change.
 //!
-//! **One step at a time.** A plan is decided from one view of the caches; the next sync of the Deployment is put back until
-//! the caches show what the last one has written ([`PendingWrites`](coxswain_manager::cache::PendingWrites)), or may have ([`doubt`]).
-//! So no step is decided twice, and within one step only such writes are put together of which each is within the bounds without the others.
+//! **One step at a time.** A plan is based on one snapshot of the caches. The next sync of the Deployment waits until
+//! the caches show the writes of the last one ([`PendingWrites`](coxswain_manager::cache::PendingWrites)), including writes with an
+//! unknown outcome ([`unknown_write`]). So no step is planned twice. The writes of one step are each within the bounds
+//! without the others.
 //!
-//! The walk: `Deployment` and `ReplicaSet`s from caches → [`plan::claims`] → [`plan::plan`], which is [`rolling`],
-//! [`recreate`], [`scale`], [`rollback`] and [`cleanup`] → `act` → [`progress`] and [`status`]. All writes are in `act`.
+//! A sync reads the Deployment and its `ReplicaSet`s from the caches, then calls [`plan::claims`] and [`plan::plan`],
+//! which uses [`rolling`], [`recreate`], [`scale`], [`rollback`] and [`cleanup`], then executes the plan, and last
+//! computes the status ([`progress`] and [`status`]). All requests are in `act`.
 
 mod act;
 pub mod bounds;
 pub mod cleanup;
-pub mod doubt;
+mod controller;
+mod execute;
 pub mod new_replica_set;
 pub mod plan;
 pub mod progress;
 mod reconcile;
 pub mod recreate;
+pub mod replica_sets;
 pub mod revision;
 pub mod rollback;
 pub mod rolling;
-#[cfg(test)]
-mod rollouts;
 pub mod scale;
-pub mod sets;
 pub mod status;
-#[cfg(test)]
-mod world;
+pub mod unknown_write;
+mod validation;
 
-pub use reconcile::{Roller, build};
+#[cfg(test)]
+mod tests;
+
+pub use controller::build;
+pub use reconcile::DeploymentReconciler;
 
 use crate::support::owner::Owner as ReplicaSet;
 use crate::support::{DEPLOYMENTS, REPLICA_SETS};

@@ -1,8 +1,8 @@
 //! `AppReplicaSet`: the types behind its CRD schema, and the CRD.
 //!
 //! The fields are those of a `ReplicaSet`, plus status.selector for the scale subresource. The API server validates a
-//! `ReplicaSet` in code; here the schema has CEL rules for it: the selector is not empty, matches the template, and does not
-//! change. The pod template is only validated when a pod is created. `kubectl explain` shows the doc comments.
+//! `ReplicaSet` in code; here the schema has CEL rules for it: the selector is not empty, matches the template, and
+//! does not change. The pod template is only validated when a pod is created. `kubectl explain` shows the doc comments.
 #![expect(clippy::doc_markdown, reason = "kubectl explain shows the text as it is")]
 
 use std::collections::BTreeMap;
@@ -48,14 +48,14 @@ pub struct Spec {
     /// minReadySeconds is the number of seconds that a pod must be ready before it counts as available. Defaults to 0.
     #[schemars(range(min = 0))]
     pub min_ready_seconds: Option<i32>,
-    /// selector is the label query over the pods of the AppReplicaSet. Pods without a controller that match it are adopted.
-    /// It must match the labels of the template, and is immutable.
+    /// selector is the label query over the pods of the AppReplicaSet. Pods without a controller that match it are
+    /// adopted. It must match the labels of the template, and is immutable.
     #[schemars(extend("x-kubernetes-validations" = [
         {"rule": "self == oldSelf", "message": "selector cannot be changed: the field is immutable"},
     ]))]
     pub selector: Selector,
-    /// template is the template of the pods. It is validated when a pod is created; the ReplicaFailure condition reports an
-    /// invalid template.
+    /// template is the template of the pods. It is validated when a pod is created; the ReplicaFailure condition
+    /// reports an invalid template.
     pub template: PodTemplateSpec,
 }
 
@@ -164,7 +164,8 @@ fn one() -> i32 {
     1
 }
 
-/// The printer columns of a ReplicaSet. A CRD column shows one value, so only the image of the first container is shown.
+/// The printer columns of a ReplicaSet. A CRD column shows one value, so only the image of the first container is
+/// shown.
 const COLUMNS: &[Column] = &[
     Column {
         name: "Desired",

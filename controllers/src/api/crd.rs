@@ -1,18 +1,19 @@
 //! Generates `CustomResourceDefinition`s from Rust types.
 //!
-//! A kind has a spec type and a status type, both with `#[derive(schemars::JsonSchema)]`, and a [`CustomKind`] with the rest.
-//! [`yaml`] prints the result for `kubectl apply`; the manager never installs a CRD.
+//! A kind has a spec type and a status type, both with `#[derive(schemars::JsonSchema)]`, and a [`CustomKind`] with the
+//! rest. [`yaml`] prints the result for `kubectl apply`; the manager never installs a CRD.
 //!
 //! Conventions for the types ([`schema`] has the conversion rules):
-//! - The doc comment of a field becomes its description. Types of `k8s-openapi` lose theirs: the CRD would be too large for
-//!   `kubectl apply`.
-//! - An `Option` or a field with a default is optional and not nullable; `#[schemars(extend("nullable" = true))]` makes it
-//!   nullable. `#[serde(default = "one")]` becomes a default in the schema, unless the default is an empty list, map or
-//!   string.
+//! - The doc comment of a field becomes its description. Types of `k8s-openapi` lose theirs: the CRD would be too large
+//!   for `kubectl apply`.
+//! - An `Option` or a field with a default is optional and not nullable; `#[schemars(extend("nullable" = true))]` makes
+//!   it nullable. `#[serde(default = "one")]` becomes a default in the schema, unless the default is an empty list, map
+//!   or string.
 //! - `#[schemars(range(min = 0), length(max = 63), regex(pattern = "…"))]` and `#[schemars(inner(…))]` set limits.
-//! - `#[schemars(extend("x-kubernetes-validations" = [{"rule": "self == oldSelf", "message": "…"}]))]` on a field or a type is
-//!   a CEL rule. A list, map or string that a rule reads needs a limit (`extend("maxProperties" = 64)` for a map), or the API
-//!   server rejects the CRD because of the estimated cost. Rules on the name belong into [`CustomKind::rules`].
+//! - `#[schemars(extend("x-kubernetes-validations" = [{"rule": "self == oldSelf", "message": "…"}]))]` on a field or a
+//!   type is a CEL rule. A list, map or string that a rule reads needs a limit (`extend("maxProperties" = 64)` for a
+//!   map), or the API server rejects the CRD because of the estimated cost. Rules on the name belong into
+//!   [`CustomKind::rules`].
 //! - `#[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]` makes a list map.
 //! - An enum without fields becomes a string enum.
 

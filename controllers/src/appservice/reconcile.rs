@@ -52,7 +52,7 @@ impl Reconciler for AppServiceReconciler {
         if self.apps.is_unserved() {
             return Ok(Action::Postpone(UNSERVED_RETRY));
         }
-        self.memory.know(&key, &app.metadata.uid, History::default);
+        self.memory.track(&key, &app.metadata.uid, History::default);
         if deletion_policy::is_orphaning(&app) {
             self.memory.with(&key, |history| history.orphaned = true);
         }

@@ -1,5 +1,5 @@
-//! What was planned, done. Every write site of the controller is here: a `ReplicaSet` is created, scaled, deleted, adopted,
-//! let go; a Deployment is rolled back, its status is patched. And the live reads that go before them.
+//! All requests of the controller: `ReplicaSets` are created, patched, deleted, adopted and released; a Deployment is
+//! rolled back, and its status is patched.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,9 +13,9 @@ use coxswain_manager::object::{Key, Meta, MetaObject, Resource, Text};
 use coxswain_manager::owner::{adopt_patch, release_patch};
 use serde_json::{Value, json};
 
-use super::new_replica_set::Creation;
+use super::new_replica_set::NewReplicaSet;
+use super::replica_sets::{PlannedReplicaSet, ReplicaSets};
 use super::rollback::Rollback;
-use super::sets::{Set, Sets};
 use super::{DEPLOYMENTS, REPLICA_SETS, ReplicaSet};
 use crate::support::deployment::Deployment;
 use crate::support::errors::is_namespace_terminating;
@@ -23,8 +23,8 @@ use crate::support::memory::write_of;
 use crate::support::pod_template::Canonical;
 use crate::support::requests;
 
-/// Everything that a sync of one Deployment acts with.
-pub(super) struct Hands<'a> {
+/// Sends the requests of one sync.
+pub(super) struct Executor<'a> {
     pub(super) deployment: &'a Deployment,
     pub(super) key: &'a Key,
     pub(super) client: &'a Client,
@@ -34,67 +34,59 @@ pub(super) struct Hands<'a> {
     pub(super) recorder: &'a Recorder,
 }
 
-/// What became of a create.
-pub(super) enum Made {
+/// The outcome of a create.
+pub(super) enum CreateOutcome {
     Created(Arc<ReplicaSet>),
-    /// It was there: the answer to an earlier try was lost.
-    Found(Arc<ReplicaSet>),
-    /// The name is another one's.
-    Taken(ClientError),
-    /// Refused, as the namespace is terminating.
+    /// An earlier create had succeeded, and its response was lost.
+    Existing(Arc<ReplicaSet>),
+    /// Another object has the name.
+    NameCollision(ClientError),
     NamespaceTerminating,
     Failed(ClientError),
 }
 
-/// Why a sync has ended early.
+/// The error that ended a sync.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Failure {
-    /// A request has failed.
+pub(super) enum SyncError {
     #[error(transparent)]
     Client(#[from] ClientError),
-    /// Nothing may be adopted.
-    #[error("{key} was deleted or replaced since it was read: it adopts nothing")]
-    OwnerChanged {
-        /// The Deployment.
-        key: Key,
-    },
-    /// A request has failed after the status was computed, which keeps its wake-up.
+    #[error("cannot adopt: Deployment {key} was deleted or replaced since it was read")]
+    OwnerChanged { key: Key },
+    /// A request failed, but the status was computed and its next sync is due `within` a time.
     #[error("{error}")]
-    Later {
-        /// The request.
+    AfterStatus {
         error: ClientError,
-        /// The time within which the Deployment is to be looked at again.
         within: Option<Duration>,
     },
 }
 
-impl Failure {
-    /// Somebody has changed an object since it was read: that is seen soon, and looked at again.
+impl SyncError {
+    /// Reports whether an object has changed since it was read. The change is going to enqueue the Deployment.
     pub(super) fn is_conflict(&self) -> bool {
-        matches!(self, Self::Client(error) | Self::Later { error, .. } if error.is_conflict())
+        matches!(self, Self::Client(error) | Self::AfterStatus { error, .. } if error.is_conflict())
     }
 }
 
-impl From<Failure> for ReconcileError {
-    fn from(failure: Failure) -> Self {
-        match failure {
-            Failure::Client(error) => error.into(),
-            Failure::Later { error, within } => Self::from(error).again_within(within),
-            Failure::OwnerChanged { .. } => Self::retryable(failure),
+impl From<SyncError> for ReconcileError {
+    fn from(error: SyncError) -> Self {
+        match error {
+            SyncError::Client(error) => error.into(),
+            SyncError::AfterStatus { error, within } => Self::from(error).again_within(within),
+            SyncError::OwnerChanged { .. } => Self::retryable(error),
         }
     }
 }
 
-impl Hands<'_> {
-    /// Takes `ReplicaSets` that are nobody's. Answers whether any was taken; the first failure ends the sync.
-    pub(super) async fn adopt(&self, sets: &[Arc<ReplicaSet>]) -> Result<bool, Failure> {
+impl Executor<'_> {
+    /// Adopts `ReplicaSets` that have no controller. Returns whether any was adopted.
+    pub(super) async fn adopt(&self, sets: &[Arc<ReplicaSet>]) -> Result<bool, SyncError> {
         if sets.is_empty() {
             return Ok(false);
         }
         let live: MetaObject = self.client.get(&DEPLOYMENTS, self.key).await?;
         if live.metadata.uid != self.deployment.metadata.uid || live.metadata.is_terminating() {
             let key = self.key.clone();
-            return Err(Failure::OwnerChanged { key });
+            return Err(SyncError::OwnerChanged { key });
         }
         let mut any = false;
         for set in sets {
@@ -104,8 +96,9 @@ impl Hands<'_> {
         Ok(any)
     }
 
-    /// Lets `ReplicaSets` go that are not meant any more. One that is gone, or not ours any more, is let go already.
-    pub(super) async fn release(&self, sets: &[Arc<ReplicaSet>]) -> Result<bool, Failure> {
+    /// Releases `ReplicaSets` that the selector does not match. 422 means that another client removed the owner
+    /// reference.
+    pub(super) async fn release(&self, sets: &[Arc<ReplicaSet>]) -> Result<bool, SyncError> {
         let mut any = false;
         for set in sets {
             if let Some(patch) = release_patch(&self.deployment.metadata, &set.metadata) {
@@ -115,8 +108,8 @@ impl Hands<'_> {
         Ok(any)
     }
 
-    /// A `ReplicaSet` as it is in the store; none if it is not there.
-    pub(super) async fn look(&self, name: &Text) -> Result<Option<Meta>, ClientError> {
+    /// Reads the metadata of a `ReplicaSet` live.
+    pub(super) async fn get_set(&self, name: &Text) -> Result<Option<Meta>, ClientError> {
         let key = Key::new(self.key.namespace.clone(), name.clone());
         match self.client.get::<MetaObject>(&REPLICA_SETS, &key).await {
             Ok(found) => Ok(Some(found.metadata)),
@@ -125,9 +118,9 @@ impl Hands<'_> {
         }
     }
 
-    /// Makes the `ReplicaSet` of the present template.
-    pub(super) async fn create(&self, creation: &Creation) -> Result<Made, ClientError> {
-        let Creation { name, body, .. } = creation;
+    /// Creates the `ReplicaSet` of the current template.
+    pub(super) async fn create(&self, new: &NewReplicaSet) -> Result<CreateOutcome, ClientError> {
+        let NewReplicaSet { name, body, .. } = new;
         let namespace = &self.key.namespace;
         let created = self
             .client
@@ -135,55 +128,55 @@ impl Hands<'_> {
             .await;
         let error = match created {
             Ok(set) => {
-                self.wrote(&REPLICA_SETS, &set.metadata, false);
-                self.tell_size(name, 0, creation.replicas);
-                return Ok(Made::Created(Arc::new(set)));
+                self.record_write(&REPLICA_SETS, &set.metadata, false);
+                self.record_scaling(name, 0, new.replicas);
+                return Ok(CreateOutcome::Created(Arc::new(set)));
             }
             Err(error) => error,
         };
         if is_namespace_terminating(&error) {
-            return Ok(Made::NamespaceTerminating);
+            return Ok(CreateOutcome::NamespaceTerminating);
         }
         if !error.is_already_exists() {
-            return Ok(Made::Failed(error));
+            return Ok(CreateOutcome::Failed(error));
         }
         let key = Key::new(self.key.namespace.clone(), name.clone());
         let set: ReplicaSet = self.client.get(&REPLICA_SETS, &key).await?;
-        let ours = set.manager() == Some(&self.deployment.metadata.uid);
+        let is_owned = set.manager() == Some(&self.deployment.metadata.uid);
         let template = Canonical::of(&self.deployment.template().text);
         let set = Arc::new(set);
-        let sets = Sets::of(self.deployment, &template, std::slice::from_ref(&set));
-        if ours && sets.new.is_some() {
-            self.wrote(&REPLICA_SETS, &set.metadata, false);
-            return Ok(Made::Found(set));
+        let sets = ReplicaSets::of(self.deployment, &template, std::slice::from_ref(&set));
+        if is_owned && sets.new.is_some() {
+            self.record_write(&REPLICA_SETS, &set.metadata, false);
+            return Ok(CreateOutcome::Existing(set));
         }
-        Ok(Made::Taken(error))
+        Ok(CreateOutcome::NameCollision(error))
     }
 
-    /// Makes a `ReplicaSet` what it shall be.
-    pub(super) async fn write(&self, set: &Set) -> Result<(), ClientError> {
+    /// Patches a `ReplicaSet` to its planned state.
+    pub(super) async fn update(&self, set: &PlannedReplicaSet) -> Result<(), ClientError> {
         let Some(patch) = set.patch() else {
             return Ok(());
         };
         if self.patch_set(&set.object.metadata, &patch, &[]).await? {
-            self.tell_size(&set.object.metadata.name, set.object.replicas(), set.replicas);
+            self.record_scaling(&set.object.metadata.name, set.object.replicas(), set.replicas);
         }
         Ok(())
     }
 
-    /// Deletes a `ReplicaSet`, in the state in which it was chosen.
+    /// Deletes a `ReplicaSet`, unless it has changed since it was read.
     pub(super) async fn delete(&self, set: &ReplicaSet) -> Result<(), ClientError> {
         if let Some(deleted) = requests::delete_unchanged(self.client, &REPLICA_SETS, &set.metadata).await? {
-            self.wrote(&REPLICA_SETS, &deleted, true);
+            self.record_write(&REPLICA_SETS, &deleted, true);
         }
         Ok(())
     }
 
-    /// Grants or refuses a request for another revision.
+    /// Writes the answer to a rollback request.
     pub(super) async fn roll_back(&self, rollback: &Rollback) -> Result<(), ClientError> {
         let patch = Patch::merge(&rollback.patch);
         let patched: MetaObject = self.client.patch(&DEPLOYMENTS, self.key, patch).await?;
-        self.wrote(&DEPLOYMENTS, &patched.metadata, true);
+        self.record_write(&DEPLOYMENTS, &patched.metadata, true);
         let type_ = if rollback.granted {
             EventType::Normal
         } else {
@@ -193,16 +186,16 @@ impl Hands<'_> {
         Ok(())
     }
 
-    /// Patches the status. A Deployment that is gone needs none, and the cache will show that it is.
+    /// Patches the status, unless the Deployment is gone.
     pub(super) async fn write_status(&self, patch: &Value) -> Result<(), ClientError> {
         let patch = Patch::merge(patch).of("status");
         if let Some(patched) = requests::patch_existing(self.client, &DEPLOYMENTS, self.key, patch).await? {
-            self.wrote(&DEPLOYMENTS, &patched, true);
+            self.record_write(&DEPLOYMENTS, &patched, true);
         }
         Ok(())
     }
 
-    /// The name for the present template is another one's: the next one will be another.
+    /// Increments the collision count, so that the next name differs.
     pub(super) async fn count_collision(&self) -> Result<(), ClientError> {
         let Deployment { metadata, status, .. } = self.deployment;
         let count = status.collision_count.unwrap_or(0) + 1;
@@ -210,36 +203,36 @@ impl Hands<'_> {
             .await
     }
 
-    /// An event about the Deployment.
+    /// Records an event about the Deployment.
     pub(super) fn event(&self, type_: EventType, reason: &str, message: &str) {
         let about = ObjectRef::of(&DEPLOYMENTS, &self.deployment.metadata);
         self.recorder.event(&about, type_, reason, message);
     }
 
-    fn tell_size(&self, name: &Text, from: i64, to: i64) {
+    fn record_scaling(&self, name: &Text, from: i64, to: i64) {
         if from != to {
-            let way = if from < to { "up" } else { "down" };
-            let message = format!("Scaled {way} replica set {name} from {from} to {to}");
+            let direction = if from < to { "up" } else { "down" };
+            let message = format!("Scaled {direction} replica set {name} from {from} to {to}");
             self.event(EventType::Normal, "ScalingReplicaSet", &message);
         }
     }
 
-    /// Whether it was done: one that is gone, or whose refusal is `fine`, needs it no more.
-    async fn patch_set(&self, set: &Meta, patch: &Value, fine: &[u16]) -> Result<bool, ClientError> {
+    /// Patches a `ReplicaSet`. Returns false if it is gone or the API server answers with an `ignored` code.
+    async fn patch_set(&self, set: &Meta, patch: &Value, ignored: &[u16]) -> Result<bool, ClientError> {
         let patch = Patch::merge(patch);
         match requests::patch_existing(self.client, &REPLICA_SETS, &set.key(), patch).await {
             Ok(Some(patched)) => {
-                self.wrote(&REPLICA_SETS, &patched, true);
+                self.record_write(&REPLICA_SETS, &patched, true);
                 Ok(true)
             }
             Ok(None) => Ok(false),
-            Err(error) if error.code().is_some_and(|code| fine.contains(&code)) => Ok(false),
+            Err(error) if error.code().is_some_and(|code| ignored.contains(&code)) => Ok(false),
             Err(error) => Err(error),
         }
     }
 
-    /// The caches have to show this before the next step.
-    pub(super) fn wrote(&self, resource: &Resource, object: &Meta, seen: bool) {
+    /// Records a write that the caches must show before the next step.
+    pub(super) fn record_write(&self, resource: &Resource, object: &Meta, seen: bool) {
         let write = write_of(object, self.env.clock.now(), seen);
         self.written.record(self.key, resource, write, self.caches);
     }

@@ -1,49 +1,42 @@
-//! How many pods there may be, and how many must serve, while one template gives way to another.
+//! The bounds of a rollout: the maximum number of pods, and the minimum number of available pods.
 //!
-//! A share that may be too many is rounded up, one that may be missing is rounded down. With neither nothing could move, so
-//! then one may be missing.
+//! A percentage is rounded up for maxSurge and down for maxUnavailable. If both are 0, maxUnavailable is 1, or the
+//! rollout could not proceed.
 
-use crate::support::deployment::{Amount, Deployment, Rolling};
+use crate::support::deployment::{Deployment, IntOrPercent, RollingUpdate};
 
-/// The most pods that the API can ask for.
-const MOST: i64 = i32::MAX as i64;
+/// The largest value of `spec.replicas`.
+const REPLICAS_LIMIT: i64 = i32::MAX as i64;
 
-/// How far a Deployment may go, in numbers.
+/// The bounds of a rollout in numbers of pods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
-    /// How many pods are wanted.
+    /// The desired number of pods.
     pub replicas: i64,
-    /// How many more there may be.
+    /// The number of pods above `replicas` that may exist.
     pub surge: i64,
-    /// How many of them may be missing.
+    /// The number of pods below `replicas` that may be missing.
     pub unavailable: i64,
-    /// Whether old pods give way one by one; if not, all of them go before the first new one comes.
+    /// The strategy is `RollingUpdate`, not `Recreate`.
     pub rolling: bool,
 }
 
-/// Why there are no bounds.
+/// An invalid number of replicas or strategy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum BoundsError {
-    /// Fewer than none.
     #[error("spec.replicas is {0}; it must be 0 or more")]
     Replicas(i64),
-    /// A strategy that nobody knows.
     #[error("spec.strategy.type is {0:?}; it must be RollingUpdate or Recreate")]
     Strategy(String),
-    /// An amount that is none.
     #[error(
         "spec.strategy.rollingUpdate.{field} is {amount}; it must be a number or a percentage, and not negative"
     )]
-    Amount {
-        /// Which one.
-        field: &'static str,
-        /// What it says.
-        amount: String,
-    },
+    Amount { field: &'static str, amount: String },
 }
 
 impl Bounds {
-    /// The bounds of a Deployment.
+    /// Computes the bounds of a Deployment.
     pub fn of(deployment: &Deployment) -> Result<Self, BoundsError> {
         let replicas = deployment.replicas();
         if replicas < 0 {
@@ -62,7 +55,7 @@ impl Bounds {
         }
     }
 
-    fn rolling(replicas: i64, rolling: &Rolling) -> Result<Self, BoundsError> {
+    fn rolling(replicas: i64, rolling: &RollingUpdate) -> Result<Self, BoundsError> {
         let surge = resolve("maxSurge", rolling.max_surge.as_ref(), replicas, 99)?;
         let unavailable = resolve("maxUnavailable", rolling.max_unavailable.as_ref(), replicas, 0)?;
         let unavailable = if surge == 0 && unavailable == 0 {
@@ -72,39 +65,44 @@ impl Bounds {
         };
         Ok(Self {
             replicas,
-            surge: surge.min(MOST - replicas.min(MOST)),
+            surge: surge.min(REPLICAS_LIMIT - replicas.min(REPLICAS_LIMIT)),
             unavailable: unavailable.min(replicas),
             rolling: true,
         })
     }
 
-    /// How many pods there may be.
+    /// Returns the maximum number of pods.
     #[must_use]
-    pub fn limit(&self) -> i64 {
+    pub fn max_replicas(&self) -> i64 {
         self.replicas + self.surge
     }
 
-    /// How many pods must serve.
+    /// Returns the minimum number of available pods.
     #[must_use]
     pub fn min_available(&self) -> i64 {
         self.replicas - self.unavailable
     }
 }
 
-/// How many an amount is of so many; `round` of a hundredth is added before a share is cut.
-fn resolve(field: &'static str, amount: Option<&Amount>, of: i64, round: i64) -> Result<i64, BoundsError> {
-    let refuse = |amount: String| Err(BoundsError::Amount { field, amount });
+/// Resolves an amount relative to `of`. `round` is added to a percentage before the division: 99 rounds up, 0 down.
+fn resolve(
+    field: &'static str,
+    amount: Option<&IntOrPercent>,
+    of: i64,
+    round: i64,
+) -> Result<i64, BoundsError> {
+    let invalid = |amount: String| Err(BoundsError::Amount { field, amount });
     match amount {
         None => Ok(0),
-        Some(Amount::Count(count @ 0..)) => Ok(*count),
-        Some(Amount::Count(count)) => refuse(count.to_string()),
-        Some(Amount::Share(share)) => {
-            let digits = share
+        Some(IntOrPercent::Int(count @ 0..)) => Ok(*count),
+        Some(IntOrPercent::Int(count)) => invalid(count.to_string()),
+        Some(IntOrPercent::Percent(percent)) => {
+            let digits = percent
                 .strip_suffix('%')
                 .filter(|it| it.bytes().all(|b| b.is_ascii_digit()));
             match digits.and_then(|it| it.parse::<i64>().ok()) {
                 Some(percent) => Ok(percent.saturating_mul(of).saturating_add(round) / 100),
-                None => refuse(format!("{share:?}")),
+                None => invalid(format!("{percent:?}")),
             }
         }
     }
@@ -124,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_are_rounded_for_more_pods_rather_than_fewer() {
+    fn surge_rounds_up_and_unavailable_rounds_down() {
         for (replicas, surge, unavailable, expected) in [
             (10, json!("25%"), json!("25%"), (3, 2)),
             (1, json!("25%"), json!("25%"), (1, 0)),
@@ -151,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_amount_is_said_by_its_field() {
+    fn invalid_amount_names_the_field() {
         for odd in [
             json!(-1),
             json!("-1%"),
@@ -172,7 +170,11 @@ mod tests {
         assert!(strategy("Sideways").is_err());
         let recreate = strategy("Recreate").expect("bounds");
         assert_eq!(
-            (recreate.limit(), recreate.min_available(), recreate.rolling),
+            (
+                recreate.max_replicas(),
+                recreate.min_available(),
+                recreate.rolling
+            ),
             (2, 2, false)
         );
     }

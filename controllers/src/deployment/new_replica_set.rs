@@ -1,4 +1,4 @@
-//! The `ReplicaSet` for the present template: its size, and what it is made of.
+//! The `ReplicaSet` of the current template: its size and its body.
 
 use bytes::Bytes;
 use coxswain_manager::object::Text;
@@ -6,48 +6,48 @@ use coxswain_manager::owner::controller_ref;
 use serde_json::{Map, Value, json};
 
 use super::bounds::Bounds;
-use super::sets::Sets;
+use super::replica_sets::ReplicaSets;
 use super::{DEPLOYMENTS, REPLICA_SETS, revision};
 use crate::support::deployment::Deployment;
 use crate::support::pod_template::{Canonical, POD_TEMPLATE_HASH, labelled};
 use crate::support::template_hash::{self, Hash};
 
-/// One that is to be made.
+/// A `ReplicaSet` to be created.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Creation {
-    /// Its name, which the template leads to: sent twice, it is made once.
+pub struct NewReplicaSet {
+    /// Derived from the template, so that a repeated create does not create a second `ReplicaSet`.
     pub name: Text,
-    /// The hash in its name.
+    /// The hash of the template.
     pub hash: Hash,
-    /// How many pods it begins with.
+    /// The initial size.
     pub replicas: i64,
-    /// Its revision.
+    /// The revision annotation.
     pub revision: i64,
-    /// The object.
+    /// The JSON of the object.
     pub body: Bytes,
 }
 
-/// How many pods the one for the present template shall have where old ones give way one by one: as many more as there is
-/// room for, and no more than are wanted.
+/// Returns the size of the new `ReplicaSet` in a rolling update: the present size plus the room within the bounds, at
+/// most the desired number of pods.
 #[must_use]
-pub fn size(bounds: &Bounds, sets: &Sets) -> i64 {
+pub fn rolling_size(bounds: &Bounds, sets: &ReplicaSets) -> i64 {
     let present = sets.new.as_ref().map_or(0, |it| it.replicas);
-    let room = bounds.limit() - sets.replicas();
+    let room = bounds.max_replicas() - sets.replicas();
     if room <= 0 {
         return present;
     }
     present + room.min(bounds.replicas - present)
 }
 
-/// What to make for the present template, which has this form, with so many pods to begin with.
+/// Builds the `ReplicaSet` of the current template.
 #[must_use]
-pub fn creation(
+pub fn new_replica_set(
     deployment: &Deployment,
     template: &Canonical,
     bounds: &Bounds,
-    sets: &Sets,
+    sets: &ReplicaSets,
     replicas: i64,
-) -> Creation {
+) -> NewReplicaSet {
     let hash = Hash::of(template);
     let text = hash.text(deployment.status.collision_count);
     let name = template_hash::name(&deployment.metadata.name, &text);
@@ -74,7 +74,7 @@ pub fn creation(
             "template": labelled,
         },
     });
-    Creation {
+    NewReplicaSet {
         name,
         hash,
         replicas,

@@ -1,150 +1,160 @@
-//! What is said of how a rollout goes: the conditions Progressing and `ReplicaFailure`.
+//! The Progressing and `ReplicaFailure` conditions.
 //!
-//! As long as something comes further, the time of Progressing does too. If it stands still for as long as the Deployment
-//! allows, that is said, and nothing else changes by it. A rollout that was finished once is not judged again before
-//! another one begins; one that is paused is not judged at all.
+//! Every progress of a rollout updates the time of Progressing. After the progress deadline without progress the
+//! condition becomes False; the controller keeps trying. A completed rollout is not evaluated again until the next one
+//! starts, and a paused Deployment is not evaluated.
 
 use std::time::Duration;
 
-use coxswain_manager::conditions::{self, Status as Holds};
+use coxswain_manager::conditions::{self, Status as ConditionStatus};
 use coxswain_manager::object::Text;
 use jiff::{SignedDuration, Timestamp};
 
 use super::bounds::Bounds;
-use super::sets::{Set, Sets};
+use super::replica_sets::{PlannedReplicaSet, ReplicaSets};
 use super::status::Status;
 use crate::support::deployment::Deployment;
 use crate::support::deployment::condition::{self, Condition};
 
-/// Says how a rollout goes.
+/// The type of the condition that reports the progress of a rollout.
 pub const PROGRESSING: &str = "Progressing";
-/// Says that a `ReplicaSet` cannot have its pods.
+/// The type of the condition that reports a failure to create or delete pods.
 pub const REPLICA_FAILURE: &str = "ReplicaFailure";
 
-const AVAILABLE: &str = "NewReplicaSetAvailable";
-const EXCEEDED: &str = "ProgressDeadlineExceeded";
+const NEW_SET_AVAILABLE: &str = "NewReplicaSetAvailable";
+const DEADLINE_EXCEEDED: &str = "ProgressDeadlineExceeded";
 const PAUSED: &str = "DeploymentPaused";
-/// The creation of the new `ReplicaSet` waits, as those before it did not remain.
-pub const BACK_OFF: &str = "ReplicaSetCreateBackOff";
+/// The reason while the creation of a `ReplicaSet` is delayed because earlier ones did not remain.
+pub const CREATE_BACK_OFF: &str = "ReplicaSetCreateBackOff";
 
-/// Why nothing is done at all, until what is wanted changes.
-pub const REFUSALS: &[&str] = &[
+/// The reasons for an invalid spec.
+pub const INVALID_SPEC_REASONS: &[&str] = &[
     "SelectingAll",
     "InvalidSelector",
     "InvalidReplicas",
     "InvalidStrategy",
 ];
 
-/// What has become of the `ReplicaSet` of the present template.
+/// The result of creating a `ReplicaSet` in this sync.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum News {
-    /// Nothing that was not so before.
+#[expect(missing_docs, reason = "plain data")]
+pub enum CreationReport {
+    /// No create was planned.
     None,
-    /// It was made.
+    /// The name.
     Created(Text),
-    /// It could not be made.
     Failed {
-        /// Its name.
         name: Text,
-        /// Why not.
         error: String,
     },
-    /// Its creation is delayed, with a message that says why.
+    /// The message of the condition.
     Delayed(String),
 }
 
-/// The status that `deployment` should have. A rollout is judged only if it is `judged`.
+/// Computes the status. The progress of the rollout is evaluated only if `reports_progress`.
 #[must_use]
-pub fn wanted(
+pub fn desired_status(
     deployment: &Deployment,
     bounds: &Bounds,
-    sets: &Sets,
-    news: &News,
-    judged: bool,
+    sets: &ReplicaSets,
+    creation: &CreationReport,
+    reports_progress: bool,
     now: Timestamp,
 ) -> Status {
-    let mut status = Status::counted(deployment, sets);
+    let mut status = Status::from_replica_sets(deployment, sets);
     if deployment.metadata.is_terminating() {
-        status.judge(bounds, now);
+        status.set_available(bounds, now);
         return status;
     }
     let deadline = deployment.progress_deadline();
     let reason = condition::find(&status.conditions, PROGRESSING).map(|it| it.reason.clone());
-    if reason.is_some_and(|it| REFUSALS.contains(&&*it)) {
-        // That is over.
+    if reason.is_some_and(|it| INVALID_SPEC_REASONS.contains(&&*it)) {
+        // The spec is valid again.
         condition::remove(&mut status.conditions, PROGRESSING);
     }
     if deadline.is_some() {
-        pause(&mut status.conditions, deployment.is_paused(), now);
-        tell(&mut status.conditions, sets, news, now);
+        set_paused(&mut status.conditions, deployment.is_paused(), now);
+        report_creation(&mut status.conditions, sets, creation, now);
     }
-    status.judge(bounds, now);
-    if judged {
+    status.set_available(bounds, now);
+    if reports_progress {
         match deadline {
-            Some(deadline) => judge(&mut status, deployment, sets, deadline, now),
+            Some(deadline) => report_progress(&mut status, deployment, sets, deadline, now),
             None => condition::remove(&mut status.conditions, PROGRESSING),
         }
-        fail(&mut status.conditions, sets);
+        copy_replica_failure(&mut status.conditions, sets);
     }
     status
 }
 
-/// The status of a Deployment that asks for what cannot be.
+/// Returns the status of a Deployment with an invalid spec.
 #[must_use]
-pub fn refused(deployment: &Deployment, reason: &'static str, message: &str, now: Timestamp) -> Status {
+pub fn invalid_spec_status(
+    deployment: &Deployment,
+    reason: &'static str,
+    message: &str,
+    now: Timestamp,
+) -> Status {
     let mut status = Status {
         observed_generation: deployment.metadata.generation,
         ..deployment.status.clone()
     };
-    let said = Condition::new(PROGRESSING, Holds::False, reason, message, now);
-    condition::set(&mut status.conditions, said);
+    let invalid = Condition::new(PROGRESSING, ConditionStatus::False, reason, message, now);
+    condition::set(&mut status.conditions, invalid);
     status
 }
 
-/// When a rollout that stands still has to be looked at again.
+/// Returns the time until the progress deadline.
 #[must_use]
-pub fn next_look(deployment: &Deployment, status: &Status, now: Timestamp) -> Option<Duration> {
+pub fn next_check(deployment: &Deployment, status: &Status, now: Timestamp) -> Option<Duration> {
     let deadline = deployment.progress_deadline()?;
     let condition = condition::find(&status.conditions, PROGRESSING)?;
-    if [AVAILABLE, EXCEEDED, PAUSED].contains(&&*condition.reason) || status.is_complete(deployment) {
+    if [NEW_SET_AVAILABLE, DEADLINE_EXCEEDED, PAUSED].contains(&&*condition.reason)
+        || status.is_complete(deployment)
+    {
         return None;
     }
-    let left = SignedDuration::from_secs(deadline) - now.duration_since(since(condition)?);
+    let left = SignedDuration::from_secs(deadline) - now.duration_since(last_update(condition)?);
     let left = Duration::try_from(left.max(SignedDuration::ZERO)).ok()?;
-    // One more, as times have no fractions.
+    // One more second, because condition times are whole seconds.
     Some(left + Duration::from_secs(1))
 }
 
-fn pause(conditions: &mut Vec<Condition>, paused: bool, now: Timestamp) {
+fn set_paused(conditions: &mut Vec<Condition>, paused: bool, now: Timestamp) {
     let reason = condition::find(conditions, PROGRESSING).map(|it| &*it.reason);
     let (reason, message) = match (reason, paused) {
-        (Some(EXCEEDED), _) => return,
+        (Some(DEADLINE_EXCEEDED), _) => return,
         (_, true) => (PAUSED, "Deployment is paused"),
         (Some(PAUSED), false) => ("DeploymentResumed", "Deployment is resumed"),
         _ => return,
     };
     condition::set(
         conditions,
-        Condition::new(PROGRESSING, Holds::Unknown, reason, message, now),
+        Condition::new(PROGRESSING, ConditionStatus::Unknown, reason, message, now),
     );
 }
 
-fn tell(conditions: &mut Vec<Condition>, sets: &Sets, news: &News, now: Timestamp) {
-    let (status, reason, message) = match (news, &sets.new) {
-        (News::Created(name), _) => {
+fn report_creation(
+    conditions: &mut Vec<Condition>,
+    sets: &ReplicaSets,
+    creation: &CreationReport,
+    now: Timestamp,
+) {
+    let (status, reason, message) = match (creation, &sets.new) {
+        (CreationReport::Created(name), _) => {
             let message = format!("Created new replica set \"{name}\"");
-            (Holds::True, "NewReplicaSetCreated", message)
+            (ConditionStatus::True, "NewReplicaSetCreated", message)
         }
-        (News::Failed { name, error }, _) => {
+        (CreationReport::Failed { name, error }, _) => {
             let message = format!("Failed to create new replica set \"{name}\": {error}");
-            (Holds::False, "ReplicaSetCreateError", message)
+            (ConditionStatus::False, "ReplicaSetCreateError", message)
         }
-        (News::Delayed(message), _) => (Holds::False, BACK_OFF, message.clone()),
-        (News::None, Some(new)) if condition::find(conditions, PROGRESSING).is_none() => {
+        (CreationReport::Delayed(message), _) => (ConditionStatus::False, CREATE_BACK_OFF, message.clone()),
+        (CreationReport::None, Some(new)) if condition::find(conditions, PROGRESSING).is_none() => {
             let message = format!("Found new replica set \"{}\"", new.object.metadata.name);
-            (Holds::True, "FoundNewReplicaSet", message)
+            (ConditionStatus::True, "FoundNewReplicaSet", message)
         }
-        (News::None, _) => return,
+        (CreationReport::None, _) => return,
     };
     condition::set(
         conditions,
@@ -152,47 +162,64 @@ fn tell(conditions: &mut Vec<Condition>, sets: &Sets, news: &News, now: Timestam
     );
 }
 
-fn judge(status: &mut Status, deployment: &Deployment, sets: &Sets, deadline: i64, now: Timestamp) {
+fn report_progress(
+    status: &mut Status,
+    deployment: &Deployment,
+    sets: &ReplicaSets,
+    deadline: i64,
+    now: Timestamp,
+) {
     let reason = condition::find(&status.conditions, PROGRESSING).map(|it| it.reason.clone());
-    if status.replicas == status.updated_replicas && reason.is_some_and(|it| it == AVAILABLE) {
+    if status.replicas == status.updated_replicas && reason.is_some_and(|it| it == NEW_SET_AVAILABLE) {
         return;
     }
-    let what = match &sets.new {
+    let subject = match &sets.new {
         Some(new) => format!("ReplicaSet \"{}\"", new.object.metadata.name),
         None => format!("Deployment \"{}\"", deployment.metadata.name),
     };
-    let say =
-        |holds, reason, how: &str| Condition::new(PROGRESSING, holds, reason, format!("{what} {how}"), now);
+    let progressing = |status, reason, text: &str| {
+        Condition::new(PROGRESSING, status, reason, format!("{subject} {text}"), now)
+    };
     if status.is_complete(deployment) {
-        let done = say(Holds::True, AVAILABLE, "has successfully progressed.");
+        let done = progressing(
+            ConditionStatus::True,
+            NEW_SET_AVAILABLE,
+            "has successfully progressed.",
+        );
         condition::set(&mut status.conditions, done);
-    } else if status.is_further(&deployment.status) {
-        let further = say(Holds::True, "ReplicaSetUpdated", "is progressing.");
-        condition::replace(&mut status.conditions, further);
-    } else if is_late(&status.conditions, deadline, now) {
-        let late = say(Holds::False, EXCEEDED, "has timed out progressing.");
-        condition::set(&mut status.conditions, late);
+    } else if status.has_progressed(&deployment.status) {
+        let updated = progressing(ConditionStatus::True, "ReplicaSetUpdated", "is progressing.");
+        condition::replace(&mut status.conditions, updated);
+    } else if is_deadline_exceeded(&status.conditions, deadline, now) {
+        let exceeded = progressing(
+            ConditionStatus::False,
+            DEADLINE_EXCEEDED,
+            "has timed out progressing.",
+        );
+        condition::set(&mut status.conditions, exceeded);
     }
 }
 
-fn is_late(conditions: &[Condition], deadline: i64, now: Timestamp) -> bool {
+fn is_deadline_exceeded(conditions: &[Condition], deadline: i64, now: Timestamp) -> bool {
     let Some(condition) = condition::find(conditions, PROGRESSING) else {
         return false;
     };
     match &*condition.reason {
-        AVAILABLE => false,
-        EXCEEDED => true,
-        _ => since(condition).is_none_or(|it| now.duration_since(it) > SignedDuration::from_secs(deadline)),
+        NEW_SET_AVAILABLE => false,
+        DEADLINE_EXCEEDED => true,
+        _ => last_update(condition)
+            .is_none_or(|it| now.duration_since(it) > SignedDuration::from_secs(deadline)),
     }
 }
 
-fn since(condition: &Condition) -> Option<Timestamp> {
+fn last_update(condition: &Condition) -> Option<Timestamp> {
     condition.last_update_time.or(condition.last_transition_time)
 }
 
-/// Says what a `ReplicaSet` says: the new one first.
-fn fail(conditions: &mut Vec<Condition>, sets: &Sets) {
-    let failure = |set: &Set| conditions::find(&set.object.status.conditions, REPLICA_FAILURE).cloned();
+/// Copies the `ReplicaFailure` condition of a `ReplicaSet`, the new one first.
+fn copy_replica_failure(conditions: &mut Vec<Condition>, sets: &ReplicaSets) {
+    let failure =
+        |set: &PlannedReplicaSet| conditions::find(&set.object.status.conditions, REPLICA_FAILURE).cloned();
     match sets.all().find_map(failure) {
         None => condition::remove(conditions, REPLICA_FAILURE),
         Some(theirs) => condition::set(

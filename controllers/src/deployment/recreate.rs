@@ -1,28 +1,29 @@
-//! All pods of the old templates go before the first of the new one comes.
+//! The Recreate strategy: all pods of old templates end before the first pod of the new one is created.
 
 use std::collections::BTreeMap;
 
 use coxswain_manager::object::Uid;
 
 use super::bounds::Bounds;
-use super::sets::{Set, Sets};
+use super::replica_sets::{PlannedReplicaSet, ReplicaSets};
 
-/// Takes all pods from the old ones. Whether they are gone, as far as `running` pods of each are known: until then nothing
-/// new may come.
-pub fn retire(sets: &mut Sets, bounds: &Bounds, running: &BTreeMap<Uid, usize>) -> bool {
-    let mut gone = true;
+/// Scales the old `ReplicaSets` to 0. Returns whether all their pods have ended; `running` counts the pods of each that
+/// have not.
+pub fn scale_down_old(sets: &mut ReplicaSets, bounds: &Bounds, running: &BTreeMap<Uid, usize>) -> bool {
+    let mut ended = true;
     for set in &mut sets.old {
         if set.is_active() {
             set.scale(0, bounds);
-            gone = false;
+            ended = false;
         }
-        gone &= !may_run(set, running);
+        ended &= !may_have_pods(set, running);
     }
-    gone
+    ended
 }
 
-/// Whether it may have pods: it says so, or does not know yet that it is to have none, or they are still on their way out.
-fn may_run(set: &Set, running: &BTreeMap<Uid, usize>) -> bool {
+/// Reports whether a `ReplicaSet` may have pods: its status counts some, it has not observed its size, or pods are
+/// terminating.
+fn may_have_pods(set: &PlannedReplicaSet, running: &BTreeMap<Uid, usize>) -> bool {
     let object = &set.object;
     object.status.replicas > 0
         || object.status.observed_generation < object.metadata.generation

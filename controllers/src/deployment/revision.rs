@@ -1,42 +1,53 @@
-//! Revisions, and what else `ReplicaSets` carry in annotations.
+//! Revisions, and the other annotations of `ReplicaSets`.
 //!
-//! Every template that is rolled out gets the next number, also one that had a number before: that one is added to its
-//! history. Annotations of a Deployment are copied to its new `ReplicaSet`, but for those that have a meaning of their own.
-//! What is taken from the Deployment stays on the `ReplicaSet`.
+//! Every rollout gets the next revision. A template that is rolled out again gets a new revision too, and its old one
+//! is added to the revision history. Annotations of a Deployment are copied to its new `ReplicaSet`, except for those
+//! with a meaning to the controller. An annotation removed from the Deployment stays on the `ReplicaSet`.
 
 use std::collections::BTreeMap;
 
 use coxswain_manager::object::{StringMap, Text};
 
 use super::bounds::Bounds;
-use crate::support::annotations::{CHANGED, DESIRED, HISTORY, LAST_APPLIED, MAX, REVISION, ROLLBACK};
+use crate::support::annotations::{
+    DESIRED_REPLICAS, LAST_APPLIED, MAX_REPLICAS, REVISION, REVISION_HISTORY, ROLLBACK_TO, TEMPLATE_CHANGED,
+};
 use crate::support::deployment::Deployment;
 use crate::support::pod_template::normalized;
 
-/// How long a history may be.
-const LONGEST_HISTORY: usize = 2000;
+/// The maximum length of the revision history in bytes.
+const HISTORY_BYTES_MAX: usize = 2000;
 
-/// The longest template that is kept in an annotation: all annotations of an object together have 256 KiB.
-const LONGEST_MARK: usize = 64 << 10;
+/// The maximum size of a template in an annotation. All annotations of an object are limited to 256 KiB.
+const TEMPLATE_BYTES_MAX: usize = 64 << 10;
 
-/// The value of [`CHANGED`] for a template. A template that is too long is not kept: such a `ReplicaSet` is known by its name
-/// alone.
+/// Returns the value of [`TEMPLATE_CHANGED`]. A template that is too large is not stored; then the name alone
+/// identifies the `ReplicaSet`.
 #[must_use]
-pub fn mark(template: &str) -> Text {
+pub fn template_changed(template: &str) -> Text {
     let text = normalized(template).to_string();
-    if text.len() > LONGEST_MARK {
+    if text.len() > TEMPLATE_BYTES_MAX {
         return "true".into();
     }
     text.into()
 }
 
-/// Whether an annotation is copied from a Deployment to its `ReplicaSets` and back.
+/// Reports whether an annotation is copied from a Deployment to its `ReplicaSets`, and back by a rollback.
 #[must_use]
 pub fn is_copied(annotation: &str) -> bool {
-    ![LAST_APPLIED, REVISION, HISTORY, DESIRED, MAX, ROLLBACK, CHANGED].contains(&annotation)
+    ![
+        LAST_APPLIED,
+        REVISION,
+        REVISION_HISTORY,
+        DESIRED_REPLICAS,
+        MAX_REPLICAS,
+        ROLLBACK_TO,
+        TEMPLATE_CHANGED,
+    ]
+    .contains(&annotation)
 }
 
-/// The revision in these annotations: 0 if there is none; none if it is no number.
+/// Returns the revision: 0 if there is none, and none if it is not a number.
 #[must_use]
 pub fn of(annotations: &StringMap) -> Option<i64> {
     match annotations.get(REVISION).map(|it| &**it) {
@@ -45,21 +56,20 @@ pub fn of(annotations: &StringMap) -> Option<i64> {
     }
 }
 
-/// A number in these annotations.
+/// Parses an annotation as a number.
 #[must_use]
 pub fn number(annotations: &StringMap, annotation: &str) -> Option<i64> {
     annotations.get(annotation)?.parse().ok()
 }
 
-/// The number of the next rollout.
+/// Returns the next revision.
 #[must_use]
 pub fn next<'a>(old: impl IntoIterator<Item = &'a StringMap>) -> i64 {
     let highest = old.into_iter().filter_map(of).max().unwrap_or(0).max(0);
     highest.saturating_add(1)
 }
 
-/// What to write into the `ReplicaSet` of the present template, which has these annotations. Nothing if its revision is
-/// something that is not understood.
+/// Returns the changes to the annotations of the new `ReplicaSet`; none if its revision is invalid.
 #[must_use]
 pub fn changes(deployment: &Deployment, present: &StringMap, next: i64) -> BTreeMap<Text, Text> {
     let Some(revision) = of(present) else {
@@ -69,16 +79,16 @@ pub fn changes(deployment: &Deployment, present: &StringMap, next: i64) -> BTree
     if revision < next {
         changes.insert(REVISION.into(), next.to_string().into());
         if let Some(before) = present.get(REVISION)
-            && let Some(history) = history(present.get(HISTORY), before)
+            && let Some(history) = history(present.get(REVISION_HISTORY), before)
         {
-            changes.insert(HISTORY.into(), history);
+            changes.insert(REVISION_HISTORY.into(), history);
         }
     }
     changes.retain(|key, value| present.get(key) != Some(value));
     changes
 }
 
-/// The annotations of a new `ReplicaSet` of this size.
+/// Returns the annotations of a `ReplicaSet` to be created.
 #[must_use]
 pub fn initial(deployment: &Deployment, next: i64, bounds: &Bounds) -> BTreeMap<Text, Text> {
     let mut annotations = copies(deployment);
@@ -87,11 +97,14 @@ pub fn initial(deployment: &Deployment, next: i64, bounds: &Bounds) -> BTreeMap<
     annotations
 }
 
-/// What a `ReplicaSet` says of the Deployment that scaled it.
+/// Returns the annotations that record the bounds at the time of scaling.
 #[must_use]
 pub fn sizes(bounds: &Bounds) -> [(Text, Text); 2] {
-    [(DESIRED, bounds.replicas), (MAX, bounds.limit())]
-        .map(|(key, value)| (key.into(), value.to_string().into()))
+    [
+        (DESIRED_REPLICAS, bounds.replicas),
+        (MAX_REPLICAS, bounds.max_replicas()),
+    ]
+    .map(|(key, value)| (key.into(), value.to_string().into()))
 }
 
 fn copies(deployment: &Deployment) -> BTreeMap<Text, Text> {
@@ -99,13 +112,14 @@ fn copies(deployment: &Deployment) -> BTreeMap<Text, Text> {
     all.filter(|(key, _)| is_copied(key)).cloned().collect()
 }
 
-/// The history with another number at its end, cut at its beginning if it is too long; none if it is even then.
+/// Appends a revision to the history and drops the oldest ones if it is too long. Returns none if the revision alone
+/// is.
 fn history(present: Option<&Text>, before: &str) -> Option<Text> {
     let mut history = match present {
         Some(present) if !present.is_empty() => format!("{present},{before}"),
         _ => before.to_owned(),
     };
-    while history.len() > LONGEST_HISTORY {
+    while history.len() > HISTORY_BYTES_MAX {
         let oldest = history.find(',')?;
         history.drain(..=oldest);
     }
@@ -131,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn the_next_revision_is_higher_than_all() {
+    fn next_revision_is_higher_than_all() {
         let old = |texts: &[&str]| {
             let all: Vec<StringMap> = texts.iter().map(|it| pairs(&[(REVISION, *it)])).collect();
             next(&all)
@@ -145,21 +159,24 @@ mod tests {
     }
 
     #[test]
-    fn annotations_are_copied_and_never_taken_away() {
+    fn annotations_are_copied_and_never_removed() {
         let deployment = deployment(&[
             ("a", "1"),
             ("b", "2"),
             (REVISION, "9"),
-            (DESIRED, "9"),
-            (ROLLBACK, "1"),
+            (DESIRED_REPLICAS, "9"),
+            (ROLLBACK_TO, "1"),
         ]);
         let present = pairs(&[("a", "1"), ("old", "x"), (REVISION, "3")]);
         assert_eq!(as_pairs(changes(&deployment, &present, 3)), pairs(&[("b", "2")]));
         let there = pairs(&[("a", "1"), ("b", "2"), (REVISION, "3")]);
         assert!(changes(&deployment, &there, 3).is_empty());
-        assert!(changes(&deployment, &there, 2).is_empty(), "never back");
-        let odd = pairs(&[(REVISION, "three")]);
-        assert!(changes(&deployment, &odd, 4).is_empty(), "it is somebody else's");
+        assert!(
+            changes(&deployment, &there, 2).is_empty(),
+            "a revision never decreases"
+        );
+        let invalid = pairs(&[(REVISION, "three")]);
+        assert!(changes(&deployment, &invalid, 4).is_empty(), "invalid revision");
         let bounds = Bounds {
             replicas: 4,
             surge: 1,
@@ -172,31 +189,31 @@ mod tests {
                 ("a", "1"),
                 ("b", "2"),
                 (REVISION, "4"),
-                (DESIRED, "4"),
-                (MAX, "5")
+                (DESIRED_REPLICAS, "4"),
+                (MAX_REPLICAS, "5")
             ])
         );
     }
 
     #[test]
-    fn a_revision_that_comes_back_remembers_its_numbers() {
+    fn repeated_rollout_extends_the_revision_history() {
         let nothing = deployment(&[]);
         let change = |present: &[(&str, &str)]| as_pairs(changes(&nothing, &pairs(present), 9));
-        assert_eq!(change(&[]), pairs(&[(REVISION, "9")]), "it had none");
+        assert_eq!(change(&[]), pairs(&[(REVISION, "9")]), "no revision before");
         assert_eq!(
             change(&[(REVISION, "1")]),
-            pairs(&[(REVISION, "9"), (HISTORY, "1")])
+            pairs(&[(REVISION, "9"), (REVISION_HISTORY, "1")])
         );
         assert_eq!(
-            change(&[(REVISION, "3"), (HISTORY, "1,2")]),
-            pairs(&[(REVISION, "9"), (HISTORY, "1,2,3")])
+            change(&[(REVISION, "3"), (REVISION_HISTORY, "1,2")]),
+            pairs(&[(REVISION, "9"), (REVISION_HISTORY, "1,2,3")])
         );
         let long = vec!["1000"; 400].join(",");
-        let after = change(&[(REVISION, "3"), (HISTORY, &long)]);
-        let history = after.get(HISTORY).expect("a history");
-        assert!(history.len() <= LONGEST_HISTORY && history.ends_with("1000,3"));
+        let after = change(&[(REVISION, "3"), (REVISION_HISTORY, &long)]);
+        let history = after.get(REVISION_HISTORY).expect("a history");
+        assert!(history.len() <= HISTORY_BYTES_MAX && history.ends_with("1000,3"));
         assert_eq!(history.split(',').count(), 400);
-        let one = "1".repeat(LONGEST_HISTORY + 1);
+        let one = "1".repeat(HISTORY_BYTES_MAX + 1);
         assert_eq!(
             super::history(Some(&one.as_str().into()), "3").as_deref(),
             Some("3")

@@ -1,39 +1,36 @@
-//! Back to the template of an earlier revision, asked for by the annotation of old. `kubectl rollout undo` does the same
-//! itself, from the same annotations, and needs nothing of this.
+//! Rollback to an earlier revision, requested by the deprecated annotation. `kubectl rollout undo` does not use it.
 
 use serde_json::{Map, Value, json};
 
+use super::replica_sets::{PlannedReplicaSet, ReplicaSets};
 use super::revision;
-use super::sets::{Set, Sets};
-use crate::support::annotations::ROLLBACK;
+use crate::support::annotations::ROLLBACK_TO;
 use crate::support::deployment::Deployment;
 use crate::support::pod_template::{Canonical, difference, unlabel};
 
-/// What becomes of the request.
+/// The answer to a rollback request.
 #[derive(Clone, Debug, PartialEq)]
+#[expect(missing_docs, reason = "plain data")]
 pub struct Rollback {
-    /// What is written to the Deployment: the template, or only that the request is done with.
+    /// The patch of the Deployment: the old template if granted, and the removal of the request.
     pub patch: Value,
-    /// What is said of it.
     pub reason: &'static str,
-    /// The same for people.
     pub message: String,
-    /// Whether it was granted.
     pub granted: bool,
 }
 
-/// The revision that is asked for: 0 is the one before the present. A text that is no number asks for nothing.
+/// Returns the requested revision; 0 is the previous one. An invalid number is ignored.
 #[must_use]
 pub fn requested(deployment: &Deployment) -> Option<i64> {
-    revision::number(&deployment.annotations, ROLLBACK)
+    revision::number(&deployment.annotations, ROLLBACK_TO)
 }
 
-/// What to do about a request for `to`, if the present template has this form.
+/// Plans the rollback to revision `to`.
 #[must_use]
-pub fn plan(deployment: &Deployment, template: &Canonical, sets: &Sets, to: i64) -> Rollback {
+pub fn plan(deployment: &Deployment, template: &Canonical, sets: &ReplicaSets, to: i64) -> Rollback {
     const NOT_FOUND: &str = "DeploymentRollbackRevisionNotFound";
     let name = &deployment.metadata.name;
-    let revision_of = |it: &&Set| revision::of(&it.object.annotations);
+    let revision_of = |it: &&PlannedReplicaSet| revision::of(&it.object.annotations);
     let to = match to {
         0 => {
             let mut revisions: Vec<i64> = sets.all().filter_map(|it| revision_of(&it)).collect();
@@ -60,10 +57,10 @@ pub fn plan(deployment: &Deployment, template: &Canonical, sets: &Sets, to: i64)
         return refuse(deployment, "DeploymentRollbackTemplateUnchanged", message);
     }
     let read = |text: &str| serde_json::from_str::<Value>(text).unwrap_or_default();
-    let mut wanted = read(&set.object.template().text);
-    unlabel(&mut wanted);
-    let mut patch = cleared(deployment);
-    patch["spec"] = json!({"template": difference(&read(&deployment.template().text), &wanted)});
+    let mut target = read(&set.object.template().text);
+    unlabel(&mut target);
+    let mut patch = remove_request(deployment);
+    patch["spec"] = json!({"template": difference(&read(&deployment.template().text), &target)});
     let mut annotations = Map::new();
     for (key, _) in deployment
         .annotations
@@ -80,7 +77,7 @@ pub fn plan(deployment: &Deployment, template: &Canonical, sets: &Sets, to: i64)
     {
         annotations.insert(key.to_string(), json!(value));
     }
-    annotations.insert(ROLLBACK.to_owned(), Value::Null);
+    annotations.insert(ROLLBACK_TO.to_owned(), Value::Null);
     patch["metadata"]["annotations"] = Value::Object(annotations);
     Rollback {
         patch,
@@ -92,17 +89,17 @@ pub fn plan(deployment: &Deployment, template: &Canonical, sets: &Sets, to: i64)
 
 fn refuse(deployment: &Deployment, reason: &'static str, message: String) -> Rollback {
     Rollback {
-        patch: cleared(deployment),
+        patch: remove_request(deployment),
         reason,
         message,
         granted: false,
     }
 }
 
-/// The patch that takes the request away, and nothing else.
-fn cleared(deployment: &Deployment) -> Value {
+/// Returns the patch that removes the request.
+fn remove_request(deployment: &Deployment) -> Value {
     let mut metadata = deployment.metadata.preconditions();
-    metadata["annotations"] = json!({ROLLBACK: null});
+    metadata["annotations"] = json!({ROLLBACK_TO: null});
     json!({"metadata": metadata})
 }
 
@@ -112,27 +109,27 @@ mod tests {
 
     use std::sync::Arc;
 
-    use crate::support::annotations::{DESIRED, REVISION};
+    use crate::support::annotations::{DESIRED_REPLICAS, REVISION};
 
     fn deployment(image: &str) -> Deployment {
         let json = json!({
             "metadata": {"name": "web", "uid": "u", "resourceVersion": "7",
-                         "annotations": {ROLLBACK: "0", "mine": "1", "both": "2", REVISION: "3"}},
+                         "annotations": {ROLLBACK_TO: "0", "mine": "1", "both": "2", REVISION: "3"}},
             "spec": {"template": {"metadata": {"labels": {"app": "web"}}, "spec": {"image": image, "new": true}}},
         });
         serde_json::from_value(json).expect("a Deployment")
     }
 
-    fn set(name: &str, revision: &str, template: &Value) -> Set {
+    fn set(name: &str, revision: &str, template: &Value) -> PlannedReplicaSet {
         let json = json!({
             "metadata": {"name": name, "uid": name,
-                         "annotations": {REVISION: revision, "both": "3", "theirs": "4", DESIRED: "1"}},
+                         "annotations": {REVISION: revision, "both": "3", "theirs": "4", DESIRED_REPLICAS: "1"}},
             "spec": {"template": template},
         });
-        Set::of(Arc::new(serde_json::from_value(json).expect("a set")))
+        PlannedReplicaSet::of(Arc::new(serde_json::from_value(json).expect("a set")))
     }
 
-    fn asked(old: Vec<Set>, to: i64) -> Rollback {
+    fn request(old: Vec<PlannedReplicaSet>, to: i64) -> Rollback {
         let deployment = deployment("two");
         let template = Canonical::of(&deployment.template().text);
         let new = set(
@@ -141,25 +138,25 @@ mod tests {
             &json!({"metadata": {"labels": {"app": "web", "pod-template-hash": "n"}},
                                           "spec": {"image": "two", "new": true}}),
         );
-        plan(&deployment, &template, &Sets { new: Some(new), old }, to)
+        plan(&deployment, &template, &ReplicaSets { new: Some(new), old }, to)
     }
 
-    fn old(revision: &str) -> Set {
+    fn old(revision: &str) -> PlannedReplicaSet {
         let template = json!({"metadata": {"labels": {"app": "web", "pod-template-hash": "o"}}, "spec": {"image": "one"}});
         set("old", revision, &template)
     }
 
     #[test]
-    fn the_template_and_the_annotations_come_back_in_one_write() {
+    fn rollback_restores_template_and_annotations_in_one_patch() {
         for to in [0, 2] {
-            let rollback = asked(vec![old("2")], to);
+            let rollback = request(vec![old("2")], to);
             assert!(rollback.granted);
             assert_eq!(rollback.message, r#"Rolled back deployment "web" to revision 2"#);
             assert_eq!(
                 rollback.patch,
                 json!({
                     "metadata": {"uid": "u", "resourceVersion": "7",
-                                 "annotations": {ROLLBACK: null, "mine": null, "both": "3", "theirs": "4"}},
+                                 "annotations": {ROLLBACK_TO: null, "mine": null, "both": "3", "theirs": "4"}},
                     "spec": {"template": {"spec": {"image": "one", "new": null}}},
                 })
             );
@@ -167,26 +164,26 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_had_is_said_and_done_with() {
+    fn impossible_rollback_only_removes_the_request() {
         let nothing_else =
-            json!({"metadata": {"uid": "u", "resourceVersion": "7", "annotations": {ROLLBACK: null}}});
+            json!({"metadata": {"uid": "u", "resourceVersion": "7", "annotations": {ROLLBACK_TO: null}}});
         for (old, to, reason) in [
             (vec![], 0, "DeploymentRollbackRevisionNotFound"),
             (vec![old("0")], 0, "DeploymentRollbackRevisionNotFound"),
             (vec![old("2")], 9, "DeploymentRollbackRevisionNotFound"),
             (vec![old("2")], 3, "DeploymentRollbackTemplateUnchanged"),
         ] {
-            let rollback = asked(old, to);
+            let rollback = request(old, to);
             assert_eq!((rollback.reason, rollback.granted), (reason, false));
             assert_eq!(rollback.patch, nothing_else);
         }
     }
 
     #[test]
-    fn only_a_number_asks() {
+    fn invalid_number_is_ignored() {
         let asking = |text: &str| {
             let mut deployment = Deployment::default();
-            deployment.annotations = [(ROLLBACK, text)].into_iter().collect();
+            deployment.annotations = [(ROLLBACK_TO, text)].into_iter().collect();
             requested(&deployment)
         };
         assert_eq!(

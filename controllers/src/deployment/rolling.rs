@@ -1,40 +1,44 @@
-//! One template gives way to another pod by pod.
+//! The `RollingUpdate` strategy.
 //!
-//! The new `ReplicaSet` grows as far as there is room; the old ones shrink as far as enough pods serve without what they
-//! give up. First what does not serve anyway, then the oldest. No step makes more pods than the limit, and none takes a
-//! pod that serves from the least there must be.
+//! The new `ReplicaSet` grows up to the maximum number of pods; the old ones shrink while enough pods are available
+//! without the removed ones. Unavailable pods are removed first, then those of the oldest `ReplicaSet`.
 
 use super::bounds::Bounds;
-use super::new_replica_set::size;
-use super::sets::{Set, Sets};
+use super::new_replica_set::rolling_size;
+use super::replica_sets::{PlannedReplicaSet, ReplicaSets};
 
-/// Sizes of all of them, one step further; the new one, if it is only about to be made, has `made` pods.
-pub fn step(sets: &mut Sets, bounds: &Bounds, made: i64) {
-    let wanted = size(bounds, sets);
+/// Plans the sizes of the next step. `created` is the size of a new `ReplicaSet` that this step creates.
+pub fn step(sets: &mut ReplicaSets, bounds: &Bounds, created: i64) {
+    let grown = rolling_size(bounds, sets);
     if let Some(new) = &mut sets.new {
         if new.replicas > bounds.replicas {
             new.scale(bounds.replicas, bounds);
-        } else if new.replicas < bounds.replicas && wanted != new.replicas {
-            new.scale(wanted, bounds);
+        } else if new.replicas < bounds.replicas && grown != new.replicas {
+            new.scale(grown, bounds);
         }
     }
-    shrink(sets, bounds, made);
+    shrink(sets, bounds, created);
 }
 
-fn shrink(sets: &mut Sets, bounds: &Bounds, made: i64) {
-    let waiting = made + sets.new.as_ref().map_or(0, |it| it.replicas - it.available());
-    let spare = sets.replicas() + made - bounds.min_available() - waiting;
-    take(&mut sets.old, spare, bounds, |it| it.replicas - it.available());
+fn shrink(sets: &mut ReplicaSets, bounds: &Bounds, created: i64) {
+    let unavailable = created + sets.new.as_ref().map_or(0, |it| it.replicas - it.available());
+    let spare = sets.replicas() + created - bounds.min_available() - unavailable;
+    remove(&mut sets.old, spare, bounds, |it| it.replicas - it.available());
     let spare = if spare > 0 {
         sets.available() - bounds.min_available()
     } else {
         0
     };
-    take(&mut sets.old, spare, bounds, |it| it.replicas);
+    remove(&mut sets.old, spare, bounds, |it| it.replicas);
 }
 
-/// Takes so many pods, from each no more than `most`.
-fn take(sets: &mut [Set], mut count: i64, bounds: &Bounds, most: impl Fn(&Set) -> i64) {
+/// Removes `count` pods, at most `most` of each `ReplicaSet`.
+fn remove(
+    sets: &mut [PlannedReplicaSet],
+    mut count: i64,
+    bounds: &Bounds,
+    most: impl Fn(&PlannedReplicaSet) -> i64,
+) {
     for set in sets.iter_mut().filter(|it| it.is_active()) {
         let part = most(set).min(count);
         if part > 0 {
@@ -52,56 +56,56 @@ mod tests {
 
     use serde_json::json;
 
-    fn set(size: i64, available: i64) -> Set {
+    fn set(size: i64, available: i64) -> PlannedReplicaSet {
         let json = json!({"spec": {"replicas": size}, "status": {"availableReplicas": available}});
-        Set::of(Arc::new(serde_json::from_value(json).expect("a set")))
+        PlannedReplicaSet::of(Arc::new(serde_json::from_value(json).expect("a set")))
     }
 
-    /// Ten pods, three may be too many, two may be missing: the sizes after a step, the new one first.
-    fn sizes(new: Option<(i64, i64)>, old: &[(i64, i64)], made: i64) -> Vec<i64> {
+    /// Returns the sizes after a step with 10 replicas, maxSurge 3 and maxUnavailable 2, the new `ReplicaSet` first.
+    fn sizes(new: Option<(i64, i64)>, old: &[(i64, i64)], created: i64) -> Vec<i64> {
         let bounds = Bounds {
             replicas: 10,
             surge: 3,
             unavailable: 2,
             rolling: true,
         };
-        let mut sets = Sets {
+        let mut sets = ReplicaSets {
             new: new.map(|(size, available)| set(size, available)),
             old: old
                 .iter()
                 .map(|(size, available)| set(*size, *available))
                 .collect(),
         };
-        step(&mut sets, &bounds, made);
+        step(&mut sets, &bounds, created);
         sets.all().map(|it| it.replicas).collect()
     }
 
     #[test]
-    fn the_new_one_grows_as_far_as_there_is_room() {
+    fn new_set_grows_to_max_replicas() {
         assert_eq!(sizes(Some((0, 0)), &[(10, 10)], 0), [3, 8]);
         assert_eq!(sizes(Some((3, 0)), &[(8, 8)], 0), [5, 8]);
         assert_eq!(sizes(Some((5, 3)), &[(8, 8)], 0), [5, 5]);
         assert_eq!(sizes(Some((10, 10)), &[(3, 3)], 0), [10, 0]);
         assert_eq!(sizes(Some((12, 12)), &[], 0), [10]);
-        assert_eq!(sizes(None, &[(10, 10)], 3), [8], "it is only about to be made");
+        assert_eq!(sizes(None, &[(10, 10)], 3), [8], "a new one is created");
     }
 
     #[test]
-    fn what_does_not_serve_goes_first_then_the_oldest() {
+    fn unavailable_pods_are_removed_first_then_those_of_the_oldest_set() {
         assert_eq!(sizes(Some((3, 3)), &[(5, 5), (5, 3)], 0), [3, 2, 3]);
         assert_eq!(sizes(Some((3, 3)), &[(1, 1), (9, 9)], 0), [3, 0, 5]);
     }
 
     #[test]
-    fn as_many_as_must_serve_are_left_to_try() {
-        // Five of the old ones do not serve yet, and none of the new ones does: some of the five may still.
+    fn unavailable_pods_that_may_become_available_are_kept() {
+        // Five old pods and all new pods are unavailable; the old ones may still become available.
         assert_eq!(sizes(Some((3, 0)), &[(10, 5)], 0), [3, 8]);
         assert_eq!(sizes(None, &[(10, 5)], 3), [8]);
         assert_eq!(sizes(Some((5, 0)), &[(8, 2)], 0), [5, 8]);
     }
 
     #[test]
-    fn what_has_not_followed_yet_is_not_counted_twice() {
+    fn unobserved_scale_down_is_not_counted_twice() {
         assert_eq!(sizes(Some((3, 3)), &[(8, 10)], 0), [5, 5]);
     }
 }

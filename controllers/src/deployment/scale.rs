@@ -1,34 +1,34 @@
-//! Another number of pods is wanted: all that have pods get their share of it, before anything is rolled out.
+//! Scaling during a rollout: a change of `spec.replicas` is distributed over all active `ReplicaSets` before the
+//! rollout proceeds.
 //!
-//! Shares are those of the sizes, so that a rollout which is half done is half done afterwards. What rounding leaves goes
-//! to the largest. Going down, pods that serve are spared where there are others: no step takes one of the least there must
-//! be.
+//! The distribution is proportional to the sizes, and the largest `ReplicaSet` gets the rounding remainder. A
+//! scale-down removes unavailable pods first and keeps the minimum number of available ones.
 
 use super::bounds::Bounds;
+use super::replica_sets::{PlannedReplicaSet, ReplicaSets};
 use super::revision;
-use super::sets::{Set, Sets};
-use crate::support::annotations::MAX;
+use crate::support::annotations::MAX_REPLICAS;
 
-/// Whether one of those that have pods was last scaled for another number of pods than is wanted. With several of them
-/// and no rolling update there are no shares to be had: that rollout goes on.
+/// Reports whether an active `ReplicaSet` was last scaled for another `spec.replicas`. With Recreate and several active
+/// `ReplicaSets` the rollout proceeds instead.
 #[must_use]
-pub fn is_due(sets: &Sets, bounds: &Bounds) -> bool {
-    let active: Vec<&Set> = sets.all().filter(|it| it.is_active()).collect();
+pub fn is_due(sets: &ReplicaSets, bounds: &Bounds) -> bool {
+    let active: Vec<&PlannedReplicaSet> = sets.all().filter(|it| it.is_active()).collect();
     (bounds.rolling || active.len() == 1) && active.iter().any(|it| is_stale(it, bounds))
 }
 
-fn is_stale(set: &Set, bounds: &Bounds) -> bool {
+fn is_stale(set: &PlannedReplicaSet, bounds: &Bounds) -> bool {
     set.desired().is_some_and(|it| it != bounds.replicas)
 }
 
-/// Sizes of all of them, for the number of pods that is wanted. `told` is how many the Deployment last said there are.
-pub fn sync(sets: &mut Sets, bounds: &Bounds, told: i64) {
+/// Plans the sizes for the desired number of pods. `status_replicas` is the last reported number of pods.
+pub fn sync(sets: &mut ReplicaSets, bounds: &Bounds, status_replicas: i64) {
     let active = sets.all().filter(|it| it.is_active()).count();
     if active <= 1 {
         if let Some(set) = only(sets, active)
             && (set.replicas != bounds.replicas || is_stale(set, bounds))
         {
-            // One that has that size by other hands has to know of it too, or it would be due for ever.
+            // The annotations are updated even if a user has already set the size; otherwise it stays due.
             set.scale(bounds.replicas, bounds);
         }
     } else if sets.new.as_ref().is_some_and(|it| is_saturated(it, bounds)) {
@@ -36,30 +36,34 @@ pub fn sync(sets: &mut Sets, bounds: &Bounds, told: i64) {
             set.scale(0, bounds);
         }
     } else if bounds.rolling {
-        proportional(sets, bounds, told);
+        proportional(sets, bounds, status_replicas);
     }
 }
 
-/// The one that has pods; if none has, the new one, or the newest.
-fn only(sets: &mut Sets, active: usize) -> Option<&mut Set> {
+/// Returns the active `ReplicaSet`; if none is active, the new one or else the newest.
+fn only(sets: &mut ReplicaSets, active: usize) -> Option<&mut PlannedReplicaSet> {
     if active == 1 {
         return sets.all_mut().find(|it| it.is_active());
     }
     sets.new.as_mut().or(sets.old.last_mut())
 }
 
-/// Whether it alone is all that is wanted.
-fn is_saturated(new: &Set, bounds: &Bounds) -> bool {
+/// Reports whether the new `ReplicaSet` has all desired pods available.
+fn is_saturated(new: &PlannedReplicaSet, bounds: &Bounds) -> bool {
     let wanted = bounds.replicas;
     new.desired() == Some(wanted) && new.replicas == wanted && new.available() == wanted
 }
 
-fn proportional(sets: &mut Sets, bounds: &Bounds, told: i64) {
-    let allowed = if bounds.replicas > 0 { bounds.limit() } else { 0 };
+fn proportional(sets: &mut ReplicaSets, bounds: &Bounds, status_replicas: i64) {
+    let allowed = if bounds.replicas > 0 {
+        bounds.max_replicas()
+    } else {
+        0
+    };
     let (least, available) = (bounds.min_available(), sets.available());
-    let mut active: Vec<&mut Set> = sets.all_mut().filter(|it| it.is_active()).collect();
+    let mut active: Vec<&mut PlannedReplicaSet> = sets.all_mut().filter(|it| it.is_active()).collect();
     let to_add = allowed - active.iter().map(|it| it.replicas).sum::<i64>();
-    // The largest first; of equal ones the newest if they grow, the oldest if they shrink.
+    // Largest first; among equals, newest first to grow and oldest first to shrink.
     active.sort_by_cached_key(|it| it.age());
     if to_add > 0 {
         active.reverse();
@@ -68,7 +72,7 @@ fn proportional(sets: &mut Sets, bounds: &Bounds, told: i64) {
     let mut left = to_add;
     let mut sizes: Vec<i64> = Vec::new();
     for set in &active {
-        let share = share(set, bounds, told);
+        let share = share(set, bounds, status_replicas);
         let share = if to_add > 0 {
             share.clamp(0, left)
         } else {
@@ -88,27 +92,27 @@ fn proportional(sets: &mut Sets, bounds: &Bounds, told: i64) {
     }
 }
 
-/// By how many pods one grows, for all of them to keep their proportion. One that does not say how many there could be in
-/// all goes by how many there are in all.
-fn share(set: &Set, bounds: &Bounds, told: i64) -> i64 {
+/// Returns the proportional change of the size. Without the max-replicas annotation it is relative to
+/// `status_replicas`.
+fn share(set: &PlannedReplicaSet, bounds: &Bounds, status_replicas: i64) -> i64 {
     if bounds.replicas == 0 {
         return -set.replicas;
     }
     let annotations = &set.object.annotations;
-    let before = revision::number(annotations, MAX).filter(|it| *it > 0);
-    let before = before.unwrap_or(told);
+    let before = revision::number(annotations, MAX_REPLICAS).filter(|it| *it > 0);
+    let before = before.unwrap_or(status_replicas);
     if before <= 0 {
         return 0;
     }
-    // Halves are rounded up.
-    let twice = 2 * i128::from(set.replicas) * i128::from(bounds.limit());
+    // Rounds half up.
+    let twice = 2 * i128::from(set.replicas) * i128::from(bounds.max_replicas());
     let share = (twice + i128::from(before)) / (2 * i128::from(before));
     i64::try_from(share).unwrap_or(i64::MAX) - set.replicas
 }
 
-/// Moves what is taken from pods that serve to pods that do not, as far as more than `most` of the former would go.
-fn spare(sets: &[&mut Set], sizes: &mut [i64], most: i64) {
-    let lost = |set: &Set, size: i64| (set.available() - size).max(0);
+/// Moves removals from available to unavailable pods if more than `most` available pods would be removed.
+fn spare(sets: &[&mut PlannedReplicaSet], sizes: &mut [i64], most: i64) {
+    let lost = |set: &PlannedReplicaSet, size: i64| (set.available() - size).max(0);
     let mut over = sets
         .iter()
         .zip(&*sizes)

@@ -1,30 +1,30 @@
-//! The status of a Deployment: sums over its `ReplicaSets`, and what is said of them.
+//! The status of a Deployment: sums over its `ReplicaSets`, and the Available condition.
 //!
-//! Of a status only what has changed is written, in one patch with the revision of the Deployment: where a status is
-//! written, annotations can be, and that does not count as a change of what is wanted.
+//! Only changed fields are written, in one patch with the revision annotation of the Deployment: the status subresource
+//! accepts annotations, and the generation does not change.
 
-use coxswain_manager::conditions::Status as Holds;
+use coxswain_manager::conditions::Status as ConditionStatus;
 use coxswain_manager::object::Text;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use super::bounds::Bounds;
 use super::progress::{PROGRESSING, REPLICA_FAILURE};
-use super::sets::{Set, Sets};
+use super::replica_sets::{PlannedReplicaSet, ReplicaSets};
 use crate::support::annotations::REVISION;
 use crate::support::deployment::Deployment;
 pub use crate::support::deployment::Status;
 use crate::support::deployment::condition::{self, Condition};
 use crate::support::write_backoff::digest;
 
-/// Says whether enough pods serve.
+/// The type of the condition that reports minimum availability.
 pub const AVAILABLE: &str = "Available";
 
 impl Status {
-    /// What is counted, with the conditions as they are.
+    /// Sums the counters of the `ReplicaSets`, with the present conditions.
     #[must_use]
-    pub fn counted(deployment: &Deployment, sets: &Sets) -> Self {
-        let sum = |of: fn(&Set) -> i64| sets.all().map(of).sum::<i64>();
+    pub fn from_replica_sets(deployment: &Deployment, sets: &ReplicaSets) -> Self {
+        let sum = |of: fn(&PlannedReplicaSet) -> i64| sets.all().map(of).sum::<i64>();
         let available = sum(|it| it.object.status.available_replicas);
         let stored = &deployment.status;
         Self {
@@ -40,14 +40,14 @@ impl Status {
         }
     }
 
-    /// Says whether enough pods serve.
-    pub fn judge(&mut self, bounds: &Bounds, now: Timestamp) {
+    /// Sets the Available condition.
+    pub fn set_available(&mut self, bounds: &Bounds, now: Timestamp) {
         let (status, reason, message) = if self.available_replicas >= bounds.min_available() {
             let message = "Deployment has minimum availability.";
-            (Holds::True, "MinimumReplicasAvailable", message)
+            (ConditionStatus::True, "MinimumReplicasAvailable", message)
         } else {
             let message = "Deployment does not have minimum availability.";
-            (Holds::False, "MinimumReplicasUnavailable", message)
+            (ConditionStatus::False, "MinimumReplicasUnavailable", message)
         };
         condition::set(
             &mut self.conditions,
@@ -55,25 +55,25 @@ impl Status {
         );
     }
 
-    /// Whether a rollout is at its end: all pods that are wanted are of the present template, and serve, and there are no
-    /// others.
+    /// Reports whether the rollout is complete: all desired pods have the current template and are available, and there
+    /// are no other pods.
     #[must_use]
     pub fn is_complete(&self, deployment: &Deployment) -> bool {
         let counters = [self.updated_replicas, self.replicas, self.available_replicas];
         counters == [deployment.replicas(); 3] && self.observed_generation >= deployment.metadata.generation
     }
 
-    /// Whether a rollout has come further than `before`.
+    /// Reports whether the rollout has progressed since the status `before`.
     #[must_use]
-    pub fn is_further(&self, before: &Self) -> bool {
+    pub fn has_progressed(&self, before: &Self) -> bool {
         self.updated_replicas > before.updated_replicas
             || self.replicas - self.updated_replicas < before.replicas - before.updated_replicas
             || self.ready_replicas > before.ready_replicas
             || self.available_replicas > before.available_replicas
     }
 
-    /// Identifies the content, apart from times and from the conditions of other clients. A status that is written again
-    /// without a change of it was overwritten by another client.
+    /// Identifies the content without times and conditions of other clients. If it is written again unchanged, another
+    /// client has overwritten it.
     #[must_use]
     pub fn digest(&self, revision: Option<&Text>) -> u64 {
         let numbers = [
@@ -90,9 +90,8 @@ impl Status {
         digest(&(numbers, self.collision_count, own, revision))
     }
 
-    /// The patch that makes this the status of `deployment`, and `revision` its revision; none if nothing has changed. A
-    /// server that does not know of terminating pods would be told of them for ever: where it says nothing of them, they
-    /// are written with the rest, and are no reason to write.
+    /// Returns the patch to this status and revision; none if nothing has changed. An API server that does not know
+    /// terminatingReplicas drops it, so that field alone is not a reason to write unless it is already present.
     #[must_use]
     pub fn patch(&self, deployment: &Deployment, revision: Option<&Text>) -> Option<Value> {
         let present = &deployment.status;
@@ -143,8 +142,8 @@ impl Status {
     }
 }
 
-/// One that nobody has looked at has none on their way out.
-fn terminating(set: &Set) -> Option<i64> {
+/// A `ReplicaSet` without an observed generation has no terminating pods.
+fn terminating(set: &PlannedReplicaSet) -> Option<i64> {
     let status = &set.object.status;
     status
         .terminating_replicas

@@ -160,7 +160,7 @@ impl ReplicaSetReconciler {
             status_writes: WriteBackoff::default(),
             creates_resume: None,
         };
-        if self.memory.know(key, uid, start) {
+        if self.memory.track(key, uid, start) {
             self.expectations.forget(key);
         }
     }

@@ -1,4 +1,4 @@
-//! What is read of a Deployment.
+//! The fields of a Deployment that the controllers read.
 
 pub mod condition;
 
@@ -12,19 +12,19 @@ use self::condition::Condition;
 use super::annotations::{intern_keys, take_annotations};
 use super::pod_template::Template;
 
-/// What the API takes for no limit.
+/// The value of `progressDeadlineSeconds` and `revisionHistoryLimit` that means no limit.
 const UNLIMITED: i64 = i32::MAX as i64;
 
 /// A Deployment.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(from = "Wire")]
 pub struct Deployment {
-    /// Its metadata, without the annotations.
+    /// Without the annotations.
     pub metadata: Meta,
-    /// The annotations, but for what `kubectl apply` keeps for itself.
+    /// All annotations except last-applied-configuration.
     pub annotations: StringMap,
     spec: Spec,
-    /// Its status.
+    #[expect(missing_docs, reason = "plain data")]
     pub status: Status,
 }
 
@@ -44,7 +44,7 @@ struct Spec {
     replicas: Option<i64>,
     #[serde(deserialize_with = "null_is_default")]
     min_ready_seconds: i64,
-    selector: Chosen,
+    selector: StoredSelector,
     template: Template,
     #[serde(deserialize_with = "null_is_default")]
     strategy: Strategy,
@@ -54,126 +54,121 @@ struct Spec {
     progress_deadline_seconds: Option<i64>,
 }
 
-/// How the pods of one template give way to those of another, as it was written.
+/// The strategy of a Deployment as stored.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Strategy {
     /// `RollingUpdate` or `Recreate`.
     #[serde(rename = "type", deserialize_with = "null_is_default")]
     pub type_: Text,
-    /// How far a rolling update may go.
+    /// The parameters of `RollingUpdate`.
     #[serde(deserialize_with = "null_is_default")]
-    pub rolling_update: Rolling,
+    pub rolling_update: RollingUpdate,
 }
 
-/// How far a rolling update may go.
+/// The parameters of a rolling update.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Rolling {
-    /// How many pods may be missing.
-    pub max_unavailable: Option<Amount>,
-    /// How many pods may be too many.
-    pub max_surge: Option<Amount>,
+#[expect(missing_docs, reason = "plain data")]
+pub struct RollingUpdate {
+    pub max_unavailable: Option<IntOrPercent>,
+    pub max_surge: Option<IntOrPercent>,
 }
 
-/// A number, or a percentage in a text.
+/// A number or a percentage.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(untagged)]
-pub enum Amount {
-    /// A number.
-    Count(i64),
-    /// `25%`.
-    Share(Text),
+#[expect(missing_docs, reason = "plain data")]
+pub enum IntOrPercent {
+    Int(i64),
+    /// Such as `25%`.
+    Percent(Text),
 }
 
-/// What is read and written of a status.
+/// The status of a Deployment.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
+#[expect(missing_docs, reason = "plain data")]
 pub struct Status {
-    /// The generation that this was found at.
     #[serde(deserialize_with = "null_is_default")]
     pub observed_generation: i64,
-    /// Pods of all templates.
     #[serde(deserialize_with = "null_is_default")]
     pub replicas: i64,
-    /// Pods of the present template.
     #[serde(deserialize_with = "null_is_default")]
     pub updated_replicas: i64,
-    /// Pods that are ready.
     #[serde(deserialize_with = "null_is_default")]
     pub ready_replicas: i64,
-    /// Pods that have been ready for long enough.
     #[serde(deserialize_with = "null_is_default")]
     pub available_replicas: i64,
-    /// Pods that are missing from what the `ReplicaSets` shall have.
+    /// The sizes of all `ReplicaSets` minus the available pods.
     #[serde(deserialize_with = "null_is_default")]
     pub unavailable_replicas: i64,
-    /// Pods that are on their way out; none if that is not known of all.
+    /// None if a `ReplicaSet` does not report it.
     pub terminating_replicas: Option<i64>,
-    /// How often the name for a template was taken.
+    /// The number of name collisions of `ReplicaSets`.
     pub collision_count: Option<i64>,
-    /// All conditions, those of others too.
+    /// All conditions, including those of other clients.
     #[serde(deserialize_with = "null_is_default")]
     pub conditions: Vec<Condition>,
 }
 
-/// The selector, or why there is none; and as it was written.
+/// The parsed selector or its error, and its JSON text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Chosen {
+struct StoredSelector {
     selector: Result<Selector, SelectorError>,
     text: Box<str>,
 }
 
 impl Deployment {
-    /// How many pods it asks for. The API fills in 1 where nothing is said.
+    /// Returns the desired number of pods. Defaults to 1.
     #[must_use]
     pub fn replicas(&self) -> i64 {
         self.spec.replicas.unwrap_or(1)
     }
 
-    /// For how long a pod has to be ready to be available.
+    /// Returns the number of seconds that a pod must be ready before it is available.
     #[must_use]
     pub fn min_ready_seconds(&self) -> i64 {
         self.spec.min_ready_seconds
     }
 
-    /// Which `ReplicaSets` it means.
+    /// Returns the selector of its `ReplicaSets` and pods.
     pub fn selector(&self) -> Result<&Selector, &SelectorError> {
         self.spec.selector.selector.as_ref()
     }
 
-    /// The selector as it was written, in JSON.
+    /// Returns the JSON text of the selector.
     #[must_use]
     pub fn selector_text(&self) -> &str {
         &self.spec.selector.text
     }
 
-    /// What its pods are made from.
+    /// Returns the pod template.
     #[must_use]
     pub fn template(&self) -> &Template {
         &self.spec.template
     }
 
-    /// How its pods are replaced.
+    /// Returns the rollout strategy.
     #[must_use]
     pub fn strategy(&self) -> &Strategy {
         &self.spec.strategy
     }
 
-    /// Whether nothing is to be rolled out.
+    /// Reports whether rollouts are paused.
     #[must_use]
     pub fn is_paused(&self) -> bool {
         self.spec.paused
     }
 
-    /// How many old `ReplicaSets` are kept; none for all.
+    /// Returns the number of old `ReplicaSets` to keep; none for no limit.
     #[must_use]
     pub fn history_limit(&self) -> Option<usize> {
         let limit = self.spec.revision_history_limit.filter(|it| *it != UNLIMITED)?;
         Some(usize::try_from(limit).unwrap_or(0))
     }
 
-    /// How many seconds a rollout may stand still; none for ever.
+    /// Returns the progress deadline in seconds; none for no deadline.
     #[must_use]
     pub fn progress_deadline(&self) -> Option<i64> {
         self.spec.progress_deadline_seconds.filter(|it| *it != UNLIMITED)
@@ -222,7 +217,7 @@ impl Object for Deployment {
     }
 }
 
-impl Default for Chosen {
+impl Default for StoredSelector {
     fn default() -> Self {
         Self {
             selector: Err(SelectorError::Empty),
@@ -231,7 +226,7 @@ impl Default for Chosen {
     }
 }
 
-impl<'de> Deserialize<'de> for Chosen {
+impl<'de> Deserialize<'de> for StoredSelector {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let Some(raw) = Option::<Box<RawValue>>::deserialize(deserializer)? else {
             return Ok(Self::default());
@@ -253,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_read_as_it_was_written() {
+    fn fields_are_decoded() {
         let selector = r#"{"matchLabels":{"a":"b"}, "matchExpressions":[{"key":"a","operator":"Exists"}]}"#;
         let it = of(&format!(
             r#"{{"metadata":{{"name":"web","annotations":{{"a":"b"}}}},
@@ -269,15 +264,15 @@ mod tests {
         );
         assert_eq!(it.annotations.get("a").map(|it| &**it), Some("b"));
         let rolling = &it.strategy().rolling_update;
-        assert_eq!(rolling.max_surge, Some(Amount::Share("25%".into())));
-        assert_eq!(rolling.max_unavailable, Some(Amount::Count(2)));
+        assert_eq!(rolling.max_surge, Some(IntOrPercent::Percent("25%".into())));
+        assert_eq!(rolling.max_unavailable, Some(IntOrPercent::Int(2)));
         assert_eq!((it.replicas(), it.min_ready_seconds()), (3, 4));
         assert_eq!((it.history_limit(), it.progress_deadline()), (Some(0), Some(600)));
         assert!(it.is_paused());
     }
 
     #[test]
-    fn nothing_and_no_limit_are_none() {
+    fn missing_and_unlimited_values_are_none() {
         for spec in [
             "null",
             "{}",

@@ -1,7 +1,7 @@
-//! What a controller remembers of its objects from sync to sync.
+//! Per-object state of a controller between syncs.
 //!
-//! It holds in one term and for one uid: what was written or counted in another term says nothing about this one, and an
-//! object starts with nothing under a name that another one had.
+//! State is bound to one leader term and one uid: another term clears all of it, and a new object with a reused name
+//! starts without state.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,13 +12,12 @@ use coxswain_manager::client::Term;
 use coxswain_manager::object::{Key, Meta, Resource, Uid};
 use tokio::time::Instant;
 
-/// How long a sync that the caches are not ready for waits, if no event comes before.
+/// The time that a sync waits for the caches to show earlier writes, unless an event comes first.
 pub(crate) const BEHIND: Duration = Duration::from_millis(500);
 
-/// What is remembered; `T` of each object.
+/// The state `T` of each object, and the writes that the caches do not show yet.
 #[derive(Debug)]
 pub(crate) struct Memory<T> {
-    /// What was written and may not be seen yet.
     pub(crate) written: PendingWrites,
     objects: Mutex<Objects<T>>,
 }
@@ -26,7 +25,7 @@ pub(crate) struct Memory<T> {
 #[derive(Debug)]
 struct Objects<T> {
     term: Option<Term>,
-    known: BTreeMap<Key, (Uid, T)>,
+    states: BTreeMap<Key, (Uid, T)>,
 }
 
 impl<T> Default for Memory<T> {
@@ -35,59 +34,60 @@ impl<T> Default for Memory<T> {
             written: PendingWrites::default(),
             objects: Mutex::new(Objects {
                 term: None,
-                known: BTreeMap::new(),
+                states: BTreeMap::new(),
             }),
         }
     }
 }
 
 impl<T> Memory<T> {
-    /// A sync of this term begins. The first one forgets everything, and calls `also` before any other begins.
-    pub(crate) fn enter(&self, term: Term, also: impl FnOnce()) {
+    /// Begins a sync of this term. The first sync of a term clears all state and calls `on_new_term` before any other
+    /// begins.
+    pub(crate) fn enter(&self, term: Term, on_new_term: impl FnOnce()) {
         let mut objects = self.lock();
         if objects.term != Some(term) {
             objects.term = Some(term);
-            objects.known.clear();
+            objects.states.clear();
             self.written.clear();
-            also();
+            on_new_term();
         }
     }
 
-    /// This is the object of the name. Answers whether another one had it before.
-    pub(crate) fn know(&self, key: &Key, uid: &Uid, start: impl FnOnce() -> T) -> bool {
+    /// Tracks an object. Returns whether another object of the same name was tracked before.
+    pub(crate) fn track(&self, key: &Key, uid: &Uid, initial: impl FnOnce() -> T) -> bool {
         let mut objects = self.lock();
-        if objects.known.get(key).is_some_and(|(known, _)| known == uid) {
+        if objects.states.get(key).is_some_and(|(tracked, _)| tracked == uid) {
             return false;
         }
-        let another = objects
-            .known
-            .insert(key.clone(), (uid.clone(), start()))
+        let replaced = objects
+            .states
+            .insert(key.clone(), (uid.clone(), initial()))
             .is_some();
-        if another {
+        if replaced {
             self.written.forget(key);
         }
-        another
+        replaced
     }
 
-    /// There is no object of that name.
+    /// Drops the state of an object that does not exist.
     pub(crate) fn forget(&self, key: &Key) {
-        self.lock().known.remove(key);
+        self.lock().states.remove(key);
         self.written.forget(key);
     }
 
-    /// With what is remembered of an object; none if it is not known.
-    pub(crate) fn with<R>(&self, key: &Key, with: impl FnOnce(&mut T) -> R) -> Option<R> {
-        self.lock().known.get_mut(key).map(|(_, it)| with(it))
+    /// Calls `access` with the state of an object; returns none if the object is not tracked.
+    pub(crate) fn with<R>(&self, key: &Key, access: impl FnOnce(&mut T) -> R) -> Option<R> {
+        self.lock().states.get_mut(key).map(|(_, it)| access(it))
     }
 
-    /// The kind whose cache does not show yet what was written for an object. One that should have shown it by now is listed
-    /// again.
+    /// Returns the resource whose cache does not show the writes of an object yet. A cache that should show them by now
+    /// is relisted.
     pub(crate) fn behind(&self, key: &Key, now: Instant, caches: &Caches) -> Option<Resource> {
         match self.written.ready(key, now, caches) {
             Readiness::Ready => None,
             Readiness::Behind { resource, .. } => Some(resource),
             Readiness::Stuck { resource } => {
-                tracing::warn!(%resource, "The cache does not show what was written: listing again");
+                tracing::warn!(%resource, "Cache does not show a write, relisting");
                 caches.relist(&resource);
                 Some(resource)
             }
@@ -99,7 +99,8 @@ impl<T> Memory<T> {
     }
 }
 
-/// Describes a write at `at` after which an object has this metadata. `seen` says whether the cache showed the object before.
+/// Describes a write at `at` after which an object has this metadata. `seen` says whether the cache showed the object
+/// before.
 pub(crate) fn write_of(object: &Meta, at: Instant, seen: bool) -> Write {
     Write {
         object: object.key(),
@@ -122,10 +123,10 @@ mod tests {
 
     static PODS: Resource = Resource::namespaced("", "v1", "pods", "Pod");
 
-    /// A cache that shows nothing of what was written.
-    struct Blind;
+    /// A cache that never shows a write.
+    struct EmptyCache;
 
-    impl CachePositions for Blind {
+    impl CachePositions for EmptyCache {
         fn position(&self, _: &Resource) -> Option<CachePosition> {
             Some(CachePosition {
                 version: Version::none(),
@@ -139,76 +140,82 @@ mod tests {
         }
     }
 
-    struct Bed {
+    struct Fixture {
         clock: Clock,
         fence: Fence,
         memory: Memory<u32>,
         key: Key,
     }
 
-    impl Bed {
-        /// Something is remembered, and was written, of an object with the uid `a`.
+    impl Fixture {
+        /// The object with uid `a` has state and a recorded write.
         fn new() -> Self {
             let clock = Clock::starting_at(Timestamp::UNIX_EPOCH);
             let fence = Fence::new(clock.clone());
-            let bed = Self {
+            let fixture = Self {
                 memory: Memory::default(),
                 key: Key::new("ns", "web"),
                 clock,
                 fence,
             };
-            bed.memory.enter(bed.fence.open_forever(), || {});
-            assert!(!bed.know("a"));
-            bed.memory.with(&bed.key, |it| *it += 7);
+            fixture.memory.enter(fixture.fence.open_forever(), || {});
+            assert!(!fixture.track("a"));
+            fixture.memory.with(&fixture.key, |it| *it += 7);
             let write = Write {
                 object: Key::new("ns", "web-1"),
                 uid: "p".into(),
                 version: "5".into(),
-                at: bed.clock.now(),
+                at: fixture.clock.now(),
                 seen: false,
             };
-            bed.memory.written.record(&bed.key, &PODS, write, &Blind);
-            assert_eq!(bed.remembered(), (Some(7), true));
-            bed
+            fixture
+                .memory
+                .written
+                .record(&fixture.key, &PODS, write, &EmptyCache);
+            assert_eq!(fixture.state(), (Some(7), true));
+            fixture
         }
 
-        fn know(&self, uid: &str) -> bool {
-            self.memory.know(&self.key, &uid.into(), || 0)
+        fn track(&self, uid: &str) -> bool {
+            self.memory.track(&self.key, &uid.into(), || 0)
         }
 
-        /// What is remembered, and whether a write is waited for.
-        fn remembered(&self) -> (Option<u32>, bool) {
-            let ready = self.memory.written.ready(&self.key, self.clock.now(), &Blind);
+        /// Returns the state, and whether a write is not shown yet.
+        fn state(&self) -> (Option<u32>, bool) {
+            let ready = self
+                .memory
+                .written
+                .ready(&self.key, self.clock.now(), &EmptyCache);
             let number = self.memory.with(&self.key, |it| *it);
             (number, ready != Readiness::Ready)
         }
     }
 
     #[test]
-    fn it_holds_in_one_term() {
-        let bed = Bed::new();
-        let (term, mut times) = (bed.fence.term().expect("a term"), 0);
-        bed.memory.enter(term, || times += 1);
-        assert_eq!((bed.remembered(), times), ((Some(7), true), 0), "the same term");
-        let next = bed.fence.open_forever();
-        bed.memory.enter(next, || times += 1);
-        bed.memory.enter(next, || times += 1);
-        assert_eq!((bed.remembered(), times), ((None, false), 1), "the next one");
+    fn new_term_clears_the_state() {
+        let fixture = Fixture::new();
+        let (term, mut times) = (fixture.fence.term().expect("a term"), 0);
+        fixture.memory.enter(term, || times += 1);
+        assert_eq!((fixture.state(), times), ((Some(7), true), 0), "the same term");
+        let next = fixture.fence.open_forever();
+        fixture.memory.enter(next, || times += 1);
+        fixture.memory.enter(next, || times += 1);
+        assert_eq!((fixture.state(), times), ((None, false), 1), "the next term");
     }
 
     #[test]
-    fn it_holds_for_one_uid() {
-        let bed = Bed::new();
-        assert!(!bed.know("a"));
-        assert_eq!(bed.remembered(), (Some(7), true), "the same object");
-        assert!(bed.know("b"));
-        assert_eq!(bed.remembered(), (Some(0), false), "another one of that name");
+    fn new_uid_clears_the_state() {
+        let fixture = Fixture::new();
+        assert!(!fixture.track("a"));
+        assert_eq!(fixture.state(), (Some(7), true), "the same object");
+        assert!(fixture.track("b"));
+        assert_eq!(fixture.state(), (Some(0), false), "another object of that name");
     }
 
     #[test]
-    fn it_ends_with_the_object() {
-        let bed = Bed::new();
-        bed.memory.forget(&bed.key);
-        assert_eq!(bed.remembered(), (None, false));
+    fn forget_clears_the_state() {
+        let fixture = Fixture::new();
+        fixture.memory.forget(&fixture.key);
+        assert_eq!(fixture.state(), (None, false));
     }
 }

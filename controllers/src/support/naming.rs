@@ -1,45 +1,44 @@
-//! Names of pods, chosen before they are created: a create whose answer is lost can be sent again.
+//! Pod names. The controller chooses them, so a create with a lost response can be sent again.
 
 use coxswain_manager::env::Rng;
 use coxswain_manager::object::Text;
 
-/// What the API server makes suffixes of: no vowels, so no words, and nothing that looks like something else.
+/// The alphabet of generated names of the API server: no vowels, to avoid words, and no similar characters.
 pub const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
-/// How long a suffix is.
-const SUFFIX: usize = 5;
-/// The longest name that can also be a hostname.
-const LONGEST: usize = 63;
+const SUFFIX_LENGTH: usize = 5;
+/// The maximum length of a name that is also a hostname.
+const NAME_MAX: usize = 63;
 
-/// What the names of the pods of an owner begin with.
+/// Returns the prefix of the pod names of an owner, short enough for a suffix.
 #[must_use]
 pub fn base(owner: &str) -> String {
     let mut base = format!("{owner}-");
-    base.truncate(base.floor_char_boundary(LONGEST - SUFFIX));
+    base.truncate(base.floor_char_boundary(NAME_MAX - SUFFIX_LENGTH));
     base
 }
 
-/// The prefix that the API server is told, as if it should choose. It takes one more than the longest name there is.
+/// Returns the generateName of the pods of an owner.
 #[must_use]
 pub fn generate_name(owner: &str) -> String {
     format!("{owner}-")
 }
 
-/// A name that most likely nobody has.
+/// Returns a random name.
 #[must_use]
 pub fn name(base: &str, rng: &Rng) -> Text {
     let mut name = base.to_owned();
-    for _ in 0..SUFFIX {
+    for _ in 0..SUFFIX_LENGTH {
         let at = usize::try_from(rng.below(ALPHABET.len() as u64)).unwrap_or(0);
         name.push(char::from(ALPHABET[at]));
     }
     name.into()
 }
 
-/// Whether a name could be one that was made of this base.
+/// Reports whether [`name`] can return the name for this base.
 #[must_use]
 pub fn is_made_of(base: &str, name: &str) -> bool {
     let suffix = name.strip_prefix(base);
-    suffix.is_some_and(|it| it.len() == SUFFIX && it.bytes().all(|byte| ALPHABET.contains(&byte)))
+    suffix.is_some_and(|it| it.len() == SUFFIX_LENGTH && it.bytes().all(|byte| ALPHABET.contains(&byte)))
 }
 
 #[cfg(test)]
@@ -47,15 +46,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_as_the_server_would_have_chosen_it() {
+    fn name_has_the_form_of_a_generated_name() {
         let rng = Rng::from_seed(1);
         for owner in ["web", &"a".repeat(57), &"a".repeat(58), &"a".repeat(253)] {
             let base = base(owner);
             assert!(format!("{owner}-").starts_with(&base));
             let name = name(&base, &rng);
-            assert!(name.len() <= LONGEST, "{name}");
+            assert!(name.len() <= NAME_MAX, "{name}");
             let suffix = name.strip_prefix(&*base).expect("the base");
-            assert_eq!(suffix.len(), SUFFIX);
+            assert_eq!(suffix.len(), SUFFIX_LENGTH);
             assert!(suffix.bytes().all(|it| ALPHABET.contains(&it)), "{name}");
             assert!(is_made_of(&base, &name));
         }

@@ -1,4 +1,4 @@
-//! What is read of an owner, whatever its kind.
+//! The fields of a `ReplicaSet`, `ReplicationController` or `AppReplicaSet` that the controllers read.
 
 use coxswain_manager::conditions::Condition;
 use coxswain_manager::object::decode::null_is_default;
@@ -9,16 +9,16 @@ use serde::{Deserialize, Deserializer};
 use super::annotations::{intern_keys, take_annotations};
 use super::pod_template::Template;
 
-/// An owner of replicas.
+/// A `ReplicaSet`, `ReplicationController` or `AppReplicaSet`: the owner of pods.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(from = "Wire")]
 pub struct Owner {
-    /// Its metadata, without the annotations.
+    /// Without the annotations.
     pub metadata: Meta,
-    /// The annotations, for whoever manages it: all but what `kubectl apply` keeps for itself.
+    /// All annotations except last-applied-configuration.
     pub annotations: StringMap,
     spec: Spec,
-    /// Its status, as far as it is written here.
+    #[expect(missing_docs, reason = "plain data")]
     pub status: Status,
 }
 
@@ -38,67 +38,64 @@ struct Spec {
     replicas: Option<i64>,
     #[serde(deserialize_with = "null_is_default")]
     min_ready_seconds: i64,
-    selector: Chosen,
+    selector: StoredSelector,
     template: Template,
 }
 
-/// The selector, or why there is none.
+/// The parsed selector, or its error.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Chosen(Result<Selector, SelectorError>);
+struct StoredSelector(Result<Selector, SelectorError>);
 
-/// What is read and written of a status.
+/// The status of an owner.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
+#[expect(missing_docs, reason = "plain data")]
 pub struct Status {
-    /// Active pods.
+    /// The number of active pods.
     #[serde(deserialize_with = "null_is_default")]
     pub replicas: i64,
-    /// Those that have all labels of the template.
     #[serde(deserialize_with = "null_is_default")]
     pub fully_labeled_replicas: i64,
-    /// Those that serve.
     #[serde(deserialize_with = "null_is_default")]
     pub ready_replicas: i64,
-    /// Those that have served for long enough.
     #[serde(deserialize_with = "null_is_default")]
     pub available_replicas: i64,
-    /// Pods that are on their way out; none if the kind, or the server, does not count them.
+    /// None if the kind or the API server does not have the field.
     pub terminating_replicas: Option<i64>,
-    /// The selector as a text; none if the kind, or the server, has no place for it.
+    /// None if the kind or the API server does not have the field.
     pub selector: Option<Text>,
-    /// The generation that this was found at.
     #[serde(deserialize_with = "null_is_default")]
     pub observed_generation: i64,
-    /// All conditions, those of others too.
+    /// All conditions, including those of other clients.
     #[serde(deserialize_with = "null_is_default")]
     pub conditions: Vec<Condition>,
 }
 
 impl Owner {
-    /// How many pods it asks for. The API fills in 1 where nothing is said.
+    /// Returns the desired number of pods. Defaults to 1.
     #[must_use]
     pub fn replicas(&self) -> i64 {
         self.spec.replicas.unwrap_or(1)
     }
 
-    /// For how long a pod has to be ready to be available.
+    /// Returns the number of seconds that a pod must be ready before it is available.
     #[must_use]
     pub fn min_ready_seconds(&self) -> i64 {
         self.spec.min_ready_seconds
     }
 
-    /// Which pods it means.
+    /// Returns the selector of its pods.
     pub fn selector(&self) -> Result<&Selector, &SelectorError> {
         self.spec.selector.0.as_ref()
     }
 
-    /// What its pods are made from.
+    /// Returns the pod template.
     #[must_use]
     pub fn template(&self) -> &Template {
         &self.spec.template
     }
 
-    /// The uid of whoever manages it.
+    /// Returns the uid of its controller, such as a Deployment.
     #[must_use]
     pub fn manager(&self) -> Option<&Uid> {
         self.metadata.controller().map(|it| &it.uid)
@@ -106,7 +103,7 @@ impl Owner {
 }
 
 impl Object for Owner {
-    // Every sync of a Deployment asks for ReplicaSets to adopt.
+    // Every sync of a Deployment looks for ReplicaSets to adopt.
     const INDEX_UNMANAGED: bool = true;
 
     fn meta(&self) -> &Meta {
@@ -148,15 +145,14 @@ impl From<Wire> for Owner {
     }
 }
 
-impl Default for Chosen {
+impl Default for StoredSelector {
     fn default() -> Self {
         Self(Err(SelectorError::Empty))
     }
 }
 
-/// A `ReplicationController` has a map of labels where newer kinds have a selector. They cannot be confused: the values in
-/// the one are texts, in the other never.
-impl<'de> Deserialize<'de> for Chosen {
+/// A `ReplicationController` has a map of labels instead of a label selector. Only the map has strings as values.
+impl<'de> Deserialize<'de> for StoredSelector {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
         #[serde(untagged)]
@@ -187,8 +183,8 @@ mod tests {
     }
 
     #[test]
-    fn both_forms_of_a_selector_are_read() {
-        let meant = labels(&[("app", "web")]);
+    fn both_forms_of_a_selector_are_decoded() {
+        let matching = labels(&[("app", "web")]);
         for json in [
             r#"{"spec":{"selector":{"app":"web"}}}"#,
             r#"{"spec":{"selector":{"matchLabels":{"app":"web"}}}}"#,
@@ -197,7 +193,7 @@ mod tests {
             let owner = owner(json);
             let selector = owner.selector().expect("a selector");
             assert!(
-                selector.matches(&meant) && !selector.matches(&labels(&[])),
+                selector.matches(&matching) && !selector.matches(&labels(&[])),
                 "{json}"
             );
         }
@@ -213,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn annotations_are_kept_but_for_the_copy_of_the_object() {
+    fn last_applied_configuration_is_dropped() {
         let owner = owner(&format!(
             r#"{{"metadata":{{"annotations":{{"a":"b","{LAST_APPLIED}":"{{}}"}}}}}}"#
         ));
@@ -222,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn the_template_is_kept_as_it_was_written() {
+    fn template_text_is_kept_verbatim() {
         let template = r#"{"metadata":{"labels":{"a":"b"}},"spec":{"unheard":[1, 2.50]}}"#;
         let owner = owner(&format!(r#"{{"spec":{{"replicas":3,"template":{template}}}}}"#));
         assert_eq!(&*owner.template().text, template);

@@ -1,11 +1,11 @@
-//! What is read of a pod: what decides whether it counts, and how much it would be missed.
+//! The fields of a pod that the controllers read.
 
 use coxswain_manager::object::decode::{null_is_default, time};
 use coxswain_manager::object::{Interner, Meta, Object, Text};
 use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
 
-/// The annotation that says what deleting a pod costs, compared with its siblings.
+/// The annotation with the deletion cost of a pod relative to the other pods of its `ReplicaSet`.
 pub const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
 
 /// A pod that ended sooner than this after its start did not run: a kubelet rejected it, or it crashed.
@@ -14,51 +14,46 @@ pub const SHORT_RUN: SignedDuration = SignedDuration::from_secs(10);
 /// A pod.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(from = "Wire")]
+#[expect(missing_docs, reason = "plain data")]
 pub struct Pod {
-    /// Its metadata.
     pub metadata: Meta,
-    /// The node that it is bound to; empty if it is not.
+    /// The node name; empty if the pod is not scheduled.
     pub node: Text,
-    /// Where it is in its life.
     pub phase: Phase,
-    /// Whether it serves.
     pub ready: Ready,
-    /// How often its containers were restarted: the most of any.
+    /// The highest restart count of its containers.
     pub restarts: i64,
-    /// The same of its sidecars.
+    /// The highest restart count of its sidecar containers.
     pub sidecar_restarts: i64,
     /// The length of its run, if it has finished.
     pub run: Run,
 }
 
-/// Where a pod is in its life. In the order in which pods are given up.
+/// The phase of a pod, in the order of deletion.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[expect(missing_docs, reason = "plain data")]
 pub enum Phase {
-    /// It does not run yet; or it is in no phase that is known.
+    /// Also stands for a missing or unknown phase.
     #[default]
     Pending,
-    /// Its node does not answer.
     Unknown,
-    /// It runs.
     Running,
-    /// It has ended well.
     Succeeded,
-    /// It has ended badly.
     Failed,
 }
 
-/// Whether a pod serves.
+/// The Ready condition of a pod.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[expect(missing_docs, reason = "plain data")]
 pub enum Ready {
-    /// It does not.
     #[default]
     No,
-    /// It does, since then if that is known.
+    /// Ready, with the lastTransitionTime.
     Since(Option<Timestamp>),
 }
 
-/// The length of the run of a finished pod, as far as its status tells it. All times are those of the node, so that only
-/// their differences count.
+/// The length of the run of a finished pod according to its status. The times are those of the node's clock, so only
+/// their differences are used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Run {
     /// The pod never became Ready, or stopped being Ready within `SHORT_RUN` of its start.
@@ -133,27 +128,28 @@ struct Container {
 }
 
 impl Pod {
-    /// Whether it counts: it has not ended, and is not on its way out.
+    /// Reports whether the pod has not finished and is not terminating.
     #[must_use]
     pub fn is_active(&self) -> bool {
         !self.has_finished() && !self.metadata.is_terminating()
     }
 
-    /// Whether it has ended, for good.
+    /// Reports whether the phase is Succeeded or Failed.
     #[must_use]
     pub fn has_finished(&self) -> bool {
         matches!(self.phase, Phase::Succeeded | Phase::Failed)
     }
 
-    /// Whether a finished pod never became Ready or ended within `SHORT_RUN` of its start. `seen` is the time at which
-    /// it was seen to end; none if it had ended before. Without a proof that it ran it did not.
+    /// Reports whether a finished pod never became Ready or ended within `SHORT_RUN` of its start. `seen` is the time
+    /// at which the controller saw it end; none if it had ended before. Without evidence of a longer run the result is
+    /// true.
     #[must_use]
     pub fn ended_early(&self, seen: Option<Timestamp>) -> bool {
         let run_until_seen = |start: Timestamp| seen.map(|seen| seen.duration_since(start));
         match self.run {
             Run::Short => true,
             Run::Long => false,
-            // A start in the future is that of a node with a wrong clock.
+            // A start in the future comes from a node with a wrong clock.
             Run::Ready(start) => start
                 .and_then(run_until_seen)
                 .is_some_and(|it| !it.is_negative() && it < SHORT_RUN),
@@ -161,13 +157,14 @@ impl Pod {
         }
     }
 
-    /// Whether it serves.
+    /// Reports whether the pod is ready.
     #[must_use]
     pub fn is_ready(&self) -> bool {
         self.ready != Ready::No
     }
 
-    /// How long until it has served for `seconds`: nothing if it has, none if it is not known when it will have.
+    /// Returns the time until the pod has been ready for `seconds`: zero if it has, none if it is not ready or the time
+    /// of the transition is unknown.
     #[must_use]
     pub fn available_in(&self, seconds: i64, now: Timestamp) -> Option<SignedDuration> {
         match self.ready {
@@ -180,7 +177,7 @@ impl Pod {
         }
     }
 
-    /// What deleting it costs. Anything but a plain number that fits is nothing.
+    /// Returns the deletion cost. An invalid number counts as 0.
     #[must_use]
     pub fn deletion_cost(&self) -> i32 {
         let cost = self.metadata.annotations.get(DELETION_COST);
@@ -229,8 +226,8 @@ impl From<Wire> for Pod {
     }
 }
 
-/// The length of the run of a finished pod with this Ready condition. The condition of a pod that never became Ready is as
-/// old as the start: a kubelet writes both at once.
+/// The length of the run of a finished pod with this Ready condition. The condition of a pod that never became Ready is
+/// as old as the start: a kubelet writes both at once.
 fn run(ready: Option<&Condition>, start: Option<Timestamp>) -> Run {
     match ready {
         None => start.map_or(Run::Short, Run::Unknown),
@@ -270,7 +267,7 @@ mod tests {
     use serde_json::{Value, json};
 
     #[test]
-    fn a_pod_is_read_from_what_the_api_writes() {
+    fn fields_are_decoded() {
         let pod: Pod = serde_json::from_value(json!({
             "metadata": {"name": "a"},
             "spec": {"nodeName": "n", "initContainers": [
@@ -356,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_plain_number_is_a_cost() {
+    fn invalid_deletion_cost_is_zero() {
         for (text, cost) in [
             ("0", 0),
             ("7", 7),

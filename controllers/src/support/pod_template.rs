@@ -1,8 +1,8 @@
-//! Templates of pods as JSON: which are the same, and what makes one of another.
+//! Pod templates as JSON: equality and patches.
 //!
-//! Two templates are the same if the API would say so: lists and maps that are empty, null or not there are the same, and
-//! quantities count by their value. The label that tells the `ReplicaSets` of a Deployment apart is not looked at. An empty
-//! object is *not* the same as none where it could say something: `emptyDir: {}`, or a selector that selects all.
+//! Two templates are equal if the API would treat them as equal: empty, null and missing lists and maps are equal, and
+//! quantities are compared by value. The pod-template-hash label is ignored. An empty object differs from a missing one
+//! where it has a meaning, such as `emptyDir: {}` or a selector that matches everything.
 
 use coxswain_manager::object::StringMap;
 use coxswain_manager::object::decode::null_is_default;
@@ -12,11 +12,11 @@ use serde_json::{Map, Value};
 
 use super::quantity::billionths;
 
-/// The label that tells the `ReplicaSets` of a Deployment, and their pods, apart.
+/// The label that distinguishes the `ReplicaSets` of a Deployment and their pods.
 pub const POD_TEMPLATE_HASH: &str = "pod-template-hash";
 
-/// Where an empty object says nothing: maps, and structures that are always there.
-const PLAIN: &[&str] = &[
+/// Fields where an empty object equals a missing one.
+const EMPTY_IS_MISSING: &[&str] = &[
     "annotations",
     "labels",
     "limits",
@@ -29,21 +29,21 @@ const PLAIN: &[&str] = &[
     "resources",
     "volumeAttributes",
 ];
-/// Maps of quantities.
-const AMOUNTS: &[&str] = &["limits", "requests", "overhead"];
-/// Quantities.
-const AMOUNT: &[&str] = &["sizeLimit", "divisor"];
+/// Fields that are maps of quantities.
+const QUANTITY_MAPS: &[&str] = &["limits", "requests", "overhead"];
+/// Fields that are quantities.
+const QUANTITIES: &[&str] = &["sizeLimit", "divisor"];
 
-/// The template of its pods, as it was written.
+/// A pod template as stored.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Template {
     /// The JSON text; empty if there is none.
     pub text: Box<str>,
-    /// The labels in it.
+    #[expect(missing_docs, reason = "plain data")]
     pub labels: StringMap,
 }
 
-/// A template in a form in which equal ones have equal texts.
+/// A template in canonical form: equal templates have equal text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Canonical(String);
 
@@ -73,7 +73,7 @@ impl<'de> Deserialize<'de> for Template {
 }
 
 impl Canonical {
-    /// The form of a template. One that is no JSON is as empty as one that is not there.
+    /// Returns the canonical form. Invalid JSON is treated as a missing template.
     #[must_use]
     pub fn of(template: &str) -> Self {
         let mut text = String::new();
@@ -81,14 +81,14 @@ impl Canonical {
         Self(text)
     }
 
-    /// The text.
+    /// Returns the canonical text.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.0
     }
 }
 
-/// A template without fields that say nothing, and without the label that tells `ReplicaSets` apart.
+/// Returns a template without empty fields and without the pod-template-hash label.
 #[must_use]
 pub fn normalized(template: &str) -> Value {
     let mut template: Value = serde_json::from_str(template).unwrap_or_default();
@@ -96,16 +96,16 @@ pub fn normalized(template: &str) -> Value {
     normal("", template).unwrap_or_default()
 }
 
-/// Whether the template of a Deployment is still `sent`, from which a `ReplicaSet` was created that has the template
-/// `stored` now. A newer API server adds defaults to both: a field that `now` has and `sent` does not have is such a default
-/// if `stored` has it too. All of them are [`normalized`].
+/// Reports whether the template of a Deployment is `now` still equal to `sent`, from which a `ReplicaSet` with the
+/// template `stored` was created. A newer API server adds defaults to both: a field of `now` that `sent` lacks is such
+/// a default if `stored` has it too. All of them are [`normalized`].
 #[must_use]
-pub fn is_still(sent: &Value, now: &Value, stored: Option<&Value>) -> bool {
+pub fn is_unchanged(sent: &Value, now: &Value, stored: Option<&Value>) -> bool {
     match (sent, now) {
         (Value::Object(sent), Value::Object(now)) => {
             let stored = |key: &String| stored.and_then(|it| it.get(key));
             let kept = sent.iter().all(|(key, value)| match now.get(key) {
-                Some(now) => is_still(value, now, stored(key)),
+                Some(now) => is_unchanged(value, now, stored(key)),
                 None => stored(key).is_none(),
             });
             let mut added = now.iter().filter(|(key, _)| !sent.contains_key(*key));
@@ -114,13 +114,14 @@ pub fn is_still(sent: &Value, now: &Value, stored: Option<&Value>) -> bool {
         (Value::Array(sent), Value::Array(now)) => {
             let mut pairs = sent.iter().zip(now).enumerate();
             sent.len() == now.len()
-                && pairs.all(|(at, (sent, now))| is_still(sent, now, counterpart(stored, at, now)))
+                && pairs.all(|(at, (sent, now))| is_unchanged(sent, now, counterpart(stored, at, now)))
         }
         _ => sent == now,
     }
 }
 
-/// The item of `stored` that an item is: that of its name, as a webhook may insert others before it; else that of its place.
+/// Returns the item of `stored` with the same name, because a webhook may insert others before it, or else at the same
+/// index.
 fn counterpart<'a>(stored: Option<&'a Value>, at: usize, item: &Value) -> Option<&'a Value> {
     let stored = stored?.as_array()?;
     match item.get("name") {
@@ -129,7 +130,7 @@ fn counterpart<'a>(stored: Option<&'a Value>, at: usize, item: &Value) -> Option
     }
 }
 
-/// Takes the label out that tells `ReplicaSets` apart.
+/// Removes the pod-template-hash label.
 pub fn unlabel(template: &mut Value) {
     if let Some(labels) = template
         .pointer_mut("/metadata/labels")
@@ -139,7 +140,7 @@ pub fn unlabel(template: &mut Value) {
     }
 }
 
-/// The template with the label that tells `ReplicaSets` apart.
+/// Returns the template with the pod-template-hash label.
 #[must_use]
 pub fn labelled(template: &str, hash: &str) -> Value {
     let mut template: Value = serde_json::from_str(template).unwrap_or_default();
@@ -157,7 +158,7 @@ pub fn labelled(template: &str, hash: &str) -> Value {
     template
 }
 
-/// The merge patch that makes `to` of `from`.
+/// Returns the merge patch from `from` to `to`.
 #[must_use]
 pub fn difference(from: &Value, to: &Value) -> Value {
     let (Value::Object(old), Value::Object(new)) = (from, to) else {
@@ -177,12 +178,12 @@ pub fn difference(from: &Value, to: &Value) -> Value {
     Value::Object(patch)
 }
 
-/// None if it says nothing.
+/// Returns none for an empty value.
 fn normal(key: &str, value: Value) -> Option<Value> {
     match value {
         Value::Null => None,
         Value::Array(items) if items.is_empty() => None,
-        // The place of an item counts, whatever it says.
+        // The index of an item is significant, so empty items are kept.
         Value::Array(items) => Some(
             items
                 .into_iter()
@@ -190,25 +191,25 @@ fn normal(key: &str, value: Value) -> Option<Value> {
                 .collect(),
         ),
         Value::Object(fields) => {
-            let amounts = AMOUNTS.contains(&key);
+            let is_quantity_map = QUANTITY_MAPS.contains(&key);
             let fields: Map<String, Value> = fields
                 .into_iter()
                 .filter_map(|(field, value)| {
-                    let value = if amounts || AMOUNT.contains(&&*field) {
-                        amount(value)
+                    let value = if is_quantity_map || QUANTITIES.contains(&&*field) {
+                        canonical_quantity(value)
                     } else {
                         normal(&field, value)?
                     };
                     Some((field, value))
                 })
                 .collect();
-            (!fields.is_empty() || !PLAIN.contains(&key)).then_some(Value::Object(fields))
+            (!fields.is_empty() || !EMPTY_IS_MISSING.contains(&key)).then_some(Value::Object(fields))
         }
         other => Some(other),
     }
 }
 
-fn amount(value: Value) -> Value {
+fn canonical_quantity(value: Value) -> Value {
     let text = match &value {
         Value::String(text) => text.clone(),
         Value::Number(number) => number.to_string(),
@@ -217,7 +218,7 @@ fn amount(value: Value) -> Value {
     billionths(&text).map_or(value, |amount| Value::String(amount.to_string()))
 }
 
-/// JSON with the keys in order, whatever order the map has.
+/// Writes JSON with sorted keys.
 fn write(text: &mut String, value: &Value) {
     match value {
         Value::Array(items) => {
@@ -259,12 +260,12 @@ mod tests {
     }
 
     #[test]
-    fn defaults_of_a_newer_server_are_no_change() {
+    fn defaults_of_a_newer_api_server_are_not_a_change() {
         use serde_json::json;
         let sent = json!({"spec": {"containers": [{"name": "a", "image": "x"}], "volumes": [{"name": "v"}]}});
         let stored = json!({"spec": {"containers": [
             {"name": "sidecar"}, {"name": "a", "image": "x", "new": 1}], "volumes": [{"name": "v"}], "mode": "Auto"}});
-        let is = |now: Value| is_still(&sent, &now, Some(&stored));
+        let is = |now: Value| is_unchanged(&sent, &now, Some(&stored));
         let spec = |container: Value, mode: Value| {
             json!({"spec": {
             "containers": [container], "volumes": [{"name": "v"}], "mode": mode}})
@@ -304,18 +305,18 @@ mod tests {
         ] {
             assert!(!is(now.clone()), "{what}: {now}");
         }
-        // A field that the server does not have any more.
+        // A field that the API server has dropped.
         let gone = json!({"spec": {"containers": [{"name": "a", "image": "x"}], "old": 1}});
         let now = json!({"spec": {"containers": [{"name": "a", "image": "x"}]}});
-        assert!(is_still(&gone, &now, Some(&now)));
-        assert!(!is_still(&gone, &now, Some(&gone)), "the user took it out");
-        for odd in [json!(true), json!("x"), json!(null), json!([])] {
-            assert!(!is_still(&odd, &now, Some(&now)), "{odd}");
+        assert!(is_unchanged(&gone, &now, Some(&now)));
+        assert!(!is_unchanged(&gone, &now, Some(&gone)), "the user removed it");
+        for invalid in [json!(true), json!("x"), json!(null), json!([])] {
+            assert!(!is_unchanged(&invalid, &now, Some(&now)), "{invalid}");
         }
     }
 
     #[test]
-    fn what_says_nothing_makes_no_difference() {
+    fn empty_fields_do_not_change_equality() {
         let plain = pod(&json!({"name": "a", "image": "i"}));
         for same_as in [
             json!({"metadata": {"labels": {"app": "web", "pod-template-hash": "x"}, "creationTimestamp": null},
@@ -337,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn what_says_something_makes_a_difference() {
+    fn other_fields_change_equality() {
         let plain = pod(&json!({"name": "a", "image": "i"}));
         for other in [
             json!({"metadata": {"labels": {"app": "web", "b": "c"}}, "spec": {"containers": [{"name": "a", "image": "i"}]}}),
@@ -352,7 +353,7 @@ mod tests {
         ] {
             assert!(!same(&plain, &other), "{other}");
         }
-        // All namespaces, and the one of the pod.
+        // An empty selector matches all namespaces, a missing one the namespace of the pod.
         let term = |more: Value| json!({"spec": {"affinity": {"podAffinity": {"t": [more]}}}});
         assert!(!same(&term(json!({"namespaceSelector": {}})), &term(json!({}))));
         let order = |args: Value| pod(&json!({"name": "a", "args": args}));
@@ -362,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn a_template_gets_its_label_wherever_there_are_none() {
+    fn label_is_added_to_missing_labels() {
         for template in [
             "",
             "{}",
@@ -390,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn the_difference_makes_one_of_the_other() {
+    fn difference_is_a_merge_patch() {
         let from = json!({"a": 1, "b": {"c": 2, "d": 3}, "e": [1], "f": {"g": 1}});
         let to = json!({"a": 1, "b": {"c": 4}, "e": [1, 2], "h": {"i": 1}});
         let patch = difference(&from, &to);

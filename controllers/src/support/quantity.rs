@@ -1,6 +1,6 @@
-//! Quantities by their value: `1` and `1000m` are the same amount.
+//! Values of quantities: `1` and `1000m` are equal.
 
-/// How many billionths a quantity is; none if it is not one, or is too large or too fine to tell.
+/// Returns the value of a quantity in billionths; none if it is invalid, too large or too precise.
 #[must_use]
 pub fn billionths(text: &str) -> Option<i128> {
     let (sign, rest) = match text.strip_prefix('-') {
@@ -31,7 +31,7 @@ pub fn billionths(text: &str) -> Option<i128> {
     Some(sign * value)
 }
 
-/// The factor and the power of ten that a suffix stands for.
+/// Returns the factor and the power of ten of a suffix.
 fn scale(suffix: &str) -> Option<(i128, i32)> {
     let power = |exponent| Some((1, exponent));
     match suffix {
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_the_same_amount_is_the_same_number() {
+    fn equal_quantities_have_equal_values() {
         for (a, b) in [
             ("1", "1000m"),
             ("1", "1.0"),
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_amount_has_none() {
+    fn invalid_quantity_has_no_value() {
         for text in [
             "",
             "-",

@@ -1,28 +1,28 @@
-//! The short hash of a template, and the name that a `ReplicaSet` has by it.
+//! The hash of a pod template, and the `ReplicaSet` name that contains it.
 //!
-//! It depends on the template, as far as two are told apart at all, and on how often a name was taken. Nothing is found
-//! by it: it only has to be another one for another template, nearly always.
+//! The hash depends on the canonical template and the collision count. Nothing is looked up by it; different templates
+//! must have different hashes nearly always.
 
 use coxswain_manager::object::Text;
 
 use super::naming::ALPHABET;
 use super::pod_template::Canonical;
 
-/// The longest name there is.
-const LONGEST: usize = 253;
+/// The maximum length of an object name.
+const NAME_MAX: usize = 253;
 
-/// The hash of a template, before it is known how often a name was taken.
+/// The hash of a template without the collision count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hash(u32);
 
 impl Hash {
-    /// The hash of a template: FNV-1a.
+    /// Computes the FNV-1a hash of a template.
     #[must_use]
     pub fn of(template: &Canonical) -> Self {
         Self(0x811c_9dc5).over(template.text().as_bytes())
     }
 
-    /// The text of it, after so many collisions.
+    /// Returns the hash with the collision count as text.
     #[must_use]
     pub fn text(self, collisions: Option<i64>) -> Text {
         let hash = match collisions {
@@ -43,10 +43,10 @@ impl Hash {
     }
 }
 
-/// The name of the `ReplicaSet` of a Deployment for a hash. The name of the Deployment is cut where both are too long.
+/// Returns the name of the `ReplicaSet` with this hash. A Deployment name that is too long is truncated.
 #[must_use]
 pub fn name(deployment: &str, hash: &str) -> Text {
-    let room = LONGEST.saturating_sub(hash.len() + 1);
+    let room = NAME_MAX.saturating_sub(hash.len() + 1);
     let base = match room {
         0 => deployment,
         _ => &deployment[..deployment.floor_char_boundary(room)],
@@ -63,14 +63,14 @@ mod tests {
     }
 
     #[test]
-    fn it_is_fnv_in_safe_letters() {
-        // The well-known sum of "a".
+    fn hash_is_fnv1a_in_safe_letters() {
+        // The published hash of "a".
         assert_eq!(Hash(0x811c_9dc5).over(b"a"), Hash(0xe40c_292c));
         assert_eq!(Hash(1_234_567_890).text(None), "56789bcdf4");
     }
 
     #[test]
-    fn it_depends_on_the_template_and_on_collisions() {
+    fn hash_depends_on_template_and_collision_count() {
         let (a, b) = (hash(r#"{"spec":{"a":1}}"#), hash(r#"{"spec":{"a":2}}"#));
         assert_ne!(a, b);
         assert_eq!(
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_fits() {
+    fn long_name_is_truncated() {
         assert_eq!(name("web", "abc"), "web-abc");
         let long = name(&"a".repeat(253), "abc");
         assert_eq!(long.len(), 253);

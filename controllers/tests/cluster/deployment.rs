@@ -1,13 +1,11 @@
-//! The Deployment controller: what it makes of its `ReplicaSet`s, and what it says of them.
-//!
-//! The pods are those of the `ReplicaSet` controller, and their kubelet is hollow-kubelet, or the test.
+//! The deployment controller, with the replicaset controller and hollow-kubelet, or the test as the kubelet.
 
-/// Registers an `async fn(Stage)`.
-macro_rules! staged {
+/// Registers an `async fn(Fixture)` as a test.
+macro_rules! fixture_test {
     ($function:ident) => {
         coxswain_tests::Test::new(module_path!(), stringify!($function), |cluster| {
             Box::pin(async move {
-                $function($crate::deployment::stage::Stage::set(cluster).await).await;
+                $function($crate::deployment::fixture::Fixture::new(cluster).await).await;
             })
         })
     };
@@ -21,24 +19,24 @@ mod conditions;
 mod cost;
 mod creation;
 mod failure;
-mod hands;
+mod fixture;
 mod input;
 mod kubectl;
+mod manual_changes;
 mod metadata;
 mod objects;
 mod paused;
 mod progress;
-mod proportions;
+mod proportional_scaling;
+mod recorder;
 mod recreate;
 mod release;
 mod revisions;
 mod rollback;
 mod rolling;
 mod scaling;
-mod stage;
 mod status;
 mod steps;
-mod tape;
 
 use coxswain_tests::Test;
 
@@ -52,13 +50,13 @@ pub fn tests() -> Vec<Test> {
         cost::tests(),
         creation::tests(),
         failure::tests(),
-        hands::tests(),
+        manual_changes::tests(),
         input::tests(),
         kubectl::tests(),
         metadata::tests(),
         paused::tests(),
         progress::tests(),
-        proportions::tests(),
+        proportional_scaling::tests(),
         recreate::tests(),
         release::tests(),
         revisions::tests(),

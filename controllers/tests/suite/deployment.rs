@@ -1,12 +1,12 @@
-//! The Deployment controller at the API, with the replica engine and hollow-kubelet beside it.
+//! The deployment controller against the sandbox, with the replicaset controller and hollow-kubelet.
 
 mod adoption;
 mod duplicates;
 mod faults;
 mod input;
 mod many;
+mod randomized;
 mod rollouts;
-mod storm;
 mod survival;
 mod webhook;
 
@@ -28,23 +28,22 @@ const REVISION: &str = "deployment.kubernetes.io/revision";
 
 struct Fixture(ApiFixture);
 
-/// An API with a cluster, the replica engine and the Deployment controller.
+/// An API server with all controllers.
 fn fixture() -> Fixture {
-    let f = apart();
+    let f = without_deployments();
     f.deployments();
     f
 }
 
-/// An API with a cluster and the replica engine, which have a door of their own: what is done to the other one, nobody but
-/// the Deployment controller notices.
-fn apart() -> Fixture {
+/// An API server with all controllers but the deployment controller. Faults affect the requests of that one only.
+fn without_deployments() -> Fixture {
     let f = bare();
     f.run_hollow_kubelet(Duration::from_secs(1));
     f.run_replicaset_controller();
     f
 }
 
-/// An API.
+/// An API server without controllers.
 fn bare() -> Fixture {
     Fixture(ApiFixture::new())
 }
@@ -64,17 +63,17 @@ impl DerefMut for Fixture {
 }
 
 impl Fixture {
-    /// Begins a term of the controller, which lasts until the answer is cancelled.
+    /// Starts the deployment controller. Cancelling the token ends its term.
     fn deployments(&self) -> CancellationToken {
-        let (way, registry) = (&self.transport, &Registry::new());
-        let caches = self.caches(way, "reader", registry);
-        let recorder = self.recorder(way, "deployment-controller", registry);
-        let client = way.client("controller", None);
+        let (transport, registry) = (&self.transport, &Registry::new());
+        let caches = self.caches(transport, "reader", registry);
+        let recorder = self.recorder(transport, "deployment-controller", registry);
+        let client = transport.client("controller", None);
         let controller = deployment::build(&self.env, &caches, client, registry, recorder, 5);
         self.run(controller.expect("a controller"))
     }
 
-    /// Creates a Deployment, and waits until all its pods serve.
+    /// Creates a Deployment and waits until its rollout is complete.
     async fn deploy(&self, body: &Value) -> Value {
         self.create(&DEPLOYMENTS, body).await;
         let name = body["metadata"]["name"].as_str().expect("a name");
@@ -85,12 +84,12 @@ impl Fixture {
         self.read(&DEPLOYMENTS, name).await.expect("it is there")
     }
 
-    /// Changes what a Deployment wants.
-    async fn want(&self, name: &str, spec: &Value) -> Value {
+    /// Patches the spec of a Deployment.
+    async fn update(&self, name: &str, spec: &Value) -> Value {
         self.patch(&DEPLOYMENTS, name, &json!({"spec": spec})).await
     }
 
-    /// The sets, by revision.
+    /// Returns the `ReplicaSets` ordered by revision.
     async fn sets(&self) -> Vec<Value> {
         let mut sets = self.list(&SETS).await;
         sets.sort_by_key(|it| {
@@ -101,7 +100,7 @@ impl Fixture {
         sets
     }
 
-    /// The images of active pods.
+    /// Returns the images of pods that are not terminating.
     async fn images(&self) -> Vec<String> {
         let mut pods = self.list(&PODS).await;
         pods.retain(|it| it["metadata"].get("deletionTimestamp").is_none());
@@ -116,7 +115,7 @@ impl Fixture {
         images
     }
 
-    /// Waits until a rollout is at its end, and answers the Deployment.
+    /// Waits until a rollout is complete. Returns the Deployment.
     async fn complete(&self, name: &str) -> Value {
         self.until(async |f| {
             let it = f.get(name).await;
@@ -137,17 +136,16 @@ impl Fixture {
         self.get(name).await
     }
 
-    /// Waits for something to come true.
     async fn until(&self, holds: impl AsyncFn(&Self) -> bool) {
         if self.eventually(async || holds(self).await).await {
             return;
         }
         let (deployments, sets) = (self.list(&DEPLOYMENTS).await, self.list(&SETS).await);
         let counts = self.api.counts();
-        panic!("it never comes true: {counts:#?} {deployments:#?} {sets:#?}");
+        panic!("timed out: {counts:#?} {deployments:#?} {sets:#?}");
     }
 
-    /// The reasons and messages of the events about Deployments.
+    /// Returns the reasons and messages of events about Deployments.
     async fn events(&self) -> Vec<(String, String)> {
         let events = self.list(&EVENTS).await;
         let text = |it: &Value| it.as_str().unwrap_or_default().to_owned();
@@ -170,7 +168,7 @@ impl Fixture {
     }
 }
 
-/// A Deployment called web.
+/// A Deployment named web.
 fn web(replicas: i64, image: &str) -> Value {
     let labels = json!({"app": "web"});
     json!({
@@ -187,7 +185,7 @@ fn web(replicas: i64, image: &str) -> Value {
     })
 }
 
-/// What makes of it a Deployment with another image.
+/// Returns the patch to an image.
 fn image(image: &str) -> Value {
     json!({"template": {"spec": {"containers": [{"name": "main", "image": image}]}}})
 }

@@ -10,13 +10,13 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AppServiceSpec {
-    /// deploymentName is the name of the Deployment that runs the application. No two AppServices of a namespace may have
-    /// the same deploymentName. If it changes, a Deployment with the new name is created, and the old Deployment is deleted
-    /// once the new one is available.
+    /// deploymentName is the name of the Deployment that runs the application. No two AppServices of a namespace may
+    /// have the same deploymentName. If it changes, a Deployment with the new name is created, and the old Deployment
+    /// is deleted once the new one is available.
     #[schemars(length(min = 1, max = 63), regex(pattern = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"))]
     pub deployment_name: String,
-    /// replicas is the desired number of pods. If unset, the Deployment keeps its number of replicas, which another client
-    /// such as an autoscaler may change; a new Deployment starts with 1.
+    /// replicas is the desired number of pods. If unset, the Deployment keeps its number of replicas, which another
+    /// client such as an autoscaler may change; a new Deployment starts with 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub replicas: Option<i32>,
@@ -59,8 +59,8 @@ pub struct AppServiceSpec {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Port {
-    /// name is the name of the port, unique within the AppService. Defaults to the protocol and the port number, such as
-    /// tcp-80, if there is more than one port.
+    /// name is the name of the port, unique within the AppService. Defaults to the protocol and the port number, such
+    /// as tcp-80, if there is more than one port.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(
         length(min = 1, max = 15),
@@ -116,15 +116,16 @@ pub struct AppServiceStatus {
     /// readyReplicas is the number of ready pods.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ready_replicas: Option<i32>,
-    /// availableReplicas is the number of available pods: pods that have been ready for minReadySeconds of the Deployment.
+    /// availableReplicas is the number of available pods: pods that have been ready for minReadySeconds of the
+    /// Deployment.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub available_replicas: Option<i32>,
     /// selector is the label selector of the pods in string form, as the scale subresource needs it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub selector: Option<String>,
-    /// conditions are the latest observations. Ready is True when all replicas are up to date and available. Progressing is
-    /// True while the Deployment moves towards that state. Stalled is True when the controller cannot proceed until a user
-    /// changes something.
+    /// conditions are the latest observations. Ready is True when all replicas are up to date and available.
+    /// Progressing is True while the Deployment moves towards that state. Stalled is True when the controller cannot
+    /// proceed until a user changes something.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,

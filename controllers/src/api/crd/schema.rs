@@ -90,8 +90,8 @@ impl Types {
         keywords.into()
     }
 
-    /// Replaces references by the schemas they refer to, and records their types as enclosing. Keywords beside a reference
-    /// take precedence.
+    /// Replaces references by the schemas they refer to, and records their types as enclosing. Keywords beside a
+    /// reference take precedence.
     fn inlined(&mut self, mut keywords: Map<String, Value>) -> Map<String, Value> {
         while let Some(reference) = take_reference(&mut keywords) {
             let base = match reference {

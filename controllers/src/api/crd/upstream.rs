@@ -1,5 +1,5 @@
-//! Facts about Kubernetes types that `k8s-openapi` does not carry: list types, map types and defaults of list map keys, as
-//! the `OpenAPI` document of Kubernetes 1.36 has them.
+//! Facts about Kubernetes types that `k8s-openapi` does not carry: list types, map types and defaults of list map keys,
+//! as the `OpenAPI` document of Kubernetes 1.36 has them.
 //!
 //! A list without an entry is atomic, which is the default of the API server.
 
@@ -109,7 +109,8 @@ fn core(name: &str, schema: &mut Value) {
     }
 }
 
-/// The schema of the metadata of a template. `creationTimestamp` is nullable because `kubectl create --dry-run` prints null.
+/// The schema of the metadata of a template. `creationTimestamp` is nullable because `kubectl create --dry-run` prints
+/// null.
 fn template_metadata() -> Value {
     let map = json!({"type": "object", "additionalProperties": {"type": "string"}});
     json!({"type": "object", "properties": {

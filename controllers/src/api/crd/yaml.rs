@@ -1,7 +1,7 @@
 //! Prints JSON as YAML that parsers of YAML 1.1 and 1.2 read alike.
 //!
-//! Maps and lists are in block style with sorted keys, so the output is deterministic. A string is plain if it cannot be
-//! read as another type; otherwise it is quoted as in JSON.
+//! Maps and lists are in block style with sorted keys, so the output is deterministic. A string is plain if it cannot
+//! be read as another type; otherwise it is quoted as in JSON.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

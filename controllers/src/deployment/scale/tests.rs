@@ -1,6 +1,6 @@
 use super::*;
 
-use crate::support::annotations::DESIRED;
+use crate::support::annotations::DESIRED_REPLICAS;
 
 use std::sync::Arc;
 
@@ -15,31 +15,31 @@ fn bounds(replicas: i64, surge: i64, unavailable: i64) -> Bounds {
     }
 }
 
-/// Its size, how many of them serve, and for which number of pods and limit it was scaled.
-fn set(name: &str, size: i64, available: i64, (desired, max): (i64, i64)) -> Set {
+/// `desired` and `max` are the annotations of the last scaling.
+fn set(name: &str, size: i64, available: i64, (desired, max): (i64, i64)) -> PlannedReplicaSet {
     let json = json!({
         "metadata": {"name": name, "uid": name, "creationTimestamp": format!("2026-01-0{}T00:00:00Z", name.len()),
-                     "annotations": {DESIRED: desired.to_string(), MAX: max.to_string()}},
+                     "annotations": {DESIRED_REPLICAS: desired.to_string(), MAX_REPLICAS: max.to_string()}},
         "spec": {"replicas": size}, "status": {"replicas": size, "availableReplicas": available},
     });
-    Set::of(Arc::new(serde_json::from_value(json).expect("a set")))
+    PlannedReplicaSet::of(Arc::new(serde_json::from_value(json).expect("a set")))
 }
 
-fn sizes(new: Option<Set>, old: Vec<Set>, bounds: &Bounds) -> Vec<i64> {
-    let mut sets = Sets { new, old };
-    let told = sets.all().map(|it| it.object.status.replicas).sum();
-    sync(&mut sets, bounds, told);
+fn sizes(new: Option<PlannedReplicaSet>, old: Vec<PlannedReplicaSet>, bounds: &Bounds) -> Vec<i64> {
+    let mut sets = ReplicaSets { new, old };
+    let replicas = sets.all().map(|it| it.object.status.replicas).sum();
+    sync(&mut sets, bounds, replicas);
     sets.all().map(|it| it.replicas).collect()
 }
 
 #[test]
-fn a_rollout_that_is_half_done_stays_so() {
-    // 10 pods, surge 3, 2 may be missing; the new ones never come to serve.
+fn scaling_keeps_the_proportion_of_a_rollout() {
+    // 10 replicas, maxSurge 3, maxUnavailable 2; the new pods never become available.
     let old = set("a", 8, 8, (10, 13));
     let new = set("bb", 5, 0, (10, 13));
     let thirty = bounds(30, 3, 2);
     assert!(is_due(
-        &Sets {
+        &ReplicaSets {
             new: Some(new.clone()),
             old: vec![old.clone()]
         },
@@ -49,7 +49,7 @@ fn a_rollout_that_is_half_done_stays_so() {
 }
 
 #[test]
-fn what_rounding_leaves_goes_to_the_largest() {
+fn largest_set_gets_the_rounding_remainder() {
     let sets = || {
         vec![
             set("ccc", 3, 3, (10, 10)),
@@ -65,11 +65,11 @@ fn what_rounding_leaves_goes_to_the_largest() {
 }
 
 #[test]
-fn without_a_note_what_there_is_in_all_counts() {
+fn missing_annotation_falls_back_to_status_replicas() {
     let bare = |name: &str, size: i64| {
         let json = json!({"metadata": {"name": name, "uid": name}, "spec": {"replicas": size},
                           "status": {"replicas": size}});
-        Set::of(Arc::new(serde_json::from_value(json).expect("a set")))
+        PlannedReplicaSet::of(Arc::new(serde_json::from_value(json).expect("a set")))
     };
     assert_eq!(
         sizes(Some(bare("bb", 2)), vec![bare("a", 4)], &bounds(10, 2, 0)),
@@ -78,67 +78,55 @@ fn without_a_note_what_there_is_in_all_counts() {
 }
 
 #[test]
-fn of_equal_ones_the_newest_grows_and_the_oldest_shrinks() {
+fn newest_of_equal_sets_grows_and_oldest_shrinks() {
     let sets = || vec![set("a", 5, 5, (10, 10)), set("bb", 5, 5, (10, 10))];
     assert_eq!(sizes(None, sets(), &bounds(11, 0, 1)), [5, 6]);
     assert_eq!(sizes(None, sets(), &bounds(9, 0, 1)), [4, 5]);
 }
 
 #[test]
-fn pods_that_serve_are_spared_where_there_are_others() {
-    // By shares the old one would keep 4 of its 8, and 5 have to serve.
+fn scale_down_removes_unavailable_pods_first() {
+    // In proportion the old set would keep 4 of its 8 pods, but 5 must be available.
     let old = set("a", 8, 8, (10, 13));
     let new = set("bb", 5, 0, (10, 13));
     assert_eq!(sizes(Some(new), vec![old], &bounds(5, 2, 0)), [2, 5]);
 }
 
 #[test]
-fn one_alone_has_all() {
-    let wanted = bounds(6, 2, 1);
+fn only_active_set_gets_all_replicas() {
+    let six = bounds(6, 2, 1);
     assert_eq!(
-        sizes(
-            Some(set("a", 3, 3, (3, 4))),
-            vec![set("bb", 0, 0, (3, 4))],
-            &wanted
-        ),
+        sizes(Some(set("a", 3, 3, (3, 4))), vec![set("bb", 0, 0, (3, 4))], &six),
         [6, 0]
     );
     assert_eq!(
-        sizes(
-            Some(set("a", 0, 0, (3, 4))),
-            vec![set("bb", 3, 3, (3, 4))],
-            &wanted
-        ),
+        sizes(Some(set("a", 0, 0, (3, 4))), vec![set("bb", 3, 3, (3, 4))], &six),
         [0, 6]
     );
     assert_eq!(
-        sizes(
-            Some(set("a", 0, 0, (0, 0))),
-            vec![set("bb", 0, 0, (0, 0))],
-            &wanted
-        ),
+        sizes(Some(set("a", 0, 0, (0, 0))), vec![set("bb", 0, 0, (0, 0))], &six),
         [6, 0]
     );
-    let none: Vec<Set> = vec![set("a", 0, 0, (0, 0)), set("bb", 0, 0, (0, 0))];
-    assert_eq!(sizes(None, none, &wanted), [0, 6], "the newest");
-    assert_eq!(sizes(None, vec![], &wanted), [0; 0]);
+    let none: Vec<PlannedReplicaSet> = vec![set("a", 0, 0, (0, 0)), set("bb", 0, 0, (0, 0))];
+    assert_eq!(sizes(None, none, &six), [0, 6], "the newest");
+    assert_eq!(sizes(None, vec![], &six), [0; 0]);
 }
 
 #[test]
-fn one_that_was_scaled_by_hand_learns_of_it() {
-    let mut sets = Sets {
+fn manually_scaled_set_gets_its_annotations() {
+    let mut sets = ReplicaSets {
         new: Some(set("a", 6, 6, (3, 4))),
         old: vec![],
     };
-    let wanted = bounds(6, 2, 1);
-    assert!(is_due(&sets, &wanted));
-    sync(&mut sets, &wanted, 6);
-    let new = sets.new.expect("it is there");
-    assert_eq!(new.annotations.get(DESIRED).map(|it| &**it), Some("6"));
+    let six = bounds(6, 2, 1);
+    assert!(is_due(&sets, &six));
+    sync(&mut sets, &six, 6);
+    let new = sets.new.expect("a ReplicaSet");
+    assert_eq!(new.annotations.get(DESIRED_REPLICAS).map(|it| &**it), Some("6"));
 }
 
 #[test]
-fn when_the_new_one_is_all_that_is_wanted_the_others_go() {
+fn saturated_new_set_scales_old_sets_to_zero() {
     let new = set("a", 6, 6, (6, 8));
     assert_eq!(
         sizes(Some(new), vec![set("bb", 3, 3, (5, 8))], &bounds(6, 2, 1)),
@@ -147,8 +135,8 @@ fn when_the_new_one_is_all_that_is_wanted_the_others_go() {
 }
 
 #[test]
-fn without_a_rolling_update_there_are_no_shares() {
-    let sets = Sets {
+fn recreate_is_not_scaled_in_proportion() {
+    let sets = ReplicaSets {
         new: Some(set("a", 2, 2, (3, 3))),
         old: vec![set("bb", 1, 1, (3, 3))],
     };
@@ -156,28 +144,28 @@ fn without_a_rolling_update_there_are_no_shares() {
         rolling: false,
         ..bounds(5, 0, 0)
     };
-    assert!(!is_due(&sets, &recreate), "that rollout goes on");
+    assert!(!is_due(&sets, &recreate), "the rollout proceeds");
     assert_eq!(sizes(sets.new, sets.old, &recreate), [2, 1]);
 }
 
 #[test]
-fn numbers_that_are_none_count_for_nothing() {
-    let odd = |text: &str| {
-        let json = json!({"metadata": {"name": "a", "uid": "a", "annotations": {DESIRED: text, MAX: text}},
+fn invalid_annotations_are_ignored() {
+    let annotated = |text: &str| {
+        let json = json!({"metadata": {"name": "a", "uid": "a", "annotations": {DESIRED_REPLICAS: text, MAX_REPLICAS: text}},
                           "spec": {"replicas": 5}, "status": {"replicas": 5, "availableReplicas": 5}});
-        Set::of(Arc::new(serde_json::from_value(json).expect("a set")))
+        PlannedReplicaSet::of(Arc::new(serde_json::from_value(json).expect("a set")))
     };
     for text in ["", "x", "9999999999999999999999"] {
-        let sets = Sets {
-            new: Some(odd(text)),
-            old: vec![odd(text)],
+        let sets = ReplicaSets {
+            new: Some(annotated(text)),
+            old: vec![annotated(text)],
         };
         assert!(!is_due(&sets, &bounds(3, 1, 1)), "{text}");
-        let all = sizes(Some(odd(text)), vec![odd(text)], &bounds(18, 2, 1));
+        let all = sizes(Some(annotated(text)), vec![annotated(text)], &bounds(18, 2, 1));
         assert_eq!(all.iter().sum::<i64>(), 20, "{text}");
     }
     let large = i64::from(i32::MAX);
-    let huge = Sets {
+    let huge = ReplicaSets {
         new: Some(set("a", large, 0, (large, large))),
         old: vec![set("bb", 1, 0, (large, 1))],
     };

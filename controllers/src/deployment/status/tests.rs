@@ -2,9 +2,9 @@ use super::*;
 
 use std::sync::Arc;
 
-fn set(spec: i64, status: &Value) -> Set {
+fn set(spec: i64, status: &Value) -> PlannedReplicaSet {
     let json = json!({"metadata": {"name": "a"}, "spec": {"replicas": spec}, "status": status});
-    Set::of(Arc::new(serde_json::from_value(json).expect("a set")))
+    PlannedReplicaSet::of(Arc::new(serde_json::from_value(json).expect("a set")))
 }
 
 fn deployment(status: &Value) -> Deployment {
@@ -15,10 +15,10 @@ fn deployment(status: &Value) -> Deployment {
     serde_json::from_value(json).expect("a Deployment")
 }
 
-fn sets() -> Sets {
+fn sets() -> ReplicaSets {
     let all = json!({"replicas": 2, "readyReplicas": 2, "availableReplicas": 1, "terminatingReplicas": 4,
                      "observedGeneration": 1});
-    Sets {
+    ReplicaSets {
         new: Some(set(3, &all)),
         old: vec![
             set(
@@ -31,8 +31,8 @@ fn sets() -> Sets {
 }
 
 #[test]
-fn the_counters_are_sums() {
-    let status = Status::counted(&deployment(&json!({"collisionCount": 5})), &sets());
+fn counters_are_sums_over_replica_sets() {
+    let status = Status::from_replica_sets(&deployment(&json!({"collisionCount": 5})), &sets());
     assert_eq!(
         status,
         Status {
@@ -50,17 +50,17 @@ fn the_counters_are_sums() {
     let mut unknown = sets();
     unknown.old.push(set(0, &json!({"observedGeneration": 1})));
     assert_eq!(
-        Status::counted(&deployment(&json!({})), &unknown).terminating_replicas,
+        Status::from_replica_sets(&deployment(&json!({})), &unknown).terminating_replicas,
         None
     );
 }
 
 #[test]
-fn only_what_has_changed_is_written() {
+fn patch_has_changed_fields_only() {
     let stored = json!({"observedGeneration": 4, "replicas": 3, "updatedReplicas": 2, "readyReplicas": 2,
                         "availableReplicas": 1, "unavailableReplicas": 3, "terminatingReplicas": 5});
     let present = deployment(&stored);
-    let status = Status::counted(&present, &sets());
+    let status = Status::from_replica_sets(&present, &sets());
     assert_eq!(status.patch(&present, None), None);
     assert_eq!(status.patch(&present, Some(&"2".into())), None);
     let lock = json!({"uid": "u", "resourceVersion": "7"});
@@ -77,13 +77,13 @@ fn only_what_has_changed_is_written() {
         status.patch(&deployment(&less), None),
         Some(json!({"metadata": lock, "status": {"readyReplicas": 2, "terminatingReplicas": 5}}))
     );
-    // A server that does not know of these would be told of them for ever.
+    // An API server that drops terminatingReplicas is not written to again and again.
     less["readyReplicas"] = json!(2);
     assert_eq!(status.patch(&deployment(&less), None), None);
 }
 
 #[test]
-fn a_rollout_is_complete_when_there_is_nothing_else() {
+fn rollout_is_complete_when_all_pods_are_updated_and_available() {
     let complete = |status: Value| {
         let deployment = deployment(&status);
         deployment.status.is_complete(&deployment)
@@ -100,30 +100,36 @@ fn a_rollout_is_complete_when_there_is_nothing_else() {
         less[field] = json!(2);
         assert!(!complete(less), "{field}");
     }
-    let further = |new: Value| deployment(&new).status.is_further(&deployment(&all).status);
-    assert!(!further(all.clone()));
-    assert!(further(json!({"updatedReplicas": 4, "replicas": 4})) && further(json!({"updatedReplicas": 3})));
+    let progressed = |new: Value| deployment(&new).status.has_progressed(&deployment(&all).status);
+    assert!(!progressed(all.clone()));
     assert!(
-        further(json!({"replicas": 3, "readyReplicas": 1}))
-            && further(json!({"replicas": 9, "availableReplicas": 4}))
+        progressed(json!({"updatedReplicas": 4, "replicas": 4})) && progressed(json!({"updatedReplicas": 3}))
     );
-    assert!(!further(json!({"replicas": 3})));
+    assert!(
+        progressed(json!({"replicas": 3, "readyReplicas": 1}))
+            && progressed(json!({"replicas": 9, "availableReplicas": 4}))
+    );
+    assert!(!progressed(json!({"replicas": 3})));
 }
 
 #[test]
-fn availability_is_judged_by_the_bounds() {
+fn available_condition_follows_min_available() {
     let bounds = Bounds {
         replicas: 3,
         surge: 1,
         unavailable: 1,
         rolling: true,
     };
-    for (available, holds) in [(1, Holds::False), (2, Holds::True), (3, Holds::True)] {
+    for (available, holds) in [
+        (1, ConditionStatus::False),
+        (2, ConditionStatus::True),
+        (3, ConditionStatus::True),
+    ] {
         let mut status = Status {
             available_replicas: available,
             ..Status::default()
         };
-        status.judge(&bounds, Timestamp::UNIX_EPOCH);
+        status.set_available(&bounds, Timestamp::UNIX_EPOCH);
         assert_eq!(status.conditions[0].status, holds, "{available}");
     }
 }

@@ -1,8 +1,8 @@
-//! Conditions of a Deployment: they have two times, and rules of their own for when those change.
+//! Conditions of a Deployment. They have two times:
 //!
-//! - The same status for the same reason changes nothing, neither the times nor the message.
-//! - Another reason for the same status keeps the time of the last transition.
-//! - What has changed goes to the end of the list. Conditions of other writers keep their fields.
+//! - A condition with the same status and reason is not changed at all, not even its message.
+//! - A new reason with the same status keeps lastTransitionTime.
+//! - A changed condition moves to the end of the list. Conditions of other clients are kept as they are.
 
 use coxswain_manager::conditions::Status;
 use coxswain_manager::object::Text;
@@ -11,39 +11,34 @@ use coxswain_manager::time::{rfc3339, whole_seconds};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize, Serializer};
 
-/// One condition.
+/// A condition of a Deployment.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
+#[expect(missing_docs, reason = "plain data")]
 pub struct Condition {
-    /// What it is about.
     #[serde(rename = "type")]
     pub type_: Text,
-    /// Whether it holds.
     pub status: Status,
-    /// When it was last said.
     #[serde(
         skip_serializing_if = "Option::is_none",
         serialize_with = "write",
         deserialize_with = "time"
     )]
     pub last_update_time: Option<Timestamp>,
-    /// When the status changed last.
     #[serde(
         skip_serializing_if = "Option::is_none",
         serialize_with = "write",
         deserialize_with = "time"
     )]
     pub last_transition_time: Option<Timestamp>,
-    /// Why, in one word.
     #[serde(deserialize_with = "null_is_default")]
     pub reason: Text,
-    /// Why, for people.
     #[serde(deserialize_with = "null_is_default")]
     pub message: Text,
 }
 
 impl Condition {
-    /// A condition that is said now.
+    /// Returns a condition with both times set to `now`.
     #[must_use]
     pub fn new(type_: &str, status: Status, reason: &str, message: impl Into<Text>, now: Timestamp) -> Self {
         Self {
@@ -57,13 +52,13 @@ impl Condition {
     }
 }
 
-/// The condition of this type.
+/// Returns the condition of this type.
 #[must_use]
 pub fn find<'a>(conditions: &'a [Condition], type_: &str) -> Option<&'a Condition> {
     conditions.iter().find(|it| it.type_ == type_)
 }
 
-/// Puts `new` into the list, unless the same was said before.
+/// Sets `new`, unless the present condition has the same status and reason.
 pub fn set(conditions: &mut Vec<Condition>, new: Condition) {
     let present = find(conditions, &new.type_);
     if present.is_some_and(|it| it.status == new.status && it.reason == new.reason) {
@@ -72,7 +67,7 @@ pub fn set(conditions: &mut Vec<Condition>, new: Condition) {
     replace(conditions, new);
 }
 
-/// Puts `new` into the list, even if the same was said before: it is said again, now.
+/// Sets `new` and its lastUpdateTime, even if status and reason are the same.
 pub fn replace(conditions: &mut Vec<Condition>, mut new: Condition) {
     if let Some(present) = find(conditions, &new.type_)
         && present.status == new.status
@@ -83,7 +78,7 @@ pub fn replace(conditions: &mut Vec<Condition>, mut new: Condition) {
     conditions.push(new);
 }
 
-/// Takes the condition of this type out of the list.
+/// Removes the condition of this type.
 pub fn remove(conditions: &mut Vec<Condition>, type_: &str) {
     conditions.retain(|it| it.type_ != type_);
 }
@@ -106,7 +101,7 @@ mod tests {
         Timestamp::from_second(second).expect("a time")
     }
 
-    fn said(status: Status, reason: &str, second: i64) -> Condition {
+    fn progressing(status: Status, reason: &str, second: i64) -> Condition {
         Condition::new("Progressing", status, reason, "m", at(second))
     }
 
@@ -114,20 +109,20 @@ mod tests {
     fn times_follow_status_and_reason() {
         let times = |list: &[Condition]| (list[0].last_update_time, list[0].last_transition_time);
         let mut list = Vec::new();
-        set(&mut list, said(Status::True, "A", 1));
-        set(&mut list, said(Status::True, "A", 2));
-        assert_eq!(times(&list), (Some(at(1)), Some(at(1))), "nothing new");
-        set(&mut list, said(Status::True, "B", 3));
+        set(&mut list, progressing(Status::True, "A", 1));
+        set(&mut list, progressing(Status::True, "A", 2));
+        assert_eq!(times(&list), (Some(at(1)), Some(at(1))), "unchanged");
+        set(&mut list, progressing(Status::True, "B", 3));
         assert_eq!(times(&list), (Some(at(3)), Some(at(1))), "another reason");
-        replace(&mut list, said(Status::True, "B", 4));
-        assert_eq!(times(&list), (Some(at(4)), Some(at(1))), "said again");
-        set(&mut list, said(Status::False, "B", 5));
+        replace(&mut list, progressing(Status::True, "B", 4));
+        assert_eq!(times(&list), (Some(at(4)), Some(at(1))), "replaced");
+        set(&mut list, progressing(Status::False, "B", 5));
         assert_eq!(times(&list), (Some(at(5)), Some(at(5))), "another status");
         assert_eq!(list.len(), 1);
     }
 
     #[test]
-    fn what_others_say_survives_and_what_changed_is_last() {
+    fn other_conditions_are_kept_and_changed_condition_is_last() {
         let theirs = json!({"type": "Theirs", "status": "True", "reason": "R", "message": "m",
                             "lastUpdateTime": "2026-01-01T00:00:00Z", "lastTransitionTime": "2026-01-02T00:00:00Z"});
         let short = json!({"type": "Short", "status": "False", "reason": "", "message": ""});
@@ -135,7 +130,7 @@ mod tests {
             {"type": "Progressing", "status": "True", "reason": "A", "message": null, "lastUpdateTime": null},
             theirs, short]))
         .expect("conditions");
-        set(&mut list, said(Status::Unknown, "B", 0));
+        set(&mut list, progressing(Status::Unknown, "B", 0));
         let written = serde_json::to_value(&list).expect("JSON");
         assert_eq!((&written[0], &written[1]), (&theirs, &short));
         assert_eq!(written[2]["reason"], "B");

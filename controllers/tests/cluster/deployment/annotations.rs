@@ -1,30 +1,29 @@
-//! What a Deployment passes on to its `ReplicaSet`, outside of rollouts too.
+//! Annotations and fields that are copied from a Deployment to its `ReplicaSet`.
 
 use coxswain_tests::Test;
 use coxswain_tests::fixtures::with;
 use serde_json::{Value, json};
 
+use super::fixture::Fixture;
 use super::objects::{
     BAD, DESIRED, MAX, REVISION, annotated, annotation, deployment, image, name, names, steps,
 };
-use super::stage::Stage;
 
-/// What is registered of this surface.
 pub fn tests() -> Vec<Test> {
     vec![
-        staged!(annotations_are_passed_on),
-        staged!(some_annotations_are_not_passed_on),
-        staged!(an_annotation_that_is_taken_away_stays_on_the_replica_set),
-        staged!(what_is_changed_on_the_replica_set_is_put_right),
-        staged!(min_ready_seconds_are_passed_on_to_the_current_one),
-        staged!(sizes_are_noted_on_all_that_are_active),
+        fixture_test!(annotations_are_copied_to_the_current_set),
+        fixture_test!(reserved_annotations_are_not_copied),
+        fixture_test!(removed_annotation_stays_on_the_set),
+        fixture_test!(changed_annotation_of_the_set_is_restored),
+        fixture_test!(min_ready_seconds_are_copied_to_the_current_set),
+        fixture_test!(active_sets_have_size_annotations),
     ]
 }
 
 const NOTE: &str = "example.com/note";
 const APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-async fn annotations_are_passed_on(s: Stage) {
+async fn annotations_are_copied_to_the_current_set(s: Fixture) {
     let d = s
         .completed(with(
             deployment("a", 1),
@@ -34,7 +33,7 @@ async fn annotations_are_passed_on(s: Stage) {
     let first = s.set_of(&d, "i:1").await;
     assert_eq!(annotation(&first, NOTE), "a");
     assert_eq!(annotation(&first, "kubernetes.io/change-cause"), "first");
-    s.rolled(&d, "i:2").await;
+    s.rolled_out(&d, "i:2").await;
     let second = name(&s.set_of(&d, "i:2").await);
     s.change(&d, annotated(json!({NOTE: "b", "example.com/more": ""})))
         .await;
@@ -42,12 +41,12 @@ async fn annotations_are_passed_on(s: Stage) {
         .set_is(&second, "has it", |set| annotation(set, NOTE) == "b")
         .await;
     assert_eq!(now["metadata"]["annotations"]["example.com/more"], "");
-    // What is old is left as it was.
-    s.looked_at(&d).await;
+    // Old ReplicaSets are unchanged.
+    s.synced(&d).await;
     assert_eq!(annotation(&s.set_of(&d, "i:1").await, NOTE), "a");
 }
 
-async fn some_annotations_are_not_passed_on(s: Stage) {
+async fn reserved_annotations_are_not_copied(s: Fixture) {
     let theirs =
         json!({APPLIED: "{}", DESIRED: "77", MAX: "77", "deployment.kubernetes.io/revision-history": "77"});
     let d = s
@@ -65,19 +64,19 @@ async fn some_annotations_are_not_passed_on(s: Stage) {
     );
 }
 
-async fn an_annotation_that_is_taken_away_stays_on_the_replica_set(s: Stage) {
+async fn removed_annotation_stays_on_the_set(s: Fixture) {
     let d = s
         .completed(with(deployment("a", 1), annotated(json!({NOTE: "a"}))))
         .await;
     s.change(&d, annotated(json!({NOTE: null}))).await;
-    let now = s.looked_at(&d).await;
+    let now = s.synced(&d).await;
     assert_eq!(annotation(&now, NOTE), "");
     assert_eq!(annotation(&s.set_of(&d, "i:1").await, NOTE), "a");
-    s.rolled(&d, "i:2").await;
+    s.rolled_out(&d, "i:2").await;
     assert_eq!(annotation(&s.set_of(&d, "i:2").await, NOTE), "");
 }
 
-async fn what_is_changed_on_the_replica_set_is_put_right(s: Stage) {
+async fn changed_annotation_of_the_set_is_restored(s: Fixture) {
     let d = s
         .completed(with(deployment("a", 1), annotated(json!({NOTE: "a"}))))
         .await;
@@ -95,9 +94,9 @@ async fn what_is_changed_on_the_replica_set_is_put_right(s: Stage) {
     .await;
 }
 
-async fn min_ready_seconds_are_passed_on_to_the_current_one(s: Stage) {
+async fn min_ready_seconds_are_copied_to_the_current_set(s: Fixture) {
     let d = s.completed(deployment("a", 1)).await;
-    s.rolled(&d, "i:2").await;
+    s.rolled_out(&d, "i:2").await;
     let sets = ["i:1", "i:2"].map(|image| s.set_of(&d, image));
     let [first, second] = sets;
     let (first, second) = (name(&first.await), name(&second.await));
@@ -105,15 +104,15 @@ async fn min_ready_seconds_are_passed_on_to_the_current_one(s: Stage) {
     s.change(&d, json!({"spec": {"minReadySeconds": 3}})).await;
     s.set_is(&second, "has it", |set| set["spec"]["minReadySeconds"] == 3)
         .await;
-    s.looked_at(&d).await;
+    s.synced(&d).await;
     assert!(s.get_set(&first).await["spec"]["minReadySeconds"].is_null());
     assert_eq!(names(&s.pods("i:2").await), names(&pods));
 }
 
-async fn sizes_are_noted_on_all_that_are_active(s: Stage) {
+async fn active_sets_have_size_annotations(s: Fixture) {
     let d = s.completed(with(deployment("a", 4), steps(2, 0))).await;
     s.change(&d, image(BAD)).await;
-    s.sized(&d, &[("i:1", 4), (BAD, 2)]).await;
+    s.has_sizes(&d, &[("i:1", 4), (BAD, 2)]).await;
     let noted = |set: &Value| [DESIRED, MAX].map(|key| annotation(set, key));
     for set in s.sets(&d).await {
         assert_eq!(noted(&set), ["4", "6"], "{set:#}");

@@ -1,27 +1,26 @@
-//! How much of the past is kept.
+//! revisionHistoryLimit.
 
 use coxswain_tests::Test;
 use coxswain_tests::fixtures::with;
 use serde_json::{Value, json};
 
+use super::fixture::{Deployment, Fixture};
 use super::objects::{
     BAD, DESIRED, MAX, NEVER, REVISION, annotated, deployment, image, image_of, name, replica_set, revision,
     steps,
 };
-use super::stage::{Deployment, Stage};
 
-/// What is registered of this surface.
 pub fn tests() -> Vec<Test> {
     vec![
-        staged!(keeps_as_many_as_it_should),
-        staged!(keeps_none),
-        staged!(keeps_all),
-        staged!(a_lower_limit_counts_at_once),
-        staged!(goes_by_revision_and_not_by_age),
-        staged!(goes_by_age_if_revisions_do_not_tell),
-        staged!(nothing_goes_before_the_rollout_is_complete),
-        staged!(those_that_are_going_do_not_count),
-        staged!(those_that_have_pods_stay_and_none_goes_instead),
+        fixture_test!(history_limit_is_enforced),
+        fixture_test!(history_limit_of_zero_keeps_none),
+        fixture_test!(no_history_limit_keeps_all),
+        fixture_test!(lower_history_limit_applies_at_once),
+        fixture_test!(lowest_revision_is_deleted_first),
+        fixture_test!(oldest_set_is_deleted_first_without_revisions),
+        fixture_test!(incomplete_rollout_deletes_nothing),
+        fixture_test!(terminating_sets_do_not_count),
+        fixture_test!(sets_with_pods_are_kept_without_replacement),
     ]
 }
 
@@ -29,8 +28,8 @@ fn limit(limit: u64) -> Value {
     json!({"spec": {"revisionHistoryLimit": limit}})
 }
 
-/// Waits until what is left are these.
-async fn left(s: &Stage, d: &Deployment, wanted: &[&str]) {
+/// Waits until these `ReplicaSet`s are left.
+async fn left(s: &Fixture, d: &Deployment, wanted: &[&str]) {
     let images = async || -> Vec<String> {
         s.sets(d)
             .await
@@ -42,35 +41,35 @@ async fn left(s: &Stage, d: &Deployment, wanted: &[&str]) {
         (images().await == wanted).then_some(())
     })
     .await;
-    s.looked_at(d).await;
+    s.synced(d).await;
     assert_eq!(images().await, wanted);
 }
 
-async fn keeps_as_many_as_it_should(s: Stage) {
+async fn history_limit_is_enforced(s: Fixture) {
     let d = s.completed(with(deployment("a", 1), limit(2))).await;
     for number in 2..=5 {
-        s.rolled(&d, &format!("i:{number}")).await;
+        s.rolled_out(&d, &format!("i:{number}")).await;
     }
     left(&s, &d, &["i:3", "i:4", "i:5"]).await;
-    // The numbers go on.
+    // Revisions continue.
     assert_eq!(revision(&s.get(&d).await), "5");
 }
 
-async fn keeps_none(s: Stage) {
+async fn history_limit_of_zero_keeps_none(s: Fixture) {
     let d = s.completed(with(deployment("a", 2), limit(0))).await;
-    s.rolled(&d, "i:2").await;
+    s.rolled_out(&d, "i:2").await;
     left(&s, &d, &["i:2"]).await;
-    let now = s.rolled(&d, "i:1").await;
+    let now = s.rolled_out(&d, "i:1").await;
     assert_eq!(revision(&now), "3");
     left(&s, &d, &["i:1"]).await;
 }
 
-async fn keeps_all(s: Stage) {
+async fn no_history_limit_keeps_all(s: Fixture) {
     let d = s.completed(with(deployment("a", 0), limit(NEVER))).await;
     for number in 2..=13 {
-        s.rolled(&d, &format!("i:{number}")).await;
+        s.rolled_out(&d, &format!("i:{number}")).await;
     }
-    s.looked_at(&d).await;
+    s.synced(&d).await;
     assert_eq!(s.sets(&d).await.len(), 13);
     s.change(&d, limit(10)).await;
     s.until("two are gone", async || {
@@ -79,25 +78,25 @@ async fn keeps_all(s: Stage) {
     .await;
 }
 
-async fn a_lower_limit_counts_at_once(s: Stage) {
+async fn lower_history_limit_applies_at_once(s: Fixture) {
     let d = s.completed(deployment("a", 1)).await;
     for number in 2..=4 {
-        s.rolled(&d, &format!("i:{number}")).await;
+        s.rolled_out(&d, &format!("i:{number}")).await;
     }
     s.change(&d, limit(1)).await;
     left(&s, &d, &["i:3", "i:4"]).await;
 }
 
-async fn goes_by_revision_and_not_by_age(s: Stage) {
+async fn lowest_revision_is_deleted_first(s: Fixture) {
     let d = s.completed(with(deployment("a", 0), limit(2))).await;
     for image in ["i:2", "i:3", "i:1", "i:4"] {
-        s.rolled(&d, image).await;
+        s.rolled_out(&d, image).await;
     }
-    // The oldest one has come back in the meantime.
+    // The oldest template was rolled out again.
     left(&s, &d, &["i:3", "i:1", "i:4"]).await;
 }
 
-async fn goes_by_age_if_revisions_do_not_tell(s: Stage) {
+async fn oldest_set_is_deleted_first_without_revisions(s: Fixture) {
     for (set, number) in [("z", "x"), ("y", "x"), ("x", "x")] {
         let old = with(replica_set("a", set, 0), image(&format!("i:{set}")));
         let old = s
@@ -109,35 +108,35 @@ async fn goes_by_age_if_revisions_do_not_tell(s: Stage) {
     left(&s, &d, &["i:x", "i:1"]).await;
 }
 
-async fn nothing_goes_before_the_rollout_is_complete(s: Stage) {
+async fn incomplete_rollout_deletes_nothing(s: Fixture) {
     let d = s.completed(with(deployment("a", 1), limit(1))).await;
-    s.rolled(&d, "i:2").await;
+    s.rolled_out(&d, "i:2").await;
     s.change(&d, image(BAD)).await;
     s.has_pods(BAD, 1).await;
     left(&s, &d, &["i:1", "i:2", BAD]).await;
-    s.rolled(&d, "i:4").await;
+    s.rolled_out(&d, "i:4").await;
     left(&s, &d, &[BAD, "i:4"]).await;
 }
 
-async fn those_that_are_going_do_not_count(s: Stage) {
+async fn terminating_sets_do_not_count(s: Fixture) {
     let d = s.completed(with(deployment("a", 1), limit(2))).await;
-    s.rolled(&d, "i:2").await;
+    s.rolled_out(&d, "i:2").await;
     let held = name(&s.set_of(&d, "i:1").await);
     s.change_set(&held, json!({"metadata": {"finalizers": ["example.com/hold"]}}))
         .await;
     s.delete_set(&held).await;
     for image in ["i:3", "i:4"] {
-        s.rolled(&d, image).await;
+        s.rolled_out(&d, image).await;
     }
-    // Two that are kept, and one that cannot go yet.
+    // Two are kept, and one has a finalizer.
     left(&s, &d, &["i:1", "i:2", "i:3", "i:4"]).await;
     s.change_set(&held, json!({"metadata": {"finalizers": null}}))
         .await;
     left(&s, &d, &["i:2", "i:3", "i:4"]).await;
 }
 
-/// Paused half-way, so that the first revision still has pods.
-async fn those_that_have_pods_stay_and_none_goes_instead(s: Stage) {
+/// Paused during the rollout, so the first revision still has pods.
+async fn sets_with_pods_are_kept_without_replacement(s: Fixture) {
     for (number, size) in [(1, 2), (2, 0), (3, 1)] {
         let note = json!({REVISION: number.to_string(), DESIRED: "3", MAX: "3"});
         let set = with(
@@ -153,7 +152,7 @@ async fn those_that_have_pods_stay_and_none_goes_instead(s: Stage) {
             with(image("i:3"), change),
         ))
         .await;
-    s.sized(&d, &[("i:1", 2), ("i:2", 0), ("i:3", 1)]).await;
+    s.has_sizes(&d, &[("i:1", 2), ("i:2", 0), ("i:3", 1)]).await;
     s.change(&d, limit(0)).await;
     left(&s, &d, &["i:1", "i:3"]).await;
 }

@@ -1,29 +1,28 @@
-//! Names that are taken already.
+//! Name collisions of `ReplicaSet`s.
 
 use coxswain_tests::Test;
 use coxswain_tests::fixtures::with;
 use serde_json::json;
 
+use super::fixture::Fixture;
 use super::objects::{HASH, controller, deployment, image, name, replica_set, text};
-use super::stage::Stage;
 
-/// What is registered of this surface.
 pub fn tests() -> Vec<Test> {
     vec![
-        staged!(a_name_that_is_taken_makes_another_hash),
-        staged!(one_that_was_let_go_keeps_its_name),
-        staged!(a_deployment_made_again_does_not_take_those_of_the_first),
-        staged!(a_template_that_somebody_changes_is_another_one),
-        staged!(a_template_that_somebody_changes_does_not_get_in_the_way),
-        staged!(the_count_is_kept),
+        fixture_test!(name_collision_changes_the_hash),
+        fixture_test!(released_set_keeps_its_name),
+        fixture_test!(recreated_deployment_does_not_take_sets_of_the_first),
+        fixture_test!(set_with_a_changed_template_is_old),
+        fixture_test!(set_with_a_changed_template_does_not_block_a_rollout),
+        fixture_test!(collision_count_is_kept),
     ]
 }
 
-async fn a_name_that_is_taken_makes_another_hash(s: Stage) {
+async fn name_collision_changes_the_hash(s: Fixture) {
     let first = s.completed(deployment("a", 0)).await;
     let taken = name(&s.set_of(&first, "i:1").await);
     s.delete(&first).await;
-    // Whoever would make it again knows by then that nobody wants it; whoever collects it may have been faster.
+    // The garbage collector may have deleted it already.
     s.completed(deployment("b", 0)).await;
     drop(s.c.api().delete(&s.path("replicasets", &taken), ()).await);
     let foreign = s.create_set(replica_set("foreign", &taken, 0)).await;
@@ -46,7 +45,7 @@ async fn a_name_that_is_taken_makes_another_hash(s: Stage) {
     assert_eq!(now["spec"], foreign["spec"]);
 }
 
-async fn one_that_was_let_go_keeps_its_name(s: Stage) {
+async fn released_set_keeps_its_name(s: Fixture) {
     let d = s.completed(deployment("a", 2)).await;
     let lost = s.set_of(&d, "i:1").await;
     let change = json!({"metadata": {"labels": {"app": "b"}}});
@@ -54,8 +53,8 @@ async fn one_that_was_let_go_keeps_its_name(s: Stage) {
     let now = s
         .status(&d, "it needs another", |status| status["collisionCount"] == 1)
         .await;
-    // Until that is made, the status is that of the one that it has lost.
-    s.sized(&d, &[("i:1", 2)]).await;
+    // Until the new one is created, the status counts the lost one.
+    s.has_sizes(&d, &[("i:1", 2)]).await;
     s.complete(&d).await;
     let set = s.set_of(&d, "i:1").await;
     assert_ne!(name(&set), name(&lost), "{now:#}");
@@ -64,11 +63,11 @@ async fn one_that_was_let_go_keeps_its_name(s: Stage) {
     assert_eq!(now["spec"], lost["spec"]);
 }
 
-/// As long as those of the first are there.
-async fn a_deployment_made_again_does_not_take_those_of_the_first(s: Stage) {
+/// While the `ReplicaSet`s of the first still exist.
+async fn recreated_deployment_does_not_take_sets_of_the_first(s: Fixture) {
     let first = s.completed(deployment("a", 1)).await;
     let old = s.set_of(&first, "i:1").await;
-    s.hold_set(&name(&old)).await;
+    s.add_finalizer(&name(&old)).await;
     s.delete(&first).await;
     let second = s.completed(deployment("a", 1)).await;
     assert_ne!(first.uid, second.uid);
@@ -80,41 +79,41 @@ async fn a_deployment_made_again_does_not_take_those_of_the_first(s: Stage) {
     assert_eq!(now["spec"], old["spec"]);
 }
 
-/// A `ReplicaSet` is known by its template, not by its name.
-async fn a_template_that_somebody_changes_is_another_one(s: Stage) {
+/// The template identifies a `ReplicaSet`, not the name.
+async fn set_with_a_changed_template_is_old(s: Fixture) {
     let d = s.completed(deployment("a", 2)).await;
     let changed = name(&s.set_of(&d, "i:1").await);
     s.change_set(&changed, image("i:9")).await;
     s.status(&d, "it has another", |status| status["collisionCount"] == 1)
         .await;
     s.complete(&d).await;
-    s.sized(&d, &[("i:1", 2), ("i:9", 0)]).await;
+    s.has_sizes(&d, &[("i:1", 2), ("i:9", 0)]).await;
     let now = s.get_set(&changed).await;
     assert_eq!(controller(&now), Some(&*d.uid));
 }
 
-async fn a_template_that_somebody_changes_does_not_get_in_the_way(s: Stage) {
+async fn set_with_a_changed_template_does_not_block_a_rollout(s: Fixture) {
     let d = s.completed(deployment("a", 2)).await;
     let changed = name(&s.set_of(&d, "i:1").await);
     s.change_set(&changed, image("i:9")).await;
-    s.rolled(&d, "i:2").await;
+    s.rolled_out(&d, "i:2").await;
     let sizes = s.sizes(&d).await;
     assert_eq!((sizes["i:2"], sizes.values().sum::<u64>()), (2, 2), "{sizes:?}");
 }
 
-async fn the_count_is_kept(s: Stage) {
+async fn collision_count_is_kept(s: Fixture) {
     let d = s.completed(deployment("a", 1)).await;
     let lost = name(&s.set_of(&d, "i:1").await);
     s.change_set(&lost, json!({"metadata": {"labels": {"app": "b"}}}))
         .await;
     s.status(&d, "it has another", |status| status["collisionCount"] == 1)
         .await;
-    s.rolled(&d, "i:2").await;
+    s.rolled_out(&d, "i:2").await;
     s.scale(&d, 2).await;
     let now = s.complete(&d).await;
     assert_eq!(now["status"]["collisionCount"], 1, "{now:#}");
-    // And nothing is made again of the hash that it was without.
-    let now = s.rolled(&d, "i:1").await;
+    // The hash without the collision count is not used again.
+    let now = s.rolled_out(&d, "i:1").await;
     assert_eq!(now["status"]["collisionCount"], 1, "{now:#}");
     let wanted = with(json!({}), json!({"i:1": 2, "i:2": 0}));
     assert_eq!(json!(s.sizes(&d).await), wanted);

@@ -1,29 +1,30 @@
-//! Conditions in the order in which they come, and their times.
+//! The order and the times of conditions.
 
 use coxswain_tests::Test;
 use coxswain_tests::fixtures::with;
 use serde_json::{Value, json};
 
-use super::objects::{BAD, NEVER, condition, deployment, elsewhere, image, name, reason, said, steps, text};
-use super::stage::{Deployment, Stage};
-use super::tape::{Recorded, Tape};
+use super::fixture::{Deployment, Fixture};
+use super::objects::{
+    BAD, NEVER, condition, condition_fields, deployment, elsewhere, image, name, reason, steps, text,
+};
+use super::recorder::{Recording, WatchRecorder};
 
-/// What is registered of this surface.
 pub fn tests() -> Vec<Test> {
     vec![
-        staged!(from_the_first_to_the_last),
-        staged!(one_that_is_found),
-        staged!(available_or_not),
-        staged!(a_scaled_one_stays_complete),
-        staged!(messages_name_the_replica_set_of_now),
+        fixture_test!(progressing_reasons_follow_the_rollout),
+        fixture_test!(existing_set_is_reported_as_found),
+        fixture_test!(available_follows_min_available),
+        fixture_test!(scaling_keeps_the_rollout_complete),
+        fixture_test!(messages_name_the_current_set),
     ]
 }
 
-/// What was said of Progressing, one after the other.
-fn story(recorded: &Recorded, d: &Deployment) -> Vec<[String; 3]> {
-    let mut story = recorded.story(|it| {
+/// Returns the sequence of Progressing conditions.
+fn distinct(recorded: &Recording, d: &Deployment) -> Vec<[String; 3]> {
+    let mut story = recorded.distinct(|it| {
         if name(it) == d.name {
-            said(it, "Progressing")
+            condition_fields(it, "Progressing")
         } else {
             Default::default()
         }
@@ -33,13 +34,13 @@ fn story(recorded: &Recorded, d: &Deployment) -> Vec<[String; 3]> {
     story
 }
 
-async fn from_the_first_to_the_last(s: Stage) {
-    let tape = Tape::of(&s, "deployments").await;
+async fn progressing_reasons_follow_the_rollout(s: Fixture) {
+    let tape = WatchRecorder::of(&s, "deployments").await;
     let d = s
         .create(with(with(deployment("a", 2), elsewhere()), steps(1, 0)))
         .await;
     s.make_ready("i:1", 1).await;
-    s.says(&d, "Progressing", "ReplicaSetUpdated").await;
+    s.has_reason(&d, "Progressing", "ReplicaSetUpdated").await;
     s.make_ready("i:1", 1).await;
     s.complete(&d).await;
     let set = name(&s.set_of(&d, "i:1").await);
@@ -61,21 +62,21 @@ async fn from_the_first_to_the_last(s: Stage) {
             &format!("ReplicaSet \"{set}\" has successfully progressed."),
         ],
     ];
-    assert_eq!(story(&recorded, &d), wanted.map(|it| it.map(str::to_owned)));
-    // It was True all the time.
+    assert_eq!(distinct(&recorded, &d), wanted.map(|it| it.map(str::to_owned)));
+    // The status was True all the time.
     let times = recorded
-        .story(|it| condition(&it["status"], "Progressing").map(|it| text(&it["lastTransitionTime"])));
+        .distinct(|it| condition(&it["status"], "Progressing").map(|it| text(&it["lastTransitionTime"])));
     assert!(times.iter().flatten().count() == 1, "{times:?}");
 
-    let tape = Tape::of(&s, "deployments").await;
+    let tape = WatchRecorder::of(&s, "deployments").await;
     s.change(&d, image("i:2")).await;
     for _ in 0..2 {
         s.make_ready("i:2", 1).await;
     }
     s.complete(&d).await;
-    let story = story(&tape.stop(&s).await, &d);
+    let story = distinct(&tape.stop(&s).await, &d);
     let reasons: Vec<&str> = story.iter().map(|it| &*it[1]).collect();
-    // A label may have been all that was written first.
+    // The first write may have been a label only.
     let reasons = reasons
         .strip_prefix(&["NewReplicaSetAvailable"])
         .unwrap_or(&reasons);
@@ -89,8 +90,7 @@ async fn from_the_first_to_the_last(s: Stage) {
     );
 }
 
-/// There was nothing to be told before, and nothing has moved since.
-async fn one_that_is_found(s: Stage) {
+async fn existing_set_is_reported_as_found(s: Fixture) {
     let none = json!({"spec": {"progressDeadlineSeconds": NEVER}});
     let d = s.create(with(with(deployment("a", 1), image(BAD)), none)).await;
     let set = name(&s.has_set(&d).await);
@@ -98,24 +98,27 @@ async fn one_that_is_found(s: Stage) {
         .await;
     s.change(&d, json!({"spec": {"progressDeadlineSeconds": 600}}))
         .await;
-    let now = s.says(&d, "Progressing", "FoundNewReplicaSet").await;
+    let now = s.has_reason(&d, "Progressing", "FoundNewReplicaSet").await;
     let message = format!("Found new replica set \"{set}\"");
     assert_eq!(
-        said(&now, "Progressing"),
+        condition_fields(&now, "Progressing"),
         ["True", "FoundNewReplicaSet", &message]
     );
-    let now = s.looked_at(&d).await;
+    let now = s.synced(&d).await;
     assert_eq!(reason(&now, "Progressing"), "FoundNewReplicaSet");
 }
 
-/// With a quarter of four missing it still is.
-async fn available_or_not(s: Stage) {
+/// With 4 replicas one pod may be unavailable.
+async fn available_follows_min_available(s: Fixture) {
     let d = s.create(with(deployment("a", 4), elsewhere())).await;
     let is = |now: &Value| {
         let it = condition(&now["status"], "Available")
             .cloned()
             .unwrap_or_default();
-        (said(now, "Available"), it["lastTransitionTime"].clone())
+        (
+            condition_fields(now, "Available"),
+            it["lastTransitionTime"].clone(),
+        )
     };
     let up = [
         "True",
@@ -148,25 +151,24 @@ async fn available_or_not(s: Stage) {
     }
 }
 
-/// That it is scaled is no rollout.
-async fn a_scaled_one_stays_complete(s: Stage) {
+async fn scaling_keeps_the_rollout_complete(s: Fixture) {
     let d = s.create(with(deployment("a", 1), elsewhere())).await;
     s.make_ready("i:1", 1).await;
     s.complete(&d).await;
     let before = condition(&s.get(&d).await["status"], "Progressing").cloned();
     s.scale(&d, 3).await;
     s.has_pods("i:1", 3).await;
-    let now = s.looked_at(&d).await;
+    let now = s.synced(&d).await;
     assert_eq!(condition(&now["status"], "Progressing").cloned(), before);
     assert_eq!(reason(&now, "Available"), "MinimumReplicasUnavailable");
 }
 
-async fn messages_name_the_replica_set_of_now(s: Stage) {
+async fn messages_name_the_current_set(s: Fixture) {
     let d = s.completed(deployment("a", 1)).await;
     for image in ["i:2", "i:1"] {
-        let now = s.rolled(&d, image).await;
+        let now = s.rolled_out(&d, image).await;
         let set = name(&s.set_of(&d, image).await);
         let message = format!("ReplicaSet \"{set}\" has successfully progressed.");
-        assert_eq!(said(&now, "Progressing")[2], message);
+        assert_eq!(condition_fields(&now, "Progressing")[2], message);
     }
 }

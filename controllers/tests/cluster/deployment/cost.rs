@@ -1,27 +1,26 @@
-//! What it costs: seen by somebody who watches.
+//! The number of writes, counted by a watch.
 
 use coxswain_tests::fixtures::with;
 use coxswain_tests::{Need, Test};
 use serde_json::{Value, json};
 
+use super::fixture::Fixture;
 use super::objects::{BAD, counter_of, deployment, elsewhere, image, name, steps};
-use super::stage::Stage;
-use super::tape::{Recorded, Tape};
+use super::recorder::{Recording, WatchRecorder};
 
-/// What is registered of this surface.
 pub fn tests() -> Vec<Test> {
     vec![
-        staged!(a_steady_one_is_not_written),
-        staged!(a_stuck_one_is_not_written),
-        staged!(a_rollout_of_ten_costs_little),
-        staged!(a_rollout_of_ten_at_once_costs_little).needs(Need::Ours),
+        fixture_test!(complete_deployment_is_not_written),
+        fixture_test!(stalled_deployment_is_not_written),
+        fixture_test!(rollout_of_ten_pods_has_few_writes),
+        fixture_test!(rollout_of_ten_pods_at_once_has_few_writes).needs(Need::Ours),
     ]
 }
 
-/// Of each kind, what was written of the Deployment `a` and its `ReplicaSet`s.
-async fn written(s: &Stage, tapes: [Tape; 2]) -> [Vec<String>; 2] {
-    let [deployments, sets] = tapes;
-    let names = |it: Recorded| -> Vec<String> {
+/// Returns the writes of the Deployment `a` and of its `ReplicaSet`s.
+async fn written(s: &Fixture, recorders: [WatchRecorder; 2]) -> [Vec<String>; 2] {
+    let [deployments, sets] = recorders;
+    let names = |it: Recording| -> Vec<String> {
         let all = it
             .events
             .iter()
@@ -31,15 +30,17 @@ async fn written(s: &Stage, tapes: [Tape; 2]) -> [Vec<String>; 2] {
     [names(deployments.stop(s).await), names(sets.stop(s).await)]
 }
 
-async fn tapes(s: &Stage) -> [Tape; 2] {
-    [Tape::of(s, "deployments").await, Tape::of(s, "replicasets").await]
+async fn recorders(s: &Fixture) -> [WatchRecorder; 2] {
+    [
+        WatchRecorder::of(s, "deployments").await,
+        WatchRecorder::of(s, "replicasets").await,
+    ]
 }
 
-/// Whatever makes it look: what it sees is what it said.
-async fn a_steady_one_is_not_written(s: Stage) {
+async fn complete_deployment_is_not_written(s: Fixture) {
     let d = s.completed(deployment("a", 2)).await;
-    s.rolled(&d, "i:2").await;
-    // Until the last of the old pods has ended there is something to say.
+    s.rolled_out(&d, "i:2").await;
+    // The status changes until the last old pod has ended.
     s.until("all have ended", async || {
         let mut told = s.sets(&d).await;
         told.push(s.get(&d).await);
@@ -47,18 +48,18 @@ async fn a_steady_one_is_not_written(s: Stage) {
         (s.all_pods().await.len() == 2 && told.iter().all(none)).then_some(())
     })
     .await;
-    s.looked_at(&d).await;
-    let tapes = tapes(&s).await;
+    s.synced(&d).await;
+    let recorders = recorders(&s).await;
     let label = json!({"metadata": {"labels": {"example.com/more": "labels"}}});
     s.change(&d, label.clone()).await;
     for set in s.sets(&d).await {
         s.change_set(&name(&set), label.clone()).await;
     }
-    // By the time that another one is done that came later.
+    // A later Deployment is complete, so this one was synced.
     let other = s.completed(deployment("b", 1)).await;
-    s.looked_at(&other).await;
-    let [deployments, sets] = written(&s, tapes).await;
-    // They are all the test's own.
+    s.synced(&other).await;
+    let [deployments, sets] = written(&s, recorders).await;
+    // All writes are those of the test.
     assert_eq!(
         (deployments.len(), sets.len()),
         (1, 2),
@@ -66,21 +67,21 @@ async fn a_steady_one_is_not_written(s: Stage) {
     );
 }
 
-async fn a_stuck_one_is_not_written(s: Stage) {
+async fn stalled_deployment_is_not_written(s: Fixture) {
     let d = s.completed(with(deployment("a", 2), steps(1, 0))).await;
     s.change(&d, image(BAD)).await;
-    s.sized(&d, &[("i:1", 2), (BAD, 1)]).await;
+    s.has_sizes(&d, &[("i:1", 2), (BAD, 1)]).await;
     s.status(&d, "all are counted", |status| {
         counter_of(status, "updatedReplicas") == 1 && counter_of(status, "replicas") == 3
     })
     .await;
-    s.looked_at(&d).await;
-    let tapes = tapes(&s).await;
+    s.synced(&d).await;
+    let recorders = recorders(&s).await;
     let label = json!({"metadata": {"labels": {"example.com/more": "labels"}}});
     s.change(&d, label).await;
     let other = s.completed(deployment("b", 1)).await;
-    s.looked_at(&other).await;
-    let [deployments, sets] = written(&s, tapes).await;
+    s.synced(&other).await;
+    let [deployments, sets] = written(&s, recorders).await;
     assert_eq!(
         (deployments.len(), sets.len()),
         (1, 0),
@@ -88,23 +89,23 @@ async fn a_stuck_one_is_not_written(s: Stage) {
     );
 }
 
-/// The number of steps depends on how the pods become Ready: most of them alone, or all at once. The writes are printed here,
-/// and counted on a paused clock in `suite/deployment/rollouts.rs`.
-async fn a_rollout_of_ten_costs_little(s: Stage) {
+/// The number of steps depends on how the pods become Ready: most of them alone, or all at once. The writes are printed
+/// here, and counted on a paused clock in `suite/deployment/rollouts.rs`.
+async fn rollout_of_ten_pods_has_few_writes(s: Fixture) {
     let d = s.completed(deployment("a", 10)).await;
-    let tapes = tapes(&s).await;
-    s.rolled(&d, "i:2").await;
-    let [deployments, sets] = written(&s, tapes).await;
-    // One of them is the test's own.
+    let recorders = recorders(&s).await;
+    s.rolled_out(&d, "i:2").await;
+    let [deployments, sets] = written(&s, recorders).await;
+    // One write is that of the test.
     let (ours, theirs) = (deployments.len() - 1, sets.len());
     println!("a rollout of 10 pods: the Deployment was written {ours} times, its ReplicaSets {theirs} times");
     assert_eq!(s.pods("i:2").await.len(), 10);
-    s.sized(&d, &[("i:1", 0), ("i:2", 10)]).await;
+    s.has_sizes(&d, &[("i:1", 0), ("i:2", 10)]).await;
 }
 
-/// All of them are made at once, and the test makes all of them Ready. The writes are printed here, and counted on a paused
+/// All pods are created at once, and the test makes them Ready. The writes are printed here, and counted on a paused
 /// clock in `suite/deployment/rollouts.rs`.
-async fn a_rollout_of_ten_at_once_costs_little(s: Stage) {
+async fn rollout_of_ten_pods_at_once_has_few_writes(s: Fixture) {
     let d = s
         .create(with(with(deployment("a", 10), elsewhere()), steps("100%", 0)))
         .await;
@@ -112,14 +113,14 @@ async fn a_rollout_of_ten_at_once_costs_little(s: Stage) {
     s.complete(&d).await;
     let (mut of_deployment, mut of_sets) = (Vec::new(), Vec::new());
     for number in 2..=4 {
-        let tapes = tapes(&s).await;
+        let recorders = recorders(&s).await;
         let image_now = format!("i:{number}");
         s.change(&d, image(&image_now)).await;
         s.make_ready(&image_now, 10).await;
         s.complete(&d).await;
-        let [deployments, sets] = written(&s, tapes).await;
+        let [deployments, sets] = written(&s, recorders).await;
         assert_eq!(s.pods(&image_now).await.len(), 10);
-        // One of them is the test's own.
+        // One write is that of the test.
         of_deployment.push(deployments.len() - 1);
         of_sets.push(sets.len());
     }

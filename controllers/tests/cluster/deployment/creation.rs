@@ -1,30 +1,29 @@
-//! The `ReplicaSet` that is made for a template.
+//! Creation of the `ReplicaSet` of a template.
 
 use coxswain_tests::Test;
 use coxswain_tests::fixtures::with;
 use serde_json::{Value, json};
 
+use super::fixture::{Deployment, Fixture};
 use super::objects::{
-    DESIRED, HASH, MAX, REVISION, annotation, counter_of, deployment, image, name, revision, said, steps,
-    text,
+    DESIRED, HASH, MAX, REVISION, annotation, condition_fields, counter_of, deployment, image, name,
+    revision, steps, text,
 };
-use super::stage::{Deployment, Stage};
 
-/// What is registered of this surface.
 pub fn tests() -> Vec<Test> {
     vec![
-        staged!(makes_a_replica_set_and_says_so),
-        staged!(the_replica_set_is_made_of_the_template),
-        staged!(every_field_of_the_template_makes_another_hash),
-        staged!(equal_templates_have_equal_hashes),
-        staged!(a_long_name_is_cut),
-        staged!(a_selector_of_expressions_gets_the_hash_too),
-        staged!(makes_an_empty_one_if_none_is_asked_for),
-        staged!(the_defaults_are_those_of_the_server),
+        fixture_test!(first_sync_creates_a_set_and_an_event),
+        fixture_test!(set_is_created_from_the_template),
+        fixture_test!(every_template_field_changes_the_hash),
+        fixture_test!(equal_templates_have_equal_hashes),
+        fixture_test!(long_name_is_truncated),
+        fixture_test!(match_expressions_get_the_hash_label),
+        fixture_test!(zero_replicas_create_an_empty_set),
+        fixture_test!(api_server_defaults_are_used),
     ]
 }
 
-async fn makes_a_replica_set_and_says_so(s: Stage) {
+async fn first_sync_creates_a_set_and_an_event(s: Fixture) {
     let d = s.create(deployment("a", 3)).await;
     let now = s.complete(&d).await;
     assert_eq!(revision(&now), "1");
@@ -46,10 +45,10 @@ async fn makes_a_replica_set_and_says_so(s: Stage) {
         "MinimumReplicasAvailable",
         "Deployment has minimum availability.",
     ];
-    assert_eq!(said(&now, "Available"), available);
+    assert_eq!(condition_fields(&now, "Available"), available);
     let progressed = format!("ReplicaSet \"{set}\" has successfully progressed.");
     assert_eq!(
-        said(&now, "Progressing"),
+        condition_fields(&now, "Progressing"),
         ["True", "NewReplicaSetAvailable", &progressed]
     );
 
@@ -64,7 +63,7 @@ async fn makes_a_replica_set_and_says_so(s: Stage) {
     assert_eq!(events[0]["reportingComponent"], "deployment-controller");
 }
 
-async fn the_replica_set_is_made_of_the_template(s: Stage) {
+async fn set_is_created_from_the_template(s: Fixture) {
     let template = json!({
         "metadata": {"labels": {"app": "a", "tier": "x"}, "annotations": {"example.com/note": "n"}},
         "spec": {"terminationGracePeriodSeconds": 7},
@@ -104,7 +103,7 @@ async fn the_replica_set_is_made_of_the_template(s: Stage) {
     }
 }
 
-async fn every_field_of_the_template_makes_another_hash(s: Stage) {
+async fn every_template_field_changes_the_hash(s: Fixture) {
     let d = s.create(deployment("a", 0)).await;
     s.complete(&d).await;
     let container = |change: Value| {
@@ -133,8 +132,8 @@ async fn every_field_of_the_template_makes_another_hash(s: Stage) {
     assert!(s.get(&d).await["status"]["collisionCount"].is_null());
 }
 
-/// Nothing else is in them: not the name, nor the size, nor the day.
-async fn equal_templates_have_equal_hashes(s: Stage) {
+/// The hash does not depend on the name, the size or the time.
+async fn equal_templates_have_equal_hashes(s: Fixture) {
     let hash = async |d: &Deployment| text(&s.has_set(d).await["metadata"]["labels"][HASH]);
     let first = s.completed(deployment("a", 0)).await;
     let template = s.get(&first).await["spec"]["template"].clone();
@@ -146,7 +145,7 @@ async fn equal_templates_have_equal_hashes(s: Stage) {
     assert_eq!(hash(&first).await, hash(&second).await);
 }
 
-async fn a_long_name_is_cut(s: Stage) {
+async fn long_name_is_truncated(s: Fixture) {
     let long = "a".repeat(253);
     let body = with(deployment("a", 1), json!({"metadata": {"name": long}}));
     let d = s.completed(body).await;
@@ -163,7 +162,7 @@ async fn a_long_name_is_cut(s: Stage) {
     );
 }
 
-async fn a_selector_of_expressions_gets_the_hash_too(s: Stage) {
+async fn match_expressions_get_the_hash_label(s: Fixture) {
     let expressions = json!([{"key": "app", "operator": "In", "values": ["a", "b"]}]);
     let selector = json!({"matchLabels": null, "matchExpressions": expressions});
     let d = s
@@ -173,16 +172,16 @@ async fn a_selector_of_expressions_gets_the_hash_too(s: Stage) {
     let hash = &set["metadata"]["labels"][HASH];
     let wanted = json!({"matchLabels": {HASH: hash}, "matchExpressions": expressions});
     assert_eq!(set["spec"]["selector"], wanted);
-    s.rolled(&d, "i:2").await;
+    s.rolled_out(&d, "i:2").await;
     assert_eq!(s.sets(&d).await.len(), 2);
 }
 
-async fn makes_an_empty_one_if_none_is_asked_for(s: Stage) {
+async fn zero_replicas_create_an_empty_set(s: Fixture) {
     let d = s.completed(deployment("a", 0)).await;
     let set = s.has_set(&d).await;
     assert_eq!(set["spec"]["replicas"], 0);
-    let now = s.looked_at(&d).await;
-    assert_eq!(said(&now, "Available")[0], "True");
+    let now = s.synced(&d).await;
+    assert_eq!(condition_fields(&now, "Available")[0], "True");
     assert!(s.events(&d).await.is_empty());
     s.change(&d, image("i:2")).await;
     s.complete(&d).await;
@@ -191,11 +190,11 @@ async fn makes_an_empty_one_if_none_is_asked_for(s: Stage) {
     assert!(s.events(&d).await.is_empty());
 }
 
-async fn the_defaults_are_those_of_the_server(s: Stage) {
+async fn api_server_defaults_are_used(s: Fixture) {
     let none = json!({"spec": {"replicas": null}});
     let d = s.completed(with(deployment("a", 0), none)).await;
     let set = s.has_set(&d).await;
     assert_eq!(set["spec"]["replicas"], 1);
-    // A quarter of one, rounded up.
+    // 25% of 1, rounded up.
     assert_eq!([DESIRED, MAX].map(|key| annotation(&set, key)), ["1", "2"]);
 }

@@ -1,30 +1,29 @@
-//! What people ask for.
+//! Unusual specs.
 
 use coxswain_tests::Test;
 use coxswain_tests::fixtures::with;
 use serde_json::{Value, json};
 
+use super::fixture::Fixture;
 use super::objects::{
     BAD, MAX, annotation, controller, counter_of, deployment, elsewhere, image, replica_set, steps,
 };
-use super::stage::Stage;
-use super::tape::Tape;
+use super::recorder::WatchRecorder;
 
-/// What is registered of this surface.
 pub fn tests() -> Vec<Test> {
     vec![
-        staged!(some_things_cannot_be_asked_for),
-        staged!(a_selector_of_nearly_everything_takes_no_more_than_it_may),
-        staged!(all_may_be_missing),
-        staged!(more_may_be_missing_than_there_are),
-        staged!(a_surge_may_be_enormous),
-        staged!(percentages_of_few_are_rounded),
-        staged!(limits_may_change_in_the_middle),
+        fixture_test!(invalid_specs_are_rejected),
+        fixture_test!(broad_selector_adopts_only_orphans),
+        fixture_test!(max_unavailable_of_all_replaces_all_at_once),
+        fixture_test!(max_unavailable_above_replicas_is_capped),
+        fixture_test!(large_max_surge_is_accepted),
+        fixture_test!(percentages_are_rounded),
+        fixture_test!(strategy_may_change_during_a_rollout),
     ]
 }
 
-/// So that nobody has to say what they would mean: a selector of everything is one of them.
-async fn some_things_cannot_be_asked_for(s: Stage) {
+/// An empty selector is one of them.
+async fn invalid_specs_are_rejected(s: Fixture) {
     let everything = json!({"spec": {"selector": {"matchLabels": null}}});
     for (change, field) in [
         (everything, "spec.selector"),
@@ -43,7 +42,7 @@ async fn some_things_cannot_be_asked_for(s: Stage) {
     }
 }
 
-async fn a_selector_of_nearly_everything_takes_no_more_than_it_may(s: Stage) {
+async fn broad_selector_adopts_only_orphans(s: Fixture) {
     let other = s.completed(deployment("b", 2)).await;
     s.create_set(with(replica_set("c", "c", 1), image("i:c"))).await;
     let selector =
@@ -51,26 +50,25 @@ async fn a_selector_of_nearly_everything_takes_no_more_than_it_may(s: Stage) {
     let d = s
         .completed(with(deployment("a", 1), json!({"spec": {"selector": selector}})))
         .await;
-    // What was nobody's is its own now, and what was somebody's is not.
+    // Orphans are adopted, and ReplicaSets with a controller are not.
     assert_eq!(controller(&s.get_set("c").await), Some(&*d.uid));
     s.set_is("c", "is rolled away", |set| set["spec"]["replicas"] == 0)
         .await;
     assert_eq!(s.sets(&other).await.len(), 1);
-    s.rolled(&other, "i:2").await;
-    s.sized(&other, &[("i:1", 0), ("i:2", 2)]).await;
-    s.rolled(&d, "i:3").await;
+    s.rolled_out(&other, "i:2").await;
+    s.has_sizes(&other, &[("i:1", 0), ("i:2", 2)]).await;
+    s.rolled_out(&d, "i:3").await;
 }
 
-/// They go at once, and the new ones come at once.
-async fn all_may_be_missing(s: Stage) {
+async fn max_unavailable_of_all_replaces_all_at_once(s: Fixture) {
     let d = s
         .create(with(with(deployment("a", 3), elsewhere()), steps(0, "100%")))
         .await;
     s.make_ready("i:1", 3).await;
     s.complete(&d).await;
-    let tape = Tape::of(&s, "replicasets").await;
+    let tape = WatchRecorder::of(&s, "replicasets").await;
     s.change(&d, image("i:2")).await;
-    s.sized(&d, &[("i:1", 0), ("i:2", 3)]).await;
+    s.has_sizes(&d, &[("i:1", 0), ("i:2", 3)]).await;
     let mut highest = 0;
     tape.stop(&s).await.replay(|now| {
         let total = now
@@ -82,39 +80,39 @@ async fn all_may_be_missing(s: Stage) {
     assert_eq!(highest, 3);
 }
 
-async fn more_may_be_missing_than_there_are(s: Stage) {
+async fn max_unavailable_above_replicas_is_capped(s: Fixture) {
     let d = s.completed(with(deployment("a", 2), steps(0, 10))).await;
     s.change(&d, image(BAD)).await;
     s.has_pods(BAD, 2).await;
-    s.sized(&d, &[("i:1", 0), (BAD, 2)]).await;
+    s.has_sizes(&d, &[("i:1", 0), (BAD, 2)]).await;
 }
 
-async fn a_surge_may_be_enormous(s: Stage) {
+async fn large_max_surge_is_accepted(s: Fixture) {
     let d = s
         .completed(with(deployment("a", 2), steps(2_000_000_000, 0)))
         .await;
     let set = s.set_of(&d, "i:1").await;
     assert_eq!(annotation(&set, MAX), "2000000002");
-    s.rolled(&d, "i:2").await;
+    s.rolled_out(&d, "i:2").await;
     s.scale(&d, 3).await;
     s.complete(&d).await;
-    s.sized(&d, &[("i:1", 0), ("i:2", 3)]).await;
+    s.has_sizes(&d, &[("i:1", 0), ("i:2", 3)]).await;
 }
 
-async fn percentages_of_few_are_rounded(s: Stage) {
-    // Up to 1, and down to 0.
+async fn percentages_are_rounded(s: Fixture) {
+    // maxSurge rounds up to 1, maxUnavailable down to 0.
     let d = s.completed(with(deployment("a", 1), steps("1%", "99%"))).await;
     s.change(&d, image(BAD)).await;
-    s.sized(&d, &[("i:1", 1), (BAD, 1)]).await;
+    s.has_sizes(&d, &[("i:1", 1), (BAD, 1)]).await;
     assert_eq!(annotation(&s.set_of(&d, BAD).await, MAX), "2");
 }
 
-async fn limits_may_change_in_the_middle(s: Stage) {
+async fn strategy_may_change_during_a_rollout(s: Fixture) {
     let d = s.completed(with(deployment("a", 4), steps(1, 0))).await;
     s.change(&d, image(BAD)).await;
-    s.sized(&d, &[("i:1", 4), (BAD, 1)]).await;
+    s.has_sizes(&d, &[("i:1", 4), (BAD, 1)]).await;
     s.change(&d, steps(3, 1)).await;
-    s.sized(&d, &[("i:1", 3), (BAD, 4)]).await;
+    s.has_sizes(&d, &[("i:1", 3), (BAD, 4)]).await;
     s.change(&d, steps(0, 2)).await;
-    s.sized(&d, &[("i:1", 2), (BAD, 4)]).await;
+    s.has_sizes(&d, &[("i:1", 2), (BAD, 4)]).await;
 }

@@ -1,23 +1,22 @@
-//! What others have written on Deployments and `ReplicaSet`s survives all that is done to them.
+//! Metadata of other clients is kept.
 
 use coxswain_tests::Test;
 use coxswain_tests::fixtures::with;
 use serde_json::{Value, json};
 
+use super::fixture::{Deployment, Fixture};
 use super::objects::{
     BAD, DESIRED, MAX, REVISION, annotated, condition, controller, deployment, image, image_of, name, steps,
 };
-use super::stage::{Deployment, Stage};
 
-/// What is registered of this surface.
 pub fn tests() -> Vec<Test> {
     vec![
-        staged!(a_deployment_keeps_what_others_wrote_on_it),
-        staged!(a_replica_set_keeps_what_others_wrote_on_it),
+        fixture_test!(foreign_metadata_of_a_deployment_is_kept),
+        fixture_test!(foreign_metadata_of_a_set_is_kept),
     ]
 }
 
-/// What is not the controller's.
+/// Returns the metadata that the controller does not own.
 fn foreign(object: &Value) -> [Value; 4] {
     let ours = json!({
         REVISION: null, DESIRED: null, MAX: null, "deployment.kubernetes.io/revision-history": null,
@@ -33,17 +32,17 @@ fn theirs() -> Value {
     })
 }
 
-/// All that can be done to one: it is rolled, scaled, stuck, paused, resumed and rolled back.
-async fn everything(s: &Stage, d: &Deployment) {
-    s.rolled(d, "i:2").await;
+/// Rolls, scales, stalls, pauses, resumes and rolls back a Deployment.
+async fn everything(s: &Fixture, d: &Deployment) {
+    s.rolled_out(d, "i:2").await;
     s.scale(d, 4).await;
     s.complete(d).await;
     s.change(d, image(BAD)).await;
     s.has_pods(BAD, 1).await;
     s.change(d, json!({"spec": {"paused": true, "replicas": 6}}))
         .await;
-    s.says(d, "Progressing", "DeploymentPaused").await;
-    s.looked_at(d).await;
+    s.has_reason(d, "Progressing", "DeploymentPaused").await;
+    s.synced(d).await;
     s.change(d, json!({"spec": {"paused": false, "replicas": 2}}))
         .await;
     s.change(d, image("i:1")).await;
@@ -58,8 +57,8 @@ async fn everything(s: &Stage, d: &Deployment) {
     s.complete(d).await;
 }
 
-async fn a_deployment_keeps_what_others_wrote_on_it(s: Stage) {
-    let meta = with(theirs(), json!({"ownerReferences": [s.bystander().await]}));
+async fn foreign_metadata_of_a_deployment_is_kept(s: Fixture) {
+    let meta = with(theirs(), json!({"ownerReferences": [s.other_owner().await]}));
     let d = s
         .completed(with(
             with(deployment("a", 2), json!({"metadata": meta})),
@@ -85,10 +84,10 @@ async fn a_deployment_keeps_what_others_wrote_on_it(s: Stage) {
     );
 }
 
-async fn a_replica_set_keeps_what_others_wrote_on_it(s: Stage) {
+async fn foreign_metadata_of_a_set_is_kept(s: Fixture) {
     let d = s.completed(with(deployment("a", 2), steps(1, 0))).await;
     let set = name(&s.set_of(&d, "i:1").await);
-    let reference = s.bystander().await;
+    let reference = s.other_owner().await;
     let own = s.get_set(&set).await["metadata"]["ownerReferences"][0].clone();
     let meta = with(theirs(), json!({"ownerReferences": [own, reference]}));
     let before = s.change_set(&set, json!({"metadata": meta})).await;

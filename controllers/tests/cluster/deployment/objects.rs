@@ -1,6 +1,6 @@
-//! What is sent, and what is read of what comes back.
+//! Request bodies, and accessors of responses.
 //!
-//! A Deployment `a` has the pods with `app: a`, and its containers the image `i:1`; another image is another revision.
+//! The pods of Deployment `a` have the label `app: a` and the image `i:1`; each image is a revision.
 
 use coxswain_tests::fixtures::{self, field, with};
 use serde_json::{Value, json};
@@ -17,10 +17,10 @@ pub const DESIRED: &str = "deployment.kubernetes.io/desired-replicas";
 pub const MAX: &str = "deployment.kubernetes.io/max-replicas";
 /// The label of a `ReplicaSet` and its pods.
 pub const HASH: &str = "pod-template-hash";
-/// A deadline, or a limit, that is none.
+/// The value that means no deadline or no limit.
 pub const NEVER: u64 = 2_147_483_647;
 
-/// A Deployment of so many, to be created.
+/// Returns the body of a Deployment.
 pub fn deployment(name: &str, replicas: u32) -> Value {
     let labels = json!({"app": name});
     let spec = json!({
@@ -32,66 +32,63 @@ pub fn deployment(name: &str, replicas: u32) -> Value {
     )
 }
 
-/// A `ReplicaSet` as a Deployment of that name would have it, but that it carries no hash, to be created.
+/// Returns the body of a `ReplicaSet` that matches the Deployment `of`, without a hash label.
 pub fn replica_set(of: &str, name: &str, replicas: u32) -> Value {
     let labels = json!({"app": of});
     let change = json!({"kind": "ReplicaSet", "metadata": {"name": name, "labels": labels}});
     with(deployment(of, replicas), change)
 }
 
-/// The change to this image.
+/// Returns the patch to an image.
 pub fn image(image: &str) -> Value {
     json!({"spec": {"template": {"spec": {"containers": [{"name": "c", "image": image}]}}}})
 }
 
-/// The change to a rolling update in these steps: numbers or percentages.
+/// Returns the patch to a rolling update with these limits: numbers or percentages.
 pub fn steps(surge: impl Into<Value>, unavailable: impl Into<Value>) -> Value {
     let rolling = json!({"maxSurge": surge.into(), "maxUnavailable": unavailable.into()});
     json!({"spec": {"strategy": {"type": "RollingUpdate", "rollingUpdate": rolling}}})
 }
 
-/// The change to a strategy that ends all pods before it makes any.
+/// Returns the patch to the Recreate strategy.
 pub fn recreate() -> Value {
     json!({"spec": {"strategy": {"type": "Recreate", "rollingUpdate": null}}})
 }
 
-/// The change to pods on [`UNMANAGED_NODE`].
+/// Returns the patch to pods on [`UNMANAGED_NODE`].
 pub fn elsewhere() -> Value {
     json!({"spec": {"template": {"spec": {"nodeName": UNMANAGED_NODE}}}})
 }
 
-/// The change of annotations.
+/// Returns the patch of annotations.
 pub fn annotated(annotations: Value) -> Value {
     field("metadata", field("annotations", annotations))
 }
 
-/// The items of a list.
 pub fn items(list: &Value) -> Vec<Value> {
     list["items"].as_array().cloned().unwrap_or_default()
 }
 
-/// The image of a pod or template.
 pub fn image_of(pod: &Value) -> String {
     text(&pod["spec"]["containers"][0]["image"])
 }
 
-/// An annotation, or nothing.
+/// Returns an annotation, or an empty string.
 pub fn annotation(object: &Value, key: &str) -> String {
     text(&object["metadata"]["annotations"][key])
 }
 
-/// The revision of a Deployment or `ReplicaSet`.
 pub fn revision(object: &Value) -> String {
     annotation(object, REVISION)
 }
 
-/// The reason of a condition of an object, or nothing.
+/// Returns the reason of a condition, or an empty string.
 pub fn reason(object: &Value, kind: &str) -> String {
     condition(&object["status"], kind).map_or_else(String::new, |it| text(&it["reason"]))
 }
 
-/// What a condition of an object says: status, reason and message.
-pub fn said(object: &Value, kind: &str) -> [String; 3] {
+/// Returns status, reason and message of a condition.
+pub fn condition_fields(object: &Value, kind: &str) -> [String; 3] {
     let it = condition(&object["status"], kind).cloned().unwrap_or_default();
     ["status", "reason", "message"].map(|field| text(&it[field]))
 }

@@ -1,29 +1,28 @@
-//! Deadlines: a rollout that gets nowhere says so, and goes on.
+//! The progress deadline.
 
 use coxswain_tests::Test;
 use coxswain_tests::fixtures::with;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
+use super::fixture::Fixture;
 use super::objects::{
-    BAD, NEVER, condition, counter_of, deployment, elsewhere, image, name, reason, recreate, said, steps,
-    text,
+    BAD, NEVER, condition, condition_fields, counter_of, deployment, elsewhere, image, name, reason,
+    recreate, steps, text,
 };
-use super::stage::Stage;
-use super::tape::Tape;
+use super::recorder::WatchRecorder;
 
-/// What is registered of this surface.
 pub fn tests() -> Vec<Test> {
     vec![
-        staged!(times_out_and_says_so),
-        staged!(goes_on_when_it_has_timed_out),
-        staged!(another_template_is_another_chance),
-        staged!(what_is_complete_does_not_time_out),
-        staged!(each_step_counts_from_the_start),
-        staged!(a_shorter_deadline_counts_at_once),
-        staged!(without_a_deadline_there_is_no_condition),
-        staged!(recreating_can_time_out_too),
-        staged!(nothing_is_too_late_for_none),
+        fixture_test!(deadline_is_reported),
+        fixture_test!(rollout_continues_after_the_deadline),
+        fixture_test!(new_template_restarts_the_deadline),
+        fixture_test!(complete_rollout_does_not_exceed_the_deadline),
+        fixture_test!(progress_restarts_the_deadline),
+        fixture_test!(shorter_deadline_applies_at_once),
+        fixture_test!(no_deadline_means_no_progressing_condition),
+        fixture_test!(recreate_exceeds_the_deadline),
+        fixture_test!(zero_replicas_complete_at_once),
     ]
 }
 
@@ -36,8 +35,9 @@ fn time(object: &Value, kind: &str, field: &str) -> Timestamp {
     text(&it[field]).parse().expect("a time")
 }
 
-/// Never too early. The time is printed here, and held to the second on a paused clock in `suite/deployment/rollouts.rs`.
-async fn times_out_and_says_so(s: Stage) {
+/// Never too early. The time is printed here, and checked to the second on a paused clock in
+/// `suite/deployment/rollouts.rs`.
+async fn deadline_is_reported(s: Fixture) {
     let deadline = SignedDuration::from_secs(2);
     let mut times = Vec::new();
     for round in 0..3 {
@@ -48,22 +48,22 @@ async fn times_out_and_says_so(s: Stage) {
     println!("timed out {times:.1?} s after the last step, with a deadline of {deadline:#}");
 }
 
-/// How long after its last step one times out.
-async fn times_out(s: &Stage, named: &str, after: SignedDuration) -> SignedDuration {
-    let tape = Tape::of(s, "deployments").await;
+/// Returns the time from the last progress to the report.
+async fn times_out(s: &Fixture, named: &str, after: SignedDuration) -> SignedDuration {
+    let tape = WatchRecorder::of(s, "deployments").await;
     let seconds = u64::try_from(after.as_secs()).expect("seconds");
     let d = s
         .create(with(with(deployment(named, 2), image(BAD)), deadline(seconds)))
         .await;
-    let now = s.says(&d, "Progressing", "ProgressDeadlineExceeded").await;
+    let now = s.has_reason(&d, "Progressing", "ProgressDeadlineExceeded").await;
     let seen = s.now();
     let set = name(&s.set_of(&d, BAD).await);
     let message = format!("ReplicaSet \"{set}\" has timed out progressing.");
     assert_eq!(
-        said(&now, "Progressing"),
+        condition_fields(&now, "Progressing"),
         ["False", "ProgressDeadlineExceeded", &message]
     );
-    assert_eq!(said(&now, "Available")[0], "False");
+    assert_eq!(condition_fields(&now, "Available")[0], "False");
     let recorded = tape.stop(s).await;
     let last = recorded.events.iter().rev().find(|(_, it)| {
         let progresses = condition(&it["status"], "Progressing").is_some_and(|it| it["status"] == "True");
@@ -79,7 +79,7 @@ async fn times_out(s: &Stage, named: &str, after: SignedDuration) -> SignedDurat
     passed
 }
 
-async fn goes_on_when_it_has_timed_out(s: Stage) {
+async fn rollout_continues_after_the_deadline(s: Fixture) {
     let body = with(
         with(deployment("a", 2), elsewhere()),
         with(deadline(1), steps(1, 0)),
@@ -88,32 +88,35 @@ async fn goes_on_when_it_has_timed_out(s: Stage) {
     s.make_ready("i:1", 2).await;
     s.complete(&d).await;
     s.change(&d, image("i:2")).await;
-    let before = s.says(&d, "Progressing", "ProgressDeadlineExceeded").await;
-    assert_eq!(said(&before, "Available")[0], "True");
+    let before = s.has_reason(&d, "Progressing", "ProgressDeadlineExceeded").await;
+    assert_eq!(condition_fields(&before, "Available")[0], "True");
     s.make_ready("i:2", 1).await;
-    let now = s.says(&d, "Progressing", "ReplicaSetUpdated").await;
+    let now = s.has_reason(&d, "Progressing", "ReplicaSetUpdated").await;
     let message = format!(
         "ReplicaSet \"{}\" is progressing.",
         name(&s.set_of(&d, "i:2").await)
     );
-    assert_eq!(said(&now, "Progressing"), ["True", "ReplicaSetUpdated", &message]);
+    assert_eq!(
+        condition_fields(&now, "Progressing"),
+        ["True", "ReplicaSetUpdated", &message]
+    );
     let [was, is] = [&before, &now].map(|it| time(it, "Progressing", "lastTransitionTime"));
     assert!(is >= was, "{was} {is}");
     s.make_ready("i:2", 1).await;
     s.complete(&d).await;
 }
 
-async fn another_template_is_another_chance(s: Stage) {
+async fn new_template_restarts_the_deadline(s: Fixture) {
     let d = s
         .create(with(with(deployment("a", 2), image(BAD)), deadline(1)))
         .await;
-    s.says(&d, "Progressing", "ProgressDeadlineExceeded").await;
-    let now = s.rolled(&d, "i:2").await;
-    assert_eq!(said(&now, "Progressing")[0], "True");
-    s.sized(&d, &[(BAD, 0), ("i:2", 2)]).await;
+    s.has_reason(&d, "Progressing", "ProgressDeadlineExceeded").await;
+    let now = s.rolled_out(&d, "i:2").await;
+    assert_eq!(condition_fields(&now, "Progressing")[0], "True");
+    s.has_sizes(&d, &[(BAD, 0), ("i:2", 2)]).await;
 }
 
-async fn what_is_complete_does_not_time_out(s: Stage) {
+async fn complete_rollout_does_not_exceed_the_deadline(s: Fixture) {
     let d = s
         .create(with(with(deployment("a", 2), elsewhere()), deadline(1)))
         .await;
@@ -127,17 +130,18 @@ async fn what_is_complete_does_not_time_out(s: Stage) {
         counter_of(status, "availableReplicas") == 0
     })
     .await;
-    // By the time that another one has timed out that began later.
+    // A later Deployment has exceeded its deadline.
     let other = s
         .create(with(with(deployment("b", 1), image(BAD)), deadline(1)))
         .await;
-    s.says(&other, "Progressing", "ProgressDeadlineExceeded").await;
+    s.has_reason(&other, "Progressing", "ProgressDeadlineExceeded")
+        .await;
     let now = s.get(&d).await;
     assert_eq!(reason(&now, "Progressing"), "NewReplicaSetAvailable");
     assert_eq!(reason(&now, "Available"), "MinimumReplicasUnavailable");
 }
 
-async fn each_step_counts_from_the_start(s: Stage) {
+async fn progress_restarts_the_deadline(s: Fixture) {
     let body = with(
         with(deployment("a", 3), elsewhere()),
         with(deadline(600), steps(1, 0)),
@@ -163,29 +167,29 @@ async fn each_step_counts_from_the_start(s: Stage) {
     assert_eq!(times[1][1], times[0][1]);
 }
 
-async fn a_shorter_deadline_counts_at_once(s: Stage) {
+async fn shorter_deadline_applies_at_once(s: Fixture) {
     let d = s.create(with(deployment("a", 1), image(BAD))).await;
-    s.sized(&d, &[(BAD, 1)]).await;
+    s.has_sizes(&d, &[(BAD, 1)]).await;
     let now = s.get(&d).await;
-    assert_eq!(said(&now, "Progressing")[0], "True");
+    assert_eq!(condition_fields(&now, "Progressing")[0], "True");
     s.change(&d, deadline(1)).await;
-    s.says(&d, "Progressing", "ProgressDeadlineExceeded").await;
+    s.has_reason(&d, "Progressing", "ProgressDeadlineExceeded").await;
 }
 
-async fn without_a_deadline_there_is_no_condition(s: Stage) {
-    let tape = Tape::of(&s, "deployments").await;
+async fn no_deadline_means_no_progressing_condition(s: Fixture) {
+    let tape = WatchRecorder::of(&s, "deployments").await;
     let d = s.completed(with(deployment("a", 1), deadline(NEVER))).await;
-    s.rolled(&d, "i:2").await;
-    let story = tape.stop(&s).await.story(|it| reason(it, "Progressing"));
+    s.rolled_out(&d, "i:2").await;
+    let story = tape.stop(&s).await.distinct(|it| reason(it, "Progressing"));
     assert_eq!(story, [""]);
-    // It comes with a deadline, and goes with it.
+    // The condition appears with a deadline and disappears with it.
     s.change(&d, deadline(600)).await;
-    s.says(&d, "Progressing", "NewReplicaSetAvailable").await;
+    s.has_reason(&d, "Progressing", "NewReplicaSetAvailable").await;
     s.change(&d, deadline(NEVER)).await;
-    s.says(&d, "Progressing", "").await;
+    s.has_reason(&d, "Progressing", "").await;
 }
 
-async fn recreating_can_time_out_too(s: Stage) {
+async fn recreate_exceeds_the_deadline(s: Fixture) {
     let body = with(with(deployment("a", 1), elsewhere()), recreate());
     let d = s.create(with(body, deadline(1))).await;
     s.make_ready("i:1", 1).await;
@@ -194,16 +198,17 @@ async fn recreating_can_time_out_too(s: Stage) {
     s.has_pods("i:1", 0).await;
     let end = s.all_pods().await;
     s.end(&end[0]).await;
-    s.says(&d, "Progressing", "ProgressDeadlineExceeded").await;
+    s.has_reason(&d, "Progressing", "ProgressDeadlineExceeded").await;
     s.make_ready("i:2", 1).await;
     s.complete(&d).await;
 }
 
-async fn nothing_is_too_late_for_none(s: Stage) {
+async fn zero_replicas_complete_at_once(s: Fixture) {
     let d = s.completed(with(deployment("a", 0), deadline(1))).await;
     let other = s
         .create(with(with(deployment("b", 1), image(BAD)), deadline(1)))
         .await;
-    s.says(&other, "Progressing", "ProgressDeadlineExceeded").await;
+    s.has_reason(&other, "Progressing", "ProgressDeadlineExceeded")
+        .await;
     assert_eq!(reason(&s.get(&d).await, "Progressing"), "NewReplicaSetAvailable");
 }

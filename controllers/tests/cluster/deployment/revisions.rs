@@ -1,36 +1,35 @@
-//! The numbers of the templates that there were.
+//! Revisions of templates.
 
 use coxswain_tests::Test;
 use coxswain_tests::fixtures::with;
 use serde_json::{Value, json};
 
+use super::fixture::Fixture;
 use super::objects::{
     REVISION, annotated, annotation, deployment, image, name, reason, replica_set, revision,
 };
-use super::stage::Stage;
 
-/// What is registered of this surface.
 pub fn tests() -> Vec<Test> {
     vec![
-        staged!(each_template_has_the_next_number),
-        staged!(a_template_that_comes_again_has_the_next_number_and_a_history),
-        staged!(a_history_keeps_to_its_length),
-        staged!(numbers_are_wide),
-        staged!(what_is_no_number_is_passed_over),
-        staged!(what_is_no_number_on_the_current_one_stays),
-        staged!(a_number_that_was_taken_away_comes_back),
-        staged!(a_number_of_the_deployment_follows_its_replica_set),
-        staged!(nothing_rolls_for_another_way_to_write_the_same),
+        fixture_test!(each_template_gets_the_next_revision),
+        fixture_test!(repeated_template_gets_a_new_revision_and_history),
+        fixture_test!(history_is_truncated),
+        fixture_test!(revision_is_64_bit),
+        fixture_test!(invalid_revision_is_ignored),
+        fixture_test!(invalid_revision_of_the_current_set_is_kept),
+        fixture_test!(removed_revision_is_restored),
+        fixture_test!(revision_of_the_deployment_follows_its_set),
+        fixture_test!(equivalent_template_does_not_start_a_rollout),
     ]
 }
 
 /// The revisions that a `ReplicaSet` had before.
 const HISTORY: &str = "deployment.kubernetes.io/revision-history";
 
-async fn each_template_has_the_next_number(s: Stage) {
+async fn each_template_gets_the_next_revision(s: Fixture) {
     let d = s.completed(deployment("a", 1)).await;
     for number in 2..=4 {
-        let now = s.rolled(&d, &format!("i:{number}")).await;
+        let now = s.rolled_out(&d, &format!("i:{number}")).await;
         assert_eq!(revision(&now), number.to_string());
     }
     let sets = s.sets(&d).await;
@@ -42,10 +41,10 @@ async fn each_template_has_the_next_number(s: Stage) {
     );
 }
 
-async fn a_template_that_comes_again_has_the_next_number_and_a_history(s: Stage) {
+async fn repeated_template_gets_a_new_revision_and_history(s: Fixture) {
     let d = s.completed(deployment("a", 1)).await;
     for to in ["i:2", "i:1", "i:2", "i:1"] {
-        s.rolled(&d, to).await;
+        s.rolled_out(&d, to).await;
     }
     assert_eq!(revision(&s.get(&d).await), "5");
     let first = s.set_of(&d, "i:1").await;
@@ -60,19 +59,19 @@ async fn a_template_that_comes_again_has_the_next_number_and_a_history(s: Stage)
     );
 }
 
-async fn a_history_keeps_to_its_length(s: Stage) {
+async fn history_is_truncated(s: Fixture) {
     let d = s.completed(deployment("a", 0)).await;
-    s.rolled(&d, "i:2").await;
+    s.rolled_out(&d, "i:2").await;
     let first = name(&s.set_of(&d, "i:1").await);
-    // 1999 characters: for one more of them, the first has to go.
+    // 1999 characters: another revision drops the first one.
     let history = vec!["123"; 500].join(",");
     s.change_set(&first, annotated(json!({HISTORY: history}))).await;
-    s.rolled(&d, "i:1").await;
+    s.rolled_out(&d, "i:1").await;
     let now = annotation(&s.get_set(&first).await, HISTORY);
     assert_eq!(now, format!("{},1", vec!["123"; 499].join(",")));
 }
 
-async fn numbers_are_wide(s: Stage) {
+async fn revision_is_64_bit(s: Fixture) {
     let wide = 3_546_343_826_724_305_832_u64;
     let old = with(replica_set("a", "old", 0), image("i:0"));
     s.create_set(with(old, annotated(json!({REVISION: wide.to_string()}))))
@@ -82,7 +81,7 @@ async fn numbers_are_wide(s: Stage) {
     assert_eq!(revision(&s.set_of(&d, "i:1").await), (wide + 1).to_string());
 }
 
-async fn what_is_no_number_is_passed_over(s: Stage) {
+async fn invalid_revision_is_ignored(s: Fixture) {
     for (set, number) in [("old-1", "many"), ("old-2", "7"), ("old-3", "")] {
         let old = with(replica_set("a", set, 0), image(&format!("i:{set}")));
         s.create_set(with(old, annotated(json!({REVISION: number}))))
@@ -93,27 +92,27 @@ async fn what_is_no_number_is_passed_over(s: Stage) {
     assert_eq!(revision(&s.get_set("old-1").await), "many");
 }
 
-async fn what_is_no_number_on_the_current_one_stays(s: Stage) {
+async fn invalid_revision_of_the_current_set_is_kept(s: Fixture) {
     let d = s.completed(deployment("a", 1)).await;
     let set = name(&s.set_of(&d, "i:1").await);
     s.change_set(&set, annotated(json!({REVISION: "many"}))).await;
-    s.looked_at(&d).await;
+    s.synced(&d).await;
     assert_eq!(revision(&s.get_set(&set).await), "many");
-    // It does not get in the way of another.
-    s.rolled(&d, "i:2").await;
-    s.sized(&d, &[("i:1", 0), ("i:2", 1)]).await;
+    // It does not affect other ReplicaSets.
+    s.rolled_out(&d, "i:2").await;
+    s.has_sizes(&d, &[("i:1", 0), ("i:2", 1)]).await;
 }
 
-async fn a_number_that_was_taken_away_comes_back(s: Stage) {
+async fn removed_revision_is_restored(s: Fixture) {
     let d = s.completed(deployment("a", 1)).await;
-    s.rolled(&d, "i:2").await;
+    s.rolled_out(&d, "i:2").await;
     let set = name(&s.set_of(&d, "i:2").await);
     s.change_set(&set, annotated(json!({REVISION: null}))).await;
     let now = s.set_is(&set, "has it again", |set| revision(set) == "2").await;
     assert_eq!(annotation(&now, HISTORY), "");
 }
 
-async fn a_number_of_the_deployment_follows_its_replica_set(s: Stage) {
+async fn revision_of_the_deployment_follows_its_set(s: Fixture) {
     let d = s.completed(deployment("a", 1)).await;
     let generation = s.get(&d).await["metadata"]["generation"].clone();
     let set = name(&s.set_of(&d, "i:1").await);
@@ -124,14 +123,14 @@ async fn a_number_of_the_deployment_follows_its_replica_set(s: Stage) {
             (revision(&now) == "9").then_some(now)
         })
         .await;
-    // It is written so that nobody takes it for a change of what is wanted.
+    // The write does not change the generation.
     assert_eq!(now["metadata"]["generation"], generation);
-    let now = s.rolled(&d, "i:2").await;
+    let now = s.rolled_out(&d, "i:2").await;
     assert_eq!(revision(&now), "10");
 }
 
-/// Quantities, times and empty lists can be written in many ways.
-async fn nothing_rolls_for_another_way_to_write_the_same(s: Stage) {
+/// Quantities, times and empty lists have several forms.
+async fn equivalent_template_does_not_start_a_rollout(s: Fixture) {
     let written = |cpu: &str, memory: &str, empty: Value| {
         let container = json!({
             "name": "c", "image": "i:1", "env": empty, "resources": {"requests": {"cpu": cpu, "memory": memory}},
@@ -146,7 +145,7 @@ async fn nothing_rolls_for_another_way_to_write_the_same(s: Stage) {
         .await;
     assert_eq!(s.sets(&d).await.len(), 1);
     s.change(&d, first).await;
-    let now = s.looked_at(&d).await;
+    let now = s.synced(&d).await;
     assert_eq!(s.sets(&d).await.len(), 1);
     assert_eq!(reason(&now, "Progressing"), "NewReplicaSetAvailable");
     assert_eq!(s.all_pods().await.len(), 1);

@@ -1,31 +1,30 @@
-//! The old way to ask for a rollback: by an annotation.
+//! Rollback by the deprecated annotation.
 
 use coxswain_tests::fixtures::with;
 use coxswain_tests::{Need, Test};
 use serde_json::{Value, json};
 
+use super::fixture::{Deployment, Fixture};
 use super::objects::{HASH, REVISION, annotated, annotation, deployment, image, image_of, revision};
-use super::stage::{Deployment, Stage};
 
-/// What is registered of this surface.
 pub fn tests() -> Vec<Test> {
     vec![
-        staged!(to_a_revision),
-        staged!(to_the_last_one),
-        staged!(with_the_annotations_of_then),
-        staged!(to_one_that_is_not_there),
-        staged!(to_the_last_one_where_there_is_none),
-        staged!(to_the_same),
-        // A real server reads it too, and refuses what is no number.
-        staged!(what_is_no_number_is_no_request).needs(Need::Sandbox),
-        staged!(not_while_it_is_paused),
+        fixture_test!(rollback_to_a_revision),
+        fixture_test!(rollback_to_the_previous_revision),
+        fixture_test!(rollback_restores_annotations),
+        fixture_test!(rollback_to_an_unknown_revision_is_reported),
+        fixture_test!(rollback_without_a_previous_revision_is_reported),
+        fixture_test!(rollback_to_the_same_template_is_reported),
+        // A real API server rejects an invalid number.
+        fixture_test!(invalid_rollback_revision_is_ignored).needs(Need::Sandbox),
+        fixture_test!(paused_deployment_is_not_rolled_back),
     ]
 }
 
 const BACK: &str = "deprecated.deployment.rollback.to";
 
-/// Asks for a rollback, and waits until that is answered.
-async fn back(s: &Stage, d: &Deployment, to: &str) -> Value {
+/// Requests a rollback and waits until the request is removed.
+async fn back(s: &Fixture, d: &Deployment, to: &str) -> Value {
     s.change(d, annotated(json!({BACK: to}))).await;
     s.until("it is answered", async || {
         let now = s.get(d).await;
@@ -34,15 +33,15 @@ async fn back(s: &Stage, d: &Deployment, to: &str) -> Value {
     .await
 }
 
-async fn three(s: &Stage) -> Deployment {
+async fn three(s: &Fixture) -> Deployment {
     let d = s.completed(deployment("a", 1)).await;
     for to in ["i:2", "i:3"] {
-        s.rolled(&d, to).await;
+        s.rolled_out(&d, to).await;
     }
     d
 }
 
-async fn to_a_revision(s: Stage) {
+async fn rollback_to_a_revision(s: Fixture) {
     let d = three(&s).await;
     let template = s.set_of(&d, "i:1").await["spec"]["template"].clone();
     back(&s, &d, "1").await;
@@ -50,7 +49,7 @@ async fn to_a_revision(s: Stage) {
     assert_eq!(revision(&now), "4");
     let without = json!({"metadata": {"labels": {HASH: null}}});
     assert_eq!(now["spec"]["template"], with(template, without));
-    s.sized(&d, &[("i:1", 1), ("i:2", 0), ("i:3", 0)]).await;
+    s.has_sizes(&d, &[("i:1", 1), ("i:2", 0), ("i:3", 0)]).await;
     s.event(
         &d,
         "Normal",
@@ -60,7 +59,7 @@ async fn to_a_revision(s: Stage) {
     .await;
 }
 
-async fn to_the_last_one(s: Stage) {
+async fn rollback_to_the_previous_revision(s: Fixture) {
     let d = three(&s).await;
     back(&s, &d, "0").await;
     let now = s.complete(&d).await;
@@ -77,7 +76,7 @@ async fn to_the_last_one(s: Stage) {
     .await;
 }
 
-async fn with_the_annotations_of_then(s: Stage) {
+async fn rollback_restores_annotations(s: Fixture) {
     let note = |note: &str| annotated(json!({"example.com/note": note}));
     let d = s.completed(with(deployment("a", 1), note("first"))).await;
     let applied = json!({"kubectl.kubernetes.io/last-applied-configuration": "{}", "example.com/more": "x"});
@@ -100,7 +99,7 @@ async fn with_the_annotations_of_then(s: Stage) {
     );
 }
 
-async fn to_one_that_is_not_there(s: Stage) {
+async fn rollback_to_an_unknown_revision_is_reported(s: Fixture) {
     let d = three(&s).await;
     let before = s.get(&d).await;
     let now = back(&s, &d, "77").await;
@@ -111,7 +110,7 @@ async fn to_one_that_is_not_there(s: Stage) {
     assert_eq!(revision(&s.complete(&d).await), "3");
 }
 
-async fn to_the_last_one_where_there_is_none(s: Stage) {
+async fn rollback_without_a_previous_revision_is_reported(s: Fixture) {
     let d = s.completed(deployment("a", 1)).await;
     let before = s.get(&d).await;
     let now = back(&s, &d, "0").await;
@@ -121,7 +120,7 @@ async fn to_the_last_one_where_there_is_none(s: Stage) {
         .await;
 }
 
-async fn to_the_same(s: Stage) {
+async fn rollback_to_the_same_template_is_reported(s: Fixture) {
     let d = three(&s).await;
     let before = s.get(&d).await;
     let now = back(&s, &d, "3").await;
@@ -132,22 +131,22 @@ async fn to_the_same(s: Stage) {
     assert_eq!(revision(&s.complete(&d).await), "3");
 }
 
-async fn what_is_no_number_is_no_request(s: Stage) {
+async fn invalid_rollback_revision_is_ignored(s: Fixture) {
     let d = three(&s).await;
     s.change(&d, annotated(json!({BACK: "back"}))).await;
-    let now = s.looked_at(&d).await;
+    let now = s.synced(&d).await;
     assert_eq!(annotation(&now, BACK), "back");
-    // Nor does it get in the way, nor is it passed on.
-    s.rolled(&d, "i:4").await;
+    // It does not block a rollout and is not copied.
+    s.rolled_out(&d, "i:4").await;
     assert_eq!(annotation(&s.set_of(&d, "i:4").await, BACK), "");
 }
 
-async fn not_while_it_is_paused(s: Stage) {
+async fn paused_deployment_is_not_rolled_back(s: Fixture) {
     let d = s.completed(deployment("a", 1)).await;
-    s.rolled(&d, "i:2").await;
+    s.rolled_out(&d, "i:2").await;
     s.change(&d, json!({"spec": {"paused": true}})).await;
     s.change(&d, annotated(json!({BACK: "1"}))).await;
-    let now = s.looked_at(&d).await;
+    let now = s.synced(&d).await;
     assert_eq!(annotation(&now, BACK), "1");
     s.change(&d, json!({"spec": {"paused": false}})).await;
     s.until("it is answered", async || {
@@ -155,5 +154,5 @@ async fn not_while_it_is_paused(s: Stage) {
     })
     .await;
     s.complete(&d).await;
-    s.sized(&d, &[("i:1", 1), ("i:2", 0)]).await;
+    s.has_sizes(&d, &[("i:1", 1), ("i:2", 0)]).await;
 }

@@ -1,4 +1,4 @@
-//! From one template to the next, without ever too many or too few.
+//! Rolling updates stay within maxSurge and maxUnavailable.
 
 use std::collections::BTreeMap;
 
@@ -6,29 +6,28 @@ use coxswain_tests::Test;
 use coxswain_tests::fixtures::with;
 use serde_json::{Value, json};
 
+use super::fixture::{Deployment, Fixture};
 use super::objects::{
-    BAD, annotated, annotation, condition, controller, counter_of, deployment, image, image_of, name, names,
-    revision, said, steps,
+    BAD, annotated, annotation, condition, condition_fields, controller, counter_of, deployment, image,
+    image_of, name, names, revision, steps,
 };
-use super::stage::{Deployment, Stage};
-use super::tape::Tape;
+use super::recorder::WatchRecorder;
 
-/// What is registered of this surface.
 pub fn tests() -> Vec<Test> {
     vec![
-        staged!(rolls_by_adding),
-        staged!(rolls_by_removing),
-        staged!(rolls_by_percentages),
-        staged!(rolls_all_at_once),
-        staged!(rolls_though_both_limits_round_to_nothing),
-        staged!(rolls_on_to_a_third_template_in_the_middle),
-        staged!(rolls_back_in_the_middle),
-        staged!(rolls_through_many_at_once),
-        staged!(unhealthy_pods_of_the_past_do_not_hold_it_up),
-        staged!(what_is_stuck_keeps_the_rest_available),
-        staged!(an_annotation_of_the_template_is_a_rollout),
-        staged!(an_annotation_of_the_deployment_is_none),
-        staged!(new_pods_wait_until_they_are_available),
+        fixture_test!(rollout_with_surge_only),
+        fixture_test!(rollout_with_unavailable_only),
+        fixture_test!(rollout_with_percentages),
+        fixture_test!(rollout_all_at_once),
+        fixture_test!(rollout_with_both_limits_rounded_to_zero),
+        fixture_test!(third_template_during_a_rollout),
+        fixture_test!(first_template_again_during_a_rollout),
+        fixture_test!(many_templates_during_a_rollout),
+        fixture_test!(unavailable_old_pods_do_not_block_a_rollout),
+        fixture_test!(stalled_rollout_keeps_old_pods_available),
+        fixture_test!(template_annotation_starts_a_rollout),
+        fixture_test!(deployment_annotation_does_not_start_a_rollout),
+        fixture_test!(rollout_waits_for_min_ready_seconds),
     ]
 }
 
@@ -37,21 +36,23 @@ fn is_ready(pod: &Value) -> bool {
         && condition(&pod["status"], "Ready").is_some_and(|it| it["status"] == "True")
 }
 
-/// The sizes of the `ReplicaSet`s, together.
+/// Returns the sum of the sizes.
 fn total(sets: &BTreeMap<String, Value>) -> u64 {
     sets.values()
         .map(|set| counter_of(&set["spec"], "replicas"))
         .sum()
 }
 
-/// Rolls from i:1 to i:2, and sees to it that there are at no moment more pods than `most` nor less than `least` that are
-/// Ready.
-async fn rolls(s: &Stage, body: Value, most: u64, least: usize) -> Deployment {
+/// Rolls from i:1 to i:2 and checks that there are never more than `most` pods or fewer than `least` Ready ones.
+async fn rolls(s: &Fixture, body: Value, most: u64, least: usize) -> Deployment {
     let replicas = body["spec"]["replicas"].as_u64().expect("a number");
     let d = s.completed(body).await;
     let first = name(&s.set_of(&d, "i:1").await);
-    let (sets, pods) = (Tape::of(s, "replicasets").await, Tape::of(s, "pods").await);
-    let now = s.rolled(&d, "i:2").await;
+    let (sets, pods) = (
+        WatchRecorder::of(s, "replicasets").await,
+        WatchRecorder::of(s, "pods").await,
+    );
+    let now = s.rolled_out(&d, "i:2").await;
     assert_eq!(revision(&now), "2");
     let (sets, pods) = (sets.stop(s).await, pods.stop(s).await);
     let (mut highest, mut lowest) = (0, usize::MAX);
@@ -67,67 +68,73 @@ async fn rolls(s: &Stage, body: Value, most: u64, least: usize) -> Deployment {
         s.sizes(&d).await,
         [("i:1".to_owned(), 0), ("i:2".to_owned(), replicas)].into()
     );
-    // There is an event for each step, and it tells from where to where.
+    // Each step has an event with the old and the new size.
     let told = |set: &str, to: u64| {
         let wanted = format!("replica set {set} ");
         let end = format!(" to {to}");
         move |it: &[String; 3]| it[2].contains(&wanted) && it[2].ends_with(&end) && it[0] == "Normal"
     };
-    s.until("the last steps are told", async || {
+    s.until("the last steps have events", async || {
         let events = s.events(&d).await;
         (events.iter().any(told(&first, 0)) && events.iter().any(told(&second, replicas))).then_some(())
     })
     .await;
     for set in [first, second] {
-        for size in sets.story(|it| (name(it) == set).then(|| counter_of(&it["spec"], "replicas"))) {
+        for size in sets.distinct(|it| (name(it) == set).then(|| counter_of(&it["spec"], "replicas"))) {
             let Some(size) = size else { continue };
             let told = told(&set, size);
-            // That it began with all of them, or with none, needs no words.
+            // The initial size has no event here.
             let known = s.events(&d).await.iter().any(&told);
             assert!(
                 known || size == 0 || size == replicas,
-                "{set} to {size} is not told"
+                "{set} to {size} has no event"
             );
         }
     }
     d
 }
 
-async fn rolls_by_adding(s: Stage) {
+async fn rollout_with_surge_only(s: Fixture) {
     rolls(&s, with(deployment("a", 3), steps(1, 0)), 4, 3).await;
 }
 
-async fn rolls_by_removing(s: Stage) {
+async fn rollout_with_unavailable_only(s: Fixture) {
     rolls(&s, with(deployment("a", 3), steps(0, 1)), 3, 2).await;
 }
 
-/// 25% of 5: up for what is added, down for what is removed.
-async fn rolls_by_percentages(s: Stage) {
+/// 25% of 5: maxSurge rounds up, maxUnavailable rounds down.
+async fn rollout_with_percentages(s: Fixture) {
     rolls(&s, deployment("a", 5), 7, 4).await;
 }
 
-async fn rolls_all_at_once(s: Stage) {
-    let sets = Tape::of(&s, "replicasets").await;
+async fn rollout_all_at_once(s: Fixture) {
+    let sets = WatchRecorder::of(&s, "replicasets").await;
     rolls(&s, with(deployment("a", 3), steps("200%", 0)), 9, 3).await;
     let second = |it: &Value| (revision(it) == "2").then(|| counter_of(&it["spec"], "replicas"));
-    let sizes: Vec<u64> = sets.stop(&s).await.story(second).into_iter().flatten().collect();
+    let sizes: Vec<u64> = sets
+        .stop(&s)
+        .await
+        .distinct(second)
+        .into_iter()
+        .flatten()
+        .collect();
     assert!(sizes.iter().all(|it| *it == 3), "{sizes:?}");
 }
 
-/// Then one may be missing.
-async fn rolls_though_both_limits_round_to_nothing(s: Stage) {
+/// maxUnavailable becomes 1.
+async fn rollout_with_both_limits_rounded_to_zero(s: Fixture) {
     rolls(&s, with(deployment("a", 3), steps(0, "10%")), 3, 2).await;
 }
 
-async fn rolls_on_to_a_third_template_in_the_middle(s: Stage) {
+async fn third_template_during_a_rollout(s: Fixture) {
     let d = s.completed(with(deployment("a", 4), steps(1, 1))).await;
-    let sets = Tape::of(&s, "replicasets").await;
-    let pods = Tape::of(&s, "pods").await;
+    let sets = WatchRecorder::of(&s, "replicasets").await;
+    let pods = WatchRecorder::of(&s, "pods").await;
     s.change(&d, image(BAD)).await;
-    s.sized(&d, &[("i:1", 3), (BAD, 2)]).await;
-    let now = s.rolled(&d, "i:3").await;
+    s.has_sizes(&d, &[("i:1", 3), (BAD, 2)]).await;
+    let now = s.rolled_out(&d, "i:3").await;
     assert_eq!(revision(&now), "3");
-    s.sized(&d, &[("i:1", 0), (BAD, 0), ("i:3", 4)]).await;
+    s.has_sizes(&d, &[("i:1", 0), (BAD, 0), ("i:3", 4)]).await;
     let (mut highest, mut lowest) = (0, usize::MAX);
     sets.stop(&s)
         .await
@@ -141,16 +148,16 @@ async fn rolls_on_to_a_third_template_in_the_middle(s: Stage) {
     );
 }
 
-/// What is there of the first template is used again.
-async fn rolls_back_in_the_middle(s: Stage) {
+/// The `ReplicaSet` of the first template is used again.
+async fn first_template_again_during_a_rollout(s: Fixture) {
     let d = s.completed(with(deployment("a", 4), steps(1, 1))).await;
     let (first, pods) = (s.set_of(&d, "i:1").await, s.pods("i:1").await);
     s.change(&d, image(BAD)).await;
-    s.sized(&d, &[("i:1", 3), (BAD, 2)]).await;
+    s.has_sizes(&d, &[("i:1", 3), (BAD, 2)]).await;
     let kept = s.has_pods("i:1", 3).await;
-    let now = s.rolled(&d, "i:1").await;
+    let now = s.rolled_out(&d, "i:1").await;
     assert_eq!(revision(&now), "3");
-    s.sized(&d, &[("i:1", 4), (BAD, 0)]).await;
+    s.has_sizes(&d, &[("i:1", 4), (BAD, 0)]).await;
     let set = s.set_of(&d, "i:1").await;
     assert_eq!(set["metadata"]["uid"], first["metadata"]["uid"]);
     let now = names(&s.pods("i:1").await);
@@ -158,7 +165,7 @@ async fn rolls_back_in_the_middle(s: Stage) {
     assert_eq!(pods.len(), 4);
 }
 
-async fn rolls_through_many_at_once(s: Stage) {
+async fn many_templates_during_a_rollout(s: Fixture) {
     let d = s.create(deployment("a", 3)).await;
     for number in 2..=6 {
         s.change(&d, image(&format!("i:{number}"))).await;
@@ -169,22 +176,22 @@ async fn rolls_through_many_at_once(s: Stage) {
     assert_eq!(sizes.values().sum::<u64>(), 3, "{sizes:?}");
     let revision = revision(&s.get(&d).await);
     assert_eq!(revision, sizes.len().to_string(), "{sizes:?}");
-    s.looked_at(&d).await;
+    s.synced(&d).await;
     assert_eq!(s.sizes(&d).await, sizes);
 }
 
-async fn unhealthy_pods_of_the_past_do_not_hold_it_up(s: Stage) {
+async fn unavailable_old_pods_do_not_block_a_rollout(s: Fixture) {
     let bad = with(with(deployment("a", 4), steps(0, 1)), image(BAD));
     let d = s.create(bad).await;
-    s.sized(&d, &[(BAD, 4)]).await;
-    s.rolled(&d, "i:2").await;
-    s.sized(&d, &[(BAD, 0), ("i:2", 4)]).await;
+    s.has_sizes(&d, &[(BAD, 4)]).await;
+    s.rolled_out(&d, "i:2").await;
+    s.has_sizes(&d, &[(BAD, 0), ("i:2", 4)]).await;
 }
 
-async fn what_is_stuck_keeps_the_rest_available(s: Stage) {
+async fn stalled_rollout_keeps_old_pods_available(s: Fixture) {
     let d = s.completed(with(deployment("a", 4), steps(1, 0))).await;
     s.change(&d, image(BAD)).await;
-    s.sized(&d, &[("i:1", 4), (BAD, 1)]).await;
+    s.has_sizes(&d, &[("i:1", 4), (BAD, 1)]).await;
     let now = s
         .status(&d, "the new one is counted", |status| {
             counter_of(status, "updatedReplicas") == 1
@@ -198,13 +205,13 @@ async fn what_is_stuck_keeps_the_rest_available(s: Stage) {
         "unavailableReplicas",
     ];
     assert_eq!(counters.map(|it| counter_of(&now["status"], it)), [5, 1, 4, 4, 1]);
-    assert_eq!(said(&now, "Available")[0], "True");
+    assert_eq!(condition_fields(&now, "Available")[0], "True");
     s.change(&d, image("i:2")).await;
     s.complete(&d).await;
-    s.sized(&d, &[("i:1", 0), (BAD, 0), ("i:2", 4)]).await;
+    s.has_sizes(&d, &[("i:1", 0), (BAD, 0), ("i:2", 4)]).await;
 }
 
-async fn an_annotation_of_the_template_is_a_rollout(s: Stage) {
+async fn template_annotation_starts_a_rollout(s: Fixture) {
     let d = s.completed(deployment("a", 2)).await;
     let restart = json!({"metadata": {"annotations": {"kubectl.kubernetes.io/restartedAt": "now"}}});
     s.change(&d, json!({"spec": {"template": restart}})).await;
@@ -219,12 +226,12 @@ async fn an_annotation_of_the_template_is_a_rollout(s: Stage) {
     }
 }
 
-async fn an_annotation_of_the_deployment_is_none(s: Stage) {
+async fn deployment_annotation_does_not_start_a_rollout(s: Fixture) {
     let d = s.completed(deployment("a", 2)).await;
     let before = s.all_pods().await;
     let change = annotated(json!({"example.com/note": "a"}));
     s.change(&d, change).await;
-    s.looked_at(&d).await;
+    s.synced(&d).await;
     let sets = s.sets(&d).await;
     assert_eq!(sets.len(), 1);
     assert_eq!(annotation(&sets[0], "example.com/note"), "a");
@@ -236,8 +243,7 @@ async fn an_annotation_of_the_deployment_is_none(s: Stage) {
     );
 }
 
-/// Ready is not enough.
-async fn new_pods_wait_until_they_are_available(s: Stage) {
+async fn rollout_waits_for_min_ready_seconds(s: Fixture) {
     let d = s.completed(with(deployment("a", 2), steps(1, 0))).await;
     let wait = json!({"spec": {"minReadySeconds": 500}});
     s.change(&d, with(wait, image("i:2"))).await;
@@ -245,9 +251,9 @@ async fn new_pods_wait_until_they_are_available(s: Stage) {
         counter_of(status, "readyReplicas") == 3
     })
     .await;
-    let now = s.sized(&d, &[("i:1", 2), ("i:2", 1)]).await;
+    let now = s.has_sizes(&d, &[("i:1", 2), ("i:2", 1)]).await;
     assert_eq!(counter_of(&now["status"], "availableReplicas"), 2, "{now:#}");
-    // What is old keeps its own.
+    // Old ReplicaSets keep theirs.
     assert!(s.set_of(&d, "i:1").await["spec"]["minReadySeconds"].is_null());
     assert_eq!(s.set_of(&d, "i:2").await["spec"]["minReadySeconds"], 500);
     s.change(&d, json!({"spec": {"minReadySeconds": 0}})).await;

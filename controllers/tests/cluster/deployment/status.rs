@@ -1,22 +1,23 @@
-//! What a Deployment says of its `ReplicaSet`s.
+//! The status of a Deployment.
 
 use coxswain_tests::Test;
 use coxswain_tests::fixtures::with;
 use serde_json::{Value, json};
 
-use super::objects::{annotated, condition, counter_of, deployment, elsewhere, image, names, said, steps};
-use super::stage::Stage;
+use super::fixture::Fixture;
+use super::objects::{
+    annotated, condition, condition_fields, counter_of, deployment, elsewhere, image, names, steps,
+};
 
-/// What is registered of this surface.
 pub fn tests() -> Vec<Test> {
     vec![
-        staged!(counts_what_its_replica_sets_have),
-        staged!(counts_the_terminating).since(1, 35),
-        staged!(tells_which_generation_it_is_of),
-        staged!(none_of_none_is_available),
-        staged!(leaves_conditions_of_others_alone),
-        staged!(corrects_what_somebody_else_has_written),
-        staged!(all_may_be_missing_if_so_many_may),
+        fixture_test!(counters_are_sums_over_sets),
+        fixture_test!(terminating_pods_are_counted).since(1, 35),
+        fixture_test!(observed_generation_is_reported),
+        fixture_test!(zero_replicas_are_available),
+        fixture_test!(conditions_of_other_clients_are_kept),
+        fixture_test!(overwritten_status_is_corrected),
+        fixture_test!(max_unavailable_above_replicas_allows_none_available),
     ]
 }
 
@@ -32,22 +33,22 @@ fn counters(now: &Value) -> [u64; 5] {
     .map(|it| counter_of(&now["status"], it))
 }
 
-async fn counts_what_its_replica_sets_have(s: Stage) {
+async fn counters_are_sums_over_sets(s: Fixture) {
     let d = s
         .create(with(with(deployment("a", 3), elsewhere()), steps(2, 0)))
         .await;
     s.status(&d, "all are there", |status| counter_of(status, "replicas") == 3)
         .await;
-    assert_eq!(counters(&s.looked_at(&d).await), [3, 3, 0, 0, 3]);
+    assert_eq!(counters(&s.synced(&d).await), [3, 3, 0, 0, 3]);
     s.make_ready("i:1", 3).await;
     assert_eq!(counters(&s.complete(&d).await), [3, 3, 3, 3, 0]);
     s.change(&d, image("i:2")).await;
-    s.sized(&d, &[("i:1", 3), ("i:2", 2)]).await;
+    s.has_sizes(&d, &[("i:1", 3), ("i:2", 2)]).await;
     s.status(&d, "the new ones are there", |status| {
         counter_of(status, "updatedReplicas") == 2
     })
     .await;
-    assert_eq!(counters(&s.looked_at(&d).await), [5, 2, 3, 3, 2]);
+    assert_eq!(counters(&s.synced(&d).await), [5, 2, 3, 3, 2]);
     let pod = s.pods("i:1").await.remove(0);
     s.change_pod(&pod, json!({"conditions": [s.ready("False")]}))
         .await;
@@ -55,10 +56,10 @@ async fn counts_what_its_replica_sets_have(s: Stage) {
         counter_of(status, "readyReplicas") == 2
     })
     .await;
-    assert_eq!(counters(&s.looked_at(&d).await), [5, 2, 2, 2, 3]);
+    assert_eq!(counters(&s.synced(&d).await), [5, 2, 2, 2, 3]);
 }
 
-async fn counts_the_terminating(s: Stage) {
+async fn terminating_pods_are_counted(s: Fixture) {
     let d = s
         .create(with(with(deployment("a", 2), elsewhere()), steps(0, 1)))
         .await;
@@ -82,7 +83,7 @@ async fn counts_the_terminating(s: Stage) {
         .await;
 }
 
-async fn tells_which_generation_it_is_of(s: Stage) {
+async fn observed_generation_is_reported(s: Fixture) {
     let d = s.completed(deployment("a", 1)).await;
     assert_eq!(s.get(&d).await["status"]["observedGeneration"], 1);
     for change in [
@@ -91,7 +92,7 @@ async fn tells_which_generation_it_is_of(s: Stage) {
         json!({"spec": {"revisionHistoryLimit": 3}}),
     ] {
         let changed = s.change(&d, change).await;
-        s.status(&d, "it is looked at", |status| {
+        s.status(&d, "observed", |status| {
             status["observedGeneration"] == changed["metadata"]["generation"]
         })
         .await;
@@ -103,15 +104,21 @@ async fn tells_which_generation_it_is_of(s: Stage) {
     );
 }
 
-async fn none_of_none_is_available(s: Stage) {
+async fn zero_replicas_are_available(s: Fixture) {
     let d = s.completed(deployment("a", 0)).await;
-    let now = s.looked_at(&d).await;
+    let now = s.synced(&d).await;
     assert_eq!(counters(&now), [0; 5]);
-    assert_eq!(said(&now, "Available")[..2], ["True", "MinimumReplicasAvailable"]);
-    assert_eq!(said(&now, "Progressing")[..2], ["True", "NewReplicaSetAvailable"]);
+    assert_eq!(
+        condition_fields(&now, "Available")[..2],
+        ["True", "MinimumReplicasAvailable"]
+    );
+    assert_eq!(
+        condition_fields(&now, "Progressing")[..2],
+        ["True", "NewReplicaSetAvailable"]
+    );
 }
 
-async fn leaves_conditions_of_others_alone(s: Stage) {
+async fn conditions_of_other_clients_are_kept(s: Fixture) {
     let d = s.completed(deployment("a", 1)).await;
     let foreign = json!({
         "type": "example.com/Liked", "status": "True", "reason": "Nice", "message": "It is",
@@ -123,11 +130,11 @@ async fn leaves_conditions_of_others_alone(s: Stage) {
         .expect("a list")
         .insert(0, foreign.clone());
     s.change_status(&d, json!({"conditions": conditions})).await;
-    s.rolled(&d, "i:2").await;
+    s.rolled_out(&d, "i:2").await;
     s.scale(&d, 2).await;
     s.complete(&d).await;
     s.change(&d, json!({"spec": {"paused": true}})).await;
-    let now = s.says(&d, "Progressing", "DeploymentPaused").await;
+    let now = s.has_reason(&d, "Progressing", "DeploymentPaused").await;
     assert_eq!(condition(&now["status"], "example.com/Liked"), Some(&foreign));
     assert_eq!(
         now["status"]["conditions"].as_array().expect("a list").len(),
@@ -136,7 +143,7 @@ async fn leaves_conditions_of_others_alone(s: Stage) {
     );
 }
 
-async fn corrects_what_somebody_else_has_written(s: Stage) {
+async fn overwritten_status_is_corrected(s: Fixture) {
     let d = s.completed(deployment("a", 2)).await;
     let before = s.get(&d).await;
     let pods = names(&s.all_pods().await);
@@ -147,13 +154,12 @@ async fn corrects_what_somebody_else_has_written(s: Stage) {
     s.change_status(&d, json!({"conditions": null})).await;
     let now = s.complete(&d).await;
     for kind in ["Available", "Progressing"] {
-        assert_eq!(said(&now, kind), said(&before, kind));
+        assert_eq!(condition_fields(&now, kind), condition_fields(&before, kind));
     }
     assert_eq!(names(&s.all_pods().await), pods);
 }
 
-/// More than there are is no more than all of them.
-async fn all_may_be_missing_if_so_many_may(s: Stage) {
+async fn max_unavailable_above_replicas_allows_none_available(s: Fixture) {
     let d = s
         .create(with(with(deployment("a", 2), elsewhere()), steps(0, 10)))
         .await;
@@ -161,6 +167,6 @@ async fn all_may_be_missing_if_so_many_may(s: Stage) {
         counter_of(status, "unavailableReplicas") == 2
     })
     .await;
-    let now = s.looked_at(&d).await;
-    assert_eq!(said(&now, "Available")[0], "True");
+    let now = s.synced(&d).await;
+    assert_eq!(condition_fields(&now, "Available")[0], "True");
 }

@@ -1,9 +1,9 @@
-//! Whose a set is: what is nobody's is taken, what is not meant any more is let go, and what is another's stays that.
+//! Adoption and release of `ReplicaSets`.
 
 use super::*;
 
-/// A set as the Deployment would have made it, but for the label that tells sets apart.
-fn loose(name: &str, image: &str) -> Value {
+/// A `ReplicaSet` that matches the Deployment, without the hash label.
+fn orphan_set(name: &str, image: &str) -> Value {
     let labels = json!({"app": "web", "their": "label"});
     json!({
         "apiVersion": "apps/v1", "kind": "ReplicaSet",
@@ -19,9 +19,9 @@ fn controller(object: &Value) -> Option<&str> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_set_that_is_nobodys_is_taken_as_it_is() {
+async fn orphan_is_adopted_unchanged() {
     let f = fixture();
-    f.create(&SETS, &loose("loose", "one")).await;
+    f.create(&SETS, &orphan_set("orphan", "one")).await;
     f.sleep(Duration::from_secs(5)).await;
     let deployment = f.deploy(&web(3, "one")).await;
     let sets = f.sets().await;
@@ -44,7 +44,7 @@ async fn a_set_that_is_nobodys_is_taken_as_it_is() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_set_that_is_not_meant_any_more_is_let_go_and_its_name_is_not_ours() {
+async fn released_set_keeps_its_name() {
     let f = fixture();
     f.deploy(&web(2, "one")).await;
     let first = f.sets().await[0]["metadata"]["name"]
@@ -56,12 +56,12 @@ async fn a_set_that_is_not_meant_any_more_is_let_go_and_its_name_is_not_ours() {
     f.until(async |f| f.sets().await.len() == 2).await;
     let deployment = f.complete("web").await;
     assert_eq!(deployment["status"]["collisionCount"], 1);
-    let released = f.read(&SETS, &first).await.expect("it is there");
+    let released = f.read(&SETS, &first).await.expect("a ReplicaSet");
     assert_eq!((controller(&released), size(&released)), (None, 2));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deployment_that_goes_takes_and_makes_nothing() {
+async fn terminating_deployment_adopts_and_creates_nothing() {
     let f = fixture();
     let mut deployment = web(2, "one");
     deployment["metadata"]["finalizers"] = json!(["example.com/theirs"]);
@@ -69,8 +69,8 @@ async fn a_deployment_that_goes_takes_and_makes_nothing() {
     f.delete(&DEPLOYMENTS, &deployment).await;
     f.sleep(Duration::from_secs(5)).await;
     f.api.reset();
-    f.create(&SETS, &loose("loose", "one")).await;
-    f.want("web", &image("two")).await;
+    f.create(&SETS, &orphan_set("orphan", "one")).await;
+    f.update("web", &image("two")).await;
     f.sleep(Duration::from_mins(1)).await;
     let counts = f.api.counts();
     assert!(
@@ -81,16 +81,16 @@ async fn a_deployment_that_goes_takes_and_makes_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_that_was_replaced_in_between_adopts_nothing() {
+async fn replaced_deployment_adopts_nothing() {
     let f = fixture();
     f.deploy(&web(1, "one")).await;
     f.api.lag().hold_at("deployments.apps", f.sandbox.revision());
     let old = f.get("web").await;
     f.delete(&DEPLOYMENTS, &old).await;
     f.create(&DEPLOYMENTS, &web(1, "one")).await;
-    f.create(&SETS, &loose("loose", "two")).await;
+    f.create(&SETS, &orphan_set("orphan", "two")).await;
     f.sleep(Duration::from_secs(20)).await;
-    let set = f.read(&SETS, "loose").await.expect("it is there");
+    let set = f.read(&SETS, "orphan").await.expect("a ReplicaSet");
     assert_eq!(controller(&set), None);
     assert!(
         (2..=20).contains(&f.api.count("GET deployments")),
@@ -101,13 +101,13 @@ async fn one_that_was_replaced_in_between_adopts_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn two_deployments_with_one_selector_keep_to_their_own() {
+async fn deployments_with_equal_selectors_keep_their_sets() {
     let f = fixture();
     f.deploy(&web(2, "one")).await;
     let mut twin = web(3, "one");
     twin["metadata"]["name"] = json!("twin");
     f.deploy(&twin).await;
-    f.want("web", &image("two")).await;
+    f.update("web", &image("two")).await;
     f.complete("web").await;
     f.complete("twin").await;
     assert_eq!(f.images().await, ["one", "one", "one", "two", "two"]);
@@ -117,7 +117,7 @@ async fn two_deployments_with_one_selector_keep_to_their_own() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_new_deployment_under_an_old_name_has_sets_of_its_own() {
+async fn recreated_deployment_creates_its_own_sets() {
     let f = fixture();
     let old = f.deploy(&web(2, "one")).await;
     f.delete(&DEPLOYMENTS, &old).await;
@@ -126,7 +126,7 @@ async fn a_new_deployment_under_an_old_name_has_sets_of_its_own() {
     new["spec"]["template"]["metadata"]["labels"]["more"] = json!("labels");
     let new = f.deploy(&new).await;
     let sets = f.sets().await;
-    // Those of the old one are the garbage collector's.
+    // The garbage collector deletes those of the old one.
     let of = |it: &Value| {
         sets.iter()
             .filter(|set| controller(set) == it["metadata"]["uid"].as_str())
@@ -134,7 +134,7 @@ async fn a_new_deployment_under_an_old_name_has_sets_of_its_own() {
     };
     assert_eq!((of(&old), of(&new)), (1, 1));
 
-    // The same once more, with the same template: the name is taken.
+    // Again with the same template: the name collides.
     f.delete(&DEPLOYMENTS, &new).await;
     let mut again = web(1, "one");
     again["spec"]["template"]["metadata"]["labels"]["more"] = json!("labels");

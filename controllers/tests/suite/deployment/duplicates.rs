@@ -1,4 +1,4 @@
-//! Writes that are applied twice, at once or before the next write: a rollout ends as without.
+//! Writes that are applied twice, at once or before the next write, do not change the result of a rollout.
 
 use http::Method;
 
@@ -14,11 +14,11 @@ async fn writes_applied_twice_do_not_change_a_rollout() {
             _ => twice.clone(),
         });
         f.deploy(&web(4, "one")).await;
-        f.want("web", &image("two")).await;
+        f.update("web", &image("two")).await;
         f.complete("web").await;
         assert_eq!(f.images().await, ["two"; 4], "{answer:?}");
-        f.want("web", &json!({"replicas": 2})).await;
-        f.want("web", &image("one")).await;
+        f.update("web", &json!({"replicas": 2})).await;
+        f.update("web", &image("one")).await;
         let done = f.complete("web").await;
         assert_eq!(f.images().await, ["one"; 2], "{answer:?}");
         let sets = f.sets().await;

@@ -1,11 +1,11 @@
-//! Answers that are lost, caches that lag, others who write: nothing is done twice.
+//! Lost responses, lagging caches and concurrent writers.
 
 use http::Method;
 
 use super::*;
 
 #[tokio::test(start_paused = true)]
-async fn a_create_whose_answer_is_lost_makes_one_set() {
+async fn create_with_a_lost_response_creates_one_set() {
     for answer in [Fault::ResponseLost, Fault::RequestLost] {
         let f = fixture();
         f.api.inject(move |method, path, before| {
@@ -25,7 +25,7 @@ async fn a_create_whose_answer_is_lost_makes_one_set() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_write_may_be_lost_once_and_the_rollout_ends() {
+async fn rollout_completes_though_every_write_is_lost_once() {
     for lost in 0..12 {
         for answer in [Fault::ResponseLost, Fault::RequestLost] {
             let f = fixture();
@@ -40,7 +40,7 @@ async fn every_write_may_be_lost_once_and_the_rollout_ends() {
                     Fault::None
                 }
             });
-            f.want("web", &image("two")).await;
+            f.update("web", &image("two")).await;
             f.complete("web").await;
             assert_eq!(f.images().await, ["two"; 4], "{lost}");
             assert_eq!(f.sets().await.len(), 2, "{lost}");
@@ -49,11 +49,11 @@ async fn every_write_may_be_lost_once_and_the_rollout_ends() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cache_that_lags_makes_nothing_happen_twice() {
+async fn lagging_cache_does_not_repeat_writes() {
     for held in ["replicasets.apps", "deployments.apps"] {
         let f = fixture();
         f.deploy(&web(4, "one")).await;
-        f.want("web", &image("two")).await;
+        f.update("web", &image("two")).await;
         f.until(async |f| f.sets().await.len() == 2).await;
         f.api.lag().hold_at(held, f.sandbox.revision());
         f.api.reset();
@@ -68,13 +68,13 @@ async fn a_cache_that_lags_makes_nothing_happen_twice() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_outage_is_waited_out_without_haste() {
+async fn outage_is_retried_with_backoff() {
     let f = fixture();
     f.deploy(&web(3, "one")).await;
     f.api.reset();
     f.api
         .inject(|_, _, _| Fault::Status(503, json!({"reason": "ServiceUnavailable", "message": "not now"})));
-    f.want("web", &image("two")).await;
+    f.update("web", &image("two")).await;
     f.sleep(Duration::from_mins(10)).await;
     let sent: usize = f.api.counts().values().sum();
     assert!((5..60).contains(&sent), "{sent}");
@@ -86,14 +86,14 @@ async fn an_outage_is_waited_out_without_haste() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn another_leader_goes_on_where_the_last_one_stopped() {
+async fn new_leader_continues_the_rollout() {
     for stopped_after in [20, 200, 1500] {
         let f = bare();
         f.run_hollow_kubelet(Duration::from_secs(1));
         f.run_replicaset_controller();
         let stop = f.deployments();
         f.deploy(&web(6, "one")).await;
-        f.want("web", &image("two")).await;
+        f.update("web", &image("two")).await;
         f.sleep(Duration::from_millis(stopped_after)).await;
         stop.cancel();
         f.sleep(Duration::from_secs(5)).await;
@@ -104,10 +104,11 @@ async fn another_leader_goes_on_where_the_last_one_stopped() {
     }
 }
 
-/// Nothing tells of it but the pod: its set counts it no more before the cache of pods shows that.
+/// Only the pod event enqueues the Deployment: the status of the `ReplicaSet` changes before the pod cache shows the
+/// release.
 #[tokio::test(start_paused = true)]
-async fn a_pod_that_was_let_go_is_not_waited_for() {
-    let f = apart();
+async fn recreate_does_not_wait_for_a_released_pod() {
+    let f = without_deployments();
     f.deployments();
     let mut recreate = web(1, "one");
     recreate["spec"]["strategy"] = json!({"type": "Recreate"});
@@ -120,9 +121,9 @@ async fn a_pod_that_was_let_go_is_not_waited_for() {
         &json!({"metadata": {"finalizers": ["example.com/theirs"]}}),
     )
     .await;
-    f.want("web", &image("two")).await;
+    f.update("web", &image("two")).await;
     f.sleep(Duration::from_secs(10)).await;
-    assert_eq!(f.sets().await.len(), 1, "its pod is still there");
+    assert_eq!(f.sets().await.len(), 1, "its pod still exists");
     f.api.lag().hold_at("pods", f.sandbox.revision());
     let let_go = json!({"metadata": {"ownerReferences": null, "labels": {"app": "none"}}});
     f.patch(&PODS, name, &let_go).await;
@@ -132,10 +133,10 @@ async fn a_pod_that_was_let_go_is_not_waited_for() {
     f.complete("web").await;
 }
 
-/// The cache still shows a Deployment that is gone: the write of its status answers 404, and that is the end of it.
+/// The cache still shows a deleted Deployment: the status write fails with 404 and is not retried.
 #[tokio::test(start_paused = true)]
 async fn status_of_a_deleted_deployment_is_not_retried() {
-    // Without the replica engine: the status of the ReplicaSet stays as the test writes it.
+    // Without the replicaset controller the status of the ReplicaSet stays as the test writes it.
     let f = bare();
     f.deployments();
     let deployment = f.create(&DEPLOYMENTS, &web(3, "one")).await;
@@ -161,9 +162,9 @@ async fn status_of_a_deleted_deployment_is_not_retried() {
     assert_eq!(f.api.counts(), [].into());
 }
 
-/// A scale that is refused for long: the deadline of the rollout is told on time all the same.
+/// A failing scale does not delay the report of the deadline.
 #[tokio::test(start_paused = true)]
-async fn progress_deadline_is_told_while_scaling_fails() {
+async fn progress_deadline_is_reported_while_scaling_fails() {
     let f = fixture();
     let mut deployment = web(3, "one");
     deployment["spec"]["progressDeadlineSeconds"] = json!(600);
@@ -178,7 +179,7 @@ async fn progress_deadline_is_told_while_scaling_fails() {
             Fault::None
         }
     });
-    f.want("web", &image("two")).await;
+    f.update("web", &image("two")).await;
     f.sleep(Duration::from_secs(595)).await;
     assert_ne!(
         condition(&f.get("web").await, "Progressing").1,
@@ -192,7 +193,7 @@ async fn progress_deadline_is_told_while_scaling_fails() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn refused_cleanup_does_not_hide_the_status() {
+async fn failed_cleanup_does_not_block_the_status() {
     for code in [403, 500] {
         let f = fixture();
         let mut deployment = web(3, "one");
@@ -208,7 +209,7 @@ async fn refused_cleanup_does_not_hide_the_status() {
                 Fault::None
             }
         });
-        f.want("web", &image("two")).await;
+        f.update("web", &image("two")).await;
         f.complete("web").await;
         f.sleep(Duration::from_mins(10)).await;
         assert_eq!(f.sets().await.len(), 2, "the old one stays");
@@ -227,7 +228,7 @@ async fn refused_cleanup_does_not_hide_the_status() {
         f.sleep(Duration::from_mins(10)).await;
         let deletes = f.api.count("DELETE replicasets");
         assert!(deletes <= 20, "{deletes}");
-        // It goes as soon as it may.
+        // It is deleted as soon as the API server allows it.
         f.api.inject(|_, _, _| Fault::None);
         f.sleep(Duration::from_secs(1000)).await;
         assert_eq!(f.sets().await.len(), 1, "{code}");
@@ -235,7 +236,7 @@ async fn refused_cleanup_does_not_hide_the_status() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn status_that_another_client_overwrites_is_not_raced() {
+async fn status_overwritten_by_another_client_backs_off() {
     let f = fixture();
     f.deploy(&web(3, "one")).await;
     f.sleep(Duration::from_secs(10)).await;
@@ -249,8 +250,8 @@ async fn status_that_another_client_overwrites_is_not_raced() {
     }
     let written = f.api.count("PATCH deployments/status");
     assert!((10..20).contains(&written), "{written}");
-    // Another status does not wait.
-    f.want("web", &json!({"replicas": 4})).await;
+    // Different content is written at once.
+    f.update("web", &json!({"replicas": 4})).await;
     f.sleep(Duration::from_secs(1)).await;
     let status = f.get("web").await["status"].take();
     assert_eq!(status["observedGeneration"], 2, "{status}");

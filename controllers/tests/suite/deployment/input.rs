@@ -1,4 +1,4 @@
-//! What people ask for and cannot have, and what they do by hand: it is said, and nobody runs in circles.
+//! Invalid specs and manual changes are reported without hot loops.
 
 use http::Method;
 
@@ -6,7 +6,7 @@ use super::*;
 use crate::fixture::merge;
 
 #[tokio::test(start_paused = true)]
-async fn a_set_that_is_refused_is_said_once_and_tried_ever_more_slowly() {
+async fn rejected_set_is_reported_once_and_retried_with_backoff() {
     for (code, reason) in [(403, "Forbidden"), (422, "Invalid"), (500, "InternalError")] {
         let f = fixture();
         f.api.inject(move |method, path, _| {
@@ -38,7 +38,7 @@ async fn a_set_that_is_refused_is_said_once_and_tried_ever_more_slowly() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_old_set_is_kept_while_the_new_one_cannot_be_made() {
+async fn old_set_is_kept_while_the_new_one_cannot_be_created() {
     let f = fixture();
     f.deploy(&web(4, "one")).await;
     f.api.inject(|method, path, _| {
@@ -48,7 +48,7 @@ async fn an_old_set_is_kept_while_the_new_one_cannot_be_made() {
             Fault::None
         }
     });
-    f.want("web", &image("two")).await;
+    f.update("web", &image("two")).await;
     f.sleep(Duration::from_mins(10)).await;
     assert_eq!(f.images().await, ["one"; 4]);
 }
@@ -60,11 +60,11 @@ async fn terminating_namespace_gets_one_create_in_minutes_and_no_event() {
     let before = f.reasons().await;
     f.api.inject(|method, path, _| {
         let causes =
-            json!([{"reason": "NamespaceTerminating", "message": "it goes", "field": "metadata.namespace"}]);
+            json!([{"reason": "NamespaceTerminating", "message": "terminating", "field": "metadata.namespace"}]);
         if *method == Method::POST && path.ends_with("/replicasets") {
             Fault::Status(
                 403,
-                json!({"reason": "Forbidden", "message": "it goes", "details": {"causes": causes}}),
+                json!({"reason": "Forbidden", "message": "terminating", "details": {"causes": causes}}),
             )
         } else {
             Fault::None
@@ -89,9 +89,9 @@ async fn terminating_namespace_gets_one_create_in_minutes_and_no_event() {
     assert_eq!(f.reasons().await, before);
 }
 
-/// `ReplicaSets` of one template that are deleted again and again: the wait is a minute at most, and it is told.
+/// The backoff of creates is at most a minute.
 #[tokio::test(start_paused = true)]
-async fn replica_set_that_does_not_last_is_created_within_a_minute_and_told() {
+async fn repeatedly_deleted_set_is_created_within_a_minute_and_reported() {
     let f = fixture();
     f.deploy(&web(2, "one")).await;
     let backoff = ("False".to_owned(), "ReplicaSetCreateBackOff".to_owned());
@@ -103,8 +103,8 @@ async fn replica_set_that_does_not_last_is_created_within_a_minute_and_told() {
         if f.sets().await.is_empty() {
             let deployment = f.get("web").await;
             assert_eq!(condition(&deployment, "Progressing"), backoff, "{waits:?}");
-            let told = f.reasons().await;
-            assert!(told.contains(&backoff.1), "{told:?}");
+            let reported = f.reasons().await;
+            assert!(reported.contains(&backoff.1), "{reported:?}");
         }
         f.until(async |f| !f.sets().await.is_empty()).await;
         waits.push((f.env.clock.now() - start).as_secs());
@@ -112,9 +112,9 @@ async fn replica_set_that_does_not_last_is_created_within_a_minute_and_told() {
     assert!(waits.iter().all(|it| *it <= 61), "{waits:?}");
     assert!(waits[..2].iter().all(|it| *it <= 1), "{waits:?}");
     assert!(waits[6..].iter().all(|it| *it >= 50), "it is limited: {waits:?}");
-    let told = f.events().await;
-    let told = told.iter().filter(|(reason, _)| *reason == backoff.1).count();
-    assert!((1..=12).contains(&told), "{told} events");
+    let reported = f.events().await;
+    let reported = reported.iter().filter(|(reason, _)| *reason == backoff.1).count();
+    assert!((1..=12).contains(&reported), "{reported} events");
     let deployment = f.complete("web").await;
     f.until(async |f| condition(&f.get("web").await, "Progressing").1 == "NewReplicaSetAvailable")
         .await;
@@ -122,7 +122,7 @@ async fn replica_set_that_does_not_last_is_created_within_a_minute_and_told() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pods_that_are_refused_in_the_middle_are_said_of_the_deployment() {
+async fn replica_failure_during_a_rollout_is_reported() {
     let f = bare();
     f.deployments();
     f.create(&DEPLOYMENTS, &web(4, "one")).await;
@@ -131,7 +131,7 @@ async fn pods_that_are_refused_in_the_middle_are_said_of_the_deployment() {
         .as_str()
         .expect("a name")
         .to_owned();
-    // As the replica engine would, if there were a quota.
+    // As the replicaset controller would at a quota.
     let failing = json!([{"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": "exceeded quota",
                           "lastTransitionTime": "2026-01-01T00:00:00Z"}]);
     let key = Key::new("default", first);
@@ -143,8 +143,8 @@ async fn pods_that_are_refused_in_the_middle_are_said_of_the_deployment() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_makes_no_sense_is_said_once_and_nothing_is_done() {
-    // A server that checks takes none of these: they come as from one that does not.
+async fn invalid_spec_is_reported_once() {
+    // The API server rejects these specs, so the test injects them into responses.
     for (spec, reason) in [
         (json!({"selector": null}), "SelectingAll"),
         (json!({"replicas": -3}), "InvalidReplicas"),
@@ -181,37 +181,37 @@ async fn what_makes_no_sense_is_said_once_and_nothing_is_done() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn more_than_all_may_be_missing_or_too_many() {
+async fn limits_above_replicas_are_accepted() {
     let f = fixture();
     let mut deployment = web(4, "one");
     deployment["spec"]["strategy"]["rollingUpdate"] = json!({"maxSurge": "300%", "maxUnavailable": "100%"});
     f.deploy(&deployment).await;
-    f.want("web", &image("two")).await;
+    f.update("web", &image("two")).await;
     f.complete("web").await;
     assert_eq!(f.images().await, ["two"; 4]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_pods_a_rollout_is_done_at_once() {
+async fn rollout_of_zero_replicas_completes_at_once() {
     let f = fixture();
     f.deploy(&web(0, "one")).await;
-    f.want("web", &image("two")).await;
+    f.update("web", &image("two")).await;
     let deployment = f.complete("web").await;
     assert_eq!(condition(&deployment, "Progressing").1, "NewReplicaSetAvailable");
     assert_eq!((f.sets().await.len(), revision(&deployment)), (2, "2"));
     f.api.reset();
     f.sleep(Duration::from_mins(10)).await;
     assert_eq!(f.api.counts(), [].into());
-    f.want("web", &json!({"replicas": 2})).await;
+    f.update("web", &json!({"replicas": 2})).await;
     f.complete("web").await;
     assert_eq!(f.images().await, ["two"; 2]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn sets_that_are_changed_by_hand_are_brought_back() {
+async fn manually_changed_sets_are_corrected() {
     let f = fixture();
     f.deploy(&web(4, "one")).await;
-    f.want("web", &image("two:404")).await;
+    f.update("web", &image("two:404")).await;
     f.sleep(Duration::from_secs(20)).await;
     let names: Vec<String> = f
         .sets()
@@ -226,16 +226,16 @@ async fn sets_that_are_changed_by_hand_are_brought_back() {
         let counts: usize = f.api.counts().values().sum();
         assert!(counts < 60, "{:?}", f.api.counts());
     }
-    f.want("web", &image("three")).await;
+    f.update("web", &image("three")).await;
     f.complete("web").await;
     assert_eq!(f.images().await, ["three"; 4]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_set_that_is_deleted_by_hand_is_made_again() {
+async fn manually_deleted_set_is_created_again() {
     let f = fixture();
     f.deploy(&web(3, "one")).await;
-    f.want("web", &image("two")).await;
+    f.update("web", &image("two")).await;
     f.until(async |f| f.sets().await.len() == 2).await;
     let new = f.sets().await[1].clone();
     f.delete(&SETS, &new).await;
@@ -250,10 +250,10 @@ async fn a_set_that_is_deleted_by_hand_is_made_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pods_that_never_come_to_serve_leave_the_old_ones_alone() {
+async fn unavailable_new_pods_keep_the_old_ones() {
     let f = fixture();
     f.deploy(&web(4, "one")).await;
-    f.want("web", &image("two:404")).await;
+    f.update("web", &image("two:404")).await;
     f.sleep(Duration::from_mins(30)).await;
     let sets = f.sets().await;
     assert_eq!(sets.iter().map(size).collect::<Vec<_>>(), [3, 2]);

@@ -1,5 +1,4 @@
-//! A namespace with many Deployments that roll at the same time: the work queue holds each at most once, and each costs as
-//! many writes as alone.
+//! Many concurrent rollouts: the work queue holds each Deployment at most once, and each has as many writes as alone.
 
 use std::collections::BTreeMap;
 
@@ -24,9 +23,9 @@ fn depth(registry: &Registry) -> f64 {
     metrics.iter().map(|it| it.get_gauge().get_value()).sum()
 }
 
-/// Returns the writes that rolling so many Deployments at once takes, and the largest depth of the work queue.
+/// Rolls `count` Deployments at once. Returns the writes and the largest depth of the work queue.
 async fn roll(count: usize) -> (BTreeMap<String, usize>, f64) {
-    let f = apart();
+    let f = without_deployments();
     let registry = Registry::new();
     let caches = f.caches(&f.transport, "reader", &registry);
     let recorder = f.recorder(&f.transport, "deployment-controller", &registry);
@@ -48,7 +47,7 @@ async fn roll(count: usize) -> (BTreeMap<String, usize>, f64) {
     f.sleep(Duration::from_secs(10)).await;
     f.api.reset();
     for index in 0..count {
-        f.want(&format!("web-{index}"), &image("two")).await;
+        f.update(&format!("web-{index}"), &image("two")).await;
     }
     let mut deepest: f64 = 0.0;
     while !complete(&f).await {
@@ -65,7 +64,7 @@ async fn roll(count: usize) -> (BTreeMap<String, usize>, f64) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn many_rollouts_at_once_cost_as_much_each_as_one() {
+async fn concurrent_rollouts_have_as_many_writes_each_as_one() {
     let (one, _) = roll(1).await;
     let (all, deepest) = roll(MANY).await;
     println!("{one:?} for one, {all:?} for {MANY}, work queue depth {deepest}");

@@ -1,9 +1,9 @@
-//! From one template to another, and what that costs.
+//! Rollouts and their requests.
 
 use super::*;
 
 #[tokio::test(start_paused = true)]
-async fn a_deployment_comes_up_with_all_that_others_rely_on() {
+async fn new_deployment_has_labels_annotations_and_events() {
     let f = fixture();
     let deployment = f.deploy(&web(3, "one")).await;
     let sets = f.sets().await;
@@ -38,7 +38,7 @@ async fn a_deployment_comes_up_with_all_that_others_rely_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_rollout_of_ten_pods_costs_so_much_and_then_nothing() {
+async fn rollout_of_ten_pods_has_a_fixed_number_of_requests() {
     let f = fixture();
     f.deploy(&web(10, "one")).await;
     assert_eq!(
@@ -50,7 +50,7 @@ async fn a_rollout_of_ten_pods_costs_so_much_and_then_nothing() {
         .into()
     );
     f.api.reset();
-    f.want("web", &image("two")).await;
+    f.update("web", &image("two")).await;
     let watch = async {
         loop {
             let sets = f.sets().await;
@@ -84,7 +84,7 @@ async fn a_rollout_of_ten_pods_costs_so_much_and_then_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn old_pods_are_gone_before_new_ones_come() {
+async fn recreate_ends_old_pods_before_it_creates_new_ones() {
     let f = fixture();
     recreate(&f).await;
     f.api.reset();
@@ -93,7 +93,7 @@ async fn old_pods_are_gone_before_new_ones_come() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_last_pod_to_go_is_noticed_where_sets_do_not_count_them() {
+async fn recreate_notices_the_last_pod_without_terminating_replicas() {
     let f = fixture();
     f.api.transform_reads("replicasets", |set| {
         if let Some(status) = set["status"].as_object_mut() {
@@ -104,7 +104,7 @@ async fn the_last_pod_to_go_is_noticed_where_sets_do_not_count_them() {
     deployment["spec"]["strategy"] = json!({"type": "Recreate"});
     deployment["spec"]["template"]["metadata"]["finalizers"] = json!(["example.com/theirs"]);
     f.deploy(&deployment).await;
-    f.want("web", &image("two")).await;
+    f.update("web", &image("two")).await;
     f.sleep(Duration::from_secs(30)).await;
     assert_eq!(f.sets().await.len(), 1, "they are still on their way out");
     for pod in f.list(&PODS).await {
@@ -119,7 +119,7 @@ async fn recreate(f: &Fixture) {
     let mut deployment = web(4, "one");
     deployment["spec"]["strategy"] = json!({"type": "Recreate"});
     f.deploy(&deployment).await;
-    f.want("web", &image("two")).await;
+    f.update("web", &image("two")).await;
     let watch = async {
         loop {
             let pods = f.list(&PODS).await;
@@ -140,11 +140,11 @@ async fn recreate(f: &Fixture) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn scaling_makes_no_set_and_is_told_to_all_that_have_pods() {
+async fn scaling_creates_no_set_and_annotates_active_sets() {
     let f = fixture();
     f.deploy(&web(2, "one")).await;
     for replicas in [5, 1, 0, 3] {
-        f.want("web", &json!({"replicas": replicas})).await;
+        f.update("web", &json!({"replicas": replicas})).await;
         f.complete("web").await;
         assert_eq!(f.images().await.len(), usize::try_from(replicas).expect("small"));
     }
@@ -158,29 +158,29 @@ async fn scaling_makes_no_set_and_is_told_to_all_that_have_pods() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_rollout_that_is_stuck_is_scaled_in_proportion() {
+async fn stalled_rollout_is_scaled_in_proportion() {
     let f = fixture();
     let mut deployment = web(10, "one");
     deployment["spec"]["strategy"] =
         json!({"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 3, "maxUnavailable": 2}});
     f.deploy(&deployment).await;
-    f.want("web", &image("two:404")).await;
+    f.update("web", &image("two:404")).await;
     f.until(async |f| f.sets().await.iter().map(size).eq([8, 5]))
         .await;
     f.sleep(Duration::from_secs(30)).await;
-    f.want("web", &json!({"replicas": 30})).await;
+    f.update("web", &json!({"replicas": 30})).await;
     f.until(async |f| f.sets().await.iter().map(size).eq([20, 13]))
         .await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_rollout_that_stands_still_is_late_and_can_be_undone() {
+async fn stalled_rollout_exceeds_the_deadline_and_can_be_undone() {
     let f = fixture();
     let mut deployment = web(4, "one");
     deployment["spec"]["progressDeadlineSeconds"] = json!(60);
     f.deploy(&deployment).await;
     let first = f.get("web").await["spec"]["template"].clone();
-    f.want("web", &image("two:404")).await;
+    f.update("web", &image("two:404")).await;
     f.sleep(Duration::from_secs(50)).await;
     assert_ne!(
         condition(&f.get("web").await, "Progressing").1,
@@ -192,13 +192,17 @@ async fn a_rollout_that_stands_still_is_late_and_can_be_undone() {
         condition(&late, "Progressing"),
         ("False".to_owned(), "ProgressDeadlineExceeded".to_owned())
     );
-    assert_eq!(condition(&late, "Available").0, "True", "the old pods serve");
+    assert_eq!(
+        condition(&late, "Available").0,
+        "True",
+        "the old pods are available"
+    );
     f.api.reset();
     f.sleep(Duration::from_mins(10)).await;
-    assert_eq!(f.api.counts(), [].into(), "it is said once");
+    assert_eq!(f.api.counts(), [].into(), "reported once");
 
-    // As `kubectl rollout undo` does it.
-    f.want("web", &json!({"template": first})).await;
+    // As kubectl rollout undo does.
+    f.update("web", &json!({"template": first})).await;
     let undone = f.complete("web").await;
     f.until(async |f| condition(&f.get("web").await, "Progressing").1 == "NewReplicaSetAvailable")
         .await;
@@ -212,10 +216,10 @@ async fn a_rollout_that_stands_still_is_late_and_can_be_undone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_of_old_is_granted_or_refused_once() {
+async fn rollback_annotation_is_answered_once() {
     let f = fixture();
     f.deploy(&web(2, "one")).await;
-    f.want("web", &image("two")).await;
+    f.update("web", &image("two")).await;
     f.complete("web").await;
     let request = |to: &str| json!({"metadata": {"annotations": {"deprecated.deployment.rollback.to": to}}});
     for (to, reason, expected) in [
@@ -239,12 +243,12 @@ async fn a_request_of_old_is_granted_or_refused_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_paused_waits_and_is_scaled() {
+async fn paused_deployment_is_scaled_but_not_rolled_out() {
     let f = fixture();
     f.deploy(&web(3, "one")).await;
-    f.want("web", &json!({"paused": true})).await;
-    f.want("web", &image("two")).await;
-    f.want("web", &json!({"replicas": 5})).await;
+    f.update("web", &json!({"paused": true})).await;
+    f.update("web", &image("two")).await;
+    f.update("web", &json!({"replicas": 5})).await;
     f.sleep(Duration::from_mins(1)).await;
     let paused = f.get("web").await;
     assert_eq!(
@@ -259,19 +263,19 @@ async fn what_is_paused_waits_and_is_scaled() {
     f.api.reset();
     f.sleep(Duration::from_mins(30)).await;
     assert_eq!(f.api.counts(), [].into(), "at rest");
-    f.want("web", &json!({"paused": false})).await;
+    f.update("web", &json!({"paused": false})).await;
     f.complete("web").await;
     assert_eq!(f.images().await, ["two"; 5]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_so_much_history_is_kept() {
+async fn revision_history_limit_is_enforced() {
     let f = fixture();
     let mut deployment = web(2, "one");
     deployment["spec"]["revisionHistoryLimit"] = json!(1);
     f.deploy(&deployment).await;
     for next in ["two", "three", "four"] {
-        f.want("web", &image(next)).await;
+        f.update("web", &image(next)).await;
         f.complete("web").await;
     }
     f.until(async |f| f.sets().await.len() == 2).await;
@@ -290,7 +294,7 @@ async fn only_so_much_history_is_kept() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_deployment_says_of_itself_reaches_its_set() {
+async fn annotations_and_min_ready_seconds_are_copied_to_the_set() {
     let f = fixture();
     f.deploy(&web(2, "one")).await;
     f.patch(
@@ -305,12 +309,12 @@ async fn what_the_deployment_says_of_itself_reaches_its_set() {
     })
     .await;
     f.complete("web").await;
-    assert_eq!(f.sets().await.len(), 1, "that is no rollout");
+    assert_eq!(f.sets().await.len(), 1, "not a rollout");
 }
 
-/// The deadline is told to the second, on every try.
+/// Exact to the second, in every run.
 #[tokio::test(start_paused = true)]
-async fn progress_deadline_is_told_on_time() {
+async fn progress_deadline_is_reported_on_time() {
     for deadline in [2, 10, 60, 600] {
         let f = fixture();
         let mut deployment = web(2, "one:404");
@@ -342,9 +346,9 @@ async fn progress_deadline_is_told_on_time() {
     }
 }
 
-/// All new pods are created at once: one create, two scales, and a status for each state that lasts.
+/// All new pods are created at once: one create, two scales, and a status for each stable state.
 #[tokio::test(start_paused = true)]
-async fn rollout_of_ten_pods_at_once_costs_so_much() {
+async fn rollout_of_ten_pods_at_once_has_a_fixed_number_of_requests() {
     let f = fixture();
     let mut deployment = web(10, "one");
     deployment["spec"]["strategy"] =
@@ -352,7 +356,7 @@ async fn rollout_of_ten_pods_at_once_costs_so_much() {
     f.deploy(&deployment).await;
     for image_now in ["two", "three", "four", "five"] {
         f.api.reset();
-        f.want("web", &image(image_now)).await;
+        f.update("web", &image(image_now)).await;
         f.complete("web").await;
         f.sleep(Duration::from_mins(1)).await;
         let counts = f.api.counts();

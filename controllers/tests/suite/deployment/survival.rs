@@ -1,9 +1,9 @@
-//! What is not ours survives every write.
+//! Fields of other clients are kept.
 
 use super::*;
 
 #[tokio::test(start_paused = true)]
-async fn a_deployment_and_its_sets_keep_all_that_is_not_ours() {
+async fn foreign_fields_of_a_deployment_and_its_sets_are_kept() {
     let f = fixture();
     let mut deployment = web(3, "one");
     let foreign = json!({"labels": {"their": "label"}, "annotations": {"their": "annotation"}, "finalizers": ["example.com/theirs"]});
@@ -29,8 +29,8 @@ async fn a_deployment_and_its_sets_keep_all_that_is_not_ours() {
     let set = json!({"metadata": {"labels": {"their": "label"}, "annotations": {"set": "theirs"}, "finalizers": ["example.com/theirs"]}});
     f.patch(&SETS, &first, &set).await;
 
-    f.want("web", &image("two")).await;
-    f.want("web", &json!({"replicas": 6})).await;
+    f.update("web", &image("two")).await;
+    f.update("web", &json!({"replicas": 6})).await;
     let after = f.complete("web").await;
     assert_eq!(after["metadata"]["labels"], foreign["labels"]);
     assert_eq!(after["metadata"]["finalizers"], foreign["finalizers"]);
@@ -41,13 +41,13 @@ async fn a_deployment_and_its_sets_keep_all_that_is_not_ours() {
             .expect("conditions")
             .contains(&theirs)
     );
-    let old = f.read(&SETS, &first).await.expect("it is there");
+    let old = f.read(&SETS, &first).await.expect("a ReplicaSet");
     assert_eq!(size(&old), 0);
     assert_eq!(old["metadata"]["labels"]["their"], "label");
     assert_eq!(old["metadata"]["annotations"]["set"], "theirs");
     assert_eq!(old["metadata"]["finalizers"], json!(["example.com/theirs"]));
 
-    // One that is rolled back to, as a whole.
+    // A rollback replaces the whole template.
     let request = json!({"metadata": {"annotations": {"deprecated.deployment.rollback.to": "1"}}});
     f.patch(&DEPLOYMENTS, "web", &request).await;
     f.until(async |f| f.images().await == ["one"; 6]).await;

@@ -1,4 +1,4 @@
-//! Somebody between the controller and the store changes what it sends: there is one set for a template all the same.
+//! A webhook changes `ReplicaSets` on creation: a template still has one `ReplicaSet`.
 
 use http::Method;
 
@@ -15,7 +15,7 @@ fn change_sets(f: &Fixture, change: fn(&mut Value)) {
     });
 }
 
-/// As a sidecar is put into every template.
+/// Adds a sidecar.
 fn inject(body: &mut Value) {
     if let Some(containers) = body
         .pointer_mut("/spec/template/spec/containers")
@@ -25,7 +25,7 @@ fn inject(body: &mut Value) {
     }
 }
 
-/// As a sidecar that comes before all others.
+/// Adds a sidecar as the first container.
 fn inject_first(body: &mut Value) {
     if let Some(containers) = body
         .pointer_mut("/spec/template/spec/containers")
@@ -35,7 +35,7 @@ fn inject_first(body: &mut Value) {
     }
 }
 
-/// A sidecar, and a mark that is another one with every write.
+/// Adds a sidecar, and an annotation that differs with every write.
 fn mark(body: &mut Value) {
     inject(body);
     let mark = body
@@ -46,7 +46,7 @@ fn mark(body: &mut Value) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_template_that_is_changed_on_its_way_is_not_made_again() {
+async fn set_changed_on_creation_is_not_created_again() {
     for change in [inject, mark] {
         let f = fixture();
         change_sets(&f, change);
@@ -58,15 +58,15 @@ async fn a_template_that_is_changed_on_its_way_is_not_made_again() {
         assert!(counts.values().sum::<usize>() <= 6, "{counts:?}");
         assert!(f.get("web").await["status"].get("collisionCount").is_none());
 
-        f.want("web", &image("two")).await;
+        f.update("web", &image("two")).await;
         f.complete("web").await;
-        f.want("web", &json!({"replicas": 5})).await;
+        f.update("web", &json!({"replicas": 5})).await;
         f.complete("web").await;
         f.sleep(Duration::from_mins(10)).await;
         assert_eq!(f.sets().await.len(), 2);
         assert_eq!(f.images().await, ["two"; 5]);
 
-        // The next leader knows it too.
+        // The next leader identifies it too.
         f.api.reset();
         f.deployments();
         f.sleep(Duration::from_mins(10)).await;
@@ -76,11 +76,11 @@ async fn a_template_that_is_changed_on_its_way_is_not_made_again() {
 
 /// With a webhook and without one.
 #[tokio::test(start_paused = true)]
-async fn a_template_that_somebody_changes_later_is_another_one_and_made_once() {
+async fn set_changed_after_creation_is_replaced_once() {
     for webhook in [false, true] {
         let f = fixture();
         if webhook {
-            // From the second write on: it was installed later.
+            // From the second write on: the webhook was installed later.
             let first = std::sync::atomic::AtomicBool::new(true);
             f.api.inject(move |method, path, _| {
                 let first = first.fetch_and(*method != Method::POST, std::sync::atomic::Ordering::Relaxed);
@@ -99,7 +99,7 @@ async fn a_template_that_somebody_changes_later_is_another_one_and_made_once() {
         f.until(async |f| f.get("web").await["status"]["collisionCount"] == 1)
             .await;
         f.complete("web").await;
-        f.want("web", &json!({"replicas": 4})).await;
+        f.update("web", &json!({"replicas": 4})).await;
         f.complete("web").await;
         f.sleep(Duration::from_mins(10)).await;
         assert_eq!(f.images().await, ["one"; 4]);
@@ -112,7 +112,7 @@ async fn a_template_that_somebody_changes_later_is_another_one_and_made_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn sets_that_are_made_strangers_to_us_are_not_made_in_a_hurry() {
+async fn sets_made_foreign_by_a_webhook_are_created_with_backoff() {
     let f = fixture();
     change_sets(&f, |body| {
         if let Some(labels) = body.pointer_mut("/metadata/labels") {
@@ -127,13 +127,13 @@ async fn sets_that_are_made_strangers_to_us_are_not_made_in_a_hurry() {
         condition(&f.get("web").await, "Progressing"),
         ("False".to_owned(), "ReplicaSetCreateBackOff".to_owned())
     );
-    // Two creates, the read of the name that is taken, its count, a release, and what is told before and after.
+    // Two creates, the read of the colliding name, the collision count, a release, and two status writes.
     let counts = f.api.counts();
     assert!(counts.values().sum::<usize>() <= 64 * 7, "{counts:?}");
 }
 
-/// A new version of the API gives every template fields with defaults, as the objects are read. That of a container depends
-/// on the container, as the pull policy depends on the image.
+/// A new API version adds defaults to every template on read. The default of a container depends on the container, as
+/// the pull policy depends on the image.
 fn upgrade(f: &Fixture) {
     f.api.transform_reads("ts", |object| {
         if let Some(spec) = object.pointer_mut("/spec/template/spec") {
@@ -145,7 +145,7 @@ fn upgrade(f: &Fixture) {
     });
 }
 
-/// The images of the container of the template, wherever a sidecar is put, of active pods.
+/// Returns the images of the main container of active pods.
 async fn main_images(f: &Fixture) -> Vec<String> {
     let mut pods = f.list(&PODS).await;
     pods.retain(|it| it["metadata"].get("deletionTimestamp").is_none());
@@ -156,18 +156,18 @@ async fn main_images(f: &Fixture) -> Vec<String> {
         .collect()
 }
 
-/// Neither an upgrade of the API nor a change of size after it is a new template; a change of the template is.
+/// Neither an upgrade of the API nor scaling after it starts a rollout; a change of the template does.
 #[tokio::test(start_paused = true)]
 async fn replica_set_changed_by_a_webhook_survives_an_api_upgrade() {
     for (which, change) in [inject, inject_first, mark].into_iter().enumerate() {
         for edited in [false, true] {
-            let f = apart();
+            let f = without_deployments();
             change_sets(&f, change);
             let stop = f.deployments();
             f.deploy(&web(3, "one")).await;
             let mut first = f.get("web").await["spec"]["template"].clone();
             if edited {
-                f.want("web", &image("two")).await;
+                f.update("web", &image("two")).await;
                 f.complete("web").await;
             }
             f.sleep(Duration::from_mins(1)).await;
@@ -177,20 +177,20 @@ async fn replica_set_changed_by_a_webhook_survives_an_api_upgrade() {
             upgrade(&f);
             f.deployments();
             f.sleep(Duration::from_mins(1)).await;
-            f.want("web", &json!({"replicas": 5})).await;
+            f.update("web", &json!({"replicas": 5})).await;
             f.complete("web").await;
             f.sleep(Duration::from_mins(1)).await;
             assert_eq!(f.sets().await.len(), sets, "change {which}, edited: {edited}");
             assert_eq!(f.images().await.len(), 5);
             if edited {
-                // Back to a template that has a set already.
+                // An earlier template.
                 first["metadata"]["creationTimestamp"] = Value::Null;
-                f.want("web", &json!({"template": first})).await;
+                f.update("web", &json!({"template": first})).await;
                 f.complete("web").await;
                 assert_eq!(main_images(&f).await, ["one"; 5]);
                 assert_eq!(f.sets().await.len(), sets);
             }
-            f.want("web", &image("three")).await;
+            f.update("web", &image("three")).await;
             f.complete("web").await;
             assert_eq!(main_images(&f).await, ["three"; 5]);
             assert_eq!(f.sets().await.len(), sets + 1);

@@ -1,4 +1,4 @@
-//! Looks at what each write of the controller has done, and remembers what may not be.
+//! Checks invariants after each write of the controller.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,57 +11,56 @@ use kube::client::Body;
 use serde_json::Value;
 use tower_service::Service as _;
 
-use super::{FaultInjector, SYNC, size};
+use super::{FaultInjector, SYNC_MAX, size};
 use crate::intercept::{Intercept, Reply};
 use crate::randomized::{self, DesiredStates};
 
-/// The controller's way to the API, with somebody who looks at what each write has done.
+/// A transport that checks the state before and after each write.
 #[derive(Clone)]
 pub struct Audited {
-    pub way: FaultInjector,
+    pub api: FaultInjector,
     pub plain: Door,
     pub audit: Audit,
 }
 
-/// What may be, and what was wrong.
+/// The desired states and the violations so far.
 #[derive(Clone)]
 pub struct Audit {
     pub clock: Clock,
-    pub book: Arc<Mutex<Book>>,
+    pub state: Arc<Mutex<State>>,
 }
 
-/// How far a step may go.
+/// The bounds of a step.
 #[derive(Clone, Copy, Debug)]
-struct Reach {
+struct Limits {
     most: i64,
-    /// None if all may go at once.
+    /// None for Recreate.
     least: Option<i64>,
 }
 
 #[derive(Default)]
-pub struct Book {
-    wants: DesiredStates<Reach>,
-    /// Nobody but the controller touches sets, and pods only come to serve.
+pub struct State {
+    desired: DesiredStates<Limits>,
+    /// Only the controller writes `ReplicaSets`, and pods never become unavailable.
     pub quiet: bool,
-    /// Templates of sets are changed by hand.
+    /// Users change templates of `ReplicaSets`.
     pub edited: bool,
     pub wrong: Vec<String>,
     pub commits: usize,
 }
 
-/// What there is.
-struct World {
+struct Snapshot {
     deployment: Value,
     sets: Vec<Value>,
 }
 
-impl World {
+impl Snapshot {
     fn total(&self) -> i64 {
         self.sets.iter().map(size).sum()
     }
 
-    /// How many pods serve, and will when all have followed.
-    fn serving(&self) -> i64 {
+    /// Returns the number of available pods that remain when all sizes are observed.
+    fn available(&self) -> i64 {
         let of = |it: &Value| {
             it["status"]["availableReplicas"]
                 .as_i64()
@@ -73,31 +72,31 @@ impl World {
 }
 
 impl Audit {
-    pub fn with<T>(&self, with: impl FnOnce(&mut Book) -> T) -> T {
-        with(&mut self.book.lock().unwrap_or_else(PoisonError::into_inner))
+    pub fn with<T>(&self, with: impl FnOnce(&mut State) -> T) -> T {
+        with(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// A Deployment is what is asked for from now on.
-    pub fn wants(&self, deployment: &Value) {
-        let (now, reach) = (self.clock.now(), reach(deployment));
-        self.with(|it| it.wants.push(now, reach));
+    /// Records the desired state from now on.
+    pub fn desire(&self, deployment: &Value) {
+        let (now, limits) = (self.clock.now(), limits(deployment));
+        self.with(|it| it.desired.push(now, limits));
     }
 
-    pub fn held(&self, held: bool) {
+    pub fn set_lagging(&self, lagging: bool) {
         let now = self.clock.now();
-        self.with(|it| it.wants.set_lagging(now, held));
+        self.with(|it| it.desired.set_lagging(now, lagging));
     }
 
-    /// How far a write that arrives now may have been made to go.
-    fn reach(&self) -> Reach {
+    /// Returns the widest limits of the desired states that a write may be based on.
+    fn limits(&self) -> Limits {
         let now = self.clock.now();
         self.with(|it| {
-            let all = it.wants.within(now, SYNC);
-            all.reduce(|a, b| Reach {
+            let all = it.desired.within(now, SYNC_MAX);
+            all.reduce(|a, b| Limits {
                 most: a.most.max(b.most),
                 least: a.least.zip(b.least).map(|(a, b)| a.min(b)),
             })
-            .expect("something is asked for")
+            .expect("a desired state")
         })
     }
 
@@ -105,9 +104,9 @@ impl Audit {
         self.with(|it| it.wrong.push(what));
     }
 
-    /// Looks at what a write has done.
-    fn look(&self, what: &str, before: &World, after: &World) {
-        let Reach { most, least } = self.reach();
+    /// Checks the effect of a write.
+    fn check(&self, what: &str, before: &Snapshot, after: &Snapshot) {
+        let Limits { most, least } = self.limits();
         let (quiet, edited) = self.with(|it| {
             it.commits += 1;
             (it.quiet, it.edited)
@@ -116,18 +115,20 @@ impl Audit {
         if quiet && are > were && are > most {
             self.wrong(format!("{are} pods of at most {most}, by {what}"));
         }
-        let (served, serve) = (before.serving(), after.serving());
-        if quiet && least.is_some_and(|least| serve < served && serve < least) {
-            self.wrong(format!("{serve} serve of at least {least:?}, by {what}"));
+        let (was, is) = (before.available(), after.available());
+        if quiet && least.is_some_and(|least| is < was && is < least) {
+            self.wrong(format!("{is} available of at least {least:?}, by {what}"));
         }
         let mut images: BTreeMap<String, usize> = BTreeMap::new();
         for set in &after.sets {
             *images.entry(image_of(set)).or_default() += 1;
         }
         if !edited && images.values().any(|it| *it > 1) {
-            self.wrong(format!("more than one of a template, by {what}: {images:?}"));
+            self.wrong(format!(
+                "several ReplicaSets of a template, by {what}: {images:?}"
+            ));
         }
-        let observed = |it: &World| {
+        let observed = |it: &Snapshot| {
             it.deployment["status"]["observedGeneration"]
                 .as_i64()
                 .unwrap_or(0)
@@ -135,24 +136,24 @@ impl Audit {
         if observed(after) < observed(before)
             || observed(after) > after.deployment["metadata"]["generation"].as_i64().unwrap_or(0)
         {
-            self.wrong(format!("the observed generation goes astray, by {what}"));
+            self.wrong(format!("invalid observed generation, by {what}"));
         }
-        let went = |it: &&Value| {
+        let is_deleted = |it: &&Value| {
             !after
                 .sets
                 .iter()
                 .any(|that| that["metadata"]["uid"] == it["metadata"]["uid"])
         };
-        for set in before.sets.iter().filter(went) {
+        for set in before.sets.iter().filter(is_deleted) {
             if size(set) + set["status"]["replicas"].as_i64().unwrap_or(0) > 0 {
-                self.wrong(format!("a set that has pods went, by {what}"));
+                self.wrong(format!("a ReplicaSet with pods was deleted, by {what}"));
             }
         }
     }
 }
 
-/// How far a Deployment may go.
-fn reach(deployment: &Value) -> Reach {
+/// Returns the limits of a Deployment.
+fn limits(deployment: &Value) -> Limits {
     let spec = &deployment["spec"];
     let replicas = spec["replicas"].as_i64().unwrap_or(1);
     let rolling = &spec["strategy"]["rollingUpdate"];
@@ -165,7 +166,7 @@ fn reach(deployment: &Value) -> Reach {
     };
     let (surge, unavailable) = (amount("maxSurge", 99), amount("maxUnavailable", 0));
     let unavailable = if surge + unavailable == 0 { 1 } else { unavailable };
-    Reach {
+    Limits {
         most: replicas + surge,
         least: (spec["strategy"]["type"] == "RollingUpdate").then_some(replicas - unavailable),
     }
@@ -185,13 +186,13 @@ impl Audited {
         serde_json::from_slice(&body).expect("JSON")
     }
 
-    async fn world(&mut self) -> World {
+    async fn snapshot(&mut self) -> Snapshot {
         let deployment = self.read("deployments/web").await;
         let uid = &deployment["metadata"]["uid"];
         let ours = |it: &Value| it["metadata"]["ownerReferences"][0]["uid"] == *uid;
         let list = self.read("replicasets").await;
         let sets = list["items"].as_array().cloned().unwrap_or_default();
-        World {
+        Snapshot {
             sets: sets.into_iter().filter(ours).collect(),
             deployment,
         }
@@ -202,12 +203,12 @@ impl Intercept for Audited {
     async fn handle(mut self, request: Request<Body>) -> Reply {
         let (method, path) = (request.method().clone(), request.uri().path().to_owned());
         if method == Method::GET || !path.contains("/apps/") {
-            return self.way.clone().handle(request).await;
+            return self.api.clone().handle(request).await;
         }
-        let before = self.world().await;
-        let answer = randomized::unless_hanging(self.way.clone().handle(request)).await;
-        let after = self.world().await;
-        self.audit.look(&format!("{method} {path}"), &before, &after);
+        let before = self.snapshot().await;
+        let answer = randomized::unless_hanging(self.api.clone().handle(request)).await;
+        let after = self.snapshot().await;
+        self.audit.check(&format!("{method} {path}"), &before, &after);
         match answer {
             Some(answer) => answer,
             None => std::future::pending().await,

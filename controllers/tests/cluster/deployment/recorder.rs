@@ -1,4 +1,4 @@
-//! Everything that happened to the objects of one kind, in order: what an answer of now does not tell.
+//! Records all watch events of one resource.
 
 use std::collections::BTreeMap;
 
@@ -6,31 +6,31 @@ use coxswain_tests::Watch;
 use coxswain_tests::fixtures::{self, with};
 use serde_json::{Value, json};
 
+use super::fixture::Fixture;
 use super::objects::{UNMANAGED_NODE, deployment, items, name, replica_set};
-use super::stage::Stage;
 
-/// The beginning of the names of the objects that mark the end of a recording.
+/// The name prefix of objects that mark the end of a recording.
 const FENCE: &str = "fence";
 
-/// A recording.
-pub struct Tape {
+/// A recording in progress.
+pub struct WatchRecorder {
     path: String,
     watch: Watch,
-    /// What there was when it began, by name.
+    /// The objects at the start, by name.
     before: BTreeMap<String, Value>,
 }
 
-/// What was recorded.
-pub struct Recorded {
-    /// What there was when it began, by name.
+/// A finished recording.
+pub struct Recording {
+    /// The objects at the start, by name.
     before: BTreeMap<String, Value>,
-    /// What was seen since: the type, and the object.
+    /// The events since the start: type and object.
     pub events: Vec<(String, Value)>,
 }
 
-impl Tape {
-    /// Records a resource, `pods` or one of apps/v1, from now on.
-    pub async fn of(s: &Stage, resource: &str) -> Self {
+impl WatchRecorder {
+    /// Starts recording `pods` or a resource of apps/v1.
+    pub async fn of(s: &Fixture, resource: &str) -> Self {
         let path = match resource {
             "pods" => fixtures::core(&s.ns, resource),
             _ => s.path(resource, ""),
@@ -45,8 +45,8 @@ impl Tape {
         Self { path, watch, before }
     }
 
-    /// All that was written before this moment.
-    pub async fn stop(mut self, s: &Stage) -> Recorded {
+    /// Returns all events up to now.
+    pub async fn stop(mut self, s: &Fixture) -> Recording {
         let fence = if self.path.ends_with("/pods") {
             let change =
                 json!({"metadata": {"labels": {"app": FENCE}}, "spec": {"nodeName": UNMANAGED_NODE}});
@@ -71,35 +71,35 @@ impl Tape {
                 events.push((kind, object));
             }
         }
-        Recorded {
+        Recording {
             before: self.before,
             events,
         }
     }
 }
 
-impl Recorded {
-    /// Shows everything that there was at each moment.
-    pub fn replay(&self, mut look: impl FnMut(&BTreeMap<String, Value>)) {
+impl Recording {
+    /// Calls `observe` with the objects at the start and after each event.
+    pub fn replay(&self, mut observe: impl FnMut(&BTreeMap<String, Value>)) {
         let mut now = self.before.clone();
-        look(&now);
+        observe(&now);
         for (kind, object) in &self.events {
             if kind == "DELETED" {
                 now.remove(&name(object));
             } else {
                 now.insert(name(object), object.clone());
             }
-            look(&now);
+            observe(&now);
         }
     }
 
-    /// How often something was seen, one after the other, without what did not change.
-    pub fn story<T: PartialEq>(&self, look: impl Fn(&Value) -> T) -> Vec<T> {
-        let mut story = Vec::new();
+    /// Maps each event and removes consecutive duplicates.
+    pub fn distinct<T: PartialEq>(&self, value: impl Fn(&Value) -> T) -> Vec<T> {
+        let mut values = Vec::new();
         for (_, object) in &self.events {
-            story.push(look(object));
+            values.push(value(object));
         }
-        story.dedup();
-        story
+        values.dedup();
+        values
     }
 }

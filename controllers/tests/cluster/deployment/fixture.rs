@@ -1,7 +1,7 @@
-//! A stage for one test: a namespace, and Deployments to play with.
+//! The fixture of one test: a namespace with Deployments.
 //!
-//! Pods become Ready by themselves, but for those of the image [`BAD`](super::objects::BAD), which never do, and those on
-//! [`UNMANAGED_NODE`](super::objects::UNMANAGED_NODE), whose kubelet the test is.
+//! Pods become Ready, except for those of the image [`BAD`](super::objects::BAD), which never do, and those on
+//! [`UNMANAGED_NODE`](super::objects::UNMANAGED_NODE), for which the test acts as the kubelet.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,8 +17,7 @@ use super::objects::{
 };
 use crate::controllers;
 
-/// A namespace in which Deployments are tested.
-pub struct Stage {
+pub struct Fixture {
     pub c: Cluster,
     pub ns: String,
     env: &'static Env,
@@ -32,9 +31,9 @@ pub struct Deployment {
     pub path: String,
 }
 
-impl Stage {
-    /// In a new namespace, with the controllers running.
-    pub async fn set(c: Cluster) -> Self {
+impl Fixture {
+    /// Creates a namespace and starts the controllers.
+    pub async fn new(c: Cluster) -> Self {
         let env = controllers::running(&c).await;
         let ns = c.namespace().await;
         Self { c, ns, env }
@@ -59,7 +58,7 @@ impl Stage {
         d
     }
 
-    /// Waits until a Deployment has all that it wants, and says so. Returns it.
+    /// Waits until the rollout is complete and reported. Returns the Deployment.
     pub async fn complete(&self, d: &Deployment) -> Value {
         self.until(format!("{} is complete", d.name), async || {
             let now = self.get(d).await;
@@ -68,14 +67,13 @@ impl Stage {
             let full = ["replicas", "updatedReplicas", "availableReplicas"]
                 .iter()
                 .all(|it| Some(counter_of(status, it)) == spec["replicas"].as_u64());
-            let said = spec["progressDeadlineSeconds"] == NEVER
+            let reported = spec["progressDeadlineSeconds"] == NEVER
                 || reason(&now, "Progressing") == "NewReplicaSetAvailable";
-            (current && full && said).then_some(now)
+            (current && full && reported).then_some(now)
         })
         .await
     }
 
-    /// A Deployment as it is now.
     pub async fn get(&self, d: &Deployment) -> Value {
         self.c.api().get(&d.path).await.expect(200)
     }
@@ -92,23 +90,22 @@ impl Stage {
         self.c.api().patch(&path, MERGE, change).await.expect(200)
     }
 
-    /// Asks for so many.
     pub async fn scale(&self, d: &Deployment, replicas: u32) {
         self.change(d, json!({"spec": {"replicas": replicas}})).await;
     }
 
-    /// Asks for another image, and waits until it is everywhere.
-    pub async fn rolled(&self, d: &Deployment, to: &str) -> Value {
+    /// Rolls out an image and waits until the rollout is complete.
+    pub async fn rolled_out(&self, d: &Deployment, to: &str) -> Value {
         self.change(d, image(to)).await;
         self.complete(d).await
     }
 
-    /// Deletes a Deployment; nobody collects what it had.
+    /// Deletes a Deployment. Its `ReplicaSet`s are not garbage collected.
     pub async fn delete(&self, d: &Deployment) -> Value {
         self.c.api().delete(&d.path, ()).await.expect(200)
     }
 
-    /// Waits until the status of a Deployment is as wanted, and of its latest generation. Returns it.
+    /// Waits until the status matches and has the latest generation. Returns the Deployment.
     #[track_caller]
     pub fn status(
         &self,
@@ -123,43 +120,41 @@ impl Stage {
         })
     }
 
-    /// Waits until a condition of a Deployment has this reason; none, if there is to be no such condition. Returns the Deployment.
+    /// Waits until a condition has this reason; empty if the condition must not exist. Returns the Deployment.
     #[track_caller]
-    pub fn says(&self, d: &Deployment, kind: &str, why: &str) -> impl Future<Output = Value> {
+    pub fn has_reason(&self, d: &Deployment, kind: &str, why: &str) -> impl Future<Output = Value> {
         self.until(format!("{}: {kind} for {why}", d.name), async move || {
             let now = self.get(d).await;
             (reason(&now, kind) == why).then_some(now)
         })
     }
 
-    /// Waits until the controller has looked at a Deployment, and at the `ReplicaSet`s that there are at this moment, and has
-    /// done nothing that takes longer.
-    pub async fn looked_at(&self, d: &Deployment) -> Value {
+    /// Waits until the controller has synced a Deployment with the `ReplicaSet`s that exist now.
+    pub async fn synced(&self, d: &Deployment) -> Value {
         let mut seen = Value::Null;
-        // They come by different watches: by the second time the ReplicaSets are there too.
+        // The resources have different watches: at the second sync the ReplicaSets are in the cache too.
         for _ in 0..2 {
             let now = self.get(d).await;
-            // There is nothing to do about it, but it makes another generation.
+            // The change needs no action but increments the generation.
             let deadline = now["spec"]["progressDeadlineSeconds"].as_u64().unwrap_or(600);
             self.change(d, json!({"spec": {"progressDeadlineSeconds": deadline + 1}}))
                 .await;
-            seen = self.status(d, "it is looked at", |_| true).await;
+            seen = self.status(d, "observed", |_| true).await;
         }
         seen
     }
 
-    /// Creates a `ReplicaSet`, and waits until the controllers know of it. Returns it as it was created.
+    /// Creates a `ReplicaSet` and waits until the replicaset controller has observed it. Returns it as created.
     pub async fn create_set(&self, body: Value) -> Value {
         let path = self.path("replicasets", "");
         let set = self.c.api().post(&path, body).await.expect(201);
-        self.set_is(&name(&set), "is known", |set| {
+        self.set_is(&name(&set), "is observed", |set| {
             set["status"]["observedGeneration"].is_u64()
         })
         .await;
         set
     }
 
-    /// A `ReplicaSet` as it is now.
     pub async fn get_set(&self, name: &str) -> Value {
         let path = self.path("replicasets", name);
         self.c.api().get(&path).await.expect(200)
@@ -171,14 +166,15 @@ impl Stage {
         self.c.api().patch(&path, MERGE, change).await.expect(200)
     }
 
-    /// Keeps a `ReplicaSet` from going, whoever deletes it.
-    pub async fn hold_set(&self, name: &str) {
+    /// Adds a finalizer to a `ReplicaSet`.
+    pub async fn add_finalizer(&self, name: &str) {
         let held = json!({"metadata": {"finalizers": ["example.com/hold"]}});
         self.change_set(name, held).await;
     }
 
-    /// A reference to somebody who is there and does nothing: to one who is not there the garbage collector would object.
-    pub async fn bystander(&self) -> Value {
+    /// Returns an ownerReference to a new `ConfigMap`. The garbage collector would delete a dependent of an absent
+    /// owner.
+    pub async fn other_owner(&self) -> Value {
         let path = fixtures::core(&self.ns, "configmaps");
         let body = json!({"metadata": {"name": "c"}});
         let made = self.c.api().post(&path, body).await.expect(201);
@@ -191,7 +187,7 @@ impl Stage {
         self.c.api().delete(&path, ()).await.expect(200);
     }
 
-    /// Waits until a `ReplicaSet` is as wanted. Returns it.
+    /// Waits until a `ReplicaSet` matches. Returns it.
     #[track_caller]
     pub fn set_is(
         &self,
@@ -205,7 +201,6 @@ impl Stage {
         })
     }
 
-    /// All `ReplicaSet`s there are.
     pub async fn all_sets(&self) -> Vec<Value> {
         items(&self.c.api().get(&self.path("replicasets", "")).await.expect(200))
     }
@@ -218,13 +213,13 @@ impl Stage {
         sets
     }
 
-    /// Waits until a Deployment has a `ReplicaSet`. Returns it, or the newest.
+    /// Waits until a Deployment has a `ReplicaSet`. Returns the one with the highest revision.
     pub async fn has_set(&self, d: &Deployment) -> Value {
         self.until("there is a ReplicaSet", async || self.sets(d).await.pop())
             .await
     }
 
-    /// The `ReplicaSet` of a Deployment with this image, of which there must be one.
+    /// Returns the only `ReplicaSet` of a Deployment with this image.
     pub async fn set_of(&self, d: &Deployment, image: &str) -> Value {
         let mut sets = self.sets(d).await;
         sets.retain(|set| image_of(&set["spec"]["template"]) == image);
@@ -232,7 +227,7 @@ impl Stage {
         sets.remove(0)
     }
 
-    /// How many pods are asked for of each image.
+    /// Returns the sizes of the `ReplicaSet`s by image.
     pub async fn sizes(&self, d: &Deployment) -> BTreeMap<String, u64> {
         let mut sizes = BTreeMap::new();
         for set in self.sets(d).await {
@@ -242,9 +237,9 @@ impl Stage {
         sizes
     }
 
-    /// Waits until so many pods are asked for of each image, and nothing else is done. Returns the Deployment.
+    /// Waits until the sizes by image are these, and checks that they stay so. Returns the Deployment.
     #[track_caller]
-    pub fn sized(&self, d: &Deployment, wanted: &[(&str, u64)]) -> impl Future<Output = Value> {
+    pub fn has_sizes(&self, d: &Deployment, wanted: &[(&str, u64)]) -> impl Future<Output = Value> {
         let wanted: BTreeMap<String, u64> = wanted
             .iter()
             .map(|(image, size)| ((*image).to_owned(), *size))
@@ -256,13 +251,12 @@ impl Stage {
         });
         async move {
             wait.await;
-            let seen = self.looked_at(d).await;
-            assert_eq!(self.sizes(d).await, wanted, "it went on");
+            let seen = self.synced(d).await;
+            assert_eq!(self.sizes(d).await, wanted, "the sizes changed again");
             seen
         }
     }
 
-    /// All pods there are.
     pub async fn all_pods(&self) -> Vec<Value> {
         let path = fixtures::core(&self.ns, "pods");
         items(&self.c.api().get(&path).await.expect(200))
@@ -275,7 +269,7 @@ impl Stage {
         pods
     }
 
-    /// Waits until there are so many pods of this image that are not being deleted. Returns them.
+    /// Waits until the image has `count` pods that are not terminating. Returns them.
     #[track_caller]
     pub fn has_pods(&self, image: &str, count: usize) -> impl Future<Output = Vec<Value>> {
         let what = format!("there are {count} pods of {image}");
@@ -286,7 +280,7 @@ impl Stage {
         })
     }
 
-    /// Makes so many more pods of this image Ready, as their kubelet would, when they are there.
+    /// Waits for `count` unready pods of this image and makes them Ready, as the kubelet does.
     pub async fn make_ready(&self, image: &str, count: usize) {
         let image = image.to_owned();
         let pods = self
@@ -305,20 +299,20 @@ impl Stage {
         }
     }
 
-    /// Changes the status of a pod, as its kubelet would.
+    /// Patches the status of a pod, as the kubelet does.
     pub async fn change_pod(&self, pod: &Value, status: Value) {
         let path = format!("{}/{}/status", fixtures::core(&self.ns, "pods"), name(pod));
         let change = json!({"status": status});
         self.c.api().patch(&path, STRATEGIC, change).await.expect(200);
     }
 
-    /// The condition Ready, since a while.
+    /// Returns a Ready condition with a transition 100 seconds ago.
     pub fn ready(&self, status: &str) -> Value {
         let since = self.now() - SignedDuration::from_secs(100);
         json!({"type": "Ready", "status": status, "lastTransitionTime": rfc3339(since)})
     }
 
-    /// Ends a pod at once, as its kubelet would when it is being deleted.
+    /// Removes a terminating pod, as the kubelet does.
     pub async fn end(&self, pod: &Value) {
         let path = format!("{}/{}", fixtures::core(&self.ns, "pods"), name(pod));
         let options = json!({"apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 0});
@@ -332,13 +326,13 @@ impl Stage {
         items(&self.c.api().get(&path).await.expect(200))
     }
 
-    /// What is said of a Deployment: type, reason and message, each once.
+    /// Returns the distinct events of a Deployment: type, reason and message.
     pub async fn events(&self, d: &Deployment) -> BTreeSet<[String; 3]> {
-        let said = |event: &Value| ["type", "reason", "message"].map(|field| text(&event[field]));
-        self.raw_events(d).await.iter().map(said).collect()
+        let fields = |event: &Value| ["type", "reason", "message"].map(|field| text(&event[field]));
+        self.raw_events(d).await.iter().map(fields).collect()
     }
 
-    /// Waits until this is said of a Deployment.
+    /// Waits for an event of a Deployment.
     #[track_caller]
     pub fn event(&self, d: &Deployment, kind: &str, why: &str, message: &str) -> impl Future<Output = ()> {
         let wanted = [kind, why, message].map(str::to_owned);
@@ -347,7 +341,7 @@ impl Stage {
         })
     }
 
-    /// Waits until there is an answer.
+    /// Waits until `ask` returns a value.
     #[track_caller]
     pub fn until<T>(
         &self,
@@ -360,11 +354,11 @@ impl Stage {
             if let Some(answer) = time::eventually(controllers::WAIT_MAX, ask).await {
                 return answer;
             }
-            panic!("not in time: {what}, at {caller}\n{}", self.show().await)
+            panic!("timed out: {what}, at {caller}\n{}", self.show().await)
         }
     }
 
-    /// Waits until an object is at least a second old, as the times of creation tell.
+    /// Waits until an object is at least a second old: creation times have whole seconds.
     pub async fn later_than(&self, object: &Value) {
         let made: Timestamp = text(&object["metadata"]["creationTimestamp"])
             .parse()
@@ -375,12 +369,11 @@ impl Stage {
         .await;
     }
 
-    /// The time.
     pub fn now(&self) -> Timestamp {
         self.env.clock.wall()
     }
 
-    /// Where something of apps/v1 is; all of them, if no name is given.
+    /// Returns the path of an apps/v1 object, or of the collection if the name is empty.
     pub fn path(&self, resource: &str, name: &str) -> String {
         let all = fixtures::apps(&self.ns, resource);
         if name.is_empty() {
@@ -390,7 +383,7 @@ impl Stage {
         }
     }
 
-    /// What there is, for a failure.
+    /// Describes the objects of the namespace for a failure.
     async fn show(&self) -> String {
         let kinds = [
             self.path("deployments", ""),

@@ -1,33 +1,32 @@
-//! `ReplicaSet`s that somebody has laid hands on.
+//! `ReplicaSet`s that a user has changed.
 
 use coxswain_tests::Test;
 use coxswain_tests::fixtures::with;
 use serde_json::json;
 
+use super::fixture::Fixture;
 use super::objects::{
     BAD, DESIRED, MAX, annotated, annotation, deployment, image, name, revision, steps, text,
 };
-use super::stage::Stage;
 
-/// What is registered of this surface.
 pub fn tests() -> Vec<Test> {
     vec![
-        staged!(one_that_is_deleted_is_made_again),
-        staged!(a_new_one_that_is_deleted_in_the_middle_is_made_again),
-        staged!(an_old_one_that_is_deleted_in_the_middle_is_not_missed),
-        staged!(one_that_is_scaled_is_put_right),
-        staged!(an_old_one_that_is_scaled_is_put_right),
-        staged!(one_that_is_scaled_in_the_middle_is_put_right),
-        staged!(a_note_that_is_no_number_does_not_get_in_the_way),
-        staged!(notes_that_are_missing_do_not_get_in_the_way),
-        staged!(a_note_of_another_size_is_put_right),
-        staged!(labels_that_are_changed_stay),
+        fixture_test!(deleted_set_is_created_again),
+        fixture_test!(new_set_deleted_during_a_rollout_is_created_again),
+        fixture_test!(old_set_deleted_during_a_rollout_is_not_created_again),
+        fixture_test!(scaled_set_is_scaled_back),
+        fixture_test!(scaled_old_set_is_scaled_back),
+        fixture_test!(set_scaled_during_a_rollout_is_scaled_back),
+        fixture_test!(invalid_size_annotation_is_ignored),
+        fixture_test!(missing_size_annotations_are_ignored),
+        fixture_test!(wrong_size_annotation_is_corrected),
+        fixture_test!(changed_labels_are_kept),
     ]
 }
 
-async fn one_that_is_deleted_is_made_again(s: Stage) {
+async fn deleted_set_is_created_again(s: Fixture) {
     let d = s.completed(deployment("a", 1)).await;
-    s.rolled(&d, "i:2").await;
+    s.rolled_out(&d, "i:2").await;
     let before = s.set_of(&d, "i:2").await;
     s.delete_set(&name(&before)).await;
     let now = s
@@ -45,10 +44,10 @@ async fn one_that_is_deleted_is_made_again(s: Stage) {
     assert!(now["status"]["collisionCount"].is_null(), "{now:#}");
 }
 
-async fn a_new_one_that_is_deleted_in_the_middle_is_made_again(s: Stage) {
+async fn new_set_deleted_during_a_rollout_is_created_again(s: Fixture) {
     let d = s.completed(with(deployment("a", 3), steps(1, 0))).await;
     s.change(&d, image(BAD)).await;
-    s.sized(&d, &[("i:1", 3), (BAD, 1)]).await;
+    s.has_sizes(&d, &[("i:1", 3), (BAD, 1)]).await;
     let before = s.set_of(&d, BAD).await;
     s.delete_set(&name(&before)).await;
     s.until("there is another", async || {
@@ -57,21 +56,21 @@ async fn a_new_one_that_is_deleted_in_the_middle_is_made_again(s: Stage) {
         (sets.len() == 2 && sets.iter().all(|set| set["metadata"]["uid"] != *uid)).then_some(())
     })
     .await;
-    s.sized(&d, &[("i:1", 3), (BAD, 1)]).await;
-    s.rolled(&d, "i:2").await;
-    s.sized(&d, &[("i:1", 0), (BAD, 0), ("i:2", 3)]).await;
+    s.has_sizes(&d, &[("i:1", 3), (BAD, 1)]).await;
+    s.rolled_out(&d, "i:2").await;
+    s.has_sizes(&d, &[("i:1", 0), (BAD, 0), ("i:2", 3)]).await;
 }
 
-async fn an_old_one_that_is_deleted_in_the_middle_is_not_missed(s: Stage) {
+async fn old_set_deleted_during_a_rollout_is_not_created_again(s: Fixture) {
     let d = s.completed(with(deployment("a", 3), steps(1, 0))).await;
     s.change(&d, image(BAD)).await;
-    s.sized(&d, &[("i:1", 3), (BAD, 1)]).await;
+    s.has_sizes(&d, &[("i:1", 3), (BAD, 1)]).await;
     s.delete_set(&name(&s.set_of(&d, "i:1").await)).await;
     s.has_pods(BAD, 3).await;
-    s.sized(&d, &[(BAD, 3)]).await;
+    s.has_sizes(&d, &[(BAD, 3)]).await;
 }
 
-async fn one_that_is_scaled_is_put_right(s: Stage) {
+async fn scaled_set_is_scaled_back(s: Fixture) {
     let d = s.completed(deployment("a", 2)).await;
     let set = name(&s.set_of(&d, "i:1").await);
     for size in [5, 1, 0] {
@@ -83,35 +82,35 @@ async fn one_that_is_scaled_is_put_right(s: Stage) {
     s.has_pods("i:1", 2).await;
 }
 
-async fn an_old_one_that_is_scaled_is_put_right(s: Stage) {
+async fn scaled_old_set_is_scaled_back(s: Fixture) {
     let d = s.completed(deployment("a", 2)).await;
-    s.rolled(&d, "i:2").await;
+    s.rolled_out(&d, "i:2").await;
     let set = name(&s.set_of(&d, "i:1").await);
     s.change_set(&set, json!({"spec": {"replicas": 2}})).await;
     s.set_is(&set, "is put right", |set| set["spec"]["replicas"] == 0)
         .await;
     s.complete(&d).await;
-    s.sized(&d, &[("i:1", 0), ("i:2", 2)]).await;
+    s.has_sizes(&d, &[("i:1", 0), ("i:2", 2)]).await;
 }
 
-async fn one_that_is_scaled_in_the_middle_is_put_right(s: Stage) {
+async fn set_scaled_during_a_rollout_is_scaled_back(s: Fixture) {
     let d = s.completed(with(deployment("a", 3), steps(1, 0))).await;
     s.change(&d, image(BAD)).await;
-    s.sized(&d, &[("i:1", 3), (BAD, 1)]).await;
+    s.has_sizes(&d, &[("i:1", 3), (BAD, 1)]).await;
     let bad = name(&s.set_of(&d, BAD).await);
     s.change_set(&bad, json!({"spec": {"replicas": 9}})).await;
     s.set_is(&bad, "is put right", |set| set["spec"]["replicas"] == 3)
         .await;
-    s.rolled(&d, "i:2").await;
-    s.sized(&d, &[("i:1", 0), (BAD, 0), ("i:2", 3)]).await;
+    s.rolled_out(&d, "i:2").await;
+    s.has_sizes(&d, &[("i:1", 0), (BAD, 0), ("i:2", 3)]).await;
 }
 
-async fn a_note_that_is_no_number_does_not_get_in_the_way(s: Stage) {
+async fn invalid_size_annotation_is_ignored(s: Fixture) {
     let d = s.completed(deployment("a", 2)).await;
     let set = name(&s.set_of(&d, "i:1").await);
     s.change_set(&set, annotated(json!({DESIRED: "many", MAX: "more"})))
         .await;
-    s.looked_at(&d).await;
+    s.synced(&d).await;
     assert_eq!(annotation(&s.get_set(&set).await, DESIRED), "many");
     s.scale(&d, 3).await;
     s.complete(&d).await;
@@ -119,11 +118,11 @@ async fn a_note_that_is_no_number_does_not_get_in_the_way(s: Stage) {
     assert_eq!([DESIRED, MAX].map(|key| annotation(&now, key)), ["3", "4"]);
     s.change_set(&set, annotated(json!({DESIRED: "many", MAX: "more"})))
         .await;
-    s.rolled(&d, "i:2").await;
-    s.sized(&d, &[("i:1", 0), ("i:2", 3)]).await;
+    s.rolled_out(&d, "i:2").await;
+    s.has_sizes(&d, &[("i:1", 0), ("i:2", 3)]).await;
 }
 
-async fn notes_that_are_missing_do_not_get_in_the_way(s: Stage) {
+async fn missing_size_annotations_are_ignored(s: Fixture) {
     let d = s.completed(deployment("a", 2)).await;
     let set = name(&s.set_of(&d, "i:1").await);
     s.change_set(&set, annotated(json!({DESIRED: null, MAX: null})))
@@ -132,30 +131,29 @@ async fn notes_that_are_missing_do_not_get_in_the_way(s: Stage) {
     s.complete(&d).await;
     s.change_set(&set, annotated(json!({DESIRED: null, MAX: null})))
         .await;
-    s.rolled(&d, "i:2").await;
-    s.sized(&d, &[("i:1", 0), ("i:2", 4)]).await;
+    s.rolled_out(&d, "i:2").await;
+    s.has_sizes(&d, &[("i:1", 0), ("i:2", 4)]).await;
 }
 
-/// It looks as if the Deployment had another size, but then it has not: there is nothing to scale, and the note stays as it
-/// is until there is.
-async fn a_note_of_another_size_is_put_right(s: Stage) {
+/// The annotation suggests a change of size, but there is nothing to scale.
+async fn wrong_size_annotation_is_corrected(s: Fixture) {
     let d = s.completed(deployment("a", 2)).await;
     let set = name(&s.set_of(&d, "i:1").await);
     s.change_set(&set, annotated(json!({DESIRED: "7"}))).await;
-    s.looked_at(&d).await;
-    s.sized(&d, &[("i:1", 2)]).await;
+    s.synced(&d).await;
+    s.has_sizes(&d, &[("i:1", 2)]).await;
     s.scale(&d, 3).await;
     s.complete(&d).await;
     assert_eq!(annotation(&s.get_set(&set).await, DESIRED), "3");
 }
 
-async fn labels_that_are_changed_stay(s: Stage) {
+async fn changed_labels_are_kept(s: Fixture) {
     let d = s.completed(deployment("a", 1)).await;
     let set = name(&s.set_of(&d, "i:1").await);
     let change = json!({"metadata": {"labels": {"pod-template-hash": "mine", "example.com/team": "a"}}});
     s.change_set(&set, change).await;
-    s.rolled(&d, "i:2").await;
-    s.rolled(&d, "i:1").await;
+    s.rolled_out(&d, "i:2").await;
+    s.rolled_out(&d, "i:1").await;
     let labels = s.get_set(&set).await["metadata"]["labels"].clone();
     assert_eq!(text(&labels["pod-template-hash"]), "mine");
     assert_eq!(text(&labels["example.com/team"]), "a");

@@ -1,11 +1,10 @@
-//! The `ReplicaSets` of a Deployment: which one is that of the present template, and what becomes of each.
+//! The `ReplicaSets` of a Deployment: the new one of the current template, the old ones, and their planned state.
 //!
-//! The new one is the oldest whose template is the same. If none is, it is the one that has the name which the present
-//! template leads to, and whose spec nobody has touched since it was made: then somebody between us and the store, a webhook
-//! perhaps, changes what we send, and would do so again. Such a one is marked with the template that was sent, and stays the
-//! new one of that template whatever becomes of it, also when a newer API server adds defaults to both.
-//! One that somebody has changed later is another one, and so is one whose name comes from its own template, under a hash
-//! that both happen to have.
+//! The new `ReplicaSet` is the oldest with an equal template. If there is none, it is the one with the name that the
+//! current template hashes to and with an unchanged spec since its creation: a webhook, for example, changed its
+//! template on creation, and would do so again. It is annotated with the template that was sent, and stays the new one
+//! of that template even if an API server upgrade adds defaults to both. A `ReplicaSet` that was changed after its
+//! creation, or whose own template hashes to the same name, is an old one.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,38 +18,38 @@ use super::bounds::Bounds;
 use super::revision;
 use crate::support::annotations;
 use crate::support::deployment::Deployment;
-use crate::support::pod_template::{Canonical, is_still, normalized};
+use crate::support::pod_template::{self, Canonical, normalized};
 use crate::support::template_hash::{self, Hash};
 
-/// How far the number of collisions is followed back.
-const COLLISIONS: i64 = 100;
+/// The number of earlier collision counts that a name is compared with.
+const COLLISION_COUNTS: i64 = 100;
 
-/// A `ReplicaSet`, as it is and as it shall be.
+/// A `ReplicaSet` with its planned state.
 #[derive(Clone, Debug)]
-pub struct Set {
-    /// As it is.
+pub struct PlannedReplicaSet {
+    /// The observed object.
     pub object: Arc<ReplicaSet>,
-    /// How many pods it shall have.
+    /// The planned size.
     pub replicas: i64,
-    /// Annotations that it shall have.
+    /// Planned annotations, in addition to the present ones.
     pub annotations: BTreeMap<Text, Text>,
-    /// For how long its pods have to be ready to be available.
+    /// The planned minReadySeconds.
     pub min_ready_seconds: i64,
-    /// It is known by its name, as its template was changed on its way into the store.
+    /// The template was changed on creation, so the name identifies it.
     pub changed: bool,
 }
 
-/// All of a Deployment.
+/// All `ReplicaSets` of a Deployment.
 #[derive(Clone, Debug, Default)]
-pub struct Sets {
-    /// That of the present template.
-    pub new: Option<Set>,
-    /// All others, the oldest first.
-    pub old: Vec<Set>,
+pub struct ReplicaSets {
+    /// The one of the current template.
+    pub new: Option<PlannedReplicaSet>,
+    /// All others, oldest first.
+    pub old: Vec<PlannedReplicaSet>,
 }
 
-impl Set {
-    /// One that stays as it is.
+impl PlannedReplicaSet {
+    /// Plans no change.
     #[must_use]
     pub fn of(object: Arc<ReplicaSet>) -> Self {
         Self {
@@ -62,13 +61,13 @@ impl Set {
         }
     }
 
-    /// Whether it has pods, or shall have.
+    /// Reports whether the planned size is not 0.
     #[must_use]
     pub fn is_active(&self) -> bool {
         self.replicas > 0
     }
 
-    /// How many pods serve, of those that will stay: whoever follows may not have taken note of its size yet.
+    /// Returns the number of available pods, at most the planned size: the status may be older than the size.
     #[must_use]
     pub fn available(&self) -> i64 {
         self.object
@@ -77,19 +76,19 @@ impl Set {
             .clamp(0, self.replicas.max(0))
     }
 
-    /// Gives it this size, and says for which Deployment.
+    /// Plans a size and the annotations that record the bounds.
     pub fn scale(&mut self, replicas: i64, bounds: &Bounds) {
         self.replicas = replicas;
         self.annotations.extend(revision::sizes(bounds));
     }
 
-    /// What its Deployment wanted when it was last scaled.
+    /// Returns the desired number of pods of the Deployment when the `ReplicaSet` was last scaled.
     #[must_use]
     pub fn desired(&self) -> Option<i64> {
-        revision::number(&self.object.annotations, annotations::DESIRED)
+        revision::number(&self.object.annotations, annotations::DESIRED_REPLICAS)
     }
 
-    /// The revision that it has, or shall have.
+    /// Returns the planned or else the present revision.
     #[must_use]
     pub fn revision(&self) -> Option<Text> {
         let new = self.annotations.get(annotations::REVISION);
@@ -97,14 +96,14 @@ impl Set {
             .cloned()
     }
 
-    /// Before which others it comes.
+    /// The sort key for oldest first.
     #[must_use]
     pub fn age(&self) -> (Option<Timestamp>, Text) {
         let meta = &self.object.metadata;
         (meta.creation_timestamp, meta.name.clone())
     }
 
-    /// What has to be written.
+    /// Returns the merge patch to the planned state; none if nothing changes.
     #[must_use]
     pub fn patch(&self) -> Option<Value> {
         let present = &self.object;
@@ -134,77 +133,77 @@ impl Set {
     }
 }
 
-impl Sets {
-    /// Finds the new one among those of `deployment`, whose template has this form.
+impl ReplicaSets {
+    /// Splits the `ReplicaSets` of `deployment` into new and old.
     #[must_use]
     pub fn of(deployment: &Deployment, template: &Canonical, all: &[Arc<ReplicaSet>]) -> Self {
-        let mut old: Vec<Set> = all.iter().cloned().map(Set::of).collect();
-        old.sort_by_cached_key(Set::age);
+        let mut old: Vec<PlannedReplicaSet> = all.iter().cloned().map(PlannedReplicaSet::of).collect();
+        old.sort_by_cached_key(PlannedReplicaSet::age);
         let forms: Vec<Canonical> = old
             .iter()
             .map(|it| Canonical::of(&it.object.template().text))
             .collect();
         let equal = forms.iter().position(|it| it == template);
-        let marked = || {
+        let annotated = || {
             let now = normalized(&deployment.template().text);
-            let at = old.iter().position(|it| is_marked_with(&it.object, &now))?;
+            let at = old.iter().position(|it| is_annotated_with(&it.object, &now))?;
             Some((at, true))
         };
         let named = || {
             let (owner, count) = (&deployment.metadata.name, deployment.status.collision_count);
             let name = template_hash::name(owner, &Hash::of(template).text(count));
             let at = old.iter().position(|it| it.object.metadata.name == name)?;
-            let changed = is_as_made(&old[at].object) && !is_named_by(&name, owner, &forms[at], count);
+            let changed = is_unchanged(&old[at].object) && !is_named_by(&name, owner, &forms[at], count);
             changed.then_some((at, true))
         };
-        let new = equal.map(|at| (at, false)).or_else(marked).or_else(named);
-        let new = new.map(|(at, changed)| Set {
+        let new = equal.map(|at| (at, false)).or_else(annotated).or_else(named);
+        let new = new.map(|(at, changed)| PlannedReplicaSet {
             changed,
             ..old.remove(at)
         });
         Self { new, old }
     }
 
-    /// All of them.
-    pub fn all(&self) -> impl Iterator<Item = &Set> {
+    /// Returns the new one, then the old ones.
+    pub fn all(&self) -> impl Iterator<Item = &PlannedReplicaSet> {
         self.new.iter().chain(&self.old)
     }
 
-    /// All of them.
-    pub fn all_mut(&mut self) -> impl Iterator<Item = &mut Set> {
+    /// Returns the new one, then the old ones.
+    pub fn all_mut(&mut self) -> impl Iterator<Item = &mut PlannedReplicaSet> {
         self.new.iter_mut().chain(&mut self.old)
     }
 
-    /// How many pods they shall have.
+    /// Returns the sum of the planned sizes.
     #[must_use]
     pub fn replicas(&self) -> i64 {
         self.all().map(|it| it.replicas).sum()
     }
 
-    /// How many pods serve.
+    /// Returns the number of available pods.
     #[must_use]
     pub fn available(&self) -> i64 {
-        self.all().map(Set::available).sum()
+        self.all().map(PlannedReplicaSet::available).sum()
     }
 }
 
-/// Whether it was created from a template that is still `now` the one of its Deployment.
-fn is_marked_with(set: &ReplicaSet, now: &Value) -> bool {
-    let mark = set.annotations.get(annotations::CHANGED);
-    let template = mark.and_then(|it| serde_json::from_str::<Value>(it).ok());
-    template.is_some_and(|it| is_still(&it, now, Some(&normalized(&set.template().text))))
+/// Reports whether the annotation of `set` has the current template of the Deployment.
+fn is_annotated_with(set: &ReplicaSet, now: &Value) -> bool {
+    let template = set.annotations.get(annotations::TEMPLATE_CHANGED);
+    let template = template.and_then(|it| serde_json::from_str::<Value>(it).ok());
+    template.is_some_and(|it| pod_template::is_unchanged(&it, now, Some(&normalized(&set.template().text))))
 }
 
-/// Whether its template is what became of the one that was sent.
-fn is_as_made(set: &ReplicaSet) -> bool {
-    set.metadata.generation <= 1 || set.annotations.get(annotations::CHANGED).is_some()
+/// Reports whether the template has not changed since the creation.
+fn is_unchanged(set: &ReplicaSet) -> bool {
+    set.metadata.generation <= 1 || set.annotations.get(annotations::TEMPLATE_CHANGED).is_some()
 }
 
-/// Whether a name comes from a template of this form, at any number of collisions so far.
+/// Reports whether the template hashes to the name, at any collision count so far.
 fn is_named_by(name: &Text, owner: &str, template: &Canonical, collisions: Option<i64>) -> bool {
     let hash = Hash::of(template);
     let last = collisions.unwrap_or(-1);
-    let counts = (last - COLLISIONS..=last).filter(|it| *it >= 0).map(Some);
+    let counts = (last - COLLISION_COUNTS..=last).filter(|it| *it >= 0).map(Some);
     let mut counts = std::iter::once(None).chain(counts);
     counts.any(|it| template_hash::name(owner, &hash.text(it)) == *name)
 }
@@ -232,7 +231,7 @@ mod tests {
 
     fn new(deployment: &Deployment, all: &[Arc<ReplicaSet>]) -> Option<Text> {
         let template = Canonical::of(&deployment.template().text);
-        let sets = Sets::of(deployment, &template, all);
+        let sets = ReplicaSets::of(deployment, &template, all);
         assert_eq!(sets.all().count(), all.len());
         sets.new.map(|it| it.object.metadata.name.clone())
     }
@@ -243,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn the_new_one_is_the_oldest_with_the_same_template() {
+    fn new_set_is_the_oldest_with_an_equal_template() {
         let (old, young) = ("2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z");
         let all = [
             set("c", "two", old),
@@ -262,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_was_changed_on_its_way_is_known_by_its_name() {
+    fn set_changed_on_creation_is_identified_by_name() {
         for count in [None, Some(0), Some(3)] {
             let changed = set(&name("one", count), "one-and-a-sidecar", "2026-01-01T00:00:00Z");
             assert_eq!(
@@ -274,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_was_changed_later_is_another_one() {
+    fn set_changed_after_creation_is_old() {
         let changed = |generation: i64, annotations: &Value| {
             let mut it = (*set(&name("one", None), "two", "2026-01-01T00:00:00Z")).clone();
             it.metadata.generation = generation;
@@ -284,14 +283,13 @@ mod tests {
         assert_eq!(changed(1, &json!({})), Some(name("one", None)));
         assert_eq!(changed(2, &json!({})), None);
         assert_eq!(
-            changed(2, &json!({annotations::CHANGED: "true"})),
+            changed(2, &json!({annotations::TEMPLATE_CHANGED: "true"})),
             Some(name("one", None))
         );
     }
 
     #[test]
-    fn one_that_has_the_name_by_chance_is_another_one() {
-        // As if both templates had one hash: the name of the one comes from its own template.
+    fn set_with_colliding_hash_is_old() {
         let template = Canonical::of(&json!({"spec": {"image": "one"}}).to_string());
         for count in [None, Some(0), Some(2)] {
             assert!(
@@ -309,12 +307,12 @@ mod tests {
     }
 
     #[test]
-    fn only_what_changes_is_written() {
-        let mut it = Set::of(set("a", "one", "2026-01-01T00:00:00Z"));
+    fn patch_has_changed_fields_only() {
+        let mut it = PlannedReplicaSet::of(set("a", "one", "2026-01-01T00:00:00Z"));
         assert_eq!(it.patch(), None);
-        assert_eq!(it.available(), 2, "no more than will stay");
+        assert_eq!(it.available(), 2, "at most the planned size");
         it.annotations.insert("a".into(), "b".into());
-        assert_eq!(it.patch(), None, "it has that");
+        assert_eq!(it.patch(), None, "already present");
         let bounds = Bounds {
             replicas: 2,
             surge: 1,
@@ -324,7 +322,7 @@ mod tests {
         it.scale(2, &bounds);
         let lock = json!({"uid": "a", "resourceVersion": "5"});
         let mut metadata = lock.clone();
-        metadata["annotations"] = json!({annotations::DESIRED: "2", annotations::MAX: "3"});
+        metadata["annotations"] = json!({annotations::DESIRED_REPLICAS: "2", annotations::MAX_REPLICAS: "3"});
         assert_eq!(it.patch(), Some(json!({"metadata": metadata})));
         it.annotations.clear();
         it.replicas = 0;

@@ -1,4 +1,4 @@
-//! For tests: a Deployment and its `ReplicaSets` as the API would have them, and somebody who follows these.
+//! A simulation of the API server and the replicaset controller for one Deployment.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,28 +7,27 @@ use coxswain_manager::object::Uid;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::ReplicaSet;
-use super::bounds::Bounds;
-use super::plan::{Plan, Snapshot, plan};
-use super::progress::{self, News};
-use super::sets::Set;
+use crate::deployment::ReplicaSet;
+use crate::deployment::bounds::Bounds;
+use crate::deployment::plan::{Plan, Snapshot, plan};
+use crate::deployment::progress::{self, CreationReport};
+use crate::deployment::replica_sets::PlannedReplicaSet;
 use crate::support::annotations::REVISION;
 use crate::support::deployment::Deployment;
 
-/// All there is.
 #[derive(Clone, Debug)]
-pub struct World {
+pub struct Simulation {
     pub deployment: Value,
-    /// By name.
+    /// Keyed by name.
     pub sets: BTreeMap<String, Value>,
-    /// Whether each pod serves, by the uid of its set.
+    /// The availability of each pod, by the uid of its `ReplicaSet`.
     pub pods: BTreeMap<String, Vec<bool>>,
     pub second: i64,
-    made: usize,
+    created: usize,
 }
 
-impl World {
-    /// A Deployment that nobody has looked at.
+impl Simulation {
+    /// A Deployment before its first sync.
     pub fn new(spec: &Value) -> Self {
         let mut deployment = json!({
             "metadata": {"name": "web", "namespace": "default", "uid": "d", "resourceVersion": "1", "generation": 1},
@@ -45,7 +44,7 @@ impl World {
             sets: BTreeMap::new(),
             pods: BTreeMap::new(),
             second: 1_800_000_000,
-            made: 0,
+            created: 0,
         }
     }
 
@@ -53,8 +52,8 @@ impl World {
         Timestamp::from_second(self.second).expect("a time")
     }
 
-    /// The user wants something else.
-    pub fn want(&mut self, spec: &Value) {
+    /// Updates the spec of the Deployment.
+    pub fn update(&mut self, spec: &Value) {
         let before = self.deployment["spec"].clone();
         merge(&mut self.deployment["spec"], spec);
         if before != self.deployment["spec"] {
@@ -88,10 +87,10 @@ impl World {
         })
     }
 
-    /// Makes a step, and looks at the world after each write of it. Answers how many writes there were.
-    pub fn step(&mut self, mut look: impl FnMut(&Self)) -> usize {
+    /// Executes one step and calls `observe` after each write. Returns the number of writes.
+    pub fn step(&mut self, mut observe: impl FnMut(&Self)) -> usize {
         let mut plan = self.plan();
-        let mut news = News::None;
+        let mut creation = CreationReport::None;
         let mut writes = 0;
         if let Some(rollback) = &plan.rollback {
             let before = self.deployment["spec"].clone();
@@ -104,48 +103,54 @@ impl World {
         }
         if let Some(create) = plan.create.take() {
             let mut set: Value = serde_json::from_slice(&create.body).expect("JSON");
-            self.made += 1;
-            let uid = format!("uid-{}", self.made);
+            self.created += 1;
+            let uid = format!("uid-{}", self.created);
             let more = json!({"uid": uid, "namespace": "default", "resourceVersion": "1", "generation": 1,
                               "creationTimestamp": self.now().to_string()});
             merge(&mut set["metadata"], &more);
             let name = set["metadata"]["name"].as_str().expect("a name").to_owned();
             let taken = self.sets.insert(name, set.clone());
-            assert_eq!(taken, None, "a name is used once");
+            assert_eq!(taken, None, "names are unique");
             self.pods.insert(uid, Vec::new());
-            news = News::Created(create.name);
-            plan.sets.new = Some(Set::of(Arc::new(serde_json::from_value(set).expect("a set"))));
+            creation = CreationReport::Created(create.name);
+            plan.sets.new = Some(PlannedReplicaSet::of(Arc::new(
+                serde_json::from_value(set).expect("a set"),
+            )));
             writes += 1;
-            look(self);
+            observe(self);
         }
         for set in plan.sets.all() {
             if let Some(patch) = set.patch() {
                 let object = self
                     .sets
                     .get_mut(&*set.object.metadata.name)
-                    .expect("it is there");
+                    .expect("a ReplicaSet");
                 merge(object, &patch);
                 if patch.get("spec").is_some() {
                     let generation = object["metadata"]["generation"].as_i64().unwrap_or(0);
                     object["metadata"]["generation"] = json!(generation + 1);
                 }
                 writes += 1;
-                look(self);
+                observe(self);
             }
         }
         for set in &plan.delete {
             self.sets.remove(&*set.metadata.name);
             let left = self.pods.remove(&*set.metadata.uid.to_string());
-            assert_eq!(left, Some(Vec::new()), "only what is empty goes");
+            assert_eq!(
+                left,
+                Some(Vec::new()),
+                "only a ReplicaSet without pods is deleted"
+            );
             writes += 1;
         }
         let deployment = self.deployment();
-        let status = progress::wanted(
+        let status = progress::desired_status(
             &deployment,
             &self.bounds(),
             &plan.sets,
-            &news,
-            plan.judged,
+            &creation,
+            plan.reports_progress,
             self.now(),
         );
         if let Some(patch) = status.patch(&deployment, plan.revision.as_ref()) {
@@ -155,8 +160,8 @@ impl World {
         writes
     }
 
-    /// The set follows: it has the pods that it shall have. Those that do not serve go first.
-    pub fn follow(&mut self, name: &str) {
+    /// Syncs a `ReplicaSet` as its controller does. Unavailable pods are removed first.
+    pub fn sync_set(&mut self, name: &str) {
         let set = &self.sets[name];
         let size = usize::try_from(set["spec"]["replicas"].as_i64().unwrap_or(0)).unwrap_or(0);
         let generation = set["metadata"]["generation"].clone();
@@ -164,41 +169,41 @@ impl World {
         let pods = self.pods.entry(uid).or_default();
         pods.sort_unstable_by(|a, b| b.cmp(a));
         pods.resize(size, false);
-        self.sets.get_mut(name).expect("it is there")["status"]["observedGeneration"] = generation;
+        self.sets.get_mut(name).expect("a ReplicaSet")["status"]["observedGeneration"] = generation;
         self.count(name);
     }
 
-    /// One of its pods comes to serve, or ceases to; whether there was one.
-    pub fn turn(&mut self, name: &str, serves: bool) -> bool {
+    /// Changes the availability of one pod. Returns whether there was one to change.
+    pub fn set_availability(&mut self, name: &str, available: bool) -> bool {
         let uid = self.sets[name]["metadata"]["uid"]
             .as_str()
             .unwrap_or_default()
             .to_owned();
         let pods = self.pods.entry(uid).or_default();
-        let found = pods.iter_mut().find(|it| **it != serves);
-        let any = found.map(|it| *it = serves).is_some();
+        let found = pods.iter_mut().find(|it| **it != available);
+        let any = found.map(|it| *it = available).is_some();
         self.count(name);
         any
     }
 
     fn count(&mut self, name: &str) {
-        let set = self.sets.get_mut(name).expect("it is there");
+        let set = self.sets.get_mut(name).expect("a ReplicaSet");
         let pods = &self.pods[set["metadata"]["uid"].as_str().unwrap_or_default()];
-        let serving = pods.iter().filter(|it| **it).count();
-        let status = json!({"replicas": pods.len(), "readyReplicas": serving, "availableReplicas": serving,
+        let available = pods.iter().filter(|it| **it).count();
+        let status = json!({"replicas": pods.len(), "readyReplicas": available, "availableReplicas": available,
                             "terminatingReplicas": 0});
         merge(&mut set["status"], &status);
     }
 
-    /// All follow, and all pods serve, until nothing is left to do. Whether that came to be.
-    pub fn settle(&mut self, mut look: impl FnMut(&Self)) -> bool {
+    /// Executes steps and makes all pods available until nothing changes. Returns false if changes never end.
+    pub fn settle(&mut self, mut observe: impl FnMut(&Self)) -> bool {
         for _ in 0..500 {
             self.second += 1;
-            let mut moved = self.step(&mut look) > 0;
+            let mut moved = self.step(&mut observe) > 0;
             for name in self.sets.keys().cloned().collect::<Vec<_>>() {
                 let before = self.sets[&name].clone();
-                self.follow(&name);
-                while self.turn(&name, true) {}
+                self.sync_set(&name);
+                while self.set_availability(&name, true) {}
                 moved |= before != self.sets[&name];
             }
             if !moved {
@@ -208,7 +213,7 @@ impl World {
         false
     }
 
-    /// How many pods the sets shall have.
+    /// The sum of the sizes.
     pub fn total(&self) -> i64 {
         let sizes = self
             .sets
@@ -217,17 +222,17 @@ impl World {
         sizes.sum()
     }
 
-    /// How many pods serve, and will when all have followed.
-    pub fn serving(&self) -> i64 {
+    /// The number of available pods that remain when all sizes are observed.
+    pub fn available(&self) -> i64 {
         let of = |set: &Value| {
             let pods = &self.pods[set["metadata"]["uid"].as_str().unwrap_or_default()];
-            let serving = i64::try_from(pods.iter().filter(|it| **it).count()).unwrap_or(0);
-            serving.min(set["spec"]["replicas"].as_i64().unwrap_or(0))
+            let available = i64::try_from(pods.iter().filter(|it| **it).count()).unwrap_or(0);
+            available.min(set["spec"]["replicas"].as_i64().unwrap_or(0))
         };
         self.sets.values().map(of).sum()
     }
 
-    /// Size of the set of each image, those without pods left out.
+    /// The sizes that are not 0, by image.
     pub fn sizes(&self) -> BTreeMap<String, i64> {
         let mut sizes = BTreeMap::new();
         for set in self.sets.values() {
@@ -242,14 +247,12 @@ impl World {
         sizes
     }
 
-    /// The name of the set of an image.
     pub fn name_of(&self, image: &str) -> String {
         let of = |it: &Value| it["spec"]["template"]["spec"]["image"] == image;
         let found = self.sets.iter().find(|(_, it)| of(it));
         found.map(|(name, _)| name.clone()).expect("a set of that image")
     }
 
-    /// The revision of the set of an image.
     pub fn revision_of(&self, image: &str) -> String {
         let set = &self.sets[&self.name_of(image)];
         set["metadata"]["annotations"][REVISION]
@@ -274,7 +277,7 @@ impl World {
     }
 }
 
-/// A merge patch, applied.
+/// Applies a merge patch.
 pub fn merge(into: &mut Value, patch: &Value) {
     let Value::Object(patch) = patch else {
         *into = patch.clone();

@@ -1,59 +1,57 @@
-//! Another size in the middle of a rollout: each `ReplicaSet` gets its share.
+//! Scaling during a rollout.
 //!
-//! But for the first test, the `ReplicaSet`s are staged: made by the test with the sizes and notes of a rollout, and adopted
-//! by a Deployment that is paused, so that nothing but the scaling happens.
+//! Except for the first test, the test creates the `ReplicaSet`s with the sizes and annotations of a rollout, and a
+//! paused Deployment adopts them, so nothing but the scaling happens.
 
 use coxswain_tests::Test;
 use coxswain_tests::fixtures::with;
 use serde_json::{Value, json};
 
+use super::fixture::{Deployment, Fixture};
 use super::objects::{
     BAD, DESIRED, MAX, annotated, annotation, counter_of, deployment, elsewhere, image, name, replica_set,
     steps,
 };
-use super::stage::{Deployment, Stage};
 
-/// What is registered of this surface.
 pub fn tests() -> Vec<Test> {
     vec![
-        staged!(eight_and_five_become_twenty_and_thirteen),
-        staged!(by_size),
-        staged!(one_more_goes_to_the_newest),
-        staged!(one_less_goes_from_the_oldest),
-        staged!(what_is_left_goes_to_the_largest),
-        staged!(halves_are_rounded_up),
-        staged!(without_a_note_what_is_there_counts),
-        staged!(without_anything_to_go_by_all_goes_to_the_largest),
-        staged!(to_zero),
-        staged!(those_that_keep_their_size_are_noted_too),
+        fixture_test!(scaling_during_a_rollout_is_proportional),
+        fixture_test!(change_is_proportional_to_size),
+        fixture_test!(additional_pod_goes_to_the_newest_set),
+        fixture_test!(removed_pod_comes_from_the_oldest_set),
+        fixture_test!(largest_set_gets_the_rounding_remainder),
+        fixture_test!(halves_are_rounded_up),
+        fixture_test!(missing_annotation_falls_back_to_status_replicas),
+        fixture_test!(missing_annotation_and_status_scale_the_largest_set),
+        fixture_test!(zero_replicas_scale_all_sets_to_zero),
+        fixture_test!(sets_with_unchanged_size_get_annotations),
     ]
 }
 
-async fn eight_and_five_become_twenty_and_thirteen(s: Stage) {
+async fn scaling_during_a_rollout_is_proportional(s: Fixture) {
     let d = s.completed(with(deployment("a", 10), steps(3, 2))).await;
     s.change(&d, image(BAD)).await;
-    s.sized(&d, &[("i:1", 8), (BAD, 5)]).await;
+    s.has_sizes(&d, &[("i:1", 8), (BAD, 5)]).await;
     s.scale(&d, 30).await;
-    s.sized(&d, &[("i:1", 20), (BAD, 13)]).await;
+    s.has_sizes(&d, &[("i:1", 20), (BAD, 13)]).await;
     for set in s.sets(&d).await {
         assert_eq!([DESIRED, MAX].map(|key| annotation(&set, key)), ["30", "33"]);
     }
 }
 
-/// A paused Deployment of `replicas` and a surge, and its `ReplicaSet`s of these sizes: i:1, i:2 and so on, and the last one the
-/// current one.
-async fn staged(s: &Stage, replicas: u32, surge: u32, sizes: &[u32]) -> Deployment {
+/// Creates a paused Deployment and its `ReplicaSet`s of these sizes: i:1, i:2 and so on, the last one is current.
+async fn create_sets(s: &Fixture, replicas: u32, surge: u32, sizes: &[u32]) -> Deployment {
     let notes = json!({DESIRED: replicas.to_string(), MAX: (replicas + surge).to_string()});
-    let d = staged_as(s, replicas, sizes, surge, notes).await;
+    let d = create_sets_with(s, replicas, sizes, surge, notes).await;
     let wanted: Vec<u64> = sizes.iter().map(|it| (*it).into()).collect();
     is(s, &d, &wanted).await;
     d
 }
 
-/// The same, whatever becomes of it, with these annotations on the `ReplicaSet`s.
-async fn staged_as(s: &Stage, replicas: u32, sizes: &[u32], surge: u32, notes: Value) -> Deployment {
+/// Creates the same with these annotations on the `ReplicaSet`s, without waiting.
+async fn create_sets_with(s: &Fixture, replicas: u32, sizes: &[u32], surge: u32, notes: Value) -> Deployment {
     let of = |number: usize| {
-        // Each has pods of its own.
+        // Each has its own pods.
         let labels = json!({"app": "a", "n": number.to_string()});
         let template = json!({"spec": {"template": {"metadata": {"labels": labels}}}});
         with(template, with(elsewhere(), image(&format!("i:{number}"))))
@@ -67,15 +65,15 @@ async fn staged_as(s: &Stage, replicas: u32, sizes: &[u32], surge: u32, notes: V
     s.create(with(body, json!({"spec": {"paused": true}}))).await
 }
 
-/// Waits until the sizes are these, and stay so.
-async fn is(s: &Stage, d: &Deployment, sizes: &[u64]) {
+/// Waits until the sizes are these, and checks that they stay so.
+async fn is(s: &Fixture, d: &Deployment, sizes: &[u64]) {
     let images: Vec<String> = (1..=sizes.len()).map(|number| format!("i:{number}")).collect();
     let wanted: Vec<(&str, u64)> = images.iter().map(|it| &**it).zip(sizes.iter().copied()).collect();
-    s.sized(d, &wanted).await;
+    s.has_sizes(d, &wanted).await;
 }
 
-async fn by_size(s: Stage) {
-    let d = staged(&s, 10, 3, &[8, 5]).await;
+async fn change_is_proportional_to_size(s: Fixture) {
+    let d = create_sets(&s, 10, 3, &[8, 5]).await;
     s.scale(&d, 30).await;
     is(&s, &d, &[20, 13]).await;
     s.scale(&d, 5).await;
@@ -86,40 +84,39 @@ async fn by_size(s: Stage) {
     is(&s, &d, &[14, 9]).await;
 }
 
-async fn one_more_goes_to_the_newest(s: Stage) {
-    let d = staged(&s, 6, 0, &[3, 3]).await;
+async fn additional_pod_goes_to_the_newest_set(s: Fixture) {
+    let d = create_sets(&s, 6, 0, &[3, 3]).await;
     s.scale(&d, 7).await;
     is(&s, &d, &[3, 4]).await;
 }
 
-async fn one_less_goes_from_the_oldest(s: Stage) {
-    let d = staged(&s, 6, 0, &[3, 3]).await;
+async fn removed_pod_comes_from_the_oldest_set(s: Fixture) {
+    let d = create_sets(&s, 6, 0, &[3, 3]).await;
     s.scale(&d, 5).await;
     is(&s, &d, &[2, 3]).await;
 }
 
-async fn what_is_left_goes_to_the_largest(s: Stage) {
-    let d = staged(&s, 10, 0, &[3, 4, 3]).await;
+async fn largest_set_gets_the_rounding_remainder(s: Fixture) {
+    let d = create_sets(&s, 10, 0, &[3, 4, 3]).await;
     s.scale(&d, 14).await;
     // 4 * 1.4 is 5.6, 3 * 1.4 is 4.2: 6 + 4 + 4.
     is(&s, &d, &[4, 6, 4]).await;
     s.scale(&d, 15).await;
-    // 6.4, 4.3, 4.3: one is left.
+    // 6.4, 4.3, 4.3: a remainder of one.
     is(&s, &d, &[4, 7, 4]).await;
 }
 
-async fn halves_are_rounded_up(s: Stage) {
-    // 5 * 1.5 is 7.5, which takes all that there is of 3; and leaves 3 * 1.5 with less than it would be.
-    let d = staged(&s, 8, 0, &[3, 5]).await;
+async fn halves_are_rounded_up(s: Fixture) {
+    // 5 * 1.5 is 7.5, rounded up to 8, which leaves less than 3 * 1.5.
+    let d = create_sets(&s, 8, 0, &[3, 5]).await;
     s.scale(&d, 12).await;
     is(&s, &d, &[4, 8]).await;
 }
 
-/// The number of pods that the Deployment has told of.
-async fn without_a_note_what_is_there_counts(s: Stage) {
+async fn missing_annotation_falls_back_to_status_replicas(s: Fixture) {
     let d = s.completed(with(deployment("a", 4), steps(2, 0))).await;
     s.change(&d, image(BAD)).await;
-    s.sized(&d, &[("i:1", 4), (BAD, 2)]).await;
+    s.has_sizes(&d, &[("i:1", 4), (BAD, 2)]).await;
     for set in s.sets(&d).await {
         s.change_set(&name(&set), annotated(json!({MAX: null}))).await;
     }
@@ -128,23 +125,23 @@ async fn without_a_note_what_is_there_counts(s: Stage) {
     })
     .await;
     s.scale(&d, 10).await;
-    s.sized(&d, &[("i:1", 8), (BAD, 4)]).await;
+    s.has_sizes(&d, &[("i:1", 8), (BAD, 4)]).await;
 }
 
-/// It is new, so that it has told of none yet.
-async fn without_anything_to_go_by_all_goes_to_the_largest(s: Stage) {
-    let d = staged_as(&s, 10, &[3, 2], 0, json!({DESIRED: "5"})).await;
+/// A new Deployment has no status yet.
+async fn missing_annotation_and_status_scale_the_largest_set(s: Fixture) {
+    let d = create_sets_with(&s, 10, &[3, 2], 0, json!({DESIRED: "5"})).await;
     is(&s, &d, &[8, 2]).await;
 }
 
-async fn to_zero(s: Stage) {
-    let d = staged(&s, 4, 2, &[4, 2]).await;
+async fn zero_replicas_scale_all_sets_to_zero(s: Fixture) {
+    let d = create_sets(&s, 4, 2, &[4, 2]).await;
     s.scale(&d, 0).await;
     is(&s, &d, &[0, 0]).await;
 }
 
-async fn those_that_keep_their_size_are_noted_too(s: Stage) {
-    let d = staged(&s, 6, 0, &[1, 5]).await;
+async fn sets_with_unchanged_size_get_annotations(s: Fixture) {
+    let d = create_sets(&s, 6, 0, &[1, 5]).await;
     s.scale(&d, 7).await;
     is(&s, &d, &[1, 6]).await;
     for set in s.sets(&d).await {

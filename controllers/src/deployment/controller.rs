@@ -1,0 +1,115 @@
+//! The watches of the controller, and the Deployments that an event enqueues.
+
+use std::sync::Arc;
+
+use coxswain_manager::cache::{Cache, Caches, Delta};
+use coxswain_manager::client::Client;
+use coxswain_manager::controller::{self, Builder, Controller, ControllerError};
+use coxswain_manager::env::Env;
+use coxswain_manager::events::Recorder;
+use coxswain_manager::handler::Handler;
+use coxswain_manager::object::Key;
+use coxswain_manager::predicate::Predicate;
+use coxswain_manager::source::Source;
+use prometheus::Registry;
+
+use super::reconcile::DeploymentReconciler;
+use super::{DEPLOYMENTS, NAME, REPLICA_SETS, ReplicaSet};
+use crate::support::PODS;
+use crate::support::deployment::Deployment;
+use crate::support::pod::Pod;
+
+/// Builds the controller.
+///
+/// # Panics
+/// Outside a tokio runtime.
+pub fn build(
+    env: &Env,
+    caches: &Caches,
+    client: Client,
+    registry: &Registry,
+    recorder: Recorder,
+    workers: usize,
+) -> Result<Controller<DeploymentReconciler>, ControllerError> {
+    let (deployments, sets, pods) = (
+        caches.of::<Deployment>(&DEPLOYMENTS),
+        caches.of::<ReplicaSet>(&REPLICA_SETS),
+        caches.of::<Pod>(&PODS),
+    );
+    let reconciler = DeploymentReconciler::new(caches, &deployments, &sets, &pods, recorder);
+    let options = controller::Options {
+        workers,
+        queue: Some("deployment".to_owned()),
+        ..controller::Options::default()
+    };
+    let for_set = {
+        let deployments = deployments.clone();
+        Handler::map(move |set: &ReplicaSet| deployments_for_set(&deployments, set))
+    };
+    let for_pod = {
+        let (deployments, sets, pods) = (deployments.clone(), sets.clone(), pods.clone());
+        Handler::map(move |pod: &Pod| deployment_for_ended_pod(&deployments, &sets, &pods, pod))
+    };
+    // The status of the ReplicaSet reports all other changes of pods.
+    let ends = Predicate::new(|delta: &Delta<Pod>| match delta {
+        Delta::Added { .. } => false,
+        Delta::Updated { old, new } => {
+            !old.has_finished()
+                && (new.has_finished() || old.metadata.controller() != new.metadata.controller())
+        }
+        Delta::Deleted { .. } => true,
+    });
+    Builder::new(NAME, options, reconciler)
+        .watch(Source::new(deployments, Handler::for_object()))
+        .watch(Source::new(sets, for_set))
+        .watch(Source::new(pods, for_pod).only(ends))
+        .build(env, client, registry)
+}
+
+/// Returns the Deployment that controls the `ReplicaSet`, or all Deployments that could adopt it.
+fn deployments_for_set(deployments: &Cache<Deployment>, set: &ReplicaSet) -> Vec<Key> {
+    let meta = &set.metadata;
+    if meta.controller().is_some() {
+        let owner = owner(deployments, set);
+        return owner.map(|it| it.metadata.key()).into_iter().collect();
+    }
+    if meta.labels.iter().next().is_none() {
+        return Vec::new();
+    }
+    let all = deployments.list_namespace(&meta.namespace).into_iter();
+    let can_adopt = |it: &Arc<Deployment>| it.selector().is_ok_and(|it| it.matches(&meta.labels));
+    all.filter(can_adopt).map(|it| it.metadata.key()).collect()
+}
+
+fn owner(deployments: &Cache<Deployment>, set: &ReplicaSet) -> Option<Arc<Deployment>> {
+    let controller = set.metadata.controller()?;
+    if controller.kind != *DEPLOYMENTS.kind {
+        return None;
+    }
+    let key = Key::new(set.metadata.namespace.clone(), controller.name.clone());
+    let deployment = deployments.get(&key).present()?;
+    (deployment.metadata.uid == controller.uid).then_some(deployment)
+}
+
+/// Returns the Deployment of the pod if its strategy is Recreate and the pod was the last of its `ReplicaSet`: the
+/// Deployment waits for that.
+fn deployment_for_ended_pod(
+    deployments: &Cache<Deployment>,
+    sets: &Cache<ReplicaSet>,
+    pods: &Cache<Pod>,
+    pod: &Pod,
+) -> Vec<Key> {
+    let find = || {
+        let controller = pod.metadata.controller()?;
+        let key = Key::new(pod.metadata.namespace.clone(), controller.name.clone());
+        let set = sets
+            .get(&key)
+            .present()
+            .filter(|it| it.metadata.uid == controller.uid)?;
+        let owner = owner(deployments, &set)?;
+        let waits = owner.strategy().type_ == "Recreate"
+            && !pods.by_owner(&controller.uid).iter().any(|it| !it.has_finished());
+        waits.then(|| owner.metadata.key())
+    };
+    find().into_iter().collect()
+}

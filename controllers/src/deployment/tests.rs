@@ -1,0 +1,2 @@
+mod randomized_rollouts;
+pub(super) mod simulation;
