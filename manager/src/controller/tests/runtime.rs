@@ -97,7 +97,9 @@ async fn each_queue_has_its_own_workers_and_a_released_slot_admits_the_next_item
     .await;
     ran.expect("not fatal");
     assert_eq!(running, [Key::new("", "1"), Key::new("", "2")]);
-    let lines = lock(&journal).clone();
+    let mut lines = lock(&journal).clone();
+    // The order between queues is not defined.
+    lines[..4].sort();
     assert_eq!(
         lines,
         ["1 begins", "2 begins", "a", "b", "1 ends", "2 ends"],
