@@ -1,8 +1,8 @@
-//! What the black-box tests share: a cluster to talk to, plain HTTP to talk with, and a runner that tells what was skipped.
+//! The harness of the black-box tests: a cluster, an HTTP client, and a runner that lists skipped tests.
 //!
-//! The tests are written against "a cluster" and never ask which one it is: the sandbox in this process by default, a
-//! real kube-apiserver with etcd when `KUBEBUILDER_ASSETS` names their directory (`tests/real-apiserver.sh` provides one).
-//! What differs between server versions is declared where a test is registered, see [`runner::Test`].
+//! The tests run on any cluster: the sandbox in this process by default, a real kube-apiserver with etcd if
+//! `KUBEBUILDER_ASSETS` names their directory (`tests/real-apiserver.sh` provides one). A test declares the server version
+//! that it needs where it is registered, see [`runner::Test`].
 //!
 //! A surface is one file under `tests/tests/blackbox/`: private `async fn name(c: Cluster)` functions that panic when
 //! they fail, and one `pub fn tests() -> Vec<Test>` that lists them. A test that is not in a list is dead code, which the

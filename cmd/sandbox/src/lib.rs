@@ -1,8 +1,8 @@
-//! A Kubernetes API in one process: no cluster, no containers, exact where a controller can tell.
+//! A Kubernetes API in one process, without a cluster and containers, exact where a controller can tell the difference.
 //!
-//! A [`Sandbox`] is a store and the API in front of it. It is entered through [`Door`]s, which are `tower` services: in
-//! process without a socket (and under a paused clock), or over HTTPS by a [`Server`]. It is a bare API: nothing makes
-//! pods run, nothing collects garbage. That is what controllers are for, and what they can be tried on here.
+//! A [`Sandbox`] is a store and the API in front of it. A [`Door`] is a `tower` service that serves it in the process,
+//! without a socket and under a paused clock; a [`Server`] serves it over HTTPS. The sandbox runs no controllers: pods do
+//! not start, and garbage is not collected.
 //!
 //! ```
 //! # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
