@@ -1,21 +1,21 @@
 //! The `AppService` controller. An `AppService` is an application of one container: the controller keeps a Deployment for it,
 //! and a Service if it has ports.
 //!
-//! - Objects of the same name that do not belong to the `AppService` ([`ownership`]) are never changed. The conflict is
+//! - Objects of the same name that do not belong to the `AppService` (`ownership`) are never changed. The conflict is
 //!   reported by an event and a condition, and resolved when the object is deleted or annotated for adoption.
-//! - Children are created by POST and changed by server-side apply ([`managed_fields`]), in one apply for all fields and only
-//!   if one differs ([`drift`]). Fields of other managers are kept. A field that another manager has changed is not forced,
+//! - Children are created by POST and changed by server-side apply (`managed_fields`), in one apply for all fields and only
+//!   if one differs (`drift`). Fields of other managers are kept. A field that another manager has changed is not forced,
 //!   but reported in a condition.
-//! - A new `deploymentName` creates a new Deployment. The previous one is deleted when the new one is available ([`plan`]).
-//! - With `deletionPolicy: Orphan` the children have no ownerReference and outlive the `AppService` ([`deletion_policy`]).
+//! - A new `deploymentName` creates a new Deployment. The previous one is deleted when the new one is available (`plan`).
+//! - With `deletionPolicy: Orphan` the children have no ownerReference and outlive the `AppService` (`deletion_policy`).
 //! - An unchanged status is not written, and children in the desired state are not written.
 //!
 //! **Idempotence.** The names of children follow from the spec, and every other write carries the resourceVersion that it was
 //! planned on. So a write with an unknown outcome is planned again by the next sync, which waits until the caches show all
 //! earlier writes ([`PendingWrites`](coxswain_manager::cache::PendingWrites)).
 //!
-//! A sync observes the caches, then runs [`plan::plan`] (pure), [`act::act`] (through [`requests`], which has all writes), and
-//! writes the [`status`].
+//! A sync observes the caches, then runs `plan::plan` (pure), `act::act` (through `requests`, which has all writes), and
+//! writes the `status`.
 
 mod act;
 mod child;

@@ -9,10 +9,14 @@
 
 use std::future::ready;
 
+use coxswain_manager::cache::Caches;
+use coxswain_manager::client::Client;
 use coxswain_manager::controller::{ControllerError, Runnable};
+use coxswain_manager::env::Env;
 use coxswain_manager::events::Recorder;
 use coxswain_manager::manager::Manager;
 use coxswain_manager::webhook::Hooks;
+use prometheus::Registry;
 use tokio::sync::watch;
 
 use crate::garbage_collector::discovery::Discovery;
@@ -38,19 +42,10 @@ pub const CONTROLLERS: &[Descriptor] = &[
         yields: false,
         role: Some("appservice-controller.yaml"),
         construct: |context| {
-            let (manager, recorder) = (&*context.manager, context.recorder(appservice::NAME)?);
-            let controller = appservice::build(
-                manager.env(),
-                manager.caches(),
-                manager.client(appservice::NAME),
-                manager.registry(),
-                recorder,
-                context.settings.appservice_workers,
-            )?;
             let hooks = std::mem::take(&mut context.hosted.hooks);
-            context.hosted.hooks = appservice::hooks(hooks, manager.caches());
-            context.add(controller);
-            Ok(())
+            context.hosted.hooks = appservice::hooks(hooks, context.manager.caches());
+            let workers = context.settings.appservice_workers;
+            workload(context, appservice::NAME, appservice::build, workers)
         },
     },
     Descriptor {
@@ -60,17 +55,8 @@ pub const CONTROLLERS: &[Descriptor] = &[
         yields: true,
         role: Some("deployment-controller.yaml"),
         construct: |context| {
-            let (manager, recorder) = (&*context.manager, context.recorder(deployment::NAME)?);
-            let controller = deployment::build(
-                manager.env(),
-                manager.caches(),
-                manager.client(deployment::NAME),
-                manager.registry(),
-                recorder,
-                context.settings.deployment_workers,
-            )?;
-            context.add(controller);
-            Ok(())
+            let workers = context.settings.deployment_workers;
+            workload(context, deployment::NAME, deployment::build, workers)
         },
     },
     Descriptor {
@@ -268,6 +254,30 @@ impl<'a> Context<'a> {
             source,
         })
     }
+}
+
+/// A function that builds a controller with a number of workers.
+type Build<R> = fn(&Env, &Caches, Client, &Registry, Recorder, usize) -> Result<R, ControllerError>;
+
+/// Constructs a controller whose only option is its number of workers.
+fn workload<R: Runnable + 'static>(
+    context: &mut Context<'_>,
+    name: &str,
+    build: Build<R>,
+    workers: usize,
+) -> Result<(), ControllerError> {
+    let (manager, recorder) = (&*context.manager, context.recorder(name)?);
+    let client = manager.client(name);
+    let controller = build(
+        manager.env(),
+        manager.caches(),
+        client,
+        manager.registry(),
+        recorder,
+        workers,
+    )?;
+    context.add(controller);
+    Ok(())
 }
 
 /// Constructs a controller that keeps the pods of owners of `kind`.

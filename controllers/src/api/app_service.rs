@@ -6,6 +6,7 @@ pub mod schema;
 pub(crate) mod validation;
 
 pub use crd::crd;
+pub use schema::{DeletionPolicy, Protocol};
 
 use std::fmt;
 
@@ -64,24 +65,6 @@ pub struct Port {
     #[serde(rename = "targetPort")]
     target: Option<i64>,
     protocol: Option<Text>,
-}
-
-/// The protocol of a port.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[expect(missing_docs, reason = "plain data")]
-pub enum Protocol {
-    Tcp,
-    Udp,
-    Sctp,
-}
-
-/// The fate of the children when the `AppService` is deleted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DeletionPolicy {
-    /// The garbage collector deletes them, as the propagation policy of the deletion says.
-    Delete,
-    /// They are kept, whatever the propagation policy.
-    Orphan,
 }
 
 /// The status fields that the controller reads and writes.

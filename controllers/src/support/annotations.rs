@@ -1,6 +1,8 @@
 //! The annotations that the controllers read and write.
 
+use coxswain_manager::object::decode::null_is_default;
 use coxswain_manager::object::{Interner, Meta, StringMap};
+use serde::Deserialize;
 
 /// A copy of the whole object, written by `kubectl apply`.
 pub const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
@@ -18,9 +20,31 @@ pub const ROLLBACK_TO: &str = "deprecated.deployment.rollback.to";
 /// sent.
 pub const TEMPLATE_CHANGED: &str = "coxswain.dev/template-changed";
 
+/// A workload as the API server sends it.
+#[derive(Default, Deserialize)]
+#[serde(
+    default,
+    bound = "S: Default + Deserialize<'de>, T: Default + Deserialize<'de>"
+)]
+pub(super) struct Wire<S, T> {
+    metadata: Meta,
+    #[serde(deserialize_with = "null_is_default")]
+    spec: S,
+    #[serde(deserialize_with = "null_is_default")]
+    status: T,
+}
+
+impl<S, T> Wire<S, T> {
+    /// Returns the metadata, its annotations, the spec and the status.
+    pub(super) fn parts(mut self) -> (Meta, StringMap, S, T) {
+        let annotations = take_annotations(&mut self.metadata);
+        (self.metadata, annotations, self.spec, self.status)
+    }
+}
+
 /// Moves the annotations out of the metadata, because caches drop most annotations of the metadata. Drops
 /// [`LAST_APPLIED`].
-pub(crate) fn take_annotations(metadata: &mut Meta) -> StringMap {
+fn take_annotations(metadata: &mut Meta) -> StringMap {
     let all = std::mem::take(&mut metadata.annotations);
     let kept = all.iter().filter(|(key, _)| **key != *LAST_APPLIED);
     kept.cloned().collect()

@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use self::condition::Condition;
-use super::annotations::{intern_keys, take_annotations};
+use super::annotations::{Wire, intern_keys};
 use super::pod_template::Template;
 
 /// The value of `progressDeadlineSeconds` and `revisionHistoryLimit` that means no limit.
@@ -17,7 +17,7 @@ const UNLIMITED: i64 = i32::MAX as i64;
 
 /// A Deployment.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(from = "Wire")]
+#[serde(from = "Wire<Spec, Status>")]
 pub struct Deployment {
     /// Without the annotations.
     pub metadata: Meta,
@@ -26,16 +26,6 @@ pub struct Deployment {
     spec: Spec,
     #[expect(missing_docs, reason = "plain data")]
     pub status: Status,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Wire {
-    metadata: Meta,
-    #[serde(deserialize_with = "null_is_default")]
-    spec: Spec,
-    #[serde(deserialize_with = "null_is_default")]
-    status: Status,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -175,16 +165,12 @@ impl Deployment {
     }
 }
 
-impl From<Wire> for Deployment {
-    fn from(wire: Wire) -> Self {
-        let Wire {
-            mut metadata,
-            spec,
-            status,
-        } = wire;
+impl From<Wire<Spec, Status>> for Deployment {
+    fn from(wire: Wire<Spec, Status>) -> Self {
+        let (metadata, annotations, spec, status) = wire.parts();
         Self {
-            annotations: take_annotations(&mut metadata),
             metadata,
+            annotations,
             spec,
             status,
         }

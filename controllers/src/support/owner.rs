@@ -6,12 +6,12 @@ use coxswain_manager::object::{Interner, Meta, Object, StringMap, Text, Uid};
 use coxswain_manager::selector::{LabelSelector, Selector, SelectorError};
 use serde::{Deserialize, Deserializer};
 
-use super::annotations::{intern_keys, take_annotations};
+use super::annotations::{Wire, intern_keys};
 use super::pod_template::Template;
 
 /// A `ReplicaSet`, `ReplicationController` or `AppReplicaSet`: the owner of pods.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(from = "Wire")]
+#[serde(from = "Wire<Spec, Status>")]
 pub struct Owner {
     /// Without the annotations.
     pub metadata: Meta,
@@ -20,16 +20,6 @@ pub struct Owner {
     spec: Spec,
     #[expect(missing_docs, reason = "plain data")]
     pub status: Status,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Wire {
-    metadata: Meta,
-    #[serde(deserialize_with = "null_is_default")]
-    spec: Spec,
-    #[serde(deserialize_with = "null_is_default")]
-    status: Status,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -129,16 +119,12 @@ impl Object for Owner {
     }
 }
 
-impl From<Wire> for Owner {
-    fn from(wire: Wire) -> Self {
-        let Wire {
-            mut metadata,
-            spec,
-            status,
-        } = wire;
+impl From<Wire<Spec, Status>> for Owner {
+    fn from(wire: Wire<Spec, Status>) -> Self {
+        let (metadata, annotations, spec, status) = wire.parts();
         Self {
-            annotations: take_annotations(&mut metadata),
             metadata,
+            annotations,
             spec,
             status,
         }

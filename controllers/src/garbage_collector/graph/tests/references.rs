@@ -42,7 +42,7 @@ fn wrong_reference_does_not_affect_other_dependents() {
 fn reference_into_another_namespace_is_reported_once() {
     let set = object(&SET, "set");
     let pod = object(&POD, "pod").within("b").refers(&[set.reference()]);
-    let told = vec![InvalidNamespace {
+    let reported = vec![InvalidNamespace {
         kind: pod.kind.clone(),
         key: pod.meta.key(),
         uid: pod.meta.uid.clone(),
@@ -50,7 +50,7 @@ fn reference_into_another_namespace_is_reported_once() {
     }];
     let mut case = Fixture::with(&[&set]);
     let effects = case.observe(&pod);
-    assert_eq!(effects.invalid_namespace, told);
+    assert_eq!(effects.invalid_namespace, reported);
     assert_eq!(effects.attempt_to_delete, [set.clone().within("b").owner_item()]);
     assert_eq!(case.observe(&pod.clone().at(2)), Effects::default());
     assert_eq!(case.observe(&set.clone().at(2)), Effects::default());
@@ -58,7 +58,7 @@ fn reference_into_another_namespace_is_reported_once() {
     let mut case = Fixture::with(&[&pod]);
     assert_eq!(
         case.observe(&set).invalid_namespace,
-        told,
+        reported,
         "when the owner is first shown"
     );
 }
