@@ -83,13 +83,13 @@ struct Cost {
 
 impl Cost {
     /// Seconds per object.
-    #[expect(clippy::cast_precision_loss, reason = "to be looked at")]
+    #[expect(clippy::cast_precision_loss, reason = "for display")]
     fn each(&self) -> f64 {
         self.took.as_secs_f64() / self.objects as f64
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "to be looked at")]
+#[expect(clippy::cast_precision_loss, reason = "for display")]
 async fn run(c: &Cluster, policy: &str, size: usize) -> Cost {
     let ns = c.namespace().await;
     let maps = format!("/api/v1/namespaces/{ns}/configmaps");

@@ -49,6 +49,13 @@ async fn fixture() -> Fixture {
     f
 }
 
+/// Returns a sandbox with all controllers and the `AppService` shop, which is ready.
+async fn with_shop() -> Fixture {
+    let f = fixture().await;
+    f.create_ready(&shop(&json!({}))).await;
+    f
+}
+
 /// Returns a sandbox with the CRD and all controllers but the one under test.
 async fn without_controller() -> Fixture {
     let f = sandbox_only();

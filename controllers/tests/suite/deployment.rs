@@ -35,6 +35,13 @@ fn fixture() -> Fixture {
     f
 }
 
+/// An API server with all controllers and a Deployment that is complete.
+async fn with_deployment(body: &Value) -> Fixture {
+    let f = fixture();
+    f.deploy(body).await;
+    f
+}
+
 /// An API server with all controllers but the deployment controller. Faults affect the requests of that one only.
 fn without_deployments() -> Fixture {
     let f = bare();

@@ -170,6 +170,13 @@ impl Fixture {
         created.await.expect("created")
     }
 
+    /// Creates a Secret that owns `count` `ConfigMaps`.
+    async fn create_owner(&self, name: &str, count: usize) -> Value {
+        let owner = self.create(&SECRETS, name, &[]).await;
+        self.create_dependents(&MAPS, &owner, count).await;
+        owner
+    }
+
     async fn create_dependents(&self, resource: &Resource, owner: &Value, count: usize) {
         for i in 0..count {
             self.create(resource, &format!("dependent-{i}"), &[reference(owner)])

@@ -124,9 +124,21 @@ impl Fixture {
         self.create(&self.kind.resource, body).await
     }
 
+    /// Creates an owner and waits until its pods are ready.
+    async fn create_ready(&self, name: &str, replicas: i64) -> Value {
+        let owner = self.create_owner(&self.owner(name, replicas)).await;
+        self.ready(name, replicas).await;
+        owner
+    }
+
     async fn get(&self, name: &str) -> Value {
         let owner = self.read(&self.kind.resource, name).await;
         owner.expect("the owner exists")
+    }
+
+    async fn scale_ready(&self, name: &str, replicas: i64) {
+        self.scale(name, replicas).await;
+        self.ready(name, replicas).await;
     }
 
     async fn scale(&self, name: &str, replicas: i64) {

@@ -7,7 +7,6 @@ mod log;
 mod probe;
 
 use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use coxswain_controllers::yielding::{KcmLease, YieldingController};
@@ -17,10 +16,8 @@ use coxswain_manager::env::{Env, TaskSet};
 use coxswain_manager::manager::{Manager, ManagerError, Options};
 use coxswain_manager::object::{Key, Resource, Uid};
 use coxswain_manager::serve::{Checks, Health, Probes};
-use coxswain_sandbox::{Door, ResponseBody, Sandbox};
-use futures_util::future::BoxFuture;
-use http::{Request, Response};
-use http_body_util::Either;
+use coxswain_sandbox::{Door, Sandbox};
+use http::Request;
 use jiff::Timestamp;
 use kube::client::Body;
 use prometheus::Registry;
@@ -30,6 +27,7 @@ use tokio_util::sync::CancellationToken;
 use tower_service::Service;
 
 use self::probe::{Probe, Shared};
+use crate::intercept::{self, Intercept, Reply, respond, respond_status};
 
 const LEASES: Resource = Resource::namespaced("coordination.k8s.io", "v1", "leases", "Lease");
 const SECOND: Duration = Duration::from_secs(1);
@@ -58,53 +56,33 @@ enum Fault {
     Truncate,
 }
 
-type Answer = Response<Either<ResponseBody, Body>>;
-
-impl Service<Request<Body>> for FaultyTransport {
-    type Response = Answer;
-    type Error = Box<dyn std::error::Error + Send + Sync>;
-    type Future = BoxFuture<'static, Result<Self::Response, Self::Error>>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let mut this = self.clone();
+impl Intercept for FaultyTransport {
+    async fn handle(mut self, request: Request<Body>) -> Reply {
         let uri = request.uri().to_string();
-        Box::pin(async move {
-            let faulty = if uri.contains("/leases") {
-                Some((&this.requests, &this.fault))
-            } else {
-                uri.contains("/apps/v1/")
-                    .then_some((&this.searched, &this.search_fault))
-            };
-            if let Some((requests, fault)) = faulty {
-                requests.lock().expect("no panic").push(uri.clone());
-                let fault = *fault.lock().expect("no panic");
-                match fault {
-                    Fault::Reject(code) => return Ok(rejection(code)),
-                    Fault::RejectWatches(code) if uri.contains("watch=true") => return Ok(rejection(code)),
-                    Fault::Hang => std::future::pending().await,
-                    Fault::Truncate => {
-                        return Ok(Response::new(Either::Right(Body::from(
-                            b"{\"items\": [{".to_vec(),
-                        ))));
-                    }
-                    Fault::None | Fault::RejectWatches(_) => {}
-                }
+        let faulty = if uri.contains("/leases") {
+            Some((&self.requests, &self.fault))
+        } else {
+            uri.contains("/apps/v1/")
+                .then_some((&self.searched, &self.search_fault))
+        };
+        if let Some((requests, fault)) = faulty {
+            requests.lock().expect("no panic").push(uri.clone());
+            let fault = *fault.lock().expect("no panic");
+            match fault {
+                Fault::Reject(code) => return rejection(code),
+                Fault::RejectWatches(code) if uri.contains("watch=true") => return rejection(code),
+                Fault::Hang => std::future::pending().await,
+                Fault::Truncate => return respond(200, "{\"items\": [{"),
+                Fault::None | Fault::RejectWatches(_) => {}
             }
-            Ok(this.door.call(request).await?.map(Either::Left))
-        })
+        }
+        Ok(self.door.call(request).await?)
     }
 }
 
-fn rejection(code: u16) -> Answer {
-    let status =
-        json!({"kind": "Status", "code": code, "reason": "Forbidden", "message": "a secret of the server"});
-    let mut response = Response::new(Either::Right(Body::from(status.to_string().into_bytes())));
-    *response.status_mut() = http::StatusCode::from_u16(code).expect("a code");
-    response
+fn rejection(code: u16) -> Reply {
+    let status = json!({"reason": "Forbidden", "message": "a secret of the server"});
+    respond_status(code, &status)
 }
 
 /// A manager with yielding controllers, and a client that writes kube-controller-manager's Lease.
@@ -152,8 +130,7 @@ fn fixture() -> Fixture {
         searched: Arc::default(),
         search_fault: Arc::new(Mutex::new(Fault::None)),
     };
-    let transport = Transport::from_service(faulty.clone(), "api.test", "test", &env.clock, &registry)
-        .expect("a transport");
+    let transport = intercept::transport(faulty.clone(), &env.clock, &registry);
     let options = Options {
         name: "coxswain",
         limit: None,

@@ -102,6 +102,14 @@ impl Monitor {
 }
 
 impl Cluster {
+    /// Returns a cluster with an elected candidate.
+    async fn with_leader(name: &str) -> (Self, Candidate) {
+        let mut cluster = Self::new().await;
+        let mut leader = cluster.start(name);
+        leader.elected(&cluster, RETRY).await;
+        (cluster, leader)
+    }
+
     async fn new() -> Self {
         let tasks = TaskSet::new();
         let env = Env::starting_at(Timestamp::UNIX_EPOCH, 0, &tasks);

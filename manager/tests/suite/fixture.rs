@@ -1,6 +1,7 @@
 //! A sandbox with a fault-injecting client, for the tests of small modules.
 
 use std::convert::Infallible;
+use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
@@ -33,7 +34,8 @@ pub struct Fixture {
 /// The faults of the next writes, in order.
 type Faults = Arc<Mutex<Vec<Fault>>>;
 
-#[derive(Clone, Copy, Debug)]
+/// A fault of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// The connection breaks before the API server receives the request.
     Lost,
@@ -107,7 +109,7 @@ impl Fixture {
 
 impl Service<Request<Body>> for FaultInjector {
     type Response = Response<ResponseBody>;
-    type Error = std::io::Error;
+    type Error = io::Error;
     type Future = BoxFuture<'static, Result<Self::Response, Self::Error>>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
@@ -121,25 +123,31 @@ impl Service<Request<Body>> for FaultInjector {
             let mut faults = self.faults.lock().unwrap_or_else(PoisonError::into_inner);
             (is_write && !faults.is_empty()).then(|| faults.remove(0))
         };
-        let lost = || Err(std::io::Error::other("connection reset"));
-        let request = match fault {
-            Some(Fault::Code(_)) => Request::get("/nowhere").body(Body::empty()).expect("a request"),
-            _ => request,
-        };
-        let response = self.door.call(request);
-        Box::pin(async move {
-            match fault {
-                Some(Fault::Lost) => return lost(),
-                Some(Fault::Hangs) => return std::future::pending().await,
-                _ => {}
-            }
-            let mut response = response.await.unwrap_or_else(|never: Infallible| match never {});
-            match fault {
-                Some(Fault::ResponseLost) => return lost(),
-                Some(Fault::Code(code)) => *response.status_mut() = code.try_into().expect("a code"),
-                _ => {}
-            }
-            Ok(response)
-        })
+        send(&mut self.door, request, fault)
     }
+}
+
+/// Sends a request to the sandbox, with a fault.
+pub fn send(
+    door: &mut Door,
+    request: Request<Body>,
+    fault: Option<Fault>,
+) -> BoxFuture<'static, io::Result<Response<ResponseBody>>> {
+    let lost = || Err(io::Error::other("connection reset"));
+    let request = match fault {
+        Some(Fault::Lost) => return Box::pin(async move { lost() }),
+        Some(Fault::Hangs) => return Box::pin(std::future::pending()),
+        Some(Fault::Code(_)) => Request::get("/nowhere").body(Body::empty()).expect("a request"),
+        Some(Fault::ResponseLost) | None => request,
+    };
+    let response = door.call(request);
+    Box::pin(async move {
+        let mut response = response.await.unwrap_or_else(|never: Infallible| match never {});
+        match fault {
+            Some(Fault::ResponseLost) => return lost(),
+            Some(Fault::Code(code)) => *response.status_mut() = code.try_into().expect("a code"),
+            _ => {}
+        }
+        Ok(response)
+    })
 }

@@ -321,7 +321,7 @@ async fn invalid_serving_certificate_is_rejected() {
     let port = format!("--secure-port={}", program::free_address().port());
     let cases: [(&str, &str, &[&str]); 3] = [
         (&missing, &key, &["missing", "No such file", "--tls-cert-file"]),
-        (&certificate, &key, &["does not belong", "--tls-private-key-file"]),
+        (&certificate, &key, &["does not match", "--tls-private-key-file"]),
         (
             &certificate,
             &garbage,

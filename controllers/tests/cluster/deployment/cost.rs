@@ -42,10 +42,10 @@ async fn complete_deployment_is_not_written(s: Fixture) {
     s.rolled_out(&d, "i:2").await;
     // The status changes until the last old pod has ended.
     s.until("all have ended", async || {
-        let mut told = s.sets(&d).await;
-        told.push(s.get(&d).await);
+        let mut reported = s.sets(&d).await;
+        reported.push(s.get(&d).await);
         let none = |it: &Value| counter_of(&it["status"], "terminatingReplicas") == 0;
-        (s.all_pods().await.len() == 2 && told.iter().all(none)).then_some(())
+        (s.all_pods().await.len() == 2 && reported.iter().all(none)).then_some(())
     })
     .await;
     s.synced(&d).await;

@@ -30,10 +30,10 @@ async fn replica_failure_is_reported_and_cleared(s: Fixture) {
         condition_fields(&now, "ReplicaFailure"),
         condition_fields(&sets[0], "ReplicaFailure")
     );
-    let told = condition(&now["status"], "ReplicaFailure").expect("a condition");
+    let reported = condition(&now["status"], "ReplicaFailure").expect("a condition");
     let source = condition(&sets[0]["status"], "ReplicaFailure").expect("it fails");
     for time in ["lastUpdateTime", "lastTransitionTime"] {
-        assert_eq!(told[time], source["lastTransitionTime"], "{now:#}");
+        assert_eq!(reported[time], source["lastTransitionTime"], "{now:#}");
     }
     assert_eq!(condition_fields(&now, "Available")[0], "False");
     let mended = json!({"spec": {"template": {"metadata": {"finalizers": null}}}});

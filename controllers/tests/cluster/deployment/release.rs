@@ -24,7 +24,7 @@ async fn set_that_does_not_match_is_released(s: Fixture) {
     s.change_set(&name(&old), json!({"metadata": {"labels": {"app": "b"}}}))
         .await;
     let now = s
-        .set_is(&name(&old), "is let go", |set| controller(set).is_none())
+        .set_is(&name(&old), "is released", |set| controller(set).is_none())
         .await;
     assert!(now["metadata"]["ownerReferences"].is_null(), "{now:#}");
     assert_eq!(now["metadata"]["annotations"], old["metadata"]["annotations"]);
@@ -48,7 +48,7 @@ async fn release_keeps_other_owner_references(s: Fixture) {
     }});
     s.change_set(&name(&old), change).await;
     let now = s
-        .set_is(&name(&old), "is let go", |set| controller(set).is_none())
+        .set_is(&name(&old), "is released", |set| controller(set).is_none())
         .await;
     assert_eq!(now["metadata"]["ownerReferences"], json!([foreign]));
     assert_eq!(now["metadata"]["finalizers"], json!(["example.com/hold"]));

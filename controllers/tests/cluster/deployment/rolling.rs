@@ -69,22 +69,23 @@ async fn rolls(s: &Fixture, body: Value, most: u64, least: usize) -> Deployment 
         [("i:1".to_owned(), 0), ("i:2".to_owned(), replicas)].into()
     );
     // Each step has an event with the old and the new size.
-    let told = |set: &str, to: u64| {
+    let reported = |set: &str, to: u64| {
         let wanted = format!("replica set {set} ");
         let end = format!(" to {to}");
         move |it: &[String; 3]| it[2].contains(&wanted) && it[2].ends_with(&end) && it[0] == "Normal"
     };
     s.until("the last steps have events", async || {
         let events = s.events(&d).await;
-        (events.iter().any(told(&first, 0)) && events.iter().any(told(&second, replicas))).then_some(())
+        (events.iter().any(reported(&first, 0)) && events.iter().any(reported(&second, replicas)))
+            .then_some(())
     })
     .await;
     for set in [first, second] {
         for size in sets.distinct(|it| (name(it) == set).then(|| counter_of(&it["spec"], "replicas"))) {
             let Some(size) = size else { continue };
-            let told = told(&set, size);
+            let reported = reported(&set, size);
             // The initial size has no event here.
-            let known = s.events(&d).await.iter().any(&told);
+            let known = s.events(&d).await.iter().any(&reported);
             assert!(
                 known || size == 0 || size == replicas,
                 "{set} to {size} has no event"

@@ -106,8 +106,7 @@ async fn objects_with_absent_owners_are_deleted(f: Fixture) {
 
 async fn dependents_of_a_deleted_owner_are_deleted(f: Fixture) {
     let owner = f.create("owner", &[]).await;
-    f.wait_observed().await;
-    f.delete(&owner, "Background").await;
+    f.delete_observed(&owner, "Background").await;
     for index in 0..3 {
         let late = f.create(&format!("late-{index}"), &[owner.blocking()]).await;
         f.wait_deleted(&[&late]).await;
@@ -122,8 +121,7 @@ async fn dependents_of_a_deleted_owner_are_deleted(f: Fixture) {
 async fn terminating_owner_keeps_its_dependents(f: Fixture) {
     let owner = f.create_held("owner", &[]).await;
     let before = f.create("before", &[owner.blocking()]).await;
-    f.wait_observed().await;
-    f.delete(&owner, "Background").await;
+    f.delete_observed(&owner, "Background").await;
     let after = f.create("after", &[owner.reference()]).await;
     f.assert_kept(&[&before, &after]).await;
     assert_eq!(finalizers(&f.get(&owner).await), [HOLD]);
@@ -135,8 +133,7 @@ async fn terminating_dependent_keeps_its_dependents(f: Fixture) {
     let top = f.create("top", &[]).await;
     let middle = f.create_held("middle", &[top.reference()]).await;
     let bottom = f.create("bottom", &[middle.reference()]).await;
-    f.wait_observed().await;
-    f.delete(&top, "Background").await;
+    f.delete_observed(&top, "Background").await;
     let now = f.wait_terminating(&middle).await;
     assert_eq!(finalizers(&now), [HOLD], "not a background deletion");
     f.assert_kept(&[&bottom]).await;

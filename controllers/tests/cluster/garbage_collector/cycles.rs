@@ -62,8 +62,7 @@ async fn object_that_owns_itself_is_deleted_in_foreground(f: Fixture) {
     let itself = f.create("itself", &[]).await;
     f.set_owners(&itself, &[itself.blocking()]).await;
     let mine = f.create("mine", &[itself.blocking()]).await;
-    f.wait_observed().await;
-    f.delete(&itself, "Foreground").await;
+    f.delete_observed(&itself, "Foreground").await;
     f.wait_deleted(&[&mine, &itself]).await;
 }
 
@@ -98,8 +97,7 @@ async fn cycle_member_with_another_owner_is_kept(f: Fixture) {
         let all = create_cycle(&f, 4, Object::blocking).await;
         f.set_owners(&all[2], &[all[1].blocking(), solid.blocking()])
             .await;
-        f.wait_observed().await;
-        f.delete(&all[0], policy).await;
+        f.delete_observed(&all[0], policy).await;
         f.wait_deleted(&[&all[0], &all[1]]).await;
         f.wait_for(&all[2], "has one owner", |now| owners(now) == [&*solid.uid])
             .await;
@@ -121,8 +119,7 @@ async fn cycle_of_dependents_is_kept(f: Fixture) {
         let itself = f.create(&format!("itself-{name}"), &[owner.blocking()]).await;
         f.set_owners(&itself, &[itself.blocking(), owner.blocking()])
             .await;
-        f.wait_observed().await;
-        f.delete(&owner, policy).await;
+        f.delete_observed(&owner, policy).await;
         f.wait_deleted(&[&owner]).await;
         f.wait_for(&one, "has one owner", |now| owners(now) == [&*two.uid])
             .await;
@@ -141,8 +138,7 @@ async fn cycles_with_a_common_member_are_deleted(f: Fixture) {
         let left = f.create("left", &[common.blocking()]).await;
         let right = f.create("right", &[common.blocking()]).await;
         f.set_owners(&common, &[left.blocking(), right.blocking()]).await;
-        f.wait_observed().await;
-        f.delete(&common, policy).await;
+        f.delete_observed(&common, policy).await;
         f.wait_deleted(&[&common, &left, &right]).await;
     }
 }

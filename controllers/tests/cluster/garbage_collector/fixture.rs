@@ -232,6 +232,12 @@ impl Fixture {
             .await
     }
 
+    /// Deletes an object when the collector has observed all objects.
+    pub async fn delete_observed(&self, object: &Object, policy: &str) -> Value {
+        self.wait_observed().await;
+        self.delete(object, policy).await
+    }
+
     /// Deletes an object with its uid as precondition.
     pub async fn delete_with(&self, object: &Object, options: Value) -> Value {
         let uid = json!({"preconditions": {"uid": object.uid}});

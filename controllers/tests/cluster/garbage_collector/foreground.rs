@@ -51,8 +51,7 @@ async fn owner_is_not_blocked_by_other_dependents(f: Fixture) {
     let owner = f.create("owner", &[]).await;
     let plain = f.create_held("plain", &[owner.reference()]).await;
     let explicit = f.create_held("explicit", &[not_blocking(&owner)]).await;
-    f.wait_observed().await;
-    f.delete(&owner, "Foreground").await;
+    f.delete_observed(&owner, "Foreground").await;
     f.wait_deleted(&[&owner]).await;
     for held in [&plain, &explicit] {
         f.wait_terminating(held).await;
@@ -99,8 +98,7 @@ async fn dependents_with_dependents_are_deleted_in_foreground(f: Fixture) {
     let middle = f.create("middle", &[root.blocking()]).await;
     let leaf = f.create_held("leaf", &[middle.blocking()]).await;
     let alone = f.create_held("alone", &[root.blocking()]).await;
-    f.wait_observed().await;
-    f.delete(&root, "Foreground").await;
+    f.delete_observed(&root, "Foreground").await;
     f.wait_terminating(&leaf).await;
     assert_eq!(finalizers(&f.wait_terminating(&middle).await), [FOREGROUND]);
     assert_eq!(finalizers(&f.wait_terminating(&alone).await), [HOLD]);
@@ -146,8 +144,7 @@ async fn owner_is_deleted_when_dependents_stop_blocking(f: Fixture) {
     for (index, how) in ["false", "unset", "removed", "swapped"].into_iter().enumerate() {
         let owner = f.create(&format!("owner-{index}"), &[]).await;
         let mine = f.create_held(&format!("mine-{index}"), &[owner.blocking()]).await;
-        f.wait_observed().await;
-        f.delete(&owner, "Foreground").await;
+        f.delete_observed(&owner, "Foreground").await;
         f.wait_terminating(&mine).await;
         f.wait_observed().await;
         f.get(&owner).await;
@@ -171,8 +168,7 @@ async fn dependent_with_another_owner_is_kept(f: Fixture) {
         .create("both", &[deleted_owner.blocking(), solid.blocking()])
         .await;
     let below = f.create("below", &[both.blocking()]).await;
-    f.wait_observed().await;
-    f.delete(&deleted_owner, "Foreground").await;
+    f.delete_observed(&deleted_owner, "Foreground").await;
     f.wait_deleted(&[&deleted_owner]).await;
     let now = f
         .wait_for(&both, "has one owner", |it| owners(it) == [&*solid.uid])
@@ -186,8 +182,7 @@ async fn diamond_of_dependents_is_deleted(f: Fixture) {
     let left = f.create("left", &[top.blocking()]).await;
     let right = f.create_kind(Kind::Secret, "right", &[top.blocking()]).await;
     let bottom = f.create("bottom", &[left.blocking(), right.blocking()]).await;
-    f.wait_observed().await;
-    f.delete(&top, "Foreground").await;
+    f.delete_observed(&top, "Foreground").await;
     f.wait_deleted(&[&bottom, &left, &right, &top]).await;
 }
 
@@ -197,7 +192,6 @@ async fn many_dependents_are_deleted(f: Fixture) {
     for index in 0..50 {
         all.push(f.create(&format!("mine-{index}"), &[owner.blocking()]).await);
     }
-    f.wait_observed().await;
-    f.delete(&owner, "Foreground").await;
+    f.delete_observed(&owner, "Foreground").await;
     f.wait_deleted(&all.iter().collect::<Vec<_>>()).await;
 }

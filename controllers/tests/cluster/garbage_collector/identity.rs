@@ -29,8 +29,7 @@ pub fn tests() -> Vec<Test> {
 async fn recreated_owner_is_another_owner(f: Fixture) {
     let first = f.create("owner", &[]).await;
     let of_first = f.create("of-first", &[first.blocking()]).await;
-    f.wait_observed().await;
-    f.delete(&first, "Background").await;
+    f.delete_observed(&first, "Background").await;
     let second = f.create("owner", &[]).await;
     let of_second = f.create("of-second", &[second.blocking()]).await;
     let late = f.create("late", &[first.blocking()]).await;

@@ -21,8 +21,7 @@ pub fn tests() -> Vec<Test> {
 async fn create_blocked_owner(f: &Fixture) -> (Object, Object) {
     let owner = f.create("owner", &[]).await;
     let blocker = f.create_held("blocker", &[owner.blocking()]).await;
-    f.wait_observed().await;
-    f.delete(&owner, "Foreground").await;
+    f.delete_observed(&owner, "Foreground").await;
     f.wait_terminating(&blocker).await;
     (owner, blocker)
 }
@@ -54,8 +53,7 @@ async fn dependent_that_starts_blocking_blocks(f: Fixture) {
     let owner = f.create("owner", &[]).await;
     let blocker = f.create_held("blocker", &[owner.blocking()]).await;
     let mine = f.create_held("mine", &[owner.reference()]).await;
-    f.wait_observed().await;
-    f.delete(&owner, "Foreground").await;
+    f.delete_observed(&owner, "Foreground").await;
     f.wait_terminating(&blocker).await;
     f.wait_terminating(&mine).await;
     f.set_owners(&mine, &[owner.blocking()]).await;

@@ -74,8 +74,7 @@ async fn dependent_is_deleted_with_its_last_owner(f: Fixture) {
     let first = f.create("first", &[]).await;
     let last = f.create_kind(Kind::Secret, "last", &[]).await;
     let mine = f.create("mine", &[first.blocking(), last.blocking()]).await;
-    f.wait_observed().await;
-    f.delete(&first, "Background").await;
+    f.delete_observed(&first, "Background").await;
     f.wait_for(&mine, "has one owner", |now| owners(now) == [&*last.uid])
         .await;
     f.assert_kept(&[&mine]).await;
@@ -86,8 +85,7 @@ async fn dependent_is_deleted_with_its_last_owner(f: Fixture) {
 async fn absent_and_foreground_owners_delete_the_dependent(f: Fixture) {
     let foreground = f.create("foreground", &[]).await;
     let other = f.create_held("other", &[foreground.blocking()]).await;
-    f.wait_observed().await;
-    f.delete(&foreground, "Foreground").await;
+    f.delete_observed(&foreground, "Foreground").await;
     f.wait_terminating(&other).await;
     let refs = [f.absent_owner(f.kind), foreground.blocking()];
     let mine = f.create("mine", &refs).await;
@@ -103,8 +101,7 @@ async fn live_owner_keeps_the_dependent_of_absent_and_foreground_owners(f: Fixtu
     let solid = f.create("solid", &[]).await;
     let refs = [foreground.blocking(), f.absent_owner(f.kind), solid.blocking()];
     let mine = f.create("mine", &refs).await;
-    f.wait_observed().await;
-    f.delete(&foreground, "Foreground").await;
+    f.delete_observed(&foreground, "Foreground").await;
     let now = f
         .wait_for(&mine, "has one owner", |now| owners(now) == [&*solid.uid])
         .await;

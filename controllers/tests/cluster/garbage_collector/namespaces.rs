@@ -36,8 +36,7 @@ async fn namespace_with_owned_objects_is_deleted(f: Fixture) {
     let one = f.create("one", &[]).await;
     let two = f.create("two", &[one.blocking()]).await;
     f.set_owners(&one, &[two.blocking()]).await;
-    f.wait_observed().await;
-    f.delete(&deleted, "Foreground").await;
+    f.delete_observed(&deleted, "Foreground").await;
     f.wait_terminating(&held).await;
     delete(&f.c, &f.ns).await;
     f.wait_deleted(&[&owner, &one, &two]).await;
@@ -68,8 +67,7 @@ async fn cluster_scoped_owner_of_objects_in_a_terminating_namespace_is_deleted(f
     let late = f.c.namespace().await;
     let change = serde_json::json!({"metadata": {"ownerReferences": [owner.blocking()]}});
     let other = f.create_with(Kind::ConfigMap, &late, "other", change).await;
-    f.wait_observed().await;
-    f.delete(&owner, "Foreground").await;
+    f.delete_observed(&owner, "Foreground").await;
     delete(&f.c, &late).await;
     f.wait_deleted(&[&mine, &other, &owner]).await;
     wait_namespace_deleted(&f, &late).await;

@@ -72,8 +72,7 @@ async fn orphaning_changes_only_the_reference(f: Fixture) {
     });
     let mine = f.create_with(f.kind, &f.ns, "mine", change).await;
     let mut before = f.get(&mine).await;
-    f.wait_observed().await;
-    f.delete(&owner, "Orphan").await;
+    f.delete_observed(&owner, "Orphan").await;
     f.wait_deleted(&[&owner]).await;
     let mut now = f.get(&mine).await;
     assert_eq!(now["metadata"]["ownerReferences"], json!([refs[0], refs[2]]));
@@ -91,8 +90,7 @@ async fn dependents_of_dependents_are_not_written(f: Fixture) {
     let mine = f.create("mine", &[owner.blocking()]).await;
     let below = f.create("below", &[mine.blocking()]).await;
     let before = f.get(&below).await;
-    f.wait_observed().await;
-    f.delete(&owner, "Orphan").await;
+    f.delete_observed(&owner, "Orphan").await;
     f.wait_deleted(&[&owner]).await;
     f.assert_kept(&[&mine, &below]).await;
     assert_eq!(f.get(&below).await, before);
@@ -101,10 +99,8 @@ async fn dependents_of_dependents_are_not_written(f: Fixture) {
 async fn terminating_dependents_are_orphaned(f: Fixture) {
     let owner = f.create("owner", &[]).await;
     let mine = f.create_held("mine", &[owner.blocking()]).await;
-    f.wait_observed().await;
-    f.delete(&mine, "Background").await;
-    f.wait_observed().await;
-    f.delete(&owner, "Orphan").await;
+    f.delete_observed(&mine, "Background").await;
+    f.delete_observed(&owner, "Orphan").await;
     f.wait_deleted(&[&owner]).await;
     let now = wait_unowned(&f, &mine).await;
     assert_eq!(finalizers(&now), [HOLD]);
@@ -204,8 +200,7 @@ async fn dependents_in_all_namespaces_are_orphaned(f: Fixture) {
             mine.push(f.create_with(kind, ns, "mine", change.clone()).await);
         }
     }
-    f.wait_observed().await;
-    f.delete(&owner, "Orphan").await;
+    f.delete_observed(&owner, "Orphan").await;
     f.wait_deleted(&[&owner]).await;
     for mine in &mine {
         assert_eq!(owners(&f.get(mine).await), Vec::<String>::new());

@@ -19,8 +19,7 @@ pub fn tests() -> Vec<Test> {
 async fn foreground_then_orphan_orphans(f: Fixture) {
     let owner = f.create("owner", &[]).await;
     let mine = f.create_held("mine", &[owner.blocking()]).await;
-    f.wait_observed().await;
-    f.delete(&owner, "Foreground").await;
+    f.delete_observed(&owner, "Foreground").await;
     f.wait_terminating(&mine).await;
     let deleted = f.delete(&owner, "Orphan").await;
     assert_eq!(finalizers(&deleted), ["orphan"]);
@@ -34,8 +33,7 @@ async fn foreground_then_orphan_orphans(f: Fixture) {
 async fn foreground_then_background_deletes_at_once(f: Fixture) {
     let owner = f.create("owner", &[]).await;
     let mine = f.create_held("mine", &[owner.blocking()]).await;
-    f.wait_observed().await;
-    f.delete(&owner, "Foreground").await;
+    f.delete_observed(&owner, "Foreground").await;
     f.wait_terminating(&mine).await;
     f.delete(&owner, "Background").await;
     assert!(f.find(&owner).await.is_none(), "not deleted at once");
@@ -46,8 +44,7 @@ async fn foreground_then_background_deletes_at_once(f: Fixture) {
 async fn foreground_then_background_with_finalizer_keeps_late_dependents(f: Fixture) {
     let owner = f.create_held("owner", &[]).await;
     let mine = f.create_held("mine", &[owner.blocking()]).await;
-    f.wait_observed().await;
-    f.delete(&owner, "Foreground").await;
+    f.delete_observed(&owner, "Foreground").await;
     f.wait_terminating(&mine).await;
     let deleted = f.delete(&owner, "Background").await;
     assert_eq!(finalizers(&deleted), [HOLD]);
@@ -64,16 +61,14 @@ async fn foreground_then_background_with_finalizer_keeps_late_dependents(f: Fixt
 async fn orphan_then_foreground_keeps_orphans(f: Fixture) {
     let owner = f.create_held("owner", &[]).await;
     let kept = f.create("kept", &[owner.blocking()]).await;
-    f.wait_observed().await;
-    f.delete(&owner, "Orphan").await;
+    f.delete_observed(&owner, "Orphan").await;
     f.wait_for(&owner, "has only the test's finalizer", |now| {
         finalizers(now) == [HOLD]
     })
     .await;
     assert!(owners(&f.get(&kept).await).is_empty());
     let mine = f.create_held("mine", &[owner.blocking()]).await;
-    f.wait_observed().await;
-    f.delete(&owner, "Foreground").await;
+    f.delete_observed(&owner, "Foreground").await;
     f.wait_terminating(&mine).await;
     assert_eq!(finalizers(&f.get(&owner).await), [HOLD, FOREGROUND]);
     f.remove_hold(&mine).await;
@@ -91,8 +86,7 @@ async fn orphan_deletion_of_a_dependent_is_kept(f: Fixture) {
     let top = f.create("top", &[]).await;
     let middle = f.create_held("middle", &[top.blocking()]).await;
     let bottom = f.create("bottom", &[middle.blocking()]).await;
-    f.wait_observed().await;
-    f.delete(&middle, "Orphan").await;
+    f.delete_observed(&middle, "Orphan").await;
     f.wait_for(&middle, "has only the test's finalizer", |now| {
         finalizers(now) == [HOLD]
     })

@@ -22,8 +22,7 @@ async fn replace_owners_of_garbage(f: &Fixture, new_owners: impl Fn() -> Vec<ser
     for round in 0..15 {
         let owner = f.create(&format!("owner-{round}"), &[]).await;
         let mine = f.create(&format!("mine-{round}"), &[owner.reference()]).await;
-        f.wait_observed().await;
-        f.delete(&owner, "Background").await;
+        f.delete_observed(&owner, "Background").await;
         let change = json!({"metadata": {"ownerReferences": new_owners()}});
         let reply = f.c.api().patch(&mine.path, MERGE, change).await;
         reply.check(matches!(reply.status, 200 | 404), "neither patched nor not found");
@@ -46,8 +45,7 @@ async fn object_without_owners_is_kept(f: Fixture) {
 async fn constantly_changing_garbage_is_deleted(f: Fixture) {
     let owner = f.create("owner", &[]).await;
     let mine = f.create("mine", &[owner.reference()]).await;
-    f.wait_observed().await;
-    f.delete(&owner, "Background").await;
+    f.delete_observed(&owner, "Background").await;
     let mut count = 0;
     f.until("the object is deleted", async || {
         for _ in 0..20 {

@@ -44,8 +44,7 @@ async fn deletions_with_changing_policies_remove_the_finalizers(f: Fixture) {
 async fn repeated_foreground_deletion_stays_blocked(f: Fixture) {
     let owner = f.create_held("owner", &[]).await;
     let mine = f.create_held("mine", &[owner.blocking()]).await;
-    f.wait_observed().await;
-    f.delete(&owner, "Foreground").await;
+    f.delete_observed(&owner, "Foreground").await;
     f.wait_terminating(&mine).await;
     let again = f.delete(&owner, "Foreground").await;
     assert_eq!(finalizers(&again), [HOLD, FOREGROUND]);

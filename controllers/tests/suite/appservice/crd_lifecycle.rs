@@ -52,8 +52,7 @@ async fn deleted_crd_stops_all_writes_and_may_be_created_again() {
 
 #[tokio::test(start_paused = true)]
 async fn cached_appservices_of_a_deleted_crd_are_ignored() {
-    let f = fixture().await;
-    f.create_ready(&shop(&json!({}))).await;
+    let f = with_shop().await;
     // The cache does not see the deletion.
     let seen = f.sandbox.revision();
     f.api.lag().hold_at("appservices.appcontroller.k8s.io", seen);

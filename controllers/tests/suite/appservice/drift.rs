@@ -89,8 +89,7 @@ async fn deleted_children_are_recreated() {
 
 #[tokio::test(start_paused = true)]
 async fn terminating_deployment_is_awaited() {
-    let f = fixture().await;
-    f.create_ready(&shop(&json!({}))).await;
+    let f = with_shop().await;
     f.patch(
         &DEPLOYMENTS,
         "web",
@@ -117,8 +116,7 @@ async fn terminating_deployment_is_awaited() {
 
 #[tokio::test(start_paused = true)]
 async fn repeatedly_undone_apply_is_delayed() {
-    let f = fixture().await;
-    f.create_ready(&shop(&json!({}))).await;
+    let f = with_shop().await;
     f.api.reset();
     let start = f.env.clock.now();
     while f.env.clock.now() - start < Duration::from_mins(10) {
@@ -140,8 +138,7 @@ async fn repeatedly_undone_apply_is_delayed() {
 
 #[tokio::test(start_paused = true)]
 async fn repeatedly_removed_owner_reference_is_delayed() {
-    let f = fixture().await;
-    f.create_ready(&shop(&json!({}))).await;
+    let f = with_shop().await;
     f.api.reset();
     for _ in 0..120 {
         f.patch(
@@ -189,8 +186,7 @@ async fn repeatedly_deleted_child_is_delayed() {
 
 #[tokio::test(start_paused = true)]
 async fn apply_undone_in_varying_fields_is_delayed() {
-    let f = fixture().await;
-    f.create_ready(&shop(&json!({}))).await;
+    let f = with_shop().await;
     f.api.reset();
     for nth in 0..120 {
         let change = match nth % 3 {
@@ -231,8 +227,7 @@ async fn repeatedly_removed_finalizer_is_delayed() {
 
 #[tokio::test(start_paused = true)]
 async fn repeatedly_overwritten_status_is_delayed() {
-    let f = fixture().await;
-    f.create_ready(&shop(&json!({}))).await;
+    let f = with_shop().await;
     f.sleep(Duration::from_secs(10)).await;
     f.api.reset();
     let ready = json!([{"type": "Ready", "status": "False", "reason": "Theirs", "message": "theirs",

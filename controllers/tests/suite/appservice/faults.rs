@@ -136,8 +136,7 @@ async fn next_leader_continues_the_rollout() {
 
 #[tokio::test(start_paused = true)]
 async fn status_is_written_after_a_failure() {
-    let f = fixture().await;
-    f.create_ready(&shop(&json!({}))).await;
+    let f = with_shop().await;
     f.api.inject(|method, path, _| {
         if *method == http::Method::PATCH && path.ends_with("/deployments/web") {
             Fault::Status(403, json!({"reason": "Forbidden", "message": "not you"}))

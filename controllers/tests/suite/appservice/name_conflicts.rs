@@ -112,8 +112,7 @@ async fn concurrent_appservices_do_not_share_a_deployment() {
 
 #[tokio::test(start_paused = true)]
 async fn children_of_a_deleted_appservice_are_awaited() {
-    let f = fixture().await;
-    f.create_ready(&shop(&json!({}))).await;
+    let f = with_shop().await;
     // The garbage collector does not run yet.
     f.delete(&APPS, "shop", Propagation::Background).await;
     f.create(&APPS, &shop(&json!({"image": "second"}))).await;

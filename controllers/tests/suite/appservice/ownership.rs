@@ -80,8 +80,7 @@ async fn field_of_another_manager_is_reported_and_not_forced() {
 
 #[tokio::test(start_paused = true)]
 async fn conflict_ends_when_the_spec_has_the_current_value() {
-    let f = fixture().await;
-    f.create_ready(&shop(&json!({}))).await;
+    let f = with_shop().await;
     scale(&f, 5).await;
     assert_eq!(f.wait_stalled("shop").await, "FieldManagerConflict");
     f.patch_spec("shop", &json!({"replicas": 5})).await;
@@ -91,8 +90,7 @@ async fn conflict_ends_when_the_spec_has_the_current_value() {
 
 #[tokio::test(start_paused = true)]
 async fn deletion_policy_is_followed_during_a_conflict() {
-    let f = fixture().await;
-    f.create_ready(&shop(&json!({}))).await;
+    let f = with_shop().await;
     scale(&f, 5).await;
     assert_eq!(f.wait_stalled("shop").await, "FieldManagerConflict");
     for (policy, references) in [("Orphan", 0), ("Delete", 1)] {
@@ -105,8 +103,7 @@ async fn deletion_policy_is_followed_during_a_conflict() {
 
 #[tokio::test(start_paused = true)]
 async fn conflict_ends_when_the_other_manager_restores_the_value() {
-    let f = fixture().await;
-    f.create_ready(&shop(&json!({}))).await;
+    let f = with_shop().await;
     scale(&f, 5).await;
     assert_eq!(f.wait_stalled("shop").await, "FieldManagerConflict");
     scale(&f, 2).await;
@@ -182,8 +179,7 @@ async fn missing_image_without_a_deployment_is_reported() {
 
 #[tokio::test(start_paused = true)]
 async fn image_that_is_no_longer_set_keeps_its_value() {
-    let f = fixture().await;
-    f.create_ready(&shop(&json!({}))).await;
+    let f = with_shop().await;
     f.patch_spec("shop", &json!({"image": "nginx:2"})).await;
     f.wait_ready("shop").await;
     let pods = f.names(&PODS).await;

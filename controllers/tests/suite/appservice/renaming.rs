@@ -51,8 +51,7 @@ async fn previous_deployment_stays_until_the_new_one_is_available() {
 
 #[tokio::test(start_paused = true)]
 async fn previous_deployment_stays_while_the_new_one_fails() {
-    let f = fixture().await;
-    f.create_ready(&shop(&json!({}))).await;
+    let f = with_shop().await;
     f.create(&DEPLOYMENTS, &foreign("taken")).await;
     f.patch_spec("shop", &json!({"deploymentName": "taken"})).await;
     assert_eq!(f.wait_stalled("shop").await, "ErrResourceExists");
@@ -157,8 +156,7 @@ async fn copy_of_a_deployment_is_not_changed() {
 
 #[tokio::test(start_paused = true)]
 async fn conflict_on_deleting_the_previous_deployment_is_retried() {
-    let f = fixture().await;
-    f.create_ready(&shop(&json!({}))).await;
+    let f = with_shop().await;
     f.api.inject(|method, path, before| {
         if *method == http::Method::DELETE && path.ends_with("/deployments/web") && before == 0 {
             Fault::Status(

@@ -69,8 +69,7 @@ async fn steady_appservice_sends_no_requests() {
 
 #[tokio::test(start_paused = true)]
 async fn change_of_replicas_is_one_apply() {
-    let f = fixture().await;
-    f.create_ready(&shop(&json!({}))).await;
+    let f = with_shop().await;
     f.api.reset();
     // As `kubectl scale` and an autoscaler do.
     let key = Key::new("default", "shop");
@@ -109,8 +108,7 @@ async fn change_of_image_is_one_apply_and_a_rollout() {
 
 #[tokio::test(start_paused = true)]
 async fn change_of_ports_is_one_write_per_child() {
-    let f = fixture().await;
-    f.create_ready(&shop(&json!({}))).await;
+    let f = with_shop().await;
     f.api.reset();
     f.patch_spec(
         "shop",

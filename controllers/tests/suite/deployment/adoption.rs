@@ -38,15 +38,14 @@ async fn orphan_is_adopted_unchanged() {
             .get("pod-template-hash")
             .is_none()
     );
-    assert_eq!(f.api.count("GET deployments"), 1, "the owner was looked at first");
+    assert_eq!(f.api.count("GET deployments"), 1, "the owner was read first");
     assert_eq!(f.images().await, ["one"; 3]);
     assert_eq!(revision(&f.get("web").await), "1");
 }
 
 #[tokio::test(start_paused = true)]
 async fn released_set_keeps_its_name() {
-    let f = fixture();
-    f.deploy(&web(2, "one")).await;
+    let f = with_deployment(&web(2, "one")).await;
     let first = f.sets().await[0]["metadata"]["name"]
         .as_str()
         .expect("a name")
@@ -82,8 +81,7 @@ async fn terminating_deployment_adopts_and_creates_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn replaced_deployment_adopts_nothing() {
-    let f = fixture();
-    f.deploy(&web(1, "one")).await;
+    let f = with_deployment(&web(1, "one")).await;
     f.api.lag().hold_at("deployments.apps", f.sandbox.revision());
     let old = f.get("web").await;
     f.delete(&DEPLOYMENTS, &old).await;
@@ -102,8 +100,7 @@ async fn replaced_deployment_adopts_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn deployments_with_equal_selectors_keep_their_sets() {
-    let f = fixture();
-    f.deploy(&web(2, "one")).await;
+    let f = with_deployment(&web(2, "one")).await;
     let mut twin = web(3, "one");
     twin["metadata"]["name"] = json!("twin");
     f.deploy(&twin).await;

@@ -28,8 +28,7 @@ async fn create_with_a_lost_response_creates_one_set() {
 async fn rollout_completes_though_every_write_is_lost_once() {
     for lost in 0..12 {
         for answer in [Fault::ResponseLost, Fault::RequestLost] {
-            let f = fixture();
-            f.deploy(&web(4, "one")).await;
+            let f = with_deployment(&web(4, "one")).await;
             f.api.reset();
             let api = f.api.clone();
             f.api.inject(move |_, _, _| {
@@ -51,8 +50,7 @@ async fn rollout_completes_though_every_write_is_lost_once() {
 #[tokio::test(start_paused = true)]
 async fn lagging_cache_does_not_repeat_writes() {
     for held in ["replicasets.apps", "deployments.apps"] {
-        let f = fixture();
-        f.deploy(&web(4, "one")).await;
+        let f = with_deployment(&web(4, "one")).await;
         f.update("web", &image("two")).await;
         f.until(async |f| f.sets().await.len() == 2).await;
         f.api.lag().hold_at(held, f.sandbox.revision());
@@ -69,8 +67,7 @@ async fn lagging_cache_does_not_repeat_writes() {
 
 #[tokio::test(start_paused = true)]
 async fn outage_is_retried_with_backoff() {
-    let f = fixture();
-    f.deploy(&web(3, "one")).await;
+    let f = with_deployment(&web(3, "one")).await;
     f.api.reset();
     f.api
         .inject(|_, _, _| Fault::Status(503, json!({"reason": "ServiceUnavailable", "message": "not now"})));
@@ -220,8 +217,8 @@ async fn failed_cleanup_does_not_block_the_status() {
         f.api.lag().hold_at("deployments.apps", f.sandbox.revision());
         let _: Value = f.admin.patch(&PODS, &key, patch).await.expect("patched");
         f.sleep(Duration::from_millis(500)).await;
-        let told = f.get("web").await;
-        assert_eq!(told["status"]["availableReplicas"], 2, "{code}");
+        let reported = f.get("web").await;
+        assert_eq!(reported["status"]["availableReplicas"], 2, "{code}");
         f.api.lag().release();
         f.complete("web").await;
         f.api.reset();
@@ -237,8 +234,7 @@ async fn failed_cleanup_does_not_block_the_status() {
 
 #[tokio::test(start_paused = true)]
 async fn status_overwritten_by_another_client_backs_off() {
-    let f = fixture();
-    f.deploy(&web(3, "one")).await;
+    let f = with_deployment(&web(3, "one")).await;
     f.sleep(Duration::from_secs(10)).await;
     f.api.reset();
     for _ in 0..1200 {

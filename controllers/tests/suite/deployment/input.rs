@@ -39,8 +39,7 @@ async fn rejected_set_is_reported_once_and_retried_with_backoff() {
 
 #[tokio::test(start_paused = true)]
 async fn old_set_is_kept_while_the_new_one_cannot_be_created() {
-    let f = fixture();
-    f.deploy(&web(4, "one")).await;
+    let f = with_deployment(&web(4, "one")).await;
     f.api.inject(|method, path, _| {
         if *method == Method::POST && path.ends_with("/replicasets") {
             Fault::Status(403, json!({"reason": "Forbidden", "message": "exceeded quota"}))
@@ -55,8 +54,7 @@ async fn old_set_is_kept_while_the_new_one_cannot_be_created() {
 
 #[tokio::test(start_paused = true)]
 async fn terminating_namespace_gets_one_create_in_minutes_and_no_event() {
-    let f = fixture();
-    f.deploy(&web(3, "one")).await;
+    let f = with_deployment(&web(3, "one")).await;
     let before = f.reasons().await;
     f.api.inject(|method, path, _| {
         let causes =
@@ -92,8 +90,7 @@ async fn terminating_namespace_gets_one_create_in_minutes_and_no_event() {
 /// The backoff of creates is at most a minute.
 #[tokio::test(start_paused = true)]
 async fn repeatedly_deleted_set_is_created_within_a_minute_and_reported() {
-    let f = fixture();
-    f.deploy(&web(2, "one")).await;
+    let f = with_deployment(&web(2, "one")).await;
     let backoff = ("False".to_owned(), "ReplicaSetCreateBackOff".to_owned());
     let mut waits = Vec::new();
     for _ in 0..12 {
@@ -193,8 +190,7 @@ async fn limits_above_replicas_are_accepted() {
 
 #[tokio::test(start_paused = true)]
 async fn rollout_of_zero_replicas_completes_at_once() {
-    let f = fixture();
-    f.deploy(&web(0, "one")).await;
+    let f = with_deployment(&web(0, "one")).await;
     f.update("web", &image("two")).await;
     let deployment = f.complete("web").await;
     assert_eq!(condition(&deployment, "Progressing").1, "NewReplicaSetAvailable");
@@ -209,8 +205,7 @@ async fn rollout_of_zero_replicas_completes_at_once() {
 
 #[tokio::test(start_paused = true)]
 async fn manually_changed_sets_are_corrected() {
-    let f = fixture();
-    f.deploy(&web(4, "one")).await;
+    let f = with_deployment(&web(4, "one")).await;
     f.update("web", &image("two:404")).await;
     f.sleep(Duration::from_secs(20)).await;
     let names: Vec<String> = f
@@ -233,8 +228,7 @@ async fn manually_changed_sets_are_corrected() {
 
 #[tokio::test(start_paused = true)]
 async fn manually_deleted_set_is_created_again() {
-    let f = fixture();
-    f.deploy(&web(3, "one")).await;
+    let f = with_deployment(&web(3, "one")).await;
     f.update("web", &image("two")).await;
     f.until(async |f| f.sets().await.len() == 2).await;
     let new = f.sets().await[1].clone();
@@ -251,8 +245,7 @@ async fn manually_deleted_set_is_created_again() {
 
 #[tokio::test(start_paused = true)]
 async fn unavailable_new_pods_keep_the_old_ones() {
-    let f = fixture();
-    f.deploy(&web(4, "one")).await;
+    let f = with_deployment(&web(4, "one")).await;
     f.update("web", &image("two:404")).await;
     f.sleep(Duration::from_mins(30)).await;
     let sets = f.sets().await;

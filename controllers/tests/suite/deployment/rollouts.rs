@@ -39,8 +39,7 @@ async fn new_deployment_has_labels_annotations_and_events() {
 
 #[tokio::test(start_paused = true)]
 async fn rollout_of_ten_pods_has_a_fixed_number_of_requests() {
-    let f = fixture();
-    f.deploy(&web(10, "one")).await;
+    let f = with_deployment(&web(10, "one")).await;
     assert_eq!(
         f.api.counts(),
         [
@@ -141,8 +140,7 @@ async fn recreate(f: &Fixture) {
 
 #[tokio::test(start_paused = true)]
 async fn scaling_creates_no_set_and_annotates_active_sets() {
-    let f = fixture();
-    f.deploy(&web(2, "one")).await;
+    let f = with_deployment(&web(2, "one")).await;
     for replicas in [5, 1, 0, 3] {
         f.update("web", &json!({"replicas": replicas})).await;
         f.complete("web").await;
@@ -217,8 +215,7 @@ async fn stalled_rollout_exceeds_the_deadline_and_can_be_undone() {
 
 #[tokio::test(start_paused = true)]
 async fn rollback_annotation_is_answered_once() {
-    let f = fixture();
-    f.deploy(&web(2, "one")).await;
+    let f = with_deployment(&web(2, "one")).await;
     f.update("web", &image("two")).await;
     f.complete("web").await;
     let request = |to: &str| json!({"metadata": {"annotations": {"deprecated.deployment.rollback.to": to}}});
@@ -244,8 +241,7 @@ async fn rollback_annotation_is_answered_once() {
 
 #[tokio::test(start_paused = true)]
 async fn paused_deployment_is_scaled_but_not_rolled_out() {
-    let f = fixture();
-    f.deploy(&web(3, "one")).await;
+    let f = with_deployment(&web(3, "one")).await;
     f.update("web", &json!({"paused": true})).await;
     f.update("web", &image("two")).await;
     f.update("web", &json!({"replicas": 5})).await;
@@ -295,8 +291,7 @@ async fn revision_history_limit_is_enforced() {
 
 #[tokio::test(start_paused = true)]
 async fn annotations_and_min_ready_seconds_are_copied_to_the_set() {
-    let f = fixture();
-    f.deploy(&web(2, "one")).await;
+    let f = with_deployment(&web(2, "one")).await;
     f.patch(
         &DEPLOYMENTS,
         "web",

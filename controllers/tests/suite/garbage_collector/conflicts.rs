@@ -93,8 +93,7 @@ async fn permanent_conflict_backs_off() {
         "DELETE configmaps" => Fault::Status(409, json!({"reason": "Conflict", "message": "conflict"})),
         _ => Fault::None,
     });
-    let owner = f.create(&SECRETS, "owner", &[]).await;
-    f.create_dependents(&MAPS, &owner, 1).await;
+    let owner = f.create_owner("owner", 1).await;
     f.delete(&SECRETS, &owner, Propagation::Background).await;
     f.sleep(Duration::from_mins(10)).await;
     // 5 ms, doubled up to a minute: 23 attempts, each a DELETE and a GET.

@@ -60,8 +60,7 @@ async fn delete_answered_by_404_without_a_status_is_retried() {
         "DELETE configmaps" if it.before < 3 => Fault::Text(404, "404 page not found\n"),
         _ => Fault::None,
     });
-    let owner = f.create(&SECRETS, "owner", &[]).await;
-    f.create_dependents(&MAPS, &owner, 1).await;
+    let owner = f.create_owner("owner", 1).await;
     f.delete(&SECRETS, &owner, Propagation::Background).await;
     f.until(async |f| f.left(&MAPS).await == 0).await;
     assert_eq!(f.api.count("DELETE configmaps"), 4);
@@ -129,8 +128,7 @@ async fn resource_without_strategic_merge_patch_is_tried_once() {
         }
         _ => Fault::None,
     });
-    let owner = f.create(&SECRETS, "owner", &[]).await;
-    f.create_dependents(&MAPS, &owner, 10).await;
+    let owner = f.create_owner("owner", 10).await;
     f.api.reset();
     f.delete(&SECRETS, &owner, Propagation::Orphan).await;
     f.until(async |f| f.get(&SECRETS, "owner").await.is_none()).await;
@@ -152,8 +150,7 @@ async fn unlistable_resource_does_not_delay_other_resources() {
             _ => Fault::None,
         });
         f.start().await;
-        let owner = f.create(&SECRETS, "owner", &[]).await;
-        f.create_dependents(&MAPS, &owner, 10).await;
+        let owner = f.create_owner("owner", 10).await;
         let start = f.env.clock.now();
         f.delete(&SECRETS, &owner, Propagation::Background).await;
         f.until(async |f| f.left(&MAPS).await == 0).await;
@@ -180,8 +177,7 @@ async fn retry_after_of_a_delete_is_honoured() {
         }
         _ => Fault::None,
     });
-    let owner = f.create(&SECRETS, "owner", &[]).await;
-    f.create_dependents(&MAPS, &owner, 1).await;
+    let owner = f.create_owner("owner", 1).await;
     f.delete(&SECRETS, &owner, Propagation::Background).await;
     f.until(async |f| f.left(&MAPS).await == 0).await;
     let deletes = f.api.recorded_of("DELETE configmaps");

@@ -69,8 +69,7 @@ async fn assert_other_namespace_is_not_delayed(f: &Fixture, begin: impl AsyncFnO
 async fn failing_deletes_do_not_delay_other_namespaces() {
     for code in [500, 502, 504, 403, 429] {
         let f = rate_limited().await;
-        let owner = f.create(&SECRETS, "owner", &[]).await;
-        f.create_dependents(&MAPS, &owner, 50).await;
+        let owner = f.create_owner("owner", 50).await;
         f.api.inject_all(move |it| {
             if is_delete_in_default(it) {
                 Fault::Status(code, json!({"reason": "InternalError"}))
@@ -102,8 +101,7 @@ async fn hanging_deletes_do_not_delay_other_namespaces() {
         Fault::SlowStatus(Duration::from_secs(29), 504),
     ] {
         let f = rate_limited().await;
-        let owner = f.create(&SECRETS, "owner", &[]).await;
-        f.create_dependents(&MAPS, &owner, 200).await;
+        let owner = f.create_owner("owner", 200).await;
         let injected = fault.clone();
         f.api.inject_all(move |it| {
             if is_delete_in_default(it) {

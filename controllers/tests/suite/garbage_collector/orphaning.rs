@@ -87,8 +87,7 @@ async fn unlistable_resource_delays_orphaning_for_a_bounded_time_and_loses_nothi
 #[tokio::test(start_paused = true)]
 async fn dependent_created_during_orphaning_is_orphaned() {
     let f = fixture().await;
-    let owner = f.create(&SECRETS, "owner", &[]).await;
-    f.create_dependents(&MAPS, &owner, 5).await;
+    let owner = f.create_owner("owner", 5).await;
     f.api.inject_all(|it| match it.operation.as_str() {
         "PATCH configmaps" if it.by_controller => Fault::SlowResponse(Duration::from_secs(2)),
         _ => Fault::None,

@@ -32,8 +32,7 @@ async fn outage(f: &Fixture, fault: &Fault, begin: impl AsyncFnOnce(&Fixture)) -
 async fn total_outage_costs_few_requests_and_deletion_resumes() {
     for fault in outage_faults() {
         let f = fixture().await;
-        let owner = f.create(&SECRETS, "owner", &[]).await;
-        f.create_dependents(&MAPS, &owner, PENDING).await;
+        let owner = f.create_owner("owner", PENDING).await;
         let sent = outage(&f, &fault, async |f| {
             f.delete(&SECRETS, &owner, Propagation::Background).await;
         })
@@ -92,8 +91,7 @@ async fn resource_without_responses_does_not_delay_other_resources() {
         });
         f.delete(&SECRETS, &broken, Propagation::Background).await;
         f.sleep(Duration::from_mins(5)).await;
-        let owner = f.create(&SECRETS, "owner", &[]).await;
-        f.create_dependents(&MAPS, &owner, 1).await;
+        let owner = f.create_owner("owner", 1).await;
         let start = f.env.clock.now();
         f.delete(&SECRETS, &owner, Propagation::Background).await;
         f.until(async |f| f.left(&MAPS).await == 0).await;

@@ -100,8 +100,7 @@ async fn foreground_deletion_sends_one_delete_per_dependent_one_patch_and_one_ge
 #[tokio::test(start_paused = true)]
 async fn concurrent_live_reads_of_an_owner_are_shared() {
     let f = fixture().await;
-    let owner = f.create(&SECRETS, "owner", &[]).await;
-    f.create_dependents(&MAPS, &owner, MANY).await;
+    let owner = f.create_owner("owner", MANY).await;
     f.api.inject_all(|it| match it.operation.as_str() {
         "GET secrets" => Fault::SlowResponse(Duration::from_millis(500)),
         // Workers do not read the owner at the same instant.
@@ -219,8 +218,7 @@ async fn absent_owner_is_read_once() {
 #[tokio::test(start_paused = true)]
 async fn dependent_with_finalizer_is_deleted_once() {
     let f = fixture().await;
-    let owner = f.create(&SECRETS, "owner", &[]).await;
-    f.create_dependents(&MAPS, &owner, 3).await;
+    let owner = f.create_owner("owner", 3).await;
     f.create_dependents(&PODS, &owner, 3).await;
     for i in 0..3 {
         let finalizer = json!({"metadata": {"finalizers": ["test.dev/hold"]}});

@@ -13,8 +13,7 @@ async fn dry_run_writes_nothing_and_becomes_idle() {
     };
     f.run(f.build(options, Scope::default()));
     f.sleep(Duration::from_secs(2)).await;
-    let owner = f.create(&SECRETS, "owner", &[]).await;
-    f.create_dependents(&MAPS, &owner, 10).await;
+    let owner = f.create_owner("owner", 10).await;
     f.create(&MAPS, "lost", &[dangling(&SECRETS, "never")]).await;
     f.create(&NODES, "node", &[]).await;
     f.delete(&SECRETS, &owner, Propagation::Background).await;
@@ -135,8 +134,7 @@ async fn new_term_rebuilds_the_graph_and_leaves_no_tasks() {
     let collector = f.build(Options::default(), Scope::default());
     let fence = Fence::new(f.env.clock.clone());
     for round in 0..3 {
-        let owner = f.create(&SECRETS, "owner", &[]).await;
-        f.create_dependents(&MAPS, &owner, 5).await;
+        let owner = f.create_owner("owner", 5).await;
         let (term, stop) = (fence.open_forever(), CancellationToken::new());
         let mut run = std::pin::pin!(collector.run(&fence, term, stop.clone()));
         let clock = f.env.clock.clone();
@@ -202,8 +200,7 @@ async fn kinds_published_again_keep_their_monitors() {
     let reads = |f: &Fixture| f.api.all_recorded().iter().filter(|it| !it.by_controller).count();
     let before = reads(&f);
     for round in 0..3 {
-        let owner = f.create(&SECRETS, "owner", &[]).await;
-        f.create_dependents(&MAPS, &owner, 5).await;
+        let owner = f.create_owner("owner", 5).await;
         let all = [MAPS, SECRETS, PODS, NODES, ROLES, SETS];
         f.kinds.send_replace(Some(kinds_of(&all)));
         f.delete(&SECRETS, &owner, Propagation::Background).await;

@@ -81,11 +81,7 @@ async fn collector_without_kinds_sends_nothing() {
 #[tokio::test(start_paused = true)]
 async fn owner_restored_from_a_backup_keeps_its_dependents() {
     let f = unstarted();
-    let live = async |f: &Fixture| {
-        let owner = f.create(&SECRETS, "owner", &[]).await;
-        f.create_dependents(&MAPS, &owner, 5).await;
-        owner
-    };
+    let live = async |f: &Fixture| f.create_owner("owner", 5).await;
     let owner = live(&f).await;
     f.start().await;
     f.delete(&SECRETS, &owner, Propagation::Background).await;

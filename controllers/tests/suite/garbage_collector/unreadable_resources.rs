@@ -24,8 +24,7 @@ async fn with_unreadable_resources() -> (Fixture, Arc<GarbageCollector>) {
 #[tokio::test(start_paused = true)]
 async fn unreadable_resources_do_not_delay_background_deletion() {
     let (f, _) = with_unreadable_resources().await;
-    let owner = f.create(&SECRETS, "owner", &[]).await;
-    f.create_dependents(&MAPS, &owner, 20).await;
+    let owner = f.create_owner("owner", 20).await;
     let start = f.env.clock.now();
     f.delete(&SECRETS, &owner, Propagation::Background).await;
     f.until(async |f| f.left(&MAPS).await == 0).await;

@@ -55,8 +55,7 @@ async fn unwatched_owner_kind_costs_few_reads_for_any_number_of_dependents() {
         let served = [MAPS, SECRETS].map(Kind::new);
         let kinds = Kinds::new(served, &BTreeSet::from([MAPS]));
         f.kinds.send_replace(Some(Arc::new(kinds)));
-        let owner = f.create(&SECRETS, "owner", &[]).await;
-        f.create_dependents(&MAPS, &owner, count).await;
+        let owner = f.create_owner("owner", count).await;
         f.start().await;
         f.sleep(Duration::from_mins(10)).await;
         assert_eq!(f.left(&MAPS).await, count);

@@ -27,8 +27,7 @@ impl Fixture {
 #[tokio::test(start_paused = true)]
 async fn new_leader_with_warm_caches_starts_without_lists() {
     let f = unstarted();
-    let owner = f.create(&SECRETS, "owner", &[]).await;
-    f.create_dependents(&MAPS, &owner, 20).await;
+    let owner = f.create_owner("owner", 20).await;
     let collector = f.build(Options::default(), Scope::default());
     collector.warm(ready(()));
     f.sleep(Duration::from_secs(2)).await;

@@ -1,21 +1,17 @@
 //! Rejected requests and blocked objects: the controller settles or backs off.
 
 use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll};
 
 use coxswain_controllers::hollow_kubelet::guarded;
 use coxswain_manager::manager::{Manager, Options as ManagerOptions};
 use coxswain_manager::serve::Checks;
-use coxswain_sandbox::{Door, ResponseBody};
-use futures_util::future::BoxFuture;
-use http::{Method, Request, Response};
-use http_body_util::Either;
+use coxswain_sandbox::Door;
+use http::{Method, Request};
 use kube::client::Body;
 use tower_service::Service;
 
 use super::*;
-
-type BoxError = Box<dyn std::error::Error + Send + Sync>;
+use crate::intercept::{self, Intercept, Reply, respond};
 
 /// Returns the status code of a rejected request.
 type Reject = fn(&Request<Body>) -> Option<u16>;
@@ -34,35 +30,24 @@ struct RejectingTransport {
     log: Arc<Mutex<Vec<String>>>,
 }
 
-impl Service<Request<Body>> for RejectingTransport {
-    type Response = Response<Either<Body, ResponseBody>>;
-    type Error = BoxError;
-    type Future = BoxFuture<'static, Result<Response<Either<Body, ResponseBody>>, BoxError>>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let mut this = self.clone();
-        Box::pin(async move {
-            let line = format!("{} {}", request.method(), request.uri().path());
-            let many = {
-                let mut log = this.log.lock().expect("a log");
-                log.push(line);
-                log.len() > HOT_LOOP
-            };
-            if many {
-                // Otherwise the paused clock would never advance.
-                std::future::pending::<()>().await;
-            }
-            if let Some(code) = (this.reject)(&request) {
-                let rejected = Response::builder().status(code).header("retry-after", "0");
-                return Ok(rejected.body(Either::Left(Body::empty()))?);
-            }
-            let (parts, body) = this.door.call(request).await?.into_parts();
-            Ok(Response::from_parts(parts, Either::Right(body)))
-        })
+impl Intercept for RejectingTransport {
+    async fn handle(mut self, request: Request<Body>) -> Reply {
+        let line = format!("{} {}", request.method(), request.uri().path());
+        let many = {
+            let mut log = self.log.lock().expect("a log");
+            log.push(line);
+            log.len() > HOT_LOOP
+        };
+        if many {
+            // Otherwise the paused clock would never advance.
+            std::future::pending::<()>().await;
+        }
+        if let Some(code) = (self.reject)(&request) {
+            let mut rejected = respond(code, "")?;
+            rejected.headers_mut().insert("retry-after", "0".parse()?);
+            return Ok(rejected);
+        }
+        Ok(self.door.call(request).await?)
     }
 }
 
@@ -97,10 +82,10 @@ fn rejecting(options: Options, reject: Reject) -> (Fixture, RejectingTransport) 
     let around = |registry: &Registry| {
         Transport::from_service(sandbox.door(), "sandbox", "test", &env.clock, registry).expect("a transport")
     };
-    let transport = Transport::from_service(door.clone(), "sandbox", "test", &env.clock, &Registry::new());
+    let transport = intercept::transport(door.clone(), &env.clock, &Registry::new());
     let fixture = Fixture {
         client: around(&Registry::new()).unfenced("test", None),
-        transport: transport.expect("a transport"),
+        transport,
         env,
         options,
         _tasks: tasks,

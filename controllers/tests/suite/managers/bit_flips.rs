@@ -38,20 +38,20 @@ fn flip(text: &str, rng: &Rng) -> String {
     String::from_utf8(bytes).expect("ASCII")
 }
 
-/// Flips a bit in a random object of the Deployment `victim`; returns whether the API server accepted it.
+/// Flips a bit in a random object of the Deployment `chosen`; returns whether the API server accepted it.
 async fn corrupt(cluster: &Cluster, rng: &Rng) -> bool {
     let (resource, pointer) = FIELDS[usize::try_from(rng.below(FIELDS.len() as u64)).expect("small")];
     let objects = cluster.list(resource).await;
     let name = |it: &Value| it["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-    let victims: Vec<&Value> = objects
+    let candidates: Vec<&Value> = objects
         .iter()
-        .filter(|it| name(it).starts_with("victim"))
+        .filter(|it| name(it).starts_with("chosen"))
         .collect();
-    if victims.is_empty() {
+    if candidates.is_empty() {
         return false;
     }
-    let victim = victims[usize::try_from(rng.below(victims.len() as u64)).expect("small")];
-    let mut corrupted = victim.clone();
+    let chosen = candidates[usize::try_from(rng.below(candidates.len() as u64)).expect("small")];
+    let mut corrupted = chosen.clone();
     let Some(field) = corrupted.pointer_mut(pointer) else {
         return false;
     };
@@ -60,7 +60,7 @@ async fn corrupt(cluster: &Cluster, rng: &Rng) -> bool {
     let mut parts = pointer.split('/').skip(1);
     let (outer, inner) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
     let patch = json!({outer: {inner: corrupted[outer][inner]}});
-    let key = Key::new("default", name(victim));
+    let key = Key::new("default", name(chosen));
     let patched: Result<Value, _> = cluster.admin.patch(resource, &key, Patch::merge(&patch)).await;
     patched.is_ok()
 }
@@ -71,9 +71,9 @@ async fn run(seed: u64) {
     let process = cluster.start("process", "coxswain", 100);
     cluster.leads(&process).await;
     let healthy = cluster.deploy("healthy", 3).await;
-    cluster.deploy("victim", 3).await;
+    cluster.deploy("chosen", 3).await;
     cluster.complete("healthy").await;
-    cluster.complete("victim").await;
+    cluster.complete("chosen").await;
     let uids = async || {
         let pods = cluster.list(&PODS).await;
         let healthy = pods
@@ -89,7 +89,7 @@ async fn run(seed: u64) {
         // Pods have no finalizers by default.
         for pod in cluster.list(&PODS).await {
             let name = pod["metadata"]["name"].as_str().unwrap_or_default();
-            if name.starts_with("victim") && pod["metadata"]["finalizers"].is_null() && rng.below(4) == 0 {
+            if name.starts_with("chosen") && pod["metadata"]["finalizers"].is_null() && rng.below(4) == 0 {
                 let patch = json!({"metadata": {"finalizers": ["example.com/held"]}});
                 cluster.patch(&PODS, name, &patch).await;
             }
@@ -108,9 +108,9 @@ async fn run(seed: u64) {
     assert_eq!(uids().await, pods, "pods of another Deployment were replaced");
     let deployment = cluster.read(&DEPLOYMENTS, "healthy").await.expect("it exists");
     assert_eq!(deployment["metadata"]["uid"], healthy["metadata"]["uid"]);
-    let victim = cluster.read(&DEPLOYMENTS, "victim").await.expect("it exists");
-    assert_eq!(victim["status"]["availableReplicas"], 3, "{}", victim["status"]);
-    assert_eq!(victim["status"]["updatedReplicas"], 3, "{}", victim["status"]);
+    let chosen = cluster.read(&DEPLOYMENTS, "chosen").await.expect("it exists");
+    assert_eq!(chosen["status"]["availableReplicas"], 3, "{}", chosen["status"]);
+    assert_eq!(chosen["status"]["updatedReplicas"], 3, "{}", chosen["status"]);
 }
 
 #[test]

@@ -115,15 +115,13 @@ async fn invalid_template_is_retried_with_backoff() {
 #[tokio::test(start_paused = true)]
 async fn steady_state_sends_no_requests() {
     let f = fixture(APP_REPLICA_SET).await;
-    f.create_owner(&f.owner("web", 3)).await;
-    f.ready("web", 3).await;
+    f.create_ready("web", 3).await;
     assert_eq!(f.get("web").await["status"]["selector"], "app=web");
     f.api.reset();
     f.sleep(Duration::from_mins(10)).await;
     let status = format!("PATCH {SETS}/status");
     assert_eq!((f.api.count(&status), f.api.count("POST pods")), (0, 0));
-    f.scale("web", 4).await;
-    f.ready("web", 4).await;
+    f.scale_ready("web", 4).await;
     f.sleep(Duration::from_mins(1)).await;
     assert_eq!(f.api.count("POST pods"), 1, "{:?}", f.api.counts());
     // One after the create, one after the pod becomes available.
@@ -143,16 +141,14 @@ async fn controller_waits_for_its_crd() {
     let definition = app_replica_set::crd().to_string();
     let defined: Result<MetaObject, _> = f.admin.create(&CRDS, "", definition.into()).await;
     defined.expect("defined");
-    f.create_owner(&f.owner("web", 3)).await;
-    f.ready("web", 3).await;
+    f.create_ready("web", 3).await;
 }
 
 /// The instances are deleted with the CRD.
 #[tokio::test(start_paused = true)]
 async fn controller_is_idle_without_crd_and_resumes_with_a_new_one() {
     let f = fixture(APP_REPLICA_SET).await;
-    f.create_owner(&f.owner("web", 3)).await;
-    f.ready("web", 3).await;
+    f.create_ready("web", 3).await;
     delete_crd(&f).await;
     f.sleep(Duration::from_secs(5)).await;
     f.api.reset();
@@ -165,16 +161,14 @@ async fn controller_is_idle_without_crd_and_resumes_with_a_new_one() {
     let again = app_replica_set::crd().to_string();
     let defined: Result<MetaObject, _> = f.admin.create(&CRDS, "", again.into()).await;
     defined.expect("defined");
-    f.create_owner(&f.owner("web", 2)).await;
-    f.ready("web", 2).await;
+    f.create_ready("web", 2).await;
 }
 
 /// The watch does not report that the instances are gone.
 #[tokio::test(start_paused = true)]
 async fn stale_cache_of_a_deleted_crd_creates_no_pods() {
     let f = fixture(APP_REPLICA_SET).await;
-    f.create_owner(&f.owner("web", 3)).await;
-    f.ready("web", 3).await;
+    f.create_ready("web", 3).await;
     f.sleep(Duration::from_secs(10)).await;
     f.api.stall_watches(Some("/appreplicasets"));
     delete_crd(&f).await;

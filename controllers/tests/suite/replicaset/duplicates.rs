@@ -17,15 +17,13 @@ async fn writes_applied_twice_do_not_change_the_number_of_pods() {
         for answer in [Fault::Duplicated, Fault::Replayed] {
             let f = fixture(kind.clone()).await;
             duplicate_writes(&f, answer.clone());
-            f.create_owner(&f.owner("web", 20)).await;
-            f.ready("web", 20).await;
+            f.create_ready("web", 20).await;
             // No pod was ever deleted, so there were never more.
             assert_eq!(f.list(&PODS).await.len(), 20, "{answer:?}");
             let counts = (f.api.count("POST pods"), f.api.count("DELETE pods"));
             assert_eq!(counts, (20, 0), "{answer:?}");
 
-            f.scale("web", 5).await;
-            f.ready("web", 5).await;
+            f.scale_ready("web", 5).await;
             let deletes = f.api.count("DELETE pods");
             assert!((15..=30).contains(&deletes), "{answer:?}: {deletes}");
             assert_eq!(f.api.count("POST pods"), 20, "no pod was replaced: {answer:?}");

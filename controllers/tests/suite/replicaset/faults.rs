@@ -25,8 +25,7 @@ async fn create_of_unknown_outcome_never_leads_to_a_surplus_pod() {
         for answer in [Fault::ResponseLost, Fault::RequestLost, server_timeout()] {
             let f = fixture(kind.clone()).await;
             every_other(&f, Method::POST, answer.clone());
-            f.create_owner(&f.owner("web", 20)).await;
-            f.ready("web", 20).await;
+            f.create_ready("web", 20).await;
             f.sleep(Duration::from_mins(10)).await;
             // No pod was deleted, so there were never more.
             assert_eq!(f.list(&PODS).await.len(), 20, "{answer:?}");
@@ -55,12 +54,10 @@ async fn delete_of_unknown_outcome_or_conflict_deletes_no_other_pod() {
     );
     for answer in [Fault::ResponseLost, Fault::RequestLost, conflict] {
         let f = fixture(REPLICA_SET).await;
-        f.create_owner(&f.owner("web", 20)).await;
-        f.ready("web", 20).await;
+        f.create_ready("web", 20).await;
         every_other(&f, Method::DELETE, answer.clone());
         f.api.reset();
-        f.scale("web", 10).await;
-        f.ready("web", 10).await;
+        f.scale_ready("web", 10).await;
         f.sleep(Duration::from_mins(10)).await;
         assert_eq!(f.pods().await.len(), 10, "{answer:?}");
         assert_eq!(f.api.count("POST pods"), 0, "no pod was replaced: {answer:?}");
@@ -72,8 +69,7 @@ async fn name_that_already_exists_is_replaced() {
     let f = fixture(REPLICA_SET).await;
     let taken = Fault::Status(409, json!({"reason": "AlreadyExists", "message": "taken"}));
     every_other(&f, Method::POST, taken);
-    f.create_owner(&f.owner("web", 10)).await;
-    f.ready("web", 10).await;
+    f.create_ready("web", 10).await;
     assert_eq!(f.list(&PODS).await.len(), 10);
     assert_eq!(f.reasons().await, vec!["SuccessfulCreate"; 10]);
 }
@@ -95,8 +91,7 @@ async fn failed_status_write_is_retried_on_the_live_object() {
                 Fault::None
             }
         });
-        f.create_owner(&f.owner("web", 3)).await;
-        f.ready("web", 3).await;
+        f.create_ready("web", 3).await;
         assert_eq!(f.api.count("GET replicasets"), 1);
         assert!(f.api.count("PATCH replicasets/status") <= 3);
     }
@@ -146,8 +141,7 @@ async fn late_create_reuses_the_name_of_its_retry() {
             Fault::None
         }
     });
-    f.create_owner(&f.owner("web", 1)).await;
-    f.ready("web", 1).await;
+    f.create_ready("web", 1).await;
     f.sleep(Duration::from_mins(1)).await;
     assert_eq!((f.list(&PODS).await.len(), f.api.count("DELETE pods")), (1, 0));
 }
@@ -215,8 +209,7 @@ async fn unknown_delete_is_resolved_before_another_pod_is_selected() {
     );
     for answer in [Fault::ResponseLost, Fault::ResponseHangs, conflict] {
         let f = fixture(REPLICA_SET).await;
-        f.create_owner(&f.owner("web", 3)).await;
-        f.ready("web", 3).await;
+        f.create_ready("web", 3).await;
         let pods = f.pods().await;
         let name = |i: usize| pods[i]["metadata"]["name"].as_str().expect("a name");
         f.patch(&PODS, name(0), &cost(-1)).await;
@@ -251,8 +244,7 @@ async fn unknown_delete_is_resolved_before_another_pod_is_selected() {
 async fn status_of_a_newer_generation_is_not_overwritten() {
     for kind in kinds() {
         let f = fixture(kind).await;
-        f.create_owner(&f.owner("web", 2)).await;
-        f.ready("web", 2).await;
+        f.create_ready("web", 2).await;
         f.api.reset();
         let collection = f.kind.resource.to_string();
         f.api.lag().hold_at(&collection, f.sandbox.revision());
@@ -283,8 +275,7 @@ async fn status_of_a_newer_generation_is_not_overwritten() {
 async fn status_that_another_client_overwrites_is_not_raced() {
     for kind in kinds() {
         let f = fixture(kind).await;
-        f.create_owner(&f.owner("web", 2)).await;
-        f.ready("web", 2).await;
+        f.create_ready("web", 2).await;
         f.sleep(Duration::from_secs(10)).await;
         f.api.reset();
         let resource = &f.kind.resource;

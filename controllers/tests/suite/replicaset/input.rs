@@ -70,8 +70,7 @@ fn namespace_terminating() -> Value {
 async fn terminating_namespace_suspends_creates_without_condition() {
     for kind in kinds() {
         let f = fixture(kind).await;
-        f.create_owner(&f.owner("web", 50)).await;
-        f.ready("web", 50).await;
+        f.create_ready("web", 50).await;
         f.api.reset();
         reject_pods(&f, 403, &namespace_terminating());
         let events = f.reasons().await;
@@ -132,8 +131,7 @@ async fn undecodable_pods_prevent_creates_and_cause_no_deletes() {
         .replace_in_reads(r#""labels":{"app":"other"}"#, r#""labels":7"#);
     f.run_hollow_kubelet(Duration::ZERO);
     f.start();
-    f.create_owner(&f.owner("web", 3)).await;
-    f.ready("web", 3).await;
+    f.create_ready("web", 3).await;
     f.api.reset();
     // Three names of other owners, and two that the owner could have generated.
     for name in ["web-front-bcdfg", "web-0", "web-bcdfgh", "web-bcdfg", "web-hjklm"] {

@@ -18,8 +18,7 @@ async fn replicaset_of_1500_kb_runs_its_pods_and_is_not_kept_in_the_cache() {
     assert_eq!(f.api.count("POST pods"), 2);
     let bytes = cached_bytes(&f.registry, "pods");
     assert!(bytes > 0.0 && bytes < 100_000.0, "{bytes} bytes of pods");
-    f.scale("web", 1).await;
-    f.ready("web", 1).await;
+    f.scale_ready("web", 1).await;
 }
 
 /// The API server takes no pod of this size.

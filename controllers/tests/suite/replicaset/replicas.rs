@@ -6,8 +6,7 @@ use super::*;
 async fn scale_up_costs_one_create_per_pod_and_two_status_writes() {
     for kind in kinds() {
         let f = fixture(kind).await;
-        f.create_owner(&f.owner("web", 60)).await;
-        f.ready("web", 60).await;
+        f.create_ready("web", 60).await;
         f.sleep(Duration::from_mins(2)).await;
         let status = format!("PATCH {}/status", f.kind.resource.plural);
         let mut counts = f.api.counts();
@@ -42,11 +41,9 @@ async fn scale_up_costs_one_create_per_pod_and_two_status_writes() {
 async fn scale_down_costs_one_delete_per_pod() {
     for kind in kinds() {
         let f = fixture(kind).await;
-        f.create_owner(&f.owner("web", 40)).await;
-        f.ready("web", 40).await;
+        f.create_ready("web", 40).await;
         f.api.reset();
-        f.scale("web", 15).await;
-        f.ready("web", 15).await;
+        f.scale_ready("web", 15).await;
         f.sleep(Duration::from_mins(2)).await;
         let status = format!("PATCH {}/status", f.kind.resource.plural);
         let mut counts = f.api.counts();
@@ -64,8 +61,7 @@ async fn scale_down_costs_one_delete_per_pod() {
                 "{body}"
             );
         }
-        f.scale("web", 0).await;
-        f.ready("web", 0).await;
+        f.scale_ready("web", 0).await;
         f.until(async |f| f.list(&PODS).await.is_empty()).await;
     }
 }
@@ -74,8 +70,7 @@ async fn scale_down_costs_one_delete_per_pod() {
 async fn deleted_pods_are_replaced_at_once() {
     for kind in kinds() {
         let f = fixture(kind).await;
-        f.create_owner(&f.owner("web", 20)).await;
-        f.ready("web", 20).await;
+        f.create_ready("web", 20).await;
         for pod in f.pods().await {
             f.delete(&PODS, &pod).await;
         }

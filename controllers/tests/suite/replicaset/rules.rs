@@ -17,8 +17,7 @@ async fn slow_start_doubles_until_a_batch_fails() {
                 Fault::None
             }
         });
-        f.create_owner(&f.owner("web", 20)).await;
-        f.ready("web", 20).await;
+        f.create_ready("web", 20).await;
         let order = f.api.operations();
         let before_status = order.iter().take_while(|it| *it == "POST pods").count();
         assert_eq!(before_status, 1 + 2 + 4, "{order:#?}");
@@ -37,8 +36,7 @@ async fn queues_and_events_have_the_names_of_kube_controller_manager() {
         let f = fixture(kind).await;
         let adds = format!("workqueue_adds_total{{name=\"{queue}\"}}");
         assert_eq!(f.metric(&adds), Some(0.0), "exported from the start");
-        f.create_owner(&f.owner("web", 2)).await;
-        f.ready("web", 2).await;
+        f.create_ready("web", 2).await;
         f.sleep(Duration::from_secs(1)).await;
         assert!(f.metric(&adds) > Some(0.0));
         let events = f.list(&EVENTS).await;
@@ -54,8 +52,7 @@ async fn queues_and_events_have_the_names_of_kube_controller_manager() {
 async fn deleted_pod_in_a_stale_cache_is_not_deleted_again() {
     for kind in kinds() {
         let f = fixture(kind).await;
-        f.create_owner(&f.owner("web", 5)).await;
-        f.ready("web", 5).await;
+        f.create_ready("web", 5).await;
         f.api.reset();
         f.hold_pods();
         f.scale("web", 3).await;
@@ -76,8 +73,7 @@ async fn deleted_pod_in_a_stale_cache_is_not_deleted_again() {
 async fn sync_with_a_stale_cache_is_skipped_and_counted() {
     for kind in kinds() {
         let f = fixture(kind).await;
-        f.create_owner(&f.owner("web", 1)).await;
-        f.ready("web", 1).await;
+        f.create_ready("web", 1).await;
         f.api.reset();
         f.hold_pods();
         f.scale("web", 3).await;
@@ -123,13 +119,11 @@ async fn rejected_status_costs_two_writes_and_a_read_per_attempt() {
 #[tokio::test(start_paused = true)]
 async fn age_of_deleted_pods_is_observed() {
     let f = fixture(REPLICA_SET).await;
-    f.create_owner(&f.owner("web", 4)).await;
-    f.ready("web", 4).await;
+    f.create_ready("web", 4).await;
     f.sleep(Duration::from_mins(1)).await;
     let count = "replicaset_controller_sorting_deletion_age_ratio_count";
     assert_eq!(f.metric(count), Some(0.0));
-    f.scale("web", 1).await;
-    f.ready("web", 1).await;
+    f.scale_ready("web", 1).await;
     assert_eq!(f.metric(count), Some(3.0));
 }
 
@@ -165,8 +159,7 @@ async fn pod_deleted_before_adoption_is_not_an_error() {
         let gone = json!({"reason": "NotFound", "message": "gone", "details": {"name": "orphan"}});
         reject_first_patch(&f, 404, gone);
         f.create(&PODS, &orphan()).await;
-        f.create_owner(&f.owner("web", 2)).await;
-        f.ready("web", 2).await;
+        f.create_ready("web", 2).await;
         assert_eq!(errors(&f), Some(0.0));
     }
 }
@@ -176,8 +169,7 @@ async fn pod_without_the_owner_reference_is_released_already() {
     for (code, reason) in [(404, "NotFound"), (422, "Invalid")] {
         for kind in kinds() {
             let f = fixture(kind).await;
-            f.create_owner(&f.owner("web", 1)).await;
-            f.ready("web", 1).await;
+            f.create_ready("web", 1).await;
             let name = f.pods().await[0]["metadata"]["name"]
                 .as_str()
                 .expect("a name")
@@ -203,8 +195,7 @@ async fn replaced_owner_adopts_no_pods() {
         let f = fixture(kind).await;
         let mut owner = f.owner("web", 0);
         owner["metadata"]["uid"] = json!("00000000-0000-4000-8000-000000000009");
-        f.create_owner(&f.owner("web", 1)).await;
-        f.ready("web", 1).await;
+        f.create_ready("web", 1).await;
         f.api.reset();
         let plural = f.kind.resource.plural.to_string();
         f.api.inject(move |method, path, _| {

@@ -41,8 +41,7 @@ async fn status_writes_keep_fields_of_other_clients() {
             .patch(&f.kind.resource, &key, patch)
             .await
             .expect("patched");
-        f.scale("web", 5).await;
-        f.ready("web", 5).await;
+        f.scale_ready("web", 5).await;
         let after = f.get("web").await;
         for (key, value) in foreign.as_object().expect("an object") {
             assert_eq!(after["metadata"][key], *value);
@@ -62,8 +61,7 @@ async fn adopted_and_released_pod_keeps_fields_of_other_clients() {
                              "ownerReferences": [other]});
         f.create(&PODS, &pod(&json!({"app": "web", "their": "label"}), &foreign))
             .await;
-        f.create_owner(&f.owner("web", 3)).await;
-        f.ready("web", 3).await;
+        f.create_ready("web", 3).await;
         assert_eq!(f.api.count("POST pods"), 2, "one pod was adopted");
         let find = async |f: &Fixture| {
             let pods = f.list(&PODS).await;
@@ -125,11 +123,9 @@ async fn terminating_owner_creates_and_adopts_no_pods() {
 #[tokio::test(start_paused = true)]
 async fn recreated_owner_creates_its_own_pods() {
     let f = fixture(REPLICA_SET).await;
-    let old = f.create_owner(&f.owner("web", 3)).await;
-    f.ready("web", 3).await;
+    let old = f.create_ready("web", 3).await;
     f.delete(&f.kind.resource, &old).await;
-    let new = f.create_owner(&f.owner("web", 3)).await;
-    f.ready("web", 3).await;
+    let new = f.create_ready("web", 3).await;
     // The garbage collector deletes the pods of the old owner.
     let pods = f.pods().await;
     let of = |owner: &Value| {
@@ -162,8 +158,7 @@ async fn pod_is_available_after_min_ready_seconds() {
 #[tokio::test(start_paused = true)]
 async fn pods_with_lower_deletion_cost_are_deleted_first() {
     let f = fixture(REPLICA_SET).await;
-    f.create_owner(&f.owner("web", 6)).await;
-    f.ready("web", 6).await;
+    f.create_ready("web", 6).await;
     let name = |pod: &Value| pod["metadata"]["name"].as_str().expect("a name").to_owned();
     let pods = f.pods().await;
     for pod in &pods[..2] {
@@ -171,8 +166,7 @@ async fn pods_with_lower_deletion_cost_are_deleted_first() {
         f.patch(&PODS, &name(pod), &cost).await;
     }
     f.sleep(Duration::from_secs(1)).await;
-    f.scale("web", 4).await;
-    f.ready("web", 4).await;
+    f.scale_ready("web", 4).await;
     let left: Vec<String> = f.pods().await.iter().map(name).collect();
     assert_eq!(left, pods[2..].iter().map(name).collect::<Vec<_>>());
 }

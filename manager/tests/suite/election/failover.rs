@@ -6,9 +6,7 @@ use jiff::SignedDuration;
 
 #[tokio::test(start_paused = true)]
 async fn crashed_leader_is_replaced_when_the_lease_expires() {
-    let mut cluster = Cluster::new().await;
-    let mut a = cluster.start("a");
-    a.elected(&cluster, RETRY).await;
+    let (mut cluster, a) = Cluster::with_leader("a").await;
     let b = cluster.start("b");
     let c = cluster.start("c");
     cluster.wait(20 * RETRY).await;
@@ -24,9 +22,7 @@ async fn crashed_leader_is_replaced_when_the_lease_expires() {
 
 #[tokio::test(start_paused = true)]
 async fn restarted_process_waits_for_the_lease_of_its_predecessor() {
-    let mut cluster = Cluster::new().await;
-    let mut a = cluster.start("a");
-    a.elected(&cluster, RETRY).await;
+    let (mut cluster, a) = Cluster::with_leader("a").await;
     cluster.wait(RETRY).await;
     drop(a.tasks);
     let mut again = cluster.start("a");
@@ -37,9 +33,7 @@ async fn restarted_process_waits_for_the_lease_of_its_predecessor() {
 
 #[tokio::test(start_paused = true)]
 async fn suspended_leader_resumes_with_a_closed_fence_as_standby() {
-    let mut cluster = Cluster::new().await;
-    let mut a = cluster.start("a");
-    a.elected(&cluster, RETRY).await;
+    let (mut cluster, mut a) = Cluster::with_leader("a").await;
     let mut b = cluster.start("b");
     cluster.wait(3 * RETRY).await;
     let old_term = a.fence.term().expect("a term");
@@ -59,9 +53,7 @@ async fn suspended_leader_resumes_with_a_closed_fence_as_standby() {
 
 #[tokio::test(start_paused = true)]
 async fn suspended_standby_does_not_acquire_a_renewed_lease() {
-    let mut cluster = Cluster::new().await;
-    let mut a = cluster.start("a");
-    a.elected(&cluster, RETRY).await;
+    let (mut cluster, a) = Cluster::with_leader("a").await;
     let b = cluster.start("b");
     cluster.wait(3 * RETRY).await;
     let term = a.fence.term();
@@ -77,9 +69,7 @@ async fn suspended_standby_does_not_acquire_a_renewed_lease() {
 #[tokio::test(start_paused = true)]
 async fn skewed_clocks_do_not_affect_the_election() {
     for hours in [-1, 1] {
-        let mut cluster = Cluster::new().await;
-        let mut a = cluster.start("a");
-        a.elected(&cluster, RETRY).await;
+        let (mut cluster, a) = Cluster::with_leader("a").await;
         let b = cluster.start("b");
         b.env.clock.inject(Fault::Skew(SignedDuration::from_hours(hours)));
         let c = cluster.start("c");
@@ -98,9 +88,7 @@ async fn skewed_clocks_do_not_affect_the_election() {
 
 #[tokio::test(start_paused = true)]
 async fn wall_clock_jump_ends_only_the_term() {
-    let mut cluster = Cluster::new().await;
-    let mut a = cluster.start("a");
-    a.elected(&cluster, RETRY).await;
+    let (mut cluster, a) = Cluster::with_leader("a").await;
     let b = cluster.start("b");
     cluster.wait(3 * RETRY).await;
     let term = a.fence.term();

@@ -75,9 +75,7 @@ async fn leader_that_cannot_renew_steps_down_in_time_and_is_replaced() {
 
 #[tokio::test(start_paused = true)]
 async fn term_is_measured_from_the_sending_of_the_renewal() {
-    let mut cluster = Cluster::new().await;
-    let mut a = cluster.start("a");
-    a.elected(&cluster, RETRY).await;
+    let (cluster, mut a) = Cluster::with_leader("a").await;
     a.net.response_delay(Duration::from_secs(4));
     let term = a.fence.term();
     cluster.wait(10 * RETRY).await;
@@ -128,9 +126,7 @@ async fn outage_for_all_candidates_ends_with_one_leader() {
 
 #[tokio::test(start_paused = true)]
 async fn silent_watch_does_not_affect_the_election() {
-    let mut cluster = Cluster::new().await;
-    let mut a = cluster.start("a");
-    a.elected(&cluster, RETRY).await;
+    let (mut cluster, a) = Cluster::with_leader("a").await;
     let mut b = cluster.start("b");
     cluster.wait(RETRY).await;
     for candidate in [&a, &b] {
@@ -147,9 +143,7 @@ async fn silent_watch_does_not_affect_the_election() {
 
 #[tokio::test(start_paused = true)]
 async fn lagging_watch_does_not_affect_the_election() {
-    let mut cluster = Cluster::new().await;
-    let mut a = cluster.start("a");
-    a.elected(&cluster, RETRY).await;
+    let (mut cluster, mut a) = Cluster::with_leader("a").await;
     let mut b = cluster.start("b");
     cluster.wait(RETRY).await;
     let revision = cluster.sandbox.revision();

@@ -31,9 +31,7 @@ async fn first_candidate_leads_immediately_and_sends_one_request_per_period() {
 
 #[tokio::test(start_paused = true)]
 async fn standby_only_watches() {
-    let mut cluster = Cluster::new().await;
-    let mut a = cluster.start("a");
-    a.elected(&cluster, RETRY).await;
+    let (mut cluster, a) = Cluster::with_leader("a").await;
     let b = cluster.start("b");
     cluster.wait(RETRY).await;
     let started = b.net.take_counts();
@@ -53,9 +51,7 @@ async fn standby_only_watches() {
 
 #[tokio::test(start_paused = true)]
 async fn standby_without_watch_polls() {
-    let mut cluster = Cluster::new().await;
-    let mut a = cluster.start("a");
-    a.elected(&cluster, RETRY).await;
+    let (mut cluster, mut a) = Cluster::with_leader("a").await;
     let mut b = cluster.start_with("b", |net| net.set_watch_fault(WatchFault::Rejected));
     cluster.wait(Duration::from_mins(10)).await;
     let counts = b.net.take_counts();

@@ -4,9 +4,7 @@ use super::*;
 
 #[tokio::test(start_paused = true)]
 async fn released_lease_is_acquired_immediately_with_written_versions() {
-    let mut cluster = Cluster::new().await;
-    let mut a = cluster.start("a");
-    a.elected(&cluster, RETRY).await;
+    let (mut cluster, mut a) = Cluster::with_leader("a").await;
     let mut b = cluster.start("b");
     let mut c = cluster.start("c");
     for candidate in [&a, &b, &c] {
@@ -41,9 +39,7 @@ async fn released_lease_is_acquired_immediately_with_written_versions() {
 
 #[tokio::test(start_paused = true)]
 async fn release_is_trusted_by_a_later_process() {
-    let mut cluster = Cluster::new().await;
-    let mut a = cluster.start("a");
-    a.elected(&cluster, RETRY).await;
+    let (mut cluster, mut a) = Cluster::with_leader("a").await;
     cluster.wait(5 * RETRY).await;
     a.release(&[("pods", "7")]);
     cluster.wait(Duration::from_hours(1)).await;
@@ -55,9 +51,7 @@ async fn release_is_trusted_by_a_later_process() {
 
 #[tokio::test(start_paused = true)]
 async fn lease_is_renewed_while_workers_stop() {
-    let mut cluster = Cluster::new().await;
-    let mut a = cluster.start("a");
-    a.elected(&cluster, RETRY).await;
+    let (mut cluster, mut a) = Cluster::with_leader("a").await;
     let mut b = cluster.start("b");
     cluster.wait(RETRY).await;
     let term = a.fence.term();
@@ -71,9 +65,7 @@ async fn lease_is_renewed_while_workers_stop() {
 
 #[tokio::test(start_paused = true)]
 async fn stopping_standby_does_not_acquire_the_lease() {
-    let mut cluster = Cluster::new().await;
-    let mut a = cluster.start("a");
-    a.elected(&cluster, RETRY).await;
+    let (mut cluster, mut a) = Cluster::with_leader("a").await;
     let mut b = cluster.start("b");
     cluster.wait(RETRY).await;
     b.stop.cancel();
@@ -89,9 +81,7 @@ async fn stopping_standby_does_not_acquire_the_lease() {
 
 #[tokio::test(start_paused = true)]
 async fn unreleased_lease_expires() {
-    let mut cluster = Cluster::new().await;
-    let mut a = cluster.start("a");
-    a.elected(&cluster, RETRY).await;
+    let (mut cluster, mut a) = Cluster::with_leader("a").await;
     let mut b = cluster.start("b");
     cluster.wait(RETRY).await;
     let finish = a.finish.take().expect("not finished");
@@ -106,9 +96,7 @@ async fn unreleased_lease_expires() {
 
 #[tokio::test(start_paused = true)]
 async fn release_succeeds_despite_a_renewal_in_flight() {
-    let mut cluster = Cluster::new().await;
-    let mut a = cluster.start("a");
-    a.elected(&cluster, RETRY).await;
+    let (mut cluster, mut a) = Cluster::with_leader("a").await;
     let mut b = cluster.start("b");
     cluster.wait(5 * RETRY + RETRY / 2).await;
     a.net.set_fault(NetworkFault::ResponseLost);
@@ -128,9 +116,7 @@ async fn release_gives_up_after_the_renew_deadline() {
         NetworkFault::RequestLost,
         NetworkFault::ResponseLost,
     ] {
-        let mut cluster = Cluster::new().await;
-        let mut a = cluster.start("a");
-        a.elected(&cluster, RETRY).await;
+        let (mut cluster, mut a) = Cluster::with_leader("a").await;
         let mut b = cluster.start("b");
         cluster.wait(5 * RETRY).await;
         a.net.set_fault(fault);
@@ -148,9 +134,7 @@ async fn release_gives_up_after_the_renew_deadline() {
 
 #[tokio::test(start_paused = true)]
 async fn lost_release_is_retried() {
-    let mut cluster = Cluster::new().await;
-    let mut a = cluster.start("a");
-    a.elected(&cluster, RETRY).await;
+    let (cluster, mut a) = Cluster::with_leader("a").await;
     cluster.wait(5 * RETRY).await;
     a.net.set_fault(NetworkFault::RequestLost);
     a.release(&[]);
@@ -164,9 +148,7 @@ async fn lost_release_is_retried() {
 
 #[tokio::test(start_paused = true)]
 async fn lease_of_another_holder_is_not_released() {
-    let mut cluster = Cluster::new().await;
-    let mut a = cluster.start("a");
-    a.elected(&cluster, RETRY).await;
+    let (mut cluster, mut a) = Cluster::with_leader("a").await;
     let mut b = cluster.start("b");
     cluster.wait(5 * RETRY).await;
     let term = a.fence.term().expect("a term");
@@ -187,9 +169,7 @@ async fn lease_of_another_holder_is_not_released() {
 
 #[tokio::test(start_paused = true)]
 async fn conflicting_release_is_retried_with_a_delay() {
-    let mut cluster = Cluster::new().await;
-    let mut a = cluster.start("a");
-    a.elected(&cluster, RETRY).await;
+    let (cluster, mut a) = Cluster::with_leader("a").await;
     a.net.latency(10 * MILLI);
     a.net.set_fault(NetworkFault::Conflict);
     a.net.take_counts();

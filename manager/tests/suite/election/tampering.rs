@@ -101,9 +101,7 @@ async fn no_other_leads_while_a_tampered_leader_is_unaware() {
 
 #[tokio::test(start_paused = true)]
 async fn foreign_lease_with_own_identity_must_expire() {
-    let mut cluster = Cluster::new().await;
-    let mut a = cluster.start("a");
-    a.elected(&cluster, RETRY).await;
+    let (mut cluster, a) = Cluster::with_leader("a").await;
     let mut b = cluster.start("b");
     cluster.wait(5 * RETRY + RETRY / 3).await;
     a.net.set_watch_fault(WatchFault::Silent);
@@ -119,9 +117,7 @@ async fn foreign_lease_with_own_identity_must_expire() {
 
 #[tokio::test(start_paused = true)]
 async fn leader_without_watch_notices_tampering_at_its_next_renewal() {
-    let mut cluster = Cluster::new().await;
-    let mut a = cluster.start("a");
-    a.elected(&cluster, RETRY).await;
+    let (cluster, mut a) = Cluster::with_leader("a").await;
     cluster.wait(5 * RETRY).await;
     a.net.set_watch_fault(WatchFault::Silent);
     cluster
@@ -137,9 +133,7 @@ async fn leader_without_watch_notices_tampering_at_its_next_renewal() {
 
 #[tokio::test(start_paused = true)]
 async fn hanging_renewal_does_not_block_watch_events() {
-    let mut cluster = Cluster::new().await;
-    let mut a = cluster.start("a");
-    a.elected(&cluster, RETRY).await;
+    let (cluster, mut a) = Cluster::with_leader("a").await;
     cluster.wait(5 * RETRY).await;
     a.net.set_fault(NetworkFault::RequestLost);
     cluster.wait(RETRY).await;

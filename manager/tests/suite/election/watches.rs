@@ -34,9 +34,7 @@ async fn failed_watch_is_logged_with_its_reason_and_reopened_with_backoff() {
     ];
     for (fault, reason) in reasons {
         let log = Log::keep(LevelFilter::WARN);
-        let mut cluster = Cluster::new().await;
-        let mut a = cluster.start("a");
-        a.elected(&cluster, RETRY).await;
+        let (mut cluster, mut a) = Cluster::with_leader("a").await;
         let mut b = cluster.start_with("b", |net| net.set_watch_fault(fault));
         cluster.wait(Duration::from_mins(1)).await;
         let text = log.text();
@@ -58,9 +56,7 @@ async fn failed_watch_is_logged_with_its_reason_and_reopened_with_backoff() {
 #[tokio::test(start_paused = true)]
 async fn watch_closed_by_the_server_is_logged_at_debug_level() {
     let log = Log::keep(LevelFilter::DEBUG);
-    let mut cluster = Cluster::new().await;
-    let mut a = cluster.start("a");
-    a.elected(&cluster, RETRY).await;
+    let (cluster, _a) = Cluster::with_leader("a").await;
     cluster.wait(Duration::from_mins(11)).await;
     let text = log.text();
     let ended = |line: &&str| line.contains("Watch ended") && line.contains("the server closed the watch");

@@ -114,7 +114,7 @@ async fn failed_controller_ends_the_manager_and_keeps_the_lease() {
     assert!(matches!(&error, ManagerError::Failed { .. }), "{error}");
     assert_eq!(
         error.to_string(),
-        "controller probe failed: controller probe: nothing more comes from its source pods"
+        "controller probe failed: controller probe: source pods ended"
     );
     assert_eq!(holder(&sandbox).await, "a", "released with unknown writes");
 }

@@ -1,6 +1,5 @@
 //! A transport that injects faults and logs requests.
 
-use std::convert::Infallible;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
@@ -10,16 +9,7 @@ use http::{Method, Request, Response};
 use kube::client::Body;
 use tower_service::Service;
 
-/// A fault of a write.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
-    /// The connection breaks before the API server receives the request.
-    Lost,
-    /// The API server handles the request and its response is lost.
-    ResponseLost,
-    /// The API server returns this status without handling the request.
-    Code(u16),
-}
+use crate::fixture::{Fault, send};
 
 /// The planned faults and the log.
 #[derive(Clone, Default)]
@@ -116,21 +106,6 @@ impl Service<Request<Body>> for FaultInjector {
                     .map(|(_, fault)| fault)
             })
         };
-        let lost = || Err(std::io::Error::other("connection reset"));
-        let request = match fault {
-            Some(Fault::Lost) => return Box::pin(async move { lost() }),
-            Some(Fault::Code(_)) => Request::get("/nowhere").body(Body::empty()).expect("a request"),
-            _ => request,
-        };
-        let response = self.door.call(request);
-        Box::pin(async move {
-            let mut response = response.await.unwrap_or_else(|never: Infallible| match never {});
-            match fault {
-                Some(Fault::ResponseLost) => return lost(),
-                Some(Fault::Code(code)) => *response.status_mut() = code.try_into().expect("a code"),
-                _ => {}
-            }
-            Ok(response)
-        })
+        send(&mut self.door, request, fault)
     }
 }

@@ -2,8 +2,8 @@
 
 use coxswain_manager::serve::{Health, Probes};
 
-use super::fault_injector::Fault;
 use super::{Cluster, DAY, Replica, SECOND, cluster};
+use crate::fixture::Fault;
 
 const FAULTS: [Fault; 4] = [
     Fault::Lost,

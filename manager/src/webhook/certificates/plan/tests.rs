@@ -338,67 +338,54 @@ fn random_walks(scenario: &Scenario, walks: u64, steps: usize) {
     }
 }
 
-#[test]
-fn two_leaders_keep_served_certificate_trusted() {
+/// Explores a scenario and checks that it has enough states to mean something.
+fn explore_many(second_leader: bool, time: u32, interference: Interference) {
     let states = explore(&Scenario {
-        second_leader: true,
-        time: 1,
-        interference: Interference::default(),
+        second_leader,
+        time,
+        interference,
     });
     assert!(states > 1000, "{states}");
+}
+
+const CORRUPTION: Interference = Interference {
+    corruptions: 1,
+    deletions: 0,
+    edits: 0,
+};
+
+#[test]
+fn two_leaders_keep_served_certificate_trusted() {
+    explore_many(true, 1, Interference::default());
 }
 
 #[test]
 fn two_leaders_repair_corrupted_secret() {
-    let states = explore(&Scenario {
-        second_leader: true,
-        time: 0,
-        interference: Interference {
-            corruptions: 1,
-            ..Interference::default()
-        },
-    });
-    assert!(states > 1000, "{states}");
+    explore_many(true, 0, CORRUPTION);
 }
 
 #[test]
 fn two_leaders_recreate_deleted_secret() {
-    let states = explore(&Scenario {
-        second_leader: true,
-        time: 0,
-        interference: Interference {
-            deletions: 1,
-            ..Interference::default()
-        },
-    });
-    assert!(states > 1000, "{states}");
+    let deletion = Interference {
+        deletions: 1,
+        ..Interference::default()
+    };
+    explore_many(true, 0, deletion);
 }
 
 #[test]
 fn crashing_leader_keeps_served_certificate_trusted() {
-    let states = explore(&Scenario {
-        second_leader: false,
-        time: 2,
-        interference: Interference {
-            corruptions: 1,
-            ..Interference::default()
-        },
-    });
-    assert!(states > 1000, "{states}");
+    explore_many(false, 2, CORRUPTION);
 }
 
 #[test]
 fn crashing_leader_repairs_foreign_writes() {
-    let states = explore(&Scenario {
-        second_leader: false,
-        time: 0,
-        interference: Interference {
-            corruptions: 1,
-            deletions: 1,
-            edits: 1,
-        },
-    });
-    assert!(states > 1000, "{states}");
+    let all = Interference {
+        corruptions: 1,
+        deletions: 1,
+        edits: 1,
+    };
+    explore_many(false, 0, all);
 }
 
 #[test]
