@@ -8,6 +8,19 @@ use std::time::Duration;
 
 use crate::selector::Selector;
 
+/// The action that a command line requests.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Parsed {
+    /// Run the manager.
+    Run(Box<Config>),
+    /// Print a text, the help or the version, to standard output.
+    Print(String),
+    /// Print the `CustomResourceDefinitions`.
+    Crds,
+    /// Run the tour.
+    Tour,
+}
+
 /// The configuration of a manager.
 #[expect(missing_docs, reason = "plain data")]
 #[derive(Clone, Debug, PartialEq)]

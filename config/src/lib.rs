@@ -21,10 +21,10 @@ mod validate;
 
 pub use config::{
     AppServices, CertificateFiles, ClientConnection, Config, Deployments, GarbageCollector, Generic,
-    HollowKubelet, LeaderElection, LogFormat, Logging, Rate, Replicas, Sandbox, Serving, Webhook,
+    HollowKubelet, LeaderElection, LogFormat, Logging, Parsed, Rate, Replicas, Sandbox, Serving, Webhook,
     WebhookCertificate,
 };
 pub use error::{Error, Invalid};
 pub use help::markdown;
-pub use parse::{Parsed, parse};
+pub use parse::parse;
 pub use selector::{Enablement, KnownController, Selector};

@@ -7,25 +7,12 @@ use clap::FromArgMatches as _;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::parser::ValueSource;
 
-use crate::config::Config;
+use crate::config::Parsed;
 use crate::error::Error;
 use crate::flags::{Flags, Switch, command, value_name};
 use crate::help::help;
 use crate::selector::KnownController;
 use crate::{subcommand, validate};
-
-/// The action that a command line requests.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Parsed {
-    /// Run the manager.
-    Run(Box<Config>),
-    /// Print a text, the help or the version, to standard output.
-    Print(String),
-    /// Print the `CustomResourceDefinitions`.
-    Crds,
-    /// Run the tour.
-    Tour,
-}
 
 /// Parses the arguments of the process, without its name. `known` are the controllers that `--controllers` accepts.
 pub fn parse(args: impl IntoIterator<Item = OsString>, known: &[KnownController]) -> Result<Parsed, Error> {

@@ -3,8 +3,8 @@
 use std::ffi::{OsStr, OsString};
 use std::fmt::Write as _;
 
+use crate::config::Parsed;
 use crate::error::Error;
-use crate::parse::Parsed;
 
 struct Subcommand {
     name: &'static str,

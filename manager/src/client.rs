@@ -41,8 +41,9 @@ use bytes::Bytes;
 use http::{HeaderValue, Method, Request, header};
 use kube::client::Body;
 
+use self::fence::FenceClosedInFlight;
 use self::rate_limiter::RateLimiter;
-use self::transport::{FenceClosedInFlight, FencedTerm};
+use self::transport::FencedTerm;
 use crate::object::{Resource, Version};
 
 /// The deadline of a write that fails if the object was changed meanwhile.

@@ -53,6 +53,6 @@ mod server;
 mod tests;
 
 pub use certificates::{Certificates, InvalidServiceName, ServiceName, Source};
-pub use hooks::{Denial, Hooks, mutating_path, validating_path};
-pub use review::{AdmissionRequest, GroupVersionKind, Operation};
+pub use hooks::{Hooks, mutating_path, validating_path};
+pub use review::{AdmissionRequest, Denial, GroupVersionKind, Operation};
 pub use server::{Server, WebhookError};

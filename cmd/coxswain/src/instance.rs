@@ -17,7 +17,8 @@ use coxswain_manager::webhook::Hooks;
 use prometheus::Registry;
 use tokio_util::sync::CancellationToken;
 
-use crate::process::{NAME, ProcessError};
+use crate::NAME;
+use crate::error::ProcessError;
 
 /// Bounds sending the remaining events after the manager has stopped.
 const EVENT_FLUSH_TIMEOUT: Duration = Duration::from_secs(1);

@@ -6,6 +6,7 @@
 mod cluster;
 #[cfg_attr(not(feature = "sandbox"), path = "no_demo.rs")]
 mod demo;
+mod error;
 mod instance;
 pub mod log;
 mod no_proxy;
@@ -19,6 +20,9 @@ use std::process::ExitCode;
 use coxswain_config::{KnownController, Parsed};
 use coxswain_controllers::api::{self, crd::yaml};
 use coxswain_controllers::registry::{CONTROLLERS, Descriptor};
+
+/// Name of the program in user agents, metrics and events.
+pub(crate) const NAME: &str = "coxswain";
 
 /// Runs the program. `arguments` do not include the program's name.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {

@@ -8,77 +8,27 @@ use std::time::Duration;
 use coxswain_config::{Config, Serving, Webhook, WebhookCertificate};
 use coxswain_controllers::garbage_collector::GraphPage;
 use coxswain_manager::client::{ConnectError, Transport};
-use coxswain_manager::controller::ControllerError;
-use coxswain_manager::election::ElectionError;
 use coxswain_manager::env::{Env, TaskSet};
-use coxswain_manager::events::RecorderError;
-use coxswain_manager::manager::{BuildError, ManagerError};
-use coxswain_manager::serve::{Checks, Endpoints, ServeError, Server, Tls, TlsError};
-use coxswain_manager::webhook::{self, Certificates, ServiceName, WebhookError};
+use coxswain_manager::serve::{Checks, Endpoints, Server, Tls};
+use coxswain_manager::webhook::{self, Certificates, ServiceName};
 use prometheus::Registry;
 use prometheus::process_collector::ProcessCollector;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use crate::NAME;
 use crate::cluster::{self, ClusterError};
-use crate::demo::{Embedded, SandboxError};
+use crate::demo::Embedded;
+use crate::error::ProcessError;
 use crate::instance::{ManagerInstance, Transports};
 use crate::log::Output;
 use crate::signals::Signals;
 
-/// Name of the program in user agents, metrics and events.
-pub(crate) const NAME: &str = "coxswain";
 const VERSION: &str = concat!("v", env!("CARGO_PKG_VERSION"));
 
 /// Webhooks are served this long after the manager has stopped on a signal: API servers keep sending reviews until they
 /// observe that this pod has left the Service.
 const WEBHOOK_DRAIN: Duration = Duration::from_secs(5);
-
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum ProcessError {
-    #[error("cannot start: {0}")]
-    Start(#[from] io::Error),
-    #[error(transparent)]
-    Serve(#[from] ServeError),
-    #[error(transparent)]
-    Tls(#[from] TlsError),
-    #[error(transparent)]
-    Webhook(#[from] WebhookError),
-    #[error(transparent)]
-    Cluster(#[from] ClusterError),
-    #[error(transparent)]
-    Sandbox(#[from] SandboxError),
-    #[error(transparent)]
-    Connect(#[from] ConnectError),
-    #[error(transparent)]
-    Build(#[from] BuildError),
-    #[error(transparent)]
-    Election(#[from] ElectionError),
-    #[error(transparent)]
-    Controller(#[from] ControllerError),
-    #[error(transparent)]
-    Events(#[from] RecorderError),
-    #[error("cannot register the metrics of the process: {0}")]
-    Metrics(#[from] prometheus::Error),
-    #[error(transparent)]
-    Manager(#[from] ManagerError),
-    #[error("the health and metrics endpoints failed: {0}")]
-    EndpointsFailed(String),
-    #[error("the webhook server failed: {0}")]
-    WebhooksFailed(String),
-    #[error("stopped immediately by a second signal")]
-    SecondSignal,
-}
-
-impl ProcessError {
-    /// Whether nothing was started yet: the error is then printed like one of the command line.
-    pub(crate) fn is_before_start(&self) -> bool {
-        !matches!(
-            self,
-            Self::Manager(_) | Self::EndpointsFailed(_) | Self::WebhooksFailed(_) | Self::SecondSignal
-        )
-    }
-}
 
 pub(crate) async fn run(config: Config, log: &Output) -> Result<(), ProcessError> {
     let mut signals = Signals::install()?;

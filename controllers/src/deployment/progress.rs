@@ -12,14 +12,9 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::bounds::Bounds;
 use super::replica_sets::{PlannedReplicaSet, ReplicaSets};
-use super::status::Status;
+use super::status::{PROGRESSING, REPLICA_FAILURE, Status};
 use crate::support::deployment::Deployment;
 use crate::support::deployment::condition::{self, Condition};
-
-/// The type of the condition that reports the progress of a rollout.
-pub const PROGRESSING: &str = "Progressing";
-/// The type of the condition that reports a failure to create or delete pods.
-pub const REPLICA_FAILURE: &str = "ReplicaFailure";
 
 const NEW_SET_AVAILABLE: &str = "NewReplicaSetAvailable";
 const DEADLINE_EXCEEDED: &str = "ProgressDeadlineExceeded";

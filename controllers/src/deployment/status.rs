@@ -9,7 +9,6 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use super::bounds::Bounds;
-use super::progress::{PROGRESSING, REPLICA_FAILURE};
 use super::replica_sets::{PlannedReplicaSet, ReplicaSets};
 use crate::support::annotations::REVISION;
 use crate::support::deployment::Deployment;
@@ -17,6 +16,10 @@ pub use crate::support::deployment::Status;
 use crate::support::deployment::condition::{self, Condition};
 use crate::support::write_backoff::digest;
 
+/// The type of the condition that reports the progress of a rollout.
+pub const PROGRESSING: &str = "Progressing";
+/// The type of the condition that reports a failure to create or delete pods.
+pub const REPLICA_FAILURE: &str = "ReplicaFailure";
 /// The type of the condition that reports minimum availability.
 pub const AVAILABLE: &str = "Available";
 

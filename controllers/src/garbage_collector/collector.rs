@@ -29,7 +29,7 @@ use super::lookup::Lookups;
 use super::metrics::Metrics;
 use super::monitors::{self, Monitors};
 use super::queues::{DeleteItem, InNamespace, Next, Queues, limiter, requeue};
-use super::term::GcTerm;
+use super::term::{GcRuntime, GcTerm};
 use super::{NAME, Options, attempt_to_delete, attempt_to_orphan, live_list};
 
 /// The time that one request of an item may take, its wait for the rate limiter and its deadline included.
@@ -38,9 +38,6 @@ const STUCK_AFTER: Duration = Duration::from_mins(5);
 const PARTIAL_CACHES: &str = "it must see the whole cluster to know which owners are gone: \
                               leave out --namespaces and --label-selector, or switch it off with \
                               --controllers=*,-garbage-collector-controller";
-
-/// The lifecycle of the collector.
-pub(super) type GcRuntime = Runtime<Queues, GcTerm>;
 
 /// The garbage collector. It does nothing until it is [run](Runnable::run).
 pub struct GarbageCollector {

@@ -18,7 +18,7 @@ use http::{HeaderValue, Request, Response, StatusCode};
 use http_body_util::Full;
 
 use self::dot::Drawing;
-use super::collector::GcRuntime;
+use super::term::GcRuntime;
 use super::term::GcTerm;
 
 /// The page of the graph, to be [mounted](coxswain_manager::serve::Endpoints::mount).

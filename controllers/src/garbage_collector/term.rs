@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use coxswain_manager::client::{Client, ClientError};
-use coxswain_manager::controller::{Slot, TermState};
+use coxswain_manager::controller::{Runtime, Slot, TermState};
 use coxswain_manager::env::Env;
 use coxswain_manager::events::{EventType, ObjectRef, Recorder};
 use coxswain_manager::object::{Key, Resource, Text, Uid, Version};
@@ -24,6 +24,9 @@ use super::lookup::Lookups;
 use super::metrics::Metrics;
 use super::monitors::Monitors;
 use super::queues::{DeleteItem, InNamespace, Queues};
+
+/// The lifecycle of the collector.
+pub(super) type GcRuntime = Runtime<Queues, GcTerm>;
 
 /// See the module documentation.
 pub(super) struct GcTerm {

@@ -11,11 +11,11 @@ use prometheus::Registry;
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
-use super::metrics::{CacheCollector, CacheMetrics};
+use super::metrics::{CacheCollector, CacheMetrics, CacheStats};
 use super::pending_writes::{CachePosition, CachePositions};
 use super::reflector::Reflector;
 use super::scope::Scope;
-use super::shared_store::{AnyCache, CacheStats, SharedStore};
+use super::shared_store::{AnyCache, SharedStore};
 use super::status::Status;
 use super::{Cache, MetaCache, until};
 use crate::client::{Client, View};

@@ -4,13 +4,12 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use prometheus::core::{Collector, Desc};
 use prometheus::proto::MetricFamily;
 use prometheus::{GaugeVec, IntCounter, IntCounterVec, IntGaugeVec, Opts};
 
-use super::reflector::RelistReason;
-use super::shared_store::CacheStats;
 use crate::object::Resource;
 
 const LABELS: [&str; 4] = ["name", "group", "version", "resource"];
@@ -32,6 +31,52 @@ pub(super) struct CacheMetrics {
     restores: IntCounterVec,
     /// Held during a scrape, and while the metrics of a cache are removed.
     scraping: Arc<Mutex<()>>,
+}
+
+/// The statistics of a cache for its metrics.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct CacheStats {
+    pub(super) objects: usize,
+    pub(super) bytes: usize,
+    pub(super) undecodable: usize,
+    pub(super) age: Duration,
+    pub(super) version: i64,
+    /// The largest backlog of a subscriber.
+    pub(super) queued: usize,
+}
+
+/// The reason of a relist.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RelistReason {
+    /// [`Cache::relist`](crate::cache::Cache::relist) was called.
+    Requested,
+    /// The version that the cache has reached has expired (410 Gone).
+    Expired,
+    /// The API server is behind the cache.
+    Older,
+    /// The resource is not served or forbidden.
+    Unserved,
+    Error,
+}
+
+impl RelistReason {
+    pub(super) const ALL: [Self; 5] = [
+        Self::Requested,
+        Self::Expired,
+        Self::Older,
+        Self::Unserved,
+        Self::Error,
+    ];
+
+    pub(super) fn label(self) -> &'static str {
+        match self {
+            Self::Requested => "asked",
+            Self::Expired => "expired",
+            Self::Older => "older",
+            Self::Unserved => "unserved",
+            Self::Error => "error",
+        }
+    }
 }
 
 /// The counters of one cache.

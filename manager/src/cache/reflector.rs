@@ -21,8 +21,8 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use self::crd::CrdWatch;
-pub(super) use self::error::RelistReason;
 use self::error::{Recovery, ReflectorError};
+use super::metrics::RelistReason;
 use super::shared_store::{AnyCache as _, SharedStore, Unidentified};
 use super::status::Status;
 use super::wire::{self, Event, Item};

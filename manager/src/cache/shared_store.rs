@@ -5,12 +5,11 @@
 
 use std::any::Any;
 use std::sync::{Arc, PoisonError, RwLock};
-use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::metrics::Counters;
+use super::metrics::{CacheStats, Counters};
 use super::pending_writes::CachePosition;
 use super::status::Status;
 use super::store::{Lookup, Partition, Rejected, Store};
@@ -80,18 +79,6 @@ pub(super) struct Unidentified;
 enum Subscriber<T> {
     Whole(Publisher<T>),
     Metadata(Publisher<MetaObject>),
-}
-
-/// The statistics of a cache for its metrics.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct CacheStats {
-    pub(super) objects: usize,
-    pub(super) bytes: usize,
-    pub(super) undecodable: usize,
-    pub(super) age: Duration,
-    pub(super) version: i64,
-    /// The largest backlog of a subscriber.
-    pub(super) queued: usize,
 }
 
 /// A cache of any object type.

@@ -46,6 +46,16 @@ struct Open {
     draining: bool,
 }
 
+/// The fence was closed before the request was sent.
+#[derive(Debug, thiserror::Error)]
+#[error("the fence is closed")]
+pub(super) struct FenceClosed;
+
+/// The fence was closed while the request was in flight.
+#[derive(Debug, thiserror::Error)]
+#[error("cancelled without a response, this process may no longer be the leader")]
+pub(super) struct FenceClosedInFlight;
+
 impl Fence {
     /// Returns a closed fence.
     #[must_use]

@@ -7,7 +7,7 @@ use http::header;
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use kube::client::{AuthError, Body};
 
-use super::transport::FenceClosed;
+use super::fence::FenceClosed;
 use super::{ClientError, Status};
 
 /// The maximum size of a response body in bytes: a page of 500 objects of the maximum size in etcd.

@@ -15,6 +15,7 @@ use prometheus::Registry;
 use tower_layer::Layer as _;
 use tower_service::Service;
 
+use super::fence::{FenceClosed, FenceClosedInFlight};
 use super::metrics::Metrics;
 use super::response::error_chain;
 use super::{Client, Fence, RateLimit, Term, WriteAccess, WriteTracker};
@@ -53,16 +54,6 @@ pub enum ConnectError {
 /// The fence that a write has to pass, and its term.
 #[derive(Clone)]
 pub(super) struct FencedTerm(pub(super) Fence, pub(super) Term);
-
-/// The fence was closed before the request was sent.
-#[derive(Debug, thiserror::Error)]
-#[error("the fence is closed")]
-pub(super) struct FenceClosed;
-
-/// The fence was closed while the request was in flight.
-#[derive(Debug, thiserror::Error)]
-#[error("cancelled without a response, this process may no longer be the leader")]
-pub(super) struct FenceClosedInFlight;
 
 impl Transport {
     /// Returns a transport over `service`, an API server in the same process or a test double. `host` is its name in

@@ -5,10 +5,9 @@ use std::fmt;
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::review::{AdmissionRequest, Decision};
-use crate::client::Cause;
+use super::review::{AdmissionRequest, Decision, Denial};
 use crate::object::Resource;
 
 /// The admission handlers of a server by path. Paths follow controller-runtime: see [`mutating_path`] and
@@ -17,21 +16,6 @@ use crate::object::Resource;
 pub struct Hooks(pub(super) BTreeMap<String, Hook>);
 
 pub(super) type Hook = Box<dyn Fn(AdmissionRequest) -> BoxFuture<'static, Decision> + Send + Sync>;
-
-/// The response to a request that is denied, shown to the client of the API server after the name of the webhook.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Denial {
-    /// HTTP status code, 400 or higher.
-    pub code: u16,
-    /// Reason of the `Status`, such as `Invalid` or `Forbidden`.
-    pub reason: &'static str,
-    /// Message of the `Status`.
-    pub message: String,
-    /// Errors by field.
-    pub causes: Vec<Cause>,
-    /// Warnings for the client, shown in addition to the message.
-    pub warnings: Vec<String>,
-}
 
 /// Returns the path of the mutating webhook of a resource.
 #[must_use]
@@ -103,70 +87,12 @@ impl fmt::Debug for Hooks {
     }
 }
 
-impl Denial {
-    /// Denies an invalid object with 422 and the API server's wording.
-    #[must_use]
-    pub fn invalid(kind: &str, name: &str, causes: Vec<Cause>) -> Self {
-        let texts = causes.iter().map(|Cause { field, message, .. }| {
-            if field.is_empty() {
-                message.clone()
-            } else {
-                format!("{field}: {message}")
-            }
-        });
-        let texts: Vec<_> = texts.collect();
-        let texts = match texts.as_slice() {
-            [one] => one.clone(),
-            several => format!("[{}]", several.join(", ")),
-        };
-        Self {
-            code: 422,
-            reason: "Invalid",
-            message: format!("{kind} {name:?} is invalid: {texts}"),
-            causes,
-            warnings: Vec::new(),
-        }
-    }
-
-    /// Denies the request with 403.
-    #[must_use]
-    pub fn forbidden(message: impl Into<String>) -> Self {
-        Self {
-            code: 403,
-            reason: "Forbidden",
-            message: message.into(),
-            causes: Vec::new(),
-            warnings: Vec::new(),
-        }
-    }
-
-    /// Returns the `Status` object.
-    pub(super) fn status(&self) -> Value {
-        let Self {
-            code,
-            reason,
-            message,
-            causes,
-            warnings: _,
-        } = self;
-        let mut status = json!({"status": "Failure", "code": code, "reason": reason, "message": message});
-        if !causes.is_empty() {
-            let causes = causes.iter().map(
-                |Cause {
-                     reason,
-                     message,
-                     field,
-                 }| json!({"reason": reason, "message": message, "field": field}),
-            );
-            status["details"] = json!({"causes": causes.collect::<Vec<_>>()});
-        }
-        status
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    use crate::client::Cause;
+    use serde_json::json;
 
     use std::future::ready;
 

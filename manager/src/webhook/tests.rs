@@ -18,8 +18,9 @@ use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
 use super::handler::{MAX_BODY_BYTES, MAX_BUFFERED_BYTES, REVIEW_TIMEOUT, ReviewHandler};
-use super::hooks::{Denial, Hooks, validating_path};
+use super::hooks::{Hooks, validating_path};
 use super::metrics::RequestMetrics;
+use super::review::Denial;
 use crate::env::{Env, TaskSet};
 use crate::object::Resource;
 use crate::serve::HttpResponse;

@@ -1,7 +1,7 @@
 //! `coxswain tour`: shows the controllers at work, in a minute, on an API server in this process.
 //!
 //! [`Managers`] runs two managers on that server, [`Runner`] prints and checks one step at a time, and [`steps`] is the
-//! script. The tour fails at the first step whose expected result is not observed within [`runner::STEP_TIMEOUT`].
+//! script. The tour fails at the first step whose expected result is not observed within [`managers::STEP_TIMEOUT`].
 
 mod managers;
 mod runner;
@@ -15,7 +15,7 @@ use coxswain_manager::env::{Env, TaskSet};
 
 use super::sandbox::SandboxError;
 use super::snapshot::ReadError;
-use crate::process::ProcessError;
+use crate::error::ProcessError;
 use managers::Managers;
 use runner::{Runner, print};
 

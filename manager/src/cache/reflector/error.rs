@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::backoff::Backoff;
+use crate::cache::metrics::RelistReason;
 use crate::cache::status::Status;
 use crate::cache::wire::WireError;
 use crate::client::{self, ClientError};
@@ -46,40 +47,6 @@ pub(super) enum Recovery {
     Reopen,
     /// Relists.
     Relist(RelistReason),
-}
-
-/// The reason of a relist.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::cache) enum RelistReason {
-    /// [`Cache::relist`](crate::cache::Cache::relist) was called.
-    Requested,
-    /// The version that the cache has reached has expired (410 Gone).
-    Expired,
-    /// The API server is behind the cache.
-    Older,
-    /// The resource is not served or forbidden.
-    Unserved,
-    Error,
-}
-
-impl RelistReason {
-    pub(in crate::cache) const ALL: [Self; 5] = [
-        Self::Requested,
-        Self::Expired,
-        Self::Older,
-        Self::Unserved,
-        Self::Error,
-    ];
-
-    pub(in crate::cache) fn label(self) -> &'static str {
-        match self {
-            Self::Requested => "asked",
-            Self::Expired => "expired",
-            Self::Older => "older",
-            Self::Unserved => "unserved",
-            Self::Error => "error",
-        }
-    }
 }
 
 impl ReflectorError {

@@ -1,6 +1,8 @@
 //! Two managers on one API server, all in this process. Each has tasks, caches and metrics of its own, so that one can be
 //! killed without notice, like a process.
 
+use std::time::Duration;
+
 use std::ffi::OsString;
 
 use coxswain_config::{Config, KnownController, Parsed};
@@ -15,9 +17,12 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::TourError;
-use super::runner::{POLL_INTERVAL, STEP_TIMEOUT};
 use crate::demo::sandbox::create_crds;
 use crate::instance::{ManagerInstance, Transports};
+
+/// Each step takes a few seconds; a busy machine may need longer.
+pub(super) const STEP_TIMEOUT: Duration = Duration::from_secs(20);
+pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(25);
 
 /// `coxswain --sandbox` with a shorter lease, so that a failover takes seconds.
 const FLAGS: [&str; 5] = [
@@ -139,5 +144,5 @@ impl Managers {
 
 fn transport(sandbox: &Sandbox, env: &Env, registry: &Registry) -> Result<Transport, TourError> {
     let transport = Transport::from_service(sandbox.door(), "sandbox", "coxswain", &env.clock, registry);
-    Ok(transport.map_err(crate::process::ProcessError::from)?)
+    Ok(transport.map_err(crate::error::ProcessError::from)?)
 }

@@ -1,20 +1,16 @@
 //! Runs one step at a time: prints the expected result, waits for it, and prints the observed one.
 
 use std::io::{self, Write as _};
-use std::time::Duration;
 
 use coxswain_manager::client::Client;
 use coxswain_manager::env::Clock;
 
 use super::TourError;
-use super::managers::Managers;
+use super::managers::{Managers, POLL_INTERVAL, STEP_TIMEOUT};
 use crate::demo::snapshot::Snapshot;
 
-/// Each step takes a few seconds; a busy machine may need longer.
-pub(super) const STEP_TIMEOUT: Duration = Duration::from_secs(20);
 /// Minimum number of checks before a step times out: a suspended machine waits without checking.
 const MIN_CHECKS: usize = 100;
-pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(25);
 
 /// The outcome of one check, with the observed state.
 #[derive(Debug, PartialEq)]
