@@ -325,7 +325,7 @@ async fn invalid_serving_certificate_is_rejected() {
         (
             &certificate,
             &garbage,
-            &["holds no private key", "--tls-private-key-file"],
+            &["contains no private key", "--tls-private-key-file"],
         ),
     ];
     for (certificate, key, words) in cases {
