@@ -69,24 +69,40 @@ impl Api {
         headers: &[(&str, &str)],
         body: impl Into<Payload>,
     ) -> Reply {
+        let reply = self.try_request(method, path, headers, body).await;
+        reply.unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// [`Api::request`] that returns an error if the server closes the connection without an answer.
+    ///
+    /// # Panics
+    /// When an answer breaks off or is late.
+    pub async fn try_request(
+        &self,
+        method: Method,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: impl Into<Payload>,
+    ) -> Result<Reply, String> {
         let line = format!("{method} {path}");
         let work = async {
-            let (parts, body) = self.send(method, path, headers, body.into()).await.into_parts();
+            let response = self.send(method, path, headers, body.into()).await?;
+            let (parts, body) = response.into_parts();
             let body = body
                 .collect()
                 .await
                 .unwrap_or_else(|error| panic!("{line}: the answer broke off: {error}"));
-            (parts, body.to_bytes())
+            Ok::<_, String>((parts, body.to_bytes()))
         };
         let (parts, body) = time::within(time::ANSWER, work)
             .await
-            .unwrap_or_else(|| panic!("{line}: no answer within {:?}", time::ANSWER));
-        Reply {
+            .unwrap_or_else(|| panic!("{line}: no answer within {:?}", time::ANSWER))?;
+        Ok(Reply {
             request: line,
             status: parts.status.as_u16(),
             headers: parts.headers,
             body,
-        }
+        })
     }
 
     /// Opens a watch: a `GET` whose path asks for one (`?watch=1`).
@@ -107,7 +123,7 @@ impl Api {
         let response = time::within(time::ANSWER, open)
             .await
             .unwrap_or_else(|| panic!("{line}: no answer within {:?}", time::ANSWER));
-        let (parts, body) = response.into_parts();
+        let (parts, body) = response.unwrap_or_else(|error| panic!("{error}")).into_parts();
         if parts.status != http::StatusCode::OK {
             let body = time::within(time::ANSWER, body.collect())
                 .await
@@ -130,7 +146,7 @@ impl Api {
         path: &str,
         headers: &[(&str, &str)],
         Payload(body): Payload,
-    ) -> Response<Body> {
+    ) -> Result<Response<Body>, String> {
         let line = format!("{method} {path}");
         let mut request = Request::builder().method(method).uri(path);
         let has = |wanted: http::HeaderName| headers.iter().any(|(name, _)| wanted == *name);
@@ -146,10 +162,8 @@ impl Api {
         let request = request
             .body(Body::from(body))
             .unwrap_or_else(|error| panic!("{line}: no valid request: {error}"));
-        self.client
-            .send(request)
-            .await
-            .unwrap_or_else(|error| panic!("{line}: no answer: {error}"))
+        let sent = self.client.send(request).await;
+        sent.map_err(|error| format!("{line}: no answer: {error}"))
     }
 }
 

@@ -9,6 +9,9 @@ use serde_json::{Map, Value, json};
 use crate::kinds::Kind;
 use crate::step::{OLD_VERSION, OTHER_UID, Step, UID, VERSION, Verb};
 
+/// The code of an answer that did not come: a real server closed the connection.
+pub const NO_ANSWER: u16 = 0;
+
 /// What nobody has.
 const NO_UID: &str = "11111111-1111-1111-1111-111111111111";
 const NO_VERSION: &str = "1";
@@ -90,8 +93,20 @@ impl<'a> Side<'a> {
         let headers = [("content-type", content_type), ("user-agent", "differential/1")];
         let sent = format!("{method} {path} {}", body.as_ref().unwrap_or(&Value::Null));
         let reply = match body {
-            Some(body) => api.request(method, &path, &headers, body).await,
-            None => api.request(method, &path, &headers[1..], ()).await,
+            Some(body) => api.try_request(method, &path, &headers, body).await,
+            None => api.try_request(method, &path, &headers[1..], ()).await,
+        };
+        let reply = match reply {
+            Ok(reply) => reply,
+            Err(error) if self.cluster.is_sandbox() => panic!("{error}"),
+            Err(error) => {
+                return Answer {
+                    code: NO_ANSWER,
+                    warnings: Vec::new(),
+                    body: json!(error),
+                    sent,
+                };
+            }
         };
         let body = serde_json::from_slice(&reply.body).unwrap_or_else(|_| json!(reply.text()));
         self.dry = step.query.iter().any(|(key, _)| *key == "dryRun");
