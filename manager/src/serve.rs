@@ -18,12 +18,13 @@
 //! use coxswain_manager::serve::{ALWAYS_ALLOW_PATHS, Checks, Endpoints, Health, Probes, Server, Tls};
 //!
 //! let tasks = TaskSet::new();
+//! let env = Env::system(&tasks);
 //! let checks = Checks::new();
 //! let _registration = checks.add("caches", Probes::READYZ, || Health::Failed("pods are not synced".to_owned()));
-//! let endpoints = Endpoints::new(&checks, prometheus::Registry::new(), ALWAYS_ALLOW_PATHS)?;
+//! let endpoints = Endpoints::new(&checks, prometheus::Registry::new(), ALWAYS_ALLOW_PATHS, &env.clock)?;
 //! let server = Server::bind("127.0.0.1:0".parse()?, Tls::self_signed([])?).await?;
 //! println!("https://{}/readyz", server.address());
-//! server.serve(Env::system(&tasks), endpoints, async { /* until a signal */ }).await;
+//! server.serve(env, endpoints, async { /* until a signal */ }).await;
 //! # Ok::<_, Box<dyn std::error::Error>>(())
 //! # })?;
 //! # Ok::<_, Box<dyn std::error::Error>>(())

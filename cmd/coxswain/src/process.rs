@@ -45,6 +45,7 @@ pub(crate) async fn run(config: Config, log: &Output) -> Result<(), ProcessError
         &checks,
         registry.clone(),
         config.serving.always_allow_paths.clone(),
+        &env.clock,
     )?;
     let webhooks = match &config.webhook {
         Some(webhook) => Some(bind_webhooks(webhook.clone(), &registry, &checks).await?),

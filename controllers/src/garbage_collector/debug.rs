@@ -34,7 +34,7 @@ impl GraphPage {
 
     /// Renders the current graph.
     #[must_use]
-    pub fn answer(&self, request: &Request<()>) -> HttpResponse {
+    pub fn answer(&self, request: &Request<Bytes>) -> HttpResponse {
         let (status, content_type, text) = match self.0.state() {
             Some(term) => {
                 let text = draw(&term, &selected(request)).text();
@@ -79,7 +79,7 @@ fn draw(term: &GcTerm, selected: &[Uid]) -> Drawing {
 }
 
 /// The uids that the request selects. Empty selects all objects.
-fn selected(request: &Request<()>) -> Vec<Uid> {
+fn selected(request: &Request<Bytes>) -> Vec<Uid> {
     let query = request.uri().query().unwrap_or_default();
     form_urlencoded::parse(query.as_bytes())
         .filter(|(key, _)| key == "uid")

@@ -1,10 +1,12 @@
 //! Routing of requests to handlers, and the headers that all responses share.
 //!
-//! Request bodies are never read. A handler that panics returns 500 and affects no other request.
+//! The body of a PUT or DELETE is read after authorization, up to 64 KiB and ten seconds. Bodies of other requests are not
+//! read. A handler that panics returns 500 and affects no other request.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::panic::AssertUnwindSafe;
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::FutureExt as _;
@@ -12,7 +14,7 @@ use futures_util::future::BoxFuture;
 use http::header::{ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
 use http::{HeaderValue, Method, Request, Response, StatusCode, Version};
 use http_body::Body;
-use http_body_util::Full;
+use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
 use hyper::body::Incoming;
 use prometheus::{Registry, TextEncoder};
 
@@ -20,16 +22,24 @@ use super::access::{self, Access};
 use super::checks::{Checks, Probes};
 use super::connection::{HttpHandler, HttpResponse};
 use super::{ServeError, health};
+use crate::env::Clock;
 use crate::panics;
 
 /// Marks a request of a local client.
 #[derive(Clone, Copy, Debug)]
 struct Local;
 
-type Handler = Box<dyn Fn(Request<()>) -> BoxFuture<'static, HttpResponse> + Send + Sync>;
+type Handler = Box<dyn Fn(Request<Bytes>) -> BoxFuture<'static, HttpResponse> + Send + Sync>;
+
+type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// The paths that are allowed by default: the probes of the kubelet.
 pub const ALWAYS_ALLOW_PATHS: [&str; 3] = ["/healthz", "/readyz", "/livez"];
+
+/// A larger request body is rejected with 413.
+const MAX_BODY_BYTES: usize = 64 * 1024;
+/// A request body that takes longer to arrive is rejected with 408.
+const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
 const PLAIN: &str = "text/plain; charset=utf-8";
 /// The Prometheus text format.
@@ -37,9 +47,19 @@ const METRICS: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// The routes and their authorization.
 pub struct Endpoints {
-    /// Handlers by path. A path with a trailing slash matches all paths below it.
-    routes: BTreeMap<String, Handler>,
+    /// A path with a trailing slash matches all paths below it.
+    routes: BTreeMap<String, Route>,
     access: Access,
+    clock: Clock,
+}
+
+/// The handlers of one path.
+#[derive(Default)]
+struct Route {
+    /// Also handles HEAD.
+    get: Option<Handler>,
+    put: Option<Handler>,
+    delete: Option<Handler>,
 }
 
 impl Endpoints {
@@ -49,10 +69,12 @@ impl Endpoints {
         checks: &Checks,
         registry: Registry,
         always_allow_paths: impl IntoIterator<Item: Into<String>>,
+        clock: &Clock,
     ) -> Result<Self, ServeError> {
         let mut endpoints = Self {
             routes: BTreeMap::new(),
             access: Access::new(always_allow_paths.into_iter().map(Into::into))?,
+            clock: clock.clone(),
         };
         for (name, probe) in [
             ("healthz", Probes::HEALTHZ),
@@ -77,24 +99,54 @@ impl Endpoints {
         Ok(endpoints.mount("/metrics", move |_| std::future::ready(metrics(&registry))))
     }
 
-    /// Adds a handler for GET, or replaces the one at this path. A path with a trailing slash matches all paths below it
-    /// that have no longer match.
+    /// Adds a handler for GET and HEAD, or replaces the one at this path. A path with a trailing slash matches all paths
+    /// below it that have no longer match.
     #[must_use]
     pub fn mount<F, A>(mut self, path: impl Into<String>, handler: F) -> Self
     where
-        F: Fn(Request<()>) -> A + Send + Sync + 'static,
+        F: Fn(Request<Bytes>) -> A + Send + Sync + 'static,
         A: Future<Output = HttpResponse> + Send + 'static,
     {
-        self.routes
-            .insert(path.into(), Box::new(move |request| handler(request).boxed()));
+        self.route_mut(path).get = Some(boxed(handler));
         self
     }
 
-    async fn handle_any<B: Body>(&self, peer: IpAddr, request: Request<B>) -> HttpResponse {
-        let (parts, body) = request.into_parts();
-        let (head, http1) = (parts.method == Method::HEAD, parts.version < Version::HTTP_2);
-        let unread = !body.is_end_stream();
-        let mut response = self.route(peer, Request::from_parts(parts, ())).await;
+    /// Adds a handler for PUT; see [`Endpoints::mount`]. The handler gets the complete body.
+    #[must_use]
+    pub fn mount_put<F, A>(mut self, path: impl Into<String>, handler: F) -> Self
+    where
+        F: Fn(Request<Bytes>) -> A + Send + Sync + 'static,
+        A: Future<Output = HttpResponse> + Send + 'static,
+    {
+        self.route_mut(path).put = Some(boxed(handler));
+        self
+    }
+
+    /// Adds a handler for DELETE; see [`Endpoints::mount`].
+    #[must_use]
+    pub fn mount_delete<F, A>(mut self, path: impl Into<String>, handler: F) -> Self
+    where
+        F: Fn(Request<Bytes>) -> A + Send + Sync + 'static,
+        A: Future<Output = HttpResponse> + Send + 'static,
+    {
+        self.route_mut(path).delete = Some(boxed(handler));
+        self
+    }
+
+    fn route_mut(&mut self, path: impl Into<String>) -> &mut Route {
+        self.routes.entry(path.into()).or_default()
+    }
+
+    async fn handle_any<B>(&self, peer: IpAddr, request: Request<B>) -> HttpResponse
+    where
+        B: Body<Data = Bytes, Error: Into<BoxError>> + Send,
+    {
+        let (head, http1) = (
+            request.method() == Method::HEAD,
+            request.version() < Version::HTTP_2,
+        );
+        let mut unread = !request.body().is_end_stream();
+        let mut response = self.respond(peer, request, &mut unread).await;
         let headers = response.headers_mut();
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
         headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
@@ -110,7 +162,12 @@ impl Endpoints {
         response
     }
 
-    async fn route(&self, peer: IpAddr, mut request: Request<()>) -> HttpResponse {
+    /// Authorizes a request, reads its body if the handler needs it, and calls the handler. Sets `unread` to false when the
+    /// body has been read to its end.
+    async fn respond<B>(&self, peer: IpAddr, mut request: Request<B>, unread: &mut bool) -> HttpResponse
+    where
+        B: Body<Data = Bytes, Error: Into<BoxError>> + Send,
+    {
         if access::is_local(peer) {
             request.extensions_mut().insert(Local);
         }
@@ -118,17 +175,25 @@ impl Endpoints {
         if !self.access.allows(path, peer) {
             return forbidden(request.method(), path);
         }
-        let Some(handler) = self.handler(path) else {
+        let Some(route) = self.route(path) else {
             return not_found();
         };
-        if !matches!(*request.method(), Method::GET | Method::HEAD) {
-            let mut response = text(StatusCode::METHOD_NOT_ALLOWED, "405 method not allowed\n");
-            response
-                .headers_mut()
-                .insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
-            return response;
-        }
-        let path = path.to_owned();
+        let Some(handler) = route.handler(request.method()) else {
+            return route.method_not_allowed();
+        };
+        let (parts, body) = request.into_parts();
+        let body = match parts.method {
+            Method::PUT | Method::DELETE => match self.read(body).await {
+                Ok(body) => {
+                    *unread = false;
+                    body
+                }
+                Err((status, message)) => return text(status, message),
+            },
+            _ => Bytes::new(),
+        };
+        let path = parts.uri.path().to_owned();
+        let request = Request::from_parts(parts, body);
         // The call itself may panic, not only its future.
         let response = AssertUnwindSafe(async { handler(request).await }).catch_unwind();
         response.await.unwrap_or_else(|panic| {
@@ -137,18 +202,66 @@ impl Endpoints {
         })
     }
 
-    /// Returns the handler with the longest match.
-    fn handler(&self, path: &str) -> Option<&Handler> {
+    async fn read<B>(&self, body: B) -> Result<Bytes, (StatusCode, String)>
+    where
+        B: Body<Data = Bytes, Error: Into<BoxError>> + Send,
+    {
+        let read = Limited::new(body, MAX_BODY_BYTES).collect();
+        match self.clock.timeout(BODY_TIMEOUT, read).await {
+            Some(Ok(body)) => Ok(body.to_bytes()),
+            Some(Err(error)) if error.is::<LengthLimitError>() => Err((
+                StatusCode::PAYLOAD_TOO_LARGE,
+                format!("the request body exceeds {MAX_BODY_BYTES} bytes\n"),
+            )),
+            Some(Err(_)) => Err((
+                StatusCode::BAD_REQUEST,
+                "the request body is truncated\n".to_owned(),
+            )),
+            None => Err((
+                StatusCode::REQUEST_TIMEOUT,
+                format!(
+                    "the request body is not complete after {} s\n",
+                    BODY_TIMEOUT.as_secs()
+                ),
+            )),
+        }
+    }
+
+    /// Returns the route with the longest match.
+    fn route(&self, path: &str) -> Option<&Route> {
         let exact = self.routes.get(path);
         exact.or_else(|| {
             let above = self
                 .routes
                 .iter()
                 .filter(|(route, _)| route.ends_with('/') && path.starts_with(*route));
-            above
-                .max_by_key(|(route, _)| route.len())
-                .map(|(_, handler)| handler)
+            above.max_by_key(|(route, _)| route.len()).map(|(_, route)| route)
         })
+    }
+}
+
+impl Route {
+    fn handler(&self, method: &Method) -> Option<&Handler> {
+        match *method {
+            Method::GET | Method::HEAD => self.get.as_ref(),
+            Method::PUT => self.put.as_ref(),
+            Method::DELETE => self.delete.as_ref(),
+            _ => None,
+        }
+    }
+
+    fn method_not_allowed(&self) -> HttpResponse {
+        let all = [Method::GET, Method::HEAD, Method::PUT, Method::DELETE];
+        let allowed: Vec<&str> = all
+            .iter()
+            .filter(|&method| self.handler(method).is_some())
+            .map(Method::as_str)
+            .collect();
+        let mut response = text(StatusCode::METHOD_NOT_ALLOWED, "405 method not allowed\n");
+        if let Ok(allowed) = HeaderValue::from_str(&allowed.join(", ")) {
+            response.headers_mut().insert(ALLOW, allowed);
+        }
+        response
     }
 }
 
@@ -156,6 +269,14 @@ impl HttpHandler for Endpoints {
     async fn handle(&self, peer: IpAddr, request: Request<Incoming>) -> HttpResponse {
         self.handle_any(peer, request).await
     }
+}
+
+fn boxed<F, A>(handler: F) -> Handler
+where
+    F: Fn(Request<Bytes>) -> A + Send + Sync + 'static,
+    A: Future<Output = HttpResponse> + Send + 'static,
+{
+    Box::new(move |request| handler(request).boxed())
 }
 
 fn metrics(registry: &Registry) -> HttpResponse {
@@ -210,7 +331,10 @@ pub(crate) fn response(
 mod tests {
     use super::*;
 
-    use http_body_util::{BodyExt as _, Empty};
+    use futures_util::{StreamExt as _, stream};
+    use http_body::Frame;
+    use http_body_util::{Empty, StreamBody};
+    use jiff::Timestamp;
     use std::net::Ipv4Addr;
 
     async fn get(endpoints: &Endpoints, path: &str) -> (StatusCode, Bytes) {
@@ -221,8 +345,76 @@ mod tests {
         (status, body.to_bytes())
     }
 
+    /// Sends a PUT of `body`; returns the status, the `Connection` and `Allow` headers and the body.
+    async fn put<B>(
+        endpoints: &Endpoints,
+        path: &str,
+        body: B,
+    ) -> (u16, Option<String>, Option<String>, Bytes)
+    where
+        B: Body<Data = Bytes, Error: Into<BoxError>> + Send,
+    {
+        let request = Request::put(path).body(body).expect("a request");
+        let response = endpoints.handle_any(Ipv4Addr::LOCALHOST.into(), request).await;
+        let header = |name| {
+            let value = response.headers().get(name)?;
+            Some(value.to_str().expect("text").to_owned())
+        };
+        let (connection, allow) = (header(CONNECTION), header(ALLOW));
+        let status = response.status().as_u16();
+        let body = response.into_body().collect().await.expect("a body");
+        (status, connection, allow, body.to_bytes())
+    }
+
     fn endpoints() -> Endpoints {
-        Endpoints::new(&Checks::new(), Registry::new(), ALWAYS_ALLOW_PATHS).expect("valid paths")
+        let clock = Clock::starting_at(Timestamp::UNIX_EPOCH);
+        Endpoints::new(&Checks::new(), Registry::new(), ALWAYS_ALLOW_PATHS, &clock).expect("valid paths")
+    }
+
+    fn echo() -> Endpoints {
+        endpoints().mount_put("/echo", |request| {
+            std::future::ready(text(StatusCode::OK, request.into_body()))
+        })
+    }
+
+    #[tokio::test]
+    async fn put_handler_gets_a_body_of_up_to_64_kib() {
+        let endpoints = echo();
+        for length in [0, 1, 64 * 1024] {
+            let body = Bytes::from(vec![b'x'; length]);
+            let answer = put(&endpoints, "/echo", Full::new(body.clone())).await;
+            assert_eq!(answer, (200, None, None, body));
+        }
+        let body = Full::new(Bytes::from(vec![b'x'; 64 * 1024 + 1]));
+        let (status, connection, _, text) = put(&endpoints, "/echo", body).await;
+        assert_eq!((status, connection.as_deref()), (413, Some("close")));
+        assert_eq!(text, "the request body exceeds 65536 bytes\n");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn incomplete_body_is_rejected() {
+        let endpoints = echo();
+        let first = || Ok::<_, BoxError>(Frame::data(Bytes::from_static(b"5")));
+        let slow = StreamBody::new(stream::iter([first()]).chain(stream::pending()));
+        let (status, connection, _, _) = put(&endpoints, "/echo", slow).await;
+        assert_eq!((status, connection.as_deref()), (408, Some("close")));
+        let broken = StreamBody::new(stream::iter([first(), Err("reset".into())]));
+        let (status, connection, _, _) = put(&endpoints, "/echo", broken).await;
+        assert_eq!((status, connection.as_deref()), (400, Some("close")));
+    }
+
+    #[tokio::test]
+    async fn other_method_returns_405_with_the_allowed_methods_and_no_body_is_read() {
+        let endpoints = echo()
+            .mount("/both", |_| std::future::ready(text(StatusCode::OK, "")))
+            .mount_delete("/both", |_| std::future::ready(text(StatusCode::OK, "")));
+        let body = || StreamBody::new(stream::pending::<Result<Frame<Bytes>, BoxError>>());
+        let (status, connection, allow, _) = put(&endpoints, "/both", body()).await;
+        assert_eq!((status, connection.as_deref()), (405, Some("close")));
+        assert_eq!(allow.as_deref(), Some("GET, HEAD, DELETE"));
+        let (status, _, allow, _) = put(&endpoints, "/metrics", body()).await;
+        assert_eq!((status, allow.as_deref()), (405, Some("GET, HEAD")));
+        assert_eq!(get(&endpoints, "/echo").await.0, StatusCode::METHOD_NOT_ALLOWED);
     }
 
     #[tokio::test]

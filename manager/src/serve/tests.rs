@@ -55,7 +55,7 @@ fn fixture() -> Fixture {
     let env = Env::starting_at(Timestamp::UNIX_EPOCH, 0, &tasks);
     let go = Arc::new(Notify::new());
     let gone = go.clone();
-    let endpoints = Endpoints::new(&Checks::new(), Registry::new(), ALWAYS_ALLOW_PATHS)
+    let endpoints = Endpoints::new(&Checks::new(), Registry::new(), ALWAYS_ALLOW_PATHS, &env.clock)
         .expect("valid paths")
         .mount("/slow", move |_| {
             let gone = gone.clone();

@@ -50,12 +50,13 @@ async fn fixture_with(mount: impl FnOnce(Endpoints) -> Endpoints) -> Fixture {
 
 async fn start(tls: Tls, mount: impl FnOnce(Endpoints) -> Endpoints) -> Fixture {
     let (checks, registry) = (Checks::new(), Registry::new());
-    let endpoints = Endpoints::new(&checks, registry.clone(), ALWAYS_ALLOW_PATHS).expect("valid paths");
     let local = "127.0.0.1:0".parse().expect("an address");
     let bound = Server::bind(local, tls).await.expect("a free port");
     let tasks = TaskSet::new();
     let env = Env::starting_at(Timestamp::now(), 0, &tasks);
     assert!(env.clock.inject(Fault::Freeze), "no fault injection");
+    let endpoints =
+        Endpoints::new(&checks, registry.clone(), ALWAYS_ALLOW_PATHS, &env.clock).expect("valid paths");
     let (stop, stopped) = oneshot::channel();
     let address = bound.address();
     let served = env.tasks.spawn(bound.serve(env.clone(), mount(endpoints), async {
