@@ -38,7 +38,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         }
         Err(error) => return report(&error),
     };
-    let log = match log::init(config.logging) {
+    let log = match log::init(&config.logging) {
         Ok(log) => log,
         Err(error) => return report(&error),
     };

@@ -2,7 +2,7 @@
 //!
 //! An event becomes one line: its message, its fields, then the fields of the enclosing spans, innermost first. The innermost
 //! of two fields of one name wins. Values are quoted, so that they cannot forge a line. `filter` decides which events are
-//! logged.
+//! logged; [`LogHandle`] changes that at run time.
 
 mod fields;
 mod filter;
@@ -11,6 +11,7 @@ mod output;
 mod quote;
 #[cfg(test)]
 mod tests;
+mod vmodule;
 
 use std::io::Write as _;
 
@@ -24,6 +25,7 @@ use tracing_subscriber::layer::{Context, Layer, SubscriberExt as _};
 use tracing_subscriber::registry::{LookupSpan, Registry};
 
 use fields::Fields;
+pub use filter::LogHandle;
 use line::Line;
 pub use output::Output;
 
@@ -33,17 +35,29 @@ pub use output::Output;
 pub struct InitError(#[from] tracing::subscriber::SetGlobalDefaultError);
 
 /// Sends the logs of this process to standard error. Only `main` calls it, once.
-pub fn init(logging: Logging) -> Result<Output, InitError> {
-    let output = Output::default();
-    let layer = LogLayer::new(logging, std::process::id(), Timestamp::now, output.clone());
+pub fn init(logging: &Logging) -> Result<Log, InitError> {
+    let log = Log {
+        output: Output::default(),
+        handle: LogHandle::new(logging.verbosity, &[]),
+    };
+    let Log { output, handle } = log.clone();
+    let layer = LogLayer::new(logging.format, handle, std::process::id(), Timestamp::now, output);
     set_global_default(Registry::default().with(layer))?;
-    Ok(output)
+    Ok(log)
+}
+
+/// The log of this process. Clones share it.
+#[expect(missing_docs, reason = "plain data")]
+#[derive(Clone, Debug)]
+pub struct Log {
+    pub output: Output,
+    pub handle: LogHandle,
 }
 
 /// A layer that writes each enabled event as one line, in one write.
 pub struct LogLayer<T, W> {
     format: LogFormat,
-    verbosity: u8,
+    handle: LogHandle,
     pid: u32,
     wall: T,
     out: W,
@@ -51,11 +65,10 @@ pub struct LogLayer<T, W> {
 
 impl<T, W> LogLayer<T, W> {
     /// Creates a layer with the clock `wall` and the writer `out`.
-    pub fn new(logging: Logging, pid: u32, wall: T, out: W) -> Self {
-        let Logging { format, verbosity } = logging;
+    pub fn new(format: LogFormat, handle: LogHandle, pid: u32, wall: T, out: W) -> Self {
         Self {
             format,
-            verbosity,
+            handle,
             pid,
             wall,
             out,
@@ -70,16 +83,11 @@ where
     W: for<'writer> MakeWriter<'writer> + 'static,
 {
     fn register_callsite(&self, metadata: &'static Metadata<'static>) -> Interest {
-        // Verbosity never changes: a disabled event costs one comparison.
-        if filter::is_enabled(metadata, self.verbosity) {
-            Interest::always()
-        } else {
-            Interest::never()
-        }
+        self.handle.interest(metadata)
     }
 
     fn enabled(&self, metadata: &Metadata<'_>, _: Context<'_, S>) -> bool {
-        filter::is_enabled(metadata, self.verbosity)
+        self.handle.is_enabled(metadata)
     }
 
     fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, context: Context<'_, S>) {

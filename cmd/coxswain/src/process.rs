@@ -21,7 +21,7 @@ use crate::cluster::{self, ClusterError};
 use crate::demo::Embedded;
 use crate::error::ProcessError;
 use crate::instance::{ManagerInstance, Transports};
-use crate::log::Output;
+use crate::log::Log;
 use crate::signals::Signals;
 
 const VERSION: &str = concat!("v", env!("CARGO_PKG_VERSION"));
@@ -30,7 +30,7 @@ const VERSION: &str = concat!("v", env!("CARGO_PKG_VERSION"));
 /// observe that this pod has left the Service.
 const WEBHOOK_DRAIN: Duration = Duration::from_secs(5);
 
-pub(crate) async fn run(config: Config, log: &Output) -> Result<(), ProcessError> {
+pub(crate) async fn run(config: Config, log: &Log) -> Result<(), ProcessError> {
     let mut signals = Signals::install()?;
     let stop = CancellationToken::new();
     let tasks = TaskSet::new();
@@ -115,7 +115,7 @@ pub(crate) async fn run(config: Config, log: &Output) -> Result<(), ProcessError
         let demo = async {
             if let Some(embedded) = &embedded {
                 embedded.print_summary(address, &controllers);
-                embedded.run_sample(&controllers, &env.clock, log).await;
+                embedded.run_sample(&controllers, &env.clock, &log.output).await;
             }
             pending::<()>().await;
         };

@@ -24,6 +24,10 @@ impl io::Write for Output {
 
 /// Runs `events` and returns the log, one item per write.
 fn logged(format: LogFormat, verbosity: u8, events: impl FnOnce()) -> Vec<String> {
+    logged_with(format, &LogHandle::new(verbosity, &[]), events)
+}
+
+fn logged_with(format: LogFormat, handle: &LogHandle, events: impl FnOnce()) -> Vec<String> {
     let output = Output::default();
     let out = output.clone();
     let wall = || {
@@ -31,7 +35,7 @@ fn logged(format: LogFormat, verbosity: u8, events: impl FnOnce()) -> Vec<String
             .parse::<Timestamp>()
             .expect("a time")
     };
-    let layer = LogLayer::new(Logging { format, verbosity }, 47512, wall, move || out.clone());
+    let layer = LogLayer::new(format, handle.clone(), 47512, wall, move || out.clone());
     tracing::subscriber::with_default(Registry::default().with(layer), events);
     let writes = output.0.lock().expect("no test panics with it").clone();
     writes
@@ -196,6 +200,34 @@ fn verbosity_enables_our_own_levels() {
     assert_eq!(shown(3), r#""E""W""I""D""#);
     assert_eq!(shown(4), r#""E""W""I""D""T""#);
     assert_eq!(shown(255), r#""E""W""I""D""T""#);
+}
+
+/// The same callsites are asked again: a stale interest would keep its first answer.
+#[test]
+fn changed_verbosity_applies_to_known_callsites() {
+    let handle = LogHandle::new(0, &[("nothing".to_owned(), 9)]);
+    let events = || {
+        info!("I");
+        debug!("D");
+        trace!("T");
+    };
+    let lines = logged_with(LogFormat::Text, &handle, || {
+        events();
+        handle.set_verbosity(4);
+        info!(verbosity = handle.verbosity(), "Changed");
+        events();
+        handle.set(0, &[("tests".to_owned(), 2)]);
+        info!(verbosity = handle.verbosity(), "Changed");
+        events();
+        handle.set_verbosity(4);
+        events();
+        handle.set(1, &[]);
+        events();
+    });
+    let messages: Vec<&str> = lines.iter().filter_map(|line| line.split('"').nth(1)).collect();
+    assert_eq!(messages.concat(), "IChangedIDTChangedIDIDTI");
+    assert!(lines[1].ends_with("verbosity=4\n"), "{}", lines[1]);
+    assert!(lines[5].ends_with("verbosity=0\n"), "{}", lines[5]);
 }
 
 #[test]
