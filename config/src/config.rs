@@ -2,6 +2,7 @@
 //!
 //! [`crate::parse`] creates it; later code does not validate again. Each part of the manager is given only its group.
 
+use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -29,9 +30,13 @@ pub struct Config {
     pub client_connection: ClientConnection,
     pub leader_election: LeaderElection,
     pub serving: Serving,
+    pub authentication: Authentication,
+    pub authorization: Authorization,
     /// None if webhooks are not served.
     pub webhook: Option<Webhook>,
     pub logging: Logging,
+    pub tracing: Tracing,
+    pub debugging: Debugging,
     /// None if the manager runs on a cluster.
     pub sandbox: Option<Sandbox>,
     /// None if the garbage collector is disabled.
@@ -40,6 +45,10 @@ pub struct Config {
     pub app_services: AppServices,
     pub deployments: Deployments,
     pub replicas: Replicas,
+    /// The effective value of every flag, by its name without dashes. An empty value is not set.
+    pub flags: BTreeMap<String, String>,
+    /// The effective configuration as a configuration file.
+    pub document: serde_json::Value,
 }
 
 /// Settings of all controllers.
@@ -57,6 +66,8 @@ pub struct Generic {
     pub namespaces: Vec<String>,
     /// Selects the cached objects; none selects all.
     pub label_selector: Option<String>,
+    /// Whether each controller uses the service account of its name.
+    pub use_service_account_credentials: bool,
 }
 
 /// Connection to the API server.
@@ -101,8 +112,72 @@ pub struct Serving {
     pub listen: Option<SocketAddr>,
     /// None generates a self-signed certificate at start.
     pub certificate: Option<CertificateFiles>,
+    /// Additional certificates, selected by the server name that the client sends.
+    pub sni_certificates: Vec<SniCertificate>,
+    /// Lowest version of TLS.
+    pub min_tls_version: TlsVersion,
+    /// IANA names, not validated; empty selects all suites of the TLS library.
+    pub cipher_suites: Vec<String>,
+}
+
+/// Version of TLS.
+#[expect(missing_docs, reason = "plain data")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TlsVersion {
+    Tls12,
+    Tls13,
+}
+
+/// A certificate for a set of server names.
+#[expect(missing_docs, reason = "plain data")]
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SniCertificate {
+    pub files: CertificateFiles,
+    /// Domain names, with a leading `*.` for one level of subdomains, or IP addresses; empty selects those of the
+    /// certificate.
+    pub names: Vec<String>,
+}
+
+/// Authentication of the clients of the endpoints.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Authentication {
+    /// Connection for `TokenReviews`; none uses the manager's own.
+    pub kubeconfig: Option<PathBuf>,
+    /// Whether the authentication configuration of the cluster is not read.
+    pub skip_lookup: bool,
+    /// Time to cache the results of `TokenReviews`.
+    pub token_cache_ttl: Duration,
+    /// Certificate authorities of the clients; none does not accept client certificates.
+    pub client_ca: Option<PathBuf>,
+    /// None does not accept authenticating proxies.
+    pub request_header: Option<RequestHeader>,
+}
+
+/// Authentication by the headers of an authenticating proxy.
+#[expect(missing_docs, reason = "plain data")]
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RequestHeader {
+    /// Certificate authorities of the proxies.
+    pub client_ca: PathBuf,
+    /// Common names of the proxies; empty allows all.
+    pub allowed_names: Vec<String>,
+    pub username_headers: Vec<String>,
+    pub uid_headers: Vec<String>,
+    pub group_headers: Vec<String>,
+    pub extra_headers_prefixes: Vec<String>,
+}
+
+/// Authorization of the clients of the endpoints.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Authorization {
+    /// Connection for `SubjectAccessReviews`; none uses the manager's own.
+    pub kubeconfig: Option<PathBuf>,
     /// Paths that are served without authorization. A trailing `*` matches any suffix.
     pub always_allow_paths: Vec<String>,
+    /// Time to cache that a user is authorized.
+    pub authorized_ttl: Duration,
+    /// Time to cache that a user is not authorized.
+    pub unauthorized_ttl: Duration,
 }
 
 /// PEM files of a certificate and its key.
@@ -136,11 +211,29 @@ pub enum WebhookCertificate {
 
 /// Logging.
 #[expect(missing_docs, reason = "plain data")]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Logging {
     pub format: LogFormat,
     /// As klog's `-v`: higher values log more.
     pub verbosity: u8,
+    /// Verbosities by file pattern, as klog's `-vmodule`; the first match wins.
+    pub vmodule: Vec<(String, u8)>,
+}
+
+/// Export of traces.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tracing {
+    /// URL of the collector; none disables traces.
+    pub endpoint: Option<String>,
+    /// From 0 to 1000000.
+    pub sampling_rate_per_million: u32,
+}
+
+/// Debugging.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Debugging {
+    /// Whether profiles are served.
+    pub profiling: bool,
 }
 
 /// Log format.

@@ -1,7 +1,5 @@
 //! Errors of the command line. Each message is one sentence that names the flag and the valid values.
 
-use std::fmt::Display;
-
 /// An error of the command line.
 #[expect(missing_docs, reason = "plain data")]
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -58,25 +56,16 @@ pub enum Error {
 pub enum Invalid {
     #[error("{0:?} is not in the list of known controllers; see `coxswain --help`")]
     UnknownController(String),
-    #[error("--leader-elect-resource-lock must be \"leases\"")]
-    ResourceLock,
-    #[error("--{flag} must be {allowed}, not {value}")]
+    #[error("{place} must be {allowed}, not {value}")]
     Value {
-        /// Without the leading dashes.
-        flag: &'static str,
+        /// The flag or the field that has the value.
+        place: String,
         allowed: String,
         value: String,
     },
-    /// An invalid combination of flags.
+    /// An invalid combination of values.
     #[error("{0}")]
-    Combination(&'static str),
-}
-
-impl Invalid {
-    pub(crate) fn value(flag: &'static str, allowed: impl Into<String>, value: impl Display) -> Self {
-        let (allowed, value) = (allowed.into(), value.to_string());
-        Self::Value { flag, allowed, value }
-    }
+    Combination(String),
 }
 
 /// Joins errors like `utilerrors.Aggregate` of Kubernetes.

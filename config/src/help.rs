@@ -54,7 +54,7 @@ pub(crate) fn help(known: &[KnownController]) -> String {
 pub fn markdown(known: &[KnownController]) -> String {
     let mut out = format!(
         "# Flags of coxswain\n\n\
-         Generated from `config/src/flags.rs`; do not edit. Names and defaults follow kube-controller-manager where \
+         Generated from the definitions in `config/src/flags`; do not edit. Names and defaults follow kube-controller-manager where \
          it has the flag.\n\n{SYNTAX}\n",
     );
     for (heading, flags) in sections(known) {

@@ -8,11 +8,14 @@
 
 mod config;
 mod duration;
+mod effective;
 mod error;
 mod flags;
 mod help;
+mod kind;
 mod parse;
 mod selector;
+mod sources;
 mod subcommand;
 mod syntax;
 #[cfg(test)]
@@ -20,8 +23,9 @@ mod tests;
 mod validate;
 
 pub use config::{
-    AppServices, CertificateFiles, ClientConnection, Config, Deployments, GarbageCollector, Generic,
-    HollowKubelet, LeaderElection, LogFormat, Logging, Parsed, Rate, Replicas, Sandbox, Serving, Webhook,
+    AppServices, Authentication, Authorization, CertificateFiles, ClientConnection, Config, Debugging,
+    Deployments, GarbageCollector, Generic, HollowKubelet, LeaderElection, LogFormat, Logging, Parsed, Rate,
+    Replicas, RequestHeader, Sandbox, Serving, SniCertificate, TlsVersion, Tracing, Webhook,
     WebhookCertificate,
 };
 pub use error::{Error, Invalid};

@@ -5,13 +5,13 @@ use std::ffi::OsString;
 
 use clap::FromArgMatches as _;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::parser::ValueSource;
 
 use crate::config::Parsed;
 use crate::error::Error;
 use crate::flags::{Flags, Switch, command, value_name};
 use crate::help::help;
 use crate::selector::KnownController;
+use crate::sources::Sources;
 use crate::{subcommand, validate};
 
 /// Parses the arguments of the process, without its name. `known` are the controllers that `--controllers` accepts.
@@ -42,8 +42,11 @@ pub fn parse(args: impl IntoIterator<Item = OsString>, known: &[KnownController]
             env!("CARGO_PKG_VERSION")
         )));
     }
-    let given = |flag: &str| matches.value_source(flag) == Some(ValueSource::CommandLine);
-    let config = validate::config(flags, given, known).map_err(Error::Invalid)?;
+    let sources = Sources {
+        command: &command,
+        matches: &matches,
+    };
+    let config = validate::config(flags, &sources, known).map_err(Error::Invalid)?;
     Ok(Parsed::Run(Box::new(config)))
 }
 

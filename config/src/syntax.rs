@@ -15,6 +15,12 @@ fn is_dns(text: &str) -> bool {
     text.starts_with(edge) && text.ends_with(edge) && text.chars().all(|c| edge(c) || c == '-')
 }
 
+/// Whether a text is the name of an HTTP header.
+pub(crate) fn is_header(text: &str) -> bool {
+    let is_token = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
+    !text.is_empty() && text.chars().all(is_token)
+}
+
 /// Whether a text is a label selector that `kubectl -l` accepts. The empty selector selects all.
 pub(crate) fn is_selector(text: &str) -> bool {
     text.trim().is_empty() || requirements(text).into_iter().all(is_requirement)

@@ -38,7 +38,7 @@ pub struct InitError(#[from] tracing::subscriber::SetGlobalDefaultError);
 pub fn init(logging: &Logging) -> Result<Log, InitError> {
     let log = Log {
         output: Output::default(),
-        handle: LogHandle::new(logging.verbosity, &[]),
+        handle: LogHandle::new(logging.verbosity, &logging.vmodule),
     };
     let Log { output, handle } = log.clone();
     let layer = LogLayer::new(logging.format, handle, std::process::id(), Timestamp::now, output);

@@ -44,7 +44,7 @@ pub(crate) async fn run(config: Config, log: &Log) -> Result<(), ProcessError> {
     let endpoints = Endpoints::new(
         &checks,
         registry.clone(),
-        config.serving.always_allow_paths.clone(),
+        config.authorization.always_allow_paths.clone(),
         &env.clock,
     )?;
     let webhooks = match &config.webhook {
@@ -151,7 +151,9 @@ async fn bind(serving: &Serving) -> Result<Option<Server>, ProcessError> {
     let Serving {
         listen,
         certificate,
-        always_allow_paths: _,
+        sni_certificates: _,
+        min_tls_version: _,
+        cipher_suites: _,
     } = serving;
     let Some(address) = *listen else {
         return Ok(None);

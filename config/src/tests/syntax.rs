@@ -75,10 +75,10 @@ fn list_flags_append_and_replace_the_default() {
         "--authorization-always-allow-paths=/a",
         "--authorization-always-allow-paths=/b",
     ]);
-    assert_eq!(paths.serving.always_allow_paths, ["/a", "/b"]);
+    assert_eq!(paths.authorization.always_allow_paths, ["/a", "/b"]);
     assert!(
         run(&["--authorization-always-allow-paths="])
-            .serving
+            .authorization
             .always_allow_paths
             .is_empty()
     );

@@ -6,10 +6,15 @@ use std::time::Duration;
 
 use super::{KNOWN, chosen, error, parse_all, run};
 use crate::{
-    AppServices, CertificateFiles, ClientConnection, Config, Deployments, Enablement, GarbageCollector,
-    Generic, HollowKubelet, LeaderElection, LogFormat, Logging, Rate, Replicas, Sandbox, Selector, Serving,
-    Webhook, WebhookCertificate,
+    AppServices, Authentication, Authorization, CertificateFiles, ClientConnection, Config, Debugging,
+    Deployments, Enablement, GarbageCollector, Generic, HollowKubelet, LeaderElection, LogFormat, Logging,
+    Rate, Replicas, RequestHeader, Sandbox, Selector, Serving, SniCertificate, TlsVersion, Tracing, Webhook,
+    WebhookCertificate,
 };
+
+fn texts(texts: &[&str]) -> Vec<String> {
+    texts.iter().copied().map(str::to_owned).collect()
+}
 
 #[test]
 fn defaults_are_those_of_kube_controller_manager() {
@@ -21,6 +26,7 @@ fn defaults_are_those_of_kube_controller_manager() {
             controller_shutdown_timeout: Some(Duration::from_secs(10)),
             namespaces: Vec::new(),
             label_selector: None,
+            use_service_account_credentials: false,
         },
         client_connection: ClientConnection {
             kubeconfig: None,
@@ -38,13 +44,34 @@ fn defaults_are_those_of_kube_controller_manager() {
         serving: Serving {
             listen: Some(SocketAddr::from(([0, 0, 0, 0], 10257))),
             certificate: None,
-            always_allow_paths: ["/healthz", "/livez", "/readyz"].map(str::to_owned).to_vec(),
+            sni_certificates: Vec::new(),
+            min_tls_version: TlsVersion::Tls12,
+            cipher_suites: Vec::new(),
+        },
+        authentication: Authentication {
+            kubeconfig: None,
+            skip_lookup: false,
+            token_cache_ttl: Duration::from_secs(10),
+            client_ca: None,
+            request_header: None,
+        },
+        authorization: Authorization {
+            kubeconfig: None,
+            always_allow_paths: texts(&["/healthz", "/readyz", "/livez"]),
+            authorized_ttl: Duration::from_secs(10),
+            unauthorized_ttl: Duration::from_secs(10),
         },
         webhook: None,
         logging: Logging {
             format: LogFormat::Text,
             verbosity: 0,
+            vmodule: Vec::new(),
         },
+        tracing: Tracing {
+            endpoint: None,
+            sampling_rate_per_million: 1_000_000,
+        },
+        debugging: Debugging { profiling: true },
         sandbox: None,
         app_services: AppServices { concurrent_syncs: 5 },
         deployments: Deployments { concurrent_syncs: 5 },
@@ -62,6 +89,8 @@ fn defaults_are_those_of_kube_controller_manager() {
             concurrent_replicaset_syncs: 5,
             concurrent_rc_syncs: 5,
         },
+        flags: run(&[]).flags,
+        document: run(&[]).document,
     };
     assert_eq!(run(&[]), expected);
     // An empty value equals a missing flag.
@@ -88,7 +117,16 @@ fn every_flag_is_parsed() {
         --webhook-port=2 --webhook-service=ns/hooks --webhook-client-ca-file=/a \
         --hollow-kubelet-ready-delay=4s --hollow-kubelet-nodes=5 --concurrent-hollow-kubelet-syncs=6 \
         --concurrent-replicaset-syncs=7 --concurrent_rc_syncs=8 --concurrent-gc-syncs=9 --concurrent-deployment-syncs=9 --gc-dry-run --enable-garbage-collector=true \
-        --concurrent-appreplicaset-syncs=10 --concurrent-appservice-syncs=11";
+        --concurrent-appreplicaset-syncs=10 --concurrent-appservice-syncs=11 --use-service-account-credentials \
+        --tls-min-version=VersionTLS13 --tls-cipher-suites=TLS_AES_128_GCM_SHA256,x \
+        --tls-sni-cert-key=/s,/t:a.b,*.b,::1 --tls-sni-cert-key=/u,/v --authentication-kubeconfig=/ak \
+        --authentication-skip-lookup --authentication-token-webhook-cache-ttl=1s --client-ca-file=/ca \
+        --requestheader-client-ca-file=/rca --requestheader-allowed-names=front,proxy \
+        --requestheader-username-headers=X-User --requestheader-uid-headers=X-Uid \
+        --requestheader-group-headers=X-Group,X-Groups --requestheader-extra-headers-prefix=X-Extra- \
+        --authorization-kubeconfig=/zk --authorization-webhook-cache-authorized-ttl=2s \
+        --authorization-webhook-cache-unauthorized-ttl=3s --vmodule=reflector=4 --vmodule=serve/*=5 \
+        --tracing-endpoint=http://c:4318 --tracing-sampling-rate-per-million=7 --profiling=false";
     let config = run(&args.split_whitespace().collect::<Vec<_>>());
     let expected = Config {
         generic: Generic {
@@ -98,6 +136,7 @@ fn every_flag_is_parsed() {
             controller_shutdown_timeout: Some(Duration::from_millis(3_723_500)),
             namespaces: vec!["a".to_owned(), "b".to_owned()],
             label_selector: Some("app=web,x!=y".to_owned()),
+            use_service_account_credentials: true,
         },
         client_connection: ClientConnection {
             kubeconfig: Some(PathBuf::from("/k")),
@@ -118,7 +157,44 @@ fn every_flag_is_parsed() {
                 certificate: "/c".into(),
                 private_key: "/p".into(),
             }),
-            always_allow_paths: vec!["/x/*".to_owned()],
+            sni_certificates: vec![
+                SniCertificate {
+                    files: CertificateFiles {
+                        certificate: "/s".into(),
+                        private_key: "/t".into(),
+                    },
+                    names: texts(&["a.b", "*.b", "::1"]),
+                },
+                SniCertificate {
+                    files: CertificateFiles {
+                        certificate: "/u".into(),
+                        private_key: "/v".into(),
+                    },
+                    names: Vec::new(),
+                },
+            ],
+            min_tls_version: TlsVersion::Tls13,
+            cipher_suites: texts(&["TLS_AES_128_GCM_SHA256", "x"]),
+        },
+        authentication: Authentication {
+            kubeconfig: Some("/ak".into()),
+            skip_lookup: true,
+            token_cache_ttl: Duration::from_secs(1),
+            client_ca: Some("/ca".into()),
+            request_header: Some(RequestHeader {
+                client_ca: "/rca".into(),
+                allowed_names: texts(&["front", "proxy"]),
+                username_headers: texts(&["X-User"]),
+                uid_headers: texts(&["X-Uid"]),
+                group_headers: texts(&["X-Group", "X-Groups"]),
+                extra_headers_prefixes: texts(&["X-Extra-"]),
+            }),
+        },
+        authorization: Authorization {
+            kubeconfig: Some("/zk".into()),
+            always_allow_paths: texts(&["/x/*"]),
+            authorized_ttl: Duration::from_secs(2),
+            unauthorized_ttl: Duration::from_secs(3),
         },
         webhook: Some(Webhook {
             listen: "[::1]:2".parse().expect("an address"),
@@ -131,7 +207,13 @@ fn every_flag_is_parsed() {
         logging: Logging {
             format: LogFormat::Json,
             verbosity: 3,
+            vmodule: vec![("reflector".to_owned(), 4), ("serve/*".to_owned(), 5)],
         },
+        tracing: Tracing {
+            endpoint: Some("http://c:4318".to_owned()),
+            sampling_rate_per_million: 7,
+        },
+        debugging: Debugging { profiling: false },
         sandbox: None,
         app_services: AppServices { concurrent_syncs: 11 },
         deployments: Deployments { concurrent_syncs: 9 },
@@ -149,6 +231,8 @@ fn every_flag_is_parsed() {
             concurrent_replicaset_syncs: 7,
             concurrent_rc_syncs: 8,
         },
+        flags: config.flags.clone(),
+        document: config.document.clone(),
     };
     assert_eq!(config, expected);
 }
@@ -261,6 +345,66 @@ fn invalid_values_are_reported_with_the_valid_ones() {
             &["--authorization-always-allow-paths=/a*b"],
             "--authorization-always-allow-paths must be a list of paths that start with `/` and contain `*` only at the \
              end, not \"/a*b\"",
+        ),
+        (
+            &["--master=https://me:secret@host"],
+            "--master must not contain a user name or a password",
+        ),
+        (
+            &["--tracing-endpoint=collector:4318"],
+            "--tracing-endpoint must be a URL that starts with https:// or http://, not \"collector:4318\"",
+        ),
+        (
+            &["--tracing-sampling-rate-per-million=1"],
+            "--tracing-sampling-rate-per-million requires --tracing-endpoint",
+        ),
+        (
+            &[
+                "--tracing-endpoint=http://c",
+                "--tracing-sampling-rate-per-million=1000001",
+            ],
+            "--tracing-sampling-rate-per-million must be from 0 to 1000000, not 1000001",
+        ),
+        (
+            &["--requestheader-allowed-names=front"],
+            "--requestheader-allowed-names requires --requestheader-client-ca-file",
+        ),
+        (
+            &[
+                "--requestheader-client-ca-file=/c",
+                "--requestheader-username-headers=a b",
+            ],
+            "--requestheader-username-headers must be a list of header names, not \"a b\"",
+        ),
+        (
+            &[
+                "--requestheader-client-ca-file=/c",
+                "--requestheader-username-headers=",
+            ],
+            "--requestheader-username-headers must be a list of at least one header, not empty",
+        ),
+        (
+            &["--tls-sni-cert-key=/c"],
+            "invalid value \"/c\" for --tls-sni-cert-key: it must be the paths of a certificate and a key, separated by a \
+             comma",
+        ),
+        (
+            &["--tls-sni-cert-key=/c,/k:"],
+            "--tls-sni-cert-key must be a certificate, a key and domain names, as in `foo.crt,foo.key:foo.com,*.foo.com`, \
+             not \"\"",
+        ),
+        (
+            &["--tls-min-version=VersionTLS11"],
+            "invalid value \"VersionTLS11\" for --tls-min-version: it must be `VersionTLS12` or `VersionTLS13`",
+        ),
+        (
+            &["--vmodule=reflector"],
+            "--vmodule must be a list of file patterns and verbosities from 0 to 255, as in `reflector=4,serve/*=5`, not \
+             \"reflector\"",
+        ),
+        (
+            &["--authentication-token-webhook-cache-ttl=-1s"],
+            "--authentication-token-webhook-cache-ttl must be 0s or longer, not -1s",
         ),
         (
             &["--controllers=*,foo"],
@@ -407,7 +551,7 @@ fn election_durations_are_consistent() {
 fn lock_is_a_lease_with_a_valid_name() {
     assert_eq!(
         error(&["--leader-elect-resource-lock=endpoints"]),
-        "--leader-elect-resource-lock must be \"leases\""
+        "--leader-elect-resource-lock must be \"leases\", not \"endpoints\""
     );
     assert_eq!(
         error(&["--leader-elect-resource-name=../x"]),
