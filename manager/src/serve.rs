@@ -1,14 +1,15 @@
 //! HTTPS server for health, metrics and debugging endpoints, over HTTP/1.1 and HTTP/2.
 //!
-//! - `/healthz`, `/livez` and `/readyz` from [`Checks`], with `?verbose`, `?exclude=<check>` and `/<check>`; `/metrics`
-//!   from a Prometheus registry; others by [`Endpoints::mount`].
+//! - `/healthz`, `/livez` and `/readyz` from [`Checks`], with `?verbose`, `?exclude=<check>` and `/<check>`, and
+//!   `/metrics/slis`, which counts their results; `/metrics` from a Prometheus registry; `/version`, `/configz`, `/flagz`,
+//!   `/statusz`, `/debug/flags/v` and `/debug/controllers/` by methods of [`Endpoints`]; others by [`Endpoints::mount`].
 //! - Remote clients may access the allowed paths; any other path returns 403. Local clients may access all paths.
 //! - Connections, header sizes and durations are bounded. A full server closes a connection of the peer with the most
 //!   connections (`slots`). A panic fails only its own request.
 //! - On shutdown the listener is closed and in-flight requests are drained for two seconds.
 //!
-//! Modules: `checks` (health checks) and `health` (their HTTP output), `access` (authorization), `endpoints` (routing),
-//! `connection` (one connection), `slots` (the number of connections), `tls`. The handler of requests is an
+//! Modules: `checks` (health checks), `health` and `slis` (their output), `access` (authorization), `endpoints` (routing),
+//! `connection` (one connection), `slots` (the number of connections), `tls`, and one module per page. The handler of requests is an
 //! [`HttpHandler`]: [`Endpoints`] here, another one in [`webhook`](crate::webhook).
 //!
 //! ```
@@ -31,16 +32,24 @@
 //! ```
 
 mod access;
+mod build_info;
 mod checks;
+mod configz;
 mod connection;
+mod debug;
 mod endpoints;
+mod flagz;
 mod health;
+mod slis;
 mod slots;
+mod statusz;
+mod structured;
 mod tls;
 
 #[cfg(test)]
 mod tests;
 
+pub use self::build_info::BuildInfo;
 pub use self::checks::{Checks, Health, Probes, Registration};
 pub use self::connection::{HttpHandler, HttpResponse};
 pub use self::endpoints::{ALWAYS_ALLOW_PATHS, Endpoints};
@@ -81,6 +90,9 @@ pub enum ServeError {
          its end"
     )]
     AllowedPath { path: String },
+    /// The metrics of the health checks cannot be created.
+    #[error("cannot create metrics: {0}")]
+    Metrics(#[from] prometheus::Error),
 }
 
 /// A bound server.

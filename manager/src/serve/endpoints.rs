@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -16,11 +17,14 @@ use http::{HeaderValue, Method, Request, Response, StatusCode, Version};
 use http_body::Body;
 use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
 use hyper::body::Incoming;
+use prometheus::proto::MetricFamily;
 use prometheus::{Registry, TextEncoder};
+use serde_json::Value;
 
 use super::access::{self, Access};
-use super::checks::{Checks, Probes};
+use super::checks::Checks;
 use super::connection::{HttpHandler, HttpResponse};
+use super::slis::{self, Slis};
 use super::{ServeError, health};
 use crate::env::Clock;
 use crate::panics;
@@ -76,18 +80,16 @@ impl Endpoints {
             access: Access::new(always_allow_paths.into_iter().map(Into::into))?,
             clock: clock.clone(),
         };
-        for (name, probe) in [
-            ("healthz", Probes::HEALTHZ),
-            ("livez", Probes::LIVEZ),
-            ("readyz", Probes::READYZ),
-        ] {
+        let slis = Arc::new(Slis::new()?);
+        for (name, probe) in slis::PROBES {
             let (of_all, of_one) = (checks.clone(), checks.clone());
+            let slis = slis.clone();
             let below = format!("/{name}/");
             endpoints = endpoints
                 .mount(format!("/{name}"), move |request| {
                     let query = request.uri().query().unwrap_or_default();
                     let local = request.extensions().get::<Local>().is_some();
-                    let (status, body) = health::all(name, &of_all, probe, query, local);
+                    let (status, body) = health::all(name, &of_all, probe, query, local, &slis);
                     std::future::ready(text(status, body))
                 })
                 .mount(below.clone(), move |request| {
@@ -96,7 +98,13 @@ impl Endpoints {
                     std::future::ready(response.map_or_else(not_found, |(status, body)| text(status, body)))
                 });
         }
-        Ok(endpoints.mount("/metrics", move |_| std::future::ready(metrics(&registry))))
+        let (reset, checks) = (slis.clone(), checks.clone());
+        Ok(endpoints
+            .mount("/metrics", move |_| {
+                std::future::ready(metrics(&registry.gather()))
+            })
+            .mount("/metrics/slis", move |_| std::future::ready(slis.page(&checks)))
+            .mount_delete("/metrics/slis", move |_| std::future::ready(reset.reset())))
     }
 
     /// Adds a handler for GET and HEAD, or replaces the one at this path. A path with a trailing slash matches all paths
@@ -131,6 +139,11 @@ impl Endpoints {
     {
         self.route_mut(path).delete = Some(boxed(handler));
         self
+    }
+
+    /// Returns the mounted paths in order.
+    pub(super) fn paths(&self) -> impl Iterator<Item = &str> {
+        self.routes.keys().map(String::as_str)
     }
 
     fn route_mut(&mut self, path: impl Into<String>) -> &mut Route {
@@ -279,8 +292,9 @@ where
     Box::new(move |request| handler(request).boxed())
 }
 
-fn metrics(registry: &Registry) -> HttpResponse {
-    match TextEncoder::new().encode_to_string(&registry.gather()) {
+/// Returns metrics in the Prometheus text format.
+pub(super) fn metrics(families: &[MetricFamily]) -> HttpResponse {
+    match TextEncoder::new().encode_to_string(families) {
         Ok(series) => response(StatusCode::OK, METRICS, series),
         Err(error) => text(
             StatusCode::INTERNAL_SERVER_ERROR,
@@ -307,6 +321,16 @@ fn forbidden(method: &Method, path: &str) -> HttpResponse {
 
 fn not_found() -> HttpResponse {
     text(StatusCode::NOT_FOUND, "404 page not found\n")
+}
+
+/// Returns a JSON response.
+pub(super) fn json(value: &Value) -> HttpResponse {
+    response(StatusCode::OK, "application/json", pretty(value))
+}
+
+/// Encodes JSON for readers.
+pub(super) fn pretty(value: &Value) -> String {
+    format!("{value:#}\n")
 }
 
 /// Returns a plain text response.

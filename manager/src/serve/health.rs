@@ -6,34 +6,40 @@ use std::fmt::Write as _;
 use http::StatusCode;
 
 use super::checks::{Checks, Health, Probes};
+use super::slis::Slis;
 
 /// Returns the response for all checks of an endpoint. `name` is its path without the slash.
 ///
 /// Failure reasons are withheld, because these paths are allowed for remote clients. Notes are withheld from remote clients
-/// too: they may quote errors of the API server.
+/// too: they may quote errors of the API server. `slis` counts the results.
 pub(super) fn all(
     name: &str,
     checks: &Checks,
     probe: Probes,
     query: &str,
     local: bool,
+    slis: &Slis,
 ) -> (StatusCode, String) {
     let Query { verbose, mut exclude } = Query::parse(query);
     let mut lines = String::new();
     let mut failed = false;
     // Writing to a string cannot fail.
     for check in checks.for_probe(probe) {
-        let name = &check.name;
-        let _ = if exclude.remove(name) {
-            writeln!(lines, "[+]{name} excluded: ok")
+        let check_name = &check.name;
+        let _ = if exclude.remove(check_name) {
+            writeln!(lines, "[+]{check_name} excluded: ok")
         } else {
-            match check.run() {
-                Health::Ok => writeln!(lines, "[+]{name} ok"),
-                Health::Note(_) if !local => writeln!(lines, "[+]{name} ok: note withheld"),
-                Health::Note(note) => writeln!(lines, "[+]{name} ok: {}", note.replace(['\r', '\n'], " ")),
+            let health = check.run();
+            slis.observe(check_name, name, &health);
+            match health {
+                Health::Ok => writeln!(lines, "[+]{check_name} ok"),
+                Health::Note(_) if !local => writeln!(lines, "[+]{check_name} ok: note withheld"),
+                Health::Note(note) => {
+                    writeln!(lines, "[+]{check_name} ok: {}", note.replace(['\r', '\n'], " "))
+                }
                 Health::Failed(_) => {
                     failed = true;
-                    writeln!(lines, "[-]{name} failed: reason withheld")
+                    writeln!(lines, "[-]{check_name} failed: reason withheld")
                 }
             }
         };
@@ -115,13 +121,17 @@ mod tests {
         (checks, added)
     }
 
+    fn slis() -> Slis {
+        Slis::new().expect("metrics")
+    }
+
     #[test]
     fn passing_checks_return_ok_and_verbose_lists_them() {
         let (checks, _added) = checks();
-        let (status, body) = all("healthz", &checks, Probes::HEALTHZ, "", true);
+        let (status, body) = all("healthz", &checks, Probes::HEALTHZ, "", true, &slis());
         assert_eq!((status.as_u16(), body.as_str()), (200, "ok"));
         for query in ["verbose", "verbose=", "verbose=false&x=y"] {
-            let (status, body) = all("healthz", &checks, Probes::HEALTHZ, query, true);
+            let (status, body) = all("healthz", &checks, Probes::HEALTHZ, query, true, &slis());
             assert_eq!(status, 200);
             assert_eq!(
                 body,
@@ -134,7 +144,7 @@ mod tests {
     #[test]
     fn note_is_withheld_from_remote_clients() {
         let (checks, _added) = checks();
-        let (status, body) = all("healthz", &checks, Probes::HEALTHZ, "verbose", false);
+        let (status, body) = all("healthz", &checks, Probes::HEALTHZ, "verbose", false, &slis());
         assert_eq!(status, 200);
         assert_eq!(
             body,
@@ -145,7 +155,7 @@ mod tests {
     #[test]
     fn failed_check_lists_all_checks_without_reasons() {
         let (checks, _added) = checks();
-        let (status, body) = all("readyz", &checks, Probes::READYZ, "", true);
+        let (status, body) = all("readyz", &checks, Probes::READYZ, "", true, &slis());
         assert_eq!(status, 500);
         assert_eq!(
             body,
@@ -158,7 +168,7 @@ mod tests {
     fn excluded_check_is_skipped_and_unknown_exclude_is_warned_of() {
         let (checks, _added) = checks();
         let query = "exclude=caches&exclude=appservice%2Dcontroller&exclude=z%22&exclude=nothing&verbose";
-        let (status, body) = all("readyz", &checks, Probes::READYZ, query, true);
+        let (status, body) = all("readyz", &checks, Probes::READYZ, query, true, &slis());
         assert_eq!(status, 200);
         assert_eq!(
             body,

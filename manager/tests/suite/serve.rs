@@ -2,6 +2,7 @@
 //! on the load of the machine; timeouts are tested under a paused clock, without sockets.
 
 mod limits;
+mod pages;
 mod responses;
 mod shutdown;
 mod tls;
