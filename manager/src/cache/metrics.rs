@@ -12,9 +12,8 @@ use prometheus::{GaugeVec, IntCounter, IntCounterVec, IntGaugeVec, Opts};
 
 use crate::object::Resource;
 
-const LABELS: [&str; 4] = ["name", "group", "version", "resource"];
-/// The value of the label `name`.
-const NAME: &str = "coxswain";
+/// The labels besides `name`, which is the name of the manager.
+const LABELS: [&str; 3] = ["group", "version", "resource"];
 
 /// The metrics of all caches.
 #[derive(Clone, Debug)]
@@ -99,10 +98,12 @@ pub(super) struct CacheCollector<F> {
 }
 
 impl CacheMetrics {
-    pub(super) fn new() -> prometheus::Result<Self> {
-        let gauge = |name: &str, help: &str| IntGaugeVec::new(Opts::new(name, help), &LABELS);
-        let counter = |name: &str, help: &str| IntCounterVec::new(Opts::new(name, help), &LABELS);
-        let [name, group, version, resource] = LABELS;
+    /// Returns the metrics of the caches of `manager`.
+    pub(super) fn new(manager: &str) -> prometheus::Result<Self> {
+        let opts = |name: &str, help: &str| Opts::new(name, help).const_label("name", manager);
+        let gauge = |name: &str, help: &str| IntGaugeVec::new(opts(name, help), &LABELS);
+        let counter = |name: &str, help: &str| IntCounterVec::new(opts(name, help), &LABELS);
+        let [group, version, resource] = LABELS;
         Ok(Self {
             queued: gauge(
                 "informer_queued_items",
@@ -122,18 +123,18 @@ impl CacheMetrics {
                 "Number of objects that could not be decoded.",
             )?,
             age: GaugeVec::new(
-                Opts::new(
+                opts(
                     "coxswain_cache_age_seconds",
                     "Time since the last event, bookmark or list of the cache.",
                 ),
                 &LABELS,
             )?,
             relists: IntCounterVec::new(
-                Opts::new(
+                opts(
                     "coxswain_cache_relists_total",
                     "Number of attempted lists after the first one, by reason.",
                 ),
-                &[name, group, version, resource, "reason"],
+                &[group, version, resource, "reason"],
             )?,
             idle_watches: counter(
                 "coxswain_cache_watches_silent_total",
@@ -154,10 +155,10 @@ impl CacheMetrics {
     /// Returns the counters of one cache, initialized to 0.
     pub(super) fn counters(&self, resource: &Resource) -> Counters {
         let labels = labels(resource);
-        let [name, group, version, plural] = labels;
+        let [group, version, plural] = labels;
         Counters {
             relists: RelistReason::ALL.map(|reason| {
-                let labels = [name, group, version, plural, reason.label()];
+                let labels = [group, version, plural, reason.label()];
                 (reason, self.relists.with_label_values(&labels))
             }),
             idle_watches: self.idle_watches.with_label_values(&labels),
@@ -174,7 +175,7 @@ impl CacheMetrics {
     /// Removes the metrics of a resource.
     pub(super) fn forget(&self, resource: &Resource) {
         let labels = labels(resource);
-        let [name, group, version, plural] = labels;
+        let [group, version, plural] = labels;
         // Fails only if there is none.
         for gauge in [
             &self.queued,
@@ -190,7 +191,7 @@ impl CacheMetrics {
             let _ = counter.remove_label_values(&labels);
         }
         for reason in RelistReason::ALL {
-            let labels = [name, group, version, plural, reason.label()];
+            let labels = [group, version, plural, reason.label()];
             let _ = self.relists.remove_label_values(&labels);
         }
     }
@@ -264,6 +265,6 @@ impl<F: Fn() -> Vec<(Resource, CacheStats)> + Send + Sync> Collector for CacheCo
     }
 }
 
-fn labels(resource: &Resource) -> [&str; 4] {
-    [NAME, &resource.group, &resource.version, &resource.plural]
+fn labels(resource: &Resource) -> [&str; 3] {
+    [&resource.group, &resource.version, &resource.plural]
 }

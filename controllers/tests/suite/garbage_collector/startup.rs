@@ -151,6 +151,6 @@ async fn deletion_event_from_before_a_restore_is_verified_by_a_live_read() {
 /// Returns the number of restores that a cache has detected.
 fn restarts(f: &Fixture, plural: &str) -> Option<f64> {
     f.metric(&format!(
-        "coxswain_cache_restarts_total{{group=\"\",name=\"coxswain\",resource=\"{plural}\",version=\"v1\"}}"
+        "coxswain_cache_restarts_total{{group=\"\",name=\"\",resource=\"{plural}\",version=\"v1\"}}"
     ))
 }
