@@ -10,8 +10,8 @@
 use std::future::ready;
 
 use coxswain_manager::cache::Caches;
-use coxswain_manager::client::Client;
-use coxswain_manager::controller::{ControllerError, Runnable};
+use coxswain_manager::client::{Client, ServiceAccount};
+use coxswain_manager::controller::{AuthenticatedController, ControllerError, Runnable};
 use coxswain_manager::env::Env;
 use coxswain_manager::events::Recorder;
 use coxswain_manager::manager::Manager;
@@ -33,6 +33,7 @@ pub const CONTROLLERS: &[Descriptor] = &[
         enabled_by_default: true,
         yields: false,
         role: Some("appreplicaset-controller.yaml"),
+        service_account: replicaset::APP_REPLICASET_NAME,
         construct: |context| replicas(context, &APP_REPLICA_SET, context.settings.appreplicaset_workers),
     },
     Descriptor {
@@ -41,6 +42,7 @@ pub const CONTROLLERS: &[Descriptor] = &[
         enabled_by_default: true,
         yields: false,
         role: Some("appservice-controller.yaml"),
+        service_account: appservice::NAME,
         construct: |context| {
             let hooks = std::mem::take(&mut context.hosted.hooks);
             context.hosted.hooks = appservice::hooks(hooks, context.manager.caches());
@@ -54,6 +56,7 @@ pub const CONTROLLERS: &[Descriptor] = &[
         enabled_by_default: true,
         yields: true,
         role: Some("deployment-controller.yaml"),
+        service_account: deployment::NAME,
         construct: |context| {
             let workers = context.settings.deployment_workers;
             workload(context, deployment::NAME, deployment::build, workers)
@@ -65,6 +68,7 @@ pub const CONTROLLERS: &[Descriptor] = &[
         enabled_by_default: true,
         yields: true,
         role: Some("garbage-collector-controller.yaml"),
+        service_account: "generic-garbage-collector",
         construct: collector,
     },
     Descriptor {
@@ -73,12 +77,14 @@ pub const CONTROLLERS: &[Descriptor] = &[
         enabled_by_default: false,
         yields: false,
         role: None,
+        service_account: hollow_kubelet::NAME,
         construct: |context| {
             let (options, workers) = (
                 &context.settings.hollow_kubelet,
                 context.settings.hollow_kubelet_workers,
             );
-            let controller = hollow_kubelet::guarded(context.manager, options.clone(), workers)?;
+            let client = context.client(1.0);
+            let controller = hollow_kubelet::guarded(context.manager, client, options.clone(), workers)?;
             context.add(controller);
             Ok(())
         },
@@ -89,6 +95,7 @@ pub const CONTROLLERS: &[Descriptor] = &[
         enabled_by_default: true,
         yields: true,
         role: Some("replicaset-controller.yaml"),
+        service_account: replicaset::NAME,
         construct: |context| replicas(context, &REPLICA_SET, context.settings.replicaset_workers),
     },
     Descriptor {
@@ -97,6 +104,7 @@ pub const CONTROLLERS: &[Descriptor] = &[
         enabled_by_default: true,
         yields: true,
         role: Some("replicationcontroller-controller.yaml"),
+        service_account: "replication-controller",
         construct: |context| {
             let workers = context.settings.replicationcontroller_workers;
             replicas(context, &REPLICATION_CONTROLLER, workers)
@@ -117,6 +125,9 @@ pub struct Descriptor {
     pub yields: bool,
     /// The file in `deploy/base/roles` with its `ClusterRole`. None if it is not deployed by default.
     pub role: Option<&'static str>,
+    /// Its service account with `--use-service-account-credentials`, and the user agent of its requests: the name that
+    /// kube-controller-manager's roles are bound to, if it has the controller.
+    pub service_account: &'static str,
     /// Builds the controller and [adds](Context::add) it.
     construct: fn(&mut Context<'_>) -> Result<(), ControllerError>,
 }
@@ -199,8 +210,7 @@ pub fn host(
 struct Context<'a> {
     manager: &'a mut Manager,
     settings: &'a Settings,
-    /// Name of the controller under construction, and whether it yields.
-    current: (&'static str, bool),
+    current: Current,
     /// Started by the first controller that yields.
     kcm: Option<KcmLease>,
     /// Shared by all replica controllers.
@@ -208,12 +218,22 @@ struct Context<'a> {
     hosted: Hosted,
 }
 
+/// The controller under construction.
+#[derive(Default)]
+struct Current {
+    name: &'static str,
+    user_agent: &'static str,
+    /// None if it has the identity of the process.
+    account: Option<ServiceAccount>,
+    yields: bool,
+}
+
 impl<'a> Context<'a> {
     fn new(manager: &'a mut Manager, settings: &'a Settings) -> Self {
         Self {
             manager,
             settings,
-            current: ("", false),
+            current: Current::default(),
             kcm: None,
             replica_metrics: None,
             hosted: Hosted {
@@ -225,32 +245,53 @@ impl<'a> Context<'a> {
     }
 
     fn begin(&mut self, descriptor: &Descriptor, enabled_by: EnabledBy) {
-        let yields = descriptor.yields && enabled_by == EnabledBy::Star;
-        self.current = (descriptor.name, yields);
+        self.current = Current {
+            name: descriptor.name,
+            user_agent: descriptor.service_account,
+            account: self.manager.service_account(descriptor.service_account),
+            yields: descriptor.yields && enabled_by == EnabledBy::Star,
+        };
     }
 
     fn add(&mut self, controller: impl Runnable + 'static) {
+        match self.current.account.take() {
+            Some(account) => self.add_yielding(AuthenticatedController::new(controller, account)),
+            None => self.add_yielding(controller),
+        }
+        self.hosted.names.push(self.current.name);
+    }
+
+    fn add_yielding(&mut self, controller: impl Runnable + 'static) {
         match self.kcm_to_yield_to() {
             Some(kcm) => self.manager.add(YieldingController::new(controller, kcm)),
             None => self.manager.add(controller),
         }
-        self.hosted.names.push(self.current.0);
     }
 
     /// The observer of kube-controller-manager's Lease, if the controller under construction yields.
     fn kcm_to_yield_to(&mut self) -> Option<KcmLease> {
         let assume_absent = self.settings.assume_no_kube_controller_manager;
-        self.current.1.then(|| {
+        self.current.yields.then(|| {
             let start = || KcmLease::start(self.manager, assume_absent);
             self.kcm.get_or_insert_with(start).clone()
         })
     }
 
+    /// A client with the identity of the controller, and `factor` times the rate limit.
+    fn client(&self, factor: f64) -> Client {
+        let Current {
+            user_agent, account, ..
+        } = &self.current;
+        let client = self.manager.client_with_qps_factor(user_agent, factor);
+        client.authenticated_as(account.as_ref())
+    }
+
     /// A recorder of events whose source is `component`.
     fn recorder(&self, component: &str) -> Result<Recorder, ControllerError> {
-        let recorder = self.manager.recorder(component, &self.settings.instance);
+        let account = self.current.account.as_ref();
+        let recorder = self.manager.recorder(component, &self.settings.instance, account);
         recorder.map_err(|source| ControllerError::Events {
-            name: self.current.0.to_owned(),
+            name: self.current.name.to_owned(),
             source,
         })
     }
@@ -266,8 +307,8 @@ fn workload<R: Runnable + 'static>(
     build: Build<R>,
     workers: usize,
 ) -> Result<(), ControllerError> {
-    let (manager, recorder) = (&*context.manager, context.recorder(name)?);
-    let client = manager.client(name);
+    let (client, recorder) = (context.client(1.0), context.recorder(name)?);
+    let manager = &*context.manager;
     let controller = build(
         manager.env(),
         manager.caches(),
@@ -286,7 +327,8 @@ fn replicas(
     kind: &replicaset::OwnerKind,
     workers: usize,
 ) -> Result<(), ControllerError> {
-    let (manager, recorder) = (&*context.manager, context.recorder(kind.component)?);
+    let (client, recorder) = (context.client(1.0), context.recorder(kind.component)?);
+    let manager = &*context.manager;
     let metrics = match context.replica_metrics.take() {
         Some(metrics) => metrics,
         None => {
@@ -300,7 +342,7 @@ fn replicas(
     let controller = replicaset::build(
         manager.env(),
         manager.caches(),
-        manager.client(kind.component),
+        client,
         manager.registry(),
         recorder,
         metrics,
@@ -311,8 +353,6 @@ fn replicas(
     Ok(())
 }
 
-/// The user agent of the garbage collector's requests: kube-controller-manager's roles are bound to this name.
-const COLLECTOR_CLIENT: &str = "generic-garbage-collector";
 /// The garbage collector's request rate as a multiple of other controllers', as in kube-controller-manager.
 const COLLECTOR_RATE: f64 = 2.0;
 
@@ -320,11 +360,17 @@ fn collector(context: &mut Context<'_>) -> Result<(), ControllerError> {
     let Some(options) = context.settings.garbage_collector else {
         return Ok(());
     };
-    let (manager, recorder) = (&*context.manager, context.recorder(garbage_collector::NAME)?);
+    let (client, recorder) = (
+        context.client(COLLECTOR_RATE),
+        context.recorder(garbage_collector::NAME)?,
+    );
+    let manager = &*context.manager;
     let (env, caches, registry) = (manager.env(), manager.caches(), manager.registry());
     // On a part of the cluster the collector refuses to run: discovery would be wasted.
     let discovery = if caches.include_all() {
-        let discovery = Discovery::start(env, caches, manager.client(COLLECTOR_CLIENT), registry);
+        // As the caches, discovery has the identity of the process: a standby reads it too.
+        let client = manager.client(context.current.user_agent);
+        let discovery = Discovery::start(env, caches, client, registry);
         discovery.map_err(|source| ControllerError::Metrics {
             name: garbage_collector::NAME.to_owned(),
             source,
@@ -332,7 +378,6 @@ fn collector(context: &mut Context<'_>) -> Result<(), ControllerError> {
     } else {
         Discovery::fixed(watch::Sender::new(None).subscribe())
     };
-    let client = manager.client_with_qps_factor(COLLECTOR_CLIENT, COLLECTOR_RATE);
     let collector = GarbageCollector::build(env, caches, client, registry, recorder, discovery, options)?;
     context.hosted.graph = Some(collector.page());
     match context.kcm_to_yield_to() {

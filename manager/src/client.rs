@@ -1,7 +1,7 @@
 //! The API client: rate limiter, deadlines, request metrics and leader fence.
 //!
 //! All controllers share a [`Transport`], the connection to the API server. Each has its own [`Client`], with a rate
-//! limiter and a user agent. The path of a request: rate limiter → deadline → kube's client → [`Fence`] → socket. The rate
+//! limiter and a user agent, and optionally a [`ServiceAccount`]. The path of a request: rate limiter → deadline → kube's client → [`Fence`] → socket. The rate
 //! limiter runs before the request enters kube's client, where it would block all other requests. The fence is checked
 //! last, and again until the response arrives: a write that was not sent when the fence closes is never sent. Reads and
 //! waits for the rate limiter end with the term, too, and when the term is drained.
@@ -20,6 +20,7 @@ mod object_watch;
 mod rate_limiter;
 mod read;
 mod response;
+mod service_account;
 mod transport;
 mod watch_stream;
 mod write;
@@ -29,6 +30,7 @@ pub use error::{Cause, ClientError, Details, Status};
 pub use fence::{Fence, Term};
 pub use object_watch::{ObjectEvent, ObjectEvents, ObjectState, ObjectWatch, WatchEnd, WatchReport};
 pub use read::{ListQuery, MetaPage, RawResponse, View, WatchQuery};
+pub use service_account::{ServiceAccount, ServiceAccounts, TokenError};
 pub use transport::{ConnectError, Transport};
 pub use watch_stream::WatchStream;
 pub use write::{Delete, Patch, Propagation};
@@ -38,11 +40,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderValue, Method, Request, header};
+use http::{HeaderValue, Method, Request, StatusCode, header};
 use kube::client::Body;
 
 use self::fence::FenceClosedInFlight;
 use self::rate_limiter::RateLimiter;
+use self::service_account::{Bearer, NoToken};
 use self::transport::FencedTerm;
 use crate::object::{Resource, Version};
 
@@ -69,6 +72,8 @@ pub struct Client {
     user_agent: HeaderValue,
     limiter: Option<Arc<RateLimiter>>,
     access: WriteAccess,
+    /// None for the credentials of the transport.
+    account: Option<ServiceAccount>,
 }
 
 /// Decides when a client may write, and when its reads are cancelled.
@@ -121,6 +126,20 @@ impl Client {
             user_agent,
             limiter: limit.map(|limit| Arc::new(RateLimiter::new(limit))),
             access,
+            account: None,
+        }
+    }
+
+    /// Returns the same client, authenticated as `account`; without one, by the credentials of the process.
+    #[must_use]
+    pub fn authenticated_as(&self, account: Option<&ServiceAccount>) -> Self {
+        let Some(account) = account else {
+            return self.clone();
+        };
+        Self {
+            transport: account.transport().clone(),
+            account: Some(account.clone()),
+            ..self.clone()
         }
     }
 
@@ -161,7 +180,11 @@ impl Client {
     async fn read(&self, call: Call, request_line: &str) -> Result<http::Response<Bytes>, ClientError> {
         self.token(call.verb, request_line).await?;
         // Boxed to keep the futures of callers small.
-        Box::pin(self.until_term_ends(request_line, self.exchange(call, request_line))).await
+        Box::pin(self.until_term_ends(request_line, async {
+            let bearer = self.bearer(request_line).await?;
+            self.exchange(call, bearer, request_line).await
+        }))
+        .await
     }
 
     /// Sends a write, and records its outcome if it is fenced.
@@ -172,12 +195,14 @@ impl Client {
     ) -> Result<T, ClientError> {
         let request_line = call.request_line();
         self.token(call.verb, &request_line).await?;
-        // After the wait for the rate limiter: a write that is cancelled there was never sent.
+        let bearer = Box::pin(self.until_term_ends(&request_line, self.bearer(&request_line))).await?;
+        // After the waits for the rate limiter and the token of the service account: a write that is cancelled
+        // there was never sent.
         let entry = match &self.access {
             WriteAccess::InTerm(..) => Some(self.transport.writes.begin(resource, call.deadline)),
             WriteAccess::ReadOnly | WriteAccess::Unfenced | WriteAccess::Ended => None,
         };
-        let answer = Box::pin(self.exchange(call, &request_line)).await;
+        let answer = Box::pin(self.exchange(call, bearer, &request_line)).await;
         let answer = answer.map(http::Response::into_body);
         match (&answer, entry) {
             (Ok(body), Some(entry)) => {
@@ -194,10 +219,15 @@ impl Client {
     }
 
     /// Sends a request and reads the response within the deadline.
-    async fn exchange(&self, call: Call, request_line: &str) -> Result<http::Response<Bytes>, ClientError> {
+    async fn exchange(
+        &self,
+        call: Call,
+        bearer: Option<Bearer>,
+        request_line: &str,
+    ) -> Result<http::Response<Bytes>, ClientError> {
         let (deadline, verb) = (call.deadline, call.verb);
         let answered = self.transport.clock.timeout(deadline, async {
-            let (head, body) = self.send(call, request_line).await?.into_parts();
+            let (head, body) = self.send(call, bearer, request_line).await?.into_parts();
             let body = self
                 .body(request_line, response::collect(body, request_line))
                 .await??;
@@ -217,7 +247,10 @@ impl Client {
         let deadline = call.deadline;
         let clock = &self.transport.clock;
         let opened = async {
-            let opened = clock.timeout(deadline, self.send(call, &request_line)).await;
+            let bearer = self.bearer(&request_line).await?;
+            let opened = clock
+                .timeout(deadline, self.send(call, bearer, &request_line))
+                .await;
             opened.unwrap_or_else(|| {
                 Err(ClientError::Timeout {
                     request_line: request_line.clone(),
@@ -231,7 +264,22 @@ impl Client {
         Ok(WatchStream::new(body, request_line))
     }
 
-    /// Cancels a read when the term is over or draining.
+    /// Returns the token of the service account; none for the credentials of the transport.
+    async fn bearer(&self, request_line: &str) -> Result<Option<Bearer>, ClientError> {
+        let Some(account) = &self.account else {
+            return Ok(None);
+        };
+        let bearer = account.bearer().await;
+        bearer
+            .map(Some)
+            .map_err(|NoToken { error, retry_after }| ClientError::Unauthenticated {
+                request_line: request_line.to_owned(),
+                source: error,
+                retry_after,
+            })
+    }
+
+    /// Cancels a read, or the wait of a write for a token, when the term is over or draining.
     async fn until_term_ends<T>(
         &self,
         request_line: &str,
@@ -293,11 +341,16 @@ impl Client {
     }
 
     /// Sends a request. A response that is not a success is an error.
-    async fn send(&self, call: Call, request_line: &str) -> Result<http::Response<Body>, ClientError> {
+    async fn send(
+        &self,
+        call: Call,
+        bearer: Option<Bearer>,
+        request_line: &str,
+    ) -> Result<http::Response<Body>, ClientError> {
         let clock = self.transport.clock.clone();
         let start = clock.now();
         let (method, verb) = (call.method.clone(), call.verb);
-        let request = self.request(call, request_line)?;
+        let request = self.request(call, bearer.as_ref(), request_line)?;
         let answer = self.transport.kube.send(request).await;
         let took = clock.now() - start;
         let metrics = &self.transport.metrics;
@@ -323,6 +376,11 @@ impl Client {
             );
             return Ok(response);
         }
+        if code == StatusCode::UNAUTHORIZED
+            && let (Some(account), Some(bearer)) = (&self.account, &bearer)
+        {
+            account.reject(bearer);
+        }
         let error = self
             .body(request_line, response::refused(response, request_line))
             .await?;
@@ -330,7 +388,12 @@ impl Client {
         Err(error)
     }
 
-    fn request(&self, call: Call, request_line: &str) -> Result<Request<Body>, ClientError> {
+    fn request(
+        &self,
+        call: Call,
+        bearer: Option<&Bearer>,
+        request_line: &str,
+    ) -> Result<Request<Body>, ClientError> {
         let invalid = |reason: String| ClientError::Invalid {
             request_line: request_line.to_owned(),
             reason,
@@ -350,6 +413,10 @@ impl Client {
             .uri(uri)
             .header(header::ACCEPT, call.accept)
             .header(header::USER_AGENT, self.user_agent.clone());
+        if let Some(bearer) = bearer {
+            let authorization = bearer.header().map_err(|error| invalid(error.to_string()))?;
+            request = request.header(header::AUTHORIZATION, authorization);
+        }
         let body = match call.body {
             None => Body::empty(),
             Some((content_type, body)) => {

@@ -10,6 +10,7 @@
 //!
 //! A controller with several queues implements [`Runnable`] on [`Runtime`], which has the same lifecycle.
 
+mod authenticated;
 mod builder;
 mod error;
 pub(crate) mod key_queue;
@@ -20,6 +21,7 @@ mod runtime;
 #[cfg(test)]
 mod tests;
 
+pub use authenticated::AuthenticatedController;
 pub use builder::{Builder, Controller};
 pub use error::{ControllerError, Fatal, ReconcileError, Unhealthy};
 pub use key_queue::{Cause, Change};

@@ -20,7 +20,7 @@ use prometheus::Registry;
 
 use self::metrics::ControllerStates;
 use crate::cache::{CacheError, Caches, Scope};
-use crate::client::{Client, Fence, RateLimit, Transport};
+use crate::client::{Client, Fence, RateLimit, ServiceAccount, ServiceAccounts, Transport};
 use crate::controller::Runnable;
 use crate::env::Env;
 use crate::events::{Recorder, RecorderError};
@@ -29,7 +29,7 @@ use crate::serve::{Checks, Registration};
 /// The options of a manager.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The value of the `manager` label in metrics.
+    /// The name of the manager in metrics.
     pub name: &'static str,
     /// The rate limit of each controller's client; none is unlimited.
     pub limit: Option<RateLimit>,
@@ -47,6 +47,7 @@ pub struct Manager {
     registry: Registry,
     transport: Transport,
     options: Options,
+    service_accounts: Option<ServiceAccounts>,
     caches: Caches,
     fence: Fence,
     checks: Checks,
@@ -93,7 +94,7 @@ impl Manager {
     ) -> Result<Self, BuildError> {
         // The reflectors have their own client without a rate limit.
         let reader = transport.client("shared-informers", None);
-        let caches = Caches::new(env, reader, options.scope.clone(), registry)?;
+        let caches = Caches::of_manager(options.name, env, reader, options.scope.clone(), registry)?;
         let states = ControllerStates::register(options.name, registry)?;
         let registrations = vec![health::add_cache_check(checks, &caches)];
         Ok(Self {
@@ -106,8 +107,23 @@ impl Manager {
             states,
             controllers: Vec::new(),
             registrations,
+            service_accounts: None,
             options,
         })
+    }
+
+    /// Gives each controller the identity of a service account. The caches keep the identity of the process. Call it before
+    /// the controllers are built.
+    pub fn use_service_accounts(&mut self, accounts: ServiceAccounts) {
+        self.service_accounts = Some(accounts);
+    }
+
+    /// Returns the service account of a controller, with a token of its own; none if the controllers have the identity of
+    /// the process.
+    #[must_use]
+    pub fn service_account(&self, name: &str) -> Option<ServiceAccount> {
+        let accounts = self.service_accounts.as_ref()?;
+        Some(accounts.account(name))
     }
 
     #[expect(missing_docs, reason = "accessor")]
@@ -150,13 +166,19 @@ impl Manager {
         self.transport.client(name, limit)
     }
 
-    /// Starts an event recorder for `component` (a controller) on `instance` (this process). It is not fenced: events
-    /// describe writes that were fenced, and the last ones are written after the term.
+    /// Starts an event recorder for `component` (a controller) on `instance` (this process), which writes as `account`. It
+    /// is not fenced: events describe writes that were fenced, and the last ones are written after the term.
     ///
     /// # Panics
     /// Outside a tokio runtime.
-    pub fn recorder(&self, component: &str, instance: &str) -> Result<Recorder, RecorderError> {
+    pub fn recorder(
+        &self,
+        component: &str,
+        instance: &str,
+        account: Option<&ServiceAccount>,
+    ) -> Result<Recorder, RecorderError> {
         let client = self.transport.unfenced(component, self.options.limit);
+        let client = client.authenticated_as(account);
         Recorder::start(&self.env, client, component, instance, &self.registry)
     }
 

@@ -48,7 +48,7 @@ async fn bind(client: &Client, pod: &Pod, key: &Key, node: &Text) -> Result<(), 
     client
         .create_subresource(&PODS, key, "binding", body)
         .await
-        .map(drop)
+        .map(|IgnoredAny| ())
 }
 
 /// Executes a step for a node and returns the written node.

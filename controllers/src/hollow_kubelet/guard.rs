@@ -13,7 +13,7 @@ use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
 use super::node::NODES;
-use super::{ForeignNode, HollowKubelet, LABEL, NAME, Node, Nodes, Options, build};
+use super::{ForeignNode, HollowKubelet, LABEL, Node, Nodes, Options, build};
 
 /// Delay before the nodes are listed again after a failure.
 const RETRY_MIN: Duration = Duration::from_secs(2);
@@ -75,10 +75,10 @@ struct Guarded {
 /// Outside a tokio runtime.
 pub fn guarded(
     manager: &Manager,
+    client: Client,
     options: Options,
     workers: usize,
 ) -> Result<impl Runnable + use<>, ControllerError> {
-    let client = manager.client(NAME);
     let how = controller::Options {
         workers,
         ..controller::Options::default()

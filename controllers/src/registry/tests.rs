@@ -206,6 +206,7 @@ async fn controller_yields_only_if_kcm_runs_it_too_and_star_enables_it() {
             enabled_by_default: true,
             yields,
             role: None,
+            service_account: name,
             construct: |_| Ok(()),
         };
         context.begin(&descriptor, enabled_by);

@@ -11,7 +11,7 @@ use crate::support::REPLICA_SETS;
 pub struct OwnerKind {
     /// The name of the controller.
     pub name: &'static str,
-    /// The user agent of the client, and the reporting component of events.
+    /// The reporting component of events.
     pub component: &'static str,
     /// The name of the work queue in metrics.
     pub queue: &'static str,

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
+use super::TokenError;
 use crate::object::decode::null_is_default;
 
 /// The error of an API request. `request_line` is its method and path. No message contains the body of an object or a
@@ -63,6 +64,14 @@ pub enum ClientError {
         "{request_line}: not sent, this client has no leader term and only reads; use the client of the reconcile context"
     )]
     ReadOnly { request_line: String },
+    /// The service account of the client has no valid token. The request was not sent.
+    #[error("{request_line}: not sent, {source}")]
+    Unauthenticated {
+        request_line: String,
+        source: TokenError,
+        /// The time before the next attempt to obtain a token.
+        retry_after: Duration,
+    },
     /// The request is malformed. It was not sent.
     #[error("{request_line}: invalid request: {reason}")]
     Invalid { request_line: String, reason: String },
@@ -151,11 +160,12 @@ impl ClientError {
         self.code() == Some(410)
     }
 
-    /// Returns the delay that the server requested before a retry.
+    /// Returns the delay before a retry that the server requested, or until the next attempt to obtain a token.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Status { retry_after, .. } | Self::Unexplained { retry_after, .. } => *retry_after,
+            Self::Unauthenticated { retry_after, .. } => Some(*retry_after),
             _ => None,
         }
     }
@@ -170,7 +180,10 @@ impl ClientError {
     #[must_use]
     pub fn is_unknown_outcome(&self) -> bool {
         match self {
-            Self::Fenced { .. } | Self::ReadOnly { .. } | Self::Invalid { .. } => false,
+            Self::Fenced { .. }
+            | Self::ReadOnly { .. }
+            | Self::Unauthenticated { .. }
+            | Self::Invalid { .. } => false,
             Self::Connection { connected, .. } => *connected,
             // A server or proxy that fails does not report whether the write was executed.
             Self::Status { .. } | Self::Unexplained { .. } => self.code().is_some_and(|code| code >= 500),

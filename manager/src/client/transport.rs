@@ -11,6 +11,7 @@ use http::{HeaderValue, Request, Response};
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use kube::client::{Body, ConfigExt as _};
+use kube::config::AuthInfo;
 use prometheus::Registry;
 use tower_layer::Layer as _;
 use tower_service::Service;
@@ -116,6 +117,17 @@ impl Transport {
         })
     }
 
+    /// Returns the same transport with connections of its own and without the credentials in `config`: neither token nor
+    /// client certificate. Its requests are authenticated by a [`ServiceAccount`](super::ServiceAccount).
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
+    pub fn without_credentials(&self, config: &kube::Config) -> Result<Self, ConnectError> {
+        let mut config = config.clone();
+        config.auth_info = AuthInfo::default();
+        self.reconnect(&config)
+    }
+
     /// Returns a client for one controller. It is read-only until [`Client::in_term`].
     #[must_use]
     pub fn client(&self, name: &str, limit: Option<RateLimit>) -> Client {
@@ -137,7 +149,7 @@ impl Transport {
 
     fn user_agent(&self, name: &str) -> HeaderValue {
         HeaderValue::from_str(&format!("{}/{name}", self.agent))
-            .unwrap_or_else(|_| HeaderValue::from_static("coxswain"))
+            .unwrap_or_else(|_| HeaderValue::from_static("controller-manager"))
     }
 }
 

@@ -189,13 +189,13 @@ impl Client {
     }
 
     /// Creates a subresource, such as `binding`. It is not conditional.
-    pub async fn create_subresource(
+    pub async fn create_subresource<T: DeserializeOwned>(
         &self,
         resource: &Resource,
         key: &Key,
         subresource: &str,
         body: Bytes,
-    ) -> Result<Value, ClientError> {
+    ) -> Result<T, ClientError> {
         let path = format!("{}/{subresource}", resource.path(key));
         let call = Call {
             body: Some(("application/json", body)),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::task::JoinError;
 
-use crate::client::ClientError;
+use crate::client::{ClientError, TokenError};
 use crate::events::RecorderError;
 use crate::object::Key;
 use crate::panics;
@@ -73,6 +73,9 @@ pub enum Unhealthy {
         /// The cause, and a way to resolve it.
         reason: String,
     },
+    /// The service account of the controller has no valid token.
+    #[error(transparent)]
+    Unauthenticated(TokenError),
     /// Keys wait, workers are free, and no reconcile starts.
     #[error("nothing was taken from the queue for {} s, although there are free workers", .since.as_secs())]
     Stalled {

@@ -146,12 +146,16 @@ impl Writer {
 
 fn classify(error: &ClientError) -> Outcome {
     match error {
-        ClientError::Timeout { .. } | ClientError::Connection { .. } => Outcome::Retry,
+        ClientError::Timeout { .. }
+        | ClientError::Connection { .. }
+        | ClientError::Unauthenticated { .. } => Outcome::Retry,
         // Written, though the response is unreadable; or written by an attempt whose response was lost.
         ClientError::Decode { .. } | ClientError::TooLarge { .. } => Outcome::Written,
         _ if error.is_already_exists() => Outcome::Written,
         // Overloaded, or a proxy without a backend: the request was not handled.
         _ if error.code() == Some(429) => Outcome::Retry,
+        // The token of the service account has expired or its key was rotated: the next attempt has another one.
+        _ if error.code() == Some(401) => Outcome::Retry,
         ClientError::Unexplained { code: 500.., .. } => Outcome::Retry,
         ClientError::Fenced { .. } | ClientError::ReadOnly { .. } => Outcome::Drop("fenced"),
         ClientError::Status { .. } | ClientError::Unexplained { .. } | ClientError::Invalid { .. } => {

@@ -33,8 +33,8 @@ pub(super) fn add_cache_check(checks: &Checks, caches: &Caches) -> Registration 
     })
 }
 
-/// Adds the checks of a controller: whether it makes progress, and which caches it waits for. A refused controller fails
-/// `/healthz` but not `/livez`, because a restart would not help.
+/// Adds the checks of a controller: whether it makes progress, and which caches it waits for. A controller that refuses to
+/// run or has no token fails `/healthz` but not `/livez`, because a restart would not help.
 pub(super) fn add_controller_checks(
     checks: &Checks,
     caches: &Caches,
@@ -55,7 +55,9 @@ pub(super) fn add_controller_checks(
     let asked = controller.clone();
     let alive = checks.add(name, Probes::LIVEZ, move || match asked.health() {
         Ok(()) => Health::Ok,
-        Err(refused @ Unhealthy::Refused { .. }) => Health::Note(refused.to_string()),
+        Err(refused @ (Unhealthy::Refused { .. } | Unhealthy::Unauthenticated(_))) => {
+            Health::Note(refused.to_string())
+        }
         Err(unhealthy) => Health::Failed(unhealthy.to_string()),
     });
     [healthy, alive]

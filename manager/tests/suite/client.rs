@@ -9,6 +9,7 @@ mod rate_limit;
 mod raw;
 mod recorder;
 mod redaction;
+mod service_account;
 
 use coxswain_manager::client::{RateLimit, Transport};
 use coxswain_manager::env::{Env, TaskSet};

@@ -4,6 +4,7 @@ mod clients;
 mod handover;
 mod health;
 mod partition;
+mod service_accounts;
 mod shutdown;
 mod terms;
 mod test_controller;

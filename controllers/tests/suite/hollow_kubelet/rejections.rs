@@ -169,7 +169,7 @@ async fn failing_node_list_is_retried_without_a_hot_loop() {
         options,
     )
     .expect("a manager");
-    let controller = guarded(&manager, outside, 1).expect("a controller");
+    let controller = guarded(&manager, manager.client("test"), outside, 1).expect("a controller");
     manager.add(controller);
     drop(
         fixture

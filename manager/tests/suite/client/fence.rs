@@ -49,7 +49,7 @@ async fn every_write_is_rejected_after_the_term() {
     let errors = [
         client.create::<Value>(&MAPS, "n", "{}".into()).await.err(),
         client
-            .create_subresource(&MAPS, &key(), "x", "{}".into())
+            .create_subresource::<Value>(&MAPS, &key(), "x", "{}".into())
             .await
             .err(),
         client.patch::<Value>(&MAPS, &key(), patch).await.err(),

@@ -1,0 +1,82 @@
+//! A controller with the identity of a service account.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use futures_util::future::BoxFuture;
+use tokio_util::sync::CancellationToken;
+
+use super::{Fatal, Runnable, Unhealthy};
+use crate::client::{Fence, ServiceAccount, Term};
+use crate::object::Key;
+
+/// Keeps the token of a service account valid while a controller runs. The controller is unhealthy while there is none.
+#[derive(Debug)]
+pub struct AuthenticatedController<R> {
+    inner: R,
+    account: ServiceAccount,
+    running: AtomicBool,
+}
+
+/// Marks the controller as not running on drop.
+struct Running<'a>(&'a AtomicBool);
+
+impl<R: Runnable> AuthenticatedController<R> {
+    /// Wraps a controller whose client is authenticated as `account`.
+    pub fn new(inner: R, account: ServiceAccount) -> Self {
+        Self {
+            inner,
+            account,
+            running: AtomicBool::new(false),
+        }
+    }
+}
+
+impl<R: Runnable> Runnable for AuthenticatedController<R> {
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    fn unsynced(&self) -> Vec<String> {
+        self.inner.unsynced()
+    }
+
+    fn run(&self, fence: &Fence, term: Term, stop: CancellationToken) -> BoxFuture<'_, Result<(), Fatal>> {
+        let run = self.inner.run(fence, term, stop);
+        Box::pin(async move {
+            self.running.store(true, Ordering::Relaxed);
+            let _running = Running(&self.running);
+            tokio::select! {
+                biased;
+                ended = run => ended,
+                never = self.account.keep_valid() => match never {},
+            }
+        })
+    }
+
+    fn running(&self) -> Vec<Key> {
+        self.inner.running()
+    }
+
+    fn health(&self) -> Result<(), Unhealthy> {
+        self.inner.health()?;
+        let failure = self.account.failure();
+        match failure.filter(|_| self.running.load(Ordering::Relaxed)) {
+            Some(error) => Err(Unhealthy::Unauthenticated(error)),
+            None => Ok(()),
+        }
+    }
+
+    fn remark(&self) -> Option<String> {
+        self.inner.remark()
+    }
+
+    fn yields(&self) -> Option<String> {
+        self.inner.yields()
+    }
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,354 @@
+//! Clients with the identity of a service account, against a sandbox with RBAC under a paused clock.
+
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use coxswain_manager::client::{
+    Client, ClientError, Patch, ServiceAccount, ServiceAccounts, TokenError, Transport,
+};
+use coxswain_manager::env::{Env, TaskSet};
+use coxswain_manager::object::{Key, Resource};
+use coxswain_sandbox::{Authorization, Door, Env as SandboxEnv, Options, ResponseBody, Sandbox};
+use coxswain_tests::Log;
+use futures_util::future::BoxFuture;
+use http::{Request, Response, header};
+use jiff::Timestamp;
+use kube::client::Body;
+use prometheus::Registry;
+use serde_json::{Value, json};
+use tower_service::Service;
+use tracing::level_filters::LevelFilter;
+
+use super::MAPS;
+
+const ACCOUNTS: Resource = Resource::namespaced("", "v1", "serviceaccounts", "ServiceAccount");
+const ROLES: Resource = Resource::namespaced("rbac.authorization.k8s.io", "v1", "roles", "Role");
+const BINDINGS: Resource =
+    Resource::namespaced("rbac.authorization.k8s.io", "v1", "rolebindings", "RoleBinding");
+const SECOND: Duration = Duration::from_secs(1);
+const MINUTE: Duration = Duration::from_mins(1);
+
+/// An API server that counts requests and injects errors.
+#[derive(Clone)]
+struct Server {
+    door: Door,
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Default)]
+struct State {
+    token_requests: usize,
+    /// Requests with a token.
+    with_token: usize,
+    /// The response to a `TokenRequest`, if it fails.
+    token_request_fails: Option<u16>,
+    /// Whether requests with a token are answered with 401.
+    rejects: bool,
+}
+
+struct Fixture {
+    env: Env,
+    server: Server,
+    transport: Transport,
+    /// The credentials of the process: an administrator.
+    admin: Client,
+    accounts: ServiceAccounts,
+    _tasks: TaskSet,
+}
+
+impl Service<Request<Body>> for Server {
+    type Response = Response<ResponseBody>;
+    type Error = Infallible;
+    type Future = BoxFuture<'static, Result<Self::Response, Infallible>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, mut request: Request<Body>) -> Self::Future {
+        let mut state = self.state.lock().expect("no panic");
+        let mut code = None;
+        if request.uri().path().ends_with("/token") {
+            state.token_requests += 1;
+            code = state.token_request_fails;
+        }
+        if let Some(value) = request.headers().get(header::AUTHORIZATION) {
+            assert!(value.is_sensitive(), "the header could be logged");
+            state.with_token += 1;
+            code = state.rejects.then_some(401);
+        }
+        drop(state);
+        if code.is_some() {
+            request = Request::get("/nowhere").body(Body::empty()).expect("a request");
+        }
+        let answer = self.door.call(request);
+        Box::pin(async move {
+            let mut response = answer.await?;
+            if let Some(code) = code {
+                *response.status_mut() = code.try_into().expect("a code");
+            }
+            Ok(response)
+        })
+    }
+}
+
+impl Fixture {
+    fn new() -> Self {
+        let start = Timestamp::from_second(1_800_000_000).expect("a time");
+        let sandbox = Sandbox::new(Options {
+            env: SandboxEnv::starting_at(start, 7),
+            authorization: Authorization::Rbac,
+            ..Options::default()
+        });
+        let server = Server {
+            door: sandbox.door(),
+            state: Arc::default(),
+        };
+        let tasks = TaskSet::new();
+        let env = Env::starting_at(start, 7, &tasks);
+        let transport =
+            Transport::from_service(server.clone(), "api.test", "test", &env.clock, &Registry::new())
+                .expect("a transport");
+        let admin = transport.unfenced("admin", None);
+        let accounts = ServiceAccounts::new(&env, admin.clone(), transport.clone(), "default");
+        Self {
+            env,
+            server,
+            transport,
+            admin,
+            accounts,
+            _tasks: tasks,
+        }
+    }
+
+    /// Returns a service account that may get and create `ConfigMaps`, and a client of it.
+    async fn account(&self, name: &str) -> (ServiceAccount, Client) {
+        self.allow(name, "configmaps", &["get", "create"]).await;
+        let account = self.accounts.account(name);
+        let client = self.transport.unfenced(name, None);
+        let client = client.authenticated_as(Some(&account));
+        (account, client)
+    }
+
+    /// Grants a service account access in its namespace.
+    async fn allow(&self, account: &str, resource: &str, verbs: &[&str]) {
+        let metadata = json!({"name": account});
+        let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": metadata,
+            "rules": [{"apiGroups": [""], "resources": [resource], "verbs": verbs}]});
+        let binding = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": metadata,
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": account},
+            "subjects": [{"kind": "ServiceAccount", "name": account, "namespace": "default"}]});
+        for (resource, body) in [(&ROLES, role), (&BINDINGS, binding)] {
+            let created = self
+                .admin
+                .create::<Value>(resource, "default", body.to_string().into());
+            created.await.expect("created");
+        }
+    }
+
+    fn state<T>(&self, with: impl FnOnce(&mut State) -> T) -> T {
+        with(&mut self.server.state.lock().expect("no panic"))
+    }
+
+    fn token_requests(&self) -> usize {
+        self.state(|state| state.token_requests)
+    }
+
+    /// Sends a read every second, for this long. Returns the number of responses.
+    async fn read_for(&self, client: &Client, time: Duration) -> usize {
+        let end = self.env.clock.after(time);
+        let mut read = 0;
+        while self.env.clock.now() < end {
+            read += usize::from(get(client).await.is_ok());
+            self.env.clock.sleep(SECOND).await;
+        }
+        read
+    }
+}
+
+/// Reads a `ConfigMap` that every namespace may not have: a 404 is a response to an authorized request.
+async fn get(client: &Client) -> Result<(), ClientError> {
+    match client.get::<Value>(&MAPS, &Key::new("default", "a")).await {
+        Err(error) if error.is_not_found("a") => Ok(()),
+        other => other.map(drop),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn requests_have_the_identity_of_a_service_account_that_is_created() {
+    let f = Fixture::new();
+    let (_, client) = f.account("robot").await;
+    get(&client).await.expect("allowed by its role");
+    let forbidden = client
+        .patch::<Value>(&MAPS, &Key::new("default", "a"), Patch::merge(&json!({})))
+        .await;
+    let forbidden = forbidden.expect_err("its role has no patch").to_string();
+    assert!(
+        forbidden.contains("system:serviceaccount:default:robot"),
+        "{forbidden}"
+    );
+    let created: Value = f
+        .admin
+        .get(&ACCOUNTS, &Key::new("default", "robot"))
+        .await
+        .expect("created");
+    assert_eq!(created["metadata"]["name"], "robot");
+    // The same client without an account has the credentials of the process.
+    let own = f.transport.unfenced("robot", None);
+    own.create::<Value>(&MAPS, "default", r#"{"metadata":{"name":"b"}}"#.into())
+        .await
+        .expect("an administrator");
+}
+
+#[tokio::test(start_paused = true)]
+async fn token_is_requested_once_and_replaced_after_80_percent_of_its_lifetime() {
+    let f = Fixture::new();
+    let (_, client) = f.account("robot").await;
+    let (a, b, c) = tokio::join!(get(&client), get(&client), get(&client));
+    for read in [a, b, c] {
+        read.expect("a response");
+    }
+    // The first one is answered with 404, because the account does not exist.
+    assert_eq!(f.token_requests(), 2, "one at a time");
+    f.env.clock.sleep(47 * MINUTE + 59 * SECOND).await;
+    get(&client).await.expect("a response");
+    assert_eq!(f.token_requests(), 2);
+    f.env.clock.sleep(SECOND).await;
+    get(&client).await.expect("a response");
+    assert_eq!(f.token_requests(), 3);
+    for _ in 0..5 {
+        f.env.clock.sleep(120 * MINUTE).await;
+        get(&client)
+            .await
+            .expect("a response after the token has expired");
+    }
+    assert_eq!(f.token_requests(), 8);
+}
+
+#[tokio::test(start_paused = true)]
+async fn token_is_used_until_it_expires_while_no_other_can_be_obtained() {
+    let f = Fixture::new();
+    let (_, client) = f.account("robot").await;
+    get(&client).await.expect("a response");
+    f.env.clock.sleep(48 * MINUTE).await;
+    f.state(|state| state.token_request_fails = Some(503));
+    let before = f.token_requests();
+    let answered = f.read_for(&client, 11 * MINUTE + 59 * SECOND).await;
+    assert_eq!(answered, 12 * 60 - 1, "every request was answered");
+    let requested = f.token_requests() - before;
+    assert!(
+        (8..=18).contains(&requested),
+        "{requested} requests in 12 minutes"
+    );
+    f.env.clock.sleep(2 * SECOND).await;
+    let sent = f.state(|state| state.with_token);
+    let error = get(&client).await.expect_err("the token has expired");
+    assert!(error.retry_after().is_some(), "{error:?}");
+    assert_eq!(f.state(|state| state.with_token), sent, "not sent");
+    f.state(|state| state.token_request_fails = None);
+    f.env.clock.sleep(2 * MINUTE).await;
+    get(&client).await.expect("another token");
+}
+
+#[tokio::test(start_paused = true)]
+async fn rejected_token_is_replaced_at_once_and_then_after_the_backoff() {
+    let f = Fixture::new();
+    let (account, client) = f.account("robot").await;
+    get(&client).await.expect("a response");
+    assert_eq!(account.failure(), None);
+    let before = f.token_requests();
+    f.state(|state| state.rejects = true);
+    assert_eq!(get(&client).await.expect_err("rejected").code(), Some(401));
+    let rejected = TokenError::Rejected {
+        account: Key::new("default", "robot"),
+    };
+    assert_eq!(account.failure(), Some(rejected));
+    f.state(|state| state.rejects = false);
+    get(&client).await.expect("another token");
+    assert_eq!((f.token_requests() - before, account.failure()), (1, None));
+
+    f.state(|state| (state.rejects, state.with_token) = (true, 0));
+    assert_eq!(f.read_for(&client, 10 * MINUTE).await, 0);
+    let requested = f.token_requests() - before;
+    assert!(
+        (8..=18).contains(&requested),
+        "{requested} requests in 10 minutes"
+    );
+    let sent = f.state(|state| state.with_token);
+    assert!(sent <= requested, "{sent} requests with {requested} tokens");
+    f.state(|state| state.rejects = false);
+    f.env.clock.sleep(2 * MINUTE).await;
+    get(&client).await.expect("a response");
+}
+
+#[tokio::test(start_paused = true)]
+async fn missing_right_is_an_error_that_names_the_account_and_the_right() {
+    let f = Fixture::new();
+    // The process has the identity of this account, and may not request tokens.
+    let (_, process) = f.account("process").await;
+    let issue =
+        |namespace: &str| ServiceAccounts::new(&f.env, process.clone(), f.transport.clone(), namespace);
+    let error = async |namespace: &str, name: &str| {
+        let account = issue(namespace).account(name);
+        let client = f.transport.unfenced("a", None).authenticated_as(Some(&account));
+        let error = get(&client).await.expect_err("no token");
+        assert!(!error.is_unknown_outcome(), "it was not sent");
+        let ClientError::Unauthenticated { source, .. } = error else {
+            panic!("{error:?}");
+        };
+        assert_eq!(account.failure(), Some(source.clone()));
+        source
+    };
+    let forbidden = error("default", "robot").await;
+    assert!(matches!(forbidden, TokenError::Forbidden { .. }), "{forbidden:?}");
+    let text = forbidden.to_string();
+    for part in [
+        "default/robot",
+        "the verb create on serviceaccounts/token named robot in namespace default",
+        "system:serviceaccount:default:process",
+    ] {
+        assert!(text.contains(part), "{text}");
+    }
+    f.allow("tokens", "serviceaccounts/token", &["create"]).await;
+    let binding =
+        json!({"subjects": [{"kind": "ServiceAccount", "name": "process", "namespace": "default"}]});
+    f.admin
+        .patch::<Value>(&BINDINGS, &Key::new("default", "tokens"), Patch::merge(&binding))
+        .await
+        .expect("bound to the process");
+    let missing = error("default", "robot").await;
+    assert!(matches!(missing, TokenError::Missing { .. }), "{missing:?}");
+    assert!(
+        missing
+            .to_string()
+            .contains("grant the verb create on serviceaccounts"),
+        "{missing}"
+    );
+    let account =
+        ServiceAccounts::new(&f.env, f.admin.clone(), f.transport.clone(), "absent").account("robot");
+    let client = f.transport.unfenced("a", None).authenticated_as(Some(&account));
+    let error = get(&client).await.expect_err("no token").to_string();
+    assert!(error.contains("create its namespace absent first"), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn tokens_are_neither_logged_nor_printed() {
+    let log = Log::keep(LevelFilter::TRACE);
+    let f = Fixture::new();
+    let (account, client) = f.account("robot").await;
+    get(&client).await.expect("a response");
+    f.state(|state| state.rejects = true);
+    let error = get(&client).await.expect_err("rejected");
+    f.state(|state| (state.rejects, state.token_request_fails) = (false, Some(500)));
+    let other = get(&client).await.expect_err("no token");
+    let log = log.text();
+    assert!(
+        log.contains("serviceaccounts/robot/token"),
+        "requests are logged: {log}"
+    );
+    let printed = format!("{log}{error:?}{error}{other:?}{account:?}{client:?}");
+    // A signed token starts with this encoding of a brace and a quote.
+    assert!(!printed.contains("eyJ"), "{printed}");
+}
