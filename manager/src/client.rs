@@ -29,6 +29,7 @@ mod write_tracker;
 pub use error::{Cause, ClientError, Details, Status};
 pub use fence::{Fence, Term};
 pub use object_watch::{ObjectEvent, ObjectEvents, ObjectState, ObjectWatch, WatchEnd, WatchReport};
+pub use rate_limiter::SharedRateLimit;
 pub use read::{ListQuery, MetaPage, RawResponse, View, WatchQuery};
 pub use service_account::{ServiceAccount, ServiceAccounts, TokenError};
 pub use transport::{ConnectError, Transport};
@@ -124,7 +125,7 @@ impl Client {
         Self {
             transport,
             user_agent,
-            limiter: limit.map(|limit| Arc::new(RateLimiter::new(limit))),
+            limiter: limit.map(|limit| Arc::new(RateLimiter::new(&SharedRateLimit::new(Some(limit)), 1.0))),
             access,
             account: None,
         }
@@ -140,6 +141,14 @@ impl Client {
             transport: account.transport().clone(),
             account: Some(account.clone()),
             ..self.clone()
+        }
+    }
+
+    /// Returns the same client with a rate limiter of `factor` times the rate of `limit`.
+    pub(crate) fn with_limit(self, limit: &SharedRateLimit, factor: f64) -> Self {
+        Self {
+            limiter: Some(Arc::new(RateLimiter::new(limit, factor))),
+            ..self
         }
     }
 

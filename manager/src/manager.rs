@@ -20,7 +20,7 @@ use prometheus::Registry;
 
 use self::metrics::ControllerStates;
 use crate::cache::{CacheError, Caches, Scope};
-use crate::client::{Client, Fence, RateLimit, ServiceAccount, ServiceAccounts, Transport};
+use crate::client::{Client, Fence, RateLimit, ServiceAccount, ServiceAccounts, SharedRateLimit, Transport};
 use crate::controller::Runnable;
 use crate::env::Env;
 use crate::events::{Recorder, RecorderError};
@@ -46,6 +46,7 @@ pub struct Manager {
     env: Env,
     registry: Registry,
     transport: Transport,
+    limit: SharedRateLimit,
     options: Options,
     service_accounts: Option<ServiceAccounts>,
     caches: Caches,
@@ -101,6 +102,7 @@ impl Manager {
             env: env.clone(),
             registry: registry.clone(),
             transport,
+            limit: SharedRateLimit::new(options.limit),
             fence: Fence::new(env.clock.clone()),
             caches,
             checks: checks.clone(),
@@ -153,17 +155,19 @@ impl Manager {
     /// Returns a client with its own rate limiter.
     #[must_use]
     pub fn client(&self, name: &str) -> Client {
-        self.transport.client(name, self.options.limit)
+        self.client_with_qps_factor(name, 1.0)
     }
 
     /// [`Manager::client`] with `factor` times the rate limit.
     #[must_use]
     pub fn client_with_qps_factor(&self, name: &str, factor: f64) -> Client {
-        let limit = self.options.limit.map(|limit| RateLimit {
-            qps: limit.qps * factor,
-            ..limit
-        });
-        self.transport.client(name, limit)
+        self.transport.client(name, None).with_limit(&self.limit, factor)
+    }
+
+    /// Returns the rate limit of the clients, which can be changed while the manager runs.
+    #[must_use]
+    pub fn rate_limit(&self) -> &SharedRateLimit {
+        &self.limit
     }
 
     /// Starts an event recorder for `component` (a controller) on `instance` (this process), which writes as `account`. It
@@ -177,8 +181,8 @@ impl Manager {
         instance: &str,
         account: Option<&ServiceAccount>,
     ) -> Result<Recorder, RecorderError> {
-        let client = self.transport.unfenced(component, self.options.limit);
-        let client = client.authenticated_as(account);
+        let client = self.transport.unfenced(component, None);
+        let client = client.with_limit(&self.limit, 1.0).authenticated_as(account);
         Recorder::start(&self.env, client, component, instance, &self.registry)
     }
 
