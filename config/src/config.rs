@@ -16,6 +16,9 @@ pub enum Parsed {
     Run(Box<Config>),
     /// Print a text, the help or the version, to standard output.
     Print(String),
+    /// Write a text, the configuration, to a file.
+    #[expect(missing_docs, reason = "plain data")]
+    Write { path: PathBuf, text: String },
     /// Print the `CustomResourceDefinitions`.
     Crds,
     /// Run the tour.

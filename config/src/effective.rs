@@ -84,7 +84,8 @@ fn normal(kind: Kind, text: String) -> String {
     }
 }
 
-fn value(kind: Kind, items: Vec<String>) -> Option<Value> {
+/// Returns the value of a field.
+pub(crate) fn value(kind: Kind, items: Vec<String>) -> Option<Value> {
     if matches!(kind, Kind::List | Kind::Repeated) {
         return Some(items.into());
     }

@@ -1,6 +1,10 @@
-//! Errors of the command line. Each message is one sentence that names the flag and the valid values.
+//! Errors of the command line and of the configuration file. A message names the flag or the field, and the valid values.
 
-/// An error of the command line.
+use std::fmt::Display;
+
+use crate::file::FileError;
+
+/// An error of the command line or the configuration file.
 #[expect(missing_docs, reason = "plain data")]
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
@@ -26,9 +30,19 @@ pub enum Error {
     },
     /// A subcommand was given an argument.
     #[error(
-        "unexpected argument {argument:?}: `coxswain {name}` takes no arguments; see `coxswain {name} --help`"
+        "unexpected argument {argument:?}: `coxswain {name}` takes no further arguments; see `coxswain {name} --help`"
     )]
     Subcommand { name: &'static str, argument: String },
+    /// A subcommand was given no argument or an unknown one.
+    #[error(
+        "`coxswain {name}` needs one of {}, not {value:?}; see `coxswain {name} --help`", values.join(", ")
+    )]
+    SubcommandValue {
+        name: &'static str,
+        /// Empty if it is missing.
+        value: String,
+        values: &'static [&'static str],
+    },
     #[error("{flag} needs a value, as in {flag}={kind}")]
     MissingValue {
         flag: String,
@@ -45,6 +59,8 @@ pub enum Error {
     /// Any other error of the parser.
     #[error("{0}; see `coxswain --help`")]
     Usage(String),
+    #[error(transparent)]
+    File(#[from] FileError),
     /// Values that fail validation. Not empty.
     #[error("{}", aggregate(.0))]
     Invalid(Vec<Invalid>),
@@ -54,8 +70,8 @@ pub enum Error {
 #[expect(missing_docs, reason = "plain data")]
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Invalid {
-    #[error("{0:?} is not in the list of known controllers; see `coxswain --help`")]
-    UnknownController(String),
+    #[error("{place}: {name:?} is not in the list of known controllers; see `coxswain --help`")]
+    UnknownController { place: String, name: String },
     #[error("{place} must be {allowed}, not {value}")]
     Value {
         /// The flag or the field that has the value.
@@ -69,7 +85,7 @@ pub enum Invalid {
 }
 
 /// Joins errors like `utilerrors.Aggregate` of Kubernetes.
-fn aggregate(errors: &[Invalid]) -> String {
+pub(crate) fn aggregate(errors: &[impl Display]) -> String {
     let texts: Vec<_> = errors.iter().map(ToString::to_string).collect();
     match texts.as_slice() {
         [one] => one.clone(),

@@ -13,7 +13,7 @@ mod values;
 
 use std::ffi::OsString;
 
-use clap::{Args, CommandFactory, Parser};
+use clap::{Args, CommandFactory, Parser, ValueHint};
 
 pub(crate) use controllers::{
     AppServiceFlags, DeploymentFlags, GarbageCollectorFlags, HollowKubeletFlags, ReplicaFlags, SandboxFlags,
@@ -100,7 +100,12 @@ pub(crate) fn command(known: &[KnownController]) -> clap::Command {
         } else {
             // The next argument is the value, even `-1s` or `-foo`.
             let is_flag = arg.get_long().is_some();
-            arg.allow_hyphen_values(is_flag)
+            let hint = match value_name(&arg) {
+                "FILE" => ValueHint::FilePath,
+                "DIRECTORY" => ValueHint::DirPath,
+                _ => ValueHint::Other,
+            };
+            arg.allow_hyphen_values(is_flag).value_hint(hint)
         }
     })
 }

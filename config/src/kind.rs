@@ -31,4 +31,17 @@ impl Kind {
             _ => Self::Text,
         }
     }
+
+    /// Describes a valid value in messages and in the reference.
+    pub(crate) fn expected(self) -> &'static str {
+        match self {
+            Self::Bool => "true or false",
+            Self::Integer => "an integer",
+            Self::Number => "a number",
+            Self::Duration => "a duration like \"15s\"",
+            Self::Text => "a text",
+            Self::List => "a list of texts without commas",
+            Self::Repeated => "a list of texts",
+        }
+    }
 }

@@ -3,12 +3,14 @@
 use std::error::Error as _;
 use std::ffi::OsString;
 
-use clap::FromArgMatches as _;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::parser::ValueSource;
+use clap::{ArgMatches, FromArgMatches as _};
 
 use crate::config::Parsed;
-use crate::error::Error;
-use crate::flags::{Flags, Switch, command, value_name};
+use crate::error::{Error, Invalid};
+use crate::file::{self, Values};
+use crate::flags::{FileFlags, Flags, Switch, command, value_name};
 use crate::help::help;
 use crate::selector::KnownController;
 use crate::sources::Sources;
@@ -17,17 +19,12 @@ use crate::{subcommand, validate};
 /// Parses the arguments of the process, without its name. `known` are the controllers that `--controllers` accepts.
 pub fn parse(args: impl IntoIterator<Item = OsString>, known: &[KnownController]) -> Result<Parsed, Error> {
     let args: Vec<OsString> = args.into_iter().collect();
-    if let Some(parsed) = subcommand::parse(&args) {
+    if let Some(parsed) = subcommand::parse(&args, known) {
         return parsed;
     }
     let command = command(known);
-    let args = args.into_iter().map(|arg| with_dashes(arg, &command));
-    let matches = command
-        .clone()
-        .no_binary_name(true)
-        .try_get_matches_from(args)
-        .map_err(|error| convert(&error, &command))?;
-    let flags = Flags::from_arg_matches(&matches).map_err(|error| convert(&error, &command))?;
+    let args: Vec<_> = args.into_iter().map(|arg| with_dashes(arg, &command)).collect();
+    let (mut flags, mut matches) = matches(args.clone(), &command)?;
     if flags.global.help.0 {
         return Ok(Parsed::Print(help(known)));
     }
@@ -42,12 +39,59 @@ pub fn parse(args: impl IntoIterator<Item = OsString>, known: &[KnownController]
             env!("CARGO_PKG_VERSION")
         )));
     }
+    let mut values = Values::new();
+    if let Some(path) = flags
+        .file
+        .config
+        .as_ref()
+        .filter(|path| !path.as_os_str().is_empty())
+    {
+        values = file::read(path, &command)?;
+        // The command line wins.
+        values.retain(|field, _| matches.value_source(field) != Some(ValueSource::CommandLine));
+        let args = args.into_iter().chain(file::arguments(&values, &command));
+        (flags, matches) = self::matches(args, &command)?;
+    }
+    let FileFlags {
+        validate_only: Switch(validate_only),
+        write_config_to,
+        ..
+    } = &flags.file;
+    let (validate_only, write_config_to) = (*validate_only, write_config_to.clone());
+    if validate_only && write_config_to.is_some() {
+        let sentence = "--validate-only cannot be combined with --write-config-to";
+        return Err(Error::Invalid(vec![Invalid::Combination(sentence.to_owned())]));
+    }
     let sources = Sources {
         command: &command,
         matches: &matches,
+        file: &values,
     };
     let config = validate::config(flags, &sources, known).map_err(Error::Invalid)?;
-    Ok(Parsed::Run(Box::new(config)))
+    Ok(
+        match write_config_to.filter(|path| !path.as_os_str().is_empty()) {
+            Some(path) => {
+                let text = file::yaml(&config.document);
+                if path.as_os_str() == "-" {
+                    Parsed::Print(text)
+                } else {
+                    Parsed::Write { path, text }
+                }
+            }
+            None if validate_only => Parsed::Print("The configuration is valid\n".to_owned()),
+            None => Parsed::Run(Box::new(config)),
+        },
+    )
+}
+
+fn matches(
+    args: impl IntoIterator<Item = OsString>,
+    command: &clap::Command,
+) -> Result<(Flags, ArgMatches), Error> {
+    let matches = command.clone().no_binary_name(true).try_get_matches_from(args);
+    let matches = matches.map_err(|error| convert(&error, command))?;
+    let flags = Flags::from_arg_matches(&matches).map_err(|error| convert(&error, command))?;
+    Ok((flags, matches))
 }
 
 /// Replaces underscores in the name of a known flag: `--leader_elect=x` becomes `--leader-elect=x`.
@@ -64,7 +108,7 @@ fn with_dashes(arg: OsString, command: &clap::Command) -> OsString {
 }
 
 /// Converts the parser's error to one sentence.
-fn convert(error: &clap::Error, command: &clap::Command) -> Error {
+pub(crate) fn convert(error: &clap::Error, command: &clap::Command) -> Error {
     let text = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => text.clone(),
         Some(ContextValue::Strings(texts)) => texts.join(", "),
@@ -87,7 +131,15 @@ fn convert(error: &clap::Error, command: &clap::Command) -> Error {
             let reason = error.source().map(ToString::to_string).unwrap_or_default();
             Error::BadValue { flag, value, reason }
         }
-        ErrorKind::InvalidValue if value.is_empty() => {
+        ErrorKind::InvalidValue if !value.is_empty() => {
+            let valid = match error.get(ContextKind::ValidValue) {
+                Some(ContextValue::Strings(valid)) => valid.join("` or `"),
+                _ => String::new(),
+            };
+            let reason = format!("it must be `{valid}`");
+            Error::BadValue { flag, value, reason }
+        }
+        ErrorKind::InvalidValue => {
             let long = flag.trim_start_matches('-');
             let kind = command.get_arguments().find(|arg| arg.get_long() == Some(long));
             Error::MissingValue {

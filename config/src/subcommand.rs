@@ -5,17 +5,35 @@ use std::fmt::Write as _;
 
 use crate::config::Parsed;
 use crate::error::Error;
+use crate::manual;
+use crate::selector::KnownController;
 
-struct Subcommand {
-    name: &'static str,
+pub(crate) struct Subcommand {
+    pub(crate) name: &'static str,
     /// One line for the list of subcommands.
-    about: &'static str,
+    pub(crate) about: &'static str,
     /// The output of its own `--help`.
     help: &'static str,
-    parsed: fn() -> Parsed,
+    /// Valid values of its only argument; empty if it takes none.
+    pub(crate) values: &'static [&'static str],
+    /// Is given the argument.
+    parsed: fn(&str, &[KnownController]) -> Parsed,
 }
 
-const ALL: &[Subcommand] = &[
+pub(crate) const ALL: &[Subcommand] = &[
+    Subcommand {
+        name: "completion",
+        about: "Print the completion script of a shell: bash, zsh or fish",
+        help: "Prints a script that completes subcommands, flags and values in a shell.\n\
+               \n\
+               Usage:\n  coxswain completion bash|zsh|fish\n\
+               \n\
+               bash:  source <(coxswain completion bash)\n\
+               zsh:   coxswain completion zsh > \"${fpath[1]}/_coxswain\"\n\
+               fish:  coxswain completion fish > ~/.config/fish/completions/coxswain.fish\n",
+        values: &["bash", "zsh", "fish"],
+        parsed: |shell, known| Parsed::Print(manual::completion(shell, known)),
+    },
     Subcommand {
         name: "crds",
         about: "Print the CustomResourceDefinitions, for `kubectl apply -f -`",
@@ -27,7 +45,17 @@ const ALL: &[Subcommand] = &[
                until it is created. Apply them again after each upgrade of coxswain.\n\
                \n\
                API servers before 1.25 do not support CEL rules and drop them: apply with --validate=false there.\n",
-        parsed: || Parsed::Crds,
+        values: &[],
+        parsed: |_, _| Parsed::Crds,
+    },
+    Subcommand {
+        name: "man",
+        about: "Print the manual page",
+        help: "Prints the manual page in the format of roff.\n\
+               \n\
+               Usage:\n  coxswain man > coxswain.1 && man ./coxswain.1\n",
+        values: &[],
+        parsed: |_, known| Parsed::Print(manual::page(known)),
     },
     Subcommand {
         name: "tour",
@@ -40,25 +68,36 @@ const ALL: &[Subcommand] = &[
                \n\
                The tour does not use a cluster. It exits with 0, or with 1 at the first step whose expected result is\n\
                not observed. To explore on your own, run `coxswain --sandbox`.\n",
-        parsed: || Parsed::Tour,
+        values: &[],
+        parsed: |_, _| Parsed::Tour,
     },
 ];
 
 /// Returns none if the first argument is not a subcommand.
-pub(crate) fn parse(args: &[OsString]) -> Option<Result<Parsed, Error>> {
+pub(crate) fn parse(args: &[OsString], known: &[KnownController]) -> Option<Result<Parsed, Error>> {
     let (first, rest) = args.split_first()?;
     let it = ALL.iter().find(|it| first == it.name)?;
     let is_help = |arg: &OsString| [OsStr::new("--help"), OsStr::new("-h")].contains(&arg.as_os_str());
     if rest.iter().any(is_help) {
         return Some(Ok(Parsed::Print(it.help.to_owned())));
     }
-    Some(match rest.first() {
-        None => Ok((it.parsed)()),
-        Some(argument) => Err(Error::Subcommand {
+    let text = |arg: &OsString| arg.to_string_lossy().into_owned();
+    let (value, unexpected) = rest.split_at(rest.len().min(usize::from(!it.values.is_empty())));
+    if let Some(argument) = unexpected.first() {
+        return Some(Err(Error::Subcommand {
             name: it.name,
-            argument: argument.to_string_lossy().into_owned(),
-        }),
-    })
+            argument: text(argument),
+        }));
+    }
+    let value = value.first().map(text).unwrap_or_default();
+    if !it.values.is_empty() && !it.values.contains(&value.as_str()) {
+        return Some(Err(Error::SubcommandValue {
+            name: it.name,
+            value,
+            values: it.values,
+        }));
+    }
+    Some(Ok((it.parsed)(&value, known)))
 }
 
 /// Returns the list of subcommands for the help.

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 
 use crate::{Config, Enablement, Error, KnownController, Parsed, parse};
 
+mod file;
 mod pages;
 mod syntax;
 mod values;
@@ -30,7 +31,7 @@ fn parse_all(args: &[&str]) -> Result<Parsed, Error> {
     parse(args.iter().map(OsString::from), &KNOWN)
 }
 
-fn run(args: &[&str]) -> Config {
+pub(crate) fn run(args: &[&str]) -> Config {
     match parse_all(args) {
         Ok(Parsed::Run(config)) => *config,
         other => panic!("{args:?} gave {other:?}"),

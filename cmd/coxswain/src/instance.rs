@@ -7,7 +7,7 @@ use coxswain_controllers::garbage_collector::{self, GraphPage};
 use coxswain_controllers::hollow_kubelet;
 use coxswain_controllers::registry::{self, Descriptor, EnabledBy, Hosted, Settings};
 use coxswain_manager::cache::Scope;
-use coxswain_manager::client::{RateLimit, Transport};
+use coxswain_manager::client::Transport;
 use coxswain_manager::election::{self, Elector};
 use coxswain_manager::env::{Env, TaskSet};
 use coxswain_manager::events::Recorder;
@@ -19,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::NAME;
 use crate::error::ProcessError;
+use crate::reload::rate_limit;
 
 /// Bounds sending the remaining events after the manager has stopped.
 const EVENT_FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
@@ -69,13 +70,9 @@ impl ManagerInstance {
             flags: _,
             document: _,
         } = config;
-        let limit = client_connection.rate.map(|rate| RateLimit {
-            qps: rate.qps,
-            burst: rate.burst,
-        });
         let options = Options {
             name: NAME,
-            limit,
+            limit: rate_limit(client_connection),
             scope: Scope {
                 namespaces: generic.namespaces.clone(),
                 label_selector: generic.label_selector.clone().unwrap_or_default(),

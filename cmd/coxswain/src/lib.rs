@@ -11,10 +11,13 @@ mod instance;
 pub mod log;
 mod no_proxy;
 mod process;
+mod reload;
 mod signals;
 
 use std::ffi::OsString;
+use std::fs;
 use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use coxswain_config::{KnownController, Parsed};
@@ -26,8 +29,10 @@ pub(crate) const NAME: &str = "coxswain";
 
 /// Runs the program. `arguments` do not include the program's name.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let config = match coxswain_config::parse(arguments, &known()) {
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    let config = match coxswain_config::parse(arguments.clone(), &known()) {
         Ok(Parsed::Run(config)) => config,
+        Ok(Parsed::Write { path, text }) => return write(&path, &text),
         Ok(Parsed::Print(text)) => return print(&text),
         Ok(Parsed::Crds) => return print(&yaml::documents(&api::crds())),
         Ok(Parsed::Tour) => {
@@ -42,7 +47,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Ok(log) => log,
         Err(error) => return report(&error),
     };
-    match run(process::run(*config, &log)) {
+    match run(process::run(*config, arguments, &log)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if error.is_before_start() => report(&error),
         Err(error) => {
@@ -71,6 +76,31 @@ fn print(text: &str) -> ExitCode {
         Err(error) => report(&PrintError(error)),
         Ok(()) => ExitCode::SUCCESS,
     }
+}
+
+/// Replaces a file: a reader observes the old or the new text.
+fn write(path: &Path, text: &str) -> ExitCode {
+    let mut temporary = path.to_owned().into_os_string();
+    temporary.push(format!(".{}.tmp", std::process::id()));
+    let replaced = fs::write(&temporary, text).and_then(|()| fs::rename(&temporary, path));
+    match replaced {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            let _ = fs::remove_file(&temporary);
+            report(&WriteError {
+                path: path.to_owned(),
+                error,
+            })
+        }
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write {}: {error}; check --write-config-to", path.display())]
+struct WriteError {
+    path: PathBuf,
+    #[source]
+    error: io::Error,
 }
 
 #[derive(Debug, thiserror::Error)]

@@ -1,8 +1,10 @@
 //! Start and stop of the process. Endpoints start before the manager; the manager stops first, then webhooks, then
 //! endpoints.
 
+use std::ffi::OsString;
 use std::future::pending;
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use coxswain_config::{Config, Serving, Webhook, WebhookCertificate};
@@ -13,6 +15,7 @@ use coxswain_manager::serve::{Checks, Endpoints, Server, Tls};
 use coxswain_manager::webhook::{self, Certificates, ServiceName};
 use prometheus::Registry;
 use prometheus::process_collector::ProcessCollector;
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -22,7 +25,8 @@ use crate::demo::Embedded;
 use crate::error::ProcessError;
 use crate::instance::{ManagerInstance, Transports};
 use crate::log::Log;
-use crate::signals::Signals;
+use crate::reload::Reload;
+use crate::signals::{Hangup, Signals};
 
 const VERSION: &str = concat!("v", env!("CARGO_PKG_VERSION"));
 
@@ -30,8 +34,9 @@ const VERSION: &str = concat!("v", env!("CARGO_PKG_VERSION"));
 /// observe that this pod has left the Service.
 const WEBHOOK_DRAIN: Duration = Duration::from_secs(5);
 
-pub(crate) async fn run(config: Config, log: &Log) -> Result<(), ProcessError> {
+pub(crate) async fn run(config: Config, arguments: Vec<OsString>, log: &Log) -> Result<(), ProcessError> {
     let mut signals = Signals::install()?;
+    let hangup = Hangup::install()?;
     let stop = CancellationToken::new();
     let tasks = TaskSet::new();
     let env = Env::system(&tasks);
@@ -78,6 +83,8 @@ pub(crate) async fn run(config: Config, log: &Log) -> Result<(), ProcessError> {
         None => endpoints,
     };
 
+    let (effective, _) = watch::channel(Arc::new(config.clone()));
+
     if let Some(webhooks) = &webhooks {
         webhooks.certificates().host(instance.manager());
     }
@@ -111,6 +118,12 @@ pub(crate) async fn run(config: Config, log: &Log) -> Result<(), ProcessError> {
         };
         tasks.handle().spawn(webhooks.serve(env.clone(), hooks, until))
     });
+    let reload = Reload {
+        arguments,
+        effective,
+        log: log.handle.clone(),
+        rate_limit: instance.manager().rate_limit().clone(),
+    };
     let lifecycle = async {
         let demo = async {
             if let Some(embedded) = &embedded {
@@ -125,6 +138,7 @@ pub(crate) async fn run(config: Config, log: &Log) -> Result<(), ProcessError> {
             error = failure(&mut reviewing) => return Err(ProcessError::WebhooksFailed(error)),
             ended = instance.run(stop.clone()) => ended,
             () = demo => return Ok(()),
+            () = reload.run(hangup) => return Ok(()),
         };
         for (stop, serving) in [(manager_stopped, reviewing), (stop_endpoints, serving)] {
             stop.cancel();

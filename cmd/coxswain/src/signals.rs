@@ -1,4 +1,5 @@
-//! SIGINT and SIGTERM: the first signal starts a graceful shutdown, the second stops the process immediately.
+//! SIGINT and SIGTERM: the first signal starts a graceful shutdown, the second stops the process immediately. SIGHUP reloads
+//! the configuration.
 
 use std::io;
 
@@ -41,6 +42,22 @@ impl Signals {
             biased;
             _ = self.interrupt.recv() => "SIGINT",
             _ = self.terminate.recv() => "SIGTERM",
+        }
+    }
+}
+
+/// The installed handler of SIGHUP.
+pub(crate) struct Hangup(Signal);
+
+impl Hangup {
+    pub(crate) fn install() -> io::Result<Self> {
+        signal(SignalKind::hangup()).map(Self)
+    }
+
+    /// Resolves at the next signal.
+    pub(crate) async fn next(&mut self) {
+        if self.0.recv().await.is_none() {
+            std::future::pending().await
         }
     }
 }

@@ -27,7 +27,7 @@ pub(crate) struct ServingFlags {
     #[arg(long, id = "serving.tlsPrivateKeyFile", value_name = "FILE", value_parser = path())]
     pub(crate) tls_private_key_file: Option<PathBuf>,
     /// Lowest TLS version: `VersionTLS12` or `VersionTLS13`
-    #[arg(long, id = "serving.tlsMinVersion", value_name = "VERSION", default_value = "VersionTLS12", value_parser = tls_version)]
+    #[arg(long, id = "serving.tlsMinVersion", value_name = "VERSION", default_value = "VersionTLS12", value_parser = tls_version())]
     pub(crate) tls_min_version: TlsVersion,
     /// Cipher suites of TLS 1.2 and 1.3 by their IANA names; defaults to all suites of the TLS library
     #[arg(long, id = "serving.tlsCipherSuites", value_name = "LIST", action = ArgAction::Append)]
@@ -137,7 +137,7 @@ pub(crate) struct WebhookFlags {
 #[command(next_help_heading = "Logs flags")]
 pub(crate) struct LoggingFlags {
     /// Log format: `text` or `json`
-    #[arg(long, id = "logging.format", value_name = "FORMAT", default_value = "text", value_parser = log_format)]
+    #[arg(long, id = "logging.format", value_name = "FORMAT", default_value = "text", value_parser = log_format())]
     pub(crate) logging_format: LogFormat,
     /// Log verbosity: 0 for operators, 2 adds changes made by controllers, 4 adds every step
     #[arg(long, short, id = "logging.verbosity", value_name = "INT", default_value = "0", value_parser = whole)]

@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use clap::builder::{OsStringValueParser, TypedValueParser};
+use clap::builder::{OsStringValueParser, PossibleValuesParser, TypedValueParser};
 
 use crate::config::{CertificateFiles, LogFormat, SniCertificate, TlsVersion};
 
@@ -49,20 +49,18 @@ pub(super) fn address(text: &str) -> Result<SocketAddr, String> {
         .map_err(|_| "it must be an IP address and a port, as in `127.0.0.1:0`".to_owned())
 }
 
-pub(super) fn log_format(text: &str) -> Result<LogFormat, String> {
-    match text {
-        "text" => Ok(LogFormat::Text),
-        "json" => Ok(LogFormat::Json),
-        _ => Err("it must be `text` or `json`".to_owned()),
-    }
+pub(super) fn log_format() -> impl TypedValueParser<Value = LogFormat> {
+    PossibleValuesParser::new(["text", "json"]).map(|text| match text.as_str() {
+        "json" => LogFormat::Json,
+        _ => LogFormat::Text,
+    })
 }
 
-pub(super) fn tls_version(text: &str) -> Result<TlsVersion, String> {
-    match text {
-        "VersionTLS12" => Ok(TlsVersion::Tls12),
-        "VersionTLS13" => Ok(TlsVersion::Tls13),
-        _ => Err("it must be `VersionTLS12` or `VersionTLS13`".to_owned()),
-    }
+pub(super) fn tls_version() -> impl TypedValueParser<Value = TlsVersion> {
+    PossibleValuesParser::new(["VersionTLS12", "VersionTLS13"]).map(|text| match text.as_str() {
+        "VersionTLS13" => TlsVersion::Tls13,
+        _ => TlsVersion::Tls12,
+    })
 }
 
 impl FromStr for SniCertificate {

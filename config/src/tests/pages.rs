@@ -1,7 +1,10 @@
 //! Help and error messages agree with the definitions of the flags.
 
-use super::{KNOWN, print};
-use crate::flags::command;
+use serde_json::{Value, json};
+
+use super::{KNOWN, error, print};
+use crate::flags::{command, is_field};
+use crate::{reference, schema};
 
 #[test]
 fn help_lists_every_flag_with_its_default_in_100_columns() {
@@ -68,4 +71,72 @@ fn every_field_in_the_validation_exists() {
 #[test]
 fn flag_definitions_are_consistent() {
     command(&KNOWN).debug_assert();
+}
+
+#[test]
+fn completion_and_manual_contain_every_flag() {
+    let scripts = ["bash", "zsh", "fish"].map(|shell| print(&["completion", shell]));
+    let page = print(&["man"]);
+    for arg in command(&KNOWN).get_arguments().filter(|arg| !arg.is_hide_set()) {
+        let long = arg.get_long().expect("a flag has a long name");
+        for script in &scripts {
+            assert!(script.contains(long), "{long}");
+        }
+        let roff = format!("\\-\\-{}", long.replace('-', "\\-"));
+        assert!(page.contains(&roff), "{roff}");
+    }
+    for script in &scripts {
+        assert!(script.contains("VersionTLS13") && script.contains("completion"));
+    }
+    assert!(
+        page.contains("\\fBcoxswain completion\\fR bash|zsh|fish\n"),
+        "{page}"
+    );
+}
+
+#[test]
+fn completion_of_an_unknown_shell_is_rejected() {
+    let sentence = "`coxswain completion` needs one of bash, zsh, fish, not ";
+    let help = "; see `coxswain completion --help`";
+    assert_eq!(error(&["completion"]), format!("{sentence}\"\"{help}"));
+    assert_eq!(
+        error(&["completion", "tcsh"]),
+        format!("{sentence}\"tcsh\"{help}")
+    );
+    assert_eq!(
+        error(&["completion", "bash", "zsh"]),
+        "unexpected argument \"zsh\": `coxswain completion` takes no further arguments; see `coxswain completion --help`"
+    );
+    assert!(print(&["completion", "--help"]).contains("source <(coxswain completion bash)"));
+}
+
+#[test]
+fn schema_describes_every_field() {
+    let schema: Value = serde_json::from_str(&schema(&KNOWN)).expect("JSON");
+    let fields = reference(&KNOWN)
+        .lines()
+        .filter(|line| line.starts_with("| `"))
+        .count();
+    let mut found = 0;
+    for arg in command(&KNOWN)
+        .get_arguments()
+        .filter(|arg| is_field(arg.get_id().as_str()))
+    {
+        let path = arg.get_id().as_str().replace('.', "/properties/");
+        let field = schema.pointer(&format!("/properties/{path}")).expect("a field");
+        assert!(
+            field["type"].is_string() && field["description"].is_string(),
+            "{path}"
+        );
+        found += 1;
+    }
+    assert_eq!((found, fields), (63, 63));
+    let format = &schema["properties"]["logging"]["properties"]["format"];
+    assert_eq!(
+        (&format["enum"], &format["default"]),
+        (&json!(["text", "json"]), &json!("text"))
+    );
+    let paths = &schema["properties"]["authorization"]["properties"]["alwaysAllowPaths"]["default"];
+    assert_eq!(*paths, json!(["/healthz", "/readyz", "/livez"]));
+    assert_eq!(schema["properties"]["serving"]["additionalProperties"], false);
 }

@@ -130,7 +130,7 @@ fn parse_errors_are_one_sentence() {
         ),
         (
             &["crds", "--sandbox"],
-            "unexpected argument \"--sandbox\": `coxswain crds` takes no arguments; see `coxswain crds --help`",
+            "unexpected argument \"--sandbox\": `coxswain crds` takes no further arguments; see `coxswain crds --help`",
         ),
         (
             &["--kubeconfig"],

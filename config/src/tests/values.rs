@@ -408,12 +408,12 @@ fn invalid_values_are_reported_with_the_valid_ones() {
         ),
         (
             &["--controllers=*,foo"],
-            "\"foo\" is not in the list of known controllers; see `coxswain --help`",
+            "--controllers: \"foo\" is not in the list of known controllers; see `coxswain --help`",
         ),
         (
             &["--controllers=-foo,bar", "--secure-port=-1"],
-            "[\"foo\" is not in the list of known controllers; see `coxswain --help`, \
-             \"bar\" is not in the list of known controllers; see `coxswain --help`, \
+            "[--controllers: \"foo\" is not in the list of known controllers; see `coxswain --help`, \
+             --controllers: \"bar\" is not in the list of known controllers; see `coxswain --help`, \
              --secure-port must be from 0 to 65535, not -1]",
         ),
     ] {

@@ -6,6 +6,7 @@ use super::{Validator, list, present};
 use crate::config::{ClientConnection, Generic, LeaderElection, Rate};
 use crate::duration::GoDuration;
 use crate::effective::Overrides;
+use crate::error::Invalid;
 use crate::flags::{ClientFlags, ElectionFlags, GenericFlags, Switch};
 use crate::selector::{KnownController, Selector};
 use crate::syntax;
@@ -35,8 +36,13 @@ impl Validator<'_> {
             overrides.insert("generic.controllers", None);
             Selector::everything()
         } else {
-            Selector::parse(&list(&controllers), known).unwrap_or_else(|errors| {
-                self.errors.extend(errors);
+            Selector::parse(&list(&controllers), known).unwrap_or_else(|names| {
+                let place = self.place("generic.controllers");
+                let unknown = |name| Invalid::UnknownController {
+                    place: place.clone(),
+                    name,
+                };
+                self.errors.extend(names.into_iter().map(unknown));
                 Selector::everything()
             })
         };

@@ -1,4 +1,4 @@
-//! Help, version and the generated reference of the flags.
+//! Help, version and the generated references of the flags and the configuration file.
 
 use std::fs::File;
 use std::path::Path;
@@ -51,15 +51,23 @@ fn failed_output_is_an_error() {
 }
 
 #[test]
-fn flag_reference_is_up_to_date() {
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../config/FLAGS.md");
-    let current = coxswain_config::markdown(&coxswain::known());
-    if std::env::var_os("UPDATE").is_some() {
-        std::fs::write(&page, &current).expect("the page can be written");
+fn references_are_up_to_date() {
+    let known = coxswain::known();
+    for (name, current) in [
+        ("FLAGS.md", coxswain_config::markdown(&known)),
+        ("CONFIGURATION.md", coxswain_config::reference(&known)),
+        ("schema.json", coxswain_config::schema(&known)),
+    ] {
+        let page = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("../../config")
+            .join(name);
+        if std::env::var_os("UPDATE").is_some() {
+            std::fs::write(&page, &current).expect("the page can be written");
+        }
+        let committed = std::fs::read_to_string(&page).unwrap_or_default();
+        assert!(
+            committed == current,
+            "config/{name} is out of date: run `UPDATE=1 cargo test -p coxswain --test suite references` and commit it"
+        );
     }
-    let committed = std::fs::read_to_string(&page).unwrap_or_default();
-    assert!(
-        committed == current,
-        "config/FLAGS.md is out of date: run `UPDATE=1 cargo test -p coxswain --test suite flag_reference` and commit it"
-    );
 }

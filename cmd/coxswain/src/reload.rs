@@ -1,0 +1,70 @@
+//! Reload of the configuration on SIGHUP.
+//!
+//! The command line is parsed again, and with it the configuration file. Verbosity and rate limits change in the running
+//! manager. Other changed fields are logged. An invalid file changes nothing.
+
+use std::ffi::OsString;
+use std::sync::Arc;
+
+use coxswain_config::{Changes, ClientConnection, Config, Parsed};
+use coxswain_manager::client::{RateLimit, SharedRateLimit};
+use tokio::sync::watch;
+
+use crate::log::LogHandle;
+use crate::signals::Hangup;
+
+/// The parts of a running manager that a reload changes.
+pub(crate) struct Reload {
+    /// The arguments of the process.
+    pub(crate) arguments: Vec<OsString>,
+    /// The configuration that the manager runs with, for its pages.
+    pub(crate) effective: watch::Sender<Arc<Config>>,
+    pub(crate) log: LogHandle,
+    pub(crate) rate_limit: SharedRateLimit,
+}
+
+impl Reload {
+    /// Reloads on each signal. Does not end.
+    pub(crate) async fn run(self, mut hangup: Hangup) {
+        loop {
+            hangup.next().await;
+            let arguments = self.arguments.clone();
+            // The file may be slow to read.
+            let parse = move || coxswain_config::parse(arguments, &crate::known());
+            match tokio::task::spawn_blocking(parse).await {
+                Ok(Ok(Parsed::Run(config))) => self.apply(&config),
+                Ok(Ok(_)) => {}
+                Ok(Err(error)) => {
+                    tracing::error!(%error, "Failed to reload configuration, the previous one stays in effect");
+                }
+                Err(error) => tracing::error!(%error, "Failed to reload configuration"),
+            }
+        }
+    }
+
+    fn apply(&self, new: &Config) {
+        let mut changes = Changes::default();
+        self.effective
+            .send_modify(|config| changes = Arc::make_mut(config).reload(new));
+        let Changes { reloaded, restart } = changes;
+        let is_changed = |group: &str| reloaded.iter().any(|path| path.starts_with(group));
+        // Verbosity may have been changed at run time: a reload without a change of it keeps that.
+        if is_changed("logging.") {
+            self.log.set(new.logging.verbosity, &new.logging.vmodule);
+        }
+        self.rate_limit.set(rate_limit(&new.client_connection));
+        if !restart.is_empty() {
+            let fields = restart.join(",");
+            tracing::warn!(fields, "Configuration change requires a restart");
+        }
+        tracing::info!(fields = reloaded.join(","), "Reloaded configuration");
+    }
+}
+
+/// Returns the rate limit of each controller's client; none is unlimited.
+pub(crate) fn rate_limit(connection: &ClientConnection) -> Option<RateLimit> {
+    connection.rate.map(|rate| RateLimit {
+        qps: rate.qps,
+        burst: rate.burst,
+    })
+}
