@@ -28,6 +28,7 @@ mod subscription;
 mod tests;
 mod wire;
 
+pub(crate) use caches::CacheSummary;
 pub use caches::{CacheError, Caches};
 pub use delta::Delta;
 pub use pending_writes::{CachePosition, CachePositions, PendingWrites, Readiness, Write};
@@ -40,6 +41,7 @@ pub(crate) use subscription::{Publisher, channel};
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use self::shared_store::{AnyCache, SharedStore};
 use self::store::Store;
@@ -153,6 +155,13 @@ impl<T: Object> Cache<T> {
         self.0.status_of_all()
     }
 
+    /// Returns the time since the list and watch last worked: since an event, a bookmark, a list, or the opening of a watch.
+    /// Before the first one, the time since the cache was created. None while the API server does not serve the resource.
+    #[must_use]
+    pub fn silence(&self) -> Option<Duration> {
+        self.0.silence()
+    }
+
     /// Returns true if the API server did not serve the resource at the last request. All cached objects may be deleted, so
     /// controllers must not act on them.
     #[must_use]
@@ -225,6 +234,12 @@ impl MetaCache {
     #[must_use]
     pub fn status(&self) -> Status {
         self.0.status_of_all()
+    }
+
+    /// See [`Cache::silence`].
+    #[must_use]
+    pub fn silence(&self) -> Option<Duration> {
+        self.0.silence()
     }
 
     /// See [`Cache::includes_all`].

@@ -15,6 +15,7 @@ mod builder;
 mod error;
 pub(crate) mod key_queue;
 mod metrics;
+mod outcomes;
 mod progress;
 mod reconcile;
 mod runtime;
@@ -25,6 +26,7 @@ pub use authenticated::AuthenticatedController;
 pub use builder::{Builder, Controller};
 pub use error::{ControllerError, Fatal, ReconcileError, Unhealthy};
 pub use key_queue::{Cause, Change};
+pub use outcomes::{Activity, Outcomes, RecentError, Waiting};
 pub use runtime::{HealthLimits, Queues, Runtime, Slot, TermState, Workers};
 
 use std::time::Duration;
@@ -104,8 +106,19 @@ pub trait Runnable: Send + Sync {
     /// The keys that are being reconciled.
     fn running(&self) -> Vec<Key>;
 
-    /// Returns an error if the controller has work and makes no progress.
+    /// Returns an error if the controller has work and makes no progress, or does not observe its objects. Of several reasons,
+    /// one that [a restart fixes](Unhealthy::is_fixed_by_restart) is returned first.
     fn health(&self) -> Result<(), Unhealthy>;
+
+    /// The load and the throughput of the controller. All zero if it has no queue.
+    fn activity(&self) -> Activity {
+        Activity::default()
+    }
+
+    /// The last errors, the latest one last.
+    fn recent_errors(&self) -> Vec<RecentError> {
+        Vec::new()
+    }
 
     /// A problem that does not keep the controller from working, for the health page.
     fn remark(&self) -> Option<String> {

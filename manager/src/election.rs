@@ -20,10 +20,12 @@ mod health;
 mod lease_state;
 mod metrics;
 mod record;
+mod status;
 
 pub use elector::Elector;
 pub use health::{Health, Stalled};
 pub use record::{RELEASED_BY_ANNOTATION, WRITTEN_VERSIONS_ANNOTATION};
+pub use status::{ElectionStatus, ObservedElection};
 
 use std::collections::BTreeMap;
 use std::time::Duration;

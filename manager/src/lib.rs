@@ -17,6 +17,7 @@
 //! | [`manager`] | starts caches, election and controllers in order, and stops them in reverse order |
 //! | [`election`] | leader election by a Lease, which opens and closes the fence of the client |
 //! | [`serve`] | health, metrics and debug endpoints over HTTPS |
+//! | [`status`] | leader, controllers, caches and errors as JSON, and a page that shows them |
 //! | [`webhook`] | admission webhooks and their certificates |
 //! | [`env`](mod@env) | the injected clock, random numbers and tasks |
 //! | [`object`] | keys, uids, resourceVersions, metadata, resources |
@@ -123,6 +124,7 @@ pub mod queue;
 pub mod selector;
 pub mod serve;
 pub mod source;
+pub mod status;
 mod sync;
 pub mod time;
 pub mod webhook;

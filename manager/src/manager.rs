@@ -22,9 +22,11 @@ use self::metrics::ControllerStates;
 use crate::cache::{CacheError, Caches, Scope};
 use crate::client::{Client, Fence, RateLimit, ServiceAccount, ServiceAccounts, SharedRateLimit, Transport};
 use crate::controller::Runnable;
+use crate::election::Elector;
 use crate::env::Env;
 use crate::events::{Recorder, RecorderError};
 use crate::serve::{Checks, Registration};
+use crate::status::{Sources, StatusReporter};
 
 /// The options of a manager.
 #[derive(Clone, Debug)]
@@ -184,6 +186,25 @@ impl Manager {
         let client = self.transport.unfenced(component, None);
         let client = client.with_limit(&self.limit, 1.0).authenticated_as(account);
         Recorder::start(&self.env, client, component, instance, &self.registry)
+    }
+
+    /// Starts a reporter of the controllers added so far. `election` is the one that this manager will run with.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
+    #[must_use]
+    pub fn status(&self, version: &'static str, election: Option<&Elector>) -> StatusReporter {
+        let states = self.states.clone();
+        let sources = Sources {
+            manager: self.options.name,
+            version,
+            caches: self.caches.clone(),
+            checks: self.checks.clone(),
+            election: election.map(Elector::status),
+            controllers: self.controllers.clone(),
+            is_running: Box::new(move |name| states.of(name).is_running()),
+        };
+        StatusReporter::start(&self.env, sources)
     }
 
     /// Adds a controller with its health checks. It runs while this process is the leader.

@@ -282,11 +282,12 @@ impl<K: Item> Queue<K> {
         self.len() == 0
     }
 
-    /// Returns the longest time that the first item of a priority has been queued; none if the queue is empty.
+    /// Returns the item that has been queued for the longest time, with that time; none if the queue is empty. Only the first
+    /// item of each namespace and priority is considered: an item that was raised to a higher priority may be older.
     #[must_use]
-    pub fn head_wait(&self) -> Option<Duration> {
+    pub fn oldest(&self) -> Option<(K, Duration)> {
         let now = self.0.clock.now();
-        self.0.lock(|state| state.items.waited(now))
+        self.0.lock(|state| state.items.oldest(now))
     }
 
     /// Rejects new items and drops delayed ones. Queued items, and those added while processing, are still handed out; then

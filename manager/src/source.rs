@@ -1,10 +1,11 @@
 //! Event sources of a controller: the deltas of a cache, filtered by a predicate, mapped to keys by a handler.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 
-use crate::cache::{Cache, Delta, MetaCache, Subscription};
+use crate::cache::{Cache, Delta, MetaCache, Status, Subscription};
 use crate::controller::key_queue::{Cause, Change, KeyQueue};
 use crate::handler::Handler;
 use crate::object::{Key, MetaObject, Object};
@@ -29,6 +30,11 @@ pub trait EventSource<T>: Send + Sync + 'static {
     fn is_unavailable(&self) -> bool {
         false
     }
+
+    /// Returns the time since the list and watch last worked, and its status; see [`Cache::silence`].
+    fn silence(&self) -> Option<(Duration, Status)> {
+        None
+    }
 }
 
 /// An event source of a controller.
@@ -45,6 +51,7 @@ pub(crate) trait AnySource: Send + Sync {
     fn name(&self) -> &str;
     fn is_synced(&self) -> bool;
     fn is_unavailable(&self) -> bool;
+    fn silence(&self) -> Option<(Duration, Status)>;
     fn synced(&self) -> BoxFuture<'_, ()>;
     /// Subscribes now. The future adds keys to `queue` until the cache is dropped.
     fn run(&self, queue: KeyQueue) -> BoxFuture<'static, ()>;
@@ -84,6 +91,10 @@ impl<T: Object, O: EventSource<T>> AnySource for Source<T, O> {
         self.cache.is_unavailable()
     }
 
+    fn silence(&self) -> Option<(Duration, Status)> {
+        self.cache.silence()
+    }
+
     fn synced(&self) -> BoxFuture<'_, ()> {
         self.cache.synced()
     }
@@ -119,6 +130,10 @@ impl AnySource for InitialKeys {
 
     fn is_unavailable(&self) -> bool {
         false
+    }
+
+    fn silence(&self) -> Option<(Duration, Status)> {
+        None
     }
 
     fn synced(&self) -> BoxFuture<'_, ()> {
@@ -167,6 +182,10 @@ impl<T: Object> EventSource<T> for Cache<T> {
     fn is_unavailable(&self) -> bool {
         self.status().is_unavailable()
     }
+
+    fn silence(&self) -> Option<(Duration, Status)> {
+        Some((self.silence()?, self.status()))
+    }
 }
 
 impl EventSource<MetaObject> for MetaCache {
@@ -188,5 +207,9 @@ impl EventSource<MetaObject> for MetaCache {
 
     fn is_unavailable(&self) -> bool {
         self.status().is_unavailable()
+    }
+
+    fn silence(&self) -> Option<(Duration, Status)> {
+        Some((self.silence()?, self.status()))
     }
 }

@@ -13,6 +13,7 @@ use coxswain_manager::env::{Env, TaskSet};
 use coxswain_manager::events::Recorder;
 use coxswain_manager::manager::{Manager, ManagerError, Options};
 use coxswain_manager::serve::Checks;
+use coxswain_manager::status::StatusReporter;
 use coxswain_manager::webhook::Hooks;
 use prometheus::Registry;
 use tokio_util::sync::CancellationToken;
@@ -148,6 +149,11 @@ impl ManagerInstance {
     /// Moves the debug page of the garbage collector out.
     pub(crate) fn take_graph(&mut self) -> Option<GraphPage> {
         self.hosted.graph.take()
+    }
+
+    /// Starts a reporter of the manager's status.
+    pub(crate) fn status(&self, version: &'static str) -> StatusReporter {
+        self.manager.status(version, self.elector.as_ref())
     }
 
     /// The identity in the election.

@@ -12,6 +12,7 @@ use coxswain_controllers::garbage_collector::GraphPage;
 use coxswain_manager::client::{ConnectError, Transport};
 use coxswain_manager::env::{Env, TaskSet};
 use coxswain_manager::serve::{Checks, Endpoints, Server, Tls};
+use coxswain_manager::status;
 use coxswain_manager::webhook::{self, Certificates, ServiceName};
 use prometheus::Registry;
 use prometheus::process_collector::ProcessCollector;
@@ -49,7 +50,12 @@ pub(crate) async fn run(config: Config, arguments: Vec<OsString>, log: &Log) -> 
     let endpoints = Endpoints::new(
         &checks,
         registry.clone(),
-        config.authorization.always_allow_paths.clone(),
+        config
+            .authorization
+            .always_allow_paths
+            .iter()
+            .map(String::as_str)
+            .chain([status::PAGE_PATH]),
         &env.clock,
     )?;
     let webhooks = match &config.webhook {
@@ -82,6 +88,12 @@ pub(crate) async fn run(config: Config, arguments: Vec<OsString>, log: &Log) -> 
         }),
         None => endpoints,
     };
+    let reporter = instance.status(VERSION);
+    let endpoints = endpoints
+        .mount(status::PAGE_PATH, |_| std::future::ready(status::page()))
+        .mount(status::STATUS_PATH, move |_| {
+            std::future::ready(reporter.answer())
+        });
 
     let (effective, _) = watch::channel(Arc::new(config.clone()));
 

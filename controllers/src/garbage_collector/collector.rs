@@ -7,7 +7,7 @@ use std::time::Duration;
 use coxswain_manager::cache::{Caches, Status};
 use coxswain_manager::client::{Client, ClientError, Fence, Term};
 use coxswain_manager::controller::{
-    ControllerError, Fatal, HealthLimits, Runnable, Runtime, Slot, Unhealthy, Workers,
+    Activity, ControllerError, Fatal, HealthLimits, RecentError, Runnable, Runtime, Slot, Unhealthy, Workers,
 };
 use coxswain_manager::env::Env;
 use coxswain_manager::events::Recorder;
@@ -34,6 +34,8 @@ use super::{NAME, Options, attempt_to_delete, attempt_to_orphan, live_list};
 
 /// The time that one request of an item may take, its wait for the rate limiter and its deadline included.
 const STUCK_AFTER: Duration = Duration::from_mins(5);
+/// The time that an item may wait in a queue while all workers are busy. The deletion of a large namespace takes long.
+const WAIT_MAX: Duration = Duration::from_hours(2);
 /// The reason why the collector does not run with caches of a part of the cluster.
 const PARTIAL_CACHES: &str = "it must see the whole cluster to know which owners are gone: \
                               leave out --namespaces and --label-selector, or switch it off with \
@@ -86,6 +88,7 @@ impl GarbageCollector {
             workers: 2 * options.workers,
             timeout: STUCK_AFTER,
             grace: Duration::ZERO,
+            wait: WAIT_MAX,
         };
         Ok(Self {
             runtime: Arc::new(Runtime::new(NAME, env, limits, queues)),
@@ -235,9 +238,11 @@ fn pool<K: Item + Sync, F>(
     F: Future<Output = Result<Next, ClientError>> + Send + 'static,
 {
     let (term, requeues) = (Arc::clone(term), queue.clone());
+    let outcomes = Arc::clone(pools.outcomes());
     pools.pool(queue.clone(), workers, name, move |item, slot| {
         let (processed, queue) = (process(Arc::clone(&term), item.clone(), slot), requeues.clone());
-        processed.map(move |processed| requeue(&queue, &item, processed))
+        let outcomes = Arc::clone(&outcomes);
+        processed.map(move |processed| requeue(&queue, &item, processed, name, &outcomes))
     });
 }
 
@@ -281,6 +286,14 @@ impl Runnable for GarbageCollector {
         }
         let reason = PARTIAL_CACHES.to_owned();
         Err(Unhealthy::Refused { reason })
+    }
+
+    fn activity(&self) -> Activity {
+        self.runtime.activity()
+    }
+
+    fn recent_errors(&self) -> Vec<RecentError> {
+        self.runtime.recent_errors()
     }
 
     fn remark(&self) -> Option<String> {

@@ -5,7 +5,7 @@ use std::hash::Hash;
 use std::time::Duration;
 
 use coxswain_manager::client::ClientError;
-use coxswain_manager::controller;
+use coxswain_manager::controller::{self, Outcomes, Waiting};
 use coxswain_manager::env::Env;
 use coxswain_manager::object::{Key, Resource, Text, Uid};
 use coxswain_manager::queue::{Exponential, Item, Queue};
@@ -61,14 +61,18 @@ impl controller::Queues for Queues {
         }
     }
 
+    fn len(&self) -> usize {
+        self.changes.len() + self.deletes.len() + self.orphans.len() + self.lists.len()
+    }
+
     /// Live lists are left out: few namespaces are listed at the same time, so that others may wait for long.
-    fn head_wait(&self) -> Option<Duration> {
-        let waits = [
-            self.changes.head_wait(),
-            self.deletes.head_wait(),
-            self.orphans.head_wait(),
+    fn oldest(&self) -> Option<Waiting> {
+        let oldest = [
+            oldest(&self.changes, |it| Key::cluster(it.to_string())),
+            oldest(&self.deletes, DeleteItem::key),
+            oldest(&self.orphans, InNamespace::<Uid>::key),
         ];
-        waits.into_iter().max().flatten()
+        oldest.into_iter().flatten().max_by_key(|it| it.age)
     }
 }
 
@@ -107,6 +111,14 @@ impl InNamespace<Uid> {
     }
 }
 
+fn oldest<K: Item>(queue: &Queue<K>, name: impl Fn(&K) -> Key) -> Option<Waiting> {
+    let (item, age) = queue.oldest()?;
+    Some(Waiting {
+        item: name(&item),
+        age,
+    })
+}
+
 fn uid_key(namespace: &Text, uid: &Uid) -> Key {
     Key::new(namespace.clone(), format!("uid {uid}"))
 }
@@ -117,8 +129,14 @@ pub(super) fn limiter<K: Item>() -> Exponential<K> {
     Exponential::new(Duration::from_millis(5), Duration::from_mins(1))
 }
 
-/// Requeues an item that was processed.
-pub(super) fn requeue<K: Item>(queue: &Queue<K>, item: &K, processed: Result<Next, ClientError>) {
+/// Requeues an item that was processed, and records its error under `name`.
+pub(super) fn requeue<K: Item>(
+    queue: &Queue<K>,
+    item: &K,
+    processed: Result<Next, ClientError>,
+    name: impl Fn(&K) -> Key,
+    outcomes: &Outcomes,
+) {
     match processed {
         Ok(Next::Done) => queue.forget(item),
         Ok(Next::After(delay)) => queue.add_after(item.clone(), delay),
@@ -130,6 +148,7 @@ pub(super) fn requeue<K: Item>(queue: &Queue<K>, item: &K, processed: Result<Nex
         Err(error) => {
             let least = error.retry_after().unwrap_or_default().min(RETRY_AFTER_MAX);
             queue.add_rate_limited_after(item.clone(), least);
+            outcomes.failed(&name(item), &error);
             let failures = queue.num_requeues(item);
             tracing::warn!(%error, ?item, failures, "Failed to collect garbage, retrying");
         }

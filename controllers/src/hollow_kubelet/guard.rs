@@ -4,7 +4,9 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use coxswain_manager::client::{Client, ClientError, Fence, ListQuery, Term, View};
-use coxswain_manager::controller::{self, Controller, ControllerError, Fatal, Runnable, Unhealthy};
+use coxswain_manager::controller::{
+    self, Activity, Controller, ControllerError, Fatal, RecentError, Runnable, Unhealthy,
+};
 use coxswain_manager::env::Clock;
 use coxswain_manager::manager::Manager;
 use coxswain_manager::object::Key;
@@ -150,6 +152,14 @@ impl Runnable for Guarded {
 
     fn running(&self) -> Vec<Key> {
         self.inner.running()
+    }
+
+    fn activity(&self) -> Activity {
+        self.inner.activity()
+    }
+
+    fn recent_errors(&self) -> Vec<RecentError> {
+        self.inner.recent_errors()
     }
 
     fn health(&self) -> Result<(), Unhealthy> {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use coxswain_manager::client::{Fence, Term};
-use coxswain_manager::controller::{Fatal, Runnable, Unhealthy};
+use coxswain_manager::controller::{Activity, Fatal, RecentError, Runnable, Unhealthy};
 use coxswain_manager::object::Key;
 use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
@@ -130,8 +130,20 @@ impl<R: Runnable> Runnable for YieldingController<R> {
         self.inner.running()
     }
 
+    /// A stale watch does not matter while the controller yields.
     fn health(&self) -> Result<(), Unhealthy> {
-        self.inner.health()
+        match self.inner.health() {
+            Err(Unhealthy::StaleWatch { .. }) if self.yields().is_some() => Ok(()),
+            health => health,
+        }
+    }
+
+    fn activity(&self) -> Activity {
+        self.inner.activity()
+    }
+
+    fn recent_errors(&self) -> Vec<RecentError> {
+        self.inner.recent_errors()
     }
 
     fn remark(&self) -> Option<String> {

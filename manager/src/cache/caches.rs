@@ -64,6 +64,7 @@ pub(crate) struct CacheSummary {
     pub(crate) synced: bool,
     /// A controller depends on it, beyond its metadata.
     pub(crate) required: bool,
+    pub(crate) stats: CacheStats,
 }
 
 impl Caches {
@@ -215,6 +216,7 @@ impl Caches {
             status: cache.status_of_all(),
             synced: cache.is_synced(),
             required,
+            stats: cache.stats(),
         })
         .collect()
     }

@@ -34,11 +34,12 @@ pub(super) struct CacheMetrics {
 
 /// The statistics of a cache for its metrics.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct CacheStats {
-    pub(super) objects: usize,
-    pub(super) bytes: usize,
-    pub(super) undecodable: usize,
-    pub(super) age: Duration,
+pub(crate) struct CacheStats {
+    pub(crate) objects: usize,
+    pub(crate) bytes: usize,
+    pub(crate) undecodable: usize,
+    /// The time since the last event, bookmark or list.
+    pub(crate) age: Duration,
     pub(super) version: i64,
     /// The largest backlog of a subscriber.
     pub(super) queued: usize,

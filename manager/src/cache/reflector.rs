@@ -227,7 +227,7 @@ impl<T: Object> Reflector<T> {
             .client
             .watch(&self.shared.resource, namespace, &query, self.view)
             .await?;
-        self.shared.set_status(self.partition, Status::Synced);
+        self.shared.set_watching(self.partition);
         let mut quiet = true;
         loop {
             let line = tokio::select! {

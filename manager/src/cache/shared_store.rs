@@ -5,6 +5,7 @@
 
 use std::any::Any;
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -54,6 +55,8 @@ struct Progress {
     unserved: bool,
     /// The time of the last event, bookmark or list, or of the start.
     last_update: Instant,
+    /// The time of the last update or opened watch, or of the start.
+    last_contact: Instant,
     /// The number of lists that were started.
     lists_started: u64,
     /// The last list that was applied to the store.
@@ -88,6 +91,7 @@ pub(super) trait AnyCache: Send + Sync {
     fn includes_all(&self) -> bool;
     fn is_synced(&self) -> bool;
     fn status_of_all(&self) -> Status;
+    fn silence(&self) -> Option<Duration>;
     fn version(&self) -> Version;
     fn position(&self) -> CachePosition;
     fn identity(&self, key: &Key) -> Option<(Uid, Version)>;
@@ -118,6 +122,7 @@ impl<T: Object> SharedStore<T> {
             status: Status::Syncing,
             unserved: false,
             last_update: clock.now(),
+            last_contact: clock.now(),
             lists_started: 0,
             applied: None,
             unidentified: 0,
@@ -184,6 +189,17 @@ impl<T: Object> SharedStore<T> {
 
     pub(super) fn set_status(&self, partition: usize, status: Status) {
         self.change(|state| state.partitions[partition].status = status);
+        self.changes.send_replace(());
+    }
+
+    /// Records that the API server has accepted a watch.
+    pub(super) fn set_watching(&self, partition: usize) {
+        let now = self.clock.now();
+        self.change(|state| {
+            let progress = &mut state.partitions[partition];
+            progress.status = Status::Synced;
+            progress.last_contact = now;
+        });
         self.changes.send_replace(());
     }
 
@@ -297,7 +313,8 @@ impl<T: Object> SharedStore<T> {
         let now = self.clock.now();
         let result = self.change(|state| {
             let (deltas, result) = with(state);
-            state.partitions[partition].last_update = now;
+            let progress = &mut state.partitions[partition];
+            (progress.last_update, progress.last_contact) = (now, now);
             for delta in &deltas {
                 state.subscribers.retain(|subscriber| subscriber.publish(delta));
             }
@@ -337,6 +354,15 @@ impl<T: Object> AnyCache for SharedStore<T> {
         self.read_state(|state| {
             let statuses = state.partitions.iter().map(|partition| partition.status.clone());
             statuses.reduce(Status::worse).unwrap_or(Status::Synced)
+        })
+    }
+
+    fn silence(&self) -> Option<Duration> {
+        let now = self.clock.now();
+        self.read_state(|state| {
+            let served = state.partitions.iter().filter(|partition| !partition.unserved);
+            let silences = served.map(|partition| now.saturating_duration_since(partition.last_contact));
+            silences.max()
         })
     }
 

@@ -14,7 +14,7 @@ use super::key_queue::KeyQueue;
 use super::metrics::Metrics;
 use super::reconcile::Reconciles;
 use super::runtime::{HealthLimits, Runtime, Workers};
-use super::{ControllerError, Fatal, Options, Reconciler, Runnable, Unhealthy};
+use super::{Activity, ControllerError, Fatal, Options, RecentError, Reconciler, Runnable, Unhealthy};
 use crate::client::{Client, Fence, Term};
 use crate::env::Env;
 use crate::object::{Key, Object};
@@ -24,6 +24,11 @@ use crate::source::{AnySource, EventSource, InitialKeys, Source};
 
 /// The time after its timeout before a reconcile is reported as stuck: the machine may be slow.
 const STUCK_GRACE: Duration = Duration::from_secs(30);
+/// The time that a key may wait in the queue while all workers are busy.
+const WAIT_MAX: Duration = Duration::from_mins(30);
+/// The time that a source may have no event, bookmark or reconnect. An idle watch is reopened after three minutes, and a
+/// Retry-After of five minutes is honoured.
+const SILENCE_MAX: Duration = Duration::from_mins(10);
 
 /// Builds a [`Controller`].
 #[must_use]
@@ -104,6 +109,7 @@ impl<R: Reconciler> Builder<R> {
             workers: options.workers,
             timeout: options.timeout,
             grace: STUCK_GRACE,
+            wait: WAIT_MAX,
         };
         Ok(Controller {
             runtime: Runtime::new(&name, env, limits, queue),
@@ -145,6 +151,7 @@ impl<R: Reconciler> Controller<R> {
             term,
             timeout: self.options.timeout,
             metrics: Arc::clone(&self.metrics),
+            outcomes: Arc::clone(workers.outcomes()),
             queue,
             stop,
         });
@@ -210,7 +217,28 @@ impl<R: Reconciler> Runnable for Controller<R> {
     }
 
     fn health(&self) -> Result<(), Unhealthy> {
-        self.runtime.health()
+        self.runtime.health()?;
+        let silent = self.sources.iter().filter_map(|source| {
+            let (since, status) = source.silence()?;
+            let resource = source.name().to_owned();
+            Some((resource, since, status))
+        });
+        match silent.max_by_key(|(_, since, _)| *since) {
+            Some((resource, since, status)) if since > SILENCE_MAX => Err(Unhealthy::StaleWatch {
+                resource,
+                since,
+                status,
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    fn activity(&self) -> Activity {
+        self.runtime.activity()
+    }
+
+    fn recent_errors(&self) -> Vec<RecentError> {
+        self.runtime.recent_errors()
     }
 }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use tokio::task::JoinError;
 
+use crate::cache::Status;
 use crate::client::{ClientError, TokenError};
 use crate::events::RecorderError;
 use crate::object::Key;
@@ -76,12 +77,37 @@ pub enum Unhealthy {
     /// The service account of the controller has no valid token.
     #[error(transparent)]
     Unauthenticated(TokenError),
-    /// Keys wait, workers are free, and no reconcile starts.
-    #[error("nothing was taken from the queue for {} s, although there are free workers", .since.as_secs())]
-    Stalled {
-        /// The time that the first key has waited.
+    /// An item waits, workers are free, and no reconcile starts.
+    #[error("{key} has waited in the queue for {} s although workers are free", .since.as_secs())]
+    Stalled { key: Key, since: Duration },
+    /// An item waits for too long: the workers are too few or too slow.
+    #[error("{key} has waited in the queue for {} s, the limit is {} s", .since.as_secs(), .limit.as_secs())]
+    Overdue {
+        key: Key,
         since: Duration,
+        limit: Duration,
     },
+    /// The list and watch of a resource does not work, so that the controller does not observe changes.
+    #[error("the watch of {resource} has had no event, bookmark or reconnect for {} s ({status})", .since.as_secs())]
+    StaleWatch {
+        resource: String,
+        since: Duration,
+        status: Status,
+    },
+}
+
+impl Unhealthy {
+    /// Returns true if the process itself is the cause, and not its configuration, the load or the API server.
+    #[must_use]
+    pub fn is_fixed_by_restart(&self) -> bool {
+        match self {
+            Self::Stuck { .. } | Self::Stalled { .. } => true,
+            Self::Refused { .. }
+            | Self::Unauthenticated(_)
+            | Self::Overdue { .. }
+            | Self::StaleWatch { .. } => false,
+        }
+    }
 }
 
 impl Fatal {

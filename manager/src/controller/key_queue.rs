@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
+use super::outcomes::Waiting;
 use super::runtime::Queues;
 use crate::env::Env;
 use crate::object::Key;
@@ -79,8 +79,13 @@ impl Queues for KeyQueue {
         Self::new(self.queue.replace(env, (self.limiter)()), self.limiter)
     }
 
-    fn head_wait(&self) -> Option<Duration> {
-        self.queue.head_wait()
+    fn len(&self) -> usize {
+        self.queue.len()
+    }
+
+    fn oldest(&self) -> Option<Waiting> {
+        let (item, age) = self.queue.oldest()?;
+        Some(Waiting { item, age })
     }
 }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::outcomes::{Outcomes, Waiting};
 use super::{HealthLimits, Unhealthy};
 use crate::env::Clock;
 use crate::object::Key;
@@ -17,6 +18,7 @@ const STALLED_AFTER: Duration = Duration::from_mins(3);
 pub(super) struct Progress {
     clock: Clock,
     limits: HealthLimits,
+    outcomes: Arc<Outcomes>,
     state: Mutex<State>,
 }
 
@@ -37,10 +39,11 @@ pub(super) struct Busy {
 }
 
 impl Progress {
-    pub(super) fn new(clock: &Clock, limits: HealthLimits) -> Self {
+    pub(super) fn new(clock: &Clock, limits: HealthLimits, outcomes: Arc<Outcomes>) -> Self {
         Self {
             clock: clock.clone(),
             limits,
+            outcomes,
             state: Mutex::new(State {
                 next_id: 0,
                 running: BTreeMap::new(),
@@ -68,13 +71,22 @@ impl Progress {
         keys
     }
 
-    /// `waited` is the longest time that an item has waited for a worker.
-    pub(super) fn health(&self, waited: Duration) -> Result<(), Unhealthy> {
+    pub(super) fn len(&self) -> usize {
+        self.lock(|state| state.running.len())
+    }
+
+    pub(super) fn outcomes(&self) -> &Arc<Outcomes> {
+        &self.outcomes
+    }
+
+    /// `waiting` is the item that has waited for a worker for the longest time.
+    pub(super) fn health(&self, waiting: Option<Waiting>) -> Result<(), Unhealthy> {
         let now = self.clock.now();
         let HealthLimits {
             workers,
             timeout,
             grace,
+            wait: limit,
         } = self.limits;
         self.lock(|state| {
             let oldest = state.running.values().min_by_key(|(_, since)| *since);
@@ -84,9 +96,19 @@ impl Progress {
                 let (key, since) = (key.clone(), now.duration_since(*since));
                 return Err(Unhealthy::Stuck { key, since, timeout });
             }
+            let Some(Waiting {
+                item: key,
+                age: since,
+            }) = waiting
+            else {
+                return Ok(());
+            };
             let idle = now.duration_since(state.last);
-            if state.running.len() < workers && waited.min(idle) > STALLED_AFTER {
-                return Err(Unhealthy::Stalled { since: waited });
+            if state.running.len() < workers && since.min(idle) > STALLED_AFTER {
+                return Err(Unhealthy::Stalled { key, since });
+            }
+            if since > limit {
+                return Err(Unhealthy::Overdue { key, since, limit });
             }
             Ok(())
         })
@@ -117,6 +139,7 @@ impl Busy {
 
 impl Drop for Busy {
     fn drop(&mut self) {
+        self.progress.outcomes.processed();
         self.progress.update(|state, _| state.running.remove(&self.id));
     }
 }

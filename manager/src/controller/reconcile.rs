@@ -11,6 +11,7 @@ use tracing::Instrument as _;
 
 use super::key_queue::{Cause, KeyQueue};
 use super::metrics::{Metrics, Outcome};
+use super::outcomes::Outcomes;
 use super::{Action, Context, ReconcileError, Reconciler};
 use crate::client::{Client, Term};
 use crate::env::Env;
@@ -32,6 +33,7 @@ pub(super) struct Reconciles<R> {
     pub(super) term: Term,
     pub(super) timeout: Duration,
     pub(super) metrics: Arc<Metrics>,
+    pub(super) outcomes: Arc<Outcomes>,
     pub(super) queue: KeyQueue,
     pub(super) stop: CancellationToken,
 }
@@ -92,12 +94,16 @@ impl<R: Reconciler> Reconciles<R> {
             Some(Err(panic)) => {
                 queue.add_rate_limited(key.clone());
                 let failures = queue.num_requeues(key);
-                tracing::error!(panic = panics::message(&*panic), failures, "Reconcile panicked");
+                let message = panics::message(&*panic);
+                self.outcomes.failed(key, &format_args!("panicked: {message}"));
+                tracing::error!(panic = message, failures, "Reconcile panicked");
                 Outcome::Panic
             }
             None => {
                 queue.add_rate_limited(key.clone());
                 let (timeout_s, failures) = (self.timeout.as_secs_f64(), queue.num_requeues(key));
+                self.outcomes
+                    .failed(key, &format_args!("timed out after {timeout_s} s"));
                 tracing::error!(timeout_s, failures, "Reconcile timed out");
                 Outcome::Timeout
             }
@@ -110,6 +116,7 @@ impl<R: Reconciler> Reconciles<R> {
             tracing::info!(%error, "Reconcile was interrupted by the end of the term");
             return Outcome::Fenced;
         }
+        self.outcomes.failed(key, error);
         if error.is_terminal() {
             queue.forget(key);
             tracing::error!(%error, "Reconcile failed, not retrying before the next event");

@@ -13,6 +13,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
+use super::outcomes::{Activity, Outcomes, RecentError, Waiting};
 use super::progress::{Busy, Progress};
 use super::{Fatal, Unhealthy};
 use crate::client::{Fence, Term};
@@ -26,8 +27,11 @@ pub trait Queues: Clone + Send + Sync {
     #[must_use]
     fn replace(&self, env: &Env) -> Self;
 
-    /// The longest time that an item has waited for a worker; none if no item waits.
-    fn head_wait(&self) -> Option<Duration>;
+    /// The number of items that wait for a worker.
+    fn len(&self) -> usize;
+
+    /// The item that has waited for a worker for the longest time; none if no item waits.
+    fn oldest(&self) -> Option<Waiting>;
 }
 
 /// The state that the workers of a term share.
@@ -47,6 +51,8 @@ pub struct HealthLimits {
     pub timeout: Duration,
     /// The time after the timeout before the item is reported.
     pub grace: Duration,
+    /// The time that an item may wait in a queue while all workers are busy.
+    pub wait: Duration,
 }
 
 /// The lifecycle of one controller with the queues `Q` and the term state `S`.
@@ -54,6 +60,7 @@ pub struct Runtime<Q, S> {
     name: Arc<str>,
     env: Env,
     limits: HealthLimits,
+    outcomes: Arc<Outcomes>,
     /// The queues of the current term, or of the next one.
     queues: Mutex<Q>,
     /// None between terms.
@@ -90,6 +97,7 @@ impl<Q: Queues, S: TermState> Runtime<Q, S> {
             name: name.into(),
             env: env.clone(),
             limits,
+            outcomes: Arc::new(Outcomes::new(&env.clock)),
             queues: Mutex::new(queues),
             current: Mutex::new(None),
         }
@@ -120,7 +128,11 @@ impl<Q: Queues, S: TermState> Runtime<Q, S> {
         // A child, so that workers see a stop at once.
         let stop = stop.child_token();
         let mut workers = Workers {
-            progress: Arc::new(Progress::new(&self.env.clock, self.limits)),
+            progress: Arc::new(Progress::new(
+                &self.env.clock,
+                self.limits,
+                Arc::clone(&self.outcomes),
+            )),
             stop: stop.clone(),
             tasks: JoinSet::new(),
         };
@@ -179,12 +191,34 @@ impl<Q: Queues, S: TermState> Runtime<Q, S> {
             .map_or_else(Vec::new, |it| it.progress.running())
     }
 
-    /// Returns an error if an item takes longer than its timeout, or items wait although workers are free.
+    /// Returns an error if an item takes longer than its timeout, waits although workers are free, or waits for too long.
     pub fn health(&self) -> Result<(), Unhealthy> {
-        let waited = lock(&self.queues).head_wait().unwrap_or_default();
+        let oldest = lock(&self.queues).oldest();
         lock(&self.current)
             .as_ref()
-            .map_or(Ok(()), |it| it.progress.health(waited))
+            .map_or(Ok(()), |it| it.progress.health(oldest))
+    }
+
+    /// The load of the queues and the number of processed items.
+    pub fn activity(&self) -> Activity {
+        let (queued, oldest) = {
+            let queues = lock(&self.queues);
+            (queues.len(), queues.oldest())
+        };
+        let processing = lock(&self.current).as_ref().map_or(0, |it| it.progress.len());
+        let (processed, failed) = self.outcomes.totals();
+        Activity {
+            queued,
+            oldest,
+            processing,
+            processed,
+            failed,
+        }
+    }
+
+    /// The last errors, the latest one last.
+    pub fn recent_errors(&self) -> Vec<RecentError> {
+        self.outcomes.errors()
     }
 }
 
@@ -193,6 +227,12 @@ impl Workers {
     #[must_use]
     pub fn stop(&self) -> &CancellationToken {
         &self.stop
+    }
+
+    /// The outcomes of all items, to which workers report errors.
+    #[must_use]
+    pub fn outcomes(&self) -> &Arc<Outcomes> {
+        self.progress.outcomes()
     }
 
     /// Starts a task that ends by itself once [`Workers::stop`] is cancelled.

@@ -28,7 +28,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::*;
-use crate::cache::{Delta, Publisher, Subscription, channel};
+use crate::cache::{Delta, Publisher, Status, Subscription, channel};
 use crate::client::Transport;
 use crate::env::TaskSet;
 use crate::handler::Handler;
@@ -58,6 +58,7 @@ struct State {
     subscribers: Mutex<Vec<Publisher<MetaObject>>>,
     version: AtomicUsize,
     synced: watch::Sender<bool>,
+    silence: Mutex<Duration>,
 }
 
 struct ReconcileFn<F>(F);
@@ -167,6 +168,7 @@ impl Pods {
             subscribers: Mutex::default(),
             version: AtomicUsize::new(0),
             synced: watch::Sender::new(true),
+            silence: Mutex::default(),
         }))
     }
 
@@ -187,6 +189,10 @@ impl Pods {
         let last = lock(&self.0.present).remove(name);
         let last = last.expect("the object exists");
         self.0.publish(&Delta::Deleted { last });
+    }
+
+    fn set_silence(&self, silence: Duration) {
+        *lock(&self.0.silence) = silence;
     }
 
     /// Drops the cache.
@@ -222,6 +228,11 @@ impl EventSource<MetaObject> for Pods {
         }
         lock(&self.0.subscribers).push(publisher);
         subscription
+    }
+
+    fn silence(&self) -> Option<(Duration, Status)> {
+        let reason = "down".to_owned();
+        Some((*lock(&self.0.silence), Status::Retrying { reason }))
     }
 
     fn is_synced(&self) -> bool {

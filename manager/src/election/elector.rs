@@ -21,7 +21,7 @@ use super::health::Health;
 use super::lease_state::{LeaseState, Step};
 use super::metrics::Metrics;
 use super::record::Record;
-use super::{Config, ElectionError, Leadership, Release, ReleaseError};
+use super::{Config, ElectionError, ElectionStatus, Leadership, Release, ReleaseError};
 use crate::client::{Client, ClientError, Fence, ObjectEvent, ObjectWatch, Term, View, WatchReport};
 use crate::env::{Env, Mark, later};
 use crate::events::{EventType, ObjectRef, Recorder};
@@ -41,6 +41,7 @@ pub struct Elector {
     key: Key,
     metrics: Metrics,
     health: Health,
+    status: ElectionStatus,
     leadership: watch::Sender<Leadership>,
     state: LeaseState,
     /// Set while this candidate holds the Lease.
@@ -99,6 +100,7 @@ impl Elector {
             resource: Resource::of::<Lease>(),
             metrics: Metrics::register(&config.name, registry)?,
             health: Health::new(&env.clock, &config.name, config.lease_duration),
+            status: ElectionStatus::new(&env.clock, &config),
             leadership: watch::Sender::new(Leadership::Standby),
             state: LeaseState::new(key.clone(), config.identity.clone(), config.lease_duration),
             holding: None,
@@ -130,6 +132,12 @@ impl Elector {
     #[must_use]
     pub fn health(&self) -> Health {
         self.health.clone()
+    }
+
+    /// Returns the observed state of the election.
+    #[must_use]
+    pub fn status(&self) -> ElectionStatus {
+        self.status.clone()
     }
 
     /// Runs until `finish` resolves. After `stop` the Lease is not acquired any more; a held one is renewed while the workers
@@ -233,6 +241,7 @@ impl Elector {
             });
             self.health.set_renewed(Some(now));
             self.metrics.leading.set(1);
+            self.status.begin_term();
             let takeover = self.state.takeover();
             tracing::info!(lease = %self.key, identity = self.config.identity, "Became leader");
             self.record("became leader");
@@ -243,9 +252,11 @@ impl Elector {
 
     /// Logs a new holder. This process itself is logged when it starts leading.
     fn log_holder_change(&mut self) {
-        if let Some(record) = self.state.record()
-            && record.holder() != self.leader
-        {
+        let Some(record) = self.state.record() else {
+            return;
+        };
+        self.status.observe(record.holder(), record.transitions());
+        if record.holder() != self.leader {
             record.holder().clone_into(&mut self.leader);
             if self.leader != self.config.identity {
                 tracing::info!(lease = %self.key, holder = self.leader, "Lease holder changed");
@@ -278,6 +289,7 @@ impl Elector {
         if holding.term.is_some() {
             self.health.set_renewed(None);
             self.metrics.leading.set(0);
+            self.status.end_term();
             tracing::info!(lease = %self.key, identity = self.config.identity, "Stopped leading");
             self.record("stopped leading");
             self.leadership.send_replace(Leadership::Standby);

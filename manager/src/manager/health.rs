@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::cache::{Caches, Status};
-use crate::controller::{Runnable, Unhealthy};
+use crate::controller::Runnable;
 use crate::election;
 use crate::serve::{Checks, Health, Probes, Registration};
 
@@ -33,8 +33,9 @@ pub(super) fn add_cache_check(checks: &Checks, caches: &Caches) -> Registration 
     })
 }
 
-/// Adds the checks of a controller: whether it makes progress, and which caches it waits for. A controller that refuses to
-/// run or has no token fails `/healthz` but not `/livez`, because a restart would not help.
+/// Adds the checks of a controller: whether it makes progress, and which caches it waits for. A controller that a restart
+/// would not help fails `/healthz` but not `/livez`: it refuses to run, has no token, has too much work, or
+/// cannot watch.
 pub(super) fn add_controller_checks(
     checks: &Checks,
     caches: &Caches,
@@ -55,10 +56,8 @@ pub(super) fn add_controller_checks(
     let asked = controller.clone();
     let alive = checks.add(name, Probes::LIVEZ, move || match asked.health() {
         Ok(()) => Health::Ok,
-        Err(refused @ (Unhealthy::Refused { .. } | Unhealthy::Unauthenticated(_))) => {
-            Health::Note(refused.to_string())
-        }
-        Err(unhealthy) => Health::Failed(unhealthy.to_string()),
+        Err(unhealthy) if unhealthy.is_fixed_by_restart() => Health::Failed(unhealthy.to_string()),
+        Err(unhealthy) => Health::Note(unhealthy.to_string()),
     });
     [healthy, alive]
 }

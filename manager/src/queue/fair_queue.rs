@@ -96,10 +96,11 @@ impl<K: Item> FairQueue<K> {
         removed.map(|queued| queued.item)
     }
 
-    /// Returns the next item.
-    pub(super) fn first(&self) -> Option<&K> {
-        let first = self.namespaces[self.rotation.first()?].items.first()?;
-        Some(&self.items[first].item)
+    /// Returns the first item of each namespace.
+    pub(super) fn firsts(&self) -> impl Iterator<Item = &K> {
+        let namespaces = self.namespaces.iter(&self.rotation);
+        let firsts = namespaces.filter_map(|namespace| namespace.items.first());
+        firsts.map(|first| &self.items[first].item)
     }
 
     pub(super) fn len(&self) -> usize {

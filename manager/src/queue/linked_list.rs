@@ -53,6 +53,16 @@ impl<T> Nodes<T> {
         self.nodes.len() - self.free.len()
     }
 
+    /// Returns the values of a list in order.
+    pub(super) fn iter(&self, list: &List) -> impl Iterator<Item = &T> {
+        let mut next = list.first;
+        std::iter::from_fn(move || {
+            let node = &self.nodes[next?];
+            next = node.next;
+            node.value.as_ref()
+        })
+    }
+
     /// Appends a value and returns its node.
     pub(super) fn push(&mut self, list: &mut List, value: T) -> usize {
         let node = self.free.pop().unwrap_or_else(|| {

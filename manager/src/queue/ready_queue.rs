@@ -66,9 +66,9 @@ impl<K: Item> ReadyQueue<K> {
         Some(item)
     }
 
-    /// Returns the next item of each priority.
-    pub(super) fn first(&self) -> impl Iterator<Item = &K> {
-        self.normal.first().into_iter().chain(self.low.first())
+    /// Returns the first item of each namespace and priority.
+    pub(super) fn firsts(&self) -> impl Iterator<Item = &K> {
+        self.normal.firsts().chain(self.low.firsts())
     }
 
     pub(super) fn len(&self) -> usize {

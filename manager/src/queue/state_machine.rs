@@ -209,11 +209,15 @@ impl<K: Item> StateMachine<K> {
         self.dirty
     }
 
-    /// Returns the longest time that the first item of a priority has been queued.
-    pub(super) fn waited(&self, now: Instant) -> Option<Duration> {
-        let dirty = |item| self.items.get(item)?.dirty.as_ref();
-        let since = self.ready.first().filter_map(dirty).map(|dirty| dirty.since);
-        since.min().map(|since| now.duration_since(since))
+    /// Returns the item that has been queued for the longest time among the first items of all namespaces, with that time.
+    pub(super) fn oldest(&self, now: Instant) -> Option<(K, Duration)> {
+        let since = |item| Some((item, self.items.get(item)?.dirty.as_ref()?.since));
+        let oldest = self
+            .ready
+            .firsts()
+            .filter_map(since)
+            .min_by_key(|(_, since)| *since);
+        oldest.map(|(item, since)| (item.clone(), now.duration_since(since)))
     }
 
     /// Returns how long each processing item has been processing.

@@ -108,7 +108,7 @@ impl Endpoints {
     }
 
     /// Adds a handler for GET and HEAD, or replaces the one at this path. A path with a trailing slash matches all paths
-    /// below it that have no longer match.
+    /// below it that have no longer match, except `/`, which matches only itself.
     #[must_use]
     pub fn mount<F, A>(mut self, path: impl Into<String>, handler: F) -> Self
     where
@@ -247,7 +247,7 @@ impl Endpoints {
             let above = self
                 .routes
                 .iter()
-                .filter(|(route, _)| route.ends_with('/') && path.starts_with(*route));
+                .filter(|(route, _)| *route != "/" && route.ends_with('/') && path.starts_with(*route));
             above.max_by_key(|(route, _)| route.len()).map(|(_, route)| route)
         })
     }
@@ -444,10 +444,11 @@ mod tests {
     #[tokio::test]
     async fn request_is_routed_to_the_longest_match() {
         let mut endpoints = endpoints();
-        for path in ["/debug/", "/debug/controllers/", "/debug/controllers/gc"] {
+        for path in ["/", "/debug/", "/debug/controllers/", "/debug/controllers/gc"] {
             endpoints = endpoints.mount(path, move |_| std::future::ready(text(StatusCode::OK, path)));
         }
         for (path, by) in [
+            ("/", "/"),
             ("/debug/", "/debug/"),
             ("/debug/x/y", "/debug/"),
             ("/debug/controllers", "/debug/"),
@@ -458,7 +459,7 @@ mod tests {
             assert_eq!(get(&endpoints, path).await, (StatusCode::OK, by.into()), "{path}");
         }
         assert_eq!(get(&endpoints, "/debug").await.0, StatusCode::NOT_FOUND);
-        assert_eq!(get(&endpoints, "/").await.0, StatusCode::NOT_FOUND);
+        assert_eq!(get(&endpoints, "/other").await.0, StatusCode::NOT_FOUND);
     }
 
     #[tokio::test]

@@ -6,8 +6,10 @@ mod health;
 mod partition;
 mod service_accounts;
 mod shutdown;
+mod status;
 mod terms;
 mod test_controller;
+mod watch;
 
 use std::sync::Arc;
 use std::time::Duration;

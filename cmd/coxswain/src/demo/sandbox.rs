@@ -99,13 +99,12 @@ impl Embedded {
     pub(crate) fn print_summary(&self, endpoints: Option<SocketAddr>, controllers: &[&str]) {
         let file = self.kubeconfig.path().display();
         let (url, controllers) = (&self.url, controllers.join(", "));
-        let endpoints = endpoints.map_or_else(
-            || "off".to_owned(),
-            |address| {
-                let base = format!("https://{}", reachable(address));
-                format!("{base}/healthz?verbose  {base}/metrics  (curl -k)")
-            },
-        );
+        let off = || ["off".to_owned(), "off".to_owned()];
+        let [page, endpoints] = endpoints.map_or_else(off, |address| {
+            let base = format!("https://{}", reachable(address));
+            let endpoints = format!("{base}/healthz?verbose  {base}/metrics  (curl -k)");
+            [format!("{base}/"), endpoints]
+        });
         // A closed pipe does not stop the sandbox.
         let _ = write!(
             io::stdout(),
@@ -114,6 +113,7 @@ impl Embedded {
              API server:   {url}\n\
              Controllers:  {controllers}\n\
              Kubeconfig:   {file}\n\
+             Status page:  {page}\n\
              Endpoints:    {endpoints}\n\
              \n"
         );

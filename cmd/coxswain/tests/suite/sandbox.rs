@@ -87,6 +87,7 @@ async fn summary_shows_addresses_controllers_and_commands() {
     let kubeconfig = summary_value(&summary, "Kubeconfig:");
     assert_eq!(program.temporary_files(), [PathBuf::from(&kubeconfig)]);
     let base = format!("https://{}", program.address());
+    assert_eq!(summary_value(&summary, "Status page:"), format!("{base}/"));
     let endpoints = summary_value(&summary, "Endpoints:");
     assert_eq!(
         endpoints,

@@ -15,8 +15,12 @@ impl Queues for TwoQueues {
         )
     }
 
-    fn head_wait(&self) -> Option<Duration> {
-        self.0.head_wait().max(self.1.head_wait())
+    fn len(&self) -> usize {
+        self.0.len() + self.1.len()
+    }
+
+    fn oldest(&self) -> Option<Waiting> {
+        None
     }
 }
 
@@ -44,6 +48,7 @@ async fn run(
         workers: 2,
         timeout: secs(60),
         grace: secs(0),
+        wait: secs(60),
     };
     let runtime = Runtime::new("two-queues", &test.env, limits, queues);
     let (stop, ended) = (CancellationToken::new(), Terms::default());

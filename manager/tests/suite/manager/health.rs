@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 
 use coxswain_manager::cache::Cache;
 use coxswain_manager::controller::Unhealthy;
-use coxswain_manager::object::{MetaObject, Resource};
+use coxswain_manager::object::{Key, MetaObject, Resource};
 use coxswain_manager::serve::{Health, Probes};
 use coxswain_sandbox::{Door, ResponseBody};
 use futures_util::future::BoxFuture;
@@ -18,13 +18,13 @@ use tower_service::Service;
 use super::test_controller::{Behavior, TestController};
 use super::{MAPS, Process, Running, SECOND, sandbox};
 
-const WIDGETS: Resource = Resource::namespaced("test.dev", "v1", "widgets", "Widget");
+pub(super) const WIDGETS: Resource = Resource::namespaced("test.dev", "v1", "widgets", "Widget");
 
 /// An API server that can be unreachable.
 #[derive(Clone)]
-struct ToggledApi {
-    door: Door,
-    on: Arc<AtomicBool>,
+pub(super) struct ToggledApi {
+    pub(super) door: Door,
+    pub(super) on: Arc<AtomicBool>,
 }
 
 impl Service<Request<Body>> for ToggledApi {
@@ -47,7 +47,7 @@ impl Service<Request<Body>> for ToggledApi {
     }
 }
 
-fn check(running: &Running, probe: Probes, name: &str) -> Option<Health> {
+pub(super) fn check(running: &Running, probe: Probes, name: &str) -> Option<Health> {
     let checks = running.checks.run(probe);
     checks
         .into_iter()
@@ -264,8 +264,8 @@ async fn livez_fails_only_if_a_restart_helps() {
     assert_eq!(healthz(), Some(Health::Failed(reason.clone())));
     assert_eq!(livez(), Some(Health::Note(reason)));
 
-    let since = SECOND;
-    *probe.unhealthy.lock().expect("no panic") = Some(Unhealthy::Stalled { since });
+    let (key, since) = (Key::new("ns", "a"), SECOND);
+    *probe.unhealthy.lock().expect("no panic") = Some(Unhealthy::Stalled { key, since });
     assert!(matches!(healthz(), Some(Health::Failed(_))));
     assert!(matches!(livez(), Some(Health::Failed(_))));
     running.stop().await.expect("an orderly shutdown");

@@ -3,7 +3,7 @@
 use coxswain_manager::object::Key;
 use coxswain_manager::queue::{LOW_PRIORITY_INTERVAL, Priority};
 
-use super::{Fixture, fixture_of};
+use super::{Fixture, fixture_of, ms};
 
 fn key(namespace: &str, number: usize) -> Key {
     Key::new(namespace, number.to_string())
@@ -28,6 +28,18 @@ async fn namespaces_take_turns_and_each_keeps_its_order() {
         assert_eq!(order(&fixture), ["a/1", "b/1", "c/1", "a/2", "b/2", "a/3"]);
         assert!(fixture.queue.is_empty());
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn oldest_item_is_found_in_any_namespace() {
+    let fixture = fixture_of::<Key>();
+    fixture.queue.add(key("a", 1));
+    fixture.queue.add(key("a", 2));
+    fixture.sleep(10).await;
+    fixture.queue.add(key("b", 1));
+    assert_eq!(fixture.try_get().flatten(), Some(key("a", 1)));
+    // It is the turn of namespace b.
+    assert_eq!(fixture.queue.oldest(), Some((key("a", 2), ms(10))));
 }
 
 #[tokio::test(start_paused = true)]

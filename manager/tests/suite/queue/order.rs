@@ -165,16 +165,16 @@ async fn low_priority_is_never_starved() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn head_wait_is_that_of_the_oldest_head() {
+async fn oldest_item_is_found_in_any_priority() {
     let fixture = fixture();
-    assert_eq!(fixture.queue.head_wait(), None);
+    assert_eq!(fixture.queue.oldest(), None);
     fixture.queue.add_with_priority(1, Priority::Low);
     fixture.sleep(10).await;
     fixture.queue.add(2);
     fixture.sleep(5).await;
-    assert_eq!(fixture.queue.head_wait(), Some(ms(15)));
+    assert_eq!(fixture.queue.oldest(), Some((1, ms(15))));
     assert_eq!(fixture.try_get(), Some(Some(2)));
     assert_eq!(fixture.try_get(), Some(Some(1)));
     fixture.queue.add(1);
-    assert_eq!(fixture.queue.head_wait(), None, "processing items are not queued");
+    assert_eq!(fixture.queue.oldest(), None, "processing items are not queued");
 }
