@@ -3,8 +3,13 @@
 //!
 //! `?uid=`, which may be repeated, selects all objects that these objects own or depend on, directly or not. Objects without
 //! owners and dependents are left out. The size of a page is bounded.
+//!
+//! `?format=json` returns one object with its owners and dependents (`&uid=`), or the objects that match a search
+//! (`&search=`), as the status page needs them.
 
 mod dot;
+mod json;
+mod search;
 #[cfg(test)]
 mod tests;
 
@@ -18,6 +23,8 @@ use http::{HeaderValue, Request, Response, StatusCode};
 use http_body_util::Full;
 
 use self::dot::Drawing;
+use self::json::{Lineage, Matches};
+use self::search::Search;
 use super::term::GcRuntime;
 use super::term::GcTerm;
 
@@ -35,7 +42,9 @@ impl GraphPage {
     /// Renders the current graph.
     #[must_use]
     pub fn answer(&self, request: &Request<Bytes>) -> HttpResponse {
+        let query = |key: &str| value(request, key);
         let (status, content_type, text) = match self.0.state() {
+            Some(term) if query("format").as_deref() == Some("json") => json(&term, query("uid"), query("search")),
             Some(term) => {
                 let text = draw(&term, &selected(request)).text();
                 (StatusCode::OK, "text/vnd.graphviz", text)
@@ -76,6 +85,36 @@ fn draw(term: &GcTerm, selected: &[Uid]) -> Drawing {
             return drawing;
         }
     }
+}
+
+/// The JSON of one object or of a search.
+fn json(term: &GcTerm, uid: Option<String>, search: Option<String>) -> (StatusCode, &'static str, String) {
+    let search = search.as_deref().and_then(Search::parse);
+    let json = match (uid, search) {
+        (Some(uid), _) => {
+            term.read(|graph| serde_json::to_string(&Lineage::of(graph, &Uid::from(uid.as_str()))))
+        }
+        (None, Some(search)) => serde_json::to_string(&Matches::of(term, &search)),
+        (None, None) => {
+            let usage = "use uid=<uid>, or search=<kind>/<namespace>/<name>\n".to_owned();
+            return (StatusCode::BAD_REQUEST, "text/plain; charset=utf-8", usage);
+        }
+    };
+    match json {
+        Ok(json) => (StatusCode::OK, "application/json", json),
+        Err(error) => (
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "text/plain; charset=utf-8",
+            format!("cannot encode the graph: {error}\n"),
+        ),
+    }
+}
+
+/// The first value of a query parameter.
+fn value(request: &Request<Bytes>, wanted: &str) -> Option<String> {
+    let query = request.uri().query().unwrap_or_default();
+    let mut values = form_urlencoded::parse(query.as_bytes());
+    values.find_map(|(key, value)| (key == wanted).then(|| value.into_owned()))
 }
 
 /// The uids that the request selects. Empty selects all objects.

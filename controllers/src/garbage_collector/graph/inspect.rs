@@ -1,11 +1,14 @@
 //! A read-only view of the graph for the debug page.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::ops::Bound;
 
 use coxswain_manager::object::{OwnerRef, Uid};
 
 use super::{Graph, Identity};
+
+/// The number of owners or dependents of one object that are considered.
+const NEAR_MAX: usize = 10_000;
 
 /// A node or a virtual owner.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,6 +61,27 @@ impl Graph {
         })
     }
 
+    /// Returns an object, its owners and its dependents, direct or not: at most `max`, the nearest ones first, and the
+    /// number of objects next to these that are left out. Empty if the object is not in the graph.
+    pub fn lineage(&self, uid: &Uid, max: usize) -> (Vec<Uid>, usize) {
+        if !self.nodes.contains_key(uid) && !self.links.contains_key(uid) {
+            return (Vec::new(), 0);
+        }
+        let mut part = Part {
+            order: vec![uid.clone()],
+            found: BTreeSet::from([uid.clone()]),
+            left_out: 0,
+            max,
+        };
+        let owners = |uid: &Uid| self.nodes.get(uid).into_iter().flat_map(|it| it.owners.iter());
+        part.extend(uid, |uid| {
+            owners(uid).map(|it| &it.uid).filter(|it| !it.is_empty())
+        });
+        let links = |uid: &Uid| self.links.get(uid).into_iter();
+        part.extend(uid, |uid| links(uid).flat_map(|it| it.dependents.iter()));
+        (part.order, part.left_out)
+    }
+
     /// Returns all objects that are connected to these by references.
     pub fn component(&self, uids: &[Uid]) -> BTreeSet<Uid> {
         let mut found = BTreeSet::new();
@@ -72,5 +96,34 @@ impl Graph {
             open.extend(links.into_iter().flat_map(|it| it.dependents.iter()));
         }
         found
+    }
+}
+
+/// A part of the graph that grows from one object.
+struct Part {
+    order: Vec<Uid>,
+    found: BTreeSet<Uid>,
+    left_out: usize,
+    max: usize,
+}
+
+impl Part {
+    /// Adds the objects that `next` leads to.
+    fn extend<'a, I: Iterator<Item = &'a Uid>>(&mut self, from: &Uid, next: impl Fn(&Uid) -> I) {
+        let mut open = VecDeque::from([from.clone()]);
+        while let Some(from) = open.pop_front() {
+            for near in next(&from).take(NEAR_MAX) {
+                if self.found.contains(near) {
+                    continue;
+                }
+                if self.order.len() == self.max {
+                    self.left_out += 1;
+                    continue;
+                }
+                self.found.insert(near.clone());
+                self.order.push(near.clone());
+                open.push_back(near.clone());
+            }
+        }
     }
 }

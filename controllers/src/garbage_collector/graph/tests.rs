@@ -2,6 +2,7 @@
 
 mod absence;
 mod foreground;
+mod inspect;
 mod kinds;
 mod mixed;
 mod model;
