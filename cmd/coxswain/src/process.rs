@@ -88,18 +88,19 @@ pub(crate) async fn run(config: Config, arguments: Vec<OsString>, log: &Log) -> 
         }),
         None => endpoints,
     };
-    let reporter = instance.status(VERSION);
-    let endpoints = endpoints
-        .mount(status::PAGE_PATH, |_| std::future::ready(status::page()))
-        .mount(status::STATUS_PATH, move |_| {
-            std::future::ready(reporter.answer())
-        });
 
     let (effective, _) = watch::channel(Arc::new(config.clone()));
 
     if let Some(webhooks) = &webhooks {
         webhooks.certificates().host(instance.manager());
     }
+    // After the last controller was added.
+    let reporter = instance.status(VERSION);
+    let endpoints = endpoints
+        .mount(status::PAGE_PATH, |_| std::future::ready(status::page()))
+        .mount(status::STATUS_PATH, move |_| {
+            std::future::ready(reporter.answer())
+        });
 
     tracing::info!(
         version = VERSION,

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
-use super::{Fatal, Runnable, Unhealthy};
+use super::{Activity, Fatal, RecentError, Runnable, Unhealthy};
 use crate::client::{Fence, ServiceAccount, Term};
 use crate::object::Key;
 
@@ -64,6 +64,14 @@ impl<R: Runnable> Runnable for AuthenticatedController<R> {
             Some(error) => Err(Unhealthy::Unauthenticated(error)),
             None => Ok(()),
         }
+    }
+
+    fn activity(&self) -> Activity {
+        self.inner.activity()
+    }
+
+    fn recent_errors(&self) -> Vec<RecentError> {
+        self.inner.recent_errors()
     }
 
     fn remark(&self) -> Option<String> {
