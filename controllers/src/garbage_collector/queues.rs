@@ -61,7 +61,7 @@ impl controller::Queues for Queues {
         }
     }
 
-    fn len(&self) -> usize {
+    fn depth(&self) -> usize {
         self.changes.len() + self.deletes.len() + self.orphans.len() + self.lists.len()
     }
 

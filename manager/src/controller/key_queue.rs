@@ -79,7 +79,7 @@ impl Queues for KeyQueue {
         Self::new(self.queue.replace(env, (self.limiter)()), self.limiter)
     }
 
-    fn len(&self) -> usize {
+    fn depth(&self) -> usize {
         self.queue.len()
     }
 

@@ -28,7 +28,7 @@ pub trait Queues: Clone + Send + Sync {
     fn replace(&self, env: &Env) -> Self;
 
     /// The number of items that wait for a worker.
-    fn len(&self) -> usize;
+    fn depth(&self) -> usize;
 
     /// The item that has waited for a worker for the longest time; none if no item waits.
     fn oldest(&self) -> Option<Waiting>;
@@ -203,7 +203,7 @@ impl<Q: Queues, S: TermState> Runtime<Q, S> {
     pub fn activity(&self) -> Activity {
         let (queued, oldest) = {
             let queues = lock(&self.queues);
-            (queues.len(), queues.oldest())
+            (queues.depth(), queues.oldest())
         };
         let processing = lock(&self.current).as_ref().map_or(0, |it| it.progress.len());
         let (processed, failed) = self.outcomes.totals();

@@ -15,7 +15,7 @@ impl Queues for TwoQueues {
         )
     }
 
-    fn len(&self) -> usize {
+    fn depth(&self) -> usize {
         self.0.len() + self.1.len()
     }
 
