@@ -3,26 +3,28 @@
 //! - `/healthz`, `/livez` and `/readyz` from [`Checks`], with `?verbose`, `?exclude=<check>` and `/<check>`, and
 //!   `/metrics/slis`, which counts their results; `/metrics` from a Prometheus registry; `/version`, `/configz`, `/flagz`,
 //!   `/statusz`, `/debug/flags/v` and `/debug/controllers/` by methods of [`Endpoints`]; others by [`Endpoints::mount`].
-//! - Remote clients may access the allowed paths; any other path returns 403. Local clients may access all paths.
+//! - Every client may access the allowed paths. Other paths need an authorized user, see [`Access`].
 //! - Connections, header sizes and durations are bounded. A full server closes a connection of the peer with the most
 //!   connections (`slots`). A panic fails only its own request.
 //! - On shutdown the listener is closed and in-flight requests are drained for two seconds.
 //!
-//! Modules: `checks` (health checks), `health` and `slis` (their output), `access` (authorization), `endpoints` (routing),
-//! `connection` (one connection), `slots` (the number of connections), `tls`, and one module per page. The handler of requests is an
+//! Modules: `checks` (health checks), `health` and `slis` (their output), `access` (which client may access which path),
+//! `auth` (users, certificates and reviews), `endpoints` (routing), `connection` (one connection), `slots` (the number of
+//! connections), `tls`, and one module per page. The handler of requests is an
 //! [`HttpHandler`]: [`Endpoints`] here, another one in [`webhook`](crate::webhook).
 //!
 //! ```
 //! # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
 //! # runtime.block_on(async {
 //! use coxswain_manager::env::{Env, TaskSet};
-//! use coxswain_manager::serve::{ALWAYS_ALLOW_PATHS, Checks, Endpoints, Health, Probes, Server, Tls};
+//! use coxswain_manager::serve::{ALWAYS_ALLOW_PATHS, Access, Checks, Endpoints, Health, Probes, Server, Tls};
 //!
 //! let tasks = TaskSet::new();
 //! let env = Env::system(&tasks);
 //! let checks = Checks::new();
 //! let _registration = checks.add("caches", Probes::READYZ, || Health::Failed("pods are not synced".to_owned()));
-//! let endpoints = Endpoints::new(&checks, prometheus::Registry::new(), ALWAYS_ALLOW_PATHS, &env.clock)?;
+//! let access = Access::new(ALWAYS_ALLOW_PATHS)?;
+//! let endpoints = Endpoints::new(&checks, prometheus::Registry::new(), access, &env.clock)?;
 //! let server = Server::bind("127.0.0.1:0".parse()?, Tls::self_signed([])?).await?;
 //! println!("https://{}/readyz", server.address());
 //! server.serve(env, endpoints, async { /* until a signal */ }).await;
@@ -32,6 +34,8 @@
 //! ```
 
 mod access;
+mod allowed_paths;
+mod auth;
 mod build_info;
 mod checks;
 mod configz;
@@ -42,6 +46,7 @@ mod flagz;
 mod health;
 mod slis;
 mod slots;
+mod status;
 mod statusz;
 mod structured;
 mod tls;
@@ -49,9 +54,11 @@ mod tls;
 #[cfg(test)]
 mod tests;
 
+pub use self::access::{Access, Authorized};
+pub use self::auth::User;
 pub use self::build_info::BuildInfo;
 pub use self::checks::{Checks, Health, Probes, Registration};
-pub use self::connection::{HttpHandler, HttpResponse};
+pub use self::connection::{HttpHandler, HttpResponse, Peer};
 pub use self::endpoints::{ALWAYS_ALLOW_PATHS, Endpoints};
 pub(crate) use self::endpoints::{response, text};
 pub use self::slots::MAX_CONNECTIONS;

@@ -11,7 +11,7 @@ use coxswain_config::{Config, Serving, Webhook, WebhookCertificate};
 use coxswain_controllers::garbage_collector::GraphPage;
 use coxswain_manager::client::{ConnectError, Transport};
 use coxswain_manager::env::{Env, TaskSet};
-use coxswain_manager::serve::{Checks, Endpoints, Server, Tls};
+use coxswain_manager::serve::{Access, Checks, Endpoints, Server, Tls};
 use coxswain_manager::status;
 use coxswain_manager::webhook::{self, Certificates, ServiceName};
 use prometheus::Registry;
@@ -47,17 +47,10 @@ pub(crate) async fn run(config: Config, arguments: Vec<OsString>, log: &Log) -> 
 
     let server = bind(&config.serving).await?;
     let address = server.as_ref().map(Server::address);
-    let endpoints = Endpoints::new(
-        &checks,
-        registry.clone(),
-        config
-            .authorization
-            .always_allow_paths
-            .iter()
-            .map(String::as_str)
-            .chain([status::PAGE_PATH]),
-        &env.clock,
-    )?;
+    let always_allowed = config.authorization.always_allow_paths.iter();
+    let always_allowed = always_allowed.map(String::as_str).chain([status::PAGE_PATH]);
+    let access = Access::new(always_allowed)?.allow_loopback();
+    let endpoints = Endpoints::new(&checks, registry.clone(), access, &env.clock)?;
     let webhooks = match &config.webhook {
         Some(webhook) => Some(bind_webhooks(webhook.clone(), &registry, &checks).await?),
         None => None,

@@ -16,6 +16,7 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use hyper_util::server::conn::auto;
+use rustls::pki_types::CertificateDer;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -41,8 +42,29 @@ pub type HttpResponse = Response<Full<Bytes>>;
 
 /// A handler of HTTP requests.
 pub trait HttpHandler: Send + Sync + 'static {
-    /// Handles a request of a client at `peer`. The future is dropped when the client disconnects or the drain times out.
-    fn handle(&self, peer: IpAddr, request: Request<Incoming>) -> impl Future<Output = HttpResponse> + Send;
+    /// Handles a request of `peer`. The future is dropped when the client disconnects or the drain times out.
+    fn handle(&self, peer: &Peer, request: Request<Incoming>) -> impl Future<Output = HttpResponse> + Send;
+}
+
+/// The client of a connection.
+#[derive(Debug)]
+pub struct Peer {
+    /// The address, IPv4 if it is an IPv4-mapped one.
+    pub address: IpAddr,
+    /// The certificate chain of the client, leaf first; empty without one. The handshake proves that the client has the
+    /// private key. The chain itself is not verified.
+    pub certificates: Vec<CertificateDer<'static>>,
+}
+
+impl Peer {
+    /// Returns a client without a certificate.
+    #[must_use]
+    pub fn at(address: IpAddr) -> Self {
+        Self {
+            address,
+            certificates: Vec::new(),
+        }
+    }
 }
 
 /// Shared by all connections.
@@ -52,11 +74,11 @@ pub(super) struct ServerContext<S> {
     pub(super) handler: S,
 }
 
-/// Serves `stream` of a client at `peer` until it ends or `closing` is cancelled.
+/// Serves `stream` of a client at `address` until it ends or `closing` is cancelled.
 pub(super) async fn serve<S, T>(
     context: Arc<ServerContext<S>>,
     stream: T,
-    peer: IpAddr,
+    address: IpAddr,
     activity: Arc<Activity>,
     closing: CancellationToken,
 ) -> Result<(), Box<dyn std::error::Error + Send + Sync>>
@@ -70,10 +92,15 @@ where
         accepted = context.acceptor.accept(stream) => accepted?,
         () = activity.expired(&closing) => return Ok(()),
     };
+    let certificates = stream.get_ref().1.peer_certificates().unwrap_or_default();
+    let peer = Arc::new(Peer {
+        address,
+        certificates: certificates.iter().map(|it| it.clone().into_owned()).collect(),
+    });
     let service = service_fn(|request| {
-        let (context, in_flight) = (context.clone(), activity.begin());
+        let (context, in_flight, peer) = (context.clone(), activity.begin(), peer.clone());
         async move {
-            let response = context.handler.handle(peer, request).await;
+            let response = context.handler.handle(&peer, request).await;
             drop(in_flight);
             Ok::<_, Infallible>(response)
         }

@@ -4,7 +4,6 @@
 //! read. A handler that panics returns 500 and affects no other request.
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,17 +20,13 @@ use prometheus::proto::MetricFamily;
 use prometheus::{Registry, TextEncoder};
 use serde_json::Value;
 
-use super::access::{self, Access};
+use super::access::{Access, Authorized};
 use super::checks::Checks;
-use super::connection::{HttpHandler, HttpResponse};
+use super::connection::{HttpHandler, HttpResponse, Peer};
 use super::slis::{self, Slis};
 use super::{ServeError, health};
 use crate::env::Clock;
 use crate::panics;
-
-/// Marks a request of a local client.
-#[derive(Clone, Copy, Debug)]
-struct Local;
 
 type Handler = Box<dyn Fn(Request<Bytes>) -> BoxFuture<'static, HttpResponse> + Send + Sync>;
 
@@ -67,17 +62,16 @@ struct Route {
 }
 
 impl Endpoints {
-    /// Returns the health and metrics endpoints. Remote clients may access `always_allow_paths` only: exact paths, or
-    /// prefixes with a trailing `*`.
+    /// Returns the health and metrics endpoints.
     pub fn new(
         checks: &Checks,
         registry: Registry,
-        always_allow_paths: impl IntoIterator<Item: Into<String>>,
+        access: Access,
         clock: &Clock,
     ) -> Result<Self, ServeError> {
         let mut endpoints = Self {
             routes: BTreeMap::new(),
-            access: Access::new(always_allow_paths.into_iter().map(Into::into))?,
+            access,
             clock: clock.clone(),
         };
         let slis = Arc::new(Slis::new()?);
@@ -88,8 +82,8 @@ impl Endpoints {
             endpoints = endpoints
                 .mount(format!("/{name}"), move |request| {
                     let query = request.uri().query().unwrap_or_default();
-                    let local = request.extensions().get::<Local>().is_some();
-                    let (status, body) = health::all(name, &of_all, probe, query, local, &slis);
+                    let authorized = request.extensions().get::<Authorized>().is_some();
+                    let (status, body) = health::all(name, &of_all, probe, query, authorized, &slis);
                     std::future::ready(text(status, body))
                 })
                 .mount(below.clone(), move |request| {
@@ -150,7 +144,7 @@ impl Endpoints {
         self.routes.entry(path.into()).or_default()
     }
 
-    async fn handle_any<B>(&self, peer: IpAddr, request: Request<B>) -> HttpResponse
+    async fn handle_any<B>(&self, peer: &Peer, request: Request<B>) -> HttpResponse
     where
         B: Body<Data = Bytes, Error: Into<BoxError>> + Send,
     {
@@ -177,24 +171,20 @@ impl Endpoints {
 
     /// Authorizes a request, reads its body if the handler needs it, and calls the handler. Sets `unread` to false when the
     /// body has been read to its end.
-    async fn respond<B>(&self, peer: IpAddr, mut request: Request<B>, unread: &mut bool) -> HttpResponse
+    async fn respond<B>(&self, peer: &Peer, request: Request<B>, unread: &mut bool) -> HttpResponse
     where
         B: Body<Data = Bytes, Error: Into<BoxError>> + Send,
     {
-        if access::is_local(peer) {
-            request.extensions_mut().insert(Local);
+        let (mut parts, body) = request.into_parts();
+        if let Err(response) = self.access.authorize(peer, &mut parts).await {
+            return *response;
         }
-        let path = request.uri().path();
-        if !self.access.allows(path, peer) {
-            return forbidden(request.method(), path);
-        }
-        let Some(route) = self.route(path) else {
+        let Some(route) = self.route(parts.uri.path()) else {
             return not_found();
         };
-        let Some(handler) = route.handler(request.method()) else {
+        let Some(handler) = route.handler(&parts.method) else {
             return route.method_not_allowed();
         };
-        let (parts, body) = request.into_parts();
         let body = match parts.method {
             Method::PUT | Method::DELETE => match self.read(body).await {
                 Ok(body) => {
@@ -279,7 +269,7 @@ impl Route {
 }
 
 impl HttpHandler for Endpoints {
-    async fn handle(&self, peer: IpAddr, request: Request<Incoming>) -> HttpResponse {
+    async fn handle(&self, peer: &Peer, request: Request<Incoming>) -> HttpResponse {
         self.handle_any(peer, request).await
     }
 }
@@ -301,22 +291,6 @@ pub(super) fn metrics(families: &[MetricFamily]) -> HttpResponse {
             format!("cannot encode the metrics: {error}\n"),
         ),
     }
-}
-
-/// Returns the `Status` that an API server returns.
-fn forbidden(method: &Method, path: &str) -> HttpResponse {
-    let verb = method.as_str().to_ascii_lowercase();
-    let status = serde_json::json!({
-        "kind": "Status",
-        "apiVersion": "v1",
-        "metadata": {},
-        "status": "Failure",
-        "message": format!("forbidden: User \"system:anonymous\" cannot {verb} path {path:?}"),
-        "reason": "Forbidden",
-        "details": {},
-        "code": 403,
-    });
-    response(StatusCode::FORBIDDEN, "application/json", status.to_string())
 }
 
 fn not_found() -> HttpResponse {
@@ -363,7 +337,9 @@ mod tests {
 
     async fn get(endpoints: &Endpoints, path: &str) -> (StatusCode, Bytes) {
         let request = Request::get(path).body(Empty::<Bytes>::new()).expect("a request");
-        let response = endpoints.handle_any(Ipv4Addr::LOCALHOST.into(), request).await;
+        let response = endpoints
+            .handle_any(&Peer::at(Ipv4Addr::LOCALHOST.into()), request)
+            .await;
         let status = response.status();
         let body = response.into_body().collect().await.expect("a body");
         (status, body.to_bytes())
@@ -379,7 +355,9 @@ mod tests {
         B: Body<Data = Bytes, Error: Into<BoxError>> + Send,
     {
         let request = Request::put(path).body(body).expect("a request");
-        let response = endpoints.handle_any(Ipv4Addr::LOCALHOST.into(), request).await;
+        let response = endpoints
+            .handle_any(&Peer::at(Ipv4Addr::LOCALHOST.into()), request)
+            .await;
         let header = |name| {
             let value = response.headers().get(name)?;
             Some(value.to_str().expect("text").to_owned())
@@ -392,7 +370,8 @@ mod tests {
 
     fn endpoints() -> Endpoints {
         let clock = Clock::starting_at(Timestamp::UNIX_EPOCH);
-        Endpoints::new(&Checks::new(), Registry::new(), ALWAYS_ALLOW_PATHS, &clock).expect("valid paths")
+        let access = Access::new(ALWAYS_ALLOW_PATHS).expect("valid paths");
+        Endpoints::new(&Checks::new(), Registry::new(), access.allow_loopback(), &clock).expect("metrics")
     }
 
     fn echo() -> Endpoints {

@@ -10,14 +10,14 @@ use super::slis::Slis;
 
 /// Returns the response for all checks of an endpoint. `name` is its path without the slash.
 ///
-/// Failure reasons are withheld, because these paths are allowed for remote clients. Notes are withheld from remote clients
-/// too: they may quote errors of the API server. `slis` counts the results.
+/// Failure reasons are withheld, because these paths are allowed for every client. Notes are withheld unless the client is
+/// `authorized`: they may quote errors of the API server. `slis` counts the results.
 pub(super) fn all(
     name: &str,
     checks: &Checks,
     probe: Probes,
     query: &str,
-    local: bool,
+    authorized: bool,
     slis: &Slis,
 ) -> (StatusCode, String) {
     let Query { verbose, mut exclude } = Query::parse(query);
@@ -33,7 +33,7 @@ pub(super) fn all(
             slis.observe(check_name, name, &health);
             match health {
                 Health::Ok => writeln!(lines, "[+]{check_name} ok"),
-                Health::Note(_) if !local => writeln!(lines, "[+]{check_name} ok: note withheld"),
+                Health::Note(_) if !authorized => writeln!(lines, "[+]{check_name} ok: note withheld"),
                 Health::Note(note) => {
                     writeln!(lines, "[+]{check_name} ok: {}", note.replace(['\r', '\n'], " "))
                 }
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn note_is_withheld_from_remote_clients() {
+    fn note_is_withheld_from_unauthorized_clients() {
         let (checks, _added) = checks();
         let (status, body) = all("healthz", &checks, Probes::HEALTHZ, "verbose", false, &slis());
         assert_eq!(status, 200);

@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::connection::{self, Activity, Phase, ServerContext};
 use super::slots::{MAX_CONNECTIONS, Slots};
-use super::{ALWAYS_ALLOW_PATHS, Checks, Endpoints, tls};
+use super::{ALWAYS_ALLOW_PATHS, Access, Checks, Endpoints, tls};
 use crate::env::{Env, TaskSet};
 
 const REMOTE: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 7));
@@ -55,8 +55,11 @@ fn fixture() -> Fixture {
     let env = Env::starting_at(Timestamp::UNIX_EPOCH, 0, &tasks);
     let go = Arc::new(Notify::new());
     let gone = go.clone();
-    let endpoints = Endpoints::new(&Checks::new(), Registry::new(), ALWAYS_ALLOW_PATHS, &env.clock)
+    let access = Access::new(ALWAYS_ALLOW_PATHS)
         .expect("valid paths")
+        .allow_loopback();
+    let endpoints = Endpoints::new(&Checks::new(), Registry::new(), access, &env.clock)
+        .expect("metrics")
         .mount("/slow", move |_| {
             let gone = gone.clone();
             async move {

@@ -6,7 +6,6 @@
 //! A review that a hook has decided is answered with 200, whether allowed or denied. Any other status means that there is
 //! no decision, and the `failurePolicy` of the webhook applies.
 
-use std::net::IpAddr;
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
@@ -24,7 +23,7 @@ use super::metrics::RequestMetrics;
 use super::review;
 use crate::env::Clock;
 use crate::panics;
-use crate::serve::{HttpHandler, HttpResponse, response, text};
+use crate::serve::{HttpHandler, HttpResponse, Peer, response, text};
 
 /// The API server accepts objects of up to 3 MiB, and the review of an update contains two of them.
 pub(super) const MAX_BODY_BYTES: usize = 7 * 1024 * 1024;
@@ -156,7 +155,7 @@ impl ReviewHandler {
 }
 
 impl HttpHandler for ReviewHandler {
-    async fn handle(&self, _: IpAddr, request: Request<Incoming>) -> HttpResponse {
+    async fn handle(&self, _: &Peer, request: Request<Incoming>) -> HttpResponse {
         self.handle_any(request).await
     }
 }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use coxswain_manager::env::{Env, Fault, TaskSet};
-use coxswain_manager::serve::{ALWAYS_ALLOW_PATHS, Checks, Endpoints, Server, Tls};
+use coxswain_manager::serve::{ALWAYS_ALLOW_PATHS, Access, Checks, Endpoints, Server, Tls};
 use coxswain_tests::time;
 use http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::{BodyExt as _, Full};
@@ -56,8 +56,10 @@ async fn start(tls: Tls, mount: impl FnOnce(Endpoints) -> Endpoints) -> Fixture 
     let tasks = TaskSet::new();
     let env = Env::starting_at(Timestamp::now(), 0, &tasks);
     assert!(env.clock.inject(Fault::Freeze), "no fault injection");
-    let endpoints =
-        Endpoints::new(&checks, registry.clone(), ALWAYS_ALLOW_PATHS, &env.clock).expect("valid paths");
+    let access = Access::new(ALWAYS_ALLOW_PATHS)
+        .expect("valid paths")
+        .allow_loopback();
+    let endpoints = Endpoints::new(&checks, registry.clone(), access, &env.clock).expect("metrics");
     let (stop, stopped) = oneshot::channel();
     let address = bound.address();
     let served = env.tasks.spawn(bound.serve(env.clone(), mount(endpoints), async {
