@@ -42,6 +42,7 @@ mod configz;
 mod connection;
 mod debug;
 mod endpoints;
+pub(crate) mod files;
 mod flagz;
 mod health;
 mod slis;
@@ -55,7 +56,10 @@ mod tls;
 mod tests;
 
 pub use self::access::{Access, Authorized};
-pub use self::auth::User;
+pub use self::auth::{
+    AuthenticationOptions, Authenticator, AuthorityError, AuthorizationOptions, Authorizer,
+    RequestHeaderNames, RequestHeaderOptions, User,
+};
 pub use self::build_info::BuildInfo;
 pub use self::checks::{Checks, Health, Probes, Registration};
 pub use self::connection::{HttpHandler, HttpResponse, Peer};

@@ -6,20 +6,34 @@
 //! 429 and 503 if the API server could not be asked.
 
 use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
 
+use http::header::AUTHORIZATION;
 use http::request::Parts;
 
 use super::ServeError;
 use super::allowed_paths::AllowedPaths;
-use super::auth::User;
+use super::auth::{Authenticator, Authorizer, NoDecision, Rejection, User};
 use super::connection::{HttpResponse, Peer};
 use super::status;
 
+/// The delay that a client is asked for after 429 and 503.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
+/// The longest wait for reviews on an allowed path, less than the default timeout of a probe.
+const NOTES_REVIEW_TIMEOUT: Duration = Duration::from_millis(500);
+
 /// The access rules of a server.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Access {
     allowed: AllowedPaths,
     loopback: bool,
+    delegated: Option<Arc<Delegated>>,
+}
+
+struct Delegated {
+    authenticator: Authenticator,
+    authorizer: Authorizer,
 }
 
 /// Marks a request that was authorized beyond the allowed paths: notes and reasons may be shown.
@@ -32,6 +46,7 @@ impl Access {
         Ok(Self {
             allowed: AllowedPaths::new(always_allow_paths.into_iter().map(Into::into))?,
             loopback: false,
+            delegated: None,
         })
     }
 
@@ -42,23 +57,87 @@ impl Access {
         self
     }
 
+    /// Allows the paths for which `authorizer` authorizes the user that `authenticator` returns.
+    #[must_use]
+    pub fn delegated(mut self, authenticator: Authenticator, authorizer: Authorizer) -> Self {
+        self.delegated = Some(Arc::new(Delegated {
+            authenticator,
+            authorizer,
+        }));
+        self
+    }
+
     /// Authorizes a request, and adds its [`User`] and [`Authorized`] to its extensions. Otherwise returns the response.
+    /// Removes the credentials of the request.
     pub(super) async fn authorize(&self, peer: &Peer, request: &mut Parts) -> Result<(), Box<HttpResponse>> {
-        if self.loopback && is_local(peer.address) {
-            request.extensions.insert(User::anonymous());
+        let authorized = self.decide(peer, request).await;
+        request.headers.remove(AUTHORIZATION);
+        let (user, authorized) = authorized.map_err(Box::new)?;
+        request.extensions.insert(user);
+        if authorized {
             request.extensions.insert(Authorized);
-            return Ok(());
         }
+        Ok(())
+    }
+
+    /// Returns the user, and whether it is authorized beyond the allowed paths.
+    async fn decide(&self, peer: &Peer, request: &Parts) -> Result<(User, bool), HttpResponse> {
         let path = request.uri.path();
-        if self.allowed.contains(path) {
-            request.extensions.insert(User::anonymous());
-            return Ok(());
+        if self.loopback && is_local(peer.address) {
+            return Ok((User::anonymous(), true));
         }
-        Err(Box::new(status::forbidden(
-            &User::anonymous(),
-            &request.method,
-            path,
-        )))
+        let allowed = self.allowed.contains(path);
+        let Some(delegated) = &self.delegated else {
+            let user = User::anonymous();
+            let forbidden = || status::forbidden(&user, &request.method, path);
+            return if allowed {
+                Ok((user, false))
+            } else {
+                Err(forbidden())
+            };
+        };
+        if !allowed {
+            return delegated.decide(peer, request).await.map(|user| (user, true));
+        }
+        // A probe never waits for the API server and never fails because of credentials. Only a client that asks for notes
+        // and has credentials is reviewed.
+        let verbose = request.uri.query().is_some_and(|it| it.contains("verbose"));
+        let credentials = request.headers.contains_key(AUTHORIZATION) || !peer.certificates.is_empty();
+        if verbose && credentials {
+            let clock = delegated.authenticator.clock();
+            let decided = delegated.decide(peer, request);
+            if let Some(Ok(user)) = clock.timeout(NOTES_REVIEW_TIMEOUT, decided).await {
+                return Ok((user, true));
+            }
+        }
+        Ok((User::anonymous(), false))
+    }
+}
+
+impl Delegated {
+    async fn decide(&self, peer: &Peer, request: &Parts) -> Result<User, HttpResponse> {
+        let user = self.authenticator.authenticate(peer, &request.headers).await;
+        let user = user.map_err(|rejection| match rejection {
+            Rejection::Invalid => status::unauthorized(),
+            Rejection::NoDecision(reason) => undecided(reason, "the credentials cannot be verified"),
+        })?;
+        let (path, verb) = (request.uri.path(), status::verb(&request.method));
+        let authorized = self.authorizer.authorize(&user, &verb, path, peer.address).await;
+        match authorized {
+            Ok(true) => Ok(user),
+            Ok(false) => Err(status::forbidden(&user, &request.method, path)),
+            Err(reason) => Err(undecided(reason, "the request cannot be authorized")),
+        }
+    }
+}
+
+fn undecided(reason: NoDecision, failed: &str) -> HttpResponse {
+    match reason {
+        NoDecision::TooManyReviews => status::too_many_requests(RETRY_AFTER),
+        NoDecision::Unavailable => {
+            let message = format!("{failed}: the API server is not available");
+            status::unavailable(&message, RETRY_AFTER)
+        }
     }
 }
 

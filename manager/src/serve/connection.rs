@@ -23,6 +23,7 @@ use tokio::time::Instant;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
+use super::auth::VerifiedSubjects;
 use crate::env::{Clock, Env, Tasks};
 
 /// From the start of the handshake to the first complete request head.
@@ -54,6 +55,7 @@ pub struct Peer {
     /// The certificate chain of the client, leaf first; empty without one. The handshake proves that the client has the
     /// private key. The chain itself is not verified.
     pub certificates: Vec<CertificateDer<'static>>,
+    pub(super) verified: VerifiedSubjects,
 }
 
 impl Peer {
@@ -63,6 +65,7 @@ impl Peer {
         Self {
             address,
             certificates: Vec::new(),
+            verified: VerifiedSubjects::default(),
         }
     }
 }
@@ -96,6 +99,7 @@ where
     let peer = Arc::new(Peer {
         address,
         certificates: certificates.iter().map(|it| it.clone().into_owned()).collect(),
+        verified: VerifiedSubjects::default(),
     });
     let service = service_fn(|request| {
         let (context, in_flight, peer) = (context.clone(), activity.begin(), peer.clone());

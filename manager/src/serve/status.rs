@@ -1,5 +1,8 @@
 //! Errors as `Status` objects, as an API server returns them.
 
+use std::time::Duration;
+
+use http::header::RETRY_AFTER;
 use http::{Method, StatusCode};
 use serde_json::json;
 
@@ -7,11 +10,29 @@ use super::auth::User;
 use super::connection::HttpResponse;
 use super::endpoints::response;
 
+/// 401: the credentials of the request are invalid.
+pub(super) fn unauthorized() -> HttpResponse {
+    status(StatusCode::UNAUTHORIZED, "Unauthorized", "Unauthorized", None)
+}
+
 /// 403: the user is not authorized.
 pub(super) fn forbidden(user: &User, method: &Method, path: &str) -> HttpResponse {
     let (name, verb) = (&user.name, verb(method));
     let message = format!("forbidden: User {name:?} cannot {verb} path {path:?}");
-    status(StatusCode::FORBIDDEN, "Forbidden", &message)
+    status(StatusCode::FORBIDDEN, "Forbidden", &message, None)
+}
+
+/// 429: too many reviews are in flight.
+pub(super) fn too_many_requests(retry_after: Duration) -> HttpResponse {
+    let message = "too many requests are being authenticated, please try again later";
+    let code = StatusCode::TOO_MANY_REQUESTS;
+    status(code, "TooManyRequests", message, Some(retry_after))
+}
+
+/// 503: the API server could not be asked.
+pub(super) fn unavailable(message: &str, retry_after: Duration) -> HttpResponse {
+    let code = StatusCode::SERVICE_UNAVAILABLE;
+    status(code, "ServiceUnavailable", message, Some(retry_after))
 }
 
 /// Returns the verb of a request for a path that is not a resource.
@@ -19,8 +40,8 @@ pub(super) fn verb(method: &Method) -> String {
     method.as_str().to_ascii_lowercase()
 }
 
-fn status(code: StatusCode, reason: &str, message: &str) -> HttpResponse {
-    let body = json!({
+fn status(code: StatusCode, reason: &str, message: &str, retry_after: Option<Duration>) -> HttpResponse {
+    let mut body = json!({
         "kind": "Status",
         "apiVersion": "v1",
         "metadata": {},
@@ -30,5 +51,12 @@ fn status(code: StatusCode, reason: &str, message: &str) -> HttpResponse {
         "details": {},
         "code": code.as_u16(),
     });
-    response(code, "application/json", body.to_string())
+    if let Some(delay) = retry_after {
+        body["details"] = json!({"retryAfterSeconds": delay.as_secs()});
+    }
+    let mut response = response(code, "application/json", body.to_string());
+    if let Some(delay) = retry_after {
+        response.headers_mut().insert(RETRY_AFTER, delay.as_secs().into());
+    }
+    response
 }

@@ -182,7 +182,7 @@ fn versions() -> Result<ConfigBuilder<ServerConfig, WantsVerifier>, rustls::Erro
 }
 
 /// The process-wide default provider would panic if a second one is linked.
-fn provider() -> Arc<CryptoProvider> {
+pub(super) fn provider() -> Arc<CryptoProvider> {
     Arc::new(rustls::crypto::ring::default_provider())
 }
 

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::object::decode::null_is_default;
 
-/// A user as in TokenReview and SubjectAccessReview.
+/// A user as in `TokenReview` and `SubjectAccessReview`.
 #[expect(missing_docs, reason = "as in the API")]
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(default)]
@@ -29,6 +29,20 @@ impl User {
             groups: vec!["system:unauthenticated".to_owned()],
             ..Self::default()
         }
+    }
+
+    /// Adds the group of all authenticated users.
+    #[must_use]
+    pub(super) fn authenticated(mut self) -> Self {
+        const AUTHENTICATED: &str = "system:authenticated";
+        let groups = &self.groups;
+        if !groups
+            .iter()
+            .any(|it| it == AUTHENTICATED || it == "system:unauthenticated")
+        {
+            self.groups.push(AUTHENTICATED.to_owned());
+        }
+        self
     }
 
     /// Reports whether the user is a member of `group`.
