@@ -37,6 +37,7 @@ mod access;
 mod allowed_paths;
 mod auth;
 mod build_info;
+mod certificate_metrics;
 mod checks;
 mod configz;
 mod connection;
@@ -61,12 +62,15 @@ pub use self::auth::{
     RequestHeaderNames, RequestHeaderOptions, User,
 };
 pub use self::build_info::BuildInfo;
+pub use self::certificate_metrics::CertificateMetrics;
 pub use self::checks::{Checks, Health, Probes, Registration};
 pub use self::connection::{HttpHandler, HttpResponse, Peer};
 pub use self::endpoints::{ALWAYS_ALLOW_PATHS, Endpoints};
 pub(crate) use self::endpoints::{response, text};
 pub use self::slots::MAX_CONNECTIONS;
-pub use self::tls::{Tls, TlsError};
+pub use self::tls::{
+    CertificateFiles, ServingCertificates, SniCertificate, Tls, TlsError, TlsOptions, TlsVersion,
+};
 
 use std::io;
 use std::net::SocketAddr;

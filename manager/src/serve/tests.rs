@@ -10,6 +10,7 @@ use http_body_util::Full;
 use jiff::Timestamp;
 use prometheus::Registry;
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer, ServerName};
+use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
@@ -19,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::connection::{self, Activity, Phase, ServerContext};
 use super::slots::{MAX_CONNECTIONS, Slots};
-use super::{ALWAYS_ALLOW_PATHS, Access, Checks, Endpoints, tls};
+use super::{ALWAYS_ALLOW_PATHS, Access, Checks, Endpoints, Tls};
 use crate::env::{Env, TaskSet};
 
 const REMOTE: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 7));
@@ -41,7 +42,9 @@ type Served = JoinHandle<()>;
 fn fixture() -> Fixture {
     let issued = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).expect("a certificate");
     let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(issued.signing_key.serialize_der()));
-    let server = tls::config(vec![issued.cert.der().clone()], key).expect("a pair");
+    let provider = rustls::crypto::ring::default_provider();
+    let pair = CertifiedKey::from_der(vec![issued.cert.der().clone()], key, &provider).expect("a pair");
+    let server = Tls::resolving(Arc::new(SingleCertAndKey::from(pair)), None).expect("a configuration");
     let mut roots = rustls::RootCertStore::empty();
     roots.add(issued.cert.der().clone()).expect("a root");
     let provider = Arc::new(rustls::crypto::ring::default_provider());

@@ -28,10 +28,9 @@ use self::rotator::Rotator;
 use self::secret_watcher::SecretWatcher;
 use self::serving::ServingCertificate;
 use super::WebhookError;
-use super::metrics::CertificateMetrics;
 use crate::manager::Manager;
 use crate::object::{Key, Resource};
-use crate::serve::{Checks, Probes, Registration, Tls};
+use crate::serve::{CertificateMetrics, Checks, Probes, Registration, Tls};
 
 const SECRETS: Resource = Resource::namespaced("", "v1", "secrets", "Secret");
 
@@ -119,6 +118,12 @@ impl Certificates {
                 manager.add(Rotator::new(env, client, service.clone()));
             }
         }
+    }
+
+    /// Returns the counters of certificate reads, which other certificates share.
+    #[must_use]
+    pub fn metrics(&self) -> &CertificateMetrics {
+        self.serving.metrics()
     }
 
     /// Returns the TLS configuration. It always serves the current certificate.

@@ -1,23 +1,15 @@
-//! Metrics with the names, labels and buckets of controller-runtime's webhook server and certwatcher.
+//! Metrics with the names, labels and buckets of controller-runtime's webhook server.
 
 use std::time::Duration;
 
 use http::StatusCode;
-use prometheus::{
-    HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry,
-};
+use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry};
 
 #[derive(Clone, Debug)]
 pub(super) struct RequestMetrics {
     total: IntCounterVec,
     latency: HistogramVec,
     in_flight: IntGaugeVec,
-}
-
-#[derive(Clone, Debug)]
-pub(super) struct CertificateMetrics {
-    pub(super) total: IntCounter,
-    pub(super) errors: IntCounter,
 }
 
 /// Counts a request as in flight until dropped.
@@ -81,22 +73,5 @@ impl RequestMetrics {
 impl Drop for InFlight {
     fn drop(&mut self) {
         self.0.dec();
-    }
-}
-
-impl CertificateMetrics {
-    pub(super) fn register(registry: &Registry) -> prometheus::Result<Self> {
-        let counter = |name: &str, help: &str| {
-            let counter = IntCounter::new(format!("certwatcher_{name}"), format!("[ALPHA] {help}"))?;
-            registry.register(Box::new(counter.clone()))?;
-            Ok::<_, prometheus::Error>(counter)
-        };
-        Ok(Self {
-            total: counter("read_certificate_total", "Total number of certificate reads")?,
-            errors: counter(
-                "read_certificate_errors_total",
-                "Total number of certificate read errors",
-            )?,
-        })
     }
 }

@@ -3,13 +3,11 @@
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 use super::key_pair::KeyPair;
 use super::serving::ServingCertificate;
 use crate::env::Clock;
-
-const POLL_INTERVAL: Duration = Duration::from_secs(10);
+use crate::serve::files;
 
 /// Reloads a certificate and its key from a directory.
 pub(crate) struct FileWatcher {
@@ -27,7 +25,7 @@ impl FileWatcher {
 
     /// Loads the files once, at startup.
     pub(crate) async fn load(&self) -> Result<(), String> {
-        let pair = read(&self.folder).await?;
+        let pair = parse(files::read(&self.paths()).await)?;
         self.serving.set(pair.certified());
         Ok(())
     }
@@ -35,31 +33,28 @@ impl FileWatcher {
     /// Polls the files.
     pub(crate) async fn run(self, clock: Clock) -> Infallible {
         let folder = self.folder.display().to_string();
-        loop {
-            clock.sleep(POLL_INTERVAL).await;
-            match read(&self.folder).await {
-                Ok(pair) => {
-                    if self.serving.set(pair.certified()) {
-                        tracing::info!(folder, "Reloaded webhook certificate");
-                    }
-                }
-                Err(reason) => {
-                    if self.serving.reject(None, &reason) {
-                        tracing::warn!(folder, reason, "Failed to reload webhook certificate");
-                    }
+        let on_read = |read| match parse(read) {
+            Ok(pair) => {
+                if self.serving.set(pair.certified()) {
+                    tracing::info!(folder, "Reloaded webhook certificate");
                 }
             }
-        }
+            Err(reason) => {
+                if self.serving.reject(None, &reason) {
+                    tracing::warn!(folder, reason, "Failed to reload webhook certificate");
+                }
+            }
+        };
+        files::poll(&clock, self.paths(), on_read).await
+    }
+
+    fn paths(&self) -> [PathBuf; 2] {
+        ["tls.crt", "tls.key"].map(|name| self.folder.join(name))
     }
 }
 
-async fn read(folder: &Path) -> Result<KeyPair, String> {
-    let file = async |name: &str| {
-        let path = folder.join(name);
-        let text = tokio::fs::read(&path).await;
-        text.map_err(|error| format!("cannot read {}: {error}", path.display()))
-    };
-    let (certificate, key) = (file("tls.crt").await?, file("tls.key").await?);
+fn parse(read: Result<[Vec<u8>; 2], String>) -> Result<KeyPair, String> {
     // The two files are not written atomically, so they may not match for a moment. The next poll reads both again.
+    let [certificate, key] = read?;
     KeyPair::read(&certificate, &key).map_err(|error| error.to_string())
 }

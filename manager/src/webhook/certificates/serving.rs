@@ -5,8 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 
-use super::super::metrics::CertificateMetrics;
-use crate::serve::Health;
+use crate::serve::{CertificateMetrics, Health};
 
 #[derive(Debug)]
 pub(crate) struct ServingCertificate {
@@ -70,6 +69,10 @@ impl ServingCertificate {
         let mut state = self.state();
         let is_new = state.set_problem(problem);
         is_new && state.pair.is_some()
+    }
+
+    pub(crate) fn metrics(&self) -> &CertificateMetrics {
+        &self.metrics
     }
 
     pub(crate) fn health(&self) -> Health {

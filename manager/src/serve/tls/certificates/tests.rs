@@ -1,0 +1,92 @@
+use super::*;
+
+use std::path::Path;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use prometheus::Registry;
+
+use crate::env::TaskSet;
+
+/// Writes a certificate for `names` and its key.
+fn write(folder: &Path, file: &str, names: &[&str]) -> CertificateFiles {
+    let names: Vec<String> = names.iter().map(|&it| it.to_owned()).collect();
+    let issued = rcgen::generate_simple_self_signed(names).expect("a certificate");
+    let files = CertificateFiles {
+        certificate: folder.join(format!("{file}.crt")),
+        private_key: folder.join(format!("{file}.key")),
+    };
+    std::fs::write(&files.certificate, issued.cert.pem()).expect("a file");
+    std::fs::write(&files.private_key, issued.signing_key.serialize_pem()).expect("a file");
+    files
+}
+
+#[test]
+fn certificate_is_selected_by_the_most_specific_name() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut certificates = ServingCertificates::self_signed([]).expect("a certificate");
+    let extracted = write(folder.path(), "extracted", &["a.example", "*.example"]);
+    let wildcard = write(folder.path(), "wildcard", &["unused"]);
+    let whole = write(folder.path(), "whole", &["unused"]);
+    for (files, names) in [
+        (extracted, &[][..]),
+        (wildcard, &["*.Example"]),
+        (whole, &["b.example"]),
+    ] {
+        let names = names.iter().map(|&it| it.to_owned()).collect();
+        certificates = certificates
+            .with_sni(SniCertificate { files, names })
+            .expect("a pair");
+    }
+    let ServingCertificates(resolver) = certificates;
+    let selected = |host: Option<&str>| {
+        let files = resolver.select(host).files.as_ref()?;
+        Some(files.certificate.file_stem()?.to_str()?.to_owned())
+    };
+    for (host, expected) in [
+        ("a.example", Some("extracted")),
+        ("A.EXAMPLE", Some("extracted")),
+        ("b.example", Some("whole")),
+        ("c.example", Some("wildcard")),
+        ("x.c.example", None),
+        ("example", None),
+        ("unused", None),
+    ] {
+        assert_eq!(selected(Some(host)).as_deref(), expected, "{host}");
+    }
+    assert_eq!(selected(None), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn changed_files_are_reloaded_and_unusable_ones_ignored() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let files = write(folder.path(), "tls", &["old.example"]);
+    let certificates = ServingCertificates::from_files(files.clone()).expect("a pair");
+    let (tasks, registry) = (TaskSet::new(), Registry::new());
+    let env = Env::starting_at(Timestamp::UNIX_EPOCH, 0, &tasks);
+    let metrics = CertificateMetrics::register(&registry).expect("registered");
+    certificates.watch(&env, &metrics);
+    let names = || certificates.0.default.current().names.to_vec();
+    // Files are read by a thread, which the paused clock does not wait for.
+    let polled = async |errors: u64| {
+        let (total, failed) = (metrics.total.get(), metrics.errors.get());
+        while metrics.total.get() < total + 2 || metrics.errors.get() < failed + errors {
+            env.clock.sleep(Duration::from_secs(1)).await;
+        }
+    };
+    polled(0).await;
+    assert_eq!(metrics.errors.get(), 0);
+
+    let key = std::fs::read(&files.private_key).expect("a key");
+    write(folder.path(), "tls", &["new.example"]);
+    let new_key = std::fs::read(&files.private_key).expect("a key");
+    std::fs::write(&files.private_key, &key).expect("a file");
+    polled(2).await;
+    assert_eq!(names(), ["old.example"], "the key does not match");
+    std::fs::remove_file(&files.private_key).expect("removed");
+    polled(2).await;
+    assert_eq!(names(), ["old.example"], "unreadable");
+    std::fs::write(&files.private_key, &new_key).expect("a file");
+    polled(0).await;
+    assert_eq!(names(), ["new.example"]);
+}

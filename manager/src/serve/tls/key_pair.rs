@@ -1,0 +1,113 @@
+//! A certificate chain with its private key, from PEM files or self-signed.
+
+use std::net::IpAddr;
+use std::path::Path;
+
+use rcgen::{CertificateParams, DnType, ExtendedKeyUsagePurpose, KeyPair};
+use rustls::InconsistentKeys;
+use rustls::pki_types::pem::{self, PemObject};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use rustls::sign::CertifiedKey;
+
+use super::{CertificateFiles, TlsError, provider};
+
+/// Parses the contents of PEM files.
+pub(super) fn parse(
+    files: &CertificateFiles,
+    certificate: &[u8],
+    key: &[u8],
+) -> Result<CertifiedKey, TlsError> {
+    let invalid = |path: &Path, flag, expected| {
+        let path = path.to_owned();
+        move |source| TlsError::Pem {
+            path,
+            flag,
+            expected,
+            source,
+        }
+    };
+    let chain = CertificateDer::pem_slice_iter(certificate)
+        .collect::<Result<Vec<_>, _>>()
+        .and_then(|chain| {
+            if chain.is_empty() {
+                return Err(pem::Error::NoItemsFound);
+            }
+            Ok(chain)
+        })
+        .map_err(invalid(&files.certificate, "--tls-cert-file", "certificate"))?;
+    let key = PrivateKeyDer::from_pem_slice(key).map_err(invalid(
+        &files.private_key,
+        "--tls-private-key-file",
+        "private key without a passphrase",
+    ))?;
+    CertifiedKey::from_der(chain, key, &provider()).map_err(|source| {
+        let (certificate, key) = (files.certificate.clone(), files.private_key.clone());
+        match source {
+            rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => {
+                TlsError::Mismatch { certificate, key }
+            }
+            source => TlsError::Rejected {
+                certificate,
+                key,
+                source,
+            },
+        }
+    })
+}
+
+/// Reads PEM files.
+pub(super) fn load(files: &CertificateFiles) -> Result<CertifiedKey, TlsError> {
+    let certificate = read(&files.certificate, "--tls-cert-file")?;
+    let key = read(&files.private_key, "--tls-private-key-file")?;
+    parse(files, &certificate, &key)
+}
+
+/// Generates a self-signed certificate for `localhost`, the loopback addresses and `hosts`.
+pub(super) fn self_signed(hosts: impl IntoIterator<Item = String>) -> Result<CertifiedKey, TlsError> {
+    let names = ["localhost", "127.0.0.1", "::1"].map(str::to_owned);
+    let mut names: Vec<String> = names.into_iter().chain(hosts).collect();
+    // An unspecified address (0.0.0.0) is never the address of a connection.
+    names.retain(|name| !name.parse().is_ok_and(|address: IpAddr| address.is_unspecified()));
+    names.sort_unstable();
+    names.dedup();
+    generate(names).map_err(TlsError::Generate)
+}
+
+fn generate(names: Vec<String>) -> Result<CertifiedKey, Box<dyn std::error::Error + Send + Sync>> {
+    let mut params = CertificateParams::new(names)?;
+    params
+        .distinguished_name
+        .push(DnType::CommonName, "coxswain-self-signed");
+    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+    let key = KeyPair::generate()?;
+    let certificate = params.self_signed(&key)?;
+    let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
+    Ok(CertifiedKey::from_der(
+        vec![certificate.der().clone()],
+        key,
+        &provider(),
+    )?)
+}
+
+/// Reads and parses a PEM file.
+pub(super) fn pem_file<T>(
+    path: &Path,
+    flag: &'static str,
+    expected: &'static str,
+    parse: impl FnOnce(&[u8]) -> Result<T, pem::Error>,
+) -> Result<T, TlsError> {
+    parse(&read(path, flag)?).map_err(|source| TlsError::Pem {
+        path: path.to_owned(),
+        flag,
+        expected,
+        source,
+    })
+}
+
+fn read(path: &Path, flag: &'static str) -> Result<Vec<u8>, TlsError> {
+    std::fs::read(path).map_err(|source| TlsError::Read {
+        path: path.to_owned(),
+        flag,
+        source,
+    })
+}
