@@ -263,7 +263,8 @@
       }
     }
     const letters = Math.floor((width - 20) / 7);
-    for (const node of nodes) {
+    // In the order of the rows, which the keyboard follows.
+    for (const node of rows.flatMap(row => row.nodes)) {
       const {x, y: top} = place.get(node.uid);
       const flags = [node.deleting && 'terminating', node.missing ? 'not in the graph' : node.virtual && 'not observed'].filter(Boolean);
       const group = svg('g', {
