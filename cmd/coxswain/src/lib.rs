@@ -3,6 +3,7 @@
 //! An invalid command line, kubeconfig or port is reported in one sentence on standard error before anything is started.
 //! Later errors go to the log.
 
+mod build;
 mod cluster;
 #[cfg_attr(not(feature = "sandbox"), path = "no_demo.rs")]
 mod demo;
@@ -10,7 +11,9 @@ mod error;
 mod instance;
 pub mod log;
 mod no_proxy;
+mod pages;
 mod process;
+mod profiling;
 mod reload;
 mod signals;
 
@@ -23,6 +26,10 @@ use std::process::ExitCode;
 use coxswain_config::{KnownController, Parsed};
 use coxswain_controllers::api::{self, crd::yaml};
 use coxswain_controllers::registry::{CONTROLLERS, Descriptor};
+
+#[cfg(feature = "jemalloc")]
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 /// Name of the program in user agents, metrics and events.
 pub(crate) const NAME: &str = "coxswain";

@@ -21,15 +21,15 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::NAME;
+use crate::build::{BUILD, VERSION};
 use crate::cluster::{self, ClusterError};
 use crate::demo::Embedded;
 use crate::error::ProcessError;
 use crate::instance::{ManagerInstance, Transports};
 use crate::log::Log;
+use crate::pages;
 use crate::reload::Reload;
 use crate::signals::{Hangup, Signals};
-
-const VERSION: &str = concat!("v", env!("CARGO_PKG_VERSION"));
 
 /// Webhooks are served this long after the manager has stopped on a signal: API servers keep sending reviews until they
 /// observe that this pod has left the Service.
@@ -43,6 +43,7 @@ pub(crate) async fn run(config: Config, arguments: Vec<OsString>, log: &Log) -> 
     let env = Env::system(&tasks);
     let registry = Registry::new();
     registry.register(Box::new(ProcessCollector::for_self()))?;
+    BUILD.register(&registry)?;
     let checks = Checks::new();
 
     let server = bind(&config.serving).await?;
@@ -82,8 +83,6 @@ pub(crate) async fn run(config: Config, arguments: Vec<OsString>, log: &Log) -> 
         None => endpoints,
     };
 
-    let (effective, _) = watch::channel(Arc::new(config.clone()));
-
     if let Some(webhooks) = &webhooks {
         webhooks.certificates().host(instance.manager());
     }
@@ -94,6 +93,8 @@ pub(crate) async fn run(config: Config, arguments: Vec<OsString>, log: &Log) -> 
         .mount(status::STATUS_PATH, move |_| {
             std::future::ready(reporter.answer())
         });
+    let (effective, shown) = watch::channel(Arc::new(config.clone()));
+    let endpoints = pages::mount(endpoints, shown, &log.handle, &env, &stop);
 
     tracing::info!(
         version = VERSION,

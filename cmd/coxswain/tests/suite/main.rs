@@ -6,6 +6,7 @@ mod graph;
 mod logs;
 mod no_server;
 mod pages;
+mod process_pages;
 mod proxy;
 mod rejections;
 mod sandbox;

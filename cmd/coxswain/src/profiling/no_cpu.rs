@@ -1,0 +1,24 @@
+//! Stands for `cpu` in a build without CPU profiles.
+
+use coxswain_manager::env::Clock;
+use coxswain_manager::serve::HttpResponse;
+use http::StatusCode;
+use tokio_util::sync::CancellationToken;
+
+use super::text;
+
+pub(super) struct Profiler;
+
+impl Profiler {
+    pub(super) fn new(_: Clock, _: CancellationToken) -> Self {
+        Self
+    }
+
+    #[expect(clippy::unused_async, reason = "as the profiler")]
+    pub(super) async fn profile(&self, _: &str) -> HttpResponse {
+        text(
+            StatusCode::NOT_IMPLEMENTED,
+            "this build has no CPU profiles: build it with the cargo feature pprof\n",
+        )
+    }
+}

@@ -1,0 +1,140 @@
+//! The pages about the process, and its profiles.
+
+use std::io::Read as _;
+
+use coxswain_tests::{Program, Reply, time};
+use http::Method;
+use rustix::process::Signal;
+
+use crate::sandbox;
+
+const PROFILE: &str = "/debug/pprof/profile";
+
+async fn get(program: &Program, path: &str) -> Reply {
+    let request = program
+        .endpoints()
+        .request(Method::GET, path, &[("accept", "*/*")], ());
+    request.await
+}
+
+/// Checks that a reply is a profile with these sample types and a function of ours.
+fn check_profile(reply: &Reply, types: &[&str]) {
+    assert_eq!(reply.status, 200, "{}", reply.text());
+    let mut profile = Vec::new();
+    let mut decoder = flate2::read::GzDecoder::new(&*reply.body);
+    decoder.read_to_end(&mut profile).expect("a gzip file");
+    let contains = |text: &str| profile.windows(text.len()).any(|bytes| bytes == text.as_bytes());
+    for text in types.iter().chain(&["coxswain_"]) {
+        assert!(
+            contains(text),
+            "{text:?} is not in the {} bytes of {}",
+            profile.len(),
+            reply.request
+        );
+    }
+}
+
+#[tokio::test]
+async fn every_page_responds() {
+    let program = sandbox::start(&["-v=2"]).await;
+    for (path, contained) in [
+        ("/version", "\"gitVersion\": \"v"),
+        ("/configz", "\"config.coxswain.dev\": {"),
+        ("/flagz", "\nsecure-port="),
+        ("/statusz", "\nPaths: / /configz /flagz "),
+        ("/metrics", "\nkubernetes_build_info{"),
+        (
+            "/metrics/slis",
+            "kubernetes_healthcheck{name=\"ping\",type=\"livez\"} 1\n",
+        ),
+        ("/debug/flags/v", "2\n"),
+        (
+            "/debug/controllers/",
+            "/debug/controllers/garbage-collector-controller/graph\n",
+        ),
+        ("/debug/pprof/", "/debug/pprof/heap"),
+        ("/debug/pprof/cmdline", "\0--sandbox\0"),
+    ] {
+        let reply = get(&program, path).await;
+        assert_eq!(reply.status, 200, "{path}");
+        assert!(reply.text().contains(contained), "{path}: {}", reply.text());
+    }
+    let reply = program.endpoints().put("/debug/flags/v", "4").await;
+    assert_eq!(
+        (reply.status, &*reply.text()),
+        (200, "successfully set klog.logging.verbosity to 4\n")
+    );
+    assert!(get(&program, "/flagz").await.text().contains("\nv=4\n"));
+    let config = get(&program, "/configz").await.json();
+    assert_eq!(config["config.coxswain.dev"]["logging"]["verbosity"], 4);
+    let reply = program.endpoints().put("/debug/flags/v", "loud").await;
+    assert_eq!(reply.status, 400);
+    assert!(
+        reply.text().starts_with("invalid verbosity \"loud\""),
+        "{}",
+        reply.text()
+    );
+}
+
+#[tokio::test]
+async fn profiles_are_readable_and_one_cpu_profile_runs_at_a_time() {
+    let program = sandbox::start(&[]).await;
+    check_profile(
+        &get(&program, "/debug/pprof/heap").await,
+        &["inuse_space", "bytes"],
+    );
+    for query in ["seconds=0", "seconds=121", "seconds=x"] {
+        assert_eq!(
+            get(&program, &format!("{PROFILE}?{query}")).await.status,
+            400,
+            "{query}"
+        );
+    }
+
+    let one = format!("{PROFILE}?seconds=1");
+    let load = async {
+        loop {
+            get(&program, "/metrics").await;
+        }
+    };
+    let both = async { tokio::join!(get(&program, &one), get(&program, &one)) };
+    let (a, b) = tokio::select! {
+        biased;
+        both = both => both,
+        () = load => unreachable!(),
+    };
+    let (taken, refused) = if a.status == 200 { (a, b) } else { (b, a) };
+    check_profile(&taken, &["samples", "cpu", "nanoseconds"]);
+    assert_eq!(refused.status, 429, "{}", refused.text());
+
+    // A client that disconnects ends its profile.
+    let abandoned = async {
+        get(&program, &format!("{PROFILE}?seconds=120")).await;
+    };
+    tokio::select! {
+        biased;
+        () = abandoned => unreachable!(),
+        () = program.logs("\"Started CPU profile\" seconds=120") => {}
+    }
+    // A signal ends a profile, which contains the samples so far.
+    let next = time::eventually(time::ANSWER, async || {
+        let reply = get(&program, &format!("{PROFILE}?seconds=119")).await;
+        (reply.status != 429).then_some(reply)
+    });
+    let stop = async {
+        program.logs("\"Started CPU profile\" seconds=119").await;
+        program.signal(Signal::TERM);
+    };
+    let (reply, ()) = tokio::join!(next, stop);
+    assert_eq!(reply.map(|reply| reply.status), Some(200));
+    assert_eq!(program.ends_within(time::ANSWER).await.code, Some(0));
+}
+
+#[tokio::test]
+async fn pages_for_debugging_are_disabled_without_profiling() {
+    let program = sandbox::start(&["--profiling=false"]).await;
+    for path in ["/debug/pprof/", "/debug/pprof/heap", PROFILE, "/debug/flags/v"] {
+        assert_eq!(get(&program, path).await.status, 404, "{path}");
+    }
+    assert_eq!(get(&program, "/debug/controllers/").await.status, 200);
+}
