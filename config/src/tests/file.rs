@@ -115,42 +115,27 @@ fn examples(arg: &Arg) -> [(String, Vec<String>); 2] {
     })
 }
 
-/// The fields that a field requires.
+/// The field of the same object that a field requires.
 fn required(path: &str) -> &'static str {
     match path {
-        "serving.tlsCertFile" => "serving: {tlsPrivateKeyFile: k}\n",
-        "serving.tlsPrivateKeyFile" => "serving: {tlsCertFile: c}\n",
-        "tracing.samplingRatePerMillion" => "tracing: {endpoint: 'http://c'}\n",
-        _ if path.starts_with("webhook.") && path != "webhook.port" => "webhook: {port: 1}\n",
-        _ if path.starts_with("sandbox.") && path != "sandbox.enabled" => "sandbox: {enabled: true}\n",
+        "serving.tlsCertFile" => ", tlsPrivateKeyFile: k",
+        "serving.tlsPrivateKeyFile" => ", tlsCertFile: c",
+        "tracing.samplingRatePerMillion" => ", endpoint: 'http://c'",
+        _ if path.starts_with("webhook.") && path != "webhook.port" => ", port: 1",
+        _ if path.starts_with("sandbox.") && path != "sandbox.enabled" => ", enabled: true",
         _ if path.starts_with("authentication.requestHeader.") && !path.ends_with("clientCAFile") => {
-            "authentication: {requestHeader: {clientCAFile: c}}\n"
+            ", clientCAFile: c"
         }
         _ => "",
     }
 }
 
-/// Returns a file with a field, and with the fields that it requires.
+/// Returns a file with a field, and with the field that it requires.
 fn file_with(path: &str, yaml: &str) -> String {
-    let object = |groups: &str, entry: &str| {
-        groups
-            .split('.')
-            .rev()
-            .fold(entry.to_owned(), |inner, group| format!("{group}: {{{inner}}}"))
-    };
     let (groups, name) = path.rsplit_once('.').expect("a path");
-    let entry = format!("{name}: {yaml}");
-    match required(path).split_once('{') {
-        None => object(groups, &entry),
-        // The field joins the innermost object.
-        Some(_) => {
-            let inner = required(path)
-                .rfind('{')
-                .map_or("", |at| &required(path)[at + 1..]);
-            let inner = inner.trim_end().trim_end_matches('}');
-            object(groups, &format!("{entry}, {inner}"))
-        }
-    }
+    let entry = format!("{name}: {yaml}{}", required(path));
+    let groups = groups.split('.').rev();
+    groups.fold(entry, |inner, group| format!("{group}: {{{inner}}}"))
 }
 
 #[test]
@@ -364,8 +349,8 @@ fn invalid_files_are_rejected_with_the_field() {
     );
     let deep = format!("a: {}", "[".repeat(100));
     assert_eq!(rejection(&deep, &[]), "FILE: line 3: it is nested too deeply");
-    let many: String = (0..1000).map(|i| format!("zzzzz{i}: 1\n")).collect();
-    assert!(rejection(&many, &[]).ends_with(", and 980 more]"));
+    let many: Vec<_> = (0..1000).map(|i| format!("zzzzz{i}: 1")).collect();
+    assert!(rejection(&many.join("\n"), &[]).ends_with(", and 980 more]"));
     let long = format!("logging: {{verbosity: {}}}", "x".repeat(1000));
     assert!(rejection(&long, &[]).len() < 200);
 }
