@@ -6,7 +6,7 @@
 //! - A controller runs in [terms](Runnable::run). Each term starts with the current state of the caches and an empty queue.
 //!   Reconciles of an earlier term cannot write.
 //! - At a stop, or the end of the term, reconciles in process are finished and no others start.
-//! - Every line that is logged in a reconcile is in a span with the controller, the key and the cause.
+//! - Every line that is logged in a reconcile is in a span with the controller, the object and the cause.
 //!
 //! A controller with several queues implements [`Runnable`] on [`Runtime`], which has the same lifecycle.
 
@@ -48,6 +48,15 @@ pub trait Reconciler: Send + Sync + 'static {
         context: Context,
         key: Key,
     ) -> impl Future<Output = Result<Action, ReconcileError>> + Send;
+
+    /// Returns the kind of an object, for logs. Defaults to an unknown one.
+    #[expect(
+        clippy::unnecessary_literal_bound,
+        reason = "implementations return a borrowed name"
+    )]
+    fn kind(&self, _key: &Key) -> &str {
+        ""
+    }
 }
 
 /// The context of one reconcile.

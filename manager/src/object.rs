@@ -6,6 +6,7 @@
 pub mod decode;
 mod intern;
 mod key;
+mod logged;
 mod meta;
 mod resource;
 mod text;
@@ -14,6 +15,7 @@ mod version;
 
 pub use intern::Interner;
 pub use key::Key;
+pub use logged::LoggedObject;
 pub use meta::{Meta, OwnerRef, StringMap};
 pub use resource::Resource;
 pub use text::Text;

@@ -37,6 +37,10 @@ pub struct AppServiceReconciler {
 }
 
 impl Reconciler for AppServiceReconciler {
+    fn kind(&self, _: &Key) -> &'static str {
+        "AppService"
+    }
+
     async fn reconcile(&self, context: Context, key: Key) -> Result<Action, ReconcileError> {
         self.memory.enter(context.term, || {});
         let app = match self.apps.get(&key) {

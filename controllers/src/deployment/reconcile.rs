@@ -50,6 +50,10 @@ pub(super) struct DeploymentMemory {
 }
 
 impl Reconciler for DeploymentReconciler {
+    fn kind(&self, _: &Key) -> &'static str {
+        "Deployment"
+    }
+
     async fn reconcile(&self, context: Context, key: Key) -> Result<Action, ReconcileError> {
         self.memory.enter(context.term, || {});
         let deployment = match self.deployments.get(&key) {
@@ -180,7 +184,7 @@ impl DeploymentReconciler {
         let delay = self.memory.with(key, |it| it.statuses.delay(content, now));
         if let Some(delay) = delay.flatten() {
             if delay.is_new {
-                tracing::warn!(deployment = %key, "Another client overwrites the status, backing off");
+                tracing::warn!("Another client overwrites the status, backing off");
             }
             return Ok(Some(delay.left));
         }

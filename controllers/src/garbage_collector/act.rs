@@ -222,21 +222,21 @@ pub(super) fn log(action: &Action, dry_run: bool) {
         operation,
         reasons,
     } = action;
-    let resource = &kind.resource;
+    let object = kind.resource.logged(key);
     match operation {
         Operation::Delete(policy) => {
             let (owners, why) = (reasons.len(), format_reasons(reasons));
-            tracing::info!(object = %key, %uid, %version, %resource, policy = ?policy, owners, why, dry_run, "Deleted object without owners");
+            tracing::info!(%object, %uid, %version, policy = ?policy, owners, why, dryRun = dry_run, "Deleted object without owners");
         }
         Operation::RemoveOwners { uids, .. } => {
             let why = format_reasons(reasons);
-            tracing::debug!(object = %key, %uid, %resource, owners = uids.len(), why, dry_run, "Removed owner references");
+            tracing::debug!(%object, %uid, owners = uids.len(), why, dryRun = dry_run, "Removed owner references");
         }
         Operation::Unblock { .. } => {
-            tracing::debug!(object = %key, %uid, %resource, dry_run, "Unblocked owners of object in cycle");
+            tracing::debug!(%object, %uid, dryRun = dry_run, "Unblocked owners of object in cycle");
         }
         Operation::RemoveFinalizer { finalizer, .. } => {
-            tracing::debug!(object = %key, %uid, %resource, finalizer, dry_run, "Removed finalizer");
+            tracing::debug!(%object, %uid, finalizer, dryRun = dry_run, "Removed finalizer");
         }
     }
 }

@@ -89,7 +89,8 @@ fn requeue(decision: &Decision) -> Next {
         Decision::Nothing => Next::Done,
         Decision::Later(delay) => Next::After(*delay),
         Decision::Unresolvable(owner) => {
-            tracing::debug!(?owner, "Owner has an unknown kind");
+            let (object, uid) = (owner.logged(), &owner.uid);
+            tracing::debug!(%object, %uid, "Owner has an unknown kind");
             Next::After(UNRESOLVED_WAIT)
         }
         Decision::Poll | Decision::LookUp(_) | Decision::Act(_) => Next::Backoff,

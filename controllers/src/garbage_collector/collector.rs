@@ -175,7 +175,7 @@ impl GarbageCollector {
             Key::clone,
             live_list::process,
         );
-        tracing::info!(controller = NAME, workers, dry_run, "Controller started");
+        tracing::info!(controller = NAME, workers, dryRun = dry_run, "Controller started");
         term
     }
 

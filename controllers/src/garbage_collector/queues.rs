@@ -129,7 +129,7 @@ pub(super) fn limiter<K: Item>() -> Exponential<K> {
     Exponential::new(Duration::from_millis(5), Duration::from_mins(1))
 }
 
-/// Requeues an item that was processed, and records its error under `name`.
+/// Requeues an item that was processed, and logs and records its error under `name`.
 pub(super) fn requeue<K: Item>(
     queue: &Queue<K>,
     item: &K,
@@ -143,14 +143,14 @@ pub(super) fn requeue<K: Item>(
         Ok(Next::Backoff) => queue.add_rate_limited(item.clone()),
         Ok(Next::Parked) => {}
         Err(ClientError::Fenced { .. }) => {
-            tracing::debug!(?item, "The end of the term interrupted an item");
+            tracing::debug!(item = %name(item), "The end of the term interrupted an item");
         }
         Err(error) => {
             let least = error.retry_after().unwrap_or_default().min(RETRY_AFTER_MAX);
             queue.add_rate_limited_after(item.clone(), least);
             outcomes.failed(&name(item), &error);
             let failures = queue.num_requeues(item);
-            tracing::warn!(%error, ?item, failures, "Failed to collect garbage, retrying");
+            tracing::warn!(item = %name(item), %error, failures, "Failed to collect garbage, retrying");
         }
     }
 }

@@ -151,7 +151,7 @@ impl GcTerm {
             &*key.namespace
         );
         if self.options.dry_run {
-            tracing::info!(object = %key, resource = %kind.resource, message, dry_run = true, "Owner is in another namespace");
+            tracing::info!(object = %kind.resource.logged(key), message, dryRun = true, "Owner is in another namespace");
             return;
         }
         let object = ObjectRef {

@@ -63,6 +63,10 @@ pub fn build(
 }
 
 impl Reconciler for HollowKubelet {
+    fn kind(&self, key: &Key) -> &'static str {
+        if key.namespace.is_empty() { "Node" } else { "Pod" }
+    }
+
     /// A write based on a stale cache fails with a conflict and is retried.
     async fn reconcile(&self, context: Context, key: Key) -> Result<Action, ReconcileError> {
         let now = context.env.clock.wall();

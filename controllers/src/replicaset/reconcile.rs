@@ -115,6 +115,10 @@ fn owners_of(kind: &OwnerKind, owners: &Cache<Owner>, pod: &Pod) -> Vec<Key> {
 }
 
 impl Reconciler for ReplicaSetReconciler {
+    fn kind(&self, _: &Key) -> &str {
+        &self.kind.resource.kind
+    }
+
     async fn reconcile(&self, context: Context, key: Key) -> Result<Action, ReconcileError> {
         self.memory.enter(context.term, || self.expectations.clear());
         let owner = match self.owners.get(&key) {
@@ -257,7 +261,7 @@ impl ReplicaSetReconciler {
         });
         if let Some(delay) = delay.flatten() {
             if delay.is_new {
-                tracing::warn!(object = %key, kind = %self.kind.resource.kind, "Another client overwrites the status, writing it again later");
+                tracing::warn!("Another client overwrites the status, writing it again later");
             }
             return Ok(Some(delay.left));
         }

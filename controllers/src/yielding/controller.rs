@@ -66,7 +66,7 @@ impl<R: Runnable> YieldingController<R> {
         let state = shared.wait_for(|state| *state != State::Unread).await?;
         let yields = !state.is_free();
         if yields {
-            tracing::info!(controller, lease = %state, "Controller yields to kube-controller-manager");
+            tracing::info!(controller, state = %state, "Controller yields to kube-controller-manager");
         }
         loop {
             let state = shared.wait_for(State::is_free).await?;
@@ -75,7 +75,7 @@ impl<R: Runnable> YieldingController<R> {
                 taken = self.taken() => taken?,
                 () = self.catch_up() => {
                     if yields {
-                        tracing::info!(controller, lease = %state, "Controller stopped yielding to kube-controller-manager");
+                        tracing::info!(controller, state = %state, "Controller stopped yielding to kube-controller-manager");
                     }
                     return Ok(());
                 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use coxswain_manager::client::{Client, ClientError, ListQuery, Term, View};
 use coxswain_manager::env::Env;
-use coxswain_manager::object::Resource;
+use coxswain_manager::object::{LoggedObject, Resource};
 use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
 use serde_json::Value;
@@ -41,7 +41,7 @@ pub(super) enum Evidence {
 /// A recent write of kube-controller-manager.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Write {
-    /// Resource, namespace and name.
+    /// As [`LoggedObject`].
     object: String,
     time: Timestamp,
 }
@@ -130,8 +130,8 @@ impl Searcher {
                 .filter(|entry| entry["manager"] == MANAGER)
                 .filter_map(|entry| entry["time"].as_str()?.parse().ok());
             let time = times.max().filter(|time| *time > oldest)?;
-            let name = |field: &str| meta[field].as_str().unwrap_or_default().to_owned();
-            let object = format!("{} {}/{}", resource.plural, name("namespace"), name("name"));
+            let field = |field: &str| meta[field].as_str().unwrap_or_default();
+            let object = LoggedObject::new(&resource.kind, field("namespace"), field("name")).to_string();
             Some(Write { object, time })
         };
         Ok(page.items.iter().find_map(recent))

@@ -89,7 +89,7 @@ impl Observer {
                 Ok(Ended::Closed) => ("the watch is closed immediately".to_owned(), None),
                 Err(error) => {
                     if backoff.is_healthy(clock.now()) {
-                        tracing::warn!(%error, lease = %self.lease.key, "Failed to watch lease");
+                        tracing::warn!(%error, object = %self.lease.key.logged("Lease"), "Failed to watch lease");
                     }
                     (reason(&error), error.retry_after())
                 }

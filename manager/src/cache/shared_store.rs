@@ -20,7 +20,7 @@ use super::{Delta, Subscription};
 use crate::env::Clock;
 use crate::object::{Key, MetaObject, Object, Resource, Text, Uid, Version};
 
-/// The maximum number of undecodable objects in one log message.
+/// The maximum number of undecodable objects that are logged after a list.
 const LOGGED_MAX: usize = 10;
 
 /// The store of one cache.
@@ -253,14 +253,16 @@ impl<T: Object> SharedStore<T> {
                 progress.status = Status::Synced;
             }
             let keys = state.store.undecodable().take(LOGGED_MAX);
-            let keys: Vec<String> = keys.map(Key::to_string).collect();
+            let keys: Vec<Key> = keys.cloned().collect();
             (deltas, (keys, state.store.undecodable_len()))
         });
         let (keys, count) = undecodable;
         if count + unidentified > 0 {
+            for key in &keys {
+                self.log_undecodable(key);
+            }
             tracing::warn!(
                 resource = %self.resource,
-                objects = ?keys,
                 undecodable = count,
                 unidentified,
                 "Failed to decode objects"
@@ -273,13 +275,13 @@ impl<T: Object> SharedStore<T> {
         if let Item::Undecodable(identity) = &item
             && !matches!(self.read(|store| store.get(&identity.key)), Lookup::Undecodable)
         {
-            tracing::warn!(
-                resource = %self.resource,
-                object = %identity.key,
-                "Failed to decode object"
-            );
+            self.log_undecodable(&identity.key);
         }
         self.event(partition, |store| store.put(Partition(partition), item))
+    }
+
+    fn log_undecodable(&self, key: &Key) {
+        tracing::warn!(object = %self.resource.logged(key), "Failed to decode object");
     }
 
     /// Applies a DELETED event.

@@ -199,7 +199,7 @@ impl ObjectWatch {
 
     /// Logs the end of a watch: the first failure of a series as a warning. Returns whether it is a failure.
     fn log(&self, end: &WatchEnd, failed: bool) -> bool {
-        let (resource, object) = (&self.resource, &self.key);
+        let object = self.resource.logged(&self.key);
         // A server closes every watch after some time, and an object may not change for long.
         let ordinary = match end {
             WatchEnd::Closed | WatchEnd::Idle(_) => true,
@@ -207,9 +207,9 @@ impl ObjectWatch {
             WatchEnd::Error(_) | WatchEnd::Malformed => false,
         };
         if ordinary || failed {
-            tracing::debug!(%resource, %object, reason = %end, "Watch ended");
+            tracing::debug!(%object, reason = %end, "Watch ended");
         } else {
-            tracing::warn!(%resource, %object, reason = %end, "Watch ended");
+            tracing::warn!(%object, reason = %end, "Watch ended");
         }
         failed || !ordinary
     }

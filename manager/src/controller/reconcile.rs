@@ -44,7 +44,8 @@ type Ended = Option<Result<Result<Action, ReconcileError>, Box<dyn Any + Send>>>
 impl<R: Reconciler> Reconciles<R> {
     pub(super) async fn process(self: Arc<Self>, key: Key, cause: Cause) {
         // An error span, so that no level filter removes the object from the lines of its reconcile.
-        let span = tracing::error_span!("reconcile", controller = %self.controller, %key, %cause);
+        let object = key.logged(self.reconciler.kind(&key));
+        let span = tracing::error_span!("reconcile", controller = %self.controller, %object, %cause);
         self.reconcile(&key, cause).instrument(span).await;
     }
 
@@ -101,10 +102,10 @@ impl<R: Reconciler> Reconciles<R> {
             }
             None => {
                 queue.add_rate_limited(key.clone());
-                let (timeout_s, failures) = (self.timeout.as_secs_f64(), queue.num_requeues(key));
+                let (timeout, failures) = (self.timeout.as_secs_f64(), queue.num_requeues(key));
                 self.outcomes
-                    .failed(key, &format_args!("timed out after {timeout_s} s"));
-                tracing::error!(timeout_s, failures, "Reconcile timed out");
+                    .failed(key, &format_args!("timed out after {timeout} s"));
+                tracing::error!(timeoutSeconds = timeout, failures, "Reconcile timed out");
                 Outcome::Timeout
             }
         }

@@ -219,7 +219,7 @@ impl Elector {
         let Some(holding) = &self.holding else { return };
         if !self.state.is_held() {
             self.step_down();
-            tracing::warn!(lease = %self.key, "Lost the lease, it was changed by another client");
+            tracing::warn!(object = %self.key.logged("Lease"), "Lost the lease, it was changed by another client");
             self.next = self.env.clock.now();
             return;
         }
@@ -228,7 +228,7 @@ impl Elector {
             // If the next attempt fails too, other candidates have waited for long enough.
             self.claiming_since = Some(holding.renewed);
             self.step_down();
-            tracing::warn!(lease = %self.key, "Lost the lease, it was not renewed in time");
+            tracing::warn!(object = %self.key.logged("Lease"), "Lost the lease, it was not renewed in time");
             self.next = self.retry();
             return;
         }
@@ -243,7 +243,7 @@ impl Elector {
             self.metrics.leading.set(1);
             self.status.begin_term();
             let takeover = self.state.takeover();
-            tracing::info!(lease = %self.key, identity = self.config.identity, "Became leader");
+            tracing::info!(object = %self.key.logged("Lease"), identity = self.config.identity, "Became leader");
             self.record("became leader");
             self.leadership
                 .send_replace(Leadership::Leading { term, takeover });
@@ -259,7 +259,7 @@ impl Elector {
         if record.holder() != self.leader {
             record.holder().clone_into(&mut self.leader);
             if self.leader != self.config.identity {
-                tracing::info!(lease = %self.key, holder = self.leader, "Lease holder changed");
+                tracing::info!(object = %self.key.logged("Lease"), holder = self.leader, "Lease holder changed");
             }
         }
     }
@@ -290,7 +290,7 @@ impl Elector {
             self.health.set_renewed(None);
             self.metrics.leading.set(0);
             self.status.end_term();
-            tracing::info!(lease = %self.key, identity = self.config.identity, "Stopped leading");
+            tracing::info!(object = %self.key.logged("Lease"), identity = self.config.identity, "Stopped leading");
             self.record("stopped leading");
             self.leadership.send_replace(Leadership::Standby);
         }
@@ -479,7 +479,7 @@ impl Elector {
         self.retried_at_once = false;
         self.state.record_write(now, lease);
         if self.holding.is_none() && !self.state.is_held() {
-            tracing::warn!(lease = %self.key, "Failed to acquire lease, the API server did not store it");
+            tracing::warn!(object = %self.key.logged("Lease"), "Failed to acquire lease, the API server did not store it");
             self.next = self.retry();
             return;
         }

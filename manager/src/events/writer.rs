@@ -13,7 +13,7 @@ use super::event_cache::EventCache;
 use super::spam_filter::SpamFilter;
 use crate::client::{Client, ClientError, Patch};
 use crate::env::{Clock, Rng};
-use crate::object::{Key, Resource};
+use crate::object::{Key, LoggedObject, Resource};
 
 const EVENTS: Resource = Resource::namespaced("", "v1", "events", "Event");
 /// The number of attempts per event.
@@ -135,7 +135,7 @@ impl Writer {
     fn drop(&self, event: &Event, Dropped { why, error, attempts }: &Dropped) {
         self.dropped.with_label_values(&[why]).inc();
         tracing::debug!(
-            event = event.name,
+            object = %LoggedObject::new("Event", &event.namespace, &event.name),
             code = error.code(),
             reason = error.reason(),
             tries = attempts,

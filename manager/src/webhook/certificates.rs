@@ -29,7 +29,7 @@ use self::secret_watcher::SecretWatcher;
 use self::serving::ServingCertificate;
 use super::WebhookError;
 use crate::manager::Manager;
-use crate::object::{Key, Resource};
+use crate::object::{Key, LoggedObject, Resource};
 use crate::serve::{CertificateMetrics, Checks, Probes, Registration, Tls};
 
 const SECRETS: Resource = Resource::namespaced("", "v1", "secrets", "Secret");
@@ -141,6 +141,10 @@ impl ServiceName {
 
     fn secret(&self) -> Key {
         Key::new(self.namespace.as_str(), self.name.as_str())
+    }
+
+    fn logged_secret(&self) -> LoggedObject<'_> {
+        LoggedObject::new("Secret", &self.namespace, &self.name)
     }
 
     fn configuration(&self) -> Key {

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use coxswain_manager::object::LoggedObject;
 use jiff::Timestamp;
 use jiff::tz::Offset;
 use tracing::Level;
@@ -77,7 +78,7 @@ impl Line<'_> {
         }
         for (name, value) in &self.fields.fields {
             out.push(',');
-            if RESERVED.contains(name) {
+            if RESERVED.contains(&&**name) {
                 quote(&mut out, &format!("{name}_"), Style::Json);
             } else {
                 quote(&mut out, name, Style::Json);
@@ -101,5 +102,27 @@ fn push(out: &mut String, value: &Value, style: Style) {
     match value {
         Value::Text(text) => quote(out, text, style),
         Value::Bare(text) => out.push_str(text),
+        Value::Object(text) => match LoggedObject::parse(text) {
+            Some(object) => push_object(out, object, style),
+            None => quote(out, text, style),
+        },
+    }
+}
+
+/// `"namespace/name"` in text and `{"name":"name","namespace":"namespace"}` in JSON, as klog's `KObj`.
+fn push_object(out: &mut String, object: LoggedObject<'_>, style: Style) {
+    let (namespace, name) = (object.namespace(), object.name());
+    match style {
+        Style::Go if namespace.is_empty() => quote(out, name, style),
+        Style::Go => quote(out, &format!("{namespace}/{name}"), style),
+        Style::Json => {
+            out.push_str("{\"name\":");
+            quote(out, name, style);
+            if !namespace.is_empty() {
+                out.push_str(",\"namespace\":");
+                quote(out, namespace, style);
+            }
+            out.push('}');
+        }
     }
 }

@@ -1,6 +1,8 @@
 use std::io;
 use std::sync::{Arc, Mutex};
 
+use coxswain_manager::object::Key;
+use serde_json::json;
 use tracing::{Span, debug, error, info, info_span, trace, trace_span, warn};
 
 use super::*;
@@ -51,7 +53,7 @@ fn text(verbosity: u8, events: impl FnOnce()) -> Vec<String> {
     lines.into_iter().filter_map(body).collect()
 }
 
-fn json(events: impl FnOnce()) -> Vec<serde_json::Value> {
+fn json_lines(events: impl FnOnce()) -> Vec<serde_json::Value> {
     let lines = logged(LogFormat::Json, 9, events);
     lines
         .iter()
@@ -122,7 +124,43 @@ fn span_fields_follow_innermost_first_without_duplicates() {
             r#""Synced" key="inner" cause="update" controller="gc" pod="p""#,
         ]
     );
-    assert_eq!(json(events)[0]["controller"], "gc");
+    assert_eq!(json_lines(events)[0]["controller"], "gc");
+}
+
+#[test]
+fn object_is_logged_under_its_kind() {
+    let key = Key::new("default", "web");
+    let events = || {
+        let _span = info_span!("reconcile", object = %key.logged("ReplicaSet")).entered();
+        info!(object = %key.logged("Pod"), "Created");
+        info!(object = %Key::cluster("a").logged("CSINode"), "Deleted");
+        info!(object = %key.logged(""), "Unknown kind");
+        info!(object = %key.logged("a=b \"c"), "Invalid kind");
+        info!(object = %key.logged("Error"), error = "gone", "Failed");
+        info!(error = "gone", object = %key.logged("Error"), "Failed");
+        info!(object = "some text", "Not an object");
+        info!(object = %key.logged("Level"), "Reserved");
+    };
+    let set = r#"replicaSet="default/web""#;
+    assert_eq!(
+        text(0, events),
+        [
+            format!(r#""Created" pod="default/web" {set}"#),
+            format!(r#""Deleted" csiNode="a" {set}"#),
+            format!(r#""Unknown kind" object="default/web" {set}"#),
+            format!(r#""Invalid kind" object="default/web" {set}"#),
+            format!(r#""Failed" object="default/web" error="gone" {set}"#),
+            format!(r#""Failed" error="gone" object="default/web" {set}"#),
+            format!(r#""Not an object" object="some text" {set}"#),
+            format!(r#""Reserved" level="default/web" {set}"#),
+        ]
+    );
+    let values = json_lines(events);
+    let web = json!({"name": "web", "namespace": "default"});
+    assert_eq!(values[0]["pod"], web);
+    assert_eq!(values[0]["replicaSet"], web);
+    assert_eq!(values[1]["csiNode"], json!({"name": "a"}));
+    assert_eq!(values[7]["level_"], web);
 }
 
 #[test]
@@ -144,7 +182,7 @@ fn value_cannot_forge_a_line() {
     let quoted = r#""a\nE0528 19:15:22.737538   47512 x.rs:1] \"b\"\r\x1b[31m\u0085\u2028\u202e\a\v\x00\x7f\\'\U000e0001""#;
     let line = text(0, || info!(text = evil, "Synced")).remove(0);
     assert_eq!(line, format!("\"Synced\" text={quoted}"));
-    let value = &json(events)[0];
+    let value = &json_lines(events)[0];
     assert_eq!(
         [&value["msg"], &value["text"], &value["display"], &value["key"]],
         [evil; 4]
@@ -159,7 +197,7 @@ fn printable_unicode_is_not_escaped() {
 
 #[test]
 fn every_field_value_is_valid_json() {
-    let values = json(|| {
+    let values = json_lines(|| {
         info!(
             nan = f64::NAN,
             inf = f64::INFINITY,

@@ -42,10 +42,20 @@ async fn text_lines_have_the_klog_header() {
     }
 }
 
+/// The sample AppService makes every controller reconcile.
 #[tokio::test]
-async fn json_lines_are_valid() {
+async fn json_lines_are_valid_and_log_objects_in_one_form() {
     let program = sandbox::start(&["--logging-format=json", "-v=4"]).await;
     sandbox::leads(&program).await;
+    let kinds = ["appService", "deployment", "replicaSet", "pod", "node", "lease"];
+    let logged = time::eventually(time::ANSWER, async || {
+        let log = program.log();
+        let all = kinds
+            .iter()
+            .all(|kind| log.contains(&format!("\"{kind}\":{{\"name\":\"")));
+        all.then_some(())
+    });
+    assert!(logged.await.is_some(), "{}", program.log());
     program.signal(Signal::TERM);
     let ended = program.ends_within(time::ANSWER).await;
     assert!(ended.stderr.lines().count() > 3, "{}", ended.stderr);
@@ -55,6 +65,25 @@ async fn json_lines_are_valid() {
             parsed["ts"].is_f64() && parsed["msg"].is_string() && parsed["v"].is_u64(),
             "{line}"
         );
+        for (key, value) in parsed.as_object().into_iter().flatten() {
+            assert!(!is_object_in_another_form(key, value), "{key}: {line}");
+        }
+    }
+}
+
+/// Whether a field names an object by its key instead of `{"name":…,"namespace":…}`, or under another key than its kind.
+fn is_object_in_another_form(key: &str, value: &Value) -> bool {
+    match value {
+        Value::String(text) => {
+            let known = |it: &str| ["default", "kube-system"].contains(&it);
+            let name = |it: &str| !it.contains(['/', ' ']);
+            text.split_once('/')
+                .is_some_and(|(namespace, rest)| known(namespace) && name(rest))
+                || ["key", "name"].contains(&key)
+        }
+        Value::Object(reference) => key == "object" || !reference.contains_key("name"),
+        Value::Array(_) => true,
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
     }
 }
 

@@ -1,6 +1,6 @@
 //! The identity of an object or of the target of an ownerReference.
 
-use coxswain_manager::object::{Key, OwnerRef, Text, Uid};
+use coxswain_manager::object::{Key, LoggedObject, OwnerRef, Text, Uid};
 
 use super::super::kinds::{Kind, Kinds};
 
@@ -31,6 +31,10 @@ impl Identity {
 
     pub fn key(&self) -> Key {
         Key::new(self.namespace.clone(), self.name.clone())
+    }
+
+    pub fn logged(&self) -> LoggedObject<'_> {
+        LoggedObject::new(&self.kind, &self.namespace, &self.name)
     }
 
     /// The lower bound of all identities with this uid.

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::client::{Client, ObjectEvent, ObjectWatch, View, WatchEnd};
 use crate::env::Env;
-use crate::object::{Key, Resource, Version};
+use crate::object::{Key, LoggedObject, Resource, Version};
 
 const CRDS: Resource = Resource::cluster(
     "apiextensions.k8s.io",
@@ -40,7 +40,8 @@ impl CrdWatch {
         match self.follow(env, client, time).await {
             Ok(changed) => self.seen = changed,
             Err(reason) => {
-                tracing::debug!(definition = self.name, %reason, "Watch ended");
+                let object = LoggedObject::new("CustomResourceDefinition", "", &self.name);
+                tracing::debug!(%object, %reason, "Watch ended");
                 pending::<()>().await;
             }
         }

@@ -34,7 +34,7 @@ async fn every_log_line_of_a_reconcile_has_its_span_at_any_level() {
     test.sleep(secs(10)).await;
     let output = log.text();
     let span =
-        |key: &str| format!("reconcile{{controller=test-controller key=ns/{key} cause=pods: added}}: ");
+        |key: &str| format!("reconcile{{controller=test-controller object=/ns/{key} cause=pods: added}}: ");
     let logged: Vec<&str> = output.lines().map(str::trim_start).collect();
     let own = |key: &str| format!("WARN {}Its own line", span(key));
     assert_eq!(
@@ -56,7 +56,10 @@ async fn every_log_line_of_a_reconcile_has_its_span_at_any_level() {
                 span("c")
             ),
             own("d"),
-            format!("ERROR {}Reconcile timed out timeout_s=1.0 failures=1", span("d")),
+            format!(
+                "ERROR {}Reconcile timed out timeoutSeconds=1.0 failures=1",
+                span("d")
+            ),
         ]
     );
 }

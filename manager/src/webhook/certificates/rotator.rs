@@ -126,7 +126,7 @@ impl Rotator {
                     async { changed.await.unwrap_or_default() }.boxed()
                 }
                 Err(error) => {
-                    tracing::warn!(service = %self.service, %error, "Failed to reconcile webhook certificate");
+                    tracing::warn!(object = %self.service.logged_secret(), %error, "Failed to reconcile webhook certificate");
                     self.set_remark(Some(error.to_string()));
                     let pause = backoff.next_at_least(error.retry_after(), Duration::MAX, clock.now(), rng);
                     clock.sleep(pause).boxed()
@@ -168,12 +168,12 @@ impl Rotator {
                 (Step::Stage { invalid }, Some(secret)) => {
                     match invalid {
                         Some(reason) => tracing::warn!(
-                            secret = %self.service,
+                            object = %self.service.logged_secret(),
                             reason,
                             "Replacing invalid webhook certificate"
                         ),
                         None => {
-                            tracing::info!(secret = %self.service, "Renewing webhook certificate");
+                            tracing::info!(object = %self.service.logged_secret(), "Renewing webhook certificate");
                         }
                     }
                     let configurations = self.configurations(client).await?;
@@ -198,13 +198,13 @@ impl Rotator {
                         let patch = Patch::strategic(&configuration.patch(&bundle));
                         let key = self.service.configuration();
                         let _: MetaObject = client.patch(resource, &key, patch).await?;
-                        tracing::info!(configuration = %resource, name = %key, "Injected webhook CA bundle");
+                        tracing::info!(object = %resource.logged(&key), "Injected webhook CA bundle");
                     }
                 }
                 (Step::Promote, Some(secret)) => {
                     if let Some(patch) = secret.promote() {
                         self.write(client, &patch).await?;
-                        tracing::info!(secret = %self.service, "Promoted webhook certificate");
+                        tracing::info!(object = %self.service.logged_secret(), "Promoted webhook certificate");
                     }
                 }
                 // `decide` returns these only for an existing Secret.
@@ -234,7 +234,7 @@ impl Rotator {
         let key = self.service.secret();
         let body = new_secret(&key, &issue).to_string();
         let _: MetaObject = client.create(&SECRETS, &key.namespace, body.into()).await?;
-        tracing::info!(secret = %self.service, "Created webhook certificate");
+        tracing::info!(object = %self.service.logged_secret(), "Created webhook certificate");
         Ok(())
     }
 

@@ -80,7 +80,7 @@ impl SecretWatcher {
         match secret.to_serve(&self.service.host(), self.env.clock.wall()) {
             Ok(Some(pair)) => {
                 if self.serving.set(pair.certified()) {
-                    tracing::info!(secret = %self.service, "Reloaded webhook certificate");
+                    tracing::info!(object = %self.service.logged_secret(), "Reloaded webhook certificate");
                 }
             }
             Ok(None) => self.set_missing(&format!("Secret {} has no certificate yet", self.service)),
@@ -90,7 +90,7 @@ impl SecretWatcher {
 
     fn set_missing(&self, reason: &str) {
         if self.serving.set_missing(reason) {
-            tracing::warn!(secret = %self.service, reason, "Webhook certificate is missing, serving the previous one");
+            tracing::warn!(object = %self.service.logged_secret(), reason, "Webhook certificate is missing, serving the previous one");
         }
     }
 
@@ -100,7 +100,7 @@ impl SecretWatcher {
             _ => None,
         };
         if self.serving.reject(pair, reason) {
-            tracing::warn!(secret = %self.service, reason, "Failed to load webhook certificate");
+            tracing::warn!(object = %self.service.logged_secret(), reason, "Failed to load webhook certificate");
         }
     }
 }
