@@ -1,5 +1,5 @@
-//! Verbosity by source file, as klog's `--vmodule`. A pattern names a file without its extension; with a `/` it names the path
-//! from the root of the repository. `*` matches any characters and `?` one. The first pattern that matches wins.
+//! Verbosity by source file, as klog's `--vmodule`. A pattern names a file without its extension, or the end of its path if it
+//! contains a `/`. `*` matches any characters and `?` one. The first pattern that matches wins.
 
 /// Patterns and their verbosities, in order.
 #[derive(Debug)]
@@ -17,10 +17,12 @@ impl Vmodule {
             return 0;
         };
         let path = file.strip_suffix(".rs").unwrap_or(file).replace('\\', "/");
-        let name = path.rsplit('/').next().unwrap_or(&path);
+        let path: Vec<char> = path.chars().collect();
+        let starts = || (0..path.len()).filter(|at| *at == 0 || path[at - 1] == '/');
         let matches = |pattern: &[char]| {
-            let text = if pattern.contains(&'/') { &path } else { name };
-            is_match(pattern, &text.chars().collect::<Vec<_>>())
+            let is_path = pattern.contains(&'/');
+            let skipped = if is_path { 0 } else { starts().count() - 1 };
+            starts().skip(skipped).any(|at| is_match(pattern, &path[at..]))
         };
         let first = self.0.iter().find(|(pattern, _)| matches(pattern));
         first.map_or(0, |(_, verbosity)| *verbosity)
@@ -79,7 +81,9 @@ mod tests {
             ("manager/*", 4),
             ("*/cache/*", 4),
             ("manager/src/cache/shared_store", 4),
-            ("cache/shared_store", 0),
+            ("cache/shared_store", 4),
+            ("cache/*", 4),
+            ("ache/*", 0),
             ("*/cache/", 0),
         ] {
             assert_eq!(of(&[(pattern, 4)], file), expected, "{pattern}");

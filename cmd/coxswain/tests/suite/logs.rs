@@ -42,7 +42,7 @@ async fn text_lines_have_the_klog_header() {
     }
 }
 
-/// The sample AppService makes every controller reconcile.
+/// The sample `AppService` makes every controller reconcile.
 #[tokio::test]
 async fn json_lines_are_valid_and_log_objects_in_one_form() {
     let program = sandbox::start(&["--logging-format=json", "-v=4"]).await;
