@@ -19,6 +19,7 @@ mod metrics;
 mod object_watch;
 mod rate_limiter;
 mod read;
+mod request_span;
 mod response;
 mod service_account;
 mod transport;
@@ -46,9 +47,11 @@ use kube::client::Body;
 
 use self::fence::FenceClosedInFlight;
 use self::rate_limiter::RateLimiter;
+use self::request_span::RequestSpan;
 use self::service_account::{Bearer, NoToken};
 use self::transport::FencedTerm;
 use crate::object::{Resource, Version};
+use crate::trace::Tracer;
 
 /// The deadline of a write that fails if the object was changed meanwhile.
 pub const CONDITIONAL_WRITE_TIMEOUT: Duration = Duration::from_secs(30);
@@ -184,6 +187,11 @@ impl Client {
             access,
             ..self.clone()
         }
+    }
+
+    /// Returns the tracer of the transport.
+    pub(crate) fn tracer(&self) -> &Tracer {
+        &self.transport.tracer
     }
 
     async fn read(&self, call: Call, request_line: &str) -> Result<http::Response<Bytes>, ClientError> {
@@ -359,7 +367,11 @@ impl Client {
         let clock = self.transport.clock.clone();
         let start = clock.now();
         let (method, verb) = (call.method.clone(), call.verb);
-        let request = self.request(call, bearer.as_ref(), request_line)?;
+        let span = RequestSpan::start(&call);
+        let mut request = self.request(call, bearer.as_ref(), request_line)?;
+        if let Some(traceparent) = span.header() {
+            request.headers_mut().insert("traceparent", traceparent);
+        }
         let answer = self.transport.kube.send(request).await;
         let took = clock.now() - start;
         let metrics = &self.transport.metrics;
@@ -367,6 +379,7 @@ impl Client {
             Ok(response) => response,
             Err(error) => {
                 let error = response::failed(&error, request_line);
+                span.failed(&error);
                 if !matches!(error, ClientError::Fenced { .. }) {
                     metrics.answered(&method, verb, "<error>", took);
                     log(request_line, &error, took);
@@ -375,6 +388,7 @@ impl Client {
             }
         };
         let code = response.status();
+        span.answered(code);
         metrics.answered(&method, verb, code.as_str(), took);
         if code.is_success() {
             tracing::trace!(

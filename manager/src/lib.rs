@@ -127,4 +127,5 @@ pub mod source;
 pub mod status;
 mod sync;
 pub mod time;
+pub mod trace;
 pub mod webhook;

@@ -107,9 +107,14 @@ impl<T: Object, O: EventSource<T>> AnySource for Source<T, O> {
             while let Some(delta) = subscription.next().await {
                 if predicate.passes(&delta) {
                     let (change, priority) = classify(&delta);
-                    for key in handler.keys(&delta) {
+                    let (keys, event) = (handler.keys(&delta), subscription.event());
+                    // Only an event that enqueues a key is part of a trace.
+                    if let Some(event) = event.filter(|_| !keys.is_empty()) {
+                        event.end();
+                    }
+                    for key in keys {
                         let source = Arc::clone(&name);
-                        queue.add(key, priority, Cause::Event { source, change });
+                        queue.add(key, priority, Cause::Event { source, change }, event);
                     }
                 }
                 // All deltas of a large cache may be ready at once: yield to other tasks.
@@ -146,7 +151,7 @@ impl AnySource for InitialKeys {
                 source: self.name().into(),
                 change: Change::Initial,
             };
-            queue.add(key.clone(), Priority::Low, cause);
+            queue.add(key.clone(), Priority::Low, cause, None);
         }
         Box::pin(std::future::pending())
     }

@@ -12,6 +12,7 @@ use coxswain_manager::webhook::WebhookError;
 
 use crate::cluster::ClusterError;
 use crate::demo::SandboxError;
+use crate::traces::TracesError;
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ProcessError {
@@ -29,6 +30,8 @@ pub(crate) enum ProcessError {
     Sandbox(#[from] SandboxError),
     #[error(transparent)]
     Connect(#[from] ConnectError),
+    #[error(transparent)]
+    Traces(#[from] TracesError),
     #[error(transparent)]
     Build(#[from] BuildError),
     #[error(transparent)]

@@ -16,6 +16,8 @@ mod process;
 mod profiling;
 mod reload;
 mod signals;
+#[cfg_attr(not(feature = "otlp"), path = "no_traces.rs")]
+mod traces;
 
 use std::ffi::OsString;
 use std::fs;

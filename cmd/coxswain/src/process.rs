@@ -30,6 +30,7 @@ use crate::log::Log;
 use crate::pages;
 use crate::reload::Reload;
 use crate::signals::{Hangup, Signals};
+use crate::traces::Traces;
 
 /// Webhooks are served this long after the manager has stopped on a signal: API servers keep sending reviews until they
 /// observe that this pod has left the Service.
@@ -45,6 +46,7 @@ pub(crate) async fn run(config: Config, arguments: Vec<OsString>, log: &Log) -> 
     registry.register(Box::new(ProcessCollector::for_self()))?;
     BUILD.register(&registry)?;
     let checks = Checks::new();
+    let traces = Traces::start(&config.tracing, &env, &registry)?;
 
     let server = bind(&config.serving).await?;
     let address = server.as_ref().map(Server::address);
@@ -66,13 +68,16 @@ pub(crate) async fn run(config: Config, arguments: Vec<OsString>, log: &Log) -> 
         let transports = embedded.transports();
         Ok((Some(embedded), transports))
     };
-    let (embedded, transports) = tokio::select! {
+    let (embedded, mut transports) = tokio::select! {
         biased;
         // Nothing has been started that needs an orderly shutdown.
         () = signals.first() => return Ok(()),
         connected = connected => connected?,
     };
 
+    if let Some(traces) = &traces {
+        transports.controllers = transports.controllers.traced(traces.tracer());
+    }
     let mut instance = ManagerInstance::build(&config, &env, &registry, &checks, transports)?;
     let controllers = instance.controllers().to_vec();
     let hooks = instance.take_hooks();
@@ -156,6 +161,9 @@ pub(crate) async fn run(config: Config, arguments: Vec<OsString>, log: &Log) -> 
         }
         if let Some(embedded) = embedded {
             embedded.stop().await;
+        }
+        if let Some(traces) = traces {
+            traces.stop().await;
         }
         Ok(ended?)
     };

@@ -30,6 +30,7 @@ use crate::backoff::Backoff;
 use crate::client::{Client, ListQuery, View, WatchQuery};
 use crate::env::{Env, later};
 use crate::object::{Object, Version};
+use crate::trace::{self, Span, SpanKind};
 
 /// The minimum timeout of a watch. The maximum is twice as long, so that the watches of many clients do not end together.
 const WATCH_TIMEOUT_MIN: Duration = Duration::from_mins(5);
@@ -248,15 +249,34 @@ impl<T: Object> Reflector<T> {
                 };
             };
             quiet = false;
+            let span = self.client.tracer().root("watch event", SpanKind::Consumer);
             let applied = match wire::event(&line)? {
                 Event::Error(status) => return Err(ReflectorError::Event(Box::new(status))),
-                Event::Put(item) => self.shared.put(self.partition, item),
-                Event::Deleted(item) => self.shared.remove(self.partition, item),
+                Event::Put(item) => trace::in_scope(self.describe(span, &line, &item), || {
+                    self.shared.put(self.partition, item)
+                }),
+                Event::Deleted(item) => trace::in_scope(self.describe(span, &line, &item), || {
+                    self.shared.remove(self.partition, item)
+                }),
                 Event::Bookmark(version) => self.shared.bookmark(self.partition, version),
             };
             applied.map_err(|Unidentified| ReflectorError::Unidentified)?;
             self.first_event.get_or_insert_with(|| self.env.clock.now());
         }
+    }
+
+    /// Adds the attributes of an event to its span, which ends when the event enqueues a key.
+    fn describe(&self, span: Option<Span>, line: &[u8], item: &Item<T>) -> Option<Span> {
+        let span = span?;
+        span.set("resource", self.shared.resource.to_string());
+        span.set("eventType", wire::event_type(line));
+        if let Item::Decoded(object) = item {
+            let meta = object.meta();
+            span.set("namespace", &*meta.namespace);
+            span.set("name", &*meta.name);
+            span.set("resourceVersion", meta.resource_version.to_string());
+        }
+        Some(span)
     }
 
     /// Fails if the API server is behind the cache.

@@ -12,6 +12,7 @@ use tokio::sync::Notify;
 
 use super::Delta;
 use crate::object::{Key, Object};
+use crate::trace::{self, Span};
 
 /// The receiving end. Dropping it ends the subscription.
 #[derive(Debug)]
@@ -19,6 +20,8 @@ pub struct Subscription<T> {
     shared: Arc<Shared<T>>,
     /// The remaining deltas of a merged change, for example a delete and an add under one name.
     next: VecDeque<Delta<T>>,
+    /// The watch event of the last delta; none if it was listed or is not traced.
+    event: Option<Span>,
 }
 
 /// The sending end. After it is dropped, the subscription ends when it is empty.
@@ -49,6 +52,8 @@ struct Pending<T> {
     now: Now<T>,
     /// All changes are initial adds.
     initial: bool,
+    /// The first watch event that is traced.
+    event: Option<Span>,
 }
 
 #[derive(Debug)]
@@ -78,7 +83,8 @@ pub(crate) fn channel<T: Object>() -> (Publisher<T>, Subscription<T>) {
     });
     let publisher = Publisher(shared.clone());
     let next = VecDeque::new();
-    (publisher, Subscription { shared, next })
+    let event = None;
+    (publisher, Subscription { shared, next, event })
 }
 
 impl<T: Object> Publisher<T> {
@@ -89,10 +95,16 @@ impl<T: Object> Publisher<T> {
             if backlog.closed {
                 return false;
             }
+            let event = trace::current();
             if let Some(pending) = backlog.pending.get_mut(&key) {
                 pending.add(delta);
+                pending.event = pending.event.take().or(event);
             } else {
-                backlog.pending.insert(key.clone(), Pending::from(delta));
+                let pending = Pending {
+                    event,
+                    ..Pending::from(delta)
+                };
+                backlog.pending.insert(key.clone(), pending);
                 backlog.order.push_back(key);
             }
             true
@@ -135,12 +147,18 @@ impl<T: Object> Subscription<T> {
         if let Some(delta) = self.next.pop_front() {
             return Some(delta);
         }
-        let pending = self.shared.backlog(|backlog| {
+        let mut pending = self.shared.backlog(|backlog| {
             let key = backlog.order.pop_front()?;
             backlog.pending.remove(&key)
         })?;
+        self.event = pending.event.take();
         self.next = pending.deltas();
         self.next.pop_front()
+    }
+
+    /// Returns the span of the watch event of the last change.
+    pub(crate) fn event(&self) -> Option<&Span> {
+        self.event.as_ref()
     }
 
     /// Returns the number of keys with pending changes.
@@ -180,18 +198,21 @@ impl<T> From<Delta<T>> for Pending<T> {
                 between: Vec::new(),
                 now: Now::Present(new),
                 initial,
+                event: None,
             },
             Delta::Updated { old, new } => Self {
                 before: Before::Received(old),
                 between: Vec::new(),
                 now: Now::Present(new),
                 initial: false,
+                event: None,
             },
             Delta::Deleted { last } => Self {
                 before: Before::Deleted(last.clone()),
                 between: Vec::new(),
                 now: Now::Deleted(last),
                 initial: false,
+                event: None,
             },
         }
     }

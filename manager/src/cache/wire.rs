@@ -124,6 +124,16 @@ pub(super) fn event<T: Object>(line: &[u8]) -> Result<Event<T>, WireError> {
     }
 }
 
+/// Decodes only the type of a watch event; empty if it is unreadable.
+pub(super) fn event_type(line: &[u8]) -> String {
+    #[derive(Deserialize)]
+    struct Raw {
+        #[serde(rename = "type")]
+        kind: String,
+    }
+    serde_json::from_slice::<Raw>(line).map_or_else(|_| String::new(), |raw| raw.kind)
+}
+
 fn item<T: Object>(raw: &RawValue) -> Item<T> {
     match serde_json::from_str::<T>(raw.get()) {
         Ok(object) if object.meta().name.is_empty() || object.meta().uid.is_empty() => Item::Unidentified,

@@ -21,6 +21,7 @@ use super::metrics::Metrics;
 use super::response::error_chain;
 use super::{Client, Fence, RateLimit, Term, WriteAccess, WriteTracker};
 use crate::env::Clock;
+use crate::trace::Tracer;
 
 /// The timeout of a TCP connect.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -38,6 +39,8 @@ pub struct Transport {
     pub(super) writes: WriteTracker,
     /// The prefix of all user agents.
     agent: Arc<str>,
+    /// Starts the traces of watch events.
+    pub(super) tracer: Tracer,
 }
 
 /// The error of building a transport.
@@ -83,6 +86,7 @@ impl Transport {
             metrics: Arc::new(metrics),
             writes: WriteTracker::new(clock.clone()),
             agent: agent.into(),
+            tracer: Tracer::default(),
         })
     }
 
@@ -103,6 +107,7 @@ impl Transport {
             metrics: Arc::new(metrics),
             writes: WriteTracker::new(clock.clone()),
             agent: agent.into(),
+            tracer: Tracer::default(),
         })
     }
 
@@ -126,6 +131,12 @@ impl Transport {
         let mut config = config.clone();
         config.auth_info = AuthInfo::default();
         self.reconnect(&config)
+    }
+
+    /// Returns the same transport with a tracer: the watch events of its caches start traces.
+    #[must_use]
+    pub fn traced(self, tracer: Tracer) -> Self {
+        Self { tracer, ..self }
     }
 
     /// Returns a client for one controller. It is read-only until [`Client::in_term`].

@@ -156,8 +156,8 @@ impl<R: Reconciler> Controller<R> {
             stop,
         });
         workers.pool(keys, self.options.workers, Key::clone, move |key, slot| {
-            let cause = reconciles.queue.take_cause(&key);
-            let processed = Arc::clone(&reconciles).process(key, cause);
+            let (cause, span) = reconciles.queue.take(&key);
+            let processed = Arc::clone(&reconciles).process(key, cause, span);
             processed.map(move |()| drop(slot))
         });
         tracing::info!(

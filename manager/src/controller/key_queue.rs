@@ -1,4 +1,4 @@
-//! The queue of object keys of one term, with the cause of each key.
+//! The queue of object keys of one term, with the cause of each key and its part of a [trace](crate::trace).
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,6 +9,10 @@ use super::runtime::Queues;
 use crate::env::Env;
 use crate::object::Key;
 use crate::queue::{MaxOf, Priority, Queue};
+use crate::trace::{Span, SpanKind};
+
+/// The name of the span of a reconcile.
+const RECONCILE: &str = "reconcile";
 
 /// The reason for a reconcile. For logs only: a reconciler acts on the observed state, not on events.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,7 +43,16 @@ pub(crate) struct KeyQueue {
     pub(super) queue: Queue<Key>,
     limiter: fn() -> MaxOf<Key>,
     /// The first event of each key since it was last handed out. All of these keys are queued, or in process and dirty.
-    events: Arc<Mutex<BTreeMap<Key, Cause>>>,
+    events: Arc<Mutex<BTreeMap<Key, Event>>>,
+    /// The reconciles that requested another one, of keys that were not handed out since. Empty without a tracer.
+    requeues: Arc<Mutex<BTreeMap<Key, Span>>>,
+}
+
+#[derive(Debug)]
+struct Event {
+    cause: Cause,
+    /// The time in the queue; none if the event is not traced.
+    span: Option<Span>,
 }
 
 impl KeyQueue {
@@ -48,30 +61,57 @@ impl KeyQueue {
             queue,
             limiter,
             events: Arc::default(),
+            requeues: Arc::default(),
         }
     }
 
-    /// Enqueues a key because of an event.
-    pub(crate) fn add(&self, key: Key, priority: Priority, cause: Cause) {
-        self.events(|events| {
-            events.entry(key.clone()).or_insert(cause);
+    /// Enqueues a key because of an event. `event` is the span of its watch event.
+    pub(crate) fn add(&self, key: Key, priority: Priority, cause: Cause, event: Option<&Span>) {
+        lock(&self.events, |events| {
+            let queued = events.entry(key.clone()).or_insert(Event { cause, span: None });
+            match (&queued.span, event) {
+                (_, None) => {}
+                (None, Some(event)) => queued.span = Some(event.child("queue", SpanKind::Internal)),
+                (Some(span), Some(event)) => span.link(event.context()),
+            }
         });
         self.queue.add_with_priority(key, priority);
     }
 
-    /// Returns the cause of a key that was just handed out. An event that arrives between the two is merged into this
-    /// reconcile; the next one is then called a requeue.
-    pub(super) fn take_cause(&self, key: &Key) -> Cause {
-        let event = self.events(|events| events.remove(key));
-        event.unwrap_or_else(|| match self.queue.num_requeues(key) {
+    /// Returns the cause of a key that was just handed out, and the span of its reconcile if it is traced. An event that
+    /// arrives between the two is merged into this reconcile; the next one is then called a requeue.
+    pub(super) fn take(&self, key: &Key) -> (Cause, Option<Span>) {
+        let requeue = lock(&self.requeues, |requeues| requeues.remove(key));
+        if let Some(Event { cause, span }) = lock(&self.events, |events| events.remove(key)) {
+            let reconcile = span.map(|queue| {
+                queue.end();
+                queue.child(RECONCILE, SpanKind::Internal)
+            });
+            return (cause, reconcile);
+        }
+        let cause = match self.queue.num_requeues(key) {
             0 => Cause::Requeue,
             _ => Cause::Retry,
-        })
+        };
+        (
+            cause,
+            requeue.map(|last| last.follow(RECONCILE, SpanKind::Internal)),
+        )
     }
 
-    fn events<T>(&self, with: impl FnOnce(&mut BTreeMap<Key, Cause>) -> T) -> T {
-        with(&mut self.events.lock().unwrap_or_else(PoisonError::into_inner))
+    /// Links the next reconcile of a key to the span of this one. Called before the key is added.
+    pub(super) fn link_requeue(&self, key: &Key, reconcile: Span) {
+        lock(&self.requeues, |requeues| requeues.insert(key.clone(), reconcile));
     }
+
+    /// Undoes [`KeyQueue::link_requeue`] for a key that is not added.
+    pub(super) fn unlink_requeue(&self, key: &Key) {
+        lock(&self.requeues, |requeues| requeues.remove(key));
+    }
+}
+
+fn lock<T, R>(map: &Mutex<BTreeMap<Key, T>>, with: impl FnOnce(&mut BTreeMap<Key, T>) -> R) -> R {
+    with(&mut map.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
 impl Queues for KeyQueue {

@@ -38,6 +38,34 @@ pub(super) enum Outcome {
     Fenced,
 }
 
+impl Outcome {
+    /// Whether the key is added again without an event.
+    pub(super) fn requeues(self) -> bool {
+        !matches!(self, Self::Success | Self::TerminalError | Self::Fenced)
+    }
+
+    pub(super) fn is_failure(self) -> bool {
+        !matches!(
+            self,
+            Self::Success | Self::Requeue | Self::RequeueAfter | Self::Fenced
+        )
+    }
+
+    /// The name in traces.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Success => "success",
+            Self::Requeue => "requeue",
+            Self::RequeueAfter => "requeue_after",
+            Self::Error => "error",
+            Self::TerminalError => "terminal_error",
+            Self::Panic => "panic",
+            Self::Timeout => "timeout",
+            Self::Fenced => "fenced",
+        }
+    }
+}
+
 /// Counts one active worker until it is dropped.
 pub(super) struct Active(IntGauge);
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use tokio_util::sync::CancellationToken;
-use tracing::Instrument as _;
+use tracing::{Instrument as _, field};
 
 use super::key_queue::{Cause, KeyQueue};
 use super::metrics::{Metrics, Outcome};
@@ -17,6 +17,7 @@ use crate::client::{Client, Term};
 use crate::env::Env;
 use crate::object::Key;
 use crate::panics;
+use crate::trace::{self, Span};
 
 /// The longest Retry-After that is honoured. A longer one would lose the key.
 const RETRY_AFTER_MAX: Duration = Duration::from_mins(5);
@@ -42,14 +43,23 @@ pub(super) struct Reconciles<R> {
 type Ended = Option<Result<Result<Action, ReconcileError>, Box<dyn Any + Send>>>;
 
 impl<R: Reconciler> Reconciles<R> {
-    pub(super) async fn process(self: Arc<Self>, key: Key, cause: Cause) {
+    pub(super) async fn process(self: Arc<Self>, key: Key, cause: Cause, trace: Option<Span>) {
         // An error span, so that no level filter removes the object from the lines of its reconcile.
         let object = key.logged(self.reconciler.kind(&key));
-        let span = tracing::error_span!("reconcile", controller = %self.controller, %object, %cause);
-        self.reconcile(&key, cause).instrument(span).await;
+        let span = tracing::error_span!("reconcile", controller = %self.controller, %object, %cause, traceID = field::Empty);
+        if let Some(trace) = &trace {
+            span.record("traceID", format!("{:032x}", trace.context().trace_id));
+            trace.set("controller", &*self.controller);
+            trace.set("kind", object.kind());
+            trace.set("namespace", object.namespace());
+            trace.set("name", object.name());
+            trace.set("cause", cause.to_string());
+        }
+        let reconcile = self.reconcile(&key, cause, trace.as_ref());
+        trace::scope(trace.clone(), reconcile).instrument(span).await;
     }
 
-    async fn reconcile(&self, key: &Key, cause: Cause) {
+    async fn reconcile(&self, key: &Key, cause: Cause, trace: Option<&Span>) {
         let clock = &self.env.clock;
         let _active = self.metrics.active();
         let start = clock.now();
@@ -67,8 +77,21 @@ impl<R: Reconciler> Reconciles<R> {
             .timeout(self.timeout, AssertUnwindSafe(reconcile).catch_unwind())
             .await;
         let duration = clock.now().duration_since(start);
+        if let Some(trace) = trace {
+            self.queue.link_requeue(key, trace.clone());
+        }
         let outcome = self.requeue(key, ended);
         self.metrics.ended(outcome, duration);
+        if let Some(trace) = trace {
+            if !outcome.requeues() {
+                self.queue.unlink_requeue(key);
+            }
+            trace.set("result", outcome.name());
+            if outcome.is_failure() {
+                trace.fail(outcome.name());
+            }
+            trace.end();
+        }
     }
 
     fn requeue(&self, key: &Key, ended: Ended) -> Outcome {

@@ -12,5 +12,7 @@ mod rejections;
 mod sandbox;
 mod shutdown;
 mod tour;
+#[cfg(feature = "otlp")]
+mod traces;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_coxswain");
