@@ -44,7 +44,7 @@ impl GraphPage {
     pub fn answer(&self, request: &Request<Bytes>) -> HttpResponse {
         let query = |key: &str| value(request, key);
         let (status, content_type, text) = match self.0.state() {
-            Some(term) if query("format").as_deref() == Some("json") => json(&term, query("uid"), query("search")),
+            Some(term) if query("format").as_deref() == Some("json") => json(&term, query("uid").as_deref(), query("search").as_deref()),
             Some(term) => {
                 let text = draw(&term, &selected(request)).text();
                 (StatusCode::OK, "text/vnd.graphviz", text)
@@ -88,12 +88,10 @@ fn draw(term: &GcTerm, selected: &[Uid]) -> Drawing {
 }
 
 /// The JSON of one object or of a search.
-fn json(term: &GcTerm, uid: Option<String>, search: Option<String>) -> (StatusCode, &'static str, String) {
-    let search = search.as_deref().and_then(Search::parse);
+fn json(term: &GcTerm, uid: Option<&str>, search: Option<&str>) -> (StatusCode, &'static str, String) {
+    let search = search.and_then(Search::parse);
     let json = match (uid, search) {
-        (Some(uid), _) => {
-            term.read(|graph| serde_json::to_string(&Lineage::of(graph, &Uid::from(uid.as_str()))))
-        }
+        (Some(uid), _) => term.read(|graph| serde_json::to_string(&Lineage::of(graph, &Uid::from(uid)))),
         (None, Some(search)) => serde_json::to_string(&Matches::of(term, &search)),
         (None, None) => {
             let usage = "use uid=<uid>, or search=<kind>/<namespace>/<name>\n".to_owned();

@@ -192,7 +192,7 @@ impl Cluster {
         let (ends, stopped) = (ended.clone(), stop.clone());
         env.tasks.spawn(async move {
             let finish = async { finished.await.unwrap_or(None) };
-            let released = elector.run(stopped, finish).await;
+            let released = Box::pin(elector.run(stopped, finish)).await;
             *ends.lock().expect("no panic") = Some(released.is_ok());
         });
         env.tasks

@@ -41,6 +41,7 @@ struct ObjectName {
     name: Text,
 }
 
+#[expect(clippy::struct_excessive_bools, reason = "fields of the JSON")]
 #[derive(Debug, Serialize)]
 struct Node {
     #[serde(flatten)]

@@ -16,9 +16,9 @@ fn progress(test: &Fixture) -> Arc<Progress> {
     Arc::new(Progress::new(&test.env.clock, limits, outcomes))
 }
 
-fn waiting(age: Duration) -> Option<Waiting> {
+fn waiting(age: Duration) -> Waiting {
     let item = Key::new("ns", "a");
-    Some(Waiting { item, age })
+    Waiting { item, age }
 }
 
 #[tokio::test(start_paused = true)]
@@ -72,8 +72,8 @@ async fn key_that_waits_longer_than_the_limit_for_a_busy_worker_is_overdue() {
     let test = Fixture::new();
     let progress = progress(&test);
     let _running = progress.begin(Key::new("ns", "b"));
-    assert_eq!(progress.health(waiting(secs(600))), Ok(()));
-    let overdue = progress.health(waiting(secs(601))).expect_err("unhealthy");
+    assert_eq!(progress.health(Some(waiting(secs(600)))), Ok(()));
+    let overdue = progress.health(Some(waiting(secs(601)))).expect_err("unhealthy");
     assert_eq!(
         overdue.to_string(),
         "ns/a has waited in the queue for 601 s, the limit is 600 s"
@@ -83,7 +83,7 @@ async fn key_that_waits_longer_than_the_limit_for_a_busy_worker_is_overdue() {
         "other processes have the same load"
     );
     test.sleep(secs(91)).await;
-    let stuck = progress.health(waiting(secs(601))).expect_err("unhealthy");
+    let stuck = progress.health(Some(waiting(secs(601)))).expect_err("unhealthy");
     assert!(stuck.is_fixed_by_restart(), "a restart is due for {stuck}");
 }
 
