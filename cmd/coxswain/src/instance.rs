@@ -7,7 +7,7 @@ use coxswain_controllers::garbage_collector::{self, GraphPage};
 use coxswain_controllers::hollow_kubelet;
 use coxswain_controllers::registry::{self, Descriptor, EnabledBy, Hosted, Settings};
 use coxswain_manager::cache::Scope;
-use coxswain_manager::client::Transport;
+use coxswain_manager::client::{ServiceAccounts, Transport};
 use coxswain_manager::election::{self, Elector};
 use coxswain_manager::env::{Env, TaskSet};
 use coxswain_manager::events::Recorder;
@@ -30,6 +30,8 @@ const EVENT_FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 pub(crate) struct Transports {
     pub(crate) controllers: Transport,
     pub(crate) election: Transport,
+    /// Without the credentials of the process, for requests as service accounts.
+    pub(crate) service_accounts: Transport,
 }
 
 /// A manager that has not been started yet.
@@ -86,7 +88,14 @@ impl ManagerInstance {
             tasks: tasks.handle(),
             ..env.clone()
         };
+        let issuer = transports.controllers.unfenced("service-account-tokens", None);
         let mut manager = Manager::new(&env_of_manager, registry, checks, transports.controllers, options)?;
+        if generic.use_service_account_credentials {
+            let namespace = leader_election.resource_namespace.as_str();
+            let transport = transports.service_accounts;
+            let accounts = ServiceAccounts::new(&env_of_manager, issuer, transport, namespace);
+            manager.use_service_accounts(accounts);
+        }
         let identity = election::identity(&hostname(), &env.rng);
         let recorder = Recorder::start(
             &env_of_manager,

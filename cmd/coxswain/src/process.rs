@@ -232,9 +232,11 @@ async fn connect(
     let connect = move || {
         let controllers = Transport::connect(&config, &agent, &clock, &registry)?;
         let election = controllers.reconnect(&config)?;
+        let service_accounts = controllers.without_credentials(&config)?;
         Ok(Transports {
             controllers,
             election,
+            service_accounts,
         })
     };
     // Connecting may run an exec credential plugin and block: signals must be handled meanwhile.

@@ -46,8 +46,8 @@ pub(crate) struct GenericFlags {
         hide_default_value = true
     )]
     pub(crate) label_selector: String,
-    /// Give each controller an identity of its own: its requests use the service account of its name in kube-system, as
-    /// with kube-controller-manager
+    /// Give each controller an identity of its own, as kube-controller-manager does: its requests use a service account in
+    /// the namespace of --leader-elect-resource-namespace; the shared caches use the identity of the process
     #[arg(long, id = "generic.useServiceAccountCredentials", value_name = BOOL, default_value = "false")]
     pub(crate) use_service_account_credentials: Switch,
 }

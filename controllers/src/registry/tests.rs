@@ -101,6 +101,11 @@ fn every_deployed_controller_has_a_role() {
                 .any(|it| it.contains(&of_kind) && it.contains(&name));
             assert!(found, "{role} has no {kind} of {}", it.name);
         }
+        let account = it.service_account;
+        let subject = format!("- kind: ServiceAccount\n  name: {account}\n  namespace: coxswain-system\n");
+        assert!(text.contains(&subject), "{role} is not bound to {account}");
+        let created = format!("kind: ServiceAccount\nmetadata:\n  name: {account}\n");
+        assert!(text.contains(&created), "{role} has no service account {account}");
         let resource = format!("- roles/{role}");
         let is_listed = kustomization.lines().any(|line| line == resource);
         assert!(is_listed, "deploy/base/kustomization.yaml does not list {role}");

@@ -12,4 +12,5 @@ mod intercept;
 mod managers;
 mod randomized;
 mod replicaset;
+mod service_accounts;
 mod yielding;

@@ -87,11 +87,13 @@ impl Embedded {
         })
     }
 
-    /// The election needs no connection of its own: requests do not queue on a socket.
+    /// The election needs no connection of its own: requests do not queue on a socket. A request with the token of a service
+    /// account has its identity, any other is an administrator's.
     pub(crate) fn transports(&self) -> Transports {
         Transports {
             controllers: self.transport.clone(),
             election: self.transport.clone(),
+            service_accounts: self.transport.clone(),
         }
     }
 

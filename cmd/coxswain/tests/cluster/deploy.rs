@@ -31,12 +31,13 @@ const SINCE: [(&str, (u32, u32)); 1] = [("policy/v1", (1, 21))];
 /// The test clusters have no kube-controller-manager.
 const NO_KCM: &str = "--assume-no-kube-controller-manager";
 const ROLES: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
-const BINDINGS: &str = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings";
+/// The file in `deploy/base/roles` with everything that the garbage collector needs.
+const COLLECTOR_ROLES: &str = "garbage-collector-controller.yaml";
 
 pub fn tests() -> Vec<Test> {
     vec![
         test!(deployment_is_not_forbidden_any_request),
-        test!(each_controller_needs_only_its_own_role),
+        test!(each_account_has_only_the_rights_of_its_controller),
         test!(webhooks_and_election_need_only_their_own_roles),
         test!(crd_may_be_created_late_and_recreated),
         test!(webhooks_are_called_through_their_service),
@@ -159,30 +160,130 @@ async fn default_roles_cover_custom_resources(c: &Cluster) {
     }
 }
 
-/// Runs each controller in a process of its own, with a service account that has only its role.
-async fn each_controller_needs_only_its_own_role(_: Cluster) {
+/// A right that is asked for: account, verb, API group, resource with subresource, and name.
+type Right = (
+    &'static str,
+    &'static str,
+    &'static str,
+    &'static str,
+    &'static str,
+);
+
+/// Rights that each account has, and rights of others that it has not.
+const RIGHTS: [(Right, bool); 25] = [
+    (("coxswain", "list", "", "pods", ""), true),
+    (("coxswain", "create", "", "pods", ""), false),
+    (("coxswain", "delete", "", "pods", ""), false),
+    (("coxswain", "get", "", "secrets", ""), false),
+    (("coxswain", "patch", "apps", "deployments", ""), false),
+    (("coxswain", "create", "", "serviceaccounts", ""), false),
+    (
+        (
+            "coxswain",
+            "create",
+            "",
+            "serviceaccounts/token",
+            "deployment-controller",
+        ),
+        true,
+    ),
+    (
+        ("coxswain", "create", "", "serviceaccounts/token", "coxswain"),
+        false,
+    ),
+    (
+        ("coxswain", "create", "", "serviceaccounts/token", "default"),
+        false,
+    ),
+    (
+        ("coxswain", "update", "coordination.k8s.io", "leases", "coxswain"),
+        true,
+    ),
+    (
+        ("coxswain", "update", "coordination.k8s.io", "leases", "other"),
+        false,
+    ),
+    (
+        ("appservice-controller", "create", "apps", "deployments", ""),
+        true,
+    ),
+    (
+        ("appservice-controller", "watch", "apps", "deployments", ""),
+        false,
+    ),
+    (("appservice-controller", "delete", "", "pods", ""), false),
+    (("appreplicaset-controller", "create", "", "pods", ""), true),
+    (
+        (
+            "appreplicaset-controller",
+            "patch",
+            "apps",
+            "replicasets/status",
+            "",
+        ),
+        false,
+    ),
+    (
+        ("deployment-controller", "create", "apps", "replicasets", ""),
+        true,
+    ),
+    (("deployment-controller", "create", "", "pods", ""), false),
+    (("replicaset-controller", "delete", "", "pods", ""), true),
+    (
+        ("replicaset-controller", "patch", "apps", "deployments", ""),
+        false,
+    ),
+    (
+        (
+            "replication-controller",
+            "patch",
+            "",
+            "replicationcontrollers/status",
+            "",
+        ),
+        true,
+    ),
+    (
+        (
+            "replication-controller",
+            "delete",
+            "",
+            "replicationcontrollers",
+            "",
+        ),
+        false,
+    ),
+    (("generic-garbage-collector", "delete", "", "secrets", ""), true),
+    (("generic-garbage-collector", "create", "", "pods", ""), false),
+    (("default", "list", "", "pods", ""), false),
+];
+
+async fn each_account_has_only_the_rights_of_its_controller(_: Cluster) {
     let (_exclusive, running) = own_cluster().await;
     let c = &running.cluster;
     deploy(c).await;
-    let mut instances = Instances::new();
-    for Descriptor { name, .. } in deployed_controllers() {
-        let account = fixtures::named("v1", "ServiceAccount", name);
-        c.api()
-            .post(&fixtures::core(NAMESPACE, "serviceaccounts"), account)
-            .await
-            .expect(201);
-        let binding = json!({
-            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": name},
-            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": format!("coxswain:{name}")},
-            "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": NAMESPACE}],
+    for (right, expected) in RIGHTS {
+        // A server may take a moment to load the roles.
+        let decided = time::eventually(time::ANSWER, async || {
+            (is_allowed(c, right).await == expected).then_some(())
         });
-        c.api().post(BINDINGS, binding).await.expect(201);
-        let arguments = [format!("--controllers={name}"), "--leader-elect=false".to_owned()];
-        instances.start(c, name, &arguments).await;
+        assert!(decided.await.is_some(), "{right:?} is not {expected}");
     }
-    Box::pin(workloads::run_all(c, &instances)).await;
-    assert_eq!(instances.forbidden().await, "");
-    instances.stop().await;
+}
+
+/// Returns the decision of the API server, by a `SubjectAccessReview`.
+async fn is_allowed(c: &Cluster, (account, verb, group, resource, name): Right) -> bool {
+    let (resource, subresource) = resource.split_once('/').unwrap_or((resource, ""));
+    let review = json!({
+        "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
+        "spec": {
+            "user": format!("system:serviceaccount:{NAMESPACE}:{account}"),
+            "resourceAttributes": {"namespace": NAMESPACE, "verb": verb, "group": group, "resource": resource,
+                                   "subresource": subresource, "name": name},
+        },
+    });
+    let path = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
+    c.api().post(path, review).await.expect(201)["status"]["allowed"] == true
 }
 
 /// Without the garbage collector, whose role includes most other permissions.
@@ -195,7 +296,7 @@ async fn webhooks_and_election_need_only_their_own_roles(_: Cluster) {
         ..
     } = deploy(c).await;
     create_all(c, "components/webhook").await;
-    unbind(c, GARBAGE_COLLECTOR).await;
+    remove_roles(c, COLLECTOR_ROLES).await;
     arguments[0] = format!("--controllers=*,-{GARBAGE_COLLECTOR}");
     arguments.push(NO_KCM.to_owned());
     let mut arguments = webhooks::with_webhooks(arguments, program::free_address().port());
@@ -214,8 +315,9 @@ async fn webhooks_and_election_need_only_their_own_roles(_: Cluster) {
     instances.stop().await;
 
     // Without any controller, only the election and its events remain.
-    for it in deployed_controllers().filter(|it| it.name != GARBAGE_COLLECTOR) {
-        unbind(c, it.name).await;
+    let others = deployed_controllers().filter_map(|it| it.role);
+    for file in others.filter(|it| *it != COLLECTOR_ROLES).chain(["manager.yaml"]) {
+        remove_roles(c, file).await;
     }
     "--controllers=-hollow-kubelet".clone_into(&mut arguments[0]);
     let election_events = async || {
@@ -240,8 +342,10 @@ async fn webhooks_and_election_need_only_their_own_roles(_: Cluster) {
     instances.stop().await;
 }
 
-/// Deletes the role binding of a controller.
-async fn unbind(c: &Cluster, controller: &str) {
-    let binding = format!("{BINDINGS}/coxswain:{controller}");
-    c.api().delete(&binding, ()).await.expect(200);
+/// Deletes the objects of a file in `deploy/base/roles`.
+async fn remove_roles(c: &Cluster, file: &str) {
+    for it in manifests::read(&format!("base/roles/{file}")) {
+        let path = format!("{}/{}", it.collection(), it.name);
+        c.api().delete(&path, ()).await.expect(200);
+    }
 }

@@ -207,8 +207,8 @@ async fn open_watch_does_not_block_shutdown() {
 }
 
 #[tokio::test]
-async fn deployment_becomes_ready_and_is_rolled_out() {
-    let program = start(&[]).await;
+async fn deployment_is_rolled_out_by_controllers_with_service_accounts() {
+    let program = start(&["--use-service-account-credentials"]).await;
     let api = api(&program).await;
     let deployments = fixtures::apps("default", "deployments");
     let path = format!("{deployments}/web");
@@ -236,4 +236,9 @@ async fn deployment_becomes_ready_and_is_rolled_out() {
         .await
         .expect(200);
     done("2").await;
+    // In the default namespace of the Lease.
+    let accounts = fixtures::core("kube-system", "serviceaccounts");
+    for account in ["deployment-controller", "replicaset-controller"] {
+        api.get(&format!("{accounts}/{account}")).await.expect(200);
+    }
 }

@@ -61,6 +61,11 @@ async fn connection_uses_the_kubeconfig_and_reports_errors() {
             .await;
         assert_eq!(error.expect_err("a wrong token").code(), Some(401));
 
+        // Neither the token nor another credential of the kubeconfig is sent.
+        let bare = connect(&right).without_credentials(&right).expect("a transport");
+        let error = bare.client("a", None).get::<Value>(&NAMESPACES, &key).await;
+        assert_eq!(error.expect_err("no credentials").code(), Some(401));
+
         let error = connect(&unreachable_server)
             .client("a", None)
             .get::<Value>(&NAMESPACES, &key)

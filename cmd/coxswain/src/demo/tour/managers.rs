@@ -87,7 +87,8 @@ impl Managers {
         let transport = transport(&self.sandbox, &env, &registry)?;
         let transports = Transports {
             controllers: transport.clone(),
-            election: transport,
+            election: transport.clone(),
+            service_accounts: transport,
         };
         let instance = ManagerInstance::build(&self.config, &env, &registry, &Checks::new(), transports)?;
         let (identity, stop) = (instance.identity().to_owned(), CancellationToken::new());

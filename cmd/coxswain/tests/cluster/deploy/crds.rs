@@ -9,7 +9,7 @@ use http::Method;
 use serde_json::{Value, json};
 
 use super::instances::Instances;
-use super::{Deployed, NO_KCM, deploy, manifests, own_cluster, unbind};
+use super::{COLLECTOR_ROLES, Deployed, NO_KCM, deploy, manifests, own_cluster, remove_roles};
 
 const CUSTOM: &str = "appcontroller.k8s.io/v1alpha1";
 const CONTROLLER: &str = "appservice-controller";
@@ -54,7 +54,7 @@ pub async fn crd_may_be_created_late_and_recreated(_: Cluster) {
     let ns = c.namespace().await;
     let all = fixtures::group(CUSTOM, &ns, "appservices");
     delete_crd(c).await;
-    unbind(c, GARBAGE_COLLECTOR).await;
+    remove_roles(c, COLLECTOR_ROLES).await;
     arguments[0] = format!("--controllers=*,-{GARBAGE_COLLECTOR}");
     arguments.push(NO_KCM.to_owned());
     let mut instances = Instances::new();
