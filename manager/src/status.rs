@@ -145,10 +145,10 @@ impl Inner {
 }
 
 async fn sample(inner: Weak<Inner>, clock: Clock) {
-    loop {
-        clock.sleep(SAMPLE_INTERVAL).await;
-        let Some(inner) = inner.upgrade() else { return };
+    while let Some(inner) = inner.upgrade() {
         inner.sample();
+        drop(inner);
+        clock.sleep(SAMPLE_INTERVAL).await;
     }
 }
 

@@ -171,6 +171,11 @@ impl Page {
 
     /// Returns an image of the page in the PNG format, from its top to `height`.
     pub async fn screenshot(&mut self, width: u32, height: u32) -> Vec<u8> {
+        // Until the page is painted.
+        self.evaluate(
+            "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done())))",
+        )
+        .await;
         let clip = json!({"x": 0, "y": 0, "width": width, "height": height, "scale": 1});
         let image = json!({"format": "png", "clip": clip, "captureBeyondViewport": true});
         let image = self.call("Page.captureScreenshot", image).await;

@@ -47,6 +47,25 @@ async fn graph_page_shows_owners_and_filters_by_uid() {
     let reply = program.endpoints().get(GRAPH).await;
     assert_eq!(reply.header("content-type"), Some("text/vnd.graphviz"));
     assert_eq!(reply.header("x-content-type-options"), Some("nosniff"));
+    let found = format!("{GRAPH}?format=json&search=configmap/default/b");
+    let found = program.endpoints().get(&found).await.json();
+    assert_eq!(
+        (&found["matches"][0]["uid"], &found["truncated"]),
+        (&json!(pairs[0].0), &json!(false))
+    );
+    let lineage = format!("{GRAPH}?format=json&uid={}", pairs[0].0);
+    let lineage = program.endpoints().get(&lineage).await.json();
+    let names: Vec<_> = lineage["nodes"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|it| &it["name"])
+        .collect();
+    assert_eq!(names, ["b", "a"], "{lineage}");
+    assert_eq!(lineage["nodes"][0]["owners"], json!([pairs[0].1]));
+    let neither = program.endpoints().get(&format!("{GRAPH}?format=json")).await;
+    assert_eq!(neither.status, 400);
+
     let below = program.endpoints().get(&format!("{GRAPH}/more")).await;
     assert_eq!(below.status, 404);
 }

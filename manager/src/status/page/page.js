@@ -91,8 +91,8 @@
       const rates = it.series.processed.map(value => value / interval), failed = it.series.failed.map(value => value / interval);
       const oldest = it.oldest ? duration(it.oldest.seconds) : '–';
       return el('tr', {},
-        el('td', {class: 'wide'}, el('span', {class: 'strong'}, it.name), it.reason ? el('div', {class: 'reason'}, it.reason) : null),
-        el('td', {class: 'wide'}, el('span', {class: 'pill ' + (TONES[it.state] || '')}, it.state)),
+        el('td', {class: 'main'}, el('span', {class: 'strong'}, it.name), it.reason ? el('div', {class: 'reason'}, it.reason) : null),
+        el('td', {}, el('span', {class: 'pill ' + (TONES[it.state] || '')}, it.state)),
         charted('Queued', number(it.queued), it.series.queued, number),
         charted('Oldest item', oldest, it.series.oldestSeconds, duration),
         charted('Processed', rate(rates.length ? rates[rates.length - 1] : 0), rates, rate, failed),
@@ -105,8 +105,8 @@
     show(id('no-errors'), errors.length === 0);
     show(id('errors-table'), errors.length > 0);
     id('errors').replaceChildren(...errors.map(it => el('tr', {},
-      el('td', {class: 'wide'}, el('time', {datetime: it.last}, clock(new Date(it.last)))),
-      el('td', {class: 'wide'}, it.controller),
+      el('td', {}, el('time', {datetime: it.last}, clock(new Date(it.last)))),
+      el('td', {class: 'main'}, it.controller),
       el('td', {class: 'wide'}, el('code', {}, it.object)),
       el('td', {class: 'wide message'}, it.message),
       el('td', {class: 'num', 'data-label': 'Times'}, number(it.count)))));
@@ -129,8 +129,8 @@
       const tone = it.status === 'synced' ? 'good' : it.status === 'syncing' ? 'info' : 'warn';
       const [status, ...reason] = it.status.split(': ');
       return el('tr', {},
-        el('td', {class: 'wide'}, el('span', {class: 'strong'}, it.resource), it.required ? null : el('span', {class: 'muted'}, ' metadata')),
-        el('td', {class: 'wide'}, el('span', {class: 'pill ' + tone}, status),
+        el('td', {class: 'main'}, el('span', {class: 'strong'}, it.resource), it.required ? null : el('span', {class: 'muted'}, ' metadata')),
+        el('td', {}, el('span', {class: 'pill ' + tone}, status),
           reason.length ? el('div', {class: 'reason'}, reason.join(': ')) : null,
           it.undecodable ? el('div', {class: 'reason failed'}, `${number(it.undecodable)} undecodable`) : null),
         el('td', {class: 'num', 'data-label': 'Objects'}, number(it.objects)),
@@ -236,9 +236,13 @@
     }
     return level;
   };
-  const cut = (value, length) => value.length > length ? value.slice(0, length - 1) + '…' : value;
+  // The end of a generated name tells it apart.
+  const cut = (value, length) => value.length > length ? value.slice(0, length - 7) + '…' + value.slice(-6) : value;
 
-  const draw = ({nodes, selected, leftOut}) => {
+  let drawn = null, drawnWidth = 0;
+  const clear = () => { drawn = null; id('graph').replaceChildren(); };
+  const draw = reply => {
+    const {nodes, selected, leftOut} = drawn = reply;
     const area = id('graph'), available = Math.max(300, area.clientWidth);
     const narrow = available < 500, width = narrow ? 140 : 210, height = 44, gap = narrow ? 12 : 22, rise = 40;
     const perRow = Math.max(1, Math.floor((available + gap) / (width + gap)));
@@ -283,10 +287,15 @@
       drawing.append(group);
     }
     area.replaceChildren(drawing);
+    drawnWidth = area.clientWidth;
     const chosen = nodes.find(node => node.uid === selected);
     text(id('graph-note'), (chosen ? identity(chosen) : '') + (leftOut ? `. ${number(leftOut)} more objects are not drawn.` : ''));
   };
 
+  // The message of a Status, or the text itself.
+  const message = body => {
+    try { return JSON.parse(body).message; } catch (error) { return body.trim(); }
+  };
   // Only the answer of the latest request is shown.
   let asked = 0;
   const ask = async (query, answer) => {
@@ -296,24 +305,24 @@
     try {
       const response = await request(`${GRAPH}?format=json&${new URLSearchParams(query)}`);
       if (response.ok) reply = await response.json();
-      else problem = response.status === 404 ? 'The garbage collector does not run in this process.' : (await response.text()).trim();
+      else problem = response.status === 404 ? 'The garbage collector does not run in this process.' : message(await response.text());
     } catch (error) {
       problem = 'The process is not reachable.';
     }
     if (mine !== asked) return;
     id('matches').replaceChildren();
     if (reply) { answer(reply); return; }
-    id('graph').replaceChildren();
+    clear();
     text(id('graph-note'), problem);
   };
   const select = uid => ask({uid}, reply => {
     if (reply.nodes.length) { draw(reply); return; }
-    id('graph').replaceChildren();
+    clear();
     text(id('graph-note'), 'The object is no longer in the graph.');
   });
   const search = query => ask({search: query}, ({matches, truncated}) => {
     if (matches.length === 1) { select(matches[0].uid); return; }
-    id('graph').replaceChildren();
+    clear();
     text(id('graph-note'), matches.length === 0 ? 'No object matches.' : `${matches.length}${truncated ? ' or more' : ''} objects match. Choose one.`);
     id('matches').replaceChildren(...matches.map(match => {
       const choice = el('li', {}, el('button', {type: 'button', 'data-uid': match.uid}, identity(match)));
@@ -330,6 +339,7 @@
     refresh();
   });
   id('caches-all').addEventListener('click', () => { allCaches = !allCaches; if (last) renderCaches(last); });
+  addEventListener('resize', () => { if (drawn && drawnWidth !== id('graph').clientWidth) draw(drawn); });
   document.addEventListener('visibilitychange', () => { if (!document.hidden) refresh(); });
   refresh();
 })();
