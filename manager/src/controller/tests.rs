@@ -6,6 +6,7 @@ mod logs;
 mod metrics;
 mod runtime;
 mod terms;
+mod traces;
 mod work;
 
 use std::collections::BTreeMap;
