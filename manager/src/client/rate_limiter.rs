@@ -88,6 +88,11 @@ impl RateLimiter {
 
     /// Waits for a token and takes it.
     pub(super) async fn take(&self, clock: &Clock) {
+        // Boxed to keep the futures of callers small.
+        Box::pin(self.wait(clock)).await;
+    }
+
+    async fn wait(&self, clock: &Clock) {
         let mut limit = self.limit.clone();
         loop {
             limit.mark_unchanged();
