@@ -16,6 +16,7 @@ impl Profiler {
 
     #[expect(clippy::unused_async, reason = "as the profiler")]
     pub(super) async fn profile(&self, _: &str) -> HttpResponse {
+        let Self = self;
         text(
             StatusCode::NOT_IMPLEMENTED,
             "this build has no CPU profiles: build it with the cargo feature pprof\n",
