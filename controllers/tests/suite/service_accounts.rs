@@ -224,7 +224,7 @@ impl Fixture {
         }
     }
 
-    async fn create(&self, resource: &Resource, body: Value) -> Value {
+    async fn create(&self, resource: &Resource, body: &Value) -> Value {
         let created = self.admin.create(resource, "default", body.to_string().into());
         created.await.expect("created")
     }
@@ -284,7 +284,7 @@ impl Fixture {
             "spec": {"replicas": 3, "selector": {"app": "old"}, "template": template("old")}});
         let owners = [&APP_SERVICES, &APP_REPLICA_SETS, &CONTROLLERS];
         for (resource, body) in owners.into_iter().zip([app, own, old]) {
-            self.create(resource, body).await;
+            self.create(resource, &body).await;
         }
         self.has_replicas(3).await;
         let key = Key::new("default", "shop");
@@ -296,7 +296,7 @@ impl Fixture {
         self.has_replicas(1).await;
         let stray = json!([{"apiVersion": "v1", "kind": "ConfigMap", "name": "gone", "uid": "u-1"}]);
         let stray = json!({"metadata": {"name": "stray", "ownerReferences": stray}});
-        self.create(&MAPS, stray).await;
+        self.create(&MAPS, &stray).await;
         for resource in owners {
             let found: Value = self.admin.get(resource, &key).await.expect("an owner");
             let uid = found["metadata"]["uid"].as_str().expect("a uid");
@@ -315,7 +315,7 @@ impl Fixture {
 #[tokio::test(start_paused = true)]
 async fn every_write_is_by_the_account_of_its_controller_and_none_is_forbidden() {
     let f = Fixture::start().await;
-    f.run_workloads().await;
+    Box::pin(f.run_workloads()).await;
     f.env.clock.sleep(Duration::from_mins(1)).await;
     let unhealthy = f.checks.run(Probes::HEALTHZ).into_iter();
     let unhealthy: Vec<_> = unhealthy
@@ -386,7 +386,7 @@ async fn accounts_have_no_other_rights() {
     let f = Fixture::start().await;
     let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"},
         "spec": {"containers": [{"name": "main", "image": "nginx"}]}});
-    let pod = f.create(&PODS, pod).await;
+    let pod = f.create(&PODS, &pod).await;
     let uid = pod["metadata"]["uid"].as_str().expect("a uid");
     let key = Key::new("default", "a");
     let delete = Delete::of(uid.into());
