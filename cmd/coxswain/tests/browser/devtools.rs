@@ -1,4 +1,4 @@
-//! A headless Chromium, driven by the DevTools protocol over a pipe: JSON messages that end with a zero byte.
+//! A headless Chromium, driven by the `DevTools` protocol over a pipe: JSON messages that end with a zero byte.
 //!
 //! One page in one browser. Requests are answered one at a time; events that arrive meanwhile are kept.
 
@@ -49,10 +49,10 @@ pub type Intercept = fn(Option<&str>) -> Option<(u16, String)>;
 /// Returns the installed browser.
 pub fn installed() -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
-    let found = PROGRAMS
+    let mut found = PROGRAMS
         .iter()
         .flat_map(|name| std::env::split_paths(&path).map(move |dir| dir.join(name)));
-    found.into_iter().find(|file| file.is_file())
+    found.find(|file| file.is_file())
 }
 
 impl Page {
@@ -210,7 +210,8 @@ impl Page {
 
     async fn send(&mut self, method: &str, params: Value) -> u64 {
         self.last_id += 1;
-        let mut message = json!({"id": self.last_id, "method": method, "params": params});
+        let mut message = json!({"id": self.last_id, "method": method});
+        message["params"] = params;
         if let Some(session) = &self.session {
             message["sessionId"] = json!(session);
         }

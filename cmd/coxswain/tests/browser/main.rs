@@ -45,7 +45,7 @@ async fn text(page: &mut Page, selector: &str) -> String {
 }
 
 /// A document with an unhealthy controller and an error, in which names and messages are markup.
-fn broken(_: Option<&str>) -> Option<(u16, String)> {
+fn broken() -> String {
     let series = json!({"queued": [1, 4, 9], "oldestSeconds": [0, 10, 2000], "processed": [5, 2, 0], "failed": [0, 1, 0]});
     let controller = json!({
         "name": "deployment-controller", "state": "unhealthy", "reason": MARKUP, "queued": 9, "processing": 5,
@@ -65,7 +65,7 @@ fn broken(_: Option<&str>) -> Option<(u16, String)> {
         "leader": {"election": true, "leading": false, "identity": "a", "holder": MARKUP, "lease": "ns/l", "terms": 0, "transitions": 2},
         "controllers": [controller], "caches": [cache], "unsynced": ["widgets.example.com"], "errors": [error],
     });
-    Some((200, document.to_string()))
+    document.to_string()
 }
 
 fn forbidden_without_token(authorization: Option<&str>) -> Option<(u16, String)> {
@@ -192,7 +192,7 @@ async fn fits_on_a_phone(page: &mut Page) {
 }
 
 async fn markup_is_shown_as_text(page: &mut Page) {
-    page.intercept("/debug/status", broken).await;
+    page.intercept("/debug/status", |_| Some((200, broken()))).await;
     page.until("document.querySelectorAll('#controllers tr').length === 1")
         .await;
     assert_eq!(page.evaluate("document.querySelectorAll('img').length").await, 0);
