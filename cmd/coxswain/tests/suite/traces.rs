@@ -94,7 +94,7 @@ fn text<'a>(span: &'a Span, key: &str) -> &'a str {
 }
 
 #[tokio::test]
-async fn one_trace_leads_from_the_watch_event_to_the_write() {
+async fn watch_event_queue_reconcile_and_request_are_one_trace() {
     let collector = Collector::start(StatusCode::OK).await;
     let endpoint = format!("--tracing-endpoint={}", collector.url);
     let program = sandbox::start(&[&endpoint, "--v=2"]).await;
