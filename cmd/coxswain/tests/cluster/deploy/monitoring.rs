@@ -15,6 +15,7 @@ pub async fn create_crd(c: &Cluster) {
         &[],
         json!({
             "port": text, "path": text, "scheme": {"type": "string", "enum": ["http", "https"]},
+            "bearerTokenFile": text,
             "tlsConfig": object(&[], json!({"insecureSkipVerify": {"type": "boolean"}})),
         }),
     );
@@ -69,6 +70,7 @@ pub async fn deploy(c: &Cluster) {
         (&endpoint["path"], &endpoint["scheme"]),
         (&json!("/metrics"), &json!("https"))
     );
+    assert!(endpoint["bearerTokenFile"].is_string(), "{monitor}");
     assert_eq!(
         endpoint["tlsConfig"]["insecureSkipVerify"], true,
         "nothing is dropped: {monitor}"
