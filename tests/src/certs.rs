@@ -1,7 +1,10 @@
 //! The secrets of one run: a certificate authority, the server certificate it signs for the loopback address, a token.
 
 use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
-use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose};
+use rcgen::{
+    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
+    KeyUsagePurpose,
+};
 
 /// All in PEM.
 pub struct Certs {
@@ -19,18 +22,35 @@ pub struct Certs {
     pub token: String,
 }
 
+/// An administrator: a client certificate of the group `system:masters`, in PEM.
+pub struct Client {
+    /// The certificate of the authority.
+    pub ca: String,
+    /// The client certificate.
+    pub cert: String,
+    /// The private key.
+    pub key: String,
+}
+
+/// Issues a client certificate by a new authority.
+pub fn client() -> Result<Client, rcgen::Error> {
+    let (ca, issuer) = authority()?;
+    let mut client = CertificateParams::default();
+    let name = &mut client.distinguished_name;
+    name.push(DnType::CommonName, "coxswain-tests");
+    name.push(DnType::OrganizationName, "system:masters");
+    client.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+    let key = KeyPair::generate()?;
+    Ok(Client {
+        ca,
+        cert: client.signed_by(&key, &issuer)?.pem(),
+        key: key.serialize_pem(),
+    })
+}
+
 /// Makes a new set; nothing of it is kept anywhere else.
 pub fn generate() -> Result<Certs, rcgen::Error> {
-    let mut authority = CertificateParams::default();
-    authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    authority.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
-    authority
-        .distinguished_name
-        .push(DnType::CommonName, "coxswain-tests");
-    let ca_key = KeyPair::generate()?;
-    let ca = authority.self_signed(&ca_key)?.pem();
-    let issuer = Issuer::new(authority, ca_key);
-
+    let (ca, issuer) = authority()?;
     let mut server = CertificateParams::new(["127.0.0.1".to_owned(), "localhost".to_owned()])?;
     server
         .distinguished_name
@@ -47,4 +67,17 @@ pub fn generate() -> Result<Certs, rcgen::Error> {
         // The public half of a key that is thrown away: as random as the key.
         token: BASE64_URL_SAFE_NO_PAD.encode(KeyPair::generate()?.public_key_raw()),
     })
+}
+
+/// The certificate of a new authority in PEM, and its signing half.
+fn authority() -> Result<(String, Issuer<'static, KeyPair>), rcgen::Error> {
+    let mut authority = CertificateParams::default();
+    authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    authority.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
+    authority
+        .distinguished_name
+        .push(DnType::CommonName, "coxswain-tests");
+    let key = KeyPair::generate()?;
+    let ca = authority.self_signed(&key)?.pem();
+    Ok((ca, Issuer::new(authority, key)))
 }

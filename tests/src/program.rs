@@ -9,11 +9,12 @@ use std::{
     time::{Duration, Instant},
 };
 
+use base64::{Engine as _, prelude::BASE64_STANDARD};
 use rustix::process::{Pid, Signal};
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
 
-use crate::{Api, time};
+use crate::{Api, certs, time};
 
 /// It starts in a second; a machine that compiles at the same time needs more.
 const START: Duration = Duration::from_mins(2);
@@ -57,9 +58,12 @@ impl Program {
                 format!("--secure-port={}", address.port()),
             ];
             let files = Files::new();
+            let identity = certs::client().expect("a certificate");
+            let authority = format!("--client-ca-file={}", files.write("client-ca.crt", &identity.ca));
             let mut child = files
                 .command(binary, arguments)
                 .args(flags)
+                .arg(authority)
                 .spawn()
                 .expect("it starts");
             let open = time::eventually(START, async || {
@@ -70,7 +74,7 @@ impl Program {
             });
             match open.await {
                 Some(Ok(())) => {
-                    let endpoints = endpoints(address);
+                    let endpoints = endpoints(address, Some(&identity));
                     return Self {
                         child,
                         files,
@@ -86,7 +90,13 @@ impl Program {
         panic!("found no free port");
     }
 
-    /// Its endpoints.
+    /// Returns a client of its endpoints without credentials.
+    #[must_use]
+    pub fn anonymous(&self) -> Api {
+        endpoints(self.address, None)
+    }
+
+    /// Its endpoints, for an administrator.
     #[must_use]
     pub fn endpoints(&self) -> &Api {
         &self.endpoints
@@ -203,11 +213,16 @@ pub fn free_address() -> SocketAddr {
 }
 
 /// Its certificate is made at its start, and nobody can verify it.
-fn endpoints(address: SocketAddr) -> Api {
+fn endpoints(address: SocketAddr, identity: Option<&certs::Client>) -> Api {
     let url = format!("https://{address}").parse().expect("a URL");
     let mut config = kube::Config::new(url);
     config.accept_invalid_certs = true;
     config.default_retry = false;
+    if let Some(identity) = identity {
+        let encode = |pem: &str| BASE64_STANDARD.encode(pem);
+        config.auth_info.client_certificate_data = Some(encode(&identity.cert));
+        config.auth_info.client_key_data = Some(encode(&identity.key).into());
+    }
     Api::new(kube::Client::try_from(config).expect("a client"))
 }
 
@@ -235,6 +250,12 @@ impl Files {
             .stderr(output("stderr"))
             .kill_on_drop(true);
         command
+    }
+
+    fn write(&self, name: &str, content: &str) -> String {
+        let path = self.0.path().join(name);
+        fs::write(&path, content).expect("a file");
+        path.display().to_string()
     }
 
     fn read(&self, name: &str) -> String {

@@ -7,7 +7,7 @@ use coxswain_manager::controller::ControllerError;
 use coxswain_manager::election::ElectionError;
 use coxswain_manager::events::RecorderError;
 use coxswain_manager::manager::{BuildError, ManagerError};
-use coxswain_manager::serve::{ServeError, TlsError};
+use coxswain_manager::serve::{AuthorityError, ServeError, TlsError};
 use coxswain_manager::webhook::WebhookError;
 
 use crate::cluster::ClusterError;
@@ -22,6 +22,13 @@ pub(crate) enum ProcessError {
     Serve(#[from] ServeError),
     #[error(transparent)]
     Tls(#[from] TlsError),
+    #[error(transparent)]
+    Authority(#[from] AuthorityError),
+    #[error("invalid {flag}: {source}")]
+    ReviewKubeconfig {
+        flag: &'static str,
+        source: ClusterError,
+    },
     #[error(transparent)]
     Webhook(#[from] WebhookError),
     #[error(transparent)]

@@ -15,6 +15,7 @@ mod pages;
 mod process;
 mod profiling;
 mod reload;
+mod serving;
 mod signals;
 #[cfg_attr(not(feature = "otlp"), path = "no_traces.rs")]
 mod traces;

@@ -7,11 +7,11 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use coxswain_config::{Config, Serving, Webhook, WebhookCertificate};
+use coxswain_config::{Config, Webhook, WebhookCertificate};
 use coxswain_controllers::garbage_collector::GraphPage;
 use coxswain_manager::client::{ConnectError, Transport};
 use coxswain_manager::env::{Env, TaskSet};
-use coxswain_manager::serve::{Access, Checks, Endpoints, Server, Tls};
+use coxswain_manager::serve::{CertificateMetrics, Checks, Endpoints};
 use coxswain_manager::status;
 use coxswain_manager::webhook::{self, Certificates, ServiceName};
 use prometheus::Registry;
@@ -29,6 +29,7 @@ use crate::instance::{ManagerInstance, Transports};
 use crate::log::Log;
 use crate::pages;
 use crate::reload::Reload;
+use crate::serving::{self, HttpsPort};
 use crate::signals::{Hangup, Signals};
 use crate::traces::Traces;
 
@@ -48,12 +49,8 @@ pub(crate) async fn run(config: Config, arguments: Vec<OsString>, log: &Log) -> 
     let checks = Checks::new();
     let traces = Traces::start(&config.tracing, &env, &registry)?;
 
-    let server = bind(&config.serving).await?;
-    let address = server.as_ref().map(Server::address);
-    let always_allowed = config.authorization.always_allow_paths.iter();
-    let always_allowed = always_allowed.map(String::as_str).chain([status::PAGE_PATH]);
-    let access = Access::new(always_allowed)?.allow_loopback();
-    let endpoints = Endpoints::new(&checks, registry.clone(), access, &env.clock)?;
+    let port = serving::bind(&config).await?;
+    let address = port.as_ref().map(|port| port.server.address());
     let webhooks = match &config.webhook {
         Some(webhook) => Some(bind_webhooks(webhook.clone(), &registry, &checks).await?),
         None => None,
@@ -75,6 +72,8 @@ pub(crate) async fn run(config: Config, arguments: Vec<OsString>, log: &Log) -> 
         connected = connected => connected?,
     };
 
+    let access = serving::access(&config, &env, &transports.controllers).await?;
+    let endpoints = Endpoints::new(&checks, registry.clone(), access, &env.clock)?;
     if let Some(traces) = &traces {
         transports.controllers = transports.controllers.traced(traces.tracer());
     }
@@ -110,7 +109,14 @@ pub(crate) async fn run(config: Config, arguments: Vec<OsString>, log: &Log) -> 
         "Starting"
     );
     let stop_endpoints = CancellationToken::new();
-    let mut serving = server.map(|server| {
+    if let Some(port) = &port {
+        let metrics = match &webhooks {
+            Some(webhooks) => webhooks.certificates().metrics().clone(),
+            None => CertificateMetrics::register(&registry)?,
+        };
+        port.certificates.watch(&env, &metrics);
+    }
+    let mut serving = port.map(|HttpsPort { server, .. }| {
         let (until, env) = (stop_endpoints.clone(), env.clone());
         let serving = async move { server.serve(env.clone(), endpoints, until.cancelled()).await };
         tasks.handle().spawn(serving)
@@ -174,24 +180,6 @@ pub(crate) async fn run(config: Config, arguments: Vec<OsString>, log: &Log) -> 
     }
     tracing::info!("Stopped");
     Ok(())
-}
-
-async fn bind(serving: &Serving) -> Result<Option<Server>, ProcessError> {
-    let Serving {
-        listen,
-        certificate,
-        sni_certificates: _,
-        min_tls_version: _,
-        cipher_suites: _,
-    } = serving;
-    let Some(address) = *listen else {
-        return Ok(None);
-    };
-    let tls = match certificate {
-        Some(files) => Tls::from_files(&files.certificate, &files.private_key)?,
-        None => Tls::self_signed(["localhost".to_owned(), address.ip().to_string()])?,
-    };
-    Ok(Some(Server::bind(address, tls).await?))
 }
 
 async fn bind_webhooks(

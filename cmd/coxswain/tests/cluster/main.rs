@@ -1,6 +1,7 @@
 //! Several processes on one API server, in real time: the sandbox by default, a real kube-apiserver if `KUBEBUILDER_ASSETS` is
 //! set to the directory of its binaries.
 
+mod access;
 mod deploy;
 mod election;
 mod hollow;
@@ -14,5 +15,13 @@ static QUIET: RwLock<()> = RwLock::const_new(());
 const PROGRAM: &str = env!("CARGO_BIN_EXE_coxswain");
 
 fn main() -> std::process::ExitCode {
-    coxswain_tests::runner::main([deploy::tests(), election::tests(), hollow::tests()].concat())
+    coxswain_tests::runner::main(
+        [
+            access::tests(),
+            deploy::tests(),
+            election::tests(),
+            hollow::tests(),
+        ]
+        .concat(),
+    )
 }

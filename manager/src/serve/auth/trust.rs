@@ -95,12 +95,12 @@ impl Trust {
     /// Follows the `ConfigMap` for the CAs that no file provides.
     pub(super) async fn watch_config_map(self: Arc<Self>, env: Env, client: Client) -> Infallible {
         let (send, mut reports) = mpsc::channel(4);
-        let files = self.current();
+        let (files, resource, key) = (self.current(), CONFIG_MAPS, Key::new(NAMESPACE, NAME));
         let watch = ObjectWatch {
             env,
             client,
-            resource: CONFIG_MAPS,
-            key: Key::new(NAMESPACE, NAME),
+            resource: resource.clone(),
+            key: key.clone(),
             view: View::Full,
             idle_timeout: WATCH_IDLE_TIMEOUT,
         };
@@ -123,8 +123,8 @@ impl Trust {
                     Ok(()) => problem = None,
                     Err(reason) if problem.as_ref() == Some(&reason) => {}
                     Err(reason) => {
-                        let name = format_args!("{NAMESPACE}/{NAME}");
-                        tracing::warn!(configMap = %name, reason, "Failed to load client CAs, client certificates may be rejected");
+                        let object = resource.logged(&key);
+                        tracing::warn!(%object, reason, "Failed to load client CAs");
                         problem = Some(reason);
                     }
                 }

@@ -9,6 +9,9 @@ use rcgen::{
 };
 use rustls::pki_types::CertificateDer;
 
+use crate::client::Patch;
+use crate::object::{Key, Resource};
+
 struct Ca(CertifiedIssuer<'static, KeyPair>);
 
 impl Ca {
@@ -170,4 +173,66 @@ async fn changed_ca_file_is_reloaded_and_an_invalid_one_ignored() {
         fixture.env.clock.sleep(Duration::from_secs(10)).await;
     }
     assert_eq!(code(&of_old).await, 401);
+}
+
+#[tokio::test(start_paused = true)]
+async fn published_cas_are_followed_and_malformed_ones_ignored() {
+    const MAPS: Resource = Resource::namespaced("", "v1", "configmaps", "ConfigMap");
+    let tasks = TaskSet::new();
+    let now: Timestamp = "2026-02-03T04:05:06Z".parse().expect("a time");
+    let env = Env::starting_at(now, 7, &tasks);
+    let sandbox = coxswain_sandbox::Sandbox::new(coxswain_sandbox::Options::default());
+    let transport = Transport::from_service(sandbox.door(), "sandbox", "test", &env.clock, &Registry::new());
+    let client = transport.expect("a transport").unfenced("authentication", None);
+    let options = AuthenticationOptions {
+        token_ttl: TTL,
+        client_ca: None,
+        request_header: None,
+        lookup: true,
+    };
+    let authenticator = Authenticator::start(&env, client.clone(), options).expect("started");
+    let (clients, proxies) = (Ca::new(), Ca::new());
+    let (admin, proxy) = (
+        clients.client("admin", &[], CLIENT),
+        proxies.client("front-proxy", &[], CLIENT),
+    );
+    let headers = http::HeaderMap::from_iter([(
+        http::HeaderName::from_static("x-remote-user"),
+        http::HeaderValue::from_static("jane"),
+    )]);
+    let name = async |peer: &Peer| {
+        let user = authenticator.authenticate(peer, &headers).await;
+        user.map(|user| user.name)
+    };
+    let anonymous = || Ok("system:anonymous".to_owned());
+    assert_eq!(
+        (name(&admin).await, name(&proxy).await),
+        (anonymous(), anonymous())
+    );
+
+    let data = json!({
+        "client-ca-file": clients.0.pem(),
+        "requestheader-client-ca-file": proxies.0.pem(),
+        "requestheader-allowed-names": "[\"front-proxy\"]",
+        "requestheader-username-headers": "[\"X-Remote-User\"]",
+        "requestheader-group-headers": "[\"X-Remote-Group\"]",
+        "requestheader-extra-headers-prefix": "[\"X-Remote-Extra-\"]",
+    });
+    let map = json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "data": data,
+        "metadata": {"name": "extension-apiserver-authentication"},
+    });
+    let created: Result<Value, _> = client.create(&MAPS, "kube-system", map.to_string().into()).await;
+    created.expect("created");
+    while name(&proxy).await != Ok("jane".to_owned()) {
+        env.clock.sleep(Duration::from_secs(1)).await;
+    }
+    assert_eq!(name(&admin).await, Ok("admin".to_owned()));
+
+    let patch = Patch::merge(&json!({"data": {"client-ca-file": "nonsense"}}));
+    let key = Key::new("kube-system", "extension-apiserver-authentication");
+    let patched: Result<Value, _> = client.patch(&MAPS, &key, patch).await;
+    patched.expect("patched");
+    env.clock.sleep(Duration::from_mins(1)).await;
+    assert_eq!(name(&admin).await, Ok("admin".to_owned()));
 }

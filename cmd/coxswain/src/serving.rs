@@ -1,0 +1,166 @@
+//! The HTTPS port: its certificates, and the access to its endpoints.
+//!
+//! On a cluster the API server authenticates and authorizes clients. With `--sandbox` every client on this machine may
+//! access all endpoints.
+
+use std::io;
+use std::path::Path;
+
+use coxswain_config::{Authentication, ClientConnection, Config, RequestHeader, Serving};
+use coxswain_manager::client::{Client, RateLimit, Transport};
+use coxswain_manager::env::Env;
+use coxswain_manager::serve::{
+    Access, AuthenticationOptions, Authenticator, AuthorizationOptions, Authorizer, CertificateFiles,
+    RequestHeaderNames, RequestHeaderOptions, Server, ServingCertificates, SniCertificate, TlsOptions,
+    TlsVersion,
+};
+use coxswain_manager::status;
+
+use crate::cluster;
+use crate::error::ProcessError;
+
+/// The rate limit of reviews, apart from those of controllers: clients of the endpoints cause them.
+const REVIEW_LIMIT: RateLimit = RateLimit { qps: 20.0, burst: 40 };
+
+/// A bound port and its certificates.
+pub(crate) struct HttpsPort {
+    pub(crate) server: Server,
+    pub(crate) certificates: ServingCertificates,
+}
+
+/// Binds the port; none if it is disabled.
+pub(crate) async fn bind(config: &Config) -> Result<Option<HttpsPort>, ProcessError> {
+    let Serving {
+        listen,
+        certificate,
+        sni_certificates,
+        min_tls_version,
+        cipher_suites,
+    } = &config.serving;
+    let Some(address) = *listen else {
+        return Ok(None);
+    };
+    let mut certificates = match certificate {
+        Some(files) => ServingCertificates::from_files(certificate_files(files))?,
+        None => ServingCertificates::self_signed(["localhost".to_owned(), address.ip().to_string()])?,
+    };
+    for certificate in sni_certificates {
+        certificates = certificates.with_sni(SniCertificate {
+            files: certificate_files(&certificate.files),
+            names: certificate.names.clone(),
+        })?;
+    }
+    let tls = certificates.tls(&TlsOptions {
+        min_version: match min_tls_version {
+            coxswain_config::TlsVersion::Tls12 => TlsVersion::Tls12,
+            coxswain_config::TlsVersion::Tls13 => TlsVersion::Tls13,
+        },
+        cipher_suites: cipher_suites.clone(),
+        // A browser would ask for a certificate, which the sandbox does not use.
+        request_client_certificates: config.sandbox.is_none(),
+    })?;
+    Ok(Some(HttpsPort {
+        server: Server::bind(address, tls).await?,
+        certificates,
+    }))
+}
+
+fn certificate_files(files: &coxswain_config::CertificateFiles) -> CertificateFiles {
+    CertificateFiles {
+        certificate: files.certificate.clone(),
+        private_key: files.private_key.clone(),
+    }
+}
+
+/// Returns the access to the endpoints. Reviews are sent by `transport` unless another kubeconfig is given.
+pub(crate) async fn access(
+    config: &Config,
+    env: &Env,
+    transport: &Transport,
+) -> Result<Access, ProcessError> {
+    let allowed = config.authorization.always_allow_paths.iter();
+    // The page is static; its data are not.
+    let access = Access::new(allowed.map(String::as_str).chain([status::PAGE_PATH]))?;
+    if config.sandbox.is_some() {
+        return Ok(access.allow_loopback());
+    }
+    if config.serving.listen.is_none() {
+        return Ok(access);
+    }
+    let (authentication, authorization) = (&config.authentication, &config.authorization);
+    let client = review_client(
+        transport,
+        "authentication",
+        "--authentication-kubeconfig",
+        authentication.kubeconfig.as_deref(),
+    );
+    let authenticator = Authenticator::start(env, client.await?, authentication_options(authentication))?;
+    let client = review_client(
+        transport,
+        "authorization",
+        "--authorization-kubeconfig",
+        authorization.kubeconfig.as_deref(),
+    );
+    let options = AuthorizationOptions {
+        authorized_ttl: authorization.authorized_ttl,
+        unauthorized_ttl: authorization.unauthorized_ttl,
+    };
+    Ok(access.delegated(authenticator, Authorizer::new(env, client.await?, options)))
+}
+
+fn authentication_options(authentication: &Authentication) -> AuthenticationOptions {
+    let Authentication {
+        kubeconfig: _,
+        skip_lookup,
+        token_cache_ttl,
+        client_ca,
+        request_header,
+    } = authentication.clone();
+    AuthenticationOptions {
+        token_ttl: token_cache_ttl,
+        client_ca,
+        request_header: request_header.map(|header| {
+            let RequestHeader {
+                client_ca,
+                allowed_names,
+                username_headers,
+                uid_headers,
+                group_headers,
+                extra_headers_prefixes,
+            } = header;
+            let names = RequestHeaderNames {
+                allowed_names,
+                username_headers,
+                uid_headers,
+                group_headers,
+                extra_headers_prefixes,
+            };
+            RequestHeaderOptions { client_ca, names }
+        }),
+        lookup: !skip_lookup,
+    }
+}
+
+async fn review_client(
+    transport: &Transport,
+    name: &str,
+    flag: &'static str,
+    kubeconfig: Option<&Path>,
+) -> Result<Client, ProcessError> {
+    let Some(path) = kubeconfig else {
+        return Ok(transport.unfenced(name, Some(REVIEW_LIMIT)));
+    };
+    let connection = ClientConnection {
+        kubeconfig: Some(path.to_owned()),
+        master: None,
+        rate: None,
+    };
+    let invalid = |source| ProcessError::ReviewKubeconfig { flag, source };
+    let config = cluster::config(&connection).await.map_err(invalid)?;
+    let transport = transport.clone();
+    // Connecting may run an exec credential plugin and block.
+    let connected = tokio::task::spawn_blocking(move || transport.reconnect(&config))
+        .await
+        .map_err(io::Error::other)?;
+    Ok(connected?.unfenced(name, Some(REVIEW_LIMIT)))
+}
