@@ -105,18 +105,19 @@ impl Api {
             return;
         }
         for role in roles() {
-            self.create_bootstrap("clusterroles", role);
+            self.create_bootstrap("clusterroles", "", role);
         }
+        self.create_bootstrap("roles", "kube-system", authentication_reader());
         for (name, groups) in BINDINGS {
             let subject = |group: &&str| json!({"kind": "Group", "apiGroup": GROUP, "name": group});
             let subjects: Vec<Value> = groups.iter().map(subject).collect();
             let role = json!({"apiGroup": GROUP, "kind": "ClusterRole", "name": name});
             let binding = json!({"metadata": metadata(name, None), "roleRef": role, "subjects": subjects});
-            self.create_bootstrap("clusterrolebindings", binding);
+            self.create_bootstrap("clusterrolebindings", "", binding);
         }
     }
 
-    fn create_bootstrap(&self, plural: &str, object: Value) {
+    fn create_bootstrap(&self, plural: &str, namespace: &str, object: Value) {
         let Some(res) = self.registry().find(GROUP, "v1", plural) else {
             return;
         };
@@ -127,7 +128,7 @@ impl Api {
             decode::FieldValidation::Ignore,
             decode::Stage::Sent,
         );
-        let made = decoded.and_then(|d| self.create_object(&res, "", d.value, false));
+        let made = decoded.and_then(|d| self.create_object(&res, namespace, d.value, false));
         if let Err(error) = made {
             tracing::error!(
                 resource = plural,
@@ -136,6 +137,16 @@ impl Api {
             );
         }
     }
+}
+
+/// The role of servers that authenticate clients by the published CAs.
+fn authentication_reader() -> Value {
+    let name = "extension-apiserver-authentication";
+    let mut metadata = metadata("extension-apiserver-authentication-reader", None);
+    metadata["namespace"] = "kube-system".into();
+    let rule =
+        json!({"verbs": READ, "apiGroups": [""], "resources": ["configmaps"], "resourceNames": [name]});
+    json!({"metadata": metadata, "rules": [rule]})
 }
 
 /// Those that are aggregated come last, so that each is put together once.
