@@ -212,7 +212,7 @@ impl Client {
     ) -> Result<T, ClientError> {
         let request_line = call.request_line();
         self.token(call.verb, &request_line).await?;
-        let bearer = Box::pin(self.until_term_ends(&request_line, self.bearer(&request_line))).await?;
+        let bearer = Box::pin(self.bearer_of_write(&request_line)).await?;
         // After the waits for the rate limiter and the token of the service account: a write that is cancelled
         // there was never sent.
         let entry = match &self.access {
@@ -296,7 +296,19 @@ impl Client {
             })
     }
 
-    /// Cancels a read, or the wait of a write for a token, when the term is over or draining.
+    /// [`Self::bearer`] for a write. A draining term sends a write that has its token, and does not wait for one.
+    async fn bearer_of_write(&self, request_line: &str) -> Result<Option<Bearer>, ClientError> {
+        let WriteAccess::InTerm(fence, term) = &self.access else {
+            return self.bearer(request_line).await;
+        };
+        tokio::select! {
+            biased;
+            bearer = self.bearer(request_line) => bearer,
+            () = fence.ending(*term) => Err(ClientError::Fenced { request_line: request_line.to_owned() }),
+        }
+    }
+
+    /// Cancels a read when the term is over or draining.
     async fn until_term_ends<T>(
         &self,
         request_line: &str,
