@@ -80,7 +80,7 @@ async fn absent_lease_with_recent_writes_yields_and_names_them() {
     assert_eq!(running.searches(), 1, "the first match ends the search");
     let log = log.text();
     let line = "INFO Found recent writes of kube-controller-manager, which holds no lease \
-                object=replicasets default/web";
+                object=ReplicaSet/default/web";
     assert_eq!(log.matches(line).count(), 1, "{log}");
     running.stop().await;
 }
@@ -98,7 +98,7 @@ async fn flag_wins_over_recent_writes_and_is_logged() {
     assert_eq!((running.note(), running.metrics()), (None, (false, true)));
     let log = log.text();
     let line = "WARN Running beside kube-controller-manager, its recent writes contradict \
-                --assume-no-kube-controller-manager object=replicasets default/web";
+                --assume-no-kube-controller-manager object=ReplicaSet/default/web";
     assert_eq!(log.matches(line).count(), 1, "{log}");
     running.stop().await;
 }

@@ -26,7 +26,7 @@ async fn each_controller_logs_once_when_it_starts_and_stops_yielding() {
         lines.map(|line| line.trim().to_owned()).collect()
     };
     let line = |controller: &str, what: &str, lease: &str| {
-        format!("INFO {what} controller={controller:?} lease={lease}")
+        format!("INFO {what} controller={controller:?} state={lease}")
     };
     let names = ["one", "two", "three"];
     let yields = "Controller yields to kube-controller-manager";
