@@ -5,9 +5,9 @@ use std::process::Command;
 
 use coxswain_tests::{Program, program, time};
 use rustix::process::Signal;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::{PROGRAM, sandbox};
+use crate::{PROGRAM, process_pages, sandbox};
 
 const HEADER: &str = "apiVersion: config.coxswain.dev/v1alpha1\nkind: ControllerManagerConfiguration\n";
 
@@ -109,6 +109,26 @@ async fn logs(program: &Program, message: &str, matches: impl Fn(&Value) -> bool
     assert!(logged.await.is_some(), "{message}: {}", program.log());
 }
 
+/// Asserts that the pages show the reloaded fields, and the values in force of those that require a restart.
+async fn shows_running_values(program: &Program) {
+    let page = process_pages::get(program, "/configz").await.json();
+    let config = &page["config.coxswain.dev"];
+    assert_eq!(
+        (
+            &config["logging"]["verbosity"],
+            &config["clientConnection"]["qps"],
+            &config["generic"]["namespaces"],
+        ),
+        (&json!(4), &json!(50), &json!(["default"])),
+        "{config}"
+    );
+    let page = process_pages::get(program, "/flagz").await;
+    let flags = page.text();
+    for line in ["\nkube-api-qps=50\n", "\nnamespaces=default\n", "\nv=4\n"] {
+        assert!(flags.contains(line), "{flags}");
+    }
+}
+
 #[tokio::test]
 async fn sighup_reloads_verbosity_and_rejects_an_invalid_file() {
     let files = tempfile::tempdir().expect("a directory");
@@ -133,6 +153,7 @@ async fn sighup_reloads_verbosity_and_rejects_an_invalid_file() {
     let reloaded = "clientConnection.burst,clientConnection.qps,logging.verbosity";
     logs(&program, "Reloaded configuration", fields(reloaded)).await;
     logs(&program, "", |line| line["v"] == 4).await;
+    shows_running_values(&program).await;
 
     write("logging: {verbosity: loud}\n");
     program.signal(Signal::HUP);
@@ -142,6 +163,7 @@ async fn sighup_reloads_verbosity_and_rejects_an_invalid_file() {
         error.ends_with(": logging.verbosity must be an integer, not \"loud\"")
     };
     logs(&program, message, names_the_field).await;
+    shows_running_values(&program).await;
     sandbox::leads(&program).await;
     program.signal(Signal::TERM);
     let ended = program.ends_within(time::ANSWER).await;

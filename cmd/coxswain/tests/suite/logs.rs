@@ -4,13 +4,19 @@ use std::fs;
 use std::process::Stdio;
 use std::time::Duration;
 
-use coxswain_tests::{Program, endpoint, fixtures, time};
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use coxswain_tests::program::free_address;
+use coxswain_tests::{Program, certs, endpoint, fixtures, time};
 use rustix::process::{Pid, Signal};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::process::Command;
 
 use crate::PROGRAM;
 use crate::sandbox;
+
+/// The content of a Secret, and a bearer token.
+const SECRET: &str = "hunter2-and-some-more";
 
 /// Whether a line starts with klog's header: `I0528 19:15:22.737538   47512 file.rs:123] `.
 fn has_header(line: &str) -> bool {
@@ -89,14 +95,54 @@ fn is_object_in_another_form(key: &str, value: &Value) -> bool {
 
 /// CVE-2019-11250: a client that prints its requests prints its token.
 #[tokio::test]
-async fn no_token_is_logged_at_any_verbosity() {
-    let embedded = sandbox::start(&["-v=10"]).await;
+async fn no_credential_is_logged_or_served_at_any_verbosity() {
+    // Private keys in files that flags name.
+    let dir = tempfile::tempdir().expect("a directory");
+    let certs = certs::generate().expect("certificates");
+    for (file, content) in [("tls.crt", &certs.cert), ("tls.key", &certs.key)] {
+        fs::write(dir.path().join(file), content).expect("a file");
+    }
+    let path = dir.path().display();
+    let flags = [
+        format!("--tls-cert-file={path}/tls.crt"),
+        format!("--tls-private-key-file={path}/tls.key"),
+        format!("--webhook-cert-dir={path}"),
+        format!("--webhook-port={}", free_address().port()),
+    ];
+    let mut flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+    flags.extend(["-v=10", "--logging-format=json"]);
+    let embedded = sandbox::start(&flags).await;
     sandbox::leads(&embedded).await;
     let kubeconfig = sandbox::summary_value(&embedded.stdout(), "Kubeconfig:");
     let text = fs::read_to_string(&kubeconfig).expect("it is there");
     let token = text.lines().find_map(|line| line.trim().strip_prefix("token: "));
     let token = token.expect("a token").trim_matches('"').to_owned();
     let api = sandbox::api(&embedded).await;
+
+    // The content of a Secret, whose metadata the garbage collector caches.
+    let secrets = fixtures::core("default", "secrets");
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a"}, "stringData": {"key": SECRET}});
+    api.post(&secrets, secret).await.expect(201);
+    // A client that presents a token to the endpoints.
+    let pages = async |program: &Program| {
+        let mut text = String::new();
+        for page in [
+            "/metrics",
+            "/flagz",
+            "/configz",
+            "/statusz",
+            "/debug/flags/v",
+            "/healthz?verbose",
+            "/none",
+        ] {
+            let request = http::Request::get(page).header("Authorization", format!("Bearer {SECRET}"));
+            let request = request.body(Vec::new()).expect("a request");
+            // A page may be refused: the error must not quote the token either.
+            let page = program.endpoints().client().request_text(request).await;
+            text.push_str(&page.unwrap_or_else(|error| format!("{error:?}")));
+        }
+        text
+    };
 
     // A second process uses the same API server, over the network.
     let argument = format!("--kubeconfig={kubeconfig}");
@@ -109,12 +155,21 @@ async fn no_token_is_logged_at_any_verbosity() {
     let pods = fixtures::core("default", "pods");
     api.post(&pods, fixtures::pod("web")).await.expect(201);
     sandbox::becomes(&api, "web", sandbox::is_ready).await;
+    let key: Vec<&str> = certs.key.lines().filter(|line| !line.starts_with('-')).collect();
+    assert!(!key.is_empty());
     for program in [over_network, embedded] {
+        let pages = pages(&program).await;
         program.signal(Signal::TERM);
         let ended = program.ends_within(time::ANSWER).await;
         assert_eq!(ended.code, Some(0), "{}", ended.stderr);
-        for secret in [&token, "Bearer", "bearer"] {
-            assert!(!ended.stderr.contains(secret), "{}", ended.stderr);
+        let encoded = BASE64_STANDARD.encode(SECRET);
+        for secret in [&*token, SECRET, &*encoded, "PRIVATE KEY"].iter().chain(&key) {
+            for shown in [&ended.stderr, &ended.stdout, &pages] {
+                assert!(!shown.contains(secret), "{secret}: {shown}");
+            }
+        }
+        for scheme in ["Bearer", "bearer"] {
+            assert!(!ended.stderr.contains(scheme), "{}", ended.stderr);
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::sandbox;
 
 const PROFILE: &str = "/debug/pprof/profile";
 
-async fn get(program: &Program, path: &str) -> Reply {
+pub async fn get(program: &Program, path: &str) -> Reply {
     let request = program
         .endpoints()
         .request(Method::GET, path, &[("accept", "*/*")], ());
