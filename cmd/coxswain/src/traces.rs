@@ -56,7 +56,7 @@ struct Exporter<C> {
     uri: Uri,
     resource: encode::Resource,
     clock: Clock,
-    exported: IntCounter,
+    accepted: IntCounter,
     failed: IntCounter,
     /// Whether the last request failed: only the first failure of a series is logged.
     failing: bool,
@@ -103,12 +103,12 @@ impl Traces {
             ),
             &["reason"],
         )?;
-        let exported = IntCounter::new(
+        let accepted = IntCounter::new(
             "tracing_exported_spans_total",
             "[ALPHA] Number of spans that the collector has accepted.",
         )?;
         registry.register(Box::new(dropped.clone()))?;
-        registry.register(Box::new(exported.clone()))?;
+        registry.register(Box::new(accepted.clone()))?;
         let full = dropped.with_label_values(&["queue_full"]);
         let (tracer, spans) = Tracer::new(env, config.sampling_rate_per_million, full);
         let exporter = Exporter {
@@ -116,7 +116,7 @@ impl Traces {
             uri,
             resource: encode::resource(&format!("{:016x}", env.rng.number())),
             clock: env.clock.clone(),
-            exported,
+            accepted,
             failed: dropped.with_label_values(&["export_failed"]),
             failing: false,
         };
@@ -191,7 +191,7 @@ impl<C: Connect + Clone + Send + Sync + 'static> Exporter<C> {
         let sent = self.clock.timeout(EXPORT_TIMEOUT, self.send(batch)).await;
         match sent.unwrap_or(Err(ExportError::Timeout)) {
             Ok(()) => {
-                self.exported.inc_by(count);
+                self.accepted.inc_by(count);
                 if mem::take(&mut self.failing) {
                     tracing::info!("Exporting spans again");
                 }

@@ -149,9 +149,12 @@ async fn watch_event_queue_reconcile_and_request_are_one_trace() {
     assert!(queue.end_time_unix_nano - queue.start_time_unix_nano < 5_000_000_000);
 
     // A log line of the reconcile has the id of its trace.
-    let id: String = event.trace_id.iter().map(|byte| format!("{byte:02x}")).collect();
+    let id = event
+        .trace_id
+        .iter()
+        .fold(0_u128, |id, byte| id << 8 | u128::from(*byte));
     assert!(
-        program.log().contains(&format!("traceID=\"{id}\"")),
+        program.log().contains(&format!("traceID=\"{id:032x}\"")),
         "{}",
         program.log()
     );
