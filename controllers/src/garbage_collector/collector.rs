@@ -11,7 +11,7 @@ use coxswain_manager::controller::{
 };
 use coxswain_manager::env::Env;
 use coxswain_manager::events::Recorder;
-use coxswain_manager::object::{Key, Resource, Uid};
+use coxswain_manager::object::{Key, Resource};
 use coxswain_manager::queue::{Item, Queue};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
@@ -28,7 +28,7 @@ use super::live_list::LiveLists;
 use super::lookup::Lookups;
 use super::metrics::Metrics;
 use super::monitors::{self, Monitors};
-use super::queues::{DeleteItem, InNamespace, Next, Queues, limiter, requeue};
+use super::queues::{CollectorItem, Next, Queues, limiter, requeue};
 use super::term::{GcRuntime, GcTerm};
 use super::{NAME, Options, attempt_to_delete, attempt_to_orphan, live_list};
 
@@ -151,30 +151,9 @@ impl GarbageCollector {
             lists,
             ..
         } = &term.queues;
-        pool(
-            pools,
-            &term,
-            deletes,
-            workers,
-            DeleteItem::key,
-            attempt_to_delete::process,
-        );
-        pool(
-            pools,
-            &term,
-            orphans,
-            workers,
-            InNamespace::<Uid>::key,
-            attempt_to_orphan::process,
-        );
-        pool(
-            pools,
-            &term,
-            lists,
-            live_list::NAMESPACES_MAX,
-            Key::clone,
-            live_list::process,
-        );
+        pool(pools, &term, deletes, workers, attempt_to_delete::process);
+        pool(pools, &term, orphans, workers, attempt_to_orphan::process);
+        pool(pools, &term, lists, live_list::NAMESPACES_MAX, live_list::process);
         tracing::info!(controller = NAME, workers, dryRun = dry_run, "Controller started");
         term
     }
@@ -227,22 +206,23 @@ async fn warm(
 }
 
 /// Starts the workers of a queue.
-fn pool<K: Item + Sync, F>(
+fn pool<K: CollectorItem + Sync, F>(
     pools: &mut Workers,
     term: &Arc<GcTerm>,
     queue: &Queue<K>,
     workers: usize,
-    name: fn(&K) -> Key,
     process: fn(Arc<GcTerm>, K, Slot) -> F,
 ) where
     F: Future<Output = Result<Next, ClientError>> + Send + 'static,
 {
     let (term, requeues) = (Arc::clone(term), queue.clone());
     let outcomes = Arc::clone(pools.outcomes());
-    pools.pool(queue.clone(), workers, name, move |item, slot| {
-        let (processed, queue) = (process(Arc::clone(&term), item.clone(), slot), requeues.clone());
-        let outcomes = Arc::clone(&outcomes);
-        processed.map(move |processed| requeue(&queue, &item, processed, name, &outcomes))
+    pools.pool(queue.clone(), workers, K::key, move |item, slot| {
+        let (term, queue, outcomes) = (Arc::clone(&term), requeues.clone(), Arc::clone(&outcomes));
+        process(Arc::clone(&term), item.clone(), slot).map(move |processed| {
+            let object = || term.read(|graph| item.object(graph));
+            requeue(&queue, &item, processed, object, &outcomes);
+        })
     });
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use coxswain_manager::client::ClientError;
 use coxswain_manager::controller::{self, Outcomes, Waiting};
 use coxswain_manager::env::Env;
-use coxswain_manager::object::{Key, Resource, Text, Uid};
+use coxswain_manager::object::{Key, LoggedObject, Resource, Text, Uid};
 use coxswain_manager::queue::{Exponential, Item, Queue};
 
 use super::graph::{Graph, WorkItem};
@@ -37,6 +37,15 @@ pub(super) struct InNamespace<T> {
 
 /// An item of the deletion queue. It counts against the namespace of the object, or of a dependent of the virtual owner.
 pub(super) type DeleteItem = InNamespace<WorkItem>;
+
+/// An item that workers process.
+pub(super) trait CollectorItem: Item {
+    /// The name of the item on health pages.
+    fn key(&self) -> Key;
+
+    /// The object of the item, as all logs name it.
+    fn object(&self, graph: &Graph) -> String;
+}
 
 /// The next time that an item is processed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,8 +78,8 @@ impl controller::Queues for Queues {
     fn oldest(&self) -> Option<Waiting> {
         let oldest = [
             oldest(&self.changes, |it| Key::cluster(it.to_string())),
-            oldest(&self.deletes, DeleteItem::key),
-            oldest(&self.orphans, InNamespace::<Uid>::key),
+            oldest(&self.deletes, CollectorItem::key),
+            oldest(&self.orphans, CollectorItem::key),
         ];
         oldest.into_iter().flatten().max_by_key(|it| it.age)
     }
@@ -94,20 +103,42 @@ impl DeleteItem {
         let namespace = graph.namespace(&self.item)?;
         (namespace != self.namespace).then(|| Self::of(graph, self.item.clone()))
     }
+}
 
-    /// The name of the item in logs and on health pages.
-    pub(super) fn key(&self) -> Key {
+impl CollectorItem for DeleteItem {
+    fn key(&self) -> Key {
         match &self.item {
             WorkItem::Object(uid) => uid_key(&self.namespace, uid),
             WorkItem::Owner(owner) => owner.key(),
         }
     }
+
+    fn object(&self, graph: &Graph) -> String {
+        match &self.item {
+            WorkItem::Object(uid) => logged(graph, &self.namespace, uid),
+            WorkItem::Owner(owner) => owner.logged().to_string(),
+        }
+    }
 }
 
-impl InNamespace<Uid> {
-    /// The name of the item in logs and on health pages.
-    pub(super) fn key(&self) -> Key {
+impl CollectorItem for InNamespace<Uid> {
+    fn key(&self) -> Key {
         uid_key(&self.namespace, &self.item)
+    }
+
+    fn object(&self, graph: &Graph) -> String {
+        logged(graph, &self.namespace, &self.item)
+    }
+}
+
+/// A namespace that is listed.
+impl CollectorItem for Key {
+    fn key(&self) -> Key {
+        self.clone()
+    }
+
+    fn object(&self, _: &Graph) -> String {
+        LoggedObject::new("Namespace", "", &self.namespace).to_string()
     }
 }
 
@@ -123,18 +154,26 @@ fn uid_key(namespace: &Text, uid: &Uid) -> Key {
     Key::new(namespace.clone(), format!("uid {uid}"))
 }
 
+/// The kind of an object that is no longer in the graph is unknown.
+fn logged(graph: &Graph, namespace: &Text, uid: &Uid) -> String {
+    match graph.identity(uid) {
+        Some(identity) => identity.logged().to_string(),
+        None => uid_key(namespace, uid).logged("").to_string(),
+    }
+}
+
 /// The backoff of an item: that of all controllers, with a maximum of a minute. There is no limit for all items together: the
 /// failures of one namespace would delay the others, and the client's rate limiter bounds the requests.
 pub(super) fn limiter<K: Item>() -> Exponential<K> {
     Exponential::new(Duration::from_millis(5), Duration::from_mins(1))
 }
 
-/// Requeues an item that was processed, and logs and records its error under `name`.
-pub(super) fn requeue<K: Item>(
+/// Requeues an item that was processed, and logs and records its error.
+pub(super) fn requeue<K: CollectorItem>(
     queue: &Queue<K>,
     item: &K,
     processed: Result<Next, ClientError>,
-    name: impl Fn(&K) -> Key,
+    object: impl FnOnce() -> String,
     outcomes: &Outcomes,
 ) {
     match processed {
@@ -143,14 +182,58 @@ pub(super) fn requeue<K: Item>(
         Ok(Next::Backoff) => queue.add_rate_limited(item.clone()),
         Ok(Next::Parked) => {}
         Err(ClientError::Fenced { .. }) => {
-            tracing::debug!(item = %name(item), "The end of the term interrupted an item");
+            tracing::debug!(object = object(), "The end of the term interrupted an item");
         }
         Err(error) => {
             let least = error.retry_after().unwrap_or_default().min(RETRY_AFTER_MAX);
             queue.add_rate_limited_after(item.clone(), least);
-            outcomes.failed(&name(item), &error);
+            outcomes.failed(&item.key(), &error);
             let failures = queue.num_requeues(item);
-            tracing::warn!(item = %name(item), %error, failures, "Failed to collect garbage, retrying");
+            tracing::warn!(object = object(), %error, failures, "Failed to collect garbage, retrying");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::sync::Arc;
+
+    use coxswain_manager::object::Meta;
+    use tokio::time::Instant;
+
+    use super::super::kinds::{Kind, Kinds};
+    use super::*;
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "any start time will do")]
+    fn item_is_logged_as_its_object() {
+        let pod = Resource::namespaced("", "v1", "pods", "Pod");
+        let kinds = Kinds::new([Kind::new(pod.clone())], &BTreeSet::from([pod.clone()]));
+        let mut graph = Graph::default();
+        drop(graph.set_kinds(Arc::new(kinds), Instant::now()));
+        let meta = Meta {
+            namespace: "a".into(),
+            name: "web".into(),
+            uid: "1".into(),
+            ..Meta::default()
+        };
+        drop(graph.observe(&Arc::new(Kind::new(pod)), &meta));
+        let owner = graph.identity(&"1".into()).expect("it was observed");
+
+        let orphaned = |uid: &str| in_namespace(Uid::from(uid)).object(&graph);
+        assert_eq!(orphaned("1"), "Pod/a/web");
+        assert_eq!(orphaned("2"), "/a/uid 2");
+        let deleted = |item| in_namespace(item).object(&graph);
+        assert_eq!(deleted(WorkItem::Object("1".into())), "Pod/a/web");
+        assert_eq!(deleted(WorkItem::Owner(owner)), "Pod/a/web");
+        assert_eq!(Key::new("a", "").object(&graph), "Namespace/a");
+    }
+
+    fn in_namespace<T>(item: T) -> InNamespace<T> {
+        InNamespace {
+            namespace: "a".into(),
+            item,
         }
     }
 }

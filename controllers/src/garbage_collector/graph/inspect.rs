@@ -1,4 +1,4 @@
-//! A read-only view of the graph for the debug page.
+//! A read-only view of the graph for the debug page and the logs.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::ops::Bound;
@@ -23,6 +23,11 @@ pub struct NodeInfo<'a> {
 }
 
 impl Graph {
+    /// Returns the identity of an observed object.
+    pub fn identity(&self, uid: &Uid) -> Option<Identity> {
+        self.nodes.get(uid).map(|node| node.identity(uid))
+    }
+
     /// Returns all nodes and virtual owners ordered by uid, starting at `from`.
     pub fn nodes(&self, from: Option<&Uid>) -> impl Iterator<Item = NodeInfo<'_>> {
         let start = from.map_or(Bound::Unbounded, Bound::Included);
