@@ -90,7 +90,8 @@ impl Status {
         let own = [AVAILABLE, PROGRESSING, REPLICA_FAILURE];
         let own = own.map(|own| self.conditions.iter().find(|it| it.type_ == own));
         let own = own.map(|it| it.map(|it| (it.status, &it.reason, &it.message)));
-        digest(&(numbers, self.collision_count, own, revision))
+        let optional = [self.terminating_replicas, self.collision_count];
+        digest(&(numbers, optional, own, revision))
     }
 
     /// Returns the patch to this status and revision; none if nothing has changed. An API server that does not know

@@ -133,3 +133,13 @@ fn available_condition_follows_min_available() {
         assert_eq!(status.conditions[0].status, holds, "{available}");
     }
 }
+
+#[test]
+fn digest_counts_terminating_pods() {
+    let status = Status::from_replica_sets(&deployment(&json!({})), &sets());
+    let ended = Status {
+        terminating_replicas: Some(4),
+        ..status.clone()
+    };
+    assert_ne!(status.digest(None), ended.digest(None));
+}
