@@ -35,6 +35,9 @@ const START: Duration = Duration::from_mins(2);
 /// Between choosing a free port and listening on it, another process can take it.
 const ATTEMPTS: usize = 3;
 
+/// Namespaces that a server creates by itself, the first one only after it is ready.
+const OWN_NAMESPACES: [&str; 2] = ["default", "kube-system"];
+
 /// The servers of one run. Dropping it stops them, the last started first, and then removes their directory.
 pub struct Servers {
     /// Where they are served.
@@ -178,7 +181,7 @@ async fn attempt_start(assets: &Path, dir: &Path) -> Result<Servers, StartError>
     Ok(servers)
 }
 
-/// Asks `/readyz` until it says yes, a server ends, or time is up.
+/// Asks `/readyz` until it says yes and the server's own namespaces exist, a server ends, or time is up.
 async fn wait_until_ready(servers: &mut Servers, kubeconfig: &Path) -> Result<(), StartError> {
     let client = endpoint::client(kubeconfig).await?;
     let ready = time::eventually(START, async || {
@@ -189,9 +192,19 @@ async fn wait_until_ready(servers: &mut Servers, kubeconfig: &Path) -> Result<()
         {
             return Some(Err(StartError::server(dead, "ended by itself")));
         }
-        let request = http::Request::get("/readyz").body(Vec::new()).ok()?;
-        let answer = time::within(time::ANSWER, client.request_text(request)).await?;
-        matches!(answer, Ok(text) if text == "ok").then_some(Ok(()))
+        let get = async |path: &str| {
+            let request = http::Request::get(path).body(Vec::new()).ok()?;
+            time::within(time::ANSWER, client.request_text(request))
+                .await?
+                .ok()
+        };
+        if get("/readyz").await? != "ok" {
+            return None;
+        }
+        for namespace in OWN_NAMESPACES {
+            get(&format!("/api/v1/namespaces/{namespace}")).await?;
+        }
+        Some(Ok(()))
     })
     .await;
     let slow = || {

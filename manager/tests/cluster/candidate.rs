@@ -16,9 +16,10 @@ use crate::process::{Process, soon, until};
 
 /// The name of the Lease of every test; namespaces differ.
 pub const NAME: &str = "coxswain";
-/// Short enough to expire within a test, long enough for a busy machine.
-pub const LEASE: Duration = Duration::from_secs(10);
-pub const RENEW: Duration = Duration::from_secs(6);
+/// Short enough to expire within a test.
+pub const LEASE: Duration = Duration::from_secs(13);
+/// Long enough for a machine that stands still for seconds.
+pub const RENEW: Duration = Duration::from_secs(9);
 pub const RETRY: Duration = Duration::from_millis(500);
 
 /// A running candidate.
@@ -170,7 +171,11 @@ pub async fn read(c: &Cluster, ns: &str) -> Value {
 
 /// Reads the spec with the types that Go clients use.
 pub async fn spec(c: &Cluster, ns: &str) -> LeaseSpec {
-    let lease: Lease = serde_json::from_value(read(c, ns).await).expect("a lease");
+    spec_of(read(c, ns).await)
+}
+
+pub fn spec_of(lease: Value) -> LeaseSpec {
+    let lease: Lease = serde_json::from_value(lease).expect("a lease");
     lease.spec.expect("a spec")
 }
 

@@ -28,8 +28,11 @@ async fn write_of_an_old_term_is_not_sent(c: Cluster) {
     let maps = Resource::of::<ConfigMap>();
     let key = Key::new(ns.as_str(), "a");
     let (client, fence) = (a.process.transport.client("worker", None), a.fence.clone());
+    // Conditional: the deadline of other writes is three seconds.
     let write = async |term, value: &str| {
-        let change = Patch::merge(&json!({"data": {"k": value}}));
+        let now = c.api().get(&format!("{path}/a")).await.expect(200);
+        let version = &now["metadata"]["resourceVersion"];
+        let change = Patch::merge(&json!({"metadata": {"resourceVersion": version}, "data": {"k": value}}));
         let client = client.in_term(&fence, term);
         client.patch::<Value>(&maps, &key, change).await
     };

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use coxswain_tests::{Cluster, Program, Test, fixtures, test, time};
 use rustix::process::Signal;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::sync::Mutex;
 
 use crate::QUIET;
@@ -24,10 +24,11 @@ pub fn tests() -> Vec<Test> {
     ]
 }
 
-/// Creates a pod and returns its path.
-async fn create(c: &Cluster, ns: &str, name: &str) -> String {
+/// Creates a pod, on a node or unbound, and returns its path.
+async fn create(c: &Cluster, ns: &str, name: &str, node: Option<&Value>) -> String {
     let pods = fixtures::core(ns, "pods");
-    c.api().post(&pods, fixtures::pod(name)).await.expect(201);
+    let pod = fixtures::with(fixtures::pod(name), json!({"spec": {"nodeName": node}}));
+    c.api().post(&pods, pod).await.expect(201);
     format!("{pods}/{name}")
 }
 
@@ -82,8 +83,9 @@ async fn hand_over(c: &Cluster) -> (Duration, Duration) {
         standby,
         lease,
     } = Pair::start(c, &ns, &FLAGS).await;
-    let first = create(c, &ns, "first").await;
+    let first = create(c, &ns, "first", None).await;
     becomes_ready(c, &first).await;
+    let node = c.api().get(&first).await.expect(200)["spec"]["nodeName"].take();
     for path in ["/livez", "/readyz", "/healthz"] {
         let reply = standby.endpoints().get(path).await;
         assert_eq!(reply.status, 200, "{reply}");
@@ -97,11 +99,10 @@ async fn hand_over(c: &Cluster) -> (Duration, Duration) {
 
     let handover = one_at_a_time(&leader, &standby, &lease, async {
         let signalled = leader.signal(Signal::TERM);
-        // From here on the leader starts no reconciles: the successor gets this pod.
-        while !leader.log().contains("\"Stopping\"") {
-            time::pause(Duration::from_millis(1)).await;
-        }
-        let second = create(c, &ns, "second").await;
+        // From here on the leader sends no writes: the successor gets this pod. "Stopping" is logged before the workers stop.
+        leader.logs("\"Stopped\"").await;
+        // It is bound already: a binding times out after three seconds, and its unknown outcome prevents the release below.
+        let second = create(c, &ns, "second", Some(&node)).await;
         let led = async {
             leads(&standby, &lease).await;
             signalled.elapsed()
@@ -137,7 +138,7 @@ async fn hollow_kubelet_does_not_start_beside_a_foreign_node(c: Cluster) {
         .post(NODES, fixtures::named("v1", "Node", "foreign"))
         .await
         .expect(201);
-    let path = create(&c, &ns, "unbound").await;
+    let path = create(&c, &ns, "unbound", None).await;
     let program = pair::start(&c, &ns, &FLAGS).await;
     let unhealthy = time::eventually(time::ANSWER, async || {
         let reply = program.endpoints().get("/healthz/hollow-kubelet").await;

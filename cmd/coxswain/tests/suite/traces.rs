@@ -145,8 +145,7 @@ async fn watch_event_queue_reconcile_and_request_are_one_trace() {
         assert!(span.start_time_unix_nano <= span.end_time_unix_nano);
     }
     assert!(event.start_time_unix_nano <= queue.start_time_unix_nano);
-    assert!(queue.end_time_unix_nano <= reconcile.end_time_unix_nano);
-    assert!(queue.end_time_unix_nano - queue.start_time_unix_nano < 5_000_000_000);
+    assert!(queue.end_time_unix_nano <= reconcile.start_time_unix_nano);
 
     // A log line of the reconcile has the id of its trace.
     let id = event
@@ -158,8 +157,12 @@ async fn watch_event_queue_reconcile_and_request_are_one_trace() {
         "{}",
         program.log()
     );
-    let exported = program.metric("tracing_exported_spans_total").await;
-    assert!(exported.is_some_and(|count| count > 3.0), "{exported:?}");
+    // The process counts the spans when the response arrives, after the collector has received them.
+    let exported = "tracing_exported_spans_total";
+    let counted = time::eventually(time::ANSWER, async || {
+        program.metric(exported).await.filter(|count| *count > 3.0)
+    });
+    assert!(counted.await.is_some(), "{:?}", program.metric(exported).await);
 }
 
 #[tokio::test]

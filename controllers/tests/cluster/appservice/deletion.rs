@@ -49,6 +49,7 @@ async fn delete_policy_deletes_children_in_foreground(s: Fixture) {
         json!({"metadata": {"finalizers": ["example.com/hold"]}}),
     )
     .await;
+    s.wait_collector_observed().await;
     s.delete("appservices", "a", "Foreground").await;
     s.wait_until("the Deployment is terminating", async || {
         s.get("deployments", "a").await["metadata"]

@@ -110,6 +110,19 @@ impl Fixture {
         .await;
     }
 
+    /// Waits until the garbage collector has observed all Deployments: it deletes a newer one. A foreground deletion does
+    /// not wait for dependents that it has not observed.
+    pub async fn wait_collector_observed(&self) {
+        let owner = self.create("configmaps", fixtures::config_map("owner")).await;
+        let uid = &owner["metadata"]["uid"];
+        let reference = json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": uid});
+        let change = json!({"metadata": {"ownerReferences": [reference]}, "spec": {"paused": true}});
+        let garbage = with(fixtures::deployment("garbage"), change);
+        self.create("deployments", garbage).await;
+        self.delete("configmaps", "owner", "Background").await;
+        self.wait_deleted("deployments", "garbage").await;
+    }
+
     /// Polls until `poll` returns a value.
     pub async fn wait_until<T>(&self, what: &str, poll: impl AsyncFnMut() -> Option<T>) -> T {
         if let Some(answer) = time::eventually(controllers::WAIT_MAX, poll).await {

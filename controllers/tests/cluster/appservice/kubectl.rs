@@ -75,6 +75,7 @@ async fn crd_has_a_short_name_and_a_category(s: Fixture) {
 
 async fn kubectl_delete_waits_for_the_deletion(s: Fixture) {
     s.create_ready(app("a", json!({}))).await;
+    s.wait_collector_observed().await;
     let deleted = kubectl(&s)
         .run("delete aps a --cascade=foreground --timeout=2m")
         .ok();

@@ -129,6 +129,20 @@ impl Fixture {
         })
     }
 
+    /// Waits until the progress deadline is exceeded and the status counts this number of updated pods. A pod that is
+    /// counted after the deadline is progress and changes the reason again. Returns the Deployment.
+    #[track_caller]
+    pub fn exceeds_deadline(&self, d: &Deployment, updated: u64) -> impl Future<Output = Value> {
+        self.until(
+            format!("{}: deadline exceeded with {updated} pods", d.name),
+            async move || {
+                let now = self.get(d).await;
+                let counted = counter_of(&now["status"], "updatedReplicas") == updated;
+                (counted && reason(&now, "Progressing") == "ProgressDeadlineExceeded").then_some(now)
+            },
+        )
+    }
+
     /// Waits until the controller has synced a Deployment with the `ReplicaSet`s that exist now.
     pub async fn synced(&self, d: &Deployment) -> Value {
         let mut seen = Value::Null;

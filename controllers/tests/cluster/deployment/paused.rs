@@ -152,7 +152,7 @@ async fn pause_without_deadline_is_not_reported(s: Fixture) {
 async fn pause_keeps_an_exceeded_deadline(s: Fixture) {
     let soon = json!({"spec": {"progressDeadlineSeconds": 1}});
     let d = s.create(with(with(deployment("a", 1), image(BAD)), soon)).await;
-    s.has_reason(&d, "Progressing", "ProgressDeadlineExceeded").await;
+    s.exceeds_deadline(&d, 1).await;
     s.change(&d, paused(true)).await;
     let now = s.status(&d, "observed", |_| true).await;
     assert_eq!(reason(&now, "Progressing"), "ProgressDeadlineExceeded");

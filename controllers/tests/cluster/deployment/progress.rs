@@ -55,7 +55,7 @@ async fn times_out(s: &Fixture, named: &str, after: SignedDuration) -> SignedDur
     let d = s
         .create(with(with(deployment(named, 2), image(BAD)), deadline(seconds)))
         .await;
-    let now = s.has_reason(&d, "Progressing", "ProgressDeadlineExceeded").await;
+    let now = s.exceeds_deadline(&d, 2).await;
     let seen = s.now();
     let set = name(&s.set_of(&d, BAD).await);
     let message = format!("ReplicaSet \"{set}\" has timed out progressing.");
@@ -88,8 +88,11 @@ async fn rollout_continues_after_the_deadline(s: Fixture) {
     s.make_ready("i:1", 2).await;
     s.complete(&d).await;
     s.change(&d, image("i:2")).await;
-    let before = s.has_reason(&d, "Progressing", "ProgressDeadlineExceeded").await;
+    let before = s.exceeds_deadline(&d, 1).await;
     assert_eq!(condition_fields(&before, "Available")[0], "True");
+    // The next reason stays until it is read.
+    s.change(&d, deadline(600)).await;
+    s.status(&d, "observed", |_| true).await;
     s.make_ready("i:2", 1).await;
     let now = s.has_reason(&d, "Progressing", "ReplicaSetUpdated").await;
     let message = format!(

@@ -1,7 +1,7 @@
 //! Changes of an object that the collector is about to delete.
 
-use coxswain_tests::Test;
 use coxswain_tests::fixtures::MERGE;
+use coxswain_tests::{Test, time};
 use serde_json::json;
 
 use super::fixture::{Fixture, is_terminating};
@@ -48,6 +48,7 @@ async fn constantly_changing_garbage_is_deleted(f: Fixture) {
     f.delete_observed(&owner, "Background").await;
     let mut count = 0;
     f.until("the object is deleted", async || {
+        let from = time::now();
         for _ in 0..20 {
             count += 1;
             let change = json!({"metadata": {"annotations": {"example.com/count": count.to_string()}}});
@@ -57,6 +58,8 @@ async fn constantly_changing_garbage_is_deleted(f: Fixture) {
             }
             reply.expect(200);
         }
+        // The slower the machine, the longer the collector takes between a change and its DELETE.
+        time::pause(from.elapsed()).await;
         None
     })
     .await;

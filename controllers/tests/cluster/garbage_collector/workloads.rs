@@ -74,6 +74,31 @@ async fn assert_deleted(f: &Fixture, made: &[Value]) {
     wait_no_pods(f).await;
 }
 
+/// Waits until the collector has observed all pods: it deletes newer garbage.
+async fn wait_pods_observed(f: &Fixture) {
+    let change = json!({
+        "metadata": {"labels": null, "ownerReferences": [f.absent_owner(f.kind)]},
+        "spec": {"nodeName": UNMANAGED_NODE},
+    });
+    let all = fixtures::core(&f.ns, "pods");
+    let (path, _) = create(f, &all, with(fixtures::pod("garbage"), change)).await;
+    f.until("the garbage is terminating", async || {
+        let now = f.c.api().get(&path).await.expect(200);
+        now["metadata"]["deletionTimestamp"].is_string().then_some(())
+    })
+    .await;
+    // No kubelet removes it.
+    delete(f, &path, json!({"gracePeriodSeconds": 0})).await;
+}
+
+/// Waits until the collector has observed all `ReplicaSets`: it deletes newer garbage.
+async fn wait_sets_observed(f: &Fixture) {
+    let change = json!({"metadata": {"ownerReferences": [f.absent_owner(f.kind)]}});
+    let sets = fixtures::apps(&f.ns, "replicasets");
+    let (path, _) = create(f, &sets, with(replica_set("garbage", 0), change)).await;
+    f.wait_path_deleted(&path).await;
+}
+
 async fn delete(f: &Fixture, path: &str, options: Value) -> Value {
     f.c.api().delete(path, options).await.expect(200)
 }
@@ -91,6 +116,7 @@ async fn replicaset_in_foreground_deletion_is_deleted_after_its_pods(f: Fixture)
     let sets = fixtures::apps(&f.ns, "replicasets");
     let (path, _) = create(&f, &sets, replica_set("a", 5)).await;
     let made = wait_running(&f, 5).await;
+    wait_pods_observed(&f).await;
     let deleted = delete(&f, &path, json!({"propagationPolicy": "Foreground"})).await;
     assert_eq!(finalizers(&deleted), [FOREGROUND]);
     f.wait_path_deleted(&path).await;
@@ -157,6 +183,8 @@ async fn three_levels_are_deleted_in_foreground(f: Fixture) {
     let sets = fixtures::apps(&f.ns, "replicasets");
     let (set, _) = create(&f, &sets, with(replica_set("a", 3), change)).await;
     let made = wait_running(&f, 3).await;
+    wait_sets_observed(&f).await;
+    wait_pods_observed(&f).await;
     delete(&f, &top, json!({"propagationPolicy": "Foreground"})).await;
     f.wait_path_deleted(&top).await;
     assert_eq!(f.c.api().get(&set).await.status, 404);
@@ -173,6 +201,7 @@ async fn pod_in_its_grace_period_blocks_its_owner(f: Fixture) {
             (pods.len() == 2).then_some(pods)
         })
         .await;
+    wait_pods_observed(&f).await;
     delete(&f, &path, json!({"propagationPolicy": "Foreground"})).await;
     let all_terminating = async || {
         let pods = pods(&f).await;

@@ -4,7 +4,7 @@ use coxswain_tests::fixtures::with;
 use coxswain_tests::{Need, Test};
 use serde_json::json;
 
-use super::fixture::{Fixture, count, counter_of, drain, text};
+use super::fixture::{Fixture, count, counter_of, text};
 
 pub fn tests() -> Vec<Test> {
     [each!(pod_costs_one_create_and_one_delete, needs(Need::Ours))].concat()
@@ -38,13 +38,19 @@ async fn up_and_down(s: &Fixture, named: &str) -> [Vec<u64>; 2] {
     let owner = s
         .settled(with(s.owner_on_unmanaged_node(named, 40), change))
         .await;
-    let (pods, up) = (drain(&mut of_pods).await, drain(&mut of_owners).await);
+    let (pods, up) = (
+        s.drain_pods(&mut of_pods).await,
+        s.drain_owners(&mut of_owners).await,
+    );
     assert_eq!((pods.len(), count(&pods, "ADDED")), (40, 40), "{pods:#?}");
     assert_eq!(count(&up, "ADDED"), 1);
 
     s.scale(&owner, 5).await;
     s.counts(&owner, "replicas", 5).await;
-    let (pods, down) = (drain(&mut of_pods).await, drain(&mut of_owners).await);
+    let (pods, down) = (
+        s.drain_pods(&mut of_pods).await,
+        s.drain_owners(&mut of_owners).await,
+    );
     // One deletionTimestamp each: without a kubelet they stay.
     assert_eq!((pods.len(), count(&pods, "MODIFIED")), (35, 35), "{pods:#?}");
     assert!(

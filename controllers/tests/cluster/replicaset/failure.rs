@@ -7,7 +7,7 @@ use coxswain_tests::fixtures::{self, with};
 use coxswain_tests::{Need, Test, Watch, time};
 use serde_json::{Value, json};
 
-use super::fixture::{Fixture, Owner, condition, counter_of, drain, name, text};
+use super::fixture::{Fixture, Owner, condition, counter_of, name, text};
 
 pub fn tests() -> Vec<Test> {
     [
@@ -180,13 +180,20 @@ async fn exceeded_quota_is_reported_once(s: Fixture) {
 async fn reported_once(s: &Fixture, owner: &Owner, mut writes: Watch, most: usize) {
     has_event(s, owner, "").await;
     time::pause(Duration::from_secs(3)).await;
-    let mut events = s.raw_events(owner).await;
-    events.retain(|it| it["reason"] == "FailedCreate");
+    // The count of the second attempt may be delayed.
+    let events = s
+        .until("a retry is counted", async || {
+            let mut events = s.raw_events(owner).await;
+            events.retain(|it| it["reason"] == "FailedCreate");
+            let is_retry = |it: &Value| it["count"].as_u64() >= Some(2);
+            (events.len() > 1 || events.iter().any(is_retry)).then_some(events)
+        })
+        .await;
     assert_eq!(events.len(), 1, "{events:#?}");
     let times = events[0]["count"].as_u64().unwrap_or_default();
     // With a backoff of 5 ms, 10 ms, and so on.
     assert!((2..=15).contains(&times), "{times} times");
-    let mut writes = drain(&mut writes).await;
+    let mut writes = s.drain_owners(&mut writes).await;
     writes.retain(|it| it["type"] == "MODIFIED" && name(&it["object"]) == owner.name);
     assert!((1..=most).contains(&writes.len()), "{writes:#?}");
 }

@@ -4,7 +4,6 @@
 //! as their kubelet. It makes all other pods Ready.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use coxswain_manager::env::Env;
 use coxswain_manager::time::rfc3339;
@@ -391,15 +390,6 @@ impl Fixture {
         }
         all.join("\n")
     }
-}
-
-/// Returns all events until none comes for two seconds.
-pub async fn drain(watch: &mut Watch) -> Vec<Value> {
-    let mut events = Vec::new();
-    while let Some(event) = watch.next(Duration::from_secs(2)).await {
-        events.push(event);
-    }
-    events
 }
 
 /// Counts the events of a type.

@@ -23,6 +23,8 @@ async fn terminating_owner_only_updates_its_status(s: Fixture) {
     let pods = s.pods_of(&owner).await;
     s.delete(&owner, "Background").await;
     assert!(s.get(&owner).await["metadata"]["deletionTimestamp"].is_string());
+    // A controller that has not observed the deletion would replace and release pods.
+    s.synced(&owner).await;
 
     // Not replaced, adopted, released or deleted.
     s.delete_pod(&name(&pods[0])).await;

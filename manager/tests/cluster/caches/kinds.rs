@@ -90,6 +90,7 @@ async fn unserved_resource_syncs_when_it_is_served(c: Cluster) {
     let mut changes = cache.subscribe();
     until("the cache is unavailable", || cache.status().is_unavailable()).await;
     assert!(!cache.is_synced());
+    assert!(cache.version().is_none(), "nothing was read yet");
     let Status::Unavailable { reason } = cache.status() else {
         panic!("it waits");
     };

@@ -18,14 +18,17 @@ const IDLE: Duration = Duration::from_secs(6);
 /// Number of times that the CRD is deleted and recreated.
 const ROUNDS: usize = 2;
 
-async fn delete_crd(c: &Cluster) {
+/// Deletes the CRD and waits until the resource is not served any more: a server may serve it for a while after the CRD is gone.
+async fn delete_crd(c: &Cluster, all: &str) {
     let path = format!("{CRDS}/appservices.appcontroller.k8s.io");
     let reply = c.api().delete(&path, ()).await;
     reply.check([200, 202].contains(&reply.status), "deleted");
-    let gone = time::eventually(time::ANSWER, async || {
-        (c.api().get(&path).await.status == 404).then_some(())
-    });
-    assert!(gone.await.is_some(), "{}", c.api().get(&path).await);
+    for path in [path.as_str(), all] {
+        let gone = time::eventually(time::ANSWER, async || {
+            (c.api().get(path).await.status == 404).then_some(())
+        });
+        assert!(gone.await.is_some(), "{}", c.api().get(path).await);
+    }
 }
 
 /// Creates the CRD and waits until the resource is served.
@@ -53,7 +56,7 @@ pub async fn crd_may_be_created_late_and_recreated(_: Cluster) {
     } = deploy(c).await;
     let ns = c.namespace().await;
     let all = fixtures::group(CUSTOM, &ns, "appservices");
-    delete_crd(c).await;
+    delete_crd(c, &all).await;
     remove_roles(c, COLLECTOR_ROLES).await;
     arguments[0] = format!("--controllers=*,-{GARBAGE_COLLECTOR}");
     arguments.push(NO_KCM.to_owned());
@@ -109,7 +112,7 @@ pub async fn crd_may_be_created_late_and_recreated(_: Cluster) {
                 leader.metric(&waiting).await == Some(0.0)
             })
             .await;
-        delete_crd(c).await;
+        delete_crd(c, &all).await;
     }
     // The delay is asserted with a paused clock in `manager/tests/suite/cache/unserved.rs`.
     time::print_distribution("custom resource stored until its Deployment exists", &times);

@@ -9,6 +9,7 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use super::roles_are_loaded;
 use crate::PROGRAM;
 
 /// Each step takes about a second; all processes run at the same time.
@@ -30,8 +31,10 @@ impl Instances {
         }
     }
 
-    /// Starts a process with the credentials of a service account.
+    /// Starts a process with the credentials of a service account, whose requests are not forbidden because the API server has
+    /// not loaded a role yet.
     pub async fn start(&mut self, c: &Cluster, account: &str, arguments: &[String]) -> &Program {
+        roles_are_loaded(c).await;
         let kubeconfig = self.kubeconfig(c, account).await;
         let own = format!("--kubeconfig={}", kubeconfig.display());
         let all: Vec<&str> = [&own].into_iter().chain(arguments).map(String::as_str).collect();
