@@ -1,6 +1,7 @@
 //! The reason why the process failed.
 
 use std::io;
+use std::path::PathBuf;
 
 use coxswain_manager::client::ConnectError;
 use coxswain_manager::controller::ControllerError;
@@ -24,10 +25,11 @@ pub(crate) enum ProcessError {
     Tls(#[from] TlsError),
     #[error(transparent)]
     Authority(#[from] AuthorityError),
-    #[error("invalid {flag}: {source}")]
+    #[error("cannot use the kubeconfig {path}: {reason}; check {flag}", path = .path.display())]
     ReviewKubeconfig {
+        path: PathBuf,
+        reason: String,
         flag: &'static str,
-        source: ClusterError,
     },
     #[error(transparent)]
     Webhook(#[from] WebhookError),

@@ -7,7 +7,7 @@ use std::io;
 use std::path::Path;
 
 use coxswain_config::{Authentication, ClientConnection, Config, RequestHeader, Serving};
-use coxswain_manager::client::{Client, RateLimit, Transport};
+use coxswain_manager::client::{Client, ConnectError, RateLimit, Transport};
 use coxswain_manager::env::Env;
 use coxswain_manager::serve::{
     Access, AuthenticationOptions, Authenticator, AuthorizationOptions, Authorizer, CertificateFiles,
@@ -16,7 +16,7 @@ use coxswain_manager::serve::{
 };
 use coxswain_manager::status;
 
-use crate::cluster;
+use crate::cluster::{self, ClusterError};
 use crate::error::ProcessError;
 
 /// The rate limit of reviews, apart from those of controllers: clients of the endpoints cause them.
@@ -88,24 +88,26 @@ pub(crate) async fn access(
         return Ok(access);
     }
     let (authentication, authorization) = (&config.authentication, &config.authorization);
-    let client = review_client(
+    let token_reviews = review_client(
         transport,
         "authentication",
         "--authentication-kubeconfig",
         authentication.kubeconfig.as_deref(),
     );
-    let authenticator = Authenticator::start(env, client.await?, authentication_options(authentication))?;
-    let client = review_client(
+    let access_reviews = review_client(
         transport,
         "authorization",
         "--authorization-kubeconfig",
         authorization.kubeconfig.as_deref(),
     );
+    // Both before the authenticator starts: an invalid kubeconfig is the only output.
+    let (token_reviews, access_reviews) = (token_reviews.await?, access_reviews.await?);
+    let authenticator = Authenticator::start(env, token_reviews, authentication_options(authentication))?;
     let options = AuthorizationOptions {
         authorized_ttl: authorization.authorized_ttl,
         unauthorized_ttl: authorization.unauthorized_ttl,
     };
-    Ok(access.delegated(authenticator, Authorizer::new(env, client.await?, options)))
+    Ok(access.delegated(authenticator, Authorizer::new(env, access_reviews, options)))
 }
 
 fn authentication_options(authentication: &Authentication) -> AuthenticationOptions {
@@ -155,12 +157,23 @@ async fn review_client(
         master: None,
         rate: None,
     };
-    let invalid = |source| ProcessError::ReviewKubeconfig { flag, source };
-    let config = cluster::config(&connection).await.map_err(invalid)?;
+    let invalid = |reason| ProcessError::ReviewKubeconfig {
+        path: path.to_owned(),
+        reason,
+        flag,
+    };
+    let config = cluster::config(&connection).await.map_err(|error| match error {
+        ClusterError::Kubeconfig { reason, .. } => invalid(reason),
+        error => error.into(),
+    })?;
     let transport = transport.clone();
     // Connecting may run an exec credential plugin and block.
     let connected = tokio::task::spawn_blocking(move || transport.reconnect(&config))
         .await
         .map_err(io::Error::other)?;
-    Ok(connected?.unfenced(name, Some(REVIEW_LIMIT)))
+    let connected = connected.map_err(|error| match error {
+        ConnectError::Config { reason, .. } => invalid(reason),
+        error @ ConnectError::Metrics(_) => error.into(),
+    })?;
+    Ok(connected.unfenced(name, Some(REVIEW_LIMIT)))
 }

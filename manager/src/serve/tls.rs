@@ -46,20 +46,25 @@ pub enum TlsError {
     },
     /// The private key does not match the certificate.
     #[error(
-        "the private key in {key} does not match the certificate in {certificate}; --tls-private-key-file must name the \
-         key of this certificate", key = .key.display(), certificate = .certificate.display()
+        "the private key in {key} does not match the certificate in {certificate}; {flag} must name the key of this \
+         certificate", key = .key.display(), certificate = .certificate.display()
     )]
-    Mismatch { certificate: PathBuf, key: PathBuf },
+    Mismatch {
+        certificate: PathBuf,
+        key: PathBuf,
+        flag: &'static str,
+    },
     /// The certificate or its key is not supported.
     #[error(
-        "invalid certificate in {certificate} or private key in {key}: {source}; --tls-cert-file and \
-         --tls-private-key-file must name a certificate and its key (RSA, ECDSA or Ed25519)",
+        "invalid certificate in {certificate} or private key in {key}: {source}; {flags} must name a certificate and its \
+         key (RSA, ECDSA or Ed25519)",
         key = .key.display(), certificate = .certificate.display()
     )]
     Rejected {
         certificate: PathBuf,
         key: PathBuf,
-        source: rustls::Error,
+        flags: &'static str,
+        source: Box<rustls::Error>,
     },
     /// The file of client CAs is invalid.
     #[error(

@@ -4,7 +4,7 @@ use std::fs;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 
-use coxswain_tests::{certs, fixtures, program};
+use coxswain_tests::{certs, fixtures, program, time};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -278,6 +278,37 @@ async fn invalid_kubeconfig_field_is_rejected() {
 }
 
 #[tokio::test]
+async fn invalid_kubeconfig_of_reviews_is_rejected() {
+    let files = Files::new();
+    let own = files.write("own", &kubeconfig(json!({}), &json!({"token": SECRET})));
+    let own = flag("kubeconfig", &own);
+    let garbage = files.write("garbage", SECRET);
+    let failing = files.write("failing", &kubeconfig(json!({}), &exec("exit 7")));
+    for name in ["authentication-kubeconfig", "authorization-kubeconfig"] {
+        for (path, reason) in [
+            (&files.path("missing"), "No such file or directory (os error 2)"),
+            (&garbage, "it is not a valid kubeconfig"),
+            (&failing, "7"),
+        ] {
+            // The port is bound first, and another process can use it.
+            let sentence = time::eventually(time::ANSWER, async || {
+                let port = format!("--secure-port={}", program::free_address().port());
+                let arguments = ["--bind-address=127.0.0.1", &port, &own, &flag(name, path)];
+                let sentence = rejection(&arguments).await;
+                (!sentence.starts_with("cannot listen")).then_some(sentence)
+            });
+            let sentence = sentence.await.expect("a free port");
+            let start = format!("cannot use the kubeconfig {}: ", path.display());
+            let end = format!("{reason}; check --{name}");
+            assert!(
+                sentence.starts_with(&start) && sentence.ends_with(&end),
+                "{sentence}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
 async fn environment_proxy_is_rejected_unless_no_proxy_matches() {
     let files = Files::new();
     let cluster = json!({"server": "https://api.example.com:6443"});
@@ -336,6 +367,20 @@ async fn invalid_serving_certificate_is_rejected() {
         &["--tls-private-key-file must be given together"],
     )
     .await;
+    let (missing, certificate, key) = (files.path("missing"), files.path("cert"), files.path("key"));
+    for (certificate, key, reason) in [
+        (&missing, &key, "No such file"),
+        (&key, &key, "contains no certificate"),
+        (&certificate, &certificate, "contains no private key"),
+        (&certificate, &key, "does not match"),
+    ] {
+        let sni = format!("--tls-sni-cert-key={},{}", certificate.display(), key.display());
+        is_rejected(
+            &["--sandbox", &port, &sni],
+            &[reason, "; --tls-sni-cert-key must name"],
+        )
+        .await;
+    }
 }
 
 #[tokio::test]

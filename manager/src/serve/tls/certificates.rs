@@ -10,7 +10,8 @@ use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use x509_parser::prelude::{FromDer as _, GeneralName, X509Certificate};
 
-use super::{AnyCertificate, Tls, TlsError, TlsOptions, key_pair, provider};
+use super::key_pair::{self, FileFlags};
+use super::{AnyCertificate, Tls, TlsError, TlsOptions, provider};
 use crate::env::Env;
 use crate::serve::{CertificateMetrics, files};
 
@@ -45,6 +46,7 @@ struct Resolver {
 #[derive(Debug)]
 struct Slot {
     files: Option<CertificateFiles>,
+    flags: FileFlags,
     /// The configured names.
     names: Vec<String>,
     current: Mutex<Current>,
@@ -71,13 +73,14 @@ impl ServingCertificates {
         Ok(Self::new(Slot {
             current: Mutex::new(Current::new(key_pair::self_signed(hosts)?)),
             files: None,
+            flags: FileFlags::DEFAULT,
             names: Vec::new(),
         }))
     }
 
     /// Loads the default certificate.
     pub fn from_files(files: CertificateFiles) -> Result<Self, TlsError> {
-        Ok(Self::new(Slot::load(files, Vec::new())?))
+        Ok(Self::new(Slot::load(files, FileFlags::DEFAULT, Vec::new())?))
     }
 
     fn new(default: Slot) -> Self {
@@ -90,7 +93,8 @@ impl ServingCertificates {
     /// Adds a certificate for some server names.
     pub fn with_sni(self, certificate: SniCertificate) -> Result<Self, TlsError> {
         let mut by_name = self.0.by_name.clone();
-        by_name.push(Arc::new(Slot::load(certificate.files, certificate.names)?));
+        let SniCertificate { files, names } = certificate;
+        by_name.push(Arc::new(Slot::load(files, FileFlags::SNI, names)?));
         Ok(Self(Arc::new(Resolver {
             default: self.0.default.clone(),
             by_name,
@@ -119,7 +123,7 @@ impl ServingCertificates {
                     let on_read = |read: Result<[Vec<u8>; 2], String>| {
                         metrics.total.inc();
                         let loaded = read.and_then(|[certificate, key]| {
-                            let pair = key_pair::parse(&files, &certificate, &key);
+                            let pair = key_pair::parse(&files, slot.flags, &certificate, &key);
                             pair.map_err(|error| error.to_string())
                         });
                         slot.reload(&files, loaded, &metrics, &mut problem);
@@ -132,10 +136,11 @@ impl ServingCertificates {
 }
 
 impl Slot {
-    fn load(files: CertificateFiles, names: Vec<String>) -> Result<Self, TlsError> {
+    fn load(files: CertificateFiles, flags: FileFlags, names: Vec<String>) -> Result<Self, TlsError> {
         Ok(Self {
-            current: Mutex::new(Current::new(key_pair::load(&files)?)),
+            current: Mutex::new(Current::new(key_pair::load(&files, flags)?)),
             files: Some(files),
+            flags,
             names,
         })
     }

@@ -11,9 +11,33 @@ use rustls::sign::CertifiedKey;
 
 use super::{CertificateFiles, TlsError, provider};
 
+/// The flags that name the files of a certificate.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FileFlags {
+    certificate: &'static str,
+    private_key: &'static str,
+    both: &'static str,
+}
+
+impl FileFlags {
+    /// The flags of the default certificate.
+    pub(super) const DEFAULT: Self = Self {
+        certificate: "--tls-cert-file",
+        private_key: "--tls-private-key-file",
+        both: "--tls-cert-file and --tls-private-key-file",
+    };
+    /// The flag of a certificate for some server names.
+    pub(super) const SNI: Self = Self {
+        certificate: "--tls-sni-cert-key",
+        private_key: "--tls-sni-cert-key",
+        both: "--tls-sni-cert-key",
+    };
+}
+
 /// Parses the contents of PEM files.
 pub(super) fn parse(
     files: &CertificateFiles,
+    flags: FileFlags,
     certificate: &[u8],
     key: &[u8],
 ) -> Result<CertifiedKey, TlsError> {
@@ -34,32 +58,35 @@ pub(super) fn parse(
             }
             Ok(chain)
         })
-        .map_err(invalid(&files.certificate, "--tls-cert-file", "certificate"))?;
+        .map_err(invalid(&files.certificate, flags.certificate, "certificate"))?;
     let key = PrivateKeyDer::from_pem_slice(key).map_err(invalid(
         &files.private_key,
-        "--tls-private-key-file",
+        flags.private_key,
         "private key without a passphrase",
     ))?;
     CertifiedKey::from_der(chain, key, &provider()).map_err(|source| {
         let (certificate, key) = (files.certificate.clone(), files.private_key.clone());
         match source {
-            rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => {
-                TlsError::Mismatch { certificate, key }
-            }
+            rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => TlsError::Mismatch {
+                certificate,
+                key,
+                flag: flags.private_key,
+            },
             source => TlsError::Rejected {
                 certificate,
                 key,
-                source,
+                flags: flags.both,
+                source: source.into(),
             },
         }
     })
 }
 
 /// Reads PEM files.
-pub(super) fn load(files: &CertificateFiles) -> Result<CertifiedKey, TlsError> {
-    let certificate = read(&files.certificate, "--tls-cert-file")?;
-    let key = read(&files.private_key, "--tls-private-key-file")?;
-    parse(files, &certificate, &key)
+pub(super) fn load(files: &CertificateFiles, flags: FileFlags) -> Result<CertifiedKey, TlsError> {
+    let certificate = read(&files.certificate, flags.certificate)?;
+    let key = read(&files.private_key, flags.private_key)?;
+    parse(files, flags, &certificate, &key)
 }
 
 /// Generates a self-signed certificate for `localhost`, the loopback addresses and `hosts`.
