@@ -23,6 +23,7 @@ pub mod runner;
 pub mod sandbox;
 pub mod seeds;
 pub mod time;
+pub mod tls;
 pub mod watch;
 pub mod webhook;
 

@@ -247,3 +247,6 @@ async fn failure(serving: &mut Option<JoinHandle<()>>) -> String {
         },
     }
 }
+
+#[cfg(test)]
+mod tests;

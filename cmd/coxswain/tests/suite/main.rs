@@ -11,6 +11,7 @@ mod proxy;
 mod rejections;
 mod sandbox;
 mod shutdown;
+mod tls;
 mod tour;
 #[cfg(feature = "otlp")]
 mod traces;
