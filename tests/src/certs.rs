@@ -3,8 +3,12 @@
 use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
-    KeyUsagePurpose,
+    KeyUsagePurpose, SigningKey as _,
 };
+use serde_json::Value;
+
+/// The length of each number of an ES256 signature.
+const NUMBER: usize = 32;
 
 /// All in PEM.
 pub struct Certs {
@@ -80,4 +84,40 @@ fn authority() -> Result<(String, Issuer<'static, KeyPair>), rcgen::Error> {
     let key = KeyPair::generate()?;
     let ca = authority.self_signed(&key)?.pem();
     Ok((ca, Issuer::new(authority, key)))
+}
+
+/// Signs a token of a service account again, with other claims. `key` is [`Certs::service_account_key`].
+///
+/// # Panics
+/// If the token is not a JWT, or the key is invalid.
+#[must_use]
+pub fn with_claims(token: &str, key: &str, change: impl FnOnce(&mut Value)) -> String {
+    let parts: Vec<&str> = token.split('.').collect();
+    let claims = BASE64_URL_SAFE_NO_PAD.decode(parts[1]).expect("base64");
+    let mut claims = serde_json::from_slice(&claims).expect("claims");
+    change(&mut claims);
+    let signed = format!(
+        "{}.{}",
+        parts[0],
+        BASE64_URL_SAFE_NO_PAD.encode(claims.to_string())
+    );
+    let key = KeyPair::from_pem(key).expect("a private key");
+    let signature = key.sign(signed.as_bytes()).expect("a signature");
+    let signature = BASE64_URL_SAFE_NO_PAD.encode(fixed_length(&signature));
+    format!("{signed}.{signature}")
+}
+
+/// Converts an ECDSA signature from DER, a sequence of two integers, to two numbers of a fixed length, as a JWT has it.
+fn fixed_length(der: &[u8]) -> Vec<u8> {
+    let mut rest = &der[2..];
+    let mut fixed = Vec::new();
+    while let [_, length, tail @ ..] = rest {
+        let (integer, tail) = tail.split_at(usize::from(*length));
+        // An integer has no leading zeros but one before a set highest bit.
+        let digits = &integer[integer.len().saturating_sub(NUMBER)..];
+        fixed.resize(fixed.len() + NUMBER - digits.len(), 0);
+        fixed.extend(digits);
+        rest = tail;
+    }
+    fixed
 }

@@ -1,5 +1,6 @@
 //! Tests of the process: output, rejected configurations, operation and shutdown.
 
+mod access;
 mod config_file;
 mod crds;
 mod graph;
