@@ -135,7 +135,8 @@ fn undecided(reason: NoDecision, failed: &str) -> HttpResponse {
     match reason {
         NoDecision::TooManyReviews => status::too_many_requests(RETRY_AFTER),
         NoDecision::Unavailable => {
-            let message = format!("{failed}: the API server is not available");
+            let message =
+                format!("{failed}: the API server did not answer or rejected the review, see the log");
             status::unavailable(&message, RETRY_AFTER)
         }
     }
