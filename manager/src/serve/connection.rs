@@ -1,18 +1,21 @@
 //! One connection, from the TLS handshake to its end.
 //!
-//! It occupies a slot, and is closed unless requests arrive regularly. This covers all kinds of slow clients: only a request
-//! with a complete head counts, and a response that the client does not read blocks its next request.
+//! It occupies a slot, and is closed unless requests arrive regularly and responses are read. This covers all kinds of slow
+//! clients: only a request with a complete head counts. On HTTP/1 a response that the client does not read blocks its next
+//! request; on HTTP/2 each response has a deadline, and the number of requests at the same time is limited.
 
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::net::IpAddr;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::Full;
-use hyper::body::Incoming;
+use hyper::body::{Body, Frame, Incoming, SizeHint};
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use hyper_util::server::conn::auto;
@@ -31,12 +34,14 @@ const FIRST_REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 /// From a response to the next complete request head. API servers and scrapers close idle connections after 90 seconds. The
 /// client must close first: a request on a connection that the server is closing is lost.
 const IDLE_TIMEOUT: Duration = Duration::from_mins(2);
+/// From the end of a handler to the end of its response. A response that the client does not read occupies memory.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
 /// The time for in-flight requests when a connection is closed.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
 /// A larger request head is rejected with 431.
-const MAX_HEADER_BYTES: u32 = 64 * 1024;
+const MAX_HEADER_BYTES: u32 = 32 * 1024;
 /// Concurrent requests on one HTTP/2 connection.
-const MAX_STREAMS: u32 = 100;
+const MAX_STREAMS: u32 = 32;
 
 /// The response of a handler.
 pub type HttpResponse = Response<Full<Bytes>>;
@@ -105,8 +110,8 @@ where
         let (context, in_flight, peer) = (context.clone(), activity.begin(), peer.clone());
         async move {
             let response = context.handler.handle(&peer, request).await;
-            drop(in_flight);
-            Ok::<_, Infallible>(response)
+            let unsent = in_flight.end();
+            Ok::<_, Infallible>(response.map(|body| TrackedBody { body, unsent }))
         }
     });
     let builder = builder(&context.env);
@@ -151,7 +156,6 @@ pub(super) struct Activity {
     state: watch::Sender<State>,
 }
 
-#[derive(Clone, Copy)]
 struct State {
     /// The number of requests in a handler.
     in_flight: usize,
@@ -159,6 +163,19 @@ struct State {
     served: bool,
     /// The connection is closed at this time unless a request is in flight.
     deadline: Instant,
+    /// The number of responses.
+    responses: u64,
+    /// The deadlines of responses that are not sent yet, in the order of the responses.
+    unsent: BTreeMap<u64, Instant>,
+}
+
+impl State {
+    /// Returns the time at which the connection is closed, as of now.
+    fn closes_at(&self) -> Option<Instant> {
+        let idle = (self.in_flight == 0).then_some(self.deadline);
+        let unsent = self.unsent.values().next().copied();
+        idle.into_iter().chain(unsent).min()
+    }
 }
 
 /// The phase of a connection. A full server closes the lowest phase first.
@@ -175,12 +192,47 @@ pub(super) enum Phase {
 /// Counts a request as in flight until dropped.
 struct InFlight(Arc<Activity>);
 
+/// Counts a response as unsent until dropped.
+struct UnsentResponse {
+    activity: Arc<Activity>,
+    number: u64,
+}
+
+/// The body of a response. hyper drops it when it has sent everything that fits into the client's window.
+struct TrackedBody {
+    body: Full<Bytes>,
+    #[expect(dead_code, reason = "it is dropped with the body")]
+    unsent: UnsentResponse,
+}
+
+impl Body for TrackedBody {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
 impl Activity {
     pub(super) fn new(clock: &Clock) -> Self {
         let state = watch::Sender::new(State {
             in_flight: 0,
             served: false,
             deadline: clock.after(FIRST_REQUEST_TIMEOUT),
+            responses: 0,
+            unsent: BTreeMap::new(),
         });
         let clock = clock.clone();
         Self { clock, state }
@@ -215,16 +267,35 @@ impl Activity {
     async fn expired(&self, closing: &CancellationToken) {
         let mut state = self.state.subscribe();
         loop {
-            let State {
-                in_flight, deadline, ..
-            } = *state.borrow_and_update();
+            let closes_at = state.borrow_and_update().closes_at();
+            let closes = async {
+                match closes_at {
+                    Some(time) => self.clock.sleep_until(time).await,
+                    None => std::future::pending().await,
+                }
+            };
             tokio::select! {
                 biased;
                 () = closing.cancelled() => return,
                 _ = state.changed() => {}
-                () = self.clock.sleep_until(deadline), if in_flight == 0 => return,
+                () = closes => return,
             }
         }
+    }
+}
+
+impl InFlight {
+    /// The handler has returned a response.
+    fn end(self) -> UnsentResponse {
+        let activity = self.0.clone();
+        let deadline = activity.clock.after(RESPONSE_TIMEOUT);
+        let mut number = 0;
+        activity.state.send_modify(|state| {
+            number = state.responses;
+            state.responses += 1;
+            state.unsent.insert(number, deadline);
+        });
+        UnsentResponse { activity, number }
     }
 }
 
@@ -234,6 +305,14 @@ impl Drop for InFlight {
         self.0.state.send_modify(|state| {
             state.in_flight -= 1;
             state.deadline = deadline;
+        });
+    }
+}
+
+impl Drop for UnsentResponse {
+    fn drop(&mut self) {
+        self.activity.state.send_modify(|state| {
+            state.unsent.remove(&self.number);
         });
     }
 }

@@ -5,8 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::Response;
-use http_body_util::Full;
+use http::{Request, Response};
+use http_body_util::{Empty, Full};
+use hyper::client::conn::http2;
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use jiff::Timestamp;
 use prometheus::Registry;
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer, ServerName};
@@ -218,6 +220,35 @@ async fn client_that_does_not_read_its_response_is_closed() {
     let (mut client, served) = fixture.connect(LOCAL).await;
     get(&mut client, "/large").await;
     assert_eq!(fixture.ends_after(served).await, 122 * SECOND);
+}
+
+/// Other requests do not delay the end.
+#[tokio::test(start_paused = true)]
+async fn http2_client_that_does_not_read_its_response_is_closed() {
+    let fixture = fixture();
+    let (client, served) = fixture.connect(LOCAL).await;
+    let mut builder = http2::Builder::new(TokioExecutor::new());
+    builder.initial_stream_window_size(0);
+    let handshake = builder.handshake::<_, Empty<Bytes>>(TokioIo::new(client)).await;
+    let (mut sender, connection) = handshake.expect("a handshake");
+    fixture.env.tasks.spawn(connection);
+    let request = |path: &str| {
+        let uri = format!("https://localhost{path}");
+        Request::get(uri).body(Empty::new()).expect("a request")
+    };
+    let unread = sender.send_request(request("/large")).await;
+    assert_eq!(unread.as_ref().expect("a response").status(), 200);
+    let clock = fixture.env.clock.clone();
+    let others = fixture.env.tasks.spawn(async move {
+        let mut responses = Vec::new();
+        while let Ok(response) = sender.send_request(request("/healthz")).await {
+            responses.push(response);
+            clock.sleep(7 * SECOND).await;
+        }
+        responses.len()
+    });
+    assert_eq!(fixture.ends_after(served).await, 32 * SECOND);
+    assert_eq!(others.await.expect("no panic"), 5);
 }
 
 #[tokio::test(start_paused = true)]
