@@ -122,7 +122,8 @@ impl Authenticator {
         if let Some(Proxies { authority, names }) = &authorities.proxies {
             match self.verify(authority, peer) {
                 Ok(Some(proxy)) if names.allows_proxy(&proxy.common_name) => {
-                    if let Some(user) = names.user(headers) {
+                    let user = names.user(headers).map_err(|_| Rejection::Invalid)?;
+                    if let Some(user) = user {
                         return Ok(user.authenticated());
                     }
                 }

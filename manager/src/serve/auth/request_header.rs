@@ -2,6 +2,8 @@
 //!
 //! Only a proxy may set them: the caller verifies its client certificate first.
 
+use std::str::Utf8Error;
+
 use http::HeaderMap;
 use percent_encoding::percent_decode_str;
 
@@ -29,17 +31,20 @@ impl RequestHeaderNames {
         allowed.is_empty() || allowed.iter().any(|it| it == common_name)
     }
 
-    /// Returns the user in the headers; none without a user name.
-    pub(super) fn user(&self, headers: &HeaderMap) -> Option<User> {
-        let name = first(headers, &self.username_headers)?;
+    /// Returns the user in the headers; none without a user name. The headers must be UTF-8: a value that is left out would
+    /// select another user.
+    pub(super) fn user(&self, headers: &HeaderMap) -> Result<Option<User>, Utf8Error> {
+        let Some(name) = first(headers, &self.username_headers)? else {
+            return Ok(None);
+        };
         let mut user = User {
             name,
-            uid: first(headers, &self.uid_headers).unwrap_or_default(),
-            groups: { self.group_headers.iter() }
-                .flat_map(|header| values(headers, header))
-                .collect(),
+            uid: first(headers, &self.uid_headers)?.unwrap_or_default(),
             ..User::default()
         };
+        for header in &self.group_headers {
+            user.groups.extend(values(headers, header)?);
+        }
         for header in headers.keys() {
             // Header names are in lower case.
             let mut prefixes = self.extra_headers_prefixes.iter();
@@ -49,20 +54,28 @@ impl RequestHeaderNames {
             let decoded = percent_decode_str(key).decode_utf8();
             let key = decoded.map_or_else(|_| key.to_owned(), std::borrow::Cow::into_owned);
             let extra = user.extra.entry(key).or_default();
-            extra.extend(values(headers, header.as_str()));
+            extra.extend(values(headers, header.as_str())?);
         }
-        Some(user)
+        Ok(Some(user))
     }
 }
 
-fn first(headers: &HeaderMap, names: &[String]) -> Option<String> {
-    let mut first = names.iter().filter_map(|name| values(headers, name).next());
-    first.find(|value| !value.is_empty())
+/// Returns the first value of the first of these headers that is not empty.
+fn first(headers: &HeaderMap, names: &[String]) -> Result<Option<String>, Utf8Error> {
+    for name in names {
+        let first = values(headers, name)?.into_iter().next();
+        if let Some(value) = first.filter(|value| !value.is_empty()) {
+            return Ok(Some(value));
+        }
+    }
+    Ok(None)
 }
 
-fn values(headers: &HeaderMap, name: &str) -> impl Iterator<Item = String> {
+fn values(headers: &HeaderMap, name: &str) -> Result<Vec<String>, Utf8Error> {
     let values = headers.get_all(name).iter();
-    values.filter_map(|value| value.to_str().ok().map(str::to_owned))
+    values
+        .map(|value| str::from_utf8(value.as_bytes()).map(str::to_owned))
+        .collect()
 }
 
 #[cfg(test)]
@@ -104,7 +117,7 @@ mod tests {
             ("x-remote-extra-acme.com%2fproject", "p1"),
             ("x-remote-extra-acme.com%2fproject", "p2"),
         ]));
-        let user = user.expect("a user");
+        let user = user.expect("UTF-8").expect("a user");
         assert_eq!((user.name.as_str(), user.uid.as_str()), ("jane", "7"));
         assert_eq!(user.groups, ["a", "b"]);
         assert_eq!(user.extra["acme.com/project"], ["p1", "p2"]);
@@ -115,8 +128,26 @@ mod tests {
     fn headers_without_a_user_name_are_not_a_user() {
         assert_eq!(
             names().user(&headers(&[("x-remote-group", "system:masters")])),
-            None
+            Ok(None)
         );
-        assert_eq!(names().user(&headers(&[("x-remote-user", "")])), None);
+        assert_eq!(names().user(&headers(&[("x-remote-user", "")])), Ok(None));
+    }
+
+    #[test]
+    fn header_that_is_not_utf8_is_an_error() {
+        for name in ["x-user", "x-remote-uid", "x-remote-group", "x-remote-extra-a"] {
+            let mut headers = headers(&[("x-remote-user", "jane")]);
+            let name = HeaderName::from_static(name);
+            headers.insert(
+                name.clone(),
+                HeaderValue::from_bytes("jürgen".as_bytes()).expect("a value"),
+            );
+            assert!(names().user(&headers).is_ok(), "{name}");
+            headers.insert(
+                name.clone(),
+                HeaderValue::from_bytes(b"j\xfcrgen").expect("a value"),
+            );
+            assert!(names().user(&headers).is_err(), "{name}");
+        }
     }
 }
