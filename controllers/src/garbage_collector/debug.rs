@@ -78,10 +78,9 @@ fn draw(term: &GcTerm, selected: &[Uid]) -> Drawing {
             slice
                 .filter(|it| is_selected(&it.identity.uid))
                 .for_each(|it| drawing.add(it));
-            nodes.next().map(|node| node.identity.uid)
+            nodes.next().map(|node| node.identity)
         });
-        // A slice that ends at the uid where it started has more identities of one uid than fit.
-        if from.is_none() || from == last {
+        if from.is_none() {
             return drawing;
         }
     }

@@ -65,7 +65,7 @@ impl Lineage {
         let mut nodes: Vec<Node> = Vec::with_capacity(uids.len());
         let mut references: Vec<&OwnerRef> = Vec::new();
         for uid in &uids {
-            let found = graph.nodes(Some(uid)).next();
+            let found = graph.nodes(Some(&Identity::first_of(uid))).next();
             if let Some(node) = found.filter(|it| it.identity.uid == *uid) {
                 references.extend(node.owners);
                 nodes.push(Node::of(&node));
@@ -105,9 +105,9 @@ impl Matches {
                         None => {}
                     }
                 }
-                nodes.next().map(|node| node.identity.uid)
+                nodes.next().map(|node| node.identity)
             });
-            if from.is_none() || from == last || exact.truncated {
+            if from.is_none() || exact.truncated {
                 return if exact.matches.is_empty() { partial } else { exact };
             }
         }

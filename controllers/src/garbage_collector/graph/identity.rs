@@ -38,7 +38,7 @@ impl Identity {
     }
 
     /// The lower bound of all identities with this uid.
-    pub(super) fn first_of(uid: &Uid) -> Self {
+    pub fn first_of(uid: &Uid) -> Self {
         Self {
             uid: uid.clone(),
             api_version: Text::default(),

@@ -28,12 +28,11 @@ impl Graph {
         self.nodes.get(uid).map(|node| node.identity(uid))
     }
 
-    /// Returns all nodes and virtual owners ordered by uid, starting at `from`.
-    pub fn nodes(&self, from: Option<&Uid>) -> impl Iterator<Item = NodeInfo<'_>> {
-        let start = from.map_or(Bound::Unbounded, Bound::Included);
+    /// Returns all nodes and virtual owners ordered by identity, starting at `from`.
+    pub fn nodes(&self, from: Option<&Identity>) -> impl Iterator<Item = NodeInfo<'_>> {
+        let start = from.map_or(Bound::Unbounded, |from| Bound::Included(&from.uid));
         let mut nodes = self.nodes.range((start, Bound::Unbounded)).peekable();
-        let first = from.map(Identity::first_of);
-        let start = first.as_ref().map_or(Bound::Unbounded, Bound::Included);
+        let start = from.map_or(Bound::Unbounded, Bound::Included);
         let mut virtual_owners = self
             .virtual_owners
             .range((start, Bound::Unbounded))
