@@ -67,16 +67,16 @@ pub(crate) async fn config(connection: &ClientConnection) -> Result<kube::Config
     if let Some(master) = master {
         config.cluster_url = http_uri(master)?;
     }
-    if config.accept_invalid_certs {
-        tracing::warn!(server = %config.cluster_url, "Certificate of the API server is not verified, the kubeconfig sets insecure-skip-tls-verify");
-    }
     if kubeconfig.is_some() && config.proxy_url.is_none() {
         refuse_proxy(&config)?;
     }
-    match problem(&config) {
-        Some(reason) => Err(ClusterError::unusable(connection, reason)),
-        None => Ok(config),
+    if let Some(reason) = problem(&config) {
+        return Err(ClusterError::unusable(connection, reason));
     }
+    if config.accept_invalid_certs {
+        tracing::warn!(server = %config.cluster_url, "Certificate of the API server is not verified, the kubeconfig sets insecure-skip-tls-verify");
+    }
+    Ok(config)
 }
 
 fn not_in_cluster(error: InClusterError) -> ClusterError {
@@ -168,6 +168,10 @@ fn load(field: &str, error: &LoadDataError) -> String {
 /// Returns an error of the configuration that would fail, or panic, only when the client is used.
 fn problem(config: &kube::Config) -> Option<String> {
     let url = &config.cluster_url;
+    if url.authority().is_some_and(|it| it.as_str().contains('@')) {
+        // The value can contain a password.
+        return Some("server contains credentials, set them in users".to_owned());
+    }
     if !matches!(url.scheme_str(), Some("https" | "http")) || url.host().is_none() {
         return Some(format!("server {url} does not start with https:// or http://"));
     }

@@ -229,6 +229,11 @@ async fn invalid_kubeconfig_field_is_rejected() {
         (json!({"server": "127.0.0.1"}), user.clone(), "https://"),
         (json!({"server": "ftp://127.0.0.1"}), user.clone(), "https://"),
         (
+            json!({"server": format!("https://me:{SECRET}@127.0.0.1"), "insecure-skip-tls-verify": true}),
+            user.clone(),
+            "server contains credentials, set them in users",
+        ),
+        (
             json!({"proxy-url": format!("http://me:{SECRET}@proxy:1")}),
             user.clone(),
             "proxy-url",
