@@ -32,7 +32,7 @@ use super::queues::{CollectorItem, Next, Queues, limiter, requeue};
 use super::term::{GcRuntime, GcTerm};
 use super::{NAME, Options, attempt_to_delete, attempt_to_orphan, live_list};
 
-/// The time that one request of an item may take, its wait for the rate limiter and its deadline included.
+/// The time that one request of an item may take. The wait for the rate limiter does not count.
 const STUCK_AFTER: Duration = Duration::from_mins(5);
 /// The time that an item may wait in a queue while all workers are busy. The deletion of a large namespace takes long.
 const WAIT_MAX: Duration = Duration::from_hours(2);

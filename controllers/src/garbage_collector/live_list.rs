@@ -176,13 +176,17 @@ pub(super) async fn process(term: Arc<GcTerm>, item: Key, slot: Slot) -> Result<
                 catch_up(sender, &kind, concurrent).await
             } else {
                 let _permit = concurrent.acquire().await;
-                list(sender, &kind, within, dependents_of).await
+                list(sender, &kind, within, dependents_of, slot).await
             };
             slot.touch();
             (kind, listed)
         }
     });
-    let listed: Vec<(Arc<Kind>, Listed)> = join_all(lists).await;
+    let listed: Vec<(Arc<Kind>, Listed)> = tokio::select! {
+        biased;
+        () = term.stop.cancelled() => return Ok(Next::Parked),
+        listed = join_all(lists) => listed,
+    };
     if listed.iter().all(|(_, listed)| listed.is_err()) {
         // The API server is down: that is not a reason to proceed without any list.
         term.lists.request_again(&namespace, owners);
@@ -262,8 +266,10 @@ fn apply(
 }
 
 /// The objects of a kind that refer to one of the owners.
-async fn list(term: &GcTerm, kind: &Kind, namespace: &str, owners: &Owners) -> Listed {
+async fn list(term: &GcTerm, kind: &Kind, namespace: &str, owners: &Owners, slot: &Slot) -> Listed {
     let refers = |meta: &Meta| {
+        // A list of many pages takes longer than one request may take.
+        slot.touch();
         let mut references = meta.owner_references.iter();
         references.any(|it| owners.contains_key(&it.uid))
     };

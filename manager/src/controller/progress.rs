@@ -25,10 +25,18 @@ pub(super) struct Progress {
 #[derive(Debug)]
 struct State {
     next_id: u64,
-    /// By id, with the time of the last progress.
-    running: BTreeMap<u64, (Key, Instant)>,
+    running: BTreeMap<u64, Running>,
     /// The last time that an item started, ended or made progress.
     last: Instant,
+}
+
+#[derive(Debug)]
+struct Running {
+    item: Key,
+    /// The last progress.
+    since: Instant,
+    /// The number of its parts that wait for other items.
+    waits: usize,
 }
 
 /// An item in process, until this is dropped.
@@ -37,6 +45,9 @@ pub(super) struct Busy {
     progress: Arc<Progress>,
     id: u64,
 }
+
+/// A wait for other items, until this is dropped.
+pub(super) struct Waits(Arc<Busy>);
 
 impl Progress {
     pub(super) fn new(clock: &Clock, limits: HealthLimits, outcomes: Arc<Outcomes>) -> Self {
@@ -55,7 +66,12 @@ impl Progress {
     pub(super) fn begin(self: &Arc<Self>, item: Key) -> Busy {
         let id = self.update(|state, now| {
             state.next_id += 1;
-            state.running.insert(state.next_id, (item, now));
+            let running = Running {
+                item,
+                since: now,
+                waits: 0,
+            };
+            state.running.insert(state.next_id, running);
             state.next_id
         });
         Busy {
@@ -66,7 +82,7 @@ impl Progress {
 
     pub(super) fn running(&self) -> Vec<Key> {
         let mut keys: Vec<Key> =
-            self.lock(|state| state.running.values().map(|(key, _)| key.clone()).collect());
+            self.lock(|state| state.running.values().map(|it| it.item.clone()).collect());
         keys.sort();
         keys
     }
@@ -89,11 +105,11 @@ impl Progress {
             wait: limit,
         } = self.limits;
         self.lock(|state| {
-            let oldest = state.running.values().min_by_key(|(_, since)| *since);
-            if let Some((key, since)) = oldest
-                && now.duration_since(*since) > timeout.saturating_add(grace)
+            let working = state.running.values().filter(|it| it.waits == 0);
+            if let Some(oldest) = working.min_by_key(|it| it.since)
+                && now.duration_since(oldest.since) > timeout.saturating_add(grace)
             {
-                let (key, since) = (key.clone(), now.duration_since(*since));
+                let (key, since) = (oldest.item.clone(), now.duration_since(oldest.since));
                 return Err(Unhealthy::Stuck { key, since, timeout });
             }
             let Some(Waiting {
@@ -129,11 +145,28 @@ impl Progress {
 
 impl Busy {
     pub(super) fn touch(&self) {
+        self.change(|_| {});
+    }
+
+    /// The item waits for other items until the result is dropped.
+    pub(super) fn wait(self: &Arc<Self>) -> Waits {
+        self.change(|running| running.waits += 1);
+        Waits(Arc::clone(self))
+    }
+
+    fn change(&self, with: impl FnOnce(&mut Running)) {
         self.progress.update(|state, now| {
-            if let Some((_, since)) = state.running.get_mut(&self.id) {
-                *since = now;
+            if let Some(running) = state.running.get_mut(&self.id) {
+                running.since = now;
+                with(running);
             }
         });
+    }
+}
+
+impl Drop for Waits {
+    fn drop(&mut self) {
+        self.0.change(|running| running.waits -= 1);
     }
 }
 
@@ -141,5 +174,53 @@ impl Drop for Busy {
     fn drop(&mut self) {
         self.progress.outcomes.processed();
         self.progress.update(|state, _| state.running.remove(&self.id));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use jiff::Timestamp;
+
+    use crate::env::{Env, TaskSet};
+
+    const MINUTE: Duration = Duration::from_mins(1);
+
+    fn progress(tasks: &TaskSet) -> (Clock, Arc<Progress>) {
+        let clock = Env::starting_at(Timestamp::UNIX_EPOCH, 0, tasks).clock;
+        let limits = HealthLimits {
+            workers: 2,
+            timeout: 5 * MINUTE,
+            grace: Duration::ZERO,
+            wait: Duration::from_hours(1),
+        };
+        let outcomes = Arc::new(Outcomes::new(&clock));
+        let progress = Arc::new(Progress::new(&clock, limits, outcomes));
+        (clock, progress)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn item_is_stuck_unless_it_makes_progress_or_waits_for_others() {
+        let tasks = TaskSet::new();
+        let (clock, progress) = progress(&tasks);
+        let busy = Arc::new(progress.begin(Key::cluster("a")));
+        clock.sleep(4 * MINUTE).await;
+        busy.touch();
+        clock.sleep(5 * MINUTE).await;
+        assert!(progress.health(None).is_ok());
+        let waits = [busy.wait(), busy.wait()];
+        clock.sleep(60 * MINUTE).await;
+        assert!(progress.health(None).is_ok());
+        let [first, second] = waits;
+        drop(first);
+        clock.sleep(60 * MINUTE).await;
+        assert!(progress.health(None).is_ok());
+        drop(second);
+        clock.sleep(5 * MINUTE).await;
+        assert!(progress.health(None).is_ok());
+        clock.sleep(MINUTE).await;
+        let stuck = progress.health(None).expect_err("no progress for six minutes");
+        assert!(matches!(stuck, Unhealthy::Stuck { .. }), "{stuck}");
     }
 }

@@ -194,9 +194,11 @@ impl<Q: Queues, S: TermState> Runtime<Q, S> {
     /// Returns an error if an item takes longer than its timeout, waits although workers are free, or waits for too long.
     pub fn health(&self) -> Result<(), Unhealthy> {
         let oldest = lock(&self.queues).oldest();
-        lock(&self.current)
-            .as_ref()
-            .map_or(Ok(()), |it| it.progress.health(oldest))
+        lock(&self.current).as_ref().map_or(Ok(()), |it| {
+            // A term that ends starts no items.
+            let oldest = oldest.filter(|_| !it.stop.is_cancelled());
+            it.progress.health(oldest)
+        })
     }
 
     /// The load of the queues and the number of processed items.
@@ -298,6 +300,12 @@ impl Slot {
     /// Reports progress: the item's timeout starts again.
     pub fn touch(&self) {
         self.busy.touch();
+    }
+
+    /// Waits for a resource that other items use. The item's timeout starts again afterwards.
+    pub async fn wait<T>(&self, shared: impl Future<Output = T>) -> T {
+        let _waits = self.busy.wait();
+        shared.await
     }
 
     /// A slot for a part of the same item that holds another permit.

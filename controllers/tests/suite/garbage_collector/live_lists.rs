@@ -243,3 +243,37 @@ async fn list_with_expired_continue_token_restarts() {
     assert!(took <= Duration::from_secs(75), "{took:?}");
     assert_eq!(f.metric(UNLISTED), Some(1.0));
 }
+
+#[tokio::test(start_paused = true)]
+async fn list_of_many_slow_pages_is_healthy_and_ends_with_the_term() {
+    const PAGE_TIME: Duration = Duration::from_secs(29);
+    let f = unstarted();
+    let collector = Arc::new(f.build(Options::default(), Scope::default()));
+    let fence = Fence::new(f.env.clock.clone());
+    let (term, stop) = (fence.open_forever(), CancellationToken::new());
+    let (running, stopped) = (Arc::clone(&collector), stop.clone());
+    let run = async move { running.run(&fence, term, stopped).await };
+    let run = f.env.tasks.spawn(run);
+    for n in 0..6_000 {
+        f.create(&MAPS, &format!("map-{n}"), &[]).await;
+    }
+    let owner = f.create(&SECRETS, "owner", &[]).await;
+    f.settle().await;
+    f.api.inject_all(|it| {
+        if it.by_controller && it.operation == "LIST configmaps" {
+            Fault::SlowResponse(PAGE_TIME)
+        } else {
+            Fault::None
+        }
+    });
+    f.api.reset();
+    f.delete(&SECRETS, &owner, Propagation::Orphan).await;
+    f.sleep(PAGE_TIME * 11).await;
+    assert!((11..=12).contains(&f.api.count("LIST configmaps")));
+    collector.health().expect("it reads one page after the other");
+    let begun = f.env.clock.now();
+    stop.cancel();
+    run.await.expect("no panic").expect("stopped");
+    assert_eq!(f.env.clock.now() - begun, Duration::ZERO);
+    assert!(f.get(&SECRETS, "owner").await.is_some());
+}
