@@ -14,9 +14,9 @@ use crate::panics;
 pub enum Health {
     /// The check passes.
     Ok,
-    /// The check passes with a note, such as the reason why a controller is idle. `?verbose` shows it to local clients.
+    /// The check passes with a note, such as the reason why a controller is idle. `?verbose` shows it to authorized clients.
     Note(String),
-    /// The check fails. The reason is logged and shown on the path of the check itself, but not on the allowed paths.
+    /// The check fails. The reason is logged and shown on the path of the check itself, but not on the paths of all checks.
     Failed(String),
 }
 
