@@ -87,8 +87,6 @@ enum WriteAccess {
     ReadOnly,
     /// Writes while the term is open.
     InTerm(Fence, Term),
-    /// Neither writes nor reads: its term ended while it waited for the rate limiter.
-    Ended,
     /// Always writes: the election and its events.
     Unfenced,
 }
@@ -175,18 +173,13 @@ impl Client {
     }
 
     /// Waits for the rate limiter, and returns the same client for one request that no longer waits. A caller that decides
-    /// after the wait does not act on outdated state.
-    pub async fn with_token(&self, verb: &'static str) -> Self {
-        let access = if self.take_token(verb).await {
-            self.access.clone()
-        } else {
-            WriteAccess::Ended
-        };
-        Self {
+    /// after the wait does not act on outdated state. Fails if the term ends first.
+    pub async fn with_token(&self, verb: &'static str) -> Result<Self, ClientError> {
+        self.token(verb, verb).await?;
+        Ok(Self {
             limiter: None,
-            access,
             ..self.clone()
-        }
+        })
     }
 
     /// Returns the tracer of the transport.
@@ -217,7 +210,7 @@ impl Client {
         // there was never sent.
         let entry = match &self.access {
             WriteAccess::InTerm(..) => Some(self.transport.writes.begin(resource, call.deadline)),
-            WriteAccess::ReadOnly | WriteAccess::Unfenced | WriteAccess::Ended => None,
+            WriteAccess::ReadOnly | WriteAccess::Unfenced => None,
         };
         let answer = Box::pin(self.exchange(call, bearer, &request_line)).await;
         let answer = answer.map(http::Response::into_body);
@@ -360,7 +353,7 @@ impl Client {
                 () = limiter.take(clock) => true,
                 () = fence.ending(*term) => false,
             },
-            WriteAccess::ReadOnly | WriteAccess::Unfenced | WriteAccess::Ended => {
+            WriteAccess::ReadOnly | WriteAccess::Unfenced => {
                 limiter.take(clock).await;
                 true
             }
@@ -463,11 +456,6 @@ impl Client {
         let mut request = request.body(body).map_err(|error| invalid(error.to_string()))?;
         let request_line = || request_line.to_owned();
         match &self.access {
-            WriteAccess::Ended => {
-                return Err(ClientError::Fenced {
-                    request_line: request_line(),
-                });
-            }
             WriteAccess::ReadOnly if is_write => {
                 return Err(ClientError::ReadOnly {
                     request_line: request_line(),

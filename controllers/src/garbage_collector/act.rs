@@ -100,7 +100,7 @@ pub(super) async fn read_again(
     slot: &Slot,
 ) -> Result<Option<Meta>, ClientError> {
     let resource = &action.kind.resource;
-    let client = slot.wait(term.client.with_token("GET")).await;
+    let client = slot.wait(term.client.with_token("GET")).await?;
     let read = client.get_as::<MetaObject>(resource, &action.key, View::Metadata);
     let scope = (resource.clone(), action.key.namespace.clone());
     match term.answer(&scope, slot, read).await {

@@ -47,7 +47,7 @@ pub(super) async fn process(term: Arc<GcTerm>, item: DeleteItem, slot: Slot) -> 
     if let Some(wait) = term.breaker.hold(&scopes, term.now()) {
         return Ok(Next::After(wait));
     }
-    let client = slot.wait(term.client.with_token(verb)).await;
+    let client = slot.wait(term.client.with_token(verb)).await?;
     if term.stop.is_cancelled() {
         return Ok(Next::Done);
     }

@@ -98,7 +98,7 @@ async fn patch(term: &GcTerm, owner: &Uid, action: Action, slot: &Slot) -> Resul
     if let Some(wait) = term.breaker.hold(&[scope(&action)], term.now()) {
         return Ok(Some(Next::After(wait)));
     }
-    let client = slot.wait(term.client.with_token("PATCH")).await;
+    let client = slot.wait(term.client.with_token("PATCH")).await?;
     // A second DELETE of the owner can have another propagation policy.
     if term.stop.is_cancelled() || term.read(|graph| graph.remove_orphan_finalizer(owner)).is_none() {
         return Ok(Some(Next::Backoff));
@@ -116,7 +116,7 @@ async fn patch(term: &GcTerm, owner: &Uid, action: Action, slot: &Slot) -> Resul
 
 /// Removes the finalizer from the owner, unless an object still refers to it.
 async fn remove_finalizer(term: &Arc<GcTerm>, owner: &Uid, slot: &Slot) -> Result<Next, ClientError> {
-    let client = slot.wait(term.client.with_token("PATCH")).await;
+    let client = slot.wait(term.client.with_token("PATCH")).await?;
     let (dependents, finish) = term.read(|graph| {
         (
             graph.orphan_dependents(owner),

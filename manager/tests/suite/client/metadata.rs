@@ -104,7 +104,7 @@ async fn token_taken_in_advance_is_not_taken_again() {
     let (key, clock) = (Key::new("n", "a"), f.env.clock.clone());
     let start = clock.now();
     for _ in 0..35 {
-        let with_token = client.with_token("GET").await;
+        let with_token = client.with_token("GET").await.expect("a token");
         let before = clock.now();
         let _ = with_token.get::<MetaObject>(&MAPS, &key).await;
         assert_eq!(clock.now(), before, "no wait after the decision");

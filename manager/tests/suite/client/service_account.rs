@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use coxswain_manager::client::{
-    Client, ClientError, Patch, ServiceAccount, ServiceAccounts, TokenError, Transport,
+    Client, ClientError, Fence, Patch, RateLimit, ServiceAccount, ServiceAccounts, TokenError, Transport,
 };
 use coxswain_manager::env::{Env, TaskSet};
 use coxswain_manager::object::{Key, Resource};
@@ -281,6 +281,29 @@ async fn rejected_token_is_replaced_at_once_and_then_after_the_backoff() {
     f.state(|state| state.rejects = false);
     f.env.clock.sleep(2 * MINUTE).await;
     get(&client).await.expect("a response");
+}
+
+#[tokio::test(start_paused = true)]
+async fn ended_wait_for_the_rate_limiter_requests_no_token() {
+    let f = Fixture::new();
+    let (account, _) = f.account("robot").await;
+    let fence = Fence::new(f.env.clock.clone());
+    let term = fence.open(f.env.clock.mark(), MINUTE);
+    let limit = RateLimit { qps: 0.001, burst: 1 };
+    let client = f.transport.client("robot", Some(limit));
+    let client = client.authenticated_as(Some(&account)).in_term(&fence, term);
+    f.state(|state| state.rejects = true);
+    let error = get(&client).await.expect_err("rejected");
+    assert_eq!(
+        error.code(),
+        Some(401),
+        "it took the only token of the rate limiter"
+    );
+    let before = f.token_requests();
+    fence.drain(term);
+    let ended = client.with_token("GET").await;
+    assert!(matches!(ended, Err(ClientError::Fenced { .. })), "{ended:?}");
+    assert_eq!(f.token_requests(), before);
 }
 
 #[tokio::test(start_paused = true)]
