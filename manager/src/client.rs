@@ -78,6 +78,8 @@ pub struct Client {
     access: WriteAccess,
     /// None for the credentials of the transport.
     account: Option<ServiceAccount>,
+    /// The token of the account; none if each request obtains it.
+    bearer: Option<Bearer>,
 }
 
 /// Decides when a client may write, and when its reads are cancelled.
@@ -129,6 +131,7 @@ impl Client {
             limiter: limit.map(|limit| Arc::new(RateLimiter::new(&SharedRateLimit::new(Some(limit)), 1.0))),
             access,
             account: None,
+            bearer: None,
         }
     }
 
@@ -141,6 +144,7 @@ impl Client {
         Self {
             transport: account.transport().clone(),
             account: Some(account.clone()),
+            bearer: None,
             ..self.clone()
         }
     }
@@ -172,12 +176,15 @@ impl Client {
         }
     }
 
-    /// Waits for the rate limiter, and returns the same client for one request that no longer waits. A caller that decides
-    /// after the wait does not act on outdated state. Fails if the term ends first.
+    /// Waits for the rate limiter and for the token of the service account, and returns the same client for one request
+    /// that no longer waits. A caller that decides after the wait does not act on outdated state. Fails if the term ends
+    /// first, or without a token of the account.
     pub async fn with_token(&self, verb: &'static str) -> Result<Self, ClientError> {
         self.token(verb, verb).await?;
+        let bearer = Box::pin(self.bearer_of_write(verb)).await?;
         Ok(Self {
             limiter: None,
+            bearer,
             ..self.clone()
         })
     }
@@ -276,8 +283,8 @@ impl Client {
 
     /// Returns the token of the service account; none for the credentials of the transport.
     async fn bearer(&self, request_line: &str) -> Result<Option<Bearer>, ClientError> {
-        let Some(account) = &self.account else {
-            return Ok(None);
+        let Some(account) = self.account.as_ref().filter(|_| self.bearer.is_none()) else {
+            return Ok(self.bearer.clone());
         };
         let bearer = account.bearer().await;
         bearer
@@ -289,7 +296,7 @@ impl Client {
             })
     }
 
-    /// [`Self::bearer`] for a write. A draining term sends a write that has its token, and does not wait for one.
+    /// [`Self::bearer`] for a write or [`Self::with_token`]. A draining term sends a write that has its token, and does not wait for one.
     async fn bearer_of_write(&self, request_line: &str) -> Result<Option<Bearer>, ClientError> {
         let WriteAccess::InTerm(fence, term) = &self.access else {
             return self.bearer(request_line).await;

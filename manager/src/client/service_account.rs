@@ -1,8 +1,8 @@
 //! Service accounts as the identity of a client's requests, as kube-controller-manager uses them for its controllers.
 //!
 //! A [`ServiceAccount`] requests its token with the credentials of the process (`TokenRequest`) and creates the account if it
-//! does not exist; its namespace must exist. A token is requested before the first request of a client, replaced after 80 %
-//! of its lifetime and after a response 401. There is one `TokenRequest` at a time per account, and a backoff after failures.
+//! does not exist; its namespace must exist. A token is requested before the first request of a client and after a response
+//! 401. [`ServiceAccount::keep_valid`] replaces it after 80 % of its lifetime, while requests use the previous one. There is one `TokenRequest` at a time per account, and a backoff after failures.
 //! A request without a valid token is not sent. Tokens are never logged nor part of an error.
 
 mod cached_token;
@@ -128,8 +128,7 @@ impl ServiceAccount {
     pub async fn keep_valid(&self) -> Infallible {
         let Inner { clock, rejected, .. } = &*self.0;
         loop {
-            // A failure is logged and stored.
-            let _ = self.bearer().await;
+            self.refresh().await;
             let wait = self.token(|token| token.until_request(clock));
             tokio::select! {
                 biased;
@@ -161,6 +160,15 @@ impl ServiceAccount {
             Next::Use(bearer) => Ok(bearer),
             Next::Fail(no_token) => Err(no_token),
             Next::RequestToken => self.request_and_store().await,
+        }
+    }
+
+    /// Requests a token if one is due. A failure is logged and stored.
+    async fn refresh(&self) {
+        let _requesting = self.0.requesting.lock().await;
+        // A request may have obtained one meanwhile.
+        if self.token(|token| token.until_request(&self.0.clock)).is_zero() {
+            let _ = self.request_and_store().await;
         }
     }
 

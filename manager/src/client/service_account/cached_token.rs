@@ -73,19 +73,15 @@ impl CachedToken {
         }
     }
 
+    /// Returns the next step of a request. It uses the token until it expires, and does not wait for its replacement.
     pub(super) fn next(&self, clock: &Clock) -> Next {
-        if let Some(token) = &self.token
-            && clock.elapsed(&token.sent) < token.refresh_after()
-        {
-            return Next::Use(token.bearer.clone());
+        if let Some(bearer) = self.valid(clock) {
+            return Next::Use(bearer);
         }
         let now = clock.now();
         match self.failure.as_ref().filter(|it| it.retry_at > now) {
             None => Next::RequestToken,
-            Some(failure) => match self.valid(clock) {
-                Some(bearer) => Next::Use(bearer),
-                None => Next::Fail(failure.no_token(now)),
-            },
+            Some(failure) => Next::Fail(failure.no_token(now)),
         }
     }
 

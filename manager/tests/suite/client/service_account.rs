@@ -44,6 +44,8 @@ struct State {
     with_token: usize,
     /// The response to a `TokenRequest`, if it fails.
     token_request_fails: Option<u16>,
+    /// The time until a `TokenRequest` is answered.
+    token_request_latency: Duration,
     /// Whether requests with a token are answered with 401.
     rejects: bool,
 }
@@ -69,10 +71,11 @@ impl Service<Request<Body>> for Server {
 
     fn call(&mut self, mut request: Request<Body>) -> Self::Future {
         let mut state = self.state.lock().expect("no panic");
-        let mut code = None;
+        let (mut code, mut latency) = (None, Duration::ZERO);
         if request.uri().path().ends_with("/token") {
             state.token_requests += 1;
             code = state.token_request_fails;
+            latency = state.token_request_latency;
         }
         if let Some(value) = request.headers().get(header::AUTHORIZATION) {
             assert!(value.is_sensitive(), "the header could be logged");
@@ -85,6 +88,7 @@ impl Service<Request<Body>> for Server {
         }
         let answer = self.door.call(request);
         Box::pin(async move {
+            tokio::time::sleep(latency).await;
             let mut response = answer.await?;
             if let Some(code) = code {
                 *response.status_mut() = code.try_into().expect("a code");
@@ -130,6 +134,12 @@ impl Fixture {
         let client = self.transport.unfenced(name, None);
         let client = client.authenticated_as(Some(&account));
         (account, client)
+    }
+
+    /// Keeps the token of an account valid until the end of the test.
+    fn keep_valid(&self, account: &ServiceAccount) {
+        let account = account.clone();
+        drop(self.env.tasks.spawn(async move { account.keep_valid().await }));
     }
 
     /// Grants a service account access in its namespace.
@@ -205,36 +215,73 @@ async fn requests_have_the_identity_of_a_service_account_that_is_created() {
 #[tokio::test(start_paused = true)]
 async fn token_is_requested_once_and_replaced_after_80_percent_of_its_lifetime() {
     let f = Fixture::new();
-    let (_, client) = f.account("robot").await;
+    let (account, client) = f.account("robot").await;
     let (a, b, c) = tokio::join!(get(&client), get(&client), get(&client));
     for read in [a, b, c] {
         read.expect("a response");
     }
     // The first one is answered with 404, because the account does not exist.
     assert_eq!(f.token_requests(), 2, "one at a time");
+    f.keep_valid(&account);
     f.env.clock.sleep(47 * MINUTE + 59 * SECOND).await;
     get(&client).await.expect("a response");
     assert_eq!(f.token_requests(), 2);
-    f.env.clock.sleep(SECOND).await;
-    get(&client).await.expect("a response");
+    f.state(|state| state.token_request_latency = 2 * SECOND);
+    f.env.clock.sleep(2 * SECOND).await;
     assert_eq!(f.token_requests(), 3);
-    for _ in 0..5 {
-        f.env.clock.sleep(120 * MINUTE).await;
-        get(&client)
-            .await
-            .expect("a response after the token has expired");
-    }
+    let before = f.env.clock.now();
+    get(&client).await.expect("the previous token");
+    assert_eq!(f.env.clock.now(), before, "it does not wait for the replacement");
+    f.env.clock.sleep(5 * 48 * MINUTE).await;
+    get(&client).await.expect("a response");
     assert_eq!(f.token_requests(), 8);
+}
+
+#[tokio::test(start_paused = true)]
+async fn expired_token_is_replaced_by_the_next_request() {
+    let f = Fixture::new();
+    let (_, client) = f.account("robot").await;
+    get(&client).await.expect("a response");
+    let before = f.token_requests();
+    f.env.clock.sleep(59 * MINUTE).await;
+    get(&client).await.expect("a response");
+    assert_eq!(f.token_requests(), before);
+    f.env.clock.sleep(MINUTE).await;
+    get(&client).await.expect("a response");
+    assert_eq!(f.token_requests(), before + 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn with_token_waits_for_the_service_account() {
+    let f = Fixture::new();
+    let (_, client) = f.account("robot").await;
+    let clock = &f.env.clock;
+    f.state(|state| state.token_request_fails = Some(403));
+    let error = client.with_token("DELETE").await.expect_err("no token");
+    assert!(matches!(error, ClientError::Unauthenticated { .. }), "{error:?}");
+    f.state(|state| (state.token_request_fails, state.token_request_latency) = (None, SECOND));
+    clock.sleep(MINUTE).await;
+    let start = clock.now();
+    let with_token = client.with_token("GET").await.expect("a token");
+    assert!(clock.now() - start >= SECOND, "it waits before the decision");
+    // Another request forgets the token.
+    f.state(|state| state.rejects = true);
+    get(&client).await.expect_err("rejected");
+    f.state(|state| state.rejects = false);
+    let start = clock.now();
+    get(&with_token).await.expect("a response");
+    assert_eq!(clock.now(), start, "it does not wait after the decision");
 }
 
 #[tokio::test(start_paused = true)]
 async fn token_is_used_until_it_expires_while_no_other_can_be_obtained() {
     let f = Fixture::new();
-    let (_, client) = f.account("robot").await;
+    let (account, client) = f.account("robot").await;
     get(&client).await.expect("a response");
-    f.env.clock.sleep(48 * MINUTE).await;
+    f.keep_valid(&account);
     f.state(|state| state.token_request_fails = Some(503));
     let before = f.token_requests();
+    f.env.clock.sleep(48 * MINUTE).await;
     let answered = f.read_for(&client, 11 * MINUTE + 59 * SECOND).await;
     assert_eq!(answered, 12 * 60 - 1, "every request was answered");
     let requested = f.token_requests() - before;
