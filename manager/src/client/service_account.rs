@@ -138,10 +138,10 @@ impl ServiceAccount {
         }
     }
 
-    /// Returns the last failure, if no token was obtained after it.
+    /// Returns the last failure, if there is no valid token.
     #[must_use]
     pub fn failure(&self) -> Option<TokenError> {
-        self.token(|token| token.failure().cloned())
+        self.token(|token| token.failure(&self.0.clock).cloned())
     }
 
     pub(super) fn transport(&self) -> &Transport {

@@ -96,8 +96,10 @@ impl CachedToken {
         refresh.max(retry)
     }
 
-    pub(super) fn failure(&self) -> Option<&TokenError> {
-        self.failure.as_ref().map(|failure| &failure.error)
+    /// Returns the last failure, unless the token is valid.
+    pub(super) fn failure(&self, clock: &Clock) -> Option<&TokenError> {
+        let failure = self.failure.as_ref().filter(|_| self.valid(clock).is_none());
+        failure.map(|failure| &failure.error)
     }
 
     /// Stores a token that was requested at `sent`.

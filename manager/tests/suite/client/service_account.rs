@@ -284,6 +284,7 @@ async fn token_is_used_until_it_expires_while_no_other_can_be_obtained() {
     f.env.clock.sleep(48 * MINUTE).await;
     let answered = f.read_for(&client, 11 * MINUTE + 59 * SECOND).await;
     assert_eq!(answered, 12 * 60 - 1, "every request was answered");
+    assert_eq!(account.failure(), None, "the token is valid");
     let requested = f.token_requests() - before;
     assert!(
         (8..=18).contains(&requested),
@@ -294,6 +295,7 @@ async fn token_is_used_until_it_expires_while_no_other_can_be_obtained() {
     let error = get(&client).await.expect_err("the token has expired");
     assert!(error.retry_after().is_some(), "{error:?}");
     assert_eq!(f.state(|state| state.with_token), sent, "not sent");
+    assert!(account.failure().is_some());
     f.state(|state| state.token_request_fails = None);
     f.env.clock.sleep(2 * MINUTE).await;
     get(&client).await.expect("another token");
