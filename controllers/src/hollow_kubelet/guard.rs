@@ -108,7 +108,7 @@ impl Guarded {
     async fn may_run(&self) {
         loop {
             match may_start(&self.client, &self.options).await {
-                Ok(()) => return self.refuse(None),
+                Ok(()) => return,
                 Err(StartError::ForeignNode(reason)) => {
                     tracing::error!(%reason, "Refused to start hollow-kubelet");
                     self.refuse(Some(reason.to_string()));
@@ -140,11 +140,16 @@ impl Runnable for Guarded {
     fn run(&self, fence: &Fence, term: Term, stop: CancellationToken) -> BoxFuture<'_, Result<(), Fatal>> {
         let fence = fence.clone();
         Box::pin(async move {
-            tokio::select! {
+            let may_run = tokio::select! {
                 biased;
-                () = stop.cancelled() => return Ok(()),
-                () = fence.closed(term) => return Ok(()),
-                () = self.may_run() => {}
+                () = stop.cancelled() => false,
+                () = fence.closed(term) => false,
+                () = self.may_run() => true,
+            };
+            // A standby is healthy.
+            self.refuse(None);
+            if !may_run {
+                return Ok(());
             }
             self.inner.run(&fence, term, stop).await
         })

@@ -147,12 +147,7 @@ async fn rejected_requests_are_retried_with_backoff() {
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn failing_node_list_is_retried_without_a_hot_loop() {
-    let outside = Options::default();
-    let (fixture, door) = rejecting(outside.clone(), |it| {
-        (it.uri().path() == "/api/v1/nodes" && it.method() == Method::GET).then_some(429)
-    });
+fn manager(fixture: &Fixture) -> Manager {
     let options = ManagerOptions {
         name: "coxswain",
         limit: None,
@@ -160,15 +155,40 @@ async fn failing_node_list_is_retried_without_a_hot_loop() {
         start_interval: Duration::ZERO,
         shutdown_timeout: None,
     };
-    let registry = Registry::new();
-    let mut manager = Manager::new(
-        &fixture.env,
-        &registry,
-        &Checks::new(),
-        fixture.transport.clone(),
-        options,
-    )
-    .expect("a manager");
+    let (registry, checks, transport) = (Registry::new(), Checks::new(), fixture.transport.clone());
+    Manager::new(&fixture.env, &registry, &checks, transport, options).expect("a manager")
+}
+
+#[tokio::test(start_paused = true)]
+async fn refusal_ends_with_the_term() {
+    let outside = Options::default();
+    let (fixture, _) = rejecting(outside.clone(), |_| None);
+    let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "foreign"}});
+    let body = node.to_string().into();
+    let created: Result<Value, _> = fixture.client.create(&NODES, "", body).await;
+    created.expect("created");
+    let manager = manager(&fixture);
+    let controller = guarded(&manager, manager.client("test"), outside, 1).expect("a controller");
+    let fence = Fence::new(fixture.env.clock.clone());
+    let (term, stop) = (fence.open_forever(), CancellationToken::new());
+    let refused = async {
+        while controller.health().is_ok() {
+            fixture.env.clock.sleep(Duration::from_secs(1)).await;
+        }
+        stop.cancel();
+    };
+    let (ended, ()) = tokio::join!(controller.run(&fence, term, stop.clone()), refused);
+    assert!(ended.is_ok());
+    assert!(controller.health().is_ok(), "a standby is healthy");
+}
+
+#[tokio::test(start_paused = true)]
+async fn failing_node_list_is_retried_without_a_hot_loop() {
+    let outside = Options::default();
+    let (fixture, door) = rejecting(outside.clone(), |it| {
+        (it.uri().path() == "/api/v1/nodes" && it.method() == Method::GET).then_some(429)
+    });
+    let mut manager = manager(&fixture);
     let controller = guarded(&manager, manager.client("test"), outside, 1).expect("a controller");
     manager.add(controller);
     drop(
