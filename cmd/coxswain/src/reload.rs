@@ -47,10 +47,13 @@ impl Reload {
         self.effective
             .send_modify(|config| changes = Arc::make_mut(config).reload(new));
         let Changes { reloaded, restart } = changes;
-        let is_changed = |group: &str| reloaded.iter().any(|path| path.starts_with(group));
+        let is_changed = |field: &str| reloaded.iter().any(|path| path == field);
         // Verbosity may have been changed at run time: a reload without a change of it keeps that.
-        if is_changed("logging.") {
-            self.log.set(new.logging.verbosity, &new.logging.vmodule);
+        if is_changed("logging.verbosity") {
+            self.log.set_verbosity(new.logging.verbosity);
+        }
+        if is_changed("logging.vmodule") {
+            self.log.set_vmodule(&new.logging.vmodule);
         }
         self.rate_limit.set(rate_limit(&new.client_connection));
         if !restart.is_empty() {
@@ -67,4 +70,33 @@ pub(crate) fn rate_limit(connection: &ClientConnection) -> Option<RateLimit> {
         qps: rate.qps,
         burst: rate.burst,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(arguments: &[&str]) -> Config {
+        let arguments = arguments.iter().map(OsString::from);
+        match coxswain_config::parse(arguments, &crate::known()) {
+            Ok(Parsed::Run(config)) => *config,
+            _ => panic!("the flags are invalid"),
+        }
+    }
+
+    #[test]
+    fn reload_of_vmodule_keeps_the_verbosity_set_at_run_time() {
+        let (effective, _shown) = watch::channel(Arc::new(config(&["-v=1"])));
+        let reload = Reload {
+            arguments: Vec::new(),
+            effective,
+            log: LogHandle::new(1, &[]),
+            rate_limit: SharedRateLimit::new(None),
+        };
+        reload.log.set_verbosity(5);
+        reload.apply(&config(&["-v=1", "--vmodule=reflector=4"]));
+        assert_eq!(reload.log.verbosity(), 5);
+        reload.apply(&config(&["-v=2", "--vmodule=reflector=4"]));
+        assert_eq!(reload.log.verbosity(), 2);
+    }
 }

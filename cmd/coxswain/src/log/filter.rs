@@ -46,10 +46,10 @@ impl LogHandle {
         self.write(|settings| settings.verbosity = verbosity);
     }
 
-    /// Replaces the verbosity and the patterns.
-    pub fn set(&self, verbosity: u8, vmodule: &[(String, u8)]) {
+    /// Replaces the patterns, and keeps the verbosity.
+    pub fn set_vmodule(&self, vmodule: &[(String, u8)]) {
         let vmodule = Vmodule::new(vmodule);
-        self.write(|settings| *settings = Settings { verbosity, vmodule });
+        self.write(|settings| settings.vmodule = vmodule);
     }
 
     /// Returns a constant answer, which the event's callsite keeps until the settings change.

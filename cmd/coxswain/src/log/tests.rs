@@ -254,12 +254,14 @@ fn changed_verbosity_applies_to_known_callsites() {
         handle.set_verbosity(4);
         info!(verbosity = handle.verbosity(), "Changed");
         events();
-        handle.set(0, &[("tests".to_owned(), 2)]);
+        handle.set_verbosity(0);
+        handle.set_vmodule(&[("tests".to_owned(), 2)]);
         info!(verbosity = handle.verbosity(), "Changed");
         events();
         handle.set_verbosity(4);
         events();
-        handle.set(1, &[]);
+        handle.set_verbosity(1);
+        handle.set_vmodule(&[]);
         events();
     });
     let messages: Vec<&str> = lines.iter().filter_map(|line| line.split('"').nth(1)).collect();
