@@ -57,22 +57,24 @@ pub(crate) async fn run(config: Config, arguments: Vec<OsString>, log: &Log) -> 
     };
 
     let connected = async {
-        let Some(sandbox) = config.sandbox.clone() else {
-            let transports = connect(&config.client_connection, &env, &registry).await?;
-            return Ok::<_, ProcessError>((None, transports));
+        let (embedded, transports) = match config.sandbox.clone() {
+            None => (None, connect(&config.client_connection, &env, &registry).await?),
+            Some(sandbox) => {
+                let embedded = Embedded::start(sandbox, &env, &registry).await?;
+                let transports = embedded.transports();
+                (Some(embedded), transports)
+            }
         };
-        let embedded = Embedded::start(sandbox, &env, &registry).await?;
-        let transports = embedded.transports();
-        Ok((Some(embedded), transports))
+        let access = serving::access(&config, &env, &transports.controllers).await?;
+        Ok::<_, ProcessError>((embedded, transports, access))
     };
-    let (embedded, mut transports) = tokio::select! {
+    let (embedded, mut transports, access) = tokio::select! {
         biased;
         // Nothing has been started that needs an orderly shutdown.
         () = signals.first() => return Ok(()),
         connected = connected => connected?,
     };
 
-    let access = serving::access(&config, &env, &transports.controllers).await?;
     let endpoints = Endpoints::new(&checks, registry.clone(), access, &env.clock)?;
     if let Some(traces) = &traces {
         transports.controllers = transports.controllers.traced(traces.tracer());

@@ -144,7 +144,7 @@ async fn missing_cluster_is_rejected() {
 }
 
 /// A valid kubeconfig, except for the changes in `cluster` and `user`.
-fn kubeconfig(cluster: Value, user: &Value) -> String {
+pub fn kubeconfig(cluster: Value, user: &Value) -> String {
     let cluster = fixtures::with(json!({"server": "https://127.0.0.1:1"}), cluster);
     let config = json!({
         "current-context": "test",
@@ -156,7 +156,7 @@ fn kubeconfig(cluster: Value, user: &Value) -> String {
 }
 
 /// A user with the exec plugin `sh -c script`.
-fn exec(script: &str) -> Value {
+pub fn exec(script: &str) -> Value {
     let version = "client.authentication.k8s.io/v1";
     json!({"exec": {"apiVersion": version, "command": "sh", "args": ["-c", script], "interactiveMode": "Never"}})
 }

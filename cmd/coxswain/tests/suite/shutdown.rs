@@ -1,16 +1,18 @@
 //! Signals: the first starts a graceful shutdown, the second stops the process immediately.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::time::Duration;
 
 use coxswain_tests::{Api, Program, endpoint, fixtures, program, sandbox as server, time};
-use rustix::process::Signal;
-use serde_json::json;
+use rustix::process::{Pid, Signal};
+use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::net::TcpStream;
 
 use crate::PROGRAM;
 use crate::proxy::Proxy;
+use crate::rejections::{exec, kubeconfig};
 use crate::sandbox;
 
 /// Bounds a shutdown on a busy machine; a shutdown that is blocked takes longer.
@@ -45,6 +47,37 @@ async fn signal_during_startup_stops_the_process() {
     let ended = program.ends_within(SHUTDOWN_MAX).await;
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
     assert!(ended.left.is_empty(), "left {:?}", ended.left);
+}
+
+#[tokio::test]
+async fn signal_during_a_credential_plugin_of_reviews_stops_the_process() {
+    let files = tempfile::tempdir().expect("a directory");
+    let write = |name: &str, user: &Value| {
+        let path = files.path().join(name);
+        fs::write(&path, kubeconfig(json!({}), user)).expect("a file");
+        path.display().to_string()
+    };
+    // The plugin runs until the directory is removed.
+    let started = files.path().join("started");
+    let plugin = format!(
+        "echo $PPID > {0}.tmp; mv {0}.tmp {0}; while [ -e {0} ]; do sleep 0.1; done",
+        started.display()
+    );
+    let arguments = [
+        "--bind-address=127.0.0.1".to_owned(),
+        format!("--secure-port={}", program::free_address().port()),
+        format!("--kubeconfig={}", write("own", &json!({"token": "a"}))),
+        format!("--authentication-kubeconfig={}", write("reviews", &exec(&plugin))),
+    ];
+    let arguments = arguments.each_ref().map(String::as_str);
+    let signal = async {
+        let id = time::eventually(time::ANSWER, async || fs::read_to_string(&started).ok()).await;
+        let id = id.expect("the plugin starts").trim().parse().expect("a number");
+        let id = Pid::from_raw(id).expect("the id of a process");
+        rustix::process::kill_process(id, Signal::TERM).expect("a signal to a child of ours");
+    };
+    let (ended, ()) = tokio::join!(program::run(PROGRAM, &arguments), signal);
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
 }
 
 /// API servers send reviews until they observe that the pod has left the Service.
