@@ -9,7 +9,7 @@ mod endpoints;
 mod insight;
 mod manager;
 
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -162,6 +162,30 @@ impl Validator<'_> {
         }
         Some(url)
     }
+
+    /// Checks an optional URL of data that may leave this machine encrypted only.
+    fn encrypted_url(&mut self, field: &str, url: Option<String>) -> Option<String> {
+        let errors = self.errors.len();
+        let url = self.url(field, url)?;
+        // The message must not show a URL with credentials.
+        if self.errors.len() == errors {
+            let is_allowed = url.strip_prefix("http://").is_none_or(is_loopback);
+            let allowed = "a URL that starts with https://, or with http:// and a loopback address";
+            self.require(is_allowed, field, allowed, format_args!("{url:?}"));
+        }
+        Some(url)
+    }
+}
+
+/// Whether the rest of a URL, after its scheme, starts with a loopback host.
+fn is_loopback(rest: &str) -> bool {
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let host = match authority.strip_prefix('[') {
+        Some(address) => address.split(']').next(),
+        None => authority.split(':').next(),
+    };
+    let host = host.unwrap_or_default();
+    host == "localhost" || host.parse().is_ok_and(|address: IpAddr| address.is_loopback())
 }
 
 /// An empty path is treated as a missing flag.

@@ -86,7 +86,7 @@ impl Traces {
             return Ok(None);
         };
         let invalid = |reason: String| TracesError::Endpoint {
-            url: endpoint::without_credentials(url),
+            url: url.clone(),
             reason,
         };
         let uri = endpoint::parse(url).map_err(|reason| invalid(reason.to_owned()))?;

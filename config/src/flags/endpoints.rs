@@ -151,8 +151,8 @@ pub(crate) struct LoggingFlags {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Traces flags")]
 pub(crate) struct TracingFlags {
-    /// URL of the OpenTelemetry collector that traces are sent to, as in `http://collector:4318`; without it, no traces are
-    /// recorded
+    /// URL of the OpenTelemetry collector that traces are sent to, as in `https://collector:4318`; `http://` is allowed for
+    /// loopback addresses only; without it, no traces are recorded
     #[arg(long, id = "tracing.endpoint", value_name = "URL")]
     pub(crate) tracing_endpoint: Option<String>,
     /// Number of traces that are recorded per million

@@ -91,7 +91,8 @@ fn examples(arg: &Arg) -> [(String, Vec<String>); 2] {
         ("leaderElection.leaseDuration", _) => [vec!["1m0s"], vec!["2m0s"]],
         ("leaderElection.renewDeadline", _) => [vec!["11s"], vec!["11.5s"]],
         ("serving.bindAddress", _) => [vec!["::1"], vec!["127.0.0.2"]],
-        ("clientConnection.master" | "tracing.endpoint", _) => [vec!["https://a"], vec!["http://b"]],
+        ("clientConnection.master", _) => [vec!["https://a"], vec!["http://b"]],
+        ("tracing.endpoint", _) => [vec!["https://a"], vec!["http://localhost"]],
         ("webhook.service", _) => [vec!["a/b"], vec!["c/d"]],
         ("sandbox.listen", _) => [vec!["127.0.0.1:1"], vec!["[::1]:2"]],
         ("authorization.alwaysAllowPaths", _) => [vec!["/a"], vec!["/b", "/c/*"]],
@@ -120,7 +121,7 @@ fn required(path: &str) -> &'static str {
     match path {
         "serving.tlsCertFile" => ", tlsPrivateKeyFile: k",
         "serving.tlsPrivateKeyFile" => ", tlsCertFile: c",
-        "tracing.samplingRatePerMillion" => ", endpoint: 'http://c'",
+        "tracing.samplingRatePerMillion" => ", endpoint: 'https://c'",
         _ if path.starts_with("webhook.") && path != "webhook.port" => ", port: 1",
         _ if path.starts_with("sandbox.") && path != "sandbox.enabled" => ", enabled: true",
         _ if path.starts_with("authentication.requestHeader.") && !path.ends_with("clientCAFile") => {

@@ -126,7 +126,7 @@ fn every_flag_is_parsed() {
         --requestheader-group-headers=X-Group,X-Groups --requestheader-extra-headers-prefix=X-Extra- \
         --authorization-kubeconfig=/zk --authorization-webhook-cache-authorized-ttl=2s \
         --authorization-webhook-cache-unauthorized-ttl=3s --vmodule=reflector=4 --vmodule=serve/*=5 \
-        --tracing-endpoint=http://c:4318 --tracing-sampling-rate-per-million=7 --profiling=false";
+        --tracing-endpoint=http://[::1]:4318 --tracing-sampling-rate-per-million=7 --profiling=false";
     let config = run(&args.split_whitespace().collect::<Vec<_>>());
     let expected = Config {
         generic: Generic {
@@ -210,7 +210,7 @@ fn every_flag_is_parsed() {
             vmodule: vec![("reflector".to_owned(), 4), ("serve/*".to_owned(), 5)],
         },
         tracing: Tracing {
-            endpoint: Some("http://c:4318".to_owned()),
+            endpoint: Some("http://[::1]:4318".to_owned()),
             sampling_rate_per_million: 7,
         },
         debugging: Debugging { profiling: false },
@@ -351,8 +351,17 @@ fn invalid_values_are_reported_with_the_valid_ones() {
             "--master must not contain a user name or a password",
         ),
         (
+            &["--tracing-endpoint=http://me:secret@host"],
+            "--tracing-endpoint must not contain a user name or a password",
+        ),
+        (
             &["--tracing-endpoint=collector:4318"],
             "--tracing-endpoint must be a URL that starts with https:// or http://, not \"collector:4318\"",
+        ),
+        (
+            &["--tracing-endpoint=http://127.0.0.1.example.com:4318"],
+            "--tracing-endpoint must be a URL that starts with https://, or with http:// and a loopback address, not \
+             \"http://127.0.0.1.example.com:4318\"",
         ),
         (
             &["--tracing-sampling-rate-per-million=1"],
@@ -360,7 +369,7 @@ fn invalid_values_are_reported_with_the_valid_ones() {
         ),
         (
             &[
-                "--tracing-endpoint=http://c",
+                "--tracing-endpoint=https://c",
                 "--tracing-sampling-rate-per-million=1000001",
             ],
             "--tracing-sampling-rate-per-million must be from 0 to 1000000, not 1000001",

@@ -43,7 +43,8 @@ impl Validator<'_> {
             tracing_sampling_rate_per_million: rate,
         } = flags;
         let field = "tracing.samplingRatePerMillion";
-        let endpoint = self.url("tracing.endpoint", endpoint);
+        // Spans name objects of the cluster.
+        let endpoint = self.encrypted_url("tracing.endpoint", endpoint);
         let number = u32::try_from(rate).ok().filter(|rate| *rate <= MILLION);
         self.require(number.is_some(), field, format!("from 0 to {MILLION}"), rate);
         if endpoint.is_none() && self.sources.chosen(field) {
