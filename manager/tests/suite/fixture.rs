@@ -45,6 +45,8 @@ pub enum Fault {
     Hangs,
     /// A proxy responds with this status.
     Code(u16),
+    /// A proxy responds with 503 and this Retry-After in seconds.
+    RetryAfter(u32),
 }
 
 /// A transport that injects faults.
@@ -137,7 +139,9 @@ pub fn send(
     let request = match fault {
         Some(Fault::Lost) => return Box::pin(async move { lost() }),
         Some(Fault::Hangs) => return Box::pin(std::future::pending()),
-        Some(Fault::Code(_)) => Request::get("/nowhere").body(Body::empty()).expect("a request"),
+        Some(Fault::Code(_) | Fault::RetryAfter(_)) => {
+            Request::get("/nowhere").body(Body::empty()).expect("a request")
+        }
         Some(Fault::ResponseLost) | None => request,
     };
     let response = door.call(request);
@@ -146,6 +150,10 @@ pub fn send(
         match fault {
             Some(Fault::ResponseLost) => return lost(),
             Some(Fault::Code(code)) => *response.status_mut() = code.try_into().expect("a code"),
+            Some(Fault::RetryAfter(seconds)) => {
+                *response.status_mut() = http::StatusCode::SERVICE_UNAVAILABLE;
+                response.headers_mut().insert("retry-after", seconds.into());
+            }
             _ => {}
         }
         Ok(response)

@@ -35,6 +35,8 @@ const RESYNC_MAX: Duration = Duration::from_mins(10);
 /// The delays after failures: from half a second to a minute.
 const BACKOFF: Backoff =
     Backoff::exponential(Duration::from_millis(500), Duration::from_secs(30)).jitter(1.0);
+/// The limit of a Retry-After.
+const RETRY_AFTER_MAX: Duration = Duration::from_mins(5);
 /// A renewal takes four writes; more in one sync mean that another client reverts them.
 const MAX_STEPS: usize = 8;
 
@@ -128,7 +130,8 @@ impl Rotator {
                 Err(error) => {
                     tracing::warn!(object = %self.service.logged_secret(), %error, "Failed to reconcile webhook certificate");
                     self.set_remark(Some(error.to_string()));
-                    let pause = backoff.next_at_least(error.retry_after(), Duration::MAX, clock.now(), rng);
+                    let retry_after = error.retry_after();
+                    let pause = backoff.next_at_least(retry_after, RETRY_AFTER_MAX, clock.now(), rng);
                     clock.sleep(pause).boxed()
                 }
             };

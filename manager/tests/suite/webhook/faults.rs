@@ -78,3 +78,11 @@ async fn crash_between_two_writes_leaves_a_trusted_certificate() {
         assert!(cluster.verified(&next).await.is_some());
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn retry_after_of_a_day_is_capped() {
+    let cluster = cluster().await;
+    let leader = cluster.leader().await;
+    leader.faults.plan(0, Fault::RetryAfter(86_400));
+    cluster.serves(&leader, None).await;
+}
