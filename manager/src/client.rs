@@ -296,7 +296,8 @@ impl Client {
             })
     }
 
-    /// [`Self::bearer`] for a write or [`Self::with_token`]. A draining term sends a write that has its token, and does not wait for one.
+    /// [`Self::bearer`] for a write or [`Self::with_token`]. A draining term sends a write that has its token, and does not
+    /// wait for one.
     async fn bearer_of_write(&self, request_line: &str) -> Result<Option<Bearer>, ClientError> {
         let WriteAccess::InTerm(fence, term) = &self.access else {
             return self.bearer(request_line).await;

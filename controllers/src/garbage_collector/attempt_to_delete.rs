@@ -1,8 +1,8 @@
 //! The workers of the deletion queue: evaluate an item, then send one write.
 //!
 //! A pass of an item waits for the rate limiter and for the token of the service account, and decides after both, so that no
-//! decision is older than these waits; it reads the owners that it needs and sends one write. So every item occupies a worker for one token and
-//! for at most [`SLOW`](super::breaker::SLOW) per request: the wait of other namespaces is bounded.
+//! decision is older than these waits; it reads the owners that it needs and sends one write. So every item occupies a worker
+//! for both waits and for at most [`SLOW`](super::breaker::SLOW) per request: the wait of other namespaces is bounded.
 
 use std::sync::Arc;
 use std::time::Duration;

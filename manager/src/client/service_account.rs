@@ -2,7 +2,8 @@
 //!
 //! A [`ServiceAccount`] requests its token with the credentials of the process (`TokenRequest`) and creates the account if it
 //! does not exist; its namespace must exist. A token is requested before the first request of a client and after a response
-//! 401. [`ServiceAccount::keep_valid`] replaces it after 80 % of its lifetime, while requests use the previous one. There is one `TokenRequest` at a time per account, and a backoff after failures.
+//! 401. [`ServiceAccount::keep_valid`] replaces it after 80 % of its lifetime, while requests use the previous one. There is
+//! one `TokenRequest` at a time per account, and a backoff after failures.
 //! A request without a valid token is not sent. Tokens are never logged nor part of an error.
 
 mod cached_token;

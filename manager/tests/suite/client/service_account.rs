@@ -8,7 +8,7 @@ use std::time::Duration;
 use coxswain_manager::client::{
     Client, ClientError, Fence, Patch, RateLimit, ServiceAccount, ServiceAccounts, TokenError, Transport,
 };
-use coxswain_manager::env::{Env, TaskSet};
+use coxswain_manager::env::{Clock, Env, TaskSet};
 use coxswain_manager::object::{Key, Resource};
 use coxswain_sandbox::{Authorization, Door, Env as SandboxEnv, Options, ResponseBody, Sandbox};
 use coxswain_tests::Log;
@@ -35,6 +35,7 @@ const MINUTE: Duration = Duration::from_mins(1);
 struct Server {
     door: Door,
     state: Arc<Mutex<State>>,
+    clock: Clock,
 }
 
 #[derive(Default)]
@@ -86,9 +87,9 @@ impl Service<Request<Body>> for Server {
         if code.is_some() {
             request = Request::get("/nowhere").body(Body::empty()).expect("a request");
         }
-        let answer = self.door.call(request);
+        let (answer, clock) = (self.door.call(request), self.clock.clone());
         Box::pin(async move {
-            tokio::time::sleep(latency).await;
+            clock.sleep(latency).await;
             let mut response = answer.await?;
             if let Some(code) = code {
                 *response.status_mut() = code.try_into().expect("a code");
@@ -106,12 +107,13 @@ impl Fixture {
             authorization: Authorization::Rbac,
             ..Options::default()
         });
-        let server = Server {
-            door: sandbox.door(),
-            state: Arc::default(),
-        };
         let tasks = TaskSet::new();
         let env = Env::starting_at(start, 7, &tasks);
+        let server = Server {
+            door: sandbox.door(),
+            clock: env.clock.clone(),
+            state: Arc::default(),
+        };
         let transport =
             Transport::from_service(server.clone(), "api.test", "test", &env.clock, &Registry::new())
                 .expect("a transport");
