@@ -11,6 +11,9 @@ use crate::sandbox;
 const PROFILE: &str = "/debug/pprof/profile";
 /// The start of the names of our functions.
 const OWN_FUNCTION: &str = "coxswain_";
+/// jemalloc samples one allocation per 4 KiB on average. With one per 512 KiB, the few samples of an idle process may
+/// all be of dependencies.
+const MANY_SAMPLES: &str = "_RJEM_MALLOC_CONF=lg_prof_sample:12";
 
 pub async fn get(program: &Program, path: &str) -> Reply {
     let request = program
@@ -80,7 +83,7 @@ async fn every_page_responds() {
 
 #[tokio::test]
 async fn profiles_are_readable_and_one_cpu_profile_runs_at_a_time() {
-    let program = sandbox::start(&[]).await;
+    let program = sandbox::start_with_variable(MANY_SAMPLES).await;
     check_profile(
         &get(&program, "/debug/pprof/heap").await,
         &["inuse_space", "bytes", OWN_FUNCTION],

@@ -22,7 +22,15 @@ const QUEUE_METRICS: [&str; 7] = [
 /// Starts the sandbox and waits until it has printed its summary.
 pub async fn start(arguments: &[&str]) -> Program {
     let arguments = [&["--sandbox"], arguments].concat();
-    let program = Program::start(PROGRAM, &arguments).await;
+    summarized(Program::start(PROGRAM, &arguments).await).await
+}
+
+/// Starts the sandbox with an environment variable and waits until it has printed its summary.
+pub async fn start_with_variable(variable: &str) -> Program {
+    summarized(Program::start("env", &[variable, PROGRAM, "--sandbox"]).await).await
+}
+
+async fn summarized(program: Program) -> Program {
     let printed = time::eventually(time::ANSWER, async || {
         program.stdout().contains("kubectl delete").then_some(())
     });
