@@ -117,7 +117,46 @@ fn seconds(query: &str) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use std::hint::black_box;
+    use std::io::Read as _;
+
+    use coxswain_tests::time;
+    use rustix::time::{ClockId, clock_gettime};
+
     use super::*;
+
+    /// Uses more than a second of CPU time.
+    #[inline(never)]
+    fn use_cpu_time() {
+        let used = || clock_gettime(ClockId::ThreadCPUTime).tv_sec;
+        let end = used() + 2;
+        while used() < end {
+            black_box((0..1_000_000_u64).fold(1, |product, it| black_box(it ^ product)));
+        }
+    }
+
+    /// One test, because a process has one profiler.
+    #[tokio::test]
+    async fn profile_contains_the_samples_until_the_process_stops() {
+        let stop = CancellationToken::new();
+        let profiler = Profiler::new(Clock::system(), stop.clone());
+        let running = profiler.running.clone().try_acquire_owned();
+        let sampling = start(running.expect("no other profile")).expect("a profile");
+        use_cpu_time();
+        let compressed = encode(&sampling).expect("a profile");
+        let mut profile = Vec::new();
+        let mut decoder = flate2::read::GzDecoder::new(&*compressed);
+        decoder.read_to_end(&mut profile).expect("a gzip file");
+        let profile = String::from_utf8_lossy(&profile);
+        for name in ["samples", "cpu", "nanoseconds", "use_cpu_time"] {
+            assert!(profile.contains(name), "{name}: {profile}");
+        }
+
+        drop(sampling);
+        stop.cancel();
+        let stopped = time::within(time::ANSWER, profiler.profile("seconds=120"));
+        assert_eq!(stopped.await.expect("a response").status(), StatusCode::OK);
+    }
 
     #[test]
     fn duration_is_between_one_second_and_two_minutes() {
