@@ -22,7 +22,7 @@ pub struct Certs {
     pub service_account_key: String,
     /// Its public half, which verifies them.
     pub service_account_public: String,
-    /// A bearer token that nobody can guess, as the server listens where every user of the machine can reach it.
+    /// A random bearer token: every user of the machine can connect to the server.
     pub token: String,
 }
 

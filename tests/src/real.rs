@@ -22,8 +22,8 @@ use crate::{
     time,
 };
 
-/// The environment variable that has KCM run its own controllers in place of ours: what a suite expects of ours is then
-/// asked of them. Its value is `1`.
+/// The environment variable that makes KCM run its own controllers in place of ours, so that the suites test them. Its value
+/// is `1`.
 pub const KCM: &str = "COXSWAIN_TEST_KCM";
 
 /// The name of the kubeconfig in the run's directory.
@@ -226,7 +226,7 @@ fn minor_version(apiserver: &Path) -> Result<u32, StartError> {
     let text = String::from_utf8_lossy(&output.stdout).trim().to_owned();
     text.strip_prefix("Kubernetes v1.")
         .and_then(|rest| rest.split('.').next()?.parse().ok())
-        .ok_or_else(|| bad(format!("{text:?} is no version 1.x")))
+        .ok_or_else(|| bad(format!("{text:?} is not a version 1.x")))
 }
 
 /// etcd of the assets directory, or of the machine.
@@ -239,7 +239,7 @@ fn find_etcd(assets: &Path) -> Result<PathBuf, StartError> {
         .ok_or_else(|| StartError::Assets(format!("no etcd in {} nor in PATH", assets.display())))
 }
 
-/// Different ones: all are taken before the first is let go of.
+/// Returns different ports: all sockets are open before the first one is closed.
 fn free_ports() -> io::Result<[u16; 3]> {
     let take = || TcpListener::bind(("127.0.0.1", 0));
     let taken = [take()?, take()?, take()?];

@@ -1,6 +1,6 @@
-//! Runs the registered tests in parallel on one cluster and says what was skipped and why.
+//! Runs the registered tests in parallel on one cluster, and reports those that it skips.
 //!
-//! What does not apply to the cluster at hand is reported as ignored, by name, with the reason as its kind
+//! A test that does not apply to the cluster is reported as ignored, by name, with the reason as its kind
 //! (`test [needs 1.27] watch::initial_events ... ignored`), and counted in the last line.
 
 use std::{
@@ -30,7 +30,7 @@ const OLDEST: (u32, u32) = (1, 20);
 
 type Body = fn(Cluster) -> Pin<Box<dyn Future<Output = ()>>>;
 
-/// What a test needs besides a server version.
+/// A requirement of a test, apart from the server version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
     /// Someone who finishes the deletion of namespaces.
@@ -158,7 +158,7 @@ fn fail(why: &str) -> ExitCode {
 }
 
 thread_local! {
-    /// While a test runs on this thread: what its panic said, and where.
+    /// While a test runs on this thread: the message and the place of its panic.
     static REPORT: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
