@@ -40,6 +40,7 @@ struct Fixture {
 }
 
 type Served = JoinHandle<()>;
+type Http2Client = http2::SendRequest<Empty<Bytes>>;
 
 fn fixture() -> Fixture {
     let issued = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).expect("a certificate");
@@ -115,6 +116,15 @@ impl Fixture {
         (stream.expect("a handshake"), served)
     }
 
+    /// Connects with HTTP/2.
+    async fn http2(&self, builder: &http2::Builder<TokioExecutor>) -> (Http2Client, Served) {
+        let (client, served) = self.connect(LOCAL).await;
+        let handshake = builder.handshake(TokioIo::new(client)).await;
+        let (sender, connection) = handshake.expect("a handshake");
+        self.env.tasks.spawn(connection);
+        (sender, served)
+    }
+
     /// Returns the time until the server closes the connection.
     async fn ends_after(&self, served: Served) -> Duration {
         let before = self.env.clock.now();
@@ -130,6 +140,11 @@ async fn get(stream: &mut TlsStream<DuplexStream>, path: &str) {
         .await
         .expect("an open connection");
     stream.flush().await.expect("an open connection");
+}
+
+fn request(path: &str) -> Request<Empty<Bytes>> {
+    let uri = format!("https://localhost{path}");
+    Request::get(uri).body(Empty::new()).expect("a request")
 }
 
 /// Reads until the text ends with `end`.
@@ -226,16 +241,8 @@ async fn client_that_does_not_read_its_response_is_closed() {
 #[tokio::test(start_paused = true)]
 async fn http2_client_that_does_not_read_its_response_is_closed() {
     let fixture = fixture();
-    let (client, served) = fixture.connect(LOCAL).await;
     let mut builder = http2::Builder::new(TokioExecutor::new());
-    builder.initial_stream_window_size(0);
-    let handshake = builder.handshake::<_, Empty<Bytes>>(TokioIo::new(client)).await;
-    let (mut sender, connection) = handshake.expect("a handshake");
-    fixture.env.tasks.spawn(connection);
-    let request = |path: &str| {
-        let uri = format!("https://localhost{path}");
-        Request::get(uri).body(Empty::new()).expect("a request")
-    };
+    let (mut sender, served) = fixture.http2(builder.initial_stream_window_size(0)).await;
     let unread = sender.send_request(request("/large")).await;
     assert_eq!(unread.as_ref().expect("a response").status(), 200);
     let clock = fixture.env.clock.clone();
@@ -249,6 +256,27 @@ async fn http2_client_that_does_not_read_its_response_is_closed() {
     });
     assert_eq!(fixture.ends_after(served).await, 32 * SECOND);
     assert_eq!(others.await.expect("no panic"), 5);
+}
+
+#[tokio::test(start_paused = true)]
+async fn http2_connection_has_32_requests_at_the_same_time() {
+    let fixture = fixture();
+    let builder = http2::Builder::new(TokioExecutor::new());
+    let (mut sender, _served) = fixture.http2(&builder).await;
+    // Before the first response the client does not know the limit.
+    let first = sender.send_request(request("/healthz")).await;
+    assert_eq!(first.expect("a response").status(), 200);
+    let sent: Vec<_> = (0..40)
+        .map(|_| fixture.env.tasks.spawn(sender.send_request(request("/slow"))))
+        .collect();
+    for expected in [32, 40] {
+        // The paused clock advances when no task can run.
+        fixture.env.clock.sleep(SECOND).await;
+        fixture.go.notify_waiters();
+        fixture.env.clock.sleep(SECOND).await;
+        let ended = sent.iter().filter(|it| it.is_finished()).count();
+        assert_eq!(ended, expected);
+    }
 }
 
 #[tokio::test(start_paused = true)]
