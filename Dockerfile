@@ -1,7 +1,9 @@
 # syntax=docker/dockerfile:1
 
-# Alpine's target is musl: the binary is static.
-FROM rust:1.91-alpine3.22 AS build
+# Alpine's target is musl: the binary is static. The digest is that of the tag's image index.
+ARG RUST_IMAGE=rust:1.91-alpine@sha256:45c1c35cd364b8055e9e86f8ecd3e8c874b2dcb658d8a4f94b5d111aa0d651a2
+
+FROM ${RUST_IMAGE} AS build
 # make builds jemalloc.
 RUN apk add --no-cache gcc make musl-dev
 WORKDIR /src
@@ -17,6 +19,13 @@ RUN --mount=type=cache,target=/usr/local/cargo/registry --mount=type=cache,targe
 # No shell, no files, no certificates: in a pod the API server is verified by the CA of the service account. With --kubeconfig,
 # the file has to contain a certificate-authority.
 FROM scratch
+ARG COXSWAIN_GIT_COMMIT COXSWAIN_BUILD_DATE
+LABEL org.opencontainers.image.title="coxswain" \
+      org.opencontainers.image.description="A controller manager for Kubernetes: several controllers on shared caches in one binary" \
+      org.opencontainers.image.version="0.1.0" \
+      org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.revision="${COXSWAIN_GIT_COMMIT}" \
+      org.opencontainers.image.created="${COXSWAIN_BUILD_DATE}"
 COPY --from=build /coxswain /coxswain
 USER 65532:65532
 ENTRYPOINT ["/coxswain"]
