@@ -1,6 +1,4 @@
-# syntax=docker/dockerfile:1
-
-# Alpine's target is musl: the binary is static. The digest is that of the tag's image index.
+# Requires BuildKit. Alpine's target is musl: the binary is static.
 ARG RUST_IMAGE=rust:1.91-alpine@sha256:45c1c35cd364b8055e9e86f8ecd3e8c874b2dcb658d8a4f94b5d111aa0d651a2
 
 FROM ${RUST_IMAGE} AS build
