@@ -67,3 +67,116 @@ webhook: true
 yielding: true
 {{- end }}
 {{- end }}
+
+{{/* Fields of a pod that the Deployment and the test have in common. */}}
+{{- define "coxswain.pod" -}}
+{{- $webhookFiles := and .Values.webhooks.enabled .Values.webhooks.secretName -}}
+securityContext:
+  runAsNonRoot: true
+  runAsUser: 65532
+  runAsGroup: 65532
+  {{- if or .Values.tls.secretName $webhookFiles }}
+  # The private keys in mounted Secrets are readable by this group.
+  fsGroup: 65532
+  {{- end }}
+  seccompProfile:
+    type: RuntimeDefault
+{{- with .Values.nodeSelector }}
+nodeSelector:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .Values.tolerations }}
+tolerations:
+{{- toYaml . | nindent 0 }}
+{{- end }}
+{{- with .Values.image.pullSecrets }}
+imagePullSecrets:
+{{- toYaml . | nindent 0 }}
+{{- end }}
+{{- if or .Values.config .Values.tls.secretName $webhookFiles }}
+volumes:
+{{- if .Values.config }}
+- name: config
+  configMap:
+    name: {{ include "coxswain.fullname" . }}
+{{- end }}
+{{- if .Values.tls.secretName }}
+- name: tls
+  secret:
+    secretName: {{ .Values.tls.secretName }}
+    defaultMode: 0440
+{{- end }}
+{{- if $webhookFiles }}
+- name: webhook
+  secret:
+    secretName: {{ .Values.webhooks.secretName }}
+    defaultMode: 0440
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{/* Fields of the container that the Deployment and the test have in common. */}}
+{{- define "coxswain.container" -}}
+{{- $webhookFiles := and .Values.webhooks.enabled .Values.webhooks.secretName -}}
+image: {{ include "coxswain.image" . }}
+imagePullPolicy: {{ .Values.image.pullPolicy }}
+{{- with .Values.resources }}
+resources:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+securityContext:
+  allowPrivilegeEscalation: false
+  readOnlyRootFilesystem: true
+  capabilities:
+    drop: [ALL]
+{{- if or .Values.config .Values.tls.secretName $webhookFiles }}
+volumeMounts:
+{{- if .Values.config }}
+- name: config
+  mountPath: /etc/coxswain/config
+  readOnly: true
+{{- end }}
+{{- if .Values.tls.secretName }}
+- name: tls
+  mountPath: /etc/coxswain/tls
+  readOnly: true
+{{- end }}
+{{- if $webhookFiles }}
+- name: webhook
+  mountPath: /etc/coxswain/webhook
+  readOnly: true
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{/* Arguments of the container. */}}
+{{- define "coxswain.args" -}}
+{{- $name := include "coxswain.fullname" . -}}
+# Must stay first: overlays patch args/0.
+- --controllers={{ join "," .Values.controllers }}
+- --leader-elect={{ .Values.leaderElection.enabled }}
+- --leader-elect-resource-namespace={{ .Release.Namespace }}
+{{- if ne $name "coxswain" }}
+- --leader-elect-resource-name={{ $name }}
+{{- end }}
+# Each controller writes as its own service account, in the namespace of the Lease.
+- --use-service-account-credentials=true
+{{- if .Values.webhooks.enabled }}
+- --webhook-port=9443
+{{- if .Values.webhooks.secretName }}
+- --webhook-cert-dir=/etc/coxswain/webhook
+{{- else }}
+- --webhook-service={{ .Release.Namespace }}/{{ $name }}-webhook
+{{- end }}
+{{- end }}
+{{- if .Values.tls.secretName }}
+- --tls-cert-file=/etc/coxswain/tls/tls.crt
+- --tls-private-key-file=/etc/coxswain/tls/tls.key
+{{- end }}
+{{- if .Values.config }}
+- --config=/etc/coxswain/config/coxswain.yaml
+{{- end }}
+{{- range .Values.extraArgs }}
+- {{ . | quote }}
+{{- end }}
+{{- end }}
