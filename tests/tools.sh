@@ -31,13 +31,13 @@ log=$home/tools.log
 # apt-get on one release of Debian, with directories of its own. The mirrors are those of the system's own sources: apt is asked,
 # so that both forms of its source files are understood. Only a mirror that Debian's keys sign is used.
 apt_of() {
-  local release=$1 apt=$work/apt/$1 mirror
+  local release=$1 apt=$work/apt/$1
   shift
   if [ ! -e "$apt/updated" ]; then
     mkdir -p "$apt/lists/partial" "$apt/cache/archives/partial"
     : >"$apt/status"
-    apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 2>>"$log" | sort -u |
-      while read -r mirror; do printf 'deb [signed-by=%s] %s %s main\n' "$KEYRING" "$mirror" "$release"; done >"$apt/sources.list"
+    apt-get update --print-uris 2>>"$log" | sed -n "s|^'\(.*\)/dists/.*|deb [signed-by=$KEYRING] \1 $release main|p" |
+      sort -u >"$apt/sources.list"
     cat >"$apt/apt.conf" <<CONF
 Dir::Etc::sourcelist "$apt/sources.list";
 Dir::Etc::sourceparts "-";
