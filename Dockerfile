@@ -8,11 +8,8 @@ WORKDIR /src
 COPY . .
 # For /version; the build does not read them from git.
 ARG COXSWAIN_GIT_COMMIT COXSWAIN_GIT_TREE_STATE COXSWAIN_BUILD_DATE
-# Without the sandbox, which a cluster does not need.
 RUN --mount=type=cache,target=/usr/local/cargo/registry --mount=type=cache,target=/src/target \
-    cargo build --profile dist --locked --package coxswain --no-default-features \
-        --features jemalloc,pprof \
-    && cp target/dist/coxswain /coxswain
+    deploy/build && cp target/dist/coxswain /coxswain
 
 # No shell, no files, no certificates: in a pod the API server is verified by the CA of the service account. With --kubeconfig,
 # the file has to contain a certificate-authority.
