@@ -1,4 +1,4 @@
-//! The `workqueue_*` metrics of kube-controller-manager.
+//! The `workqueue_*` metrics of kube-controller-manager, and the age of the oldest item.
 //!
 //! They are updated when they are scraped. kube-controller-manager updates the age of unfinished work every 500 ms; that
 //! needs a timer per queue and yields values up to 500 ms old. (A timer would also keep a paused clock from coming to rest.)
@@ -21,6 +21,7 @@ pub(super) struct Series {
     work_duration: Histogram,
     unfinished: Gauge,
     longest: Gauge,
+    oldest: Gauge,
     retries: IntCounter,
 }
 
@@ -42,6 +43,8 @@ pub(super) struct Gauges {
     pub(super) unfinished: Duration,
     /// The longest processing time.
     pub(super) longest: Duration,
+    /// The time that the oldest queued item has waited.
+    pub(super) oldest: Duration,
 }
 
 /// Unregisters the metrics on drop, so that a queue can be rebuilt under its name.
@@ -87,6 +90,14 @@ impl Series {
                 "longest_running_processor_seconds",
                 "How many seconds has the longest running processor for workqueue been running.",
             ))?,
+            oldest: Gauge::with_opts(
+                Opts::new(
+                    "coxswain_workqueue_oldest_item_seconds",
+                    "[ALPHA] Time that the oldest item has waited in the workqueue, without items in backoff; 0 if it is \
+                     empty.",
+                )
+                .const_label("name", name),
+            )?,
             retries: IntCounter::with_opts(opts(
                 "retries_total",
                 "Total number of retries handled by workqueue",
@@ -117,7 +128,7 @@ impl Series {
         })
     }
 
-    fn all(&self) -> [&dyn Collector; 7] {
+    fn all(&self) -> [&dyn Collector; 8] {
         [
             &self.depth,
             &self.adds,
@@ -125,6 +136,7 @@ impl Series {
             &self.work_duration,
             &self.unfinished,
             &self.longest,
+            &self.oldest,
             &self.retries,
         ]
     }
@@ -178,6 +190,7 @@ impl<F: Fn() -> Gauges + Send + Sync> Collector for Scrape<F> {
             .set(i64::try_from(gauges.depth).unwrap_or(i64::MAX));
         self.series.unfinished.set(gauges.unfinished.as_secs_f64());
         self.series.longest.set(gauges.longest.as_secs_f64());
+        self.series.oldest.set(gauges.oldest.as_secs_f64());
         self.series
             .all()
             .into_iter()

@@ -193,6 +193,7 @@ impl<K: Item> State<K> {
         self.flush();
         let mut gauges = Gauges {
             depth: self.items.dirty(),
+            oldest: self.items.oldest(now).map_or(Duration::ZERO, |(_, age)| age),
             ..Gauges::default()
         };
         for age in self.items.processing_times(now) {
