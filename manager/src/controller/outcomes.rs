@@ -2,12 +2,13 @@
 //!
 //! Memory is bounded: the last [`ERRORS_MAX`] different errors are kept, and messages are cut off.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
+use tokio::time::Instant;
 
 use crate::env::Clock;
 use crate::object::Key;
@@ -16,6 +17,7 @@ use crate::object::Key;
 const ERRORS_MAX: usize = 50;
 /// The number of characters of a message that are kept.
 const MESSAGE_MAX: usize = 500;
+const MINUTE: Duration = Duration::from_mins(1);
 
 /// The activity of a controller: its queues now, and the items it has processed since the start of the process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -30,6 +32,8 @@ pub struct Activity {
     pub processed: u64,
     /// The number of items that failed.
     pub failed: u64,
+    /// The number of times that the same item was processed in the last full minute, of the item with most of them.
+    pub same_item: u64,
 }
 
 /// An item that waits for a worker.
@@ -60,24 +64,65 @@ pub struct Outcomes {
     state: Mutex<State>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct State {
     processed: u64,
+    minute: Minute,
     failed: u64,
     /// In the order of their last occurrence.
     errors: VecDeque<RecentError>,
 }
 
+/// The number of times that each item was processed in the current minute.
+#[derive(Debug)]
+struct Minute {
+    start: Instant,
+    counts: BTreeMap<Key, u64>,
+    /// The maximum of the minute before.
+    last_max: u64,
+}
+
+impl Minute {
+    /// Begins another minute if the current one is over.
+    fn advance(&mut self, now: Instant) {
+        let passed = now.duration_since(self.start);
+        if passed < MINUTE {
+            return;
+        }
+        // Taking the map frees its memory: after a list it has an entry for each object.
+        let counts = std::mem::take(&mut self.counts);
+        let max = counts.into_values().max().unwrap_or(0);
+        self.last_max = if passed < 2 * MINUTE { max } else { 0 };
+        let minutes = u32::try_from(passed.as_secs() / MINUTE.as_secs()).unwrap_or(u32::MAX);
+        self.start += MINUTE * minutes;
+    }
+}
+
 impl Outcomes {
     pub(super) fn new(clock: &Clock) -> Self {
+        let state = State {
+            processed: 0,
+            minute: Minute {
+                start: clock.now(),
+                counts: BTreeMap::new(),
+                last_max: 0,
+            },
+            failed: 0,
+            errors: VecDeque::new(),
+        };
         Self {
             clock: clock.clone(),
-            state: Mutex::default(),
+            state: Mutex::new(state),
         }
     }
 
-    pub(super) fn processed(&self) {
-        self.lock(|state| state.processed += 1);
+    pub(super) fn processed(&self, item: Key) {
+        let now = self.clock.now();
+        self.lock(|state| {
+            state.processed += 1;
+            state.minute.advance(now);
+            *state.minute.counts.entry(item).or_default() += 1;
+        });
     }
 
     /// Records the error of an item.
@@ -109,6 +154,15 @@ impl Outcomes {
     /// Returns the numbers of processed and failed items.
     pub(super) fn totals(&self) -> (u64, u64) {
         self.lock(|state| (state.processed, state.failed))
+    }
+
+    /// See [`Activity::same_item`].
+    pub(super) fn same_item(&self) -> u64 {
+        let now = self.clock.now();
+        self.lock(|state| {
+            state.minute.advance(now);
+            state.minute.last_max
+        })
     }
 
     /// Returns the last errors, the latest one last.
@@ -159,6 +213,29 @@ mod tests {
         assert_eq!(repeated.last.as_second(), 7);
         assert_eq!((last.count, last.message.as_str()), (1, "line break"));
         assert_eq!(outcomes.totals(), (0, 52));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn most_processed_item_of_the_last_minute_is_counted() {
+        let clock = Clock::starting_at(Timestamp::UNIX_EPOCH);
+        let outcomes = Outcomes::new(&clock);
+        let process = |item: &str, times: usize| {
+            for _ in 0..times {
+                outcomes.processed(Key::new("ns", item));
+            }
+        };
+        process("a", 3);
+        process("b", 5);
+        assert_eq!(outcomes.same_item(), 0, "the minute is not over");
+        clock.sleep(MINUTE).await;
+        assert_eq!(outcomes.same_item(), 5);
+        process("a", 4);
+        assert_eq!(outcomes.same_item(), 5);
+        clock.sleep(MINUTE).await;
+        assert_eq!(outcomes.same_item(), 4, "counts of another minute are not added");
+        process("a", 9);
+        clock.sleep(3 * MINUTE).await;
+        assert_eq!(outcomes.same_item(), 0, "the last full minute was idle");
     }
 
     #[tokio::test(start_paused = true)]

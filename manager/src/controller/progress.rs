@@ -172,8 +172,10 @@ impl Drop for Waits {
 
 impl Drop for Busy {
     fn drop(&mut self) {
-        self.progress.outcomes.processed();
-        self.progress.update(|state, _| state.running.remove(&self.id));
+        let running = self.progress.update(|state, _| state.running.remove(&self.id));
+        if let Some(running) = running {
+            self.progress.outcomes.processed(running.item);
+        }
     }
 }
 

@@ -37,6 +37,7 @@ struct Series {
     running: IntGaugeVec,
     waiting: IntGaugeVec,
     yielding: IntGaugeVec,
+    same_object: IntGaugeVec,
 }
 
 /// The collector that the registry calls.
@@ -67,6 +68,13 @@ impl ControllerStates {
                 Opts::new(
                     "coxswain_controller_yielding",
                     "[ALPHA] 1 while a controller yields to another controller manager",
+                ),
+                &["name"],
+            )?,
+            same_object: IntGaugeVec::new(
+                Opts::new(
+                    "coxswain_controller_max_reconciles_per_object",
+                    "[ALPHA] Number of reconciles of the most reconciled object in the last full minute.",
                 ),
                 &["name"],
             )?,
@@ -136,8 +144,15 @@ impl Collector for Scrape {
             running,
             waiting,
             yielding,
+            same_object,
         } = &self.series;
-        [running.desc(), waiting.desc(), yielding.desc()].concat()
+        [
+            running.desc(),
+            waiting.desc(),
+            yielding.desc(),
+            same_object.desc(),
+        ]
+        .concat()
     }
 
     fn collect(&self) -> Vec<MetricFamily> {
@@ -146,6 +161,7 @@ impl Collector for Scrape {
             running,
             waiting,
             yielding,
+            same_object,
         } = &self.series;
         for (name, Entry { controller, state }) in &*lock(&self.controllers) {
             let yields = controller.yields().is_some();
@@ -156,8 +172,18 @@ impl Collector for Scrape {
                 .set(runs.into());
             waiting.with_label_values(&[name]).set(waits.into());
             yielding.with_label_values(&[name]).set(yields.into());
+            let most = controller.activity().same_item;
+            same_object
+                .with_label_values(&[name])
+                .set(i64::try_from(most).unwrap_or(i64::MAX));
         }
-        [running.collect(), waiting.collect(), yielding.collect()].concat()
+        [
+            running.collect(),
+            waiting.collect(),
+            yielding.collect(),
+            same_object.collect(),
+        ]
+        .concat()
     }
 }
 
