@@ -21,7 +21,7 @@ mod tombstones;
 mod tests;
 
 pub use identity::Identity;
-pub use inspect::NodeInfo;
+pub use inspect::{NodeInfo, Sizes};
 pub use orphan::OrphanedOwners;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -6,7 +6,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use coxswain_manager::object::Resource;
 use prometheus::{IntCounterVec, IntGaugeVec, Opts, Registry};
 
-use super::graph::Operation;
+use super::graph::{Operation, Sizes};
+
+/// The labels of the writes.
+const ACTIONS: [&str; 4] = ["delete", "remove_owners", "unblock", "remove_finalizer"];
+/// The labels of live reads.
+const LOOKUPS: [&str; 5] = ["error", "not_found", "other_uid", "solid", "waiting"];
 
 /// The metrics. Clones share them.
 #[derive(Clone, Debug)]
@@ -14,6 +19,7 @@ pub struct Metrics {
     objects: IntCounterVec,
     lookups: IntCounterVec,
     unsynced: IntGaugeVec,
+    graph: IntGaugeVec,
     unlisted: IntCounterVec,
     /// The labels of `unsynced`.
     shown: Arc<Mutex<BTreeSet<String>>>,
@@ -35,7 +41,15 @@ impl Metrics {
             &["resource"],
         )?;
         registry.register(Box::new(unsynced.clone()))?;
-        Ok(Self {
+        let graph = IntGaugeVec::new(
+            Opts::new(
+                "coxswain_garbage_collector_graph_objects",
+                "[ALPHA] Number of objects in the graph: observed objects, virtual owners, and absent owners with dependents.",
+            ),
+            &["state"],
+        )?;
+        registry.register(Box::new(graph.clone()))?;
+        let metrics = Self {
             objects: counter(
                 "coxswain_garbage_collector_objects_total",
                 "[ALPHA] Number of writes, by action. With dry_run, writes that would have been sent.",
@@ -52,8 +66,20 @@ impl Metrics {
                 &["resource"],
             )?,
             unsynced,
+            graph,
             shown: Arc::default(),
-        })
+        };
+        // Exported as 0 before the first change.
+        for action in ACTIONS {
+            for dry_run in ["false", "true"] {
+                metrics.objects.with_label_values(&[action, dry_run]);
+            }
+        }
+        for result in LOOKUPS {
+            metrics.lookups.with_label_values(&[result]);
+        }
+        metrics.graph(Sizes::default());
+        Ok(metrics)
     }
 
     pub(super) fn acted(&self, operation: &Operation, dry_run: bool) {
@@ -69,6 +95,22 @@ impl Metrics {
 
     pub(super) fn looked_up(&self, result: &str) {
         self.lookups.with_label_values(&[result]).inc();
+    }
+
+    pub(super) fn graph(&self, sizes: Sizes) {
+        let Sizes {
+            observed,
+            virtual_owners,
+            absent,
+        } = sizes;
+        for (state, size) in [
+            ("observed", observed),
+            ("virtual", virtual_owners),
+            ("absent", absent),
+        ] {
+            let size = i64::try_from(size).unwrap_or(i64::MAX);
+            self.graph.with_label_values(&[state]).set(size);
+        }
     }
 
     pub(super) fn unlisted(&self, resource: &Resource, owners: usize) {

@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Options;
 use super::breaker::{CircuitBreaker, SLOW, Scope};
-use super::graph::{Effects, Graph, InvalidNamespace, OrphanedOwners, WorkItem};
+use super::graph::{Effects, Graph, InvalidNamespace, OrphanedOwners, Sizes, WorkItem};
 use super::kinds::Kinds;
 use super::live_list::LiveLists;
 use super::lookup::Lookups;
@@ -77,6 +77,7 @@ impl GcTerm {
         for effects in all {
             self.enqueue(&graph, effects);
         }
+        self.metrics.graph(graph.sizes());
     }
 
     /// Awaits the answer to a request, and records it in the circuit breaker. Releases the slot if the answer is slow.
@@ -172,5 +173,6 @@ impl TermState for GcTerm {
         if let Ok(graph) = self.graph.lock() {
             *self.orphaned.lock().unwrap_or_else(PoisonError::into_inner) = graph.orphaned_owners();
         }
+        self.metrics.graph(Sizes::default());
     }
 }

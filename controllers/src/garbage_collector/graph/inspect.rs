@@ -22,7 +22,24 @@ pub struct NodeInfo<'a> {
     pub dependents: usize,
 }
 
+/// The numbers of objects in a graph.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sizes {
+    pub observed: usize,
+    pub virtual_owners: usize,
+    /// Absent owners with dependents.
+    pub absent: usize,
+}
+
 impl Graph {
+    pub fn sizes(&self) -> Sizes {
+        Sizes {
+            observed: self.nodes.len(),
+            virtual_owners: self.virtual_owners.len(),
+            absent: self.tombstones.len(),
+        }
+    }
+
     /// Returns the identity of an observed object.
     pub fn identity(&self, uid: &Uid) -> Option<Identity> {
         self.nodes.get(uid).map(|node| node.identity(uid))

@@ -47,6 +47,10 @@ impl Tombstones {
         is_held
     }
 
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
     pub(super) fn iter(&self) -> impl Iterator<Item = (&Identity, &BTreeSet<Uid>)> {
         self.0.iter().map(|(identity, held)| (identity, &held.dependents))
     }
