@@ -114,40 +114,43 @@ impl CacheMetrics {
                 "informer_store_resource_version",
                 "[ALPHA] Last 15 digits of the resource version that the cache has reached.",
             )?,
-            objects: gauge("coxswain_cache_objects", "Number of objects in the cache.")?,
+            objects: gauge(
+                "coxswain_cache_objects",
+                "[ALPHA] Number of objects in the cache.",
+            )?,
             bytes: gauge(
                 "coxswain_cache_bytes",
-                "Approximate memory size of the objects in the cache.",
+                "[ALPHA] Approximate memory size of the objects in the cache.",
             )?,
             undecodable: gauge(
                 "coxswain_cache_undecodable_objects",
-                "Number of objects that could not be decoded.",
+                "[ALPHA] Number of objects that could not be decoded.",
             )?,
             age: GaugeVec::new(
                 opts(
                     "coxswain_cache_age_seconds",
-                    "Time since the last event, bookmark or list of the cache.",
+                    "[ALPHA] Time since the last event, bookmark or list of the cache.",
                 ),
                 &LABELS,
             )?,
             relists: IntCounterVec::new(
                 opts(
                     "coxswain_cache_relists_total",
-                    "Number of attempted lists after the first one, by reason.",
+                    "[ALPHA] Number of attempted lists after the first one, by reason.",
                 ),
                 &[group, version, resource, "reason"],
             )?,
             idle_watches: counter(
                 "coxswain_cache_watches_silent_total",
-                "Number of watches that were reopened because they received neither an event nor a bookmark.",
+                "[ALPHA] Number of watches that were reopened because they received neither an event nor a bookmark.",
             )?,
             older_lists: counter(
                 "coxswain_cache_older_lists_total",
-                "Number of lists that were rejected because they were older than the cache.",
+                "[ALPHA] Number of lists that were rejected because they were older than the cache.",
             )?,
             restores: counter(
                 "coxswain_cache_restarts_total",
-                "Number of times that the cache was rebuilt because the store of the API server was restored from a backup.",
+                "[ALPHA] Number of times that the cache was rebuilt because the store of the API server was restored from a backup.",
             )?,
             scraping: Arc::default(),
         })
