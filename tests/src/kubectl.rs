@@ -24,6 +24,8 @@ pub struct Kubectl {
     namespace: String,
     /// Where it keeps what it has discovered.
     cache: PathBuf,
+    /// Defaults to that of [`find`].
+    program: Option<PathBuf>,
 }
 
 /// What a call printed, and how it ended.
@@ -47,6 +49,16 @@ impl Kubectl {
             cluster: cluster.clone(),
             namespace: namespace.to_owned(),
             cache: cluster.kubeconfig().with_extension("kubectl-cache"),
+            program: None,
+        }
+    }
+
+    /// Runs another version of kubectl.
+    #[must_use]
+    pub fn with_program(self, program: PathBuf) -> Self {
+        Self {
+            program: Some(program),
+            ..self
         }
     }
 
@@ -108,7 +120,8 @@ impl Kubectl {
     /// If there is no `kubectl`.
     #[must_use]
     pub fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(find().expect("the test said that it needs kubectl"));
+        let program = self.program.clone().or_else(find);
+        let mut command = Command::new(program.expect("the test said that it needs kubectl"));
         command
             .arg("--kubeconfig")
             .arg(self.cluster.kubeconfig())

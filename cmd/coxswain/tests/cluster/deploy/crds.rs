@@ -2,14 +2,13 @@
 
 use std::time::Duration;
 
-use coxswain_controllers::garbage_collector::NAME as GARBAGE_COLLECTOR;
 use coxswain_tests::fixtures::{self, CRDS, apps};
 use coxswain_tests::{Cluster, time};
 use http::Method;
 use serde_json::{Value, json};
 
 use super::instances::Instances;
-use super::{COLLECTOR_ROLES, Deployed, NO_KCM, deploy, manifests, own_cluster, remove_roles};
+use super::{NO_KCM, WITHOUT_COLLECTOR, deploy, manifests, own_cluster};
 
 const CUSTOM: &str = "appcontroller.k8s.io/v1alpha1";
 const CONTROLLER: &str = "appservice-controller";
@@ -47,21 +46,15 @@ async fn create_crd(c: &Cluster, all: &str) {
 
 /// Without the garbage collector, whose role includes access to all CRDs.
 pub async fn crd_may_be_created_late_and_recreated(_: Cluster) {
-    let (_exclusive, running) = own_cluster().await;
-    let c = &running.cluster;
-    let Deployed {
-        account,
-        mut arguments,
-        ..
-    } = deploy(c).await;
+    let own = own_cluster().await;
+    let c = &own.running.cluster;
+    let mut deployed = deploy(&own, "base", &[WITHOUT_COLLECTOR, "without-webhooks"]).await;
+    deployed.arguments.push(NO_KCM.to_owned());
     let ns = c.namespace().await;
     let all = fixtures::group(CUSTOM, &ns, "appservices");
     delete_crd(c, &all).await;
-    remove_roles(c, COLLECTOR_ROLES).await;
-    arguments[0] = format!("--controllers=*,-{GARBAGE_COLLECTOR}");
-    arguments.push(NO_KCM.to_owned());
     let mut instances = Instances::new();
-    instances.start(c, &account, &arguments).await;
+    instances.start(&own, &deployed).await;
     instances
         .until("a leader", async || instances.leader().await.is_some())
         .await;

@@ -4,12 +4,13 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use coxswain_tests::{Cluster, Program, fixtures, time};
+use coxswain_tests::{Cluster, Program, fixtures, program, time};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::roles_are_loaded;
+use super::rights::roles_are_loaded;
+use super::{Deployed, OwnCluster};
 use crate::PROGRAM;
 
 /// Each step takes about a second; all processes run at the same time.
@@ -31,15 +32,32 @@ impl Instances {
         }
     }
 
-    /// Starts a process with the credentials of a service account, whose requests are not forbidden because the API server has
-    /// not loaded a role yet.
-    pub async fn start(&mut self, c: &Cluster, account: &str, arguments: &[String]) -> &Program {
+    /// Starts a process with the arguments and the service account of the Deployment. Its requests are not forbidden because the
+    /// API server has not loaded a role yet.
+    pub async fn start(&mut self, own: &OwnCluster, deployed: &Deployed) -> &Program {
+        let c = &own.running.cluster;
         roles_are_loaded(c).await;
-        let kubeconfig = self.kubeconfig(c, account).await;
-        let own = format!("--kubeconfig={}", kubeconfig.display());
-        let all: Vec<&str> = [&own].into_iter().chain(arguments).map(String::as_str).collect();
-        self.programs.push(Program::start(PROGRAM, &all).await);
+        let kubeconfig = self.kubeconfig(c, &deployed.account).await;
+        // All processes run on one machine. The first one is behind the Service of the webhooks.
+        let webhooks = if self.programs.is_empty() {
+            own.webhooks
+        } else {
+            program::free_address()
+        };
+        let mut arguments = deployed.arguments.clone();
+        for it in &mut arguments {
+            if it.starts_with("--webhook-port=") {
+                *it = format!("--webhook-port={}", webhooks.port());
+            }
+        }
+        arguments.push(format!("--kubeconfig={}", kubeconfig.display()));
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        self.programs.push(Program::start(PROGRAM, &arguments).await);
         self.programs.last().expect("just pushed")
+    }
+
+    pub fn programs(&self) -> &[Program] {
+        &self.programs
     }
 
     async fn kubeconfig(&self, c: &Cluster, account: &str) -> PathBuf {

@@ -1,129 +1,166 @@
-//! `kubectl apply -k` of `deploy/` and of the overlays in `deploy/README.md`.
+//! `kubectl apply` of `deploy/`, the examples of `deploy/README.md`, and `helm test`.
 
-use std::fs;
-use std::path::{Component, Path};
+use std::path::PathBuf;
+use std::process::Command;
+use std::{env, fs};
 
-use coxswain_tests::Cluster;
-use coxswain_tests::cluster::Running;
-use coxswain_tests::kubectl::Kubectl;
-use serde_json::Value;
+use coxswain_tests::kubectl::{self, Kubectl};
+use coxswain_tests::{Cluster, program};
 
-use super::{manifests, monitoring, own_cluster};
+use super::manifests::{self, Kustomization};
+use super::{monitoring, own_cluster};
+use crate::PROGRAM;
 
-/// Oldest minor version of kubectl that supports `components`.
-const MIN_MINOR: u32 = 21;
+/// Both versions of kubectl that `tests/tools.sh` provides.
+fn kubectls() -> [PathBuf; 2] {
+    let next = env::var_os("KUBECTL_NEXT").map(PathBuf::from);
+    [("KUBECTL", kubectl::find()), ("KUBECTL_NEXT", next)].map(|(variable, it)| {
+        it.unwrap_or_else(|| panic!("{variable} is not set; tests/tools.sh provides it"))
+    })
+}
 
-/// Returns none if the installed kubectl is too old.
-fn kubectl(running: &Running) -> Option<Kubectl> {
-    let kubectl = Kubectl::new(&running.cluster, "");
-    let version: Value =
-        serde_json::from_str(&kubectl.run("version --client -o json").ok()).expect("a version in JSON");
-    let minor = version["clientVersion"]["minor"]
-        .as_str()
-        .expect("a minor version");
-    if minor.trim_end_matches('+').parse::<u32>().expect("a number") < MIN_MINOR {
-        println!("kubectl 1.{minor} is too old");
-        return None;
+/// Applies a kustomization, and fails if kubectl prints a warning.
+fn apply(kubectl: &Kubectl, folder: &str, components: &[&str]) -> String {
+    let kustomization = Kustomization::of(folder, components);
+    kubectl.run_with(&["apply", "-k", kustomization.path()], "").ok()
+}
+
+pub async fn kubectl_applies_all_without_warnings(_: Cluster) {
+    for program in kubectls() {
+        let own = own_cluster().await;
+        let c = &own.running.cluster;
+        let kubectl = Kubectl::new(c, "").with_program(program);
+        let created = apply(&kubectl, "base", &[]);
+        let count = manifests::render("base", &[]).len();
+        assert_eq!(created.lines().count(), count, "{created}");
+        assert!(created.lines().all(|it| it.ends_with(" created")), "{created}");
+        // kubectl reports a PodDisruptionBudget as configured each time, because its selector is replaced as a whole.
+        let again = apply(&kubectl, "base", &[]);
+        let same = |it: &str| it.ends_with(" unchanged") || it.starts_with("poddisruptionbudget.policy/");
+        assert!(again.lines().all(same), "{again}");
+
+        monitoring::create_crds(c).await;
+        let added = apply(&kubectl, "base", &["monitoring"]);
+        assert!(
+            added.contains("servicemonitor.monitoring.coreos.com/coxswain created"),
+            "{added}"
+        );
+        monitoring::selects_the_service(c).await;
+        for overlay in ["overlays/standalone", "overlays/static-pod"] {
+            apply(&kubectl, overlay, &[]);
+        }
+        let pod = manifests::root().join("static-pod/coxswain.yaml");
+        let pod = pod.to_str().expect("a path in UTF-8");
+        assert_eq!(
+            kubectl.run_with(&["apply", "-f", pod], "").ok(),
+            "pod/coxswain created\n"
+        );
     }
-    Some(kubectl)
 }
 
-pub async fn kubectl_applies_base_without_warnings(_: Cluster) {
-    let (_exclusive, running) = own_cluster().await;
-    let Some(kubectl) = kubectl(&running) else {
-        return;
-    };
-    let folder = manifests::root().join("base");
-    let folder = folder.to_str().expect("a path in UTF-8");
-    let apply = || kubectl.run_with(&["apply", "-k", folder], "").ok();
-    let created = apply();
-    assert_eq!(
-        created.lines().count(),
-        manifests::read("base").len(),
-        "{created}"
-    );
-    assert!(created.lines().all(|it| it.ends_with(" created")), "{created}");
-    // kubectl reports a PodDisruptionBudget as configured each time, because its selector is replaced as a whole.
-    let again = apply();
-    let same = |it: &str| it.ends_with(" unchanged") || it.starts_with("poddisruptionbudget.policy/");
-    assert!(again.lines().all(same), "{again}");
-}
-
-/// The overlay, and each of its patches.
-pub async fn kubectl_applies_overlays_of_the_readme(_: Cluster) {
-    let (_exclusive, running) = own_cluster().await;
-    let Some(kubectl) = kubectl(&running) else {
-        return;
-    };
-    monitoring::create_crd(&running.cluster).await;
+/// Every YAML block of `deploy/README.md` is a kustomization, an addition to it, an object, or values of the chart.
+pub async fn examples_of_the_readme_work(_: Cluster) {
+    let own = own_cluster().await;
+    let c = &own.running.cluster;
+    let kubectl = Kubectl::new(c, "");
+    monitoring::create_crds(c).await;
+    monitoring::create_crd(c, "cert-manager.io/v1", "Certificate").await;
     let readme = fs::read_to_string(manifests::root().join("README.md")).expect("README.md");
-    let mut blocks = readme.split("```yaml\n").skip(1);
-    let mut block = || {
-        blocks
-            .next()
-            .and_then(|it| it.split("```").next())
-            .expect("a block")
-    };
-    let (overlay, take_over, without_collector) = (block(), block(), block());
-    // The README has one component; the test adds the other.
-    let overlay = overlay.replace("components:\n", "components:\n- ../components/webhook\n");
-    let folder = tempfile::tempdir().expect("a folder");
-    let up = relative_path(&manifests::root(), folder.path());
-    let write = |patches: &str| {
-        let text = format!("{overlay}{patches}").replace("- ../", &format!("- {up}/"));
-        fs::write(folder.path().join("kustomization.yaml"), text).expect("a file");
-    };
-    let path = folder.path().to_str().expect("a path in UTF-8");
-    let build = |patches: &str| {
-        write(patches);
-        kubectl.run_with(&["kustomize", path], "").ok()
-    };
-    let replaced = build(take_over);
-    assert!(
-        replaced.contains("- --controllers=*,replicaset-controller\n"),
-        "{replaced}"
-    );
-    let collector = "coxswain:garbage-collector-controller";
-    assert!(replaced.contains(collector));
-    let left = build(without_collector);
-    assert!(
-        left.contains("- --controllers=*,-garbage-collector-controller\n"),
-        "{left}"
-    );
-    let controllers = "- --controllers=*,-garbage-collector-controller\n";
-    assert!(
-        !left.replace(controllers, "").contains("garbage-collector"),
-        "{left}"
-    );
+    let blocks = readme.split("```yaml\n").skip(1);
+    let blocks: Vec<&str> = blocks
+        .map(|it| it.split("```").next().expect("a block"))
+        .collect();
+    let (kustomization, blocks) = blocks.split_first().expect("blocks");
+    let (additions, blocks): (Vec<&str>, Vec<&str>) =
+        blocks.iter().partition(|it| it.starts_with("patches:\n"));
+    let (objects, values): (Vec<&str>, Vec<&str>) =
+        blocks.into_iter().partition(|it| it.starts_with("apiVersion:"));
 
-    write("");
-    let created = kubectl.run_with(&["apply", "-k", path], "").ok();
+    let created = Kustomization::new(kustomization);
+    let created = kubectl.run_with(&["apply", "-k", created.path()], "").ok();
     assert!(created.lines().all(|it| it.ends_with(" created")), "{created}");
-    let all = ["base", "components/servicemonitor", "components/webhook"];
-    let all: usize = all.map(|it| manifests::read(it).len()).iter().sum();
-    assert_eq!(created.lines().count(), all, "{created}");
     let deployment = kubectl
         .run("get deployment coxswain -n coxswain-system -o yaml")
         .ok();
-    for word in [
-        "- --webhook-port=9443\n",
-        "image: registry.example.com/coxswain:0.1.0\n",
+    contains(&deployment, "image: registry.example.com/coxswain:0.1.0\n");
+    for it in &objects {
+        let created = kubectl.run_with(&["apply", "-f", "-"], it).ok();
+        assert!(created.ends_with(" created\n"), "{created}");
+    }
+    assert_eq!(objects.len(), 2, "a NetworkPolicy and a Certificate");
+
+    let all: String = additions
+        .iter()
+        .map(|it| {
+            Kustomization::new(&format!(
+                "{kustomization}components:\n- ../components/monitoring\n{it}"
+            ))
+            .render()
+        })
+        .collect();
+    for expected in [
+        "- --controllers=*,replicaset-controller\n",
+        "release: prometheus\n",
+        "runbook_url: https://git.example.com/coxswain/docs/runbooks.md#",
     ] {
-        assert!(deployment.contains(word), "{word}: {deployment}");
+        contains(&all, expected);
+    }
+
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut arguments = Vec::new();
+    for (number, text) in values.iter().enumerate() {
+        let file = folder.path().join(format!("{number}.yaml"));
+        fs::write(&file, text).expect("a file");
+        arguments.extend(["--values".to_owned(), file.display().to_string()]);
+    }
+    let rendered = template(&arguments);
+    for expected in [
+        "image: registry.example.com/coxswain:0.1.0\n",
+        "- --controllers=*,-garbage-collector-controller\n",
+        "secretName: coxswain-serving\n",
+        "release: prometheus\n",
+        "runbook_url: https://git.example.com/coxswain/docs/runbooks.md#",
+    ] {
+        contains(&rendered, expected);
     }
 }
 
-/// Returns the relative path that an overlay in `from` needs.
-fn relative_path(folder: &Path, from: &Path) -> String {
-    let (folder, from) = [folder, from]
-        .map(|it| it.canonicalize().expect("a folder"))
-        .into();
-    let below = |it: &Path| {
-        let names = it.components().filter(|it| matches!(it, Component::Normal(_)));
-        names
-            .map(|it| it.as_os_str().to_string_lossy().into_owned())
-            .collect::<Vec<_>>()
-    };
-    let up = below(&from).into_iter().map(|_| "..".to_owned());
-    up.chain(below(&folder)).collect::<Vec<_>>().join("/")
+#[track_caller]
+fn contains(text: &str, expected: &str) {
+    assert!(text.contains(expected), "{expected} is not in:\n{text}");
+}
+
+/// `helm test` starts a pod; the program accepts its arguments.
+pub async fn helm_test_succeeds(_: Cluster) {
+    let of_test = "templates/tests/configuration.yaml".to_owned();
+    let pod = template(&["--show-only".to_owned(), of_test]);
+    contains(&pod, "helm.sh/hook: test\n");
+    let arguments: Vec<&str> = pod
+        .lines()
+        .filter_map(|it| it.trim().strip_prefix("- --"))
+        .collect();
+    assert_eq!(arguments.last(), Some(&"validate-only"), "{pod}");
+    let arguments: Vec<String> = arguments.into_iter().map(|it| format!("--{it}")).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let ended = program::run(PROGRAM, &arguments).await;
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    assert_eq!(ended.stdout, "The configuration is valid\n");
+}
+
+/// Renders the chart.
+fn template(arguments: &[String]) -> String {
+    let helm = env::var_os("HELM").expect("HELM is not set; tests/tools.sh provides it");
+    let output = Command::new(helm)
+        .args(["template", "coxswain", "--namespace", "coxswain-system"])
+        .arg(manifests::root().join("chart"))
+        .args(arguments)
+        .output()
+        .expect("helm runs");
+    // helm warns that files of the chart are symbolic links.
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    String::from_utf8(output.stdout).expect("UTF-8")
 }

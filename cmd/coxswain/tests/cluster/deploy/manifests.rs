@@ -1,8 +1,11 @@
-//! Reads `deploy/` like `kustomize`, for the features used there: lists of files and folders, and arguments added by a patch.
-//! Other fields of a `kustomization.yaml` are rejected.
+//! The objects of `deploy/`, as `kubectl kustomize` renders them.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
+use std::process::Command;
+
+use coxswain_tests::kubectl;
+use tempfile::TempDir;
 
 pub struct Manifest {
     pub api_version: String,
@@ -10,18 +13,21 @@ pub struct Manifest {
     /// Empty if cluster-scoped.
     pub namespace: String,
     pub name: String,
+    /// The label `app.kubernetes.io/component`. Empty if the object has none.
+    pub component: String,
     /// The YAML document.
     pub text: String,
 }
 
 impl Manifest {
-    fn new(text: String) -> Self {
+    fn new(text: &str) -> Self {
         let mut it = Self {
             api_version: String::new(),
             kind: String::new(),
             namespace: String::new(),
             name: String::new(),
-            text: String::new(),
+            component: String::new(),
+            text: text.to_owned(),
         };
         let mut section = "";
         for line in text.lines() {
@@ -34,6 +40,7 @@ impl Manifest {
                 (_, "kind") => &mut it.kind,
                 ("metadata", "  name") => &mut it.name,
                 ("metadata", "  namespace") => &mut it.namespace,
+                ("metadata", "    app.kubernetes.io/component") => &mut it.component,
                 _ => continue,
             };
             value.trim().clone_into(field);
@@ -42,7 +49,7 @@ impl Manifest {
             !it.api_version.is_empty() && !it.kind.is_empty() && !it.name.is_empty(),
             "not an object: {text}"
         );
-        Self { text, ..it }
+        it
     }
 
     /// The path to POST to.
@@ -65,6 +72,11 @@ impl Manifest {
         }
         format!("/{root}/{api_version}{space}/{plural}")
     }
+
+    /// The path of the object.
+    pub fn path(&self) -> String {
+        format!("{}/{}", self.collection(), self.name)
+    }
 }
 
 /// The folder `deploy/`.
@@ -72,47 +84,73 @@ pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy")
 }
 
-/// Returns the objects of a folder or a file below `deploy/`.
+/// Returns the objects of a file below `deploy/`.
 pub fn read(path: &str) -> Vec<Manifest> {
-    resource(&root().join(path))
+    let path = root().join(path);
+    let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    documents(&text)
 }
 
-fn resource(path: &Path) -> Vec<Manifest> {
-    if path.is_dir() {
-        return folder(path);
-    }
-    let text = text(path);
+/// Returns the objects of a base or overlay below `deploy/` with components.
+pub fn render(folder: &str, components: &[&str]) -> Vec<Manifest> {
+    documents(&Kustomization::of(folder, components).render())
+}
+
+fn documents(text: &str) -> Vec<Manifest> {
     let documents = text.split("---\n").filter(|it| !it.is_empty());
-    documents.map(|it| Manifest::new(it.to_owned())).collect()
+    documents.map(Manifest::new).collect()
 }
 
-fn folder(path: &Path) -> Vec<Manifest> {
-    let mut all = Vec::new();
-    let mut section = String::new();
-    for line in text(&path.join("kustomization.yaml")).lines() {
-        if !line.starts_with([' ', '-']) {
-            line.split(':')
-                .next()
-                .unwrap_or_default()
-                .clone_into(&mut section);
+/// A kustomization in a temporary folder.
+pub struct Kustomization(TempDir);
+
+impl Kustomization {
+    /// A kustomization of a base or overlay below `deploy/` with components.
+    pub fn of(folder: &str, components: &[&str]) -> Self {
+        let mut text = format!("resources:\n- ../{folder}\ncomponents:\n");
+        for it in components {
+            text.extend(["- ../components/", it, "\n"]);
         }
-        let item = line.strip_prefix("- ");
-        match (section.as_str(), item) {
-            ("resources" | "components", Some(item)) => all.extend(resource(&path.join(item))),
-            ("apiVersion" | "kind" | "resources" | "components", None) | ("patches", _) => {}
-            _ => panic!("{}: {line:?} is not supported", path.display()),
-        }
+        Self::new(&text)
     }
-    all
+
+    /// A kustomization with this text, whose paths are relative to a folder in `deploy/`.
+    pub fn new(text: &str) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        // kustomize rejects absolute paths.
+        let up = relative_path(&root(), folder.path());
+        let text = text.replace("- ../", &format!("- {up}/"));
+        fs::write(folder.path().join("kustomization.yaml"), text).expect("a file");
+        Self(folder)
+    }
+
+    pub fn path(&self) -> &str {
+        self.0.path().to_str().expect("a path in UTF-8")
+    }
+
+    /// Returns the rendered objects as YAML documents.
+    pub fn render(&self) -> String {
+        let kubectl = kubectl::find().expect("KUBECTL is not set; tests/tools.sh provides it");
+        let output = Command::new(kubectl)
+            .args(["kustomize", self.path()])
+            .output()
+            .expect("kubectl runs");
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && error.is_empty(), "{error}");
+        String::from_utf8(output.stdout).expect("UTF-8")
+    }
 }
 
-/// Returns the arguments that a patch below `deploy/` adds.
-pub fn arguments(path: &str) -> Vec<String> {
-    let text = text(&root().join(path));
-    let values = text.lines().filter_map(|line| line.strip_prefix("  value: --"));
-    values.map(|it| format!("--{it}")).collect()
-}
-
-fn text(path: &Path) -> String {
-    fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+fn relative_path(folder: &Path, from: &Path) -> String {
+    let (folder, from) = [folder, from]
+        .map(|it| it.canonicalize().expect("a folder"))
+        .into();
+    let below = |it: &Path| {
+        let names = it.components().filter(|it| matches!(it, Component::Normal(_)));
+        names
+            .map(|it| it.as_os_str().to_string_lossy().into_owned())
+            .collect::<Vec<_>>()
+    };
+    let up = below(&from).into_iter().map(|_| "..".to_owned());
+    up.chain(below(&folder)).collect::<Vec<_>>().join("/")
 }

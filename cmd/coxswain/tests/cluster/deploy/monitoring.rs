@@ -1,55 +1,48 @@
-//! A minimal CRD of `ServiceMonitor`, for the component that uses it.
+//! The component `monitoring`: minimal CRDs of its custom resources, and the Service that its `ServiceMonitor` selects.
 
-use coxswain_tests::{Cluster, fixtures, time};
+use coxswain_tests::fixtures::{self, CRDS};
+use coxswain_tests::{Cluster, time};
 use serde_json::{Value, json};
 
-use super::{NAMESPACE, create_all};
+use super::NAMESPACE;
 
-const GROUP: &str = "monitoring.coreos.com";
+const VERSION: &str = "monitoring.coreos.com/v1";
 
-/// Creates the CRD and waits until the resource is served.
-pub async fn create_crd(c: &Cluster) {
-    let text = json!({"type": "string"});
-    let object = |required: &[&str], properties: Value| json!({"type": "object", "required": required, "properties": properties});
-    let endpoint = object(
-        &[],
-        json!({
-            "port": text, "path": text, "scheme": {"type": "string", "enum": ["http", "https"]},
-            "bearerTokenFile": text,
-            "tlsConfig": object(&[], json!({"insecureSkipVerify": {"type": "boolean"}})),
-        }),
-    );
-    let labels = json!({"type": "object", "additionalProperties": text});
-    let spec = object(
-        &["endpoints", "selector"],
-        json!({
-            "endpoints": {"type": "array", "items": endpoint},
-            "jobLabel": text, "selector": object(&[], json!({"matchLabels": labels})),
-        }),
-    );
-    let schema = json!({"openAPIV3Schema": object(&["spec"], json!({"spec": spec}))});
-    let definition = json!({
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": format!("servicemonitors.{GROUP}")},
-        "spec": {
-            "group": GROUP, "scope": "Namespaced",
-            "names": {"kind": "ServiceMonitor", "plural": "servicemonitors"},
-            "versions": [{"name": "v1", "served": true, "storage": true, "schema": schema}],
-        },
-    });
-    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-    c.api().post(definitions, definition).await.expect(201);
-    let served = time::eventually(time::ANSWER, async || {
-        (c.api().get(&monitors()).await.status == 200).then_some(())
-    });
-    assert!(served.await.is_some(), "{}", c.api().get(&monitors()).await);
+/// Creates the CRDs of the Prometheus Operator and waits until the resources are served.
+pub async fn create_crds(c: &Cluster) {
+    for kind in ["ServiceMonitor", "PrometheusRule"] {
+        create_crd(c, VERSION, kind).await;
+    }
 }
 
-/// Creates the component and asserts that it selects the port of the Service.
-pub async fn deploy(c: &Cluster) {
-    create_crd(c).await;
-    create_all(c, "components/servicemonitor").await;
-    let monitor = c.api().get(&format!("{}/coxswain", monitors())).await.expect(200);
+/// Creates a CRD without a schema of its fields, and waits until the resource is served.
+pub async fn create_crd(c: &Cluster, version: &str, kind: &str) {
+    let (group, name) = version.split_once('/').expect("a group and a version");
+    let plural = format!("{}s", kind.to_lowercase());
+    let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    let definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("{plural}.{group}")},
+        "spec": {
+            "group": group, "scope": "Namespaced", "names": {"kind": kind, "plural": plural},
+            "versions": [{"name": name, "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}}],
+        },
+    });
+    c.api().post(CRDS, definition).await.expect(201);
+    let all = fixtures::group(version, NAMESPACE, &plural);
+    let served = time::eventually(time::ANSWER, async || {
+        (c.api().get(&all).await.status == 200).then_some(())
+    });
+    assert!(served.await.is_some(), "{}", c.api().get(&all).await);
+}
+
+/// Asserts that the `ServiceMonitor` selects a port of the Service.
+pub async fn selects_the_service(c: &Cluster) {
+    let monitor = format!(
+        "{}/coxswain",
+        fixtures::group(VERSION, NAMESPACE, "servicemonitors")
+    );
+    let monitor = c.api().get(&monitor).await.expect(200);
     let service = fixtures::core(NAMESPACE, "services") + "/coxswain";
     let service = c.api().get(&service).await.expect(200);
     let wanted = monitor["spec"]["selector"]["matchLabels"]
@@ -60,23 +53,11 @@ pub async fn deploy(c: &Cluster) {
         !wanted.is_empty() && wanted.iter().all(has),
         "{monitor} {service}"
     );
-    let endpoint = &monitor["spec"]["endpoints"][0];
     let ports = service["spec"]["ports"].as_array().expect("ports");
-    assert!(
-        ports.iter().any(|it| it["name"] == endpoint["port"]),
-        "{monitor} {service}"
-    );
-    assert_eq!(
-        (&endpoint["path"], &endpoint["scheme"]),
-        (&json!("/metrics"), &json!("https"))
-    );
-    assert!(endpoint["bearerTokenFile"].is_string(), "{monitor}");
-    assert_eq!(
-        endpoint["tlsConfig"]["insecureSkipVerify"], true,
-        "nothing is dropped: {monitor}"
-    );
-}
-
-fn monitors() -> String {
-    fixtures::group(&format!("{GROUP}/v1"), NAMESPACE, "servicemonitors")
+    for endpoint in monitor["spec"]["endpoints"].as_array().expect("endpoints") {
+        assert!(
+            ports.iter().any(|it| it["name"] == endpoint["port"]),
+            "{monitor} {service}"
+        );
+    }
 }

@@ -1,35 +1,20 @@
 //! The API server calls the webhooks of `AppServices` through the Service in `deploy/`.
 
-use std::collections::BTreeMap;
 use std::fs;
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use coxswain_controllers::api::app_service::APP_SERVICES;
 use coxswain_manager::webhook::{mutating_path, validating_path};
+use coxswain_tests::Cluster;
 use coxswain_tests::fixtures::{self, JSON_PATCH, MERGE};
-use coxswain_tests::{Cluster, cluster, program};
 use serde_json::{Value, json};
 
 use super::instances::{Instances, NAMESPACE};
-use super::{Deployed, create_all, deploy, manifests};
-use crate::QUIET;
+use super::{OwnCluster, deploy, own_cluster};
 
 /// Name of the Service, its Secret and the webhook configurations.
-const NAME: &str = "coxswain-webhook";
+pub const NAME: &str = "coxswain-webhook";
 const ADMISSION: &str = "/apis/admissionregistration.k8s.io/v1";
-
-/// Adds the arguments of the webhook component, with another port.
-pub fn with_webhooks(mut arguments: Vec<String>, port: u16) -> Vec<String> {
-    let added = manifests::arguments("components/webhook/deployment.yaml").into_iter();
-    arguments.extend(added.map(|it| {
-        if it.starts_with("--webhook-port=") {
-            format!("--webhook-port={port}")
-        } else {
-            it
-        }
-    }));
-    arguments
-}
 
 /// Paths of the webhook configurations, and the URL path of each webhook.
 pub fn configurations() -> [(String, String); 2] {
@@ -42,21 +27,11 @@ pub fn configurations() -> [(String, String); 2] {
 
 /// First with the certificate that the leader issues, then with one from files.
 pub async fn webhooks_are_called_through_their_service(_: Cluster) {
-    let _exclusive = QUIET.write().await;
-    let address = program::free_address();
-    let services = BTreeMap::from([(format!("{NAMESPACE}/{NAME}:443"), address)]);
-    let running = cluster::start_knowing(services).await.expect("a cluster");
-    let c = &running.cluster;
-    let Deployed {
-        account, arguments, ..
-    } = deploy(c).await;
-    create_all(c, "components/webhook").await;
-    if !c.is_sandbox() {
-        redirect(c, address.port()).await;
-    }
-    let arguments = with_webhooks(arguments, address.port());
+    let own = own_cluster().await;
+    let c = &own.running.cluster;
+    let mut deployed = deploy(&own, "base", &[]).await;
     let mut instances = Instances::new();
-    instances.start(c, &account, &arguments).await;
+    instances.start(&own, &deployed).await;
     are_called(c, &instances).await;
     assert_eq!(instances.forbidden().await, "");
     instances.stop().await;
@@ -70,11 +45,11 @@ pub async fn webhooks_are_called_through_their_service(_: Cluster) {
         fs::write(folder.path().join(file), text.expect("base64")).expect("a file");
     }
     c.api().delete(&secret, ()).await.expect(200);
-    let mut arguments = arguments;
+    let arguments = &mut deployed.arguments;
     arguments.retain(|it| !it.starts_with("--webhook-service="));
     arguments.push(format!("--webhook-cert-dir={}", folder.path().display()));
     let mut instances = Instances::new();
-    instances.start(c, &account, &arguments).await;
+    instances.start(&own, &deployed).await;
     are_called(c, &instances).await;
     assert_eq!(c.api().get(&secret).await.status, 404, "no Secret is created");
     instances.stop().await;
@@ -82,8 +57,12 @@ pub async fn webhooks_are_called_through_their_service(_: Cluster) {
 
 /// A real API server connects to the address of the Service, which has no endpoints here. An `ExternalName` redirects it to this
 /// machine, except for the port.
-async fn redirect(c: &Cluster, port: u16) {
+pub async fn redirect(own: &OwnCluster) {
+    let c = &own.running.cluster;
     let service = format!("{}/{NAME}", fixtures::core(NAMESPACE, "services"));
+    if c.is_sandbox() || c.api().get(&service).await.status == 404 {
+        return;
+    }
     let here =
         json!({"type": "ExternalName", "externalName": "localhost", "clusterIP": null, "clusterIPs": null});
     c.api()
@@ -92,7 +71,7 @@ async fn redirect(c: &Cluster, port: u16) {
         .expect(200);
     for (configuration, _) in configurations() {
         let path = "/webhooks/0/clientConfig/service/port";
-        let there = json!([{"op": "add", "path": path, "value": port}]);
+        let there = json!([{"op": "add", "path": path, "value": own.webhooks.port()}]);
         c.api().patch(&configuration, JSON_PATCH, there).await.expect(200);
     }
 }

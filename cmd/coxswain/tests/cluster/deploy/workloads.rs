@@ -45,6 +45,22 @@ pub async fn run_all(c: &Cluster, instances: &Instances) {
     );
 }
 
+/// Waits for the Deployment of the sample `AppService`.
+pub async fn sample(c: &Cluster, instances: &Instances) {
+    let workload = Workload {
+        api: c.api(),
+        instances,
+        ns: c.namespace().await,
+    };
+    let app = workload.create_sample().await;
+    let deployment = format!("{}/web", apps(&workload.ns, "deployments"));
+    instances
+        .until("the Deployment of the sample", async || {
+            is_of(&c.api().get(&deployment).await.json(), &app)
+        })
+        .await;
+}
+
 /// Whether `owner` is the only owner.
 fn is_of(object: &Value, owner: &Value) -> bool {
     let owners = object["metadata"]["ownerReferences"].as_array();
@@ -101,24 +117,26 @@ impl Workload<'_> {
             .await;
     }
 
+    async fn create_sample(&self) -> Value {
+        let all = fixtures::group(CUSTOM, &self.ns, "appservices");
+        self.served(&all).await;
+        let sample = manifests::read("samples/appservice.yaml").remove(0);
+        let yaml = [("content-type", "application/yaml")];
+        let reply = self
+            .api
+            .request(Method::POST, &all, &yaml, sample.text.as_str())
+            .await;
+        reply.check(reply.header("warning").is_none(), "a warning");
+        reply.expect(201)
+    }
+
     /// The sample `AppService`: with and without a Service, with both deletion policies, with another Deployment name.
     async fn apps(&self) {
         let all = fixtures::group(CUSTOM, &self.ns, "appservices");
-        self.served(&all).await;
         let web = format!("{all}/web");
         let deployment = |name: &str| format!("{}/{name}", apps(&self.ns, "deployments"));
         let service = format!("{}/web", core(&self.ns, "services"));
-        let sample = manifests::read("samples/appservice.yaml").remove(0);
-        let yaml = [("content-type", "application/yaml")];
-        let make = async || {
-            let reply = self
-                .api
-                .request(Method::POST, &all, &yaml, sample.text.as_str())
-                .await;
-            reply.check(reply.header("warning").is_none(), "a warning");
-            reply.expect(201)
-        };
-        let app = make().await;
+        let app = self.create_sample().await;
         self.instances
             .until("an application", async || {
                 is_of(&self.api.get(&deployment("web")).await.json(), &app)
@@ -163,7 +181,7 @@ impl Workload<'_> {
             .post(&apps(&self.ns, "deployments"), fixtures::deployment("web"))
             .await
             .expect(201);
-        make().await;
+        self.create_sample().await;
         self.events("AppService").await;
         self.delete(&web, "Foreground").await;
         self.instances
