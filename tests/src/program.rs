@@ -4,8 +4,10 @@ use std::{
     fs::{self, File},
     io,
     net::{Ipv4Addr, SocketAddr, TcpListener},
+    ops::Range,
     path::{Path, PathBuf},
     process::{ExitStatus, Stdio},
+    sync::atomic::{AtomicU32, Ordering},
     time::{Duration, Instant},
 };
 
@@ -21,6 +23,11 @@ const START: Duration = Duration::from_mins(2);
 
 /// Between choosing a free port and listening on it, another process can take it.
 const ATTEMPTS: usize = 3;
+
+/// Ports of [`free_address`]. Linux takes ports of connections from 32768 and above.
+const PORTS: Range<u16> = 10_000..32_000;
+/// Distance between the first ports of processes with consecutive ids.
+const SPREAD: u32 = 4_001;
 
 /// A program that runs. Dropping it kills it.
 pub struct Program {
@@ -202,14 +209,23 @@ pub async fn run(binary: &str, arguments: &[&str]) -> Ended {
     files.ended(status.expect("a child can be waited for"))
 }
 
-/// An address on loopback at which nobody listens at the moment.
+/// Returns an address on loopback without a listener. The port is outside the range that the system takes ports of connections
+/// from, so that it stays free until a process listens on it. Each process and each call tries other ports.
 ///
 /// # Panics
-/// When there is none.
+/// If all ports are in use.
 #[must_use]
 pub fn free_address() -> SocketAddr {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
-    listener.local_addr().expect("an address")
+    static CALLS: AtomicU32 = AtomicU32::new(0);
+    let ports = u32::from(PORTS.end - PORTS.start);
+    let first = std::process::id() % ports * SPREAD;
+    let address = (0..ports).find_map(|_| {
+        let port = (first + CALLS.fetch_add(1, Ordering::Relaxed)) % ports;
+        let port = PORTS.start + u16::try_from(port).ok()?;
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).ok()?;
+        listener.local_addr().ok()
+    });
+    address.expect("a free port")
 }
 
 /// Its certificate is made at its start, and nobody can verify it.
